@@ -1,0 +1,113 @@
+package clock
+
+import (
+	"context"
+	"math"
+	"sync/atomic"
+	"time"
+)
+
+// Instant is a reading of a [Clock]: nanoseconds since an origin of that clock's own, the boot of the machine for
+// [System]. Readings of different clocks can't be compared, nor can an Instant be turned into a date.
+type Instant int64
+
+// The earliest and the latest instants. Arithmetic stops there instead of wrapping round.
+const (
+	Never  Instant = math.MaxInt64 // after every other instant
+	Always Instant = math.MinInt64 // before every other instant
+)
+
+// Add returns the instant d after t, or [Never] or [Always] where that can't be represented.
+func (t Instant) Add(d time.Duration) Instant {
+	sum := t + Instant(d)
+	switch {
+	case t == Never || (d > 0 && sum < t):
+		return Never
+	case t == Always || (d < 0 && sum > t):
+		return Always
+	}
+	return sum
+}
+
+// Sub returns how long after u the instant t is, or the largest or smallest duration where that can't be represented.
+func (t Instant) Sub(u Instant) time.Duration {
+	d := t - u
+	switch {
+	case t > u && d < 0:
+		return math.MaxInt64
+	case t < u && d > 0:
+		return math.MinInt64
+	}
+	return time.Duration(d)
+}
+
+// Clock tells the time on one machine. All methods may be called from any goroutine, and none blocks.
+type Clock interface {
+	// Now reads a clock that no one sets. It decides.
+	Now() Instant
+	// Wall reads the time of day, which anyone may set. It is for people, and for minting tokens; it never decides
+	// whether a lease is valid.
+	Wall() time.Time
+	// AfterFunc calls f, in a goroutine of its own, once at least d has passed. The stop function it returns prevents
+	// that and reports whether it did: false means that f has been called, or stopped before.
+	AfterFunc(d time.Duration, f func()) (stop func() bool)
+}
+
+// Margin returns the least share of the TTL that a holder has to leave unused when the rates of the clocks involved are
+// each off by at most rho (0.01 is 1 %): 2ρ/(1+ρ). It follows from holder and taker at their worst: the holder's clock slow,
+// so that TTL·(1−δ) takes TTL·(1−δ)/(1−ρ) of true time, the taker's fast, so that TTL takes TTL/(1+ρ).
+func Margin(rho float64) float64 { return 2 * rho / (1 + rho) }
+
+// Timer fires once. Its channel is closed when it does.
+type Timer struct {
+	C    <-chan struct{}
+	stop func() bool
+}
+
+// NewTimer returns a timer that fires once at least d has passed on c. Stop it when it isn't needed any more.
+func NewTimer(c Clock, d time.Duration) *Timer {
+	fired := make(chan struct{})
+	return &Timer{C: fired, stop: c.AfterFunc(d, func() { close(fired) })}
+}
+
+// Stop keeps the timer from firing, and reports whether it did. A nil timer can be stopped.
+func (t *Timer) Stop() bool { return t != nil && t.stop() }
+
+// Sleep blocks until d has passed on c, and returns nil, or until ctx is done, and returns its cause.
+func Sleep(ctx context.Context, c Clock, d time.Duration) error {
+	t := NewTimer(c, d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// WithTimeout is [context.WithTimeout] on the clock c: suspension counts, and a fake clock decides in tests. The context's
+// Err after the time-out is [context.DeadlineExceeded].
+func WithTimeout(parent context.Context, c Clock, d time.Duration) (context.Context, context.CancelFunc) {
+	inner, cancel := context.WithCancel(parent)
+	ctx := &timeoutCtx{Context: inner}
+	stop := c.AfterFunc(d, func() {
+		if parent.Err() == nil {
+			ctx.expired.Store(true)
+		}
+		cancel()
+	})
+	return ctx, func() { stop(); cancel() }
+}
+
+type timeoutCtx struct {
+	context.Context
+	expired atomic.Bool
+}
+
+func (c *timeoutCtx) Err() error {
+	err := c.Context.Err()
+	if err != nil && c.expired.Load() {
+		return context.DeadlineExceeded
+	}
+	return err
+}

@@ -1,0 +1,21 @@
+// Package clock is where time comes from.
+//
+// Deadlines need a clock that no one sets and that goes on while the machine sleeps. [time.Now] is not that clock: its
+// monotonic reading stops during suspension on Linux and macOS, so a holder that was suspended past the end of its lease
+// would find time left on it. [System] reads instead
+//
+//   - on Linux, CLOCK_BOOTTIME, which counts suspension;
+//   - on macOS, CLOCK_MONOTONIC, which counts sleep there;
+//   - on Windows, GetTickCount64, which counts sleep and hibernation, at a resolution of 10 to 16 ms;
+//   - on FreeBSD, OpenBSD and NetBSD, CLOCK_MONOTONIC, which counts sleep or not as the kernel has it;
+//   - elsewhere, the monotonic clock of the Go runtime, which may not count suspension at all.
+//
+// Where suspension is not counted, a lease on a machine that is suspended can seem valid afterwards; the token, checked at
+// the guarded resource, still refuses its writes.
+//
+// # The drift bound
+//
+// Two clocks never run at the same rate. When each is off by at most ρ, a holder that counts TTL·(1−δ) stops before a taker
+// that counts the whole TTL, from a later start, if δ ≥ 2ρ/(1+ρ): see [Margin]. Time daemons slew a clock by up to 8 %
+// (chrony's default is 8.33 %), so a bound of 1 % is no bound; the default of δ = 0.2 covers 11 %.
+package clock

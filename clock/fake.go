@@ -1,0 +1,158 @@
+package clock
+
+import (
+	"sync"
+	"time"
+)
+
+// Fake is the clock of one node in a test. It follows the time package, so inside a [testing/synctest] bubble it is wholly
+// virtual; several fakes in one bubble are several machines. Its rate can be wrong, its time of day can be set, and it can
+// be paused as a stopped process is. It is safe for concurrent use.
+type Fake struct {
+	mu         sync.Mutex
+	rate       float64   // seconds of this clock in one true second
+	trueAnchor time.Time // when rate was set
+	anchor     Instant   // what this clock showed then
+	wallOffset time.Duration
+	paused     bool
+	timers     map[*fakeTimer]struct{}
+}
+
+// NewFake returns a clock that shows origin now, runs at the true rate, and shows the true time of day.
+func NewFake(origin Instant) *Fake {
+	return &Fake{rate: 1, trueAnchor: time.Now(), anchor: origin, timers: map[*fakeTimer]struct{}{}}
+}
+
+// SetRate makes the clock run at rate from now on: 1.1 is 10 % fast, 0.5 half as fast, 0 stands still. The reading
+// itself does not jump. The time of day runs at the same rate.
+func (f *Fake) SetRate(rate float64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	wall := f.wall()
+	f.anchor, f.trueAnchor = f.now(), time.Now()
+	f.rate = max(rate, 0)
+	f.wallOffset += wall.Sub(f.wall())
+	f.rearm()
+}
+
+// StepWall sets the time of day forward by d, or back when d is negative. [Clock.Now] does not change.
+func (f *Fake) StepWall(d time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.wallOffset += d
+}
+
+// Jump moves the reading of [Clock.Now] forward by d, and the time of day with it, as the clock of a suspended virtual
+// machine does when its host tells it how long it slept.
+func (f *Fake) Jump(d time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.anchor = f.anchor.Add(d)
+	f.rearm()
+}
+
+// Pause stops what runs on this clock as SIGSTOP, a long garbage collection or a suspension does: the clock itself goes
+// on, but no timer fires until [Fake.Resume], when all that are overdue do.
+func (f *Fake) Pause() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.paused = true
+	f.rearm()
+}
+
+// Resume ends a [Fake.Pause].
+func (f *Fake) Resume() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.paused = false
+	f.rearm()
+}
+
+// Now implements [Clock].
+func (f *Fake) Now() Instant {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.now()
+}
+
+// Wall implements [Clock].
+func (f *Fake) Wall() time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.wall()
+}
+
+func (f *Fake) now() Instant {
+	return f.anchor.Add(time.Duration(float64(time.Since(f.trueAnchor)) * f.rate))
+}
+
+func (f *Fake) wall() time.Time {
+	elapsed := time.Duration(float64(time.Since(f.trueAnchor)) * f.rate)
+	return f.trueAnchor.Add(elapsed + f.wallOffset)
+}
+
+// AfterFunc implements [Clock].
+func (f *Fake) AfterFunc(d time.Duration, fn func()) func() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	t := &fakeTimer{clock: f, due: f.now().Add(d), fn: fn}
+	f.timers[t] = struct{}{}
+	t.arm()
+	return t.stop
+}
+
+func (f *Fake) rearm() {
+	for t := range f.timers {
+		t.arm()
+	}
+}
+
+type fakeTimer struct {
+	clock *Fake
+	due   Instant
+	fn    func()
+	timer *time.Timer
+}
+
+// arm sets the true timer anew. The clock's lock is held.
+func (t *fakeTimer) arm() {
+	if t.timer != nil {
+		t.timer.Stop()
+	}
+	if t.clock.paused || t.clock.rate == 0 {
+		return
+	}
+	left := float64(t.due.Sub(t.clock.now())) / t.clock.rate
+	// One nanosecond more than the quotient, which may have been rounded down: a timer must not fire early.
+	t.timer = time.AfterFunc(time.Duration(min(max(left, 0), 1<<62))+1, t.fire)
+}
+
+func (t *fakeTimer) fire() {
+	f := t.clock
+	f.mu.Lock()
+	_, waiting := f.timers[t]
+	if !waiting || f.paused {
+		f.mu.Unlock()
+		return
+	}
+	if f.now() < t.due {
+		t.arm()
+		f.mu.Unlock()
+		return
+	}
+	delete(f.timers, t)
+	f.mu.Unlock()
+	t.fn()
+}
+
+func (t *fakeTimer) stop() bool {
+	f := t.clock
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	_, waiting := f.timers[t]
+	delete(f.timers, t)
+	if t.timer != nil {
+		t.timer.Stop()
+	}
+	return waiting
+}

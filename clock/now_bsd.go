@@ -1,0 +1,11 @@
+//go:build darwin || freebsd || netbsd || openbsd
+
+package clock
+
+import "golang.org/x/sys/unix"
+
+func now() Instant {
+	var ts unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts)
+	return Instant(ts.Nano())
+}

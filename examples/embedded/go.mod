@@ -1,0 +1,3 @@
+module github.com/leasehold/leasehold/examples/embedded
+
+go 1.26.0

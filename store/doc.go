@@ -1,0 +1,29 @@
+// Package store is the contract between ownership and the place where it is kept.
+//
+// An engine keeps [Record] values under keys and changes one of them at a time by compare-and-swap. That is all that
+// Leasehold asks of it: no transaction over several keys, no server-side expiry, no lock. What a record means (who holds a
+// name, until when, who may take it) is decided above, by the lease package.
+//
+// # Outcomes
+//
+// A write has one of three outcomes, and which one is told by its error:
+//
+//   - done: no error. The record that is returned is the stored one.
+//   - not done, now or later: any error that does not match [ErrUnknownOutcome]. A *[ConflictError] carries the record
+//     that was there instead, so that no second read is needed.
+//   - unknown: an error that matches [ErrUnknownOutcome]. The write may have happened, may happen later, or never. A
+//     request that was cut off, a reply that was lost and a context that ended halfway all end so. An engine never reports
+//     an unknown outcome as not done.
+//
+// # Versions
+//
+// Every stored version of a record has a Version that its key never has again, not even after the record was deleted and
+// made anew. So a compare-and-swap that arrives late finds another version and does nothing.
+//
+// # Time
+//
+// An engine's own expiry (a TTL attribute, a session, a lease of its own) may collect garbage; it never proves that a
+// holder is gone. What an engine may vouch for is a record's [Record.Age].
+//
+// The conformance suite is in store/storetest; an engine is right when it passes.
+package store

@@ -1,0 +1,57 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+)
+
+// The errors to branch on, with [errors.Is].
+var (
+	ErrNotFound       = errors.New("record not found")
+	ErrConflict       = errors.New("record was changed by another write")
+	ErrInvalid        = errors.New("invalid record")
+	ErrUnknownOutcome = errors.New("outcome unknown: the write may have happened")
+	ErrCorrupt        = errors.New("record can't be read")
+	ErrClosed         = errors.New("store is closed")
+)
+
+// ConflictError says that a write was not done because the record had another version. It matches [ErrConflict].
+type ConflictError struct {
+	Current Record // what was there instead
+}
+
+func (e *ConflictError) Error() string {
+	if e.Current.Owner == "" {
+		return fmt.Sprintf("%s: %v (nobody holds it, token %d)", e.Current.Key, ErrConflict, e.Current.Token)
+	}
+	return fmt.Sprintf("%s: %v (held by %s, token %d)", e.Current.Key, ErrConflict, e.Current.Owner, e.Current.Token)
+}
+
+// Is reports whether target is [ErrConflict].
+func (e *ConflictError) Is(target error) bool { return target == ErrConflict }
+
+// InvalidError says which part of a record no store would take, and what it should be. It matches [ErrInvalid]; nothing
+// was written.
+type InvalidError struct {
+	Field string // as the field is called in Record: "Key", "TTL"
+	Value string // as given, shortened where it is long
+	Want  string // what it should be
+}
+
+func (e *InvalidError) Error() string {
+	return fmt.Sprintf("invalid record: %s %s: want %s", e.Field, e.Value, e.Want)
+}
+
+// Is reports whether target is [ErrInvalid].
+func (e *InvalidError) Is(target error) bool { return target == ErrInvalid }
+
+// NotFound returns an error for key that matches [ErrNotFound].
+func NotFound(key string) error { return fmt.Errorf("%s: %w", key, ErrNotFound) }
+
+// Unknown returns an error for a write to key that matches [ErrUnknownOutcome] and its cause.
+func Unknown(key string, cause error) error {
+	return fmt.Errorf("%s: %w: %w", key, ErrUnknownOutcome, cause)
+}
+
+// Corrupt returns an error for a stored row that can't be read. It matches [ErrCorrupt] and its cause.
+func Corrupt(key string, cause error) error { return fmt.Errorf("%s: %w: %w", key, ErrCorrupt, cause) }
