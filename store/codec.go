@@ -17,7 +17,8 @@ type wire struct {
 	TTL      string            `json:"ttl,omitempty"` // a Go duration: exact, and readable
 	Session  string            `json:"session,omitempty"`
 	Acquired *time.Time        `json:"acquired,omitempty"`
-	Broken   string            `json:"broken,omitempty"`
+	Mark     Mark              `json:"mark,omitempty"`
+	Note     string            `json:"note,omitempty"`
 	Info     map[string]string `json:"info,omitempty"`
 	Past     []wireTerm        `json:"past,omitempty"`
 	Data     []byte            `json:"data,omitempty"`
@@ -41,7 +42,7 @@ func Marshal(rec Record) ([]byte, error) {
 		return nil, err
 	}
 	w := wire{
-		Format: format, Owner: rec.Owner, Token: rec.Token, Session: rec.Session, Broken: rec.Broken,
+		Format: format, Owner: rec.Owner, Token: rec.Token, Session: rec.Session, Mark: rec.Mark, Note: rec.Note,
 		Info: rec.Info, Data: rec.Data, Nonce: rec.Nonce,
 	}
 	if rec.TTL != 0 {
@@ -75,7 +76,7 @@ func Unmarshal(b []byte) (Record, error) {
 		return Record{}, fmt.Errorf("record format %d: this version reads format %d", w.Format, format)
 	}
 	rec := Record{
-		Key: "?", Owner: w.Owner, Token: w.Token, Session: w.Session, Broken: w.Broken,
+		Key: "?", Owner: w.Owner, Token: w.Token, Session: w.Session, Mark: w.Mark, Note: w.Note,
 		Info: w.Info, Data: w.Data, Nonce: w.Nonce,
 	}
 	if w.TTL != "" {

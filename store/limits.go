@@ -13,7 +13,7 @@ import (
 
 // Limits that every engine keeps.
 const (
-	MaxKey    = 255                   // bytes of a key, an owner, a session key, a nonce or a broken mark
+	MaxKey    = 255                   // bytes of a key, an owner, a session key, a nonce or a note
 	MaxRecord = 64 << 10              // bytes of a record as Marshal writes it
 	MaxPast   = 8                     // ended terms that a record remembers
 	MaxTTL    = 366 * 24 * time.Hour  // a longer hold is a setting, not a lease
@@ -45,7 +45,7 @@ func checkFields(rec Record) error {
 		return err
 	}
 	for _, f := range []struct{ name, text string }{
-		{"Owner", rec.Owner}, {"Session", rec.Session}, {"Nonce", rec.Nonce}, {"Broken", rec.Broken},
+		{"Owner", rec.Owner}, {"Session", rec.Session}, {"Nonce", rec.Nonce}, {"Mark", string(rec.Mark)}, {"Note", rec.Note},
 	} {
 		if err := checkText(f.name, f.text); err != nil {
 			return err

@@ -19,7 +19,8 @@ type Record struct {
 	TTL      time.Duration     // how long the hold lasts past its last renewal
 	Session  string            // key of the record whose renewals keep this one alive; "" when it is its own
 	Acquired time.Time         // wall clock, for people; never decides anything
-	Broken   string            // who broke this hold, and why; "" as a rule. A broken hold is renewed no more
+	Mark     Mark              // what was done to this hold from outside; "" as a rule
+	Note     string            // who set the mark, and why; for people
 	Info     map[string]string // for people: host, pid, operation, version
 	Past     []Term            // the last MaxPast terms, newest first
 	Data     []byte            // the primitive's own state
@@ -31,6 +32,22 @@ type Record struct {
 	// it is gone. It holds for the moment at which the record was read; it is not stored, and ignored in a Put.
 	Age time.Duration
 }
+
+// Mark says what somebody other than the holder did to a hold.
+type Mark string
+
+// The marks.
+const (
+	// MarkBroken: an operator ended the hold. Its holder renews it no more and stops; who wants the name takes it when the
+	// holder has let go, or when the record has not changed for TTL.
+	MarkBroken Mark = "broken"
+	// MarkHanded: the holder before named Owner its successor. Owner's term begins with its own write, which takes the
+	// mark off; it counts from there. If none comes, the record is dead after TTL like any other.
+	MarkHanded Mark = "handed"
+	// MarkNotice: on a session's record: Data names leases of the session that were broken. The session's next renewal
+	// meets the mark, ends those leases and takes it off.
+	MarkNotice Mark = "notice"
+)
 
 // Term is one ended term of ownership, kept for people.
 type Term struct {
