@@ -2,4 +2,8 @@ module github.com/leasehold/leasehold
 
 go 1.26.0
 
-require golang.org/x/sys v0.49.0
+require (
+	go.uber.org/goleak v1.3.0
+	golang.org/x/sys v0.49.0
+	pgregory.net/rapid v1.3.0
+)
