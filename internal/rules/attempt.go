@@ -1,0 +1,258 @@
+package rules
+
+import (
+	"errors"
+
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/store"
+)
+
+// Op is what an attempt is to bring about.
+type Op uint8
+
+// The operations.
+const (
+	OpNone  Op = iota
+	OpClaim    // take the name
+	OpFence    // close an abandoned session, so that its holder's renewals fail
+	OpRenew    // keep the name
+	OpLeave    // free the name, or hand it over
+)
+
+// Attempt is one write that is to happen once. It may take several requests; all carry one nonce and one version, so that
+// at most one of them lands, and it counts from before the first.
+type Attempt struct {
+	Op   Op
+	Rec  store.Record  // what is to be written
+	Sent clock.Instant // before the first request was sent
+	Tied bool          // Sent is set
+	// Doubt: a request of it may have landed, or may land yet. Ask: whether it did has to be read before the next request.
+	Doubt, Ask bool
+}
+
+// claimNonce returns the attempt's nonce if its record would show this hold as the owner.
+func (a *Attempt) claimNonce() string {
+	if a.Doubt && (a.Op == OpClaim || a.Op == OpRenew) {
+		return a.Rec.Nonce
+	}
+	return ""
+}
+
+func (h *Hold) begin(op Op, rec store.Record) { h.att = Attempt{Op: op, Rec: rec} }
+
+// beginClaim starts the write that takes the record as it was last seen.
+func (h *Hold) beginClaim(env Env, s Standing) {
+	prev := h.rec.Rec
+	token := prev.Token // an offer bears the successor's token already
+	if s != Offered {
+		var err error
+		if token, err = NextToken(prev.Token, env.Wall); err != nil {
+			h.end(err)
+			return
+		}
+	}
+	why := WhyExpired
+	switch s {
+	case Mine:
+		why = WhyGivenUp
+	case SessionGone:
+		why = WhySession
+	}
+	h.begin(OpClaim, Claimed(prev, h.Claim, token, why, env.Wall, env.Nonce()))
+}
+
+func (h *Hold) beginRenew(env Env) {
+	rec := h.Term
+	rec.Nonce = env.Nonce()
+	h.begin(OpRenew, rec)
+}
+
+func (h *Hold) beginLeave(env Env) {
+	rec := Freed(h.Term, h.leave.Why, env.Wall, env.Nonce())
+	if h.leave.To != "" {
+		var err error
+		if rec, err = HandedOver(h.Term, h.leave.To, h.Timing.TTL, env.Wall, env.Nonce()); err != nil {
+			h.end(err)
+			return
+		}
+	}
+	h.begin(OpLeave, rec)
+}
+
+// Wrote tells the outcome of the write that Next asked for.
+func (h *Hold) Wrote(env Env, rec store.Record, err error) {
+	h.Expire(env) // an answer that comes too late revives nothing
+	if h.att.Op == OpFence {
+		h.fenced(env, rec, err)
+		return
+	}
+	var conflict *store.ConflictError
+	switch {
+	case err == nil:
+		h.landed(env, rec)
+	case errors.As(err, &conflict) && conflict.Current.Version != h.att.Rec.Version:
+		h.met(env, conflict.Current)
+	case errors.Is(err, store.ErrNotFound):
+		h.met(env, store.Record{Key: h.Key})
+	case errors.Is(err, store.ErrUnknownOutcome):
+		h.att.Doubt, h.att.Ask = true, true
+		h.failed(env, err)
+	default:
+		h.failed(env, err)
+	}
+}
+
+// fenced takes note of the session's record after an attempt to close it. Whoever closed it, closed is closed; when the
+// outcome is unknown, the session is read again.
+func (h *Hold) fenced(env Env, rec store.Record, err error) {
+	key := h.att.Rec.Key
+	h.att = Attempt{}
+	var conflict *store.ConflictError
+	switch {
+	case err == nil:
+		h.readSession(env, rec)
+	case errors.As(err, &conflict):
+		h.readSession(env, conflict.Current)
+	case errors.Is(err, store.ErrNotFound):
+		h.readSession(env, store.Record{Key: key})
+	default:
+		h.sessionRead = false
+		h.failed(env, err)
+	}
+}
+
+// Read tells the outcome of the read of key that Next asked for, or of a wait for its change. A key that is not stored is
+// Record{Key: key}, without an error.
+func (h *Hold) Read(env Env, key string, rec store.Record, err error) {
+	h.Expire(env)
+	switch {
+	case err != nil:
+		h.failed(env, err)
+	case key != h.Key:
+		h.readSession(env, rec)
+	default:
+		h.met(env, rec)
+	}
+}
+
+func (h *Hold) readSession(env Env, rec store.Record) {
+	h.worked()
+	h.session, h.sessionRead = h.session.Note(rec, env.Now), true
+}
+
+// Woke tells that a pause or a wait that Next asked for is over and nothing was heard.
+func (h *Hold) Woke() { h.recFresh, h.sessionRead = false, false }
+
+// met takes note of the record as it is, and of what that says of the attempt under way.
+func (h *Hold) met(env Env, cur store.Record) {
+	h.rec, h.recFresh = h.rec.Note(cur, env.Now), true
+	switch {
+	case h.att.Op == OpNone:
+		h.worked()
+	case cur.Nonce == h.att.Rec.Nonce && h.att.Tied:
+		h.landed(env, cur)
+	case cur.Version == h.att.Rec.Version:
+		h.att.Ask = false // not yet: the same again
+		if h.Phase == Leaving && h.att.Op == OpClaim {
+			h.end(h.Err) // given up, and it has not landed
+		}
+	default:
+		h.superseded(env, cur)
+	}
+}
+
+// superseded: the version that the attempt was to replace is gone for ever, and the attempt with it.
+func (h *Hold) superseded(env Env, cur store.Record) {
+	att := h.att
+	h.att = Attempt{}
+	base := baseNonce(cur.Nonce)
+	// Still this term: a renewal that landed after all, or a mark that was put on one of its own versions.
+	ours := base == h.Term.Nonce || base == h.pending || (att.Tied && base == att.Rec.Nonce)
+	switch {
+	case h.Phase == Waiting:
+		if att.Doubt {
+			h.mine = appended(h.mine, att.Rec.Nonce)
+		}
+		h.worked()
+	case att.Op == OpRenew && ours:
+		h.marked(env, cur)
+	case att.Op == OpRenew:
+		h.gone = true
+		if h.Phase == Held {
+			h.lose(CauseTaken)
+		}
+	case att.Op == OpLeave && ours:
+		h.pending, h.Term = "", cur
+		h.beginLeave(env)
+	case att.Op == OpLeave && h.leave.To != "":
+		h.gone = true
+		h.end(&store.ConflictError{Current: cur})
+	default:
+		h.gone = true
+		h.end(nil)
+	}
+}
+
+// marked: an operator has put a mark on this term's record.
+func (h *Hold) marked(env Env, cur store.Record) {
+	h.Term = cur
+	switch {
+	case h.Phase != Held:
+	case cur.Mark == store.MarkNotice:
+		h.Notice = cur.Data
+		h.Term.Mark, h.Term.Note, h.Term.Data = "", "", nil
+		h.beginRenew(env)
+	default:
+		h.lose(CauseBroken)
+	}
+}
+
+// landed: rec is the record as the attempt wrote it.
+func (h *Hold) landed(env Env, rec store.Record) {
+	att := h.att
+	h.att = Attempt{}
+	h.worked()
+	h.rec, h.recFresh = h.rec.Note(rec, env.Now), true
+	switch {
+	case att.Op == OpLeave:
+		h.gone = true
+		h.Term = store.Record{Token: rec.Token}
+		h.end(nil)
+	case att.Op == OpClaim && h.Phase == Leaving:
+		h.Term = rec
+		h.beginLeave(env)
+	case att.Op == OpClaim:
+		h.claimed(env, rec, att.Sent)
+	default:
+		h.Term = rec
+		if h.Phase == Held {
+			h.extend(env, att.Sent)
+		}
+	}
+}
+
+// claimed: the name is ours if there is time left on it. A claim that took too long is a term given up at once, to be taken
+// again under a new token.
+func (h *Hold) claimed(env Env, rec store.Record, sent clock.Instant) {
+	h.Term = rec
+	if h.Claim.Session != "" {
+		// The session may have ended, and been closed by another, while the claim was on its way.
+		h.Phase, h.Deadline = Held, env.Session
+		if env.Now >= env.Session {
+			h.lose(CauseSession)
+		}
+		return
+	}
+	h.extend(env, sent)
+	if env.Now >= h.Deadline {
+		h.mine = appended(h.mine, rec.Nonce)
+		return
+	}
+	h.Phase = Held
+}
+
+func (h *Hold) extend(env Env, sent clock.Instant) {
+	h.Deadline = sent.Add(h.Timing.Validity())
+	// Between 80 % and 100 % of the interval, so that what started together doesn't stay together.
+	h.renewAt = sent.Add(h.Timing.Renew - h.Timing.Renew/5).Add(timesJitter(h.Timing.Renew/5, env.Jitter))
+}

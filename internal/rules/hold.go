@@ -1,0 +1,187 @@
+package rules
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/store"
+)
+
+// Phase is where a hold stands; see the package's doc for the diagram.
+type Phase uint8
+
+// The phases.
+const (
+	Waiting Phase = iota
+	Held
+	Lost
+	Leaving
+	Ended
+)
+
+// Cause says why a hold was lost.
+type Cause uint8
+
+// The causes.
+const (
+	NotLost      Cause = iota
+	CauseExpired       // validity ran out, though the store answered
+	CauseTaken         // somebody else has it, or the record is gone
+	CauseBroken        // an operator broke it
+	CauseOutage        // validity ran out while the store did not answer
+	CauseSession       // the session that kept it is over
+)
+
+// Env is what the world tells a hold whenever it is asked or told something.
+type Env struct {
+	Now     clock.Instant
+	Wall    time.Time
+	Nonce   func() string // a fresh one at each call, that no other process can have
+	Jitter  float64       // 0 ≤ Jitter < 1, spreads renewals and retries
+	Session clock.Instant // until when the session that keeps the hold is valid; for kept holds only
+}
+
+// Hold is one attempt to own one name, from wanting it to having let go. It is a value: a copy is a world of its own.
+// Whoever drives it asks [Hold.Next] what to do, does that, and tells what came of it; it never does two things at a time.
+type Hold struct {
+	Key    string
+	Claim  Claim
+	Timing Timing
+	Try    bool // don't wait for a name that is taken
+
+	Phase    Phase
+	Cause    Cause
+	Err      error         // why it Ended without having been held, or without having been let go; or the last failure
+	Term     store.Record  // the version of the record that was last known to be this hold's own
+	Deadline clock.Instant // Held: until when it is valid
+	Failing  bool          // Held: the last renewal failed (jeopardy)
+	Notice   []byte        // Held: what a notice on the record said; the driver takes it out
+
+	rec, session          Seen
+	recFresh, sessionRead bool // read since it last slept
+	att                   Attempt
+	mine                  []string // nonces of this process's writes in terms that it has given up
+	pending               string   // Leaving: nonce of a renewal that may have landed, or may yet
+	gone                  bool     // the record is known not to be this hold's own any more
+	failures              int      // in a row
+	renewAt, retryAt      clock.Instant
+	leave                 Exit
+}
+
+// Exit is how a hold is to be left.
+type Exit struct {
+	Why string        // for the record's history
+	To  string        // the successor, or "" to free the name
+	By  clock.Instant // when to give up
+}
+
+// New returns a hold that wants key. seen is what this process last saw of the record, if anything, and mine the nonces of
+// its own writes in terms of this key that it has given up.
+func New(key string, c Claim, t Timing, try bool, seen Seen, mine []string) Hold {
+	return Hold{Key: key, Claim: c, Timing: t, Try: try, rec: seen, mine: mine}
+}
+
+// NewSession returns a hold that makes and then keeps the record of a new session, whose key nobody has used.
+func NewSession(key string, c Claim, t Timing) Hold {
+	return Hold{Key: key, Claim: c, Timing: t, rec: Seen{Rec: store.Record{Key: key}, Known: true}, recFresh: true}
+}
+
+// Resume returns the hold of a term that a session keeps, so that it can be let go.
+func Resume(term store.Record, c Claim, t Timing) Hold {
+	return Hold{Key: term.Key, Claim: c, Timing: t, Phase: Held, Term: term, Deadline: clock.Never}
+}
+
+// Valid reports whether the hold may be relied on at now.
+func (h *Hold) Valid(now clock.Instant) bool { return h.Phase == Held && now < h.Deadline }
+
+// Seen returns the last observation of the record, worth remembering for the next hold of the same key.
+func (h *Hold) Seen() Seen { return h.rec }
+
+// Orphans returns the nonces under which the store may still show this hold as the owner after it has ended.
+func (h *Hold) Orphans() []string {
+	all := h.mine
+	for _, nonce := range []string{h.Term.Nonce, h.pending, h.att.claimNonce()} {
+		all = appended(all, nonce)
+	}
+	return all
+}
+
+// Verdict says how the record stands to this hold at now, by what was last seen.
+func (h *Hold) Verdict(now clock.Instant) Verdict {
+	return Judge(h.rec, h.session, h.Claim.Owner, h.mine, now)
+}
+
+// Stop tells the hold to leave. A hold that is held has to have stopped its work before.
+func (h *Hold) Stop(env Env, e Exit) {
+	phase := h.Phase
+	h.leave, h.Failing, h.failures, h.retryAt = e, false, 0, env.Now
+	switch {
+	case phase == Leaving || phase == Ended:
+		return
+	case phase == Waiting && h.att.Op == OpClaim && h.att.Doubt:
+		h.Phase, h.att.Ask = Leaving, true
+	case phase == Waiting || h.gone:
+		h.Phase = Ended
+	default:
+		if h.att.Op == OpRenew && h.att.Doubt {
+			h.pending = h.att.Rec.Nonce
+		}
+		h.Phase = Leaving
+		h.beginLeave(env)
+	}
+}
+
+// Expire makes a hold whose validity has ended Lost, and reports whether it did.
+func (h *Hold) Expire(env Env) bool {
+	if h.Phase != Held || env.Now < h.Deadline {
+		return false
+	}
+	cause := CauseExpired
+	if h.Failing {
+		cause = CauseOutage
+	}
+	h.lose(cause)
+	return true
+}
+
+// LoseSession makes a hold that a session kept Lost.
+func (h *Hold) LoseSession() {
+	if h.Phase == Held {
+		h.lose(CauseSession)
+	}
+}
+
+func (h *Hold) lose(c Cause) { h.Phase, h.Cause = Lost, c }
+
+func (h *Hold) end(err error) { h.Phase, h.Err = Ended, err }
+
+// failed counts a request that came to nothing, and puts off the next one.
+func (h *Hold) failed(env Env, err error) {
+	h.Err = err
+	h.Failing = h.Phase == Held
+	pause := h.Timing.retry(h.failures)
+	h.retryAt = env.Now.Add(pause/2 + time.Duration(env.Jitter*float64(pause)))
+	h.failures++
+	if h.Phase == Waiting && !h.att.Doubt && (h.Try || fatal(err)) {
+		h.end(err)
+	}
+}
+
+// appended returns nonces with one more, leaving the backing array of other copies of the hold alone.
+func appended(nonces []string, nonce string) []string {
+	if nonce = baseNonce(nonce); nonce == "" || slices.Contains(nonces, nonce) {
+		return nonces
+	}
+	return append(slices.Clip(nonces), nonce)
+}
+
+func (h *Hold) worked() { h.failures, h.Failing, h.Err = 0, false, nil }
+
+// fatal tells the errors that trying again doesn't mend.
+func fatal(err error) bool {
+	return errors.Is(err, store.ErrInvalid) || errors.Is(err, store.ErrCorrupt) || errors.Is(err, store.ErrClosed)
+}
+
+var errGaveUp = errors.New("the time allowed for letting go is over")

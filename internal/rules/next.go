@@ -1,0 +1,134 @@
+package rules
+
+import (
+	"time"
+
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/store"
+)
+
+// Kind is what an action asks for.
+type Kind uint8
+
+// The kinds of action.
+const (
+	Idle   Kind = iota // nothing, until the driver has something to tell
+	Read               // read Key, then tell Read
+	Write              // write Rec, then tell Wrote
+	Wait               // wait for a change of Key from Version, then tell Read; or until Until, then tell Woke
+	Sleep              // until Until, then tell Woke
+	Refuse             // Try: the name is taken, until Until at the latest
+)
+
+// Action is the next thing to do.
+type Action struct {
+	Kind    Kind
+	Key     string
+	Version string
+	Rec     store.Record
+	Until   clock.Instant // Read and Write: when to give the request up
+}
+
+// Next returns what to do now. A Write is to be sent at once: its validity counts from env.Now.
+func (h *Hold) Next(env Env) Action {
+	switch h.Phase {
+	case Waiting:
+		return h.nextWaiting(env)
+	case Held:
+		return h.nextHeld(env)
+	case Leaving:
+		return h.nextLeaving(env)
+	default:
+		return Action{}
+	}
+}
+
+func (h *Hold) nextWaiting(env Env) Action {
+	if env.Now < h.retryAt {
+		return Action{Kind: Sleep, Until: h.retryAt}
+	}
+	limit := env.Now.Add(h.Timing.Renew)
+	if h.att.Op != OpNone {
+		if h.Try && h.att.Doubt && env.Now >= h.att.Sent.Add(h.Timing.Validity()) {
+			h.end(h.Err) // whatever came of it, it is of no use any more
+			return Action{}
+		}
+		return h.pursue(env, limit)
+	}
+	if !h.rec.Known {
+		return Action{Kind: Read, Key: h.Key, Until: limit}
+	}
+	v := h.Verdict(env.Now)
+	switch v.Standing {
+	case Dead, SessionDead, Taken:
+		// What time alone says of a record holds for the record as it was; is it still that one?
+		if !h.recFresh {
+			return Action{Kind: Read, Key: h.Key, Until: limit}
+		}
+	case SessionUnknown:
+		return Action{Kind: Read, Key: h.rec.Rec.Session, Until: limit}
+	}
+	switch v.Standing {
+	case Taken:
+		if h.Try {
+			return Action{Kind: Refuse, Until: v.Until}
+		}
+		return Action{Kind: Wait, Key: h.Key, Version: h.rec.Rec.Version, Until: v.Until}
+	case SessionDead:
+		if !h.sessionRead {
+			return Action{Kind: Read, Key: h.rec.Rec.Session, Until: limit}
+		}
+		h.begin(OpFence, Freed(h.session.Rec, WhyExpired, env.Wall, env.Nonce()))
+	default:
+		h.beginClaim(env, v.Standing)
+	}
+	if h.Phase != Waiting {
+		return Action{}
+	}
+	return h.pursue(env, limit)
+}
+
+func (h *Hold) nextHeld(env Env) Action {
+	switch {
+	case h.Expire(env):
+		return Action{}
+	case h.Claim.Session != "":
+		return Action{Kind: Sleep, Until: h.Deadline}
+	case h.att.Op == OpNone && env.Now < h.renewAt:
+		return Action{Kind: Sleep, Until: min(h.renewAt, h.Deadline)}
+	case env.Now < h.retryAt:
+		return Action{Kind: Sleep, Until: min(h.retryAt, h.Deadline)}
+	case h.att.Op == OpNone:
+		h.beginRenew(env)
+	}
+	return h.pursue(env, min(env.Now.Add(h.Timing.Attempt), h.Deadline))
+}
+
+func (h *Hold) nextLeaving(env Env) Action {
+	switch {
+	case env.Now >= h.leave.By:
+		if h.Err == nil {
+			h.Err = store.Unknown(h.Key, errGaveUp)
+		}
+		h.end(h.Err)
+		return Action{}
+	case env.Now < h.retryAt:
+		return Action{Kind: Sleep, Until: min(h.retryAt, h.leave.By)}
+	}
+	return h.pursue(env, min(env.Now.Add(max(h.Timing.Attempt, h.Timing.Renew)), h.leave.By))
+}
+
+// pursue returns the next request of the attempt under way.
+func (h *Hold) pursue(env Env, limit clock.Instant) Action {
+	if h.att.Ask {
+		return Action{Kind: Read, Key: h.Key, Until: limit}
+	}
+	if !h.att.Tied {
+		h.att.Sent, h.att.Tied = env.Now, true
+	}
+	return Action{Kind: Write, Key: h.att.Rec.Key, Rec: h.att.Rec, Until: limit}
+}
+
+func timesJitter(d time.Duration, jitter float64) time.Duration {
+	return time.Duration(float64(d) * jitter)
+}

@@ -1,0 +1,125 @@
+package rules
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/store"
+)
+
+// Why a term ended, as the record's history tells it.
+const (
+	WhyReleased = "released"
+	WhyExpired  = "expired"
+	WhyBroken   = "broken"
+	WhyHanded   = "handed over"
+	WhyGivenUp  = "given up"      // by an owner that took the name again
+	WhySession  = "session ended" // and with it all that it kept
+)
+
+// NextToken returns the token that follows prev: the larger of prev+1 and the time in milliseconds. The first makes it
+// rise; the second lifts it over a store that was wiped or restored from a backup.
+func NextToken(prev fence.Token, wall time.Time) (fence.Token, error) {
+	if prev >= fence.MaxToken {
+		return 0, fmt.Errorf("token %d is the last: delete the record once nothing guarded remembers it", prev)
+	}
+	return min(max(prev+1, fence.Token(max(wall.UnixMilli(), 0))), fence.MaxToken), nil
+}
+
+// Claimed returns the record by which a claimant takes prev under token; why says how the term in prev, if any, ended.
+func Claimed(prev store.Record, c Claim, token fence.Token, why string, wall time.Time, nonce string) store.Record {
+	rec := store.Record{
+		Key: prev.Key, Version: prev.Version, Data: prev.Data, Past: prev.Past,
+		Owner: c.Owner, Token: token, TTL: c.TTL, Session: c.Session, Info: c.Info, Acquired: wall, Nonce: nonce,
+	}
+	if prev.Owner != "" && prev.Mark != store.MarkHanded {
+		if prev.Mark == store.MarkBroken {
+			why = brokenWhy(prev)
+		}
+		rec.Past = ended(prev, why, wall)
+	}
+	return rec
+}
+
+// Claim is what a claimant writes into the record that it takes.
+type Claim struct {
+	Owner   string
+	TTL     time.Duration
+	Session string
+	Info    map[string]string
+}
+
+// Freed returns rec without an owner. The token stays, so that the next one is higher.
+func Freed(rec store.Record, why string, wall time.Time, nonce string) store.Record {
+	if rec.Mark == store.MarkBroken {
+		why = brokenWhy(rec)
+	}
+	return store.Record{
+		Key: rec.Key, Version: rec.Version, Token: rec.Token, Data: rec.Data, Past: ended(rec, why, wall), Nonce: nonce,
+	}
+}
+
+// HandedOver returns rec in the name of its owner's successor, under the next token.
+func HandedOver(rec store.Record, to string, ttl time.Duration, wall time.Time, nonce string) (store.Record, error) {
+	token, err := NextToken(rec.Token, wall)
+	if err != nil {
+		return store.Record{}, err
+	}
+	return store.Record{
+		Key: rec.Key, Version: rec.Version, Data: rec.Data, Past: ended(rec, WhyHanded+" to "+to, wall),
+		Owner: to, Token: token, TTL: ttl, Acquired: wall, Mark: store.MarkHanded, Note: rec.Owner, Nonce: nonce,
+	}, nil
+}
+
+// Broken returns rec with an operator's mark: its holder can't renew it any more, and grace is how long others leave it
+// the holder that does not let go. A grace below the TTL that the holder counts on lets two work at once.
+func Broken(rec store.Record, note string, grace time.Duration, nonce string) store.Record {
+	rec.Mark, rec.Note, rec.TTL, rec.Session = store.MarkBroken, clip(note), grace, ""
+	rec.Nonce = markNonce(rec.Nonce, nonce)
+	return rec
+}
+
+// Noticed returns a session's record with a notice on it; data is what the session is to be told.
+func Noticed(rec store.Record, note string, data []byte, nonce string) store.Record {
+	rec.Mark, rec.Note, rec.Data = store.MarkNotice, clip(note), data
+	rec.Nonce = markNonce(rec.Nonce, nonce)
+	return rec
+}
+
+// A mark keeps the nonce of the version that it was put on, so that the holder, and no clone of it, knows it for its own.
+const markSep = "+"
+
+func markNonce(prev, nonce string) string { return baseNonce(prev) + markSep + nonce }
+
+func baseNonce(nonce string) string {
+	base, _, _ := strings.Cut(nonce, markSep)
+	return base
+}
+
+func brokenWhy(rec store.Record) string {
+	return clip(WhyBroken + " by " + rec.Note)
+}
+
+// ended returns the past of a record whose present term ends.
+func ended(rec store.Record, why string, wall time.Time) []store.Term {
+	if rec.Owner == "" {
+		return rec.Past
+	}
+	term := store.Term{Owner: rec.Owner, Token: rec.Token, From: rec.Acquired, Until: wall, Why: clip(why)}
+	past := append([]store.Term{term}, rec.Past...)
+	return past[:min(len(past), store.MaxPast)]
+}
+
+// clip shortens a text to what a record's fields take.
+func clip(s string) string {
+	if len(s) <= store.MaxKey {
+		return s
+	}
+	cut := store.MaxKey
+	for cut > 0 && s[cut]&0xC0 == 0x80 { // not inside a character
+		cut--
+	}
+	return s[:cut]
+}

@@ -1,0 +1,81 @@
+package rules
+
+import (
+	"slices"
+
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/store"
+)
+
+// Seen is an observation: a record, and since when, on the observer's own clock, it is known not to have changed.
+type Seen struct {
+	Rec   store.Record
+	Since clock.Instant
+	Known bool
+}
+
+// Note returns the observation after a read of rec came back at now. The clock of a version starts when a read of it first
+// came back, or as much earlier as the engine vouches for with the record's Age.
+func (s Seen) Note(rec store.Record, now clock.Instant) Seen {
+	since := now.Add(-rec.Age)
+	if rec.Age == store.Forever {
+		since = clock.Always
+	}
+	if s.Known && s.Rec.Version == rec.Version {
+		since = min(since, s.Since)
+	}
+	return Seen{Rec: rec, Since: since, Known: true}
+}
+
+// Dead returns the instant from which the record counts as abandoned unless it changes: the whole TTL, by the observer's
+// clock, after it was first seen as it is.
+func (s Seen) Dead() clock.Instant { return s.Since.Add(s.Rec.TTL) }
+
+// Standing is what a record says to one who wants the name.
+type Standing uint8
+
+// The standings.
+const (
+	Free           Standing = iota // nobody holds it
+	Mine                           // a term of this process's own that it has given up
+	Offered                        // handed over to this process
+	Dead                           // abandoned: unchanged for its TTL
+	SessionUnknown                 // kept by a session that has not been read yet
+	SessionGone                    // kept by a session that is closed
+	SessionDead                    // kept by a session that is abandoned, and has to be closed first
+	Taken                          // held by somebody
+)
+
+// Verdict is a standing, and for Taken until when at the latest it stands unless a record changes.
+type Verdict struct {
+	Standing Standing
+	Until    clock.Instant
+}
+
+// Judge says how rec stands to owner me at now. session is the observation of the record under rec.Session, and mine are
+// the nonces of the versions that this process wrote in terms that it has given up.
+func Judge(rec, session Seen, me string, mine []string, now clock.Instant) Verdict {
+	r := rec.Rec
+	switch {
+	case r.Owner == "":
+		return Verdict{Standing: Free}
+	case r.Owner == me && r.Mark == store.MarkHanded:
+		return Verdict{Standing: Offered}
+	case r.Owner == me && slices.Contains(mine, baseNonce(r.Nonce)):
+		return Verdict{Standing: Mine}
+	case r.Session == "":
+		return alive(rec, Dead, now)
+	case !session.Known || session.Rec.Key != r.Session:
+		return Verdict{Standing: SessionUnknown}
+	case session.Rec.Owner != r.Owner:
+		return Verdict{Standing: SessionGone}
+	}
+	return alive(session, SessionDead, now)
+}
+
+func alive(s Seen, dead Standing, now clock.Instant) Verdict {
+	if now >= s.Dead() {
+		return Verdict{Standing: dead}
+	}
+	return Verdict{Standing: Taken, Until: s.Dead()}
+}

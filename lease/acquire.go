@@ -1,0 +1,160 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/leasehold/leasehold/internal/rules"
+)
+
+// Acquire takes key and returns the lease on it. While somebody else holds it, Acquire waits, and when the store does not
+// answer it tries again, until ctx is done: then the error matches ctx's cause, and [ErrHeld] with a *[HeldError] if the
+// name was held. It takes the name as soon as it is released, or when its holder has shown no sign of life for its TTL.
+//
+// A claim that may have reached the store when ctx ended is withdrawn in the background, or left to expire.
+func (m *Manager) Acquire(ctx context.Context, key string) (*Lease, error) {
+	return m.acquire(ctx, key, nil, false)
+}
+
+// TryAcquire is Acquire without waiting: a name that is held is a *[HeldError], a store that doesn't answer an error. It
+// remembers what it saw: when nothing proves that an abandoned holder is gone, a try that comes a TTL after the first one
+// takes the name.
+func (m *Manager) TryAcquire(ctx context.Context, key string) (*Lease, error) {
+	return m.acquire(ctx, key, nil, true)
+}
+
+// Run holds key while f runs: it acquires (and waits, as Acquire does), calls f, waits for it to return, and releases.
+// The context it gives f is done when ctx is, or when the lease ends, whose *[LostError] is then its cause; f has to stop
+// at once in that case. Run returns f's error, joined with the *[LostError] if the lease was lost.
+func (m *Manager) Run(ctx context.Context, key string, f func(context.Context, *Lease) error) error {
+	l, err := m.Acquire(ctx, key)
+	if err != nil {
+		return err
+	}
+	return l.run(ctx, f)
+}
+
+func (l *Lease) run(ctx context.Context, f func(context.Context, *Lease) error) (err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	held := l.Context()
+	unlink := context.AfterFunc(held, func() { cancel(context.Cause(held)) })
+	defer func() { // also when f panics
+		unlink()
+		var lost error
+		if cause := l.Check(); errors.Is(cause, ErrLost) {
+			lost = cause
+		}
+		cancel(nil)
+		err = errors.Join(err, lost, l.Release(ctx))
+	}()
+	return f(ctx, l)
+}
+
+func (m *Manager) acquire(ctx context.Context, key string, s *Session, try bool) (*Lease, error) {
+	if err := checkName(key); err != nil {
+		return nil, err
+	}
+	past := m.recall(key)
+	h := rules.New(key, m.claim(s), m.timing, try, past.seen, past.mine)
+	if err := m.pursue(ctx, &h, s); err != nil {
+		return nil, err
+	}
+	l := m.newLease(&h, s)
+	if s != nil {
+		return l, s.enlist(l)
+	}
+	return l, l.keep(&h, nil)
+}
+
+func (m *Manager) claim(s *Session) rules.Claim {
+	c := rules.Claim{Owner: m.owner, TTL: m.timing.TTL, Info: m.info}
+	if s != nil {
+		c.Session = s.hold.key
+	}
+	return c
+}
+
+// pursue drives h until it is held or has come to nothing, which is an error.
+func (m *Manager) pursue(ctx context.Context, h *rules.Hold, s *Session) error {
+	ctx, cancel := m.joined(ctx, s)
+	defer cancel(nil)
+	var holder *HeldError
+	for {
+		act := h.Next(m.envIn(s))
+		switch {
+		case h.Phase == rules.Held:
+			m.remember(h, true)
+			return nil
+		case h.Phase != rules.Waiting:
+			m.giveUp(h)
+			return m.refusal(ctx, h, nil)
+		case act.Kind == rules.Refuse:
+			m.remember(h, false)
+			return m.heldBy(h, act)
+		case ctx.Err() != nil:
+			m.giveUp(h)
+			return m.refusal(ctx, h, holder)
+		case act.Kind == rules.Wait:
+			holder = m.waiting(holder, m.heldBy(h, act))
+		}
+		m.do(ctx, h, s, act)
+	}
+}
+
+// waiting tells the program whom it waits for, when that is news.
+func (m *Manager) waiting(before, now *HeldError) *HeldError {
+	if m.opts.OnWait != nil && (before == nil || before.Token != now.Token || before.Owner != now.Owner) {
+		m.opts.OnWait(now)
+	}
+	return now
+}
+
+// joined returns a context that ends with ctx, with the manager, and with the session if there is one.
+func (m *Manager) joined(ctx context.Context, s *Session) (context.Context, context.CancelCauseFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	unlink := context.AfterFunc(m.ctx, func() { cancel(ErrClosed) })
+	unlinkSession := func() bool { return true }
+	if s != nil {
+		sc := s.Context()
+		unlinkSession = context.AfterFunc(sc, func() { cancel(context.Cause(sc)) })
+	}
+	return ctx, func(cause error) { unlink(); unlinkSession(); cancel(cause) }
+}
+
+// giveUp withdraws a claim that nobody wants any more. What may have reached the store is freed in the background.
+func (m *Manager) giveUp(h *rules.Hold) {
+	env := m.env()
+	h.Stop(env, rules.Exit{Why: rules.WhyGivenUp, By: env.Now.Add(m.timing.TTL)})
+	m.remember(h, false)
+	if h.Phase != rules.Ended {
+		withdrawn := *h
+		m.start(func() { _ = m.leave(m.ctx, &withdrawn) }) // it expires if that fails
+	}
+}
+
+// refusal is the error of an acquisition that came to nothing.
+func (m *Manager) refusal(ctx context.Context, h *rules.Hold, holder *HeldError) error {
+	var errs []error
+	if ctx.Err() != nil {
+		errs = append(errs, context.Cause(ctx))
+	}
+	if holder != nil {
+		errs = append(errs, holder)
+	}
+	if h.Err != nil && (ctx.Err() == nil || !errors.Is(h.Err, ctx.Err())) {
+		errs = append(errs, h.Err)
+	}
+	if len(errs) == 0 { // the session ended under the claim
+		errs = append(errs, &LostError{Key: h.Key, Cause: causeOf(h.Cause)})
+	}
+	return fmt.Errorf("acquire %s: %w", h.Key, errors.Join(errs...))
+}
+
+func (m *Manager) heldBy(h *rules.Hold, act rules.Action) *HeldError {
+	rec := h.Seen().Rec
+	return &HeldError{
+		Key: h.Key, Owner: rec.Owner, Since: rec.Acquired, Token: rec.Token, Note: rec.Note,
+		ExpiresIn: max(act.Until.Sub(m.clk.Now()), 0),
+	}
+}

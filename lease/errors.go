@@ -1,0 +1,85 @@
+package lease
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/rules"
+)
+
+// The errors to branch on, with [errors.Is].
+var (
+	ErrHeld   = errors.New("lease is held") // a *HeldError
+	ErrLost   = errors.New("lease is lost") // a *LostError
+	ErrClosed = errors.New("lease manager is closed")
+)
+
+// HeldError says who holds the name that was wanted. It matches [ErrHeld].
+type HeldError struct {
+	Key       string
+	Owner     string
+	Since     time.Time // by the holder's wall clock; for people
+	Token     fence.Token
+	ExpiresIn time.Duration // unless it is renewed, as this process has observed it
+	Note      string        // who broke the hold or handed it over, and why, if somebody did
+}
+
+func (e *HeldError) Error() string {
+	return fmt.Sprintf("%s is held by %s since %s (token %d)", e.Key, e.Owner, e.Since.Format(time.RFC3339), e.Token)
+}
+
+// Is reports whether target is [ErrHeld].
+func (e *HeldError) Is(target error) bool { return target == ErrHeld }
+
+// Cause says why a lease ended.
+type Cause string
+
+// The causes.
+const (
+	Expired  Cause = "expired"      // validity ran out although the store answered: this process was paused, or cut off
+	Taken    Cause = "taken"        // somebody else has the name, or its record is gone
+	Broken   Cause = "broken"       // an operator broke the hold
+	Outage   Cause = "store outage" // validity ran out while the store did not answer
+	Released Cause = "released"     // or handed over, by its holder
+	Closed   Cause = "closed"       // its manager was closed while it was held
+)
+
+// LostError says that a lease ended. It matches [ErrLost] unless the holder itself released the lease.
+type LostError struct {
+	Key   string
+	Token fence.Token
+	Cause Cause
+	Err   error // what the store said last, if that is why
+}
+
+func (e *LostError) Error() string {
+	msg := fmt.Sprintf("lease %s (token %d) is lost: %s", e.Key, e.Token, e.Cause)
+	if e.Cause == Released {
+		msg = fmt.Sprintf("lease %s (token %d) was released", e.Key, e.Token)
+	}
+	if e.Err != nil {
+		msg += ": " + e.Err.Error()
+	}
+	return msg
+}
+
+// Is reports whether target is [ErrLost].
+func (e *LostError) Is(target error) bool { return target == ErrLost && e.Cause != Released }
+
+// Unwrap returns what the store said last.
+func (e *LostError) Unwrap() error { return e.Err }
+
+func causeOf(c rules.Cause) Cause {
+	switch c {
+	case rules.CauseTaken:
+		return Taken
+	case rules.CauseBroken:
+		return Broken
+	case rules.CauseOutage:
+		return Outage
+	default:
+		return Expired
+	}
+}

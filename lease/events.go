@@ -1,0 +1,57 @@
+package lease
+
+import (
+	"time"
+
+	"github.com/leasehold/leasehold/fence"
+)
+
+// State is where a lease stands.
+type State string
+
+// The states. The last two are final.
+const (
+	StateHeld     State = "held"
+	StateJeopardy State = "jeopardy" // a renewal failed; still valid, retrying fast
+	StateLost     State = "lost"
+	StateReleased State = "released" // released or handed over by its holder
+)
+
+// Event is a change of a lease's state.
+type Event struct {
+	Key   string
+	Token fence.Token
+	State State
+	Left  time.Duration // how much validity was left then
+	Err   error         // jeopardy: what failed; lost: a *LostError
+}
+
+// eventBuffer is how many events a lease keeps for a reader that is slow. The last place is for the final event.
+const eventBuffer = 16
+
+// stream is the ordered path of one lease's events. It is used by one goroutine at a time.
+type stream struct {
+	c     chan Event
+	state State
+}
+
+// emit passes e on if it is news. An event is left out when the reader is far behind; the final one never is.
+func (s *stream) emit(e Event, observe func(Event)) {
+	if e.State == s.state {
+		return
+	}
+	s.state = e.State
+	if observe != nil {
+		observe(e)
+	}
+	if s.c == nil {
+		return
+	}
+	final := e.State == StateLost || e.State == StateReleased
+	if final || len(s.c) < cap(s.c)-1 {
+		s.c <- e
+	}
+	if final {
+		close(s.c)
+	}
+}

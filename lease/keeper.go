@@ -1,0 +1,148 @@
+package lease
+
+import (
+	"context"
+
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/store"
+)
+
+// keeper renews one hold. Its goroutine alone touches the hold until it has retired; then whoever made it retire does.
+// So renewals and the release of a term can't overtake one another.
+type keeper struct {
+	l      *Lease
+	hold   rules.Hold
+	notice func(data []byte) // for what a notice on the record says; may be nil
+
+	ctx   context.Context // done when the keeper is to retire
+	stop  context.CancelFunc
+	done  chan struct{}
+	shown clock.Instant // the deadline that the lease shows
+}
+
+// answer is what came of a request.
+type answer struct {
+	act rules.Action
+	rec store.Record
+	err error
+}
+
+// keep starts the keeper of a lease that was just acquired.
+func (l *Lease) keep(h *rules.Hold, notice func([]byte)) error {
+	k := &keeper{l: l, hold: *h, notice: notice, done: make(chan struct{}), shown: h.Deadline}
+	k.ctx, k.stop = context.WithCancel(l.m.ctx)
+	l.keeper = k
+	if !l.m.start(k.run) {
+		k.stop()
+		close(k.done)
+		l.end(Closed, ErrClosed)
+		return ErrClosed
+	}
+	return nil
+}
+
+// retire stops the keeper, waits for it, and returns the hold.
+func (k *keeper) retire() *rules.Hold {
+	k.stop()
+	<-k.done
+	return &k.hold
+}
+
+// run keeps the hold until it is lost or the keeper is told to retire. A request that is under way then is cut short and
+// its outcome taken note of, for the release that follows.
+func (k *keeper) run() {
+	defer close(k.done)
+	defer k.stop()
+	var pending chan answer
+	for {
+		var act rules.Action
+		if pending == nil && k.ctx.Err() == nil {
+			act = k.hold.Next(k.l.m.env())
+		} else {
+			k.hold.Expire(k.l.m.env())
+		}
+		k.show()
+		if pending == nil && (k.hold.Phase != rules.Held || k.ctx.Err() != nil) {
+			break
+		}
+		if act.Kind == rules.Read || act.Kind == rules.Write {
+			pending = k.send(act)
+		}
+		pending = k.wait(act, pending)
+	}
+	if k.l.m.ctx.Err() != nil {
+		k.l.end(Closed, ErrClosed)
+	}
+}
+
+// wait blocks until the answer comes, the time of act has come, validity ends, or the keeper is to retire. It returns the
+// channel of the request that is still under way.
+func (k *keeper) wait(act rules.Action, pending chan answer) chan answer {
+	m := k.l.m
+	until := k.hold.Deadline
+	if act.Kind == rules.Sleep {
+		until = min(until, act.Until)
+	}
+	var retire <-chan struct{}
+	if pending == nil {
+		retire = k.ctx.Done()
+	}
+	var due <-chan struct{}
+	if k.hold.Phase == rules.Held {
+		timer := clock.NewTimer(m.clk, until.Sub(m.clk.Now()))
+		defer timer.Stop()
+		due = timer.C
+	}
+	select {
+	case a := <-pending:
+		m.tell(&k.hold, m.env(), a.act, a.rec, a.err)
+		return nil
+	case <-due:
+		if pending == nil {
+			k.hold.Woke()
+		}
+	case <-retire:
+	}
+	return pending
+}
+
+// send carries out a request in a goroutine of its own, so that the end of validity is noticed while it is under way.
+func (k *keeper) send(act rules.Action) chan answer {
+	c := make(chan answer, 1)
+	go func() { // ends with k.ctx, and run waits for its answer
+		rec, err := k.l.m.request(k.ctx, act)
+		c <- answer{act, rec, err}
+	}()
+	return c
+}
+
+// show makes the hold's state the lease's.
+func (k *keeper) show() {
+	l, h := k.l, &k.hold
+	if h.Phase == rules.Held && h.Deadline != k.shown {
+		if !l.deadline.CompareAndSwap(int64(k.shown), int64(h.Deadline)) {
+			h.Deadline = k.shown // Check has declared it over, or it was released
+		}
+		k.shown = h.Deadline
+	}
+	if h.Phase == rules.Held && clock.Instant(l.deadline.Load()) == clock.Always {
+		h.Deadline = clock.Always
+		h.Expire(l.m.env())
+	}
+	if h.Phase == rules.Lost {
+		l.end(causeOf(h.Cause), h.Err)
+		return
+	}
+	l.mu.Lock()
+	if h.Failing && l.lost == nil {
+		l.emit(StateJeopardy, h.Deadline.Sub(l.m.clk.Now()), h.Err)
+	} else if l.lost == nil {
+		l.emit(StateHeld, h.Deadline.Sub(l.m.clk.Now()), nil)
+	}
+	l.mu.Unlock()
+	if h.Notice != nil && k.notice != nil {
+		k.notice(h.Notice)
+		h.Notice = nil
+	}
+}

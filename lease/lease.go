@@ -1,0 +1,255 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/store"
+)
+
+// Lease is one term of holding a name, from its acquisition to its loss or release. It is safe for concurrent use.
+type Lease struct {
+	m     *Manager
+	s     *Session // that keeps it; nil when it keeps itself
+	key   string
+	token fence.Token
+
+	// deadline is until when the hold is valid by itself; a lease of a session is valid while the session is, too. It is
+	// clock.Always once the hold has ended, whoever notices that first.
+	deadline atomic.Int64
+
+	mu       sync.Mutex
+	lost     *LostError         // why it ended; nil before
+	ctx      context.Context    // nil until somebody asks for it
+	cancel   context.CancelFunc // of ctx
+	events   stream
+	term     store.Record  // of a lease that a session keeps
+	keeper   *keeper       // of one that keeps itself
+	onEnd    func()        // called once the hold has ended
+	left     chan struct{} // closed when a release is over
+	leaveErr error         // its outcome
+}
+
+// newLease makes a lease of a hold that was just acquired.
+func (m *Manager) newLease(h *rules.Hold, s *Session) *Lease {
+	l := &Lease{m: m, s: s, key: h.Key, token: h.Term.Token}
+	if s != nil {
+		l.deadline.Store(int64(clock.Never))
+		l.term = h.Term
+		l.term.Info = nil // a session may have very many leases, and nothing needs it
+	} else {
+		l.deadline.Store(int64(h.Deadline))
+	}
+	l.emit(StateHeld, l.Left(), nil)
+	return l
+}
+
+// String returns the name and the token, for logs.
+func (l *Lease) String() string { return fmt.Sprintf("%s (token %d)", l.key, l.token) }
+
+// Key returns the name that is held.
+func (l *Lease) Key() string { return l.key }
+
+// Token returns the fencing token of this term. Send it with every request to what the lease guards.
+func (l *Lease) Token() fence.Token { return l.token }
+
+// Owner returns the id of the holder, which is the manager's.
+func (l *Lease) Owner() string { return l.m.owner }
+
+// Check returns nil while the lease is valid at this instant, and a *[LostError] for ever after. It looks at the clock at
+// each call, so a process that was stopped past the end of its lease learns of it here first. It does no I/O, takes well
+// under a microsecond and allocates nothing while the lease is valid.
+func (l *Lease) Check() error {
+	d := l.until()
+	if l.m.clk.Now() < d {
+		return nil
+	}
+	return l.loss()
+}
+
+// ValidUntil returns the instant of the manager's clock at which the lease ends unless it is renewed; [clock.Always] when
+// it has ended.
+func (l *Lease) ValidUntil() clock.Instant { return l.until() }
+
+// Left returns for how long the lease is still valid without a renewal; 0 when it has ended.
+func (l *Lease) Left() time.Duration {
+	d := l.until()
+	if d == clock.Always {
+		return 0
+	}
+	return max(d.Sub(l.m.clk.Now()), 0)
+}
+
+// Context returns a context that is cancelled when the lease ends, before anything else is done about that. Its cause is
+// then a *[LostError].
+func (l *Lease) Context() context.Context {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ctx == nil {
+		ctx, cancel := context.WithCancelCause(context.Background())
+		l.ctx, l.cancel = ctx, func() { cancel(l.lost) }
+		if l.lost != nil {
+			l.cancel()
+		}
+	}
+	return l.ctx
+}
+
+// Events returns the lease's events in order, from when Events was first called; the present state comes first. The
+// channel is closed after the final one, which is always sent; a reader that falls 15 behind misses some in between.
+func (l *Lease) Events() <-chan Event {
+	left := l.Left()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.events.c == nil {
+		l.events.c = make(chan Event, eventBuffer)
+		l.events.c <- l.event(l.events.state, left, nil)
+		if l.lost != nil {
+			close(l.events.c)
+		}
+	}
+	return l.events.c
+}
+
+// until returns the deadline that counts now.
+func (l *Lease) until() clock.Instant {
+	d := clock.Instant(l.deadline.Load())
+	if l.s != nil {
+		d = min(d, clock.Instant(l.s.hold.deadline.Load()))
+	}
+	return d
+}
+
+// loss returns why the lease ended. When the keeper has not noticed yet that validity is over, it is over all the same:
+// the deadline is taken away, so that no renewal that lands late brings it back.
+func (l *Lease) loss() error {
+	self := l
+	if l.s != nil && clock.Instant(l.deadline.Load()) != clock.Always {
+		self = l.s.hold
+	}
+	d := self.deadline.Load()
+	if now := l.m.clk.Now(); now < clock.Instant(d) || (d != int64(clock.Always) && !self.deadline.CompareAndSwap(d, int64(clock.Always))) {
+		return l.Check() // renewed in the meantime
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.lost != nil {
+		return l.lost
+	}
+	return &LostError{Key: l.key, Token: l.token, Cause: Expired}
+}
+
+// end ends the hold for this process, once: first nobody may rely on it any more, then the context, then the events.
+func (l *Lease) end(cause Cause, err error) {
+	l.deadline.Store(int64(clock.Always))
+	if l.markEnded(cause, err) && l.onEnd != nil {
+		l.onEnd()
+	}
+}
+
+func (l *Lease) markEnded(cause Cause, err error) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.lost != nil {
+		return false
+	}
+	l.lost = &LostError{Key: l.key, Token: l.token, Cause: cause, Err: err}
+	if l.cancel != nil {
+		l.cancel()
+	}
+	state := StateLost
+	if cause == Released {
+		state = StateReleased
+	}
+	l.emit(state, 0, l.lost)
+	return true
+}
+
+// emit passes a change of state on. The lease's lock is held.
+func (l *Lease) emit(s State, left time.Duration, err error) {
+	l.events.emit(l.event(s, left, err), l.m.opts.OnEvent)
+}
+
+func (l *Lease) event(s State, left time.Duration, err error) Event {
+	if s == StateLost && err == nil {
+		err = l.lost
+	}
+	if s == StateReleased {
+		err = nil
+	}
+	return Event{Key: l.key, Token: l.token, State: s, Left: left, Err: err}
+}
+
+// Release ends the hold and frees the name, so that others need not wait for it to expire. What the lease guards has to be
+// at rest before. The context is cancelled first, then renewal stops, then this very term is freed, and no other: if the
+// name was lost and taken meanwhile, nothing is written.
+//
+// Release goes on when ctx is done, for a bounded time: a third of the TTL, or a second if that is longer. It returns nil
+// when the name is free, or known not to be this term's any more. An error that matches [store.ErrUnknownOutcome] means
+// that the store did not confirm it; the name is free within the TTL at the latest. Releasing twice is no error.
+func (l *Lease) Release(ctx context.Context) error {
+	return l.leave(ctx, rules.Exit{Why: rules.WhyReleased})
+}
+
+// HandOver passes the name to another holder in one write, with a new token for it. Its id is what [Manager.Owner] returns
+// there; it has to be waiting in Acquire for the same name, and holds it after one write of its own. If it never comes, the
+// name is free for others after the TTL. The rest is as with Release, except that it is an error that matches [ErrLost]
+// when this term was over already.
+func (l *Lease) HandOver(ctx context.Context, to string) error {
+	if to == "" || to == l.m.owner {
+		return fmt.Errorf("hand over %s to %q: want the owner id of another holder, as its Manager.Owner returns it", l.key, to)
+	}
+	if err := l.Check(); err != nil {
+		return err
+	}
+	return l.leave(ctx, rules.Exit{To: to})
+}
+
+func (l *Lease) leave(ctx context.Context, e rules.Exit) error {
+	l.end(Released, nil)
+	l.mu.Lock()
+	first := l.left == nil
+	if first {
+		l.left = make(chan struct{})
+	}
+	l.mu.Unlock()
+	if !first {
+		<-l.left
+		return l.leaveErr
+	}
+	defer close(l.left)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer context.AfterFunc(l.m.ctx, cancel)()
+
+	h := l.takeHold()
+	env := l.m.env()
+	e.By = env.Now.Add(max(l.m.timing.TTL/3, time.Second))
+	h.Stop(env, e)
+	err := l.m.leave(ctx, h)
+	if l.s != nil {
+		l.s.forget(l)
+	}
+	var conflict *store.ConflictError
+	if e.To != "" && errors.As(err, &conflict) {
+		err = &LostError{Key: l.key, Token: l.token, Cause: Taken, Err: err}
+	}
+	l.leaveErr = err
+	return err
+}
+
+// takeHold stops the keeper, if there is one, and returns the hold, which from then on is the caller's.
+func (l *Lease) takeHold() *rules.Hold {
+	if l.keeper != nil {
+		return l.keeper.retire()
+	}
+	h := rules.Resume(l.term, l.m.claim(l.s), l.m.timing)
+	return &h
+}

@@ -1,0 +1,115 @@
+package lease
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/store"
+)
+
+// Options tells a [Manager] how to hold. The zero value is right for most programs.
+type Options struct {
+	// TTL is how long a name stays taken after its holder's last sign of life. 15 s by default, 10 ms at least. A holder
+	// counts on TTL·(1−Margin) of it.
+	TTL time.Duration
+
+	// Margin is the share of the TTL that the holder leaves unused, so that it stops before others start: 0.2 by default.
+	// It has to be at least 2·Drift/(1+Drift).
+	Margin float64
+
+	// Drift bounds the error of any involved clock's rate: 0.11 (11 %) by default. Time daemons slew clocks by up to 8 %.
+	Drift float64
+
+	// Renew is the time from one renewal to the next, TTL/3 by default. Renewals come up to a fifth earlier, at random.
+	Renew time.Duration
+
+	// Attempt bounds one renewal request: TTL/20 by default, so that a store which hangs and comes back is found soon.
+	Attempt time.Duration
+
+	// Name is a given name that becomes part of the owner id, for people. Two managers of one name are two holders.
+	Name string
+
+	// Info is written into every record that the manager takes, for people: operation, version. Host and pid are there
+	// by themselves. At most 8 KiB as JSON.
+	Info map[string]string
+
+	// Clock is where time comes from; [clock.System] by default.
+	Clock clock.Clock
+
+	// OnWait, if set, is told whom an Acquire waits for, whenever that is news. It must not block.
+	OnWait func(*HeldError)
+
+	// OnEvent, if set, is told every event of every lease, in each lease's order, on the goroutine that caused it. It must
+	// not block, and must not call the lease.
+	OnEvent func(Event)
+}
+
+// maxInfo bounds Info, so that a record with its history and a primitive's data stays within store.MaxRecord.
+const maxInfo = 8 << 10
+
+// maxName bounds a given name, so that an owner id and a session's key made from it fit a record.
+const maxName = 100
+
+func (o Options) timing() rules.Timing {
+	return rules.Timing{TTL: o.TTL, Margin: o.Margin, Drift: o.Drift, Renew: o.Renew, Attempt: o.Attempt}.WithDefaults()
+}
+
+func (o Options) check() error {
+	if err := o.timing().Check(); err != nil {
+		return fmt.Errorf("lease options: %w", err)
+	}
+	if len(o.Name) > maxName || strings.ContainsFunc(o.Name, func(r rune) bool { return !unicode.IsPrint(r) || r == '/' }) {
+		return fmt.Errorf("lease options: name %.60q: want at most %d printable characters, without a slash", o.Name, maxName)
+	}
+	if b, err := json.Marshal(o.Info); err != nil || len(b) > maxInfo {
+		return fmt.Errorf("lease options: info of %d bytes as JSON: want at most %d", len(b), maxInfo)
+	}
+	return nil
+}
+
+// newOwner returns an owner id that no other process has: the given name, host, pid, and 65 random bits. Containers often
+// have one host name and pid 1 in common, so the random part is what tells holders apart.
+func newOwner(name string) (owner string, info map[string]string) {
+	host, err := os.Hostname()
+	if err != nil || host == "" {
+		host = "unknown-host"
+	}
+	host = strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) && r != '/' {
+			return r
+		}
+		return '-'
+	}, host)
+	pid := fmt.Sprint(os.Getpid())
+	owner = fmt.Sprintf("%.64s/%s/%s", host, pid, strings.ToLower(rand.Text()[:13]))
+	if name != "" {
+		owner = name + "/" + owner
+	}
+	return owner, map[string]string{"host": host, "pid": pid}
+}
+
+// newNonce identifies one write. It comes from the kernel, so that two clones of one process have different ones.
+func newNonce() string { return rand.Text()[:20] }
+
+// reserved begins the keys that Leasehold keeps for itself.
+const reserved = "."
+
+// sessionPrefix begins the keys of session records.
+const sessionPrefix = reserved + "session/"
+
+// Reserved reports whether key is one that Leasehold keeps for itself, such as a session's record.
+func Reserved(key string) bool { return strings.HasPrefix(key, reserved) }
+
+func checkName(key string) error {
+	if Reserved(key) {
+		return &store.InvalidError{Field: "Key", Value: fmt.Sprintf("%.40q", key), Want: "a name that does not begin with a dot: those are Leasehold's own"}
+	}
+	return store.CheckKey(key)
+}

@@ -1,0 +1,135 @@
+package lease
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+
+	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/rules"
+)
+
+// Session keeps any number of leases alive with one heartbeat. They are valid while the session is, and end with it. It is
+// safe for concurrent use.
+type Session struct {
+	hold *Lease // on the session's own record
+
+	mu     sync.Mutex
+	leases map[string]*Lease
+	over   bool
+}
+
+// OpenSession starts a session: one write now, and one every TTL/3 while it is open. It blocks until the store has answered
+// or ctx is done.
+func (m *Manager) OpenSession(ctx context.Context) (*Session, error) {
+	m.mu.Lock()
+	m.sessions++
+	key := fmt.Sprintf("%s%s/%d", sessionPrefix, m.owner, m.sessions)
+	m.mu.Unlock()
+
+	s := &Session{leases: map[string]*Lease{}}
+	h := rules.NewSession(key, m.claim(nil), m.timing)
+	if err := m.pursue(ctx, &h, nil); err != nil {
+		return nil, fmt.Errorf("open a session: %w", err)
+	}
+	s.hold = m.newLease(&h, nil)
+	s.hold.onEnd = s.end
+	return s, s.hold.keep(&h, s.told)
+}
+
+// notice is what an operator tells a session: leases of it that were broken, by key, with their tokens.
+type notice struct {
+	Broken map[string]fence.Token `json:"broken"`
+}
+
+// Acquire is [Manager.Acquire] for a lease that the session keeps. It fails with an error that matches [ErrLost] when the
+// session ends meanwhile.
+func (s *Session) Acquire(ctx context.Context, key string) (*Lease, error) {
+	return s.hold.m.acquire(ctx, key, s, false)
+}
+
+// TryAcquire is [Manager.TryAcquire] for a lease that the session keeps.
+func (s *Session) TryAcquire(ctx context.Context, key string) (*Lease, error) {
+	return s.hold.m.acquire(ctx, key, s, true)
+}
+
+// Check returns nil while the session is valid at this instant, and a *[LostError] for ever after; see [Lease.Check].
+func (s *Session) Check() error { return s.hold.Check() }
+
+// Context returns a context that is cancelled when the session ends.
+func (s *Session) Context() context.Context { return s.hold.Context() }
+
+// Events returns the events of the session itself; see [Lease.Events].
+func (s *Session) Events() <-chan Event { return s.hold.Events() }
+
+// Key returns the key of the session's record.
+func (s *Session) Key() string { return s.hold.key }
+
+// Close ends the session and all its leases, and frees them for others with a single write. What they guard has to be at
+// rest before. The rest is as with [Lease.Release].
+func (s *Session) Close(ctx context.Context) error {
+	return s.hold.Release(ctx)
+}
+
+// end ends every lease of a session that is over.
+func (s *Session) end() {
+	s.mu.Lock()
+	s.over = true
+	leases := s.leases
+	s.leases = nil
+	s.mu.Unlock()
+	cause, err := s.why()
+	for _, l := range leases {
+		l.end(cause, err)
+	}
+}
+
+func (s *Session) why() (Cause, error) {
+	s.hold.mu.Lock()
+	defer s.hold.mu.Unlock()
+	if s.hold.lost == nil {
+		return Expired, nil
+	}
+	return s.hold.lost.Cause, s.hold.lost.Err
+}
+
+// enlist adds a lease that was just acquired. If the session ended meanwhile, the lease ends at once.
+func (s *Session) enlist(l *Lease) error {
+	s.mu.Lock()
+	over := s.over
+	if !over {
+		s.leases[l.key] = l
+	}
+	s.mu.Unlock()
+	if over {
+		cause, err := s.why()
+		l.end(cause, err)
+		return fmt.Errorf("acquire %s: the session is over: %w", l.key, l.Check())
+	}
+	return nil
+}
+
+func (s *Session) forget(l *Lease) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.leases[l.key] == l {
+		delete(s.leases, l.key)
+	}
+}
+
+// told ends the leases that a notice names.
+func (s *Session) told(data []byte) {
+	var n notice
+	if err := json.Unmarshal(data, &n); err != nil {
+		return // written by something newer; the records themselves still say what was broken
+	}
+	for key, token := range n.Broken {
+		s.mu.Lock()
+		l := s.leases[key]
+		s.mu.Unlock()
+		if l != nil && l.token == token {
+			l.end(Broken, nil)
+		}
+	}
+}
