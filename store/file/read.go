@@ -1,0 +1,128 @@
+package file
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"strings"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// Get implements [store.Store]. It never waits for writers. It is linearizable because SQLite shows a transaction to others
+// only when its log has been synced.
+func (s *Store) Get(ctx context.Context, key string) (store.Record, error) {
+	if err := store.CheckKey(key); err != nil {
+		return store.Record{}, err
+	}
+	found, err := s.read(ctx, selectRow, key)
+	if err != nil {
+		return store.Record{}, err
+	}
+	if len(found) == 0 {
+		return store.Record{}, store.NotFound(key)
+	}
+	return found[0].record(s.boot)
+}
+
+func (s *Store) read(ctx context.Context, query string, args ...any) (found []row, err error) {
+	err = s.readers.use(ctx, func(c *conn) (err error) {
+		found, err = c.rows(s.clock.Now(), query, args...)
+		return explain(s.path, err)
+	})
+	return found, err
+}
+
+// page is how many rows List reads at once. A long read would keep the log from being used anew.
+const page = 256
+
+// List implements [store.Store]. It yields by key, in the order of their bytes, and reads 256 records at a time.
+func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
+	return func(yield func(store.Record, error) bool) {
+		if err := store.CheckPrefix(prefix); err != nil {
+			yield(store.Record{}, err)
+			return
+		}
+		query, from := selectFrom, prefix
+		for {
+			rows, err := s.read(ctx, query, from, int64(page))
+			if err != nil {
+				yield(store.Record{}, err)
+				return
+			}
+			for _, r := range rows {
+				if !strings.HasPrefix(r.key, prefix) || !yield(r.record(s.boot)) {
+					return
+				}
+			}
+			if len(rows) < page {
+				return
+			}
+			query, from = selectAfter, rows[len(rows)-1].key
+		}
+	}
+}
+
+// pool keeps connections for reading. Each is made when it is first needed.
+type pool struct {
+	path string
+	free chan *conn // of capacity readers; nil stands for one that isn't made yet
+
+	closing <-chan struct{} // the store's
+}
+
+// readers is how many reads of one store go on at once: enough to keep a few cores busy.
+const readers = 4
+
+func newPool(path string, closing <-chan struct{}) *pool {
+	p := &pool{path: path, free: make(chan *conn, readers), closing: closing}
+	for range readers {
+		p.free <- nil
+	}
+	return p
+}
+
+// use calls do with a connection, which is closed where do fails: whatever was wrong with it is not met again.
+func (p *pool) use(ctx context.Context, do func(*conn) error) error {
+	select {
+	case <-p.closing:
+		return store.ErrClosed
+	default:
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	var c *conn
+	select {
+	case c = <-p.free:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-p.closing:
+		return store.ErrClosed
+	}
+	defer func() { p.free <- c }()
+	if c == nil {
+		fresh, err := dialReader(p.path)
+		if err != nil {
+			return explain(p.path, err)
+		}
+		c = fresh
+	}
+	err := do(c)
+	if err != nil {
+		_ = c.close()
+		c = nil
+	}
+	return err
+}
+
+// close waits for reads under way and closes the connections. The store is closing, so no more are taken.
+func (p *pool) close() error {
+	var errs []error
+	for range readers {
+		if c := <-p.free; c != nil {
+			errs = append(errs, c.close())
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,124 @@
+package file
+
+import (
+	"errors"
+	"fmt"
+
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+const (
+	applicationID = 0x4c534831 // "LSH1"; tells the file from other programs' databases
+	schemaVersion = 1
+
+	// A key is stored in one row: no second tree to keep, and one page to write at a renewal.
+	schema = `CREATE TABLE records (
+		key     TEXT NOT NULL PRIMARY KEY,
+		version TEXT NOT NULL,
+		boot    TEXT NOT NULL,
+		written INTEGER NOT NULL,
+		body    TEXT NOT NULL
+	) STRICT, WITHOUT ROWID`
+)
+
+// number reads a pragma whose value is one.
+func (c *conn) number(pragma string) (int64, error) {
+	v, err := c.value("PRAGMA " + pragma)
+	n, _ := v.(int64)
+	return n, err
+}
+
+// establish sees that the database behind w is a writable one of Leasehold's, and makes it one when it is empty. The file
+// lock is held.
+func establish(path string, w *conn) error {
+	if err := recognise(path, w); err != nil {
+		return err
+	}
+	mode, err := w.value("PRAGMA journal_mode = WAL")
+	if err != nil {
+		return explain(path, err)
+	}
+	if mode != "wal" {
+		return fmt.Errorf("%s: its file system has no shared memory, which SQLite's log needs (journal_mode stays %v): put the file on a local disk", path, mode)
+	}
+	// A file that is read-only opens without an error; this is where it shows.
+	if _, err := w.exec("BEGIN IMMEDIATE"); err != nil {
+		return explain(path, err)
+	}
+	if err := upgrade(path, w); err != nil {
+		_, rollback := w.exec("ROLLBACK")
+		return errors.Join(err, rollback)
+	}
+	_, err = w.exec("COMMIT")
+	return explain(path, err)
+}
+
+// recognise returns an error for a file that isn't Leasehold's, before anything in it is touched.
+func recognise(path string, w *conn) error {
+	id, err := w.number("application_id")
+	if err != nil {
+		if primary, _ := code(err); primary == sqlite3.SQLITE_NOTADB {
+			return fmt.Errorf("%s: not an SQLite database, so not a store of Leasehold's: name another file, or move this one away: %w", path, err)
+		}
+		return explain(path, err)
+	}
+	tables, err := w.value("SELECT count(*) FROM sqlite_schema")
+	if err != nil {
+		return explain(path, err)
+	}
+	if id != applicationID && (id != 0 || tables != int64(0)) {
+		return fmt.Errorf("%s: an SQLite database of another program (application_id %d, want %d): name another file", path, id, applicationID)
+	}
+	return nil
+}
+
+// upgrade brings the schema to this version, inside a transaction.
+func upgrade(path string, w *conn) error {
+	version, err := w.number("user_version")
+	if err != nil {
+		return explain(path, err)
+	}
+	switch {
+	case version == schemaVersion:
+		_, err := w.prepare(selectRow)
+		return explain(path, err)
+	case version > schemaVersion:
+		return fmt.Errorf("%s: written by a newer Leasehold: its schema version is %d, this program knows up to %d: upgrade this program", path, version, schemaVersion)
+	}
+	for _, stmt := range []string{
+		schema,
+		fmt.Sprintf("PRAGMA application_id = %d", applicationID),
+		fmt.Sprintf("PRAGMA user_version = %d", schemaVersion),
+	} {
+		if _, err := w.exec(stmt); err != nil {
+			return explain(path, err)
+		}
+	}
+	return nil
+}
+
+// checkedBytes is how large a file may be to be read through at each Open: that takes a few milliseconds.
+const checkedBytes = 1 << 20
+
+// inspect looks a small database over for damage. SQLite reports damage elsewhere when it meets it.
+func inspect(path string, c *conn) error {
+	pages, err := c.number("page_count")
+	if err != nil {
+		return explain(path, err)
+	}
+	size, err := c.number("page_size")
+	if err != nil {
+		return explain(path, err)
+	}
+	if pages*size > checkedBytes {
+		return nil
+	}
+	found, err := c.value("PRAGMA quick_check(1)")
+	if err != nil {
+		return explain(path, err)
+	}
+	if found != "ok" {
+		return fmt.Errorf("%s: the file is damaged (%v): put back a copy, or move it away with its -wal and -shm files to begin anew", path, found)
+	}
+	return nil
+}

@@ -1,0 +1,260 @@
+//go:build unix && !solaris && !aix
+
+package file
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/leasehold/leasehold/clock"
+)
+
+// bell carries wake-ups between processes. A store that waits has a FIFO of its own in the wake folder, named
+// fifo-<id>, and a hard link to it, named <id>, in the folder of each shard in which it waits for a key. After a commit,
+// the writer sends the hashes of the keys that it changed to the FIFOs in the folders of their shards. Nothing polls, and
+// a waiting process costs one descriptor. (Of inotify instances, the obvious way, a user has 128.)
+//
+// A FIFO that nobody reads is a dead process's: whoever meets it removes it. One that is full has news enough.
+//
+// The folder holds nothing that is needed for safety. It may be removed at any time; waiters make it anew.
+type bell struct {
+	dir     string
+	id      string
+	running *sync.WaitGroup
+	one     func(hash uint64) // called for a key that has changed
+	all     func()            // called when any key may have
+
+	mu     sync.Mutex
+	users  [shards]int // waiters by shard
+	fifo   *os.File    // nil until somebody waits, and where there can't be one
+	closed bool
+}
+
+func newBell(dir, id string, running *sync.WaitGroup, one func(uint64), all func()) *bell {
+	return &bell{dir: dir, id: id, running: running, one: one, all: all}
+}
+
+func (b *bell) base() string          { return filepath.Join(b.dir, "fifo-"+b.id) }
+func (b *bell) shard(n int) string    { return filepath.Join(b.dir, fmt.Sprintf("%02x", n)) }
+func (b *bell) link(shard int) string { return filepath.Join(b.shard(shard), b.id) }
+func (b *bell) tmp() string           { return filepath.Join(b.dir, "tmp-"+b.id) }
+func baseOf(dir, id string) string    { return filepath.Join(dir, "fifo-"+id) }
+func missing(err error) bool          { return errors.Is(err, os.ErrNotExist) }
+func isThere(err error) bool          { return err == nil || errors.Is(err, os.ErrExist) }
+
+// listen makes a key heard from the moment when it returns.
+func (b *bell) listen(hash uint64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n := shardOf(hash)
+	b.users[n]++
+	if b.users[n] == 1 {
+		b.enter(n)
+	}
+}
+
+// ignore undoes a listen.
+func (b *bell) ignore(hash uint64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n := shardOf(hash)
+	b.users[n]--
+	if b.users[n] == 0 && !b.closed {
+		b.exit(n)
+	}
+}
+
+// works reports whether wake-ups are heard.
+func (b *bell) works() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.fifo != nil
+}
+
+// renew puts back what has been removed from the folder.
+func (b *bell) renew() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for n, users := range b.users {
+		if users > 0 {
+			b.enter(n)
+		}
+	}
+}
+
+// enter sees that the FIFO is linked in a shard. Where that can't be, the bell is out of order until a renew mends it.
+// b.mu is held, as for the functions below.
+func (b *bell) enter(n int) {
+	for range 5 { // others remove empty folders meanwhile
+		if b.closed || (b.fifo == nil && b.open() != nil) {
+			return
+		}
+		err := os.Link(b.base(), b.link(n))
+		if isThere(err) {
+			return
+		}
+		if _, err := os.Lstat(b.base()); err != nil {
+			b.hangUp()
+		} else if !isThere(os.Mkdir(b.shard(n), 0o700)) {
+			break
+		}
+	}
+	b.hangUp()
+}
+
+func (b *bell) exit(n int) {
+	_ = os.Remove(b.link(n))
+	_ = os.Remove(b.shard(n)) // where it is empty
+}
+
+// open makes the FIFO. It gets its name when it has a reader, so that no one takes it for a dead one's.
+func (b *bell) open() error {
+	if err := os.Mkdir(b.dir, 0o700); !isThere(err) {
+		return err
+	}
+	b.sweep()
+	if err := unix.Mkfifo(b.tmp(), 0o600); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(b.tmp(), os.O_RDWR|unix.O_NONBLOCK, 0) // read and write: it never ends
+	if err == nil {
+		if err = os.Rename(b.tmp(), b.base()); err != nil {
+			_ = f.Close()
+		}
+	}
+	if err != nil {
+		_ = os.Remove(b.tmp())
+		return err
+	}
+	b.fifo = f
+	b.running.Go(func() { b.hear(f) })
+	return nil
+}
+
+func (b *bell) hangUp() {
+	if b.fifo != nil {
+		_ = b.fifo.Close()
+		_ = os.Remove(b.base())
+		b.fifo = nil
+	}
+}
+
+// close ends the goroutine and removes the store's names from the folder.
+func (b *bell) close() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.closed = true
+	for n, users := range b.users {
+		if users > 0 {
+			b.exit(n)
+		}
+	}
+	b.hangUp()
+}
+
+// messageSize is that of one hash. A buffer of messages holds a whole number of them, and is smaller than any FIFO: so a
+// FIFO that was full fills it.
+const (
+	messageSize = 8
+	bufferSize  = 4096
+)
+
+// hear is the goroutine that reads the FIFO.
+func (b *bell) hear(f *os.File) {
+	buf := make([]byte, bufferSize)
+	for {
+		n, err := f.Read(buf)
+		if err != nil {
+			return
+		}
+		if n == len(buf) || n%messageSize != 0 {
+			b.all() // a writer may have found it full
+			continue
+		}
+		for m := buf[:n]; len(m) > 0; m = m[messageSize:] {
+			b.one(binary.LittleEndian.Uint64(m))
+		}
+	}
+}
+
+// ring tells the other stores that keys with these hashes have changed.
+func (b *bell) ring(hashes []uint64) {
+	var messages [shards][]byte
+	for _, h := range hashes {
+		n := shardOf(h)
+		messages[n] = binary.LittleEndian.AppendUint64(messages[n], h)
+	}
+	present := names(b.dir)
+	for n, message := range messages {
+		if message == nil || !present[filepath.Base(b.shard(n))] {
+			continue
+		}
+		for id := range names(b.shard(n)) {
+			if id != b.id {
+				b.send(n, id, message)
+			}
+		}
+	}
+}
+
+// send sends a message to one store, and removes what a dead one has left.
+func (b *bell) send(n int, id string, message []byte) {
+	link := filepath.Join(b.shard(n), id)
+	fd, err := unix.Open(link, unix.O_WRONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	switch err {
+	case nil:
+		_, _ = unix.Write(fd, message) // full: it has been told enough
+		_ = unix.Close(fd)
+	case unix.ENXIO:
+		_ = os.Remove(link)
+		_ = os.Remove(b.shard(n))
+		_ = os.Remove(baseOf(b.dir, id))
+	}
+}
+
+// stale is the age from which a FIFO without its name is a dead process's: it gets that within microseconds.
+const stale = time.Minute
+
+// sweep removes the FIFOs of stores that ended without closing.
+func (b *bell) sweep() {
+	for name := range names(b.dir) {
+		path := filepath.Join(b.dir, name)
+		switch {
+		case strings.HasPrefix(name, "fifo-"):
+			fd, err := unix.Open(path, unix.O_WRONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+			if err == unix.ENXIO {
+				_ = os.Remove(path)
+			} else if err == nil {
+				_ = unix.Close(fd)
+			}
+		case strings.HasPrefix(name, "tmp-"):
+			info, err := os.Lstat(path)
+			if err == nil && clock.System().Wall().Sub(info.ModTime()) > stale {
+				_ = os.Remove(path)
+			}
+		}
+	}
+}
+
+// names returns the names in a folder, none if it isn't there.
+func names(dir string) map[string]bool {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	list, _ := f.Readdirnames(-1)
+	set := make(map[string]bool, len(list))
+	for _, name := range list {
+		set[name] = true
+	}
+	return set
+}
