@@ -1,0 +1,48 @@
+package storetest
+
+import (
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/store"
+)
+
+// Records generates records that a store takes, without a Version and an Age. For property tests.
+func Records() *rapid.Generator[store.Record] {
+	letter := rapid.RuneFrom([]rune("aZ09 /._-%*?'\"\\<&ßé\u0301日🔒"))
+	text := rapid.StringOfN(letter, -1, 40, store.MaxKey)
+	anyText := rapid.StringN(-1, 40, -1)
+	date := rapid.Custom(func(t *rapid.T) time.Time {
+		if rapid.Bool().Draw(t, "no date") {
+			return time.Time{}
+		}
+		sec := rapid.Int64Range(time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC).Unix(), time.Date(9999, 12, 30, 0, 0, 0, 0, time.UTC).Unix()).Draw(t, "second")
+		zone := time.FixedZone("", rapid.IntRange(-14*60, 14*60).Draw(t, "zone")*60)
+		return time.Unix(sec, rapid.Int64Range(0, 999999999).Draw(t, "ns")).In(zone)
+	})
+	token := rapid.Map(rapid.Uint64Range(0, uint64(fence.MaxToken)), func(n uint64) fence.Token { return fence.Token(n) })
+	term := rapid.Custom(func(t *rapid.T) store.Term {
+		return store.Term{
+			Owner: text.Draw(t, "owner"), Token: token.Draw(t, "token"),
+			From: date.Draw(t, "from"), Until: date.Draw(t, "until"), Why: text.Draw(t, "why"),
+		}
+	})
+	return rapid.Custom(func(t *rapid.T) store.Record {
+		rec := store.Record{
+			Key:   rapid.StringOfN(letter, 1, 40, store.MaxKey).Draw(t, "key"),
+			Owner: text.Draw(t, "owner"), Token: token.Draw(t, "token"),
+			TTL:     time.Duration(rapid.Int64Range(0, int64(store.MaxTTL)).Draw(t, "ttl")),
+			Session: text.Draw(t, "session"), Acquired: date.Draw(t, "acquired"),
+			Mark: rapid.SampledFrom([]store.Mark{"", store.MarkBroken, store.MarkHanded, store.MarkNotice}).Draw(t, "mark"),
+			Note: text.Draw(t, "note"), Info: rapid.MapOfN(anyText, anyText, -1, 8).Draw(t, "info"),
+			Past: rapid.SliceOfN(term, -1, store.MaxPast).Draw(t, "past"), Data: rapid.SliceOfN(rapid.Byte(), -1, 500).Draw(t, "data"),
+			Nonce: text.Draw(t, "nonce"),
+		}
+		if rec.Owner != "" {
+			rec.Token, rec.TTL = max(rec.Token, 1), max(rec.TTL, store.MinTTL)
+		}
+		return rec
+	})
+}

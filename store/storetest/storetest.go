@@ -1,0 +1,216 @@
+// Package storetest is the whole truth about a store: an engine is right when [Run] passes on it, against the real server.
+//
+//	func TestConformance(t *testing.T) {
+//		storetest.Run(t, func(t testing.TB) storetest.Instance {
+//			table := newTable(t)
+//			return storetest.Instance{
+//				Open:   func(ctx context.Context) (store.Store, error) { return engine.Open(ctx, table) },
+//				HasAge: true,
+//			}
+//		})
+//	}
+//
+// What a network does to requests is tried through store/faulty. An engine that talks to a server also gives the hooks Cut
+// and Heal, which do it to its real connections.
+package storetest
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// Factory returns an instance with no records in it, whose data nobody else uses. It is called once for each check. What it
+// starts it ends by t.Cleanup, which runs after every handle was closed.
+type Factory func(t testing.TB) Instance
+
+// Instance is an engine over data of its own.
+type Instance struct {
+	// Open returns a new handle, with connections of its own if the engine makes any. It is called several times: all
+	// handles see the same data, and one that is opened after the others were closed sees them again.
+	Open func(ctx context.Context) (store.Store, error)
+
+	Pushes   bool // handles implement store.Waiter
+	HasAge   bool // the engine vouches for an Age above 0, within 10 s of a write at the latest
+	Volatile bool // the data are gone when the last handle is closed
+	Slow     bool // a write takes milliseconds: checks repeat things less often
+
+	// Cut makes the server unreachable for every handle that is open, so that requests hang or fail; Heal ends that. Both
+	// are nil, or neither is.
+	Cut, Heal func() error
+}
+
+// limit is how long one check may take; patience how long an engine may take for what it should do at once.
+const (
+	limit    = time.Minute
+	patience = 10 * time.Second
+)
+
+// Run checks the engine, each property in a subtest of its own. It takes a few seconds with an engine that is quick.
+func Run(t *testing.T, factory Factory) {
+	for _, c := range checks {
+		t.Run(c.name, func(t *testing.T) {
+			inst := factory(t)
+			if c.needs != nil {
+				if why := c.needs(inst); why != "" {
+					t.Skip(why)
+				}
+			}
+			if err := c.try(t.Context(), inst); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// check is one property of an engine. It returns an error that says what is wrong, so that the suite can be tested on
+// engines that are wrong.
+type check struct {
+	name  string
+	needs func(Instance) string // why the check doesn't apply to an instance; "" when it does
+	run   func(ctx context.Context, e *env) error
+}
+
+// try runs the check and closes the handles that it opened.
+func (c check) try(ctx context.Context, inst Instance) error {
+	allowed := limit
+	if inst.Slow {
+		allowed = 5 * limit
+	}
+	ctx, cancel := context.WithTimeout(ctx, allowed)
+	defer cancel()
+	e := &env{Instance: inst}
+	err := c.run(ctx, e)
+	cancel()
+	err = errors.Join(err, e.closeAll())
+	e.waits.Wait()
+	return err
+}
+
+var checks = []check{
+	{name: "RoundTrip", run: roundTrip},
+	{name: "RoundTripRandom", run: roundTripRandom},
+	{name: "EmptyIsNil", run: emptyIsNil},
+	{name: "TTLIsExact", run: ttlIsExact},
+	{name: "NoAliasing", run: noAliasing},
+	{name: "KeyLimits", run: keyLimits},
+	{name: "RecordLimits", run: recordLimits},
+	{name: "LargestRecords", run: largestRecords},
+	{name: "OddKeys", run: oddKeys},
+	{name: "PrefixIsLiteral", run: prefixIsLiteral},
+
+	{name: "CreateRace", run: createRace},
+	{name: "Contention", run: contention},
+	{name: "ConflictCarriesCurrent", run: conflictCarriesCurrent},
+	{name: "PutOfMissing", run: putOfMissing},
+	{name: "DeleteChecksVersion", run: deleteChecksVersion},
+	{name: "VersionsAreNeverReused", run: versionsAreNeverReused},
+	{name: "OtherVersionsNeverMatch", run: otherVersionsNeverMatch},
+	{name: "ReadsAreLinearizable", run: readsAreLinearizable},
+	{name: "ReadsUnderWrites", run: readsUnderWrites},
+	{name: "EverythingAtOnce", run: everythingAtOnce},
+
+	{name: "ListThousands", run: listThousands},
+	{name: "ListUnderChange", run: listUnderChange},
+	{name: "ListBreak", run: listBreak},
+	{name: "ListBodyUsesStore", run: listBodyUsesStore},
+	{name: "ListCancel", run: listCancel},
+
+	{name: "DoneContext", run: doneContext},
+	{name: "CancelledWrites", run: cancelledWrites},
+	{name: "LostReply", run: lostReply},
+	{name: "RepeatedRequest", run: repeatedRequest},
+	{name: "LateRequest", run: lateRequest},
+	{name: "CutAndHeal", run: cutAndHeal},
+
+	{name: "Pushes", run: pushes},
+	{name: "WaitAtOnce", run: waitAtOnce},
+	{name: "WaitForChange", run: waitForChange},
+	{name: "WaitPingPong", run: waitPingPong},
+	{name: "WaitHammer", run: waitHammer},
+	{name: "WaitMany", run: waitMany},
+	{name: "WaitOtherKeys", run: waitOtherKeys},
+	{name: "WaitCancel", run: waitCancel},
+	{name: "WaitClose", run: waitClose},
+
+	{name: "AgeIsLowerBound", run: ageIsLowerBound},
+	{name: "AgeGrows", needs: needsAge, run: ageGrows},
+	{name: "AgeStartsAnew", needs: needsAge, run: ageStartsAnew},
+
+	{name: "Reopen", run: reopen},
+	{name: "ReopenAll", needs: needsDurable, run: reopenAll},
+	{name: "Closed", run: closed},
+	{name: "CloseUnderUse", run: closeUnderUse},
+}
+
+func needsAge(inst Instance) string {
+	if inst.HasAge {
+		return ""
+	}
+	return "the engine does not vouch for ages"
+}
+
+func needsDurable(inst Instance) string {
+	if inst.Volatile {
+		return "the data are gone with the last handle"
+	}
+	return ""
+}
+
+// env is what a check works with: an instance and the handles that the check has opened.
+type env struct {
+	Instance
+	mu      sync.Mutex
+	handles []store.Store
+	waits   sync.WaitGroup // the Waits that a check has begun
+}
+
+// open returns a handle that is closed at the end of the check.
+func (e *env) open(ctx context.Context) (store.Store, error) {
+	s, err := e.Open(ctx)
+	if err != nil {
+		return nil, errors.Join(errors.New("Open"), err)
+	}
+	e.own(s)
+	return s, nil
+}
+
+// own has s closed at the end of the check.
+func (e *env) own(s store.Store) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.handles = append(e.handles, s)
+}
+
+// openAll returns n handles.
+func (e *env) openAll(ctx context.Context, n int) ([]store.Store, error) {
+	handles := make([]store.Store, n)
+	for i := range handles {
+		s, err := e.open(ctx)
+		if err != nil {
+			return nil, err
+		}
+		handles[i] = s
+	}
+	return handles, nil
+}
+
+func (e *env) closeAll() error {
+	var errs []error
+	for _, s := range e.handles {
+		errs = append(errs, s.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// times returns how often to repeat something: often, or seldom with a slow engine.
+func (e *env) times(often, seldom int) int {
+	if e.Slow {
+		return seldom
+	}
+	return often
+}
