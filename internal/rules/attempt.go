@@ -43,6 +43,10 @@ func (h *Hold) begin(op Op, rec store.Record) { h.att = Attempt{Op: op, Rec: rec
 // beginClaim starts the write that takes the record as it was last seen.
 func (h *Hold) beginClaim(env Env, s Standing) {
 	prev := h.rec.Rec
+	if (s == Mine && Off(RuleOwnTerm)) || (s == Offered && Off(RuleConfirm)) {
+		h.claimed(env, prev, env.Now)
+		return
+	}
 	token := prev.Token // an offer bears the successor's token already
 	if s != Offered {
 		var err error
@@ -81,7 +85,9 @@ func (h *Hold) beginLeave(env Env) {
 
 // Wrote tells the outcome of the write that Next asked for.
 func (h *Hold) Wrote(env Env, rec store.Record, err error) {
-	h.Expire(env) // an answer that comes too late revives nothing
+	if !Off(RuleLateAnswer) {
+		h.Expire(env) // an answer that comes too late revives nothing
+	}
 	if h.att.Op == OpFence {
 		h.fenced(env, rec, err)
 		return
@@ -124,7 +130,9 @@ func (h *Hold) fenced(env Env, rec store.Record, err error) {
 // Read tells the outcome of the read of key that Next asked for, or of a wait for its change. A key that is not stored is
 // Record{Key: key}, without an error.
 func (h *Hold) Read(env Env, key string, rec store.Record, err error) {
-	h.Expire(env)
+	if !Off(RuleLateAnswer) {
+		h.Expire(env)
+	}
 	switch {
 	case err != nil:
 		h.failed(env, err)
@@ -149,7 +157,7 @@ func (h *Hold) met(env Env, cur store.Record) {
 	switch {
 	case h.att.Op == OpNone:
 		h.worked()
-	case cur.Nonce == h.att.Rec.Nonce && h.att.Tied:
+	case cur.Nonce == h.att.Rec.Nonce && h.att.Tied && !Off(RuleNonce):
 		h.landed(env, cur)
 	case cur.Version == h.att.Rec.Version:
 		h.att.Ask = false // not yet: the same again
@@ -165,9 +173,7 @@ func (h *Hold) met(env Env, cur store.Record) {
 func (h *Hold) superseded(env Env, cur store.Record) {
 	att := h.att
 	h.att = Attempt{}
-	base := baseNonce(cur.Nonce)
-	// Still this term: a renewal that landed after all, or a mark that was put on one of its own versions.
-	ours := base == h.Term.Nonce || base == h.pending || (att.Tied && base == att.Rec.Nonce)
+	ours := h.wrote(cur, att)
 	switch {
 	case h.Phase == Waiting:
 		if att.Doubt {
@@ -176,6 +182,9 @@ func (h *Hold) superseded(env Env, cur store.Record) {
 		h.worked()
 	case att.Op == OpRenew && ours:
 		h.marked(env, cur)
+	case att.Op == OpRenew && Off(RuleConflict):
+		h.Term.Version = cur.Version
+		h.beginRenew(env)
 	case att.Op == OpRenew:
 		h.gone = true
 		if h.Phase == Held {
@@ -183,6 +192,9 @@ func (h *Hold) superseded(env Env, cur store.Record) {
 		}
 	case att.Op == OpLeave && ours:
 		h.pending, h.Term = "", cur
+		h.beginLeave(env)
+	case att.Op == OpLeave && Off(RuleExactTerm):
+		h.Term.Version = cur.Version
 		h.beginLeave(env)
 	case att.Op == OpLeave && h.leave.To != "":
 		h.gone = true
@@ -193,17 +205,29 @@ func (h *Hold) superseded(env Env, cur store.Record) {
 	}
 }
 
-// marked: an operator has put a mark on this term's record.
+// wrote reports whether cur is still this term: a renewal that landed after all, a version of one's own that came back with
+// a restored store, or a mark that was put on one of these. A mark names the version it was put on by its nonce.
+func (h *Hold) wrote(cur store.Record, att Attempt) bool {
+	if Off(RuleMarkChain) {
+		return cur.Owner == h.Claim.Owner && cur.Token == h.Term.Token
+	}
+	base := baseNonce(cur.Nonce)
+	return base == baseNonce(h.Term.Nonce) || base == h.pending || (att.Tied && base == att.Rec.Nonce)
+}
+
+// marked: this term's record has another version than the one that was to be renewed, most likely by an operator's mark.
 func (h *Hold) marked(env Env, cur store.Record) {
 	h.Term = cur
 	switch {
 	case h.Phase != Held:
-	case cur.Mark == store.MarkNotice:
-		h.Notice = cur.Data
-		h.Term.Mark, h.Term.Note, h.Term.Data = "", "", nil
-		h.beginRenew(env)
-	default:
+	case cur.Mark == store.MarkBroken && !Off(RuleBroken):
 		h.lose(CauseBroken)
+	default:
+		if cur.Mark == store.MarkNotice {
+			h.Notice = cur.Data
+			h.Term.Mark, h.Term.Note, h.Term.Data = "", "", nil
+		}
+		h.beginRenew(env)
 	}
 }
 
@@ -238,13 +262,13 @@ func (h *Hold) claimed(env Env, rec store.Record, sent clock.Instant) {
 	if h.Claim.Session != "" {
 		// The session may have ended, and been closed by another, while the claim was on its way.
 		h.Phase, h.Deadline = Held, env.Session
-		if env.Now >= env.Session {
+		if env.Now >= env.Session && !Off(RuleSessionHeld) {
 			h.lose(CauseSession)
 		}
 		return
 	}
 	h.extend(env, sent)
-	if env.Now >= h.Deadline {
+	if env.Now >= h.Deadline && !Off(RuleLateClaim) {
 		h.mine = appended(h.mine, rec.Nonce)
 		return
 	}
@@ -252,6 +276,9 @@ func (h *Hold) claimed(env Env, rec store.Record, sent clock.Instant) {
 }
 
 func (h *Hold) extend(env Env, sent clock.Instant) {
+	if Off(RuleSent) {
+		sent = env.Now
+	}
 	h.Deadline = sent.Add(h.Timing.Validity())
 	// Between 80 % and 100 % of the interval, so that what started together doesn't stay together.
 	h.renewAt = sent.Add(h.Timing.Renew - h.Timing.Renew/5).Add(timesJitter(h.Timing.Renew/5, env.Jitter))

@@ -75,6 +75,10 @@ func (h *Hold) nextWaiting(env Env) Action {
 		}
 		return Action{Kind: Wait, Key: h.Key, Version: h.rec.Rec.Version, Until: v.Until}
 	case SessionDead:
+		if Off(RuleFence) {
+			h.beginClaim(env, v.Standing)
+			break
+		}
 		if !h.sessionRead {
 			return Action{Kind: Read, Key: h.rec.Rec.Session, Until: limit}
 		}
@@ -82,7 +86,7 @@ func (h *Hold) nextWaiting(env Env) Action {
 	default:
 		h.beginClaim(env, v.Standing)
 	}
-	if h.Phase != Waiting {
+	if h.Phase != Waiting { // there is no token left
 		return Action{}
 	}
 	return h.pursue(env, limit)
@@ -123,7 +127,7 @@ func (h *Hold) pursue(env Env, limit clock.Instant) Action {
 	if h.att.Ask {
 		return Action{Kind: Read, Key: h.Key, Until: limit}
 	}
-	if !h.att.Tied {
+	if !h.att.Tied || Off(RuleFirstSent) {
 		h.att.Sent, h.att.Tied = env.Now, true
 	}
 	return Action{Kind: Write, Key: h.att.Rec.Key, Rec: h.att.Rec, Until: limit}

@@ -25,7 +25,14 @@ func NextToken(prev fence.Token, wall time.Time) (fence.Token, error) {
 	if prev >= fence.MaxToken {
 		return 0, fmt.Errorf("token %d is the last: delete the record once nothing guarded remembers it", prev)
 	}
-	return min(max(prev+1, fence.Token(max(wall.UnixMilli(), 0))), fence.MaxToken), nil
+	next := prev + 1
+	if Off(RuleRaiseToken) {
+		next = max(prev, 1)
+	}
+	if !Off(RuleClockToken) && !Off(RuleRaiseToken) {
+		next = max(next, fence.Token(max(wall.UnixMilli(), 0)))
+	}
+	return min(next, fence.MaxToken), nil
 }
 
 // Claimed returns the record by which a claimant takes prev under token; why says how the term in prev, if any, ended.
@@ -56,8 +63,12 @@ func Freed(rec store.Record, why string, wall time.Time, nonce string) store.Rec
 	if rec.Mark == store.MarkBroken {
 		why = brokenWhy(rec)
 	}
+	token := rec.Token
+	if Off(RuleKeepToken) {
+		token = 0
+	}
 	return store.Record{
-		Key: rec.Key, Version: rec.Version, Token: rec.Token, Data: rec.Data, Past: ended(rec, why, wall), Nonce: nonce,
+		Key: rec.Key, Version: rec.Version, Token: token, Data: rec.Data, Past: ended(rec, why, wall), Nonce: nonce,
 	}
 }
 

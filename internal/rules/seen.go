@@ -21,7 +21,7 @@ func (s Seen) Note(rec store.Record, now clock.Instant) Seen {
 	if rec.Age == store.Forever {
 		since = clock.Always
 	}
-	if s.Known && s.Rec.Version == rec.Version {
+	if s.Known && (s.Rec.Version == rec.Version || Off(RuleSeen)) {
 		since = min(since, s.Since)
 	}
 	return Seen{Rec: rec, Since: since, Known: true}
@@ -29,7 +29,12 @@ func (s Seen) Note(rec store.Record, now clock.Instant) Seen {
 
 // Dead returns the instant from which the record counts as abandoned unless it changes: the whole TTL, by the observer's
 // clock, after it was first seen as it is.
-func (s Seen) Dead() clock.Instant { return s.Since.Add(s.Rec.TTL) }
+func (s Seen) Dead() clock.Instant {
+	if Off(RuleWholeTTL) {
+		return s.Since.Add(s.Rec.TTL / 2)
+	}
+	return s.Since.Add(s.Rec.TTL)
+}
 
 // Standing is what a record says to one who wants the name.
 type Standing uint8
@@ -61,7 +66,7 @@ func Judge(rec, session Seen, me string, mine []string, now clock.Instant) Verdi
 		return Verdict{Standing: Free}
 	case r.Owner == me && r.Mark == store.MarkHanded:
 		return Verdict{Standing: Offered}
-	case r.Owner == me && slices.Contains(mine, baseNonce(r.Nonce)):
+	case r.Owner == me && Off(RuleClone), r.Owner == me && slices.Contains(mine, baseNonce(r.Nonce)):
 		return Verdict{Standing: Mine}
 	case r.Session == "":
 		return alive(rec, Dead, now)

@@ -46,7 +46,12 @@ func (t Timing) WithDefaults() Timing {
 }
 
 // Validity is how long a hold is valid from before its last renewal was sent: TTL·(1−δ).
-func (t Timing) Validity() time.Duration { return t.TTL - time.Duration(float64(t.TTL)*t.Margin) }
+func (t Timing) Validity() time.Duration {
+	if Off(RuleMargin) {
+		return t.TTL
+	}
+	return t.TTL - time.Duration(float64(t.TTL)*t.Margin)
+}
 
 // Check returns an error that shows the arithmetic when a hold with these timings would be unsafe, or could not be kept.
 func (t Timing) Check() error {

@@ -1,0 +1,39 @@
+package rules
+
+// Rule names one safety rule of the protocol. Each can be switched off in a build with the tag seededbugs, and only there,
+// so that the simulator and the model check can show that they notice.
+type Rule string
+
+// The rules.
+const (
+	RuleSent        Rule = "deadline-from-sent"     // validity counts from before the request, not from the reply
+	RuleFirstSent   Rule = "deadline-from-first"    // of an attempt's several requests, from the first
+	RuleMargin      Rule = "holder-margin"          // the holder leaves a margin of the TTL
+	RuleWholeTTL    Rule = "taker-waits-ttl"        // the taker waits the whole TTL
+	RuleSeen        Rule = "observed-not-written"   // the taker counts from its own observation, not from a wall clock in the record
+	RuleNonce       Rule = "own-nonce"              // a write of one's own is recognised when its reply was lost
+	RuleOwnTerm     Rule = "own-older-term"         // one's own older term is never adopted
+	RuleClone       Rule = "nonce-not-owner"        // one's own record is known by its nonce, not by the owner id
+	RuleKeepToken   Rule = "token-kept-on-release"  // a free record keeps its token
+	RuleRaiseToken  Rule = "token-raised"           // every change of ownership raises the token
+	RuleClockToken  Rule = "token-over-wipe"        // a token is at least the time in milliseconds
+	RuleFence       Rule = "session-fenced-first"   // an abandoned session is closed before a lease of it is taken
+	RuleConflict    Rule = "conflict-is-loss"       // a renewal that meets another's version ends the hold
+	RuleExactTerm   Rule = "release-exact-term"     // a release frees its own term only
+	RuleLateAnswer  Rule = "late-answer-ignored"    // an answer after the deadline revives nothing
+	RuleLateClaim   Rule = "late-claim-not-held"    // a claim that took longer than its validity isn't held
+	RuleSessionHeld Rule = "session-checked"        // a claim under a session that is over isn't held
+	RuleConfirm     Rule = "offer-confirmed"        // a hand-off counts from a write of the successor's own
+	RuleMarkChain   Rule = "mark-names-its-version" // a mark is taken for one on one's own record only if it says so
+	RuleBroken      Rule = "broken-not-renewed"     // a broken hold isn't renewed
+	RuleStopFirst   Rule = "stop-before-release"    // work has stopped before the name is freed (the driver's rule)
+	RuleNotice      Rule = "session-told-of-break"  // a session learns that a lease of it was broken (the driver's rule)
+	RuleCAS         Rule = "conditional-write"      // every write names the version it replaces (the store's rule)
+)
+
+// Rules lists every rule.
+var Rules = []Rule{
+	RuleSent, RuleFirstSent, RuleMargin, RuleWholeTTL, RuleSeen, RuleNonce, RuleOwnTerm, RuleClone, RuleKeepToken,
+	RuleRaiseToken, RuleClockToken, RuleFence, RuleConflict, RuleExactTerm, RuleLateAnswer, RuleLateClaim, RuleSessionHeld,
+	RuleConfirm, RuleMarkChain, RuleBroken, RuleStopFirst, RuleNotice, RuleCAS,
+}
