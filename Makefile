@@ -1,0 +1,43 @@
+# The targets below are what is typed here day by day. CI runs .ci/run, which does all of it.
+.DEFAULT_GOAL := help
+.PHONY: help build test race fmt lint fuzz soak bench examples tidy ci clean
+
+help: ## print the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## build everything, and the command into bin/
+	go build work
+	go build -o bin/leasehold ./cmd/leasehold
+
+test: ## run every test of every module
+	go test work
+
+race: ## run the tests of the core under the race detector
+	go test -race ./... ./store/file/...
+
+fmt: ## format every file
+	gofmt -w .
+
+lint: ## lint every module (installs the pinned golangci-lint outside the checkout)
+	scripts/lint
+
+fuzz: ## fuzz every target for a minute
+	scripts/fuzz 1m
+
+soak: ## 50 processes, 5 minutes of kills, stops and breaks on one store; SOAK="-duration 1h" for more
+	go run ./internal/soak $(SOAK)
+
+bench: ## measure, and write the figures into docs/benchmarks.md
+	scripts/bench
+
+examples: ## run every example
+	go run ./examples/embedded
+
+tidy: ## tidy every module
+	scripts/tidy
+
+ci: ## all that CI runs
+	.ci/run
+
+clean: ## remove what was built here
+	rm -rf bin

@@ -1,0 +1,229 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+)
+
+// event is one line of `go test -json`; see `go doc test2json` and `go help buildjson`.
+type event struct {
+	Action      string
+	Package     string
+	ImportPath  string // of build output
+	Test        string
+	Elapsed     float64 // seconds
+	Output      string
+	FailedBuild string // on a package's failure: the ImportPath that did not build
+}
+
+// test is one test or subtest.
+type test struct {
+	pkg, name string
+	result    string // pass, fail, skip; "" while it runs
+	took      float64
+	output    []string
+	parent    bool // it has subtests
+	childFail bool // one of them failed
+}
+
+// group is one package.
+type group struct {
+	tests  map[string]*test
+	order  []*test
+	output []string // of the package itself
+}
+
+// tally counts. A test with subtests counts only if it fails although they all passed: the others would count twice.
+type tally struct {
+	out                     io.Writer
+	groups                  map[string]*group
+	builds                  map[string][]string // output of the compiler by import path
+	shown                   map[string]bool     // builds whose output was printed
+	all                     []*test
+	passed, failed, skipped int
+}
+
+func newTally(out io.Writer) *tally {
+	return &tally{out: out, groups: map[string]*group{}, builds: map[string][]string{}, shown: map[string]bool{}}
+}
+
+// read takes in a whole stream. A line that is no event is printed as it is. What is unfinished when the stream ends has
+// failed.
+func (t *tally) read(stream io.Reader) error {
+	lines := bufio.NewReader(stream)
+	var err error
+	for err == nil {
+		var line []byte
+		line, err = lines.ReadBytes('\n')
+		var e event
+		switch {
+		case len(line) == 0:
+		case json.Unmarshal(line, &e) != nil || e.Action == "":
+			_, _ = t.out.Write(line)
+		default:
+			t.take(e)
+		}
+	}
+	for pkg := range t.groups {
+		t.finish(event{Action: "fail", Package: pkg, Output: "the stream of events ended before this package did\n"})
+	}
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+func (t *tally) take(e event) {
+	switch {
+	case e.Action == "build-output":
+		t.builds[e.ImportPath] = append(t.builds[e.ImportPath], e.Output)
+	case e.Package == "":
+	case e.Test == "" && (e.Action == "pass" || e.Action == "fail" || e.Action == "skip"):
+		t.finish(e)
+	case e.Test == "":
+		g := t.group(e.Package)
+		g.output = append(g.output, e.Output)
+	default:
+		t.takeTest(e)
+	}
+}
+
+func (t *tally) group(pkg string) *group {
+	g := t.groups[pkg]
+	if g == nil {
+		g = &group{tests: map[string]*test{}}
+		t.groups[pkg] = g
+	}
+	return g
+}
+
+func (t *tally) takeTest(e event) {
+	g := t.group(e.Package)
+	tt := g.tests[e.Test]
+	if tt == nil {
+		tt = &test{pkg: e.Package, name: e.Test}
+		g.tests[e.Test], g.order = tt, append(g.order, tt)
+		for name := e.Test; ; {
+			i := strings.LastIndexByte(name, '/')
+			if i < 0 {
+				break
+			}
+			name = name[:i]
+			if p := g.tests[name]; p != nil {
+				p.parent = true
+			}
+		}
+	}
+	switch e.Action {
+	case "output":
+		tt.output = append(tt.output, e.Output)
+	case "pass", "fail", "skip":
+		tt.result, tt.took = e.Action, e.Elapsed
+	}
+}
+
+// finish counts a package that has ended and prints its line.
+func (t *tally) finish(e event) {
+	g := t.group(e.Package)
+	delete(t.groups, e.Package)
+	passed, failed, skipped := g.count(e.Action == "fail")
+	if e.Action == "fail" && failed == 0 {
+		failed = 1 // it didn't build, or died outside its tests
+	}
+	t.passed, t.failed, t.skipped = t.passed+passed, t.failed+failed, t.skipped+skipped
+	t.all = append(t.all, g.order...)
+	took := time.Duration(e.Elapsed * float64(time.Second)).Round(time.Millisecond)
+	switch {
+	case e.Action == "fail":
+		fmt.Fprintf(t.out, "FAIL  %s  %v  %d passed, %d failed, %d skipped\n", e.Package, took, passed, failed, skipped)
+		t.explain(g, e)
+	case len(g.order) == 0:
+		fmt.Fprintf(t.out, "-     %s  no tests\n", e.Package)
+	default:
+		fmt.Fprintf(t.out, "ok    %s  %v  %d passed, %d skipped\n", e.Package, took, passed, skipped)
+	}
+	for _, tt := range g.order {
+		if tt.result == "skip" {
+			fmt.Fprintf(t.out, "      skipped: %s: %s\n", tt.name, tt.reason())
+		}
+	}
+}
+
+func (g *group) count(packageFailed bool) (passed, failed, skipped int) {
+	for _, tt := range g.order {
+		if tt.result == "" && packageFailed {
+			tt.result = "fail" // it was running when the process ended: a panic, os.Exit or the time-out
+		}
+	}
+	for _, tt := range slices.Backward(g.order) { // subtests come after their parents
+		if i := strings.LastIndexByte(tt.name, '/'); i >= 0 && tt.result == "fail" {
+			if p := g.tests[tt.name[:i]]; p != nil {
+				p.childFail = true
+			}
+		}
+		switch {
+		case tt.result == "fail" && !tt.childFail:
+			failed++
+		case tt.parent:
+		case tt.result == "pass":
+			passed++
+		case tt.result == "skip":
+			skipped++
+		}
+	}
+	return passed, failed, skipped
+}
+
+// explain prints all that a failed package has said, but for the tests of it that passed.
+func (t *tally) explain(g *group, e event) {
+	if e.FailedBuild != "" && !t.shown[e.FailedBuild] {
+		t.shown[e.FailedBuild] = true
+		t.print(t.builds[e.FailedBuild])
+	}
+	for _, tt := range g.order {
+		if tt.result == "fail" {
+			t.print(tt.output)
+		}
+	}
+	t.print(g.output)
+	t.print([]string{e.Output})
+}
+
+func (t *tally) print(output []string) {
+	for line := range strings.Lines(strings.Join(output, "")) {
+		fmt.Fprint(t.out, "      ", line)
+	}
+}
+
+// reason is what a skipped test gave as its reason.
+func (tt *test) reason() string {
+	var said []string
+	for _, line := range tt.output {
+		line = strings.TrimSpace(line)
+		if line != "" && !strings.HasPrefix(line, "=== ") && !strings.HasPrefix(line, "--- ") {
+			said = append(said, line)
+		}
+	}
+	return cmp.Or(strings.Join(said, " "), "no reason given")
+}
+
+// summary prints the slowest tests and, last, the counts.
+func (t *tally) summary() {
+	const most = 10
+	slowest := slices.DeleteFunc(t.all, func(tt *test) bool { return strings.Contains(tt.name, "/") || tt.took < 0.1 })
+	slices.SortStableFunc(slowest, func(a, b *test) int { return cmp.Compare(b.took, a.took) })
+	if len(slowest) > 0 {
+		fmt.Fprintln(t.out, "slowest tests:")
+	}
+	for _, tt := range slowest[:min(most, len(slowest))] {
+		fmt.Fprintf(t.out, "  %7.2f s  %s %s\n", tt.took, tt.pkg, tt.name)
+	}
+	fmt.Fprintf(t.out, "%d passed, %d failed, %d skipped\n", t.passed, t.failed, t.skipped)
+}

@@ -1,0 +1,118 @@
+package house
+
+// Module is the module path that every package of the project begins with.
+const Module = "github.com/leasehold/leasehold"
+
+// Floor is how high up in the house a package is.
+type Floor int
+
+// The floors, from the ground up.
+const (
+	F0    Floor = iota // the contract, tokens, time
+	F1                 // engines, and what guards resources
+	Rules              // the decisions of the lease, which know no engine
+	F2                 // the lease
+	F3                 // primitives made of leases
+	F4                 // what serves them to others
+	F5                 // the command, the only place that knows all engines
+	Outer              // examples and proofs: nothing imports them
+)
+
+func (f Floor) String() string {
+	return [...]string{"F0", "F1", "between F1 and F2", "F2", "F3", "F4", "F5", "outside the floors"}[f]
+}
+
+// Row says where a package stands and what it may import beyond the standard library and the floors below it.
+type Row struct {
+	Dir    string // from the root; "x/..." stands for x and all below it, unless a row says more precisely
+	Floor  Floor
+	Engine bool     // it keeps records: nobody but F5 and Outer imports it
+	Tests  bool     // it is made for tests: nobody else imports it
+	Libs   []string // libraries of others that it may use
+	May    []string // packages of ours that it may import though they are not on a floor below
+	Only   []string // if set, all that it may import: std is the whole standard library
+	Never  []string // what it must not call: "time.Now"
+	Why    string   // the reason for Libs, May, Only and Never
+}
+
+const x = "golang.org/x"
+
+// Table is the house.
+var Table = []Row{
+	{Dir: "clock", Floor: F0, Libs: []string{x}, Why: "CLOCK_BOOTTIME comes through x/sys"},
+	{
+		Dir: "fence", Floor: F0, Only: []string{"std"},
+		Why: "a guarded resource links fence and nothing else",
+	},
+	{Dir: "store", Floor: F0, May: []string{"fence"}, Why: "a record carries a token"},
+	{Dir: "flake", Floor: F0, May: []string{"clock"}, Why: "ids are made of time"},
+
+	{Dir: "store/memory", Floor: F1, Engine: true},
+	{
+		Dir: "store/file", Floor: F1, Engine: true, Libs: []string{x, "modernc.org/sqlite"},
+		Why: "SQLite in Go, and the system calls for locks",
+	},
+	{Dir: "store/dynamodb", Floor: F1, Engine: true},
+	{Dir: "store/etcd", Floor: F1, Engine: true},
+	{Dir: "store/consul", Floor: F1, Engine: true},
+	{Dir: "store/zookeeper", Floor: F1, Engine: true},
+	{Dir: "store/kubernetes", Floor: F1, Engine: true},
+	{Dir: "store/postgres", Floor: F1, Engine: true},
+	{Dir: "store/redis", Floor: F1, Engine: true},
+	{Dir: "store/nats", Floor: F1, Engine: true},
+	{Dir: "store/faulty", Floor: F1, Tests: true},
+	{
+		Dir: "store/storetest", Floor: F1, Tests: true, Libs: []string{"pgregory.net/rapid"}, May: []string{"store/faulty"},
+		Why: "the conformance suite draws records at random and puts faults between itself and the engine",
+	},
+	{
+		Dir: "fence/...", Floor: F1, Only: []string{"std", "fence"},
+		Why: "a guarded resource links its own client and fence, no store and no lease",
+	},
+
+	{
+		Dir: "internal/rules", Floor: Rules,
+		Only: []string{
+			"cmp", "errors", "fmt", "maps", "math", "math/bits", "slices", "strconv", "strings", "time", "clock", "fence", "store",
+		},
+		Never: []string{
+			"time.Now", "time.Since", "time.Until", "time.After", "time.AfterFunc", "time.NewTimer", "time.NewTicker",
+			"time.Tick", "time.Sleep", "clock.System", "clock.NewFake", "clock.NewTimer", "clock.Sleep", "clock.WithTimeout",
+			"store.Load", "store.Wait",
+		},
+		Why: "decisions are pure: no clock, no chance, no lock, no I/O, so that a model check can exhaust them",
+	},
+	{Dir: "lease", Floor: F2},
+
+	{Dir: "election", Floor: F3},
+	{Dir: "lock", Floor: F3},
+	{Dir: "identity", Floor: F3},
+	{Dir: "shard", Floor: F3},
+
+	{Dir: "server/...", Floor: F4},
+	{Dir: "client", Floor: F4},
+	{Dir: "gate", Floor: F4},
+	{Dir: "admiral", Floor: F4},
+	{
+		Dir: "internal/sim", Floor: F4, May: []string{"store/memory", "store/faulty"},
+		Why: "the simulated world has a store",
+	},
+
+	{
+		Dir: "cmd/leasehold/...", Floor: F5, Libs: []string{x, "github.com/spf13/cobra", "github.com/spf13/pflag", "go.yaml.in/yaml/v3"},
+		Why: "flags, completions, the configuration file, the terminal",
+	},
+
+	{Dir: "examples/...", Floor: Outer},
+	{Dir: "internal/house/...", Floor: Outer, Only: []string{"std"}, Why: "what judges the house stands outside it"},
+	{Dir: "internal/soak/...", Floor: Outer, Libs: []string{x}, Why: "file locks and signals"},
+	{Dir: "internal/bench/...", Floor: Outer, Libs: []string{x}, Why: "what the file system and the machine are"},
+}
+
+// forTests is what any test may import of ours, and testLibs of others.
+var (
+	forTests = []string{"store/memory", "store/faulty", "store/storetest"}
+	testLibs = []string{
+		x, "go.uber.org/goleak", "pgregory.net/rapid", "github.com/anishathalye/porcupine", "github.com/rogpeppe/go-internal",
+	}
+)
