@@ -19,6 +19,7 @@ const (
 	RuleClockToken  Rule = "token-over-wipe"        // a token is at least the time in milliseconds
 	RuleFence       Rule = "session-fenced-first"   // an abandoned session is closed before a lease of it is taken
 	RuleConflict    Rule = "conflict-is-loss"       // a renewal that meets another's version ends the hold
+	RuleGone        Rule = "gone-is-loss"            // a renewal that finds no record ends the hold
 	RuleExactTerm   Rule = "release-exact-term"     // a release frees its own term only
 	RuleLateAnswer  Rule = "late-answer-ignored"    // an answer after the deadline revives nothing
 	RuleLateClaim   Rule = "late-claim-not-held"    // a claim that took longer than its validity isn't held
@@ -34,6 +35,6 @@ const (
 // Rules lists every rule.
 var Rules = []Rule{
 	RuleSent, RuleFirstSent, RuleMargin, RuleWholeTTL, RuleSeen, RuleNonce, RuleOwnTerm, RuleClone, RuleKeepToken,
-	RuleRaiseToken, RuleClockToken, RuleFence, RuleConflict, RuleExactTerm, RuleLateAnswer, RuleLateClaim, RuleSessionHeld,
+	RuleRaiseToken, RuleClockToken, RuleFence, RuleConflict, RuleGone, RuleExactTerm, RuleLateAnswer, RuleLateClaim, RuleSessionHeld,
 	RuleConfirm, RuleMarkChain, RuleBroken, RuleStopFirst, RuleNotice, RuleCAS,
 }
