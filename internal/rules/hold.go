@@ -62,6 +62,7 @@ type Hold struct {
 	rec, session          Seen
 	recFresh, sessionRead bool // read since it last slept
 	att                   Attempt
+	once                  bool     // take the record only if nobody ever wrote it
 	mine                  []string // nonces of this process's writes in terms that it has given up
 	pending               string   // Leaving: nonce of a renewal that may have landed, or may yet
 	gone                  bool     // the record is known not to be this hold's own any more
@@ -83,9 +84,10 @@ func New(key string, c Claim, t Timing, try bool, seen Seen, mine []string) Hold
 	return Hold{Key: key, Claim: c, Timing: t, Try: try, rec: seen, mine: mine}
 }
 
-// NewSession returns a hold that makes and then keeps the record of a new session, whose key nobody has used.
+// NewSession returns a hold that makes and then keeps the record of a new session, whose key nobody has used. It never
+// takes a record that is there already: a session that was closed must not come to life again, and its leases with it.
 func NewSession(key string, c Claim, t Timing) Hold {
-	return Hold{Key: key, Claim: c, Timing: t, rec: Seen{Rec: store.Record{Key: key}, Known: true}, recFresh: true}
+	return Hold{Key: key, Claim: c, Timing: t, once: true, rec: Seen{Rec: store.Record{Key: key}, Known: true}, recFresh: true}
 }
 
 // Resume returns the hold of a term that a session keeps, so that it can be let go.

@@ -58,6 +58,10 @@ func (h *Hold) nextWaiting(env Env) Action {
 	if !h.rec.Known {
 		return Action{Kind: Read, Key: h.Key, Until: limit}
 	}
+	if h.once && h.rec.Rec.Version != "" && !Off(RuleOnce) {
+		h.end(&store.ConflictError{Current: h.rec.Rec})
+		return Action{}
+	}
 	v := h.Verdict(env.Now)
 	switch v.Standing {
 	case Dead, SessionDead, Taken:

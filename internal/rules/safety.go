@@ -18,8 +18,9 @@ const (
 	RuleRaiseToken  Rule = "token-raised"           // every change of ownership raises the token
 	RuleClockToken  Rule = "token-over-wipe"        // a token is at least the time in milliseconds
 	RuleFence       Rule = "session-fenced-first"   // an abandoned session is closed before a lease of it is taken
+	RuleOnce        Rule = "session-made-once"      // a session's record is made, never taken
 	RuleConflict    Rule = "conflict-is-loss"       // a renewal that meets another's version ends the hold
-	RuleGone        Rule = "gone-is-loss"            // a renewal that finds no record ends the hold
+	RuleGone        Rule = "gone-is-loss"           // a renewal that finds no record ends the hold
 	RuleExactTerm   Rule = "release-exact-term"     // a release frees its own term only
 	RuleLateAnswer  Rule = "late-answer-ignored"    // an answer after the deadline revives nothing
 	RuleLateClaim   Rule = "late-claim-not-held"    // a claim that took longer than its validity isn't held
@@ -35,6 +36,6 @@ const (
 // Rules lists every rule.
 var Rules = []Rule{
 	RuleSent, RuleFirstSent, RuleMargin, RuleWholeTTL, RuleSeen, RuleNonce, RuleOwnTerm, RuleClone, RuleKeepToken,
-	RuleRaiseToken, RuleClockToken, RuleFence, RuleConflict, RuleGone, RuleExactTerm, RuleLateAnswer, RuleLateClaim, RuleSessionHeld,
+	RuleRaiseToken, RuleClockToken, RuleFence, RuleOnce, RuleConflict, RuleGone, RuleExactTerm, RuleLateAnswer, RuleLateClaim, RuleSessionHeld,
 	RuleConfirm, RuleMarkChain, RuleBroken, RuleStopFirst, RuleNotice, RuleCAS,
 }
