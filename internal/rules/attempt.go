@@ -174,12 +174,12 @@ func (h *Hold) superseded(env Env, cur store.Record) {
 	att := h.att
 	h.att = Attempt{}
 	ours := h.wrote(cur, att)
+	h.worked()
 	switch {
 	case h.Phase == Waiting:
 		if att.Doubt {
 			h.mine = appended(h.mine, att.Rec.Nonce)
 		}
-		h.worked()
 	case att.Op == OpRenew && ours:
 		h.marked(env, cur)
 	case att.Op == OpRenew && Off(RuleConflict):

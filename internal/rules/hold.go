@@ -124,13 +124,17 @@ func (h *Hold) Stop(env Env, e Exit) {
 		return
 	case phase == Waiting && h.att.Op == OpClaim && h.att.Doubt:
 		h.Phase, h.att.Ask = Leaving, true
-	case phase == Waiting || h.gone:
+	case phase == Waiting:
 		h.Phase = Ended
+	case h.gone && e.To != "":
+		h.end(&store.ConflictError{Current: h.rec.Rec})
+	case h.gone:
+		h.end(nil)
 	default:
 		if h.att.Op == OpRenew && h.att.Doubt {
 			h.pending = h.att.Rec.Nonce
 		}
-		h.Phase = Leaving
+		h.Phase, h.Err = Leaving, nil
 		h.beginLeave(env)
 	}
 }
