@@ -170,9 +170,20 @@ func (h *Hold) failed(env Env, err error) {
 	pause := h.Timing.retry(h.failures)
 	h.retryAt = env.Now.Add(pause/2 + time.Duration(env.Jitter*float64(pause)))
 	h.failures++
-	if h.Phase == Waiting && !h.att.Doubt && (h.Try || fatal(err)) {
+	switch {
+	case h.Phase == Waiting && (fatal(err) || h.Try && !h.att.Doubt):
 		h.end(err)
+	case h.Phase == Leaving && fatal(err):
+		h.abandon(err)
 	}
+}
+
+// abandon ends a hold that could not be let go, as far as one knows.
+func (h *Hold) abandon(err error) {
+	if h.att.Doubt && !errors.Is(err, store.ErrUnknownOutcome) {
+		err = store.Unknown(h.Key, err)
+	}
+	h.end(err)
 }
 
 // appended returns nonces with one more, leaving the backing array of other copies of the hold alone.

@@ -118,7 +118,7 @@ func (h *Hold) nextLeaving(env Env) Action {
 		if h.Err == nil {
 			h.Err = store.Unknown(h.Key, errGaveUp)
 		}
-		h.end(h.Err)
+		h.abandon(h.Err)
 		return Action{}
 	case env.Now < h.retryAt:
 		return Action{Kind: Sleep, Until: min(h.retryAt, h.leave.By)}
