@@ -190,6 +190,9 @@ func (h *Hold) superseded(env Env, cur store.Record) {
 		if h.Phase == Held {
 			h.lose(CauseTaken)
 		}
+	case att.Op == OpLeave && h.leave.To != "" && hadTerm(cur, h.leave.To, att.Rec.Token):
+		h.gone = true
+		h.end(nil) // it was handed over, and the successor has been quick
 	case att.Op == OpLeave && ours:
 		h.pending, h.Term = "", cur
 		h.beginLeave(env)

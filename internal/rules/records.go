@@ -2,6 +2,7 @@ package rules
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -121,6 +122,13 @@ func ended(rec store.Record, why string, wall time.Time) []store.Term {
 	term := store.Term{Owner: rec.Owner, Token: rec.Token, From: rec.Acquired, Until: wall, Why: clip(why)}
 	past := append([]store.Term{term}, rec.Past...)
 	return past[:min(len(past), store.MaxPast)]
+}
+
+// hadTerm reports whether rec is, or was lately, in the hands of owner under token.
+func hadTerm(rec store.Record, owner string, token fence.Token) bool {
+	return rec.Owner == owner && rec.Token == token || slices.ContainsFunc(rec.Past, func(t store.Term) bool {
+		return t.Owner == owner && t.Token == token
+	})
 }
 
 // clip shortens a text to what a record's fields take.
