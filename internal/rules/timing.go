@@ -2,6 +2,7 @@ package rules
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
@@ -50,7 +51,7 @@ func (t Timing) Validity() time.Duration {
 	if Off(RuleMargin) {
 		return t.TTL
 	}
-	return t.TTL - time.Duration(float64(t.TTL)*t.Margin)
+	return t.TTL - time.Duration(math.Ceil(float64(t.TTL)*t.Margin)) // rounded down: never a nanosecond more
 }
 
 // Check returns an error that shows the arithmetic when a hold with these timings would be unsafe, or could not be kept.
