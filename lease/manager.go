@@ -34,8 +34,8 @@ type Manager struct {
 // recollection is what outlives one attempt at a name: the observation, so that an abandoned lease is noticed by callers who
 // each try only once, and the nonces of terms that were given up.
 type recollection struct {
-	seen rules.Seen
-	mine []string
+	seen, session rules.Seen // session: of the record that keeps the name's record alive
+	mine          []string
 }
 
 // maxMemory bounds the names remembered. One that is forgotten costs a read, or a wait of one TTL, not safety.
@@ -122,7 +122,7 @@ func (m *Manager) remember(h *rules.Hold, held bool) {
 			break
 		}
 	}
-	m.memory[h.Key] = recollection{seen: h.Seen(), mine: lastOf(h.Orphans())}
+	m.memory[h.Key] = recollection{seen: h.Seen(), session: h.SeenSession(), mine: lastOf(h.Orphans())}
 }
 
 // lastOf bounds the nonces remembered of one name.

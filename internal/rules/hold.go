@@ -101,6 +101,12 @@ func (h *Hold) Valid(now clock.Instant) bool { return h.Phase == Held && now < h
 // Seen returns the last observation of the record, worth remembering for the next hold of the same key.
 func (h *Hold) Seen() Seen { return h.rec }
 
+// SeenSession returns the last observation of the record of the session that keeps the record, if there was one.
+func (h *Hold) SeenSession() Seen { return h.session }
+
+// RecallSession tells a new hold what this process last saw of the session that keeps the record.
+func (h *Hold) RecallSession(seen Seen) { h.session = seen }
+
 // Orphans returns the nonces under which the store may still show this hold as the owner after it has ended.
 func (h *Hold) Orphans() []string {
 	all := h.mine
