@@ -62,10 +62,16 @@ func (m *Manager) acquire(ctx context.Context, key string, s *Session, try bool)
 		return nil, err
 	}
 	l := m.newLease(&h, s)
+	var err error
 	if s != nil {
-		return l, s.enlist(l)
+		err = s.enlist(l)
+	} else {
+		err = l.keep(&h, nil)
 	}
-	return l, l.keep(&h, nil)
+	if err != nil {
+		return nil, err
+	}
+	return l, nil
 }
 
 func (m *Manager) claim(s *Session) rules.Claim {
@@ -114,13 +120,22 @@ func (m *Manager) waiting(before, now *HeldError) *HeldError {
 // joined returns a context that ends with ctx, with the manager, and with the session if there is one.
 func (m *Manager) joined(ctx context.Context, s *Session) (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	unlink := context.AfterFunc(m.ctx, func() { cancel(ErrClosed) })
+	unlink := linked(m.ctx, func() { cancel(ErrClosed) })
 	unlinkSession := func() bool { return true }
 	if s != nil {
 		sc := s.Context()
-		unlinkSession = context.AfterFunc(sc, func() { cancel(context.Cause(sc)) })
+		unlinkSession = linked(sc, func() { cancel(context.Cause(sc)) })
 	}
 	return ctx, func(cause error) { unlink(); unlinkSession(); cancel(cause) }
+}
+
+// linked is [context.AfterFunc], except that f is done before it returns when ctx is over already.
+func linked(ctx context.Context, f func()) (stop func() bool) {
+	if ctx.Err() != nil {
+		f()
+		return func() bool { return false }
+	}
+	return context.AfterFunc(ctx, f)
 }
 
 // giveUp withdraws a claim that nobody wants any more. What may have reached the store is freed in the background.

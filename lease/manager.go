@@ -25,10 +25,9 @@ type Manager struct {
 	stop context.CancelFunc
 	wg   sync.WaitGroup
 
-	mu       sync.Mutex
-	closed   bool
-	sessions int                     // opened so far
-	memory   map[string]recollection // what was last seen of names that aren't held here
+	mu     sync.Mutex
+	closed bool
+	memory map[string]recollection // what was last seen of names that aren't held here
 }
 
 // recollection is what outlives one attempt at a name: the observation, so that an abandoned lease is noticed by callers who

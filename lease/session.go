@@ -3,11 +3,13 @@ package lease
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync"
 
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/store"
 )
 
 // Session keeps any number of leases alive with one heartbeat. They are valid while the session is, and end with it. It is
@@ -17,25 +19,34 @@ type Session struct {
 
 	mu     sync.Mutex
 	leases map[string]*Lease
+	missed map[string]fence.Token // terms that an operator broke before their claims were known to have landed
 	over   bool
 }
 
 // OpenSession starts a session: one write now, and one every TTL/3 while it is open. It blocks until the store has answered
 // or ctx is done.
 func (m *Manager) OpenSession(ctx context.Context) (*Session, error) {
-	m.mu.Lock()
-	m.sessions++
-	key := fmt.Sprintf("%s%s/%d", sessionPrefix, m.owner, m.sessions)
-	m.mu.Unlock()
-
-	s := &Session{leases: map[string]*Lease{}}
-	h := rules.NewSession(key, m.claim(nil), m.timing)
-	if err := m.pursue(ctx, &h, nil); err != nil {
+	h, err := m.makeSession(ctx)
+	for errors.Is(err, store.ErrConflict) { // the record was made too slowly to be of use, and is not made twice
+		h, err = m.makeSession(ctx)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("open a session: %w", err)
 	}
-	s.hold = m.newLease(&h, nil)
+	s := &Session{leases: map[string]*Lease{}, missed: map[string]fence.Token{}}
+	s.hold = m.newLease(h, nil)
 	s.hold.onEnd = s.end
-	return s, s.hold.keep(&h, s.told)
+	if err := s.hold.keep(h, s.told); err != nil {
+		return nil, fmt.Errorf("open a session: %w", err)
+	}
+	return s, nil
+}
+
+// makeSession writes the record of a new session. Its key comes from the kernel, as a nonce does: no clone of this process
+// makes another one under it.
+func (m *Manager) makeSession(ctx context.Context) (*rules.Hold, error) {
+	h := rules.NewSession(sessionPrefix+m.owner+"/"+newNonce(), m.claim(nil), m.timing)
+	return &h, m.pursue(ctx, &h, nil)
 }
 
 // notice is what an operator tells a session: leases of it that were broken, by key, with their tokens.
@@ -43,7 +54,7 @@ type notice struct {
 	Broken map[string]fence.Token `json:"broken"`
 }
 
-// Acquire is [Manager.Acquire] for a lease that the session keeps. It fails with an error that matches [ErrLost] when the
+// Acquire is [Manager.Acquire] for a lease that the session keeps. It fails with the session's *[LostError] when the
 // session ends meanwhile.
 func (s *Session) Acquire(ctx context.Context, key string) (*Lease, error) {
 	return s.hold.m.acquire(ctx, key, s, false)
@@ -101,11 +112,16 @@ func (s *Session) enlist(l *Lease) error {
 	if !over {
 		s.leases[l.key] = l
 	}
+	broken := s.missed[l.key] == l.token
+	delete(s.missed, l.key)
 	s.mu.Unlock()
-	if over {
+	switch {
+	case over:
 		cause, err := s.why()
 		l.end(cause, err)
 		return fmt.Errorf("acquire %s: the session is over: %w", l.key, l.Check())
+	case broken:
+		l.end(Broken, nil)
 	}
 	return nil
 }
@@ -127,6 +143,9 @@ func (s *Session) told(data []byte) {
 	for key, token := range n.Broken {
 		s.mu.Lock()
 		l := s.leases[key]
+		if l == nil || l.token < token {
+			s.missed[key] = token
+		}
 		s.mu.Unlock()
 		if l != nil && l.token == token {
 			l.end(Broken, nil)
