@@ -135,10 +135,16 @@ func (k *keeper) show() {
 		return
 	}
 	l.mu.Lock()
-	if h.Failing && l.lost == nil {
-		l.emit(StateJeopardy, h.Deadline.Sub(l.m.clk.Now()), h.Err)
-	} else if l.lost == nil {
-		l.emit(StateHeld, h.Deadline.Sub(l.m.clk.Now()), nil)
+	l.trouble = nil
+	if h.Failing {
+		l.trouble = h.Err
+	}
+	switch left := h.Deadline.Sub(l.m.clk.Now()); {
+	case l.lost != nil:
+	case h.Failing:
+		l.emit(StateJeopardy, left, h.Err)
+	default:
+		l.emit(StateHeld, left, nil)
 	}
 	l.mu.Unlock()
 	if h.Notice != nil && k.notice != nil {

@@ -27,6 +27,7 @@ type Lease struct {
 
 	mu       sync.Mutex
 	lost     *LostError         // why it ended; nil before
+	trouble  error              // why the last renewal failed; nil when it didn't
 	ctx      context.Context    // nil until somebody asks for it
 	cancel   context.CancelFunc // of ctx
 	events   stream
@@ -138,17 +139,27 @@ func (l *Lease) loss() error {
 	if now := l.m.clk.Now(); now < clock.Instant(d) || (d != int64(clock.Always) && !self.deadline.CompareAndSwap(d, int64(clock.Always))) {
 		return l.Check() // renewed in the meantime
 	}
+	self.end(self.overdue())
+	if self != l {
+		l.end(l.s.why())
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.lost != nil {
-		return l.lost
+	return l.lost
+}
+
+// overdue says why the lease ended if it did because its validity ran out.
+func (l *Lease) overdue() (Cause, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.trouble != nil {
+		return Outage, l.trouble
 	}
-	return &LostError{Key: l.key, Token: l.token, Cause: Expired}
+	return Expired, nil
 }
 
 // end ends the hold for this process, once: first nobody may rely on it any more, then the context, then the events.
 func (l *Lease) end(cause Cause, err error) {
-	l.deadline.Store(int64(clock.Always))
 	if l.markEnded(cause, err) && l.onEnd != nil {
 		l.onEnd()
 	}
@@ -160,6 +171,7 @@ func (l *Lease) markEnded(cause Cause, err error) bool {
 	if l.lost != nil {
 		return false
 	}
+	l.deadline.Store(int64(clock.Always))
 	l.lost = &LostError{Key: l.key, Token: l.token, Cause: cause, Err: err}
 	if l.cancel != nil {
 		l.cancel()
@@ -203,7 +215,7 @@ func (l *Lease) Release(ctx context.Context) error {
 // name is free for others after the TTL. The rest is as with Release, except that it is an error that matches [ErrLost]
 // when this term was over already.
 func (l *Lease) HandOver(ctx context.Context, to string) error {
-	if to == "" || to == l.m.owner {
+	if store.CheckKey(to) != nil || to == l.m.owner { // an owner id keeps to the limits of a key
 		return fmt.Errorf("hand over %s to %q: want the owner id of another holder, as its Manager.Owner returns it", l.key, to)
 	}
 	if err := l.Check(); err != nil {
@@ -222,13 +234,13 @@ func (l *Lease) leave(ctx context.Context, e rules.Exit) error {
 	l.mu.Unlock()
 	if !first {
 		<-l.left
+		if e.To != "" {
+			return l.Check() // another call has let go of it
+		}
 		return l.leaveErr
 	}
 	defer close(l.left)
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	defer cancel()
-	defer context.AfterFunc(l.m.ctx, cancel)()
-
+	ctx = context.WithoutCancel(ctx)
 	h := l.takeHold()
 	env := l.m.env()
 	e.By = env.Now.Add(max(l.m.timing.TTL/3, time.Second))
