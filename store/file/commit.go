@@ -42,7 +42,7 @@ func (s *Store) Delete(ctx context.Context, key, version string) error {
 
 // serveBatch takes the file lock and does what is queued then, of both lanes.
 func (s *Store) serveBatch(l *lane) {
-	leave := l.gate.enter()
+	leave := l.gate.enter(s.clock, &s.running)
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	err := s.main.lock()

@@ -21,7 +21,8 @@ type lane struct {
 }
 
 func (l *lane) open(dir, name string) {
-	l.gate = openGate(dir, name)
+	_ = os.Mkdir(dir, 0o700)
+	l.gate = openGate(filepath.Join(dir, name+".gate"))
 	l.kick = make(chan struct{}, 1)
 }
 
@@ -32,33 +33,6 @@ func (l *lane) failAll(err error) {
 		r.place = nil
 		r.answer(err)
 	}
-}
-
-// gate is a lock that keeps order, not safety: where there can't be one, writes go straight to the file lock.
-type gate struct{ l *lockFile }
-
-func openGate(dir, name string) *gate {
-	_ = os.Mkdir(dir, 0o700)
-	l, err := openLock(filepath.Join(dir, name+".gate"))
-	if err != nil {
-		return &gate{}
-	}
-	return &gate{l: l}
-}
-
-// enter waits its turn, and returns the function that lets the next one in.
-func (g *gate) enter() (leave func()) {
-	if g.l == nil || g.l.lock() != nil {
-		return func() {}
-	}
-	return func() { _ = g.l.unlock() }
-}
-
-func (g *gate) close() error {
-	if g.l == nil {
-		return nil
-	}
-	return g.l.close()
 }
 
 // request is one write on its way.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -192,14 +193,14 @@ func (b *bell) ring(hashes []uint64) {
 		n := shardOf(h)
 		messages[n] = binary.LittleEndian.AppendUint64(messages[n], h)
 	}
-	present := names(b.dir)
-	for n, message := range messages {
-		if message == nil || !present[filepath.Base(b.shard(n))] {
+	for _, name := range names(b.dir) {
+		n, err := strconv.ParseUint(name, 16, 8)
+		if err != nil || n >= shards || messages[n] == nil {
 			continue
 		}
-		for id := range names(b.shard(n)) {
+		for _, id := range names(b.shard(int(n))) {
 			if id != b.id {
-				b.send(n, id, message)
+				b.send(int(n), id, messages[n])
 			}
 		}
 	}
@@ -225,7 +226,7 @@ const stale = time.Minute
 
 // sweep removes the FIFOs of stores that ended without closing.
 func (b *bell) sweep() {
-	for name := range names(b.dir) {
+	for _, name := range names(b.dir) {
 		path := filepath.Join(b.dir, name)
 		switch {
 		case strings.HasPrefix(name, "fifo-"):
@@ -244,17 +245,20 @@ func (b *bell) sweep() {
 	}
 }
 
-// names returns the names in a folder, none if it isn't there.
-func names(dir string) map[string]bool {
-	f, err := os.Open(dir)
+// names returns the names in a folder, none if it isn't there. It is part of every commit: os.ReadDir, which tries to poll
+// the folder first, takes twice as long.
+func names(dir string) (found []string) {
+	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil
 	}
-	defer f.Close()
-	list, _ := f.Readdirnames(-1)
-	set := make(map[string]bool, len(list))
-	for _, name := range list {
-		set[name] = true
+	defer unix.Close(fd)
+	var buf [4096]byte
+	for {
+		n, err := unix.ReadDirent(fd, buf[:])
+		if err != nil || n <= 0 {
+			return found
+		}
+		_, _, found = unix.ParseDirent(buf[:n], -1, found)
 	}
-	return set
 }

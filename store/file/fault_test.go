@@ -1,0 +1,3 @@
+package file
+
+func writeHelper() error { return nil }

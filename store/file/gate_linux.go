@@ -1,0 +1,116 @@
+package file
+
+import (
+	"encoding/binary"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/leasehold/leasehold/clock"
+)
+
+// gate lets one process through at a time, in the order in which they came. It keeps order, not safety: where there can't
+// be one, and when the process in front doesn't move, writes go straight to the file lock.
+//
+// A plain lock wouldn't keep order. One who asks between a release and the waking of the first in line gets it, and the
+// line forms anew behind; with 64 processes on few cores that happens again and again, and some wait for a second.
+//
+// So each draws a number from a counter in the file, locks the byte of that number and waits for the lock on the byte of
+// the number before. No one else waits for that one. The locks are of open file descriptions, and the kernel drops those of
+// a process that dies.
+type gate struct {
+	f     *os.File      // nil where there can't be a gate
+	stuck chan struct{} // of a wait that was given up: closed when it ends
+}
+
+const (
+	counterByte = 0       // its lock guards the counter, the first 8 bytes of the file
+	firstByte   = 1       // of number 0
+	numbers     = 1 << 62 // where the counter begins anew
+)
+
+// gatePatience is how long the one in front may take. It is long against a line of 64 that moves (measured: 100 ms), and
+// short against a TTL, for one in line may be stopped.
+const gatePatience = 250 * time.Millisecond
+
+func openGate(path string) *gate {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return &gate{}
+	}
+	return &gate{f: f}
+}
+
+func (g *gate) close() error {
+	if g.f == nil {
+		return nil
+	}
+	return g.f.Close()
+}
+
+// enter waits its turn, and returns the function that lets the next one in. A store has one goroutine for each gate.
+func (g *gate) enter(c clock.Clock, running *sync.WaitGroup) (leave func()) {
+	if g.stuck != nil {
+		select {
+		case <-g.stuck:
+			g.stuck = nil
+		default:
+			return func() {}
+		}
+	}
+	number, err := g.draw()
+	if err != nil {
+		return func() {}
+	}
+	leave = func() { _ = g.set(unix.F_OFD_SETLK, unix.F_UNLCK, firstByte+number) }
+	front := firstByte + (number+numbers-1)%numbers
+	if g.set(unix.F_OFD_SETLK, unix.F_WRLCK, front) == nil {
+		_ = g.set(unix.F_OFD_SETLK, unix.F_UNLCK, front)
+		return leave
+	}
+	passed := make(chan struct{})
+	running.Go(func() {
+		defer close(passed)
+		_ = g.set(unix.F_OFD_SETLKW, unix.F_WRLCK, front)
+		_ = g.set(unix.F_OFD_SETLK, unix.F_UNLCK, front)
+	})
+	timer := clock.NewTimer(c, gatePatience)
+	defer timer.Stop()
+	select {
+	case <-passed:
+	case <-timer.C:
+		g.stuck = passed
+	}
+	return leave
+}
+
+// draw takes the next number and locks its byte.
+func (g *gate) draw() (int64, error) {
+	if g.f == nil {
+		return 0, os.ErrInvalid
+	}
+	if err := g.set(unix.F_OFD_SETLKW, unix.F_WRLCK, counterByte); err != nil {
+		return 0, err
+	}
+	defer func() { _ = g.set(unix.F_OFD_SETLK, unix.F_UNLCK, counterByte) }()
+	var counter [8]byte
+	_, _ = g.f.ReadAt(counter[:], 0) // short in a new file: the rest is zero
+	number := int64(binary.LittleEndian.Uint64(counter[:]) % numbers)
+	binary.LittleEndian.PutUint64(counter[:], uint64(number+1))
+	if _, err := g.f.WriteAt(counter[:], 0); err != nil {
+		return 0, err
+	}
+	return number, g.set(unix.F_OFD_SETLK, unix.F_WRLCK, firstByte+number)
+}
+
+// set changes the lock on one byte.
+func (g *gate) set(cmd int, kind int16, at int64) error {
+	lock := unix.Flock_t{Type: kind, Whence: 0, Start: at, Len: 1}
+	for {
+		if err := unix.FcntlFlock(g.f.Fd(), cmd, &lock); err != unix.EINTR {
+			return err
+		}
+	}
+}
