@@ -1,0 +1,265 @@
+package lease_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/faulty"
+)
+
+func TestAcquireRelease(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		n := w.node(lease.Options{Name: "billing", Info: map[string]string{"version": "7"}})
+		l := n.acquire("job")
+		valid(t, l)
+		rec := w.get("job")
+		if rec.Owner != n.Owner() || rec.Token != l.Token() || rec.TTL != ttl || rec.Info["version"] != "7" || rec.Info["pid"] == "" {
+			t.Errorf("the record while held: %+v", rec)
+		}
+		if l.Key() != "job" || l.Owner() != n.Owner() || l.Left() != validity || l.ValidUntil().Sub(n.clk.Now()) != validity {
+			t.Errorf("the lease: key %q, owner %q, %v left", l.Key(), l.Owner(), l.Left())
+		}
+		time.Sleep(time.Hour)
+		valid(t, l)
+		release(t, l)
+		lostWith(t, l, lease.Released)
+		if errors.Is(l.Check(), lease.ErrLost) {
+			t.Error("a lease that its holder released is not lost")
+		}
+		rec = w.get("job")
+		if rec.Owner != "" || rec.Token != l.Token() || len(rec.Past) != 1 || rec.Past[0].Why != "released" || rec.Past[0].Until.Sub(rec.Past[0].From) != time.Hour {
+			t.Errorf("the record after the release: %+v", rec)
+		}
+		release(t, l)
+		puts := n.net.Count(faulty.Put)
+		time.Sleep(time.Hour)
+		if n.net.Count(faulty.Put) != puts {
+			t.Error("something is still written after the release")
+		}
+	})
+}
+
+// A release is noticed at once, by one of all who wait.
+func TestAcquireHandOverLatency(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		l := w.node(lease.Options{}).acquire("job")
+		a := w.node(lease.Options{}).acquiring(t.Context(), "job")
+		time.Sleep(time.Minute)
+		a.pending(t)
+		valid(t, l)
+		start := time.Now()
+		release(t, l)
+		if next := a.wait(t, start, 0); next.Token() <= l.Token() {
+			t.Errorf("token %d after %d", next.Token(), l.Token())
+		}
+	})
+}
+
+func TestAcquireWaitsForTheDead(t *testing.T) {
+	for _, ageless := range []bool{false, true} {
+		t.Run(fmt.Sprintf("ageless=%v", ageless), func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				w.ageless = ageless
+				n := w.node(lease.Options{})
+				l := n.acquire("job")
+				written := time.Now()
+				_ = n.Close()
+				lostWith(t, l, lease.Closed)
+				time.Sleep(4 * time.Second)
+				a := w.node(lease.Options{}).acquiring(t.Context(), "job")
+				time.Sleep(ttl - 4*time.Second - time.Nanosecond)
+				a.pending(t)
+				since := written // the engine knows how long nothing has happened
+				if ageless {
+					since = written.Add(4 * time.Second) // only the observer does
+				}
+				next := a.wait(t, since, ttl+time.Millisecond)
+				if past := w.get("job").Past; len(past) != 1 || past[0].Why != "expired" || next.Token() <= l.Token() {
+					t.Errorf("history %+v, token %d after %d", past, next.Token(), l.Token())
+				}
+			})
+		})
+	}
+}
+
+// Of many managers that want one name, each is served, and one at a time: the world sees to the latter.
+func TestAcquireManyManagers(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		const nodes, rounds = 20, 3
+		var wg sync.WaitGroup
+		served := make([]int, nodes)
+		for i := range nodes {
+			n := w.node(lease.Options{})
+			wg.Go(func() {
+				for range rounds {
+					l, err := n.Acquire(context.Background(), "job")
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					w.acquired(n, l)
+					time.Sleep(7 * time.Second) // a renewal or two
+					served[i]++
+					valid(t, l)
+					release(t, l)
+				}
+			})
+		}
+		start := time.Now()
+		wg.Wait()
+		if d := time.Since(start); d > nodes*rounds*7*time.Second+time.Second {
+			t.Errorf("%d terms of 7 s took %v", nodes*rounds, d)
+		}
+		for i, got := range served {
+			if got != rounds {
+				t.Errorf("manager %d was served %d times", i, got)
+			}
+		}
+	})
+}
+
+func TestTryAcquireHeld(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, b := w.node(lease.Options{}), w.node(lease.Options{})
+		l := a.acquire("job")
+		time.Sleep(time.Second)
+		start := time.Now()
+		_, err := b.TryAcquire(t.Context(), "job")
+		var held *lease.HeldError
+		if !errors.As(err, &held) || !errors.Is(err, lease.ErrHeld) || time.Since(start) != 0 {
+			t.Fatalf("TryAcquire: %v after %v", err, time.Since(start))
+		}
+		if held.Key != "job" || held.Owner != a.Owner() || held.Token != l.Token() || held.ExpiresIn != ttl-time.Second || !held.Since.Equal(start.Add(-time.Second)) {
+			t.Errorf("%+v", held)
+		}
+		release(t, l)
+		if next, err := b.TryAcquire(t.Context(), "job"); err != nil || next.Check() != nil {
+			t.Errorf("TryAcquire of a free name: %v", err)
+		}
+	})
+}
+
+func TestAcquireTellsWhomItWaitsFor(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		var told []string
+		a, c := w.node(lease.Options{}), w.node(lease.Options{})
+		b := w.node(lease.Options{OnWait: func(e *lease.HeldError) { told = append(told, e.Owner) }})
+		l := a.acquire("job")
+		if err := l.HandOver(t.Context(), c.Owner()); err != nil {
+			t.Fatal(err)
+		}
+		wait := b.acquiring(t.Context(), "job")
+		time.Sleep(time.Second)
+		second := c.acquire("job")
+		time.Sleep(time.Minute)
+		release(t, second)
+		wait.wait(t, time.Now(), 0)
+		if len(told) != 1 || told[0] != c.Owner() { // offered to c and then held by c: one term, one piece of news
+			t.Errorf("told of %v", told)
+		}
+	})
+}
+
+func TestAcquireContextEnds(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		l := w.node(lease.Options{}).acquire("job")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		start := time.Now()
+		n := w.node(lease.Options{})
+		_, err := n.Acquire(ctx, "job")
+		var held *lease.HeldError
+		if !errors.Is(err, context.DeadlineExceeded) || !errors.As(err, &held) || held.Token != l.Token() || time.Since(start) != time.Minute {
+			t.Errorf("Acquire: %v after %v", err, time.Since(start))
+		}
+		if _, err := n.Acquire(ctx, "free"); !errors.Is(err, context.DeadlineExceeded) || n.net.Count(faulty.Put) != 0 {
+			t.Errorf("Acquire on a context that was over: %v, %d writes", err, n.net.Count(faulty.Put))
+		}
+	})
+}
+
+// Whenever the caller gives up, nobody is left owning the name for longer than the TTL.
+func TestAcquireCancelledAtEveryStep(t *testing.T) {
+	slow := faulty.Fault{Delay: time.Second, ReplyDelay: time.Second}
+	plans := map[string]faulty.Plan{
+		"slow":        func(faulty.Op) faulty.Fault { return slow },
+		"lost reply":  once(faulty.Fault{LoseReply: true}, kind(faulty.Put)),
+		"silent loss": once(faulty.Fault{LoseReply: true, Silent: true}, kind(faulty.Put)),
+		"late":        once(faulty.Fault{ApplyLate: 3 * time.Second}, kind(faulty.Put)),
+		"dropped":     once(faulty.Fault{Drop: true}, kind(faulty.Put)),
+		"twice":       func(faulty.Op) faulty.Fault { return faulty.Fault{Delay: time.Second, ApplyTwice: true, ApplyLate: time.Second} },
+	}
+	for name, plan := range plans {
+		t.Run(name, func(t *testing.T) {
+			for after := time.Duration(0); after <= 8*time.Second; after += 500 * time.Millisecond {
+				inWorld(t, func(t *testing.T, w *world) {
+					n := w.node(lease.Options{})
+					n.plan(plan)
+					ctx, cancel := context.WithCancel(t.Context())
+					a := n.acquiring(ctx, "job")
+					time.Sleep(after)
+					synctest.Wait()
+					cancel()
+					<-a.done
+					start := time.Now()
+					if a.err == nil {
+						valid(t, a.l)
+						return
+					}
+					if !errors.Is(a.err, context.Canceled) {
+						t.Errorf("cancelled after %v: %v", after, a.err)
+					}
+					// The late write of a claim lands 3 s later at most, and lasts a TTL from then.
+					w.node(lease.Options{}).acquiring(t.Context(), "job").wait(t, start, 3*time.Second+ttl+time.Second)
+				})
+			}
+		})
+	}
+}
+
+// What the caller gave up is withdrawn when the store can be reached, not left to expire.
+func TestAcquireWithdrawn(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		n := w.node(lease.Options{})
+		n.plan(once(faulty.Fault{LoseReply: true, Silent: true}, kind(faulty.Put)))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := n.Acquire(ctx, "job"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("Acquire: %v", err)
+		}
+		time.Sleep(time.Second)
+		if rec := w.get("job"); rec.Owner != "" || len(rec.Past) != 1 || rec.Past[0].Why != "given up" {
+			t.Errorf("the record a second later: %+v", rec)
+		}
+	})
+}
+
+func TestAcquireMisuse(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		n := w.node(lease.Options{})
+		s := n.open()
+		before := n.net.Count(faulty.Get) + n.net.Count(faulty.Put)
+		for _, key := range []string{"", ".session/x", ".", "a\nb", "\xff", string(make([]byte, store.MaxKey+1))} {
+			for name, acquire := range map[string]func(context.Context, string) (*lease.Lease, error){
+				"Acquire": n.Acquire, "TryAcquire": n.TryAcquire, "Session.Acquire": s.Acquire, "Session.TryAcquire": s.TryAcquire,
+			} {
+				if l, err := acquire(t.Context(), key); !errors.Is(err, store.ErrInvalid) || l != nil {
+					t.Errorf("%s(%q): %v, %v", name, key, l, err)
+				}
+			}
+		}
+		if n.net.Count(faulty.Get)+n.net.Count(faulty.Put) != before {
+			t.Error("the store was asked about an impossible key")
+		}
+		if !lease.Reserved(".session/x") || lease.Reserved("session") {
+			t.Error("Reserved")
+		}
+	})
+}
