@@ -78,7 +78,7 @@ func grownUp(ctx context.Context, s store.Store, key string, least time.Duration
 			return rec, fmt.Errorf("Age is %v, %v after the write: want at least %v", rec.Age, waited, least)
 		}
 		if err := pause(ctx); err != nil {
-			return rec, err
+			return rec, fmt.Errorf("waiting for an Age of %v: it is %v: %w", least, rec.Age, err)
 		}
 	}
 }

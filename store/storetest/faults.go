@@ -65,30 +65,36 @@ func lostReply(ctx context.Context, e *env) error {
 // repeatedRequest: a request that reaches the store twice is carried out once.
 func repeatedRequest(ctx context.Context, e *env) error {
 	for _, after := range []time.Duration{0, time.Millisecond} {
-		doubling, err := e.network(ctx, faulty.Fault{ApplyTwice: true, ApplyLate: after})
-		if err != nil {
-			return err
-		}
 		s, err := e.open(ctx)
 		if err != nil {
 			return err
 		}
+		var doubling [2]*faulty.Store
+		for i := range doubling {
+			if doubling[i], err = e.network(ctx, faulty.Fault{ApplyTwice: true, ApplyLate: after}); err != nil {
+				return err
+			}
+		}
 		key := fmt.Sprintf("k/%v", after)
-		stored, err := mustPut(ctx, doubling, held(key, 1))
+		stored, err := mustPut(ctx, doubling[0], held(key, 1))
 		if err != nil {
 			return err
 		}
+		// The second copy of a creation has to come before the deletion: after it, a creation is as good as any other.
+		if err := errors.Join(doubling[0].Close(), mustGet(ctx, s, stored)); err != nil {
+			return fmt.Errorf("after a creation that arrived twice: %w", err)
+		}
 		stored.Token = 2
-		if stored, err = mustPut(ctx, doubling, stored); err != nil {
+		if stored, err = mustPut(ctx, doubling[1], stored); err != nil {
 			return err
 		}
-		if err := doubling.Delete(ctx, key, stored.Version); err != nil {
+		if err := doubling[1].Delete(ctx, key, stored.Version); err != nil {
 			return err
 		}
 		if stored, err = mustPut(ctx, s, held(key, 3)); err != nil {
 			return err
 		}
-		if err := doubling.Close(); err != nil { // waits for the second copies
+		if err := doubling[1].Close(); err != nil { // waits for the second copies
 			return err
 		}
 		if err := mustGet(ctx, s, stored); err != nil {
@@ -176,7 +182,7 @@ func cutAndHeal(ctx context.Context, e *env) error {
 		}
 	}
 	waiting := e.startWait(ctx, s, "wait", there["wait"].Version)
-	if err := cut(); err != nil {
+	if err := errors.Join(settle(ctx, s), cut()); err != nil {
 		return err
 	}
 	attempts, cutErr := whileCut(ctx, handles, there)

@@ -154,22 +154,23 @@ func keysOf(ctx context.Context, s store.Store, prefix string) (map[string]int, 
 	return keys, nil
 }
 
-// together runs f for 0 to n-1, each in a goroutine of its own, and returns their errors when all have ended. The first
-// error ends the context of the others.
+// together runs f for 0 to n-1, each in a goroutine of its own, and returns the first error when all have ended. It ends the
+// context of the others.
 func together(ctx context.Context, n int, f func(ctx context.Context, i int) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	errs := make([]error, n)
+	var first error
+	var once sync.Once
 	var wg sync.WaitGroup
 	for i := range n {
 		wg.Go(func() {
-			if errs[i] = f(ctx, i); errs[i] != nil {
-				cancel()
+			if err := f(ctx, i); err != nil {
+				once.Do(func() { first = err; cancel() })
 			}
 		})
 	}
 	wg.Wait()
-	return errors.Join(errs...)
+	return first
 }
 
 // pause passes a moment, for those who look again and again. It returns the cause when ctx ends.

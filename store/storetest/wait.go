@@ -28,6 +28,17 @@ func (e *env) startWait(ctx context.Context, s store.Store, key, version string)
 	return result
 }
 
+// settle gives the Waits that were begun on a handle the time to begin in earnest. What is checked holds either way, but a
+// Wait that only begins after the write that it waits for shows little.
+func settle(ctx context.Context, handles ...store.Store) error {
+	for _, s := range handles {
+		if _, err := store.Load(ctx, s, "settle"); err != nil {
+			return err
+		}
+	}
+	return pause(ctx)
+}
+
 // waitFrom is store.Wait, and checks that it is not woken for nothing.
 func waitFrom(ctx context.Context, s store.Store, key, version string) (store.Record, error) {
 	rec, err := store.Wait(ctx, s, key, version)
@@ -124,6 +135,11 @@ func waitForChange(ctx context.Context, e *env) error {
 		rec := store.Record{Key: fmt.Sprintf("k/%d", round)}
 		for _, change := range []string{"create", "update", "delete", "create again", "delete"} {
 			waiting := e.startWait(ctx, s, rec.Key, rec.Version)
+			if round%4 < 2 {
+				if err := settle(ctx, s); err != nil {
+					return err
+				}
+			}
 			next := full(rec.Key)
 			next.Version = rec.Version
 			if change == "delete" {

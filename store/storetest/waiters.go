@@ -23,6 +23,9 @@ func waitMany(ctx context.Context, e *env) error {
 	for i := range waiters {
 		waiting = append(waiting, e.startWait(ctx, handles[i%3], "k", rec.Version))
 	}
+	if err := settle(ctx, handles...); err != nil {
+		return err
+	}
 	if rec, err = mustPut(ctx, handles[0], rec); err != nil {
 		return err
 	}
@@ -38,6 +41,18 @@ func waitMany(ctx context.Context, e *env) error {
 	return nil
 }
 
+// fillKeys stores a record under each key.
+func fillKeys(ctx context.Context, s store.Store, keys ...string) (stored []store.Record, err error) {
+	for _, key := range keys {
+		rec, err := mustPut(ctx, s, held(key, 1))
+		if err != nil {
+			return nil, err
+		}
+		stored = append(stored, rec)
+	}
+	return stored, nil
+}
+
 // waitOtherKeys: writes to other keys, however alike, don't end a Wait.
 func waitOtherKeys(ctx context.Context, e *env) error {
 	s, err := e.open(ctx)
@@ -49,14 +64,20 @@ func waitOtherKeys(ctx context.Context, e *env) error {
 		return err
 	}
 	waiting := e.startWait(ctx, s, "a_b", rec.Version)
-	for _, key := range []string{"a", "a_", "a_b/", "a_b/c", "A_B", "axb", "%", "a_b "} {
-		stored, err := mustPut(ctx, s, held(key, 1))
-		if err != nil {
+	if err := settle(ctx, s); err != nil {
+		return err
+	}
+	others, err := fillKeys(ctx, s, "a", "a_", "a_b/", "a_b/c", "A_B", "axb", "%", "a_b ")
+	if err := errors.Join(err, settle(ctx, s)); err != nil {
+		return err
+	}
+	for _, other := range others {
+		if err := mustDelete(ctx, s, other.Key, other.Version); err != nil {
 			return err
 		}
-		if err := mustDelete(ctx, s, key, stored.Version); err != nil {
-			return err
-		}
+	}
+	if err := settle(ctx, s); err != nil {
+		return err
 	}
 	select {
 	case w := <-waiting:
@@ -94,7 +115,13 @@ func waitCancel(ctx context.Context, e *env) error {
 			staying = append(staying, e.startWait(ctx, s, key, rec.Version))
 			cancelled = append(cancelled, e.startWait(waitCtx, s, key, rec.Version))
 		}
+		if round%4 < 2 {
+			err = settle(ctx, handles...)
+		}
 		cancel(errStop)
+		if err != nil {
+			return err
+		}
 		for _, w := range cancelled {
 			got, err := soon(ctx, "Wait, cancelled", w)
 			if err != nil {
@@ -131,6 +158,9 @@ func waitClose(ctx context.Context, e *env) error {
 	}
 	ended := []<-chan waited{e.startWait(ctx, handles[0], "k", rec.Version), e.startWait(ctx, handles[0], "never", "")}
 	staying := e.startWait(ctx, handles[1], "k", rec.Version)
+	if err := settle(ctx, handles...); err != nil {
+		return err
+	}
 	if err := handles[0].Close(); err != nil {
 		return err
 	}
