@@ -3,7 +3,6 @@ package clock
 import (
 	"context"
 	"math"
-	"sync/atomic"
 	"time"
 )
 
@@ -85,28 +84,20 @@ func Sleep(ctx context.Context, c Clock, d time.Duration) error {
 	}
 }
 
-// WithTimeout is [context.WithTimeout] on the clock c: suspension counts, and a fake clock decides in tests. The context's
-// Err after the time-out is [context.DeadlineExceeded].
+// WithTimeout is [context.WithTimeout] on the clock c: suspension counts, and a fake clock decides in tests. After the
+// time-out the context's Err and its [context.Cause] are [context.DeadlineExceeded]; a context derived from it has that
+// cause, and [context.Canceled] for its Err. It has no Deadline of its own, which would be one of another clock.
 func WithTimeout(parent context.Context, c Clock, d time.Duration) (context.Context, context.CancelFunc) {
-	inner, cancel := context.WithCancel(parent)
-	ctx := &timeoutCtx{Context: inner}
-	stop := c.AfterFunc(d, func() {
-		if parent.Err() == nil {
-			ctx.expired.Store(true)
-		}
-		cancel()
-	})
-	return ctx, func() { stop(); cancel() }
+	ctx, cancel := context.WithCancelCause(parent)
+	stop := c.AfterFunc(d, func() { cancel(context.DeadlineExceeded) })
+	return timeoutCtx{ctx}, func() { stop(); cancel(context.Canceled) }
 }
 
-type timeoutCtx struct {
-	context.Context
-	expired atomic.Bool
-}
+type timeoutCtx struct{ context.Context }
 
-func (c *timeoutCtx) Err() error {
+func (c timeoutCtx) Err() error {
 	err := c.Context.Err()
-	if err != nil && c.expired.Load() {
+	if err != nil && context.Cause(c.Context) == context.DeadlineExceeded {
 		return context.DeadlineExceeded
 	}
 	return err

@@ -48,6 +48,7 @@ func (f *Fake) Jump(d time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.anchor = f.anchor.Add(d)
+	f.wallOffset += d
 	f.rearm()
 }
 

@@ -1,0 +1,101 @@
+package clock
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+)
+
+func TestNow(t *testing.T) {
+	clk := System()
+	last := clk.Now()
+	for range 10000 {
+		now := clk.Now()
+		if now < last {
+			t.Fatalf("the clock went back from %d to %d", last, now)
+		}
+		last = now
+	}
+	before, start := clk.Now(), time.Now()
+	if err := Sleep(t.Context(), clk, 20*time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	passed, want := clk.Now().Sub(before), time.Since(start)
+	if passed < 20*time.Millisecond || (passed-want).Abs() > want/10+20*time.Millisecond {
+		t.Errorf("%v passed, and %v on the runtime's clock", passed, want)
+	}
+	if d := time.Since(clk.Wall()).Abs(); d > time.Second {
+		t.Errorf("the time of day is %v off", d)
+	}
+}
+
+func TestNowAllocatesNothing(t *testing.T) {
+	clk := System()
+	if n := testing.AllocsPerRun(1000, func() { clk.Now() }); n != 0 {
+		t.Errorf("Now allocates %v times", n)
+	}
+}
+
+// The timer takes its time from the suspend-safe clock, however often the runtime's timers wake it before: they know
+// nothing of a suspension, and a wake-up that comes too soon must not count.
+func TestTimerIsNeverEarly(t *testing.T) {
+	var wg sync.WaitGroup
+	for _, d := range []time.Duration{-1, 0, 1, time.Microsecond, time.Millisecond, 30 * time.Millisecond} {
+		wg.Add(1)
+		due := now().Add(d)
+		System().AfterFunc(d, func() {
+			defer wg.Done()
+			if early := due.Sub(now()); early > 0 {
+				t.Errorf("a timer of %v fired %v early", d, early)
+			}
+		})
+	}
+	fired := make(chan Instant, 1)
+	timer := &slicedTimer{due: now().Add(30 * time.Millisecond), f: func() { fired <- now() }}
+	timer.timer = time.AfterFunc(time.Hour, timer.tick)
+	for range 100 {
+		timer.tick()
+	}
+	if at := <-fired; at < timer.due {
+		t.Errorf("a timer that was woken early fired %v early", timer.due.Sub(at))
+	}
+	wg.Wait()
+}
+
+// A timer longer than a slice takes several, and can be stopped between them.
+func TestTimerBeyondOneSlice(t *testing.T) {
+	fired := make(chan struct{})
+	start := now()
+	stopFired := System().AfterFunc(slice+50*time.Millisecond, func() { close(fired) })
+	stop := System().AfterFunc(slice+time.Millisecond, func() { t.Error("a stopped timer fired") })
+	time.AfterFunc(slice/2, func() {
+		if !stop() || stop() {
+			t.Error("stop: want true, then false")
+		}
+	})
+	<-fired
+	if d := now().Sub(start); d < slice+50*time.Millisecond {
+		t.Errorf("fired after %v", d)
+	}
+	if stopFired() {
+		t.Error("a timer was stopped that had fired")
+	}
+}
+
+func BenchmarkNow(b *testing.B) {
+	clk := System()
+	b.ReportAllocs()
+	for b.Loop() {
+		clk.Now()
+	}
+}
+
+func BenchmarkWithTimeout(b *testing.B) {
+	clk := System()
+	b.ReportAllocs()
+	for b.Loop() {
+		_, cancel := WithTimeout(context.Background(), clk, time.Minute)
+		cancel()
+	}
+}
