@@ -1,3 +1,16 @@
+// Leasehold says who owns what, and proves it: it runs commands under leases, and shows and ends them.
 package main
 
-func main() {}
+import (
+	"os"
+
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
+)
+
+func main() {
+	if len(os.Args) == 2 && os.Args[1] == supervise.GuardArg {
+		supervise.GuardMain()
+		return
+	}
+	os.Exit(newApp().execute(os.Args[1:]))
+}

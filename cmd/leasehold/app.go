@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"golang.org/x/term"
+
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/config"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/stores"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
+	"github.com/leasehold/leasehold/store"
+)
+
+// app is one call of the program.
+type app struct {
+	in       *os.File
+	out, err *os.File // data, words
+	clk      clock.Clock
+	values   config.Values // once the flags have been read
+}
+
+func newApp() *app {
+	return &app{in: os.Stdin, out: os.Stdout, err: os.Stderr, clk: clock.System()}
+}
+
+// execute runs the command that args name and returns the exit code.
+func (a *app) execute(args []string) int {
+	ctx, stop := interruptible(context.Background())
+	defer stop()
+	root := a.root(args)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if sig := new(signalError); errors.As(err, &sig) || errors.As(context.Cause(ctx), &sig) && errors.Is(err, context.Canceled) {
+		return exitSignal + int(sig.sig)
+	}
+	if err == nil {
+		return 0
+	}
+	var exit *exitError
+	if !errors.As(err, &exit) {
+		exit = &exitError{exitOwn, err}
+	}
+	if exit.err != nil {
+		fmt.Fprintf(a.err, "leasehold: %s\n", oneLine(exit.err))
+	}
+	return exit.code
+}
+
+func (a *app) root(args []string) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "leasehold",
+		Short: "Says who owns what, and proves it",
+		Long: "Leasehold runs commands under leases, so that two copies of a program never run at once, and shows who holds what.\n" +
+			"Every hold has a token that rises with each change of ownership; what is guarded can refuse an older one.",
+		Example: "  leasehold run billing -- ./billing-job --full   # one at a time; a second one waits\n" +
+			"  leasehold list                                  # who holds what",
+		SilenceErrors: true, SilenceUsage: true,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return cmd.Help()
+			}
+			return unknownCommand(cmd, args)
+		},
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return a.configure(cmd) },
+	}
+	root.SetOut(a.out)
+	root.SetErr(a.err)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return flagError(cmd, args, err) })
+	a.flag(root.PersistentFlags(), "store")
+	a.flag(root.PersistentFlags(), "quiet")
+	root.AddCommand(a.runCommand(), a.listCommand(), a.showCommand(), a.watchCommand(), a.historyCommand(), a.checkCommand(),
+		a.releaseCommand(), a.breakCommand(), a.benchCommand(), a.configCommand(), a.versionCommand(), a.manCommand())
+	return root
+}
+
+// configure finds out what each setting is, for the command that is about to run.
+func (a *app) configure(cmd *cobra.Command) error {
+	in := config.Input{Flags: map[string]string{}, Env: os.LookupEnv}
+	in.Path, in.Must = config.Path(os.LookupEnv, configDir)
+	cmd.Flags().Visit(func(f *pflag.Flag) { in.Flags[f.Name] = f.Value.String() })
+	values, err := config.Resolve(settings(), in)
+	if err != nil {
+		return &exitError{exitUsage, err}
+	}
+	a.values = completed(values)
+	return nil
+}
+
+// storeURL returns the store that is set, and whether that is the default one.
+func (a *app) storeURL() (url stores.URL, standard bool, err error) {
+	v := a.values.Find("store")
+	if v.Text == "" {
+		_, err := stores.Default()
+		return stores.URL{}, true, err
+	}
+	url, err = stores.Parse(v.Text)
+	return url, v.Source.Kind == config.Default, err
+}
+
+// open opens the store that is set. One whose file isn't there is made if create says so, or if it is the default one.
+func (a *app) open(ctx context.Context, create bool) (store.Store, error) {
+	url, standard, err := a.storeURL()
+	if err != nil {
+		return nil, err
+	}
+	return url.Open(ctx, stores.Options{CreateDir: standard, MustExist: !create && !standard})
+}
+
+// withStore opens the store, calls f and closes the store.
+func (a *app) withStore(ctx context.Context, create bool, f func(store.Store) error) error {
+	st, err := a.open(ctx, create)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f(st), st.Close())
+}
+
+// timing returns the timing that is set.
+func (a *app) timing() (supervise.Timing, error) {
+	t := supervise.Timing{TTL: a.duration("ttl"), KillAfter: a.duration("kill-after")}
+	if t.KillAfter == 0 {
+		t.KillAfter = -1 // no time at all; 0 would be the default
+	}
+	t = t.WithDefaults()
+	if err := t.Check(); err != nil {
+		return t, &exitError{exitUsage, err}
+	}
+	return t, nil
+}
+
+// say writes a line for people, unless they want none.
+func (a *app) say(format string, args ...any) {
+	if !a.quiet() {
+		fmt.Fprintf(a.err, "leasehold: "+format+"\n", args...)
+	}
+}
+
+func (a *app) quiet() bool { return a.values.Get("quiet") == "true" }
+
+// width returns the width of the terminal that f is, or 0 if it is none.
+func width(f *os.File) int {
+	w, _, err := term.GetSize(int(f.Fd()))
+	if err != nil || w <= 0 {
+		return 0
+	}
+	return w
+}
+
+// coloured reports whether f is to have colours: see https://no-color.org.
+func coloured(f *os.File) bool {
+	return term.IsTerminal(int(f.Fd())) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+}

@@ -1,0 +1,187 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/store"
+)
+
+// benchPrefix begins the names that bench makes.
+const benchPrefix = "leasehold-bench-"
+
+// result is what a row of bench says in JSON.
+type result struct {
+	What    string  `json:"what"`
+	Callers int     `json:"callers"`
+	PerSec  float64 `json:"per_second"`
+	P50     float64 `json:"p50_ms"`
+	P99     float64 `json:"p99_ms"`
+}
+
+func (a *app) benchCommand() *cobra.Command {
+	callers := []int{1, 16, 64}
+	length := 2 * time.Second
+	cmd := &cobra.Command{
+		Use:   "bench",
+		Short: "Measure the store that is set",
+		Long: "Acquire and release names of its own as fast as the store allows, for 1, 16 and 64 callers at a time, and delete them\n" +
+			"afterwards. For a store in a file the rate of the file system's own fsync stands beside it.",
+		Example: "  leasehold bench --store file:/var/lib/app/leases.db",
+		Args:    want(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			for _, n := range callers {
+				if n < 1 || n > 1000 {
+					return usage("--callers %d: want 1 to 1000", n)
+				}
+			}
+			if length <= 0 {
+				return usage("--for %v: want more than 0", length)
+			}
+			return a.withStore(cmd.Context(), true, func(st store.Store) error {
+				results, err := a.bench(cmd.Context(), st, callers, length)
+				if err != nil {
+					return err
+				}
+				if a.output() != outputTable {
+					return writeList(a.out, results, a.output() == outputLines)
+				}
+				return writeTable(a.out, benchColumns(results), width(a.out), nil)
+			})
+		},
+	}
+	cmd.Flags().IntSliceVar(&callers, "callers", callers, "how many callers at a time, one row each")
+	cmd.Flags().DurationVar(&length, "for", length, "how long each row is measured")
+	a.flag(cmd.Flags(), "output")
+	return cmd
+}
+
+func (a *app) bench(ctx context.Context, st store.Store, callers []int, length time.Duration) ([]result, error) {
+	var results []result
+	url, _, err := a.storeURL()
+	if err != nil {
+		return nil, err
+	}
+	if dir := url.Dir(); dir != "" {
+		a.say("fsync in %s…", dir)
+		sync, err := a.benchSync(ctx, dir, length)
+		if err != nil {
+			return nil, err
+		}
+		results = append(results, sync)
+	}
+	for _, n := range callers {
+		a.say("acquire and release, %d at a time…", n)
+		r, err := a.benchPairs(ctx, st, n, length)
+		if err != nil {
+			return nil, err
+		}
+		results = append(results, r)
+	}
+	return results, nil
+}
+
+// benchSync measures writing a page to a file and syncing it.
+func (a *app) benchSync(ctx context.Context, dir string, length time.Duration) (r result, err error) {
+	f, err := os.CreateTemp(dir, benchPrefix)
+	if err != nil {
+		return result{}, err
+	}
+	defer func() { err = errors.Join(err, f.Close(), os.Remove(f.Name())) }()
+	page := make([]byte, 4096)
+	return a.measure(ctx, "fsync", 1, length, func(context.Context, int) error {
+		if _, err := f.WriteAt(page, 0); err != nil {
+			return err
+		}
+		return f.Sync()
+	})
+}
+
+// benchPairs measures acquiring and releasing, each caller a name of its own, and deletes the names.
+func (a *app) benchPairs(ctx context.Context, st store.Store, callers int, length time.Duration) (r result, err error) {
+	m, err := lease.NewManager(st, lease.Options{Clock: a.clk, Name: "bench"})
+	if err != nil {
+		return result{}, err
+	}
+	prefix := benchPrefix + strings.ToLower(rand.Text()[:8]) + "/"
+	defer func() {
+		err = errors.Join(err, m.Close(), deleteAll(context.WithoutCancel(ctx), st, prefix))
+	}()
+	return a.measure(ctx, "acquire+release", callers, length, func(ctx context.Context, caller int) error {
+		l, err := m.TryAcquire(ctx, fmt.Sprintf("%s%d", prefix, caller))
+		if err != nil {
+			return err
+		}
+		return l.Release(ctx)
+	})
+}
+
+func deleteAll(ctx context.Context, st store.Store, prefix string) error {
+	for rec, err := range st.List(ctx, prefix) {
+		if err != nil {
+			return err
+		}
+		if err := st.Delete(ctx, rec.Key, rec.Version); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// measure calls op again and again from callers goroutines, for that long.
+func (a *app) measure(ctx context.Context, what string, callers int, length time.Duration, op func(ctx context.Context, caller int) error) (result, error) {
+	took := make([][]time.Duration, callers)
+	errs := make([]error, callers)
+	var wg sync.WaitGroup
+	start := a.clk.Now()
+	for i := range callers {
+		wg.Go(func() {
+			for began := start; began.Sub(start) < length && ctx.Err() == nil; {
+				if errs[i] = op(ctx, i); errs[i] != nil {
+					return
+				}
+				now := a.clk.Now()
+				took[i] = append(took[i], now.Sub(began))
+				began = now
+			}
+		})
+	}
+	wg.Wait()
+	elapsed := a.clk.Now().Sub(start)
+	if ctx.Err() != nil {
+		return result{}, context.Cause(ctx)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return result{}, err
+	}
+	all := slices.Sorted(slices.Values(slices.Concat(took...)))
+	return result{
+		What: what, Callers: callers, PerSec: float64(len(all)) / elapsed.Seconds(),
+		P50: milliseconds(all[len(all)/2]), P99: milliseconds(all[len(all)*99/100]),
+	}, nil
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+func benchColumns(results []result) []column {
+	what, callers, rate := column{title: "WHAT"}, column{title: "CALLERS"}, column{title: "PER SECOND"}
+	p50, p99 := column{title: "P50"}, column{title: "P99"}
+	for _, r := range results {
+		what.cells = append(what.cells, r.What)
+		callers.cells = append(callers.cells, fmt.Sprint(r.Callers))
+		rate.cells = append(rate.cells, fmt.Sprintf("%.0f", r.PerSec))
+		p50.cells = append(p50.cells, fmt.Sprintf("%.2f ms", r.P50))
+		p99.cells = append(p99.cells, fmt.Sprintf("%.2f ms", r.P99))
+	}
+	return []column{what, callers, rate, p50, p99}
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/store"
+)
+
+// verdict is what check says in JSON.
+type verdict struct {
+	Name    string      `json:"name"`
+	Token   fence.Token `json:"token"`
+	Current bool        `json:"current"`
+	State   string      `json:"state"`
+	Newest  fence.Token `json:"newest_token"`
+	Holder  string      `json:"holder,omitempty"`
+}
+
+func (a *app) checkCommand() *cobra.Command {
+	var text string
+	cmd := &cobra.Command{
+		Use:   "check NAME --token N",
+		Short: "Say by its exit code whether a token is that of the current term",
+		Long: "Exit with 0 if NAME is held under token N, and with 1 if it isn't: another term has begun, or the hold was released,\n" +
+			"broken, or has expired. Inside `leasehold run` the token need not be given. The answer may be outdated when it arrives;\n" +
+			"what must not be done twice has to refuse old tokens itself.",
+		Example:           "  leasehold check billing --token \"$LEASEHOLD_TOKEN\" || exit",
+		Args:              want("NAME"),
+		ValidArgsFunction: a.completeNames,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name := args[0]
+			if err := nameArg(name); err != nil {
+				return err
+			}
+			if text == "" && os.Getenv(envName) == name {
+				text = os.Getenv(envToken)
+			}
+			token, err := tokenFlag(name, text)
+			if err != nil {
+				return err
+			}
+			return a.withStore(cmd.Context(), false, func(st store.Store) error {
+				rec, err := store.Load(cmd.Context(), st, name)
+				if err != nil {
+					return err
+				}
+				v, err := a.look(cmd.Context(), st, rec)
+				if err != nil {
+					return err
+				}
+				return a.check(v, token)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&text, "token", "", "the token to check")
+	a.flag(cmd.Flags(), "output")
+	return cmd
+}
+
+func (a *app) check(v view, token fence.Token) error {
+	current := v.State == stateHeld && v.Token == token
+	if a.output() != outputTable {
+		d := verdict{Name: v.Name, Token: token, Current: current, State: v.State, Newest: v.Token, Holder: v.Holder}
+		if err := writeJSON(a.out, d, a.output() == outputLines); err != nil {
+			return err
+		}
+	}
+	if current {
+		return nil
+	}
+	why := fmt.Sprintf("the newest is %d", v.Token)
+	switch {
+	case v.Token == 0:
+		why = "nobody has ever held it"
+	case v.Token == token:
+		why = "that term is over or ending: " + v.State
+	}
+	a.say("%s: %d is not the current token: %s", v.Name, token, why)
+	return &exitError{code: exitNo}
+}
+
+// tokenFlag reads --token.
+func tokenFlag(name, text string) (fence.Token, error) {
+	if text == "" {
+		return 0, usage("--token is missing: `leasehold show %s` prints the current one", name)
+	}
+	token, err := fence.ParseToken(text)
+	if err != nil {
+		return 0, usage("--token: %w", err)
+	}
+	return token, nil
+}

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// The exit codes. CMD's own code is passed on, and 128 plus the number of the signal that ended it.
+const (
+	exitNo       = 1   // check: not the current term; release, break: so nothing was done; show, history: no such name
+	exitUsage    = 64  // EX_USAGE: the command line or the configuration is wrong
+	exitConflict = 75  // EX_TEMPFAIL: not acquired
+	exitLost     = 79  // the lease was lost while CMD ran
+	exitOwn      = 125 // anything else that kept Leasehold from its work
+	exitCannot   = 126 // CMD can't be executed
+	exitMissing  = 127 // CMD can't be found
+	exitSignal   = 128 // plus the number of the signal
+)
+
+// exitError ends the program with a code, and a line of explanation if err is there.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit code %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func (e *exitError) Unwrap() error { return e.err }
+
+func usage(format string, args ...any) error {
+	return &exitError{exitUsage, fmt.Errorf(format, args...)}
+}
+
+// signalError is the cause of a context that a signal has ended.
+type signalError struct{ sig syscall.Signal }
+
+func (e *signalError) Error() string { return "interrupted: " + e.sig.String() }
+
+// interruptible returns a context that ends with the first signal that asks the program to.
+func interruptible(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	c := make(chan os.Signal, 1)
+	for _, sig := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
+		if !signal.Ignored(sig) { // as nohup does
+			signal.Notify(c, sig)
+		}
+	}
+	stop := make(chan struct{})
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		select {
+		case sig := <-c:
+			cancel(&signalError{sig.(syscall.Signal)})
+		case <-stop:
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(c)
+		close(stop)
+		<-ended
+		cancel(nil)
+	}
+}
+
+// oneLine makes one line of an error of several.
+func oneLine(err error) string {
+	var parts []string
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		if line = strings.TrimSpace(line); line != "" && !slices.Contains(parts, line) {
+			parts = append(parts, line)
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+// want is for commands with a fixed number of arguments, whose names are given. One in brackets may be left out.
+func want(names ...string) cobra.PositionalArgs {
+	least := 0
+	for _, name := range names {
+		if !strings.HasPrefix(name, "[") {
+			least++
+		}
+	}
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) < least:
+			return usage("%s is missing: %s", names[len(args)], cmd.UseLine())
+		case len(args) > len(names):
+			return usage("%q is one argument too many: %s", args[len(names)], cmd.UseLine())
+		}
+		return nil
+	}
+}
+
+// unknownCommand explains a first argument that is no command.
+func unknownCommand(root *cobra.Command, args []string) error {
+	if slices.Contains(args, "--") || root.ArgsLenAtDash() >= 0 {
+		return usage("%q is no command: to run something under the lease %s, write: leasehold run %s -- CMD", args[0], args[0], args[0])
+	}
+	root.SuggestionsMinimumDistance = 2
+	if near := root.SuggestionsFor(args[0]); len(near) > 0 {
+		return usage("%q is no command: did you mean %s?", args[0], strings.Join(near, " or "))
+	}
+	return usage("%q is no command: `leasehold help` lists them", args[0])
+}
+
+// flagError explains a flag that isn't one. args are those of the program.
+func flagError(cmd *cobra.Command, args []string, err error) error {
+	if !cmd.HasParent() && len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+		return unknownCommand(cmd, args)
+	}
+	if cmd.Name() == "run" && !slices.Contains(args, "--") {
+		return usage("%w: flags of CMD come after a double dash: leasehold run NAME -- CMD --flag", err)
+	}
+	return usage("%w: `%s --help` lists the flags", err, cmd.CommandPath())
+}

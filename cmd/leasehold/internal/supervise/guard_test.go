@@ -1,0 +1,82 @@
+package supervise
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leasehold/leasehold/clock"
+)
+
+// guarded runs a guard in the present bubble and returns the supervisor's end of its pipe, and what it kills.
+func guarded(t *testing.T, clk clock.Clock) (*io.PipeWriter, func() []int) {
+	t.Helper()
+	r, w := io.Pipe()
+	ended := make(chan struct{})
+	var killed []int
+	go func() {
+		defer close(ended)
+		Guard(r, clk, func(group int) { killed = append(killed, group) })
+	}()
+	return w, func() []int {
+		_ = w.Close()
+		<-ended
+		return killed
+	}
+}
+
+func TestGuardKillsAtTheTimeToldLast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clk := clock.NewFake(sec)
+		w, end := guarded(t, clk)
+		fmt.Fprint(w, guardLine(77, clk.Now().Add(10*time.Second)))
+		time.Sleep(9 * time.Second)
+		fmt.Fprint(w, guardLine(77, clk.Now().Add(10*time.Second)))
+		time.Sleep(9 * time.Second)
+		fmt.Fprintln(w, guardDone)
+		if killed := end(); len(killed) != 0 {
+			t.Errorf("killed %v although it was told later times, and then to let go", killed)
+		}
+
+		w, end = guarded(t, clk)
+		fmt.Fprint(w, guardLine(78, clk.Now().Add(10*time.Second)))
+		time.Sleep(11 * time.Second)
+		fmt.Fprintln(w, guardDone)
+		if killed := end(); !slices.Equal(killed, []int{78}) {
+			t.Errorf("killed %v: want 78, once", killed)
+		}
+	})
+}
+
+func TestGuardKillsWhenTheSupervisorIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clk := clock.NewFake(sec)
+		w, end := guarded(t, clk)
+		fmt.Fprint(w, guardLine(77, clk.Now().Add(10*time.Second)))
+		if killed := end(); !slices.Equal(killed, []int{77}) {
+			t.Errorf("killed %v: want 77", killed)
+		}
+	})
+}
+
+func TestGuardNeverKillsItselfOrEverybody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clk := clock.NewFake(sec)
+		for _, group := range []int{-1, 0, 1} {
+			w, end := guarded(t, clk)
+			fmt.Fprint(w, guardLine(group, clk.Now()))
+			time.Sleep(time.Second)
+			if killed := end(); len(killed) != 0 {
+				t.Errorf("killed %v", killed)
+			}
+		}
+		w, end := guarded(t, clk)
+		fmt.Fprintln(w, "what's this?")
+		if killed := end(); len(killed) != 0 {
+			t.Errorf("killed %v", killed)
+		}
+	})
+}

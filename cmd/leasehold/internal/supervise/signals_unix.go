@@ -1,0 +1,92 @@
+//go:build unix
+
+package supervise
+
+import (
+	"os"
+	"os/signal"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/leasehold/leasehold/clock"
+)
+
+// kept are the signals that are not passed on: two that can't be caught, three that are about this process itself (its
+// children, its pipes, its runtime), and the two by which a terminal stops a background process.
+var kept = []unix.Signal{
+	unix.SIGKILL, unix.SIGSTOP, unix.SIGCHLD, unix.SIGPIPE, unix.SIGURG, unix.SIGTTIN, unix.SIGTTOU,
+}
+
+// forwarded returns the signals that are passed on to the command: all that can be, unless this process was started with
+// them ignored, as nohup does; then the command ignores them as well.
+func forwarded() []os.Signal {
+	var all []os.Signal
+	for n := 1; n <= lastSignal; n++ {
+		if sig := unix.Signal(n); !slices.Contains(kept, sig) && !signal.Ignored(sig) {
+			all = append(all, sig)
+		}
+	}
+	return all
+}
+
+func (p *Process) forward(sig unix.Signal) {
+	if sig == unix.SIGCONT {
+		p.resume()
+		return
+	}
+	p.signal(sig, false)
+}
+
+// stopped: the command was stopped by sig. If the user did it from the terminal, or the terminal did because the job is in
+// its background, this process stops itself too, so that the shell takes notice.
+func (p *Process) stopped(sig unix.Signal) {
+	fromTerminal := sig == unix.SIGTSTP || sig == unix.SIGTTIN || sig == unix.SIGTTOU
+	switch {
+	case p.tty == nil:
+	case p.tty.owner() == p.tty.group && (sig == unix.SIGTTIN || sig == unix.SIGTTOU):
+		p.resume() // the job is in the foreground, and the command wants the terminal
+	case fromTerminal || p.tty.owner() == p.pid:
+		p.suspend()
+	}
+}
+
+// suspend stops the process group of this process, as the terminal would have if the command ran in it. It returns when the
+// user continues the job, or at once where there is no shell to continue it: then the kernel stops nothing.
+func (p *Process) suspend() {
+	if p.tty.owner() == p.pid {
+		p.tty.give(p.tty.group)
+	}
+	if p.cmd.Suspended != nil {
+		p.cmd.Suspended()
+	}
+	continued := make(chan os.Signal, 1)
+	signal.Notify(continued, unix.SIGCONT)
+	defer signal.Stop(continued)
+	signal.Reset(unix.SIGTSTP)
+	defer signal.Notify(p.signals, unix.SIGTSTP)
+	_ = unix.Kill(0, unix.SIGTSTP)
+	timer := clock.NewTimer(p.cmd.Clock, stopWait)
+	defer timer.Stop()
+	select {
+	case <-continued:
+	case <-timer.C:
+	}
+	p.resume()
+}
+
+// stopWait is how long this process waits for its own stop to take effect.
+const stopWait = 100 * time.Millisecond
+
+// resume lets a stopped command go on, in the foreground if the job is there; unless its time is over.
+func (p *Process) resume() {
+	if last := clock.Instant(p.lastRun.Load()); last != 0 && p.cmd.Clock.Now() >= last {
+		p.Kill()
+		return
+	}
+	if p.tty != nil && p.tty.owner() == p.tty.group {
+		p.tty.give(p.pid)
+	}
+	p.signal(unix.SIGCONT, false)
+}

@@ -1,0 +1,16 @@
+//go:build unix && !linux
+
+package supervise
+
+import "golang.org/x/sys/unix"
+
+// dieWithParent: here it is the guard that ends the command.
+func dieWithParent(*unix.SysProcAttr) {}
+
+// adopt: here orphans go to process 1, out of reach unless they are in the group.
+func adopt() error { return nil }
+
+func children() []int { return nil }
+
+// lastSignal is the highest number of a signal.
+const lastSignal = 31

@@ -1,0 +1,94 @@
+package supervise
+
+import (
+	"context"
+
+	"github.com/leasehold/leasehold/clock"
+)
+
+// Lease is what has to be known of a lease. A *lease.Lease is one.
+type Lease interface {
+	ValidUntil() clock.Instant // clock.Always when it has ended
+	Context() context.Context  // done when it has ended
+}
+
+// Work is what runs under a lease. None of its methods blocks.
+type Work interface {
+	Terminate()              // asks all of it to end
+	Kill()                   // kills what there is of it; may be called again
+	KillBy(t clock.Instant)  // sees to it that all of it is killed at t, unless a later t is named by then
+	Exited() <-chan struct{} // closed when the command itself has ended, and left something behind
+	Gone() <-chan struct{}   // closed when nothing of it is left
+}
+
+// Notice tells the user what was done, and why.
+type Notice uint8
+
+// The notices.
+const (
+	Terminated Notice = iota // all of it, because the lease ends, or has ended
+	Leftovers                // what the command has left behind
+	Killed                   // what has not ended when told to
+)
+
+// Watch keeps w from outliving l, whose validity is measured on clk. It blocks until nothing of w is left, and reports
+// whether the lease was lost before that. It calls tell, which must not block, with what it does.
+func Watch(l Lease, w Work, t Timing, clk clock.Clock, tell func(Notice)) (lost bool) {
+	s := state{killAfter: t.KillAfter, slack: t.Slack(), until: l.ValidUntil()}
+	held := l.Context().Done()
+	exited := w.Exited()
+	guarded := clock.Always
+	for {
+		f := facts{now: clk.Now(), until: l.ValidUntil(), exited: closed(w.Exited()), gone: closed(w.Gone())}
+		before := s.phase
+		order, again := s.next(f)
+		// The guard's kill comes between the supervisor's own and the end of validity.
+		if by := s.until.Add(-s.slack / 2); by != guarded && !s.lost {
+			guarded = by
+			w.KillBy(by)
+		}
+		switch {
+		case order == terminate:
+			w.Terminate()
+			tell(reason(s.lost))
+		case order == kill:
+			w.Kill()
+			if before != killing {
+				tell(Killed)
+			}
+		}
+		if s.phase == gone {
+			return s.lost
+		}
+		if f.exited {
+			exited = nil
+		}
+		if f.until == clock.Always {
+			held = nil
+		}
+		timer := clock.NewTimer(clk, again.Sub(f.now))
+		select {
+		case <-w.Gone():
+		case <-exited:
+		case <-held:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+func reason(lost bool) Notice {
+	if lost {
+		return Terminated
+	}
+	return Leftovers
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}

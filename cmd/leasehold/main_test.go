@@ -1,0 +1,79 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"go.uber.org/goleak"
+
+	"github.com/leasehold/leasehold/clock"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(leakChecked{m}, map[string]func(){"leasehold": main, "ticker": ticker})
+}
+
+type leakChecked struct{ m *testing.M }
+
+func (l leakChecked) Run() int {
+	code := l.m.Run()
+	if err := goleak.Find(goleak.IgnoreTopFunction("os/signal.signal_recv")); err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return code
+}
+
+// ticker is a command to supervise. Every millisecond it writes the reading of the clock over the 20 characters of the file
+// that is named by its first argument. With a second argument it ignores SIGTERM.
+func ticker() {
+	if len(os.Args) > 2 {
+		signal.Ignore(syscall.SIGTERM)
+	}
+	f, err := os.Create(os.Args[1])
+	for err == nil {
+		_, err = f.WriteAt(fmt.Appendf(nil, "%020d", clock.System().Now()), 0)
+		time.Sleep(time.Millisecond)
+	}
+	fmt.Fprintln(os.Stderr, err)
+	os.Exit(1)
+}
+
+// scripts runs the scripts of one command.
+func scripts(t *testing.T, dir string) {
+	t.Helper()
+	testscript.Run(t, testscript.Params{
+		Dir: filepath.Join("testdata", dir),
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("HOME", env.WorkDir)
+			env.Setenv("USER", "ada")
+			return nil
+		},
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"await": await},
+		RequireExplicitExec: true, RequireUniqueNames: true,
+	})
+}
+
+// await waits until the file that is named exists.
+func await(ts *testscript.TestScript, _ bool, args []string) {
+	for deadline := time.Now().Add(patienceOfTests); ; time.Sleep(5 * time.Millisecond) {
+		_, err := os.Stat(ts.MkAbs(args[0]))
+		if err == nil {
+			return
+		}
+		if !errors.Is(err, fs.ErrNotExist) || time.Now().After(deadline) {
+			ts.Fatalf("%s: %v", args[0], err)
+		}
+	}
+}
+
+// patienceOfTests is how long a test waits for what has to come, on a machine that is busy.
+const patienceOfTests = 30 * time.Second

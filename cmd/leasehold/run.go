@@ -1,0 +1,311 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
+	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/store"
+)
+
+// The environment of CMD.
+const (
+	envName   = "LEASEHOLD_NAME"
+	envToken  = "LEASEHOLD_TOKEN"
+	envHolder = "LEASEHOLD_HOLDER"
+	envStore  = "LEASEHOLD_STORE"
+)
+
+// runOptions are the flags of run that are not settings.
+type runOptions struct {
+	noWait  bool
+	wait    time.Duration
+	limited bool // wait was given
+	info    []string
+	restart bool
+}
+
+// job is one call of run.
+type job struct {
+	a      *app
+	name   string
+	argv   []string
+	path   string // of argv[0]
+	opts   runOptions
+	timing supervise.Timing
+	info   map[string]string
+	words  *words
+	url    string
+	st     store.Store
+	m      *lease.Manager
+}
+
+func (a *app) runCommand() *cobra.Command {
+	var o runOptions
+	cmd := &cobra.Command{
+		Use:   "run NAME [flags] -- CMD [ARG...]",
+		Short: "Run a command while holding a name",
+		Long: "Acquire NAME, run CMD, and release NAME when CMD and all that it started are gone. While somebody else holds NAME, wait.\n\n" +
+			"If the lease can't be renewed, CMD gets SIGTERM, and SIGKILL --kill-after later, both before the lease ends. With the\n" +
+			"defaults an outage of the store of 5 s does nothing to CMD. CMD also dies when this program does, however that happens.\n\n" +
+			"CMD finds LEASEHOLD_NAME, LEASEHOLD_TOKEN, LEASEHOLD_HOLDER and LEASEHOLD_STORE in its environment.\n\n" +
+			"Exit codes: CMD's own; 128+N if signal N ended it; 75 if NAME was not acquired (see -E); 79 if the lease was lost;\n" +
+			"126 if CMD can't be executed, 127 if it can't be found; 125 for other errors, 64 for a wrong command line.",
+		Example: "  leasehold run billing -- ./billing-job --full\n" +
+			"  leasehold run -n nightly -- ./backup.sh          # do nothing if another one is running\n" +
+			"  leasehold run api -w 1m --info version=1.2 -- ./api\n" +
+			"  leasehold run leader --restart -- ./worker       # stand by, work, stand by again",
+		Args:              runArgs,
+		ValidArgsFunction: a.completeNames,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.limited = cmd.Flags().Changed("wait")
+			return a.run(cmd.Context(), args[0], args[1:], o)
+		},
+	}
+	f := cmd.Flags()
+	f.BoolVarP(&o.noWait, "no-wait", "n", false, "don't wait for NAME")
+	f.DurationVarP(&o.wait, "wait", "w", 0, "wait for NAME for so long at most (default: until it is free)")
+	f.StringArrayVar(&o.info, "info", nil, "KEY=VALUE for people to see; may be repeated")
+	f.BoolVar(&o.restart, "restart", false, "after a loss, wait for NAME again and run CMD again")
+	for _, name := range []string{"ttl", "kill-after", "conflict-exit-code", "as"} {
+		a.flag(f, name)
+	}
+	return cmd
+}
+
+// runArgs explains what is missing between NAME and CMD.
+func runArgs(cmd *cobra.Command, args []string) error {
+	dash := cmd.ArgsLenAtDash()
+	switch {
+	case len(args) == 0:
+		return usage("NAME and CMD are missing: leasehold run NAME -- CMD")
+	case dash < 0 && len(args) == 1:
+		return usage("CMD is missing: leasehold run %s -- CMD", args[0])
+	case dash < 0:
+		return usage("a double dash is missing before CMD: leasehold run %s -- %s", args[0], strings.Join(args[1:], " "))
+	case dash == 0:
+		return usage("NAME is missing before the double dash: leasehold run NAME -- %s", strings.Join(args, " "))
+	case dash > 1:
+		return usage("%q is one argument too many before the double dash: leasehold run NAME -- CMD", args[1])
+	case len(args) == 1:
+		return usage("CMD is missing after the double dash: leasehold run %s -- CMD", args[0])
+	}
+	return nil
+}
+
+func (a *app) run(ctx context.Context, name string, argv []string, o runOptions) (err error) {
+	j := &job{a: a, name: name, argv: argv, opts: o}
+	if err := j.check(); err != nil {
+		return err
+	}
+	// A reader of standard error that goes away must not end this program while CMD runs.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	url, _, err := a.storeURL()
+	if err != nil {
+		return err
+	}
+	j.url = url.String()
+	if j.st, err = a.open(ctx, true); err != nil {
+		return err
+	}
+	j.words = newWords(a, name)
+	defer func() { // the words come before the error that ends the program
+		j.words.close()
+		err = errors.Join(err, j.st.Close())
+	}()
+	j.m, err = lease.NewManager(j.st, lease.Options{
+		TTL: j.timing.TTL, Renew: j.timing.Renew(), Name: a.values.Get("as"), Info: j.info, Clock: a.clk,
+		OnWait: j.words.waitFor, OnEvent: j.words.event,
+	})
+	if err != nil {
+		return &exitError{exitUsage, err}
+	}
+	defer func() { err = errors.Join(err, j.m.Close()) }()
+	for {
+		if err = j.once(ctx); !o.restart || !errors.Is(err, errLost) || ctx.Err() != nil {
+			return err
+		}
+		j.words.say("%v; waiting for %s again", err, name)
+	}
+}
+
+// check looks for everything that is wrong before anything is acquired.
+func (j *job) check() (err error) {
+	if err := heldName(j.name); err != nil {
+		return err
+	}
+	if j.opts.noWait && j.opts.limited {
+		return usage("--no-wait and --wait exclude each other: give one")
+	}
+	if j.opts.wait < 0 {
+		return usage("--wait %v: want a duration that is not negative", j.opts.wait)
+	}
+	j.opts.noWait = j.opts.noWait || j.opts.limited && j.opts.wait == 0
+	if j.timing, err = j.a.timing(); err != nil {
+		return err
+	}
+	if j.path, err = exec.LookPath(j.argv[0]); err != nil && !errors.Is(err, exec.ErrDot) {
+		return startError(j.argv[0], err)
+	}
+	j.info = map[string]string{"command": filepath.Base(j.argv[0]), "user": whoAmI()}
+	for _, pair := range j.opts.info {
+		k, v, ok := strings.Cut(pair, "=")
+		if !ok || k == "" {
+			return usage("--info %q: want KEY=VALUE", pair)
+		}
+		j.info[k] = v
+	}
+	return nil
+}
+
+// startError gives the exit code of a command that could not be started.
+func startError(cmd string, err error) error {
+	var why syscall.Errno
+	switch {
+	case errors.Is(err, exec.ErrNotFound):
+		return &exitError{exitMissing, fmt.Errorf("%s: there is no such command in $PATH", cmd)}
+	case errors.Is(err, fs.ErrNotExist):
+		return &exitError{exitMissing, fmt.Errorf("%s: not found (it, or the interpreter in its first line)", cmd)}
+	case errors.As(err, &why) && why == syscall.ENOEXEC:
+		return &exitError{exitCannot, fmt.Errorf("%s: not an executable for this machine; a script needs a first line like #!/bin/sh", cmd)}
+	case errors.Is(err, fs.ErrPermission):
+		return &exitError{exitCannot, fmt.Errorf("%s: not executable by this user: chmod +x, perhaps", cmd)}
+	}
+	return &exitError{exitCannot, fmt.Errorf("%s: can't be executed: %w", cmd, err)}
+}
+
+// errLost is matched by the error of a run whose lease was lost.
+var errLost = errors.New("lost")
+
+// once acquires, runs CMD under the lease, and releases.
+func (j *job) once(ctx context.Context) error {
+	l, err := j.acquire(ctx)
+	if err != nil {
+		return err
+	}
+	p, err := supervise.Start(supervise.Command{
+		Path: j.path, Args: j.argv, Env: j.environ(l), Clock: j.a.clk,
+		Suspended: func() { j.words.suspended(l) },
+	})
+	if err != nil {
+		return errors.Join(startError(j.argv[0], err), j.release(l))
+	}
+	lost := supervise.Watch(l, p, j.timing, j.a.clk, func(n supervise.Notice) { j.words.notice(n, j.argv[0], l) })
+	cause := context.Cause(l.Context())
+	if err := j.release(l); err != nil {
+		j.words.say("%v", err)
+	}
+	if lost {
+		return &exitError{exitLost, fmt.Errorf("%w: %s: %s", errLost, j.name, j.lossReason(cause))}
+	}
+	switch s := p.Status(); {
+	case s.Signal != nil:
+		sig, _ := s.Signal.(syscall.Signal)
+		return &exitError{code: exitSignal + int(sig)}
+	case s.Code != 0:
+		return &exitError{code: s.Code}
+	}
+	return nil
+}
+
+// lossReason says why a lease was lost. Without a cause it was given up before its end.
+func (j *job) lossReason(cause error) string {
+	var lost *lease.LostError
+	if errors.As(cause, &lost) && lost.Cause != lease.Released {
+		if lost.Err != nil {
+			return fmt.Sprintf("%s: %v", lost.Cause, lost.Err)
+		}
+		return string(lost.Cause)
+	}
+	return fmt.Sprintf("it was not renewed in time; %s has been stopped before the lease ended", j.argv[0])
+}
+
+// acquire takes the name, or says why not.
+func (j *job) acquire(ctx context.Context) (*lease.Lease, error) {
+	if j.opts.noWait {
+		l, err := j.m.TryAcquire(ctx, j.name)
+		if err != nil && (ctx.Err() != nil || errors.Is(err, lease.ErrHeld)) {
+			err = j.refusal(ctx, err)
+		}
+		return l, err
+	}
+	j.words.startWait()
+	defer j.words.endWait()
+	wait, cancel := context.WithCancel(ctx)
+	if j.opts.limited {
+		wait, cancel = clock.WithTimeout(ctx, j.a.clk, j.opts.wait)
+	}
+	defer cancel()
+	l, err := j.m.Acquire(wait, j.name)
+	if err == nil {
+		return l, nil
+	}
+	j.withdraw()
+	if wait.Err() == nil {
+		return nil, err
+	}
+	return nil, j.refusal(ctx, err)
+}
+
+// withdraw frees a name that an acquisition given up halfway may have left behind.
+func (j *job) withdraw() {
+	ctx, cancel := clock.WithTimeout(context.Background(), j.a.clk, time.Second)
+	defer cancel()
+	rec, err := store.Load(ctx, j.st, j.name)
+	if err == nil && rec.Owner == j.m.Owner() {
+		_, _ = lease.Free(ctx, j.st, j.name, lease.Eviction{Token: rec.Token, By: whoAmI(), Note: "given up"}) // or it expires
+	}
+}
+
+// refusal gives the exit code of an acquisition that came to its end without the name.
+func (j *job) refusal(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	code, _ := strconv.Atoi(j.a.values.Get("conflict-exit-code")) // checked
+	if j.a.quiet() {
+		return &exitError{code: code}
+	}
+	var held *lease.HeldError
+	if !errors.As(err, &held) {
+		return &exitError{code, fmt.Errorf("not acquired within %v: %w", j.opts.wait, err)}
+	}
+	now := j.a.clk.Wall()
+	why := fmt.Errorf("%s is held by %s since %s (%s)", j.name, held.Owner, at(held.Since, now), ago(held.Since, now))
+	if held.Owner == os.Getenv(envHolder) {
+		why = fmt.Errorf("%w: the very command that started this one", why)
+	}
+	return &exitError{code, why}
+}
+
+func (j *job) release(l *lease.Lease) error {
+	if err := l.Release(context.Background()); err != nil {
+		return fmt.Errorf("the release is not confirmed, so %s is free in %v at the latest: %w", j.name, j.timing.TTL, err)
+	}
+	return nil
+}
+
+// environ is the environment of CMD.
+func (j *job) environ(l *lease.Lease) []string {
+	own := []string{envName + "=" + j.name, envToken + "=" + l.Token().String(), envHolder + "=" + l.Owner(), envStore + "=" + j.url}
+	env := slices.DeleteFunc(os.Environ(), func(pair string) bool {
+		name, _, _ := strings.Cut(pair, "=")
+		return slices.ContainsFunc(own, func(o string) bool { return strings.HasPrefix(o, name+"=") })
+	})
+	return append(env, own...)
+}

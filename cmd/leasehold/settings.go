@@ -1,0 +1,103 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/config"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/stores"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
+)
+
+// settings are what can be set by flag, environment and file. Each flag is offered by the commands that it concerns.
+func settings() []config.Setting {
+	url, err := stores.Default()
+	if err != nil {
+		url = "" // told when it is needed
+	}
+	return []config.Setting{
+		{Name: "store", Default: url, Check: func(v string) error { _, err := stores.Parse(v); return err }},
+		{Name: "ttl", Default: supervise.DefaultTTL.String(), Check: checkDuration},
+		{Name: "kill-after", Check: checkDuration},
+		{Name: "conflict-exit-code", Default: strconv.Itoa(exitConflict), Check: checkExitCode},
+		{Name: "as", Default: ""},
+		{Name: "output", Default: outputTable, Check: checkOutput},
+		{Name: "quiet", Default: "false", Check: checkBool},
+	}
+}
+
+// completed fills in what follows from other settings.
+func completed(values config.Values) config.Values {
+	for i, v := range values {
+		if v.Setting.Name == "kill-after" && v.Text == "" {
+			ttl, _ := time.ParseDuration(values.Get("ttl")) // checked before
+			values[i].Text = supervise.Timing{TTL: ttl}.WithDefaults().KillAfter.String()
+		}
+	}
+	return values
+}
+
+// flag offers the flag of a setting.
+func (a *app) flag(flags *pflag.FlagSet, name string) {
+	switch name {
+	case "store":
+		flags.String(name, "", "where leases are kept: file:PATH (default: a file in your state directory)")
+	case "quiet":
+		flags.BoolP(name, "q", false, "say nothing but errors")
+	case "ttl":
+		flags.String(name, "", "how long the name stays taken after the last sign of life (default 20s)")
+	case "kill-after":
+		flags.String(name, "", "how long CMD has from SIGTERM to SIGKILL (default 2s, or a tenth of the TTL)")
+	case "conflict-exit-code":
+		flags.StringP(name, "E", "", "exit code when the name was not acquired (default 75)")
+	case "as":
+		flags.String(name, "", "a name for the holder, shown to people")
+	case "output":
+		flags.StringP(name, "o", "", "table, json or jsonl (default table)")
+	}
+}
+
+// duration returns a setting that has been checked to be one.
+func (a *app) duration(name string) time.Duration {
+	d, _ := time.ParseDuration(a.values.Get(name))
+	return d
+}
+
+func checkDuration(v string) error {
+	if d, err := time.ParseDuration(v); err != nil || d < 0 {
+		return fmt.Errorf("%q: want a duration such as 20s or 1m30s", v)
+	}
+	return nil
+}
+
+func checkExitCode(v string) error {
+	if n, err := strconv.Atoi(v); err != nil || n < 0 || n > 255 {
+		return fmt.Errorf("%q: want an exit code from 0 to 255", v)
+	}
+	return nil
+}
+
+func checkBool(v string) error {
+	if v != "true" && v != "false" {
+		return fmt.Errorf("%q: want true or false", v)
+	}
+	return nil
+}
+
+// configDir returns the user's configuration directory.
+func configDir() (string, error) {
+	if dir := os.Getenv("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
+		return dir, nil
+	}
+	if runtime.GOOS == "windows" {
+		return os.UserConfigDir()
+	}
+	home, err := os.UserHomeDir()
+	return filepath.Join(home, ".config"), err
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+func (a *app) showCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:               "show NAME",
+		Short:             "Show who holds a name, under which token",
+		Example:           "  leasehold show billing\n  leasehold show billing -o json | jq -r .token",
+		Args:              want("NAME"),
+		ValidArgsFunction: a.completeNames,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.withView(cmd.Context(), args[0], func(v view) error {
+				if a.output() != outputTable {
+					return writeJSON(a.out, v, a.output() == outputLines)
+				}
+				return a.showTable(v)
+			})
+		},
+	}
+	a.flag(cmd.Flags(), "output")
+	return cmd
+}
+
+// withView calls f with the view of a name that has been held at some time.
+func (a *app) withView(ctx context.Context, name string, f func(view) error) error {
+	if err := nameArg(name); err != nil {
+		return err
+	}
+	return a.withStore(ctx, false, func(st store.Store) error {
+		rec, err := store.Load(ctx, st, name)
+		if err != nil {
+			return err
+		}
+		if rec.Version == "" {
+			return &exitError{exitNo, fmt.Errorf("nobody has ever held %s: `leasehold list` shows what there is", name)}
+		}
+		v, err := a.look(ctx, st, rec)
+		if err != nil {
+			return err
+		}
+		return f(v)
+	})
+}
+
+func (a *app) showTable(v view) error {
+	now := a.clk.Wall()
+	since := "-"
+	if v.Since != nil {
+		since = fmt.Sprintf("%s (%s)", at(*v.Since, now), ago(*v.Since, now))
+	}
+	rows := [][2]string{{"name", v.Name}, {"state", v.State}, {"holder", orDash(v.Holder)}, {"token", v.Token.String()}, {"since", since}}
+	if v.Holder != "" {
+		rows = append(rows, [2]string{"ttl", time.Duration(v.TTL * float64(time.Second)).String()})
+	}
+	if v.Expires != nil {
+		rows = append(rows, [2]string{"expires", "in " + roughly(v.expiresIn) + " at most, unless it is renewed"})
+	}
+	if v.Note != "" {
+		rows = append(rows, [2]string{"note", v.Note})
+	}
+	if v.Session != "" {
+		rows = append(rows, [2]string{"session", v.Session})
+	}
+	for _, k := range slices.Sorted(maps.Keys(v.Info)) {
+		rows = append(rows, [2]string{"info." + plain(k), plain(v.Info[k])})
+	}
+	widest := 0
+	for _, r := range rows {
+		widest = max(widest, utf8.RuneCountInString(r[0]))
+	}
+	for _, r := range rows {
+		if _, err := fmt.Fprintf(a.out, "%-*s  %s\n", widest, r[0], r[1]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// infoLine is the info of a hold on one line.
+func (v view) infoLine() string {
+	var parts []string
+	for _, k := range slices.Sorted(maps.Keys(v.Info)) {
+		parts = append(parts, plain(k)+"="+plain(v.Info[k]))
+	}
+	return strings.Join(parts, " ")
+}

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/store"
+)
+
+// change is a line of watch in JSON.
+type change struct {
+	Time time.Time `json:"time"` // when it was noticed
+	view
+}
+
+func (a *app) watchCommand() *cobra.Command {
+	var all bool
+	every := time.Second
+	cmd := &cobra.Command{
+		Use:   "watch [NAME]",
+		Short: "Follow a name, or all names: a line for every change",
+		Long: "Write how NAME stands now, and again whenever that changes, until it is interrupted. Renewals are no changes.\n" +
+			"Without NAME, all names are looked at once a second (--every), so what comes and goes in between is not seen.\n" +
+			"With -o json or jsonl every change is one line.",
+		Example:           "  leasehold watch billing\n  leasehold watch -o jsonl | jq -r 'select(.state == \"expired\") | .name'",
+		Args:              want("[NAME]"),
+		ValidArgsFunction: a.completeNames,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if every < minEvery {
+				return usage("--every %v: want at least %v", every, minEvery)
+			}
+			if len(args) == 1 {
+				if err := nameArg(args[0]); err != nil {
+					return err
+				}
+			}
+			return a.withStore(cmd.Context(), false, func(st store.Store) error {
+				if len(args) == 1 {
+					return a.watchOne(cmd.Context(), st, args[0])
+				}
+				return a.watchAll(cmd.Context(), st, all, every)
+			})
+		},
+	}
+	cmd.Flags().BoolVarP(&all, "all", "a", false, "also names that begin with a dot")
+	cmd.Flags().DurationVar(&every, "every", every, "without NAME: the pause between two looks")
+	a.flag(cmd.Flags(), "output")
+	return cmd
+}
+
+const minEvery = 10 * time.Millisecond
+
+func (a *app) watchOne(ctx context.Context, st store.Store, name string) error {
+	var before view
+	for {
+		rec, err := store.Load(ctx, st, name)
+		if err != nil {
+			return err
+		}
+		v, err := a.look(ctx, st, rec)
+		if err != nil {
+			return err
+		}
+		if v.changed(before) {
+			if err := a.writeChange(v); err != nil {
+				return err
+			}
+			before = v
+		}
+		if err := a.awaitChange(ctx, st, rec, v); err != nil {
+			return err
+		}
+	}
+}
+
+// awaitChange blocks until the record has another version, or the hold may have expired, which no write tells.
+func (a *app) awaitChange(ctx context.Context, st store.Store, rec store.Record, v view) error {
+	wait, cancel := context.WithCancel(ctx)
+	if v.Expires != nil {
+		wait, cancel = clock.WithTimeout(ctx, a.clk, v.expiresIn)
+	}
+	defer cancel()
+	_, err := store.Wait(wait, st, rec.Key, rec.Version)
+	if err != nil && wait.Err() != nil && ctx.Err() == nil {
+		return nil
+	}
+	return err
+}
+
+func (a *app) watchAll(ctx context.Context, st store.Store, all bool, every time.Duration) error {
+	before := map[string]view{}
+	for {
+		views, err := a.views(ctx, st, "", all)
+		if err != nil {
+			return err
+		}
+		there := map[string]bool{}
+		for _, v := range views {
+			there[v.Name] = true
+			if !v.changed(before[v.Name]) {
+				continue
+			}
+			if err := a.writeChange(v); err != nil {
+				return err
+			}
+			before[v.Name] = v
+		}
+		for name := range before {
+			if there[name] {
+				continue
+			}
+			delete(before, name)
+			if err := a.writeChange(view{Name: name, State: stateFree}); err != nil { // swept
+				return err
+			}
+		}
+		if err := clock.Sleep(ctx, a.clk, every); err != nil {
+			return err
+		}
+	}
+}
+
+func (a *app) writeChange(v view) error {
+	now := a.clk.Wall()
+	if a.output() != outputTable {
+		return writeJSON(a.out, change{now, v}, true)
+	}
+	state := v.State
+	if paint := painter(a.out); paint != nil {
+		state = paint("STATE", state, state)
+	}
+	line := fmt.Sprintf("%s %s %s", now.Local().Format(time.DateTime), v.Name, state)
+	if v.Holder != "" {
+		line += fmt.Sprintf(" by %s (token %d)", v.Holder, v.Token)
+	}
+	if v.Note != "" {
+		line += ": " + v.Note
+	}
+	_, err := fmt.Fprintln(a.out, line)
+	return err
+}

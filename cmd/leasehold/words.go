@@ -1,0 +1,211 @@
+package main
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
+	"github.com/leasehold/leasehold/lease"
+)
+
+// words writes what `run` has to say to standard error. None of its methods waits for the reader, who may have stopped the
+// terminal: what doesn't fit is dropped. On a terminal a line at the bottom shows whom it waits for.
+type words struct {
+	a    *app
+	name string
+	live bool // there is a terminal to redraw a line on
+
+	lines chan string
+	turn  chan chan struct{} // a wait begins or ends; what it carries is closed once the line is gone
+	quit  chan struct{}
+	ended chan struct{}
+
+	mu     sync.Mutex
+	since  clock.Instant // waiting since; 0 when not waiting
+	holder *lease.HeldError
+}
+
+func newWords(a *app, name string) *words {
+	w := &words{
+		a: a, name: name, live: term.IsTerminal(int(a.err.Fd())) && !a.quiet(),
+		lines: make(chan string, 64), turn: make(chan chan struct{}), quit: make(chan struct{}), ended: make(chan struct{}),
+	}
+	go w.write()
+	return w
+}
+
+// flushWait is how long the end of the program waits for a reader.
+const flushWait = time.Second
+
+// close waits until everything is written, or a second has passed.
+func (w *words) close() {
+	close(w.quit)
+	timer := clock.NewTimer(w.a.clk, flushWait)
+	defer timer.Stop()
+	select {
+	case <-w.ended:
+	case <-timer.C:
+	}
+}
+
+func (w *words) say(format string, args ...any) {
+	if w.a.quiet() {
+		return
+	}
+	select {
+	case w.lines <- fmt.Sprintf("leasehold: "+format, args...):
+	default:
+	}
+}
+
+// frames of the spinner, and how long each is shown.
+var frames = []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")
+
+const frameTime = 100 * time.Millisecond
+
+// write is the goroutine that alone writes to standard error.
+func (w *words) write() {
+	defer close(w.ended)
+	shown := false
+	clear := func() {
+		if shown {
+			fmt.Fprint(w.a.err, "\r\x1b[K")
+		}
+		shown = false
+	}
+	for frame := 0; ; frame++ {
+		line, waiting := "", false
+		if w.live {
+			line, waiting = w.status(width(w.a.err))
+		}
+		if line == "" {
+			clear()
+		} else {
+			fmt.Fprintf(w.a.err, "\r\x1b[K%c %s", frames[frame%len(frames)], line)
+			shown = true
+		}
+		var tick <-chan struct{}
+		var timer *clock.Timer
+		if waiting {
+			timer = clock.NewTimer(w.a.clk, frameTime)
+			tick = timer.C
+		}
+		select {
+		case <-tick:
+		case text := <-w.lines:
+			clear()
+			fmt.Fprintln(w.a.err, text)
+		case seen := <-w.turn:
+			clear()
+			close(seen)
+		case <-w.quit:
+			clear()
+			w.drain()
+			return
+		}
+		timer.Stop()
+	}
+}
+
+func (w *words) drain() {
+	for {
+		select {
+		case text := <-w.lines:
+			fmt.Fprintln(w.a.err, text)
+		default:
+			return
+		}
+	}
+}
+
+// patience is how long a wait is not worth a word when nobody is known to hold the name: the store just takes its time.
+const patience = time.Second
+
+// status is the line at the bottom, cut to the width of the terminal; "" for none.
+func (w *words) status(width int) (line string, waiting bool) {
+	w.mu.Lock()
+	since, holder := w.since, w.holder
+	w.mu.Unlock()
+	waited := w.a.clk.Now().Sub(since)
+	switch {
+	case since == 0:
+		return "", false
+	case holder == nil && waited < patience:
+		return "", true
+	case holder == nil:
+		return cutMiddle(fmt.Sprintf("waiting for the store (%s)", roughly(waited)), max(width-3, leastCut)), true
+	}
+	now := w.a.clk.Wall()
+	line = fmt.Sprintf("waiting for %s (%s): held since %s by ", w.name, roughly(waited), ago(holder.Since, now))
+	owner := cutMiddle(holder.Owner, max(width-3-len(line), leastCut))
+	return cutMiddle(line+owner, max(width-3, leastCut)), true
+}
+
+// startWait and endWait enclose an acquisition. After endWait the line at the bottom is gone.
+func (w *words) startWait() { w.setWait(w.a.clk.Now()) }
+func (w *words) endWait()   { w.setWait(0) }
+
+func (w *words) setWait(since clock.Instant) {
+	w.mu.Lock()
+	w.since, w.holder = since, nil
+	w.mu.Unlock()
+	if !w.live {
+		return
+	}
+	timer := clock.NewTimer(w.a.clk, frameTime)
+	defer timer.Stop()
+	seen := make(chan struct{})
+	for turn := w.turn; ; turn = nil {
+		select {
+		case turn <- seen:
+		case <-seen:
+			return
+		case <-timer.C: // the terminal is stopped
+			return
+		}
+	}
+}
+
+// waitFor is told whom an acquisition waits for.
+func (w *words) waitFor(h *lease.HeldError) {
+	w.mu.Lock()
+	w.holder = h
+	w.mu.Unlock()
+	if !w.live {
+		now := w.a.clk.Wall()
+		w.say("waiting for %s: held by %s since %s (%s)", w.name, h.Owner, at(h.Since, now), ago(h.Since, now))
+	}
+}
+
+// event is told what becomes of the lease.
+func (w *words) event(e lease.Event) {
+	switch e.State {
+	case lease.StateJeopardy:
+		w.say("%s can't be renewed, and ends in %v unless that changes: %v", w.name, e.Left.Round(100*time.Millisecond), e.Err)
+	case lease.StateLost:
+		w.say("%s is lost: %v", w.name, e.Err)
+	}
+}
+
+// notice is told what is done to the command.
+func (w *words) notice(n supervise.Notice, cmd string, l *lease.Lease) {
+	switch n {
+	case supervise.Terminated:
+		w.say("telling %s to end (SIGTERM), %v before the lease does", cmd, l.Left().Round(100*time.Millisecond))
+	case supervise.Leftovers:
+		w.say("%s has ended; ending what it has left behind", cmd)
+	case supervise.Killed:
+		w.say("killing what has not ended (SIGKILL)")
+	}
+}
+
+// suspended says what a stop from the terminal does to the lease. This process stops next, so it waits for the line.
+func (w *words) suspended(l *lease.Lease) {
+	if !w.a.quiet() {
+		fmt.Fprintf(w.a.err, "\nleasehold: stopped; unless it goes on before, %s is killed in %v, when the lease ends\n", w.name, l.Left().Round(time.Second))
+	}
+}
