@@ -17,6 +17,9 @@ type StaleError struct {
 }
 
 func (e *StaleError) Error() string {
+	if e.Got == 0 {
+		return fmt.Sprintf("%s: no fencing token was presented, or token 0, which no term bears", e.Name)
+	}
 	if e.Got == e.Current {
 		return fmt.Sprintf("%s: token %d belongs to %s: another holder presented it", e.Name, e.Got, e.Holder)
 	}

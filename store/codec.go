@@ -56,8 +56,8 @@ func Marshal(rec Record) ([]byte, error) {
 		w.Past = append(w.Past, wireTerm{t.Owner, t.Token, t.From.UTC(), t.Until.UTC(), t.Why})
 	}
 	b, err := json.Marshal(w)
-	if err != nil { // a time of a year beyond 9999 is all that can't be written
-		return nil, &InvalidError{Field: "Acquired or Past", Value: err.Error(), Want: "dates that JSON can hold"}
+	if err != nil { // nothing that passed the checks
+		return nil, &InvalidError{Field: "record", Value: err.Error(), Want: "what JSON can hold"}
 	}
 	if len(b) > MaxRecord {
 		return nil, &InvalidError{Field: "record", Value: fmt.Sprintf("of %d bytes", len(b)), Want: fmt.Sprintf("at most %d: shorten Info or Data", MaxRecord)}
@@ -94,6 +94,12 @@ func Unmarshal(b []byte) (Record, error) {
 	}
 	if err := checkFields(rec); err != nil {
 		return Record{}, err
+	}
+	// Bytes that somebody else wrote may grow when Marshal writes them: a < sixfold, eight empty terms to 90 bytes each.
+	if len(b) > MaxRecord/8 {
+		if _, err := Marshal(rec); err != nil {
+			return Record{}, err
+		}
 	}
 	rec.Key = ""
 	return rec, nil

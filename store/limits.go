@@ -68,7 +68,18 @@ func checkFields(rec Record) error {
 			return &InvalidError{Field: "Info", Value: quote(k) + "=" + quote(v), Want: "valid UTF-8"}
 		}
 	}
+	if err := checkDate("Acquired", rec.Acquired); err != nil {
+		return err
+	}
 	return checkPast(rec.Past)
+}
+
+// checkDate refuses what RFC 3339 can't write.
+func checkDate(field string, t time.Time) error {
+	if year := t.UTC().Year(); year < 0 || year > 9999 {
+		return &InvalidError{Field: field, Value: fmt.Sprintf("in the year %d", year), Want: "a date in the years 0 to 9999"}
+	}
+	return nil
 }
 
 func checkPast(past []Term) error {
@@ -80,6 +91,11 @@ func checkPast(past []Term) error {
 		}
 		if t.Token > fence.MaxToken {
 			return &InvalidError{Field: "Past", Value: t.Token.String(), Want: "tokens of at most 2^53 - 1"}
+		}
+		for _, date := range []time.Time{t.From, t.Until} {
+			if err := checkDate("Past", date); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

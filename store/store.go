@@ -67,7 +67,9 @@ func (r Record) Clone() Record {
 }
 
 // Store keeps records. All methods may be called from any goroutine. They block until the store answered or ctx is done;
-// a write whose ctx ends while it is under way has an unknown outcome. After Close they return [ErrClosed].
+// a write whose ctx ends while it is under way has an unknown outcome. A call whose ctx was done before does nothing; its
+// error matches the [context.Cause]. A key or prefix that no store would take is an *[InvalidError]. After Close all return
+// [ErrClosed].
 type Store interface {
 	// Get returns the record under key, or an error that matches [ErrNotFound]. It is linearizable: it sees every write
 	// that was acknowledged to anyone before Get was called.

@@ -25,7 +25,7 @@ func Wait(ctx context.Context, s Store, key, version string) (Record, error) {
 		if err != nil || rec.Version != version {
 			return rec, err
 		}
-		timer := time.NewTimer(pause + rand.N(pause/4))
+		timer := time.NewTimer(pause - rand.N(pause/4))
 		select {
 		case <-timer.C:
 		case <-ctx.Done():

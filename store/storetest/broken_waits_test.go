@@ -28,7 +28,7 @@ var brokenWaits = []breakage{
 			}
 			return e.Store.Wait(ctx, key, rec.Version)
 		}
-	}, "WaitPingPong", "WaitHammer", "WaitForChange"),
+	}, "WaitPingPong", "WaitHammer"),
 	each("waits for the next change", func(e *engine) {
 		e.wait = func(ctx context.Context, key, version string) (store.Record, error) {
 			rec, err := store.Load(ctx, e.Store, key)
