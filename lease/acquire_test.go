@@ -194,7 +194,9 @@ func TestAcquireCancelledAtEveryStep(t *testing.T) {
 		"silent loss": once(faulty.Fault{LoseReply: true, Silent: true}, kind(faulty.Put)),
 		"late":        once(faulty.Fault{ApplyLate: 3 * time.Second}, kind(faulty.Put)),
 		"dropped":     once(faulty.Fault{Drop: true}, kind(faulty.Put)),
-		"twice":       func(faulty.Op) faulty.Fault { return faulty.Fault{Delay: time.Second, ApplyTwice: true, ApplyLate: time.Second} },
+		"twice": func(faulty.Op) faulty.Fault {
+			return faulty.Fault{Delay: time.Second, ApplyTwice: true, ApplyLate: time.Second}
+		},
 	}
 	for name, plan := range plans {
 		t.Run(name, func(t *testing.T) {

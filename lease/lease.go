@@ -38,6 +38,12 @@ type Lease struct {
 	leaveErr error         // its outcome
 }
 
+// A lease of a session costs under 1 KiB of memory: it keeps no more than so many past terms and bytes of data.
+const (
+	keptPast = 2
+	keptData = 128
+)
+
 // newLease makes a lease of a hold that was just acquired.
 func (m *Manager) newLease(h *rules.Hold, s *Session) *Lease {
 	l := &Lease{m: m, s: s, key: h.Key, token: h.Term.Token}
@@ -45,6 +51,9 @@ func (m *Manager) newLease(h *rules.Hold, s *Session) *Lease {
 		l.deadline.Store(int64(clock.Never))
 		l.term = h.Term
 		l.term.Info = nil // a session may have very many leases, and nothing needs it
+		if len(l.term.Past) > keptPast || len(l.term.Data) > keptData {
+			l.term.Past, l.term.Data, l.term.Version = nil, nil, "" // read again by the release
+		}
 	} else {
 		l.deadline.Store(int64(h.Deadline))
 	}

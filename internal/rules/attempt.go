@@ -159,7 +159,7 @@ func (h *Hold) met(env Env, cur store.Record) {
 		h.worked()
 	case cur.Nonce == h.att.Rec.Nonce && h.att.Tied && !Off(RuleNonce):
 		h.landed(env, cur)
-	case cur.Version == h.att.Rec.Version:
+	case cur.Version == h.att.Rec.Version && (h.att.Op != OpLeave || cur.Version != ""):
 		h.att.Ask = false // not yet: the same again
 		if h.Phase == Leaving && h.att.Op == OpClaim {
 			h.end(h.Err) // given up, and it has not landed

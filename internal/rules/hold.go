@@ -90,7 +90,8 @@ func NewSession(key string, c Claim, t Timing) Hold {
 	return Hold{Key: key, Claim: c, Timing: t, once: true, rec: Seen{Rec: store.Record{Key: key}, Known: true}, recFresh: true}
 }
 
-// Resume returns the hold of a term that a session keeps, so that it can be let go.
+// Resume returns the hold of a term that a session keeps, so that it can be let go. A term without its Version is read
+// again before it is written: of such a one only the Nonce is needed.
 func Resume(term store.Record, c Claim, t Timing) Hold {
 	return Hold{Key: term.Key, Claim: c, Timing: t, Phase: Held, Term: term, Deadline: clock.Never}
 }
@@ -141,6 +142,10 @@ func (h *Hold) Stop(env Env, e Exit) {
 			h.pending = h.att.Rec.Nonce
 		}
 		h.Phase, h.Err = Leaving, nil
+		if h.Term.Version == "" {
+			h.att = Attempt{Op: OpLeave, Ask: true}
+			return
+		}
 		h.beginLeave(env)
 	}
 }

@@ -1,0 +1,146 @@
+package lease_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/store/faulty"
+)
+
+// Close ends whatever is going on, waits for it, and can be called again.
+func TestCloseInEveryState(t *testing.T) {
+	hang := func(faulty.Op) faulty.Fault { return faulty.Fault{Drop: true} }
+	for name, prepare := range map[string]func(t *testing.T, w *world, n *node) (check func()){
+		"new": func(*testing.T, *world, *node) func() { return func() {} },
+		"waiting": func(t *testing.T, w *world, n *node) func() {
+			w.node(lease.Options{}).acquire("job")
+			return closedAcquisition(t, n.acquiring(t.Context(), "job"))
+		},
+		"claiming": func(t *testing.T, w *world, n *node) func() {
+			n.plan(hang)
+			return closedAcquisition(t, n.acquiring(t.Context(), "job"))
+		},
+		"held": func(t *testing.T, w *world, n *node) func() {
+			l := n.acquire("job")
+			return func() { lostWith(t, l, lease.Closed) }
+		},
+		"renewing": func(t *testing.T, w *world, n *node) func() {
+			l := n.acquire("job")
+			n.plan(func(faulty.Op) faulty.Fault { return faulty.Fault{Delay: 700 * time.Millisecond} })
+			time.Sleep(5100 * time.Millisecond)
+			return func() { lostWith(t, l, lease.Closed) }
+		},
+		"in jeopardy": func(t *testing.T, w *world, n *node) func() {
+			l := n.acquire("job")
+			n.outage.Start()
+			time.Sleep(8 * time.Second)
+			return func() { lostWith(t, l, lease.Closed) }
+		},
+		"lost": func(t *testing.T, w *world, n *node) func() {
+			l := n.acquire("job")
+			n.outage.Start()
+			time.Sleep(ttl)
+			return func() { lostWith(t, l, lease.Outage) }
+		},
+		"released": func(t *testing.T, w *world, n *node) func() {
+			l := n.acquire("job")
+			release(t, l)
+			return func() { lostWith(t, l, lease.Released) }
+		},
+		"withdrawing": func(t *testing.T, w *world, n *node) func() {
+			n.plan(hang)
+			ctx, cancel := context.WithCancel(t.Context())
+			a := n.acquiring(ctx, "job")
+			cancel()
+			<-a.done
+			return func() {}
+		},
+		"session": func(t *testing.T, w *world, n *node) func() {
+			s := n.open()
+			l := n.under(s, "a")
+			return func() {
+				lostWith(t, l, lease.Closed)
+				if !errors.Is(s.Check(), lease.ErrLost) {
+					t.Errorf("the session: %v", s.Check())
+				}
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				n := w.node(lease.Options{})
+				check := prepare(t, w, n)
+				synctest.Wait()
+				start := time.Now()
+				if err := n.Close(); err != nil {
+					t.Errorf("Close: %v", err)
+				}
+				if d := time.Since(start); d != 0 {
+					t.Errorf("Close took %v", d)
+				}
+				check()
+				if err := n.Close(); err != nil {
+					t.Errorf("second Close: %v", err)
+				}
+				requests := n.net.Count(faulty.Get) + n.net.Count(faulty.Put)
+				if l, err := n.Acquire(t.Context(), "other"); !errors.Is(err, lease.ErrClosed) || l != nil {
+					t.Errorf("Acquire afterwards: %v, %v", l, err)
+				}
+				if l, err := n.TryAcquire(t.Context(), "other"); !errors.Is(err, lease.ErrClosed) || l != nil {
+					t.Errorf("TryAcquire afterwards: %v, %v", l, err)
+				}
+				if s, err := n.OpenSession(t.Context()); !errors.Is(err, lease.ErrClosed) || s != nil {
+					t.Errorf("OpenSession afterwards: %v, %v", s, err)
+				}
+				time.Sleep(time.Hour)
+				if n.net.Count(faulty.Get)+n.net.Count(faulty.Put) != requests {
+					t.Error("requests after Close")
+				}
+			})
+		})
+	}
+}
+
+func closedAcquisition(t *testing.T, a *acquisition) func() {
+	return func() {
+		<-a.done
+		if !errors.Is(a.err, lease.ErrClosed) || a.l != nil {
+			t.Errorf("Acquire: %v, %v", a.l, a.err)
+		}
+	}
+}
+
+// Close doesn't free what is held, and a Release after it still does.
+func TestReleaseAfterClose(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		n := w.node(lease.Options{})
+		l := n.acquire("job")
+		_ = n.Close()
+		if w.get("job").Owner != n.Owner() {
+			t.Error("Close has freed the name")
+		}
+		release(t, l)
+		if w.get("job").Owner != "" {
+			t.Error("Release has not")
+		}
+	})
+}
+
+// A claim that lands while the manager is being closed is nobody's lease.
+func TestCloseDuringClaim(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		n := w.node(lease.Options{})
+		n.plan(once(faulty.Fault{ReplyDelay: time.Second}, kind(faulty.Put)))
+		a := n.acquiring(t.Context(), "job")
+		_ = n.Close()
+		<-a.done
+		if a.l != nil || !errors.Is(a.err, lease.ErrClosed) {
+			t.Errorf("Acquire: %v, %v", a.l, a.err)
+		}
+		w.node(lease.Options{}).acquiring(t.Context(), "job").wait(t, time.Now(), ttl+time.Millisecond)
+	})
+}

@@ -1,0 +1,236 @@
+package lease_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/faulty"
+)
+
+// Of several who wait, the named one gets it, at once, under a token that was minted once.
+func TestHandOver(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		n, other, heir := w.node(lease.Options{}), w.node(lease.Options{}), w.node(lease.Options{})
+		l := n.acquire("job")
+		events := l.Events()
+		otherWait, heirWait := other.acquiring(t.Context(), "job"), heir.acquiring(t.Context(), "job")
+		time.Sleep(time.Minute)
+		var offered store.Record
+		n.plan(func(op faulty.Op) faulty.Fault {
+			if op.Kind == faulty.Put {
+				offered = op.Record
+				if l.Context().Err() == nil {
+					t.Error("handed over before the context was cancelled")
+				}
+			}
+			return faulty.Fault{}
+		})
+		start := time.Now()
+		if err := l.HandOver(t.Context(), heir.Owner()); err != nil {
+			t.Fatal(err)
+		}
+		next := heirWait.wait(t, start, 0)
+		lostWith(t, l, lease.Released)
+		if next.Token() != offered.Token || next.Token() <= l.Token() {
+			t.Errorf("token %d after %d, offered %d", next.Token(), l.Token(), offered.Token)
+		}
+		if rec := w.get("job"); rec.Mark != "" || len(rec.Past) != 1 || rec.Past[0].Why != "handed over to "+heir.Owner() {
+			t.Errorf("the record: %+v", rec)
+		}
+		if states, closed := drain(events); !closed || !equalStates(states, lease.StateHeld, lease.StateReleased) {
+			t.Errorf("events %v", states)
+		}
+		time.Sleep(time.Minute)
+		valid(t, next)
+		otherWait.pending(t)
+		start = time.Now()
+		release(t, next)
+		otherWait.wait(t, start, 0)
+	})
+}
+
+// A successor that never comes leaves the name free for others after the TTL.
+func TestHandOverToNobody(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		n := w.node(lease.Options{})
+		l := n.acquire("job")
+		time.Sleep(time.Second)
+		wait := w.node(lease.Options{}).acquiring(t.Context(), "job")
+		start := time.Now()
+		if err := l.HandOver(t.Context(), "host/1/absent"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(ttl - time.Nanosecond)
+		wait.pending(t)
+		next := wait.wait(t, start, ttl+time.Millisecond)
+		if past := w.get("job").Past; next.Token() <= l.Token() || !strings.HasPrefix(past[0].Why, "handed over") {
+			t.Errorf("token %d after %d, history %+v", next.Token(), l.Token(), past)
+		}
+	})
+}
+
+func TestHandOverOfSessionLease(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		n, heir := w.node(lease.Options{}), w.node(lease.Options{})
+		s, hs := n.open(), heir.open()
+		l := n.under(s, "job")
+		if err := l.HandOver(t.Context(), heir.Owner()); err != nil {
+			t.Fatal(err)
+		}
+		next := heir.under(hs, "job")
+		if rec := w.get("job"); next.Token() <= l.Token() || rec.Session != hs.Key() {
+			t.Errorf("token %d after %d, the record %+v", next.Token(), l.Token(), rec)
+		}
+		if err := s.Check(); err != nil {
+			t.Errorf("the session: %v", err)
+		}
+	})
+}
+
+func TestHandOverMisuse(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		n := w.node(lease.Options{})
+		l := n.acquire("job")
+		for _, to := range []string{"", n.Owner(), "a\nb", strings.Repeat("x", store.MaxKey+1)} {
+			if err := l.HandOver(t.Context(), to); err == nil {
+				t.Errorf("HandOver(%q) succeeded", to)
+			}
+		}
+		valid(t, l)
+		n.outage.StartRefusing(errRefused)
+		time.Sleep(ttl)
+		n.outage.End()
+		if err := l.HandOver(t.Context(), "host/1/heir"); !errors.Is(err, lease.ErrLost) {
+			t.Errorf("HandOver of a lost lease: %v", err)
+		}
+	})
+}
+
+// A term that is over without the holder's knowing it is not handed over.
+func TestHandOverOfTakenTerm(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.unsafe = true
+		n := w.node(lease.Options{})
+		l := n.acquire("job")
+		time.Sleep(time.Second)
+		w.wipe("job")
+		taker := w.node(lease.Options{}).acquire("job")
+		if err := l.HandOver(t.Context(), "host/1/heir"); !errors.Is(err, lease.ErrLost) {
+			t.Errorf("HandOver: %v", err)
+		}
+		valid(t, taker)
+		if w.get("job").Token != taker.Token() {
+			t.Errorf("the record: %+v", w.get("job"))
+		}
+	})
+}
+
+// Whatever becomes of the reply, a hand-over that landed is one.
+func TestHandOverInDoubt(t *testing.T) {
+	for name, fault := range map[string]faulty.Fault{
+		"reply lost":   {LoseReply: true},
+		"reply silent": {LoseReply: true, Silent: true},
+		"never sent":   {Drop: true},
+		"late":         {ApplyLate: time.Second},
+		"twice":        {ApplyTwice: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, busy := range []bool{false, true} {
+				inWorld(t, func(t *testing.T, w *world) {
+					n, heir := w.node(lease.Options{}), w.node(lease.Options{})
+					l := n.acquire("job")
+					wait := heir.acquiring(t.Context(), "job")
+					n.plan(once(fault, kind(faulty.Put)))
+					if busy { // the heir takes it, and lets go of it, before the record is read
+						go func() {
+							<-wait.done
+							_ = wait.l.Release(context.Background())
+						}()
+					}
+					start := time.Now()
+					if err := l.HandOver(t.Context(), heir.Owner()); err != nil {
+						t.Errorf("HandOver: %v", err)
+					}
+					next := wait.wait(t, start, 6*time.Second)
+					if next.Token() <= l.Token() {
+						t.Errorf("token %d after %d", next.Token(), l.Token())
+					}
+				})
+			}
+		})
+	}
+}
+
+func TestReleaseTogether(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		n := w.node(lease.Options{})
+		l := n.acquire("job")
+		puts := n.net.Count(faulty.Put)
+		n.plan(func(faulty.Op) faulty.Fault { return faulty.Fault{Delay: time.Second} })
+		var wg sync.WaitGroup
+		for range 10 {
+			wg.Go(func() { release(t, l) })
+		}
+		synctest.Wait()
+		err := l.HandOver(t.Context(), "host/1/heir")
+		var lost *lease.LostError
+		if !errors.As(err, &lost) || lost.Cause != lease.Released {
+			t.Errorf("HandOver beside a release: %v", err)
+		}
+		wg.Wait()
+		if got := n.net.Count(faulty.Put) - puts; got != 1 {
+			t.Errorf("%d writes", got)
+		}
+	})
+}
+
+// Release tries for a bounded time, reports what it knows, and the name is free a TTL later at the latest.
+func TestReleaseUnderFaults(t *testing.T) {
+	for name, c := range map[string]struct {
+		plan    faulty.Plan
+		unknown bool
+		want    error
+	}{
+		"reply lost":   {plan: once(faulty.Fault{LoseReply: true}, kind(faulty.Put))},
+		"refused once": {plan: once(faulty.Fault{Err: errRefused}, kind(faulty.Put))},
+		"refused":      {plan: func(faulty.Op) faulty.Fault { return faulty.Fault{Err: errRefused} }, want: errRefused},
+		"reply lost, then refused": {plan: func(op faulty.Op) faulty.Fault {
+			if op.Kind == faulty.Put {
+				return faulty.Fault{LoseReply: true}
+			}
+			return faulty.Fault{Err: errRefused}
+		}, want: errRefused, unknown: true},
+		"silent": {plan: func(faulty.Op) faulty.Fault { return faulty.Fault{Drop: true} }, unknown: true},
+		"closed": {plan: func(faulty.Op) faulty.Fault { return faulty.Fault{Err: store.ErrClosed} }, want: store.ErrClosed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				n := w.node(lease.Options{})
+				l := n.acquire("job")
+				time.Sleep(time.Second)
+				n.plan(c.plan)
+				start := time.Now()
+				err := l.Release(t.Context())
+				took := time.Since(start)
+				if (c.want == nil && !c.unknown) != (err == nil) || errors.Is(err, store.ErrUnknownOutcome) != c.unknown || (c.want != nil && !errors.Is(err, c.want)) {
+					t.Errorf("Release: %v", err)
+				}
+				if took > 5*time.Second+time.Millisecond || (name == "closed" && took != 0) {
+					t.Errorf("it took %v", took)
+				}
+				if again := l.Release(t.Context()); (again == nil) != (err == nil) {
+					t.Errorf("second Release: %v, the first %v", again, err)
+				}
+				n.plan(nil)
+				w.node(lease.Options{}).acquiring(t.Context(), "job").wait(t, start, ttl+time.Millisecond)
+			})
+		})
+	}
+}
