@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"runtime"
 	"time"
 
 	"github.com/leasehold/leasehold/fence"
@@ -211,13 +212,15 @@ func waitHammer(ctx context.Context, e *env) error {
 		last := start.Token + fence.Token(burst)
 		err := together(ctx, chasers+1, func(ctx context.Context, i int) error {
 			if i == chasers {
-				var err error
+				err := settle(ctx, handles...)
 				for range burst {
-					if rec, err = increment(ctx, handles[0], "k"); err != nil {
+					if err != nil {
 						return err
 					}
+					rec, err = increment(ctx, handles[0], "k")
+					runtime.Gosched() // to those who were woken, who now look again
 				}
-				return nil
+				return err
 			}
 			for seen := start; seen.Token < last; {
 				next, err := waitFrom(ctx, handles[i%3], "k", seen.Version)
