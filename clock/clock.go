@@ -2,6 +2,7 @@ package clock
 
 import (
 	"context"
+	"errors"
 	"math"
 	"time"
 )
@@ -97,7 +98,7 @@ type timeoutCtx struct{ context.Context }
 
 func (c timeoutCtx) Err() error {
 	err := c.Context.Err()
-	if err != nil && context.Cause(c.Context) == context.DeadlineExceeded {
+	if err != nil && errors.Is(context.Cause(c.Context), context.DeadlineExceeded) {
 		return context.DeadlineExceeded
 	}
 	return err

@@ -254,7 +254,7 @@ func (s *Store) Wait(ctx context.Context, key, version string) (store.Record, er
 		if err == nil {
 			err = s.waitFault(ctx, f)
 		}
-		if err == errAgain {
+		if errors.Is(err, errAgain) {
 			continue
 		}
 		if err != nil {
@@ -267,7 +267,7 @@ func (s *Store) Wait(ctx context.Context, key, version string) (store.Record, er
 		if f, err = s.begin(ctx, Push, rec); err == nil {
 			err = s.waitFault(ctx, f)
 		}
-		if err != errAgain {
+		if !errors.Is(err, errAgain) {
 			return rec, err
 		}
 	}

@@ -28,7 +28,10 @@ func TestCountAndNumbers(t *testing.T) {
 	_, _ = n.Put(ctx, record("b"))
 	_, _ = n.Wait(ctx, "a", "")
 	_ = n.Delete(ctx, "a", rec.Version)
-	for range n.List(ctx, "pre") {
+	for _, err := range n.List(ctx, "pre") {
+		if err != nil {
+			t.Error(err)
+		}
 	}
 	done, cancel := context.WithCancel(ctx)
 	cancel()

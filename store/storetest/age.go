@@ -42,7 +42,7 @@ func ageIsLowerBound(ctx context.Context, e *env) error {
 				return err
 			}
 			if got.Age < last {
-				return fmt.Errorf("Age fell from %v to %v, and nobody wrote", last, got.Age)
+				return fmt.Errorf("the age fell from %v to %v, and nobody wrote", last, got.Age)
 			}
 			last = got.Age
 		}
@@ -75,7 +75,7 @@ func grownUp(ctx context.Context, s store.Store, key string, least time.Duration
 			return rec, err
 		}
 		if waited := clock.System().Now().Sub(start); waited > patience+least {
-			return rec, fmt.Errorf("Age is %v, %v after the write: want at least %v", rec.Age, waited, least)
+			return rec, fmt.Errorf("the age is %v, %v after the write: want at least %v", rec.Age, waited, least)
 		}
 		if err := pause(ctx); err != nil {
 			return rec, fmt.Errorf("waiting for an Age of %v: it is %v: %w", least, rec.Age, err)

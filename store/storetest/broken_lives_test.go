@@ -58,7 +58,7 @@ var brokenLives = []breakage{
 		var closed atomic.Bool
 		e.put = func(ctx context.Context, rec store.Record) (store.Record, error) {
 			got, err := e.Store.Put(ctx, rec)
-			time.Sleep(1)
+			time.Sleep(time.Nanosecond)
 			if closed.Load() {
 				return store.Record{}, store.ErrClosed
 			}

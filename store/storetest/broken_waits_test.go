@@ -22,7 +22,7 @@ var brokenWaits = []breakage{
 			if err != nil || rec.Version != version {
 				return rec, err
 			}
-			time.Sleep(1) // others write
+			time.Sleep(time.Nanosecond) // others write
 			if rec, err = store.Load(ctx, e.Store, key); err != nil {
 				return rec, err
 			}

@@ -43,7 +43,7 @@ var brokenWrites = []breakage{
 			if err != nil {
 				return store.Record{}, err
 			}
-			time.Sleep(1) // others come between
+			time.Sleep(time.Nanosecond) // others come between
 			if rec, err = force(ctx, e.Store, rec); err != nil {
 				return rec, err
 			}

@@ -232,7 +232,8 @@ func whileCut(ctx context.Context, handles []store.Store, there map[string]store
 		opCtx, cancel := context.WithTimeout(ctx, allowed)
 		defer cancel()
 		start := time.Now()
-		s, what, err := handles[i%2], "a read", error(nil)
+		s, what := handles[i%2], "a read"
+		var err error
 		if i < len(attempts) {
 			a := &attempts[i]
 			a.run(opCtx, s)
