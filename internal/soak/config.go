@@ -1,0 +1,86 @@
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/store"
+)
+
+// config is how a run goes.
+type config struct {
+	Procs    int
+	Names    int
+	Duration time.Duration
+	TTL      time.Duration
+	Seed     uint64
+	Store    string // a file; "" is one in a folder of the run's own
+	Bug      string
+}
+
+// The seeded bugs beside those of package rules.
+const (
+	bugGuard = "guard" // the guarded file takes any token
+	bugCheck = "check" // holders don't call Check
+)
+
+func parseConfig(args []string, errs io.Writer) (config, error) {
+	var c config
+	fs := flag.NewFlagSet("soak", flag.ContinueOnError)
+	fs.SetOutput(errs)
+	fs.IntVar(&c.Procs, "procs", 50, "how many processes")
+	fs.IntVar(&c.Names, "names", 5, "how many names they share")
+	fs.DurationVar(&c.Duration, "duration", 5*time.Minute, "how long faults strike")
+	fs.DurationVar(&c.TTL, "ttl", 2*time.Second, "of every lease; processes are stopped for up to three times as long")
+	fs.Uint64Var(&c.Seed, "seed", 0, "of the faults; 0 draws one")
+	fs.StringVar(&c.Store, "store", "", "the store's file; a new one by default")
+	fs.StringVar(&c.Bug, "bug", "", "a seeded bug, to see that it is found")
+	if err := fs.Parse(args); err != nil {
+		return c, err
+	}
+	if c.Seed == 0 {
+		c.Seed = rand.Uint64N(1_000_000) + 1
+	}
+	switch {
+	case fs.NArg() > 0:
+		return c, fmt.Errorf("argument %q: want flags only", fs.Arg(0))
+	case c.Procs < 2:
+		return c, fmt.Errorf("-procs %d: want at least 2", c.Procs)
+	case c.Names < 1:
+		return c, fmt.Errorf("-names %d: want at least 1", c.Names)
+	case c.TTL < 500*time.Millisecond || c.TTL > store.MaxTTL:
+		return c, fmt.Errorf("-ttl %v: want at least 500ms: with less, a busy machine stops processes for as long as we do", c.TTL)
+	case c.Bug != "" && c.Bug != bugGuard && c.Bug != bugCheck && !slices.Contains(rules.Rules, rules.Rule(c.Bug)):
+		return c, fmt.Errorf("-bug %q: want %s, %s or one of %v", c.Bug, bugGuard, bugCheck, rules.Rules)
+	}
+	return c, switchOff(c.Bug)
+}
+
+// name returns the i-th shared name.
+func name(i int) string { return fmt.Sprintf("name-%d", i) }
+
+// workerEnv makes a process a worker; its value is a workerConfig in JSON.
+const workerEnv = "LEASEHOLD_SOAK_WORKER"
+
+// workerConfig is what a worker has to know.
+type workerConfig struct {
+	Dir   string // of the guarded files
+	Store string
+	Slot  int
+	Proc  int // of this process; each has its own
+	Names int
+	TTL   time.Duration
+	Seed  uint64
+	Bug   string
+}
+
+func (c workerConfig) encode() (string, error) {
+	b, err := json.Marshal(c)
+	return string(b), err
+}

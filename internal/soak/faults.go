@@ -1,0 +1,92 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/store"
+)
+
+// tormentor lets the faults strike.
+type tormentor struct {
+	*fleet
+	st      store.Store
+	pending sync.WaitGroup // stops and breaks under way
+
+	mu                   sync.Mutex
+	kills, stops, breaks int
+	missed               int // faults that found nothing to strike
+	longestStop          time.Duration
+}
+
+// torment carries a plan out. It returns when ctx is done or the plan is over, and no process is stopped any more.
+func (t *tormentor) torment(ctx context.Context, faults []fault) {
+	defer t.pending.Wait()
+	start := t.clk.Now()
+	for _, f := range faults {
+		if clock.Sleep(ctx, t.clk, start.Add(f.at).Sub(t.clk.Now())) != nil {
+			return
+		}
+		switch f.kind {
+		case faultKill:
+			t.count(&t.kills, t.kill(t.target(f)))
+		case faultStop:
+			t.stopFor(ctx, t.target(f), f.stopped)
+		default:
+			t.pending.Go(func() { t.breakHold(ctx, name(f.name)) })
+		}
+	}
+	_ = clock.Sleep(ctx, t.clk, start.Add(t.Duration).Sub(t.clk.Now()))
+}
+
+func (t *tormentor) stopFor(ctx context.Context, p *process, d time.Duration) {
+	paused := t.pause(p)
+	t.count(&t.stops, paused)
+	if !paused {
+		return
+	}
+	t.mu.Lock()
+	t.longestStop = max(t.longestStop, d)
+	t.mu.Unlock()
+	t.pending.Go(func() {
+		_ = clock.Sleep(ctx, t.clk, d)
+		t.resume(p)
+	})
+}
+
+// breakHold breaks a hold as an operator does: the one that is there when it is looked at.
+func (t *tormentor) breakHold(ctx context.Context, key string) {
+	rec, err := store.Load(ctx, t.st, key)
+	if err == nil && rec.Owner == "" {
+		t.count(&t.breaks, false)
+		return
+	}
+	if err == nil {
+		_, err = lease.Break(ctx, t.st, key, lease.Eviction{Token: rec.Token, By: "operator", Note: "soak"})
+	}
+	if errors.Is(err, lease.ErrNotCurrent) || ctx.Err() != nil {
+		t.count(&t.breaks, false)
+		return
+	}
+	if err == nil {
+		t.hist.broke(eviction{key, rec.Token, t.clk.Now()})
+	}
+	t.count(&t.breaks, err == nil)
+	t.wrong(err)
+}
+
+func (t *tormentor) count(n *int, struck bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if struck {
+		*n++
+	} else {
+		t.missed++
+	}
+}

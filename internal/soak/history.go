@@ -1,0 +1,172 @@
+package main
+
+import (
+	"sync"
+
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/fence"
+)
+
+// term is one acquisition by one process.
+type term struct {
+	proc   int
+	name   string
+	token  fence.Token
+	holder string
+	since  clock.Instant // when the attempt began
+	at     clock.Instant // when it was held
+}
+
+// section is one stay of a process in the critical section of a name.
+type section struct {
+	proc     int
+	name     string
+	token    fence.Token
+	from, to clock.Instant // to is clock.Never while it is inside
+}
+
+// window is a stretch of time in which a process was stopped, from before SIGSTOP was sent until after SIGCONT.
+type window struct {
+	proc     int
+	from, to clock.Instant // to is clock.Never while it lasts
+}
+
+// ack is a guarded write that a process knows to be done.
+type ack struct {
+	name   string
+	holder string
+	seq    int
+}
+
+// eviction is a hold that the operator broke, and when the store had confirmed that.
+type eviction struct {
+	name  string
+	token fence.Token
+	at    clock.Instant
+}
+
+// stall is a request to the store that took long.
+type stall struct {
+	proc     int
+	what     string
+	from, to clock.Instant
+}
+
+// history is what has happened. It is safe for concurrent use.
+type history struct {
+	mu       sync.Mutex
+	terms    []term
+	sections []section
+	inside   map[int]int // by process: the section it is in
+	windows  []window
+	stopped  map[int]int // by process: the window it is in
+	acks     []ack
+	breaks   []eviction
+	refusals int
+	stalls   []stall
+	givenUp  int
+	losses   map[string]int
+	failures map[string]int // what should have worked, by what was said
+	holder   map[string]int // by name: the process that holds it, as far as is known
+	freed    map[string]clock.Instant
+}
+
+func newHistory() *history {
+	return &history{
+		inside: map[int]int{}, stopped: map[int]int{}, losses: map[string]int{}, failures: map[string]int{},
+		holder: map[string]int{}, freed: map[string]clock.Instant{},
+	}
+}
+
+// take adds what process proc has told.
+func (h *history) take(proc int, e event) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch e.Kind {
+	case acquired:
+		h.terms = append(h.terms, term{proc, e.Name, e.Token, e.Holder, e.Since, e.At})
+		h.holder[e.Name] = proc
+	case released:
+		if e.Text != "" {
+			h.losses[e.Text]++
+		}
+		if h.holder[e.Name] == proc {
+			delete(h.holder, e.Name)
+			h.freed[e.Name] = e.At
+		}
+	case entered:
+		h.inside[proc] = len(h.sections)
+		h.sections = append(h.sections, section{proc, e.Name, e.Token, e.At, clock.Never})
+	case left:
+		h.leave(proc, e.At)
+	case accepted:
+		h.acks = append(h.acks, ack{e.Name, e.Holder, e.Seq})
+	case refused:
+		h.refusals++
+	case slow:
+		h.stalls = append(h.stalls, stall{proc, e.Text, e.Since, e.At})
+	case gaveUp:
+		h.givenUp++
+	default:
+		h.failures[e.Text]++
+	}
+}
+
+// leave ends the section that a process is in. The lock is held.
+func (h *history) leave(proc int, at clock.Instant) {
+	if i, ok := h.inside[proc]; ok {
+		h.sections[i].to = at
+		delete(h.inside, proc)
+	}
+}
+
+// stop says that a process is about to be stopped.
+func (h *history) stop(proc int, at clock.Instant) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.stopped[proc] = len(h.windows)
+	h.windows = append(h.windows, window{proc, at, clock.Never})
+}
+
+// resume says that a process goes on.
+func (h *history) resume(proc int, at clock.Instant) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if i, ok := h.stopped[proc]; ok {
+		h.windows[i].to = at
+		delete(h.stopped, proc)
+	}
+}
+
+// died says that a process has ended and all that it told was taken. It was still where it was just before it was killed;
+// at is that instant.
+func (h *history) died(proc int, at clock.Instant) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.leave(proc, at)
+	if i, ok := h.stopped[proc]; ok {
+		h.windows[i].to = at
+		delete(h.stopped, proc)
+	}
+	for name, p := range h.holder {
+		if p == proc {
+			delete(h.holder, name)
+			h.freed[name] = at
+		}
+	}
+}
+
+// broke says that the operator broke a hold.
+func (h *history) broke(e eviction) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.breaks = append(h.breaks, e)
+}
+
+// holding returns the process that holds a name, as far as is known.
+func (h *history) holding(name string) (proc int, ok bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	proc, ok = h.holder[name]
+	return proc, ok
+}

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/leasehold/leasehold/clock"
+)
+
+const never = clock.Never
+
+// TestJudge gives made-up histories to the judge, each with what is wrong with it.
+func TestJudge(t *testing.T) {
+	in := func(proc int, from, to clock.Instant) section { return section{proc, "n", 1, from, to} }
+	for _, c := range []struct {
+		name     string
+		terms    []term
+		sections []section
+		windows  []window
+		breaks   []eviction
+		overlaps int
+		want     string // part of the violation; "" is none
+	}{
+		{name: "nothing"},
+		{name: "one after the other", sections: []section{in(1, 10, 20), in(2, 20, 30)}},
+		{name: "other names", sections: []section{in(1, 10, 20), {2, "m", 1, 12, 18}}},
+		{name: "one process", sections: []section{in(1, 10, 20), in(1, 15, 25)}},
+		{name: "overlap", sections: []section{in(1, 10, 20), in(2, 19, 30)}, want: "processes 1 (token 1) and 2 (token 1) were both inside for 1ns"},
+		{name: "overlap, told in another order", sections: []section{in(2, 19, 30), in(1, 10, 20)}, want: "both inside for 1ns"},
+		{name: "one within the other", sections: []section{in(1, 10, 40), in(2, 20, 30)}, want: "both inside for 10ns"},
+		{name: "overlap with a long one, after a short one", sections: []section{in(1, 10, 50), in(1, 12, 13), in(2, 40, 45)}, want: "both inside for 5ns"},
+		{name: "one that never ended", sections: []section{in(1, 10, never), in(2, 900, 910)}, want: "both inside for 10ns"},
+		{
+			name: "the first was stopped inside", sections: []section{in(1, 10, 40), in(2, 20, 30)}, windows: []window{{1, 15, 38}}, overlaps: 1,
+		},
+		{
+			name: "the first is still stopped", sections: []section{in(1, 10, never), in(2, 20, 30)}, windows: []window{{1, 15, never}}, overlaps: 1,
+		},
+		{
+			name:     "stopped only when the other was inside already",
+			sections: []section{in(1, 10, 40), in(2, 20, 30)}, windows: []window{{1, 21, 38}}, want: "neither was stopped",
+		},
+		{
+			name:     "stopped before its section, which began without a lease",
+			sections: []section{in(1, 10, 40), in(2, 5, 30)}, windows: []window{{1, 2, 10}}, want: "neither was stopped",
+		},
+		{
+			name:     "another process was stopped",
+			sections: []section{in(1, 10, 40), in(2, 20, 30)}, windows: []window{{3, 15, 38}}, want: "neither was stopped",
+		},
+		{
+			name:  "tokens rise",
+			terms: []term{{1, "n", 5, "a", 10, 20}, {2, "n", 6, "b", 15, 30}, {1, "n", 7, "a", 31, 32}, {3, "m", 5, "c", 40, 41}},
+		},
+		{name: "one token twice", terms: []term{{1, "n", 5, "a", 10, 20}, {2, "n", 5, "b", 12, 30}}, want: "token 5 was given out twice: to a and to b"},
+		{name: "one token twice to one holder", terms: []term{{1, "n", 5, "a", 10, 20}, {1, "n", 5, "a", 22, 30}}, want: "given out twice"},
+		{name: "token falls", terms: []term{{1, "n", 5, "a", 10, 20}, {2, "n", 4, "b", 21, 30}}, want: "token 4 of b was given out after token 5 of a"},
+		{name: "at the same time any order will do", terms: []term{{1, "n", 5, "a", 10, 20}, {2, "n", 4, "b", 19, 30}}},
+		{
+			name:  "token falls below one before the last",
+			terms: []term{{1, "n", 9, "a", 1, 2}, {2, "n", 5, "b", 1, 3}, {3, "n", 6, "c", 4, 5}}, want: "token 6 of c was given out after token 9 of a",
+		},
+		{name: "broken, and soon over", sections: []section{in(1, 10, 20), in(1, 130, 140)}, breaks: []eviction{{"n", 1, 30}}},
+		{name: "broken, and goes on", sections: []section{in(1, 10, 20), in(1, 131, 140)}, breaks: []eviction{{"n", 1, 30}}, want: "process 1 went on 101ns after token 1 was broken"},
+		{name: "another term was broken", sections: []section{in(1, 131, 140)}, breaks: []eviction{{"n", 2, 30}, {"m", 1, 30}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := newHistory()
+			h.terms, h.sections, h.windows, h.breaks = c.terms, c.sections, c.windows, c.breaks
+			v := h.judge(1000, 100)
+			expect(t, v.violations, c.want)
+			if len(v.overlaps) != c.overlaps {
+				t.Errorf("got %d explained overlaps, want %d", len(v.overlaps), c.overlaps)
+			}
+		})
+	}
+}
+
+func expect(t *testing.T, violations []string, want string) {
+	t.Helper()
+	if want == "" && len(violations) > 0 || want != "" && (len(violations) != 1 || !strings.Contains(violations[0], want)) {
+		t.Errorf("got %q, want %q", violations, want)
+	}
+}
+
+func TestJudgeTail(t *testing.T) {
+	h := newHistory()
+	h.sections = []section{{1, "n", 1, 10, 45}, {2, "n", 2, 30, 60}}
+	h.windows = []window{{1, 15, 40}}
+	if v := h.judge(1000, 100); v.longestTail != 5 || v.longestOverlap() != 15 {
+		t.Errorf("got a tail of %d and an overlap of %d, want 5 and 15", v.longestTail, v.longestOverlap())
+	}
+}
+
+func TestJudgeGuarded(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		writes []write
+		acks   []ack
+		want   string
+	}{
+		{name: "in order", writes: []write{{5, "a", 1}, {5, "a", 2}, {9, "b", 1}}, acks: []ack{{"n", "a", 2}, {"m", "x", 1}}},
+		{name: "falls", writes: []write{{5, "a", 1}, {4, "b", 1}}, want: "write 2: token 4 of b was accepted after token 5 of a"},
+		{name: "shared", writes: []write{{5, "a", 1}, {5, "b", 1}}, want: "token 5 was accepted of a and of b"},
+		{name: "missing", writes: []write{{5, "a", 1}}, acks: []ack{{"n", "a", 2}}, want: "write 2 of a was acknowledged, and is not there"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var v verdict
+			v.guarded("n", c.writes, c.acks)
+			expect(t, v.violations, c.want)
+		})
+	}
+}
+
+// TestHistory: what workers tell, and what is done to them, becomes sections and windows.
+func TestHistory(t *testing.T) {
+	h := newHistory()
+	h.take(1, event{Kind: acquired, Name: "n", Token: 3, Holder: "a", Since: 5, At: 8})
+	if p, ok := h.holding("n"); p != 1 || !ok {
+		t.Error("the holder is not known")
+	}
+	h.take(1, event{Kind: entered, Name: "n", Token: 3, At: 10})
+	h.take(1, event{Kind: left, Name: "n", Token: 3, At: 12})
+	h.take(1, event{Kind: entered, Name: "n", Token: 3, At: 20})
+	h.stop(1, 25)
+	h.resume(1, 30)
+	h.stop(1, 35)
+	h.died(1, 40)
+	want := []section{{1, "n", 3, 10, 12}, {1, "n", 3, 20, 40}}
+	if len(h.sections) != 2 || h.sections[0] != want[0] || h.sections[1] != want[1] {
+		t.Errorf("got %v, want %v", h.sections, want)
+	}
+	if len(h.windows) != 2 || h.windows[0] != (window{1, 25, 30}) || h.windows[1] != (window{1, 35, 40}) {
+		t.Errorf("got windows %v", h.windows)
+	}
+	if _, ok := h.holding("n"); ok || h.freed["n"] != 40 {
+		t.Error("a dead process still holds")
+	}
+}

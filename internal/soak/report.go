@@ -1,0 +1,83 @@
+//go:build linux
+
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/leasehold/leasehold/clock"
+)
+
+// report is what a run has come to.
+type report struct {
+	verdict
+	writes int           // that guarded files have accepted
+	settle time.Duration // the longest that a name was free when the faults were over
+	stuck  int           // processes that did not end when told
+}
+
+func (r *report) print(out io.Writer, t *tormentor) {
+	h := t.hist
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	tw := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	row := func(name, format string, args ...any) {
+		fmt.Fprintf(tw, "%s\t"+format+"\n", append([]any{name}, args...)...)
+	}
+	row("faults", "%d kills, %d stops (longest %v), %d breaks; %d found nothing to strike", t.kills, t.stops, round(t.longestStop), t.breaks, t.missed)
+	row("terms", "%d; ended by: %s", len(h.terms), counts(h.losses))
+	row("guarded writes", "%d accepted, %d refused as stale", r.writes, h.refusals)
+	row("critical sections", "%d; %d overlaps, each in a section that was stopped (longest %v, then %v more before it looked again)",
+		len(h.sections), len(r.overlaps), round(r.longestOverlap()), round(r.longestTail))
+	n, longest, what := h.longestStall(t.clk.Now())
+	row("store", "%d requests over %v; the longest, a %s, took %v; %d operations given up", n, slowFrom, cmp.Or(what, "-"), round(longest), h.givenUp)
+	row("afterwards", "every name taken again, after %v at most; %d processes did not end", round(r.settle), r.stuck)
+	row("violations", "%d", len(r.violations))
+	_ = tw.Flush()
+	const most = 20
+	for _, v := range r.violations[:min(most, len(r.violations))] {
+		fmt.Fprintln(out, "VIOLATION:", v)
+	}
+	if len(r.violations) > most {
+		fmt.Fprintf(out, "and %d more\n", len(r.violations)-most)
+	}
+}
+
+func (v *verdict) longestOverlap() (longest time.Duration) {
+	for _, o := range v.overlaps {
+		longest = max(longest, o.to.Sub(o.from))
+	}
+	return longest
+}
+
+// longestStall returns the slow requests to the store, but for those of processes that were stopped meanwhile.
+func (h *history) longestStall(now clock.Instant) (n int, longest time.Duration, what string) {
+	for _, s := range h.stalls {
+		own := func(w window) bool { return w.proc == s.proc && w.from < s.to && min(w.to, now) > s.from }
+		if slices.ContainsFunc(h.windows, own) {
+			continue
+		}
+		n++
+		if d := s.to.Sub(s.from); d > longest {
+			longest, what = d, s.what
+		}
+	}
+	return n, longest, what
+}
+
+func counts(m map[string]int) string {
+	var all []string
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		all = append(all, fmt.Sprintf("%s %d", k, m[k]))
+	}
+	return cmp.Or(strings.Join(all, ", "), "nothing but release")
+}
+
+func round(d time.Duration) time.Duration { return d.Round(time.Millisecond) }

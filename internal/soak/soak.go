@@ -1,0 +1,148 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/store/file"
+)
+
+// poll is how late, past its TTL, a name may be taken again.
+const poll = time.Second
+
+// run is a whole run. It writes its report to out and returns the promises that were broken. An error is about the run
+// itself.
+func run(ctx context.Context, c config, out io.Writer) (violations []string, err error) {
+	dir, err := os.MkdirTemp("", "leasehold-soak-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err == nil && len(violations) == 0 {
+			err = os.RemoveAll(dir)
+		} else {
+			fmt.Fprintf(out, "what is left to look at is in %s\n", dir)
+		}
+	}()
+	f := &fleet{config: c, dir: dir, file: c.Store, hist: newHistory(), clk: clock.System(), slots: make([]*process, c.Procs)}
+	if f.file == "" {
+		f.file = filepath.Join(dir, "soak.db")
+	}
+	st, err := file.Open(ctx, f.file, file.Options{})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, st.Close()) }()
+	fmt.Fprintf(out, "soak: %d processes, %d names, %v, TTL %v, seed %d, store %s\n", c.Procs, c.Names, c.Duration, c.TTL, c.Seed, f.file)
+
+	for slot := range c.Procs {
+		f.wrong(f.start(slot))
+	}
+	t := &tormentor{fleet: f, st: st}
+	r := t.watched(ctx, out)
+	if len(r.violations) == 0 && ctx.Err() == nil {
+		r.settle = f.settle(ctx)
+	}
+	r.stuck = f.finish(c.TTL + 5*time.Second)
+	if err := errors.Join(f.errs...); err != nil {
+		r.violate("%v", err)
+	}
+	r.conclude(t)
+	r.print(out, t)
+	return r.violations, ctx.Err()
+}
+
+// watched torments the fleet and looks every few seconds at what has happened, so as to end at the first violation.
+func (t *tormentor) watched(ctx context.Context, out io.Writer) *report {
+	const interval = 10 * time.Second
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		defer cancel()
+		t.torment(ctx, plan(t.config))
+	})
+	r := &report{}
+	for clock.Sleep(ctx, t.clk, interval) == nil {
+		t.hist.mu.Lock()
+		v := t.hist.judge(t.clk.Now(), t.TTL)
+		terms, sections := len(t.hist.terms), len(t.hist.sections)
+		t.hist.mu.Unlock()
+		t.mu.Lock()
+		fmt.Fprintf(out, "  %d kills, %d stops, %d breaks; %d terms, %d sections, %d overlaps while stopped\n",
+			t.kills, t.stops, t.breaks, terms, sections, len(v.overlaps))
+		t.mu.Unlock()
+		if len(v.violations) > 0 {
+			r.violations = v.violations
+			cancel()
+		}
+	}
+	wg.Wait()
+	return r
+}
+
+// settle waits until every name has been taken once more, now that no fault strikes any more, and returns the longest time
+// that one was free before. It is more than promised if that never happens.
+func (f *fleet) settle(ctx context.Context) (longest time.Duration) {
+	start := f.clk.Now()
+	limit := start.Add(longHold(f.TTL) + f.TTL + poll)
+	for i := range f.Names {
+		free, ok := f.hist.freeFor(name(i), start)
+		for !ok && f.clk.Now() < limit && clock.Sleep(ctx, f.clk, 10*time.Millisecond) == nil {
+			free, ok = f.hist.freeFor(name(i), start)
+		}
+		if !ok {
+			free = f.clk.Now().Sub(start)
+		}
+		longest = max(longest, free)
+	}
+	return longest
+}
+
+// freeFor returns how long a name was free, counted from start at the earliest, before it was taken for the first time after
+// start, and whether it was.
+func (h *history) freeFor(name string, start clock.Instant) (time.Duration, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i := len(h.terms) - 1; i >= 0; i-- {
+		if t := h.terms[i]; t.name == name && t.at > start {
+			return t.at.Sub(max(h.freed[name], start)), true
+		}
+	}
+	return 0, false
+}
+
+// conclude judges the whole history.
+func (r *report) conclude(t *tormentor) {
+	h := t.hist
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	v := h.judge(t.clk.Now(), t.TTL)
+	for i := range t.Names {
+		writes, err := readGuard(filepath.Join(t.dir, name(i)))
+		if err != nil {
+			v.violate("%s: %v", name(i), err)
+		}
+		v.guarded(name(i), writes, h.acks)
+		r.writes += len(writes)
+	}
+	if r.settle > t.TTL+poll {
+		v.violate("a name was free for %v when the faults were over: want %v at most", r.settle, t.TTL+poll)
+	}
+	if r.stuck > 0 {
+		v.violate("%d processes did not end when they were told", r.stuck)
+	}
+	for what, n := range h.failures {
+		v.violate("%d times: %s", n, what)
+	}
+	v.violations = append(v.violations, r.violations...)
+	r.verdict = v
+}

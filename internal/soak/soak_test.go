@@ -1,0 +1,81 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+// TestMain makes the test binary a worker when it is started as one.
+func TestMain(m *testing.M) {
+	if encoded := os.Getenv(workerEnv); encoded != "" {
+		if err := runWorker(encoded); err != nil {
+			fmt.Fprintln(os.Stderr, "soak worker:", err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func short(t *testing.T, args ...string) (violations []string, report string) {
+	t.Helper()
+	c, err := parseConfig(append([]string{"-procs=10", "-duration=15s", "-ttl=1s"}, args...), os.Stderr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	violations, err = run(t.Context(), c, &out)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, &out)
+	}
+	return violations, out.String()
+}
+
+func TestPromisesHoldUnderFaults(t *testing.T) {
+	violations, report := short(t)
+	t.Log(report)
+	for _, v := range violations {
+		t.Error(v)
+	}
+}
+
+// TestSeededBugsAreFound shows that the soak can fail: a guarded file that takes any token, and holders that don't call Check.
+func TestSeededBugsAreFound(t *testing.T) {
+	for _, bug := range []string{bugGuard, bugCheck} {
+		t.Run(bug, func(t *testing.T) {
+			t.Parallel()
+			violations, report := short(t, "-duration=1m", "-bug="+bug)
+			if len(violations) == 0 {
+				t.Errorf("not found in a minute:\n%s", report)
+			}
+		})
+	}
+}
+
+func TestPlanIsDrawnFromTheSeed(t *testing.T) {
+	c := config{Procs: 50, Names: 5, Duration: 5 * time.Minute, TTL: 2 * time.Second, Seed: 42}
+	a, b := plan(c), plan(c)
+	if fmt.Sprint(a) != fmt.Sprint(b) {
+		t.Error("one seed, two plans")
+	}
+	c.Seed++
+	if fmt.Sprint(a) == fmt.Sprint(plan(c)) {
+		t.Error("two seeds, one plan")
+	}
+	kinds := map[faultKind]int{}
+	longest := time.Duration(0)
+	for _, f := range a {
+		kinds[f.kind]++
+		longest = max(longest, f.stopped)
+	}
+	if len(kinds) != 3 || kinds[faultKill] < 100 || kinds[faultStop] < 100 || kinds[faultBreak] < 50 || longest < 5*time.Second || longest > 6*time.Second {
+		t.Errorf("got %v, the longest stop %v", kinds, longest)
+	}
+}
