@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -104,8 +105,19 @@ func (a *app) storeURL() (url stores.URL, standard bool, err error) {
 	return url, v.Source.Kind == config.Default, err
 }
 
-// open opens the store that is set. One whose file isn't there is made if create says so, or if it is the default one.
+// openLimit is how long a process that stands in the way of opening the store is waited for.
+const openLimit = 10 * time.Second
+
+// open opens the store that is set, within openLimit. One whose file isn't there is made if create says so, or if it is the
+// default one.
 func (a *app) open(ctx context.Context, create bool) (store.Store, error) {
+	ctx, cancel := clock.WithTimeout(ctx, a.clk, openLimit)
+	defer cancel()
+	return a.openFor(ctx, create)
+}
+
+// openFor is open for as long as ctx lasts.
+func (a *app) openFor(ctx context.Context, create bool) (store.Store, error) {
 	url, standard, err := a.storeURL()
 	if err != nil {
 		return nil, err

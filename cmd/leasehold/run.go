@@ -50,6 +50,7 @@ type job struct {
 	timing supervise.Timing
 	info   map[string]string
 	words  *words
+	until  clock.Instant // when the time that --wait allows is over
 	url    string
 	st     store.Store
 	m      *lease.Manager
@@ -115,19 +116,13 @@ func (a *app) run(ctx context.Context, name string, argv []string, o runOptions)
 	}
 	// A reader of standard error that goes away must not end this program while CMD runs.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	url, _, err := a.storeURL()
-	if err != nil {
-		return err
-	}
-	j.url = url.String()
-	if j.st, err = a.open(ctx, true); err != nil {
-		return err
-	}
 	j.words = newWords(a, name)
-	defer func() { // the words come before the error that ends the program
-		j.words.close()
-		err = errors.Join(err, j.st.Close())
-	}()
+	defer j.words.close() // the words come before the error that ends the program
+	j.campaign()
+	if err = j.open(ctx); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, j.st.Close()) }()
 	j.m, err = lease.NewManager(j.st, lease.Options{
 		TTL: j.timing.TTL, Renew: j.timing.Renew(), Name: a.values.Get("as"), Info: j.info, Clock: a.clk,
 		OnWait: j.words.waitFor, OnEvent: j.words.event,
@@ -141,7 +136,43 @@ func (a *app) run(ctx context.Context, name string, argv []string, o runOptions)
 			return err
 		}
 		j.words.say("%v; waiting for %s again", err, name)
+		j.campaign()
 	}
+}
+
+// campaign begins the time that --wait allows.
+func (j *job) campaign() { j.until = j.a.clk.Now().Add(j.opts.wait) }
+
+// limited returns a context that ends with the time that --wait allows.
+func (j *job) limited(ctx context.Context) (context.Context, context.CancelFunc) {
+	if j.opts.limited {
+		return clock.WithTimeout(ctx, j.a.clk, j.until.Sub(j.a.clk.Now()))
+	}
+	return context.WithCancel(ctx)
+}
+
+// open opens the store. It waits for a process that stands in the way, as for the name itself.
+func (j *job) open(ctx context.Context) error {
+	url, _, err := j.a.storeURL()
+	if err != nil {
+		return err
+	}
+	j.url = url.String()
+	if j.opts.noWait {
+		j.st, err = j.a.open(ctx, true)
+		return err
+	}
+	j.words.startWait()
+	defer j.words.endWait()
+	stop := j.a.clk.AfterFunc(patience, j.words.waitForStore)
+	defer stop()
+	wait, cancel := j.limited(ctx)
+	defer cancel()
+	j.st, err = j.a.openFor(wait, true)
+	if err != nil && wait.Err() != nil {
+		return j.refusal(ctx, err)
+	}
+	return err
 }
 
 // check looks for everything that is wrong before anything is acquired.
@@ -246,10 +277,7 @@ func (j *job) acquire(ctx context.Context) (*lease.Lease, error) {
 	}
 	j.words.startWait()
 	defer j.words.endWait()
-	wait, cancel := context.WithCancel(ctx)
-	if j.opts.limited {
-		wait, cancel = clock.WithTimeout(ctx, j.a.clk, j.opts.wait)
-	}
+	wait, cancel := j.limited(ctx)
 	defer cancel()
 	l, err := j.m.Acquire(wait, j.name)
 	if err == nil {

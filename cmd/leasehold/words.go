@@ -181,6 +181,13 @@ func (w *words) waitFor(h *lease.HeldError) {
 	}
 }
 
+// waitForStore is called when opening the store takes long. On a terminal the line at the bottom says so.
+func (w *words) waitForStore() {
+	if !w.live {
+		w.say("waiting for the store: another process holds its lock, or it is slow")
+	}
+}
+
 // event is told what becomes of the lease.
 func (w *words) event(e lease.Event) {
 	switch e.State {

@@ -13,13 +13,13 @@ import (
 	"github.com/leasehold/leasehold/clock"
 )
 
-// kept are the signals that are not passed on: two that can't be caught, three that are about this process itself (its
-// children, its pipes, its runtime), and the two by which a terminal stops a background process.
+// kept are the signals that are not passed on: two that can't be caught, four that are about this process itself (its
+// children, its pipes, two of its runtime), and the two by which a terminal stops a background process.
 var kept = []unix.Signal{
-	unix.SIGKILL, unix.SIGSTOP, unix.SIGCHLD, unix.SIGPIPE, unix.SIGURG, unix.SIGTTIN, unix.SIGTTOU,
+	unix.SIGKILL, unix.SIGSTOP, unix.SIGCHLD, unix.SIGPIPE, unix.SIGURG, unix.SIGPROF, unix.SIGTTIN, unix.SIGTTOU,
 }
 
-// forwarded returns the signals that are passed on to the command: all that can be, unless this process was started with
+// forwarded returns the signals that are passed on to the command: all that can be (Go has no way to catch 32 to 34), unless this process was started with
 // them ignored, as nohup does; then the command ignores them as well.
 func forwarded() []os.Signal {
 	var all []os.Signal
