@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/faulty"
 )
 
@@ -252,6 +253,44 @@ func TestSessionEvents(t *testing.T) {
 		}
 		if states, closed := drain(events); !closed || !equalStates(states, lease.StateHeld, lease.StateJeopardy, lease.StateHeld, lease.StateReleased) {
 			t.Errorf("events %v", states)
+		}
+	})
+}
+
+// A lease of a session doesn't keep a long history in memory; its release and its hand-over keep it in the record.
+func TestSessionLeaseKeepsHistoryAndData(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		n := w.node(lease.Options{})
+		for range store.MaxPast + 2 {
+			release(t, n.acquire("job"))
+		}
+		rec := w.get("job")
+		rec.Data = []byte("the primitive's own")
+		if _, err := w.db.Open().Put(t.Context(), rec); err != nil {
+			t.Fatal(err)
+		}
+		s := n.open()
+		for name, leave := range map[string]func(l *lease.Lease) error{
+			"released":         func(l *lease.Lease) error { return l.Release(t.Context()) },
+			"handed over to x": func(l *lease.Lease) error { return l.HandOver(t.Context(), "x") },
+		} {
+			n.plan(nil)
+			l := n.under(s, "job")
+			n.plan(once(faulty.Fault{Err: errRefused}, kind(faulty.Get))) // the read is tried again
+			if err := leave(l); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			rec = w.get("job")
+			if len(rec.Past) != store.MaxPast || rec.Past[0].Why != name || rec.Past[0].Token != l.Token() || string(rec.Data) != "the primitive's own" {
+				t.Errorf("%s: %+v", name, rec)
+			}
+			time.Sleep(ttl)
+		}
+		gone := n.under(s, "job")
+		w.wipe("job")
+		release(t, gone)
+		if rec := w.get("job"); rec.Version != "" {
+			t.Errorf("the release of a name that was deleted wrote %+v", rec)
 		}
 	})
 }

@@ -40,6 +40,7 @@ func inWorld(t *testing.T, f func(t *testing.T, w *world)) {
 // acquisition, it checks what has to hold whatever a test does.
 type world struct {
 	t       *testing.T
+	clk     *clock.Fake // of the store's machine
 	db      *memory.DB
 	ageless bool // the store vouches for no Age
 	unsafe  bool // the test lets two hold at once, on purpose
@@ -57,8 +58,9 @@ type held struct {
 }
 
 func newWorld(t *testing.T) *world {
+	clk := clock.NewFake(0)
 	return &world{
-		t: t, db: memory.NewDB(memory.Options{Clock: clock.NewFake(0)}),
+		t: t, clk: clk, db: memory.NewDB(memory.Options{Clock: clk}),
 		rows: map[string]store.Record{}, highest: map[string]fence.Token{}, terms: map[string][]held{},
 	}
 }
@@ -196,6 +198,45 @@ func (w *world) wipe(key string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.rows, key)
+}
+
+// restore puts an older version of a record back, as a backup does.
+func (w *world) restore(rec store.Record) {
+	w.t.Helper()
+	rec.Version = w.get(rec.Key).Version
+	if _, err := w.db.Open().Put(context.Background(), rec); err != nil {
+		w.t.Fatal(err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.rows[rec.Key] = rec
+}
+
+// resource is what a lease guards: it admits by token, and by nothing else.
+type resource struct {
+	t    *testing.T
+	mark fence.Mark
+}
+
+// write is a request under the token of l.
+func (r *resource) write(l *lease.Lease) error {
+	mark, err := r.mark.Admit(l.Key(), l.Owner(), l.Token())
+	r.mark = mark
+	return err
+}
+
+func (r *resource) admits(l *lease.Lease) {
+	r.t.Helper()
+	if err := r.write(l); err != nil {
+		r.t.Errorf("the resource refuses %s of %s: %v", l, l.Owner(), err)
+	}
+}
+
+func (r *resource) refuses(l *lease.Lease) {
+	r.t.Helper()
+	if err := r.write(l); !errors.Is(err, fence.ErrStale) {
+		r.t.Errorf("the resource admits %s of %s: %v", l, l.Owner(), err)
+	}
 }
 
 // ledger checks what lands in the database.
