@@ -149,22 +149,3 @@ func BenchmarkHandover(b *testing.B) {
 	report(b, "", ns)
 	p.stop(b)
 }
-
-// waitHelper waits for a change of the key, and says when it has seen it.
-func waitHelper() error {
-	ctx := untilTold()
-	s, err := Open(context.Background(), args().Path, Options{})
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	rec, err := store.Load(ctx, s, args().Key)
-	if err != nil {
-		return err
-	}
-	fmt.Println("ready")
-	if _, err := s.Wait(ctx, rec.Key, rec.Version); err != nil && ctx.Err() == nil {
-		return err
-	}
-	return nil
-}

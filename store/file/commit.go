@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 
 	sqlite3 "modernc.org/sqlite/lib"
 
@@ -40,26 +41,11 @@ func (s *Store) Delete(ctx context.Context, key, version string) error {
 	return s.submit(ctx, &request{key: key, version: version, lane: &s.takings})
 }
 
-// serveBatch takes the file lock and does what is queued then, of both lanes.
+// serveBatch takes the file lock and does what is queued then, of both lanes. Nothing but the transaction happens under the
+// lock.
 func (s *Store) serveBatch(l *lane) {
 	leave := l.gate.enter(s.clock, &s.running)
-	s.turn.Lock()
-	defer s.turn.Unlock()
-	err := s.main.lock()
-	leave()
-	batch := s.take()
-	if err != nil {
-		err = fmt.Errorf("%s: its lock can't be taken: %w", s.path, err)
-		for _, r := range batch {
-			r.answer(err)
-		}
-		return
-	}
-	outcome := func(*request) error { return nil }
-	if len(batch) > 0 {
-		outcome = s.write(batch)
-	}
-	_ = s.main.unlock() // fails only for a bad descriptor
+	batch, outcome := s.writeLocked(leave)
 	var changed []string
 	for _, r := range batch {
 		err := outcome(r)
@@ -71,6 +57,27 @@ func (s *Store) serveBatch(l *lane) {
 	s.waiters.ring(changed)
 }
 
+// writeLocked leaves the gate as soon as it has the file lock: then the next one gets in line for that.
+func (s *Store) writeLocked(leave func()) (batch []*request, outcome func(*request) error) {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	err := s.main.lock()
+	leave()
+	batch = s.take()
+	if err != nil {
+		return batch, notDone(fmt.Errorf("%s: its lock can't be taken: %w", s.path, err))
+	}
+	if len(batch) > 0 {
+		outcome = s.write(batch)
+	}
+	_ = s.main.unlock() // fails only for a bad descriptor
+	return batch, outcome
+}
+
+func notDone(cause error) func(*request) error {
+	return func(r *request) error { return fmt.Errorf("%s: not done: %w", r.key, cause) }
+}
+
 // write does the batch in one transaction. It returns the function that tells the outcome of each of its requests.
 func (s *Store) write(batch []*request) (outcome func(*request) error) {
 	results := make(map[*request]error, len(batch))
@@ -78,22 +85,20 @@ func (s *Store) write(batch []*request) (outcome func(*request) error) {
 	if err == nil {
 		return func(r *request) error { return results[r] }
 	}
-	// A new connection is the surest way to a clean state. Closing also rolls back.
 	if s.writer != nil {
-		_, _ = s.writer.exec("ROLLBACK")
+		_, _ = s.writer.exec("ROLLBACK") // fails where SQLite has done so itself
+	}
+	cause := explain(s.path, err)
+	if commit, ok := errors.AsType[*commitError](err); ok {
+		// The connection stays: its next transaction writes over what this one has left in the log, whereas a new one
+		// could find it there and build on pages that never reached the disk.
+		return commit.outcome(cause)
+	}
+	if s.writer != nil {
 		_ = s.writer.close()
 		s.writer = nil
 	}
-	cause := explain(s.path, err)
-	if landed, ok := errors.AsType[*commitError](err); ok && landed.perhaps() {
-		return func(r *request) error {
-			if r.wrote {
-				return store.Unknown(r.key, cause)
-			}
-			return fmt.Errorf("%s: not done: %w", r.key, cause)
-		}
-	}
-	return func(r *request) error { return fmt.Errorf("%s: not done: %w", r.key, cause) }
+	return notDone(cause)
 }
 
 // commitError is an error of COMMIT.
@@ -102,11 +107,18 @@ type commitError struct{ err error }
 func (e *commitError) Error() string { return e.err.Error() }
 func (e *commitError) Unwrap() error { return e.err }
 
-// perhaps reports whether the transaction may be found in the log after a crash. A log whose last frame couldn't be
-// written has no commit; after any other failure, of the sync above all, it may have one.
-func (e *commitError) perhaps() bool {
-	primary, _ := code(e.err)
-	return primary != sqlite3.SQLITE_FULL && primary != sqlite3.SQLITE_READONLY
+// outcome tells what became of the requests. A log whose last frame couldn't be written has no commit. After any other
+// failure, of the sync above all, it may have one, which counts when the log is read after a crash.
+func (e *commitError) outcome(cause error) func(*request) error {
+	if primary, _ := code(e.err); primary == sqlite3.SQLITE_FULL || primary == sqlite3.SQLITE_READONLY {
+		return notDone(cause)
+	}
+	return func(r *request) error {
+		if r.wrote {
+			return store.Unknown(r.key, cause)
+		}
+		return notDone(cause)(r)
+	}
 }
 
 // transact does the batch. An error is that of the whole transaction; the outcome of one request goes into results.
@@ -117,6 +129,10 @@ func (s *Store) transact(batch []*request, results map[*request]error) error {
 			return err
 		}
 		s.writer = w
+	}
+	// Whoever opens the path now gets another file: writes to this one would keep what nobody else can see.
+	if info, err := os.Stat(s.path); err != nil || !os.SameFile(info, s.opened) {
+		return errors.New("the file was removed or replaced while it was open: end all programs that use it, then start them again")
 	}
 	w := s.writer
 	if _, err := w.exec("BEGIN IMMEDIATE"); err != nil {

@@ -1,2 +1,65 @@
-// Package file keeps records in one SQLite file, shared by any number of processes of one machine.
+// Package file keeps records in one SQLite file, which any number of processes of one machine share. It is the engine for a
+// machine on its own: nothing to install, nothing to configure.
+//
+//	st, err := file.Open(ctx, "/var/lib/myprogram/leases.db", file.Options{})
+//
+// # What it relies on
+//
+//   - A local file system whose flock excludes and whose fsync reaches the disk. Open tries the lock, and refuses network
+//     file systems; nobody can try the sync.
+//   - SQLite, with its write-ahead log and synchronous=FULL: a write is acknowledged, and seen by others, when the log has
+//     been synced.
+//
+// # Compare-and-swap
+//
+// Each write is an UPDATE, INSERT or DELETE whose condition is the version, inside BEGIN IMMEDIATE. That alone makes it safe.
+// The rest is for speed, and so that no one starves, as some do in SQLite's own waiting:
+//
+//	callers ──► queue of renewals ──► gate ─┐
+//	        └─► queue of takings  ──► gate ─┴─► lock of the file ──► one transaction with all that is queued
+//
+// The writes of a process share transactions. Processes take turns: at the gate of each queue they stand in line in the order
+// in which they came (Linux; elsewhere roughly), and only the first of each line waits for the lock of the file. So a
+// renewal has one batch of takings before it at most, whatever is queued there. A version begins with the token of its
+// record; that is how a write is known as a renewal or release before anything is read.
+//
+// A write whose context ends while it is queued is not done. A write whose commit fails is not done if the disk was full or
+// read-only, and otherwise of unknown outcome: the log may have it when it is read after a crash.
+//
+// # Waiting
+//
+// A writer wakes the waiters of its own process directly, and those of others through FIFOs in the folder path.wake: see
+// bell. A process that waits doesn't poll, but for one cheap look every 5 to 10 s, in case a writer was killed between its
+// commit and the ringing. Where there are no FIFOs (Windows), or the folder can't be made, waiters look every 10 to 250 ms.
+//
+// # Age
+//
+// A row bears the name of the boot in which it was written and the time since that boot, by a clock that counts suspension.
+// In the same boot the age is the difference. It is [store.Forever] after a reboot: the file is used on one machine only,
+// so whoever wrote it is gone. It is 0 for a writer in another time namespace, whose clock has another origin, and where
+// the system has no name for a boot (all but Linux and macOS). The time is read under the lock, after the writer
+// asked, so an age is never counted from before that.
+//
+// # Files
+//
+//	path              the database: one table, records, with JSON bodies to read with any SQLite shell
+//	path-wal path-shm its log and the index of that: part of the data
+//	path.lock         empty; its flock orders the writers
+//	path.wake/        gates and FIFOs: may be removed at any time
+//
+// All are of mode 0600 or 0700, less the umask. The schema has a number (PRAGMA user_version); a file of a newer one is
+// refused. Copy the database with SQLite's own means (.backup, VACUUM INTO), not while it is in use with cp.
+//
+// # What it can't promise
+//
+//   - Anything between machines. A file on a network or cluster file system, or one image mounted by two virtual machines,
+//     has no lock that both see. Open refuses those that it can tell.
+//   - Liveness past a process that is stopped (SIGSTOP, a debugger, a frozen container) in the instant in which it holds
+//     the lock: until it goes on or is killed, every writer of the file waits, and leases run out. Nothing that is valid is
+//     given away. The instant is that of one transaction. A process stopped in line holds up those behind it for 250 ms.
+//   - Safety against copies. A file that is put back from a copy has forgotten what came after; one that is copied to
+//     another machine while its holders live is another store. A file that is removed or replaced under a process that
+//     has it open is noticed at that process's next write, which fails.
+//   - That a call returns as soon as its context ends while the disk itself hangs, or that Close does while another process
+//     holds the lock: it gives up after 5 s with an error, and frees the rest when it can.
 package file

@@ -23,11 +23,12 @@ type Options struct {
 
 // Store is a store in one file. It implements [store.Store] and [store.Waiter].
 type Store struct {
-	path  string
-	id    string        // of this Open
-	boot  string        // see bootID
-	clock clock.Clock   // clock.System, whose origin is the boot
-	count atomic.Uint64 // of versions made
+	path   string
+	opened os.FileInfo   // the file behind path at Open
+	id     string        // of this Open
+	boot   string        // see bootID
+	clock  clock.Clock   // clock.System, whose origin is the boot
+	count  atomic.Uint64 // of versions made
 
 	mu      sync.Mutex // guards the queues and closed
 	closed  bool
@@ -77,13 +78,14 @@ func Open(ctx context.Context, path string, opts Options) (*Store, error) {
 		return nil, err
 	}
 	writer, err := openLocked(path, main)
-	if err = errors.Join(err, main.unlock()); err != nil {
+	opened, statErr := os.Stat(path)
+	if err = errors.Join(err, statErr, main.unlock()); err != nil {
 		if writer != nil {
 			err = errors.Join(err, writer.close())
 		}
 		return nil, errors.Join(err, main.close())
 	}
-	s := newStore(path, main, writer)
+	s := newStore(path, opened, main, writer)
 	if err := s.readers.use(ctx, func(c *conn) error { return inspect(path, c) }); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -151,9 +153,9 @@ func openLocked(path string, main *lockFile) (*conn, error) {
 	return w, establish(path, w)
 }
 
-func newStore(path string, main *lockFile, writer *conn) *Store {
+func newStore(path string, opened os.FileInfo, main *lockFile, writer *conn) *Store {
 	s := &Store{
-		path: path, id: rand.Text()[:16], boot: bootID(), clock: clock.System(),
+		path: path, opened: opened, id: rand.Text()[:16], boot: bootID(), clock: clock.System(),
 		closing: make(chan struct{}), ended: make(chan struct{}), main: main, writer: writer,
 	}
 	s.readers = newPool(path, s.closing)

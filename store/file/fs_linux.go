@@ -23,7 +23,10 @@ func checkFS(dir string, allowFUSE bool) error {
 	if err := unix.Statfs(dir, &st); err != nil {
 		return fmt.Errorf("%s: its file system can't be told: %w", dir, err)
 	}
-	magic := int64(uint32(st.Type))
+	return judgeFS(dir, int64(uint32(st.Type)), allowFUSE)
+}
+
+func judgeFS(dir string, magic int64, allowFUSE bool) error {
 	if name, ok := remote[magic]; ok {
 		return fmt.Errorf("%s: on a network file system (%s), where file locks don't hold between machines: put the file on a local disk, or use an engine with a server", dir, name)
 	}

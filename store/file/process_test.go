@@ -27,7 +27,6 @@ func init() {
 		"renew":  renewHelper,
 		"count":  countHelper,
 		"echo":   echoHelper,
-		"wait":   waitHelper,
 		"write":  writeHelper,
 	}
 }

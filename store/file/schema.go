@@ -3,8 +3,6 @@ package file
 import (
 	"errors"
 	"fmt"
-
-	sqlite3 "modernc.org/sqlite/lib"
 )
 
 const (
@@ -57,9 +55,6 @@ func establish(path string, w *conn) error {
 func recognise(path string, w *conn) error {
 	id, err := w.number("application_id")
 	if err != nil {
-		if primary, _ := code(err); primary == sqlite3.SQLITE_NOTADB {
-			return fmt.Errorf("%s: not an SQLite database, so not a store of Leasehold's: name another file, or move this one away: %w", path, err)
-		}
 		return explain(path, err)
 	}
 	tables, err := w.value("SELECT count(*) FROM sqlite_schema")

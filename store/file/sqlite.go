@@ -150,8 +150,10 @@ func explain(path string, err error) error {
 		why = "the disk is full: free space on its file system, then it works again"
 	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM:
 		why = "the file, its folder or its file system is read-only: make them writable for this user"
-	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
-		why = "the file is damaged, or not a database: put back a copy, or move it away with its -wal and -shm files to begin anew"
+	case sqlite3.SQLITE_NOTADB:
+		why = "not an SQLite database, or one whose beginning was overwritten: name another file, put back a copy, or move this one away"
+	case sqlite3.SQLITE_CORRUPT:
+		why = "the file is damaged: put back a copy, or move it away with its -wal and -shm files to begin anew"
 	case sqlite3.SQLITE_IOERR:
 		why = "the operating system reported an I/O error: look into the kernel's log, check disk and free space"
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL:

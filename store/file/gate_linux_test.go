@@ -1,0 +1,106 @@
+package file
+
+import (
+	"encoding/binary"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/clock"
+)
+
+// drawn returns how many numbers have been drawn at the gate.
+func drawn(t testing.TB, g *gate) uint64 {
+	t.Helper()
+	var counter [8]byte
+	if _, err := g.f.ReadAt(counter[:], 0); err != nil {
+		t.Fatal(err)
+	}
+	return binary.LittleEndian.Uint64(counter[:])
+}
+
+func testGate(t testing.TB, path string) *gate {
+	t.Helper()
+	g := openGate(path)
+	if g.f == nil {
+		t.Fatal("there is no gate")
+	}
+	t.Cleanup(func() { _ = g.close() })
+	return g
+}
+
+// Those in line pass in the order in which they came, and one who comes again gets in line behind them.
+func TestGateKeepsOrder(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "gate")
+	const n = 20
+	var gates []*gate
+	for range n {
+		gates = append(gates, testGate(t, path))
+	}
+	var mu sync.Mutex
+	var order []int
+	var running, group sync.WaitGroup
+	pass := func(i int, leave func()) {
+		mu.Lock()
+		order = append(order, i)
+		mu.Unlock()
+		leave()
+	}
+	first := gates[0].enter(clock.System(), &running)
+	for i := 1; i < n; i++ {
+		group.Go(func() { pass(i, gates[i].enter(clock.System(), &running)) })
+		for drawn(t, gates[0]) != uint64(i+1) {
+			time.Sleep(100 * time.Microsecond)
+		}
+	}
+	pass(0, first)
+	pass(n, gates[0].enter(clock.System(), &running))
+	group.Wait()
+	running.Wait()
+	for i, got := range order {
+		if got != i {
+			t.Fatalf("passed in the order %v", order)
+		}
+	}
+}
+
+// Whoever stands in line behind a process that doesn't move passes it, at once when it comes again.
+func TestGateIsNoTrap(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "gate")
+	stopped, g, third := testGate(t, path), testGate(t, path), testGate(t, path)
+	var running sync.WaitGroup
+	goOn := stopped.enter(clock.System(), &running)
+	g.enter(clock.System(), &running)()
+	if g.stuck == nil {
+		t.Fatal("there was no wait")
+	}
+	g.enter(clock.System(), &running)()
+	third.enter(clock.System(), &running)() // its front has gone
+	if third.stuck != nil {
+		t.Error("the line behind didn't move")
+	}
+	goOn()
+	running.Wait()
+	leave := g.enter(clock.System(), &running)
+	if g.stuck != nil {
+		t.Error("the gate isn't used again")
+	}
+	leave()
+}
+
+// The line of a process that died moves on.
+func TestGateOfTheDead(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "gate")
+	dead, g := testGate(t, path), testGate(t, path)
+	var running sync.WaitGroup
+	dead.enter(clock.System(), &running)
+	if err := dead.close(); err != nil { // as the kernel does
+		t.Fatal(err)
+	}
+	g.enter(clock.System(), &running)()
+	if g.stuck != nil {
+		t.Error("waited")
+	}
+	running.Wait()
+}
