@@ -1,0 +1,67 @@
+package lease_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/faulty"
+)
+
+func TestPitfall_P12_IdenticalProcessesAreTwoHolders(t *testing.T) {
+	t.Run("one host, one pid, one name", func(t *testing.T) {
+		inWorld(t, func(t *testing.T, w *world) {
+			a, b := w.node(lease.Options{Name: "billing"}), w.node(lease.Options{Name: "billing"})
+			if a.Owner() == b.Owner() || !strings.HasPrefix(a.Owner(), "billing/") {
+				t.Errorf("owners %s and %s", a.Owner(), b.Owner())
+			}
+		})
+	})
+	t.Run("clones", func(t *testing.T) {
+		inWorld(t, func(t *testing.T, w *world) {
+			a, b := w.node(lease.Options{}), w.node(lease.Options{})
+			b.SetOwner(a.Owner())
+			l := a.acquire("job")
+			if _, err := b.TryAcquire(t.Context(), "job"); !errors.Is(err, lease.ErrHeld) {
+				t.Errorf("a clone of the holder: %v", err)
+			}
+			s := a.open()
+			kept := a.under(s, "kept")
+			if _, err := b.TryAcquire(t.Context(), "kept"); !errors.Is(err, lease.ErrHeld) {
+				t.Errorf("a clone of the session's process: %v", err)
+			}
+			if other := b.open(); other.Key() == s.Key() {
+				t.Errorf("two sessions under %s", s.Key())
+			}
+			wait := b.acquiring(t.Context(), "job")
+			time.Sleep(time.Minute)
+			wait.pending(t)
+			valid(t, l)
+			valid(t, kept)
+			release(t, l)
+			rises(t, "released", l, wait.wait(t, time.Now(), 0))
+		})
+	})
+	t.Run("clones that gave up the same term", func(t *testing.T) {
+		inWorld(t, func(t *testing.T, w *world) {
+			a, b := w.node(lease.Options{}), w.node(lease.Options{})
+			b.SetOwner(a.Owner())
+			l := a.acquire("job")
+			a.plan(func(faulty.Op) faulty.Fault { return faulty.Fault{Err: errRefused} })
+			if err := l.Release(t.Context()); !errors.Is(err, errRefused) || errors.Is(err, store.ErrUnknownOutcome) {
+				t.Fatalf("Release: %v", err)
+			}
+			a.plan(nil)
+			b.Adopt(a.Manager) // the machine is copied with what it remembers
+			first := a.acquire("job")
+			if _, err := b.TryAcquire(t.Context(), "job"); !errors.Is(err, lease.ErrHeld) {
+				t.Errorf("the clone, once the term was retaken: %v", err)
+			}
+			time.Sleep(time.Minute)
+			valid(t, first)
+		})
+	})
+}

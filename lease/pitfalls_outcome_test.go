@@ -1,0 +1,259 @@
+package lease_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/faulty"
+)
+
+func TestPitfall_A1_ARenewalWhoseReplyIsLost(t *testing.T) {
+	for _, silent := range []bool{false, true} {
+		inWorld(t, func(t *testing.T, w *world) {
+			n := w.node(lease.Options{})
+			l := n.acquire("job")
+			var sent time.Time
+			n.plan(once(faulty.Fault{LoseReply: true, Silent: silent}, func(op faulty.Op) bool {
+				if op.Kind == faulty.Put && sent.IsZero() {
+					sent = time.Now()
+				}
+				return op.Kind == faulty.Put
+			}))
+			before, version := l.ValidUntil(), w.get("job").Version
+			for l.ValidUntil() == before && l.Check() == nil {
+				time.Sleep(10 * time.Millisecond)
+				synctest.Wait()
+			}
+			if got := l.Left() + time.Since(sent); got != validity {
+				t.Errorf("the renewal counts for %v from its first send, want %v", got, validity)
+			}
+			if n.net.Count(faulty.Put) != 2 || w.get("job").Version == version {
+				t.Errorf("%d writes, the record %+v", n.net.Count(faulty.Put), w.get("job"))
+			}
+			time.Sleep(time.Minute)
+			valid(t, l)
+		})
+	}
+}
+
+func TestPitfall_A2_AnAcquisitionWhoseReplyIsLost(t *testing.T) {
+	for _, silent := range []bool{false, true} {
+		inWorld(t, func(t *testing.T, w *world) {
+			for name, acquire := range map[string]func(*node, string) (*lease.Lease, error){
+				"Acquire":    func(n *node, key string) (*lease.Lease, error) { return n.Acquire(context.Background(), key) },
+				"TryAcquire": func(n *node, key string) (*lease.Lease, error) { return n.TryAcquire(context.Background(), key) },
+			} {
+				n := w.node(lease.Options{})
+				n.plan(once(faulty.Fault{LoseReply: true, Silent: silent}, kind(faulty.Put)))
+				start := time.Now()
+				l, err := acquire(n, name)
+				if err != nil {
+					t.Errorf("%s: %v", name, err)
+					continue
+				}
+				if took := time.Since(start); took > 6*time.Second || l.Left() != validity-took {
+					t.Errorf("%s: after %v %v are left, want them counted from the first send", name, took, l.Left())
+				}
+				if n.net.Count(faulty.Put) != 1 {
+					t.Errorf("%s: %d writes", name, n.net.Count(faulty.Put))
+				}
+			}
+		})
+	}
+}
+
+// A release whose reply is lost is not tried on the hold that followed it.
+func TestPitfall_A3_ARetriedReleaseFreesItsOwnTermOnly(t *testing.T) {
+	for name, fault := range map[string]faulty.Fault{
+		"retried": {LoseReply: true, Silent: true},
+		"doubled": {ApplyTwice: true, ApplyLate: 2 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				n := w.node(lease.Options{})
+				s := n.open()
+				l := n.under(s, "job")
+				n.plan(once(fault, frees("job")))
+				released := make(chan error)
+				go func() { released <- l.Release(context.Background()) }()
+				synctest.Wait()
+				next := n.under(s, "job") // the release has landed already
+				if err := <-released; err != nil {
+					t.Errorf("Release: %v", err)
+				}
+				time.Sleep(10 * time.Second)
+				valid(t, next)
+				if rec := w.get("job"); rec.Owner != n.Owner() || rec.Token != next.Token() {
+					t.Errorf("the record of the newer hold: %+v", rec)
+				}
+			})
+		})
+	}
+}
+
+func TestPitfall_A4_AReleaseOnACancelledContext(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		n := w.node(lease.Options{})
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		l := n.acquire("job")
+		n.plan(func(faulty.Op) faulty.Fault { return faulty.Fault{Delay: time.Second} })
+		if err := l.Release(ctx); err != nil || w.get("job").Owner != "" {
+			t.Errorf("Release: %v, the record %+v", err, w.get("job"))
+		}
+		n.plan(nil)
+		l = n.acquire("job")
+		n.plan(func(faulty.Op) faulty.Fault { return faulty.Fault{Drop: true} })
+		start := time.Now()
+		if err := l.Release(ctx); !errors.Is(err, store.ErrUnknownOutcome) || time.Since(start) > ttl/3+time.Millisecond {
+			t.Errorf("Release, of which the store hears nothing: %v after %v", err, time.Since(start))
+		}
+	})
+}
+
+func TestPitfall_A5_OneErrorEndsNoRenewal(t *testing.T) {
+	for name, fault := range map[string]faulty.Fault{
+		"refused": {Err: errRefused}, "dropped": {Drop: true}, "reply lost": {LoseReply: true}, "late": {ApplyLate: time.Second},
+		"unreadable": {Err: store.ErrCorrupt},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				n := w.node(lease.Options{})
+				l := n.acquire("job")
+				events := l.Events()
+				for range 3 {
+					n.plan(once(fault, kind(faulty.Put)))
+					time.Sleep(8 * time.Second)
+				}
+				valid(t, l)
+				states, closed := drain(events)
+				want := []lease.State{lease.StateHeld, lease.StateJeopardy, lease.StateHeld, lease.StateJeopardy, lease.StateHeld, lease.StateJeopardy, lease.StateHeld}
+				if closed || !equalStates(states, want...) {
+					t.Errorf("events %v", states)
+				}
+			})
+		})
+	}
+}
+
+// A claim that its caller has given up on arrives late: over a newer hold it does nothing, and on a free name it makes a
+// term that nobody uses and that the next one outranks.
+func TestPitfall_A6_AWriteThatArrivesAfterItsCallerGaveUp(t *testing.T) {
+	for _, taken := range []bool{true, false} {
+		inWorld(t, func(t *testing.T, w *world) {
+			a, b := w.node(lease.Options{}), w.node(lease.Options{})
+			r := &resource{t: t}
+			old := a.acquire("job")
+			r.admits(old)
+			release(t, old)
+			a.plan(func(op faulty.Op) faulty.Fault {
+				if op.Kind == faulty.Put {
+					return faulty.Fault{ApplyLate: 30 * time.Second, Silent: true}
+				}
+				return faulty.Fault{Drop: true}
+			})
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			if _, err := a.Acquire(ctx, "job"); !errors.Is(err, context.DeadlineExceeded) {
+				t.Fatalf("Acquire: %v", err)
+			}
+			var next *lease.Lease
+			if taken {
+				next = b.acquire("job")
+				time.Sleep(time.Minute)
+				valid(t, next)
+				if w.get("job").Token != next.Token() {
+					t.Errorf("the late claim was done: %+v", w.get("job"))
+				}
+			} else {
+				time.Sleep(30 * time.Second)
+				late := w.get("job")
+				if late.Owner != a.Owner() {
+					t.Fatalf("the late claim has not landed: %+v", late)
+				}
+				start := time.Now()
+				next = b.acquiring(t.Context(), "job").wait(t, start, ttl+time.Millisecond)
+				if next.Token() <= late.Token {
+					t.Errorf("token %d after %d", next.Token(), late.Token)
+				}
+			}
+			r.admits(next)
+			r.refuses(old)
+		})
+	}
+}
+
+// A renewal is on its way when the lease is released: whichever of the two arrives first, the name is free afterwards.
+func TestPitfall_A7_RenewalAndReleaseAreOrdered(t *testing.T) {
+	for name, fault := range map[string]faulty.Fault{
+		"slow renewal":               {Delay: 200 * time.Millisecond, ReplyDelay: 200 * time.Millisecond},
+		"late renewal":               {ApplyLate: 300 * time.Millisecond, Silent: true},
+		"renewal landed, no reply":   {LoseReply: true, Silent: true},
+		"renewal lands beside it":    {ApplyLate: 100 * time.Millisecond},
+		"renewal never arrives":      {Drop: true},
+		"renewal arrives once again": {ApplyTwice: true, ApplyLate: time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for after := time.Duration(0); after < 500*time.Millisecond; after += 50 * time.Millisecond {
+				inWorld(t, func(t *testing.T, w *world) {
+					n := w.node(lease.Options{})
+					l := n.acquire("job")
+					sent, renewal := make(chan struct{}), once(fault, claims("job"))
+					announce := sync.OnceFunc(func() { close(sent) })
+					n.plan(func(op faulty.Op) faulty.Fault {
+						if frees("job")(op) {
+							return faulty.Fault{Delay: 150 * time.Millisecond}
+						}
+						announce()
+						return renewal(op)
+					})
+					<-sent
+					time.Sleep(after)
+					release(t, l)
+					time.Sleep(2 * time.Second)
+					if rec := w.get("job"); rec.Owner != "" {
+						t.Errorf("released %v after a renewal was sent, the name is not free: %+v", after, rec)
+					}
+				})
+			}
+		})
+	}
+}
+
+func TestPitfall_A8_AnOlderTermOfOnesOwnIsNotAdopted(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		n := w.node(lease.Options{})
+		r := &resource{t: t}
+		old := n.acquire("job")
+		r.admits(old)
+		n.plan(func(op faulty.Op) faulty.Fault {
+			if op.Kind == faulty.Put {
+				return faulty.Fault{ApplyLate: 20 * time.Second, Silent: true}
+			}
+			return faulty.Fault{Err: errRefused}
+		})
+		if err := old.Release(t.Context()); !errors.Is(err, store.ErrUnknownOutcome) {
+			t.Fatalf("Release: %v", err)
+		}
+		n.plan(nil)
+		start := time.Now()
+		next := n.acquiring(t.Context(), "job").wait(t, start, 0) // at once: it is known for one's own
+		if next.Token() <= old.Token() {
+			t.Errorf("token %d after %d", next.Token(), old.Token())
+		}
+		r.admits(next)
+		r.refuses(old)
+		time.Sleep(25 * time.Second) // the release has arrived
+		valid(t, next)
+		if rec := w.get("job"); rec.Owner != n.Owner() || rec.Token != next.Token() {
+			t.Errorf("the record: %+v", rec)
+		}
+		release(t, next)
+	})
+}

@@ -1,0 +1,353 @@
+package lease_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/faulty"
+)
+
+func TestPitfall_P1_AWaiterLooksAtItsOwnSession(t *testing.T) {
+	t.Run("it ends while it waits", func(t *testing.T) {
+		inWorld(t, func(t *testing.T, w *world) {
+			l := w.node(lease.Options{}).acquire("job")
+			n := w.node(lease.Options{})
+			s := n.open()
+			done := make(chan error)
+			go func() {
+				_, err := s.Acquire(context.Background(), "job")
+				done <- err
+			}()
+			time.Sleep(time.Minute)
+			n.outage.Start()
+			time.Sleep(ttl)
+			release(t, l)
+			n.outage.End()
+			if err := <-done; !errors.Is(err, lease.ErrLost) {
+				t.Errorf("Acquire: %v", err)
+			}
+			time.Sleep(time.Minute)
+			if rec := w.get("job"); rec.Owner != "" {
+				t.Errorf("elected without a session: %+v", rec)
+			}
+		})
+	})
+	t.Run("it is over when the claim lands", func(t *testing.T) {
+		inWorld(t, func(t *testing.T, w *world) {
+			n := w.node(lease.Options{})
+			s := n.open()
+			n.plan(once(faulty.Fault{ReplyDelay: time.Second}, claims("job")))
+			done := make(chan error)
+			go func() {
+				_, err := s.Acquire(context.Background(), "job")
+				done <- err
+			}()
+			synctest.Wait()
+			n.clk.Pause() // timers are late, so nothing but a look at the clock tells
+			n.clk.Jump(time.Hour)
+			if err := <-done; !errors.Is(err, lease.ErrLost) {
+				t.Errorf("Acquire: %v", err)
+			}
+			n.clk.Resume()
+			time.Sleep(ttl)
+			if rec := w.get("job"); rec.Owner != "" {
+				t.Errorf("what landed was not withdrawn: %+v", rec)
+			}
+		})
+	})
+}
+
+func TestPitfall_P2_TwoLeasesOfOneSession(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		n := w.node(lease.Options{})
+		s := n.open()
+		for name, try := range map[string]func(context.Context, string) (*lease.Lease, error){"kept": s.TryAcquire, "own": n.TryAcquire} {
+			l, err := try(t.Context(), name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, again := range []func(context.Context, string) (*lease.Lease, error){s.TryAcquire, n.TryAcquire} {
+				if second, err := again(t.Context(), name); !errors.Is(err, lease.ErrHeld) {
+					t.Errorf("%s: the second lease of one name: %v, %v", name, second, err)
+				}
+			}
+			valid(t, l)
+			release(t, l)
+		}
+	})
+}
+
+// Two who find the name free write at the same time.
+func TestPitfall_P3_EveryWriteIsConditional(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		free := w.node(lease.Options{}).acquire("job")
+		release(t, free)
+		var waits []*acquisition
+		for range 5 {
+			n := w.node(lease.Options{})
+			n.plan(once(faulty.Fault{Delay: time.Second}, claims("job"))) // all have read before one writes
+			waits = append(waits, n.acquiring(t.Context(), "job"))
+		}
+		time.Sleep(time.Minute)
+		holders := 0
+		for _, a := range waits {
+			select {
+			case <-a.done:
+				holders++
+				if a.l == nil || a.l.Owner() != w.get("job").Owner {
+					t.Errorf("%v holds it (%v), the record %+v", a.l, a.err, w.get("job"))
+				}
+			default:
+			}
+		}
+		if holders != 1 {
+			t.Errorf("%d won", holders)
+		}
+		for range waits { // let each have its turn, so that all are done
+			for _, a := range waits {
+				select {
+				case <-a.done:
+					release(t, a.l)
+				default:
+				}
+			}
+			time.Sleep(2 * time.Second)
+		}
+	})
+}
+
+func TestPitfall_P4_OnlyTheHolderRenews(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.unsafe = true
+		n := w.node(lease.Options{})
+		l := n.acquire("job")
+		time.Sleep(time.Second)
+		w.wipe("job") // the record is another's before the holder has noticed
+		other := w.node(lease.Options{})
+		taker := other.acquire("job")
+		time.Sleep(10 * time.Second)
+		lostWith(t, l, lease.Taken)
+		if rec := w.get("job"); rec.Owner != other.Owner() || rec.Token != taker.Token() {
+			t.Errorf("the record: %+v", rec)
+		}
+		_ = other.Close()
+		start := time.Now()
+		next := w.node(lease.Options{}).acquiring(t.Context(), "job").wait(t, start, ttl) // nobody kept it alive
+		if next.Token() <= taker.Token() {
+			t.Errorf("token %d after %d", next.Token(), taker.Token())
+		}
+	})
+}
+
+func TestPitfall_P5_WaitingBlocksNothingElse(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		other := w.node(lease.Options{}).acquire("wanted")
+		n := w.node(lease.Options{})
+		s := n.open()
+		kept, own := n.under(s, "kept"), n.acquire("own")
+		ctx, cancel := context.WithCancel(t.Context())
+		n.acquiring(ctx, "wanted")
+		go func() { _, _ = s.Acquire(ctx, "wanted") }()
+		n.plan(func(op faulty.Op) faulty.Fault {
+			return faulty.Fault{Drop: op.Key == "wanted"} // and what asks for it hangs
+		})
+		time.Sleep(time.Hour)
+		valid(t, kept)
+		valid(t, own)
+		valid(t, other)
+		start := time.Now()
+		release(t, kept)
+		release(t, own)
+		release(t, n.acquire("third"))
+		if err := s.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		_ = n.Close()
+		if d := time.Since(start); d != 0 {
+			t.Errorf("releasing and closing took %v", d)
+		}
+		cancel()
+	})
+}
+
+func TestPitfall_P6_TryOnlyCallersTakeAnAbandonedLease(t *testing.T) {
+	for name, hold := range map[string]func(n *node) *lease.Lease{
+		"own":  func(n *node) *lease.Lease { return n.acquire("job") },
+		"kept": func(n *node) *lease.Lease { return n.under(n.open(), "job") },
+	} {
+		t.Run(name+", with Age", func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				n := w.node(lease.Options{})
+				l := hold(n)
+				_ = n.Close()
+				time.Sleep(ttl - time.Nanosecond)
+				if _, err := w.node(lease.Options{}).TryAcquire(t.Context(), "job"); !errors.Is(err, lease.ErrHeld) {
+					t.Errorf("TryAcquire before the TTL is over: %v", err)
+				}
+				time.Sleep(time.Nanosecond)
+				next, err := w.node(lease.Options{}).TryAcquire(t.Context(), "job")
+				if err != nil || next.Token() <= l.Token() {
+					t.Errorf("the first try of a new process: %v", err)
+				}
+			})
+		})
+		t.Run(name+", without Age", func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				w.ageless = true
+				n, other := w.node(lease.Options{}), w.node(lease.Options{})
+				hold(n)
+				_ = n.Close()
+				start := time.Now()
+				for time.Since(start) < ttl {
+					if _, err := other.TryAcquire(t.Context(), "job"); !errors.Is(err, lease.ErrHeld) {
+						t.Fatalf("TryAcquire after %v: %v", time.Since(start), err)
+					}
+					time.Sleep(5 * time.Second)
+				}
+				if _, err := other.TryAcquire(t.Context(), "job"); err != nil {
+					t.Errorf("TryAcquire a TTL after the first: %v", err)
+				}
+			})
+		})
+	}
+}
+
+func TestPitfall_P7_ALossIsToldOnce(t *testing.T) {
+	for name, lose := range map[string]func(t *testing.T, w *world, n *node, l *lease.Lease){
+		"outage":  func(t *testing.T, w *world, n *node, l *lease.Lease) { n.outage.Start(); time.Sleep(validity) },
+		"expired": func(t *testing.T, w *world, n *node, l *lease.Lease) { n.clk.Jump(time.Hour) },
+		"checked": func(t *testing.T, w *world, n *node, l *lease.Lease) {
+			n.clk.Pause()
+			n.clk.Jump(time.Hour)
+			_ = l.Check()
+			n.clk.Resume()
+		},
+		"taken": func(t *testing.T, w *world, n *node, l *lease.Lease) { w.wipe("job"); time.Sleep(5 * time.Second) },
+		"broken": func(t *testing.T, w *world, n *node, l *lease.Lease) {
+			w.breaks("job", lease.Eviction{Token: l.Token()})
+		},
+		"closed": func(t *testing.T, w *world, n *node, l *lease.Lease) { _ = n.Close() },
+	} {
+		for _, kept := range []bool{false, true} {
+			t.Run(name, func(t *testing.T) {
+				inWorld(t, func(t *testing.T, w *world) {
+					var told []lease.Event
+					n := w.node(lease.Options{OnEvent: func(e lease.Event) {
+						if e.Key == "job" && e.State != lease.StateHeld && e.State != lease.StateJeopardy {
+							told = append(told, e)
+						}
+					}})
+					var l *lease.Lease
+					if kept && name != "taken" { // a session's lease isn't looked at while the session lives
+						l = n.under(n.open(), "job")
+					} else {
+						l = n.acquire("job")
+					}
+					fired := make(chan struct{})
+					context.AfterFunc(l.Context(), func() { close(fired) })
+					events := l.Events()
+					time.Sleep(time.Second)
+					lose(t, w, n, l)
+					time.Sleep(6 * time.Second)
+					<-fired
+					_ = l.Check()
+					_ = l.Release(t.Context())
+					_ = n.Close()
+					time.Sleep(ttl)
+					if len(told) != 1 || told[0].State != lease.StateLost || !errors.Is(told[0].Err, lease.ErrLost) {
+						t.Errorf("told %+v", told)
+					}
+					states, closed := drain(events)
+					if !closed || len(states) < 2 || states[len(states)-1] != lease.StateLost {
+						t.Errorf("events %v, closed: %v", states, closed)
+					}
+				})
+			})
+		}
+	}
+}
+
+// hooked calls before ahead of each write.
+type hooked struct {
+	*inFlight
+	before func(rec store.Record, others int64)
+}
+
+func (s *hooked) Put(ctx context.Context, rec store.Record) (store.Record, error) {
+	s.before(rec, s.now.Load())
+	return s.inFlight.Put(ctx, rec)
+}
+
+func TestPitfall_P8_RenewalStopsBeforeTheReleaseIsSent(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		n := w.node(lease.Options{})
+		n.plan(func(faulty.Op) faulty.Fault { return faulty.Fault{Delay: 400 * time.Millisecond} })
+		var last atomic.Pointer[store.Record]
+		st := &hooked{inFlight: &inFlight{Store: n.net}, before: func(rec store.Record, others int64) {
+			if rec.Owner == "" && others != 0 {
+				t.Error("the release is sent while a renewal is under way")
+			}
+			last.Store(&rec)
+		}}
+		m, err := lease.NewManager(st, lease.Options{Clock: n.clk})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		l, err := m.Acquire(t.Context(), "job")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for st.all.Load() < 4 { // a read, the claim, a renewal, and the second renewal has just been sent
+			time.Sleep(10 * time.Millisecond)
+			synctest.Wait()
+		}
+		release(t, l)
+		time.Sleep(time.Hour)
+		if last.Load().Owner != "" || w.get("job").Owner != "" {
+			t.Errorf("after the release %+v was sent, and the record is %+v", *last.Load(), w.get("job"))
+		}
+	})
+}
+
+func TestPitfall_P9_AcquiringAgainAfterALoss(t *testing.T) {
+	t.Run("let go of", func(t *testing.T) {
+		inWorld(t, func(t *testing.T, w *world) {
+			n := w.node(lease.Options{})
+			l := n.acquire("job")
+			for range 3 {
+				n.outage.Start()
+				time.Sleep(validity + time.Second)
+				lostWith(t, l, lease.Outage)
+				if err := l.Release(t.Context()); !errors.Is(err, store.ErrUnknownOutcome) {
+					t.Errorf("Release: %v", err)
+				}
+				n.outage.End()
+				start := time.Now()
+				next := n.acquiring(t.Context(), "job").wait(t, start, 0)
+				rises(t, "lost", l, next)
+				time.Sleep(time.Minute)
+				valid(t, next)
+				l = next
+			}
+		})
+	})
+	t.Run("forgotten", func(t *testing.T) {
+		inWorld(t, func(t *testing.T, w *world) {
+			w.ageless = true
+			n := w.node(lease.Options{})
+			l := n.acquire("job")
+			n.outage.Start()
+			time.Sleep(validity)
+			n.outage.End()
+			start := time.Now()
+			rises(t, "lost", l, n.acquiring(t.Context(), "job").wait(t, start, ttl+time.Millisecond))
+		})
+	})
+}
