@@ -148,8 +148,12 @@ func (h *Hold) readSession(env Env, rec store.Record) {
 	h.session, h.sessionRead = h.session.Note(rec, env.Now), true
 }
 
-// Woke tells that a pause or a wait that Next asked for is over and nothing was heard.
-func (h *Hold) Woke() { h.recFresh, h.sessionRead = false, false }
+// Woke tells that a pause or a wait that Next asked for is over and nothing was heard. What a session keeps can only have
+// changed without notice by the session's end.
+func (h *Hold) Woke() {
+	h.recFresh = h.recFresh && h.rec.Rec.Session != ""
+	h.sessionRead = false
+}
 
 // met takes note of the record as it is, and of what that says of the attempt under way.
 func (h *Hold) met(env Env, cur store.Record) {

@@ -213,3 +213,6 @@ func fatal(err error) bool {
 }
 
 var errGaveUp = errors.New("the time allowed for letting go is over")
+
+// Doing returns what the attempt under way is to bring about.
+func (h *Hold) Doing() Op { return h.att.Op }

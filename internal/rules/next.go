@@ -63,28 +63,25 @@ func (h *Hold) nextWaiting(env Env) Action {
 		return Action{}
 	}
 	v := h.Verdict(env.Now)
-	switch v.Standing {
-	case Dead, SessionDead, Taken:
-		// What time alone says of a record holds for the record as it was; is it still that one?
-		if !h.recFresh {
-			return Action{Kind: Read, Key: h.Key, Until: limit}
-		}
-	case SessionUnknown:
-		return Action{Kind: Read, Key: h.rec.Rec.Session, Until: limit}
+	if key := h.stale(v.Standing); key != "" {
+		return Action{Kind: Read, Key: key, Until: limit}
 	}
 	switch v.Standing {
 	case Taken:
 		if h.Try {
 			return Action{Kind: Refuse, Until: v.Until}
 		}
-		return Action{Kind: Wait, Key: h.Key, Version: h.rec.Rec.Version, Until: v.Until}
+		until := v.Until
+		if h.rec.Rec.Session != "" {
+			// A session's renewals wake nobody who waits for one of its leases. To be looked at only when it may be dead,
+			// and found renewed since, would be to notice its end up to a TTL late.
+			until = min(until, env.Now.Add(h.Timing.Renew))
+		}
+		return Action{Kind: Wait, Key: h.Key, Version: h.rec.Rec.Version, Until: until}
 	case SessionDead:
 		if Off(RuleFence) {
 			h.beginClaim(env, v.Standing)
 			break
-		}
-		if !h.sessionRead {
-			return Action{Kind: Read, Key: h.rec.Rec.Session, Until: limit}
 		}
 		h.begin(OpFence, Freed(h.session.Rec, WhyExpired, env.Wall, env.Nonce()))
 	default:
@@ -94,6 +91,24 @@ func (h *Hold) nextWaiting(env Env) Action {
 		return Action{}
 	}
 	return h.pursue(env, limit)
+}
+
+// stale returns the key that has to be read before s is acted on, or "". What time alone says of a record holds for the
+// record as it was; is it still that one?
+func (h *Hold) stale(s Standing) string {
+	session := h.rec.Rec.Session
+	switch s {
+	case SessionUnknown:
+		return session
+	case Dead, SessionDead, Taken:
+		if !h.recFresh {
+			return h.Key
+		}
+		if session != "" && !h.sessionRead {
+			return session
+		}
+	}
+	return ""
 }
 
 func (h *Hold) nextHeld(env Env) Action {
