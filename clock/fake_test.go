@@ -133,6 +133,23 @@ func TestFakeStandsStill(t *testing.T) {
 	})
 }
 
+// Nor does one that is set for years, where floating point has no single nanoseconds left.
+func TestFakeNeverEarlyInYears(t *testing.T) {
+	for _, rate := range []float64{1, 1.0 / 3, 1.11, 0.89, 2.0 / 3, 1.0833, 0.7} {
+		synctest.Test(t, func(t *testing.T) {
+			clk := clock.NewFake(0)
+			clk.SetRate(rate)
+			for d := range 10 {
+				due := clk.Now().Add(365*24*time.Hour + time.Duration(d*7919))
+				<-clock.NewTimer(clk, due.Sub(clk.Now())).C
+				if now := clk.Now(); now < due {
+					t.Errorf("rate %v: fired %v early", rate, due.Sub(now))
+				}
+			}
+		})
+	}
+}
+
 // Whatever is done to the clock, no timer fires before its reading, and every timer fires once the clock is past it.
 func TestFakeNeverEarly(t *testing.T) {
 	for seed := range uint64(50) {

@@ -105,16 +105,18 @@ func TestClose(t *testing.T) {
 			n := newNetwork(on(faulty.Put, faulty.Fault{ApplyLate: time.Hour}))
 			start := time.Now()
 			_, _ = n.Put(t.Context(), record("other"))
+			ended := make(chan time.Duration, 1)
 			go func() {
 				if _, err := n.Wait(context.Background(), "k", ""); !errors.Is(err, store.ErrClosed) {
 					t.Errorf("Wait: %v", err)
 				}
-				if d := time.Since(start); d != 0 {
-					t.Errorf("Wait ended after %v", d)
-				}
+				ended <- time.Since(start)
 			}()
 			synctest.Wait()
 			_ = n.Close()
+			if d := <-ended; d != 0 {
+				t.Errorf("Wait ended after %v", d)
+			}
 		})
 	})
 }

@@ -67,7 +67,7 @@ func reopening(ctx context.Context, e *env, keepOne bool) error {
 			return err
 		}
 		if err := s.Close(); err != nil {
-			return fmt.Errorf("Close: %w", err)
+			return fmt.Errorf("close: %w", err)
 		}
 	}
 	return nil
@@ -85,7 +85,7 @@ func closed(ctx context.Context, e *env) error {
 		return err
 	}
 	if err := s.Close(); err != nil {
-		return fmt.Errorf("Close: %w", err)
+		return fmt.Errorf("close: %w", err)
 	}
 	_, putErr := s.Put(ctx, rec)
 	_, createErr := s.Put(ctx, held("new", 1))
@@ -146,10 +146,10 @@ func closeUnderUse(ctx context.Context, e *env) error {
 					return err
 				}
 				if a.err != nil && !errors.Is(a.err, store.ErrClosed) && !errors.Is(a.err, store.ErrUnknownOutcome) {
-					return fmt.Errorf("Put while the handle is closed: %w, want ErrClosed", a.err)
+					return fmt.Errorf("put while the handle is closed: %w, want ErrClosed", a.err)
 				}
 				if getErr != nil && !errors.Is(getErr, store.ErrClosed) {
-					return fmt.Errorf("Get while the handle is closed: %w, want ErrClosed", getErr)
+					return fmt.Errorf("get while the handle is closed: %w, want ErrClosed", getErr)
 				}
 				if a.err != nil || getErr != nil {
 					return nil

@@ -41,11 +41,11 @@ func lostReply(ctx context.Context, e *env) error {
 		rec := full("k")
 		rec.Nonce, rec.Version = nonce, version
 		if _, err := lossy.Put(ctx, rec); !errors.Is(err, store.ErrUnknownOutcome) {
-			return fmt.Errorf("Put whose reply is lost: %v, want an unknown outcome", err)
+			return fmt.Errorf("put whose reply is lost: %v, want an unknown outcome", err)
 		}
 		current, err := s.Get(ctx, "k")
 		if err != nil {
-			return fmt.Errorf("Get after write %d whose reply was lost: %w", i, err)
+			return fmt.Errorf("get after write %d whose reply was lost: %w", i, err)
 		}
 		_, err = s.Put(ctx, rec)
 		if err := conflict(ctx, s, "Put again after a lost reply", err, current); err != nil {
@@ -57,7 +57,7 @@ func lostReply(ctx context.Context, e *env) error {
 		version = current.Version
 	}
 	if err := lossy.Delete(ctx, "k", version); !errors.Is(err, store.ErrUnknownOutcome) {
-		return fmt.Errorf("Delete whose reply is lost: %v, want an unknown outcome", err)
+		return fmt.Errorf("delete whose reply is lost: %v, want an unknown outcome", err)
 	}
 	return notFound("Delete again after a lost reply", s.Delete(ctx, "k", version))
 }
@@ -121,10 +121,10 @@ func lateRequest(ctx context.Context, e *env) error {
 	late := first
 	late.Nonce = "late"
 	if _, err := slow.Put(ctx, late); !errors.Is(err, store.ErrUnknownOutcome) {
-		return fmt.Errorf("Put that arrives late: %v, want an unknown outcome", err)
+		return fmt.Errorf("put that arrives late: %v, want an unknown outcome", err)
 	}
 	if err := slow.Delete(ctx, "k", first.Version); !errors.Is(err, store.ErrUnknownOutcome) {
-		return fmt.Errorf("Delete that arrives late: %v, want an unknown outcome", err)
+		return fmt.Errorf("delete that arrives late: %v, want an unknown outcome", err)
 	}
 	// Whether one of them comes before this or not, none can touch what is made anew.
 	current, err := store.Load(ctx, s, "k")

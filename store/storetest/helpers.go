@@ -77,10 +77,10 @@ func brief(v any) string {
 func mustPut(ctx context.Context, s store.Store, rec store.Record) (store.Record, error) {
 	got, err := s.Put(ctx, rec)
 	if err != nil {
-		return store.Record{}, fmt.Errorf("Put %q at version %q: %w", rec.Key, rec.Version, err)
+		return store.Record{}, fmt.Errorf("put %q at version %q: %w", rec.Key, rec.Version, err)
 	}
 	if got.Version == "" || got.Version == rec.Version {
-		return store.Record{}, fmt.Errorf("Put %q at version %q returned version %q, want a new one", rec.Key, rec.Version, got.Version)
+		return store.Record{}, fmt.Errorf("put %q at version %q returned version %q, want a new one", rec.Key, rec.Version, got.Version)
 	}
 	want := rec
 	want.Version = got.Version
@@ -94,7 +94,7 @@ func mustPut(ctx context.Context, s store.Store, rec store.Record) (store.Record
 func mustGet(ctx context.Context, s store.Store, want store.Record) error {
 	got, err := s.Get(ctx, want.Key)
 	if err != nil {
-		return fmt.Errorf("Get %q: %w", want.Key, err)
+		return fmt.Errorf("get %q: %w", want.Key, err)
 	}
 	if err := same(got, want); err != nil {
 		return fmt.Errorf("returned by Get: %w", err)
@@ -105,7 +105,7 @@ func mustGet(ctx context.Context, s store.Store, want store.Record) error {
 // mustDelete deletes a record and checks that it is gone.
 func mustDelete(ctx context.Context, s store.Store, key, version string) error {
 	if err := s.Delete(ctx, key, version); err != nil {
-		return fmt.Errorf("Delete %q at version %q: %w", key, version, err)
+		return fmt.Errorf("delete %q at version %q: %w", key, version, err)
 	}
 	return mustMiss(ctx, s, key)
 }
@@ -114,7 +114,7 @@ func mustDelete(ctx context.Context, s store.Store, key, version string) error {
 func mustMiss(ctx context.Context, s store.Store, key string) error {
 	got, err := s.Get(ctx, key)
 	if err == nil {
-		return fmt.Errorf("Get %q returned version %q, want ErrNotFound", key, got.Version)
+		return fmt.Errorf("get %q returned version %q, want ErrNotFound", key, got.Version)
 	}
 	return notFound(fmt.Sprintf("Get %q", key), err)
 }
@@ -147,7 +147,7 @@ func keysOf(ctx context.Context, s store.Store, prefix string) (map[string]int, 
 	keys := map[string]int{}
 	for rec, err := range s.List(ctx, prefix) {
 		if err != nil {
-			return nil, fmt.Errorf("List %q: %w", prefix, err)
+			return nil, fmt.Errorf("list %q: %w", prefix, err)
 		}
 		keys[rec.Key]++
 	}

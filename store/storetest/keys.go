@@ -77,7 +77,7 @@ func oddKeys(ctx context.Context, e *env) error {
 			return fmt.Errorf("after other keys were deleted: %w", err)
 		}
 		if got, err := store.Wait(ctx, s, rec.Key, ""); err != nil || got.Version != rec.Version {
-			return fmt.Errorf("Wait for %q: version %q and error %v, want version %q", rec.Key, got.Version, err, rec.Version)
+			return fmt.Errorf("wait for %q: version %q and error %v, want version %q", rec.Key, got.Version, err, rec.Version)
 		}
 	}
 	return errors.Join(sameKeys(ctx, s, "", stored))
@@ -111,12 +111,12 @@ func sameKeys(ctx context.Context, s store.Store, prefix string, want map[string
 	}
 	for key, n := range keys {
 		if _, ok := want[key]; !ok || n != 1 {
-			return fmt.Errorf("List %q yielded %q %d times; it is to be yielded: %v", prefix, key, n, ok)
+			return fmt.Errorf("list %q yielded %q %d times; it is to be yielded: %v", prefix, key, n, ok)
 		}
 	}
 	for key := range want {
 		if keys[key] == 0 {
-			return fmt.Errorf("List %q did not yield %q", prefix, key)
+			return fmt.Errorf("list %q did not yield %q", prefix, key)
 		}
 	}
 	return nil

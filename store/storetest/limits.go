@@ -37,13 +37,13 @@ func keyLimits(ctx context.Context, e *env) error {
 			}
 		}
 		if _, err := store.Wait(ctx, s, key, "1"); !errors.Is(err, store.ErrInvalid) {
-			return fmt.Errorf("Wait for key %s: %v, want an *InvalidError", brief(key), err)
+			return fmt.Errorf("wait for key %s: %v, want an *InvalidError", brief(key), err)
 		}
 		if key == "" {
 			continue // a prefix may be empty
 		}
 		if _, err := keysOf(ctx, s, key); !errors.Is(err, store.ErrInvalid) {
-			return fmt.Errorf("List of prefix %s: %v, want an *InvalidError", brief(key), err)
+			return fmt.Errorf("list of prefix %s: %v, want an *InvalidError", brief(key), err)
 		}
 	}
 	return mustBeEmpty(ctx, s)
@@ -120,7 +120,7 @@ func recordLimits(ctx context.Context, e *env) error {
 			bad.spoil(&rec)
 			_, err := s.Put(ctx, rec)
 			if err := invalid(err, bad.field); err != nil {
-				return fmt.Errorf("Put of a record with a bad %s: %w", bad.field, err)
+				return fmt.Errorf("put of a record with a bad %s: %w", bad.field, err)
 			}
 		}
 		if err := errors.Join(mustMiss(ctx, s, "new"), mustGet(ctx, s, stored)); err != nil {

@@ -50,7 +50,7 @@ func listThousands(ctx context.Context, e *env) error {
 		}
 		want, ok := stored[rec.Key]
 		if !ok {
-			return fmt.Errorf("List yielded %q twice, or although it isn't under the prefix", rec.Key)
+			return fmt.Errorf("list yielded %q twice, or although it isn't under the prefix", rec.Key)
 		}
 		if err := same(rec, want); err != nil {
 			return fmt.Errorf("yielded by List: %w", err)
@@ -59,7 +59,7 @@ func listThousands(ctx context.Context, e *env) error {
 		left--
 	}
 	if left != 0 {
-		return fmt.Errorf("List did not yield %d records of those stored", left)
+		return fmt.Errorf("list did not yield %d records of those stored", left)
 	}
 	return nil
 }
@@ -110,7 +110,7 @@ func listUnderChange(ctx context.Context, e *env) error {
 				}
 				_, stable := stored[rec.Key]
 				if _, twice := yielded[rec.Key]; twice && (stable || rec.Key == first.Key) {
-					return fmt.Errorf("List yielded %q twice", rec.Key)
+					return fmt.Errorf("list yielded %q twice", rec.Key)
 				}
 				yielded[rec.Key] = rec
 			}
@@ -120,7 +120,7 @@ func listUnderChange(ctx context.Context, e *env) error {
 				}
 			}
 			if got := uint64(yielded[first.Key].Token); got < floor || got > sent.Load() {
-				return fmt.Errorf("List yielded write %d of a record; %d was acknowledged before", got, floor)
+				return fmt.Errorf("list yielded write %d of a record; %d was acknowledged before", got, floor)
 			}
 		}
 		return nil
@@ -206,7 +206,7 @@ func listBodyUsesStore(ctx context.Context, e *env) error {
 		}
 	}
 	if met != n {
-		return fmt.Errorf("List yielded %d records, want %d", met, n)
+		return fmt.Errorf("list yielded %d records, want %d", met, n)
 	}
 	keys, err := keysOf(ctx, s, "k/")
 	if err == nil && len(keys) != n/2 {
@@ -232,7 +232,7 @@ func listCancel(ctx context.Context, e *env) error {
 		for _, err := range s.List(listCtx, "k/") {
 			if ended != nil {
 				cancel(nil)
-				return fmt.Errorf("List went on after %w", ended)
+				return fmt.Errorf("list went on after %w", ended)
 			}
 			if ended = err; err == nil {
 				n++
@@ -243,10 +243,10 @@ func listCancel(ctx context.Context, e *env) error {
 		}
 		cancel(nil)
 		if ended == nil && n != len(stored) {
-			return fmt.Errorf("List ended after %d of %d records without an error when its context was cancelled", n, len(stored))
+			return fmt.Errorf("list ended after %d of %d records without an error when its context was cancelled", n, len(stored))
 		}
 		if ended != nil && !errors.Is(ended, errStop) {
-			return fmt.Errorf("List, cancelled: %w, want the context's cause", ended)
+			return fmt.Errorf("list, cancelled: %w, want the context's cause", ended)
 		}
 	}
 	return nil

@@ -77,7 +77,7 @@ func readsUnderWrites(ctx context.Context, e *env) error {
 				return err
 			}
 			if seen = uint64(got.Token); seen < floor {
-				return fmt.Errorf("Get returned write %d after write %d had been acknowledged or seen", seen, floor)
+				return fmt.Errorf("get returned write %d after write %d had been acknowledged or seen", seen, floor)
 			}
 		}
 		return nil

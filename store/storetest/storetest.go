@@ -17,6 +17,7 @@ package storetest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -173,7 +174,7 @@ type env struct {
 func (e *env) open(ctx context.Context) (store.Store, error) {
 	s, err := e.Open(ctx)
 	if err != nil {
-		return nil, errors.Join(errors.New("Open"), err)
+		return nil, fmt.Errorf("open: %w", err)
 	}
 	e.own(s)
 	return s, nil

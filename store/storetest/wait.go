@@ -44,10 +44,10 @@ func settle(ctx context.Context, handles ...store.Store) error {
 func waitFrom(ctx context.Context, s store.Store, key, version string) (store.Record, error) {
 	rec, err := store.Wait(ctx, s, key, version)
 	if err == nil && rec.Version == version {
-		err = fmt.Errorf("Wait for %q returned the version that it was given, %q", key, version)
+		err = fmt.Errorf("wait for %q returned the version that it was given, %q", key, version)
 	}
 	if err == nil && rec.Key != key {
-		err = fmt.Errorf("Wait for %q returned the record of %q", key, rec.Key)
+		err = fmt.Errorf("wait for %q returned the record of %q", key, rec.Key)
 	}
 	return rec, err
 }
@@ -116,7 +116,7 @@ func waitAtOnce(ctx context.Context, e *env) error {
 			return err
 		}
 		if w.want.Version == "" && !reflect.DeepEqual(got.rec, w.want) {
-			return fmt.Errorf("Wait for %s returned %+v, want a record with nothing but the key", w.what, got.rec)
+			return fmt.Errorf("wait for %s returned %+v, want a record with nothing but the key", w.what, got.rec)
 		}
 		if err := same(got.rec, w.want); err != nil {
 			return fmt.Errorf("returned by Wait for %s: %w", w.what, err)
@@ -228,7 +228,7 @@ func waitHammer(ctx context.Context, e *env) error {
 					return fmt.Errorf("after write %d of %d: %w", seen.Token, last, err)
 				}
 				if next.Token < seen.Token {
-					return fmt.Errorf("Wait returned write %d after write %d", next.Token, seen.Token)
+					return fmt.Errorf("wait returned write %d after write %d", next.Token, seen.Token)
 				}
 				seen = next
 			}

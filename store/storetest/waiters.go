@@ -81,7 +81,7 @@ func waitOtherKeys(ctx context.Context, e *env) error {
 	}
 	select {
 	case w := <-waiting:
-		return fmt.Errorf("Wait returned version %q and error %v, and only other keys were written", w.rec.Version, w.err)
+		return fmt.Errorf("wait returned version %q and error %v, and only other keys were written", w.rec.Version, w.err)
 	default:
 	}
 	if rec, err = mustPut(ctx, s, rec); err != nil {
@@ -128,7 +128,7 @@ func waitCancel(ctx context.Context, e *env) error {
 				return err
 			}
 			if !errors.Is(got.err, errStop) || errors.Is(got.err, store.ErrUnknownOutcome) {
-				return fmt.Errorf("Wait, cancelled: %v, want the context's cause, %v", got.err, errStop)
+				return fmt.Errorf("wait, cancelled: %v, want the context's cause, %v", got.err, errStop)
 			}
 		}
 		next := held(key, 2)
@@ -170,7 +170,7 @@ func waitClose(ctx context.Context, e *env) error {
 			return err
 		}
 		if !errors.Is(got.err, store.ErrClosed) {
-			return fmt.Errorf("Wait on a handle that was closed: %v, want ErrClosed", got.err)
+			return fmt.Errorf("wait on a handle that was closed: %v, want ErrClosed", got.err)
 		}
 	}
 	if rec, err = mustPut(ctx, handles[1], rec); err != nil {
