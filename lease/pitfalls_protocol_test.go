@@ -19,7 +19,7 @@ func TestPitfall_P1_AWaiterLooksAtItsOwnSession(t *testing.T) {
 			l := w.node(lease.Options{}).acquire("job")
 			n := w.node(lease.Options{})
 			s := n.open()
-			done := make(chan error)
+			done := make(chan error, 1)
 			go func() {
 				_, err := s.Acquire(context.Background(), "job")
 				done <- err
@@ -27,11 +27,16 @@ func TestPitfall_P1_AWaiterLooksAtItsOwnSession(t *testing.T) {
 			time.Sleep(time.Minute)
 			n.outage.Start()
 			time.Sleep(ttl)
+			select {
+			case err := <-done:
+				if !errors.Is(err, lease.ErrLost) {
+					t.Errorf("Acquire: %v", err)
+				}
+			default:
+				t.Error("it waits on after its session was lost")
+			}
 			release(t, l)
 			n.outage.End()
-			if err := <-done; !errors.Is(err, lease.ErrLost) {
-				t.Errorf("Acquire: %v", err)
-			}
 			time.Sleep(time.Minute)
 			if rec := w.get("job"); rec.Owner != "" {
 				t.Errorf("elected without a session: %+v", rec)
@@ -322,10 +327,11 @@ func TestPitfall_P9_AcquiringAgainAfterALoss(t *testing.T) {
 			n := w.node(lease.Options{})
 			l := n.acquire("job")
 			for range 3 {
-				n.outage.Start()
-				time.Sleep(validity + time.Second)
+				n.outage.StartRefusing(errRefused)
+				time.Sleep(l.Left() + time.Nanosecond) // the record isn't dead yet
 				lostWith(t, l, lease.Outage)
-				if err := l.Release(t.Context()); !errors.Is(err, store.ErrUnknownOutcome) {
+				n.outage.StartRefusing(store.ErrClosed)
+				if err := l.Release(t.Context()); !errors.Is(err, store.ErrClosed) {
 					t.Errorf("Release: %v", err)
 				}
 				n.outage.End()
