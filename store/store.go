@@ -41,8 +41,8 @@ const (
 	// MarkBroken: an operator ended the hold. Its holder renews it no more and stops; who wants the name takes it when the
 	// holder has let go, or when the record has not changed for TTL.
 	MarkBroken Mark = "broken"
-	// MarkHanded: the holder before named Owner its successor. Owner's term begins with its own write, which takes the
-	// mark off; it counts from there. If none comes, the record is dead after TTL like any other.
+	// MarkHanded: the holder before named Owner its successor. Owner's term begins with its own write, under a token of
+	// its own, which takes the mark off; it counts from there. If none comes, the record is dead after TTL like any other.
 	MarkHanded Mark = "handed"
 	// MarkNotice: on a session's record: Data names leases of the session that were broken. The session's next renewal
 	// meets the mark, ends those leases and takes it off.

@@ -47,13 +47,11 @@ func (h *Hold) beginClaim(env Env, s Standing) {
 		h.claimed(env, prev, env.Now)
 		return
 	}
-	token := prev.Token // an offer bears the successor's token already
-	if s != Offered {
-		var err error
-		if token, err = NextToken(prev.Token, env.Wall); err != nil {
-			h.end(err)
-			return
-		}
+	// Also what is offered is taken under a new token: an offer may come back with a store that was restored.
+	token, err := NextToken(prev.Token, env.Wall)
+	if err != nil {
+		h.end(err)
+		return
 	}
 	why := WhyExpired
 	switch s {
@@ -194,7 +192,7 @@ func (h *Hold) superseded(env Env, cur store.Record) {
 		if h.Phase == Held {
 			h.lose(CauseTaken)
 		}
-	case att.Op == OpLeave && h.leave.To != "" && hadTerm(cur, h.leave.To, att.Rec.Token):
+	case att.Op == OpLeave && h.leave.To != "" && handedOn(cur, h.Term.Token):
 		h.gone = true
 		h.end(nil) // it was handed over, and the successor has been quick
 	case att.Op == OpLeave && ours:

@@ -124,10 +124,10 @@ func ended(rec store.Record, why string, wall time.Time) []store.Term {
 	return past[:min(len(past), store.MaxPast)]
 }
 
-// hadTerm reports whether rec is, or was lately, in the hands of owner under token.
-func hadTerm(rec store.Record, owner string, token fence.Token) bool {
-	return rec.Owner == owner && rec.Token == token || slices.ContainsFunc(rec.Past, func(t store.Term) bool {
-		return t.Owner == owner && t.Token == token
+// handedOn reports whether rec remembers that the term under token ended by being handed over.
+func handedOn(rec store.Record, token fence.Token) bool {
+	return slices.ContainsFunc(rec.Past, func(t store.Term) bool {
+		return t.Token == token && strings.HasPrefix(t.Why, WhyHanded)
 	})
 }
 
