@@ -22,6 +22,7 @@ type config struct {
 	Seed     uint64
 	Store    string // a file; "" is one in a folder of the run's own
 	Bug      string
+	Dir      string // where the run makes its folder; "" is the system's place for such
 }
 
 // The seeded bugs beside those of package rules.

@@ -38,7 +38,9 @@ func (r *report) print(out io.Writer, t *tormentor) {
 		len(h.sections), len(r.overlaps), round(r.longestOverlap()), round(r.longestTail))
 	n, longest, what := h.longestStall(t.clk.Now())
 	row("store", "%d requests over %v; the longest, a %s, took %v; %d operations given up", n, slowFrom, cmp.Or(what, "-"), round(longest), h.givenUp)
-	row("afterwards", "every name taken again, after %v at most; %d processes did not end", round(r.settle), r.stuck)
+	if r.settle > 0 {
+		row("afterwards", "every name taken again, after %v at most; %d processes did not end", round(r.settle), r.stuck)
+	}
 	row("violations", "%d", len(r.violations))
 	_ = tw.Flush()
 	const most = 20

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,7 +23,7 @@ const poll = time.Second
 // run is a whole run. It writes its report to out and returns the promises that were broken. An error is about the run
 // itself.
 func run(ctx context.Context, c config, out io.Writer) (violations []string, err error) {
-	dir, err := os.MkdirTemp("", "leasehold-soak-")
+	dir, err := os.MkdirTemp(c.Dir, "leasehold-soak-")
 	if err != nil {
 		return nil, err
 	}
@@ -61,9 +62,9 @@ func run(ctx context.Context, c config, out io.Writer) (violations []string, err
 	return r.violations, ctx.Err()
 }
 
-// watched torments the fleet and looks every few seconds at what has happened, so as to end at the first violation.
+// watched torments the fleet and looks now and then at what has happened, so as to end at the first violation.
 func (t *tormentor) watched(ctx context.Context, out io.Writer) *report {
-	const interval = 10 * time.Second
+	interval := min(max(t.Duration/30, time.Second), 10*time.Second)
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -72,21 +73,41 @@ func (t *tormentor) watched(ctx context.Context, out io.Writer) *report {
 	})
 	r := &report{}
 	for clock.Sleep(ctx, t.clk, interval) == nil {
-		t.hist.mu.Lock()
-		v := t.hist.judge(t.clk.Now(), t.TTL)
-		terms, sections := len(t.hist.terms), len(t.hist.sections)
-		t.hist.mu.Unlock()
-		t.mu.Lock()
-		fmt.Fprintf(out, "  %d kills, %d stops, %d breaks; %d terms, %d sections, %d overlaps while stopped\n",
-			t.kills, t.stops, t.breaks, terms, sections, len(v.overlaps))
-		t.mu.Unlock()
-		if len(v.violations) > 0 {
+		if v, _ := t.look(); len(v.violations) > 0 {
 			r.violations = v.violations
 			cancel()
 		}
+		t.progress(out)
 	}
 	wg.Wait()
 	return r
+}
+
+func (t *tormentor) progress(out io.Writer) {
+	t.hist.mu.Lock()
+	terms, sections, acks := len(t.hist.terms), len(t.hist.sections), len(t.hist.acks)
+	t.hist.mu.Unlock()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	fmt.Fprintf(out, "  %d kills, %d stops, %d breaks; %d terms, %d critical sections, %d guarded writes\n",
+		t.kills, t.stops, t.breaks, terms, sections, acks)
+}
+
+// look judges all that has happened until now, and counts what the guarded files have accepted.
+func (t *tormentor) look() (v verdict, writes int) {
+	t.hist.mu.Lock()
+	v = t.hist.judge(t.clk.Now(), t.TTL)
+	acks := t.hist.acks // before the files are read, so that each must be there
+	t.hist.mu.Unlock()
+	for i := range t.Names {
+		accepted, err := readGuard(filepath.Join(t.dir, name(i)))
+		if err != nil {
+			v.violate("%s: %v", name(i), err)
+		}
+		v.guarded(name(i), accepted, acks)
+		writes += len(accepted)
+	}
+	return v, writes
 }
 
 // settle waits until every name has been taken once more, now that no fault strikes any more, and returns the longest time
@@ -122,27 +143,22 @@ func (h *history) freeFor(name string, start clock.Instant) (time.Duration, bool
 
 // conclude judges the whole history.
 func (r *report) conclude(t *tormentor) {
-	h := t.hist
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	v := h.judge(t.clk.Now(), t.TTL)
-	for i := range t.Names {
-		writes, err := readGuard(filepath.Join(t.dir, name(i)))
-		if err != nil {
-			v.violate("%s: %v", name(i), err)
-		}
-		v.guarded(name(i), writes, h.acks)
-		r.writes += len(writes)
-	}
+	v, writes := t.look()
 	if r.settle > t.TTL+poll {
 		v.violate("a name was free for %v when the faults were over: want %v at most", r.settle, t.TTL+poll)
 	}
 	if r.stuck > 0 {
 		v.violate("%d processes did not end when they were told", r.stuck)
 	}
-	for what, n := range h.failures {
+	t.hist.mu.Lock()
+	defer t.hist.mu.Unlock()
+	for what, n := range t.hist.failures {
 		v.violate("%d times: %s", n, what)
 	}
-	v.violations = append(v.violations, r.violations...)
-	r.verdict = v
+	for _, earlier := range r.violations {
+		if !slices.Contains(v.violations, earlier) {
+			v.violations = append(v.violations, earlier)
+		}
+	}
+	r.verdict, r.writes = v, writes
 }

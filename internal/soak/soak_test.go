@@ -30,6 +30,7 @@ func short(t *testing.T, args ...string) (violations []string, report string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	c.Dir = t.TempDir()
 	var out bytes.Buffer
 	violations, err = run(t.Context(), c, &out)
 	if err != nil {
