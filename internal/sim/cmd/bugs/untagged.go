@@ -1,0 +1,13 @@
+//go:build !seededbugs
+
+package main
+
+import (
+	"fmt"
+	"os"
+)
+
+func main() {
+	fmt.Fprintln(os.Stderr, "bugs: nothing can be switched off in this build; run it with: go run -tags seededbugs ./internal/sim/cmd/bugs")
+	os.Exit(64)
+}

@@ -1,0 +1,66 @@
+package sim
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/leasehold/leasehold/internal/rules"
+)
+
+// Config describes a run. Draw makes one from a seed; each seed has its own choice and strength of faults, since a run with
+// all of them at once never gets far enough for some.
+type Config struct {
+	Seed     uint64
+	Nodes    int           // processes at the start
+	Names    int           // names that they contend for
+	TTL      time.Duration // of every lease
+	Duration time.Duration // of the faults; the calm after them comes on top
+	Age      bool          // the store vouches for the age of a version
+	Sessions bool          // some leases are kept by sessions
+	BadRates bool          // clock rates beyond the bound that the margin covers
+	WildWall bool          // wall clocks are set back and forth by up to an hour
+	Chance   Chances
+}
+
+// Chances are the probabilities of faults: of each message the first group, of each second of a node's or the store's life
+// the second.
+type Chances struct {
+	DropRequest, DropReply, Duplicate, Late, Reject float64
+
+	Pause, Crash, Clone, Rate, Wall, Partition float64
+	Outage, Restart, Wipe, Restore             float64
+	Break, OddCall                             float64
+	HandOver                                   float64 // of each release
+}
+
+// Draw returns the configuration of a seed.
+func Draw(seed uint64) Config {
+	rng := rand.New(rand.NewPCG(seed, 0x1ea5e))
+	ttls := []time.Duration{5 * time.Second, 15 * time.Second, 30 * time.Second}
+	c := Config{
+		Seed: seed, Nodes: 2 + rng.IntN(3), Names: 1 + rng.IntN(2), TTL: ttls[rng.IntN(len(ttls))],
+		Age: rng.IntN(3) == 0, Sessions: rng.IntN(2) == 0, BadRates: rng.IntN(8) == 0, WildWall: rng.IntN(2) == 0,
+	}
+	c.Duration = c.TTL * time.Duration(12+rng.IntN(16))
+	often := func(most float64) float64 { // half of the faults, each at its own strength
+		if rng.IntN(2) == 0 {
+			return 0
+		}
+		return most * rng.Float64()
+	}
+	perTTL := 1 / c.TTL.Seconds()
+	c.Chance = Chances{
+		DropRequest: often(0.2), DropReply: often(0.3), Duplicate: often(0.1), Late: often(0.05), Reject: often(0.1),
+		Pause: often(0.3 * perTTL), Crash: often(0.2 * perTTL), Clone: often(0.1 * perTTL), Rate: often(0.2 * perTTL),
+		Wall: often(0.3 * perTTL), Partition: often(0.2 * perTTL),
+		Outage: often(0.15 * perTTL), Restart: often(0.1 * perTTL), Wipe: often(0.03 * perTTL), Restore: often(0.03 * perTTL),
+		Break: often(0.2 * perTTL), OddCall: often(0.2 * perTTL), HandOver: often(0.5),
+	}
+	// A store that forgets and wall clocks that are wrong can't both be had: tokens rise over a wiped store by the time.
+	if c.WildWall {
+		c.Chance.Wipe, c.Chance.Restore = 0, 0
+	}
+	return c
+}
+
+func (c Config) timing() rules.Timing { return rules.Timing{TTL: c.TTL}.WithDefaults() }

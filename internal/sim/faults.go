@@ -1,0 +1,242 @@
+package sim
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/store"
+)
+
+// faults draws, second by second of true time, what goes wrong.
+func (w *World) faults() {
+	w.after(time.Second, func() {
+		if w.calm {
+			return
+		}
+		for _, n := range slices.Clone(w.live) {
+			w.nodeFaults(n)
+		}
+		w.storeFaults()
+		w.operator()
+		w.faults()
+	})
+}
+
+func (w *World) nodeFaults(n *node) {
+	ch := &w.cfg.Chance
+	ttl := w.cfg.TTL
+	if w.chance(ch.Pause, "pause or suspension") {
+		n.pause(w.between(0, 3*ttl))
+	}
+	if w.chance(ch.Rate, "clock rate changed") {
+		n.setRate(w.rate())
+		w.logf("%s: its clock runs at %+.1f %% now", n, float64(n.ratePPM-1e6)/1e4)
+	}
+	if w.cfg.WildWall && w.chance(ch.Wall, "wall clock set") {
+		n.wall = w.between(-time.Hour, time.Hour)
+		w.logf("%s: its wall clock is set, %v off", n, n.wall)
+	}
+	if w.chance(ch.Partition, "partition") {
+		which := w.rng.IntN(3)
+		n.mute, n.deaf = which != 1, which != 2
+		w.logf("%s is cut off (sends nothing: %v, hears nothing: %v)", n, n.mute, n.deaf)
+		d := w.between(0, 2*ttl)
+		w.spans.fault(n.slot, w.now, w.now+int64(d), "cut off")
+		w.after(d, func() { n.mute, n.deaf = false, false; w.logf("%s is connected again", n) })
+	}
+	if w.chance(ch.OddCall, "odd call") {
+		w.oddCall(n)
+	}
+	if w.chance(ch.Clone, "clone") {
+		w.clone(n)
+	}
+	if w.chance(ch.Crash, "crash") {
+		w.crash(n)
+	}
+}
+
+func (w *World) crash(n *node) {
+	w.logf("%s crashes", n)
+	w.spans.fault(n.slot, w.now, w.now, "crash")
+	for _, c := range n.clients {
+		if c.active && c.shown == rules.Held {
+			w.spans.end(c, true)
+		}
+		c.active, c.working = false, false
+	}
+	w.remove(n)
+	w.after(w.between(0, 2*w.cfg.TTL), func() { w.boot(n.slot) })
+}
+
+// clone makes a second process out of the whole memory of the first: of its leases, its owner id, and its clock.
+func (w *World) clone(n *node) {
+	if len(w.nodes) > 12 || n.paused || n.dead {
+		return
+	}
+	cp := *n
+	cp.id, cp.inbox, cp.clients, cp.session = len(w.nodes), nil, nil, nil
+	cp.memory = map[string]memory{}
+	for key, m := range n.memory {
+		cp.memory[key] = m
+	}
+	twin := map[*client]*client{}
+	for _, c := range n.clients {
+		k := *c
+		k.n, k.onDue = &cp, nil
+		k.tick++
+		twin[c] = &k
+		cp.clients = append(cp.clients, &k)
+	}
+	n.shared, cp.shared = w.nonces, w.nonces
+	n.clonedAt, cp.clonedAt = w.now, w.now
+	// What either relies on was sent before; so it ends within the validity, on the slowest clock.
+	n.exempt = w.now + int64(float64(w.timing.Validity())/0.89)
+	cp.exempt = n.exempt
+	w.add(&cp)
+	w.logf("%s is cloned: %s", n, &cp)
+	w.spans.fault(n.slot, w.now, w.now, "clone")
+	for _, c := range n.clients {
+		k := twin[c]
+		k.session = twin[c.session]
+		if c == n.session {
+			cp.session = k
+		}
+		k.revive()
+	}
+}
+
+// revive lets a cloned program go on. The connection that its request was sent on is the original's.
+func (c *client) revive() {
+	w := c.w()
+	switch {
+	case !c.active && c.isSession:
+		return
+	case !c.active:
+		w.after(w.between(0, w.cfg.TTL), c.rest)
+		return
+	case c.busy:
+		asked := c.asked
+		c.arm(asked.Until, func() {
+			c.outcome(store.Record{}, store.Unknown(asked.Key, errTimeout))
+			c.step()
+		})
+	default:
+		c.arm(c.n.local(), c.woke)
+	}
+	if c.working {
+		w.spans.begin(c)
+		c.tick++
+		c.work(c.tick, 20)
+	}
+}
+
+// oddCall lets a program do what programs shouldn't: release twice, release while it waits, after a loss, or at any time.
+func (w *World) oddCall(n *node) {
+	if len(n.clients) == 0 || n.paused {
+		return
+	}
+	c := n.clients[w.rng.IntN(len(n.clients))]
+	if !c.active {
+		return
+	}
+	w.logf("%s calls release out of turn", c)
+	switch {
+	case c.hold.Phase == rules.Held && !c.isSession:
+		c.quit()
+	case c.busy || c.hold.Phase == rules.Held:
+	default:
+		c.stop(rules.WhyReleased, "")
+		c.stop(rules.WhyReleased, "")
+		c.op++
+		c.step()
+	}
+}
+
+func (w *World) storeFaults() {
+	ch, s := &w.cfg.Chance, w.server
+	if w.chance(ch.Outage, "store outage") {
+		s.down = true
+		w.logf("the store is down")
+		d := w.between(0, 3*w.cfg.TTL/2)
+		w.spans.fault(-1, w.now, w.now+int64(d), "outage")
+		w.after(d, func() { s.down = false; w.logf("the store is up") })
+	}
+	if w.chance(ch.Restart, "store restart") {
+		s.restart()
+		w.spans.fault(-1, w.now, w.now, "restart")
+		w.logf("the store restarts; what was under way is lost")
+	}
+	if w.rng.IntN(20) == 0 {
+		s.save()
+	}
+	if w.chance(ch.Wipe, "store wiped") {
+		s.wipe()
+		w.spans.fault(-1, w.now, w.now, "wiped")
+		w.check.forgot()
+		w.logf("the store comes back empty")
+	}
+	if w.chance(ch.Restore, "store restored from a backup") {
+		s.restore(w.now)
+		w.spans.fault(-1, w.now, w.now, "restored")
+		w.check.forgot()
+		w.logf("the store comes back from a backup")
+	}
+}
+
+// operator breaks a lease, as lease.Break does: a session that keeps it is told first, then the record is marked, for long
+// enough that the holder has met the mark or its validity is over.
+func (w *World) operator() {
+	if w.server.down || !w.chance(w.cfg.Chance.Break, "break") {
+		return
+	}
+	key := w.keys[w.rng.IntN(len(w.keys))]
+	rec := w.server.rows[key].rec
+	if rec.Owner == "" {
+		return
+	}
+	w.spans.fault(-1, w.now, w.now, key+" broken")
+	grace := rec.TTL
+	if rec.Session != "" {
+		if session := w.server.rows[rec.Session].rec; session.Owner == rec.Owner {
+			grace = max(grace, session.TTL)
+			if !rules.Off(rules.RuleNotice) {
+				w.mark(rules.Noticed(session, "operator", tell(session.Data, key, rec.Token), w.nonce()))
+			}
+		}
+	}
+	w.after(w.between(0, w.cfg.TTL/10), func() { w.mark(rules.Broken(rec, "operator", grace, w.nonce())) })
+}
+
+func (w *World) mark(rec store.Record) {
+	before := w.server.rows[rec.Key]
+	if stored, err := w.server.put(rec, before.writer, w.now, false); err == nil {
+		w.logf("store: %s", describe(before.rec, stored))
+		w.check.marked(stored)
+	}
+}
+
+// tell and told are the text of a notice: "a=17;b=4;".
+func tell(data []byte, key string, token fence.Token) []byte {
+	return append(slices.Clone(data), key+"="+token.String()+";"...)
+}
+
+func told(data []byte, key string, token fence.Token) bool {
+	return strings.Contains(";"+string(data), ";"+key+"="+token.String()+";")
+}
+
+// calmDown ends the faults: everything is connected, up and running, and stays so.
+func (w *World) calmDown() {
+	w.calm = true
+	w.server.down = false
+	w.logf("calm: no faults from here on")
+	for _, n := range w.live {
+		n.mute, n.deaf = false, false
+		if w.cfg.BadRates {
+			n.setRate(1e6)
+		}
+	}
+	w.check.calmDown()
+}

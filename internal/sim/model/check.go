@@ -1,0 +1,153 @@
+package model
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/store"
+)
+
+// check collects what a search finds: violations, and the transitions of a hold that were taken.
+type check struct {
+	mu    sync.Mutex
+	wrong string // of the step at hand
+	taken map[Transition]uint64
+}
+
+// Transition is what one outcome did to a hold.
+type Transition struct {
+	From    rules.Phase
+	Op      rules.Op
+	Kind    rules.Kind
+	Outcome string
+	To      rules.Phase
+}
+
+func (t Transition) String() string {
+	return fmt.Sprintf("%s %s: %s %s -> %s", phases[t.From], ops[t.Op], kinds[t.Kind], t.Outcome, phases[t.To])
+}
+
+var (
+	phases = []string{"waiting", "held", "lost", "leaving", "ended"}
+	ops    = []string{"nothing", "claim", "fence", "renew", "leave"}
+	kinds  = []string{"", "read", "write", "wait"}
+)
+
+func outcomeOf(err error) string {
+	switch {
+	case err == nil:
+		return "done"
+	case errors.Is(err, store.ErrConflict):
+		return "conflict"
+	case errors.Is(err, store.ErrNotFound):
+		return "not found"
+	case errors.Is(err, store.ErrUnknownOutcome):
+		return "unknown"
+	}
+	return "refused"
+}
+
+func (c *check) took(from rules.Phase, op rules.Op, kind rules.Kind, err error, to rules.Phase) {
+	c.taken[Transition{from, op, kind, outcomeOf(err), to}]++
+}
+
+func (c *check) violated(format string, args ...any) {
+	if c.wrong == "" {
+		c.wrong = fmt.Sprintf(format, args...)
+	}
+}
+
+// show takes note of a change of a hold's phase.
+func (c *check) show(w *world, p *proc) {
+	h := &p.hold
+	if h.Notice != nil {
+		w.told(c, p, string(h.Notice))
+		h.Notice = nil
+	}
+	if h.Phase == rules.Held && p.shown == rules.Held && h.Deadline != p.until {
+		if w.now(p) >= p.until {
+			c.violated("%s%d: a hold that had ended goes on", p.owner, p.id)
+		}
+		p.until = h.Deadline
+	}
+	if h.Phase == p.shown {
+		return
+	}
+	p.shown = h.Phase
+	if h.Phase == rules.Held {
+		if p.session < 0 && w.now(p) >= h.Deadline || p.session >= 0 && w.now(p) >= w.procs[p.session].validUntil() {
+			c.violated("%s%d: a hold is announced that is over", p.owner, p.id)
+		}
+		if p.session >= 0 {
+			h.Deadline = clock.Never
+		}
+		p.until = h.Deadline
+	}
+}
+
+// told ends the lease of a session that an operator broke.
+func (w *world) told(c *check, keeper *proc, token string) {
+	for i, p := range w.procs {
+		if p.session == keeper.id && p.hold.Key != "" && p.hold.Phase == rules.Held && p.hold.Term.Token.String() == token {
+			q := *p
+			q.hold.LoseSession()
+			w.procs[i] = &q
+			c.show(w, &q)
+			q.sleep = w.now(&q)
+		}
+	}
+}
+
+// stored is told each write of a process that the store did.
+func (c *check) stored(w *world, writer int, before row, rec store.Record) {
+	if rec.Key == sessionKey {
+		if rec.Owner == "" {
+			w.closed = true
+			for _, p := range w.procs {
+				if p.keeps && writer != p.id && !p.dead && w.now(p) < p.validUntil() {
+					c.violated("a session that is valid is closed by another")
+				}
+			}
+		} else if w.closed {
+			c.violated("a session that was closed is renewed")
+		}
+		return
+	}
+	switch {
+	case rec.Owner == "" && before.rec.Owner != "" && before.writer != writer && !kin(w.procs[writer], before.rec):
+		c.violated("%s%d frees the term of %s", w.procs[writer].owner, writer, before.rec.Owner)
+	case rec.Owner == "", rec.Token == before.rec.Token && rec.Owner == before.rec.Owner && before.rec.Owner != "":
+	case uint64(rec.Token) <= w.guard:
+		c.violated("a term begins under token %d, after token %d", rec.Token, w.guard)
+	}
+	w.guard = max(w.guard, uint64(rec.Token))
+}
+
+// kin reports whether rec was written, or about to be, when p was cloned: then it is p's as well.
+func kin(p *proc, rec store.Record) bool {
+	base, _, _ := strings.Cut(rec.Nonce, "+")
+	stamp, err := strconv.Atoi(base[1:])
+	return err == nil && rec.Owner == p.owner && stamp <= p.kinship
+}
+
+// world holds a state against the invariants.
+func (c *check) world(w *world) {
+	var holder *proc
+	for _, p := range w.procs {
+		if p.dead || !w.relies(p) {
+			continue
+		}
+		if p.shared && w.now(p) < p.shareTo {
+			continue
+		}
+		if holder != nil {
+			c.violated("%s%d (token %d) and %s%d (token %d) are valid at one instant", holder.owner, holder.id, holder.hold.Term.Token, p.owner, p.id, p.hold.Term.Token)
+		}
+		holder = p
+	}
+}

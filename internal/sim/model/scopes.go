@@ -1,0 +1,55 @@
+package model
+
+import "github.com/leasehold/leasehold/internal/rules"
+
+// Scopes are the small worlds that are searched. Each leaves out what the others show, so that it reaches deep.
+var Scopes = []Scope{
+	{Name: "pauses", Holders: 2, Writes: 2, Wants: 1, Stays: true},
+	{Name: "contention", Prompt: true, Holders: 2, Writes: 4, Wants: 2, Twice: 1},
+	{Name: "rates", Prompt: true, Stays: true, Holders: 2, Writes: 4, Wants: 1, Rates: []int{90, 110}},
+	{Name: "refusals", Prompt: true, Stays: true, Holders: 2, Writes: 4, Wants: 1, Rejects: 2},
+	{Name: "session", Prompt: true, Stays: true, Holders: 2, Session: true, Writes: 5, Wants: 1, Crashes: 1},
+	{Name: "session, broken", Prompt: true, Stays: true, Holders: 2, Session: true, Writes: 6, Wants: 1, Breaks: 1},
+	{Name: "session, abandoned", Prompt: true, Stays: true, Orphan: true, Holders: 2, Writes: 3, Wants: 1},
+	{Name: "broken, handed over", Prompt: true, Stays: true, Holders: 2, Writes: 5, Wants: 1, Handover: true, Breaks: 1},
+	{Name: "clones", Prompt: true, Stays: true, Holders: 2, Writes: 4, Wants: 1, Clones: 1},
+	{Name: "three", Prompt: true, Stays: true, Holders: 3, Writes: 3, Wants: 1},
+}
+
+// Expected are the transitions that the scopes have to take between them: what each outcome can do to a hold. One that is
+// never taken means that the check doesn't look where it says, or that the rules have changed.
+var Expected = []Transition{
+	{rules.Waiting, rules.OpNone, rules.Read, "done", rules.Waiting},
+	{rules.Waiting, rules.OpNone, rules.Read, "unknown", rules.Waiting},
+	{rules.Waiting, rules.OpNone, rules.Read, "refused", rules.Waiting},
+	{rules.Waiting, rules.OpClaim, rules.Write, "done", rules.Held},
+	{rules.Waiting, rules.OpClaim, rules.Write, "done", rules.Waiting}, // too late
+	{rules.Waiting, rules.OpClaim, rules.Write, "done", rules.Lost},    // the session is over
+	{rules.Waiting, rules.OpClaim, rules.Write, "conflict", rules.Waiting},
+	{rules.Waiting, rules.OpClaim, rules.Write, "conflict", rules.Held}, // with its own nonce
+	{rules.Waiting, rules.OpClaim, rules.Write, "unknown", rules.Waiting},
+	{rules.Waiting, rules.OpClaim, rules.Write, "refused", rules.Waiting},
+	{rules.Waiting, rules.OpClaim, rules.Read, "done", rules.Held},
+	{rules.Waiting, rules.OpClaim, rules.Read, "done", rules.Waiting},
+	{rules.Waiting, rules.OpClaim, rules.Read, "unknown", rules.Waiting},
+	{rules.Waiting, rules.OpFence, rules.Write, "done", rules.Waiting},
+	{rules.Waiting, rules.OpFence, rules.Write, "conflict", rules.Waiting},
+	{rules.Waiting, rules.OpFence, rules.Write, "unknown", rules.Waiting},
+	{rules.Held, rules.OpRenew, rules.Write, "done", rules.Held},
+	{rules.Held, rules.OpRenew, rules.Write, "done", rules.Lost}, // too late
+	{rules.Held, rules.OpRenew, rules.Write, "conflict", rules.Held},
+	{rules.Held, rules.OpRenew, rules.Write, "conflict", rules.Lost},
+	{rules.Held, rules.OpRenew, rules.Write, "unknown", rules.Held},
+	{rules.Held, rules.OpRenew, rules.Write, "unknown", rules.Lost},
+	{rules.Held, rules.OpRenew, rules.Write, "refused", rules.Held},
+	{rules.Held, rules.OpRenew, rules.Read, "done", rules.Held},
+	{rules.Held, rules.OpRenew, rules.Read, "done", rules.Lost},
+	{rules.Held, rules.OpRenew, rules.Read, "unknown", rules.Lost},
+	{rules.Leaving, rules.OpClaim, rules.Read, "done", rules.Leaving}, // it had landed, and is freed
+	{rules.Leaving, rules.OpClaim, rules.Read, "done", rules.Ended},
+	{rules.Leaving, rules.OpClaim, rules.Read, "unknown", rules.Leaving},
+	{rules.Leaving, rules.OpLeave, rules.Write, "done", rules.Ended},
+	{rules.Leaving, rules.OpLeave, rules.Write, "conflict", rules.Leaving},
+	{rules.Leaving, rules.OpLeave, rules.Write, "conflict", rules.Ended},
+	{rules.Leaving, rules.OpLeave, rules.Write, "unknown", rules.Leaving},
+}

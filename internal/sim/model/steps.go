@@ -1,0 +1,334 @@
+package model
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/store"
+)
+
+// step is one transition, as the story of a violation tells it.
+type step struct {
+	before *step
+	format string
+	args   []any
+}
+
+var (
+	errTimeout = errors.New("no answer in time")
+	errRefused = errors.New("refused")
+)
+
+// next returns every world that can follow w.
+func (w *world) next(c *check) []*world {
+	var all []*world
+	add := func(n *world, format string, args ...any) {
+		if n != nil {
+			n.tidy()
+			n.from = &step{before: w.from, format: format, args: args}
+			all = append(all, n)
+		}
+	}
+	add(w.tick(), "time passes")
+	for i, p := range w.procs {
+		if p.dead {
+			continue
+		}
+		add(w.begin(c, i), "%s%d wants it", p.owner, i)
+		add(w.look(c, i), "%s%d looks up", p.owner, i)
+		add(w.quit(c, i), "%s%d lets go", p.owner, i)
+		add(w.crash(i), "%s%d crashes", p.owner, i)
+		add(w.clone(i), "%s%d is cloned", p.owner, i)
+		for to := range w.procs {
+			add(w.hand(c, i, to), "%s%d hands over to %s", p.owner, i, w.procs[to].owner)
+		}
+	}
+	for i, m := range w.wires {
+		add(w.deliver(c, i, false), "%v", m)
+		add(w.deliver(c, i, true), "%v, and will once more", m)
+		add(w.refuse(i), "refused: %v", m)
+	}
+	add(w.breaks(), "an operator breaks the hold")
+	return all
+}
+
+// tick lets time pass. Nobody has to notice: who doesn't look up is paused.
+func (w *world) tick() *world {
+	if w.left.Prompt && slices.ContainsFunc(w.procs, w.due) {
+		return nil
+	}
+	n := *w
+	n.time++
+	return &n
+}
+
+// due reports whether p has something to do.
+func (w *world) due(p *proc) bool {
+	switch {
+	case p.dead || p.hold.Key == "":
+		return false
+	case p.asked != nil:
+		return w.now(p) >= p.asked.Until
+	}
+	return w.now(p) >= p.sleep
+}
+
+// begin lets a process want the name.
+func (w *world) begin(c *check, i int) *world {
+	p := w.procs[i]
+	if p.hold.Key != "" || p.wants == 0 {
+		return nil
+	}
+	if p.session >= 0 && w.now(p) >= w.procs[p.session].validUntil() {
+		return nil
+	}
+	n, q := w.change(i)
+	q.wants--
+	claim := rules.Claim{Owner: p.owner, TTL: ttl}
+	if p.keeps {
+		q.hold = rules.NewSession(sessionKey, claim, timing)
+	} else {
+		if p.session >= 0 {
+			claim.Session = sessionKey
+		}
+		q.hold = rules.New(name, claim, timing, false, p.seen, p.mine)
+	}
+	q.shown = rules.Waiting
+	n.run(c, q)
+	return n
+}
+
+// look lets a process act whose time has come, at any moment from then on: a later one is a pause.
+func (w *world) look(c *check, i int) *world {
+	p := w.procs[i]
+	switch {
+	case p.hold.Key == "":
+		return nil
+	case p.asked != nil && w.due(p):
+		n, q := w.change(i)
+		n.outcome(c, q, store.Record{}, store.Unknown(q.asked.Key, errTimeout))
+		return n
+	case p.asked == nil && p.wait != "-" && w.get(p.key()).Version != p.wait:
+		n, q := w.change(i) // a poll finds a change
+		q.wait = "-"
+		q.hold.Read(n.env(q), q.key(), n.get(q.key()), nil)
+		n.run(c, q)
+		return n
+	case w.due(p):
+		n, q := w.change(i)
+		q.wait = "-"
+		q.hold.Woke()
+		n.run(c, q)
+		return n
+	case p.hold.Phase == rules.Held && p.session >= 0 && w.procs[p.session].validUntil() == clock.Always:
+		n, q := w.change(i)
+		q.hold.LoseSession()
+		n.run(c, q)
+		return n
+	}
+	return nil
+}
+
+// run asks a hold what to do until it has to wait.
+func (w *world) run(c *check, p *proc) {
+	for p.asked == nil {
+		act := p.hold.Next(w.env(p))
+		c.show(w, p)
+		switch act.Kind {
+		case rules.Idle:
+			p.sleep = clock.Never
+			if p.hold.Phase == rules.Ended {
+				p.seen, p.mine = p.hold.Seen(), p.hold.Orphans()
+				p.hold = rules.Hold{}
+				p.shared = false
+			}
+			return
+		case rules.Sleep:
+			p.sleep = act.Until
+			return
+		case rules.Wait:
+			p.sleep, p.wait = act.Until, act.Version
+			return
+		}
+		p.turn++
+		p.asked = &act
+		p.sleep = clock.Never
+		w.wires = append(slices.Clip(w.wires), wire{to: p.id, turn: p.turn, act: act})
+	}
+}
+
+// outcome tells a hold what came of its request.
+func (w *world) outcome(c *check, p *proc, rec store.Record, err error) {
+	act := *p.asked
+	p.asked = nil
+	before, op := p.hold.Phase, p.hold.Doing()
+	if act.Kind == rules.Write {
+		p.hold.Wrote(w.env(p), rec, err)
+	} else {
+		p.hold.Read(w.env(p), act.Key, rec, err)
+	}
+	c.took(before, op, act.Kind, err, p.hold.Phase)
+	c.show(w, p)
+	w.run(c, p)
+}
+
+// deliver lets a message arrive: a request at the store, or an answer at the process.
+func (w *world) deliver(c *check, i int, again bool) *world {
+	m := w.wires[i]
+	if again && (m.answer || m.act.Kind != rules.Write || w.left.Twice == 0) {
+		return nil
+	}
+	if m.answer {
+		p := w.procs[m.to]
+		n, q := w.change(m.to)
+		n.wires = without(w.wires, i)
+		if p.dead || p.turn != m.turn || p.asked == nil {
+			return n // nobody listens
+		}
+		n.outcome(c, q, m.rec, m.err)
+		return n
+	}
+	if m.act.Kind == rules.Write && w.left.Writes == 0 {
+		return nil
+	}
+	n := *w
+	n.wires = without(w.wires, i)
+	if again {
+		n.left.Twice--
+		n.wires = append(n.wires, m)
+	}
+	m.answer = true
+	if m.act.Kind == rules.Read {
+		m.rec = n.get(m.act.Key)
+	} else {
+		m.rec, m.err = n.put(c, m.to, m.act.Rec)
+	}
+	m.act = rules.Action{Kind: m.act.Kind}
+	n.wires = append(n.wires, m)
+	return &n
+}
+
+// put is the store.
+func (w *world) put(c *check, writer int, rec store.Record) (store.Record, error) {
+	i := slices.IndexFunc(w.rows, func(r row) bool { return r.rec.Key == rec.Key })
+	switch {
+	case rules.Off(rules.RuleCAS) && i >= 0:
+	case i < 0 && rec.Version != "":
+		return store.Record{}, store.NotFound(rec.Key)
+	case i >= 0 && w.rows[i].rec.Version != rec.Version:
+		return store.Record{}, &store.ConflictError{Current: w.rows[i].rec}
+	}
+	w.left.Writes--
+	rec.Version, rec.Past = w.stamp(), nil
+	w.rows = slices.Clone(w.rows)
+	if i < 0 {
+		w.rows = append(w.rows, row{})
+		i = len(w.rows) - 1
+	}
+	c.stored(w, writer, w.rows[i], rec)
+	if rec.Mark != "" && rec.Mark != store.MarkHanded {
+		writer = w.rows[i].writer
+	}
+	w.rows[i] = row{rec, writer}
+	return rec, nil
+}
+
+func (w *world) refuse(i int) *world {
+	m := w.wires[i]
+	if m.answer || w.left.Rejects == 0 {
+		return nil
+	}
+	n := *w
+	n.left.Rejects--
+	n.wires = without(w.wires, i)
+	m.answer, m.err, m.act = true, errRefused, rules.Action{Kind: m.act.Kind}
+	n.wires = append(n.wires, m)
+	return &n
+}
+
+// quit lets the program let go: of what it holds, what it has lost, or what it waits for.
+func (w *world) quit(c *check, i int) *world { return w.leave(c, i, "") }
+
+func (w *world) hand(c *check, i, to int) *world {
+	if !w.left.Handover || w.procs[to].owner == w.procs[i].owner || w.procs[to].keeps || w.procs[i].hold.Phase != rules.Held {
+		return nil
+	}
+	return w.leave(c, i, w.procs[to].owner)
+}
+
+func (w *world) leave(c *check, i int, to string) *world {
+	p := w.procs[i]
+	if p.hold.Key == "" || p.hold.Phase == rules.Leaving || (w.left.Stays && to == "" && p.hold.Phase != rules.Lost) {
+		return nil
+	}
+	n, q := w.change(i)
+	if q.asked != nil { // cut short
+		act := *q.asked
+		q.asked = nil
+		if act.Kind == rules.Write {
+			q.hold.Wrote(n.env(q), store.Record{}, store.Unknown(act.Key, errTimeout))
+		} else {
+			q.hold.Read(n.env(q), act.Key, store.Record{}, errTimeout)
+		}
+		c.show(n, q)
+	}
+	q.turn++
+	q.wait = "-"
+	q.hold.Stop(n.env(q), rules.Exit{Why: rules.WhyReleased, To: to, By: n.now(q).Add(2 * tick)})
+	n.run(c, q)
+	return n
+}
+
+func (w *world) crash(i int) *world {
+	if w.left.Crashes == 0 || w.procs[i].hold.Key == "" {
+		return nil
+	}
+	n, q := w.change(i)
+	n.left.Crashes--
+	*q = proc{id: q.id, owner: q.owner, dead: true, session: -1, wait: "-"}
+	return n
+}
+
+// clone makes a second process out of the memory of the first.
+func (w *world) clone(i int) *world {
+	p := w.procs[i]
+	if w.left.Clones == 0 || p.hold.Key == "" || p.session >= 0 || p.keeps {
+		return nil
+	}
+	n, q := w.change(i)
+	n.left.Clones--
+	q.shared, q.shareTo, q.kinship = true, n.now(q).Add(timing.Validity()), n.stamps
+	twin := *q
+	twin.id = len(n.procs)
+	n.procs = append(n.procs, &twin)
+	return n
+}
+
+// breaks lets an operator mark the hold, as lease.Break does. Under a session, the session is told first.
+func (w *world) breaks() *world {
+	rec := w.get(name)
+	if w.left.Breaks == 0 || w.left.Writes < 2 || rec.Owner == "" || rec.Mark != "" {
+		return nil
+	}
+	n := *w
+	n.left.Breaks--
+	if s := n.get(sessionKey); rec.Session != "" && s.Owner == rec.Owner && !rules.Off(rules.RuleNotice) {
+		n.set(rules.Noticed(s, "op", []byte(rec.Token.String()), "o"+n.stamp()))
+	}
+	n.set(rules.Broken(rec, "op", ttl, "o"+n.stamp()))
+	return &n
+}
+
+func (w *world) set(rec store.Record) {
+	w.rows = slices.Clone(w.rows)
+	i := slices.IndexFunc(w.rows, func(r row) bool { return r.rec.Key == rec.Key })
+	rec.Version = w.stamp()
+	w.rows[i].rec = rec
+	w.left.Writes--
+}
+
+func without(all []wire, i int) []wire {
+	return slices.Concat(all[:i], all[i+1:])
+}

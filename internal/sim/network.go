@@ -1,0 +1,70 @@
+package sim
+
+import (
+	"errors"
+	"time"
+
+	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/store"
+)
+
+var errRefused = errors.New("the store refused the request")
+
+// transmit takes a request to the store, and the answer back, as the network does: late, twice, or not at all.
+func (w *World) transmit(n *node, isWrite bool, apply func() (store.Record, error), answer func(store.Record, error)) {
+	copies := 1
+	if isWrite && w.chance(w.cfg.Chance.Duplicate, "duplicated request") {
+		copies = 2
+	}
+	for range copies {
+		if n.mute || w.chance(w.cfg.Chance.DropRequest, "dropped request") {
+			continue
+		}
+		life := w.server.life
+		w.after(w.delay(), func() {
+			switch {
+			case w.server.down || w.server.life != life:
+				return
+			case w.chance(w.cfg.Chance.Reject, "rejected request"):
+				w.reply(n, store.Record{}, errRefused, answer)
+				return
+			}
+			rec, err := apply()
+			w.reply(n, rec, err, answer)
+		})
+	}
+}
+
+func (w *World) reply(n *node, rec store.Record, err error, answer func(store.Record, error)) {
+	if n.deaf || w.chance(w.cfg.Chance.DropReply, "lost reply") {
+		return
+	}
+	w.after(w.delay(), func() {
+		if !n.deaf {
+			n.deliver(func() { answer(rec, err) })
+		}
+	})
+}
+
+// delay is how long a message takes: little as a rule, and now and then longer than any lease lasts.
+func (w *World) delay() time.Duration {
+	if w.chance(w.cfg.Chance.Late, "late message") {
+		return w.between(0, 3*w.cfg.TTL)
+	}
+	return w.between(w.cfg.TTL/20000, w.cfg.TTL/300)
+}
+
+// apply is the store's side of a request.
+func (w *World) apply(c *client, act rules.Action) (store.Record, error) {
+	age := w.cfg.Age && !w.cfg.BadRates
+	if act.Kind != rules.Write {
+		return w.server.get(act.Key, w.now, age), nil
+	}
+	before := w.server.rows[act.Rec.Key]
+	rec, err := w.server.put(act.Rec, c.n.id, w.now, age)
+	if err == nil {
+		w.logf("store: %s", describe(before.rec, rec))
+		w.check.stored(c, before, rec)
+	}
+	return rec, err
+}

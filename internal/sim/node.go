@@ -1,0 +1,128 @@
+package sim
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/internal/rules"
+)
+
+// node is one process on a machine of its own.
+type node struct {
+	w      *World
+	id     int // never used twice; a restart is another process
+	slot   int // its place in the picture
+	owner  string
+	dead   bool
+	paused bool
+	deaf   bool     // partitioned: nothing arrives
+	mute   bool     // partitioned: nothing leaves
+	inbox  []func() // what came while it was paused
+	exempt int64    // a clone and its original: until when both may rely on what one held
+
+	shared   int   // nonces that were handed out when it was last cloned
+	clonedAt int64 // true time of the latest cloning, of the clone and of the original
+
+	anchorTrue int64
+	anchor     clock.Instant
+	ratePPM    int64
+	wall       time.Duration // how far the time of day is off
+
+	clients []*client
+	session *client // open, or nil
+	opened  int
+	memory  map[string]memory
+}
+
+type memory struct {
+	seen rules.Seen
+	mine []string
+}
+
+// local returns what the node's clock shows.
+func (n *node) local() clock.Instant {
+	return n.anchor.Add(duration(scale(n.w.now-n.anchorTrue, n.ratePPM, million)))
+}
+
+// trueAt returns when the node's clock will show t, at its present rate.
+func (n *node) trueAt(t clock.Instant) int64 {
+	if n.ratePPM == 0 {
+		return never
+	}
+	d := int64(t.Sub(n.anchor))
+	if d > never/1000 { // for ever, as good as
+		return never
+	}
+	at := n.anchorTrue + scale(d, million, n.ratePPM)
+	for n.anchor.Add(duration(scale(at-n.anchorTrue, n.ratePPM, million))) < t {
+		at++
+	}
+	return max(at, n.w.now)
+}
+
+const million = 1_000_000
+
+// scale returns d·num/den, rounded down, without an overflow on the way.
+func scale(d, num, den int64) int64 { return d/den*num + d%den*num/den }
+
+// wrote reports whether the process wrote r, or was about to when it was cloned, so that its clone may have.
+func (n *node) wrote(r row) bool {
+	base, _, _ := strings.Cut(r.rec.Nonce, "+")
+	number, err := strconv.Atoi(strings.TrimPrefix(base, "w"))
+	return r.writer == n.id || (err == nil && r.rec.Owner == n.owner && number <= n.shared)
+}
+
+func (n *node) setRate(ppm int64) {
+	n.anchor, n.anchorTrue = n.local(), n.w.now
+	n.ratePPM = ppm
+	for _, c := range n.clients {
+		c.rearm()
+	}
+}
+
+func (n *node) wallClock() time.Time {
+	return epoch.Add(duration(n.w.now) + n.wall)
+}
+
+// deliver runs f on the node: now, or when it goes on, or never.
+func (n *node) deliver(f func()) {
+	switch {
+	case n.dead:
+	case n.paused:
+		n.inbox = append(n.inbox, f)
+	default:
+		f()
+	}
+}
+
+func (n *node) pause(d time.Duration) {
+	if n.paused || n.dead {
+		return
+	}
+	n.paused = true
+	n.w.logf("%s is paused for %v", n, d)
+	n.w.spans.fault(n.slot, n.w.now, n.w.now+int64(d), "paused")
+	n.w.after(d, func() {
+		n.paused = false
+		n.w.logf("%s goes on", n)
+		inbox := n.inbox
+		n.inbox = nil
+		n.w.rng.Shuffle(len(inbox), func(i, j int) { inbox[i], inbox[j] = inbox[j], inbox[i] })
+		for _, f := range inbox {
+			n.deliver(f)
+		}
+	})
+}
+
+func (n *node) String() string { return fmt.Sprintf("n%d", n.id) }
+
+// client starts a program on the node that wants key.
+func (n *node) client(key string, kept bool) *client {
+	c := &client{n: n, key: key, wantsSession: kept}
+	n.clients = append(n.clients, c)
+	n.w.byKey[key] = append(n.w.byKey[key], c)
+	return c
+}
