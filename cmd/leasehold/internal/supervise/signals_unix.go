@@ -19,8 +19,8 @@ var kept = []unix.Signal{
 	unix.SIGKILL, unix.SIGSTOP, unix.SIGCHLD, unix.SIGPIPE, unix.SIGURG, unix.SIGPROF, unix.SIGTTIN, unix.SIGTTOU,
 }
 
-// forwarded returns the signals that are passed on to the command: all that can be (Go has no way to catch 32 to 34), unless this process was started with
-// them ignored, as nohup does; then the command ignores them as well.
+// forwarded returns the signals that are passed on to the command: all that can be (Go can't catch 32 to 34), unless this
+// process was started with them ignored, as nohup does; then the command ignores them as well.
 func forwarded() []os.Signal {
 	var all []os.Signal
 	for n := 1; n <= lastSignal; n++ {
@@ -53,10 +53,16 @@ func (p *Process) stopped(sig unix.Signal) {
 }
 
 // suspend stops the process group of this process, as the terminal would have if the command ran in it. It returns when the
-// user continues the job, or at once where there is no shell to continue it: then the kernel stops nothing.
+// user continues the job, or at once where there is no shell to continue it.
+//
+// The stop is SIGSTOP: Go can't give SIGTSTP its default action back, by which the kernel would look for a shell.
 func (p *Process) suspend() {
 	if p.tty.owner() == p.pid {
 		p.tty.give(p.tty.group)
+	}
+	if orphaned(p.tty.group) {
+		p.resume()
+		return
 	}
 	if p.cmd.Suspended != nil {
 		p.cmd.Suspended()
@@ -64,9 +70,7 @@ func (p *Process) suspend() {
 	continued := make(chan os.Signal, 1)
 	signal.Notify(continued, unix.SIGCONT)
 	defer signal.Stop(continued)
-	signal.Reset(unix.SIGTSTP)
-	defer signal.Notify(p.signals, unix.SIGTSTP)
-	_ = unix.Kill(0, unix.SIGTSTP)
+	_ = unix.Kill(0, unix.SIGSTOP)
 	timer := clock.NewTimer(p.cmd.Clock, stopWait)
 	defer timer.Stop()
 	select {
@@ -74,6 +78,22 @@ func (p *Process) suspend() {
 	case <-timer.C:
 	}
 	p.resume()
+}
+
+// orphaned reports whether nobody outside this process's group, but in its session, is there to continue it: the first
+// ancestor outside the group belongs to another session.
+func orphaned(group int) bool {
+	session, err := unix.Getsid(0)
+	for pid := os.Getppid(); err == nil && pid > 1; pid = parentOf(pid) {
+		var g, s int
+		if s, err = unix.Getsid(pid); err != nil || s != session {
+			return true
+		}
+		if g, err = unix.Getpgid(pid); err == nil && g != group {
+			return false
+		}
+	}
+	return true
 }
 
 // stopWait is how long this process waits for its own stop to take effect.

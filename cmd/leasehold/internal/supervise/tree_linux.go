@@ -1,6 +1,7 @@
 package supervise
 
 import (
+	"bytes"
 	"os"
 	"strconv"
 	"strings"
@@ -33,6 +34,20 @@ func children() []int {
 		}
 	}
 	return pids
+}
+
+// parentOf returns the parent of a process, or 0.
+func parentOf(pid int) int {
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return 0
+	}
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])) // the name in brackets may hold anything
+	if len(fields) < 2 {
+		return 0
+	}
+	parent, _ := strconv.Atoi(fields[1])
+	return parent
 }
 
 // lastSignal is the highest number of a signal.
