@@ -27,6 +27,8 @@ func lacking(t testing.TB, what string) {
 	t.Skip("not tried here: " + what)
 }
 
+func init() { helpers["write"] = writeHelper }
+
 // writeHelper raises the tokens of N keys, each in a goroutine, until its input ends, and reports each outcome in a line:
 // what came of it, the key and the token.
 func writeHelper() error {
@@ -130,6 +132,7 @@ func (o *outcomes) check(t testing.TB, path string) {
 		if rec.Token > o.attempted[key]+1 {
 			t.Errorf("%s: token %d; %d was the last told", key, rec.Token, o.attempted[key])
 		}
+		o.acknowledged[key], o.attempted[key] = rec.Token, rec.Token // what was seen stays
 	}
 	mustPut(t, s, held(fmt.Sprintf("after %d", time.Now().UnixNano()), 1))
 }

@@ -19,16 +19,11 @@ const (
 	argsEnv   = "LEASEHOLD_TEST_ARGS"
 )
 
-var helpers map[string]func() error
-
-func init() {
-	helpers = map[string]func() error{
-		"hammer": hammerHelper,
-		"renew":  renewHelper,
-		"count":  countHelper,
-		"echo":   echoHelper,
-		"write":  writeHelper,
-	}
+var helpers = map[string]func() error{
+	"hammer": hammerHelper,
+	"renew":  renewHelper,
+	"count":  countHelper,
+	"echo":   echoHelper,
 }
 
 // helperArgs are the arguments of every helper.

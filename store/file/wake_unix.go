@@ -18,6 +18,11 @@ import (
 	"github.com/leasehold/leasehold/clock"
 )
 
+// shards bounds how many names a store has in the wake folder, however many keys it waits for.
+const shards = 64
+
+func shardOf(h uint64) int { return int(h % shards) }
+
 // bell carries wake-ups between processes. A store that waits has a FIFO of its own in the wake folder, named
 // fifo-<id>, and a hard link to it, named <id>, in the folder of each shard in which it waits for a key. After a commit,
 // the writer sends the hashes of the keys that it changed to the FIFOs in the folders of their shards. Nothing polls, and
@@ -48,7 +53,6 @@ func (b *bell) shard(n int) string    { return filepath.Join(b.dir, fmt.Sprintf(
 func (b *bell) link(shard int) string { return filepath.Join(b.shard(shard), b.id) }
 func (b *bell) tmp() string           { return filepath.Join(b.dir, "tmp-"+b.id) }
 func baseOf(dir, id string) string    { return filepath.Join(dir, "fifo-"+id) }
-func missing(err error) bool          { return errors.Is(err, os.ErrNotExist) }
 func isThere(err error) bool          { return err == nil || errors.Is(err, os.ErrExist) }
 
 // listen makes a key heard from the moment when it returns.
