@@ -1,0 +1,5 @@
+package main
+
+import "testing"
+
+func TestBench(t *testing.T) { scripts(t, "bench") }

@@ -1,0 +1,5 @@
+package main
+
+import "testing"
+
+func TestBreak(t *testing.T) { scripts(t, "break") }

@@ -1,0 +1,5 @@
+package main
+
+import "testing"
+
+func TestCheck(t *testing.T) { scripts(t, "check") }

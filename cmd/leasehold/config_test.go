@@ -1,0 +1,5 @@
+package main
+
+import "testing"
+
+func TestConfig(t *testing.T) { scripts(t, "config") }

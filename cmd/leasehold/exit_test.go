@@ -1,0 +1,5 @@
+package main
+
+import "testing"
+
+func TestUsage(t *testing.T) { scripts(t, "usage") }

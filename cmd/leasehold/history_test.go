@@ -1,0 +1,5 @@
+package main
+
+import "testing"
+
+func TestHistory(t *testing.T) { scripts(t, "history") }

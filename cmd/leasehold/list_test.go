@@ -1,0 +1,5 @@
+package main
+
+import "testing"
+
+func TestList(t *testing.T) { scripts(t, "list") }

@@ -1,0 +1,5 @@
+package main
+
+import "testing"
+
+func TestMan(t *testing.T) { scripts(t, "man") }

@@ -1,0 +1,5 @@
+package main
+
+import "testing"
+
+func TestRelease(t *testing.T) { scripts(t, "release") }

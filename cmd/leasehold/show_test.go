@@ -1,0 +1,5 @@
+package main
+
+import "testing"
+
+func TestShow(t *testing.T) { scripts(t, "show") }

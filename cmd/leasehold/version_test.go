@@ -1,0 +1,5 @@
+package main
+
+import "testing"
+
+func TestVersion(t *testing.T) { scripts(t, "version") }

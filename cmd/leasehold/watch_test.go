@@ -1,0 +1,5 @@
+package main
+
+import "testing"
+
+func TestWatch(t *testing.T) { scripts(t, "watch") }
