@@ -79,15 +79,15 @@ func TestRenewalGoesFirst(t *testing.T) {
 		}
 	})
 	queued(t, s, &s.terms, 1)
-	if first := s.take(); len(first) != maxBatch || first[0].key != "mine" {
+	first := s.take()
+	if len(first) != maxBatch || first[0].key != "mine" {
 		t.Errorf("a batch of %d begins with %q", len(first), first[0].key)
-	} else {
-		s.mu.Lock()
-		for _, r := range first { // put them back: they are to be done
-			r.place = r.lane.queue.PushFront(r)
-		}
-		s.mu.Unlock()
 	}
+	s.mu.Lock()
+	for _, r := range first { // put them back: they are to be done
+		r.place = r.lane.queue.PushFront(r)
+	}
+	s.mu.Unlock()
 	if err := lock.unlock(); err != nil {
 		t.Fatal(err)
 	}
