@@ -39,16 +39,16 @@ func establish(path string, w *conn) error {
 	if mode != "wal" {
 		return fmt.Errorf("%s: its file system has no shared memory, which SQLite's log needs (journal_mode stays %v): put the file on a local disk", path, mode)
 	}
-	// A file that is read-only opens without an error; this is where it shows.
 	if _, err := w.exec("BEGIN IMMEDIATE"); err != nil {
 		return explain(path, err)
 	}
-	if err := upgrade(path, w); err != nil {
-		_, rollback := w.exec("ROLLBACK")
-		return errors.Join(err, rollback)
+	changed, err := upgrade(path, w)
+	end := "ROLLBACK"
+	if changed && err == nil {
+		end = "COMMIT"
 	}
-	_, err = w.exec("COMMIT")
-	return explain(path, err)
+	_, endErr := w.exec(end)
+	return errors.Join(err, explain(path, endErr))
 }
 
 // recognise returns an error for a file that isn't Leasehold's, before anything in it is touched.
@@ -67,18 +67,17 @@ func recognise(path string, w *conn) error {
 	return nil
 }
 
-// upgrade brings the schema to this version, inside a transaction.
-func upgrade(path string, w *conn) error {
+// upgrade brings the schema to this version, inside a transaction, and reports whether anything is to be committed.
+func upgrade(path string, w *conn) (changed bool, err error) {
 	version, err := w.number("user_version")
 	if err != nil {
-		return explain(path, err)
+		return false, explain(path, err)
 	}
 	switch {
 	case version == schemaVersion:
-		_, err := w.prepare(selectRow)
-		return explain(path, err)
+		return false, prove(path, w)
 	case version > schemaVersion:
-		return fmt.Errorf("%s: written by a newer Leasehold: its schema version is %d, this program knows up to %d: upgrade this program", path, version, schemaVersion)
+		return false, fmt.Errorf("%s: written by a newer Leasehold: its schema version is %d, this program knows up to %d: upgrade this program", path, version, schemaVersion)
 	}
 	for _, stmt := range []string{
 		schema,
@@ -86,10 +85,20 @@ func upgrade(path string, w *conn) error {
 		fmt.Sprintf("PRAGMA user_version = %d", schemaVersion),
 	} {
 		if _, err := w.exec(stmt); err != nil {
-			return explain(path, err)
+			return false, explain(path, err)
 		}
 	}
-	return nil
+	return true, nil
+}
+
+// prove sees that the table is there and can be written, inside a transaction that is rolled back. A file that is read-only
+// opens without an error, even for BEGIN IMMEDIATE, and shows only when something is changed.
+func prove(path string, w *conn) error {
+	if _, err := w.prepare(selectRow); err != nil {
+		return explain(path, err)
+	}
+	_, err := w.exec(insertRow, "", "", "", int64(0), "")
+	return explain(path, err)
 }
 
 // checkedBytes is how large a file may be to be read through at each Open: that takes a few milliseconds.
