@@ -1,0 +1,38 @@
+//go:build !unix
+
+package supervise
+
+import (
+	"errors"
+
+	"github.com/leasehold/leasehold/clock"
+)
+
+// Process can't be had here.
+type Process struct{}
+
+// Start fails: without process groups and their signals a command could outlive its lease.
+func Start(Command) (*Process, error) {
+	return nil, errors.New("commands can't be run under a lease on this system: there is no way to end all that they start in time")
+}
+
+// Terminate implements [Work].
+func (*Process) Terminate() {}
+
+// Kill implements [Work].
+func (*Process) Kill() {}
+
+// KillBy implements [Work].
+func (*Process) KillBy(clock.Instant) {}
+
+// Exited implements [Work].
+func (*Process) Exited() <-chan struct{} { return nil }
+
+// Gone implements [Work].
+func (*Process) Gone() <-chan struct{} { return nil }
+
+// Status returns nothing: no command has run.
+func (*Process) Status() Status { return Status{} }
+
+// GuardMain does nothing: there is nothing to guard.
+func GuardMain() {}
