@@ -1,231 +1,210 @@
-// Package linear records what clients of a store saw, and checks that it is linearizable: that there is an order of the
+// Package linear records what clients of a store see, and checks that it is linearizable: that there is an order of the
 // operations, each at an instant between its call and its return, in which a single copy of the store would have answered
-// so. A write whose outcome is unknown may have happened at any later instant, or never.
+// so. A write whose outcome is unknown may have happened at any instant after its call, or never.
 //
-// The check is anishathalye/porcupine's; each key is checked by itself.
+//	var h linear.History
+//	a, b := h.Client(storeOfA), h.Client(storeOfB)
+//	… // use a and b, at the same time
+//	err := h.Check(time.Minute)
+//
+// A version is known by the nonce of the write that made it, so that what an unknown write did can be told from what others
+// read. Hence:
+//
+//   - each Put bears a nonce of its own; the same Put sent again, over the same version, bears the same one;
+//   - the keys aren't stored at first, and nobody writes them past the history;
+//   - whatever a client knows of a version it knows through the history.
+//
+// The search for an order is anishathalye/porcupine's. Each key is checked by itself: linearizability is local.
 package linear
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"math"
 	"sync"
-	"time"
-
-	"github.com/anishathalye/porcupine"
 
 	"github.com/leasehold/leasehold/store"
 )
 
-// Recorder is a store that records what its callers see of another one.
-type Recorder struct {
-	store.Store
-	h *History
-	// client tells one caller's operations from another's. Operations of one client must not overlap.
-	client int
-}
-
-// History is what the clients of one store saw. It is safe for concurrent use.
+// History is what the clients of one store saw, in the order in which this process made their calls and got their answers.
+// The zero History is empty and ready. It is safe for concurrent use.
 type History struct {
-	now func() int64 // a clock that only rises
-
 	mu      sync.Mutex
+	events  int64 // calls and returns so far: the clock of the history
 	clients int
-	ops     []porcupine.Operation
+	keys    map[string]*log
 }
 
-// NewHistory returns an empty history whose operations are stamped by now.
-func NewHistory(now func() int64) *History { return &History{now: now} }
+// log is what was seen of one key.
+type log struct {
+	ops    []op
+	heard  map[string]string // nonces by version, as any answer told them
+	writes map[string]string // by nonce: the version that the write demands
+	flaw   error             // seen without a search
+}
 
-// Client returns st as seen by one more client, which does one thing at a time.
-func (h *History) Client(st store.Store) *Recorder {
+type kind uint8
+
+const (
+	get kind = iota
+	put
+	remove
+)
+
+type outcome uint8
+
+const (
+	done outcome = iota
+	missing
+	conflict
+	unknown
+	landed // unknown at first, but its nonce was seen
+)
+
+// op is one operation and what came of it.
+type op struct {
+	client  int
+	kind    kind
+	over    string // put, remove: the version that it demands
+	before  string // that version's nonce, if it was ever heard
+	nonce   string // put: of the version that it makes
+	outcome outcome
+	version string // of the record in the answer
+	seen    string // that record's nonce
+
+	called, returned int64
+}
+
+// Client returns st as one client sees it, so that what it sees is recorded. The client owns st: closing it closes st. It
+// may do several things at a time. It pushes if st does.
+func (h *History) Client(st store.Store) store.Store {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.clients++
-	return &Recorder{Store: st, h: h, client: h.clients}
+	r := &recorder{Store: st, h: h, client: h.clients}
+	if _, pushes := st.(store.Waiter); pushes {
+		return waiter{r}
+	}
+	return r
 }
 
-// call is what was asked, and answer what came of it.
-type call struct {
-	write, remove bool
-	key           string
-	version       string // that the write demands
-	nonce         string // of the version that it makes
+type recorder struct {
+	store.Store
+	h      *History
+	client int
 }
 
-type answer struct {
-	unknown bool   // the write may have happened, or may yet
-	refused bool   // it has not, for a reason that says nothing of the record
-	done    bool   // of a write
-	version string // what is stored: "" when nothing is
-	nonce   string
-	blind   bool // the answer doesn't say what is stored
-}
-
-// Get records a read.
-func (r *Recorder) Get(ctx context.Context, key string) (store.Record, error) {
-	began := r.h.now()
+func (r *recorder) Get(ctx context.Context, key string) (store.Record, error) {
+	o := op{client: r.client, kind: get, called: r.h.tick()}
 	rec, err := r.Store.Get(ctx, key)
 	switch {
 	case err == nil:
-		r.record(began, call{key: key}, answer{version: rec.Version, nonce: rec.Nonce})
+		o.version, o.seen = rec.Version, rec.Nonce
 	case errors.Is(err, store.ErrNotFound):
-		r.record(began, call{key: key}, answer{})
+		o.outcome = missing
+	default:
+		return rec, err // it says nothing
+	}
+	r.h.record(key, o)
+	return rec, err
+}
+
+func (r *recorder) Put(ctx context.Context, rec store.Record) (store.Record, error) {
+	o := op{client: r.client, kind: put, over: rec.Version, nonce: rec.Nonce, called: r.h.tick()}
+	got, err := r.Store.Put(ctx, rec)
+	if o.answered(got, err) {
+		r.h.record(rec.Key, o)
+	}
+	return got, err
+}
+
+func (r *recorder) Delete(ctx context.Context, key, version string) error {
+	o := op{client: r.client, kind: remove, over: version, called: r.h.tick()}
+	err := r.Store.Delete(ctx, key, version)
+	if o.answered(store.Record{}, err) {
+		r.h.record(key, o)
+	}
+	return err
+}
+
+// answered takes down the outcome of a write. It reports false for one that was not done and says nothing of the record.
+func (o *op) answered(got store.Record, err error) bool {
+	var other *store.ConflictError
+	switch {
+	case err == nil:
+		o.outcome, o.version, o.seen = done, got.Version, got.Nonce
+	case errors.Is(err, store.ErrUnknownOutcome):
+		o.outcome, o.returned = unknown, math.MaxInt64
+	case errors.As(err, &other):
+		o.outcome, o.version, o.seen = conflict, other.Current.Version, other.Current.Nonce
+	case errors.Is(err, store.ErrNotFound):
+		o.outcome = missing
+	default:
+		return false
+	}
+	return true
+}
+
+// List promises no instant, so that nothing is checked of it, but it tells versions.
+func (r *recorder) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
+	return func(yield func(store.Record, error) bool) {
+		for rec, err := range r.Store.List(ctx, prefix) {
+			if err == nil {
+				r.h.hear(rec)
+			}
+			if !yield(rec, err) {
+				return
+			}
+		}
+	}
+}
+
+// waiter is a recorder of a store that pushes. A Wait may answer with a version that was replaced before it was called, so
+// that nothing is checked of it, but it tells versions.
+type waiter struct{ *recorder }
+
+func (w waiter) Wait(ctx context.Context, key, version string) (store.Record, error) {
+	rec, err := w.Store.(store.Waiter).Wait(ctx, key, version)
+	if err == nil {
+		w.h.hear(rec)
 	}
 	return rec, err
 }
 
-// Put records a write. Its nonce has to be its own.
-func (r *Recorder) Put(ctx context.Context, rec store.Record) (store.Record, error) {
-	began := r.h.now()
-	got, err := r.Store.Put(ctx, rec)
-	r.record(began, call{write: true, key: rec.Key, version: rec.Version, nonce: rec.Nonce}, outcome(got, err))
-	return got, err
-}
-
-// Delete records a deletion.
-func (r *Recorder) Delete(ctx context.Context, key, version string) error {
-	began := r.h.now()
-	err := r.Store.Delete(ctx, key, version)
-	r.record(began, call{write: true, remove: true, key: key, version: version}, outcome(store.Record{}, err))
-	return err
-}
-
-// List isn't recorded: it promises no single instant.
-func (r *Recorder) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
-	return r.Store.List(ctx, prefix)
-}
-
-func outcome(got store.Record, err error) answer {
-	var conflict *store.ConflictError
-	switch {
-	case err == nil:
-		return answer{done: true, version: got.Version, nonce: got.Nonce}
-	case errors.As(err, &conflict):
-		return answer{version: conflict.Current.Version, nonce: conflict.Current.Nonce, blind: conflict.Current.Version == ""}
-	case errors.Is(err, store.ErrNotFound):
-		return answer{}
-	case errors.Is(err, store.ErrUnknownOutcome):
-		return answer{unknown: true}
-	}
-	return answer{refused: true}
-}
-
-func (r *Recorder) record(began int64, in call, out answer) {
-	ended := r.h.now()
-	if out.unknown {
-		ended = math.MaxInt64
-	}
-	r.h.mu.Lock()
-	defer r.h.mu.Unlock()
-	r.h.ops = append(r.h.ops, porcupine.Operation{ClientId: r.client, Input: in, Call: began, Output: out, Return: ended})
-}
-
-// Len returns how many operations were recorded.
-func (h *History) Len() int {
+// tick returns the time of the history, at which something happens now.
+func (h *History) tick() int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return len(h.ops)
+	h.events++
+	return h.events
 }
 
-// Check returns an error when the history isn't linearizable, or when that could not be settled within the limit.
-func (h *History) Check(limit time.Duration) error {
+func (h *History) record(key string, o op) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	switch porcupine.CheckOperationsTimeout(model, h.ops, limit) {
-	case porcupine.Ok:
-		return nil
-	case porcupine.Illegal:
-		return fmt.Errorf("the history of %d operations is not linearizable", len(h.ops))
-	default:
-		return fmt.Errorf("whether the history of %d operations is linearizable was not settled in %v", len(h.ops), limit)
+	h.events++
+	if o.outcome != unknown {
+		o.returned = h.events
 	}
+	h.log(key).add(o)
 }
 
-// state is one record, as the model has it. A version is known by the nonce of the write that made it, until an answer
-// tells its name.
-type state struct {
-	stored bool
-	nonce  string
+func (h *History) hear(rec store.Record) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.log(rec.Key).hear(rec.Version, rec.Nonce)
 }
 
-var nondeterministic = porcupine.NondeterministicModel{
-	Partition: func(ops []porcupine.Operation) [][]porcupine.Operation {
-		byKey := map[string][]porcupine.Operation{}
-		var keys []string
-		for _, op := range ops {
-			key := op.Input.(call).key
-			if byKey[key] == nil {
-				keys = append(keys, key)
-			}
-			byKey[key] = append(byKey[key], op)
-		}
-		parts := make([][]porcupine.Operation, 0, len(keys))
-		for _, key := range keys {
-			parts = append(parts, name(byKey[key]))
-		}
-		return parts
-	},
-	Init:  func() []any { return []any{state{}} },
-	Step:  step,
-	Equal: func(a, b any) bool { return a == b },
-}
-
-var model = nondeterministic.ToModel()
-
-// name puts into each write the nonce of the version that it demands, as far as any answer has told it.
-func name(ops []porcupine.Operation) []porcupine.Operation {
-	nonces := map[string]string{}
-	for _, op := range ops {
-		if out := op.Output.(answer); out.version != "" {
-			nonces[out.version] = out.nonce
-		}
+// log returns the log of a key. h.mu is held.
+func (h *History) log(key string) *log {
+	if h.keys == nil {
+		h.keys = map[string]*log{}
 	}
-	named := make([]porcupine.Operation, len(ops))
-	for i, op := range ops {
-		in := op.Input.(call)
-		if in.write && in.version != "" {
-			if nonce, known := nonces[in.version]; known {
-				in.version = "nonce " + nonce
-			} else {
-				in.version = "unheard of"
-			}
-		}
-		op.Input = in
-		named[i] = op
+	l := h.keys[key]
+	if l == nil {
+		l = &log{heard: map[string]string{}, writes: map[string]string{}}
+		h.keys[key] = l
 	}
-	return named
-}
-
-// step returns the states that can follow s when in is answered by out.
-func step(s, input, output any) []any {
-	at, in, out := s.(state), input.(call), output.(answer)
-	if !in.write {
-		if out.version == "" && !at.stored || out.version != "" && at.stored && at.nonce == out.nonce {
-			return []any{at}
-		}
-		return nil
-	}
-	matches := in.version == "" && !at.stored || at.stored && in.version == "nonce "+at.nonce
-	next := state{stored: !in.remove, nonce: in.nonce}
-	if in.remove {
-		next = state{}
-	}
-	switch {
-	case out.unknown && matches:
-		return []any{at, next} // it has happened, or it never does
-	case out.unknown, out.refused:
-		return []any{at}
-	case out.done && matches:
-		return []any{next}
-	case out.done:
-		return nil
-	case matches:
-		return nil // it should have been done
-	case out.blind, out.version == "" && !at.stored, at.stored && out.nonce == at.nonce && out.version != "":
-		return []any{at}
-	}
-	return nil
+	return l
 }
