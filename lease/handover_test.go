@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold/leasehold/store/faulty"
 )
 
-// Of several who wait, the named one gets it, at once, under a token that was minted once.
+// Of several who wait, the named one gets it, at once.
 func TestHandOver(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		n, other, heir := w.node(lease.Options{}), w.node(lease.Options{}), w.node(lease.Options{})

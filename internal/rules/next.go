@@ -138,8 +138,11 @@ func (h *Hold) nextLeaving(env Env) Action {
 	case env.Now < h.retryAt:
 		return Action{Kind: Sleep, Until: min(h.retryAt, h.leave.By)}
 	}
-	// A third of the time left, so that one request that gets no answer isn't all.
-	return h.pursue(env, min(env.Now.Add(max(h.Timing.Attempt, h.leave.By.Sub(env.Now)/3)), h.leave.By))
+	share := h.Timing.Renew / 3
+	if h.leave.By != clock.Never {
+		share = h.leave.By.Sub(env.Now) / 3 // so that one request that gets no answer isn't all
+	}
+	return h.pursue(env, min(env.Now.Add(max(h.Timing.Attempt, share)), h.leave.By))
 }
 
 // pursue returns the next request of the attempt under way.

@@ -230,15 +230,12 @@ func TestClip(t *testing.T) {
 	})
 }
 
-func TestHadTerm(t *testing.T) {
+func TestHandedOn(t *testing.T) {
 	rec := full()
-	for _, c := range []struct {
-		owner string
-		token fence.Token
-		want  bool
-	}{{"a", 7, true}, {"z", 5, true}, {"a", 5, false}, {"z", 7, false}, {"a", 6, false}} {
-		if got := hadTerm(rec, c.owner, c.token); got != c.want {
-			t.Errorf("%s under token %d: %v", c.owner, c.token, got)
+	rec.Past = []store.Term{{Owner: "c", Token: 6, Why: WhyReleased}, {Owner: "b", Token: 5, Why: WhyHanded + " to c"}, {Owner: "a", Token: 4, Why: WhyExpired}}
+	for token, want := range map[fence.Token]bool{7: false, 6: false, 5: true, 4: false, 3: false} {
+		if got := handedOn(rec, token); got != want {
+			t.Errorf("term %d: %v", token, got)
 		}
 	}
 }
