@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/internal/rules"
 )
 
@@ -94,13 +95,13 @@ func (m *Manager) pursue(ctx context.Context, h *rules.Hold, s *Session) error {
 			m.remember(h, true)
 			return nil
 		case h.Phase != rules.Waiting:
-			m.giveUp(h)
+			m.giveUp(h, s)
 			return m.refusal(ctx, h, nil)
 		case act.Kind == rules.Refuse:
 			m.remember(h, false)
 			return m.heldBy(h, act)
 		case ctx.Err() != nil:
-			m.giveUp(h)
+			m.giveUp(h, s)
 			return m.refusal(ctx, h, holder)
 		case act.Kind == rules.Wait:
 			holder = m.waiting(holder, m.heldBy(h, act))
@@ -139,14 +140,39 @@ func linked(ctx context.Context, f func()) (stop func() bool) {
 }
 
 // giveUp withdraws a claim that nobody wants any more. What may have reached the store is freed in the background.
-func (m *Manager) giveUp(h *rules.Hold) {
+func (m *Manager) giveUp(h *rules.Hold, s *Session) {
 	env := m.env()
 	h.Stop(env, rules.Exit{Why: rules.WhyGivenUp, By: env.Now.Add(m.timing.TTL)})
 	m.remember(h, false)
 	if h.Phase != rules.Ended {
-		withdrawn := *h
-		m.start(func() { _ = m.leave(m.ctx, &withdrawn) }) // it expires if that fails
+		m.settle(h, s)
 	}
+}
+
+// settle goes on in the background with a hold that is being let go. A lease that keeps itself expires if that fails. One
+// that a session keeps doesn't, so that is tried for as long as the session lives.
+func (m *Manager) settle(h *rules.Hold, s *Session) {
+	leaving := *h
+	m.start(func() {
+		if s != nil {
+			leaving.Insist(clock.Never)
+			ctx, cancel := m.joined(m.ctx, s)
+			_ = m.leave(ctx, &leaving)
+			cancel(nil)
+			leaving.Insist(m.clk.Now().Add(m.timing.TTL))
+		}
+		_ = m.leave(m.ctx, &leaving)
+	})
+}
+
+// letGo lets a hold go, and blocks until that is done, or until e.By at most.
+func (m *Manager) letGo(ctx context.Context, h *rules.Hold, s *Session, e rules.Exit) error {
+	h.Stop(m.env(), e)
+	err := m.leave(ctx, h)
+	if s != nil && h.Unsettled() {
+		m.settle(h, s)
+	}
+	return err
 }
 
 // refusal is the error of an acquisition that came to nothing.

@@ -249,12 +249,9 @@ func (l *Lease) leave(ctx context.Context, e rules.Exit) error {
 		return l.leaveErr
 	}
 	defer close(l.left)
-	ctx = context.WithoutCancel(ctx)
 	h := l.takeHold()
-	env := l.m.env()
-	e.By = env.Now.Add(max(l.m.timing.TTL/3, time.Second))
-	h.Stop(env, e)
-	err := l.m.leave(ctx, h)
+	e.By = l.m.clk.Now().Add(max(l.m.timing.TTL/3, time.Second))
+	err := l.m.letGo(context.WithoutCancel(ctx), h, l.s, e)
 	if l.s != nil {
 		l.s.forget(l)
 	}

@@ -81,6 +81,14 @@ func (h *Hold) beginLeave(env Env) {
 	h.begin(OpLeave, rec)
 }
 
+// withdraw starts the write that settles a claim which is given up while its outcome is unknown: it frees the record as it
+// was to be taken. Then the claim can't land any more; or it has, and the conflict says so. To read the record would not
+// settle it: the claim may land after that, and nobody would know of a lease that a session goes on keeping.
+func (h *Hold) withdraw(env Env) {
+	h.Phase, h.leave.To, h.pending = Leaving, "", h.att.Rec.Nonce
+	h.begin(OpLeave, Freed(h.rec.Rec, h.leave.Why, env.Wall, env.Nonce()))
+}
+
 // Wrote tells the outcome of the write that Next asked for.
 func (h *Hold) Wrote(env Env, rec store.Record, err error) {
 	if !Off(RuleLateAnswer) {
@@ -163,9 +171,6 @@ func (h *Hold) met(env Env, cur store.Record) {
 		h.landed(env, cur)
 	case cur.Version == h.att.Rec.Version && (h.att.Op != OpLeave || cur.Version != ""):
 		h.att.Ask = false // not yet: the same again
-		if h.Phase == Leaving && h.att.Op == OpClaim {
-			h.end(h.Err) // given up, and it has not landed
-		}
 	default:
 		h.superseded(env, cur)
 	}
@@ -247,12 +252,9 @@ func (h *Hold) landed(env Env, rec store.Record) {
 	h.rec, h.recFresh = h.rec.Note(rec, env.Now), true
 	switch {
 	case att.Op == OpLeave:
-		h.gone = true
+		h.gone, h.pending = true, ""
 		h.Term = store.Record{Token: rec.Token}
 		h.end(nil)
-	case att.Op == OpClaim && h.Phase == Leaving:
-		h.Term = rec
-		h.beginLeave(env)
 	case att.Op == OpClaim:
 		h.claimed(env, rec, att.Sent)
 	default:

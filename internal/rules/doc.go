@@ -36,6 +36,9 @@
 //   - A write's outcome is unknown: the record is read. The attempt's own nonce in it, or in a conflict, means that it
 //     landed, counted from its first send. The old version still there means that it has not landed yet: the same attempt,
 //     with the same nonce, is sent again; at most one of the two can land. Any other version means that it never will.
+//   - A claim is given up while its outcome is unknown: the record is freed as it was to be taken, so that the claim can't
+//     land any more; or the conflict shows that it has, and then that is freed. What a session keeps has to be let go for
+//     certain, since it doesn't expire as long as the session lives: it is tried until the session is over.
 //   - A term of one's own from before (a release whose outcome is unknown, a claim that was given up): it is known by its
 //     nonces, taken again at once under a new token, and never adopted, since its release may be on its way.
 //   - The same owner with a nonce that this process did not write is another holder: a clone of this process, perhaps.

@@ -129,8 +129,8 @@ func (h *Hold) Stop(env Env, e Exit) {
 	switch {
 	case phase == Leaving || phase == Ended:
 		return
-	case phase == Waiting && h.att.Op == OpClaim && h.att.Doubt:
-		h.Phase, h.att.Ask = Leaving, true
+	case phase == Waiting && h.att.Op == OpClaim && h.att.Doubt && h.rec.Rec.Version == h.att.Rec.Version:
+		h.withdraw(env)
 	case phase == Waiting:
 		h.Phase = Ended
 	case h.gone && e.To != "":
@@ -147,6 +147,16 @@ func (h *Hold) Stop(env Env, e Exit) {
 			return
 		}
 		h.beginLeave(env)
+	}
+}
+
+// Unsettled reports whether the hold has ended, or is to end, without it being known that the record is not its own.
+func (h *Hold) Unsettled() bool { return h.att.Op == OpLeave }
+
+// Insist makes by the time to give up letting go, also when that time was over before.
+func (h *Hold) Insist(by clock.Instant) {
+	if h.Unsettled() {
+		h.Phase, h.leave.By = Leaving, by
 	}
 }
 

@@ -30,6 +30,7 @@ const (
 	RuleBroken      Rule = "broken-not-renewed"     // a broken hold isn't renewed
 	RuleStopFirst   Rule = "stop-before-release"    // work has stopped before the name is freed (the driver's rule)
 	RuleNotice      Rule = "session-told-of-break"  // a session learns that a lease of it was broken (the driver's rule)
+	RuleSettle      Rule = "session-lease-settled"  // what a session keeps is let go for certain (the driver's rule)
 	RuleCAS         Rule = "conditional-write"      // every write names the version it replaces (the store's rule)
 )
 
@@ -37,5 +38,5 @@ const (
 var Rules = []Rule{
 	RuleSent, RuleFirstSent, RuleMargin, RuleWholeTTL, RuleSeen, RuleNonce, RuleOwnTerm, RuleClone, RuleKeepToken,
 	RuleRaiseToken, RuleClockToken, RuleFence, RuleOnce, RuleConflict, RuleGone, RuleExactTerm, RuleLateAnswer, RuleLateClaim, RuleSessionHeld,
-	RuleConfirm, RuleMarkChain, RuleBroken, RuleStopFirst, RuleNotice, RuleCAS,
+	RuleConfirm, RuleMarkChain, RuleBroken, RuleStopFirst, RuleNotice, RuleSettle, RuleCAS,
 }
