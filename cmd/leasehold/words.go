@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"sync"
 	"time"
 
@@ -175,6 +176,9 @@ func (w *words) waitFor(h *lease.HeldError) {
 	w.mu.Lock()
 	w.holder = h
 	w.mu.Unlock()
+	if h.Owner == os.Getenv(envHolder) {
+		w.say("%s is held by the very command that started this one, which may wait for ever", w.name)
+	}
 	if !w.live {
 		now := w.a.clk.Wall()
 		w.say("waiting for %s: held by %s since %s (%s)", w.name, h.Owner, at(h.Since, now), ago(h.Since, now))
@@ -202,12 +206,20 @@ func (w *words) event(e lease.Event) {
 func (w *words) notice(n supervise.Notice, cmd string, l *lease.Lease) {
 	switch n {
 	case supervise.Terminated:
-		w.say("telling %s to end (SIGTERM), %v before the lease does", cmd, l.Left().Round(100*time.Millisecond))
+		w.say("telling %s to end (SIGTERM)%s", cmd, before(l.Left()))
 	case supervise.Leftovers:
 		w.say("%s has ended; ending what it has left behind", cmd)
 	case supervise.Killed:
 		w.say("killing what has not ended (SIGKILL)")
 	}
+}
+
+// before says how much of the lease is left, if anything.
+func before(left time.Duration) string {
+	if left <= 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %v before the lease ends", left.Round(100*time.Millisecond))
 }
 
 // suspended says what a stop from the terminal does to the lease. This process stops next, so it waits for the line.

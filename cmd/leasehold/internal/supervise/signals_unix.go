@@ -19,8 +19,8 @@ var kept = []unix.Signal{
 	unix.SIGKILL, unix.SIGSTOP, unix.SIGCHLD, unix.SIGPIPE, unix.SIGURG, unix.SIGPROF, unix.SIGTTIN, unix.SIGTTOU,
 }
 
-// forwarded returns the signals that are passed on to the command: all that can be (Go can't catch 32 to 34), unless this
-// process was started with them ignored, as nohup does; then the command ignores them as well.
+// forwarded returns the signals that are passed on to the command: all that can be (Go can't catch 32 to 34), but for
+// SIGHUP and SIGINT if this process was started with them ignored, as nohup does: then the command ignores them as well.
 func forwarded() []os.Signal {
 	var all []os.Signal
 	for n := 1; n <= lastSignal; n++ {
