@@ -74,11 +74,11 @@ func (a *app) bench(ctx context.Context, st store.Store, callers []int, length t
 	}
 	if dir := url.Dir(); dir != "" {
 		a.say("fsync in %s…", dir)
-		sync, err := a.benchSync(ctx, dir, length)
+		r, err := a.benchSync(ctx, dir, length)
 		if err != nil {
 			return nil, err
 		}
-		results = append(results, sync)
+		results = append(results, r)
 	}
 	for _, n := range callers {
 		a.say("acquire and release, %d at a time…", n)

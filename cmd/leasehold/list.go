@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
@@ -148,7 +149,7 @@ func (a *app) completeNames(cmd *cobra.Command, args []string, prefix string) ([
 	if len(args) > 0 || a.configure(cmd) != nil || store.CheckPrefix(prefix) != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	ctx, cancel := context.WithTimeout(cmd.Context(), completeTimeout)
+	ctx, cancel := clock.WithTimeout(cmd.Context(), a.clk, completeTimeout)
 	defer cancel()
 	var names []string
 	_ = a.withStore(ctx, false, func(st store.Store) error { // a shell has no use for the error

@@ -72,7 +72,7 @@ const frameTime = 100 * time.Millisecond
 func (w *words) write() {
 	defer close(w.ended)
 	shown := false
-	clear := func() {
+	wipe := func() {
 		if shown {
 			fmt.Fprint(w.a.err, "\r\x1b[K")
 		}
@@ -84,7 +84,7 @@ func (w *words) write() {
 			line, waiting = w.status(width(w.a.err))
 		}
 		if line == "" {
-			clear()
+			wipe()
 		} else {
 			fmt.Fprintf(w.a.err, "\r\x1b[K%c %s", frames[frame%len(frames)], line)
 			shown = true
@@ -98,13 +98,13 @@ func (w *words) write() {
 		select {
 		case <-tick:
 		case text := <-w.lines:
-			clear()
+			wipe()
 			fmt.Fprintln(w.a.err, text)
 		case seen := <-w.turn:
-			clear()
+			wipe()
 			close(seen)
 		case <-w.quit:
-			clear()
+			wipe()
 			w.drain()
 			return
 		}

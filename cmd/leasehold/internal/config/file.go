@@ -21,13 +21,14 @@ type line struct {
 // readFile reads the file: a mapping from the names of settings to plain values. Anything else is an error that names the
 // line, and for an unknown key the known ones.
 func readFile(settings []Setting, in Input) (map[string]line, error) {
+	lines := map[string]line{}
 	if in.Path == "" {
-		return nil, nil
+		return lines, nil
 	}
 	b, err := os.ReadFile(in.Path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && !in.Must:
-		return nil, nil
+		return lines, nil
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("%sCONFIG: there is no file %s", EnvPrefix, in.Path)
 	case err != nil:
@@ -35,14 +36,13 @@ func readFile(settings []Setting, in Input) (map[string]line, error) {
 	}
 	var doc yaml.Node
 	if err := yaml.NewDecoder(bytes.NewReader(b)).Decode(&doc); errors.Is(err, io.EOF) {
-		return nil, nil // nothing but comments
+		return lines, nil // nothing but comments
 	} else if err != nil {
 		return nil, fmt.Errorf("%s: not YAML: %w", in.Path, err)
 	}
 	if len(doc.Content) != 1 || doc.Content[0].Kind != yaml.MappingNode {
 		return nil, fmt.Errorf("%s: want lines like `ttl: 20s`", in.Path)
 	}
-	lines := map[string]line{}
 	pairs := doc.Content[0].Content
 	for i := 0; i+1 < len(pairs); i += 2 {
 		key, value := pairs[i], pairs[i+1]

@@ -114,7 +114,7 @@ func filePath(rest string) (string, error) {
 		return "", errors.New("want file:PATH, or file:///PATH with three slashes: a file on another machine can't be a store")
 	}
 	if path == "" || strings.HasSuffix(path, "/") {
-		return "", errors.New("want the name of a file after file:")
+		return "", errors.New(`want the name of a file after "file:"`)
 	}
 	if home, ok := strings.CutPrefix(path, "~/"); ok { // a shell doesn't expand it there
 		dir, err := os.UserHomeDir()

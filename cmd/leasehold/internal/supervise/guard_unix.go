@@ -35,13 +35,12 @@ func startGuard() (*guard, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer r.Close()
-	defer w.Close()
+	defer func() { _, _ = r.Close(), w.Close() }()
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return nil, err
 	}
-	defer null.Close()
+	defer func() { _ = null.Close() }()
 	self, err := executable()
 	if err != nil {
 		return nil, fmt.Errorf("this program can't find itself: %w", err)
