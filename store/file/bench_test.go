@@ -2,6 +2,7 @@ package file
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -20,16 +21,18 @@ func BenchmarkSync(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer f.Close()
-	buf := make([]byte, 4096)
 	for b.Loop() {
-		if _, err := f.Write(buf); err != nil {
-			b.Fatal(err)
-		}
-		if err := f.Sync(); err != nil {
+		if err := appendSync(f); err != nil {
 			b.Fatal(err)
 		}
 	}
 	perSecond(b, b.N)
+}
+
+// appendSync appends a page and syncs it.
+func appendSync(f *os.File) error {
+	_, err := f.Write(make([]byte, 4096))
+	return errors.Join(err, f.Sync())
 }
 
 func perSecond(b *testing.B, ops int) {

@@ -56,7 +56,7 @@
 //     has no lock that both see. Open refuses those that it can tell.
 //   - Liveness past a process that is stopped (SIGSTOP, a debugger, a frozen container) in the instant in which it holds
 //     the lock: until it goes on or is killed, every writer of the file waits, and leases run out. Nothing that is valid is
-//     given away. The instant is that of one transaction. A process stopped in line holds up those behind it for 250 ms.
+//     given away. The instant is that of one transaction. A process stopped in line holds up those behind it for half a second.
 //   - Safety against copies. A file that is put back from a copy has forgotten what came after; one that is copied to
 //     another machine while its holders live is another store. A file that is removed or replaced under a process that
 //     has it open is noticed at that process's next write, which fails.

@@ -31,9 +31,9 @@ const (
 	numbers     = 1 << 62 // where the counter begins anew
 )
 
-// gatePatience is how long the one in front may take. It is long against a line of 64 that moves (measured: 100 ms), and
-// short against a TTL, for one in line may be stopped.
-const gatePatience = 250 * time.Millisecond
+// gatePatience is how long the one in front may take. It is long against a line of 64 that moves (measured: 0.1 s), and
+// short against a TTL: one in line may be stopped.
+const gatePatience = 500 * time.Millisecond
 
 func openGate(path string) *gate {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)

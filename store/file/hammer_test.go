@@ -7,8 +7,10 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -150,16 +152,45 @@ func hammer(t testing.TB, processes, renewers int, d time.Duration) (all latenci
 func BenchmarkProcesses(b *testing.B) {
 	for _, processes := range []int{1, 16, 64} {
 		b.Run(fmt.Sprintf("hammer=%d", processes), func(b *testing.B) {
+			defer probeSync(b)()
 			l := hammer(b, processes, 0, *hammerTime)
 			report(b, "", slices.Concat(l.Take, l.Release))
 			b.ReportMetric(float64(len(l.Take)+len(l.Release))/hammerTime.Seconds(), "writes/s")
 		})
 	}
 	b.Run("renewal-under=63", func(b *testing.B) {
+		defer probeSync(b)()
 		l := hammer(b, 63, 1, *hammerTime)
 		report(b, "", l.Renew)
 		report(b, "take-", l.Take)
 	})
+}
+
+// probeSync syncs a small file of its own every 20 ms, until the function that it returns is called, and reports how long that
+// took: no store can be quicker than the disk and the scheduler were meanwhile.
+func probeSync(b *testing.B) (stop func()) {
+	f, err := os.Create(filepath.Join(b.TempDir(), "f"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(b.Context())
+	var ns []int64
+	var group sync.WaitGroup
+	group.Go(func() {
+		for ctx.Err() == nil {
+			if err := timed(&ns, func() error { return appendSync(f) }); err != nil {
+				b.Error(err)
+				return
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+	})
+	return func() {
+		cancel()
+		group.Wait()
+		_ = f.Close()
+		report(b, "sync-", ns)
+	}
 }
 
 // report reports a distribution of latencies.
