@@ -53,6 +53,9 @@ func (h *Hold) beginClaim(env Env, s Standing) {
 		h.end(err)
 		return
 	}
+	if s == Offered && Off(RuleOfferToken) {
+		token = prev.Token
+	}
 	why := WhyExpired
 	switch s {
 	case Mine:

@@ -72,7 +72,7 @@ func (h *Hold) nextWaiting(env Env) Action {
 			return Action{Kind: Refuse, Until: v.Until}
 		}
 		until := v.Until
-		if h.rec.Rec.Session != "" {
+		if h.rec.Rec.Session != "" && !Off(RuleSessionPoll) {
 			// A session's renewals wake nobody who waits for one of its leases. To be looked at only when it may be dead,
 			// and found renewed since, would be to notice its end up to a TTL late.
 			until = min(until, env.Now.Add(h.Timing.Renew))

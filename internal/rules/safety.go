@@ -26,6 +26,8 @@ const (
 	RuleLateClaim   Rule = "late-claim-not-held"    // a claim that took longer than its validity isn't held
 	RuleSessionHeld Rule = "session-checked"        // a claim under a session that is over isn't held
 	RuleConfirm     Rule = "offer-confirmed"        // a hand-off counts from a write of the successor's own
+	RuleOfferToken  Rule = "offer-under-new-token"  // what is handed over is taken under a token of its own
+	RuleSessionPoll Rule = "session-looked-at"      // a waiter looks at the session of what it waits for every third of a TTL
 	RuleMarkChain   Rule = "mark-names-its-version" // a mark is taken for one on one's own record only if it says so
 	RuleBroken      Rule = "broken-not-renewed"     // a broken hold isn't renewed
 	RuleStopFirst   Rule = "stop-before-release"    // work has stopped before the name is freed (the driver's rule)
@@ -38,5 +40,5 @@ const (
 var Rules = []Rule{
 	RuleSent, RuleFirstSent, RuleMargin, RuleWholeTTL, RuleSeen, RuleNonce, RuleOwnTerm, RuleClone, RuleKeepToken,
 	RuleRaiseToken, RuleClockToken, RuleFence, RuleOnce, RuleConflict, RuleGone, RuleExactTerm, RuleLateAnswer, RuleLateClaim, RuleSessionHeld,
-	RuleConfirm, RuleMarkChain, RuleBroken, RuleStopFirst, RuleNotice, RuleSettle, RuleCAS,
+	RuleConfirm, RuleOfferToken, RuleSessionPoll, RuleMarkChain, RuleBroken, RuleStopFirst, RuleNotice, RuleSettle, RuleCAS,
 }
