@@ -107,7 +107,7 @@ func TestSessionIsFencedBeforeItsLeasesAreTaken(t *testing.T) {
 			s := n.open()
 			a, b := n.under(s, "a"), n.under(s, "b")
 			wait := taker.acquiring(t.Context(), "a")
-			var late time.Duration = 4 * ttl
+			late := 4 * ttl
 			n.plan(func(op faulty.Op) faulty.Fault {
 				if op.Kind == faulty.Put {
 					return faulty.Fault{ApplyLate: late, Silent: true}

@@ -43,7 +43,7 @@ func TestReboot(t *testing.T) {
 	if want := map[bool]time.Duration{true: store.Forever}[bootID() != ""]; err != nil || rec.Age != want {
 		t.Errorf("age %v, %v; want %v", rec.Age, err, want)
 	}
-	rec = mustPut(t, s, rec)
+	mustPut(t, s, rec)
 	if got, err := s.Get(t.Context(), "k"); err != nil || got.Age > time.Minute {
 		t.Errorf("renewed: age %v, %v", got.Age, err)
 	}

@@ -260,7 +260,7 @@ func TestFullDisk(t *testing.T) {
 	_, _ = io.Copy(filler, zeros{}) // until it is full
 	stored := map[string]store.Record{}
 	var full error
-	for i := 0; full == nil; i++ {
+	for i := 0; ; i++ {
 		rec, err := s.Put(t.Context(), held(fmt.Sprint("key", i), 1))
 		if err != nil {
 			full = err

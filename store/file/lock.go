@@ -47,8 +47,7 @@ func (l *lockFile) lockWithin(ctx context.Context) error {
 		return err
 	case <-ctx.Done():
 		go func() {
-			<-locked
-			_ = l.close()
+			_ = errors.Join(<-locked, l.close()) // nobody is left to hear of it
 		}()
 		return fmt.Errorf("waiting for the lock on %s, which another process holds (stopped, perhaps): %w", l.f.Name(), context.Cause(ctx))
 	}
@@ -60,7 +59,7 @@ func (l *lockFile) probe() error {
 	if err != nil {
 		return err
 	}
-	defer second.close()
+	defer func() { _ = second.close() }()
 	switch err := tryFlock(second.f); {
 	case err == nil:
 		return errors.New("two holders got one file lock at once: this file system doesn't keep locks; put the file on a local disk")

@@ -3,6 +3,7 @@
 package file
 
 import (
+	"errors"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -22,7 +23,7 @@ func flock(f *os.File) error { return flockOp(f, unix.LOCK_EX) }
 // tryFlock takes the lock, or returns errHeld.
 func tryFlock(f *os.File) error {
 	err := flockOp(f, unix.LOCK_EX|unix.LOCK_NB)
-	if err == unix.EWOULDBLOCK {
+	if errors.Is(err, unix.EWOULDBLOCK) {
 		return errHeld
 	}
 	return err

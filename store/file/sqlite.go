@@ -116,7 +116,7 @@ func (c *conn) query(each func(row []driver.Value) error, query string, args ...
 			break
 		}
 	}
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		err = nil
 	}
 	return errors.Join(err, rows.Close())

@@ -176,7 +176,7 @@ func (ws *waiters) somebody() bool {
 // sleep returns false when the store is closing. No deadline hangs on it, so a plain timer does: one of package clock looks
 // once a second whether the machine was suspended, and 100 processes with nothing to do would use 2 % of a core on that.
 func (ws *waiters) sleep(d time.Duration) bool {
-	timer := time.NewTimer(d)
+	timer := time.NewTimer(d) //nolint:forbidigo // as said above
 	defer timer.Stop()
 	select {
 	case <-timer.C:

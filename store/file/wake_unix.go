@@ -256,7 +256,7 @@ func names(dir string) (found []string) {
 	if err != nil {
 		return nil
 	}
-	defer unix.Close(fd)
+	defer func() { _ = unix.Close(fd) }()
 	var buf [4096]byte
 	for {
 		n, err := unix.ReadDirent(fd, buf[:])
