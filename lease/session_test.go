@@ -136,7 +136,7 @@ func TestSessionIsFencedBeforeItsLeasesAreTaken(t *testing.T) {
 	}
 }
 
-// Who waits for a name that a session keeps watches the name, and looks at the session once a TTL.
+// Who waits for a name that a session keeps watches the name, and looks at the session every third of the TTL.
 func TestSessionCloseIsNoticedByWaiters(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		n := w.node(lease.Options{})
@@ -149,7 +149,7 @@ func TestSessionCloseIsNoticedByWaiters(t *testing.T) {
 		if err := s.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		wait.wait(t, start, ttl)
+		wait.wait(t, start, ttl/3)
 	})
 }
 

@@ -221,6 +221,14 @@ func TestHistoryIsNotShared(t *testing.T) {
 }
 
 func TestClip(t *testing.T) {
+	for in, want := range map[string]int{
+		"": 0, strings.Repeat("a", store.MaxKey): store.MaxKey, strings.Repeat("a", store.MaxKey+1): store.MaxKey,
+		"a" + strings.Repeat("世", 100): store.MaxKey - 2, "aa" + strings.Repeat("𝄞", 100): store.MaxKey - 1,
+	} {
+		if got := clip(in); len(got) != want || !utf8.ValidString(got) {
+			t.Errorf("%d bytes clipped to %d, want %d", len(in), len(got), want)
+		}
+	}
 	rapid.Check(t, func(t *rapid.T) {
 		s := rapid.StringMatching(`[aé世𝄞]{0,300}`).Draw(t, "text")
 		got := clip(s)
