@@ -41,9 +41,18 @@ func (h *Hold) AppendState(b []byte, now clock.Instant, quantum time.Duration, n
 	}
 	due(h.retryAt)
 	due(h.leave.By)
-	past(h.rec.Since)
-	past(h.session.Since)
-	past(h.att.Sent)
+	if h.rec.Rec.Owner != "" { // what nobody holds is free, however long that has been seen
+		past(h.rec.Since)
+	}
+	if h.session.Rec.Owner != "" {
+		past(h.session.Since)
+	}
+	if h.att.Tied {
+		past(h.att.Sent)
+	}
+	if quantum < h.Timing.Attempt {
+		b = append(b, byte(min(h.failures, 10)))
+	}
 	for _, nonce := range h.mine {
 		b = names(b, nonce)
 	}

@@ -234,7 +234,9 @@ func (e *encoder) hash(w *world) uint64 {
 		b = e.proc(b, w, p)
 	}
 	var sum uint64 // messages are in no order
+	known := len(e.named)
 	for _, m := range w.wires {
+		e.named = e.named[:known] // what messages alone name doesn't depend on their order either
 		e.one = e.wire(e.one[:0], m)
 		sum += fnv(e.one)
 	}
@@ -253,8 +255,10 @@ func (e *encoder) proc(b []byte, w *world, p *proc) []byte {
 	if p.hold.Key == "" {
 		b = append(b, 'n')
 		if p.seen.Known {
-			b = rules.AppendRecord(b, &p.seen.Rec, e.name)
-			b = binary.AppendUvarint(b, uint64(min(max(now.Sub(p.seen.Since), 0), ttl)/e.quantum))
+			b = rules.AppendRecord(append(b, 'k'), &p.seen.Rec, e.name)
+			if p.seen.Rec.Owner != "" {
+				b = binary.AppendUvarint(b, uint64(min(max(now.Sub(p.seen.Since), 0), ttl)/e.quantum))
+			}
 		}
 		for _, nonce := range p.mine {
 			b = e.name(b, nonce)
@@ -262,8 +266,9 @@ func (e *encoder) proc(b []byte, w *world, p *proc) []byte {
 		return b
 	}
 	b = p.hold.AppendState(b, now, e.quantum, e.name)
-	b = append(b, p.wait[0])
-	b = e.name(b, p.wait)
+	if p.wait != "-" {
+		b = e.name(append(b, 'w'), p.wait)
+	}
 	due(p.sleep)
 	if p.hold.Phase == rules.Held {
 		due(p.until)
