@@ -229,8 +229,14 @@ func TestSessionExpiresDuringClaim(t *testing.T) {
 func TestSessionSlowToOpen(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		n := w.node(lease.Options{})
-		n.plan(once(faulty.Fault{ApplyLate: validity + time.Second, Silent: true}, kind(faulty.Put)))
-		s := n.open() // lands too late to be of use: another one is made
+		start, lost := time.Now(), once(faulty.Fault{LoseReply: true}, kind(faulty.Put))
+		n.plan(func(op faulty.Op) faulty.Fault {
+			if op.Kind == faulty.Get && time.Since(start) < validity {
+				return faulty.Fault{Err: errRefused}
+			}
+			return lost(op)
+		})
+		s := n.open() // the first one is known too late to be of use: another one is made
 		if err := s.Check(); err != nil {
 			t.Error(err)
 		}
