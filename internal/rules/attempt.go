@@ -190,7 +190,7 @@ func (h *Hold) superseded(env Env, cur store.Record) {
 		if att.Doubt {
 			h.mine = appended(h.mine, att.Rec.Nonce)
 		}
-	case att.Op == OpRenew && ours:
+	case att.Op == OpRenew && ours && (cur.Mark != "" || Off(RuleRestored)):
 		h.marked(env, cur)
 	case att.Op == OpRenew && Off(RuleConflict):
 		h.Term.Version = cur.Version
@@ -218,8 +218,9 @@ func (h *Hold) superseded(env Env, cur store.Record) {
 	}
 }
 
-// wrote reports whether cur is still this term: a renewal that landed after all, a version of one's own that came back with
-// a restored store, or a mark that was put on one of these. A mark names the version it was put on by its nonce.
+// wrote reports whether cur is still this term: a renewal that landed after all, or a mark that was put on a version of one's
+// own. A mark names the version it was put on by its nonce. A version of one's own that came back with a restored store is
+// this term, too: it may be let go, but not renewed, since what a session keeps need not have come back with it.
 func (h *Hold) wrote(cur store.Record, att Attempt) bool {
 	if Off(RuleMarkChain) {
 		return cur.Owner == h.Claim.Owner && cur.Token == h.Term.Token
@@ -231,7 +232,7 @@ func (h *Hold) wrote(cur store.Record, att Attempt) bool {
 	return base == baseNonce(h.Term.Nonce) || base == h.pending || (att.Tied && base == att.Rec.Nonce)
 }
 
-// marked: this term's record has another version than the one that was to be renewed, most likely by an operator's mark.
+// marked: an operator put a mark on this term's record.
 func (h *Hold) marked(env Env, cur store.Record) {
 	h.Term = cur
 	switch {

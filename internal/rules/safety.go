@@ -21,6 +21,7 @@ const (
 	RuleOnce        Rule = "session-made-once"      // a session's record is made, never taken
 	RuleConflict    Rule = "conflict-is-loss"       // a renewal that meets another's version ends the hold
 	RuleGone        Rule = "gone-is-loss"           // a renewal that finds no record ends the hold
+	RuleRestored    Rule = "restored-is-loss"       // a hold whose record came back from a backup isn't renewed
 	RuleExactTerm   Rule = "release-exact-term"     // a release frees its own term only
 	RuleLateAnswer  Rule = "late-answer-ignored"    // an answer after the deadline revives nothing
 	RuleLateClaim   Rule = "late-claim-not-held"    // a claim that took longer than its validity isn't held
@@ -32,6 +33,7 @@ const (
 	RuleBroken      Rule = "broken-not-renewed"     // a broken hold isn't renewed
 	RuleStopFirst   Rule = "stop-before-release"    // work has stopped before the name is freed (the driver's rule)
 	RuleNotice      Rule = "session-told-of-break"  // a session learns that a lease of it was broken (the driver's rule)
+	RuleEarlyNotice Rule = "notice-outlives-claim"  // a break that a session learns of before the claim's answer counts (the driver's)
 	RuleSettle      Rule = "session-lease-settled"  // what a session keeps is let go for certain (the driver's rule)
 	RuleCAS         Rule = "conditional-write"      // every write names the version it replaces (the store's rule)
 )
@@ -39,6 +41,6 @@ const (
 // Rules lists every rule.
 var Rules = []Rule{
 	RuleSent, RuleFirstSent, RuleMargin, RuleWholeTTL, RuleSeen, RuleNonce, RuleOwnTerm, RuleClone, RuleKeepToken,
-	RuleRaiseToken, RuleClockToken, RuleFence, RuleOnce, RuleConflict, RuleGone, RuleExactTerm, RuleLateAnswer, RuleLateClaim, RuleSessionHeld,
-	RuleConfirm, RuleOfferToken, RuleSessionPoll, RuleMarkChain, RuleBroken, RuleStopFirst, RuleNotice, RuleSettle, RuleCAS,
+	RuleRaiseToken, RuleClockToken, RuleFence, RuleOnce, RuleConflict, RuleGone, RuleRestored, RuleExactTerm, RuleLateAnswer, RuleLateClaim, RuleSessionHeld,
+	RuleConfirm, RuleOfferToken, RuleSessionPoll, RuleMarkChain, RuleBroken, RuleStopFirst, RuleNotice, RuleEarlyNotice, RuleSettle, RuleCAS,
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/rules"
 	"github.com/leasehold/leasehold/store"
 )
@@ -28,13 +29,15 @@ type client struct {
 	due     clock.Instant
 	onDue   func()
 	polling string // the version that it waits to see changed
+	polls   int    // the op for which a poll is under way
 
-	shown    rules.Phase
-	deadline clock.Instant // as last shown
-	working  bool
-	tick     int
-	gaveUp   clock.Instant // Waiting: when it loses patience
-	since    int64         // true time at which it began to wait
+	brokenHere map[string]fence.Token // of a session: leases that it was told were broken
+	shown      rules.Phase
+	deadline   clock.Instant // as last shown
+	working    bool
+	tick       int
+	gaveUp     clock.Instant // Waiting: when it loses patience
+	since      int64         // true time at which it began to wait
 }
 
 var errTimeout = errors.New("no answer in time")
@@ -122,6 +125,10 @@ func (c *client) step() {
 		}
 		if c.session != nil && c.hold.Phase == rules.Waiting && !c.session.valid() {
 			c.stop(rules.WhyGivenUp, "")
+		}
+		if c.session != nil && c.hold.Phase == rules.Leaving && !c.session.valid() {
+			c.finish() // what the session kept has ended with it
+			return
 		}
 		act := c.hold.Next(c.env())
 		c.show()
@@ -214,7 +221,11 @@ func (c *client) stop(why, to string) {
 	if !rules.Off(rules.RuleStopFirst) {
 		c.working = false
 	}
-	c.hold.Stop(c.env(), rules.Exit{Why: why, To: to, By: c.n.local().Add(c.w().timing.Renew)})
+	by := c.n.local().Add(c.w().timing.Renew)
+	if c.session != nil && !rules.Off(rules.RuleSettle) {
+		by = clock.Never
+	}
+	c.hold.Stop(c.env(), rules.Exit{Why: why, To: to, By: by})
 	c.show()
 }
 
@@ -267,14 +278,20 @@ func (c *client) outcome(rec store.Record, err error) {
 	}
 }
 
-// poll reads the record until it has another version than the one that is waited for to change.
+// poll reads the record now and then until it has another version than the one that is waited for to change. The reads that
+// would find no change are left out: they change nothing.
 func (c *client) poll() {
 	w, op, version := c.w(), c.op, c.polling
+	if c.polls == op || w.server.rows[c.key].rec.Version == version {
+		return // until the record changes
+	}
+	c.polls = op
 	w.after(w.between(w.cfg.TTL/200, pollEvery(w.cfg)), func() {
 		c.n.deliver(func() {
 			if c.op != op || !c.active {
 				return
 			}
+			c.polls = 0
 			w.transmit(c.n, false, func() (store.Record, error) { return w.apply(c, rules.Action{Kind: rules.Read, Key: c.key}) },
 				func(rec store.Record, err error) {
 					if c.op == op && c.active && err == nil && rec.Version != version {
@@ -287,6 +304,15 @@ func (c *client) poll() {
 			c.poll()
 		})
 	})
+}
+
+// changed lets those who poll key find out, sooner or later.
+func (w *World) changed(key string) {
+	for _, c := range w.byKey[key] {
+		if c.active && c.polling != "" {
+			c.poll()
+		}
+	}
 }
 
 func pollEvery(cfg Config) time.Duration { return cfg.TTL / 15 }

@@ -50,7 +50,7 @@ func (w *World) nodeFaults(n *node) {
 	if w.chance(ch.OddCall, "odd call") {
 		w.oddCall(n)
 	}
-	if w.chance(ch.Clone, "clone") {
+	if len(w.nodes) < 12 && !n.paused && w.chance(ch.Clone, "clone") {
 		w.clone(n)
 	}
 	if w.chance(ch.Crash, "crash") {
@@ -73,9 +73,6 @@ func (w *World) crash(n *node) {
 
 // clone makes a second process out of the whole memory of the first: of its leases, its owner id, and its clock.
 func (w *World) clone(n *node) {
-	if len(w.nodes) > 12 || n.paused || n.dead {
-		return
-	}
 	cp := *n
 	cp.id, cp.inbox, cp.clients, cp.session = len(w.nodes), nil, nil, nil
 	cp.memory = map[string]memory{}
@@ -174,12 +171,14 @@ func (w *World) storeFaults() {
 	}
 	if w.chance(ch.Wipe, "store wiped") {
 		s.wipe()
+		w.changedAll()
 		w.spans.fault(-1, w.now, w.now, "wiped")
 		w.check.forgot()
 		w.logf("the store comes back empty")
 	}
 	if w.chance(ch.Restore, "store restored from a backup") {
 		s.restore(w.now)
+		w.changedAll()
 		w.spans.fault(-1, w.now, w.now, "restored")
 		w.check.forgot()
 		w.logf("the store comes back from a backup")
@@ -210,21 +209,34 @@ func (w *World) operator() {
 	w.after(w.between(0, w.cfg.TTL/10), func() { w.mark(rules.Broken(rec, "operator", grace, w.nonce())) })
 }
 
+func (w *World) changedAll() {
+	for _, key := range w.keys {
+		w.changed(key)
+	}
+}
+
 func (w *World) mark(rec store.Record) {
 	before := w.server.rows[rec.Key]
 	if stored, err := w.server.put(rec, before.writer, w.now, false); err == nil {
 		w.logf("store: %s", describe(before.rec, stored))
 		w.check.marked(stored)
+		w.changed(stored.Key)
 	}
 }
 
-// tell and told are the text of a notice: "a=17;b=4;".
+// tell and parse are the text of a notice: "a=17;b=4;".
 func tell(data []byte, key string, token fence.Token) []byte {
 	return append(slices.Clone(data), key+"="+token.String()+";"...)
 }
 
-func told(data []byte, key string, token fence.Token) bool {
-	return strings.Contains(";"+string(data), ";"+key+"="+token.String()+";")
+func parse(data []byte) map[string]fence.Token {
+	all := map[string]fence.Token{}
+	for entry := range strings.SplitSeq(string(data), ";") {
+		if key, text, ok := strings.Cut(entry, "="); ok {
+			all[key], _ = fence.ParseToken(text)
+		}
+	}
+	return all
 }
 
 // calmDown ends the faults: everything is connected, up and running, and stays so.

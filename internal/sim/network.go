@@ -65,6 +65,7 @@ func (w *World) apply(c *client, act rules.Action) (store.Record, error) {
 	if err == nil {
 		w.logf("store: %s", describe(before.rec, rec))
 		w.check.stored(c, before, rec)
+		w.changed(rec.Key)
 	}
 	return rec, err
 }

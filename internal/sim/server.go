@@ -65,7 +65,7 @@ func (s *server) restore(now int64) {
 	for key, r := range s.backup {
 		s.version++
 		r.rec.Version = strconv.Itoa(s.version)
-		r.written = now
+		r.written, r.writer = now, -1
 		s.rows[key] = r
 	}
 }

@@ -2,8 +2,10 @@ package sim
 
 import (
 	"fmt"
+	"maps"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/rules"
 	"github.com/leasehold/leasehold/store"
 )
@@ -61,6 +63,10 @@ func (c *client) acquired() {
 	w.Stats.Terms++
 	if c.session != nil { // from here on only the session's validity counts
 		c.hold.Deadline, c.deadline = clock.Never, clock.Never
+	}
+	if c.session != nil && c.session.brokenHere[c.key] == c.hold.Term.Token {
+		c.broken() // the notice came before the claim's answer
+		return
 	}
 	c.working = true
 	c.tick++
@@ -140,15 +146,27 @@ func (w *World) write(c *client) {
 // noticed ends the leases that an operator broke, which the session is told by a notice.
 func (c *client) noticed(data []byte) {
 	for _, k := range c.n.clients {
-		if k.session == c && k.active && k.hold.Phase == rules.Held && told(data, k.key, k.hold.Term.Token) {
-			c.w().logf("%s learns that it was broken", k)
-			k.hold.LoseSession()
-			k.hold.Cause = rules.CauseBroken
-			k.show()
-			if !k.busy {
-				k.idle()
-			}
+		if k.session == c && k.active && k.hold.Phase == rules.Held && parse(data)[k.key] == k.hold.Term.Token {
+			k.broken()
 		}
+	}
+	if !rules.Off(rules.RuleEarlyNotice) {
+		c.brokenHere = maps.Clone(c.brokenHere)
+		if c.brokenHere == nil {
+			c.brokenHere = map[string]fence.Token{}
+		}
+		maps.Copy(c.brokenHere, parse(data))
+	}
+}
+
+// broken: the session of c has learned that c's lease was broken.
+func (c *client) broken() {
+	c.w().logf("%s learns that it was broken", c)
+	c.hold.LoseSession()
+	c.hold.Cause = rules.CauseBroken
+	c.show()
+	if !c.busy {
+		c.idle()
 	}
 }
 

@@ -3,6 +3,7 @@ package model
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -119,13 +120,18 @@ func (c *check) stored(w *world, writer int, before row, rec store.Record) {
 		return
 	}
 	switch {
-	case rec.Owner == "" && before.rec.Owner != "" && before.writer != writer && !kin(w.procs[writer], before.rec):
+	case rec.Owner == "" && before.rec.Owner != "" && before.writer != writer && !kin(w.procs[writer], before.rec) && w.relied(before.rec):
 		c.violated("%s%d frees the term of %s", w.procs[writer].owner, writer, before.rec.Owner)
 	case rec.Owner == "", rec.Token == before.rec.Token && rec.Owner == before.rec.Owner && before.rec.Owner != "":
 	case uint64(rec.Token) <= w.guard:
 		c.violated("a term begins under token %d, after token %d", rec.Token, w.guard)
 	}
 	w.guard = max(w.guard, uint64(rec.Token))
+}
+
+// relied reports whether anyone may rely on the term in rec. Who gives up a claim on an abandoned record frees it.
+func (w *world) relied(rec store.Record) bool {
+	return slices.ContainsFunc(w.procs, func(p *proc) bool { return w.relies(p) && p.hold.Term.Token == rec.Token })
 }
 
 // kin reports whether rec was written, or about to be, when p was cloned: then it is p's as well.
