@@ -139,7 +139,7 @@ func (k *checker) oneHolder(key string) {
 // stored is told each write that the store did.
 func (k *checker) stored(c *client, before row, rec store.Record) {
 	if c.isSession || rec.Key != c.key {
-		k.sessionStored(c, before.rec, rec)
+		k.sessionStored(c, rec)
 		return
 	}
 	switch {
@@ -162,7 +162,7 @@ func (k *checker) relied(rec store.Record) bool {
 	})
 }
 
-func (k *checker) sessionStored(c *client, before, rec store.Record) {
+func (k *checker) sessionStored(c *client, rec store.Record) {
 	switch {
 	case rec.Owner != "" && k.closed[rec.Key]:
 		k.violated(FencedEnds, "%s was renewed after it had been closed", rec.Key)

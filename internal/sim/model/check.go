@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/internal/rules"
@@ -15,7 +14,6 @@ import (
 
 // check collects what a search finds: violations, and the transitions of a hold that were taken.
 type check struct {
-	mu    sync.Mutex
 	wrong string // of the step at hand
 	taken map[Transition]uint64
 }

@@ -12,8 +12,8 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"time"
 
+	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/internal/rules"
 	"github.com/leasehold/leasehold/internal/sim"
 	"github.com/leasehold/leasehold/internal/sim/model"
@@ -77,21 +77,23 @@ func where(f finding) string {
 }
 
 func bySimulator(r rules.Rule, seeds uint64) finding {
-	began := time.Now()
+	began := clock.System().Now()
 	for seed := uint64(1); seed <= seeds; seed++ {
 		if res := sim.Run(sim.Draw(seed), sim.Options{}); len(res.Violations) > 0 {
-			return finding{Rule: r, By: "simulator", Seed: seed, What: res.Violations[0].String(), Seconds: time.Since(began).Seconds()}
+			return finding{Rule: r, By: "simulator", Seed: seed, What: res.Violations[0].String(), Seconds: since(began)}
 		}
 	}
 	return finding{Rule: r}
 }
 
 func byModel(r rules.Rule, states uint64) finding {
-	began := time.Now()
+	began := clock.System().Now()
 	for _, s := range model.Scopes {
 		if res := model.Search(s, states, runtime.NumCPU()); res.Violation != "" {
-			return finding{Rule: r, By: "model", World: s.Name, What: res.Violation, Seconds: time.Since(began).Seconds()}
+			return finding{Rule: r, By: "model", World: s.Name, What: res.Violation, Seconds: since(began)}
 		}
 	}
 	return finding{Rule: r}
 }
+
+func since(began clock.Instant) float64 { return clock.System().Now().Sub(began).Seconds() }

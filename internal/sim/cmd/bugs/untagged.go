@@ -1,5 +1,6 @@
 //go:build !seededbugs
 
+// Bugs searches for seeded bugs; see main.go, which needs the build tag.
 package main
 
 import (

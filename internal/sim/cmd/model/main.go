@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"time"
 
+	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/internal/sim/model"
 )
 
@@ -18,7 +18,6 @@ type summary struct {
 	States  uint64         `json:"states"`
 	Reports []model.Report `json:"reports"`
 	Missing []string       `json:"missing"`
-	Seconds float64        `json:"-"`
 	taken   map[model.Transition]uint64
 }
 
@@ -73,7 +72,7 @@ func main() {
 // search shares the states out evenly; what a world that is searched to its end leaves goes to those that follow.
 func (s *summary) search(scopes []model.Scope, states uint64, workers int) (wrong bool) {
 	for i, scope := range scopes {
-		began := time.Now()
+		began := clock.System().Now()
 		r := model.Search(scope, (states-min(s.States, states))/uint64(len(scopes)-i), workers)
 		s.States += r.States
 		s.Reports = append(s.Reports, r)
@@ -82,7 +81,7 @@ func (s *summary) search(scopes []model.Scope, states uint64, workers int) (wron
 		if r.Whole {
 			whole = "searched to the end"
 		}
-		fmt.Printf("%-20s %9d states, %9d steps, depth %2d, %s, %.0f s\n", scope.Name, r.States, r.Steps, r.Depth, whole, time.Since(began).Seconds())
+		fmt.Printf("%-20s %9d states, %9d steps, depth %2d, %s, %.0f s\n", scope.Name, r.States, r.Steps, r.Depth, whole, clock.System().Now().Sub(began).Seconds())
 		if r.Violation != "" {
 			wrong = true
 			fmt.Println("VIOLATION:", r.Violation)

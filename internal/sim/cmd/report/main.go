@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/internal/sim"
 )
 
@@ -133,7 +134,7 @@ that decides in production; see the package docs of internal/sim and internal/si
 
 | fault | times |
 |---|---|
-`, time.Now().UTC().Format(time.DateOnly), runtime.Version(), runtime.NumCPU(), s.Seeds, s.Hours, s.Stats.Events, s.Stats.Terms,
+`, clock.System().Wall().UTC().Format(time.DateOnly), runtime.Version(), runtime.NumCPU(), s.Seeds, s.Hours, s.Stats.Events, s.Stats.Terms,
 		s.Stats.Losses, s.Stats.Releases, s.Stats.Handovers, s.Stats.Writes, s.Stats.Refused, len(s.Violations), m.States, m.violations(), caught, len(bugs))
 	for _, kind := range slices.Sorted(maps.Keys(s.Faults)) {
 		fmt.Fprintf(b, "| %s | %d |\n", kind, s.Faults[kind])
