@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/internal/rules"
@@ -65,11 +66,16 @@ func (o Options) check() error {
 	if err := o.timing().Check(); err != nil {
 		return fmt.Errorf("lease options: %w", err)
 	}
-	if len(o.Name) > maxName || strings.ContainsFunc(o.Name, func(r rune) bool { return !unicode.IsPrint(r) || r == '/' }) {
+	if len(o.Name) > maxName || !utf8.ValidString(o.Name) || strings.ContainsFunc(o.Name, func(r rune) bool { return !unicode.IsPrint(r) || r == '/' }) {
 		return fmt.Errorf("lease options: name %.60q: want at most %d printable characters, without a slash", o.Name, maxName)
 	}
 	if b, err := json.Marshal(o.Info); err != nil || len(b) > maxInfo {
 		return fmt.Errorf("lease options: info of %d bytes as JSON: want at most %d", len(b), maxInfo)
+	}
+	for k, v := range o.Info {
+		if !utf8.ValidString(k) || !utf8.ValidString(v) {
+			return fmt.Errorf("lease options: info %.40q=%.40q: want valid UTF-8", k, v)
+		}
 	}
 	return nil
 }

@@ -1,0 +1,87 @@
+package lease_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/memory"
+)
+
+func TestOptionsRefused(t *testing.T) {
+	st := memory.New(memory.Options{})
+	for name, c := range map[string]struct {
+		options lease.Options
+		want    []string // in the error; none: no error
+	}{
+		"the defaults":      {lease.Options{}, nil},
+		"everything":        {lease.Options{TTL: time.Second, Margin: 0.3, Drift: 0.1, Renew: 200 * time.Millisecond, Attempt: 50 * time.Millisecond, Name: "billing é", Info: map[string]string{"a": "b"}}, nil},
+		"an unsafe margin":  {lease.Options{Margin: 0.1}, []string{"unsafe margin 0.1", "2·0.11/(1+0.11) = 0.1982"}},
+		"a late renewal":    {lease.Options{Renew: 14 * time.Second}, []string{"14s + 2·750ms", "12s"}},
+		"a TTL too short":   {lease.Options{TTL: time.Millisecond}, []string{"TTL 1ms", "10ms"}},
+		"a negative TTL":    {lease.Options{TTL: -time.Second}, []string{"TTL -1s"}},
+		"a negative margin": {lease.Options{Margin: -1}, []string{"margin -1"}},
+		"a name too long":   {lease.Options{Name: strings.Repeat("x", 101)}, []string{"name", "at most 100"}},
+		"a slash":           {lease.Options{Name: "a/b"}, []string{`name "a/b"`, "without a slash"}},
+		"a line break":      {lease.Options{Name: "a\nb"}, []string{`name "a\nb"`}},
+		"broken text":       {lease.Options{Name: "a\xff"}, []string{`name "a\xff"`}},
+		"too much info":     {lease.Options{Info: map[string]string{"k": strings.Repeat("x", 9<<10)}}, []string{"info of 92", "at most 8192"}},
+		"broken info":       {lease.Options{Info: map[string]string{"k": "\xff"}}, []string{`info "k"="\xff"`, "UTF-8"}},
+	} {
+		m, err := lease.NewManager(st, c.options)
+		if (err == nil) != (c.want == nil) || (m == nil) != (err != nil) {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		for _, part := range c.want {
+			if !strings.Contains(err.Error(), part) {
+				t.Errorf("%s: %q doesn't say %q", name, err, part)
+			}
+		}
+		if err != nil {
+			continue
+		}
+		if l, err := m.Acquire(t.Context(), "job"); err != nil || l.Release(t.Context()) != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		_ = m.Close()
+	}
+	if _, err := lease.NewManager(nil, lease.Options{}); err == nil {
+		t.Error("a manager without a store")
+	}
+}
+
+func TestOwner(t *testing.T) {
+	m, err := lease.NewManager(memory.New(memory.Options{}), lease.Options{Name: strings.Repeat("n", 100)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	if parts := strings.Split(m.Owner(), "/"); len(parts) != 4 || len(m.Owner()) > store.MaxKey || len(parts[3]) != 13 {
+		t.Errorf("owner %q", m.Owner())
+	}
+	s, err := m.OpenSession(t.Context())
+	if err != nil || len(s.Key()) > store.MaxKey || !lease.Reserved(s.Key()) {
+		t.Errorf("session %v, %v", s, err)
+	}
+}
+
+func TestErrorMessages(t *testing.T) {
+	held := &lease.HeldError{Key: "job", Owner: "a", Since: time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC), Token: 7}
+	lost := &lease.LostError{Key: "job", Token: 7, Cause: lease.Outage, Err: errRefused}
+	released := &lease.LostError{Key: "job", Token: 7, Cause: lease.Released}
+	for err, want := range map[error]string{
+		held: "job is held by a since 2026-06-01T12:00:00Z (token 7)", lost: "lease job (token 7) is lost: store outage: connection refused",
+		released: "lease job (token 7) was released",
+	} {
+		if err.Error() != want {
+			t.Errorf("%q, want %q", err, want)
+		}
+	}
+	if !errors.Is(held, lease.ErrHeld) || errors.Is(held, lease.ErrLost) || !errors.Is(lost, lease.ErrLost) || !errors.Is(lost, errRefused) || errors.Is(released, lease.ErrLost) {
+		t.Error("what the errors match")
+	}
+}
