@@ -88,6 +88,7 @@ func (m *Manager) pursue(ctx context.Context, h *rules.Hold, s *Session) error {
 	ctx, cancel := m.joined(ctx, s)
 	defer cancel(nil)
 	var holder *HeldError
+	var failed string
 	for {
 		act := h.Next(m.envIn(s))
 		switch {
@@ -107,7 +108,20 @@ func (m *Manager) pursue(ctx context.Context, h *rules.Hold, s *Session) error {
 			holder = m.waiting(holder, m.heldBy(h, act))
 		}
 		m.do(ctx, h, s, act)
+		failed = m.retrying(ctx, h, failed)
 	}
+}
+
+// retrying tells the program why an acquisition has to try again, when that is news, and returns what was told last.
+func (m *Manager) retrying(ctx context.Context, h *rules.Hold, told string) string {
+	if h.Err == nil || h.Phase != rules.Waiting || ctx.Err() != nil {
+		return ""
+	}
+	news := h.Err.Error()
+	if m.opts.OnRetry != nil && news != told {
+		m.opts.OnRetry(h.Key, h.Err)
+	}
+	return news
 }
 
 // waiting tells the program whom it waits for, when that is news.

@@ -47,6 +47,10 @@ type Options struct {
 	// OnWait, if set, is told whom an Acquire waits for, whenever that is news. It must not block.
 	OnWait func(*HeldError)
 
+	// OnRetry, if set, is told why an Acquire tries again: the store did not answer, or refused. It is told whenever that is
+	// news. It must not block.
+	OnRetry func(key string, err error)
+
 	// OnEvent, if set, is told every event of every lease, in each lease's order, on the goroutine that caused it. It must
 	// not block, and must not call the lease.
 	OnEvent func(Event)
