@@ -26,9 +26,25 @@ type place struct {
 	dir string
 }
 
+// newPlace returns an empty one. What still runs in it when the test ends is killed: a test that fails leaves nothing.
 func newPlace(t *testing.T) place {
 	t.Helper()
-	return place{t, t.TempDir()}
+	p := place{t, t.TempDir()}
+	t.Cleanup(func() {
+		links, err := filepath.Glob("/proc/[0-9]*/cwd")
+		if err != nil {
+			t.Error(err)
+		}
+		for _, link := range links {
+			if dir, err := os.Readlink(link); err != nil || dir != p.dir {
+				continue // ended meanwhile, or elsewhere
+			}
+			if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(link))); err == nil {
+				_ = syscall.Kill(pid, syscall.SIGKILL)
+			}
+		}
+	})
+	return p
 }
 
 func (p place) path(name string) string { return filepath.Join(p.dir, name) }

@@ -13,8 +13,8 @@ import (
 	"github.com/leasehold/leasehold/clock"
 )
 
-// The timing of these tests: 1.6 s of validity, SIGTERM at the latest 1.32 s after a renewal, SIGKILL at 1.52 s.
-var shortTTL = []string{"--ttl", "2s"}
+// The timing of these tests: 3.2 s of validity, SIGTERM 2.48 s after a renewal, SIGKILL at 2.88 s, the guard at 3.04 s.
+var shortTTL = []string{"--ttl", "4s"}
 
 func runArgsWith(flags []string, name string, cmd ...string) []string {
 	return append(append(append([]string{"run", name}, flags...), "--"), cmd...)

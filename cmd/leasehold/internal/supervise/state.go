@@ -43,17 +43,20 @@ type state struct {
 	phase  phase
 	lost   bool          // the lease ended, or was about to, before all was gone
 	until  clock.Instant // the last validity that was known
+	guard  clock.Instant // when the guard kills, as it was told last; 0 before
 	killAt clock.Instant // stopping, killing
 }
 
 // next returns what is to be done now, and when to look again at the latest.
 func (s *state) next(f facts) (order, clock.Instant) {
-	if f.until != clock.Always && s.phase != gone {
+	// The guard goes by what it was told last: a renewal that came after its time has spared nothing.
+	over := f.until == clock.Always || s.guard != 0 && f.now >= s.guard
+	if f.until != clock.Always {
 		s.until = f.until
 	}
 	last := s.until.Add(-s.slack) // when nothing may run any more
-	late := f.until == clock.Always || f.now >= last.Add(-s.killAfter)
-	if late && s.phase != gone && (!f.gone || f.now >= s.until || f.until == clock.Always) {
+	late := over || f.now >= last.Add(-s.killAfter)
+	if over || late && !f.gone { // what is gone late, and by itself, was in time
 		s.lost = true
 	}
 	switch {
@@ -75,4 +78,15 @@ func (s *state) next(f facts) (order, clock.Instant) {
 	}
 	s.phase = killing
 	return kill, f.now.Add(killAgain)
+}
+
+// tellGuard returns a time that the guard doesn't know yet, at which it has to kill: between the supervisor's own kill and
+// the end of validity. A command that is lost is given no more time.
+func (s *state) tellGuard() (clock.Instant, bool) {
+	by := s.until.Add(-s.slack / 2)
+	if s.lost || by == s.guard {
+		return 0, false
+	}
+	s.guard = by
+	return by, true
 }

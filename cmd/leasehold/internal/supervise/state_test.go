@@ -55,8 +55,17 @@ func TestStateSteps(t *testing.T) {
 			{facts{now: 60 * sec, until: clock.Always}, kill, 60*sec + clock.Instant(killAgain)},
 		}, true},
 		{"ended while this process was paused", []step{
+			{facts{now: 10 * sec, until: 16 * sec}, nothing, 13*sec + half},
 			{facts{now: 60 * sec, until: 16 * sec, exited: true, gone: true}, nothing, clock.Never},
 		}, true},
+		{"killed by the guard, perhaps, while this process was paused", []step{
+			{facts{now: 10 * sec, until: 16 * sec}, nothing, 13*sec + half},
+			{facts{now: 15*sec + half + half/2, until: 31 * sec, gone: true}, nothing, clock.Never}, // renewed first thing
+		}, true},
+		{"ended by itself just before the guard", []step{
+			{facts{now: 10 * sec, until: 16 * sec}, nothing, 13*sec + half},
+			{facts{now: 15*sec + half, until: 16 * sec, gone: true}, nothing, clock.Never},
+		}, false},
 		{"ended late, but in time", []step{
 			{facts{now: 14 * sec, until: 16 * sec, exited: true, gone: true}, nothing, clock.Never},
 		}, false},
@@ -75,6 +84,7 @@ func TestStateSteps(t *testing.T) {
 			s := newState()
 			for i, step := range c.steps {
 				order, again := s.next(step.f)
+				s.tellGuard()
 				if order != step.order || again != step.again {
 					t.Errorf("step %d: order %d, again at %v; want %d, %v", i, order, again, step.order, step.again)
 				}

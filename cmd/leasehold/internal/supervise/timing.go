@@ -43,8 +43,8 @@ func (t Timing) Renew() time.Duration { return t.TTL / 4 }
 // Validity is how long the lease is valid from before its last renewal was sent.
 func (t Timing) Validity() time.Duration { return t.hold().Validity() }
 
-// Slack is how long before the end of validity the group is killed: a twentieth of the validity, 500 ms at most.
-func (t Timing) Slack() time.Duration { return min(t.Validity()/20, 500*time.Millisecond) }
+// Slack is how long before the end of validity the group is killed: a tenth of the validity, 500 ms at most.
+func (t Timing) Slack() time.Duration { return min(t.Validity()/10, 500*time.Millisecond) }
 
 // Survives is the longest outage of the store that stops nothing, whenever it begins, if a request takes no time. At worst
 // it begins with a renewal, and ends just after a request was sent that has to time out, be followed by the longest pause

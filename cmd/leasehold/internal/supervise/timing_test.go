@@ -33,7 +33,7 @@ func TestUnsafeTimingIsRefusedWithArithmetic(t *testing.T) {
 	if err == nil {
 		t.Fatal("accepted")
 	}
-	for _, want := range []string{"TTL of 5s", "kill-after of 3s", "valid for 4s", "at 800ms", "every 1.25s", "raise --ttl", "lower --kill-after"} {
+	for _, want := range []string{"TTL of 5s", "kill-after of 3s", "valid for 4s", "at 600ms", "every 1.25s", "raise --ttl", "lower --kill-after"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in: %v", want, err)
 		}

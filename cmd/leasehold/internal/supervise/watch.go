@@ -37,14 +37,11 @@ func Watch(l Lease, w Work, t Timing, clk clock.Clock, tell func(Notice)) (lost 
 	s := state{killAfter: t.KillAfter, slack: t.Slack(), until: l.ValidUntil()}
 	held := l.Context().Done()
 	exited := w.Exited()
-	guarded := clock.Always
 	for {
 		f := facts{now: clk.Now(), until: l.ValidUntil(), exited: closed(w.Exited()), gone: closed(w.Gone())}
 		before := s.phase
 		order, again := s.next(f)
-		// The guard's kill comes between the supervisor's own and the end of validity.
-		if by := s.until.Add(-s.slack / 2); by != guarded && !s.lost {
-			guarded = by
+		if by, news := s.tellGuard(); news {
 			w.KillBy(by)
 		}
 		switch {
