@@ -108,13 +108,16 @@ func (s *Session) why() (Cause, error) {
 // enlist adds a lease that was just acquired. If the session ended meanwhile, the lease ends at once.
 func (s *Session) enlist(l *Lease) error {
 	s.mu.Lock()
-	over := s.over
+	over, before := s.over, s.leases[l.key]
 	if !over {
 		s.leases[l.key] = l
 	}
 	broken := s.missed[l.key] == l.token
 	delete(s.missed, l.key)
 	s.mu.Unlock()
+	if before != nil && !over {
+		before.end(Taken, nil) // by this session itself: an operator ended that term, of which the notice is on its way
+	}
 	switch {
 	case over:
 		cause, err := s.why()

@@ -299,3 +299,23 @@ func TestSessionLeaseKeepsHistoryAndData(t *testing.T) {
 		}
 	})
 }
+
+// The notice of a break may come only after the name was taken again under the same session. Two leases of one name can't
+// both be valid until then, nor the first for ever.
+func TestSessionTakesANameAgainBeforeItIsToldOfTheBreak(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a := w.node(lease.Options{})
+		s := a.open()
+		first := a.under(s, "job")
+		w.unsafe = true // as the operator wants it
+		e := lease.Eviction{Token: first.Token(), By: "operator", Grace: 20 * time.Millisecond}
+		if _, err := lease.Break(t.Context(), w.db.Open(), "job", e); err != nil {
+			t.Fatal(err)
+		}
+		second := a.under(s, "job")
+		w.unsafe = false
+		lostWith(t, first, lease.Taken)
+		time.Sleep(time.Minute)
+		valid(t, second)
+	})
+}
