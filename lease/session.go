@@ -108,15 +108,18 @@ func (s *Session) why() (Cause, error) {
 // enlist adds a lease that was just acquired. If the session ended meanwhile, the lease ends at once.
 func (s *Session) enlist(l *Lease) error {
 	s.mu.Lock()
-	over, before := s.over, s.leases[l.key]
+	over, last, older := s.over, l, s.leases[l.key]
+	if older != nil && older.token > l.token {
+		last, older = older, l // which comes late
+	}
 	if !over {
-		s.leases[l.key] = l
+		s.leases[l.key] = last
 	}
 	broken := s.missed[l.key] == l.token
 	delete(s.missed, l.key)
 	s.mu.Unlock()
-	if before != nil && !over {
-		before.end(Taken, nil) // by this session itself: an operator ended that term, of which the notice is on its way
+	if older != nil && !over {
+		older.end(Taken, nil) // an operator ended that term; the notice of it is on its way
 	}
 	switch {
 	case over:
