@@ -62,8 +62,8 @@ func (w *live) announce(p *process, l *lease.Lease) {
 // event counts final events; see lease.Options.OnEvent.
 func (w *live) event(e lease.Event) {
 	if e.State == lease.StateLost || e.State == lease.StateReleased {
-		w.mu.Lock()
-		defer w.mu.Unlock()
+		w.finalsMu.Lock()
+		defer w.finalsMu.Unlock()
 		w.finals[e.Key+"/"+e.Token.String()]++
 	}
 }
@@ -159,7 +159,10 @@ func (w *live) atTheEnd() {
 		if x.ctx.Err() == nil || x.Check() == nil {
 			w.broke("%v of %v has not ended though its manager is closed", x, x.p)
 		}
-		if n := w.finals[id]; n != 1 {
+		w.finalsMu.Lock()
+		n := w.finals[id]
+		w.finalsMu.Unlock()
+		if n != 1 {
 			w.broke("%v of %v: the observer was told %d final events", x, x.p, n)
 		}
 	}

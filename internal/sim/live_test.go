@@ -79,7 +79,9 @@ type live struct {
 	broken  map[string]time.Time // by key and token: when at the latest the term is over
 	wanted  map[string]int       // keys: how many wait, in the calm
 	vacant  map[string]time.Time
-	finals  map[string]int // final events by key and token
+
+	finalsMu sync.Mutex     // taken under the locks of leases, which may be taken under mu
+	finals   map[string]int // final events by key and token
 }
 
 // term is a lease that somebody was given.

@@ -1,0 +1,143 @@
+package sim_test
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/leasehold/leasehold/internal/sim"
+)
+
+// A seed has to tell the same story whenever it is told, or a failure that it found can't be looked into.
+func TestReplay(t *testing.T) {
+	seeds := uint64(12)
+	if testing.Short() || raceDetector {
+		seeds = 3
+	}
+	stories := map[string]uint64{}
+	for seed := uint64(1); seed <= seeds; seed++ {
+		var first, second bytes.Buffer
+		a := sim.Run(sim.Draw(seed), sim.Options{Trace: &first})
+		var wg sync.WaitGroup
+		wg.Go(func() { sim.Run(sim.Draw(seed+100), sim.Options{}) }) // another run at the same time is another world
+		b := sim.Run(sim.Draw(seed), sim.Options{Trace: &second, Picture: true})
+		wg.Wait()
+		if !bytes.Equal(first.Bytes(), second.Bytes()) {
+			t.Fatalf("seed %d: two stories, that part at\n%s", seed, parting(first.String(), second.String()))
+		}
+		if first.Len() < 1000 {
+			t.Errorf("seed %d: a story of %d bytes", seed, first.Len())
+		}
+		if a.Stats.Events != b.Stats.Events || a.Stats.Virtual != b.Stats.Virtual || !maps.Equal(a.Stats.Faults, b.Stats.Faults) {
+			t.Errorf("seed %d: %+v, and then %+v", seed, a.Stats, b.Stats)
+		}
+		if other, ok := stories[first.String()]; ok {
+			t.Errorf("the seeds %d and %d tell one story", other, seed)
+		}
+		stories[first.String()] = seed
+	}
+}
+
+// parting returns where two stories part.
+func parting(a, b string) string {
+	as, bs := strings.Split(a, "\n"), strings.Split(b, "\n")
+	for i := range min(len(as), len(bs)) {
+		if as[i] != bs[i] {
+			return as[i] + "\n" + bs[i]
+		}
+	}
+	return fmt.Sprintf("the end: %d lines and %d", len(as), len(bs))
+}
+
+func TestSeeds(t *testing.T) {
+	seeds := uint64(400)
+	if testing.Short() || raceDetector {
+		seeds = 40
+	}
+	var sum sim.Stats
+	faults := map[string]int{}
+	for seed := uint64(1); seed <= seeds; seed++ {
+		r := sim.Run(sim.Draw(seed), sim.Options{})
+		for _, v := range r.Violations {
+			t.Errorf("seed %d %v\n\tgo run ./internal/sim/cmd/sim -seed %d -trace", seed, v, seed)
+		}
+		sum.Add(r.Stats)
+		for kind, n := range r.Stats.Faults {
+			faults[kind] += n
+		}
+	}
+	t.Logf("%d seeds: %.0f virtual hours, %d terms, %d losses, %d guarded writes, %d refused",
+		seeds, sum.Virtual.Hours(), sum.Terms, sum.Losses, sum.Writes, sum.Refused)
+	// Runs in which nothing happens break no invariant.
+	if sum.Terms < 5*int(seeds) || sum.Losses < int(seeds) || sum.Releases < int(seeds) || sum.Writes < 50*int(seeds) || sum.Refused == 0 {
+		t.Errorf("too little happened: %+v", sum)
+	}
+	for _, kind := range []string{
+		"break", "clock rate changed", "clone", "crash", "dropped request", "duplicated request", "hand-over", "late message",
+		"lost reply", "odd call", "partition", "pause or suspension", "rejected request", "store outage", "store restart",
+		"store restored from a backup", "store wiped", "wall clock set",
+	} {
+		if faults[kind] == 0 {
+			t.Errorf("no run had the fault %q", kind)
+		}
+	}
+}
+
+// The picture is XML that a browser takes, and shows each hold once.
+func TestPicture(t *testing.T) {
+	for seed := uint64(1); seed <= 20; seed++ {
+		var trace, svg bytes.Buffer
+		r := sim.Run(sim.Draw(seed), sim.Options{Trace: &trace, Picture: true})
+		if err := r.Picture.SVG(&svg); err != nil {
+			t.Fatal(err)
+		}
+		titles, err := titlesOf(&svg)
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		held := regexp.MustCompile(`(?m)^ *[0-9.]+s  n\d+ "(\w)" is held under token (\d+) until`).FindAllStringSubmatch(trace.String(), -1)
+		if len(held) == 0 || len(held) != r.Stats.Terms {
+			t.Fatalf("seed %d: %d terms in the story, %d in the figures", seed, len(held), r.Stats.Terms)
+		}
+		for _, h := range held {
+			if want := fmt.Sprintf("%s under token %s, ", h[1], h[2]); titles[want] == 0 {
+				t.Errorf("seed %d: the picture lacks %q", seed, want)
+			}
+		}
+	}
+}
+
+// titlesOf parses an SVG and counts its titles, up to where a hold's say when.
+func titlesOf(r io.Reader) (map[string]int, error) {
+	titles, inTitle := map[string]int{}, false
+	d := xml.NewDecoder(r)
+	for n := 0; ; n++ {
+		token, err := d.Token()
+		switch x := token.(type) {
+		case xml.StartElement:
+			if n == 0 && (x.Name.Local != "svg" || x.Name.Space != "http://www.w3.org/2000/svg") {
+				return nil, fmt.Errorf("it begins with %v", x.Name)
+			}
+			inTitle = x.Name.Local == "title"
+		case xml.CharData:
+			if hold, _, ok := strings.Cut(string(x), ", "); inTitle && ok {
+				titles[hold+", "]++
+			}
+		case xml.EndElement:
+			inTitle = false
+		}
+		if errors.Is(err, io.EOF) {
+			return titles, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
