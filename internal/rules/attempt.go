@@ -226,7 +226,7 @@ func (h *Hold) wrote(cur store.Record, att Attempt) bool {
 		return cur.Owner == h.Claim.Owner && cur.Token == h.Term.Token
 	}
 	base := baseNonce(cur.Nonce)
-	if base == "" && !Off(RuleGone) {
+	if base == "" && !Off(RuleRestored) {
 		return false // a record that is gone, or that nobody of ours wrote
 	}
 	return base == baseNonce(h.Term.Nonce) || base == h.pending || (att.Tied && base == att.Rec.Nonce)

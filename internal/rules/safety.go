@@ -20,8 +20,7 @@ const (
 	RuleFence       Rule = "session-fenced-first"   // an abandoned session is closed before a lease of it is taken
 	RuleOnce        Rule = "session-made-once"      // a session's record is made, never taken
 	RuleConflict    Rule = "conflict-is-loss"       // a renewal that meets another's version ends the hold
-	RuleGone        Rule = "gone-is-loss"           // a renewal that finds no record ends the hold
-	RuleRestored    Rule = "restored-is-loss"       // a hold whose record came back from a backup isn't renewed
+	RuleRestored    Rule = "restored-is-loss"       // a hold whose record is gone, or came back from a backup, is not renewed
 	RuleExactTerm   Rule = "release-exact-term"     // a release frees its own term only
 	RuleLateAnswer  Rule = "late-answer-ignored"    // an answer after the deadline revives nothing
 	RuleLateClaim   Rule = "late-claim-not-held"    // a claim that took longer than its validity isn't held
@@ -41,6 +40,6 @@ const (
 // Rules lists every rule.
 var Rules = []Rule{
 	RuleSent, RuleFirstSent, RuleMargin, RuleWholeTTL, RuleSeen, RuleNonce, RuleOwnTerm, RuleClone, RuleKeepToken,
-	RuleRaiseToken, RuleClockToken, RuleFence, RuleOnce, RuleConflict, RuleGone, RuleRestored, RuleExactTerm, RuleLateAnswer, RuleLateClaim, RuleSessionHeld,
+	RuleRaiseToken, RuleClockToken, RuleFence, RuleOnce, RuleConflict, RuleRestored, RuleExactTerm, RuleLateAnswer, RuleLateClaim, RuleSessionHeld,
 	RuleConfirm, RuleOfferToken, RuleSessionPoll, RuleMarkChain, RuleBroken, RuleStopFirst, RuleNotice, RuleEarlyNotice, RuleSettle, RuleCAS,
 }

@@ -222,7 +222,11 @@ func (c *client) stop(why, to string) {
 		c.working = false
 	}
 	by := c.n.local().Add(c.w().timing.Renew)
-	if c.session != nil && !rules.Off(rules.RuleSettle) {
+	switch {
+	case c.session == nil:
+	case rules.Off(rules.RuleSettle):
+		by = c.n.local().Add(c.w().timing.Attempt)
+	default:
 		by = clock.Never
 	}
 	c.hold.Stop(c.env(), rules.Exit{Why: why, To: to, By: by})

@@ -53,12 +53,29 @@ func Draw(seed uint64) Config {
 		DropRequest: often(0.2), DropReply: often(0.3), Duplicate: often(0.1), Late: often(0.05), Reject: often(0.1),
 		Pause: often(0.3 * perTTL), Crash: often(0.2 * perTTL), Clone: often(0.1 * perTTL), Rate: often(0.2 * perTTL),
 		Wall: often(0.3 * perTTL), Partition: often(0.2 * perTTL),
-		Outage: often(0.15 * perTTL), Restart: often(0.1 * perTTL), Wipe: often(0.03 * perTTL), Restore: often(0.03 * perTTL),
+		Outage: often(0.15 * perTTL), Restart: often(0.1 * perTTL), Wipe: often(0.06 * perTTL), Restore: often(0.1 * perTTL),
 		Break: often(0.2 * perTTL), OddCall: often(0.2 * perTTL), HandOver: often(0.5),
 	}
 	// A store that forgets and wall clocks that are wrong can't both be had: tokens rise over a wiped store by the time.
 	if c.WildWall {
 		c.Chance.Wipe, c.Chance.Restore = 0, 0
+	}
+	return c
+}
+
+// Aim returns c with more of the faults without which it takes long to notice that a rule is switched off. Most need none.
+func (c Config) Aim(off rules.Rule) Config {
+	perTTL := 1 / c.TTL.Seconds()
+	switch off {
+	case rules.RuleOfferToken:
+		c.WildWall, c.Chance.Wipe, c.Chance.Clone = false, 0, 0
+		c.Chance.Restore, c.Chance.HandOver = 0.5*perTTL, 0.8
+	case rules.RuleSettle:
+		c.Sessions, c.BadRates, c.Chance.Clone = true, false, 0
+		c.Chance.Outage, c.Chance.OddCall = 0.5*perTTL, 0.5*perTTL
+	case rules.RuleEarlyNotice:
+		c.Sessions, c.BadRates, c.Chance.Clone = true, false, 0
+		c.Chance.Break, c.Chance.Late = perTTL, 0.1
 	}
 	return c
 }

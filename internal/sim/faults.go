@@ -60,6 +60,12 @@ func (w *World) nodeFaults(n *node) {
 
 func (w *World) crash(n *node) {
 	w.logf("%s crashes", n)
+	w.bury(n)
+	w.after(w.between(0, 2*w.cfg.TTL), func() { w.boot(n.slot) })
+}
+
+// bury ends a process at once.
+func (w *World) bury(n *node) {
 	w.spans.fault(n.slot, w.now, w.now, "crash")
 	for _, c := range n.clients {
 		if c.active && c.shown == rules.Held {
@@ -68,7 +74,6 @@ func (w *World) crash(n *node) {
 		c.active, c.working = false, false
 	}
 	w.remove(n)
-	w.after(w.between(0, 2*w.cfg.TTL), func() { w.boot(n.slot) })
 }
 
 // clone makes a second process out of the whole memory of the first: of its leases, its owner id, and its clock.
@@ -251,4 +256,18 @@ func (w *World) calmDown() {
 		}
 	}
 	w.check.calmDown()
+	// When what was under way has settled, one who holds something dies: that must not be noticed too late.
+	w.after(lastCrash*w.cfg.TTL, func() {
+		for _, key := range w.keys {
+			if all := w.check.holders(key); len(all) > 0 && len(w.live) > 1 {
+				n := all[0].n
+				w.logf("%s crashes, for good", n)
+				w.bury(n)
+				return
+			}
+		}
+	})
 }
+
+// lastCrash is how many TTLs after the faults have stopped the last process dies.
+const lastCrash = 4

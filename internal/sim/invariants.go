@@ -256,7 +256,7 @@ func (k *checker) slack() time.Duration {
 	if k.w.cfg.Sessions { // which a waiter polls no more often than that
 		poll = max(poll, k.w.timing.Renew)
 	}
-	return duration(int64(float64(poll+2*k.w.timing.Attempt+k.w.cfg.TTL/20) / 0.89))
+	return duration(int64(float64(poll+4*k.w.timing.Attempt+k.w.cfg.TTL/20) / 0.89))
 }
 
 // vacancies checks that a name that somebody waits for is held again in bounded time.
@@ -302,7 +302,7 @@ func (k *checker) done() bool {
 			}
 		}
 	}
-	return k.w.calm
+	return k.w.calm && k.w.now > k.calmAt+int64((lastCrash+3)*k.w.cfg.TTL)
 }
 
 // confused reports whether clones may share a session: see cloned. A lease that the one took under it before it lost the

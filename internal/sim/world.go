@@ -202,6 +202,8 @@ func (w *World) remove(n *node) {
 func (w *World) rate() int64 {
 	const bound = 110_000
 	switch {
+	case w.calm:
+		return 1e6
 	case w.cfg.BadRates && w.rng.IntN(2) == 0:
 		return w.rng.Int64N(3e6)
 	case w.rng.IntN(3) == 0:

@@ -79,7 +79,7 @@ func where(f finding) string {
 func bySimulator(r rules.Rule, seeds uint64) finding {
 	began := clock.System().Now()
 	for seed := uint64(1); seed <= seeds; seed++ {
-		if res := sim.Run(sim.Draw(seed), sim.Options{}); len(res.Violations) > 0 {
+		if res := sim.Run(sim.Draw(seed).Aim(r), sim.Options{}); len(res.Violations) > 0 {
 			return finding{Rule: r, By: "simulator", Seed: seed, What: res.Violations[0].String(), Seconds: since(began)}
 		}
 	}

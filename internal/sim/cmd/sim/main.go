@@ -22,6 +22,9 @@ import (
 	"github.com/leasehold/leasehold/internal/sim"
 )
 
+// draw returns the configuration of a seed.
+var draw = sim.Draw
+
 // summary is what came of many runs, as -out writes it.
 type summary struct {
 	Seeds      uint64         `json:"seeds"`
@@ -72,7 +75,7 @@ func one(seed uint64, trace bool, svg string) (summary, error) {
 	if trace {
 		opts.Trace = os.Stdout
 	}
-	r := sim.Run(sim.Draw(seed), opts)
+	r := sim.Run(draw(seed), opts)
 	var s summary
 	s.add(r)
 	if svg == "" {
@@ -96,7 +99,7 @@ func many(first, n uint64, workers int) summary {
 	for range workers {
 		wg.Go(func() {
 			for i := next.Add(1) - 1; i < n; i = next.Add(1) - 1 {
-				r := sim.Run(sim.Draw(first+i), sim.Options{})
+				r := sim.Run(draw(first+i), sim.Options{})
 				mu.Lock()
 				s.add(r)
 				mu.Unlock()

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/sim"
 )
 
 func init() {
@@ -16,6 +17,7 @@ func init() {
 			return fmt.Errorf("want one of %v", rules.Rules)
 		}
 		rules.SwitchOff(rules.Rule(name))
+		draw = func(seed uint64) sim.Config { return sim.Draw(seed).Aim(rules.Rule(name)) }
 		return nil
 	})
 }
