@@ -57,9 +57,8 @@ func TestPitfall_A1_ARenewalWhoseReplyIsLost(t *testing.T) {
 func TestPitfall_A2_AnAcquisitionWhoseReplyIsLost(t *testing.T) {
 	for _, silent := range []bool{false, true} {
 		inWorld(t, func(t *testing.T, w *world) {
-			for name, acquire := range map[string]func(*node, string) (*lease.Lease, error){
-				"Acquire":    func(n *node, key string) (*lease.Lease, error) { return n.Acquire(context.Background(), key) },
-				"TryAcquire": func(n *node, key string) (*lease.Lease, error) { return n.TryAcquire(context.Background(), key) },
+			for name, acquire := range map[string]func(*lease.Manager, context.Context, string) (*lease.Lease, error){
+				"Acquire": (*lease.Manager).Acquire, "TryAcquire": (*lease.Manager).TryAcquire,
 			} {
 				n := w.node(lease.Options{})
 				var claim string
@@ -74,7 +73,9 @@ func TestPitfall_A2_AnAcquisitionWhoseReplyIsLost(t *testing.T) {
 					return faulty.Fault{Drop: true} // the first renewal may be due at once
 				})
 				start := time.Now()
-				l, err := acquire(n, name)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				l, err := acquire(n.Manager, ctx, name)
+				cancel()
 				if err != nil {
 					t.Errorf("%s: %v", name, err)
 					continue
