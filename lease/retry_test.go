@@ -20,16 +20,18 @@ func TestAcquireTellsWhyItTriesAgain(t *testing.T) {
 			}
 			told = append(told, err)
 		}})
-		reason := full
-		n.plan(func(op faulty.Op) faulty.Fault {
-			if op.Kind == faulty.Put {
-				return faulty.Fault{Err: reason}
-			}
-			return faulty.Fault{}
-		})
+		refusing := func(reason error) {
+			n.plan(func(op faulty.Op) faulty.Fault {
+				if op.Kind == faulty.Put {
+					return faulty.Fault{Err: reason}
+				}
+				return faulty.Fault{}
+			})
+		}
+		refusing(full)
 		wait := n.acquiring(t.Context(), "job")
 		time.Sleep(time.Minute)
-		reason = away
+		refusing(away)
 		time.Sleep(time.Minute)
 		n.plan(nil)
 		wait.wait(t, time.Now(), time.Second)
