@@ -125,7 +125,7 @@ func (a *app) run(ctx context.Context, name string, argv []string, o runOptions)
 	defer func() { err = errors.Join(err, j.st.Close()) }()
 	j.m, err = lease.NewManager(j.st, lease.Options{
 		TTL: j.timing.TTL, Renew: j.timing.Renew(), Name: a.values.Get("as"), Info: j.info, Clock: a.clk,
-		OnWait: j.words.waitFor, OnEvent: j.words.event,
+		OnWait: j.words.waitFor, OnRetry: j.words.retry, OnEvent: j.words.event,
 	})
 	if err != nil {
 		return &exitError{exitUsage, err}
