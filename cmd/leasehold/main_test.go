@@ -24,6 +24,12 @@ func TestMain(m *testing.M) {
 type leakChecked struct{ m *testing.M }
 
 func (l leakChecked) Run() int {
+	// A runner in the background starts its tests with these ignored, and so would be every command that they start.
+	for _, sig := range []os.Signal{syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT} {
+		if signal.Ignored(sig) {
+			signal.Notify(make(chan os.Signal, 1), sig)
+		}
+	}
 	code := l.m.Run()
 	if err := goleak.Find(goleak.IgnoreTopFunction("os/signal.signal_recv")); err != nil && code == 0 {
 		fmt.Fprintln(os.Stderr, err)

@@ -64,7 +64,9 @@ func (w *words) say(format string, args ...any) {
 }
 
 // retry says why an acquisition tries again: the reason may be one that waiting doesn't mend, such as a full disk.
-func (w *words) retry(name string, err error) { w.say("can't take %s yet, trying again: %v", name, err) }
+func (w *words) retry(name string, err error) {
+	w.say("can't take %s yet, trying again: %v", name, err)
+}
 
 // frames of the spinner, and how long each is shown.
 var frames = []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")
