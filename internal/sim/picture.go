@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"html"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -129,6 +130,8 @@ func (p *Picture) x(at int64) float64 {
 func (p *Picture) y(lane int) int { return topMargin + (lane+1)*laneHigh }
 
 func (p *Picture) drawFaults(b *strings.Builder) {
+	labelled := map[int]float64{} // where the last label of each lane begins; the others show when pointed at
+	slices.SortStableFunc(p.faults, func(a, b fault) int { return int(a.from - b.from) })
 	for _, f := range p.faults {
 		if f.to > f.from {
 			fmt.Fprintf(b, `<rect class="bad" x="%.1f" y="%d" width="%.1f" height="%d"><title>%s</title></rect>`+"\n",
@@ -137,7 +140,8 @@ func (p *Picture) drawFaults(b *strings.Builder) {
 			fmt.Fprintf(b, `<line class="badline" x1="%.1f" x2="%.1f" y1="%d" y2="%d"><title>%s</title></line>`+"\n",
 				p.x(f.from), p.x(f.from), p.y(f.lane)+2, p.y(f.lane)+laneHigh-2, html.EscapeString(f.what))
 		}
-		if p.x(f.from) < pageWide-150 {
+		if room := p.x(f.from) - labelled[f.lane]; room > 55 && p.x(f.from) < pageWide-60 {
+			labelled[f.lane] = p.x(f.from)
 			fmt.Fprintf(b, `<text class="dim" font-size="9" x="%.1f" y="%d">%s</text>`+"\n", p.x(f.from)+2, p.y(f.lane)+laneHigh-4, html.EscapeString(f.what))
 		}
 	}
@@ -166,7 +170,7 @@ func (p *Picture) drawHolds(b *strings.Builder) {
 
 func (p *Picture) drawAxis(b *strings.Builder, high int) {
 	step := max(p.length/12, time.Second).Round(5 * time.Second)
-	for t := time.Duration(0); t <= p.length; t += max(step, 5*time.Second) {
+	for t := time.Duration(0); p.x(int64(t)) < pageWide-50; t += max(step, 5*time.Second) {
 		fmt.Fprintf(b, `<text class="dim" x="%.1f" y="%d">%v</text>`+"\n", p.x(int64(t)), high-24, t)
 	}
 }
