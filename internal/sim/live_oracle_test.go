@@ -1,12 +1,15 @@
 package sim_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"testing/synctest"
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/store"
 )
 
 func (w *live) isCalm() bool {
@@ -41,6 +44,7 @@ func (w *live) announce(p *process, l *lease.Lease) {
 			}
 			if e.State == lease.StateLost || e.State == lease.StateReleased {
 				w.logf("%v of %v: %s %v", l, p, e.State, e.Err)
+				w.justified(x, e)
 				final++
 			}
 		}
@@ -57,6 +61,18 @@ func (w *live) announce(p *process, l *lease.Lease) {
 	w.terms = append(w.terms, x)
 	w.highest[l.Key()] = max(w.highest[l.Key()], l.Token())
 	w.exclusive(l.Key())
+}
+
+// justified checks that a lease isn't taken for another's while the store shows it as its own.
+func (w *live) justified(x *term, e lease.Event) {
+	var lost *lease.LostError
+	if !errors.As(e.Err, &lost) || lost.Cause != lease.Taken {
+		return
+	}
+	rec, err := store.Load(context.Background(), w.db.Open(), x.Key())
+	if err != nil || rec.Owner == x.Owner() && rec.Token == x.Token() && rec.Mark == "" {
+		w.violated("%v of %v was given up as taken, and is its own: %v", x, x.p, err)
+	}
 }
 
 // event counts final events; see lease.Options.OnEvent.
