@@ -21,7 +21,7 @@ import (
 )
 
 var (
-	liveSeeds = flag.Uint64("live.seeds", 150, "how many seeds TestLive tries")
+	liveSeeds = flag.Uint64("live.seeds", 400, "how many seeds TestLive tries")
 	liveSeed  = flag.Uint64("live.seed", 1, "the first of them")
 )
 
