@@ -311,15 +311,21 @@ func (w *world) tidy() {
 			kept = append(kept, m)
 			continue
 		}
-		if m.answer || m.act.Kind != rules.Write || m.act.Rec.Version != w.get(m.act.Rec.Key).Version {
+		if m.answer || m.act.Kind != rules.Write || w.left.Writes == 0 || m.act.Rec.Version != w.get(m.act.Rec.Key).Version {
 			continue
 		}
 		m.turn = 0
-		if !slices.ContainsFunc(kept, func(other wire) bool { return other.turn == 0 && other.act.Rec.Nonce == m.act.Rec.Nonce }) {
+		if !slices.ContainsFunc(kept, func(other wire) bool { return other.turn == 0 && sameWrite(other.act.Rec, m.act.Rec) }) {
 			kept = append(kept, m)
 		}
 	}
 	w.wires = kept
+}
+
+// sameWrite reports whether it doesn't matter which of two writes that name one version lands: copies of one, or two that
+// close one session.
+func sameWrite(a, b store.Record) bool {
+	return a.Nonce == b.Nonce || (a.Key == sessionKey && b.Key == sessionKey && a.Owner == "" && b.Owner == "" && a.Version == b.Version)
 }
 
 func fnv(b []byte) uint64 {
