@@ -21,15 +21,16 @@ type client struct {
 	session      *client // that keeps its hold, or nil
 	isSession    bool
 
-	hold    rules.Hold
-	active  bool         // it has a hold that has not ended
-	busy    bool         // a request is under way
-	asked   rules.Action // that request
-	op      int          // number of the request or timer that counts
-	due     clock.Instant
-	onDue   func()
-	polling string // the version that it waits to see changed
-	polls   int    // the op for which a poll is under way
+	hold     rules.Hold
+	active   bool                      // it has a hold that has not ended
+	busy     bool                      // a request is under way
+	asked    rules.Action              // that request
+	answered func(store.Record, error) // takes down its answer
+	op       int                       // number of the request or timer that counts
+	due      clock.Instant
+	onDue    func()
+	polling  string // the version that it waits to see changed
+	polls    int    // the op for which a poll is under way
 
 	brokenHere map[string]fence.Token // of a session: leases that it was told were broken
 	shown      rules.Phase
@@ -237,6 +238,7 @@ func (c *client) stop(why, to string) {
 func (c *client) finish() {
 	w := c.w()
 	c.show()
+	c.hangUp()
 	c.active = false
 	if c.isSession {
 		if c.n.session == c {
@@ -257,6 +259,7 @@ func (c *client) finish() {
 // send carries a request out over the network.
 func (c *client) send(act rules.Action) {
 	c.busy, c.asked = true, act
+	c.answered = c.w().called(c.n, act)
 	c.arm(act.Until, func() {
 		c.outcome(store.Record{}, store.Unknown(act.Key, errTimeout))
 		c.step()
@@ -272,9 +275,18 @@ func (c *client) send(act rules.Action) {
 		})
 }
 
+// hangUp takes down that nobody waits for the answer to the request under way any more.
+func (c *client) hangUp() {
+	if c.busy {
+		c.answered(store.Record{}, store.Unknown(c.asked.Key, errTimeout))
+		c.busy = false
+	}
+}
+
 // outcome tells the hold what came of the request that is under way.
 func (c *client) outcome(rec store.Record, err error) {
 	c.busy = false
+	c.answered(rec, err)
 	if c.asked.Kind == rules.Write {
 		c.hold.Wrote(c.env(), rec, err)
 	} else {
@@ -296,8 +308,11 @@ func (c *client) poll() {
 				return
 			}
 			c.polls = 0
-			w.transmit(c.n, false, func() (store.Record, error) { return w.apply(c, rules.Action{Kind: rules.Read, Key: c.key}) },
+			read := rules.Action{Kind: rules.Read, Key: c.key}
+			answered := w.called(c.n, read)
+			w.transmit(c.n, false, func() (store.Record, error) { return w.apply(c, read) },
 				func(rec store.Record, err error) {
+					answered(rec, err)
 					if c.op == op && c.active && err == nil && rec.Version != version {
 						c.op++
 						c.polling = ""

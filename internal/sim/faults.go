@@ -71,6 +71,7 @@ func (w *World) bury(n *node) {
 		if c.active && c.shown == rules.Held {
 			w.spans.end(c, true)
 		}
+		c.hangUp()
 		c.active, c.working = false, false
 	}
 	w.remove(n)
@@ -121,6 +122,7 @@ func (c *client) revive() {
 		return
 	case c.busy:
 		asked := c.asked
+		c.answered = func(store.Record, error) {} // the original takes it down
 		c.arm(asked.Until, func() {
 			c.outcome(store.Record{}, store.Unknown(asked.Key, errTimeout))
 			c.step()
@@ -197,14 +199,14 @@ func (w *World) operator() {
 		return
 	}
 	key := w.keys[w.rng.IntN(len(w.keys))]
-	rec := w.server.rows[key].rec
+	rec := w.look(key)
 	if rec.Owner == "" {
 		return
 	}
 	w.spans.fault(-1, w.now, w.now, key+" broken")
 	grace := rec.TTL
 	if rec.Session != "" {
-		if session := w.server.rows[rec.Session].rec; session.Owner == rec.Owner {
+		if session := w.look(rec.Session); session.Owner == rec.Owner {
 			grace = max(grace, session.TTL)
 			if !rules.Off(rules.RuleNotice) {
 				w.mark(rules.Noticed(session, "operator", tell(session.Data, key, rec.Token), w.nonce()))
@@ -220,9 +222,24 @@ func (w *World) changedAll() {
 	}
 }
 
+// operator stands for the operator where what processes see is taken down.
+var operator = &node{id: -1}
+
+// look is the operator's reading of a record.
+func (w *World) look(key string) store.Record {
+	read := rules.Action{Kind: rules.Read, Key: key}
+	answered := w.called(operator, read)
+	rec := w.server.get(key, w.now, false)
+	answered(rec, nil)
+	return rec
+}
+
 func (w *World) mark(rec store.Record) {
 	before := w.server.rows[rec.Key]
-	if stored, err := w.server.put(rec, before.writer, w.now, false); err == nil {
+	answered := w.called(operator, rules.Action{Kind: rules.Write, Key: rec.Key, Rec: rec})
+	stored, err := w.server.put(rec, before.writer, w.now, false)
+	answered(stored, err)
+	if err == nil {
 		w.logf("store: %s", describe(before.rec, stored))
 		w.check.marked(stored)
 		w.changed(stored.Key)

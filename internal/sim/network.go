@@ -54,6 +54,28 @@ func (w *World) delay() time.Duration {
 	return w.between(w.cfg.TTL/20000, w.cfg.TTL/300)
 }
 
+// called takes down that n makes a request. What it returns takes down the answer. That a request was refused says nothing
+// of a second copy of it.
+func (w *World) called(n *node, act rules.Action) func(store.Record, error) {
+	if w.history == nil {
+		return func(store.Record, error) {}
+	}
+	if act.Kind != rules.Write {
+		return w.history.BeginGet(n.id, act.Key)
+	}
+	end := w.history.BeginPut(n.id, act.Rec)
+	return func(rec store.Record, err error) {
+		var conflict *store.ConflictError
+		switch {
+		case errors.Is(err, errRefused):
+			err = store.Unknown(act.Key, err)
+		case errors.As(err, &conflict) && conflict.Current.Nonce == act.Rec.Nonce:
+			rec, err = conflict.Current, nil // an earlier copy of it has landed
+		}
+		end(rec, err)
+	}
+}
+
 // apply is the store's side of a request.
 func (w *World) apply(c *client, act rules.Action) (store.Record, error) {
 	age := w.cfg.Age && !w.cfg.BadRates

@@ -11,6 +11,7 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/sim/linear"
 )
 
 // never is an instant of true time that no run reaches.
@@ -23,23 +24,24 @@ func duration(ns int64) time.Duration { return time.Duration(ns) }
 
 // World is one run.
 type World struct {
-	cfg    Config
-	timing rules.Timing
-	rng    *rand.Rand
-	now    int64 // true time, ns
-	queue  queue
-	server *server
-	nodes  []*node              // all there ever were
-	live   []*node              // the processes that have not crashed
-	byKey  map[string][]*client // their programs, by the name that they want
-	keys   []string
-	nonces int
-	calm   bool // the faults are over
-	guards map[string]*guard
-	check  checker
-	trace  io.Writer
-	spans  *Picture
-	Stats  Stats
+	cfg     Config
+	timing  rules.Timing
+	rng     *rand.Rand
+	now     int64 // true time, ns
+	queue   queue
+	server  *server
+	nodes   []*node              // all there ever were
+	live    []*node              // the processes that have not crashed
+	byKey   map[string][]*client // their programs, by the name that they want
+	keys    []string
+	nonces  int
+	calm    bool // the faults are over
+	guards  map[string]*guard
+	check   checker
+	trace   io.Writer
+	history *linear.History
+	spans   *Picture
+	Stats   Stats
 }
 
 // guard is what the lease of a name guards.
@@ -80,13 +82,14 @@ type Result struct {
 type Options struct {
 	Trace   io.Writer // the story, event by event
 	Picture bool
+	History *linear.History // to take down what every process sees of the store
 }
 
 // Run carries out the run that cfg describes.
 func Run(cfg Config, opts Options) Result {
 	w := &World{
 		cfg: cfg, timing: cfg.timing(), rng: rand.New(rand.NewPCG(cfg.Seed, 0x5eed)), server: newServer(),
-		guards: map[string]*guard{}, byKey: map[string][]*client{}, trace: opts.Trace,
+		history: opts.History, guards: map[string]*guard{}, byKey: map[string][]*client{}, trace: opts.Trace,
 	}
 	w.Stats.Faults = map[string]int{}
 	w.check = newChecker(w)
@@ -106,6 +109,11 @@ func Run(cfg Config, opts Options) Result {
 	w.calmDown()
 	w.loop(int64(cfg.Duration) + int64(w.check.patience()))
 	w.check.atTheEnd()
+	for _, n := range w.live {
+		for _, c := range n.clients {
+			c.hangUp()
+		}
+	}
 	w.Stats.Virtual = duration(w.now)
 	if w.spans != nil {
 		w.spans.finish(w)

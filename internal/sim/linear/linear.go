@@ -96,26 +96,16 @@ type recorder struct {
 }
 
 func (r *recorder) Get(ctx context.Context, key string) (store.Record, error) {
-	o := op{client: r.client, kind: get, called: r.h.tick()}
+	end := r.h.BeginGet(r.client, key)
 	rec, err := r.Store.Get(ctx, key)
-	switch {
-	case err == nil:
-		o.version, o.seen = rec.Version, rec.Nonce
-	case errors.Is(err, store.ErrNotFound):
-		o.outcome = missing
-	default:
-		return rec, err // it says nothing
-	}
-	r.h.record(key, o)
+	end(rec, err)
 	return rec, err
 }
 
 func (r *recorder) Put(ctx context.Context, rec store.Record) (store.Record, error) {
-	o := op{client: r.client, kind: put, over: rec.Version, nonce: rec.Nonce, called: r.h.tick()}
+	end := r.h.BeginPut(r.client, rec)
 	got, err := r.Store.Put(ctx, rec)
-	if o.answered(got, err) {
-		r.h.record(rec.Key, o)
-	}
+	end(got, err)
 	return got, err
 }
 
@@ -126,6 +116,33 @@ func (r *recorder) Delete(ctx context.Context, key, version string) error {
 		r.h.record(key, o)
 	}
 	return err
+}
+
+// BeginGet takes down that a client, known by a number, calls for a read, for callers that don't block in a store. What it
+// returns takes down the answer; a key that isn't stored may be a record without a version.
+func (h *History) BeginGet(client int, key string) (end func(store.Record, error)) {
+	o := op{client: client, kind: get, called: h.tick()}
+	return func(rec store.Record, err error) {
+		switch {
+		case err == nil && rec.Version != "":
+			o.version, o.seen = rec.Version, rec.Nonce
+		case err == nil || errors.Is(err, store.ErrNotFound):
+			o.outcome = missing
+		default:
+			return // it says nothing
+		}
+		h.record(key, o)
+	}
+}
+
+// BeginPut is BeginGet for a write of rec.
+func (h *History) BeginPut(client int, rec store.Record) (end func(store.Record, error)) {
+	o := op{client: client, kind: put, over: rec.Version, nonce: rec.Nonce, called: h.tick()}
+	return func(got store.Record, err error) {
+		if o.answered(got, err) {
+			h.record(rec.Key, o)
+		}
+	}
 }
 
 // answered takes down the outcome of a write. It reports false for one that was not done and says nothing of the record.
