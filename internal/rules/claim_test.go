@@ -153,9 +153,12 @@ func TestClaimOutcomes(t *testing.T) {
 			r.wrote("1", errLost)
 			r.now = 1000 + clock.Instant(rigValidity)
 		}, func(r *rig) {
-			r.ended(store.ErrUnknownOutcome)
-			if got := r.h.Orphans(); !slices.Contains(got, "n1") {
-				t.Errorf("orphans %v", got)
+			if act := r.next(Write); act.Rec.Owner != "" || act.Rec.Nonce == "n1" {
+				t.Errorf("not settled: %+v", act.Rec)
+			}
+			r.phase(Leaving)
+			if got := r.h.Orphans(); !errors.Is(r.h.Err, store.ErrUnknownOutcome) || !slices.Contains(got, "n1") {
+				t.Errorf("orphans %v, %v", got, r.h.Err)
 			}
 		}},
 		"too late": {false, func(r *rig) {

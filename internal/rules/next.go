@@ -50,8 +50,7 @@ func (h *Hold) nextWaiting(env Env) Action {
 	limit := env.Now.Add(h.Timing.Renew)
 	if h.att.Op != OpNone {
 		if h.Try && h.att.Doubt && env.Now >= h.att.Sent.Add(h.Timing.Validity()) {
-			h.end(h.Err) // whatever came of it, it is of no use any more
-			return Action{}
+			return h.drop(env)
 		}
 		return h.pursue(env, limit)
 	}
@@ -91,6 +90,17 @@ func (h *Hold) nextWaiting(env Env) Action {
 		return Action{}
 	}
 	return h.pursue(env, limit)
+}
+
+// drop gives up a claim whose outcome stayed unknown until it would be of no use. It is settled: a session might keep it.
+func (h *Hold) drop(env Env) Action {
+	err, by := h.Err, env.Now.Add(h.Timing.TTL)
+	if h.Claim.Session != "" {
+		by = clock.Never
+	}
+	h.Stop(env, Exit{Why: WhyGivenUp, By: by})
+	h.Err = err
+	return h.Next(env)
 }
 
 // stale returns the key that has to be read before s is acted on, or "". What time alone says of a record holds for the

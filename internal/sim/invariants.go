@@ -239,7 +239,7 @@ func (k *checker) forgotten(t fence.Token) bool { return t <= k.forgotAt }
 func (k *checker) forgot() {
 	k.excused = k.w.now + int64(k.w.cfg.TTL)*2
 	k.forgotAt = fence.Token(epoch.Add(duration(k.w.now)).UnixMilli())
-	k.closed = map[string]bool{}
+	k.closed, k.broken = map[string]bool{}, map[string]int64{}
 }
 
 func (k *checker) calmDown() {

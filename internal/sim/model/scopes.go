@@ -48,7 +48,6 @@ var Expected = []Transition{
 	{rules.Leaving, rules.OpLeave, rules.Write, "done", rules.Ended},
 	{rules.Leaving, rules.OpLeave, rules.Read, "done", rules.Leaving},
 	{rules.Leaving, rules.OpLeave, rules.Read, "done", rules.Ended},
-	{rules.Leaving, rules.OpLeave, rules.Read, "unknown", rules.Leaving},
 	{rules.Leaving, rules.OpLeave, rules.Write, "conflict", rules.Leaving},
 	{rules.Leaving, rules.OpLeave, rules.Write, "conflict", rules.Ended},
 	{rules.Leaving, rules.OpLeave, rules.Write, "unknown", rules.Leaving},
