@@ -148,7 +148,7 @@ func (k *checker) stored(c *client, before row, rec store.Record) {
 	case rec.Owner == "":
 	case rec.Token == before.rec.Token && rec.Owner == before.rec.Owner && before.rec.Owner != "":
 	default:
-		if rec.Token <= k.tokens[rec.Key] && !k.forgotten(rec.Token) {
+		if rec.Token <= k.tokens[rec.Key] && (before.rec.Version != "" || !k.forgotten(rec.Token)) {
 			k.violated(Order, "%s begins a term under token %d, after token %d", c, rec.Token, k.tokens[rec.Key])
 		}
 	}
@@ -233,7 +233,9 @@ func (k *checker) lost(c *client) {
 
 // forgotten reports whether a token is from before the store last forgot. A claim that was under way then, for a name that
 // nobody had held, finds the name as it expected, and lands. Its holder is refused at the guard: a limit, but a safe one.
-func (k *checker) forgotten(t fence.Token) bool { return t <= k.forgotAt }
+func (k *checker) forgotten(t fence.Token) bool {
+	return t <= k.forgotAt && t+fence.Token((10*k.w.cfg.TTL).Milliseconds()) > k.forgotAt
+}
 
 // forgot: the store lost what it had; who still holds a name from before and who takes it now are both in the right.
 func (k *checker) forgot() {
