@@ -46,8 +46,6 @@ var Expected = []Transition{
 	{rules.Held, rules.OpRenew, rules.Read, "done", rules.Lost},
 	{rules.Held, rules.OpRenew, rules.Read, "unknown", rules.Lost},
 	{rules.Leaving, rules.OpLeave, rules.Write, "done", rules.Ended},
-	{rules.Leaving, rules.OpLeave, rules.Read, "done", rules.Leaving},
-	{rules.Leaving, rules.OpLeave, rules.Read, "done", rules.Ended},
 	{rules.Leaving, rules.OpLeave, rules.Write, "conflict", rules.Leaving},
 	{rules.Leaving, rules.OpLeave, rules.Write, "conflict", rules.Ended},
 	{rules.Leaving, rules.OpLeave, rules.Write, "unknown", rules.Leaving},
