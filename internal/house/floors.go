@@ -78,7 +78,7 @@ func (j *judge) sibling(f *file, r *Row, target string) string {
 
 // library returns why f must not import a package of others, or "".
 func (j *judge) library(f *file, r *Row, target string) string {
-	listed := anyWithin(target, r.Libs)
+	listed := anyWithin(target, r.Libs) || slices.Contains(r.Libs, "*")
 	switch {
 	case f.test && anyWithin(target, testLibs):
 		return ""

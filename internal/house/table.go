@@ -28,7 +28,7 @@ type Row struct {
 	Floor  Floor
 	Engine bool     // it keeps records: nobody but F5 and Outer imports it
 	Tests  bool     // it is made for tests: nobody else imports it
-	Libs   []string // libraries of others that it may use
+	Libs   []string // libraries of others that it may use; "*" is any
 	May    []string // packages of ours that it may import though they are not on a floor below
 	Only   []string // if set, all that it may import: std is the whole standard library
 	Never  []string // what it must not call: "time.Now"
@@ -52,14 +52,14 @@ var Table = []Row{
 		Dir: "store/file", Floor: F1, Engine: true, Libs: []string{x, "modernc.org/sqlite"},
 		Why: "SQLite in Go, and the system calls for locks",
 	},
-	{Dir: "store/dynamodb", Floor: F1, Engine: true},
-	{Dir: "store/etcd", Floor: F1, Engine: true},
-	{Dir: "store/consul", Floor: F1, Engine: true},
-	{Dir: "store/zookeeper", Floor: F1, Engine: true},
-	{Dir: "store/kubernetes", Floor: F1, Engine: true},
-	{Dir: "store/postgres", Floor: F1, Engine: true},
-	{Dir: "store/redis", Floor: F1, Engine: true},
-	{Dir: "store/nats", Floor: F1, Engine: true},
+	{Dir: "store/dynamodb/...", Floor: F1, Engine: true, Libs: []string{"github.com/aws/aws-sdk-go-v2", "github.com/aws/smithy-go"}, Why: "the AWS SDK; its config and credentials are the command's"},
+	{Dir: "store/etcd/...", Floor: F1, Engine: true, Libs: []string{"go.etcd.io/etcd", "google.golang.org/grpc"}, Why: "etcd's client, and its status codes"},
+	{Dir: "store/consul/...", Floor: F1, Engine: true, Libs: []string{"github.com/hashicorp/consul/api"}, Why: "Consul's client"},
+	{Dir: "store/zookeeper/...", Floor: F1, Engine: true, Libs: []string{"github.com/go-zookeeper/zk"}, Why: "a ZooKeeper client"},
+	{Dir: "store/kubernetes/...", Floor: F1, Engine: true, Libs: []string{"k8s.io/client-go", "k8s.io/api", "k8s.io/apimachinery"}, Why: "the Kubernetes client"},
+	{Dir: "store/postgres/...", Floor: F1, Engine: true, Libs: []string{"github.com/jackc/pgx/v5"}, Why: "a PostgreSQL driver"},
+	{Dir: "store/redis/...", Floor: F1, Engine: true, Libs: []string{"github.com/redis/go-redis/v9"}, Why: "a Redis client"},
+	{Dir: "store/nats/...", Floor: F1, Engine: true, Libs: []string{"github.com/nats-io/nats.go"}, Why: "the NATS client"},
 	{Dir: "store/faulty", Floor: F1, Tests: true},
 	{
 		Dir: "store/storetest", Floor: F1, Tests: true, Libs: []string{"pgregory.net/rapid"}, May: []string{"store/faulty"},
@@ -93,7 +93,7 @@ var Table = []Row{
 	{Dir: "server/...", Floor: F4},
 	{Dir: "client", Floor: F4},
 	{Dir: "gate", Floor: F4},
-	{Dir: "admiral", Floor: F4},
+	{Dir: "admiral/...", Floor: F4, Libs: []string{"go.yaml.in/yaml/v3"}, Why: "its configuration file"},
 	{
 		Dir: "internal/sim/...", Floor: F4, Libs: []string{"github.com/anishathalye/porcupine"},
 		May: []string{"store/memory", "store/faulty"},
@@ -106,6 +106,11 @@ var Table = []Row{
 	},
 
 	{Dir: "examples/...", Floor: Outer},
+	{
+		Dir: "internal/servers/...", Floor: F1, Tests: true, Only: []string{"std"},
+		Why: "it starts real servers for the tests of every module, so it must bring nothing into their graphs",
+	},
+	{Dir: "internal/engines/...", Floor: Outer, Libs: []string{"*"}, Why: "it runs every engine beside its own client's recipes"},
 	{Dir: "internal/house/...", Floor: Outer, Only: []string{"std"}, Why: "what judges the house stands outside it"},
 	{Dir: "internal/soak/...", Floor: Outer, Libs: []string{x}, Why: "file locks and signals"},
 	{Dir: "internal/bench/...", Floor: Outer, Libs: []string{x}, Why: "what the file system and the machine are"},
@@ -113,7 +118,7 @@ var Table = []Row{
 
 // forTests is what any test may import of ours, and testLibs of others.
 var (
-	forTests = []string{"store/memory", "store/faulty", "store/storetest"}
+	forTests = []string{"store/memory", "store/faulty", "store/storetest", "internal/servers"}
 	testLibs = []string{
 		x, "go.uber.org/goleak", "pgregory.net/rapid", "github.com/anishathalye/porcupine", "github.com/rogpeppe/go-internal",
 	}

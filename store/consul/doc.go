@@ -1,0 +1,2 @@
+// Package consul keeps leases in Consul's key-value store.
+package consul

@@ -1,0 +1,2 @@
+// Package dynamodb keeps leases in a DynamoDB table.
+package dynamodb

@@ -1,0 +1,2 @@
+// Package etcd keeps leases in etcd.
+package etcd

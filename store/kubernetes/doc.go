@@ -1,0 +1,2 @@
+// Package kubernetes keeps leases in Kubernetes Lease objects.
+package kubernetes

@@ -1,0 +1,2 @@
+// Package postgres keeps leases in a PostgreSQL table.
+package postgres

@@ -1,0 +1,2 @@
+// Package redis keeps leases in Redis or Valkey.
+package redis

@@ -1,0 +1,2 @@
+// Package zookeeper keeps leases in ZooKeeper.
+package zookeeper
