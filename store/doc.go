@@ -12,8 +12,9 @@
 //   - not done, now or later: any error that does not match [ErrUnknownOutcome]. A *[ConflictError] carries the record
 //     that was there instead, so that no second read is needed.
 //   - unknown: an error that matches [ErrUnknownOutcome]. The write may have happened, may happen later, or never. A
-//     request that was cut off, a reply that was lost and a context that ended halfway all end so. An engine never reports
-//     an unknown outcome as not done.
+//     request that was cut off, a reply that was lost and a context that ended halfway all end so, and so does the refusal
+//     of one copy of a request that the client sent again by itself, when another copy may still be on its way. An engine
+//     never reports an unknown outcome as not done.
 //
 // # Versions
 //

@@ -265,7 +265,7 @@ func (c *client) send(act rules.Action) {
 		c.step()
 	})
 	op := c.op
-	c.w().transmit(c.n, act.Kind == rules.Write, func() (store.Record, error) { return c.w().apply(c, act) },
+	c.w().transmit(c.n, act.Key, act.Kind == rules.Write, func() (store.Record, error) { return c.w().apply(c, act) },
 		func(rec store.Record, err error) {
 			if c.op != op || !c.busy {
 				return // too late
@@ -310,7 +310,7 @@ func (c *client) poll() {
 			c.polls = 0
 			read := rules.Action{Kind: rules.Read, Key: c.key}
 			answered := w.called(c.n, read)
-			w.transmit(c.n, false, func() (store.Record, error) { return w.apply(c, read) },
+			w.transmit(c.n, c.key, false, func() (store.Record, error) { return w.apply(c, read) },
 				func(rec store.Record, err error) {
 					answered(rec, err)
 					if c.op == op && c.active && err == nil && rec.Version != version {

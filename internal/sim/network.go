@@ -11,7 +11,7 @@ import (
 var errRefused = errors.New("the store refused the request")
 
 // transmit takes a request to the store, and the answer back, as the network does: late, twice, or not at all.
-func (w *World) transmit(n *node, isWrite bool, apply func() (store.Record, error), answer func(store.Record, error)) {
+func (w *World) transmit(n *node, key string, isWrite bool, apply func() (store.Record, error), answer func(store.Record, error)) {
 	copies := 1
 	if isWrite && w.chance(w.cfg.Chance.Duplicate, "duplicated request") {
 		copies = 2
@@ -26,7 +26,11 @@ func (w *World) transmit(n *node, isWrite bool, apply func() (store.Record, erro
 			case w.server.down || w.server.life != life:
 				return
 			case w.chance(w.cfg.Chance.Reject, "rejected request"):
-				w.reply(n, store.Record{}, errRefused, answer)
+				err := errRefused
+				if copies > 1 { // not done, but its twin may be: no engine may call that refused
+					err = store.Unknown(key, err)
+				}
+				w.reply(n, store.Record{}, err, answer)
 				return
 			}
 			rec, err := apply()
@@ -54,8 +58,7 @@ func (w *World) delay() time.Duration {
 	return w.between(w.cfg.TTL/20000, w.cfg.TTL/300)
 }
 
-// called takes down that n makes a request. What it returns takes down the answer. That a request was refused says nothing
-// of a second copy of it.
+// called takes down that n makes a request. What it returns takes down the answer.
 func (w *World) called(n *node, act rules.Action) func(store.Record, error) {
 	if w.history == nil {
 		return func(store.Record, error) {}
@@ -66,10 +69,7 @@ func (w *World) called(n *node, act rules.Action) func(store.Record, error) {
 	end := w.history.BeginPut(n.id, act.Rec)
 	return func(rec store.Record, err error) {
 		var conflict *store.ConflictError
-		switch {
-		case errors.Is(err, errRefused):
-			err = store.Unknown(act.Key, err)
-		case errors.As(err, &conflict) && conflict.Current.Nonce == act.Rec.Nonce:
+		if errors.As(err, &conflict) && conflict.Current.Nonce == act.Rec.Nonce {
 			rec, err = conflict.Current, nil // an earlier copy of it has landed
 		}
 		end(rec, err)
