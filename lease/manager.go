@@ -46,7 +46,7 @@ func NewManager(st store.Store, opts Options) (*Manager, error) {
 	if st == nil {
 		return nil, errors.New("lease: NewManager needs a store")
 	}
-	if err := opts.check(); err != nil {
+	if err := opts.check(st); err != nil {
 		return nil, err
 	}
 	if opts.Clock == nil {

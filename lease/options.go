@@ -41,6 +41,10 @@ type Options struct {
 	// by themselves. At most 8 KiB as JSON.
 	Info map[string]string
 
+	// Fencing, if set, is what the tokens have to be worth: with [store.FencingLinearizable] NewManager refuses a store that
+	// may lose acknowledged writes, or doesn't say that it can't. "" takes any store.
+	Fencing store.Fencing
+
 	// Clock is where time comes from; [clock.System] by default.
 	Clock clock.Clock
 
@@ -66,8 +70,11 @@ func (o Options) timing() rules.Timing {
 	return rules.Timing{TTL: o.TTL, Margin: o.Margin, Drift: o.Drift, Renew: o.Renew, Attempt: o.Attempt}.WithDefaults()
 }
 
-func (o Options) check() error {
+func (o Options) check(st store.Store) error {
 	if err := o.timing().Check(); err != nil {
+		return fmt.Errorf("lease options: %w", err)
+	}
+	if err := o.checkFencing(store.Describe(st)); err != nil {
 		return fmt.Errorf("lease options: %w", err)
 	}
 	if len(o.Name) > maxName || !utf8.ValidString(o.Name) || strings.ContainsFunc(o.Name, func(r rune) bool { return !unicode.IsPrint(r) || r == '/' }) {
@@ -82,6 +89,18 @@ func (o Options) check() error {
 		}
 	}
 	return nil
+}
+
+func (o Options) checkFencing(p store.Properties) error {
+	switch {
+	case o.Fencing == "" || o.Fencing == p.Fencing || p.Fencing == store.FencingLinearizable:
+		return nil
+	case o.Fencing != store.FencingLinearizable && o.Fencing != store.FencingPerPrimary:
+		return fmt.Errorf("fencing %q: want %q, %q, or nothing", o.Fencing, store.FencingLinearizable, store.FencingPerPrimary)
+	case p.Fencing == "":
+		return fmt.Errorf("fencing %q is demanded, and the store doesn't say what its tokens are worth: use a store.Describer", o.Fencing)
+	}
+	return fmt.Errorf("fencing %q is demanded, and the tokens of %s are good %s: a failover may lose acknowledged writes; use a store that loses none", o.Fencing, p.Engine, p.Fencing)
 }
 
 // newOwner returns an owner id that no other process has: the given name, host, pid, and 65 random bits. Containers often

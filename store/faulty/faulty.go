@@ -289,3 +289,6 @@ func (s *Store) waitFault(ctx context.Context, f Fault) error {
 	}
 	return s.reply(ctx, f)
 }
+
+// Properties are those of the store beneath.
+func (s *Store) Properties() store.Properties { return store.Describe(s.inner) }

@@ -35,3 +35,12 @@ func judgeFS(dir string, magic int64, allowFUSE bool) error {
 	}
 	return nil
 }
+
+// freeSpace returns how many bytes dir's file system has left for this user.
+func freeSpace(dir string) (int64, bool) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		return 0, false
+	}
+	return int64(st.Bavail) * int64(st.Bsize), true //nolint:unconvert // other widths on 32 bits
+}

@@ -305,3 +305,12 @@ func (s *Store) Close() error {
 	}
 	return nil
 }
+
+// Properties say what this engine promises.
+func (s *Store) Properties() store.Properties {
+	return store.Properties{
+		Engine: "memory", Consistency: "linearizable: one lock in this process", Fencing: store.FencingLinearizable,
+		Push: true, Age: true,
+		Guarantee: "for the goroutines of one process, as long as it lives",
+	}
+}

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/doctor"
+	"github.com/leasehold/leasehold/store"
+)
+
+// finding is what a row of doctor says in JSON.
+type finding struct {
+	What   string       `json:"what"`
+	Status store.Status `json:"status"`
+	Detail string       `json:"detail,omitempty"`
+	Advice string       `json:"advice,omitempty"`
+}
+
+func (a *app) doctorCommand() *cobra.Command {
+	samples := 50
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Examine the store that is set",
+		Long: "Look at the store and say what stands in the way of leases on it: can it be reached, who am I there, what may I do, does it\n" +
+			"honour conditional writes, how long do reads and writes take, and is the TTL right for that. It makes one record of its\n" +
+			"own and deletes it. The exit code is 1 if something failed; a warning is none.",
+		Example: "  leasehold doctor --store file:/var/lib/app/leases.db\n  leasehold doctor -o json | jq '.[] | select(.status != \"ok\")'",
+		Args:    want(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if samples < 1 || samples > 10_000 {
+				return usage("--samples %d: want 1 to 10000", samples)
+			}
+			var found []store.Finding
+			err := a.withStore(cmd.Context(), false, func(st store.Store) error {
+				found = doctor.Examine(cmd.Context(), st, doctor.Options{Clock: a.clk, TTL: a.duration("ttl"), Samples: samples})
+				return nil
+			})
+			if err != nil {
+				found = append(found, store.Finding{What: "open", Status: store.StatusFail, Detail: err.Error()})
+			}
+			return a.diagnosis(found)
+		},
+	}
+	cmd.Flags().IntVar(&samples, "samples", samples, "how many reads and writes are timed")
+	a.flag(cmd.Flags(), "ttl")
+	a.flag(cmd.Flags(), "output")
+	return cmd
+}
+
+// diagnosis writes the findings. Some that failed are an error.
+func (a *app) diagnosis(found []store.Finding) error {
+	var list []finding
+	what, status, detail := column{title: "WHAT"}, column{title: "STATUS"}, column{title: "FOUND"}
+	failed := 0
+	for _, f := range found {
+		if f.Status == store.StatusFail {
+			failed++
+		}
+		list = append(list, finding{f.What, f.Status, oneLine(fmt.Errorf("%s", f.Detail)), f.Advice})
+		text := list[len(list)-1].Detail
+		if f.Advice != "" {
+			text = strings.TrimSuffix(text, ".") + ". " + strings.ToUpper(f.Advice[:1]) + f.Advice[1:]
+		}
+		what.cells = append(what.cells, f.What)
+		status.cells = append(status.cells, string(f.Status))
+		detail.cells = append(detail.cells, text)
+	}
+	var err error
+	if a.output() == outputTable {
+		err = writeTable(a.out, []column{what, status, detail}, 0, nil)
+	} else {
+		err = writeList(a.out, list, a.output() == outputLines)
+	}
+	if err == nil && failed > 0 {
+		return &exitError{code: exitNo}
+	}
+	return err
+}

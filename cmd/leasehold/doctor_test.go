@@ -1,0 +1,5 @@
+package main
+
+import "testing"
+
+func TestDoctor(t *testing.T) { scripts(t, "doctor") }

@@ -1,0 +1,46 @@
+package file
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// Properties say what this engine promises.
+func (s *Store) Properties() store.Properties {
+	return store.Properties{
+		Engine:      "file",
+		Consistency: "linearizable: one writer at a time, each write synced before it is acknowledged",
+		Fencing:     store.FencingLinearizable,
+		Push:        true,
+		Age:         s.boot != "",
+		Guarantee:   "for all processes of one machine, over crashes and reboots",
+	}
+}
+
+// little is so little free space that a write may soon fail.
+const little = 64 << 20
+
+// Inspect looks at the file and at the space that is left to it.
+func (s *Store) Inspect(context.Context) []store.Finding {
+	f := store.Finding{What: "file", Status: store.StatusOK, Detail: s.path}
+	info, err := os.Stat(s.path)
+	if err != nil {
+		f.Status, f.Detail, f.Advice = store.StatusFail, err.Error(), "it was there when it was opened: who removes it?"
+		return []store.Finding{f}
+	}
+	f.Detail += fmt.Sprintf(", %v", info.Mode().Perm())
+	if free, ok := freeSpace(filepath.Dir(s.path)); ok {
+		f.Detail += fmt.Sprintf(", %d MiB free", free>>20)
+		if free < little {
+			f.Status, f.Advice = store.StatusWarn, "make room: leases run out when they can't be renewed"
+		}
+	}
+	if info.Mode().Perm()&0o022 != 0 {
+		f.Status, f.Advice = store.StatusWarn, "others may write to it, and so free any name: chmod go-w"
+	}
+	return []store.Finding{f}
+}
