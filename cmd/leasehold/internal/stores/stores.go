@@ -46,6 +46,7 @@ type URL struct {
 	Rest   string // after the colon
 }
 
+// String returns the URL with all that is in it, a password too, for programs. For people there is [Redact].
 func (u URL) String() string { return u.Scheme.Name + ":" + u.Rest }
 
 // Parse reads a store's URL. It does no I/O. Its errors say what is wrong and list the known schemes.
@@ -61,12 +62,12 @@ func Parse(url string) (URL, error) {
 		if s.Name == name {
 			rest, err := s.parse(rest)
 			if err != nil {
-				return URL{}, fmt.Errorf("store %q: %w", url, err)
+				return URL{}, fmt.Errorf("store %q: %w", Redact(url), err)
 			}
 			return URL{Scheme: s, Rest: rest}, nil
 		}
 	}
-	return URL{}, fmt.Errorf("store %q: unknown scheme %q: known are %s", url, name, forms())
+	return URL{}, fmt.Errorf("store %q: unknown scheme %q: known are %s", Redact(url), name, forms())
 }
 
 // forms lists the schemes for an error.
