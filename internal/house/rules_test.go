@@ -15,6 +15,8 @@ const (
 	doc   = "// Package p is documented.\n"
 )
 
+const recipe = "internal/servers/recipes/etcd"
+
 // sound is a small tree in which nothing is wrong.
 func sound() map[string]string {
 	return map[string]string{
@@ -42,6 +44,10 @@ func sound() map[string]string {
 		"store/testdata/broken.go":    "this is not Go",
 		"store/.hidden/broken.go":     "nor is this",
 		"internal/house/citally/a.go": source("encoding/json"),
+		"internal/servers/servers.go": source("testing"),
+		"internal/servers/cmd/x/a.go": source(house.Module + "/internal/servers"),
+		recipe + "/go.mod":            "module r\n\ngo 1.27\n\nreplace a => b v1.0.0\n",
+		recipe + "/main.go":           "package main\n",
 	}
 }
 

@@ -35,6 +35,10 @@ type tree struct {
 	work  []byte            // go.work
 }
 
+// recipes are modules outside the workspace that build the servers which tests run against. Nobody imports them, and what
+// they require and replace is what the server was released with.
+const recipes = "internal/servers/recipes"
+
 // read reads every Go file of the workspace, whatever it is built for, and its module files.
 func read(fsys fs.FS) (*tree, error) {
 	t := &tree{mods: map[string][]byte{}}
@@ -44,7 +48,7 @@ func read(fsys fs.FS) (*tree, error) {
 		case err != nil:
 			return err
 		case d.IsDir():
-			if name != "." && (base == "testdata" || base[0] == '.' || base[0] == '_') {
+			if name == recipes || name != "." && (base == "testdata" || base[0] == '.' || base[0] == '_') {
 				return fs.SkipDir
 			}
 			return nil

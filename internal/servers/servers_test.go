@@ -1,0 +1,84 @@
+package servers
+
+import (
+	"context"
+	"testing"
+	"time"
+)
+
+// kinds are the servers, and how to use them.
+var kinds = []struct {
+	name   string
+	start  func(testing.TB, ...Option) *Server
+	client client
+}{
+	{"etcd", Etcd, etcdClient{}},
+	{"zookeeper", ZooKeeper, zookeeperClient{}},
+	{"postgres", Postgres, postgresClient{}},
+	{"redis", Redis, redisClient{}},
+	{"nats", NATS, natsClient{}},
+	{"dynamodb", DynamoDB, dynamodbClient{}},
+}
+
+func TestAServerKeepsItsDataThroughFaults(t *testing.T) {
+	for _, k := range kinds {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			s := k.start(t)
+			keeps(t, s, k.client)
+		})
+	}
+}
+
+func keeps(t *testing.T, s *Server, c client) {
+	put := func(value string, patience time.Duration) error {
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		return c.put(ctx, s, value)
+	}
+	read := func() string {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), within)
+		defer cancel()
+		got, err := c.get(ctx, s)
+		if err != nil {
+			t.Fatalf("get: %v", err)
+		}
+		return got
+	}
+	if err := put("one", within); err != nil {
+		t.Fatalf("a server that was said to serve: put: %v", err)
+	}
+	if got := read(); got != "one" {
+		t.Fatalf("got %q, want what was put", got)
+	}
+
+	s.Pause()
+	if err := put("two", time.Second); err == nil {
+		t.Error("a paused server answered")
+	}
+	s.Resume()
+	if got := read(); got != "one" && got != "two" {
+		t.Errorf("got %q after a pause, want one or two", got)
+	}
+	if err := put("three", within); err != nil {
+		t.Fatalf("put after a pause: %v", err)
+	}
+
+	s.Kill()
+	if err := put("four", time.Second); err == nil {
+		t.Error("a killed server answered")
+	}
+	addr := s.Addr
+	s.Restart()
+	if got := read(); got != "three" || s.Addr != addr {
+		t.Errorf("got %q at %s, want what was put before the kill at %s", got, s.Addr, addr)
+	}
+	if err := put("five", within); err != nil {
+		t.Errorf("put after a restart: %v", err)
+	}
+	s.Restart() // while it runs
+	if got := read(); got != "five" {
+		t.Errorf("got %q, want what was put before the second restart", got)
+	}
+}

@@ -1,0 +1,119 @@
+package servers
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+)
+
+// start gets a server for a test: a new one, the shared one, or one that is up.
+func start(t testing.TB, e *engine, opts []Option) *Server {
+	t.Helper()
+	c := configure(opts)
+	url := os.Getenv(variable(e))
+	if c.shared {
+		if url != "" && !c.own() {
+			return adopt(t, e, url)
+		}
+		return share(t, e, c)
+	}
+	s, err := launch(t.Context(), e, t.TempDir(), c)
+	if errors.Is(err, ErrMissing) && url != "" && !c.own() {
+		return adopt(t, e, url)
+	}
+	if err != nil {
+		fail(t, err)
+	}
+	s.tb = t
+	t.Cleanup(func() {
+		s.showLog(t)
+		s.Stop()
+	})
+	return s
+}
+
+// variable is the environment variable with the URL of a server that is up.
+func variable(e *engine) string { return "LEASEHOLD_TEST_" + strings.ToUpper(e.name) + "_URL" }
+
+// fail ends a test for want of its server: by skipping it when the program is not installed, unless all is required.
+func fail(t testing.TB, err error) {
+	t.Helper()
+	if errors.Is(err, ErrMissing) && os.Getenv("LEASEHOLD_TEST_REQUIRE") != "all" {
+		t.Skip("not tried here: ", err)
+	}
+	t.Fatal(err)
+}
+
+// adopt takes a server that somebody else started.
+func adopt(t testing.TB, e *engine, url string) *Server {
+	t.Helper()
+	s := &Server{Engine: e.name, URL: url, Env: map[string]string{}, Extra: map[string]string{}, engine: e, tb: t}
+	if err := e.adopt(s, url); err != nil {
+		t.Fatalf("%s=%q: %v", variable(e), url, err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience/12)
+	defer cancel()
+	for {
+		err := e.ready(ctx, s)
+		if err == nil {
+			return s
+		}
+		if ctx.Err() != nil {
+			t.Fatalf("%s=%q: %v", variable(e), url, err)
+		}
+		pause(tick)
+	}
+}
+
+func (s *Server) showLog(t testing.TB) {
+	if t.Failed() {
+		t.Logf("the log of %s:\n%s", s.engine.title, s.logTail())
+	}
+}
+
+// Kill ends the server, and all its processes, with SIGKILL. Nothing that it holds in memory is written.
+func (s *Server) Kill() {
+	s.tb.Helper()
+	s.mustBeOwn("killed")
+	s.process.kill()
+}
+
+// Pause stops the server with SIGSTOP: its connections stay open, and nobody answers.
+func (s *Server) Pause() {
+	s.tb.Helper()
+	s.mustBeOwn("paused")
+	s.process.freeze()
+}
+
+// Resume lets a paused server go on.
+func (s *Server) Resume() {
+	s.tb.Helper()
+	s.mustBeOwn("resumed")
+	s.process.thaw()
+}
+
+// Restart starts the server again, on the same data and ports, and returns when it serves. One that still runs is killed first.
+func (s *Server) Restart() {
+	s.tb.Helper()
+	s.mustBeOwn("restarted")
+	s.process.kill()
+	// Not the test's context: a cleanup may restart a server, too.
+	if err := s.start(context.Background()); err != nil {
+		s.tb.Fatalf("%s: restart: %v", s.engine.title, err)
+	}
+}
+
+// mustBeOwn ends the test when the server belongs to others as well.
+func (s *Server) mustBeOwn(what string) {
+	s.tb.Helper()
+	switch {
+	case s.config.shared:
+		s.tb.Fatalf("%s is shared with other tests and can't be %s: ask for one without Shared", s.engine.title, what)
+	case s.process == nil && os.Getenv("LEASEHOLD_TEST_REQUIRE") == "all":
+		s.tb.Fatalf("%s can't be %s: %s names one that others use, and its program is not installed", s.engine.title, what, variable(s.engine))
+	case s.process == nil:
+		s.tb.Skipf("not tried here: %s can't be %s: %s names one that others use", s.engine.title, what, variable(s.engine))
+	}
+}
