@@ -2,4 +2,13 @@ module github.com/leasehold/leasehold/store/zookeeper
 
 go 1.26.0
 
-require github.com/leasehold/leasehold v0.0.0
+require (
+	github.com/go-zookeeper/zk v1.0.4
+	github.com/leasehold/leasehold v0.0.0
+	go.uber.org/goleak v1.3.0
+)
+
+require (
+	golang.org/x/sys v0.49.0 // indirect
+	pgregory.net/rapid v1.3.0 // indirect
+)

@@ -1,0 +1,95 @@
+package zookeeper
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// Inspect implements [store.Inspector]. It writes, reads and deletes a record of its own, whose key begins with ".doctor/".
+func (s *Store) Inspect(ctx context.Context) []store.Finding {
+	if err := s.session(ctx); err != nil {
+		return []store.Finding{{
+			What: "connection", Status: store.StatusFail, Detail: err.Error(),
+			Advice: "start ZooKeeper, or correct its address; an ensemble needs a majority of its servers",
+		}}
+	}
+	findings := []store.Finding{
+		{What: "connection", Status: store.StatusOK, Detail: fmt.Sprintf("%s, session %#x", s.conn.Server(), s.conn.SessionID())},
+		s.inspectServer(),
+	}
+	return append(findings, s.inspectRoot(ctx), s.inspectWrites(ctx))
+}
+
+// inspectServer says what the server says about itself, to whoever asks.
+func (s *Store) inspectServer() store.Finding {
+	const patience = 2 * time.Second
+	f := store.Finding{What: "server"}
+	stats, ok := zk.FLWSrvr([]string{s.conn.Server()}, patience)
+	if !ok || len(stats) != 1 {
+		f.Status, f.Detail = store.StatusOK, "it doesn't say its version and mode"
+		f.Advice = "to see them here, let the servers answer srvr on their plain port: 4lw.commands.whitelist=srvr"
+		return f
+	}
+	f.Status, f.Detail = store.StatusOK, fmt.Sprintf("version %s, %s", stats[0].Version, stats[0].Mode)
+	if stats[0].Mode == zk.ModeStandalone {
+		f.Status = store.StatusWarn
+		f.Advice = "no lease can be renewed while this one server is down, and none is remembered beyond its disk: run three or five"
+	}
+	return f
+}
+
+// inspectRoot says who may use the root.
+func (s *Store) inspectRoot(ctx context.Context) store.Finding {
+	f := store.Finding{What: "root", Status: store.StatusOK}
+	acl, err := call(ctx, s, func(conn *zk.Conn) ([]zk.ACL, error) {
+		acl, _, err := conn.GetACL(s.root)
+		return acl, err
+	})
+	switch {
+	case err == zk.ErrNoNode:
+		f.Detail = s.root + " isn't there yet: the first record makes it"
+	case err != nil:
+		f.Status, f.Detail = store.StatusWarn, s.readError(s.root, err).Error()
+	default:
+		f.Detail = s.root
+		for _, a := range acl {
+			if a.Scheme == "world" && a.Perms&(zk.PermCreate|zk.PermDelete|zk.PermWrite) != 0 {
+				f.Status = store.StatusWarn
+				f.Detail += ": anybody who reaches the server may change its leases"
+				f.Advice = "use an account (auth=digest:USER:PASSWORD) with a root that was made by it"
+			}
+		}
+	}
+	return f
+}
+
+// inspectWrites tries what a lease does.
+func (s *Store) inspectWrites(ctx context.Context) store.Finding {
+	fail := func(what string, err error) store.Finding {
+		return store.Finding{
+			What: "permissions", Status: store.StatusFail, Detail: what + ": " + err.Error(),
+			Advice: "give this account crwd on " + s.root + " and what is below",
+		}
+	}
+	rec, err := s.Put(ctx, store.Record{Key: ".doctor/" + rand.Text()})
+	if err != nil {
+		return fail("create a record", err)
+	}
+	rec, err = s.Put(ctx, rec)
+	if err != nil {
+		return fail("write it", err)
+	}
+	if _, err := s.Get(ctx, rec.Key); err != nil {
+		return fail("read it", err)
+	}
+	if err := s.Delete(ctx, rec.Key, rec.Version); err != nil {
+		return fail("delete it", err)
+	}
+	return store.Finding{What: "permissions", Status: store.StatusOK, Detail: "created, wrote, read and deleted a record"}
+}

@@ -1,0 +1,136 @@
+package zookeeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// Put implements [store.Store]. It takes one round trip, and one more to read the record that is in its way. The very first
+// record takes a few more, for the root.
+func (s *Store) Put(ctx context.Context, rec store.Record) (store.Record, error) {
+	body, err := store.Marshal(rec)
+	if err != nil {
+		return store.Record{}, err
+	}
+	path := s.node(rec.Key)
+	var next version // that the record will have
+	var ops []any
+	if rec.Version == "" {
+		next = version{birth: newBirth()}
+		ops = s.creation(path, next.birth, body)
+	} else {
+		v, ok := parseVersion(rec.Version)
+		if !ok {
+			return store.Record{}, s.mismatch(ctx, rec.Key, rec.Version)
+		}
+		if v.n <= s.last {
+			next = version{v.birth, v.n + 1}
+			ops = []any{
+				&zk.CheckVersionRequest{Path: path + "/" + v.birth, Version: -1},
+				&zk.SetDataRequest{Path: path, Data: encode(v.birth, body), Version: v.n},
+			}
+		} else { // the count is used up: another life, in one step
+			next = version{birth: newBirth()}
+			ops = append(deletion(path, v), s.creation(path, next.birth, body)...)
+		}
+	}
+	if err := s.write(ctx, rec.Key, rec.Version, ops); err != nil {
+		return store.Record{}, err
+	}
+	written, err := decode(rec.Key, encode(next.birth, body), &zk.Stat{Version: next.n})
+	return written.rec, err
+}
+
+func (s *Store) creation(path, birth string, body []byte) []any {
+	return []any{
+		&zk.CreateRequest{Path: path, Data: encode(birth, body), Acl: s.acl},
+		&zk.CreateRequest{Path: path + "/" + birth, Acl: s.acl},
+	}
+}
+
+func deletion(path string, v version) []any {
+	return []any{
+		&zk.DeleteRequest{Path: path + "/" + v.birth, Version: -1},
+		&zk.DeleteRequest{Path: path, Version: v.n},
+	}
+}
+
+// Delete implements [store.Store]. It takes one round trip, and one more to read the record that is in its way.
+func (s *Store) Delete(ctx context.Context, key, version string) error {
+	if err := store.CheckKey(key); err != nil {
+		return err
+	}
+	v, ok := parseVersion(version)
+	if !ok {
+		return s.mismatch(ctx, key, version)
+	}
+	return s.write(ctx, key, version, deletion(s.node(key), v))
+}
+
+// mismatch returns why a write at a version that no record ever had is not done.
+func (s *Store) mismatch(ctx context.Context, key, version string) error {
+	var session int64
+	return s.explain(ctx, key, version, &session)
+}
+
+// explain returns why a write at a version was refused by a server whose session that is: because of what is stored instead.
+func (s *Store) explain(ctx context.Context, key, version string, session *int64) error {
+	r, err := s.load(ctx, key, session)
+	switch {
+	case err != nil:
+		return err
+	case r.rec.Version == "":
+		return store.NotFound(key)
+	case r.rec.Version == version:
+		v, _ := parseVersion(version)
+		return store.Corrupt(key, fmt.Errorf("its znode has no child %s: something else removed it: make it again", v.birth))
+	}
+	return &store.ConflictError{Current: r.rec}
+}
+
+// write has the server do all of ops or nothing. They are for a write to key at that version.
+func (s *Store) write(ctx context.Context, key, version string, ops []any) error {
+	for {
+		session := s.conn.SessionID()
+		_, err := call(ctx, s, func(conn *zk.Conn) ([]zk.MultiResponse, error) { return conn.Multi(ops...) })
+		switch {
+		case err == nil:
+			return nil
+		case version == "" && err == zk.ErrNoNode:
+			if err := s.makeRoot(ctx); err != nil {
+				return err
+			}
+			continue
+		case err != zk.ErrNoNode && err != zk.ErrNodeExists && err != zk.ErrBadVersion:
+			return s.outcome(key, err)
+		}
+		err = s.explain(ctx, key, version, &session)
+		if version == "" && errors.Is(err, store.ErrNotFound) {
+			continue // what was in the way is gone
+		}
+		return err
+	}
+}
+
+// makeRoot makes the root and the znodes above it, as far as they are missing.
+func (s *Store) makeRoot(ctx context.Context) error {
+	for i := 1; i <= len(s.root); i++ {
+		if i < len(s.root) && s.root[i] != '/' {
+			continue
+		}
+		path := s.root[:i]
+		_, err := call(ctx, s, func(conn *zk.Conn) (string, error) { return conn.Create(path, nil, 0, s.acl) })
+		if err == zk.ErrNoAuth && i < len(s.root) {
+			continue // it may be there: the next one tells
+		}
+		if err != nil && err != zk.ErrNodeExists {
+			return fmt.Errorf("make the root %s: %w", s.root, s.readError(path, err))
+		}
+	}
+	return nil
+}
