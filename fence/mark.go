@@ -12,15 +12,20 @@ var ErrStale = errors.New("stale fencing token")
 type StaleError struct {
 	Name    string // of the lease, or of the resource
 	Got     Token  // the token that was refused
-	Current Token  // the highest token that the resource has accepted
-	Holder  string // who presented Current
+	Current Token  // the highest token that is known: that the resource has accepted, or of the current term
+	Holder  string // whose it is; "" when its term is over and nobody holds the name
 }
 
 func (e *StaleError) Error() string {
 	if e.Got == 0 {
 		return fmt.Sprintf("%s: no fencing token was presented, or token 0, which no term bears", e.Name)
 	}
-	if e.Got == e.Current {
+	switch {
+	case e.Got > e.Current:
+		return fmt.Sprintf("%s: token %d is of no term that is known: the newest is %d", e.Name, e.Got, e.Current)
+	case e.Holder == "":
+		return fmt.Sprintf("%s: stale fencing token %d: nobody holds the name since token %d", e.Name, e.Got, e.Current)
+	case e.Got == e.Current:
 		return fmt.Sprintf("%s: token %d belongs to %s: another holder presented it", e.Name, e.Got, e.Holder)
 	}
 	return fmt.Sprintf("%s: stale fencing token %d: %s has been here with token %d", e.Name, e.Got, e.Holder, e.Current)

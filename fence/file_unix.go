@@ -1,0 +1,23 @@
+//go:build unix && !solaris && !illumos && !aix
+
+package fence
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+// compacts: a file that is open can be replaced.
+const compacts = true
+
+func lockFile(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) }
+
+// syncDir makes the names in a folder durable.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

@@ -1,0 +1,33 @@
+package fence
+
+import "context"
+
+// Guard decides at a resource whether a request of an earlier term is refused. [Online] asks whoever knows the current term;
+// [Offline] remembers the highest token that it has seen. Where the resource can check by itself, inside the caller's own
+// transaction (package fence/fencesql and its siblings), that is better than either: then nothing can come between check and
+// write.
+type Guard interface {
+	// Check returns nil when the request may go on, a *[StaleError] when it has to be refused, and another error when
+	// that can't be told; then it has to be refused too. It may block for a read or a write, until ctx is done.
+	//
+	// Between Check and what the request then does, a later term may begin. A resource that does several things at a
+	// time has to put them in order by itself, or use [Offline.Do].
+	Check(ctx context.Context, s Sequencer) error
+}
+
+// Current is what is known of the current term of a name.
+type Current struct {
+	Holder string // "" when nobody holds the name
+	Token  Token  // of the current term, or of the last when nobody holds the name
+}
+
+// judge returns a *[StaleError] unless s is of the current term.
+func (c Current) judge(s Sequencer) error {
+	if s.Token == 0 || s.Token != c.Token || s.Holder != c.Holder {
+		return &StaleError{Name: s.Name, Got: s.Token, Current: c.Token, Holder: c.Holder}
+	}
+	return nil
+}
+
+// final reports whether no later term can make c's refusal of s wrong: tokens never fall.
+func (c Current) final(s Sequencer) bool { return s.Token <= c.Token }

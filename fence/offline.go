@@ -1,0 +1,177 @@
+package fence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+)
+
+// Marks keep the high-water mark of each resource where it survives whatever the resource survives. [OpenFile] is one.
+type Marks interface {
+	// Load returns the mark of a resource; that of one never heard of is the zero Mark.
+	Load(ctx context.Context, resource string) (Mark, error)
+	// Save makes m the mark of a resource. It returns nil only when m is durable.
+	Save(ctx context.Context, resource string, m Mark) error
+}
+
+// Offline is a [Guard] that remembers, for each resource, the highest token that it has admitted, and whose it was. It asks
+// nobody, so it works when the store of leases can't be reached. It writes once for each new token, before the first request
+// of that token is admitted, and never for another request.
+//
+// One Offline guards a resource: a second one, in another process, would know nothing of what this one admits. All methods may
+// be called from any goroutine.
+type Offline struct {
+	marks Marks
+
+	mu        sync.Mutex
+	resources map[string]*resource
+}
+
+// resource is one guarded resource, from its first request on.
+type resource struct {
+	mu     sync.Mutex
+	known  bool // mark is loaded
+	mark   Mark
+	users  map[*user]struct{} // requests under way in Do, all of the mark's term
+	idle   chan struct{}      // closed when the last user has ended; nil when there is none
+	taking chan struct{}      // closed when a new term has been let in, or not; nil when none is coming
+}
+
+// user is a request under way.
+type user struct{ cancel context.CancelCauseFunc }
+
+// NewOffline returns a guard that keeps its marks in marks.
+func NewOffline(marks Marks) (*Offline, error) {
+	if marks == nil {
+		return nil, errors.New("offline guard: marks is nil")
+	}
+	return &Offline{marks: marks, resources: map[string]*resource{}}, nil
+}
+
+// Check is [Guard.Check]. The resource is the lease's name.
+func (o *Offline) Check(ctx context.Context, s Sequencer) error {
+	return o.enter(ctx, s, nil)
+}
+
+// Do calls f if the request may go on, and returns what f returned; otherwise it returns as Check does, without a call. When
+// a request of a later term arrives, the context of f is cancelled with a *[StaleError], and that request waits for f to return:
+// so nothing that f does comes after anything of a later term. Requests of one term run side by side.
+func (o *Offline) Do(ctx context.Context, s Sequencer, f func(ctx context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	u := &user{cancel}
+	if err := o.enter(ctx, s, u); err != nil {
+		return err
+	}
+	defer o.leave(s.Name, u)
+	return f(ctx)
+}
+
+// enter admits a request, and counts it as one under way if u is not nil.
+func (o *Offline) enter(ctx context.Context, s Sequencer, u *user) error {
+	r := o.resource(s.Name)
+	for {
+		r.mu.Lock()
+		if r.taking == nil && r.known {
+			next, err := r.mark.Admit(s.Name, s.Holder, s.Token)
+			if err != nil || next == r.mark {
+				if err == nil {
+					r.add(u)
+				}
+				r.mu.Unlock()
+				return err
+			}
+		}
+		taking, idle := r.taking, r.idle
+		if taking == nil {
+			r.taking = make(chan struct{})
+			for other := range r.users {
+				other.cancel(&StaleError{Name: s.Name, Got: r.mark.Token, Current: s.Token, Holder: s.Holder})
+			}
+		}
+		r.mu.Unlock()
+		if taking == nil {
+			return o.take(ctx, r, s, u, idle)
+		}
+		select {
+		case <-taking:
+		case <-ctx.Done():
+			return unsettled(s, context.Cause(ctx))
+		}
+	}
+}
+
+// take lets a new term in: when the requests of the one before have returned, and the mark is durable.
+func (o *Offline) take(ctx context.Context, r *resource, s Sequencer, u *user, idle chan struct{}) (err error) {
+	mark, known := r.mark, r.known // nobody else changes them while taking is set
+	defer func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.mark, r.known = mark, known
+		if err == nil {
+			r.add(u)
+		}
+		close(r.taking)
+		r.taking = nil
+	}()
+	if !known {
+		if mark, err = o.marks.Load(ctx, s.Name); err != nil {
+			mark = Mark{}
+			return fmt.Errorf("%s: its mark can't be read: %w", s.Name, err)
+		}
+		known = true
+	}
+	next, err := mark.Admit(s.Name, s.Holder, s.Token)
+	if err != nil || next == mark {
+		return err
+	}
+	if idle != nil {
+		select {
+		case <-idle:
+		case <-ctx.Done():
+			return unsettled(s, context.Cause(ctx))
+		}
+	}
+	// If this fails, the mark may be stored all the same. Then it is refused what is admitted now, after a restart: no harm.
+	if err := o.marks.Save(ctx, s.Name, next); err != nil {
+		return fmt.Errorf("%s: the mark of token %d can't be stored: %w", s.Name, s.Token, err)
+	}
+	mark = next
+	return nil
+}
+
+func (r *resource) add(u *user) {
+	if u == nil {
+		return
+	}
+	if r.users == nil {
+		r.users = map[*user]struct{}{}
+	}
+	if len(r.users) == 0 {
+		r.idle = make(chan struct{})
+	}
+	r.users[u] = struct{}{}
+}
+
+func (o *Offline) leave(name string, u *user) {
+	r := o.resource(name)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.users, u)
+	if len(r.users) == 0 {
+		close(r.idle)
+		r.idle = nil
+	}
+}
+
+func (o *Offline) resource(name string) *resource {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	r := o.resources[name]
+	if r == nil {
+		r = &resource{}
+		o.resources[name] = r
+	}
+	return r
+}

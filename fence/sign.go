@@ -1,0 +1,69 @@
+package fence
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+)
+
+// Errors of texts that are no sequencer, and of signatures that don't hold.
+var (
+	ErrMalformed = errors.New("malformed sequencer")
+	ErrForged    = errors.New("sequencer not signed by a known key")
+)
+
+// MinKey is the least length of a key, in bytes.
+const MinKey = 16
+
+// Keys sign sequencers and verify them, so that whoever is given one can pass it on but can't make one up. The first key signs;
+// all of them verify, so that keys can be changed without a gap: add the new one as the last everywhere, then make it the
+// first, then take the old one out. Holders of a key can sign for any name.
+type Keys [][]byte
+
+// NewKeys returns keys, or an error when there is none, or one that is too short to be secret.
+func NewKeys(keys ...[]byte) (Keys, error) {
+	if len(keys) == 0 {
+		return nil, errors.New("keys: want at least one")
+	}
+	for i, k := range keys {
+		if len(k) < MinKey {
+			return nil, fmt.Errorf("key %d has %d bytes: want %d or more, at random", i, len(k), MinKey)
+		}
+	}
+	return Keys(keys), nil
+}
+
+// Sign returns the sequencer as text with a signature: HMAC-SHA-256 over the text before it.
+func (k Keys) Sign(s Sequencer) (string, error) {
+	if len(k) == 0 {
+		return "", errors.New("keys: there is none to sign with")
+	}
+	if err := s.check(); err != nil {
+		return "", err
+	}
+	text := s.String()
+	return text + ";" + mac(k[0], text), nil
+}
+
+// Verify reads a signed text. Its error matches [ErrForged] when there is no signature or none of the keys made it, and
+// [ErrMalformed] when it is no sequencer at all.
+func (k Keys) Verify(text string) (Sequencer, error) {
+	s, got, err := split(text)
+	if err != nil {
+		return Sequencer{}, err
+	}
+	for _, key := range k {
+		if hmac.Equal([]byte(got), []byte(mac(key, s.String()))) {
+			return s, nil
+		}
+	}
+	return Sequencer{}, fmt.Errorf("%w: %s", ErrForged, s)
+}
+
+func mac(key []byte, text string) string {
+	h := hmac.New(sha256.New, key)
+	h.Write([]byte(text))
+	return base64.RawURLEncoding.EncodeToString(h.Sum(nil))
+}
