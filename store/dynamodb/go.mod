@@ -7,7 +7,10 @@ require (
 	github.com/aws/aws-sdk-go-v2/service/dynamodb v1.73.1
 	github.com/aws/smithy-go v1.28.8
 	github.com/leasehold/leasehold v0.0.0
+	go.uber.org/goleak v1.3.0
 )
+
+require pgregory.net/rapid v1.3.0 // indirect
 
 require (
 	github.com/aws/aws-sdk-go-v2/internal/configsources v1.5.10 // indirect

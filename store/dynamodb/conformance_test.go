@@ -1,0 +1,39 @@
+package dynamodb
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/internal/servers"
+	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/storetest"
+)
+
+// instance is the store on a table of its own, behind a proxy.
+func instance(t testing.TB, opts Options) storetest.Instance {
+	name, srv := testTable(t)
+	network := servers.Proxy(t, srv.Addr)
+	return storetest.Instance{
+		Open: func(ctx context.Context) (store.Store, error) {
+			return Open(ctx, testClient(t, "http://"+network.Addr), name, opts)
+		},
+		Pushes: true, // it has a Wait of its own
+		HasAge: opts.ServerClock > 0,
+		Slow:   true,
+		Cut:    func() error { network.Cut(); return nil },
+		Heal:   func() error { network.Heal(); return nil },
+	}
+}
+
+func TestConformance(t *testing.T) {
+	storetest.Run(t, func(t testing.TB) storetest.Instance { return instance(t, Options{}) })
+}
+
+// With the server's clock trusted to a second, which holds for one server on this machine.
+func TestConformanceWithAge(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the whole suite once more")
+	}
+	storetest.Run(t, func(t testing.TB) storetest.Instance { return instance(t, Options{ServerClock: time.Second}) })
+}

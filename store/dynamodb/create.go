@@ -1,0 +1,79 @@
+package dynamodb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/store"
+)
+
+// DefaultTable is the name of a table whose name nobody says.
+const DefaultTable = "leasehold"
+
+// Creator is what [Create] uses of a *dynamodb.Client.
+type Creator interface {
+	CreateTable(context.Context, *dynamodb.CreateTableInput, ...func(*dynamodb.Options)) (*dynamodb.CreateTableOutput, error)
+	DescribeTable(context.Context, *dynamodb.DescribeTableInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error)
+}
+
+// creationPoll is how often a table that is being made is looked at.
+const creationPoll = 500 * time.Millisecond
+
+// Create makes the table: one string partition key, key; on-demand capacity; deletion protection. It blocks until the table
+// is ready or ctx is done. A table of that name that is there already is left as it is: created is then false, and it is an
+// error if leases can't be kept in it.
+func Create(ctx context.Context, client Creator, name string) (created bool, err error) {
+	if err := CheckTable(name); err != nil {
+		return false, err
+	}
+	_, err = client.CreateTable(ctx, tableInput(name))
+	if inUse := new(types.ResourceInUseException); err != nil && !errors.As(err, &inUse) {
+		return false, fmt.Errorf("table %s can't be made: check that this identity has dynamodb:CreateTable, and the endpoint, if one is set: %w", name, err)
+	}
+	created = err == nil
+	for {
+		out, err := client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &name})
+		if err != nil {
+			return created, fmt.Errorf("table %s can't be looked at: check that this identity has dynamodb:DescribeTable: %w", name, err)
+		}
+		if out.Table.TableStatus != types.TableStatusCreating {
+			for _, f := range []store.Finding{reviewStatus(out.Table), reviewSchema(out.Table)} {
+				if f.Status == store.StatusFail {
+					return created, fmt.Errorf("table %s is there, but %s: %s", name, f.Detail, f.Advice)
+				}
+			}
+			return created, nil
+		}
+		if err := clock.Sleep(ctx, clock.System(), creationPoll); err != nil {
+			return created, fmt.Errorf("table %s is still being made: %w", name, err)
+		}
+	}
+}
+
+func tableInput(name string) *dynamodb.CreateTableInput {
+	return &dynamodb.CreateTableInput{
+		TableName:                 &name,
+		AttributeDefinitions:      []types.AttributeDefinition{{AttributeName: aws.String(attrKey), AttributeType: types.ScalarAttributeTypeS}},
+		KeySchema:                 []types.KeySchemaElement{{AttributeName: aws.String(attrKey), KeyType: types.KeyTypeHash}},
+		BillingMode:               types.BillingModePayPerRequest,
+		DeletionProtectionEnabled: aws.Bool(true),
+	}
+}
+
+var tableName = regexp.MustCompile(`^[a-zA-Z0-9_.-]{3,255}$`)
+
+// CheckTable returns an error when DynamoDB would not take name for a table.
+func CheckTable(name string) error {
+	if !tableName.MatchString(name) {
+		return fmt.Errorf("table %q: want 3 to 255 letters, digits, underscores, dots and dashes", name)
+	}
+	return nil
+}

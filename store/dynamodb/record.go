@@ -1,0 +1,128 @@
+package dynamodb
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"iter"
+	"unicode/utf8"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/dynamodb/internal/table"
+)
+
+// Get implements [store.Store], by one strong read.
+func (s *Store) Get(ctx context.Context, key string) (store.Record, error) {
+	if err := store.CheckKey(key); err != nil {
+		return store.Record{}, err
+	}
+	read, err := s.table.Get(ctx, rowKey(key))
+	if err != nil {
+		return store.Record{}, err
+	}
+	if read.Row == nil {
+		return store.Record{}, store.NotFound(key)
+	}
+	return s.decode(key, read)
+}
+
+// Put implements [store.Store], by one conditional write.
+func (s *Store) Put(ctx context.Context, rec store.Record) (store.Record, error) {
+	if err := store.Check(rec); err != nil {
+		return store.Record{}, err
+	}
+	demanded := rec.Version
+	rec.Version = newVersion()
+	row := s.encode(rec)
+	cond := table.Cond{Expr: "attribute_not_exists(#key)", Names: map[string]string{"#key": attrKey}}
+	if demanded != "" {
+		cond = versionIs(demanded)
+	}
+	mine := func(found table.Row) bool { return textOf(found, attrVersion) == rec.Version }
+	if err := s.table.Put(ctx, rowKey(rec.Key), row, cond, mine); err != nil {
+		return store.Record{}, s.outcome(rec.Key, err)
+	}
+	return s.decode(rec.Key, table.Read{Row: row})
+}
+
+// Delete implements [store.Store], by one conditional write.
+func (s *Store) Delete(ctx context.Context, key, version string) error {
+	if err := store.CheckKey(key); err != nil {
+		return err
+	}
+	if err := s.table.Delete(ctx, rowKey(key), versionIs(version)); err != nil {
+		return s.outcome(key, err)
+	}
+	return nil
+}
+
+// List implements [store.Store], by strong reads of the whole table, page by page: it costs a read unit for every 4 KiB of
+// the table, whatever the prefix.
+func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
+	return func(yield func(store.Record, error) bool) {
+		if err := store.CheckPrefix(prefix); err != nil {
+			yield(store.Record{}, err)
+			return
+		}
+		var filter table.Cond
+		if prefix != "" {
+			filter = table.Cond{
+				Expr: "begins_with(#key, :prefix)", Names: map[string]string{"#key": attrKey},
+				Values: table.Row{":prefix": &types.AttributeValueMemberS{Value: prefix}},
+			}
+		}
+		var from table.Row
+		for {
+			rows, date, next, err := s.table.Page(ctx, from, filter)
+			if err != nil {
+				yield(store.Record{}, err)
+				return
+			}
+			for _, row := range rows {
+				if !yield(s.decode(textOf(row, attrKey), table.Read{Row: row, Date: date})) {
+					return
+				}
+			}
+			if from = next; from == nil {
+				return
+			}
+		}
+	}
+}
+
+// outcome is the error of a write to key.
+func (s *Store) outcome(key string, err error) error {
+	var refused *table.RefusedError
+	switch {
+	case errors.As(err, &refused) && refused.Row == nil:
+		return store.NotFound(key)
+	case errors.As(err, &refused):
+		current, err := s.decode(key, table.Read{Row: refused.Row, Date: refused.Date})
+		if err != nil {
+			return err
+		}
+		return &store.ConflictError{Current: current}
+	case errors.Is(err, store.ErrUnknownOutcome):
+		return store.Unknown(key, err)
+	}
+	return err
+}
+
+// versionBytes are the random characters of a version: 80 bits.
+const versionBytes = 16
+
+func newVersion() string { return rand.Text()[:versionBytes] }
+
+// versionIs is the condition that version is the stored one. One that no record of this engine can have doesn't reach the
+// server, which might refuse it in its own way.
+func versionIs(version string) table.Cond {
+	if version == "" || len(version) > store.MaxKey || !utf8.ValidString(version) {
+		version = "-"
+	}
+	return table.Cond{
+		Expr: "#version = :version", Names: map[string]string{"#version": attrVersion},
+		Values: table.Row{":version": &types.AttributeValueMemberS{Value: version}},
+	}
+}

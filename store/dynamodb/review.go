@@ -1,0 +1,182 @@
+package dynamodb
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// checkTable refuses a table where leases would not work or not be safe.
+func (s *Store) checkTable(ctx context.Context) error {
+	desc, err := s.table.Describe(ctx)
+	if err != nil {
+		return fmt.Errorf("%w (Options.Unchecked opens a table that may not be described)", err)
+	}
+	ttl, err := s.table.DescribeTTL(ctx)
+	if err != nil {
+		return fmt.Errorf("%w (Options.Unchecked opens a table that may not be described)", err)
+	}
+	var errs []error
+	for _, f := range review(desc.Table, ttl.TimeToLiveDescription, regionOf(s.client), s.opts.HomeRegion) {
+		if f.Status == store.StatusFail {
+			errs = append(errs, fmt.Errorf("table %s: %s: %s", s.table.Name, f.Detail, f.Advice))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// review says what a table's description means for leases.
+func review(t *types.TableDescription, ttl *types.TimeToLiveDescription, region, home string) []store.Finding {
+	return []store.Finding{
+		reviewStatus(t), reviewSchema(t), reviewRegions(t, cmp.Or(region, regionOfARN(aws.ToString(t.TableArn))), home),
+		reviewTTL(ttl), reviewCapacity(t), reviewProtection(t),
+	}
+}
+
+func reviewStatus(t *types.TableDescription) store.Finding {
+	f := store.Finding{What: "table status", Status: store.StatusOK, Detail: string(t.TableStatus)}
+	switch t.TableStatus {
+	case types.TableStatusActive, types.TableStatusUpdating:
+		return f
+	case types.TableStatusCreating:
+		f.Advice = "try again when the table is ACTIVE"
+	case types.TableStatusInaccessibleEncryptionCredentials:
+		f.Advice = "let DynamoDB use the table's KMS key again"
+	default:
+		f.Advice = "restore the table, or name another one"
+	}
+	f.Status, f.Detail = store.StatusFail, fmt.Sprintf("its status is %s, not ACTIVE", t.TableStatus)
+	return f
+}
+
+func reviewSchema(t *types.TableDescription) store.Finding {
+	kinds := map[string]types.ScalarAttributeType{}
+	for _, a := range t.AttributeDefinitions {
+		kinds[aws.ToString(a.AttributeName)] = a.AttributeType
+	}
+	var parts []string
+	for _, k := range t.KeySchema {
+		name := aws.ToString(k.AttributeName)
+		parts = append(parts, fmt.Sprintf("%s %s %s", name, kinds[name], k.KeyType))
+	}
+	f := store.Finding{What: "key schema", Status: store.StatusOK, Detail: strings.Join(parts, ", ")}
+	if want := fmt.Sprintf("%s S HASH", attrKey); f.Detail != want {
+		f.Status = store.StatusFail
+		f.Detail = fmt.Sprintf("its key is (%s), not (%s)", f.Detail, want)
+		f.Advice = "make a table of its own with `leasehold init dynamodb`; a table of another lock library takes the schema of that library"
+	}
+	return f
+}
+
+const adviseHome = "leases of this table are safe only while all who take them write in one Region: run in that Region, or make " +
+	"a table in strong mode (MRSC)"
+
+func reviewRegions(t *types.TableDescription, region, home string) store.Finding {
+	f := store.Finding{What: "consistency mode", Status: store.StatusOK}
+	var others []string
+	for _, r := range t.Replicas {
+		if name := aws.ToString(r.RegionName); name != region {
+			others = append(others, name)
+		}
+	}
+	slices.Sort(others)
+	legacy := aws.ToString(t.GlobalTableVersion) == "2017.11.29"
+	strong := t.MultiRegionConsistency == types.MultiRegionConsistencyStrong
+	switch {
+	case home != "" && region != "" && home != region:
+		f.Status, f.Detail, f.Advice = store.StatusFail, fmt.Sprintf("its home Region is %s, and this client is one of %s", home, region), adviseHome
+	case len(others) == 0 && !legacy:
+		f.Detail = "one Region: strong reads and conditional writes hold"
+	case strong:
+		f.Detail = fmt.Sprintf("global table in strong mode (MRSC), with %s: reads and conditions hold in all Regions", strings.Join(others, ", "))
+	case home != "":
+		f.Status = store.StatusWarn
+		f.Detail = fmt.Sprintf("global table in eventual mode (MREC), with %s; written in %s only, as home_region says", listed(others), home)
+		f.Advice = "see that every other program that takes these leases writes in " + home + ", too"
+	default:
+		f.Status = store.StatusFail
+		f.Detail = fmt.Sprintf("it is a global table in eventual mode (MREC), with %s: conditions are judged on each Region's copy, "+
+			"and the last writer wins, so two Regions could hold one lease", listed(others))
+		f.Advice = fmt.Sprintf("set home_region (Options.HomeRegion) to the one Region in which all take their leases, such as %s, or make a table "+
+			"in strong mode (MRSC), or one in a single Region", cmp.Or(region, "us-east-1"))
+	}
+	return f
+}
+
+func listed(regions []string) string {
+	if len(regions) == 0 {
+		return "other Regions"
+	}
+	return strings.Join(regions, ", ")
+}
+
+// reviewTTL: DynamoDB deletes rows whose TTL attribute is a number of seconds in the past. Of a row's attributes two are
+// numbers: no reading of them as seconds lies in the near past today, and nobody should have to rely on that.
+func reviewTTL(ttl *types.TimeToLiveDescription) store.Finding {
+	f := store.Finding{What: "time to live", Status: store.StatusOK, Detail: "off: nothing deletes records"}
+	if ttl == nil || ttl.TimeToLiveStatus != types.TimeToLiveStatusEnabled && ttl.TimeToLiveStatus != types.TimeToLiveStatusEnabling {
+		return f
+	}
+	attr := aws.ToString(ttl.AttributeName)
+	f.Status = store.StatusWarn
+	f.Detail = fmt.Sprintf("on, by attribute %s, which Leasehold doesn't write: it deletes no lease unless somebody adds that attribute", attr)
+	f.Advice = "turn it off: expiry of leases doesn't use it"
+	if slices.Contains([]string{attrKey, attrFormat, attrVersion, attrOwner, attrToken, attrTTL, attrSession, attrAcquired, attrMark, attrNote, attrInfo, attrPast, attrData, attrNonce, attrWritten}, attr) {
+		f.Status = store.StatusFail
+		f.Detail = fmt.Sprintf("its time to live is on, by attribute %s of the leases: it could delete one that is held", attr)
+		f.Advice = "turn it off (aws dynamodb update-time-to-live --time-to-live-specification Enabled=false,AttributeName=" + attr + "): expiry of leases doesn't use it"
+	}
+	return f
+}
+
+func reviewCapacity(t *types.TableDescription) store.Finding {
+	f := store.Finding{What: "capacity", Status: store.StatusOK, Detail: "on demand"}
+	if t.BillingModeSummary == nil || t.BillingModeSummary.BillingMode != types.BillingModePayPerRequest {
+		f.Status, f.Detail = store.StatusWarn, "provisioned"
+		if p := t.ProvisionedThroughput; p != nil {
+			f.Detail = fmt.Sprintf("provisioned, %d read and %d write units a second", aws.ToInt64(p.ReadCapacityUnits), aws.ToInt64(p.WriteCapacityUnits))
+		}
+		f.Advice = "switch to on-demand: a throttled renewal is a lease in jeopardy"
+	}
+	if n := len(t.GlobalSecondaryIndexes) + len(t.LocalSecondaryIndexes); n > 0 {
+		f.Status = store.StatusWarn
+		f.Detail += fmt.Sprintf(", with %d indexes that each write pays for, too", n)
+		f.Advice = strings.TrimPrefix(f.Advice+"; drop the indexes: Leasehold uses none", "; ")
+	}
+	return f
+}
+
+func reviewProtection(t *types.TableDescription) store.Finding {
+	f := store.Finding{What: "deletion protection", Status: store.StatusOK, Detail: "on"}
+	if !aws.ToBool(t.DeletionProtectionEnabled) {
+		f.Status, f.Detail = store.StatusWarn, "off"
+		f.Advice = "turn it on: a table that is deleted and made anew has forgotten who holds what"
+	}
+	return f
+}
+
+// regionOf returns the Region of the client, or "" where it doesn't say.
+func regionOf(client any) string {
+	if c, ok := client.(interface{ Options() dynamodb.Options }); ok {
+		return c.Options().Region
+	}
+	return ""
+}
+
+// regionOfARN returns the Region in arn:aws:dynamodb:REGION:ACCOUNT:table/NAME, or "".
+func regionOfARN(arn string) string {
+	const partOfRegion, parts = 3, 6
+	if f := strings.SplitN(arn, ":", parts); len(f) == parts {
+		return f[partOfRegion]
+	}
+	return ""
+}

@@ -1,0 +1,200 @@
+package dynamodb
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/store"
+)
+
+// The pace of a Wait.
+const (
+	pollMin    = 20 * time.Millisecond
+	pollShare  = 8                      // a pause is this part of the time that the present term has been watched
+	lookBefore = 20                     // the look before a hold is given up comes this part of its TTL early,
+	lookMost   = 250 * time.Millisecond // or this much
+)
+
+// maxWatches is how many keys are remembered when nobody waits for them.
+const maxWatches = 1024
+
+// Wait implements [store.Waiter]. DynamoDB doesn't push, so it polls, once for all who wait for a key on this store: an
+// eighth as often as the present term has been watched, at most every 20 ms and at least every Options.PollMax, with jitter;
+// and once shortly before the record would have been unchanged for its TTL, so that who takes it doesn't write in vain. A
+// renewal doesn't quicken the pace, a change of holder does. In its first 8 s a term costs some 40 read units, and 3,600 an
+// hour from then on at the default PollMax.
+func (s *Store) Wait(ctx context.Context, key, version string) (store.Record, error) {
+	if err := store.CheckKey(key); err != nil {
+		return store.Record{}, err
+	}
+	w := s.watches.join(key)
+	defer s.watches.leave(key, w)
+	joined := s.opts.Clock.Now()
+	for {
+		seen, due, news := w.look(joined, version, s.opts.PollMax)
+		if seen != nil {
+			return *seen, nil
+		}
+		if wait := due.Sub(s.opts.Clock.Now()); wait > 0 {
+			if err := s.rest(ctx, wait, news); err != nil {
+				return store.Record{}, err
+			}
+			continue
+		}
+		if err := w.read(ctx, s, key); err != nil {
+			return store.Record{}, err
+		}
+	}
+}
+
+// rest sleeps until there is news, or time has come for a read.
+func (s *Store) rest(ctx context.Context, d time.Duration, news <-chan struct{}) error {
+	timer := clock.NewTimer(s.opts.Clock, d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-news:
+		return nil
+	case <-s.table.Done():
+		return store.ErrClosed
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// watches are the keys that somebody waits for, or waited for lately: a waiter that comes back after a renewal doesn't have
+// to read at once what it has just been given.
+type watches struct {
+	mu    sync.Mutex
+	byKey map[string]*watch
+}
+
+// watch is what those who wait for one key share. One of them reads at a time.
+type watch struct {
+	waiters int // under watches.mu
+
+	turn chan struct{} // of capacity 1: held by the one who reads
+
+	mu    sync.Mutex
+	news  chan struct{} // closed by the next read
+	seen  *store.Record // by the latest read
+	asked clock.Instant // when that read began
+	came  clock.Instant // when its answer came
+	first clock.Instant // when the answer came that first had that version
+	since clock.Instant // when the answer came that first had that term
+	early float64       // the part of the pause that jitter takes off
+}
+
+func (ws *watches) join(key string) *watch {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	w, ok := ws.byKey[key]
+	if !ok {
+		if len(ws.byKey) >= maxWatches {
+			ws.forget()
+		}
+		w = &watch{turn: make(chan struct{}, 1), news: make(chan struct{})}
+		ws.byKey[key] = w
+	}
+	w.waiters++
+	return w
+}
+
+// forget drops one key that nobody waits for. ws.mu is held.
+func (ws *watches) forget() {
+	for key, w := range ws.byKey {
+		if w.waiters == 0 {
+			delete(ws.byKey, key)
+			return
+		}
+	}
+}
+
+func (ws *watches) leave(key string, w *watch) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	if w.waiters--; w.waiters == 0 && len(ws.byKey) > maxWatches {
+		delete(ws.byKey, key)
+	}
+}
+
+// look returns the record if a read tells one who waits for another version than that what it is, and otherwise when the
+// next read is due, and the news that come before. A read that began before the waiter came tells only that its version was
+// stored then: another may have been its own write since.
+func (w *watch) look(joined clock.Instant, version string, most time.Duration) (seen *store.Record, due clock.Instant, news <-chan struct{}) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case w.seen == nil:
+		return nil, clock.Always, w.news
+	case w.seen.Version == version:
+		return nil, w.due(most), w.news
+	case w.asked < joined:
+		return nil, clock.Always, w.news
+	}
+	rec := w.seen.Clone()
+	return &rec, 0, nil
+}
+
+// due returns when to read next. w.mu is held, and there was a read.
+func (w *watch) due(most time.Duration) clock.Instant {
+	pause := min(max(w.came.Sub(w.since)/pollShare, pollMin), most)
+	pause -= time.Duration(float64(pause) * w.early)
+	at := w.came.Add(pause)
+	if w.seen.Owner == "" || w.seen.Session != "" {
+		return at
+	}
+	look := w.first.Add(w.seen.TTL - min(w.seen.TTL/lookBefore, lookMost))
+	if w.came < look {
+		return min(at, look)
+	}
+	return at
+}
+
+// read reads the record for all who wait, or waits for the one who does so already. It returns nil when there is something
+// new to look at.
+func (w *watch) read(ctx context.Context, s *Store, key string) error {
+	news := w.awaited()
+	select {
+	case w.turn <- struct{}{}:
+	case <-news:
+		return nil
+	case <-s.table.Done():
+		return store.ErrClosed
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	defer func() { <-w.turn }()
+	asked := s.opts.Clock.Now()
+	rec, err := store.Load(ctx, s, key)
+	if err != nil {
+		return err
+	}
+	w.note(rec, asked, s.opts.Clock.Now())
+	return nil
+}
+
+// note keeps what a read found and wakes those who wait.
+func (w *watch) note(rec store.Record, asked, came clock.Instant) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.seen == nil || w.seen.Version != rec.Version {
+		w.first = came
+	}
+	if w.seen == nil || w.seen.Owner != rec.Owner || w.seen.Token != rec.Token {
+		w.since = came
+	}
+	w.seen, w.asked, w.came, w.early = &rec, asked, came, rand.Float64()/4
+	close(w.news)
+	w.news = make(chan struct{})
+}
+
+func (w *watch) awaited() <-chan struct{} {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.news
+}
