@@ -1,0 +1,159 @@
+package admiral
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/store"
+)
+
+// Operator is an operator's side of a lease: who is active, planned switchover, everyone passive, and back. Its methods block
+// until the store has answered, or ctx is done. After an error that matches [store.ErrUnknownOutcome] they can be called again.
+type Operator struct {
+	Store  store.Store
+	Config Config // of any instance: the name of the lease, and its TTL
+	By     string // who does it, for the record: user@host
+	Clock  clock.Clock
+}
+
+func (o Operator) clk() clock.Clock {
+	if o.Clock == nil {
+		return clock.System()
+	}
+	return o.Clock
+}
+
+// Record returns the row of the lease; one that isn't there is free.
+func (o Operator) Record(ctx context.Context) (store.Record, error) {
+	return store.Load(ctx, o.Store, o.Config.LeaseName)
+}
+
+// HolderOf returns the pod and the Region that rec names for its holder. They are "" where it names none, as a row that
+// Admiral itself wrote.
+func HolderOf(rec store.Record) (pod, region string) { return rec.Info[infoPod], rec.Info[infoRegion] }
+
+// What the Info of an operator's hold says.
+const (
+	infoTTL     = "ttl"     // of the term that it ended
+	infoSettled = "settled" // "true" once that term is over for certain
+	infoBy      = "by"
+)
+
+// The errors to branch on, with [errors.Is].
+var (
+	ErrNotHeld = errors.New("no operator holds the instances passive")
+	ErrNobody  = errors.New("nobody is active")
+)
+
+// Hold holds every instance passive until [Operator.Resume], by a row whose owner is [SkipOwner], and returns that row. From
+// when it is written no instance becomes active; one that is notices at its next renewal, or when its validity ends, at the
+// latest after the TTL. note says why, for people. To hold what is held already changes nothing.
+func (o Operator) Hold(ctx context.Context, note string) (store.Record, error) {
+	rec, err := o.Record(ctx)
+	for err == nil && rec.Owner != SkipOwner {
+		if rec.Session != "" {
+			return rec, fmt.Errorf("%s is kept by a session: it is not the lease of a state checker; break it instead", rec.Key)
+		}
+		wall := o.clk().Wall()
+		token, tokenErr := rules.NextToken(rec.Token, wall)
+		if tokenErr != nil {
+			return rec, tokenErr
+		}
+		info := map[string]string{infoTTL: max(o.Config.TTL(), rec.TTL).String(), infoBy: o.By}
+		if rec.Owner == "" {
+			info[infoSettled] = "true"
+		}
+		claim := rules.Claim{Owner: SkipOwner, TTL: store.MaxTTL, Info: info}
+		next := rules.Claimed(rec, claim, token, "held passive by "+o.By, wall, rand.Text())
+		next.Note = noted(o.By, note)
+		rec, err = o.put(ctx, next)
+	}
+	return rec, err
+}
+
+// put writes next, and returns what is there instead, without an error, when the row was changed meanwhile.
+func (o Operator) put(ctx context.Context, next store.Record) (store.Record, error) {
+	rec, err := o.Store.Put(ctx, next)
+	var conflict *store.ConflictError
+	switch {
+	case errors.As(err, &conflict):
+		return conflict.Current, nil
+	case errors.Is(err, store.ErrNotFound):
+		return store.Record{Key: next.Key}, nil
+	}
+	return rec, err
+}
+
+func noted(by, note string) string {
+	if note != "" {
+		by += ": " + note
+	}
+	if len(by) > store.MaxKey {
+		by = string([]rune(by)[:store.MaxKey/4]) // a rune has 4 bytes at most
+	}
+	return by
+}
+
+// Settle waits until whoever was active when Hold wrote held has stopped for certain, which takes the TTL, and notes that in
+// the row: from then on Resume frees the lease at once.
+func (o Operator) Settle(ctx context.Context, held store.Record) error {
+	if held.Info[infoSettled] == "true" {
+		return nil
+	}
+	if err := clock.Sleep(ctx, o.clk(), o.endedTTL(held)); err != nil {
+		return err
+	}
+	next := held.Clone()
+	next.Info[infoSettled], next.Nonce = "true", rand.Text()
+	_, err := o.Store.Put(ctx, next)
+	if errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrNotFound) {
+		return fmt.Errorf("%s was changed meanwhile: %w", held.Key, err)
+	}
+	return err
+}
+
+// endedTTL is the TTL of the term that a hold ended. A row that was written by hand doesn't say.
+func (o Operator) endedTTL(held store.Record) time.Duration {
+	d, err := time.ParseDuration(held.Info[infoTTL])
+	if err != nil {
+		d = 0 // written by hand
+	}
+	return min(max(d, o.Config.TTL()), store.MaxTTL)
+}
+
+// Resume ends an operator's hold, and returns the row, and for how long the instances leave it alone: not at all when the
+// hold is settled, and otherwise the TTL, since whoever was active before may not have noticed yet. It is an error that matches
+// [ErrNotHeld] when there is no hold.
+func (o Operator) Resume(ctx context.Context) (rec store.Record, wait time.Duration, err error) {
+	rec, err = o.Record(ctx)
+	for err == nil {
+		if rec.Owner != SkipOwner {
+			return rec, 0, fmt.Errorf("%s: %w", o.Config.LeaseName, ErrNotHeld)
+		}
+		next, ttl := o.resumed(rec)
+		var conflict *store.ConflictError
+		stored, putErr := o.Store.Put(ctx, next)
+		if !errors.As(putErr, &conflict) {
+			return stored, ttl, putErr
+		}
+		rec = conflict.Current
+	}
+	return rec, 0, err
+}
+
+// resumed returns the row without the hold. One that is not settled gets an owner that nobody is: it counts as abandoned when
+// an instance has seen it unchanged for the TTL.
+func (o Operator) resumed(rec store.Record) (store.Record, time.Duration) {
+	next := rules.Freed(rec, "resumed by "+o.By, o.clk().Wall(), rand.Text())
+	if rec.Info[infoSettled] == "true" {
+		return next, 0
+	}
+	next.Owner, next.TTL, next.Acquired = "RESUMED", o.endedTTL(rec), o.clk().Wall()
+	next.Note = noted(o.By, "the hold is over; the TTL of whoever was active before it has to pass")
+	return next, next.TTL
+}

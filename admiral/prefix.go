@@ -1,0 +1,145 @@
+package admiral
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/store"
+)
+
+// The prefix of service addresses: their first two octets.
+const (
+	DefaultPrefix = "240.0"
+	AutoPrefix    = "auto" // picks one that no other deployment has
+)
+
+// prefixKeys begins the keys under which prefixes are kept.
+const prefixKeys = "se_ip_prefix/"
+
+// The prefixes that auto picks from: 240.0 to 255.255.
+const (
+	firstOctet = 240
+	lastOctet  = 255
+)
+
+// PrefixTakenError says that another deployment has the prefix.
+type PrefixTakenError struct {
+	Prefix string
+	By     string // the other deployment
+	Pod    string // of it, that started last
+	Token  uint64 // of its hold
+}
+
+func (e *PrefixTakenError) Error() string {
+	return fmt.Sprintf("se_ip_prefix %s belongs to the deployment %q (its pod %s): two deployments with one prefix hand out the same "+
+		"addresses; choose another one, or %s. If that deployment is gone for good: leasehold release %s --token %d",
+		e.Prefix, e.By, e.Pod, AutoPrefix, prefixKeys+e.Prefix, e.Token)
+}
+
+// ClaimPrefix makes prefix the own one of deployment, which all its pods have in common (the name of its lease, say), and
+// returns it; [AutoPrefix] keeps the one that the deployment has, or picks the lowest that is free. What is claimed stays
+// claimed when no pod runs, since the addresses made with it stay in use; it doesn't expire. Another deployment's prefix is a
+// *[PrefixTakenError]. It blocks until the store has answered or ctx is done. After an unknown outcome it can be called again.
+func ClaimPrefix(ctx context.Context, st store.Store, prefix, deployment, pod string) (string, error) {
+	if err := store.CheckKey(deployment); err != nil || len(deployment) > store.MaxKey-len(prefixKeys) {
+		return "", fmt.Errorf("deployment %.40q: want 1 to %d printable characters", deployment, store.MaxKey-len(prefixKeys))
+	}
+	if prefix == AutoPrefix {
+		return pickPrefix(ctx, st, deployment, pod)
+	}
+	if err := checkPrefix(prefix); err != nil {
+		return "", err
+	}
+	rec, err := store.Load(ctx, st, prefixKeys+prefix)
+	if err != nil {
+		return "", fmt.Errorf("se_ip_prefix %s: %w", prefix, err)
+	}
+	return prefix, claimPrefix(ctx, st, rec, deployment, pod)
+}
+
+// checkPrefix wants two octets in decimal, without leading zeros: 240.0 and 240.00 are the same network.
+func checkPrefix(prefix string) error {
+	first, second, ok := strings.Cut(prefix, ".")
+	if !ok || !octet(first) || !octet(second) {
+		return fmt.Errorf("se_ip_prefix %q: want the first two octets of an address, such as %s, or %s", prefix, DefaultPrefix, AutoPrefix)
+	}
+	return nil
+}
+
+func octet(s string) bool {
+	n, err := strconv.Atoi(s)
+	return err == nil && n >= 0 && n <= 255 && strconv.Itoa(n) == s
+}
+
+// claimPrefix takes rec for the deployment, or renews that it has it.
+func claimPrefix(ctx context.Context, st store.Store, rec store.Record, deployment, pod string) error {
+	for {
+		prefix := strings.TrimPrefix(rec.Key, prefixKeys)
+		if rec.Owner != "" && rec.Owner != deployment {
+			return &PrefixTakenError{Prefix: prefix, By: rec.Owner, Pod: rec.Info[infoPod], Token: uint64(rec.Token)}
+		}
+		if rec.Owner == deployment && rec.Info[infoPod] == pod {
+			return nil
+		}
+		wall := clock.System().Wall()
+		next := rec
+		next.Info = map[string]string{infoPod: pod}
+		next.Nonce = rand.Text()
+		if rec.Owner == "" {
+			token, err := rules.NextToken(rec.Token, wall)
+			if err != nil {
+				return fmt.Errorf("se_ip_prefix %s: %w", prefix, err)
+			}
+			claim := rules.Claim{Owner: deployment, TTL: store.MaxTTL, Info: next.Info}
+			next = rules.Claimed(rec, claim, token, rules.WhyReleased, wall, next.Nonce)
+		}
+		_, err := st.Put(ctx, next)
+		var conflict *store.ConflictError
+		switch {
+		case err == nil:
+			return nil
+		case errors.As(err, &conflict):
+			rec = conflict.Current
+		case errors.Is(err, store.ErrNotFound):
+			rec = store.Record{Key: rec.Key}
+		default:
+			return fmt.Errorf("se_ip_prefix %s: %w", prefix, err)
+		}
+	}
+}
+
+// pickPrefix keeps the deployment's prefix, or takes the lowest free one.
+func pickPrefix(ctx context.Context, st store.Store, deployment, pod string) (string, error) {
+	taken := map[string]store.Record{}
+	for rec, err := range st.List(ctx, prefixKeys) {
+		if err != nil {
+			return "", fmt.Errorf("se_ip_prefix %s: %w", AutoPrefix, err)
+		}
+		taken[rec.Key] = rec
+		if rec.Owner == deployment {
+			return strings.TrimPrefix(rec.Key, prefixKeys), claimPrefix(ctx, st, rec, deployment, pod)
+		}
+	}
+	for n := range (lastOctet - firstOctet + 1) * 256 {
+		prefix := fmt.Sprintf("%d.%d", firstOctet+n/256, n%256)
+		rec, known := taken[prefixKeys+prefix]
+		if known && rec.Owner != "" {
+			continue
+		}
+		if !known {
+			rec = store.Record{Key: prefixKeys + prefix}
+		}
+		err := claimPrefix(ctx, st, rec, deployment, pod)
+		if other := new(PrefixTakenError); errors.As(err, &other) {
+			continue // meanwhile
+		}
+		return prefix, err
+	}
+	return "", fmt.Errorf("se_ip_prefix %s: all prefixes from %d.0 to %d.255 belong to other deployments; release those that are gone, or name one", AutoPrefix, firstOctet, lastOctet)
+}

@@ -1,0 +1,141 @@
+package admiral
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/store"
+)
+
+// controlPrefix begins the keys of the records through which an operator talks to the instances.
+const controlPrefix = ".standby/"
+
+// What an instance says of itself in a roll call.
+const (
+	rollActive  = "active"
+	rollPassive = "passive"
+	rollWarming = "warming up"
+)
+
+// Instance is one that has answered a roll call.
+type Instance struct {
+	Pod    string `json:"pod"`
+	Region string `json:"region,omitempty"`
+	Owner  string `json:"owner"`  // its id as a holder
+	Status string `json:"status"` // active, passive or warming up
+}
+
+// call is what an operator asks all instances, and their answers. It is the data of the control record.
+type call struct {
+	ID      string      `json:"id,omitempty"`
+	To      string      `json:"to,omitempty"`    // of a switchover: the pod that is to be active; only it answers
+	Token   fence.Token `json:"token,omitempty"` // of a switchover: the term that is to end
+	By      string      `json:"by,omitempty"`
+	Answers []Instance  `json:"answers,omitempty"`
+}
+
+// maxAnswers bounds a control record.
+const maxAnswers = 100
+
+// heard reads a control record. What can't be read is no call: something newer wrote it, perhaps.
+func heard(rec store.Record) call {
+	var c call
+	if json.Unmarshal(rec.Data, &c) != nil {
+		return call{}
+	}
+	return c
+}
+
+// answer returns what pod answered; ok says whether one that can take over did.
+func (c call) answer(pod string) (Instance, bool) {
+	for _, a := range c.Answers {
+		if a.Pod == pod && a.Status != rollWarming {
+			return a, true
+		}
+	}
+	return Instance{}, false
+}
+
+// say writes c as the data of the control record rec.
+func say(ctx context.Context, st store.Store, rec store.Record, c call) (store.Record, error) {
+	data, err := json.Marshal(c)
+	if err != nil {
+		return rec, err
+	}
+	rec.Data, rec.Nonce = data, rand.Text()
+	return st.Put(ctx, rec)
+}
+
+// listen answers roll calls, and obeys the order to hand over, until ctx is done.
+func (r *run) listen(ctx context.Context) {
+	key := controlPrefix + r.c.cfg.LeaseName
+	for ctx.Err() == nil {
+		rec, err := r.control(ctx, key)
+		if err == nil {
+			_, err = store.Wait(ctx, r.st, key, rec.Version)
+		}
+		if err != nil {
+			_ = clock.Sleep(ctx, r.clk, r.c.cfg.WaitTime)
+		}
+	}
+}
+
+// control reads the control record and does what it says. It returns the record as it is then.
+func (r *run) control(ctx context.Context, key string) (store.Record, error) {
+	limited, cancel := clock.WithTimeout(ctx, r.clk, r.c.opts.Renew)
+	defer cancel()
+	rec, err := store.Load(limited, r.st, key)
+	for err == nil {
+		c := heard(rec)
+		me := r.instance()
+		if !c.wants(me) {
+			r.obey(ctx, c)
+			return rec, nil
+		}
+		c.Answers = append(c.Answers, me)
+		var conflict *store.ConflictError
+		if rec, err = say(limited, r.st, rec, c); errors.As(err, &conflict) {
+			rec, err = conflict.Current, nil
+		}
+	}
+	return rec, err
+}
+
+// wants reports whether the call waits for an answer of this instance.
+func (c call) wants(me Instance) bool {
+	switch {
+	case c.ID == "" || len(c.Answers) >= maxAnswers || c.To != "" && c.To != me.Pod:
+		return false
+	}
+	return !slices.ContainsFunc(c.Answers, func(a Instance) bool { return a.Owner == me.Owner })
+}
+
+func (r *run) instance() Instance {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return Instance{Pod: r.c.cfg.PodIdentifier, Region: r.c.cfg.Region, Owner: r.m.Owner(), Status: r.status}
+}
+
+// obey hands over if this instance is active under the very term that is to end, and the successor has answered: a call that
+// was left behind matches no later term.
+func (r *run) obey(ctx context.Context, c call) {
+	successor, ready := c.answer(c.To)
+	if c.To == "" || !ready {
+		return
+	}
+	if t, err := r.s.Guard(ctx); err != nil || t.Token() != c.Token {
+		return
+	}
+	timer := clock.NewTimer(r.clk, r.c.cfg.WaitTime)
+	defer timer.Stop()
+	select {
+	case r.orders <- order{token: c.Token, to: successor.Owner}:
+	case <-timer.C: // the term has ended meanwhile
+	case <-ctx.Done():
+	}
+}

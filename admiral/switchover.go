@@ -1,0 +1,168 @@
+package admiral
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/store"
+)
+
+// RollCall asks all instances to answer, and returns those that did within wait. It writes the control record of the lease,
+// as each instance does that answers.
+func (o Operator) RollCall(ctx context.Context, wait time.Duration) ([]Instance, error) {
+	var all []Instance
+	err := o.ask(ctx, call{}, wait, func(c call) bool {
+		all = c.Answers
+		return false
+	})
+	if errors.Is(err, errNoAnswer) {
+		err = nil
+	}
+	return all, err
+}
+
+var errNoAnswer = errors.New("no answer")
+
+// ask writes a call and looks at the answers until enough says that they are, or for wait at most; then it takes the call away
+// again.
+func (o Operator) ask(ctx context.Context, c call, wait time.Duration, enough func(call) bool) error {
+	c.ID, c.By = rand.Text(), o.By
+	key := controlPrefix + o.Config.LeaseName
+	rec, err := store.Load(ctx, o.Store, key)
+	for asked := false; err == nil && !asked; {
+		var conflict *store.ConflictError
+		rec, err = say(ctx, o.Store, rec, c)
+		if asked = err == nil; errors.As(err, &conflict) {
+			rec, err = conflict.Current, nil
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("ask the instances: %w", err)
+	}
+	limited, cancel := clock.WithTimeout(ctx, o.clk(), wait)
+	defer cancel()
+	for err == nil {
+		rec, err = store.Wait(limited, o.Store, key, rec.Version)
+		if err != nil {
+			break
+		}
+		now := heard(rec)
+		if now.ID != c.ID {
+			return errors.New("another operator has asked the instances meanwhile; try again")
+		}
+		if enough(now) {
+			break
+		}
+	}
+	if err != nil && limited.Err() != nil && ctx.Err() == nil {
+		err = errNoAnswer
+	}
+	o.withdraw(ctx, rec, key, c.ID)
+	return err
+}
+
+// withdraw takes the call away. A call that stays harms nobody: it names the term that it is about.
+func (o Operator) withdraw(ctx context.Context, rec store.Record, key, id string) {
+	for {
+		if rec.Key == "" { // the wait ended without one
+			var err error
+			if rec, err = store.Load(ctx, o.Store, key); err != nil {
+				return
+			}
+		}
+		if heard(rec).ID != id {
+			return
+		}
+		_, err := say(ctx, o.Store, rec, call{})
+		var conflict *store.ConflictError
+		if !errors.As(err, &conflict) {
+			return
+		}
+		rec = conflict.Current
+	}
+}
+
+// Switched is what a switchover did.
+type Switched struct {
+	From, To store.Record  // the row before and after
+	Took     time.Duration // from the request to the successor's own write
+}
+
+// Switchover has the active instance hand the lease over to the pod of that name, which has to be running and passive: the
+// active one stops its writes, and the other one begins two writes of the row later. No TTL passes in between. It blocks for
+// wait at most. It is an error that matches [ErrNobody] when nobody is active, and one that names the pods that answer when
+// pod doesn't.
+func (o Operator) Switchover(ctx context.Context, pod string, wait time.Duration) (Switched, error) {
+	began := o.clk().Now()
+	from, err := o.Record(ctx)
+	if err != nil {
+		return Switched{}, err
+	}
+	if from.Owner == "" || from.Owner == SkipOwner {
+		return Switched{From: from}, fmt.Errorf("%s: %w: there is nothing to hand over", from.Key, ErrNobody)
+	}
+	if holder, _ := HolderOf(from); holder == pod {
+		return Switched{From: from, To: from}, nil
+	}
+	limited, cancel := clock.WithTimeout(ctx, o.clk(), wait)
+	defer cancel()
+	done, ready, doneErr := Switched{From: from}, false, error(nil)
+	err = o.ask(limited, call{To: pod, Token: from.Token}, wait, func(c call) bool {
+		var to Instance
+		if to, ready = c.answer(pod); ready {
+			done.To, doneErr = o.confirmed(limited, from, to)
+			done.Took = o.clk().Now().Sub(began)
+		}
+		return ready
+	})
+	switch {
+	case ready:
+		return done, doneErr
+	case errors.Is(err, errNoAnswer) || limited.Err() != nil && ctx.Err() == nil:
+		return done, o.absent(ctx, pod, wait)
+	}
+	return done, err
+}
+
+// confirmed waits until the successor holds the lease by a write of its own.
+func (o Operator) confirmed(ctx context.Context, from store.Record, to Instance) (store.Record, error) {
+	rec := from
+	for {
+		switch {
+		case rec.Owner == to.Owner && rec.Mark == "":
+			return rec, nil
+		case rec.Token != from.Token && rec.Owner != to.Owner:
+			return rec, fmt.Errorf("%s went to another holder meanwhile: %s (token %d)", from.Key, rec.Owner, rec.Token)
+		}
+		next, err := store.Wait(ctx, o.Store, rec.Key, rec.Version)
+		if err != nil && ctx.Err() != nil {
+			return rec, fmt.Errorf("%s was asked to take over from %s; the lease has not moved yet (token %d): %w", to.Pod, from.Owner, rec.Token, context.Cause(ctx))
+		}
+		if err != nil {
+			return rec, err
+		}
+		rec = next
+	}
+}
+
+// absent says who answers, when the one that was wanted doesn't.
+func (o Operator) absent(ctx context.Context, pod string, waited time.Duration) error {
+	there, err := o.RollCall(ctx, min(waited, 5*time.Second))
+	if err != nil {
+		return err
+	}
+	var list []string
+	for _, i := range there {
+		list = append(list, fmt.Sprintf("%s (%s)", i.Pod, i.Status))
+	}
+	who := "no instance answers"
+	if len(list) > 0 {
+		who = "those that answer are " + strings.Join(list, ", ")
+	}
+	return fmt.Errorf("no instance of the pod %q that could take over answered within %v: %s", pod, waited, who)
+}
