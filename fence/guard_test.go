@@ -172,6 +172,9 @@ func TestOnlineNeverGoesBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	src.set("n", "a", 5)
+	if err := o.Check(t.Context(), Sequencer{"n", "c", 7}); !isStale(err) { // it asks
+		t.Errorf("%v", err)
+	}
 	if err := o.Check(t.Context(), Sequencer{"n", "a", 5}); !isStale(err) {
 		t.Errorf("an older token came through: %v", err)
 	}
