@@ -71,6 +71,28 @@ func (consulClient) get(ctx context.Context, s *Server) (string, error) {
 	return text, wants(200, "")(status, text, err)
 }
 
+type kubernetesClient struct{}
+
+func (kubernetesClient) put(ctx context.Context, s *Server, value string) error {
+	url := s.URL + "/api/v1/namespaces/default/configmaps"
+	body := fmt.Sprintf(`{"metadata":{"name":"key"},"data":{"value":%q}}`, value)
+	header := []string{"Authorization", "Bearer " + s.Extra["token"], "Content-Type", "application/json"}
+	status, text, err := s.ask(ctx, "POST", url, body, header...)
+	if status == 409 {
+		return wants(200, value)(s.ask(ctx, "PUT", url+"/key", body, header...))
+	}
+	return wants(201, value)(status, text, err)
+}
+
+func (kubernetesClient) get(ctx context.Context, s *Server) (string, error) {
+	status, text, err := s.get(ctx, s.URL+"/api/v1/namespaces/default/configmaps/key", "Authorization", "Bearer "+s.Extra["token"])
+	var answer struct{ Data struct{ Value string } }
+	if err := wants(200, "value")(status, text, err); err != nil {
+		return "", err
+	}
+	return answer.Data.Value, json.Unmarshal([]byte(text), &answer)
+}
+
 type redisClient struct{}
 
 func (redisClient) run(ctx context.Context, s *Server, commands ...string) (string, error) {

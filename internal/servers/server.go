@@ -1,6 +1,7 @@
 package servers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,6 +40,7 @@ type engine struct {
 	title   string // as people write it
 	ports   int    // how many it listens on; the first is the one of Addr
 	options string // which of tls, password, replica and settings it knows, by these words
+	secure  bool   // it always speaks TLS
 	death   syscall.Signal
 
 	// find returns the program, or an error when it is not installed.
@@ -58,7 +60,7 @@ type command struct {
 	as   *account
 }
 
-var engines = []*engine{etcd, zookeeper, postgres, redis, nats, dynamodb}
+var engines = []*engine{etcd, consul, zookeeper, kubernetes, postgres, redis, nats, dynamodb}
 
 // Names returns what the engines are called in [Launch] and in scripts/engines.
 func Names() []string {
@@ -139,7 +141,7 @@ func (s *Server) setUp(ctx context.Context, program string) error {
 		s.ports = append(s.ports, p)
 	}
 	s.Addr = s.ports[0].addr()
-	if s.config.tls {
+	if s.config.tls || s.engine.secure {
 		if err := s.certify(); err != nil {
 			return err
 		}
@@ -171,17 +173,35 @@ func (s *Server) start(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
+	err = s.awaitReady(ctx, s.process.done)
+	switch {
+	case s.process.ended():
+		return fmt.Errorf("%w: %v\n%s", errEnded, s.process.err, s.logTail())
+	case err != nil:
+		return fmt.Errorf("does not serve: %w\n%s", err, s.logTail())
+	}
+	return nil
+}
+
+// awaitReady waits until the server serves, the context ends, or ended is closed. Its error is the last that says what was
+// wrong with the server.
+func (s *Server) awaitReady(ctx context.Context, ended <-chan struct{}) error {
+	var last error
 	for {
 		err := s.engine.ready(ctx, s)
-		switch {
-		case s.process.ended():
-			return fmt.Errorf("%w: %v\n%s", errEnded, s.process.err, s.logTail())
-		case err == nil:
+		if err == nil {
 			return nil
-		case ctx.Err() != nil:
-			return fmt.Errorf("does not serve: %w\n%s", err, s.logTail())
 		}
-		pause(tick)
+		if ctx.Err() != nil {
+			return cmp.Or(last, err)
+		}
+		last = err
+		select {
+		case <-ended:
+			return last
+		default:
+			pause(tick)
+		}
 	}
 }
 

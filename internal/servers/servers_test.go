@@ -13,6 +13,8 @@ var kinds = []struct {
 	client client
 }{
 	{"etcd", Etcd, etcdClient{}},
+	{"consul", Consul, consulClient{}},
+	{"kubernetes", Kubernetes, kubernetesClient{}},
 	{"zookeeper", ZooKeeper, zookeeperClient{}},
 	{"postgres", Postgres, postgresClient{}},
 	{"redis", Redis, redisClient{}},

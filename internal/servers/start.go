@@ -55,16 +55,10 @@ func adopt(t testing.TB, e *engine, url string) *Server {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience/12)
 	defer cancel()
-	for {
-		err := e.ready(ctx, s)
-		if err == nil {
-			return s
-		}
-		if ctx.Err() != nil {
-			t.Fatalf("%s=%q: %v", variable(e), url, err)
-		}
-		pause(tick)
+	if err := s.awaitReady(ctx, nil); err != nil {
+		t.Fatalf("%s=%q: %v", variable(e), url, err)
 	}
+	return s
 }
 
 func (s *Server) showLog(t testing.TB) {
