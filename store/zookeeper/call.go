@@ -85,7 +85,9 @@ var refusals = []error{
 }
 
 // answered reports whether the server has answered, if only to refuse.
-func answered(err error) bool { return err == nil || slices.Contains(refusals, err) }
+func answered(err error) bool {
+	return err == nil || slices.ContainsFunc(refusals, func(r error) bool { return errors.Is(err, r) })
+}
 
 // failed returns the error of a request that was to do something with the znode at path, for people: what to do about it.
 func (s *Store) failed(path string, err error) error {

@@ -3,7 +3,11 @@ package zookeeper
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
+	"io"
+	"net"
+	"strings"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -21,27 +25,56 @@ func (s *Store) Inspect(ctx context.Context) []store.Finding {
 	}
 	findings := []store.Finding{
 		{What: "connection", Status: store.StatusOK, Detail: fmt.Sprintf("%s, session %#x", s.conn.Server(), s.conn.SessionID())},
-		s.inspectServer(),
+		s.inspectServer(ctx),
 	}
 	return append(findings, s.inspectRoot(ctx), s.inspectWrites(ctx))
 }
 
 // inspectServer says what the server says about itself, to whoever asks.
-func (s *Store) inspectServer() store.Finding {
-	const patience = 2 * time.Second
-	f := store.Finding{What: "server"}
-	stats, ok := zk.FLWSrvr([]string{s.conn.Server()}, patience)
-	if !ok || len(stats) != 1 {
-		f.Status, f.Detail = store.StatusOK, "it doesn't say its version and mode"
-		f.Advice = "to see them here, let the servers answer srvr on their plain port: 4lw.commands.whitelist=srvr"
-		return f
+func (s *Store) inspectServer(ctx context.Context) store.Finding {
+	facts, err := srvr(ctx, s.conn.Server())
+	if err != nil {
+		return store.Finding{
+			What: "server", Status: store.StatusOK, Detail: "it doesn't say its version and mode: " + err.Error(),
+			Advice: "to see them here, let the servers answer srvr on their plain port: 4lw.commands.whitelist=srvr",
+		}
 	}
-	f.Status, f.Detail = store.StatusOK, fmt.Sprintf("version %s, %s", stats[0].Version, stats[0].Mode)
-	if stats[0].Mode == zk.ModeStandalone {
+	f := store.Finding{What: "server", Status: store.StatusOK, Detail: fmt.Sprintf("version %s, %s", facts["Zookeeper version"], facts["Mode"])}
+	if facts["Mode"] == "standalone" {
 		f.Status = store.StatusWarn
 		f.Advice = "no lease can be renewed while this one server is down, and none is remembered beyond its disk: run three or five"
 	}
 	return f
+}
+
+// srvr asks the server at addr for its facts, by the command of that name.
+func srvr(ctx context.Context, addr string) (map[string]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	if _, err := conn.Write([]byte("srvr")); err != nil {
+		return nil, err
+	}
+	const most = 64 << 10
+	answer, err := io.ReadAll(io.LimitReader(conn, most))
+	if err != nil {
+		return nil, err
+	}
+	facts := map[string]string{}
+	for line := range strings.Lines(string(answer)) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), ": "); ok {
+			facts[name] = value
+		}
+	}
+	if facts["Mode"] == "" {
+		return nil, fmt.Errorf("it answered %.60q", answer)
+	}
+	return facts, nil
 }
 
 // inspectRoot says who may use the root.
@@ -52,7 +85,7 @@ func (s *Store) inspectRoot(ctx context.Context) store.Finding {
 		return acl, err
 	})
 	switch {
-	case err == zk.ErrNoNode:
+	case errors.Is(err, zk.ErrNoNode):
 		f.Detail = s.root + " isn't there yet: the first record makes it"
 	case err != nil:
 		f.Status, f.Detail = store.StatusWarn, s.readError(s.root, err).Error()

@@ -2,6 +2,7 @@ package zookeeper
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"slices"
 	"strings"
@@ -18,7 +19,7 @@ func (s *Store) barrier(ctx context.Context) error {
 	_, err := call(ctx, s, func(conn *zk.Conn) ([]zk.MultiResponse, error) {
 		return conn.Multi(&zk.CheckVersionRequest{Path: s.root, Version: -1})
 	})
-	if err == zk.ErrNoNode { // there is no root, as a quorum agreed
+	if errors.Is(err, zk.ErrNoNode) { // there is no root, as a quorum agreed
 		return nil
 	}
 	return err
@@ -64,7 +65,7 @@ func (s *Store) load(ctx context.Context, key string, session *int64) (row, erro
 
 // rowOf returns the row that was read, or the error of the read.
 func (s *Store) rowOf(key string, f found, err error) (row, error) {
-	if err == zk.ErrNoNode {
+	if errors.Is(err, zk.ErrNoNode) {
 		return row{rec: store.Record{Key: key}}, nil
 	}
 	if err != nil {
@@ -117,7 +118,7 @@ func (s *Store) names(ctx context.Context, prefix string, session *int64) ([]str
 		names, _, err := conn.Children(s.root)
 		return names, err
 	})
-	if err == zk.ErrNoNode {
+	if errors.Is(err, zk.ErrNoNode) {
 		return nil, nil // nothing was ever stored
 	}
 	if err != nil {

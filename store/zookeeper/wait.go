@@ -89,7 +89,7 @@ func (s *Store) setWatch(key string, w *watch) {
 	for w.lost = s.session(s.life); w.lost == nil; {
 		session := s.conn.SessionID()
 		data, stat, fired, err := s.conn.GetW(path)
-		if err == zk.ErrNoNode {
+		if errors.Is(err, zk.ErrNoNode) {
 			var exists bool
 			if exists, _, fired, err = s.conn.ExistsW(path); exists {
 				continue // made in between
@@ -98,7 +98,7 @@ func (s *Store) setWatch(key string, w *watch) {
 				err = zk.ErrNoNode
 			}
 		}
-		if err != nil && err != zk.ErrNoNode {
+		if err != nil && !errors.Is(err, zk.ErrNoNode) {
 			w.lost = err
 			return
 		}

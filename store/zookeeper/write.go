@@ -101,12 +101,12 @@ func (s *Store) write(ctx context.Context, key, version string, ops []any) error
 		switch {
 		case err == nil:
 			return nil
-		case version == "" && err == zk.ErrNoNode:
+		case version == "" && errors.Is(err, zk.ErrNoNode):
 			if err := s.makeRoot(ctx); err != nil {
 				return err
 			}
 			continue
-		case err != zk.ErrNoNode && err != zk.ErrNodeExists && err != zk.ErrBadVersion:
+		case !errors.Is(err, zk.ErrNoNode) && !errors.Is(err, zk.ErrNodeExists) && !errors.Is(err, zk.ErrBadVersion):
 			return s.outcome(key, err)
 		}
 		err = s.explain(ctx, key, version, &session)
@@ -125,10 +125,10 @@ func (s *Store) makeRoot(ctx context.Context) error {
 		}
 		path := s.root[:i]
 		_, err := call(ctx, s, func(conn *zk.Conn) (string, error) { return conn.Create(path, nil, 0, s.acl) })
-		if err == zk.ErrNoAuth && i < len(s.root) {
+		if errors.Is(err, zk.ErrNoAuth) && i < len(s.root) {
 			continue // it may be there: the next one tells
 		}
-		if err != nil && err != zk.ErrNodeExists {
+		if err != nil && !errors.Is(err, zk.ErrNodeExists) {
 			return fmt.Errorf("make the root %s: %w", s.root, s.readError(path, err))
 		}
 	}

@@ -1,0 +1,269 @@
+package zookeeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/internal/servers"
+	"github.com/leasehold/leasehold/store"
+)
+
+// waiting is a Wait that has begun.
+type waiting chan error
+
+// startWait waits for a change of rec. What comes is nil when Wait returned another version.
+func startWait(t *testing.T, s *Store, rec store.Record) waiting {
+	t.Helper()
+	w := make(waiting, 1)
+	go func() {
+		got, err := s.Wait(t.Context(), rec.Key, rec.Version)
+		if err == nil && got.Version == rec.Version {
+			err = errors.New("Wait returned the version that it was given")
+		}
+		w <- err
+	}()
+	return w
+}
+
+// wait returns when the Wait has ended.
+func (w waiting) wait(t *testing.T) {
+	t.Helper()
+	select {
+	case err := <-w:
+		if err != nil {
+			t.Errorf("Wait: %v", err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("Wait was not woken")
+	}
+}
+
+func TestAnExpiredSessionCostsNothing(t *testing.T) {
+	srv := servers.ZooKeeper(t, servers.Shared())
+	network := servers.Proxy(t, srv.Addr)
+	root := aRoot()
+	s, _ := open(t, network.Addr, root)
+	other, _ := open(t, srv.Addr, root)
+	rec, changed := mustPut(t, s, held("kept")), mustPut(t, s, held("changed"))
+	session := s.conn.SessionID()
+	w, w2 := startWait(t, s, rec), startWait(t, s, changed)
+	if _, err := s.Get(t.Context(), "kept"); err != nil { // the Waits have begun
+		t.Fatal(err)
+	}
+	network.Refuse()
+	time.Sleep(sessionTimeout + 2*time.Second) // the server is to forget the session: no event tells when
+	mustPut(t, other, changed)                 // while nobody watches
+	network.Heal()
+	w2.wait(t)
+	if s.conn.SessionID() == session {
+		t.Fatal("the session did not expire, so this shows nothing")
+	}
+	if got, err := s.Get(t.Context(), "kept"); err != nil || got.Version != rec.Version {
+		t.Errorf("Get: version %q, error %v; want what the expired session wrote, %q", got.Version, err, rec.Version)
+	}
+	mustPut(t, other, rec)
+	w.wait(t)
+}
+
+func TestAWaitGoesOnWhenTheConnectionBreaks(t *testing.T) {
+	srv := servers.ZooKeeper(t, servers.Shared())
+	network := servers.Proxy(t, srv.Addr)
+	root := aRoot()
+	s, _ := open(t, network.Addr, root)
+	other, _ := open(t, srv.Addr, root)
+	rec := mustPut(t, other, held("k"))
+	for round := range 10 {
+		w := startWait(t, s, rec)
+		if round%2 == 0 {
+			if _, err := s.Get(t.Context(), "k"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		network.Refuse()
+		rec = mustPut(t, other, rec)
+		network.Heal()
+		w.wait(t)
+	}
+}
+
+// TestOutcomesInABadNetwork: what may have happened is unknown, and what was never sent is not.
+func TestOutcomesInABadNetwork(t *testing.T) {
+	srv := servers.ZooKeeper(t, servers.Shared())
+	network := servers.Proxy(t, srv.Addr)
+	root := aRoot()
+	s, _ := open(t, network.Addr, root)
+	other, _ := open(t, srv.Addr, root)
+	for _, c := range []struct {
+		name          string
+		fault, end    func()
+		unknown, done bool
+	}{
+		{"reply lost", func() { network.SwallowReplies(true) }, func() { network.SwallowReplies(false) }, true, true},
+		{"request lost", func() { network.DropRequests(true) }, func() { network.DropRequests(false) }, true, false},
+		{"no server", func() { network.Refuse(); s.awaitState(t, false) }, network.Heal, false, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s.awaitState(t, true)
+			there := mustPut(t, other, held("there/"+c.name))
+			gone := mustPut(t, other, held("gone/"+c.name))
+			c.fault()
+			ctx := within(t, 300*time.Millisecond)
+			_, putErr := s.Put(ctx, there)
+			ctx = within(t, 300*time.Millisecond)
+			deleteErr := s.Delete(ctx, gone.Key, gone.Version)
+			c.end()
+			for call, err := range map[string]error{"Put": putErr, "Delete": deleteErr} {
+				if !errors.Is(err, context.DeadlineExceeded) || isUnknown(err) != c.unknown {
+					t.Errorf("%s: %v; want an unknown outcome: %v", call, err, c.unknown)
+				}
+				if !c.unknown && !strings.Contains(err.Error(), "no session with ZooKeeper") {
+					t.Errorf("%s: %v, want that there is no session", call, err)
+				}
+			}
+			if !c.unknown {
+				return
+			}
+			got, err := other.Get(t.Context(), there.Key)
+			if err != nil || (got.Version != there.Version) != c.done {
+				t.Errorf("Put: version %q after %q, %v; want it done: %v", got.Version, there.Version, err, c.done)
+			}
+			if _, err := other.Get(t.Context(), gone.Key); errors.Is(err, store.ErrNotFound) != c.done {
+				t.Errorf("Delete: %v; want it done: %v", err, c.done)
+			}
+		})
+	}
+}
+
+// awaitState waits until the client noticed that it has a session, or none.
+func (s *Store) awaitState(t *testing.T, session bool) {
+	t.Helper()
+	eventually(t, func() error {
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		if err := s.session(ctx); (err == nil) != session {
+			return fmt.Errorf("session: %v", err)
+		}
+		return nil
+	})
+}
+
+// TestTheServerIsKilled: no acknowledged write is lost, and every waiter is woken, when the server is killed and started
+// again in the middle of everything.
+func TestTheServerIsKilled(t *testing.T) {
+	srv := servers.ZooKeeper(t)
+	root := aRoot()
+	s, _ := open(t, srv.Addr, root)
+	rec := mustPut(t, s, held("waited"))
+	w := startWait(t, s, rec)
+	const writers = 4
+	var acknowledged [writers]store.Record
+	ctx, stop := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	for i := range writers {
+		key := fmt.Sprintf("k/%d", i)
+		acknowledged[i] = mustPut(t, s, held(key))
+		all.Go(func() { acknowledged[i] = writeOn(ctx, t, s, acknowledged[i]) })
+	}
+	time.Sleep(300 * time.Millisecond) // in the middle of their work
+	srv.Kill()
+	srv.Restart()
+	eventually(t, func() error {
+		try, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := s.Put(try, rec)
+		if errors.Is(err, store.ErrConflict) { // a try before was done
+			err = nil
+		}
+		return err
+	})
+	w.wait(t)
+	stop()
+	all.Wait()
+	for _, last := range acknowledged {
+		got, err := s.Get(t.Context(), last.Key)
+		if err != nil || got.Token < last.Token {
+			t.Errorf("%s: token %d, %v; %d was acknowledged", last.Key, got.Token, err, last.Token)
+		}
+	}
+}
+
+// writeOn writes rec again and again, raising its token, and returns the last version that was acknowledged. It checks that no
+// write was done that was reported as not done.
+func writeOn(ctx context.Context, t *testing.T, s *Store, rec store.Record) store.Record {
+	for ctx.Err() == nil {
+		next := rec
+		next.Token++
+		next.Nonce = newBirth()
+		written, putErr := s.Put(ctx, next)
+		if putErr == nil {
+			rec = written
+			continue
+		}
+		var got store.Record
+		var err error
+		for try := range 1000 {
+			read, cancel := context.WithTimeout(context.Background(), time.Second)
+			got, err = s.Get(read, rec.Key)
+			cancel()
+			if err == nil {
+				break
+			}
+			if try == 999 {
+				t.Errorf("Get: %v", err)
+				return rec
+			}
+		}
+		if happened := got.Version != rec.Version; happened && (got.Nonce != next.Nonce || !isUnknown(putErr)) {
+			t.Errorf("Put: %v", putErr)
+			t.Errorf("%s: stored is %+v; last acknowledged was %+v, last tried %+v", rec.Key, got, rec, next)
+			return rec
+		}
+		rec = got
+	}
+	return rec
+}
+
+func TestCloseDoesNotWaitForeverForAServerThatIsStopped(t *testing.T) {
+	srv := servers.ZooKeeper(t)
+	conn, _ := connect(t, srv.Addr)
+	s, err := New(conn, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec := mustPut(t, s, held("k"))
+	srv.Pause()
+	if _, err := s.Put(within(t, 50*time.Millisecond), rec); !isUnknown(err) {
+		t.Errorf("Put: %v, want an unknown outcome", err)
+	}
+	start := time.Now()
+	err = s.Close()
+	if took := time.Since(start); took > closeWait+time.Second {
+		t.Errorf("Close took %v", took)
+	}
+	// The client gives up on a silent server after two thirds of the session, here before Close does.
+	if err != nil && !strings.Contains(err.Error(), "has not answered") {
+		t.Error(err)
+	}
+	srv.Resume()
+}
+
+// TestAMissedEventIsMadeUpFor: a watch that doesn't fire, as the client's may after it reconnected, keeps a waiter no
+// longer than until its next look.
+func TestAMissedEventIsMadeUpFor(t *testing.T) {
+	srv := servers.ZooKeeper(t, servers.Shared())
+	s, _ := open(t, srv.Addr, aRoot())
+	rec := mustPut(t, s, held("k"))
+	w := s.watch("k")
+	<-w.set
+	w.fired = nil
+	waits := []waiting{startWait(t, s, rec), startWait(t, s, rec), startWait(t, s, rec)}
+	mustPut(t, s, rec)
+	for _, w := range waits {
+		w.wait(t)
+	}
+}
