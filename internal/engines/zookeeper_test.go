@@ -1,0 +1,37 @@
+package engines
+
+import (
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/leasehold/leasehold/internal/servers"
+	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/zookeeper"
+)
+
+var zooKeeper = kind{
+	name: "zookeeper", start: servers.ZooKeeper,
+	prepare: func(testing.TB, *servers.Server) instance {
+		return instance{open: func(t testing.TB, addr string) store.Store {
+			conn := zkConnect(t, addr)
+			st, err := zookeeper.New(conn, zookeeper.Options{Root: "/engines"})
+			return opened(t, st, err)
+		}}
+	},
+}
+
+type quiet struct{}
+
+func (quiet) Printf(string, ...any) {}
+
+func zkConnect(t testing.TB, addr string) *zk.Conn {
+	t.Helper()
+	conn, _, err := zk.Connect([]string{addr}, 3*time.Second, zk.WithLogger(quiet{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	return conn
+}
