@@ -47,6 +47,11 @@ var Table = []Row{
 	{Dir: "store", Floor: F0, May: []string{"fence"}, Why: "a record carries a token"},
 	{Dir: "flake", Floor: F0, May: []string{"clock"}, Why: "ids are made of time"},
 
+	{
+		Dir: "internal/waiters", Floor: F0, May: []string{"store"},
+		Why: "it serves the Waits of engines, below them, whose servers tell of changes unreliably",
+	},
+
 	{Dir: "store/memory", Floor: F1, Engine: true},
 	{
 		Dir: "store/file", Floor: F1, Engine: true, Libs: []string{x, "modernc.org/sqlite"},
