@@ -1,6 +1,7 @@
 package engines
 
 import (
+	"context"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -19,7 +20,20 @@ type kind struct {
 	start func(t testing.TB, opts ...servers.Option) *servers.Server
 	// prepare makes what a store needs on it: a table, a bucket.
 	prepare func(t testing.TB, srv *servers.Server) instance
+	// recipe is the lock that the engine's own client, or its manual, offers: nil where there is none.
+	recipe *recipe
 }
+
+// recipe is a lock of others, to compare with.
+type recipe struct {
+	name     string
+	volatile bool // it writes nothing that outlives the server: pairs of it are no durable ones
+	// dial returns a client of its own, whose locks are taken by lock.
+	dial func(t testing.TB, srv *servers.Server) locker
+}
+
+// locker takes the lock of a name, waiting for it, and returns what gives it back.
+type locker func(ctx context.Context, name string) (unlock func() error, err error)
 
 // instance is a place for records on a server.
 type instance struct {

@@ -1,6 +1,7 @@
 package engines
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -13,6 +14,13 @@ import (
 
 var zooKeeper = kind{
 	name: "zookeeper", start: servers.ZooKeeper,
+	recipe: &recipe{name: "zk.Lock (sequential znodes)", dial: func(t testing.TB, srv *servers.Server) locker {
+		conn := zkConnect(t, srv.Addr)
+		return func(_ context.Context, name string) (func() error, error) {
+			l := zk.NewLock(conn, "/recipe/"+name, zk.WorldACL(zk.PermAll))
+			return l.Unlock, l.Lock()
+		}
+	}},
 	prepare: func(testing.TB, *servers.Server) instance {
 		return instance{open: func(t testing.TB, addr string) store.Store {
 			conn := zkConnect(t, addr)
