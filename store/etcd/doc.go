@@ -1,2 +1,57 @@
-// Package etcd keeps leases in etcd.
+// Package etcd keeps records in etcd, version 3.4 or later.
+//
+//	client, err := clientv3.New(clientv3.Config{
+//		Endpoints:         []string{"https://etcd-1:2379", "https://etcd-2:2379", "https://etcd-3:2379"},
+//		DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: 5 * time.Second,
+//	})
+//	st, err := etcd.New(client, etcd.Options{})
+//
+// A record is one key: the prefix and the record's key as it is, with a value in JSON. So etcdctl get --prefix leasehold/ shows
+// what is held.
+//
+// # What it relies on
+//
+//   - etcd's default, linearizable reads, and transactions through Raft: what is acknowledged is on the disks of a majority.
+//   - Revisions that only rise. They are the versions of records.
+//
+// # Compare-and-swap
+//
+// Each write is one transaction: if the key's mod revision is that of the record's version (0 for a key that isn't stored), then
+// put or delete, else get. So a conflict brings the current record in the same round trip. Acquire, renew and release of
+// a lease take one round trip each.
+//
+// What a member refused (no permission, no or an old token, too large, overloaded) is not done, and so is what never found
+// a connection. Everything else is unknown: also "database space exceeded", for the member that finds the database full
+// applies that write, and all that is Unavailable, for a request that timed out or lost its leader may be committed
+// later. The client repeats a write by itself when a member, or a proxy before it, says that the request was cancelled; the store
+// notices, and calls the outcome unknown where the second copy met the first.
+//
+// # Waiting
+//
+// One watch for each key that is waited for, whatever the number of Waits for it; all share one stream. A watch always begins
+// at the present, then the record is read: nothing between the two is lost. (A watch from the revision of a read, as in etcd's own
+// concurrency package, begins in the past as soon as anybody has written anything, and etcd tells such a watch nothing
+// before its next round, up to 100 ms later.) The new record comes with the event. After a lost connection the client resumes
+// the watch where it was. When that revision has been compacted meanwhile, or the member lost its leader, the watch begins
+// anew and whoever waits reads again.
+//
+// # Age
+//
+// None: etcd tells no time.
+//
+// # What it can't promise
+//
+//   - Versions that never come again over a restore from a snapshot: revisions go back. Restore with etcdutl snapshot restore
+//     --bump-revision 1000000000 --mark-compacted. Tokens rise all the same, as long as wall clocks are roughly right.
+//   - Durability where members run with --unsafe-no-fsync, or on disks that lie.
+//   - Anything through client.KV wrappers, the gRPC proxy's cache or the leasing package: New refuses wrappers.
+//   - Noticing a connection that dies silently, unless the client has a DialKeepAliveTime: see [New].
+//
+// # Permissions
+//
+// With authentication on, the user needs readwrite on the prefix:
+//
+//	etcdctl role grant-permission ROLE --prefix=true readwrite leasehold/
+//
+// Nothing else is needed; Inspect says more with the right to list members.
 package etcd

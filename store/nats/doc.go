@@ -1,2 +1,70 @@
-// Package nats keeps leases in a NATS JetStream key-value bucket.
+// Package nats keeps records in a NATS JetStream key-value bucket. The servers have to be of version 2.10 or later.
+//
+//	nc, err := nats.Connect("nats://nats-1:4222,nats://nats-2:4222", nats.MaxReconnects(-1))
+//	js, err := jetstream.New(nc)
+//	st, err := leasehold.Open(ctx, js, "leases", leasehold.Options{})
+//
+// A record is one key of the bucket, with a value in JSON, so nats kv get leases billing shows who holds billing. A bucket's keys
+// have letters, digits, - _ / only; any other byte of a record's key is written as = and two hex digits: "a b.c" is
+// a=20b=2Ec. The bucket should have no other use.
+//
+// # The bucket
+//
+// [Create] makes one, and so does
+//
+//	nats kv add leases --history=1 --replicas=3 --storage=file
+//
+// It must have no TTL, and may not mirror another bucket; [Open] refuses both. Deleting it and making it anew starts versions
+// from 1 again: don't while anything uses it.
+//
+// # What it relies on
+//
+//   - The sequence of the stream's messages, which only rises. It is the version of records.
+//   - The stream's leader, for reads: they are asked of it (STREAM.MSG.GET), never of any replica as the bucket's own Get does
+//     where direct gets are allowed. A leader that was cut off from the other replicas answers with the past until it notices,
+//     which takes seconds; its writes fail. So with replicas, a read is only nearly linearizable while the network is torn.
+//     Leases don't mind, since taking one is a write.
+//
+// # Compare-and-swap
+//
+// Each write is one message with the expected last sequence of its subject. A refusal doesn't bring the current record, so a
+// conflict takes a second round trip. Acquire, renew and release of a lease take one each. A deletion leaves a message
+// without data, some 100 bytes, and the next creation of that key takes three round trips.
+//
+// What JetStream refused before it stored anything is not done, and so is what was never sent: the store sends nothing while the
+// connection is down, for the client would keep that and send it later. Everything else, a missing answer above all, is
+// unknown. A request is given up after 5 s.
+//
+// # Waiting
+//
+// A consumer delivers the changes with the new records: one for each of the first 32 keys that a store waits for, and one of the whole
+// bucket for all others. It begins with what comes next, then the record is read, so nothing between the two is lost. A new
+// connection begins everything anew.
+//
+// # Age
+//
+// None.
+//
+// # What it can't promise
+//
+// Durability, as servers come. JetStream acknowledges a write before it is synced to the disk; it syncs every two minutes. When
+// the machine of a server fails (not only the process), what it had acknowledged may be gone:
+//
+//   - 1 replica: acknowledged writes are lost, and with them leases and tokens: two may hold a name.
+//   - 3 replicas: they are lost when a majority fails together, as in a power failure, and may be lost when one machine fails
+//     and comes back with less than it had while another replica lags.
+//
+// So [Store.Properties] says [store.FencingPerPrimary]. With sync_interval: always in the jetstream block of every server, and
+// [Options].SyncAlways, it says [store.FencingLinearizable]. Tokens rise over a loss all the same, as long as wall clocks are
+// roughly right, and a guarded resource refuses the older one.
+//
+// # Permissions
+//
+// For a bucket called leases, without a domain:
+//
+//	publish:   $KV.leases.>  $JS.API.STREAM.INFO.KV_leases  $JS.API.STREAM.MSG.GET.KV_leases
+//	           $JS.API.CONSUMER.CREATE.KV_leases.>  $JS.API.CONSUMER.DELETE.KV_leases.>  $JS.FC.KV_leases.>
+//	subscribe: _INBOX.>
+//
+// Create needs $JS.API.INFO and $JS.API.STREAM.CREATE.KV_leases besides. What is forbidden isn't answered: it fails after 5 s.
 package nats

@@ -1,0 +1,143 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"sync"
+	"unicode"
+	"unicode/utf8"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// DefaultPrefix begins the keys in etcd unless [Options] names another prefix.
+const DefaultPrefix = "leasehold/"
+
+// maxPrefix bounds a prefix, in bytes.
+const maxPrefix = 1024
+
+// Options of [New]. The zero value is ready for use.
+type Options struct {
+	// Prefix begins the key of every record in etcd: [DefaultPrefix] if empty. Stores of different prefixes know nothing of
+	// each other, provided that neither prefix begins with the other. At most 1024 bytes of printable UTF-8.
+	Prefix string
+}
+
+// Store keeps records in etcd. It implements [store.Store], [store.Waiter], [store.Describer] and [store.Inspector].
+type Store struct {
+	client  *clientv3.Client
+	prefix  string
+	kv      clientv3.KV      // tells how often a write was sent: see attempts
+	watcher clientv3.Watcher // of its own: closing it leaves the caller's watches alone
+
+	mu      sync.Mutex // guards closed and watches
+	closed  bool
+	watches map[string]*watch // by key; only of keys that somebody waits for
+
+	closing  chan struct{} // closed with closed
+	watching context.Context
+	stop     context.CancelFunc // ends watching
+	running  sync.WaitGroup     // the goroutines of the watches
+}
+
+var (
+	_ store.Store     = (*Store)(nil)
+	_ store.Waiter    = (*Store)(nil)
+	_ store.Describer = (*Store)(nil)
+	_ store.Inspector = (*Store)(nil)
+)
+
+// New returns a store on the caller's client, which Close leaves open. It does no I/O. It fails when the prefix can't be one,
+// and when client.KV is wrapped (by the packages namespace, leasing or ordering): the store would pass the wrapper by.
+//
+// Give the client a DialKeepAliveTime (10 s) and a DialKeepAliveTimeout (5 s): without them a connection that dies
+// silently is noticed after a quarter of an hour, and nothing gets through until then.
+func New(client *clientv3.Client, opts Options) (*Store, error) {
+	if client == nil {
+		return nil, errors.New("etcd: client is nil: want one from clientv3.New")
+	}
+	if plain := clientv3.NewKV(client); reflect.TypeOf(client.KV) != reflect.TypeOf(plain) {
+		return nil, fmt.Errorf("etcd: client.KV is a %T, a wrapper: give the store a plain client, and a namespace as Options.Prefix", client.KV)
+	}
+	prefix := opts.Prefix
+	if prefix == "" {
+		prefix = DefaultPrefix
+	}
+	if err := checkPrefix(prefix); err != nil {
+		return nil, err
+	}
+	s := &Store{
+		client: client, prefix: prefix,
+		kv:      clientv3.NewKVFromKVClient(observed{clientv3.RetryKVClient(client)}, client),
+		watcher: clientv3.NewWatcher(client),
+		watches: map[string]*watch{}, closing: make(chan struct{}),
+	}
+	// Without a leader a member can't tell what happens elsewhere: it ends such a watch instead of leaving it silent.
+	s.watching, s.stop = context.WithCancel(clientv3.WithRequireLeader(context.Background()))
+	return s, nil
+}
+
+func checkPrefix(prefix string) error {
+	if len(prefix) > maxPrefix {
+		return fmt.Errorf("etcd: a prefix of %d bytes: want at most %d", len(prefix), maxPrefix)
+	}
+	if !utf8.ValidString(prefix) {
+		return fmt.Errorf("etcd: prefix %q: want valid UTF-8", prefix)
+	}
+	for _, r := range prefix {
+		if !unicode.IsPrint(r) {
+			return fmt.Errorf("etcd: prefix %q: want printable characters only, not %q", prefix, r)
+		}
+	}
+	return nil
+}
+
+// ready returns why no operation may begin: the store was closed, or ctx is done.
+func (s *Store) ready(ctx context.Context) error {
+	select {
+	case <-s.closing:
+		return store.ErrClosed
+	default:
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// Properties implements [store.Describer].
+func (s *Store) Properties() store.Properties {
+	return store.Properties{
+		Engine:      "etcd",
+		Consistency: "linearizable reads; every write one transaction, conditional on the key's mod revision",
+		Fencing:     store.FencingLinearizable,
+		Push:        true,
+		Guarantee:   "exclusive, and tokens rise, as long as a majority of the members keeps its disks",
+	}
+}
+
+// Close implements [store.Store]. The client stays open. Calls under way other than Wait end as they would have.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	first := !s.closed
+	if first {
+		s.closed = true
+		close(s.closing)
+		s.stop()
+	}
+	s.mu.Unlock()
+	var err error
+	if first {
+		err = s.watcher.Close()
+	}
+	s.running.Wait()
+	return err
+}
+
+// observed is a KV service whose writes note how each attempt ended.
+type observed struct{ pb.KVClient }

@@ -1,0 +1,95 @@
+package etcd
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"strings"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// Get implements [store.Store].
+func (s *Store) Get(ctx context.Context, key string) (store.Record, error) {
+	rec, _, err := s.load(ctx, key)
+	if err == nil && rec.Version == "" {
+		return store.Record{}, store.NotFound(key)
+	}
+	return rec, err
+}
+
+// load is [store.Load], and returns the revision of the store at which key was read.
+func (s *Store) load(ctx context.Context, key string) (store.Record, int64, error) {
+	if err := store.CheckKey(key); err != nil {
+		return store.Record{}, 0, err
+	}
+	resp, err := s.get(ctx, s.prefix+key)
+	if err != nil {
+		return store.Record{}, 0, fmt.Errorf("%s: can't be read: %w", key, err)
+	}
+	if len(resp.Kvs) == 0 {
+		return store.Record{Key: key}, resp.Header.Revision, nil
+	}
+	rec, err := s.record(resp.Kvs[0])
+	return rec, resp.Header.Revision, err
+}
+
+// get reads linearizably, which is etcd's default.
+func (s *Store) get(ctx context.Context, key string, opts ...clientv3.OpOption) (*clientv3.GetResponse, error) {
+	if err := s.ready(ctx); err != nil {
+		return nil, err
+	}
+	resp, err := s.kv.Get(ctx, key, opts...)
+	if err != nil {
+		return nil, because(ctx, err)
+	}
+	return resp, nil
+}
+
+// record reads a row.
+func (s *Store) record(kv *mvccpb.KeyValue) (store.Record, error) {
+	key := strings.TrimPrefix(string(kv.Key), s.prefix)
+	if err := store.CheckKey(key); err != nil {
+		return store.Record{}, store.Corrupt(fmt.Sprintf("%q", kv.Key), err)
+	}
+	rec, err := store.Unmarshal(kv.Value)
+	if err != nil {
+		return store.Record{}, store.Corrupt(string(kv.Key), err)
+	}
+	rec.Key, rec.Version = key, versionOf(kv.ModRevision)
+	return rec, nil
+}
+
+// page is how many records List reads at once: 16 MiB if all are of the largest size.
+const page = 256
+
+// List implements [store.Store]. It yields by key, in the order of their bytes, and reads 256 records at a time, each page
+// linearizably. No page asks for a revision of the past, so a compaction meanwhile changes nothing.
+func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
+	return func(yield func(store.Record, error) bool) {
+		if err := store.CheckPrefix(prefix); err != nil {
+			yield(store.Record{}, err)
+			return
+		}
+		from, end := s.prefix+prefix, clientv3.GetPrefixRangeEnd(s.prefix+prefix)
+		for {
+			resp, err := s.get(ctx, from, clientv3.WithRange(end), clientv3.WithLimit(page))
+			if err != nil {
+				yield(store.Record{}, fmt.Errorf("list of prefix %q: %w", prefix, err))
+				return
+			}
+			for _, kv := range resp.Kvs {
+				if !yield(s.record(kv)) {
+					return
+				}
+			}
+			if !resp.More {
+				return
+			}
+			from = string(resp.Kvs[len(resp.Kvs)-1].Key) + "\x00"
+		}
+	}
+}

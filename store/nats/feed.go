@@ -1,0 +1,131 @@
+package nats
+
+import (
+	"context"
+	"time"
+
+	natsgo "github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/leasehold/leasehold/clock"
+)
+
+// feed is a consumer that tells watches what changes: one of its own for each of the first keys that somebody waits for, and one
+// of the whole bucket for all others. A consumer costs the server memory and heartbeats; one of the whole bucket gets every
+// renewal of every lease.
+type feed struct {
+	filter string
+	cancel context.CancelFunc
+
+	// These are guarded by the store's mu.
+	watches map[string]*watch // by key, as the bucket has it
+	tries   int               // see state
+}
+
+// narrow is how many keys get a consumer of their own.
+const narrow = 32
+
+// feedFor returns the feed for a watch on that key. s.mu is held.
+func (s *Store) feedFor(key string) *feed {
+	filter := key
+	if len(s.feeds) >= narrow {
+		filter = jetstream.AllKeys
+	}
+	f, ok := s.feeds[filter]
+	if !ok {
+		ctx, cancel := context.WithCancel(s.watching)
+		f = &feed{filter: filter, cancel: cancel, watches: map[string]*watch{}}
+		s.feeds[filter] = f
+		s.running.Go(func() { s.serve(ctx, f) })
+	}
+	return f
+}
+
+// The bounds of the pause before a consumer that ended is begun anew.
+const (
+	retryMin = 10 * time.Millisecond
+	retryMax = time.Second
+)
+
+// serve keeps up the feed's consumer until ctx ends. The consumer delivers what comes after its beginning. It restarts itself when
+// a heartbeat is missing, which takes 10 s, and continues where it was. After the connection was lost it is begun anew
+// at once, and whoever waits reads.
+func (s *Store) serve(ctx context.Context, f *feed) {
+	reconnected := s.conn.StatusChanged(natsgo.CONNECTED)
+	defer s.conn.RemoveStatusListener(reconnected)
+	for pause := retryMin; ctx.Err() == nil; pause = min(2*pause, retryMax) {
+		if s.relay(ctx, f, reconnected) {
+			pause = retryMin
+		}
+		s.again(f)
+		if s.pause(ctx, pause) != nil {
+			return
+		}
+	}
+}
+
+// relay begins a consumer and passes on what it delivers, until it ends, the connection was lost, or ctx ends. It reports whether
+// the consumer began.
+func (s *Store) relay(ctx context.Context, f *feed, reconnected <-chan natsgo.Status) bool {
+	ctx, cancel := context.WithCancel(ctx)
+	updates, err := s.updates(ctx, f.filter, jetstream.UpdatesOnly())
+	defer drain(updates)
+	defer cancel()
+	if err != nil {
+		return false
+	}
+	s.again(f)
+	for {
+		select {
+		case entry, ok := <-updates:
+			if !ok {
+				return true
+			}
+			s.mu.Lock()
+			w := f.watches[entry.Key()]
+			s.mu.Unlock()
+			if w != nil {
+				w.tell(entry)
+			}
+		case <-reconnected:
+			return true
+		case <-ctx.Done():
+			return true
+		}
+	}
+}
+
+// again has everybody read who waits at the feed.
+func (s *Store) again(f *feed) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f.tries++
+	for _, w := range f.watches {
+		w.change(func(st *state) { st.tries = f.tries })
+	}
+}
+
+// updates begins a consumer, which lives until ctx ends. What it returns has to be drained after that, after an error too.
+func (s *Store) updates(ctx context.Context, filter string, opts ...jetstream.WatchOpt) (<-chan jetstream.KeyValueEntry, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	late := clock.System().AfterFunc(answerWithin, func() { cancel(errNoAnswer) })
+	watcher, err := s.kv.Watch(ctx, filter, opts...)
+	late()
+	if err != nil {
+		defer cancel(nil)
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		return nil, err
+	}
+	return watcher.Updates(), nil
+}
+
+// drain waits for the end of a consumer whose context has ended. The library's goroutine would otherwise wait for a reader.
+func drain(updates <-chan jetstream.KeyValueEntry) {
+	if updates == nil {
+		return
+	}
+	for range updates {
+	}
+}

@@ -1,0 +1,130 @@
+package nats
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/store"
+)
+
+// Inspect implements [store.Inspector]. It looks at the connection and the bucket, and writes, reads, watches and deletes a key of
+// its own. A question that isn't answered takes 5 s.
+func (s *Store) Inspect(ctx context.Context) []store.Finding {
+	if err := s.ready(ctx); err != nil {
+		return []store.Finding{{What: "server", Status: store.StatusFail, Detail: err.Error()}}
+	}
+	if err := s.connected(ctx); err != nil {
+		return []store.Finding{{What: "server", Status: store.StatusFail, Detail: err.Error(), Advice: "start the server, and check its URL"}}
+	}
+	server := store.Finding{
+		What: "server", Status: store.StatusOK,
+		Detail: fmt.Sprintf("NATS %s at %s", s.conn.ConnectedServerVersion(), s.conn.ConnectedUrlRedacted()),
+	}
+	var info *jetstream.StreamInfo
+	err := s.bounded(ctx, func(ctx context.Context) (err error) {
+		info, err = s.stream.Info(ctx)
+		return err
+	})
+	if err != nil {
+		bucket := store.Finding{What: "bucket", Status: store.StatusFail, Detail: explain(err).Error(), Advice: "make the bucket, and allow $JS.API.STREAM.INFO." + s.config.Name}
+		return []store.Finding{server, bucket}
+	}
+	findings := []store.Finding{server, s.inspectBucket(info), s.inspectDurability(info)}
+	return append(findings, s.inspectKeys(ctx)...)
+}
+
+func (s *Store) inspectBucket(info *jetstream.StreamInfo) store.Finding {
+	c := info.Config
+	f := store.Finding{
+		What: "bucket", Status: store.StatusOK,
+		Detail: fmt.Sprintf("%s: %d replicas, history %d, storage %s, %d messages", s.kv.Bucket(), c.Replicas, c.MaxMsgsPerSubject, c.Storage, info.State.Msgs),
+	}
+	switch err := checkConfig(c); {
+	case err != nil:
+		f.Status, f.Advice = store.StatusFail, err.Error()
+	case info.Cluster != nil && info.Cluster.Leader == "":
+		f.Status, f.Advice = store.StatusFail, "it has no leader: bring up a majority of its replicas"
+	case c.Storage != jetstream.FileStorage:
+		f.Status, f.Advice = store.StatusWarn, "records are gone when its servers stop: use file storage"
+	case c.Replicas == 1:
+		f.Status, f.Advice = store.StatusWarn, "with 3 replicas it goes on when one server fails"
+	case c.MaxMsgsPerSubject > 1:
+		f.Status, f.Advice = store.StatusWarn, "nobody reads old versions: a history of 1 takes less space"
+	}
+	return f
+}
+
+func (s *Store) inspectDurability(info *jetstream.StreamInfo) store.Finding {
+	f := store.Finding{What: "durability", Status: store.StatusOK, Detail: "the operator vouches for sync_interval: always"}
+	if s.opts.SyncAlways && info.Config.Storage == jetstream.FileStorage {
+		return f
+	}
+	f.Status, f.Detail = store.StatusWarn, "acknowledged writes may be lost when a server's machine fails: JetStream syncs every 2 minutes unless told otherwise, and doesn't tell clients"
+	f.Advice = "set sync_interval: always in the jetstream block of every server, and then SyncAlways (sync=always in the URL)"
+	return f
+}
+
+// inspectKeys tries what the store does, on a key of its own.
+func (s *Store) inspectKeys(ctx context.Context) []store.Finding {
+	permissions := store.Finding{What: "permissions", Status: store.StatusOK, Detail: "keys can be read, written, watched and deleted"}
+	conditions := store.Finding{What: "consistency", Status: store.StatusOK, Detail: "reads by the leader; a write under an old version is refused"}
+	offset, err := s.tryKeys(ctx)
+	switch {
+	case errors.Is(err, errIgnored):
+		conditions.Status, conditions.Detail = store.StatusFail, err.Error()
+		conditions.Advice = "the server is too old, or isn't one of NATS: use 2.10 or later"
+		return []store.Finding{permissions, conditions}
+	case err != nil:
+		permissions.Status, permissions.Detail = store.StatusFail, err.Error()
+		permissions.Advice = fmt.Sprintf("allow the subjects that the documentation of store/nats lists, for %s", s.config.Name)
+		return []store.Finding{permissions}
+	}
+	return []store.Finding{permissions, conditions, {What: "clock", Status: store.StatusOK, Detail: fmt.Sprintf("the leader's is %v from this machine's; nothing depends on it", offset.Round(time.Millisecond))}}
+}
+
+// errIgnored says that a condition was not heeded.
+var errIgnored = errors.New("a write under another version was carried out")
+
+// tryKeys returns how far the leader's clock is from this machine's.
+func (s *Store) tryKeys(ctx context.Context) (offset time.Duration, err error) {
+	key := ".inspect/" + rand.Text()
+	before := clock.System().Wall()
+	first, err := s.Put(ctx, store.Record{Key: key, Nonce: "1"})
+	if err != nil {
+		return 0, err
+	}
+	after := clock.System().Wall()
+	last := first.Version
+	defer func() { err = errors.Join(err, s.Delete(ctx, key, last)) }()
+	msg, err := s.last(ctx, s.subject(encode(key)))
+	if err != nil || msg == nil {
+		return 0, errors.Join(errors.New("a record can't be read"), err)
+	}
+	offset = msg.Time.Sub(before.Add(after.Sub(before) / 2))
+	told := make(chan error, 1)
+	waitCtx, cancel := clock.WithTimeout(ctx, clock.System(), answerWithin)
+	defer cancel()
+	go func() {
+		_, err := s.Wait(waitCtx, key, first.Version)
+		told <- err
+	}()
+	second, err := s.Put(ctx, store.Record{Key: key, Nonce: "2", Version: first.Version})
+	if err == nil {
+		last = second.Version
+	}
+	if err := errors.Join(err, <-told); err != nil {
+		return 0, err
+	}
+	for _, version := range []string{"", first.Version} {
+		if _, err := s.Put(ctx, store.Record{Key: key, Nonce: "3", Version: version}); !errors.Is(err, store.ErrConflict) {
+			return 0, errors.Join(errIgnored, err)
+		}
+	}
+	return offset, nil
+}

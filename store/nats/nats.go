@@ -1,0 +1,203 @@
+package nats
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	natsgo "github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/store"
+)
+
+// Options of [Open]. The zero value is ready for use.
+type Options struct {
+	// SyncAlways says that every server of the bucket runs with sync_interval: always in its jetstream block, so that what is
+	// acknowledged is on a disk. No server tells a client. Only then, and in a bucket that is kept in files, does the store
+	// claim [store.FencingLinearizable].
+	SyncAlways bool
+}
+
+// Store keeps records in a bucket. It implements [store.Store], [store.Waiter], [store.Describer] and [store.Inspector].
+type Store struct {
+	conn   *natsgo.Conn
+	js     jetstream.JetStream
+	kv     jetstream.KeyValue
+	stream jetstream.Stream
+	config jetstream.StreamConfig // of the bucket's stream, when it was opened
+	api    string                 // begins the subjects of JetStream's API
+	opts   Options
+
+	mu      sync.Mutex // guards what follows
+	closed  bool
+	watches map[string]*watch // by key; only of keys that somebody waits for
+	feeds   map[string]*feed  // by filter
+
+	closing  chan struct{} // closed with closed
+	watching context.Context
+	stop     context.CancelFunc // ends watching
+	running  sync.WaitGroup     // the goroutines of the feeds
+}
+
+var (
+	_ store.Store     = (*Store)(nil)
+	_ store.Waiter    = (*Store)(nil)
+	_ store.Describer = (*Store)(nil)
+	_ store.Inspector = (*Store)(nil)
+)
+
+// Open returns a store on a bucket, through the caller's connection, which Close leaves open. It asks the server what the
+// bucket is like, and fails when there is none, or one that would lose records: see [Create] for one that fits. It blocks
+// until the server answered, for 5 s at most, or until ctx is done.
+//
+// Give the connection MaxReconnects(-1): otherwise it gives up for good after two minutes without a server.
+func Open(ctx context.Context, js jetstream.JetStream, bucket string, opts Options) (*Store, error) {
+	if js == nil {
+		return nil, errors.New("nats: the JetStream context is nil: want one from jetstream.New")
+	}
+	s := &Store{
+		conn: js.Conn(), js: js, api: apiPrefix(js.Options()), opts: opts,
+		watches: map[string]*watch{}, feeds: map[string]*feed{}, closing: make(chan struct{}),
+	}
+	err := s.bounded(ctx, func(ctx context.Context) (err error) {
+		if s.kv, err = js.KeyValue(ctx, bucket); err != nil {
+			return err
+		}
+		s.stream, err = js.Stream(ctx, "KV_"+bucket)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("bucket %q: %w", bucket, explain(err))
+	}
+	s.config = s.stream.CachedInfo().Config
+	if err := checkConfig(s.config); err != nil {
+		return nil, fmt.Errorf("bucket %q: %w", bucket, err)
+	}
+	s.watching, s.stop = context.WithCancel(context.Background())
+	return s, nil
+}
+
+// Create makes a bucket for [Open], kept in files by that many servers, 1 to 5: with 3, one may fail. It does nothing when there
+// is one with the same settings, and fails when there is one with others. It blocks like Open.
+func Create(ctx context.Context, js jetstream.JetStream, bucket string, replicas int) error {
+	if replicas < 1 || replicas > 5 {
+		return fmt.Errorf("bucket %q: %d replicas: want 1 to 5, and an odd number", bucket, replicas)
+	}
+	s := &Store{conn: js.Conn(), js: js}
+	err := s.bounded(ctx, func(ctx context.Context) error {
+		_, err := js.CreateKeyValue(ctx, jetstream.KeyValueConfig{
+			Bucket: bucket, Description: "Leasehold's records", History: 1, Storage: jetstream.FileStorage, Replicas: replicas,
+		})
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("bucket %q can't be made: %w", bucket, explain(err))
+	}
+	return nil
+}
+
+// apiPrefix returns what begins the subjects of JetStream's API.
+func apiPrefix(opts jetstream.JetStreamOptions) string {
+	switch {
+	case opts.Domain != "":
+		return "$JS." + opts.Domain + ".API."
+	case opts.APIPrefix == "":
+		return jetstream.DefaultAPIPrefix
+	case opts.APIPrefix[len(opts.APIPrefix)-1] == '.':
+		return opts.APIPrefix
+	}
+	return opts.APIPrefix + "."
+}
+
+// checkConfig refuses a bucket that loses records, or whose reads are another bucket's past.
+func checkConfig(c jetstream.StreamConfig) error {
+	switch {
+	case c.MaxAge > 0:
+		return fmt.Errorf("it forgets records after %v, and with them their tokens: make one without a TTL", c.MaxAge)
+	case c.Mirror != nil || len(c.Sources) > 0:
+		return errors.New("it copies another bucket, and lags behind it: name the bucket that it copies")
+	case c.Discard != jetstream.DiscardNew:
+		return errors.New("it throws old records away when it is full: set its stream's discard policy to new")
+	case c.Sealed:
+		return errors.New("it is sealed, so nothing can be written: make another one")
+	}
+	return nil
+}
+
+// answerWithin bounds each request: what a broken connection lost is never answered.
+const answerWithin = 5 * time.Second
+
+// errNoAnswer is the error of a request that wasn't answered in time.
+var errNoAnswer = fmt.Errorf("no answer from the server within %v", answerWithin)
+
+// bounded calls do with a context that ends after answerWithin at the latest. It returns the cause of ctx where that ended, and
+// errNoAnswer where the time was over.
+func (s *Store) bounded(ctx context.Context, do func(context.Context) error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	limited, cancel := clock.WithTimeout(ctx, clock.System(), answerWithin)
+	defer cancel()
+	err := do(limited)
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled), errors.Is(err, natsgo.ErrTimeout):
+		if last := s.conn.LastError(); last != nil && errors.Is(last, natsgo.ErrPermissionViolation) {
+			return fmt.Errorf("%w; the latest complaint of the server was: %w", errNoAnswer, last)
+		}
+		if status := s.conn.Status(); status != natsgo.CONNECTED {
+			return fmt.Errorf("%w: the connection is %s", errNoAnswer, status)
+		}
+		return errNoAnswer
+	}
+	return err
+}
+
+// ready returns why no operation may begin: the store was closed, or ctx is done.
+func (s *Store) ready(ctx context.Context) error {
+	select {
+	case <-s.closing:
+		return store.ErrClosed
+	default:
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// Properties implements [store.Describer].
+func (s *Store) Properties() store.Properties {
+	p := store.Properties{
+		Engine:      "nats",
+		Consistency: "reads by the stream's leader; every write conditional on the subject's last sequence",
+		Fencing:     store.FencingPerPrimary,
+		Push:        true,
+		Guarantee:   "exclusive until a server's machine fails: JetStream acknowledges before it syncs, so writes may be lost then",
+	}
+	if s.opts.SyncAlways && s.config.Storage == jetstream.FileStorage {
+		p.Fencing = store.FencingLinearizable
+		p.Guarantee = "exclusive, and tokens rise, as long as a majority of the replicas keeps its disks"
+	}
+	return p
+}
+
+// Close implements [store.Store]. The connection stays open. Calls under way other than Wait end as they would have.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	if !s.closed {
+		s.closed = true
+		close(s.closing)
+		s.stop()
+	}
+	s.mu.Unlock()
+	s.running.Wait()
+	return nil
+}

@@ -1,0 +1,132 @@
+package nats
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	natsgo "github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// Get implements [store.Store].
+func (s *Store) Get(ctx context.Context, key string) (store.Record, error) {
+	rec, _, err := s.load(ctx, key)
+	if err == nil && rec.Version == "" {
+		return store.Record{}, store.NotFound(key)
+	}
+	return rec, err
+}
+
+// load is [store.Load], and returns the sequence of the message that it found: that of a deletion where the key was deleted, 0
+// where there is none.
+func (s *Store) load(ctx context.Context, key string) (store.Record, uint64, error) {
+	if err := store.CheckKey(key); err != nil {
+		return store.Record{}, 0, err
+	}
+	if err := s.ready(ctx); err != nil {
+		return store.Record{}, 0, err
+	}
+	msg, err := s.last(ctx, s.subject(encode(key)))
+	if err != nil {
+		return store.Record{}, 0, fmt.Errorf("%s: can't be read: %w", key, explain(err))
+	}
+	if msg == nil || msg.gone() {
+		return store.Record{Key: key}, msg.sequence(), nil
+	}
+	rec, err := record(encode(key), msg.Sequence, msg.Data)
+	return rec, msg.Sequence, err
+}
+
+// subject is that of the messages of a key, which is given as the bucket has it.
+func (s *Store) subject(key string) string { return "$KV." + s.kv.Bucket() + "." + key }
+
+// message is one as the stream's leader reports it.
+type message struct {
+	Sequence uint64    `json:"seq"`
+	Header   []byte    `json:"hdrs"`
+	Data     []byte    `json:"data"`
+	Time     time.Time `json:"time"`
+}
+
+// last asks the stream's leader for the last message of a subject, nil if there is none. The bucket's own Get would be answered
+// by any replica, which may lag behind.
+func (s *Store) last(ctx context.Context, subject string) (*message, error) {
+	body, err := json.Marshal(map[string]string{"last_by_subj": subject})
+	if err != nil {
+		return nil, err
+	}
+	var resp struct {
+		Error   *jetstream.APIError `json:"error"`
+		Message *message            `json:"message"`
+	}
+	err = s.bounded(ctx, func(ctx context.Context) error {
+		msg, err := s.conn.RequestMsgWithContext(ctx, &natsgo.Msg{Subject: s.api + "STREAM.MSG.GET." + s.config.Name, Data: body})
+		if err != nil {
+			return err
+		}
+		return json.Unmarshal(msg.Data, &resp)
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case resp.Error != nil && resp.Error.ErrorCode == jetstream.JSErrCodeMessageNotFound:
+		return nil, nil //nolint:nilnil // no message is an answer like any other
+	case resp.Error != nil:
+		return nil, resp.Error
+	}
+	return resp.Message, nil
+}
+
+func (m *message) sequence() uint64 {
+	if m == nil {
+		return 0
+	}
+	return m.Sequence
+}
+
+// gone reports whether the message is a deletion.
+func (m *message) gone() bool {
+	if len(m.Header) == 0 {
+		return false
+	}
+	header, err := natsgo.DecodeHeadersMsg(m.Header)
+	if err != nil {
+		return false
+	}
+	op := header.Get("KV-Operation")
+	return op == "DEL" || op == "PURGE" || header.Get(jetstream.MarkerReasonHeader) != ""
+}
+
+// record reads a row.
+func record(encoded string, sequence uint64, value []byte) (store.Record, error) {
+	key, err := decode(encoded)
+	if err != nil {
+		return store.Record{}, store.Corrupt(strings.ToValidUTF8(encoded, "?"), err)
+	}
+	rec, err := store.Unmarshal(value)
+	if err != nil {
+		return store.Record{}, store.Corrupt(key, err)
+	}
+	rec.Key, rec.Version = key, versionOf(sequence)
+	return rec, nil
+}
+
+func versionOf(sequence uint64) string { return strconv.FormatUint(sequence, 10) }
+
+// sequenceOf returns the sequence that a version stands for, 0 for "". It reports false for what no version looks like.
+func sequenceOf(version string) (uint64, bool) {
+	if version == "" {
+		return 0, true
+	}
+	sequence, err := strconv.ParseUint(version, 10, 64)
+	if err != nil || sequence == 0 || versionOf(sequence) != version {
+		return 0, false
+	}
+	return sequence, true
+}
