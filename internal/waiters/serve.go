@@ -1,0 +1,167 @@
+package waiters
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+)
+
+// serve is the goroutine that reads for the waiters, and has another one listen while there are any.
+func (w *Waiters) serve() {
+	var stop func()
+	defer func() {
+		if stop != nil {
+			stop()
+		}
+	}()
+	for w.ctx.Err() == nil {
+		if waiting, _ := w.state(); waiting {
+			if stop == nil {
+				stop = w.listen()
+			}
+			w.attend()
+			continue
+		}
+		if stop == nil {
+			select {
+			case <-w.kick:
+			case <-w.ctx.Done():
+			}
+		} else if w.sleep(linger) {
+			stop()
+			stop = nil
+		}
+	}
+}
+
+// attend reads for the waiters until there are none.
+func (w *Waiters) attend() {
+	pause, failed := pollMin, 0
+	timer := time.NewTimer(jitter(pause)) //nolint:forbidigo // see sleep
+	defer timer.Stop()
+	for everybody := false; ; {
+		due, all := w.take(everybody)
+		found, err := w.look(due)
+		waiting, listening := w.state()
+		switch {
+		case w.ctx.Err() != nil || !waiting:
+			return
+		case err != nil:
+			if failed++; failed >= giveUp {
+				deliver(due, err)
+			}
+			w.again() // those who are due still are
+			timer.Reset(jitter(min(retryMin<<failed, pollMax)))
+		case listening && all:
+			timer.Reset(netMin + rand.N(netMax-netMin))
+		case all && !found && failed == 0:
+			pause = min(pause*3/2, pollMax)
+			timer.Reset(jitter(pause))
+		case !listening && (all || pause > pollMin): // somebody new: look more often again
+			pause = pollMin
+			timer.Reset(jitter(pause))
+		}
+		if err == nil {
+			failed = 0
+		}
+		everybody = w.pause(timer, failed > 0)
+	}
+}
+
+// pause blocks until the timer fires, and then returns true, or until somebody kicks. After a failure it isn't cut short:
+// whatever is told would fail, too.
+func (w *Waiters) pause(timer *time.Timer, failed bool) (fired bool) {
+	kick := w.kick
+	if failed {
+		kick = nil
+	}
+	select {
+	case <-timer.C:
+		return true
+	case <-kick:
+	case <-w.ctx.Done():
+	}
+	return false
+}
+
+// again has the next look be at everybody.
+func (w *Waiters) again() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.all = true
+}
+
+// look reads for those who are due and wakes whom it found something for. Nobody gets what was read before it came: those
+// who are due had come before.
+func (w *Waiters) look(due map[Want][]*waiter) (found bool, err error) {
+	wants := make([]Want, 0, min(len(due), batch))
+	flush := func() error {
+		ctx, cancel := context.WithTimeout(w.ctx, readLimit)
+		defer cancel()
+		results, err := w.src.Read(ctx, wants)
+		if err != nil {
+			return err
+		}
+		for i, r := range results {
+			if r.Changed || r.Err != nil {
+				found = true
+				for _, me := range due[wants[i]] {
+					me.wake(r)
+				}
+			}
+		}
+		wants = wants[:0]
+		return nil
+	}
+	for want := range due {
+		if wants = append(wants, want); len(wants) == batch {
+			if err := flush(); err != nil {
+				return found, err
+			}
+		}
+	}
+	if len(wants) > 0 {
+		err = flush()
+	}
+	return found, err
+}
+
+func (me *waiter) wake(r Result) {
+	r.Rec = r.Rec.Clone() // each caller's own
+	select {
+	case me.result <- r:
+	default: // it was woken before, and hasn't left yet
+	}
+}
+
+func deliver(due map[Want][]*waiter, err error) {
+	for _, all := range due {
+		for _, me := range all {
+			me.wake(Result{Err: err})
+		}
+	}
+}
+
+// listen has a goroutine listen until stop is called, which waits for it.
+func (w *Waiters) listen() (stop func()) {
+	ctx, cancel := context.WithCancel(w.ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for pause := retryMin; ; pause = min(pause*2, netMin) {
+			err := w.src.Listen(ctx, func() { pause = retryMin; w.up() }, w.changed)
+			w.setListening(false)
+			if ctx.Err() != nil || errors.Is(err, ErrDeaf) {
+				return
+			}
+			timer := time.NewTimer(jitter(pause)) //nolint:forbidigo // see sleep
+			select {
+			case <-timer.C:
+			case <-ctx.Done():
+			}
+			timer.Stop()
+		}
+	}()
+	return func() { cancel(); <-done }
+}

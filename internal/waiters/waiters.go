@@ -1,0 +1,228 @@
+// Package waiters serves the Waits of an engine whose server tells of changes, but not reliably, or not always.
+//
+// All Waits of a handle share one subscription and one reader. What the subscription tells only says where to look; what
+// a Wait returns was read. A read of everything that is waited for follows each time that the subscription begins, and
+// comes at intervals anyway: seldom while the subscription stands, often while it doesn't. So a notification that is lost
+// delays a Wait, and never more than that.
+package waiters
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// Want is what a Wait waits for: that the stored version of Key is another one.
+type Want struct{ Key, Version string }
+
+// Result is what was read for a Want.
+type Result struct {
+	Changed bool         // the stored version is another one; otherwise Rec isn't set
+	Rec     store.Record // Record{Key: key} for a key that is not stored
+	Err     error        // this one can't be read
+}
+
+// Source is what an engine provides. Its methods are called by one goroutine each.
+type Source interface {
+	// Read looks at each of the wants, at most 500, and returns as many results, in their order. It returns soon after ctx
+	// is done.
+	Read(ctx context.Context, wants []Want) ([]Result, error)
+
+	// Listen subscribes to changes of all keys and blocks until that fails or ctx is done. It calls up when, and each time
+	// that, the subscription stands: changes from then on are told to changed. It calls both from its own goroutine. It
+	// returns [ErrDeaf] when the server will never tell.
+	Listen(ctx context.Context, up func(), changed func(key string)) error
+}
+
+// ErrDeaf is returned by a [Source] that can't listen. The Waits poll from then on.
+var ErrDeaf = errors.New("the server tells of no changes")
+
+// The pauses between two reads of everything that is waited for.
+const (
+	pollMin = 20 * time.Millisecond
+	pollMax = time.Second
+	netMin  = 5 * time.Second // while the subscription stands
+	netMax  = 10 * time.Second
+)
+
+const (
+	batch     = 500                    // wants of one Read
+	readLimit = 5 * time.Second        // that one Read may take
+	retryMin  = 250 * time.Millisecond // after a Read that failed, and between two attempts to listen
+	giveUp    = 6                      // failed Reads in a row, over some 5 s at least, after which the Waits end with the error
+	linger    = 30 * time.Second       // that the subscription outlives the last Wait
+)
+
+// Waiters are the Waits of one handle.
+type Waiters struct {
+	src     Source
+	ctx     context.Context // done when closed
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+	kick    chan struct{} // of capacity 1: something below has changed
+
+	mu        sync.Mutex
+	started   bool
+	closed    bool
+	byKey     map[string]map[*waiter]struct{}
+	told      map[string]bool // keys that the server told of
+	all       bool            // look at everything: the subscription has begun, or ended
+	listening bool
+}
+
+// waiter is one Wait.
+type waiter struct {
+	want   Want
+	result chan Result // of capacity 1
+}
+
+// New returns a set with no waiters. It starts nothing before the first Wait.
+func New(src Source) *Waiters {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &Waiters{
+		src: src, ctx: ctx, cancel: cancel, kick: make(chan struct{}, 1),
+		byKey: map[string]map[*waiter]struct{}{}, told: map[string]bool{},
+	}
+}
+
+// Wait implements [store.Waiter]. read is the engine's own look at one want: the first look, with the caller's context.
+func (w *Waiters) Wait(ctx context.Context, want Want, read func(context.Context) (store.Record, error)) (store.Record, error) {
+	me := &waiter{want, make(chan Result, 1)}
+	if !w.join(me) {
+		return store.Record{}, store.ErrClosed
+	}
+	defer w.leave(me)
+	// What changes from here on is told, or met by the read that follows when the subscription begins.
+	if rec, err := read(ctx); err != nil || rec.Version != want.Version {
+		return rec, err
+	}
+	if !w.start() {
+		return store.Record{}, store.ErrClosed
+	}
+	select {
+	case r := <-me.result:
+		return r.Rec, r.Err
+	case <-ctx.Done():
+		return store.Record{}, context.Cause(ctx)
+	case <-w.ctx.Done():
+		return store.Record{}, store.ErrClosed
+	}
+}
+
+func (w *Waiters) join(me *waiter) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	set := w.byKey[me.want.Key]
+	if set == nil {
+		set = map[*waiter]struct{}{}
+		w.byKey[me.want.Key] = set
+	}
+	set[me] = struct{}{}
+	return !w.closed
+}
+
+func (w *Waiters) leave(me *waiter) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	set := w.byKey[me.want.Key]
+	delete(set, me)
+	if len(set) == 0 {
+		delete(w.byKey, me.want.Key)
+	}
+}
+
+// start has the goroutine run that serves the waiters.
+func (w *Waiters) start() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return false
+	}
+	if !w.started {
+		w.started = true
+		w.running.Go(w.serve)
+	}
+	w.nudge()
+	return true
+}
+
+func (w *Waiters) nudge() {
+	select {
+	case w.kick <- struct{}{}:
+	default:
+	}
+}
+
+// up and changed are what a Source calls.
+func (w *Waiters) up() { w.setListening(true) }
+
+func (w *Waiters) setListening(on bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.listening, w.all = on, true
+	w.nudge()
+}
+
+func (w *Waiters) changed(key string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.byKey[key]) > 0 {
+		w.told[key] = true
+		w.nudge()
+	}
+}
+
+// Close ends all Waits with [store.ErrClosed] and waits for the goroutines. It may be called twice.
+func (w *Waiters) Close() {
+	w.mu.Lock()
+	w.closed = true
+	w.mu.Unlock()
+	w.cancel()
+	w.running.Wait()
+}
+
+// take returns those who are to be looked at, everybody or those whose keys the server told of, and which of the two.
+func (w *Waiters) take(everybody bool) (due map[Want][]*waiter, all bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	everybody = everybody || w.all
+	due = map[Want][]*waiter{}
+	for key, set := range w.byKey {
+		if !everybody && !w.told[key] {
+			continue
+		}
+		for me := range set {
+			due[me.want] = append(due[me.want], me)
+		}
+	}
+	w.all = false
+	clear(w.told)
+	return due, everybody
+}
+
+func (w *Waiters) state() (waiting, listening bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.byKey) > 0, w.listening
+}
+
+// sleep returns true when the time has passed, and false when somebody kicked or the set was closed. No deadline hangs on it,
+// so a plain timer does: one of package clock looks once a second whether the machine was suspended.
+func (w *Waiters) sleep(d time.Duration) bool {
+	timer := time.NewTimer(d) //nolint:forbidigo // as said above
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-w.kick:
+	case <-w.ctx.Done():
+	}
+	return false
+}
+
+// jitter shortens d by up to a quarter.
+func jitter(d time.Duration) time.Duration { return d - rand.N(d/4+1) }

@@ -1,0 +1,116 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// SQLSTATEs that are told apart.
+const (
+	codeReadOnly       = "25006"
+	codeSerialization  = "40001"
+	codeDeadlock       = "40P01"
+	codeUnique         = "23505"
+	codeDuplicateTable = "42P07"
+	codeNoStatement    = "26000" // prepared on another server process
+	codeStatementThere = "42P05" // by somebody else
+	codeCachedPlan     = "0A000" // the table was changed
+)
+
+const maxRetries = 10 // of a statement that was rolled back for the sake of others
+
+// ask has the server run one statement and calls scan for each row. After an error, unknown is whether the statement may have
+// been carried out. It tries again where it certainly wasn't and the reason has gone: on another connection after one that is
+// read-only, unprepared behind a pooler, and after a serialization failure.
+func (s *Store) ask(ctx context.Context, sql string, args []any, scan func(pgx.Rows) error) (unknown bool, err error) {
+	stale := int(s.pool.Stat().IdleConns()) + 1 // connections that may be older than the server's role
+	for try := 0; ; try++ {
+		if err := s.ready(ctx); err != nil {
+			return false, err
+		}
+		conn, err := s.pool.Acquire(ctx)
+		if err != nil {
+			return false, s.failed(ctx, err)
+		}
+		err = s.send(ctx, conn, sql, args, scan)
+		again := false
+		switch code := sqlstate(err); {
+		case err == nil:
+		case code == codeReadOnly || errors.Is(err, errReadOnly):
+			discard(conn)
+			again = try < stale
+		case code == codeNoStatement, code == codeStatementThere, code == codeCachedPlan && strings.Contains(err.Error(), "cached plan"):
+			again = !s.plain.Swap(true)
+		case code == codeSerialization, code == codeDeadlock:
+			again = try < maxRetries
+		}
+		conn.Release()
+		if err == nil || !again {
+			return !refused(err), s.failed(ctx, err)
+		}
+	}
+}
+
+// send runs the statement on one connection.
+func (s *Store) send(ctx context.Context, conn *pgxpool.Conn, sql string, args []any, scan func(pgx.Rows) error) error {
+	rows, err := conn.Query(ctx, sql, append([]any{s.mode()}, args...)...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := scan(rows); err != nil {
+			return err
+		}
+	}
+	rows.Close() // the commit comes after the last row, and can fail
+	return rows.Err()
+}
+
+// discard closes a connection, so that the pool makes a new one.
+func discard(conn *pgxpool.Conn) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = conn.Conn().Close(ctx) // it is of no use either way
+}
+
+// refused reports whether the statement was certainly not carried out: it was never sent, or rolled back. A FATAL of a server that
+// shuts down may come after the commit.
+func refused(err error) bool {
+	var p *pgconn.PgError
+	if errors.As(err, &p) {
+		return p.SeverityUnlocalized == "ERROR"
+	}
+	return pgconn.SafeToRetry(err) || errors.Is(err, errReadOnly)
+}
+
+func sqlstate(err error) string {
+	var p *pgconn.PgError
+	if errors.As(err, &p) {
+		return p.Code
+	}
+	return ""
+}
+
+// failed returns err for the caller: ErrClosed where that explains it, the cause of a context that ended, or what to do.
+func (s *Store) failed(ctx context.Context, err error) error {
+	select {
+	case <-s.closed:
+		if err != nil && sqlstate(err) == "" {
+			return store.ErrClosed
+		}
+	default:
+	}
+	if err != nil && ctx.Err() != nil && sqlstate(err) == "" {
+		return context.Cause(ctx)
+	}
+	return explain(err, s.opts.Table)
+}

@@ -1,0 +1,107 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/store"
+)
+
+// Inspect implements [store.Inspector]. It writes and deletes one record of its own.
+func (s *Store) Inspect(ctx context.Context) []store.Finding {
+	if err := s.ready(ctx); err != nil {
+		return []store.Finding{{What: "server", Status: store.StatusFail, Detail: err.Error()}}
+	}
+	clk := clock.System()
+	asked, before := clk.Now(), clk.Wall()
+	l, err := s.look(ctx)
+	if err != nil {
+		return []store.Finding{{What: "server", Status: store.StatusFail, Detail: err.Error()}}
+	}
+	trip := clk.Now().Sub(asked)
+	findings := []store.Finding{
+		{What: "server", Status: store.StatusOK, Detail: "PostgreSQL " + l.version},
+		{What: "identity", Status: store.StatusOK, Detail: fmt.Sprintf("role %s in database %s", l.role, l.database)},
+	}
+	for _, p := range l.problems(s.opts.Table) {
+		findings = append(findings, store.Finding{What: p.what, Status: store.StatusFail, Detail: p.detail, Advice: p.advice})
+	}
+	findings = append(findings, s.tryOut(ctx), l.durability(), l.replication(), s.connections(l))
+	return append(findings, s.clockFinding(l.clock.Sub(before.Add(trip/2)), trip))
+}
+
+// tryOut writes, reads and deletes.
+func (s *Store) tryOut(ctx context.Context) store.Finding {
+	key := ".inspect/" + strings.ToLower(newVersion()[:12])
+	rec, err := s.Put(ctx, store.Record{Key: key, Nonce: newVersion()})
+	if err == nil {
+		rec, err = s.Put(ctx, rec)
+	}
+	if err == nil {
+		_, err = s.Get(ctx, key)
+	}
+	if rec.Version != "" {
+		err = errors.Join(err, s.Delete(ctx, key, rec.Version))
+	}
+	if err != nil {
+		return store.Finding{What: "permissions", Status: store.StatusFail, Detail: err.Error()}
+	}
+	return store.Finding{What: "permissions", Status: store.StatusOK, Detail: "a record could be made, changed, read and deleted"}
+}
+
+func (l look) durability() store.Finding {
+	f := store.Finding{What: "durability", Status: store.StatusOK, Detail: fmt.Sprintf("fsync=%s, full_page_writes=%s, synchronous_commit=%s", l.fsync, l.fullPages, l.commit)}
+	switch {
+	case l.fsync != "on":
+		f.Status, f.Advice = store.StatusFail, "set fsync=on: a crash of the machine may lose or corrupt everything"
+	case l.fullPages != "on":
+		f.Status, f.Advice = store.StatusWarn, "set full_page_writes=on, unless the file system can't tear pages"
+	case l.commit == "off":
+		f.Status, f.Advice = store.StatusWarn, "set synchronous_commit=on for this role; the engine turns it on for its own writes"
+	}
+	return f
+}
+
+func (l look) replication() store.Finding {
+	f := store.Finding{What: "replication", Status: store.StatusOK}
+	switch {
+	case l.followers == 0:
+		f.Detail = "nobody replicates now"
+	case l.async():
+		f.Status = store.StatusWarn
+		f.Detail = fmt.Sprintf("%d replicate, and commits don't wait for a standby: a failover may lose the last writes", l.followers)
+		f.Advice = "name the standbys in synchronous_standby_names, or let what is guarded refuse older tokens"
+	default:
+		f.Detail = fmt.Sprintf("%d replicate; commits wait for %s", l.followers, l.synchronous)
+	}
+	return f
+}
+
+func (s *Store) connections(l look) store.Finding {
+	f := store.Finding{What: "connections", Status: store.StatusOK, Detail: "straight to the server"}
+	if l.pooled {
+		f.Status, f.Detail = store.StatusWarn, "through a pooler: waiting polls, and statements aren't prepared"
+		f.Advice = "for hand-overs at once, connect straight to the server"
+	}
+	return f
+}
+
+// skewed is a difference of clocks that is worth a look.
+const skewed = time.Second
+
+// clockFinding tells how the server's wall clock compares with the one here. Only Age depends on it.
+func (s *Store) clockFinding(offset, trip time.Duration) store.Finding {
+	f := store.Finding{What: "clock", Status: store.StatusOK}
+	f.Detail = fmt.Sprintf("the server's is %v from the one here, give or take %v", offset.Round(time.Millisecond), trip.Round(time.Millisecond))
+	if s.opts.ClockStep > 0 {
+		f.Detail += fmt.Sprintf("; ages hold while it isn't set by more than %v", s.opts.ClockStep)
+	}
+	if offset.Abs() > skewed+trip {
+		f.Status, f.Advice = store.StatusWarn, "run a time daemon on both; no lease depends on it, but a restored store's tokens and the opt-in Age do"
+	}
+	return f
+}

@@ -1,0 +1,136 @@
+package postgres
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/leasehold/leasehold/internal/waiters"
+	"github.com/leasehold/leasehold/store"
+)
+
+// Options of [Open]. The zero value is ready for use.
+type Options struct {
+	Table string // NAME or SCHEMA.NAME; DefaultTable when ""
+
+	// ClockStep opts in to Age, when above 0: an upper bound on how far the wall clock of the server is ever set, and on how far
+	// those of the primary and of a standby that replaces it differ. Ages are that much too small; one that would be below 0 is 0.
+	ClockStep time.Duration
+
+	// NoNotify leaves NOTIFY out of the writes of this handle, and LISTEN: its Waits poll. Waits of other handles learn of its writes by
+	// polling, too.
+	NoNotify bool
+}
+
+// Store is a store in a table. It implements [store.Store], [store.Waiter], [store.Describer] and [store.Inspector].
+type Store struct {
+	pool    *pgxpool.Pool
+	opts    Options
+	sql     statements
+	channel string // of NOTIFY; "" without
+	seen    look   // at Open
+
+	plain   atomic.Bool // statements aren't prepared: a pooler may give the next one to another server process
+	waiters *waiters.Waiters
+	closing sync.Once
+	closed  chan struct{}
+}
+
+var (
+	_ store.Store     = (*Store)(nil)
+	_ store.Waiter    = (*Store)(nil)
+	_ store.Describer = (*Store)(nil)
+	_ store.Inspector = (*Store)(nil)
+)
+
+// Open returns a store in a table that is there, see [Create], and checks that it is one of Leasehold's, an ordinary one, and
+// on the primary. The pool stays the caller's: Close leaves it open. It blocks until the server answered or ctx is done.
+func Open(ctx context.Context, pool *pgxpool.Pool, opts Options) (*Store, error) {
+	t, err := ident(opts.Table)
+	if err != nil {
+		return nil, err
+	}
+	opts.Table = orDefault(opts.Table)
+	if opts.ClockStep < 0 {
+		return nil, fmt.Errorf("ClockStep %v: want a bound above 0, or 0 for no Age", opts.ClockStep)
+	}
+	s := &Store{pool: pool, opts: opts, sql: newStatements(t), closed: make(chan struct{})}
+	s.waiters = waiters.New(source{s})
+	if s.seen, err = s.look(ctx); err != nil {
+		return nil, fmt.Errorf("open the table %s: %w", opts.Table, err)
+	}
+	if err := s.seen.refuse(opts.Table); err != nil {
+		return nil, err
+	}
+	s.plain.Store(s.seen.pooled)
+	if !opts.NoNotify {
+		name := sha256.Sum256([]byte(s.seen.schema + "\x00" + s.seen.table))
+		s.channel = "leasehold_" + hex.EncodeToString(name[:8])
+	}
+	return s, nil
+}
+
+// Properties implements [store.Describer].
+func (s *Store) Properties() store.Properties {
+	p := store.Properties{
+		Engine:      "postgres",
+		Consistency: "linearizable: one statement each on the primary, synced before it is acknowledged",
+		Fencing:     store.FencingLinearizable,
+		Push:        s.pushes(),
+		Age:         s.opts.ClockStep > 0,
+		Guarantee:   "over crashes of the server, and failovers to standbys that are synchronous",
+	}
+	if s.seen.async() {
+		p.Fencing = store.FencingPerPrimary
+		p.Guarantee = "over crashes of the server; a failover to its standby, which is asynchronous, may lose the last writes"
+	}
+	return p
+}
+
+func (s *Store) pushes() bool { return s.channel != "" && !s.seen.pooled }
+
+// Close implements [store.Store]. It leaves the pool open.
+func (s *Store) Close() error {
+	s.closing.Do(func() { close(s.closed) })
+	s.waiters.Close()
+	return nil
+}
+
+// ready returns why no operation may begin.
+func (s *Store) ready(ctx context.Context) error {
+	select {
+	case <-s.closed:
+		return store.ErrClosed
+	default:
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// mode is how statements are sent: in one round trip, and prepared only where a connection leads to one server process.
+func (s *Store) mode() pgx.QueryExecMode {
+	switch given := s.pool.Config().ConnConfig.DefaultQueryExecMode; {
+	case given == pgx.QueryExecModeSimpleProtocol, given == pgx.QueryExecModeCacheStatement && !s.plain.Load():
+		return given
+	}
+	return pgx.QueryExecModeExec
+}
+
+// ShouldPing is for [pgxpool.Config]: it tells a broken connection by looking at it, without a round trip, so that each
+// operation takes only one. Where a network drops connections without a word, an operation on such a one has to time out
+// instead, as one does during an outage; renewals are tried again.
+func ShouldPing(_ context.Context, p pgxpool.ShouldPingParams) bool {
+	return p.IdleDuration > time.Second && p.Conn.PgConn().CheckConn() != nil
+}
+
+var errReadOnly = errors.New("the session is read-only")

@@ -1,0 +1,143 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// DefaultTable is the table of [Options] that name none.
+const DefaultTable = "leasehold"
+
+// ident returns a table's name, or schema.name, as SQL writes it.
+func ident(table string) (string, error) {
+	if table == "" {
+		table = DefaultTable
+	}
+	parts := strings.Split(table, ".")
+	for _, p := range parts {
+		const most = 63 // longer ones are cut off by the server
+		if p == "" || len(p) > most || strings.ContainsRune(p, 0) || len(parts) > 2 {
+			return "", fmt.Errorf("table %q: want NAME or SCHEMA.NAME, each of 1 to %d bytes", table, most)
+		}
+	}
+	return pgx.Identifier(parts).Sanitize(), nil
+}
+
+// Schema returns the SQL that makes the table, DefaultTable for "". It can be run again. A table's name may have a schema: "ops.leases".
+func Schema(table string) (string, error) {
+	t, err := ident(table)
+	if err != nil {
+		return "", err
+	}
+	return `CREATE TABLE IF NOT EXISTS ` + t + ` (
+    key     text COLLATE "C" PRIMARY KEY,
+    version text COLLATE "C" NOT NULL,
+    record  json NOT NULL,
+    written timestamptz NOT NULL
+) WITH (
+    fillfactor = 50, -- room for new row versions beside the old ones: no index changes
+    autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0
+);
+COMMENT ON TABLE ` + t + ` IS 'Records of Leasehold: who owns what. Change them with leasehold only.';
+`, nil
+}
+
+// Grants returns the SQL that gives a role what the engine needs.
+func Grants(table, role string) (string, error) {
+	t, err := ident(table)
+	if err != nil {
+		return "", err
+	}
+	if role == "" {
+		return "", errors.New(`role "": want the name of the role that is to use the table`)
+	}
+	r := pgx.Identifier{role}.Sanitize()
+	sql := "GRANT SELECT, INSERT, UPDATE, DELETE ON " + t + " TO " + r + ";\n"
+	if schema, _, ok := strings.Cut(table, "."); ok {
+		sql = "GRANT USAGE ON SCHEMA " + pgx.Identifier{schema}.Sanitize() + " TO " + r + ";\n" + sql
+	}
+	return sql, nil
+}
+
+// Create makes the table unless it is there. It needs the permission to make tables in the schema, which must exist. Two may
+// call it at once.
+func Create(ctx context.Context, pool *pgxpool.Pool, table string) error {
+	sql, err := Schema(table)
+	if err != nil {
+		return err
+	}
+	for range 3 {
+		_, err = pool.Exec(ctx, sql, pgx.QueryExecModeSimpleProtocol)
+		var p *pgconn.PgError
+		// IF NOT EXISTS of two at once: the one that comes second meets the first one's rows of the catalogue.
+		if !errors.As(err, &p) || (p.Code != codeUnique && p.Code != codeDuplicateTable) {
+			break
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("create the table %s: %w", orDefault(table), explain(err, orDefault(table)))
+	}
+	return nil
+}
+
+func orDefault(table string) string {
+	if table == "" {
+		return DefaultTable
+	}
+	return table
+}
+
+// statements are those of one table.
+type statements struct {
+	get, create, update, remove, first, next, changed string
+}
+
+// The pieces of the statements. age is in microseconds, and NULL where somebody wrote an infinite time.
+const (
+	readOnly = `current_setting('transaction_read_only') = 'on'`
+	columns  = `r.version, r.record::text, CASE WHEN isfinite(r.written) THEN (extract(epoch FROM clock_timestamp() - r.written) * 1000000)::bigint END`
+
+	// durable has the commit wait for the log where the session wouldn't.
+	durable = `CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', true) END`
+	// tell notifies, unless the channel is empty.
+	tell = `CASE WHEN %s <> '' THEN pg_notify(%[1]s, $1)::text END`
+)
+
+func newStatements(t string) statements {
+	// write is a change, which returns a row if it was done, and the record that was there instead if not.
+	write := func(change, channel string) string {
+		return `WITH done AS (` + change + ` RETURNING true AS ok)
+SELECT d.ok IS NOT NULL, ` + columns + `,
+  CASE WHEN d.ok THEN ` + durable + ` END, CASE WHEN d.ok THEN ` + fmt.Sprintf(tell, channel) + ` END
+FROM (VALUES (1)) AS one
+LEFT JOIN done d ON true
+LEFT JOIN ` + t + ` r ON r.key = $1 AND d.ok IS NULL`
+	}
+	list := func(after string) string {
+		return `SELECT ` + readOnly + `, r.key, ` + columns + `
+FROM (VALUES (1)) AS one
+LEFT JOIN (SELECT * FROM ` + t + ` WHERE key ` + after + ` $1::text AND key < $2::text ORDER BY key LIMIT $3::int) r ON true
+ORDER BY r.key`
+	}
+	return statements{
+		get: `SELECT ` + readOnly + `, ` + columns + ` FROM (VALUES (1)) AS one LEFT JOIN ` + t + ` r ON r.key = $1::text`,
+		create: write(`INSERT INTO `+t+` (key, version, record, written)
+  VALUES ($1::text, $2::text, $3::text::json, clock_timestamp()) ON CONFLICT (key) DO NOTHING`, "$4::text"),
+		update: write(`UPDATE `+t+` SET version = $2::text, record = $3::text::json, written = clock_timestamp()
+  WHERE key = $1::text AND version = $5::text`, "$4::text"),
+		remove: write(`DELETE FROM `+t+` WHERE key = $1::text AND version = $2::text`, "$3::text"),
+		first:  list(">="), next: list(">"),
+		changed: `SELECT ` + readOnly + `, r.n, ` + columns + `
+FROM (VALUES (1)) AS one
+LEFT JOIN (
+  SELECT w.n, t.* FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS w(key, version, n)
+  LEFT JOIN ` + t + ` t ON t.key = w.key WHERE coalesce(t.version, '') <> w.version
+) r ON true`,
+	}
+}

@@ -1,0 +1,131 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/leasehold/leasehold/internal/waiters"
+	"github.com/leasehold/leasehold/store"
+)
+
+// Wait implements [store.Waiter]. A read that fails for some 5 s ends it.
+func (s *Store) Wait(ctx context.Context, key, version string) (store.Record, error) {
+	if err := store.CheckKey(key); err != nil {
+		return store.Record{}, err
+	}
+	if err := s.ready(ctx); err != nil {
+		return store.Record{}, err
+	}
+	return s.waiters.Wait(ctx, waiters.Want{Key: key, Version: version}, func(ctx context.Context) (store.Record, error) {
+		return store.Load(ctx, s, key)
+	})
+}
+
+// source is what the waiters read from and listen to.
+type source struct{ s *Store }
+
+// Read implements [waiters.Source], in one statement.
+func (src source) Read(ctx context.Context, wants []waiters.Want) ([]waiters.Result, error) {
+	keys, versions := make([]string, len(wants)), make([]string, len(wants))
+	for i, w := range wants {
+		keys[i], versions[i] = w.Key, w.Version
+	}
+	results := make([]waiters.Result, len(wants))
+	_, err := src.s.ask(ctx, src.s.sql.changed, []any{keys, versions}, func(rows pgx.Rows) error {
+		var readOnly bool
+		var n *int64 // from 1; NULL when nothing changed
+		var r row
+		if err := rows.Scan(&readOnly, &n, &r.version, &r.record, &r.age); err != nil {
+			return err
+		}
+		if n != nil {
+			got := &results[*n-1]
+			got.Changed, got.Rec = true, store.Record{Key: keys[*n-1]}
+			if r.version != nil {
+				got.Rec, got.Err = src.s.record(keys[*n-1], r)
+			}
+		}
+		return writable(readOnly)
+	})
+	return results, err
+}
+
+const (
+	listenLimit = 5 * time.Second  // that setting up a subscription may take
+	quiet       = 10 * time.Second // without a notification, after which the connection is tried
+)
+
+// Listen implements [waiters.Source], on a connection of its own.
+func (src source) Listen(ctx context.Context, up func(), changed func(key string)) error {
+	if src.s.channel == "" {
+		return waiters.ErrDeaf
+	}
+	conn, err := src.subscribe(ctx)
+	if conn != nil {
+		defer func() {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+			defer cancel()
+			_ = conn.Close(ctx) // nothing of it is needed any more
+		}()
+	}
+	if err != nil {
+		return err
+	}
+	up()
+	for {
+		n, err := next(ctx, conn)
+		switch {
+		case err != nil:
+			return err
+		case n != "":
+			changed(n)
+		}
+	}
+}
+
+// subscribe returns the connection also after an error, if there is one.
+func (src source) subscribe(ctx context.Context) (*pgx.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, listenLimit)
+	defer cancel()
+	pooled, err := src.s.pool.Acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	conn := pooled.Hijack()
+	var standby bool
+	var pid uint32
+	err = conn.QueryRow(ctx, "SELECT "+readOnly+", pg_backend_pid()", pgx.QueryExecModeExec).Scan(&standby, &pid)
+	switch {
+	case err != nil:
+		return conn, err
+	case standby:
+		return conn, errReadOnly
+	case pid != conn.PgConn().PID():
+		return conn, waiters.ErrDeaf
+	}
+	_, err = conn.Exec(ctx, "LISTEN "+pgx.Identifier{src.s.channel}.Sanitize(), pgx.QueryExecModeSimpleProtocol)
+	return conn, err
+}
+
+// next returns the key of the next notification, or "" when none came for a while and the connection is alive.
+func next(ctx context.Context, conn *pgx.Conn) (string, error) {
+	waitCtx, cancel := context.WithTimeout(ctx, quiet)
+	n, err := conn.WaitForNotification(waitCtx)
+	cancel()
+	switch {
+	case err == nil:
+		return n.Payload, nil
+	case ctx.Err() != nil || conn.IsClosed() || !errors.Is(err, context.DeadlineExceeded):
+		return "", err
+	}
+	pingCtx, cancel := context.WithTimeout(ctx, listenLimit)
+	defer cancel()
+	if err := conn.Ping(pingCtx); err != nil {
+		return "", fmt.Errorf("the connection that listens is dead: %w", err)
+	}
+	return "", nil
+}

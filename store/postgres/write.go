@@ -1,0 +1,85 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// Put implements [store.Store].
+func (s *Store) Put(ctx context.Context, rec store.Record) (store.Record, error) {
+	body, err := store.Marshal(rec)
+	if err != nil {
+		return store.Record{}, err
+	}
+	kept, err := store.Unmarshal(body)
+	if err != nil {
+		return store.Record{}, err
+	}
+	kept.Key, kept.Version = rec.Key, newVersion()
+	statement, args := s.sql.create, []any{rec.Key, kept.Version, string(body), s.channel}
+	if rec.Version != "" {
+		statement, args = s.sql.update, append(args, asText(rec.Version))
+	}
+	if err := s.write(ctx, statement, args, rec.Key, rec.Version); err != nil {
+		return store.Record{}, err
+	}
+	return kept, nil
+}
+
+// Delete implements [store.Store].
+func (s *Store) Delete(ctx context.Context, key, version string) error {
+	if err := store.CheckKey(key); err != nil {
+		return err
+	}
+	if version == "" { // never a stored one, and a row could only be made to bear it by hand
+		rec, err := s.Get(ctx, key)
+		if err != nil {
+			return err
+		}
+		return &store.ConflictError{Current: rec}
+	}
+	return s.write(ctx, s.sql.remove, []any{key, asText(version), s.channel}, key, version)
+}
+
+// errIgnored says that the server did nothing though the condition held.
+var errIgnored = errors.New("the server reports neither success nor another version: is there a row-level security policy, a rule or a trigger on the table? Remove it")
+
+// write carries out a change that demands version.
+func (s *Store) write(ctx context.Context, statement string, args []any, key, version string) error {
+	for range maxRetries {
+		var done bool
+		var r row
+		unknown, err := s.ask(ctx, statement, args, func(rows pgx.Rows) error {
+			var set, told *string
+			return rows.Scan(&done, &r.version, &r.record, &r.age, &set, &told)
+		})
+		switch {
+		case err != nil && unknown:
+			return store.Unknown(key, err)
+		case err != nil:
+			return err
+		case done:
+			return nil
+		}
+		current := ""
+		if r.version != nil {
+			current = *r.version
+		}
+		switch {
+		case current == version: // another write came first while this statement waited for it: what it did shows only now
+			continue
+		case current == "":
+			return store.NotFound(key)
+		}
+		rec, err := s.record(key, r)
+		if err != nil {
+			return err
+		}
+		return &store.ConflictError{Current: rec}
+	}
+	return errIgnored
+}
