@@ -124,7 +124,7 @@ func Cost(setup Setup) (Estimate, error) {
 	e := Estimate{
 		Renew:  line(perHeartbeat*float64(heartbeats), 0),
 		Change: line(change*writesPerChange*write, change*readsPerChange*read),
-		Wait:   line(0, float64(s.Waiters)*float64(Month)/float64(s.PollMax)*read),
+		Wait:   line(0, float64(s.Waiters)*float64(Month)/(float64(s.PollMax)*(1-pollJitter/2))*read),
 	}
 	rest := line(e.Change.Writes+e.Wait.Writes, e.Change.Reads+e.Wait.Reads)
 	e.Total = line(e.Renew.Writes+rest.Writes, rest.Reads)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"iter"
 	"unicode/utf8"
 
@@ -105,7 +106,7 @@ func (s *Store) outcome(key string, err error) error {
 		}
 		return &store.ConflictError{Current: current}
 	case errors.Is(err, store.ErrUnknownOutcome):
-		return store.Unknown(key, err)
+		return fmt.Errorf("%s: %w", key, err)
 	}
 	return err
 }

@@ -13,7 +13,8 @@ import (
 // The pace of a Wait.
 const (
 	pollMin    = 20 * time.Millisecond
-	pollShare  = 8                      // a pause is this part of the time that the present term has been watched
+	pollShare  = 8                      // a pause is this part of the time that the present term has been watched,
+	pollJitter = 1.0 / 8                // less up to this part of it
 	lookBefore = 20                     // the look before a hold is given up comes this part of its TTL early,
 	lookMost   = 250 * time.Millisecond // or this much
 )
@@ -24,7 +25,7 @@ const maxWatches = 1024
 // Wait implements [store.Waiter]. DynamoDB doesn't push, so it polls, once for all who wait for a key on this store: an
 // eighth as often as the present term has been watched, at most every 20 ms and at least every Options.PollMax, with jitter;
 // and once shortly before the record would have been unchanged for its TTL, so that who takes it doesn't write in vain. A
-// renewal doesn't quicken the pace, a change of holder does. In its first 8 s a term costs some 40 read units, and 3,600 an
+// renewal doesn't quicken the pace, a change of holder does. In its first 8 s a term costs some 45 read units, and 3,840 an
 // hour from then on at the default PollMax.
 func (s *Store) Wait(ctx context.Context, key, version string) (store.Record, error) {
 	if err := store.CheckKey(key); err != nil {
@@ -32,9 +33,9 @@ func (s *Store) Wait(ctx context.Context, key, version string) (store.Record, er
 	}
 	w := s.watches.join(key)
 	defer s.watches.leave(key, w)
-	joined := s.opts.Clock.Now()
+	before := w.begun()
 	for {
-		seen, due, news := w.look(joined, version, s.opts.PollMax)
+		seen, due, news := w.look(before, version, s.opts.PollMax)
 		if seen != nil {
 			return *seen, nil
 		}
@@ -81,8 +82,9 @@ type watch struct {
 
 	mu    sync.Mutex
 	news  chan struct{} // closed by the next read
-	seen  *store.Record // by the latest read
-	asked clock.Instant // when that read began
+	reads int           // that have begun
+	seen  *store.Record // by the latest read that was answered
+	nth   int           // its number
 	came  clock.Instant // when its answer came
 	first clock.Instant // when the answer came that first had that version
 	since clock.Instant // when the answer came that first had that term
@@ -123,9 +125,9 @@ func (ws *watches) leave(key string, w *watch) {
 }
 
 // look returns the record if a read tells one who waits for another version than that what it is, and otherwise when the
-// next read is due, and the news that come before. A read that began before the waiter came tells only that its version was
-// stored then: another may have been its own write since.
-func (w *watch) look(joined clock.Instant, version string, most time.Duration) (seen *store.Record, due clock.Instant, news <-chan struct{}) {
+// next read is due, and the news that come before. A read that began before the waiter came, one of the first reads, tells only
+// that its version was stored then: the waiter may have written another one since.
+func (w *watch) look(before int, version string, most time.Duration) (seen *store.Record, due clock.Instant, news <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
@@ -133,7 +135,7 @@ func (w *watch) look(joined clock.Instant, version string, most time.Duration) (
 		return nil, clock.Always, w.news
 	case w.seen.Version == version:
 		return nil, w.due(most), w.news
-	case w.asked < joined:
+	case w.nth <= before:
 		return nil, clock.Always, w.news
 	}
 	rec := w.seen.Clone()
@@ -169,17 +171,20 @@ func (w *watch) read(ctx context.Context, s *Store, key string) error {
 		return context.Cause(ctx)
 	}
 	defer func() { <-w.turn }()
-	asked := s.opts.Clock.Now()
+	w.mu.Lock()
+	w.reads++
+	nth := w.reads
+	w.mu.Unlock()
 	rec, err := store.Load(ctx, s, key)
 	if err != nil {
 		return err
 	}
-	w.note(rec, asked, s.opts.Clock.Now())
+	w.note(rec, nth, s.opts.Clock.Now())
 	return nil
 }
 
 // note keeps what a read found and wakes those who wait.
-func (w *watch) note(rec store.Record, asked, came clock.Instant) {
+func (w *watch) note(rec store.Record, nth int, came clock.Instant) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.seen == nil || w.seen.Version != rec.Version {
@@ -188,9 +193,16 @@ func (w *watch) note(rec store.Record, asked, came clock.Instant) {
 	if w.seen == nil || w.seen.Owner != rec.Owner || w.seen.Token != rec.Token {
 		w.since = came
 	}
-	w.seen, w.asked, w.came, w.early = &rec, asked, came, rand.Float64()/4
+	w.seen, w.nth, w.came, w.early = &rec, nth, came, rand.Float64()*pollJitter
 	close(w.news)
 	w.news = make(chan struct{})
+}
+
+// begun returns how many reads have begun.
+func (w *watch) begun() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.reads
 }
 
 func (w *watch) awaited() <-chan struct{} {
