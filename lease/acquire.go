@@ -59,6 +59,9 @@ func (m *Manager) acquire(ctx context.Context, key string, s *Session, try bool)
 	past := m.recall(key)
 	h := rules.New(key, m.claim(s), m.timing, try, past.seen, past.mine)
 	h.RecallSession(past.session)
+	if m.suppose {
+		h.SupposeNew()
+	}
 	if err := m.pursue(ctx, &h, s); err != nil {
 		return nil, err
 	}

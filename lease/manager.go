@@ -25,6 +25,8 @@ type Manager struct {
 	stop context.CancelFunc
 	wg   sync.WaitGroup
 
+	suppose bool // a name that isn't known is supposed to be new
+
 	mu     sync.Mutex
 	closed bool
 	memory map[string]recollection // what was last seen of names that aren't held here
@@ -56,7 +58,7 @@ func NewManager(st store.Store, opts Options) (*Manager, error) {
 	maps.Copy(info, opts.Info)
 	m := &Manager{
 		st: st, opts: opts, timing: opts.timing(), clk: opts.Clock, owner: owner, info: info,
-		memory: map[string]recollection{},
+		memory: map[string]recollection{}, suppose: store.Describe(st).CheapRefusal,
 	}
 	m.ctx, m.stop = context.WithCancel(context.Background())
 	return m, nil

@@ -22,6 +22,10 @@ type Properties struct {
 	Push        bool    // its Wait is told by the server; else it polls
 	Age         bool    // this handle vouches for ages
 	Guarantee   string  // what a lease on it is worth, in one line
+
+	// CheapRefusal: a Put that is refused costs no more than a Get, and comes back with the stored record in one round trip. Then
+	// a name that isn't known yet is acquired without a read before.
+	CheapRefusal bool
 }
 
 // Describer is the optional extra of stores that say what they promise. Use [Describe].

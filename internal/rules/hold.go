@@ -96,6 +96,15 @@ func Resume(term store.Record, c Claim, t Timing) Hold {
 	return Hold{Key: term.Key, Claim: c, Timing: t, Phase: Held, Term: term, Deadline: clock.Never}
 }
 
+// SupposeNew has a hold that has seen nothing of its record begin with the write that would be right if there is none. If there
+// is one, the refusal shows it: that is one request less for a new name, and none more for another where a refusal costs no
+// more than a read.
+func (h *Hold) SupposeNew() {
+	if !h.rec.Known {
+		h.rec, h.recFresh = Seen{Rec: store.Record{Key: h.Key}, Known: true}, true
+	}
+}
+
 // Valid reports whether the hold may be relied on at now.
 func (h *Hold) Valid(now clock.Instant) bool { return h.Phase == Held && now < h.Deadline }
 

@@ -90,6 +90,9 @@ func (c *client) start() {
 		claim.Session = c.session.key
 	}
 	c.hold = rules.New(c.key, claim, w.timing, w.rng.IntN(3) == 0, m.seen, m.mine)
+	if w.cfg.Suppose {
+		c.hold.SupposeNew()
+	}
 	c.gaveUp = clock.Never
 	if !w.calm && w.rng.IntN(4) == 0 {
 		c.gaveUp = c.n.local().Add(w.between(0, 2*w.cfg.TTL))

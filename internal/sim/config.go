@@ -19,6 +19,7 @@ type Config struct {
 	Sessions bool          // some leases are kept by sessions
 	BadRates bool          // clock rates beyond the bound that the margin covers
 	WildWall bool          // wall clocks are set back and forth by up to an hour
+	Suppose  bool          // who knows nothing of a name writes as if it were new
 	Chance   Chances
 }
 
@@ -60,6 +61,7 @@ func Draw(seed uint64) Config {
 	if c.WildWall {
 		c.Chance.Wipe, c.Chance.Restore = 0, 0
 	}
+	c.Suppose = rng.IntN(2) == 0
 	return c
 }
 

@@ -66,11 +66,13 @@ func (w *World) called(n *node, act rules.Action) func(store.Record, error) {
 	if act.Kind != rules.Write {
 		return w.history.BeginGet(n.id, act.Key)
 	}
-	end := w.history.BeginPut(n.id, act.Rec)
+	read, end := w.history.BeginGet(n.id, act.Rec.Key), w.history.BeginPut(n.id, act.Rec)
 	return func(rec store.Record, err error) {
 		var conflict *store.ConflictError
 		if errors.As(err, &conflict) && conflict.Current.Nonce == act.Rec.Nonce {
-			rec, err = conflict.Current, nil // an earlier copy of it has landed
+			// An earlier copy of it has landed: this process's own, or that of a clone, which says so itself.
+			read(conflict.Current, nil)
+			err = store.Unknown(act.Rec.Key, err)
 		}
 		end(rec, err)
 	}

@@ -311,6 +311,7 @@ func (s *Store) Properties() store.Properties {
 	return store.Properties{
 		Engine: "memory", Consistency: "linearizable: one lock in this process", Fencing: store.FencingLinearizable,
 		Push: true, Age: true,
-		Guarantee: "for the goroutines of one process, as long as it lives",
+		CheapRefusal: true,
+		Guarantee:    "for the goroutines of one process, as long as it lives",
 	}
 }
