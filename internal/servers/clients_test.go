@@ -164,8 +164,13 @@ func (dynamodbClient) do(ctx context.Context, s *Server, operation, body string)
 func (d dynamodbClient) put(ctx context.Context, s *Server, value string) error {
 	_, text, err := d.do(ctx, s, "CreateTable", `{"TableName":"servers","BillingMode":"PAY_PER_REQUEST",
 		"AttributeDefinitions":[{"AttributeName":"k","AttributeType":"S"}],"KeySchema":[{"AttributeName":"k","KeyType":"HASH"}]}`)
-	if err != nil || !strings.Contains(text, "ACTIVE") && !strings.Contains(text, "ResourceInUseException") {
+	if err != nil || !strings.Contains(text, "TableStatus") && !strings.Contains(text, "ResourceInUseException") {
 		return fmt.Errorf("%q: %w", text, err)
+	}
+	for !strings.Contains(text, "ACTIVE") {
+		if _, text, err = d.do(ctx, s, "DescribeTable", `{"TableName":"servers"}`); err != nil {
+			return err
+		}
 	}
 	return wants(200, "{}")(d.do(ctx, s, "PutItem", fmt.Sprintf(`{"TableName":"servers","Item":{"k":{"S":"k"},"v":{"S":%q}}}`, value)))
 }

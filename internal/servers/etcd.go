@@ -35,7 +35,6 @@ func Etcd(t testing.TB, opts ...Option) *Server { t.Helper(); return start(t, et
 // etcdMember is the command of a member of a cluster, which is told the peers' URLs of all.
 func (s *Server) etcdMember(program, name, peer, cluster string) command {
 	scheme := "http"
-	args := []string{program}
 	flags := map[string]string{
 		"name": name, "data-dir": s.Dir + "/data", "log-level": "warn", "logger": "zap", "log-outputs": "stderr",
 		"listen-peer-urls": peer, "initial-advertise-peer-urls": peer, "initial-cluster": cluster,
@@ -51,11 +50,5 @@ func (s *Server) etcdMember(program, name, peer, cluster string) command {
 	s.URL = scheme + "://" + s.Addr
 	s.Env["ETCDCTL_ENDPOINTS"] = s.URL
 	flags["listen-client-urls"], flags["advertise-client-urls"] = s.URL, s.URL
-	for name, value := range s.config.settings {
-		flags[name] = value
-	}
-	for name, value := range flags {
-		args = append(args, "--"+name+"="+value)
-	}
-	return command{args: args}
+	return command{args: append([]string{program}, s.config.flags(flags)...)}
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -62,12 +61,7 @@ func planKubernetes(ctx context.Context, s *Server, program string) (command, er
 		"disable-admission-plugins": "ServiceAccount,ResourceQuota,LimitRanger,PersistentVolumeClaimResize,StorageObjectInUseProtection,DefaultStorageClass,RuntimeClass",
 		"profiling":                 "false", "v": "0",
 	}
-	maps.Copy(flags, s.config.settings)
-	args := []string{program}
-	for name, value := range flags {
-		args = append(args, "--"+name+"="+value)
-	}
-	return command{args: args}, nil
+	return command{args: append([]string{program}, s.config.flags(flags)...)}, nil
 }
 
 // writeKubeconfig writes what kubectl and client-go read. JSON is YAML.

@@ -45,8 +45,8 @@ func Password(password string) Option { return func(c *config) { c.password = pa
 func ReplicaOf(primary *Server) Option { return func(c *config) { c.primary = primary } }
 
 // Set changes one setting, in the server's own words: of postgresql.conf, redis.conf, zoo.cfg, the NATS configuration or
-// Consul's JSON configuration (the value is then a piece of JSON), or a flag of etcd or kube-apiserver without its dashes.
-// DynamoDB Local has none.
+// Consul's JSON configuration (the value is then a piece of JSON), or a flag of etcd, kube-apiserver or dynalite without its
+// dashes. DynamoDB Local has none.
 func Set(name, value string) Option {
 	return func(c *config) {
 		c.settings = maps.Clone(c.settings)

@@ -41,6 +41,7 @@ type engine struct {
 	ports   int    // how many it listens on; the first is the one of Addr
 	options string // which of tls, password, replica and settings it knows, by these words
 	secure  bool   // it always speaks TLS
+	extra   bool   // tests that want it are skipped where it is missing, even if all is required
 	death   syscall.Signal
 
 	// find returns the program, or an error when it is not installed.
@@ -56,11 +57,10 @@ type engine struct {
 // command is how to start a program.
 type command struct {
 	args []string
-	env  []string // beside this process's own
 	as   *account
 }
 
-var engines = []*engine{etcd, consul, zookeeper, kubernetes, postgres, redis, nats, dynamodb}
+var engines = []*engine{etcd, consul, zookeeper, kubernetes, postgres, redis, nats, dynamodb, dynalite}
 
 // Names returns what the engines are called in [Launch] and in scripts/engines.
 func Names() []string {
@@ -130,6 +130,19 @@ func launch(ctx context.Context, e *engine, dir string, c config) (*Server, erro
 }
 
 func (s *Server) setUp(ctx context.Context, program string) error {
+	if err := s.prepare(); err != nil {
+		return err
+	}
+	var err error
+	s.command, err = s.engine.plan(ctx, s, program)
+	if err != nil {
+		return err
+	}
+	return s.start(ctx)
+}
+
+// prepare gives the server its folder, its ports and its certificates.
+func (s *Server) prepare() error {
 	if err := os.MkdirAll(s.Dir, 0o755); err != nil {
 		return err
 	}
@@ -142,23 +155,21 @@ func (s *Server) setUp(ctx context.Context, program string) error {
 	}
 	s.Addr = s.ports[0].addr()
 	if s.config.tls || s.engine.secure {
-		if err := s.certify(); err != nil {
-			return err
-		}
+		return s.certify()
 	}
-	var err error
-	s.command, err = s.engine.plan(ctx, s, program)
-	if err != nil {
-		return err
-	}
-	return s.start(ctx)
+	return nil
 }
-
-// errEnded is the error of a server that ended before it served.
-var errEnded = errors.New("ended before it served")
 
 // start starts the program and waits until it serves.
 func (s *Server) start(ctx context.Context) error {
+	if err := s.run(); err != nil {
+		return err
+	}
+	return s.serves(ctx)
+}
+
+// run starts the program.
+func (s *Server) run() error {
 	log, err := os.OpenFile(s.LogFile(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
 		return err
@@ -166,14 +177,19 @@ func (s *Server) start(ctx context.Context) error {
 	defer log.Close()
 	cmd := exec.Command(s.command.args[0], s.command.args[1:]...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = s.Dir, log, log
-	cmd.Env = append(os.Environ(), s.command.env...)
 	cmd.SysProcAttr = attributes(s.death(), s.command.as)
-	if s.process, err = spawn(cmd); err != nil {
-		return err
-	}
+	s.process, err = spawn(cmd)
+	return err
+}
+
+// errEnded is the error of a server that ended before it served.
+var errEnded = errors.New("ended before it served")
+
+// serves waits until the server that was started serves.
+func (s *Server) serves(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	err = s.awaitReady(ctx, s.process.done)
+	err := s.awaitReady(ctx, s.process.done)
 	switch {
 	case s.process.ended():
 		return fmt.Errorf("%w: %v\n%s", errEnded, s.process.err, s.logTail())
@@ -261,11 +277,21 @@ func (s *Server) logTail() string {
 	return strings.Join(lines, "\n")
 }
 
-// setting writes the settings into text, a line each, sorted by name.
+// lines writes the settings into text, a line each, sorted by name.
 func (c *config) lines(format string) string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(c.settings)) {
 		fmt.Fprintf(&b, format+"\n", name, c.settings[name])
 	}
 	return b.String()
+}
+
+// flags are command-line flags, with the settings in place of those given or beside them.
+func (c *config) flags(given map[string]string) []string {
+	maps.Copy(given, c.settings)
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		all = append(all, "--"+name+"="+given[name])
+	}
+	return all
 }

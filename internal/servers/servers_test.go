@@ -8,23 +8,24 @@ import (
 
 // kinds are the servers, and how to use them.
 var kinds = []struct {
-	name   string
+	engine *engine
 	start  func(testing.TB, ...Option) *Server
 	client client
 }{
-	{"etcd", Etcd, etcdClient{}},
-	{"consul", Consul, consulClient{}},
-	{"kubernetes", Kubernetes, kubernetesClient{}},
-	{"zookeeper", ZooKeeper, zookeeperClient{}},
-	{"postgres", Postgres, postgresClient{}},
-	{"redis", Redis, redisClient{}},
-	{"nats", NATS, natsClient{}},
-	{"dynamodb", DynamoDB, dynamodbClient{}},
+	{etcd, Etcd, etcdClient{}},
+	{consul, Consul, consulClient{}},
+	{kubernetes, Kubernetes, kubernetesClient{}},
+	{zookeeper, ZooKeeper, zookeeperClient{}},
+	{postgres, Postgres, postgresClient{}},
+	{redis, Redis, redisClient{}},
+	{nats, NATS, natsClient{}},
+	{dynamodb, DynamoDB, dynamodbClient{}},
+	{dynalite, Dynalite, dynamodbClient{}},
 }
 
 func TestAServerKeepsItsDataThroughFaults(t *testing.T) {
 	for _, k := range kinds {
-		t.Run(k.name, func(t *testing.T) {
+		t.Run(k.engine.name, func(t *testing.T) {
 			t.Parallel()
 			s := k.start(t)
 			keeps(t, s, k.client)

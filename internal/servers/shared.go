@@ -77,7 +77,7 @@ func share(t testing.TB, e *engine, c config) *Server {
 		shared.server, shared.err = launch(context.Background(), e, fmt.Sprintf("%s/%d", dir, number), c)
 	})
 	if shared.err != nil {
-		fail(t, shared.err)
+		fail(t, e, shared.err)
 	}
 	s := *shared.server
 	s.tb = t

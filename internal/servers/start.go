@@ -24,24 +24,29 @@ func start(t testing.TB, e *engine, opts []Option) *Server {
 		return adopt(t, e, url)
 	}
 	if err != nil {
-		fail(t, err)
+		fail(t, e, err)
 	}
+	s.belongTo(t)
+	return s
+}
+
+// belongTo has the server end with the test.
+func (s *Server) belongTo(t testing.TB) {
 	s.tb = t
 	t.Cleanup(func() {
 		s.showLog(t)
 		s.Stop()
 	})
-	return s
 }
 
 // variable is the environment variable with the URL of a server that is up.
 func variable(e *engine) string { return "LEASEHOLD_TEST_" + strings.ToUpper(e.name) + "_URL" }
 
 // fail ends a test for want of its server: by skipping it when the program is not installed, unless all is required.
-func fail(t testing.TB, err error) {
+func fail(t testing.TB, e *engine, err error) {
 	t.Helper()
-	if errors.Is(err, ErrMissing) && os.Getenv("LEASEHOLD_TEST_REQUIRE") != "all" {
-		t.Skip("not tried here: ", err)
+	if errors.Is(err, ErrMissing) && (e.extra || os.Getenv("LEASEHOLD_TEST_REQUIRE") != "all") {
+		t.Skipf("not tried here: %v", err)
 	}
 	t.Fatal(err)
 }
