@@ -55,8 +55,8 @@ func srvr(ctx context.Context, addr string) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer conn.Close()
-	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	defer func() { _ = conn.Close() }()
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 	if _, err := conn.Write([]byte("srvr")); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,118 @@
+package consul
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/consul/api"
+
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/store"
+)
+
+// What Options are when they say nothing.
+const (
+	DefaultPrefix     = "leasehold"
+	DefaultMaxQueries = 64
+)
+
+// Options of [New]. The zero value is ready for use. Datacenter and token are those of the client.
+type Options struct {
+	// Prefix is the folder of the records, DefaultPrefix when empty. Everybody who is to see the same records names the same.
+	Prefix string
+
+	// Namespace and Partition are Consul Enterprise's. Requests name them when they aren't empty.
+	Namespace, Partition string
+
+	// MaxQueries is how many blocking queries may be under way, DefaultMaxQueries when 0. Each holds a connection, unless the
+	// client speaks HTTP/2, which it does over TLS.
+	MaxQueries int
+}
+
+// Store is a store in Consul. It implements [store.Store], [store.Waiter], [store.Describer] and [store.Inspector].
+type Store struct {
+	client *api.Client
+	opts   Options
+	prefix string // with a slash at its end
+	clock  clock.Clock
+
+	life    context.Context // ended by Close
+	end     context.CancelFunc
+	running sync.WaitGroup // the watches
+	slots   chan struct{}  // one for each query that is under way
+
+	mu      sync.Mutex // guards what follows
+	watches map[string]*watch
+	long    map[*watch]context.CancelFunc // of queries that may take long
+}
+
+var (
+	_ store.Store     = (*Store)(nil)
+	_ store.Waiter    = (*Store)(nil)
+	_ store.Describer = (*Store)(nil)
+	_ store.Inspector = (*Store)(nil)
+)
+
+// New returns a store over client, which stays the caller's. It does no I/O. It fails when the prefix can't be one.
+func New(client *api.Client, opts Options) (*Store, error) {
+	if client == nil {
+		return nil, errors.New("consul: client is nil: want what api.NewClient returned")
+	}
+	if opts.Prefix == "" {
+		opts.Prefix = DefaultPrefix
+	}
+	if opts.MaxQueries <= 0 {
+		opts.MaxQueries = DefaultMaxQueries
+	}
+	prefix, err := checkPrefix(opts.Prefix)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{
+		client: client, opts: opts, prefix: prefix, clock: clock.System(),
+		slots: make(chan struct{}, opts.MaxQueries), watches: map[string]*watch{}, long: map[*watch]context.CancelFunc{},
+	}
+	s.life, s.end = context.WithCancel(context.Background())
+	return s, nil
+}
+
+// Close implements [store.Store]. Calls under way go on, Waits apart. It blocks until the queries have ended, at once as a rule.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	s.end() // under the lock: no watch begins after it
+	s.mu.Unlock()
+	s.running.Wait()
+	return nil
+}
+
+// ready returns why no operation may begin.
+func (s *Store) ready(ctx context.Context) error {
+	if s.life.Err() != nil {
+		return store.ErrClosed
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// query returns the options of a read.
+func (s *Store) query(ctx context.Context, index uint64, wait time.Duration) *api.QueryOptions {
+	q := &api.QueryOptions{
+		RequireConsistent: true, WaitIndex: index, WaitTime: wait, Namespace: s.opts.Namespace, Partition: s.opts.Partition,
+	}
+	return q.WithContext(ctx)
+}
+
+// Properties implements [store.Describer].
+func (s *Store) Properties() store.Properties {
+	return store.Properties{
+		Engine:      "consul",
+		Consistency: "writes through Raft; reads of the consistent mode, for which the leader asks a majority",
+		Fencing:     store.FencingLinearizable,
+		Push:        true,
+		Guarantee:   "one holder in one datacenter, as long as a majority of its servers keeps its disks; no server's clock matters",
+	}
+}

@@ -1,0 +1,149 @@
+package consul
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/consul/api"
+	"go.uber.org/goleak"
+
+	"github.com/leasehold/leasehold/internal/servers"
+	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/storetest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(servers.Main(m)) }
+
+// requests counts what clients send.
+type requests struct {
+	http.RoundTripper
+	mu   sync.Mutex
+	sent []string // method and path
+}
+
+func (r *requests) RoundTrip(req *http.Request) (*http.Response, error) {
+	r.mu.Lock()
+	r.sent = append(r.sent, req.Method+" "+req.URL.Path)
+	r.mu.Unlock()
+	return r.RoundTripper.RoundTrip(req)
+}
+
+// during returns what was sent while f ran.
+func (r *requests) during(f func()) []string {
+	r.mu.Lock()
+	r.sent = nil
+	r.mu.Unlock()
+	f()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.sent
+}
+
+// dial returns a client with connections of its own, and what closes them.
+func dial(config api.Config) (*api.Client, *requests, func(), error) {
+	transport := &http.Transport{MaxIdleConnsPerHost: 100, MaxIdleConns: 100}
+	tls, err := api.SetupTLSConfig(&config.TLSConfig)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	transport.TLSClientConfig = tls
+	r := &requests{RoundTripper: transport}
+	config.HttpClient = &http.Client{Transport: r}
+	client, err := api.NewClient(&config)
+	return client, r, transport.CloseIdleConnections, err
+}
+
+// open returns a store with a client of its own.
+func open(t testing.TB, config api.Config, opts Options) (*Store, *requests) {
+	t.Helper()
+	client, r, hangUp, err := dial(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := New(client, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		hangUp()
+	})
+	return s, r
+}
+
+// aPrefix returns a prefix that no other test uses.
+func aPrefix() string { return "test/" + time.Now().Format("150405.000000000") }
+
+func held(key string) store.Record {
+	return store.Record{Key: key, Owner: "holder", Token: 1, TTL: time.Minute, Nonce: time.Now().String()}
+}
+
+func mustPut(t testing.TB, s store.Store, rec store.Record) store.Record {
+	t.Helper()
+	got, err := s.Put(t.Context(), rec)
+	if err != nil {
+		t.Fatalf("Put(%s): %v", rec.Key, err)
+	}
+	return got
+}
+
+// within returns a context that ends soon.
+func within(t testing.TB, d time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// eventually tries until there is no error.
+func eventually(t testing.TB, try func() error) {
+	t.Helper()
+	var err error
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if err = try(); err == nil {
+			return
+		}
+	}
+	t.Fatal(err)
+}
+
+func isUnknown(err error) bool { return errors.Is(err, store.ErrUnknownOutcome) }
+
+// owned is a store that closes the connections that were made for it.
+type owned struct {
+	*Store
+	hangUp func()
+}
+
+func (o owned) Close() error {
+	err := o.Store.Close()
+	o.hangUp()
+	return err
+}
+
+func TestConformance(t *testing.T) {
+	srv := servers.Consul(t, servers.Shared())
+	storetest.Run(t, func(t testing.TB) storetest.Instance {
+		network := servers.Proxy(t, srv.Addr)
+		prefix := aPrefix()
+		return storetest.Instance{
+			Open: func(context.Context) (store.Store, error) {
+				client, _, hangUp, err := dial(api.Config{Address: network.Addr})
+				if err != nil {
+					return nil, err
+				}
+				s, err := New(client, Options{Prefix: prefix})
+				return owned{s, hangUp}, err
+			},
+			Pushes: true,
+			Cut:    func() error { network.Cut(); return nil },
+			Heal:   func() error { network.Heal(); return nil },
+		}
+	})
+}
