@@ -1,0 +1,44 @@
+package engines
+
+import (
+	"testing"
+	"time"
+
+	natsgo "github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/leasehold/leasehold/internal/servers"
+	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/nats"
+)
+
+var natsKind = kind{
+	name: "nats",
+	start: func(t testing.TB, opts ...servers.Option) *servers.Server {
+		return servers.NATS(t, opts...)
+	},
+	prepare: func(t testing.TB, srv *servers.Server) instance {
+		const bucket = "engines"
+		if err := nats.Create(t.Context(), natsClient(t, srv.Addr), bucket, 1); err != nil {
+			t.Fatal(err)
+		}
+		return instance{open: func(t testing.TB, addr string) store.Store {
+			st, err := nats.Open(t.Context(), natsClient(t, addr), bucket, nats.Options{SyncAlways: true})
+			return opened(t, st, err)
+		}}
+	},
+}
+
+func natsClient(t testing.TB, addr string) jetstream.JetStream {
+	t.Helper()
+	nc, err := natsgo.Connect("nats://"+addr, natsgo.MaxReconnects(-1), natsgo.ReconnectWait(100*time.Millisecond))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return js
+}
