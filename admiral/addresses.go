@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -98,14 +99,14 @@ func (a *Allocator) try(ctx context.Context, name string) (string, error) {
 	}
 	all.Entries[name] = address
 	all.Addresses = append(all.Addresses, address)
-	out, err := yaml.Marshal(all)
+	out, err := all.text()
 	switch {
 	case err != nil:
 		return "", err
 	case len(out) > maxText:
 		return "", fmt.Errorf("address of %q: %w: the %d addresses would take %d bytes, and a ConfigMap at most %d", name, ErrFull, len(all.Addresses), len(out), maxText)
 	}
-	if err := a.store.Save(ctx, string(out), version); err != nil {
+	if err := a.store.Save(ctx, out, version); err != nil {
 		return "", fmt.Errorf("address of %q: %w", name, err)
 	}
 	return address, nil
@@ -140,6 +141,16 @@ func parseAddresses(text string) (addressStore, error) {
 		}
 	}
 	return all, nil
+}
+
+// text is the form that Admiral writes.
+func (s addressStore) text() (string, error) {
+	var b strings.Builder
+	enc := yaml.NewEncoder(&b)
+	enc.SetIndent(2)
+	enc.CompactSeqIndent()
+	err := errors.Join(enc.Encode(s), enc.Close())
+	return b.String(), err
 }
 
 // free returns the address at the place that follows from how many there are, or the next one that is not taken. From the

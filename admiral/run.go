@@ -132,9 +132,14 @@ func (r *run) serve(ctx context.Context, l *lease.Lease) error {
 	r.role(rollPassive, end.reason)
 	r.s.demote(end.reason)
 	if t != nil {
-		if err := r.drain(t, over, end.worked); err != nil {
+		if end.worked {
+			over = nil
+		}
+		err := r.drain(t, over)
+		if errors.Is(err, errBusy) {
 			return err
 		}
+		end.err = errors.Join(end.err, err)
 	}
 	r.letGo(ctx, l, end.to)
 	return end.err
@@ -227,21 +232,22 @@ func (r *run) event(e lease.Event) {
 	}
 }
 
-// drain waits until nothing that the term covered is under way. What doesn't end within a TTL ends Run: the lease is then
-// left to expire, since another holder must not begin while work of this one goes on.
-func (r *run) drain(t *term, over <-chan error, worked bool) error {
+// drain waits until nothing that the term covered is under way, and returns what Work returned, if that was still to come.
+// What doesn't end within a TTL ends Run with errBusy: the lease is then left to expire, since another holder must not begin
+// while work of this one goes on.
+func (r *run) drain(t *term, over <-chan error) (err error) {
 	limit := clock.NewTimer(r.clk, r.c.cfg.TTL())
 	defer limit.Stop()
-	if over != nil && !worked {
+	if over != nil {
 		select {
-		case <-over:
+		case err = <-over:
 		case <-limit.C:
 			return fmt.Errorf("%w: what runs while this instance is active has not ended within %v", errBusy, r.c.cfg.TTL())
 		}
 	}
 	select {
 	case <-t.quiet():
-		return nil
+		return err
 	case <-limit.C:
 		return fmt.Errorf("%w: a write that was bound to the term has not ended within %v", errBusy, r.c.cfg.TTL())
 	}

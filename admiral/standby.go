@@ -31,7 +31,7 @@ type Options struct {
 	Renew time.Duration
 
 	// Work, if set, runs while this instance is active: it is called when a term begins, and has to return once the context
-	// of the term is done. The lease is released or handed over only after that. If it returns sooner with an error, the
+	// of the term is done. The lease is released or handed over only after that. If it returns an error, sooner or then, the
 	// lease is released and Run returns that error; with nil, the instance stands by again.
 	Work func(Term) error
 

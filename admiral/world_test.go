@@ -39,6 +39,7 @@ type world struct {
 
 	both  time.Duration // for so long two were active at a time
 	turns atomic.Int64  // the last one begun
+	calm  atomic.Int64  // the pause between two looks and two writes, if that is more than usual
 }
 
 // inWorld runs f in virtual time, and ends what f has started.
@@ -48,12 +49,14 @@ func inWorld(t *testing.T, f func(t *testing.T, w *world)) {
 		w := &world{t: t, db: memory.NewDB(memory.Options{Clock: clock.NewFake(0)}), res: &resource{}}
 		w.ctx, w.stop = context.WithCancel(context.Background())
 		w.wg.Go(w.meter)
+		defer func() {
+			for _, i := range w.all {
+				i.heal()
+			}
+			w.stop()
+			w.wg.Wait()
+		}()
 		f(t, w)
-		for _, i := range w.all {
-			i.heal()
-		}
-		w.stop()
-		w.wg.Wait()
 	})
 }
 
@@ -63,9 +66,10 @@ const step = 20 * time.Millisecond
 // meter adds up the time during which more than one instance is active. One that is stopped does nothing, whatever it believes.
 func (w *world) meter() {
 	for w.ctx.Err() == nil {
-		time.Sleep(step)
+		pause := max(step, time.Duration(w.calm.Load()))
+		time.Sleep(pause)
 		if w.look() > 1 {
-			w.both += step
+			w.both += pause
 		}
 	}
 }
@@ -193,7 +197,7 @@ const (
 // in a buffer when the process is stopped.
 func (i *instance) write(ctx context.Context) {
 	for ctx.Err() == nil {
-		time.Sleep(every)
+		time.Sleep(max(every, time.Duration(i.w.calm.Load())))
 		i.running()
 		if ctx.Err() != nil || i.may == nil {
 			continue
