@@ -14,8 +14,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(servers.Main(m)) }
 
 // kind is an engine with a server.
 type kind struct {
-	name    string
-	version string // of the server that is tested
+	name string
 	// start starts a server whose data outlive it.
 	start func(t testing.TB, opts ...servers.Option) *servers.Server
 	// prepare makes what a store needs on it: a table, a bucket.

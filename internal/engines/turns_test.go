@@ -7,7 +7,7 @@ import (
 )
 
 // meter is a relay that counts round trips: how often a client speaks on a connection on which the server spoke last. It knows
-// no protocol, so it counts alike for all engines; what a client sends by itself to keep a connection counts too.
+// no protocol, so it counts alike for all engines.
 type meter struct {
 	addr string
 
@@ -62,12 +62,22 @@ func (m *meter) relay(client, server net.Conn) {
 	}
 	m.conns[client], m.conns[server] = true, true
 	asked := false // the client spoke last
-	m.wg.Go(func() { m.pipe(client, server, func() { m.turns += map[bool]int{false: 1}[asked]; asked = true }) })
-	m.wg.Go(func() { m.pipe(server, client, func() { asked = false }) })
+	m.wg.Go(func() {
+		m.pipe(client, server, func(n int) {
+			if n >= request && !asked {
+				m.turns++
+				asked = true
+			}
+		})
+	})
+	m.wg.Go(func() { m.pipe(server, client, func(int) { asked = false }) })
 }
 
+// request is the least size of one, in bytes: what is smaller keeps a connection, or regulates its flow.
+const request = 40
+
 // pipe copies what from says to to, and tells of each piece under the lock, before it goes on.
-func (m *meter) pipe(from, to net.Conn, tell func()) {
+func (m *meter) pipe(from, to net.Conn, tell func(n int)) {
 	defer from.Close()
 	defer to.Close()
 	buf := make([]byte, 64<<10)
@@ -75,7 +85,7 @@ func (m *meter) pipe(from, to net.Conn, tell func()) {
 		n, err := from.Read(buf)
 		if n > 0 {
 			m.mu.Lock()
-			tell()
+			tell(n)
 			m.mu.Unlock()
 			if _, err := to.Write(buf[:n]); err != nil {
 				return
