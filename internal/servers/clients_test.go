@@ -156,9 +156,7 @@ func (p postgresClient) get(ctx context.Context, s *Server) (string, error) {
 type dynamodbClient struct{}
 
 func (dynamodbClient) do(ctx context.Context, s *Server, operation, body string) (int, string, error) {
-	return s.ask(ctx, "POST", s.URL, body,
-		"X-Amz-Target", "DynamoDB_20120810."+operation, "Content-Type", "application/x-amz-json-1.0",
-		"Authorization", "AWS4-HMAC-SHA256 Credential=a/20200101/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=0")
+	return s.ask(ctx, "POST", s.URL, body, dynamodbHeader(operation)...)
 }
 
 func (d dynamodbClient) put(ctx context.Context, s *Server, value string) error {
