@@ -9,7 +9,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/leasehold/leasehold/store"
@@ -118,6 +117,8 @@ func (s *Store) Properties() store.Properties {
 		Fencing:     store.FencingLinearizable,
 		Push:        true,
 		Guarantee:   "exclusive, and tokens rise, as long as a majority of the members keeps its disks",
+
+		CheapRefusal: true,
 	}
 }
 
@@ -138,6 +139,3 @@ func (s *Store) Close() error {
 	s.running.Wait()
 	return err
 }
-
-// observed is a KV service whose writes note how each attempt ended.
-type observed struct{ pb.KVClient }

@@ -26,6 +26,11 @@ func (s *Store) Inspect(ctx context.Context) []store.Finding {
 	}
 	findings, reached := s.inspectServers(ctx)
 	if !reached {
+		within, cancel := clock.WithTimeout(ctx, clock.System(), inspectWithin)
+		defer cancel()
+		if _, err := s.get(within, s.prefix, clientv3.WithCountOnly()); err != nil { // it knows why
+			findings = append(findings, store.Finding{What: "server", Status: store.StatusFail, Detail: err.Error()})
+		}
 		return findings
 	}
 	findings = append(findings, s.inspectMembers(ctx), s.inspectUser(ctx))

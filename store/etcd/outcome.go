@@ -17,7 +17,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// attempts is how often one write was sent, and how each time ended. The client repeats a write by itself when its token has
+// attempts is how often one request was sent, and how each time ended. The client repeats a write by itself when its token has
 // expired, and when the answer is that the request was cancelled while the caller's context goes on. In the second case the
 // first copy may have been applied; then the answer to the second is about a record that the first one made.
 type attempts struct {
@@ -28,12 +28,22 @@ type attempts struct {
 
 type attemptsKey struct{}
 
-// Txn notes the attempts in the context, if they are asked for there.
+// observed is a KV service that notes how each attempt ended, where the context asks for it.
+type observed struct{ pb.KVClient }
+
 func (o observed) Txn(ctx context.Context, in *pb.TxnRequest, opts ...grpc.CallOption) (*pb.TxnResponse, error) {
+	return o.KVClient.Txn(ctx, in, noted(ctx, opts)...)
+}
+
+func (o observed) Range(ctx context.Context, in *pb.RangeRequest, opts ...grpc.CallOption) (*pb.RangeResponse, error) {
+	return o.KVClient.Range(ctx, in, noted(ctx, opts)...)
+}
+
+func noted(ctx context.Context, opts []grpc.CallOption) []grpc.CallOption {
 	if a, ok := ctx.Value(attemptsKey{}).(*attempts); ok {
 		opts = append(opts[:len(opts):len(opts)], grpc.OnFinish(a.add), grpc.Peer(&a.peer))
 	}
-	return o.KVClient.Txn(ctx, in, opts...)
+	return opts
 }
 
 func (a *attempts) add(err error) {
@@ -42,16 +52,16 @@ func (a *attempts) add(err error) {
 	a.errs = append(a.errs, err)
 }
 
-// certain reports whether no attempt but one that was answered can have been applied: all others were refused, or no
-// attempt was ever given a connection to be sent over.
+// certain reports whether what the last attempt brought, an answer or a refusal, is the whole truth: all attempts before it were
+// refused. So is the failure of a write for which no attempt ever had a connection to be sent over.
 func (a *attempts) certain() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.peer.Addr == nil {
 		return true
 	}
-	for _, err := range a.errs {
-		if err != nil && !refused(err) {
+	for i, err := range a.errs {
+		if answered := err == nil && i == len(a.errs)-1; !answered && !refused(err) {
 			return false
 		}
 	}
@@ -73,6 +83,9 @@ func (a *attempts) cause(err error) error {
 // A full database is not among them: the member that finds it full while it applies a write has applied it. Nor is anything
 // that is Unavailable: a request that timed out, or lost its leader, can still be committed.
 func refused(err error) bool {
+	if err == nil {
+		return false
+	}
 	if errors.Is(rpctypes.Error(err), rpctypes.ErrTooManyRequests) {
 		return true
 	}

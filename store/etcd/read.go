@@ -42,9 +42,10 @@ func (s *Store) get(ctx context.Context, key string, opts ...clientv3.OpOption) 
 	if err := s.ready(ctx); err != nil {
 		return nil, err
 	}
-	resp, err := s.kv.Get(ctx, key, opts...)
+	tries := &attempts{}
+	resp, err := s.kv.Get(context.WithValue(ctx, attemptsKey{}, tries), key, opts...)
 	if err != nil {
-		return nil, because(ctx, err)
+		return nil, because(ctx, tries.cause(err))
 	}
 	return resp, nil
 }
