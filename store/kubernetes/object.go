@@ -1,0 +1,237 @@
+package kubernetes
+
+import (
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"strconv"
+	"strings"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/store"
+)
+
+// What the specification of a Lease has no field for is in annotations.
+const (
+	annotationKey    = "leasehold.dev/key"         // the record's key, where the object's name is another
+	annotationRecord = "leasehold.dev/record"      // the record, as package store writes it
+	annotationTerm   = "leasehold.dev/transitions" // spec.leaseTransitions of the term that the record tells of
+)
+
+// version is the compare-and-swap value of an object, with what the next write has to know of it: a Put is one request, which
+// reads nothing first. All of it comes from the object, so it is the same whoever read it.
+type version struct {
+	resource    string // metadata.resourceVersion: opaque, compared for equality by the server
+	uid         string // metadata.uid: another one after the object was deleted and made anew
+	transitions int32  // spec.leaseTransitions
+	holder      uint32 // hash of spec.holderIdentity
+	second      int64  // spec.renewTime, in Unix seconds
+}
+
+func versionOf(obj *coordinationv1.Lease) version {
+	v := version{
+		resource: obj.ResourceVersion, uid: string(obj.UID),
+		transitions: deref(obj.Spec.LeaseTransitions), holder: hash(deref(obj.Spec.HolderIdentity)),
+	}
+	if t := obj.Spec.RenewTime; t != nil {
+		v.second = t.Unix()
+	}
+	return v
+}
+
+const versionSep = ":"
+
+// String ends with a hash of the rest, for the server only knows the first two.
+func (v version) String() string {
+	s := fmt.Sprintf("%s:%s:%d:%08x:%d", v.resource, v.uid, v.transitions, v.holder, v.second)
+	return fmt.Sprintf("%s:%08x", s, hash(s))
+}
+
+// parseVersion reports false for what no String returns.
+func parseVersion(s string) (version, bool) {
+	f := strings.Split(s, versionSep)
+	if len(f) != 6 || f[0] == "" || f[1] == "" {
+		return version{}, false
+	}
+	transitions, err1 := strconv.ParseInt(f[2], 10, 32)
+	holder, err2 := strconv.ParseUint(f[3], 16, 32)
+	second, err3 := strconv.ParseInt(f[4], 10, 64)
+	v := version{f[0], f[1], int32(transitions), uint32(holder), second}
+	return v, errors.Join(err1, err2, err3) == nil && v.String() == s
+}
+
+func hash(s string) uint32 {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(s))
+	return h.Sum32()
+}
+
+// deref returns what p points to, or the zero value.
+func deref[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}
+
+// read returns the record under key that obj keeps. Its error says what can't be read, and matches [store.ErrCorrupt].
+func read(key string, obj *coordinationv1.Lease) (store.Record, error) {
+	rec, err := readBody(key, obj)
+	if err != nil {
+		return store.Record{}, store.Corrupt(key, fmt.Errorf("lease object %s/%s: %w", obj.Namespace, obj.Name, err))
+	}
+	rec.Key, rec.Version = key, versionOf(obj).String()
+	return rec, nil
+}
+
+func readBody(key string, obj *coordinationv1.Lease) (store.Record, error) {
+	if kept, err := keyOf(obj); err != nil || kept != key {
+		return store.Record{}, errors.Join(err, otherKey(kept, key))
+	}
+	body, ok := obj.Annotations[annotationRecord]
+	if !ok {
+		return foreign(key, obj.Spec, store.Record{}, 0)
+	}
+	rec, err := store.Unmarshal([]byte(body))
+	if err != nil {
+		return store.Record{}, fmt.Errorf("annotation %s: %w", annotationRecord, err)
+	}
+	term, err := strconv.ParseInt(obj.Annotations[annotationTerm], 10, 32)
+	if err != nil {
+		return store.Record{}, fmt.Errorf("annotation %s %.40q: want a number", annotationTerm, obj.Annotations[annotationTerm])
+	}
+	if sameTerm(obj.Spec, rec.Owner, int32(term)) {
+		return rec, nil
+	}
+	return foreign(key, obj.Spec, rec, int32(term))
+}
+
+func otherKey(kept, key string) error {
+	if kept == "" || kept == key {
+		return nil
+	}
+	return fmt.Errorf("it keeps the record of another key, %q, that has the same name: use another key", kept)
+}
+
+// keyOf returns the key whose record obj keeps.
+func keyOf(obj *coordinationv1.Lease) (string, error) {
+	key, annotated := obj.Annotations[annotationKey]
+	if !annotated {
+		key, ok := keyOfName(obj.Name)
+		if !ok {
+			return "", fmt.Errorf("its annotation %s, which tells the key, is missing: restore it or delete the object", annotationKey)
+		}
+		return key, nil
+	}
+	if err := store.CheckKey(key); err != nil {
+		return "", fmt.Errorf("annotation %s: %w", annotationKey, err)
+	}
+	if name := objectName(key); name != obj.Name {
+		return "", fmt.Errorf("annotation %s is %q, whose object is named %s: correct the annotation or delete the object", annotationKey, key, name)
+	}
+	return key, nil
+}
+
+// sameTerm reports whether the specification still tells of the term for which the annotations were written. Whoever else takes
+// the Lease sets another holder and, as client-go does, counts one transition more. One who only takes the holder out, without
+// having been it, ends nothing: client-go's elector does that to its successor when it stops after it was overtaken
+// unawares.
+func sameTerm(spec coordinationv1.LeaseSpec, owner string, term int32) bool {
+	holder := deref(spec.HolderIdentity)
+	return deref(spec.LeaseTransitions) == term && (holder == owner || holder == "")
+}
+
+// foreign returns the record of a Lease that somebody else wrote after the annotations, or without any. last is the record in
+// the annotations, of the term with that many transitions.
+func foreign(key string, spec coordinationv1.LeaseSpec, last store.Record, term int32) (store.Record, error) {
+	rec := store.Record{
+		Key: key, Owner: deref(spec.HolderIdentity), Data: last.Data, Past: last.Past,
+		// Each transition is a change of ownership.
+		Token: min(last.Token+fence.Token(max(deref(spec.LeaseTransitions)-term, 1)), fence.MaxToken),
+	}
+	var since time.Time
+	if spec.AcquireTime != nil {
+		since = spec.AcquireTime.UTC()
+	}
+	if rec.Owner != "" {
+		rec.Acquired = since
+		// client-go cuts the duration to whole seconds: its holder may count on up to a second more.
+		rec.TTL = min(time.Duration(max(deref(spec.LeaseDurationSeconds), 0))*time.Second+time.Second, store.MaxTTL)
+	}
+	if err := store.Check(rec); err != nil {
+		return store.Record{}, fmt.Errorf("what another program wrote: %w", err)
+	}
+	if last.Owner == "" {
+		return rec, nil
+	}
+	ended := rec
+	ended.Past = append([]store.Term{{
+		Owner: last.Owner, Token: last.Token, From: last.Acquired, Until: since, Why: "taken by another program",
+	}}, last.Past...)
+	ended.Past = ended.Past[:min(len(ended.Past), store.MaxPast)]
+	if store.Check(ended) != nil { // too large: the end of a term is for people, the rest is not
+		return rec, nil
+	}
+	return ended, nil
+}
+
+// annotations returns those of an object that keeps rec, which body is. An empty one is to be taken off.
+func annotations(key, body string, transitions int32) map[string]string {
+	a := map[string]string{annotationRecord: body, annotationTerm: strconv.Itoa(int(transitions)), annotationKey: ""}
+	if objectName(key) != key {
+		a[annotationKey] = key
+	}
+	return a
+}
+
+// spec returns the specification of an object that keeps rec and follows prev.
+func (s *Store) spec(rec store.Record, prev version) coordinationv1.LeaseSpec {
+	transitions := prev.transitions
+	if prev.uid != "" && rec.Owner != "" && hash(rec.Owner) != prev.holder {
+		transitions++ // as client-go counts
+	}
+	duration := durationSeconds(rec)
+	renewed := metav1.NewMicroTime(renewTime(s.clock.Wall(), prev.second))
+	spec := coordinationv1.LeaseSpec{
+		HolderIdentity: &rec.Owner, LeaseDurationSeconds: &duration, LeaseTransitions: &transitions, RenewTime: &renewed,
+	}
+	if !rec.Acquired.IsZero() {
+		acquired := metav1.NewMicroTime(rec.Acquired.UTC().Truncate(time.Microsecond))
+		spec.AcquireTime = &acquired
+	}
+	return spec
+}
+
+// often is a TTL below which renewals come more than once a second.
+const often = 3 * time.Second
+
+// durationSeconds returns for how long client-go's elector has to leave the Lease alone after it saw it change.
+func durationSeconds(rec store.Record) int32 {
+	switch {
+	case rec.Session != "":
+		return int32(store.MaxTTL / time.Second) // renewed elsewhere, which the elector can't see
+	case rec.Owner == "":
+		return 1 // as client-go writes it
+	}
+	seconds := int32((rec.TTL + time.Second - 1) / time.Second)
+	if rec.TTL < often {
+		seconds++ // see renewTime
+	}
+	return seconds
+}
+
+// renewTime returns the time of a renewal now, after one in that Unix second. client-go's elector compares records with times
+// cut to whole seconds. A renewal in the second of the one before would be none to it, and it would take the Lease up to a
+// second early. So each comes in a second of its own, a little ahead of the clock if need be.
+func renewTime(now time.Time, before int64) time.Time {
+	const ahead = 10 // a clock that was set back by more, or a burst of writes, is no reason to go on ahead
+	now = now.UTC().Truncate(time.Microsecond)
+	if next := before + 1; now.Unix() < next && next <= now.Unix()+ahead {
+		return time.Unix(next, 0).UTC()
+	}
+	return now
+}

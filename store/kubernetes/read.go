@@ -1,0 +1,107 @@
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// Get implements [store.Store]. The server answers it from a quorum of its etcd.
+func (s *Store) Get(ctx context.Context, key string) (store.Record, error) {
+	if err := store.CheckKey(key); err != nil {
+		return store.Record{}, err
+	}
+	if err := s.ready(ctx); err != nil {
+		return store.Record{}, err
+	}
+	return s.get(ctx, key)
+}
+
+func (s *Store) get(ctx context.Context, key string) (store.Record, error) {
+	obj, err := s.leases.Get(ctx, objectName(key), metav1.GetOptions{})
+	switch {
+	case err == nil:
+		return read(key, obj)
+	case isMissing(err):
+		return store.Record{}, store.NotFound(key)
+	case ctx.Err() != nil:
+		err = errors.Join(context.Cause(ctx), err)
+	}
+	return store.Record{}, fmt.Errorf("%s: %w", key, s.explain("get", err))
+}
+
+// page is how many objects List asks for at once.
+const page = 200
+
+// List implements [store.Store]. It reads the whole namespace, 200 objects at a time, as it was when the call began; Leases
+// that other programs keep there are records too. When it takes so long that the server has forgotten how it was (5 minutes as a
+// rule), the rest is as it is then.
+func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
+	return func(yield func(store.Record, error) bool) {
+		if err := store.CheckPrefix(prefix); err != nil {
+			yield(store.Record{}, err)
+			return
+		}
+		opts := metav1.ListOptions{Limit: page}
+		for {
+			list, err := s.list(ctx, opts)
+			if err != nil {
+				yield(store.Record{}, err)
+				return
+			}
+			for i := range list.Items {
+				rec, err, match := readListed(&list.Items[i], prefix)
+				if match && !yield(rec, err) {
+					return
+				}
+			}
+			if opts.Continue = list.Continue; opts.Continue == "" {
+				return
+			}
+		}
+	}
+}
+
+// list reads a page. Where the state that it belongs to is forgotten, it goes on from that place in the present one.
+func (s *Store) list(ctx context.Context, opts metav1.ListOptions) (*coordinationv1.LeaseList, error) {
+	for {
+		if err := s.ready(ctx); err != nil {
+			return nil, err
+		}
+		list, err := s.leases.List(ctx, opts)
+		if err == nil {
+			return list, nil
+		}
+		var status apierrors.APIStatus
+		if apierrors.IsResourceExpired(err) && errors.As(err, &status) && status.Status().Continue != "" && opts.Continue != status.Status().Continue {
+			opts.Continue = status.Status().Continue
+			continue
+		}
+		if ctx.Err() != nil {
+			err = errors.Join(context.Cause(ctx), err)
+		}
+		return nil, s.explain("list", err)
+	}
+}
+
+// readListed reports whether the object belongs to the prefix, and what there is to yield of it. An object that doesn't tell its
+// key belongs to the empty prefix.
+func readListed(obj *coordinationv1.Lease, prefix string) (rec store.Record, err error, match bool) { //nolint:revive // rec and err are what is yielded
+	key, err := keyOf(obj)
+	if err != nil {
+		return store.Record{}, store.Corrupt("lease object "+obj.Namespace+"/"+obj.Name, err), prefix == ""
+	}
+	if !strings.HasPrefix(key, prefix) {
+		return store.Record{}, nil, false
+	}
+	rec, err = read(key, obj)
+	return rec, err, true
+}

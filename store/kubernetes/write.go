@@ -1,0 +1,212 @@
+package kubernetes
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// Put implements [store.Store]. A new record is a POST; a change is a merge patch that bears the version, so that labels,
+// annotations and owners that others have put on the object stay. A conflict takes a second request, which reads the record
+// that was there instead.
+func (s *Store) Put(ctx context.Context, rec store.Record) (store.Record, error) {
+	body, err := store.Marshal(rec)
+	if err != nil {
+		return store.Record{}, err
+	}
+	prev, known := parseVersion(rec.Version)
+	for {
+		if err := s.ready(ctx); err != nil {
+			return store.Record{}, err
+		}
+		var answer runtime.Object
+		switch {
+		case rec.Version == "":
+			answer, err = s.create(ctx, rec, string(body))
+		case known:
+			answer, err = s.patch(ctx, rec, string(body), prev)
+		default: // no version that any object has had
+			return store.Record{}, s.beaten(ctx, rec.Key)
+		}
+		if err == nil {
+			return written(rec.Key, answer)
+		}
+		switch {
+		case rec.Version != "" && isMissing(err):
+			return store.Record{}, store.NotFound(rec.Key)
+		case isConflict(err):
+			current, readErr := s.current(ctx, rec.Key)
+			switch {
+			case rec.Version == "" && errors.Is(readErr, store.ErrNotFound):
+				continue // what was in the way is gone again
+			case readErr == nil && current.Version == rec.Version:
+				return store.Record{}, s.failed(ctx, rec.Key, "patch", err) // not our version is what it minds
+			case readErr == nil:
+				readErr = &store.ConflictError{Current: current}
+			}
+			return store.Record{}, readErr
+		}
+		verb := "patch"
+		if rec.Version == "" {
+			verb = "create"
+		}
+		return store.Record{}, s.failed(ctx, rec.Key, verb, err)
+	}
+}
+
+// written reads the record out of the answer to a write.
+func written(key string, answer runtime.Object) (store.Record, error) {
+	obj, ok := answer.(*coordinationv1.Lease)
+	if !ok {
+		return store.Record{}, store.Unknown(key, fmt.Errorf("the server answered with a %T", answer))
+	}
+	rec, err := read(key, obj)
+	if err != nil {
+		return store.Record{}, store.Unknown(key, err)
+	}
+	return rec, nil
+}
+
+func (s *Store) create(ctx context.Context, rec store.Record, body string) (runtime.Object, error) {
+	spec := s.spec(rec, version{})
+	notes := annotations(rec.Key, body, *spec.LeaseTransitions)
+	if notes[annotationKey] == "" {
+		delete(notes, annotationKey)
+	}
+	return s.send(ctx, s.rest.Post().Body(&coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: objectName(rec.Key), Annotations: notes}, Spec: spec,
+	}))
+}
+
+// leasePatch is a merge patch (RFC 7386) of a Lease: null takes a field off, and one that is missing is left alone.
+type leasePatch struct {
+	Metadata struct {
+		UID             string             `json:"uid"`
+		ResourceVersion string             `json:"resourceVersion"`
+		Annotations     map[string]*string `json:"annotations"`
+	} `json:"metadata"`
+	Spec struct {
+		HolderIdentity       *string           `json:"holderIdentity"`
+		LeaseDurationSeconds *int32            `json:"leaseDurationSeconds"`
+		AcquireTime          *metav1.MicroTime `json:"acquireTime"`
+		RenewTime            *metav1.MicroTime `json:"renewTime"`
+		LeaseTransitions     *int32            `json:"leaseTransitions"`
+	} `json:"spec"`
+}
+
+func (s *Store) patch(ctx context.Context, rec store.Record, body string, prev version) (runtime.Object, error) {
+	var p leasePatch
+	p.Metadata.UID, p.Metadata.ResourceVersion = prev.uid, prev.resource
+	spec := s.spec(rec, prev)
+	p.Spec.HolderIdentity, p.Spec.LeaseDurationSeconds, p.Spec.LeaseTransitions = spec.HolderIdentity, spec.LeaseDurationSeconds, spec.LeaseTransitions
+	p.Spec.AcquireTime, p.Spec.RenewTime = spec.AcquireTime, spec.RenewTime
+	p.Metadata.Annotations = map[string]*string{}
+	for name, text := range annotations(rec.Key, body, *spec.LeaseTransitions) {
+		p.Metadata.Annotations[name] = nil
+		if text != "" {
+			p.Metadata.Annotations[name] = &text
+		}
+	}
+	b, err := json.Marshal(p)
+	if err != nil {
+		return nil, err
+	}
+	return s.send(ctx, s.rest.Patch(types.MergePatchType).Name(objectName(rec.Key)).Body(b))
+}
+
+// send carries out one write, once. client-go would repeat it when the server says to try again later (429 and 5xx with
+// Retry-After), and then the last answer doesn't tell what the first request did.
+func (s *Store) send(ctx context.Context, r *rest.Request) (runtime.Object, error) {
+	if limiter := s.rest.GetRateLimiter(); limiter != nil {
+		if err := limiter.Wait(ctx); err != nil {
+			return nil, &unsentError{err: err, qps: limiter.QPS()}
+		}
+	}
+	return r.Namespace(s.namespace).Resource("leases").MaxRetries(0).Throttle(nil).Do(ctx).Get()
+}
+
+// Delete implements [store.Store]. Its conditions are the uid and the resource version.
+func (s *Store) Delete(ctx context.Context, key, ver string) error {
+	if err := store.CheckKey(key); err != nil {
+		return err
+	}
+	if err := s.ready(ctx); err != nil {
+		return err
+	}
+	prev, ok := parseVersion(ver)
+	if !ok {
+		return s.beaten(ctx, key)
+	}
+	uid := types.UID(prev.uid)
+	answer, err := s.send(ctx, s.rest.Delete().Name(objectName(key)).Body(&metav1.DeleteOptions{
+		Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &prev.resource},
+	}))
+	switch obj, kept := answer.(*coordinationv1.Lease); {
+	case err == nil && kept && len(obj.Finalizers) > 0:
+		return store.Unknown(key, fmt.Errorf("lease object %s/%s is marked for deletion, and stays until its finalizers %v are taken off: have whoever set them do that", obj.Namespace, obj.Name, obj.Finalizers))
+	case err == nil:
+		return nil
+	case isMissing(err):
+		return store.NotFound(key)
+	case isConflict(err):
+		current, readErr := s.current(ctx, key)
+		if readErr == nil && current.Version != ver {
+			readErr = &store.ConflictError{Current: current}
+		} else if readErr == nil {
+			readErr = s.failed(ctx, key, "delete", err)
+		}
+		return readErr
+	}
+	return s.failed(ctx, key, "delete", err)
+}
+
+// beaten returns why a write whose version no object ever had is not done.
+func (s *Store) beaten(ctx context.Context, key string) error {
+	current, err := s.current(ctx, key)
+	if err != nil {
+		return err
+	}
+	return &store.ConflictError{Current: current}
+}
+
+// current reads what was in the way of a write, which was not done whatever comes of it.
+func (s *Store) current(ctx context.Context, key string) (store.Record, error) {
+	rec, err := s.get(ctx, key)
+	if err != nil && !errors.Is(err, store.ErrNotFound) && !errors.Is(err, store.ErrCorrupt) {
+		err = fmt.Errorf("not done, for another write came first, and what it wrote can't be read: %w", err)
+	}
+	return rec, err
+}
+
+// failed returns the error of a write that neither was done nor met another one: not done where that is certain, unknown
+// otherwise.
+func (s *Store) failed(ctx context.Context, key, verb string, err error) error {
+	explained := s.explain(verb, err)
+	if ctx.Err() != nil {
+		explained = errors.Join(context.Cause(ctx), explained)
+	}
+	if refused(err) || unsent(err) {
+		return fmt.Errorf("%s: %w", key, explained)
+	}
+	return store.Unknown(key, explained)
+}
+
+// refused reports whether the server answered that it will not carry the request out. What it answers with 5xx it may have
+// carried out all the same.
+func refused(err error) bool {
+	code := statusCode(err)
+	return code >= 400 && code < 500 && code != http.StatusRequestTimeout && code != statusClientClosed
+}
+
+// statusClientClosed is what some proxies call a request whose client left.
+const statusClientClosed = 499
