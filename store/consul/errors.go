@@ -43,7 +43,6 @@ func (s *Store) advice(err error) string {
 		record tls.RecordHeaderError
 		cert   *tls.CertificateVerificationError
 		name   x509.HostnameError
-		alert  tls.AlertError
 		op     *net.OpError
 	)
 	switch {
@@ -55,7 +54,7 @@ func (s *Store) advice(err error) string {
 		return "consul's certificate is for another name: connect by a name that is in it, or say which one to expect (CONSUL_TLS_SERVER_NAME)"
 	case errors.As(err, &cert):
 		return "consul's certificate isn't signed by an authority that this machine trusts: name the file of the one that is (CONSUL_CACERT)"
-	case errors.As(err, &alert):
+	case errors.As(err, &op) && op.Op == "remote error": // so does crypto/tls call an alert
 		return "consul refuses the TLS connection: it may want a certificate of yours (CONSUL_CLIENT_CERT and CONSUL_CLIENT_KEY)"
 	case errors.As(err, &op) && op.Op == "dial":
 		return "consul can't be reached: is an agent running there, and does the network let this machine reach it?"

@@ -26,6 +26,11 @@ type sight struct {
 	refused error
 }
 
+// follows reports whether r can be what became of an earlier row, or is it still. Otherwise indexes began anew.
+func (r row) follows(earlier row) bool {
+	return r.err == nil && earlier.index != 0 && r.index >= earlier.index
+}
+
 // linger is how long queries go on without a waiter: one that comes again soon, as they do, finds them under way, and a
 // query that is cut off costs its connection.
 const linger = 5 * time.Second
@@ -112,13 +117,19 @@ func (s *Store) follow(ctx context.Context, key string, w *watch) {
 			seen.refused = err
 			s.show(w, seen)
 		case err != nil:
-		case last < index: // the server was put back to a copy, or made anew
-			index, seen = 0, sight{row{}, seen.lives + 1, nil}
-			continue
-		case seen.refused == nil && seen.row.index != 0 && r.rec.Version == seen.row.rec.Version && r.err == nil:
-			index, seen.row = last, r
+		case seen.refused == nil && r.follows(seen.row) && r.rec.Version == seen.row.rec.Version:
+			// A server that is put back to a copy answers so as well, and then waits for an index that is far away. So the
+			// next query doesn't wait.
+			if seen.row = r; index == 0 {
+				index = last
+			} else {
+				index = 0
+			}
 			limit = quietMax
 		default:
+			if r.index < seen.row.index {
+				seen.lives++
+			}
 			index, seen.row, seen.refused = last, r, nil
 			s.show(w, seen)
 			pause = pauseMin

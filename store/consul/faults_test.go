@@ -1,0 +1,354 @@
+package consul
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/consul/api"
+
+	"github.com/leasehold/leasehold/internal/servers"
+	"github.com/leasehold/leasehold/store"
+)
+
+// waiting is a Wait that has begun.
+type waiting chan error
+
+// startWait waits for a change of rec. What comes is nil when Wait returned another version.
+func startWait(t *testing.T, s *Store, rec store.Record) waiting {
+	t.Helper()
+	w := make(waiting, 1)
+	go func() {
+		got, err := s.Wait(t.Context(), rec.Key, rec.Version)
+		if err == nil && got.Version == rec.Version {
+			err = errors.New("Wait returned the version that it was given")
+		}
+		w <- err
+	}()
+	return w
+}
+
+// wait returns when the Wait has ended.
+func (w waiting) wait(t *testing.T) {
+	t.Helper()
+	select {
+	case err := <-w:
+		if err != nil {
+			t.Errorf("Wait: %v", err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("Wait was not woken")
+	}
+}
+
+// asking waits until the handle has a query under way for the key.
+func asking(t *testing.T, s *Store, key string) {
+	t.Helper()
+	eventually(t, func() error {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if w := s.watches[key]; w == nil || w.seen.row.index == 0 {
+			return errors.New("no query has been answered yet")
+		}
+		return nil
+	})
+}
+
+func TestAWaitGoesOnWhenTheConnectionBreaks(t *testing.T) {
+	srv := servers.Consul(t, servers.Shared())
+	network := servers.Proxy(t, srv.Addr)
+	prefix := aPrefix()
+	s, _ := open(t, api.Config{Address: network.Addr}, Options{Prefix: prefix})
+	other, _ := open(t, api.Config{Address: srv.Addr}, Options{Prefix: prefix})
+	rec := mustPut(t, other, held("k"))
+	for range 5 {
+		w := startWait(t, s, rec)
+		asking(t, s, "k")
+		network.Refuse()
+		rec = mustPut(t, other, rec)
+		network.Heal()
+		w.wait(t)
+	}
+}
+
+// TestOutcomesInABadNetwork: what may have happened is unknown, and what was never sent is not.
+func TestOutcomesInABadNetwork(t *testing.T) {
+	srv := servers.Consul(t, servers.Shared())
+	network := servers.Proxy(t, srv.Addr)
+	prefix := aPrefix()
+	s, _ := open(t, api.Config{Address: network.Addr}, Options{Prefix: prefix})
+	other, _ := open(t, api.Config{Address: srv.Addr}, Options{Prefix: prefix})
+	reset := func() { go func() { time.Sleep(50 * time.Millisecond); network.Reset() }() }
+	for _, c := range []struct {
+		name          string
+		fault, end    func()
+		unknown, done bool
+		want          string
+	}{
+		{"reply lost", func() { network.SwallowReplies(true) }, func() { network.SwallowReplies(false) }, true, true, "did not answer in time"},
+		{"request lost", func() { network.DropRequests(true) }, func() { network.DropRequests(false) }, true, false, "did not answer in time"},
+		{"reset before the reply", func() { network.SwallowReplies(true); reset() }, func() { network.SwallowReplies(false) }, true, true, ""},
+		{"no server", network.Refuse, network.Heal, false, false, "is an agent running there"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			there, gone := mustPut(t, other, held("there/"+c.name)), mustPut(t, other, held("gone/"+c.name))
+			c.fault()
+			_, putErr := s.Put(within(t, 300*time.Millisecond), there)
+			deleteErr := s.Delete(within(t, 300*time.Millisecond), gone.Key, gone.Version)
+			c.end()
+			for call, err := range map[string]error{"Put": putErr, "Delete": deleteErr} {
+				if err == nil || isUnknown(err) != c.unknown || !strings.Contains(err.Error(), c.want) {
+					t.Errorf("%s: %v; want an unknown outcome: %v, and %q", call, err, c.unknown, c.want)
+				}
+			}
+			got, err := other.Get(t.Context(), there.Key)
+			if err != nil || (got.Version != there.Version) != c.done {
+				t.Errorf("Put: version %q after %q, %v; want it done: %v", got.Version, there.Version, err, c.done)
+			}
+			if _, err := other.Get(t.Context(), gone.Key); errors.Is(err, store.ErrNotFound) != c.done {
+				t.Errorf("Delete: %v; want it done: %v", err, c.done)
+			}
+		})
+	}
+}
+
+// TestTheServerIsKilled: no acknowledged write is lost, and every waiter is woken, when the server is killed and started
+// again in the middle of everything.
+func TestTheServerIsKilled(t *testing.T) {
+	srv := servers.Consul(t)
+	s, _ := open(t, api.Config{Address: srv.Addr}, Options{})
+	rec := mustPut(t, s, held("waited"))
+	w := startWait(t, s, rec)
+	asking(t, s, "waited")
+	const writers = 4
+	var acknowledged [writers]store.Record
+	ctx, stop := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	for i := range writers {
+		acknowledged[i] = mustPut(t, s, held(fmt.Sprintf("k/%d", i)))
+		all.Go(func() { acknowledged[i] = writeOn(ctx, t, s, acknowledged[i]) })
+	}
+	time.Sleep(300 * time.Millisecond) // in the middle of their work
+	srv.Kill()
+	srv.Restart()
+	eventually(t, func() error {
+		try, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		_, err := s.Put(try, rec)
+		if errors.Is(err, store.ErrConflict) { // a try before was done
+			err = nil
+		}
+		return err
+	})
+	w.wait(t)
+	stop()
+	all.Wait()
+	for _, last := range acknowledged {
+		got, err := s.Get(t.Context(), last.Key)
+		if err != nil || got.Token < last.Token {
+			t.Errorf("%s: token %d, %v; %d was acknowledged", last.Key, got.Token, err, last.Token)
+		}
+	}
+}
+
+// writeOn writes rec again and again, raising its token, and returns the last version that was acknowledged. It checks that no
+// write was done that was reported as not done.
+func writeOn(ctx context.Context, t *testing.T, s *Store, rec store.Record) store.Record {
+	for ctx.Err() == nil {
+		next := rec
+		next.Token++
+		next.Nonce = time.Now().String()
+		try, cancel := context.WithTimeout(ctx, 2*time.Second)
+		written, putErr := s.Put(try, next)
+		cancel()
+		if putErr == nil {
+			rec = written
+			continue
+		}
+		var got store.Record
+		err := errors.New("not tried")
+		for end := time.Now().Add(30 * time.Second); err != nil && time.Now().Before(end); time.Sleep(time.Millisecond) {
+			read, cancel := context.WithTimeout(context.Background(), time.Second)
+			got, err = s.Get(read, rec.Key)
+			cancel()
+		}
+		if err != nil {
+			t.Errorf("Get: %v", err)
+			return rec
+		}
+		if happened := got.Version != rec.Version; happened && (got.Nonce != next.Nonce || !isUnknown(putErr)) {
+			t.Errorf("Put: %v; stored is %+v; last acknowledged was %+v, last tried %+v", putErr, got, rec, next)
+			return rec
+		}
+		rec = got
+	}
+	return rec
+}
+
+// TestAServerThatIsStopped: calls end with their contexts, and Close ends the queries.
+func TestAServerThatIsStopped(t *testing.T) {
+	srv := servers.Consul(t)
+	client, _, hangUp, err := dial(api.Config{Address: srv.Addr})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hangUp()
+	s, err := New(client, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec := mustPut(t, s, held("k"))
+	w := startWait(t, s, rec)
+	asking(t, s, "k")
+	srv.Pause()
+	if _, err := s.Put(within(t, 50*time.Millisecond), rec); !isUnknown(err) {
+		t.Errorf("Put: %v, want an unknown outcome", err)
+	}
+	if _, err := s.Get(within(t, 50*time.Millisecond), "k"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Get: %v", err)
+	}
+	start := time.Now()
+	if err := s.Close(); err != nil || time.Since(start) > 2*time.Second {
+		t.Errorf("Close: %v after %v", err, time.Since(start))
+	}
+	if err := <-w; !errors.Is(err, store.ErrClosed) {
+		t.Errorf("Wait: %v", err)
+	}
+}
+
+// TestMoreKeysThanQueries: they take turns, and each waiter is woken.
+func TestMoreKeysThanQueries(t *testing.T) {
+	const keys, queries = 30, 4
+	srv := servers.Consul(t, servers.Shared())
+	prefix := aPrefix()
+	s, _ := open(t, api.Config{Address: srv.Addr}, Options{Prefix: prefix, MaxQueries: queries})
+	other, _ := open(t, api.Config{Address: srv.Addr}, Options{Prefix: prefix})
+	var recs []store.Record
+	var waits []waiting
+	for i := range keys {
+		rec := mustPut(t, other, held(fmt.Sprintf("k/%d", i)))
+		recs, waits = append(recs, rec), append(waits, startWait(t, s, rec))
+	}
+	for _, rec := range recs {
+		asking(t, s, rec.Key)
+	}
+	for _, rec := range recs {
+		mustPut(t, other, rec)
+	}
+	for _, w := range waits {
+		w.wait(t)
+	}
+}
+
+// TestWaitersShareAQuery: many who wait for a key, one after another too, cost one query.
+func TestWaitersShareAQuery(t *testing.T) {
+	srv := servers.Consul(t, servers.Shared())
+	s, r := open(t, api.Config{Address: srv.Addr}, Options{Prefix: aPrefix()})
+	rec := mustPut(t, s, held("k"))
+	first := startWait(t, s, rec)
+	asking(t, s, "k")
+	sent := r.during(func() {
+		for range 50 {
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
+			var all sync.WaitGroup
+			for range 4 {
+				all.Go(func() {
+					if _, err := s.Wait(ctx, "k", rec.Version); !errors.Is(err, context.DeadlineExceeded) {
+						t.Errorf("Wait: %v", err)
+					}
+				})
+			}
+			all.Wait()
+			cancel()
+		}
+	})
+	if len(sent) > 1 { // the query itself, if it was not sent before
+		t.Errorf("200 waits that nothing ended sent %q", sent)
+	}
+	waits := []waiting{first}
+	for range 30 {
+		waits = append(waits, startWait(t, s, rec))
+	}
+	sent = r.during(func() {
+		mustPut(t, s, rec)
+		for _, w := range waits {
+			w.wait(t)
+		}
+	})
+	// A Wait that came after the write asks by itself; here most came before.
+	if len(sent) > 4+len(waits)/2 {
+		t.Errorf("a write that woke %d waiters sent %d requests", len(waits), len(sent))
+	}
+}
+
+// TestQueriesEndSomeTimeAfterTheLastWaiter: a key that nobody waits for any more costs nothing.
+func TestQueriesEndSomeTimeAfterTheLastWaiter(t *testing.T) {
+	srv := servers.Consul(t, servers.Shared())
+	s, _ := open(t, api.Config{Address: srv.Addr}, Options{Prefix: aPrefix()})
+	rec := mustPut(t, s, held("k"))
+	if _, err := s.Wait(within(t, 50*time.Millisecond), "k", rec.Version); !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
+	}
+	eventually(t, func() error {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if len(s.watches) > 0 || len(s.slots) > 0 {
+			return fmt.Errorf("%d watches, %d queries", len(s.watches), len(s.slots))
+		}
+		return nil
+	})
+}
+
+// TestWaitingForWhatIsNotThereIsNotBusy though Consul answers at every write to any key.
+func TestWaitingForWhatIsNotThereIsNotBusy(t *testing.T) {
+	srv := servers.Consul(t, servers.Shared())
+	prefix := aPrefix()
+	s, r := open(t, api.Config{Address: srv.Addr}, Options{Prefix: prefix})
+	other, _ := open(t, api.Config{Address: srv.Addr}, Options{Prefix: prefix})
+	w := startWait(t, s, store.Record{Key: "none"})
+	asking(t, s, "none")
+	rec := mustPut(t, other, held("busy"))
+	start := time.Now()
+	sent := r.during(func() {
+		for time.Since(start) < 2*time.Second {
+			rec = mustPut(t, other, rec)
+		}
+	})
+	if len(sent) > 30 {
+		t.Errorf("%d requests in 2 s", len(sent))
+	}
+	mustPut(t, other, held("none"))
+	w.wait(t)
+}
+
+// TestIndexesThatBeginAnew: after the data of the server were put back to a copy, a waiter is told, and goes on.
+func TestIndexesThatBeginAnew(t *testing.T) {
+	srv := servers.Consul(t)
+	s, _ := open(t, api.Config{Address: srv.Addr}, Options{})
+	rec := mustPut(t, s, held("k"))
+	copied, _, err := s.client.Snapshot().Save(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer copied.Close()
+	for range 20 {
+		rec = mustPut(t, s, rec)
+	}
+	w := startWait(t, s, rec)
+	asking(t, s, "k")
+	if err := s.client.Snapshot().Restore(nil, copied); err != nil {
+		t.Fatal(err)
+	}
+	w.wait(t)
+	back, err := s.Get(t.Context(), "k")
+	if err != nil || back.Version == rec.Version {
+		t.Fatalf("version %q, %v: the copy was not restored, so this shows nothing", back.Version, err)
+	}
+	w = startWait(t, s, back)
+	mustPut(t, s, back)
+	w.wait(t)
+}
