@@ -26,24 +26,6 @@ type client interface {
 	get(ctx context.Context, s *Server) (string, error)
 }
 
-// dial connects to a server, by TLS if it has that. The connection is closed at the context's end.
-func dial(ctx context.Context, s *Server) (net.Conn, error) {
-	config, err := s.clientTLS()
-	if err != nil {
-		return nil, err
-	}
-	var conn net.Conn
-	if config != nil {
-		conn, err = (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", s.Addr)
-	} else {
-		conn, err = (&net.Dialer{}).DialContext(ctx, "tcp", s.Addr)
-	}
-	if err == nil {
-		context.AfterFunc(ctx, func() { conn.Close() })
-	}
-	return conn, err
-}
-
 type etcdClient struct{}
 
 func (etcdClient) put(ctx context.Context, s *Server, value string) error {
@@ -96,19 +78,10 @@ func (kubernetesClient) get(ctx context.Context, s *Server) (string, error) {
 type redisClient struct{}
 
 func (redisClient) run(ctx context.Context, s *Server, commands ...string) (string, error) {
-	conn, err := dial(ctx, s)
-	if err != nil {
-		return "", err
-	}
-	defer conn.Close()
 	if p := s.Extra["password"]; p != "" {
 		commands = append([]string{"AUTH " + p}, commands...)
 	}
-	if _, err := io.WriteString(conn, strings.Join(commands, "\r\n")+"\r\nQUIT\r\n"); err != nil {
-		return "", err
-	}
-	text, err := io.ReadAll(conn)
-	return string(text), err
+	return s.exchange(ctx, strings.Join(commands, "\r\n")+"\r\nQUIT\r\n")
 }
 
 func (r redisClient) put(ctx context.Context, s *Server, value string) error {
@@ -244,11 +217,12 @@ type zookeeperClient struct{}
 
 // request opens a session, makes one request and returns the reply after its header.
 func (zookeeperClient) request(ctx context.Context, s *Server, op int32, fields ...any) ([]byte, int32, error) {
-	conn, err := dial(ctx, s)
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", s.Addr)
 	if err != nil {
 		return nil, 0, err
 	}
 	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	exchange := func(fields ...any) ([]byte, error) {
 		var b bytes.Buffer
 		for _, field := range fields {

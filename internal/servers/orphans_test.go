@@ -38,7 +38,7 @@ func TestNoServerOutlivesItsTests(t *testing.T) {
 		if _, err := fmt.Sscan(lines.Text(), &pid, &dir); err != nil {
 			t.Fatalf("%q: %v", lines.Text(), err)
 		}
-		t.Cleanup(func() { os.RemoveAll(dir) })
+		t.Cleanup(func() { _ = os.RemoveAll(dir) })
 		pids = append(pids, pid)
 		pids = append(pids, children(pid)...)
 	}

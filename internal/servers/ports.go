@@ -22,7 +22,7 @@ type port struct {
 
 func (p port) String() string { return strconv.Itoa(p.number) }
 func (p port) addr() string   { return net.JoinHostPort("127.0.0.1", p.String()) }
-func (p port) release()       { p.lock.Close() }
+func (p port) release()       { _ = p.lock.Close() }
 
 // reserve finds a port on which nobody listens, and reserves it.
 func reserve() (port, error) {
@@ -32,8 +32,8 @@ func reserve() (port, error) {
 	}
 	for range 1000 {
 		number := firstPort + rand.IntN(lastPort-firstPort+1)
-		lock, err := lockFile(filepath.Join(dir, strconv.Itoa(number)))
-		if errors.Is(err, errLocked) {
+		lock, err := Lock(filepath.Join(dir, strconv.Itoa(number)))
+		if errors.Is(err, ErrLocked) {
 			continue
 		}
 		if err != nil {
@@ -41,7 +41,7 @@ func reserve() (port, error) {
 		}
 		p := port{number: number, lock: lock}
 		if l, err := net.Listen("tcp", ":"+p.String()); err == nil {
-			l.Close()
+			_ = l.Close()
 			return p, nil
 		}
 		p.release()
@@ -49,4 +49,5 @@ func reserve() (port, error) {
 	return port{}, fmt.Errorf("no free port between %d and %d", firstPort, lastPort)
 }
 
-var errLocked = errors.New("locked by another process")
+// ErrLocked is the error of [Lock] for a file that is locked already.
+var ErrLocked = errors.New("locked already")

@@ -219,7 +219,6 @@ func (s *Server) appendTo(file, text string) error {
 	if err != nil {
 		return err
 	}
-	defer f.Close()
 	_, err = f.WriteString(text)
-	return err
+	return errors.Join(err, f.Close())
 }

@@ -18,16 +18,17 @@ const (
 // signalOne sends a signal. A process that is gone needs none.
 func signalOne(pid int, sig syscall.Signal) { _ = syscall.Kill(pid, sig) }
 
-// lockFile opens a file and locks it until it is closed. It returns errLocked if another has it.
-func lockFile(name string) (*os.File, error) {
+// Lock opens a file and locks it until it is closed, or this process ends. It doesn't wait: it returns [ErrLocked] if the file
+// is locked.
+func Lock(name string) (*os.File, error) {
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		f.Close()
+		_ = f.Close()
 		if errors.Is(err, syscall.EWOULDBLOCK) {
-			err = errLocked
+			err = ErrLocked
 		}
 		return nil, err
 	}

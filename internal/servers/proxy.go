@@ -128,7 +128,7 @@ func (n *Network) listen() {
 // deafen ends accepting connections; n.mu is held.
 func (n *Network) deafen() {
 	if n.listener != nil {
-		n.listener.Close()
+		_ = n.listener.Close()
 		n.listener = nil
 	}
 }

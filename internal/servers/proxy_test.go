@@ -74,10 +74,17 @@ func (c *caller) send(line string) {
 	}
 }
 
+// within bounds what is read next.
+func (c *caller) within(d time.Duration) {
+	if err := c.conn.SetReadDeadline(time.Now().Add(d)); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
 // hear waits for a line.
 func (c *caller) hear(want string) {
 	c.t.Helper()
-	c.conn.SetReadDeadline(time.Now().Add(within))
+	c.within(within)
 	if got, err := c.in.ReadString('\n'); got != want+"\n" {
 		c.t.Fatalf("got %q, %v, want %q", got, err, want)
 	}
@@ -86,7 +93,7 @@ func (c *caller) hear(want string) {
 // silent waits for a while, in which nothing must come, and the connection must stay open.
 func (c *caller) silent() {
 	c.t.Helper()
-	c.conn.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+	c.within(100 * time.Millisecond)
 	if got, err := c.in.ReadString('\n'); !errors.Is(err, os.ErrDeadlineExceeded) {
 		c.t.Fatalf("got %q, %v, want nothing", got, err)
 	}
@@ -95,7 +102,7 @@ func (c *caller) silent() {
 // over waits for the end of the connection.
 func (c *caller) over() {
 	c.t.Helper()
-	c.conn.SetReadDeadline(time.Now().Add(within))
+	c.within(within)
 	if got, err := c.in.ReadString('\n'); got != "" || err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 		c.t.Fatalf("got %q, %v, want the end", got, err)
 	}
@@ -317,7 +324,7 @@ func TestProxyFromManyGoroutines(t *testing.T) {
 				if err != nil {
 					continue
 				}
-				conn.SetDeadline(time.Now().Add(20 * time.Millisecond))
+				_ = conn.SetDeadline(time.Now().Add(20 * time.Millisecond)) // it may have been reset
 				fmt.Fprintln(conn, "line")
 				_, _ = bufio.NewReader(conn).ReadString('\n')
 				conn.Close()

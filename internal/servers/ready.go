@@ -48,7 +48,7 @@ func (s *Server) ask(ctx context.Context, method, url, body string, header ...st
 	if err != nil {
 		return 0, "", err
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }()
 	text, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
 	return resp.StatusCode, string(text), err
 }
@@ -78,4 +78,28 @@ func dials(ctx context.Context, addr string) error {
 		return err
 	}
 	return conn.Close()
+}
+
+// exchange sends a text and returns all that the server answers until it closes the connection.
+func (s *Server) exchange(ctx context.Context, text string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	config, err := s.clientTLS()
+	if err != nil {
+		return "", err
+	}
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", s.Addr)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = conn.Close() }()
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+	if config != nil {
+		conn = tls.Client(conn, config)
+	}
+	if _, err := io.WriteString(conn, text); err != nil {
+		return "", err
+	}
+	answer, err := io.ReadAll(conn)
+	return string(answer), err
 }

@@ -1,17 +1,13 @@
 package servers
 
 import (
-	"bufio"
 	"context"
-	"crypto/tls"
 	"fmt"
-	"net"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 var redis = &engine{
@@ -70,45 +66,19 @@ func planRedis(_ context.Context, s *Server, program string) (command, error) {
 	return command{args: []string{program, file}}, os.WriteFile(file, []byte(all.lines("%s %s")), 0o600)
 }
 
-// redisReady asks for a reply to a command that reads, and of a replica that it is in step.
+// redisReady asks what it is, and of a replica that it is in step.
 func redisReady(ctx context.Context, s *Server) error {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	config, err := s.clientTLS()
-	if err != nil {
-		return err
-	}
-	var conn net.Conn
-	if config != nil {
-		conn, err = (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", s.Addr)
-	} else {
-		conn, err = (&net.Dialer{}).DialContext(ctx, "tcp", s.Addr)
-	}
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	script := "INFO replication\r\nQUIT\r\n"
 	if p := s.Extra["password"]; p != "" {
 		script = fmt.Sprintf("*2\r\n$4\r\nAUTH\r\n$%d\r\n%s\r\n%s", len(p), p, script)
 	}
-	if _, err := conn.Write([]byte(script)); err != nil {
-		return err
-	}
-	want := "role:master"
+	want := "role:master\r\n"
 	if s.config.primary != nil {
-		want = "master_link_status:up"
+		want = "master_link_status:up\r\n"
 	}
-	got := bufio.NewScanner(conn)
-	last := ""
-	for got.Scan() {
-		if got.Text() == want {
-			return nil
-		}
-		if got.Text() != "" {
-			last = got.Text()
-		}
+	answer, err := s.exchange(ctx, script)
+	if err == nil && !strings.Contains(answer, want) {
+		err = fmt.Errorf("INFO replication answered %q", answer)
 	}
-	return fmt.Errorf("no %q in its answer, which ended in %q (%v)", want, last, got.Err())
+	return err
 }

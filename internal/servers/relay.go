@@ -20,9 +20,9 @@ type link struct {
 
 func (l *link) close() {
 	l.cancel()
-	l.client.Close()
+	_ = l.client.Close()
 	if l.server != nil {
-		l.server.Close()
+		_ = l.server.Close()
 	}
 }
 

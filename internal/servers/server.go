@@ -174,7 +174,7 @@ func (s *Server) run() error {
 	if err != nil {
 		return err
 	}
-	defer log.Close()
+	defer func() { _ = log.Close() }()
 	cmd := exec.Command(s.command.args[0], s.command.args[1:]...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = s.Dir, log, log
 	cmd.SysProcAttr = attributes(s.death(), s.command.as)
@@ -241,7 +241,7 @@ func (s *Server) Stop() {
 	}
 	s.ports = nil
 	if s.apart {
-		os.RemoveAll(s.Dir)
+		_ = os.RemoveAll(s.Dir)
 	}
 }
 

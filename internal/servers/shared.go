@@ -39,7 +39,7 @@ func (p pooled) Run() int {
 		fmt.Fprintln(os.Stderr, "servers:", err)
 		return 1
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	pool.Lock()
 	pool.dir = dir
 	pool.Unlock()

@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 // zookeeperJar is where Debian installs it; its manifest names the other jars.
@@ -27,7 +25,7 @@ var zookeeper = &engine{
 	},
 	plan: planZooKeeper,
 	ready: func(ctx context.Context, s *Server) error {
-		answer, err := s.fourLetters(ctx, "srvr")
+		answer, err := s.exchange(ctx, "srvr")
 		if err == nil && !strings.Contains(answer, "Mode: ") {
 			err = fmt.Errorf("srvr answered %q", answer)
 		}
@@ -64,21 +62,4 @@ func planZooKeeper(_ context.Context, s *Server, java string) (command, error) {
 		java, "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dzookeeper.jmx.log4j.disable=true",
 		"-cp", zookeeperJar, "org.apache.zookeeper.server.quorum.QuorumPeerMain", file,
 	}}, nil
-}
-
-// fourLetters sends one of the four-letter words and returns the answer.
-func (s *Server) fourLetters(ctx context.Context, word string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", s.Addr)
-	if err != nil {
-		return "", err
-	}
-	defer conn.Close()
-	defer context.AfterFunc(ctx, func() { conn.Close() })()
-	if _, err := conn.Write([]byte(word)); err != nil {
-		return "", err
-	}
-	text, err := io.ReadAll(conn)
-	return string(text), err
 }
