@@ -54,13 +54,19 @@ func ticker() {
 }
 
 // scripts runs the scripts of one command.
-func scripts(t *testing.T, dir string) {
+func scripts(t *testing.T, dir string) { t.Helper(); scriptsIn(t, dir, nil) }
+
+// scriptsIn is scripts with these variables set.
+func scriptsIn(t *testing.T, dir string, vars map[string]string) {
 	t.Helper()
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("testdata", dir),
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("HOME", env.WorkDir)
 			env.Setenv("USER", "ada")
+			for name, value := range vars {
+				env.Setenv(name, value)
+			}
 			return nil
 		},
 		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"await": await},

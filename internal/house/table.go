@@ -106,11 +106,15 @@ var Table = []Row{
 	},
 
 	{
-		Dir: "cmd/leasehold/...", Floor: F5, Libs: []string{x, "github.com/spf13/cobra", "github.com/spf13/pflag", "go.yaml.in/yaml/v3"},
+		Dir: "cmd/leasehold/...", Floor: F5, Libs: []string{x, "github.com/spf13/cobra", "github.com/spf13/pflag", "go.yaml.in/yaml/v3", "github.com/aws/aws-sdk-go-v2"},
 		Why: "flags, completions, the configuration file, the terminal",
 	},
 
 	{Dir: "examples/...", Floor: Outer},
+	{
+		Dir: "store/dynamodb/neighbour/interop", Floor: Outer, Libs: []string{"github.com/aws/aws-sdk-go-v2"},
+		Why: "it is nothing but tests: leases and the neighbours' own clients on one table",
+	},
 	{
 		Dir: "internal/servers/...", Floor: F1, Tests: true, Only: []string{"std", "internal/servers"},
 		Why: "it starts real servers for the tests of every module, so it must bring nothing into their graphs",

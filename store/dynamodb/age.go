@@ -15,7 +15,7 @@ func (s *Store) stamp() string {
 	if !ok {
 		return ""
 	}
-	return at.UTC().Add(time.Millisecond - 1).Truncate(time.Millisecond).Format(time.RFC3339Nano)
+	return at.UTC().Add(time.Millisecond - 1).Format("2006-01-02T15:04:05.000Z07:00") // which truncates
 }
 
 // age returns how long ago at least the row's version was sent to the server: what the server's clock said when it answered,

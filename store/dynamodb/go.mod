@@ -10,7 +10,7 @@ require (
 	go.uber.org/goleak v1.3.0
 )
 
-require pgregory.net/rapid v1.3.0 // indirect
+require pgregory.net/rapid v1.3.0
 
 require (
 	github.com/aws/aws-sdk-go-v2/internal/configsources v1.5.10 // indirect

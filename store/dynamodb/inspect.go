@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/leasehold/leasehold/store"
@@ -14,16 +13,15 @@ import (
 const probePrefix = ".doctor/"
 
 // Inspect implements [store.Inspector]: identity (where Options.Identity is set), the table and its mode, permissions by
-// trying them on a record of its own, whether conditional writes are honoured, the round trip and the server's clock. It
-// takes about 25 read and 6 write units.
+// trying them on a record of its own, and the server's clock. It reads the table once, as List does.
 func (s *Store) Inspect(ctx context.Context) []store.Finding {
 	var all []store.Finding
 	if s.opts.Identity != nil {
 		all = append(all, s.inspectIdentity(ctx))
 	}
 	all = append(all, s.inspectTable(ctx)...)
-	all = append(all, s.inspectWrites(ctx)...)
-	return append(all, s.inspectTime(ctx)...)
+	all = append(all, s.inspectPermissions(ctx)...)
+	return append(all, s.inspectClock(ctx))
 }
 
 func (s *Store) inspectIdentity(ctx context.Context) store.Finding {
@@ -74,8 +72,8 @@ func orUnknown(region string) string {
 	return region
 }
 
-// inspectWrites does what leases do, on a record of its own.
-func (s *Store) inspectWrites(ctx context.Context) (all []store.Finding) {
+// inspectPermissions does what leases do, on a record of its own.
+func (s *Store) inspectPermissions(ctx context.Context) (all []store.Finding) {
 	key := probePrefix + newVersion()
 	fail := func(what, permission string, err error) []store.Finding {
 		return append(all, store.Finding{What: what, Status: store.StatusFail, Detail: err.Error(), Advice: "give this identity " + permission})
@@ -89,12 +87,7 @@ func (s *Store) inspectWrites(ctx context.Context) (all []store.Finding) {
 		return fail("permission to write", "dynamodb:PutItem", err)
 	}
 	all = append(all, store.Finding{What: "permission to write", Status: store.StatusOK, Detail: "PutItem works"})
-	all = append(all, s.inspectCondition(ctx, first))
-	current, err := s.Get(ctx, key)
-	if err == nil {
-		err = s.Delete(ctx, key, current.Version)
-	}
-	if err != nil {
+	if err := s.Delete(ctx, key, first.Version); err != nil {
 		return fail("permission to delete", "dynamodb:DeleteItem: a sweep of records that have long been free needs it, and "+key+" is left there", err)
 	}
 	all = append(all, store.Finding{What: "permission to delete", Status: store.StatusOK, Detail: "DeleteItem works"})
@@ -106,45 +99,6 @@ func (s *Store) inspectWrites(ctx context.Context) (all []store.Finding) {
 		}
 	}
 	return append(all, store.Finding{What: "permission to list", Status: store.StatusOK, Detail: "Scan works"})
-}
-
-// inspectCondition sees that a write at another version is refused, and changes nothing.
-func (s *Store) inspectCondition(ctx context.Context, stored store.Record) store.Finding {
-	f := store.Finding{What: "conditional writes", Status: store.StatusOK, Detail: "a write at a stale version is refused, with the record that is there"}
-	stale := stored
-	stale.Version, stale.Token = newVersion(), stored.Token+1
-	_, err := s.Put(ctx, stale)
-	current, readErr := s.Get(ctx, stored.Key)
-	if errors.Is(err, store.ErrConflict) && readErr == nil && current.Version == stored.Version {
-		return f
-	}
-	return store.Finding{
-		What: f.What, Status: store.StatusFail, Detail: fmt.Sprintf("a write at a stale version came to %v, and a read to token %d, error %v", err, current.Token, readErr),
-		Advice: "don't keep leases behind this endpoint",
-	}
-}
-
-// roundTrips is how many reads are timed.
-const roundTrips = 20
-
-func (s *Store) inspectTime(ctx context.Context) []store.Finding {
-	var took []time.Duration
-	for range roundTrips {
-		start := s.opts.Clock.Now()
-		if _, err := s.table.Get(ctx, rowKey(probePrefix)); err != nil {
-			return []store.Finding{{What: "round trip", Status: store.StatusFail, Detail: err.Error()}}
-		}
-		took = append(took, s.opts.Clock.Now().Sub(start))
-	}
-	slices.Sort(took)
-	trip := store.Finding{
-		What: "round trip", Status: store.StatusOK,
-		Detail: fmt.Sprintf("strong read: median %v, slowest of %d %v", took[roundTrips/2].Round(time.Microsecond), roundTrips, took[roundTrips-1].Round(time.Microsecond)),
-	}
-	if median := took[roundTrips/2]; median > 250*time.Millisecond {
-		trip.Status, trip.Advice = store.StatusWarn, fmt.Sprintf("use a table in a nearer Region, or a TTL of %v at least", (60*median).Round(time.Second))
-	}
-	return []store.Finding{trip, s.inspectClock(ctx)}
 }
 
 // inspectClock compares this machine's time of day with the server's. Tokens come from it, so that they rise over a table

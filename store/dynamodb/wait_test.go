@@ -52,7 +52,6 @@ func TestPaceOfAWait(t *testing.T) {
 				}
 				cancel()
 				wg.Wait()
-				t.Logf("and nobody but the poller")
 			})
 		})
 	}

@@ -1,0 +1,5 @@
+package main
+
+import "testing"
+
+func TestCost(t *testing.T) { scripts(t, "cost") }

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/config"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/stores"
+	"github.com/leasehold/leasehold/store/dynamodb"
+)
+
+func (a *app) initCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "init",
+		Short: "Prepare a store, or print what prepares it",
+		Args:  cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return cmd.Help()
+			}
+			var known []string
+			for _, sub := range cmd.Commands() {
+				known = append(known, sub.Name())
+			}
+			return usage("%q needs no preparing, or isn't known: init knows %s", args[0], strings.Join(known, ", "))
+		},
+	}
+	cmd.AddCommand(a.initDynamoDBCommand())
+	return cmd
+}
+
+func (a *app) initDynamoDBCommand() *cobra.Command {
+	var print string
+	cmd := &cobra.Command{
+		Use:   "dynamodb",
+		Short: "Make a DynamoDB table for leases",
+		Long: "Make the table that --store names, on demand capacity and protected from deletion, and wait until it can be used. A table\n" +
+			"that is there is left as it is. With --print, write what makes it with another tool, and do nothing.",
+		Example: "  leasehold init dynamodb --store 'dynamodb://leases?region=eu-west-1'\n" +
+			"  leasehold init dynamodb --store dynamodb://leases --print terraform >leases.tf",
+		Args: want(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("print") {
+				return a.printDynamoDB(print)
+			}
+			return a.makeDynamoDB(cmd)
+		},
+	}
+	cmd.Flags().StringVar(&print, "print", "", "write a template instead: "+strings.Join(dynamodb.Templates(), ", "))
+	return cmd
+}
+
+// dynamoDBURL returns the store that is set, which has to be a table.
+func (a *app) dynamoDBURL() (stores.URL, error) {
+	url, standard, err := a.storeURL()
+	if err == nil && standard {
+		err = errors.New("no table: name it with --store 'dynamodb://TABLE?region=REGION'")
+	}
+	return url, err
+}
+
+func (a *app) printDynamoDB(kind string) error {
+	if !slices.Contains(dynamodb.Templates(), kind) {
+		return usage("--print %q: want %s", kind, strings.Join(dynamodb.Templates(), ", "))
+	}
+	table := dynamodb.DefaultTable
+	if a.values.Find("store").Source.Kind != config.Default {
+		url, err := a.dynamoDBURL()
+		if err != nil {
+			return err
+		}
+		if table, err = url.DynamoDBTable(); err != nil {
+			return usage("--store: %w", err)
+		}
+	}
+	text, err := dynamodb.Template(kind, table)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprint(a.out, text)
+	return err
+}
+
+func (a *app) makeDynamoDB(cmd *cobra.Command) error {
+	url, err := a.dynamoDBURL()
+	if err != nil {
+		return &exitError{exitUsage, err}
+	}
+	if _, err := url.DynamoDBTable(); err != nil {
+		return usage("--store: %w", err)
+	}
+	target, err := url.DynamoDB(cmd.Context())
+	if err != nil {
+		return err
+	}
+	defer target.Close()
+	created, err := dynamodb.Create(cmd.Context(), target.Client, target.Table)
+	if err != nil {
+		return err
+	}
+	if created {
+		a.say("table %s is made; now try: leasehold doctor --store '%s'", target.Table, stores.Redact(url.String()))
+	} else {
+		a.say("table %s is there already, and fits", target.Table)
+	}
+	return nil
+}

@@ -1,0 +1,197 @@
+package stores
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/config"
+	awsdynamodb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/dynamodb"
+)
+
+// The parameters of a table's URL. What isn't there comes from where the AWS CLI takes it: AWS_PROFILE, AWS_REGION,
+// AWS_ENDPOINT_URL_DYNAMODB, AWS_ACCESS_KEY_ID and the like, the files in ~/.aws, the machine's or the container's role.
+const (
+	paramRegion      = "region"
+	paramEndpoint    = "endpoint"     // of DynamoDB Local, or a VPC endpoint
+	paramHomeRegion  = "home_region"  // the one Region in which a global table in eventual mode is written
+	paramProfile     = "profile"      // in ~/.aws
+	paramServerClock = "server_clock" // a bound on the server's clock, for ages
+	paramPoll        = "poll"         // the longest pause between two looks of a waiter
+)
+
+var dynamoDBParams = []string{paramRegion, paramEndpoint, paramHomeRegion, paramProfile, paramServerClock, paramPoll}
+
+var dynamoDBScheme = Scheme{
+	Name: "dynamodb", Form: "dynamodb://TABLE", Doc: "a table of AWS DynamoDB",
+	parse: func(rest string) (string, error) {
+		_, err := parseDynamoDB(rest)
+		return rest, err
+	},
+	open: openDynamoDB,
+}
+
+// dynamoDBURL is what a table's URL says.
+type dynamoDBURL struct {
+	table string
+	opts  dynamodb.Options
+	server
+}
+
+func parseDynamoDB(rest string) (dynamoDBURL, error) {
+	name, ok := strings.CutPrefix(rest, "//")
+	if !ok {
+		return dynamoDBURL{}, errors.New("want dynamodb://TABLE")
+	}
+	name, query, _ := strings.Cut(name, "?")
+	u := dynamoDBURL{table: strings.TrimSuffix(name, "/"), server: server{params: map[string]string{}}}
+	if err := dynamodb.CheckTable(u.table); err != nil {
+		return u, err
+	}
+	if err := u.readParams(query, append([]string(nil), dynamoDBParams...)); err != nil {
+		return u, err
+	}
+	if e := u.params[paramEndpoint]; e != "" {
+		if parsed, err := url.Parse(e); err != nil || parsed.Host == "" || parsed.Scheme != "http" && parsed.Scheme != "https" {
+			return u, fmt.Errorf("parameter %s=%q: want a URL such as http://127.0.0.1:8000", paramEndpoint, e)
+		}
+	}
+	u.opts.HomeRegion = u.params[paramHomeRegion]
+	var err error
+	if u.opts.ServerClock, err = u.duration(paramServerClock, 0); err != nil {
+		return u, err
+	}
+	u.opts.PollMax, err = u.duration(paramPoll, 0)
+	return u, err
+}
+
+// DynamoDBTable returns the name of the table that u is about. It fails when u is about something else.
+func (u URL) DynamoDBTable() (string, error) {
+	if u.Scheme.Name != dynamoDBScheme.Name {
+		return "", fmt.Errorf("%q: want dynamodb://TABLE", Redact(u.String()))
+	}
+	parsed, err := parseDynamoDB(u.Rest)
+	return parsed.table, err
+}
+
+// DynamoDB is a table, and a client that reaches it.
+type DynamoDB struct {
+	Table  string
+	Client *awsdynamodb.Client
+
+	opts dynamodb.Options
+	http *http.Client
+}
+
+// Close closes the client's connections.
+func (d *DynamoDB) Close() { d.http.CloseIdleConnections() }
+
+// DynamoDB returns the table that u is about and a client for it. It fails when u is about something else.
+func (u URL) DynamoDB(ctx context.Context) (*DynamoDB, error) {
+	if _, err := u.DynamoDBTable(); err != nil {
+		return nil, err
+	}
+	return dialDynamoDB(ctx, u.Rest)
+}
+
+// awsTimeout bounds what is asked for credentials and the like.
+const awsTimeout = 5 * time.Second
+
+func dialDynamoDB(ctx context.Context, rest string) (*DynamoDB, error) {
+	u, err := parseDynamoDB(rest)
+	if err != nil {
+		return nil, err
+	}
+	var load []func(*config.LoadOptions) error
+	if region := u.params[paramRegion]; region != "" {
+		load = append(load, config.WithRegion(region))
+	}
+	if profile := u.params[paramProfile]; profile != "" {
+		load = append(load, config.WithSharedConfigProfile(profile))
+	}
+	cfg, err := config.LoadDefaultConfig(ctx, load...)
+	if err != nil {
+		return nil, fmt.Errorf("table %s: the AWS configuration can't be read: %w", u.table, err)
+	}
+	if cfg.Region == "" {
+		return nil, fmt.Errorf("table %s: no Region: add ?region=REGION to the URL, or set AWS_REGION", u.table)
+	}
+	d := &DynamoDB{Table: u.table, opts: u.opts, http: closable(cfg.HTTPClient)}
+	cfg.HTTPClient = d.http
+	d.Client = awsdynamodb.NewFromConfig(cfg, func(o *awsdynamodb.Options) {
+		if e := u.params[paramEndpoint]; e != "" {
+			o.BaseEndpoint = &e
+		}
+	})
+	d.opts.Identity = identity(cfg, d.Client)
+	return d, nil
+}
+
+// closable returns the SDK's client, with the settings that it has (AWS_CA_BUNDLE, …), as one whose connections can be closed.
+func closable(client config.HTTPClient) *http.Client {
+	buildable, ok := client.(*awshttp.BuildableClient)
+	if !ok {
+		buildable = awshttp.NewBuildableClient()
+	}
+	return &http.Client{
+		Transport:     buildable.GetTransport(),
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// identity says who the client is to AWS. Behind an endpoint of its own, STS is not asked, unless it has one, too.
+func identity(cfg aws.Config, client *awsdynamodb.Client) func(context.Context) (string, error) {
+	return func(ctx context.Context) (string, error) {
+		ctx, cancel := clock.WithTimeout(ctx, clock.System(), awsTimeout)
+		defer cancel()
+		service := sts.NewFromConfig(cfg)
+		if client.Options().BaseEndpoint != nil && service.Options().BaseEndpoint == nil {
+			c, err := cfg.Credentials.Retrieve(ctx)
+			if err != nil {
+				return "", err
+			}
+			return fmt.Sprintf("access key %s from %s, at the endpoint %s", c.AccessKeyID, c.Source, aws.ToString(client.Options().BaseEndpoint)), nil
+		}
+		out, err := service.GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
+		if err != nil {
+			return "", err
+		}
+		return aws.ToString(out.Arn), nil
+	}
+}
+
+func openDynamoDB(ctx context.Context, rest string, _ Options) (store.Store, error) {
+	d, err := dialDynamoDB(ctx, rest)
+	if err != nil {
+		return nil, err
+	}
+	st, err := dynamodb.Open(ctx, d.Client, d.Table, d.opts)
+	if err != nil {
+		d.Close()
+		return nil, err
+	}
+	return &dynamoDBStore{st, d}, nil
+}
+
+// dynamoDBStore closes its client with it.
+type dynamoDBStore struct {
+	*dynamodb.Store
+	target *DynamoDB
+}
+
+func (s *dynamoDBStore) Close() error {
+	err := s.Store.Close()
+	s.target.Close()
+	return err
+}
