@@ -1,0 +1,28 @@
+package neighbour
+
+import (
+	"context"
+	"testing"
+
+	"github.com/leasehold/leasehold/internal/servers"
+	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/storetest"
+)
+
+func TestConformance(t *testing.T) {
+	for _, k := range kinds {
+		t.Run(k.name, func(t *testing.T) {
+			storetest.Run(t, func(t testing.TB) storetest.Instance {
+				srv := servers.DynamoDB(t, servers.Shared())
+				name := makeTable(t, testClient(t, srv.URL), k)
+				network := servers.Proxy(t, srv.Addr)
+				return storetest.Instance{
+					Open: func(context.Context) (store.Store, error) { return k.open(testClient(t, "http://"+network.Addr), name) },
+					Slow: true,
+					Cut:  func() error { network.Cut(); return nil },
+					Heal: func() error { network.Heal(); return nil },
+				}
+			})
+		})
+	}
+}

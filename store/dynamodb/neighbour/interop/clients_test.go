@@ -1,0 +1,89 @@
+package interop
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/store/dynamodb/neighbour"
+)
+
+// other is a neighbour that takes and releases one lease of a name.
+type other interface {
+	acquire(name string) bool // at once, or not at all
+	release()
+	lost(name string) bool // does it know that it has lost the lease?
+	proc() *process
+}
+
+// neighbourhood is one kind of neighbour, and a world for it.
+type neighbourhood struct {
+	name  string
+	lease time.Duration // of the neighbour
+	slack time.Duration // by which its rule lets a hold last longer than its lease
+	start func(t *testing.T, w *world, owner string) other
+	world func(t *testing.T) *world
+}
+
+const rustTTL = 3 // seconds; at least 2
+
+var rustSide = neighbourhood{
+	name: "dynamodb-lease", lease: rustTTL * time.Second, slack: 2 * time.Second,
+	start: func(t *testing.T, w *world, _ string) other {
+		return &rustClient{run(t, rust, w.url, w.table, strconv.Itoa(rustTTL))}
+	},
+	world: func(t *testing.T) *world {
+		return newWorld(t, "key", "lease_expiry", func(c neighbour.Client, table string) (*neighbour.Store, error) {
+			return neighbour.DynamoDBLease(c, neighbour.DynamoDBLeaseOptions{Table: table, TTL: rustTTL * time.Second})
+		})
+	},
+}
+
+const javaLease = 2 * time.Second
+
+var javaSide = neighbourhood{
+	name: "dynamodb-lock-client", lease: javaLease, slack: time.Second,
+	start: func(t *testing.T, w *world, owner string) other {
+		ms := func(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
+		return &javaClient{run(t, java, w.url, w.table, owner, ms(javaLease), ms(javaLease/4))}
+	},
+	world: func(t *testing.T) *world {
+		return newWorld(t, "key", "", func(c neighbour.Client, table string) (*neighbour.Store, error) {
+			return neighbour.AWSLockClient(c, neighbour.AWSLockClientOptions{Table: table})
+		})
+	},
+}
+
+type rustClient struct{ *process }
+
+func (c *rustClient) proc() *process { return c.process }
+
+func (c *rustClient) acquire(name string) bool {
+	c.t.Helper()
+	return c.granted(c.tell("acquire " + name))
+}
+
+func (c *rustClient) release()         { c.t.Helper(); c.want("drop", "dropped") }
+func (c *rustClient) lost(string) bool { return c.tell("healthy") == "failed" }
+
+type javaClient struct{ *process }
+
+func (c *javaClient) proc() *process { return c.process }
+
+func (c *javaClient) acquire(name string) bool {
+	c.t.Helper()
+	return c.granted(c.tell("once " + name))
+}
+
+func (c *javaClient) release()              { c.t.Helper(); c.want("release", "released") }
+func (c *javaClient) lost(name string) bool { return c.tell("has "+name) == "no" }
+
+// granted reads the answer to an attempt to acquire.
+func (n *process) granted(answer string) bool {
+	n.t.Helper()
+	if strings.HasPrefix(answer, "error") {
+		n.t.Fatal(answer)
+	}
+	return answer == "held"
+}

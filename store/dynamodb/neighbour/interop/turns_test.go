@@ -1,0 +1,120 @@
+package interop
+
+import (
+	"errors"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold/leasehold/lease"
+)
+
+func seconds(t *testing.T, text string) int64 {
+	t.Helper()
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// bothContend: two of ours and two of theirs want one lease, as fast as they can. Never are two inside.
+func bothContend(t *testing.T, n neighbourhood) {
+	const (
+		turns    = 10                    // of each side at least
+		ourPause = 30 * time.Millisecond // between two tries: a neighbour that reads first needs a gap
+	)
+	w := n.world(t)
+	var inside atomic.Int32
+	var ours, theirs atomic.Int32
+	enter := func(who string) {
+		if now := inside.Add(1); now != 1 {
+			t.Errorf("%s is inside with %d others", who, now-1)
+		}
+		time.Sleep(time.Millisecond)
+		inside.Add(-1)
+	}
+	enough := func() bool { return t.Failed() || ours.Load() >= turns && theirs.Load() >= turns }
+	deadline := time.Now().Add(90 * time.Second)
+	done := make(chan struct{}, 4)
+	for range 2 {
+		m := w.manager(w.url, ttl)
+		go func() {
+			defer func() { done <- struct{}{} }()
+			for !enough() && time.Now().Before(deadline) {
+				l, err := m.TryAcquire(t.Context(), "job")
+				switch {
+				case err == nil:
+					enter("Leasehold")
+					ours.Add(1)
+					if err := l.Release(t.Context()); err != nil {
+						t.Errorf("release: %v", err)
+						return
+					}
+				case !errors.Is(err, lease.ErrHeld):
+					t.Errorf("Leasehold tries: %v", err)
+					return
+				}
+				time.Sleep(ourPause)
+			}
+		}()
+	}
+	for i := range 2 {
+		they := n.start(t, w, "they"+strconv.Itoa(i))
+		go func() {
+			defer func() { done <- struct{}{} }()
+			for !enough() && time.Now().Before(deadline) {
+				if they.acquire("job") {
+					enter("the neighbour")
+					theirs.Add(1)
+					they.release()
+				}
+				time.Sleep(5 * time.Millisecond)
+			}
+		}()
+	}
+	for range 4 {
+		<-done
+	}
+	if !enough() {
+		t.Errorf("%d turns of ours and %d of theirs, want %d of each", ours.Load(), theirs.Load(), turns)
+	}
+	t.Logf("%d turns of ours, %d of theirs", ours.Load(), theirs.Load())
+}
+
+// theyKeepAttributes: what a neighbour keeps in its row beside the lease is there after our terms.
+func theyKeepAttributes(t *testing.T, n neighbourhood) {
+	w := n.world(t)
+	they, m := n.start(t, w, "they"), w.manager(w.url, ttl)
+	if !they.acquire("job") {
+		t.Fatal("a free name is refused the neighbour")
+	}
+	_, err := w.client.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
+		TableName: &w.table, Key: map[string]types.AttributeValue{w.key: &types.AttributeValueMemberS{Value: "job"}},
+		UpdateExpression:          ptr("SET #d = :d, team = :t"),
+		ExpressionAttributeNames:  map[string]string{"#d": "data"},
+		ExpressionAttributeValues: map[string]types.AttributeValue{":d": &types.AttributeValueMemberB{Value: []byte{0, 1}}, ":t": &types.AttributeValueMemberS{Value: "payments"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	they.proc().kill()
+	l := acquire(t, m, "job")
+	during(t, ttl, func() { // renewals
+		if err := l.Check(); err != nil {
+			t.Fatal(err)
+		}
+	})
+	release(t, l)
+	row := w.row("job")
+	data, _ := row["data"].(*types.AttributeValueMemberB)
+	if text(row["team"]) != "payments" || data == nil || string(data.Value) != "\x00\x01" {
+		t.Errorf("the row after our term: %v", row)
+	}
+}
+
+func ptr[T any](v T) *T { return &v }

@@ -1,0 +1,11 @@
+package neighbour
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/leasehold/leasehold/internal/servers"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(servers.Main(m)) }

@@ -1,0 +1,88 @@
+package neighbour
+
+import (
+	"context"
+	"errors"
+
+	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/dynamodb/internal/table"
+)
+
+// maxSettled bounds the memory of settled rows.
+const maxSettled = 10_000
+
+// settle sees that the companion has the token of a row of ours before anyone is told of it: if not now, the neighbour
+// might wipe the row, and the token be given out again. It returns false when the row is not what it was any more.
+func (s *Store) settle(ctx context.Context, r row) (bool, error) {
+	if r.rec.Token <= r.stamp.kept() || r.rec.Token <= s.recall(r.key, r.stamp) {
+		return true, nil
+	}
+	c, err := s.companion(ctx, r.key)
+	if err != nil {
+		return false, err
+	}
+	if c.token < r.rec.Token {
+		return s.settleNew(ctx, r)
+	}
+	return s.settleAt(ctx, r, c.token)
+}
+
+// settleNew is settle for a token that the companion is not expected to have.
+func (s *Store) settleNew(ctx context.Context, r row) (bool, error) {
+	highest, err := s.raise(ctx, r.rec)
+	if err != nil {
+		return false, err
+	}
+	return s.settleAt(ctx, r, highest)
+}
+
+// settleAt judges a row by the companion's token. A higher one means that the row was claimed late: meanwhile there was
+// another term, of which the neighbour has wiped all but the token. Such a claim is taken back.
+func (s *Store) settleAt(ctx context.Context, r row, highest fence.Token) (bool, error) {
+	if highest > r.rec.Token {
+		return false, s.retreat(ctx, r, highest)
+	}
+	s.remember(r.key, r.stamp, r.rec.Token)
+	return true, nil
+}
+
+// retreat frees a row that was claimed under a token that is not the highest. It returns nil when somebody else has written
+// it meanwhile, too.
+func (s *Store) retreat(ctx context.Context, r row, highest fence.Token) error {
+	free := store.Record{Key: r.key, Token: highest, Past: r.rec.Past, Data: r.rec.Data, Nonce: "retreat/" + newID()}
+	_, err := s.write(ctx, free, &r.stamp, highest)
+	var refused *table.RefusedError
+	if errors.As(err, &refused) {
+		return nil
+	}
+	return err
+}
+
+// remember keeps that the companion has the token of a row.
+func (s *Store) remember(key string, st stamp, token fence.Token) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.settled) >= maxSettled {
+		clear(s.settled) // what is forgotten is asked for again
+	}
+	s.settled[key] = settled{*st.ID, token}
+}
+
+// recall returns the token that the companion is remembered to have had when the row was that version.
+func (s *Store) recall(key string, st stamp) fence.Token {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if m, ok := s.settled[key]; ok && st.ID != nil && m.id == *st.ID {
+		return m.token
+	}
+	return 0
+}
+
+// forget ends the memory of a row.
+func (s *Store) forget(key string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.settled, key)
+	delete(s.sighted, key)
+}
