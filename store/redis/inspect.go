@@ -1,0 +1,206 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/store"
+)
+
+// Inspect implements [store.Inspector]. It writes and deletes one record of its own. Of a cluster it sees one node.
+func (s *Store) Inspect(ctx context.Context) []store.Finding {
+	findings := []store.Finding{s.tryOut(ctx)}
+	info, err := s.info(ctx)
+	if err != nil {
+		return append(findings, store.Finding{
+			What: "server", Status: store.StatusWarn, Detail: "INFO: " + err.Error(),
+			Advice: "check by hand: maxmemory-policy (no allkeys-…), appendonly yes, appendfsync always",
+		})
+	}
+	findings = append(findings, server(info), role(info), eviction(info), s.persistence(ctx, info), s.replication(info))
+	if who, err := s.text(ctx, "acl", "whoami"); err == nil {
+		findings = append(findings, store.Finding{What: "identity", Status: store.StatusOK, Detail: "user " + who})
+	}
+	return append(findings, s.clock(ctx))
+}
+
+// text returns the answer to a command that answers in text.
+func (s *Store) text(ctx context.Context, args ...any) (string, error) {
+	cmd := goredis.NewCmd(ctx, args...)
+	if err := s.wait(ctx, func() { _ = s.client.Process(ctx, cmd) }); err != nil {
+		return "", err
+	}
+	text, err := cmd.Text()
+	if err != nil {
+		return "", s.failed(ctx, err)
+	}
+	return text, nil
+}
+
+func (s *Store) info(ctx context.Context) (map[string]string, error) {
+	text, err := s.text(ctx, "info")
+	if err != nil {
+		return nil, err
+	}
+	info := map[string]string{}
+	for line := range strings.Lines(text) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
+			info[name] = value
+		}
+	}
+	return info, nil
+}
+
+// tryOut writes, reads and deletes.
+func (s *Store) tryOut(ctx context.Context) store.Finding {
+	key := ".inspect/" + strings.ToLower(newVersion()[:12])
+	rec, err := s.Put(ctx, store.Record{Key: key, Nonce: newVersion()})
+	if err == nil {
+		rec, err = s.Put(ctx, rec)
+	}
+	if err == nil {
+		_, err = s.Get(ctx, key)
+	}
+	if rec.Version != "" {
+		err = errors.Join(err, s.Delete(ctx, key, rec.Version))
+	}
+	if err == nil {
+		for _, err = range s.List(ctx, key) {
+			break
+		}
+	}
+	if err != nil {
+		return store.Finding{What: "permissions", Status: store.StatusFail, Detail: err.Error()}
+	}
+	return store.Finding{What: "permissions", Status: store.StatusOK, Detail: "a record could be made, changed, read and deleted"}
+}
+
+func server(info map[string]string) store.Finding {
+	f := store.Finding{What: "server", Status: store.StatusOK, Detail: "Redis " + info["redis_version"]}
+	if v := info["valkey_version"]; v != "" {
+		f.Detail = "Valkey " + v
+	}
+	if info["redis_mode"] != "" || info["server_mode"] != "" {
+		f.Detail += ", " + info["redis_mode"] + info["server_mode"]
+	}
+	major, _, _ := strings.Cut(info["redis_version"], ".")
+	if n, err := strconv.Atoi(major); err == nil && n < 6 {
+		f.Status, f.Advice = store.StatusWarn, "it is tried with Redis 7 and Valkey 8, and made for 6 and later"
+	}
+	return f
+}
+
+func role(info map[string]string) store.Finding {
+	f := store.Finding{What: "role", Status: store.StatusOK, Detail: info["role"]}
+	if info["role"] == "slave" {
+		f.Status, f.Detail, f.Advice = store.StatusFail, "a replica", "name the primary, or use a client for Sentinel or the cluster"
+	}
+	return f
+}
+
+// eviction: a server that may evict any key may evict one that says who holds a name.
+func eviction(info map[string]string) store.Finding {
+	policy, limit := info["maxmemory_policy"], info["maxmemory"]
+	f := store.Finding{What: "eviction", Status: store.StatusOK, Detail: fmt.Sprintf("maxmemory-policy %s, maxmemory %s", policy, limit)}
+	if strings.HasPrefix(policy, "allkeys-") {
+		f.Status, f.Advice = store.StatusFail, "set maxmemory-policy noeviction or volatile-…: a lease that is evicted is free while somebody holds it"
+		if limit == "0" {
+			f.Status = store.StatusWarn // it evicts nothing while there is no limit
+		}
+	}
+	return f
+}
+
+func (s *Store) persistence(ctx context.Context, info map[string]string) store.Finding {
+	f := store.Finding{What: "durability", Status: store.StatusWarn}
+	if info["aof_enabled"] != "1" {
+		f.Detail, f.Advice = "no append-only file: a restart forgets what came after the last snapshot", "set appendonly yes and appendfsync always"
+		return f
+	}
+	cmd := goredis.NewCmd(ctx, "config", "get", "appendfsync")
+	err := s.wait(ctx, func() { _ = s.client.Process(ctx, cmd) })
+	if err == nil {
+		err = cmd.Err()
+	}
+	switch policy := last(cmd, err); policy {
+	case "":
+		f.Detail, f.Advice = fmt.Sprintf("an append-only file; how it is synced can't be seen: %v", err), "make sure of appendfsync always"
+	case "always":
+		f.Status, f.Detail = store.StatusOK, "an append-only file, synced before each answer"
+	default:
+		f.Detail, f.Advice = "an append-only file with appendfsync "+policy+": a crash of the machine may lose the last writes", "set appendfsync always"
+	}
+	return f
+}
+
+// last returns the value of a CONFIG GET of one parameter, in either version of the protocol.
+func last(cmd *goredis.Cmd, err error) string {
+	if err != nil {
+		return ""
+	}
+	switch v := cmd.Val().(type) {
+	case []any:
+		if len(v) == 2 {
+			text, _ := v[1].(string)
+			return text
+		}
+	case map[any]any:
+		for _, value := range v {
+			text, _ := value.(string)
+			return text
+		}
+	}
+	return ""
+}
+
+func (s *Store) replication(info map[string]string) store.Finding {
+	n := info["connected_slaves"]
+	f := store.Finding{What: "replication", Status: store.StatusOK, Detail: n + " replicas"}
+	if n != "" && n != "0" && s.opts.Replicas == 0 {
+		f.Status = store.StatusWarn
+		f.Detail += ", and writes don't wait for them: a failover may lose the last ones"
+		f.Advice = "ask for acknowledgements of replicas (replicas=1), and let what is guarded refuse older tokens"
+	}
+	if want, err := strconv.Atoi(n); err == nil && want < s.opts.Replicas {
+		f.Status, f.Advice = store.StatusFail, fmt.Sprintf("%d have to acknowledge each write: attach more, or ask for fewer", s.opts.Replicas)
+	}
+	return f
+}
+
+// skewed is a difference of clocks that is worth a look.
+const skewed = time.Second
+
+// clock tells how the server's wall clock compares with the one here. Only Age depends on it.
+func (s *Store) clock(ctx context.Context) store.Finding {
+	f := store.Finding{What: "clock", Status: store.StatusWarn}
+	clk := clock.System()
+	asked, before := clk.Now(), clk.Wall()
+	cmd := goredis.NewTimeCmd(ctx, "time")
+	err := s.wait(ctx, func() { _ = s.client.Process(ctx, cmd) })
+	if err == nil {
+		err = cmd.Err()
+	}
+	if err != nil {
+		f.Detail = err.Error()
+		return f
+	}
+	trip := clk.Now().Sub(asked)
+	offset := cmd.Val().Sub(before.Add(trip / 2))
+	f.Detail = fmt.Sprintf("the server's is %v from the one here, give or take %v", offset.Round(time.Millisecond), trip.Round(time.Millisecond))
+	if s.opts.ClockStep > 0 {
+		f.Detail += fmt.Sprintf("; ages hold while it isn't set by more than %v", s.opts.ClockStep)
+	}
+	if offset.Abs() <= skewed+trip {
+		f.Status = store.StatusOK
+		return f
+	}
+	f.Advice = "run a time daemon on both; no lease depends on it, but tokens after a failover and the opt-in Age do"
+	return f
+}

@@ -1,0 +1,136 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/leasehold/leasehold/internal/waiters"
+	"github.com/leasehold/leasehold/store"
+)
+
+// Client is what the engine asks of a client. *redis.Client, *redis.ClusterClient and *redis.Ring of go-redis have it.
+type Client interface {
+	Process(ctx context.Context, cmd goredis.Cmder) error
+	Pipelined(ctx context.Context, fn func(goredis.Pipeliner) error) ([]goredis.Cmder, error)
+}
+
+// Subscriber is what the engine asks of a client that can tell of changes. Without it Waits poll.
+type Subscriber interface {
+	Subscribe(ctx context.Context, channels ...string) *goredis.PubSub
+}
+
+// DefaultPrefix is that of [Options] with none.
+const DefaultPrefix = "leasehold:"
+
+// DefaultReplicaWait is that of [Options] with none.
+const DefaultReplicaWait = time.Second
+
+// Options of [New]. The zero value is ready for use.
+type Options struct {
+	Prefix string // of keys and of the channel; DefaultPrefix when ""
+
+	// ClockStep opts in to Age, when above 0: an upper bound on how far the wall clock of the server is ever set, and on how far
+	// those of a primary and of a replica that replaces it differ. Ages are that much too small; one that would be below 0 is 0.
+	ClockStep time.Duration
+
+	// Replicas is how many replicas have to acknowledge a write before it counts as done, within ReplicaWait. When fewer do, its
+	// outcome is unknown: it is on the primary. 0 asks none. ReplicaWait has to be shorter than the client's ReadTimeout.
+	Replicas    int
+	ReplicaWait time.Duration // DefaultReplicaWait when 0
+
+	// NoNotify leaves PUBLISH out of the writes of this handle, and its Waits poll.
+	NoNotify bool
+}
+
+// Store is a store in Redis. It implements [store.Store], [store.Waiter], [store.Describer] and [store.Inspector].
+type Store struct {
+	client  Client
+	opts    Options
+	channel string // "" without
+	waiters *waiters.Waiters
+
+	mu      sync.Mutex
+	isDone  bool
+	closed  chan struct{}
+	running sync.WaitGroup // calls of the client, also those that nobody waits for any more
+}
+
+var (
+	_ store.Store     = (*Store)(nil)
+	_ store.Waiter    = (*Store)(nil)
+	_ store.Describer = (*Store)(nil)
+	_ store.Inspector = (*Store)(nil)
+)
+
+// New returns a store that uses the client, which stays the caller's. It does no I/O.
+func New(client Client, opts Options) (*Store, error) {
+	if opts.Prefix == "" {
+		opts.Prefix = DefaultPrefix
+	}
+	if opts.ReplicaWait == 0 {
+		opts.ReplicaWait = DefaultReplicaWait
+	}
+	switch {
+	case client == nil:
+		return nil, errors.New("client is nil: want a client of go-redis")
+	case store.CheckPrefix(opts.Prefix) != nil:
+		return nil, fmt.Errorf("prefix %q: want at most %d bytes of printable UTF-8", opts.Prefix, store.MaxKey)
+	case opts.ClockStep < 0:
+		return nil, fmt.Errorf("ClockStep %v: want a bound above 0, or 0 for no Age", opts.ClockStep)
+	case opts.Replicas < 0:
+		return nil, fmt.Errorf("replicas %d: want 0 or more", opts.Replicas)
+	case opts.ReplicaWait < time.Millisecond:
+		return nil, fmt.Errorf("ReplicaWait %v: want 1ms or more", opts.ReplicaWait)
+	}
+	s := &Store{client: client, opts: opts, closed: make(chan struct{})}
+	if _, ok := client.(Subscriber); ok && !opts.NoNotify {
+		s.channel = opts.Prefix + "changed"
+	}
+	s.waiters = waiters.New(source{s})
+	return s, nil
+}
+
+// Properties implements [store.Describer].
+func (s *Store) Properties() store.Properties {
+	return store.Properties{
+		Engine:      "redis",
+		Consistency: "linearizable while one primary lives: each operation is one script on it",
+		Fencing:     store.FencingPerPrimary,
+		Push:        s.channel != "",
+		Age:         s.opts.ClockStep > 0,
+		Guarantee:   "while one primary lives; a failover may lose the last writes, and so may a crash unless appendfsync is always",
+	}
+}
+
+// Close implements [store.Store]. It leaves the client open, and waits for calls that were left behind, at most for the
+// client's time-outs.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	if !s.isDone {
+		s.isDone = true
+		close(s.closed)
+	}
+	s.mu.Unlock()
+	s.waiters.Close()
+	s.running.Wait()
+	return nil
+}
+
+// begin returns why no call may begin, or counts it among those that Close waits for.
+func (s *Store) begin(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.isDone {
+		return store.ErrClosed
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	s.running.Add(1)
+	return nil
+}

@@ -1,0 +1,97 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/leasehold/leasehold/internal/waiters"
+	"github.com/leasehold/leasehold/store"
+)
+
+// Wait implements [store.Waiter]. A read that fails for some 5 s ends it.
+func (s *Store) Wait(ctx context.Context, key, version string) (store.Record, error) {
+	if err := store.CheckKey(key); err != nil {
+		return store.Record{}, err
+	}
+	return s.waiters.Wait(ctx, waiters.Want{Key: key, Version: version}, func(ctx context.Context) (store.Record, error) {
+		return store.Load(ctx, s, key)
+	})
+}
+
+// source is what the waiters read from and listen to.
+type source struct{ s *Store }
+
+// Read implements [waiters.Source], in one round trip to each server.
+func (src source) Read(ctx context.Context, wants []waiters.Want) ([]waiters.Result, error) {
+	keys, known := make([]string, len(wants)), make([]string, len(wants))
+	for i, w := range wants {
+		keys[i], known[i] = w.Key, w.Version
+	}
+	read, err := src.s.readAll(ctx, keys, known)
+	if err != nil {
+		return nil, err
+	}
+	results := make([]waiters.Result, len(wants))
+	for i, r := range read {
+		switch word := first(r.answer); {
+		case r.err != nil:
+			results[i].Err = store.Corrupt(keys[i], r.err)
+		case word == answerMissing:
+			results[i] = waiters.Result{Changed: true, Rec: store.Record{Key: keys[i]}}
+		case word != answerSame:
+			rec, err := src.s.record(keys[i], r.answer)
+			results[i] = waiters.Result{Changed: true, Rec: rec, Err: err}
+		}
+	}
+	return results, nil
+}
+
+// quiet is how long nothing comes before the connection is tried, and again before it is given up.
+const quiet = 5 * time.Second
+
+// Listen implements [waiters.Source].
+func (src source) Listen(ctx context.Context, up func(), changed func(key string)) error {
+	subscriber, ok := src.s.client.(Subscriber)
+	if !ok || src.s.channel == "" {
+		return waiters.ErrDeaf
+	}
+	sub := subscriber.Subscribe(ctx, src.s.channel)
+	stop := context.AfterFunc(ctx, func() { _ = sub.Close() }) // which ends a Receive
+	defer func() {
+		if stop() {
+			_ = sub.Close()
+		}
+	}()
+	tried := false
+	for {
+		msg, err := sub.ReceiveTimeout(ctx, quiet)
+		var late net.Error
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case errors.As(err, &late) && late.Timeout():
+			if tried {
+				return fmt.Errorf("the connection that listens is dead: %w", err)
+			}
+			tried = true
+			if err := sub.Ping(ctx); err != nil {
+				return err
+			}
+			continue
+		case err != nil:
+			return err
+		}
+		tried = false
+		switch m := msg.(type) {
+		case *goredis.Subscription: // also after the client has connected anew by itself
+			up()
+		case *goredis.Message:
+			changed(m.Payload)
+		}
+	}
+}
