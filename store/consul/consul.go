@@ -113,6 +113,8 @@ func (s *Store) Properties() store.Properties {
 		Consistency: "writes through Raft; reads of the consistent mode, for which the leader asks a majority",
 		Fencing:     store.FencingLinearizable,
 		Push:        true,
-		Guarantee:   "one holder in one datacenter, as long as a majority of its servers keeps its disks; no server's clock matters",
+		// A refusal is a write and a read, where a Get is a read. But a name that isn't known is new as a rule.
+		CheapRefusal: true,
+		Guarantee:    "one holder in one datacenter, as long as a majority of its servers keeps its disks; no server's clock matters",
 	}
 }

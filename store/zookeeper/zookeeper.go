@@ -111,6 +111,8 @@ func (s *Store) Properties() store.Properties {
 		Consistency: "writes by quorum; reads in the session of a quorum round before them",
 		Fencing:     store.FencingLinearizable,
 		Push:        true,
-		Guarantee:   "one holder, as long as a majority of the servers keeps its disks; no server's clock matters",
+		// A refusal is a write and a read, and so is a Get.
+		CheapRefusal: true,
+		Guarantee:    "one holder, as long as a majority of the servers keeps its disks; no server's clock matters",
 	}
 }

@@ -168,7 +168,7 @@ func (s server) tlsConfig(on bool, env certificates) (*tls.Config, error) {
 }
 
 // secretParams are parameters whose values are not shown.
-var secretParams = []string{"password", "token", "secret"}
+var secretParams = []string{"password", "token", "secret", "auth"}
 
 // Redact returns a URL with its secrets made unreadable, for people to see.
 func Redact(text string) string {

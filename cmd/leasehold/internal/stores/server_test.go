@@ -77,7 +77,7 @@ func TestRedact(t *testing.T) {
 		"consul://h/p?token=secret&dc=a":       "consul://h/p?token=xxxxx&dc=a",
 		"postgres://h/db?sslpassword=secret":   "postgres://h/db?sslpassword=xxxxx",
 		"redis://ada@h":                        "redis://ada@h",
-		"zk://h/p?auth=x&session_token=secret": "zk://h/p?auth=x&session_token=xxxxx",
+		"zk://h/p?auth=x&session_token=secret": "zk://h/p?auth=xxxxx&session_token=xxxxx",
 	} {
 		if got := Redact(url); got != want {
 			t.Errorf("%s: %s, want %s", url, got, want)

@@ -38,6 +38,8 @@ func Schemes() []Scheme {
 			parse: nothing, open: func(context.Context, string, Options) (store.Store, error) { return memory.New(memory.Options{}), nil },
 		},
 		dynamoDBScheme,
+		consulScheme,
+		zooKeeperScheme,
 	}
 }
 
