@@ -43,6 +43,45 @@ func (s *Store) load(ctx context.Context, key string) (store.Record, uint64, err
 	return rec, msg.Sequence, err
 }
 
+// A leader that lags is asked again after catchUp, lagging times at most.
+const (
+	catchUp = 2 * time.Millisecond
+	lagging = 100
+)
+
+// loadFrom is load, from a leader that has the message with that sequence, if one of so high a sequence comes to exist. A
+// replica delivers a message to its consumers as soon as it is committed, perhaps before the leader itself has it; and a
+// leader that has been replaced lags until it notices. Nobody should see an older record after a newer one.
+func (s *Store) loadFrom(ctx context.Context, key string, floor uint64) (rec store.Record, sequence uint64, err error) {
+	for range lagging {
+		rec, sequence, err = s.load(ctx, key)
+		if sequence >= floor || (err != nil && sequence == 0) {
+			return rec, sequence, err
+		}
+		if sequence == 0 { // never there, or removed without a trace
+			if last, err := s.lastSequence(ctx); err != nil || last >= floor {
+				return rec, sequence, err
+			}
+		}
+		if err := s.pause(ctx, catchUp); err != nil {
+			return store.Record{}, 0, err
+		}
+	}
+	return rec, sequence, err
+}
+
+// lastSequence returns the sequence of the last message that the leader has.
+func (s *Store) lastSequence(ctx context.Context) (last uint64, err error) {
+	err = s.bounded(ctx, func(ctx context.Context) error {
+		info, err := s.stream.Info(ctx)
+		if err == nil {
+			last = info.State.LastSeq
+		}
+		return err
+	})
+	return last, err
+}
+
 // subject is that of the messages of a key, which is given as the bucket has it.
 func (s *Store) subject(key string) string { return "$KV." + s.kv.Bucket() + "." + key }
 

@@ -14,7 +14,8 @@ import (
 )
 
 // Wait implements [store.Waiter]. It is told of the change by a consumer, together with the new record: between the write and its
-// return there is no further round trip. Beginning costs two: one for the consumer, unless there is one already, and one read.
+// return there is no further round trip, or one read where the bucket has replicas. Beginning costs two round trips: one for
+// the consumer, unless there is one already, and one read.
 func (s *Store) Wait(ctx context.Context, key, version string) (store.Record, error) {
 	if err := store.CheckKey(key); err != nil {
 		return store.Record{}, err
@@ -27,6 +28,8 @@ func (s *Store) Wait(ctx context.Context, key, version string) (store.Record, er
 		return store.Record{}, err
 	}
 	defer s.leave(w)
+	floor, _ := sequenceOf(version)
+	var told state // of a change that the leader has to confirm
 	began := false
 	for tries := 0; ; {
 		st, err := s.after(ctx, w, func(st state) bool { return st.tries > tries })
@@ -34,9 +37,12 @@ func (s *Store) Wait(ctx context.Context, key, version string) (store.Record, er
 			return store.Record{}, err
 		}
 		// The consumer is there, or can't be had just now. What changes from here on it tells; what changed before is read.
-		rec, sequence, err := s.load(ctx, key)
+		rec, sequence, err := s.loadFrom(ctx, key, floor)
 		if began && ctx.Err() == nil && errors.Is(err, errNoAnswer) {
 			continue
+		}
+		if sequence < told.sequence && err == nil {
+			return told.rec.Clone(), told.err
 		}
 		if err != nil || rec.Version != version {
 			return rec, err
@@ -47,8 +53,11 @@ func (s *Store) Wait(ctx context.Context, key, version string) (store.Record, er
 		if err != nil {
 			return store.Record{}, err
 		}
-		if news(st) {
+		if news(st) && s.config.Replicas <= 1 {
 			return st.rec.Clone(), st.err
+		}
+		if news(st) {
+			told, floor, tries = st, st.sequence, st.tries-1
 		}
 	}
 }

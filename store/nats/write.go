@@ -66,7 +66,7 @@ func (s *Store) write(ctx context.Context, key, version string, send func(ctx co
 				return outcome(key, err)
 			}
 		}
-		current, sequence, err := s.load(ctx, key)
+		current, sequence, err := s.loadFrom(ctx, key, last)
 		switch {
 		case err != nil:
 			return err

@@ -1,0 +1,92 @@
+package nats
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	natsgo "github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/leasehold/leasehold/internal/servers"
+)
+
+// member is one server of a cluster.
+type member struct {
+	t       testing.TB
+	addr    string
+	program string
+	config  string
+	cmd     *exec.Cmd
+}
+
+// startCluster starts three servers that replicate, and returns them when they do.
+func startCluster(t testing.TB) []*member {
+	t.Helper()
+	program, err := servers.Program("nats", "nats-server")
+	if err != nil {
+		if os.Getenv("LEASEHOLD_TEST_REQUIRE") == "all" {
+			t.Fatal(err)
+		}
+		t.Skip("not tried here: ", err)
+	}
+	clients, routes := freeAddrs(t, 3), freeAddrs(t, 3)
+	var members []*member
+	for i := range clients {
+		dir := t.TempDir()
+		m := &member{t: t, addr: clients[i], program: program, config: filepath.Join(dir, "nats.conf")}
+		text := fmt.Sprintf("server_name: n%d\nlisten: %q\njetstream { store_dir: %q, sync_interval: always }\ncluster { name: c, listen: %q, routes: [%s] }\n",
+			i, m.addr, dir, routes[i], `"nats://`+strings.Join(routes, `", "nats://`)+`"`)
+		if err := os.WriteFile(m.config, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		m.start()
+		t.Cleanup(m.kill)
+		members = append(members, m)
+	}
+	eventually(t, "a cluster", func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		nc, err := natsgo.Connect("nats://" + members[0].addr)
+		if err != nil {
+			return false
+		}
+		defer nc.Close()
+		js, err := jetstream.New(nc)
+		return err == nil && Create(ctx, js, "ready", 3) == nil
+	})
+	return members
+}
+
+// freeAddrs returns addresses on which nobody listens just now.
+func freeAddrs(t testing.TB, n int) (addrs []string) {
+	t.Helper()
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		addrs = append(addrs, l.Addr().String())
+	}
+	return addrs
+}
+
+func (m *member) start() {
+	m.t.Helper()
+	m.cmd = exec.Command(m.program, "-c", m.config)
+	if err := m.cmd.Start(); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+func (m *member) kill() {
+	_ = m.cmd.Process.Kill()
+	_ = m.cmd.Wait()
+}

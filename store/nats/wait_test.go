@@ -1,0 +1,148 @@
+package nats
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/internal/servers"
+	"github.com/leasehold/leasehold/store"
+)
+
+type waited struct {
+	rec store.Record
+	err error
+}
+
+// startWait begins a Wait, and returns when the store has a consumer for it.
+func startWait(t testing.TB, s *Store, key, version string) <-chan waited {
+	t.Helper()
+	result := make(chan waited, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*soon)
+	t.Cleanup(cancel)
+	go func() {
+		rec, err := s.Wait(ctx, key, version)
+		result <- waited{rec, err}
+	}()
+	eventually(t, "a consumer for "+key, func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		w := s.watches[encode(key)]
+		return w != nil && w.feed.tries > 0
+	})
+	return result
+}
+
+func mustWake(t testing.TB, what string, result <-chan waited, want store.Record) {
+	t.Helper()
+	select {
+	case got := <-result:
+		if got.err != nil || got.rec.Version != want.Version || got.rec.Token != want.Token {
+			t.Fatalf("%s: Wait returned version %q, token %v and %v, want version %q, token %v", what, got.rec.Version, got.rec.Token, got.err, want.Version, want.Token)
+		}
+	case <-time.After(soon):
+		t.Fatalf("%s: Wait returned nothing within %v", what, soon)
+	}
+}
+
+// consumers returns how many the bucket has.
+func consumers(t testing.TB, s *Store) int {
+	t.Helper()
+	info, err := s.stream.Info(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.State.Consumers
+}
+
+// Thousands of keys don't mean thousands of consumers, and none stays behind.
+func TestWaitsShareConsumers(t *testing.T) {
+	const keys, waiters = 100, 5
+	srv := servers.NATS(t, servers.Shared())
+	js := dial(t, srv.Addr)
+	bucket := newBucket(t, js, 1)
+	s := open(t, js, bucket)
+	var waiting []<-chan waited
+	stored := make([]store.Record, keys)
+	for i := range stored {
+		stored[i] = mustPut(t, s, held(fmt.Sprint("k", i), 1))
+		for range waiters {
+			waiting = append(waiting, startWait(t, s, stored[i].Key, stored[i].Version))
+		}
+	}
+	if n := consumers(t, s); n != narrow+1 {
+		t.Errorf("%d consumers, want one for each of %d keys and one for all others", n, narrow)
+	}
+	for i := range stored {
+		stored[i].Token++
+		stored[i] = mustPut(t, s, stored[i])
+	}
+	for i, w := range waiting {
+		mustWake(t, fmt.Sprint("waiter ", i), w, stored[i/waiters])
+	}
+	eventually(t, "no consumers", func() bool { return consumers(t, s) == 0 })
+}
+
+// A consumer that is taken away is begun anew, and whoever waits reads what it missed.
+func TestConsumerTakenAway(t *testing.T) {
+	srv := servers.NATS(t, servers.Shared())
+	js := dial(t, srv.Addr)
+	s := open(t, js, newBucket(t, js, 1))
+	rec := mustPut(t, s, held("k", 1))
+	waiting := startWait(t, s, "k", rec.Version)
+	for name := range s.stream.ConsumerNames(t.Context()).Name() {
+		if err := s.stream.DeleteConsumer(t.Context(), name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rec.Token++
+	rec = mustPut(t, s, rec)
+	select {
+	case got := <-waiting:
+		if got.err != nil || got.rec.Version != rec.Version {
+			t.Errorf("%+v", got)
+		}
+	case <-time.After(2 * soon): // two heartbeats, which come every 5 s, have to be missing
+		t.Error("Wait returned nothing")
+	}
+}
+
+// A client that was closed for good is an error, not a wait without an end.
+func TestConnectionClosedDuringWait(t *testing.T) {
+	srv := servers.NATS(t, servers.Shared())
+	js := dial(t, srv.Addr)
+	s := open(t, js, newBucket(t, js, 1))
+	waiting := startWait(t, s, "k", "")
+	js.Conn().Close()
+	select {
+	case got := <-waiting:
+		if got.err == nil {
+			t.Errorf("%+v", got)
+		}
+	case <-time.After(soon):
+		t.Error("Wait returned nothing")
+	}
+	if _, err := s.Put(t.Context(), held("k", 1)); err == nil {
+		t.Error("a write over a closed connection succeeded")
+	}
+}
+
+// BenchmarkHandOver is the time from a write to the return of a Wait over another connection.
+func BenchmarkHandOver(b *testing.B) {
+	srv := servers.NATS(b, servers.Shared())
+	js := dial(b, srv.Addr)
+	bucket := newBucket(b, js, 1)
+	waiter, writer := open(b, js, bucket), open(b, dial(b, srv.Addr), bucket)
+	rec := mustPut(b, writer, held("k", 1))
+	var total time.Duration
+	for b.Loop() {
+		waiting := startWait(b, waiter, "k", rec.Version)
+		start := time.Now()
+		rec = mustPut(b, writer, rec)
+		<-waiting
+		total += time.Since(start)
+	}
+	b.ReportMetric(float64(total.Microseconds())/1000/float64(b.N), "ms/hand-over")
+	b.ReportMetric(0, "ns/op")
+}
