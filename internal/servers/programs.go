@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// cache is the folder that scripts/engines installs into.
-func cache() (string, error) {
+// Cache is the folder that scripts/engines installs into.
+func Cache() (string, error) {
 	if dir := os.Getenv("LEASEHOLD_CACHE"); dir != "" {
 		return filepath.Join(dir, "servers"), nil
 	}
@@ -21,7 +21,7 @@ func cache() (string, error) {
 
 // Program returns the path of a file that scripts/engines installed for an engine: etcdctl of etcd, for instance.
 func Program(engine, file string) (string, error) {
-	dir, err := cache()
+	dir, err := Cache()
 	if err != nil {
 		return "", err
 	}

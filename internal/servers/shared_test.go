@@ -37,11 +37,7 @@ func TestServersThatAreUp(t *testing.T) {
 				t.Skip("short")
 			}
 			up := k.start(t)
-			url := up.URL
-			if k.engine == kubernetes {
-				url = up.Extra["kubeconfig"]
-			}
-			t.Setenv(variable(k.engine), url)
+			t.Setenv(up.Variable())
 			s := k.start(t, Shared())
 			if s.Addr != up.Addr || s.process != nil {
 				t.Fatalf("got %s, want the one that is up at %s", s.Addr, up.Addr)

@@ -42,6 +42,14 @@ func (s *Server) belongTo(t testing.TB) {
 // variable is the environment variable with the URL of a server that is up.
 func variable(e *engine) string { return "LEASEHOLD_TEST_" + strings.ToUpper(e.name) + "_URL" }
 
+// Variable returns the environment variable by which tests find this server when it is up, and its value.
+func (s *Server) Variable() (name, value string) {
+	if s.engine == kubernetes {
+		return variable(s.engine), s.Extra["kubeconfig"]
+	}
+	return variable(s.engine), s.URL
+}
+
 // fail ends a test for want of its server: by skipping it when the program is not installed, unless all is required.
 func fail(t testing.TB, e *engine, err error) {
 	t.Helper()
