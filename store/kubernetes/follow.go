@@ -44,7 +44,7 @@ func (h *hub) follow(ctx context.Context, wt *watch) {
 		case err == nil:
 			from, pause = next, retryMin
 			continue
-		case !connected || refused(err) && !passing(err):
+		case !connected || !mayPass(err):
 			h.fail(wt, fmt.Errorf("%s: %w", wt.what(), h.store.explain("watch", err)))
 			return
 		}
@@ -61,11 +61,11 @@ func (wt *watch) what() string {
 	return "Lease " + wt.name
 }
 
-// passing reports whether a refused watch is worth asking for again: the place where it was to begin is forgotten, or the
-// server is busy.
-func passing(err error) bool {
+// mayPass reports whether what failed is worth trying again. It is not when the server refused, unless the place where a watch
+// was to begin is forgotten, or the server is busy.
+func mayPass(err error) bool {
 	code := statusCode(err)
-	return code == http.StatusGone || code == http.StatusTooManyRequests
+	return !errors.Is(err, store.ErrCorrupt) && (!refused(err) || code == http.StatusGone || code == http.StatusTooManyRequests)
 }
 
 // errShort is the error of a watch that ended as soon as it had begun.

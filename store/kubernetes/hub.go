@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"context"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -52,6 +53,7 @@ type waiter struct {
 	entry   *entry
 	version version
 	joined  uint64 // of hub.reads: a read that was begun before may be older than the version
+	begun   bool   // a read has succeeded since: from now on it puts up with failures that pass
 	heard   chan result
 }
 
@@ -227,7 +229,7 @@ func (h *hub) read(e *entry) {
 const readLimit = 10 * time.Second
 
 func (h *hub) readUntilQuiet(e *entry) {
-	for {
+	for pause := retryMin; ; {
 		h.mu.Lock()
 		h.reads++
 		begun := h.reads
@@ -239,17 +241,33 @@ func (h *hub) readUntilQuiet(e *entry) {
 		r.rec, r.err = store.Load(ctx, h.store, e.key)
 		cancel()
 
-		h.mu.Lock()
-		for w := range e.waiters {
-			if w.joined < begun {
-				w.hear(r)
-			}
-		}
-		if !e.again || len(e.waiters) == 0 || h.closed {
-			e.reading = false
-			h.mu.Unlock()
+		if h.deliver(e, r, begun) {
 			return
 		}
-		h.mu.Unlock()
+		if r.err != nil {
+			_ = clock.Sleep(h.ctx, h.store.clock, pause-rand.N(pause/2)) // its error is that of the ctx
+			pause = min(2*pause, retryMax)
+		}
 	}
+}
+
+// deliver hands over what was read, and returns whether that was all that e needs.
+func (h *hub) deliver(e *entry, r result, begun uint64) (quiet bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for w := range e.waiters {
+		switch {
+		case w.joined >= begun:
+		case r.err != nil && w.begun && mayPass(r.err):
+			e.again = true
+		default:
+			w.begun = true
+			w.hear(r)
+		}
+	}
+	if e.again && len(e.waiters) > 0 && !h.closed {
+		return false
+	}
+	e.reading = false
+	return true
 }

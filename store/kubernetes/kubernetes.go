@@ -2,7 +2,9 @@ package kubernetes
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"reflect"
 	"strings"
 	"sync"
@@ -42,8 +44,7 @@ var (
 )
 
 // New returns a store in a namespace, which has to exist. The client is clientset.CoordinationV1(), or one made for that group
-// alone; it stays the caller's. New makes no request: use Inspect, or the first call, to learn whether the server can be
-// reached.
+// alone; it stays the caller's. New makes no request: use Ping to learn whether the server can be reached.
 //
 // Mind the client's limit on requests: where its rest.Config sets no QPS, client-go lets 5 requests a second through, which is
 // enough to renew some twenty leases of 15 s. Set QPS: -1 to leave the matter to the server. And have it speak HTTP/1.1, by
@@ -67,6 +68,22 @@ func New(client coordination.CoordinationV1Interface, opts Options) (*Store, err
 	}
 	s.hub = newHub(s)
 	return s, nil
+}
+
+// Ping returns an error that says what to do when the server can't be reached or trusted, the namespace is missing, or the
+// account may not read Leases there. Whether it may write them only a write tells: see Inspect.
+func (s *Store) Ping(ctx context.Context) error {
+	if err := s.ready(ctx); err != nil {
+		return err
+	}
+	if _, err := s.get(ctx, "leasehold"); err != nil && !errors.Is(err, store.ErrNotFound) && !errors.Is(err, store.ErrCorrupt) {
+		return err
+	}
+	err := s.rest.Get().AbsPath("/api/v1/namespaces", s.namespace).Do(ctx).Error()
+	if statusCode(err) == http.StatusNotFound { // most accounts may not look
+		return s.explain("get", err)
+	}
+	return nil
 }
 
 // isNil sees through an interface that holds a nil pointer, as a fake client's does.

@@ -1,0 +1,143 @@
+package kubernetes
+
+import (
+	"context"
+	"encoding/json"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// annotate changes an object as kubectl patch does.
+func annotate(t testing.TB, s *Store, key, patch string) {
+	t.Helper()
+	_, err := s.leases.Patch(t.Context(), objectName(key), types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestKeepsWhatOthersPutOnTheObject: labels, annotations and owners that others have put on the object outlive our writes.
+func TestKeepsWhatOthersPutOnTheObject(t *testing.T) {
+	s, _ := fresh(t)
+	rec := mustPut(t, s, held("shard/17", 1))
+	annotate(t, s, rec.Key, `{"metadata":{"labels":{"team":"blue"},"annotations":{"example.com/note":"kept"},
+		"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"c","uid":"u"}]}}`)
+	changed, err := s.Get(t.Context(), rec.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if changed.Version == rec.Version || changed.Nonce != rec.Nonce || changed.Owner != rec.Owner {
+		t.Errorf("%+v became %+v", rec, changed)
+	}
+	changed.Owner, changed.Token = "next", 2
+	mustPut(t, s, changed)
+	obj, err := s.leases.Get(t.Context(), objectName(rec.Key), metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if obj.Labels["team"] != "blue" || obj.Annotations["example.com/note"] != "kept" || len(obj.OwnerReferences) != 1 || obj.Annotations[annotationKey] != rec.Key {
+		t.Errorf("%+v", obj.ObjectMeta)
+	}
+}
+
+// TestReadsWellForPeople: what kubectl get shows is who holds, and the YAML has the times and transitions.
+func TestReadsWellForPeople(t *testing.T) {
+	s, srv := fresh(t)
+	rec := held("Billing/nightly", 1)
+	rec.Owner, rec.TTL, rec.Acquired = "worker-7/42/f00d", 15900*time.Millisecond, time.Date(2026, 11, 21, 10, 0, 0, 123456789, time.UTC)
+	rec = mustPut(t, s, rec)
+	rec.Owner, rec.Token = "worker-8/1/beef", 2
+	began := time.Now()
+	rec = mustPut(t, s, rec)
+	mustPut(t, s, store.Record{Key: "free"})
+
+	header, rows := table(t, s)
+	if header != "Name,Holder,Age" {
+		t.Errorf("the columns of kubectl get are %s", header)
+	}
+	if row := rows["0--42illing--2fnightly"]; row != "worker-8/1/beef" {
+		t.Errorf("its row shows the holder %q", row)
+	}
+	if row := rows["free"]; row != "" {
+		t.Errorf("the row of a free name shows the holder %q", row)
+	}
+	obj, err := s.leases.Get(t.Context(), objectName(rec.Key), metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := obj.Spec
+	if *spec.LeaseDurationSeconds != 16 || *spec.LeaseTransitions != 1 || spec.AcquireTime.UTC().Nanosecond() != 123456000 {
+		t.Errorf("%d s, %d transitions, acquired %v", *spec.LeaseDurationSeconds, *spec.LeaseTransitions, spec.AcquireTime)
+	}
+	if off := spec.RenewTime.Sub(began); off < -time.Millisecond || off > 3*time.Second {
+		t.Errorf("renewed %v after the write", off)
+	}
+	if got, err := s.Get(t.Context(), rec.Key); err != nil || got.TTL != rec.TTL || !got.Acquired.Equal(rec.Acquired) {
+		t.Errorf("%v, %v, %v: the record's own times are exact", got.TTL, got.Acquired, err)
+	}
+	kubectl, err := exec.LookPath("kubectl")
+	if err != nil {
+		t.Logf("no kubectl to look with: %v", err)
+		return
+	}
+	out, err := exec.CommandContext(t.Context(), kubectl, "--kubeconfig", srv.Extra["kubeconfig"], "--namespace", s.namespace, "get", "lease").CombinedOutput()
+	t.Logf("kubectl get lease\n%s", out)
+	if err != nil || !strings.Contains(string(out), "worker-8/1/beef") {
+		t.Errorf("%v", err)
+	}
+}
+
+// table returns what the server gives kubectl get to print: the columns, and the holder by the name.
+func table(t *testing.T, s *Store) (header string, holders map[string]string) {
+	t.Helper()
+	body, err := s.rest.Get().Namespace(s.namespace).Resource("leases").
+		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").DoRaw(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tab metav1.Table
+	if err := json.Unmarshal(body, &tab); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, c := range tab.ColumnDefinitions {
+		names = append(names, c.Name)
+	}
+	holders = map[string]string{}
+	for _, row := range tab.Rows {
+		holders[row.Cells[0].(string)], _ = row.Cells[1].(string)
+	}
+	return strings.Join(names, ","), holders
+}
+
+// TestRoundTrips: a read, a new record, a change and a deletion are one request each; a conflict is two.
+func TestRoundTrips(t *testing.T) {
+	_, srv := fresh(t)
+	var c counter
+	s := open(t, dial(t, c.wrap(config(t, srv, srv.Addr))), newNamespace(t, srv))
+	count := func(what string, want int64, f func() error) {
+		t.Helper()
+		before := c.count.Load()
+		err := f()
+		if n := c.count.Load() - before; n != want {
+			t.Errorf("%s: %d requests and %v, want %d", what, n, err, want)
+		}
+	}
+	var rec store.Record
+	put := func() (err error) { rec, err = s.Put(context.Background(), rec); return err }
+	rec = held("k", 1)
+	count("create", 1, put)
+	old := rec
+	count("change", 1, put)
+	count("get", 1, func() error { _, err := s.Get(t.Context(), "k"); return err })
+	count("conflict", 2, func() error { _, err := s.Put(t.Context(), old); return err })
+	count("creating what is there", 2, func() error { _, err := s.Put(t.Context(), held("k", 3)); return err })
+	count("delete", 1, func() error { return s.Delete(t.Context(), "k", rec.Version) })
+}

@@ -1,0 +1,340 @@
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/internal/servers"
+	"github.com/leasehold/leasehold/store"
+)
+
+// patience is how long a Wait may take for what it should do soon: a watch that died in silence is asked for anew after 13 s.
+const patience = watchFor + watchGrace + 10*time.Second
+
+// waited is what a Wait returned.
+type waited struct {
+	rec store.Record
+	err error
+}
+
+// startWait begins a Wait in a goroutine that the test waits for.
+func startWait(t *testing.T, s *Store, key, version string) <-chan waited {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	result := make(chan waited, 1)
+	var running sync.WaitGroup
+	running.Go(func() {
+		rec, err := s.Wait(ctx, key, version)
+		result <- waited{rec, err}
+	})
+	t.Cleanup(func() { cancel(); running.Wait() })
+	return result
+}
+
+// woken checks that the Wait returns that version.
+func woken(t *testing.T, what string, w <-chan waited, version string) {
+	t.Helper()
+	select {
+	case got := <-w:
+		if got.err != nil || got.rec.Version != version {
+			t.Errorf("%s: version %q and %v, want %q", what, got.rec.Version, got.err, version)
+		}
+	case <-time.After(patience):
+		t.Errorf("%s: nothing came for %v", what, patience)
+	}
+}
+
+// watching waits until the watch that the Waits for key rely on is connected.
+func watching(t *testing.T, s *Store, key string) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		s.hub.mu.Lock()
+		wt := s.hub.watches[objectName(key)]
+		if wt == nil {
+			wt = s.hub.watches[""]
+		}
+		connected := wt != nil && wt.connected && wt.entries[objectName(key)] != nil
+		s.hub.mu.Unlock()
+		if connected {
+			return
+		}
+	}
+	t.Fatalf("nobody watches %s", key)
+}
+
+// other returns a second store in the namespace of s, with connections of its own.
+func other(t *testing.T, srv *servers.Server, s *Store) *Store {
+	t.Helper()
+	return open(t, dial(t, config(t, srv, srv.Addr)), s.namespace)
+}
+
+// requests counts requests by what they ask for, and changes them.
+type requests struct {
+	next             http.RoundTripper
+	watches, resumed atomic.Int64
+	change           atomic.Pointer[func(*http.Request)]
+	after            atomic.Pointer[func(*http.Request)]
+}
+
+func (r *requests) RoundTrip(req *http.Request) (*http.Response, error) {
+	if q := req.URL.Query(); q.Get("watch") != "" {
+		r.watches.Add(1)
+		if q.Get("resourceVersion") != "0" {
+			r.resumed.Add(1)
+		}
+	}
+	if f := r.change.Load(); f != nil {
+		(*f)(req)
+	}
+	resp, err := r.next.RoundTrip(req)
+	if f := r.after.Load(); f != nil {
+		(*f)(req)
+	}
+	return resp, err
+}
+
+// counted returns a store in a namespace of its own, whose connections go to addr.
+func counted(t *testing.T, srv *servers.Server, addr string) (*Store, *requests) {
+	t.Helper()
+	r := &requests{}
+	c := config(t, srv, addr)
+	c.Wrap(func(next http.RoundTripper) http.RoundTripper { r.next = next; return r })
+	return open(t, dial(t, c), newNamespace(t, srv)), r
+}
+
+// TestWaitsOutliveTheServer: the server is killed and started again; who waits is told of what was written after that.
+func TestWaitsOutliveTheServer(t *testing.T) {
+	t.Parallel()
+	srv := servers.Kubernetes(t)
+	s := open(t, dial(t, config(t, srv, srv.Addr)), newNamespace(t, srv))
+	rec := mustPut(t, s, held("k", 1))
+	waits := []<-chan waited{startWait(t, s, "k", rec.Version), startWait(t, s, "k", rec.Version), startWait(t, s, "new", "")}
+	watching(t, s, "k")
+	watching(t, s, "new")
+	srv.Kill()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	if _, err := s.Put(ctx, rec); err == nil || !strings.Contains(err.Error(), "does it run") {
+		t.Errorf("put without a server: %v", err)
+	}
+	srv.Restart()
+	if got, err := s.Get(t.Context(), "k"); err != nil || got.Version != rec.Version {
+		t.Errorf("after the restart: %q and %v, want %q", got.Version, err, rec.Version)
+	}
+	rec = mustPut(t, other(t, srv, s), rec)
+	fresh := mustPut(t, s, held("new", 1))
+	woken(t, "a Wait over a restart", waits[0], rec.Version)
+	woken(t, "another one", waits[1], rec.Version)
+	woken(t, "one for a new key", waits[2], fresh.Version)
+}
+
+// TestWaitGoesOnWhereItWas: a watch whose connection broke is resumed. When the server has forgotten that place (410 Gone), all
+// that is waited for is read.
+func TestWaitGoesOnWhereItWas(t *testing.T) {
+	t.Parallel()
+	srv := servers.Kubernetes(t, servers.Shared())
+	for _, forgotten := range []bool{false, true} {
+		t.Run(fmt.Sprintf("forgotten=%v", forgotten), func(t *testing.T) {
+			t.Parallel()
+			network := servers.Proxy(t, srv.Addr)
+			s, reqs := counted(t, srv, network.Addr)
+			rec := mustPut(t, s, held("k", 1))
+			w := startWait(t, s, "k", rec.Version)
+			watching(t, s, "k")
+			time.Sleep(1500 * time.Millisecond) // a watch that broke as soon as it had begun is not resumed
+			gone := func(r *http.Request) {
+				if q := r.URL.Query(); q.Get("watch") != "" && q.Get("resourceVersion") != "0" {
+					q.Set("resourceVersion", "1")
+					r.URL.RawQuery = q.Encode()
+				}
+			}
+			if forgotten {
+				reqs.change.Store(&gone)
+			}
+			network.Refuse()
+			rec = mustPut(t, other(t, srv, s), rec) // while nobody watches
+			network.Heal()
+			woken(t, "a Wait whose watch broke", w, rec.Version)
+			if n := reqs.resumed.Load(); !forgotten && n == 0 {
+				t.Error("the watch was not resumed")
+			}
+		})
+	}
+}
+
+// deaf is a connection that hears nothing any more, without an error, as behind a firewall that has forgotten it.
+type deaf struct {
+	net.Conn
+	gone *atomic.Bool
+}
+
+func (d deaf) Read(b []byte) (int, error) {
+	for {
+		n, err := d.Conn.Read(b)
+		if err != nil || !d.gone.Load() {
+			return n, err
+		}
+	}
+}
+
+// TestSilentConnection: nothing says that the watch's connection is dead, and yet the Wait is told.
+func TestSilentConnection(t *testing.T) {
+	t.Parallel()
+	srv := servers.Kubernetes(t, servers.Shared())
+	c := config(t, srv, srv.Addr)
+	var gone atomic.Bool
+	var first sync.Once
+	dialer := net.Dialer{}
+	c.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := dialer.DialContext(ctx, network, addr)
+		if err == nil {
+			first.Do(func() { conn = deaf{conn, &gone} })
+		}
+		return conn, err
+	}
+	s := open(t, dial(t, c), newNamespace(t, srv))
+	writer := other(t, srv, s)
+	rec := mustPut(t, writer, held("k", 1))
+	w := startWait(t, s, "k", rec.Version) // its watch takes the first connection
+	watching(t, s, "k")
+	gone.Store(true)
+	rec = mustPut(t, writer, rec)
+	woken(t, "a Wait over a connection that died in silence", w, rec.Version)
+}
+
+// TestManyNames: a handle has few watches, for however many names it waits.
+func TestManyNames(t *testing.T) {
+	t.Parallel()
+	const names = 30
+	srv := servers.Kubernetes(t, servers.Shared())
+	s, reqs := counted(t, srv, srv.Addr)
+	var waits []<-chan waited
+	for i := range names {
+		waits = append(waits, startWait(t, s, fmt.Sprint("shard/", i), ""))
+	}
+	for i := range names {
+		watching(t, s, fmt.Sprint("shard/", i))
+	}
+	writer := other(t, srv, s)
+	for i, w := range waits {
+		woken(t, fmt.Sprint("shard/", i), w, mustPut(t, writer, held(fmt.Sprint("shard/", i), 1)).Version)
+	}
+	if n := reqs.watches.Load(); n > maxNamed+1 {
+		t.Errorf("%d watches for %d names, want at most %d", n, names, maxNamed+1)
+	}
+	// Those that nobody needs any more make room: one more name has a watch of its own again.
+	w := startWait(t, s, "one more", "")
+	watching(t, s, "one more")
+	s.hub.mu.Lock()
+	if s.hub.watches[objectName("one more")] == nil {
+		t.Error("a name that is waited for alone has no watch of its own")
+	}
+	s.hub.mu.Unlock()
+	woken(t, "one more", w, mustPut(t, writer, held("one more", 1)).Version)
+}
+
+// TestWatchesEnd: some time after the last Wait, nothing is asked of the server any more.
+func TestWatchesEnd(t *testing.T) {
+	t.Parallel()
+	srv := servers.Kubernetes(t, servers.Shared())
+	s, _ := counted(t, srv, srv.Addr)
+	w := startWait(t, s, "k", "")
+	watching(t, s, "k")
+	woken(t, "a Wait", w, mustPut(t, s, held("k", 1)).Version)
+	left := 1
+	for deadline := time.Now().Add(patience); left > 0 && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		s.hub.mu.Lock()
+		left = len(s.hub.watches)
+		s.hub.mu.Unlock()
+	}
+	if left > 0 {
+		t.Errorf("%d watches %v after the last Wait", left, patience)
+	}
+}
+
+// TestNobodyGetsWhatWasReadBefore: a read that was under way when a Wait began may show an older version than the Wait knows.
+func TestNobodyGetsWhatWasReadBefore(t *testing.T) {
+	t.Parallel()
+	srv := servers.Kubernetes(t, servers.Shared())
+	s, reqs := counted(t, srv, srv.Addr)
+	writer := other(t, srv, s)
+	first := mustPut(t, writer, held("k", 1))
+	var once sync.Once
+	read, release := make(chan struct{}), make(chan struct{})
+	slow := func(r *http.Request) {
+		if r.URL.Query().Get("watch") == "" && r.Method == http.MethodGet {
+			once.Do(func() { close(read); <-release })
+		}
+	}
+	reqs.after.Store(&slow)
+	early := startWait(t, s, "k", first.Version)
+	<-read // the first version is on its way
+	second := mustPut(t, writer, first)
+	late := startWait(t, s, "k", second.Version)
+	joined(t, s, "k", 2)
+	close(release)
+	woken(t, "a Wait from before the change", early, second.Version)
+	third := mustPut(t, writer, second)
+	woken(t, "a Wait from after the change", late, third.Version)
+}
+
+// joined waits until so many Waits for key have begun.
+func joined(t *testing.T, s *Store, key string, n int) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		s.hub.mu.Lock()
+		wt := s.hub.watches[objectName(key)]
+		got := 0
+		if wt != nil && wt.entries[objectName(key)] != nil {
+			got = len(wt.entries[objectName(key)].waiters)
+		}
+		s.hub.mu.Unlock()
+		if got == n {
+			return
+		}
+	}
+	t.Fatalf("not %d Waits for %s", n, key)
+}
+
+// TestWaitEndsWithTheRight: a server that won't let the account watch any more ends the Wait.
+func TestWaitEndsWithTheRight(t *testing.T) {
+	t.Parallel()
+	srv := servers.Kubernetes(t, servers.Shared())
+	network := servers.Proxy(t, srv.Addr)
+	c := config(t, srv, network.Addr)
+	var token atomic.Value
+	token.Store(srv.Extra["token"])
+	c.BearerToken = ""
+	c.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			r = r.Clone(r.Context())
+			r.Header.Set("Authorization", "Bearer "+token.Load().(string))
+			return next.RoundTrip(r)
+		})
+	})
+	s := open(t, dial(t, c), newNamespace(t, srv))
+	w := startWait(t, s, "k", "")
+	watching(t, s, "k")
+	token.Store(srv.Extra["user-token"])
+	network.Reset()
+	select {
+	case got := <-w:
+		if got.err == nil || !strings.Contains(got.err.Error(), "may not watch Leases") || errors.Is(got.err, store.ErrClosed) {
+			t.Errorf("%v", got.err)
+		}
+	case <-time.After(patience):
+		t.Error("the Wait goes on")
+	}
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
