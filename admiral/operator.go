@@ -99,10 +99,13 @@ func noted(by, note string) string {
 	return by
 }
 
+// Settled reports whether held is a hold that nobody is active under for certain.
+func (o Operator) Settled(held store.Record) bool { return held.Info[infoSettled] == "true" }
+
 // Settle waits until whoever was active when Hold wrote held has stopped for certain, which takes the TTL, and notes that in
 // the row: from then on Resume frees the lease at once.
 func (o Operator) Settle(ctx context.Context, held store.Record) error {
-	if held.Info[infoSettled] == "true" {
+	if o.Settled(held) {
 		return nil
 	}
 	if err := clock.Sleep(ctx, o.clk(), o.endedTTL(held)); err != nil {
@@ -150,7 +153,7 @@ func (o Operator) Resume(ctx context.Context) (rec store.Record, wait time.Durat
 // an instance has seen it unchanged for the TTL.
 func (o Operator) resumed(rec store.Record) (store.Record, time.Duration) {
 	next := rules.Freed(rec, "resumed by "+o.By, o.clk().Wall(), rand.Text())
-	if rec.Info[infoSettled] == "true" {
+	if o.Settled(rec) {
 		return next, 0
 	}
 	next.Owner, next.TTL, next.Acquired = "RESUMED", o.endedTTL(rec), o.clk().Wall()

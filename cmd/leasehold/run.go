@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -236,7 +235,7 @@ func (j *job) once(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(startError(j.argv[0], err), j.release(l))
 	}
-	lost := supervise.Watch(l, p, j.timing, j.a.clk, func(n supervise.Notice) { j.words.notice(n, j.argv[0], l) })
+	lost := supervise.Watch(l, p, j.timing, j.a.clk, func(n supervise.Notice) { j.words.notice(n, j.argv[0], l.Left()) })
 	cause := context.Cause(l.Context())
 	if err := j.release(l); err != nil {
 		j.words.say("%v", err)
@@ -330,10 +329,5 @@ func (j *job) release(l *lease.Lease) error {
 
 // environ is the environment of CMD.
 func (j *job) environ(l *lease.Lease) []string {
-	own := []string{envName + "=" + j.name, envToken + "=" + l.Token().String(), envHolder + "=" + l.Owner(), envStore + "=" + j.url}
-	env := slices.DeleteFunc(os.Environ(), func(pair string) bool {
-		name, _, _ := strings.Cut(pair, "=")
-		return slices.ContainsFunc(own, func(o string) bool { return strings.HasPrefix(o, name+"=") })
-	})
-	return append(env, own...)
+	return environment([]string{envName + "=" + j.name, envToken + "=" + l.Token().String(), envHolder + "=" + l.Owner(), envStore + "=" + j.url})
 }

@@ -207,11 +207,11 @@ func (w *words) event(e lease.Event) {
 	}
 }
 
-// notice is told what is done to the command.
-func (w *words) notice(n supervise.Notice, cmd string, l *lease.Lease) {
+// notice is told what is done to the command, with so much left of the lease.
+func (w *words) notice(n supervise.Notice, cmd string, left time.Duration) {
 	switch n {
 	case supervise.Terminated:
-		w.say("telling %s to end (SIGTERM)%s", cmd, before(l.Left()))
+		w.say("telling %s to end (SIGTERM)%s", cmd, before(left))
 	case supervise.Leftovers:
 		w.say("%s has ended; ending what it has left behind", cmd)
 	case supervise.Killed:

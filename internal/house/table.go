@@ -106,7 +106,7 @@ var Table = []Row{
 	},
 
 	{
-		Dir: "cmd/leasehold/...", Floor: F5, Libs: []string{x, "github.com/spf13/cobra", "github.com/spf13/pflag", "go.yaml.in/yaml/v3", "github.com/aws/aws-sdk-go-v2"},
+		Dir: "cmd/leasehold/...", Floor: F5, Libs: []string{x, "github.com/spf13/cobra", "github.com/spf13/pflag", "go.yaml.in/yaml/v3", "github.com/aws/aws-sdk-go-v2", "github.com/prometheus/client_golang"},
 		Why: "flags, completions, the configuration file, the terminal",
 	},
 

@@ -1,0 +1,83 @@
+package standby
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/credentials/stscreds"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+
+	"github.com/leasehold/leasehold/admiral"
+	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/dynamodb/neighbour"
+)
+
+// OpenTable opens the table that cfg names, in Admiral's schema, under cfg's role. Credentials come from where the AWS CLI
+// takes them; the role is assumed with them. It fails when there are none or the role is refused, rather than later.
+func OpenTable(ctx context.Context, cfg admiral.Config) (store.Store, error) {
+	client := &http.Client{Transport: awshttp.NewBuildableClient().GetTransport()}
+	load := []func(*config.LoadOptions) error{config.WithHTTPClient(client)}
+	if cfg.Region != "" {
+		load = append(load, config.WithRegion(cfg.Region))
+	}
+	loaded, err := config.LoadDefaultConfig(ctx, load...)
+	if err != nil {
+		return nil, fmt.Errorf("table %s: the AWS configuration can't be read: %w", cfg.TableName, err)
+	}
+	if loaded.Region == "" {
+		return nil, fmt.Errorf("table %s: region is missing in the configuration, and AWS_REGION is not set", cfg.TableName)
+	}
+	if cfg.Role != "" {
+		session := func(o *stscreds.AssumeRoleOptions) { o.RoleSessionName = sessionName(cfg.PodIdentifier) }
+		role := stscreds.NewAssumeRoleProvider(sts.NewFromConfig(loaded), cfg.Role, session)
+		loaded.Credentials = aws.NewCredentialsCache(role)
+		if _, err := loaded.Credentials.Retrieve(ctx); err != nil {
+			client.CloseIdleConnections()
+			return nil, fmt.Errorf("role %s: it can't be assumed: %w", cfg.Role, err)
+		}
+	}
+	db := dynamodb.NewFromConfig(loaded, func(o *dynamodb.Options) {
+		if cfg.Endpoint != "" {
+			o.BaseEndpoint = &cfg.Endpoint
+		}
+	})
+	st, err := neighbour.Admiral(db, neighbour.AdmiralOptions{Table: cfg.TableName, Wait: cfg.WaitTime, Threshold: cfg.FailureThreshold})
+	if err != nil {
+		client.CloseIdleConnections()
+		return nil, err
+	}
+	return &table{st, client}, nil
+}
+
+// table closes its connections with it.
+type table struct {
+	*neighbour.Store
+	client *http.Client
+}
+
+// Close implements [store.Store].
+func (t *table) Close() error {
+	err := t.Store.Close()
+	t.client.CloseIdleConnections()
+	return err
+}
+
+// sessionName makes a role session's name, for the audit trail, of a pod's: of 2 to 64 characters out of a small set.
+func sessionName(pod string) string {
+	const most = 64
+	name := []byte("leasehold-")
+	for _, r := range pod {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '.', r == '_', r == '-', r == '=', r == ',', r == '@':
+			name = append(name, byte(r))
+		default:
+			name = append(name, '-')
+		}
+	}
+	return string(name[:min(len(name), most)])
+}
