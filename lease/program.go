@@ -1,0 +1,44 @@
+package lease
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/store"
+)
+
+// What primitives that are made of leases, such as those of package lock, need of a manager.
+
+// Store returns the store that the manager keeps its leases in.
+func (m *Manager) Store() store.Store { return m.st }
+
+// Clock returns the clock by which the manager measures.
+func (m *Manager) Clock() clock.Clock { return m.clk }
+
+// TTL returns how long a name of this manager stays taken after its holder's last sign of life.
+func (m *Manager) TTL() time.Duration { return m.timing.TTL }
+
+// Manager returns the manager that opened the session.
+func (s *Session) Manager() *Manager { return s.hold.m }
+
+// Background runs f in a goroutine that the manager's Close waits for. The context ends with the session, and with the
+// manager. It reports false, and doesn't run f, when the manager is closed.
+func (s *Session) Background(f func(ctx context.Context)) bool {
+	m := s.hold.m
+	return m.start(func() {
+		ctx, cancel := m.joined(m.ctx, s)
+		defer cancel(nil)
+		f(ctx)
+	})
+}
+
+// OwnerOf returns the owner id of the manager that opened the session of that key, or "" if it is no session's key.
+func OwnerOf(sessionKey string) string {
+	owner, ok := strings.CutPrefix(sessionKey, sessionPrefix)
+	if i := strings.LastIndex(owner, "/"); ok && i >= 0 {
+		return owner[:i]
+	}
+	return ""
+}

@@ -1,0 +1,37 @@
+// Package lock has the locks that several may hold at a time, or that are taken in turn: a mutex, a read/write lock, a weighted
+// semaphore, and several names at once. All are kept by a [lease.Session], on any store, and all give fencing tokens. When a
+// holder dies, its share is free after the TTL of its session.
+//
+//	s, err := manager.OpenSession(ctx)
+//	sem, err := lock.NewSemaphore(s, "licences", lock.SemaphoreOptions{Limit: 5})
+//	h, err := sem.Acquire(ctx, 1)
+//	…
+//	err = h.Release(ctx)
+//
+// # How it is kept
+//
+// A mutex that is not fair is a lease of the session. The others have a roster: one record, ".lock/NAME", whose data list who holds
+// which share, and who waits, in order. Every change is one compare-and-swap of that record:
+//
+//	            ┌ enough is free, and nobody waits before me ──► write me in, under the next token ──► held
+//	read roster ┤
+//	            └ else: write me at the end of the queue (if it is fair), and wait for the roster to change ──► read roster
+//
+// Who waits also watches the sessions of those before it. One that is gone, or has not been renewed for its TTL, is closed first (so
+// that its process can't renew it any more) and then taken off the roster: the rule by which a lease is taken.
+//
+// A share is valid as long as its session is: [Hold.Check] is that of the session. A share is written under an id that was
+// never used before, so a write of unknown outcome is recognised when the roster is read. One that is given up is taken
+// off again, for as long as the session lives.
+//
+// # Limits
+//
+// A roster has room for [MaxShares] holders and waiters. Each acquisition, and each release, is a write of one record that all share:
+// a lock with a thousand acquisitions a second is better made of many names.
+//
+// # Tokens
+//
+// Tokens rise with every grant of a name. The shares of a semaphore are valid side by side, so what they guard has to keep a mark
+// for each slot: [Hold.Sequencer] names slot 2 of "licences" as "licences#2". The readers of a read/write lock need no guard
+// against each other; a writer's token is higher than that of any reader or writer before it.
+package lock

@@ -1,0 +1,94 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/store"
+)
+
+// ErrReleased is the error of a hold that was released.
+var ErrReleased = errors.New("lock was released")
+
+// Hold is a lock, or a share of one, that is held. It is safe for concurrent use.
+type Hold struct {
+	name   string
+	holder string
+	token  fence.Token
+	slot   int
+
+	check func() error // of what keeps it
+	ctx   context.Context
+	end   context.CancelCauseFunc
+
+	released atomic.Bool
+	once     sync.Once
+	free     func(ctx context.Context) error
+	err      error // of the release
+}
+
+// Token returns the fencing token of this hold.
+func (h *Hold) Token() fence.Token { return h.token }
+
+// Slot returns which of a semaphore's slots this share has, from 0 on: the least that was free when it was granted. No two
+// shares that are held have the same one. It is 0 for other locks.
+func (h *Hold) Slot() int { return h.slot }
+
+// Sequencer returns what a request to a guarded resource carries. Each slot of a semaphore is a name of its own: NAME#SLOT.
+func (h *Hold) Sequencer() fence.Sequencer {
+	return fence.Sequencer{Name: h.name, Holder: h.holder, Token: h.token}
+}
+
+// Check returns nil while the hold is valid at this instant, and the reason why not for ever after. It does no I/O.
+func (h *Hold) Check() error {
+	if h.released.Load() {
+		return fmt.Errorf("%s: %w", h.name, ErrReleased)
+	}
+	return h.check()
+}
+
+// Context returns a context that is cancelled when the hold ends: with [ErrReleased], or with the *[lease.LostError] of
+// what kept it.
+func (h *Hold) Context() context.Context { return h.ctx }
+
+// Release gives the hold back. What it guards has to be at rest before. It blocks until the store has answered, for a third
+// of the session's TTL at most, even if ctx is done; what is not settled by then is settled in the background, for as long
+// as the session lives, and the error matches [store.ErrUnknownOutcome]. Releasing again returns the first error.
+func (h *Hold) Release(ctx context.Context) error {
+	h.once.Do(func() {
+		h.released.Store(true)
+		h.end(fmt.Errorf("%s: %w", h.name, ErrReleased))
+		h.err = h.free(context.WithoutCancel(ctx))
+	})
+	return h.err
+}
+
+// hold returns the hold of a share that was granted.
+func (l *shared) hold(e entry) *Hold {
+	h := &Hold{name: l.name, holder: l.m.Owner(), token: e.Token, slot: e.Slot, check: l.s.Check}
+	if l.kind == kindSemaphore {
+		h.name = fmt.Sprintf("%s#%d", l.name, e.Slot)
+	}
+	h.ctx, h.end = context.WithCancelCause(l.s.Context())
+	h.free = func(ctx context.Context) error { return l.release(ctx, e.ID) }
+	return h
+}
+
+func (l *shared) release(ctx context.Context, id string) error {
+	ctx, cancel := clock.WithTimeout(ctx, l.m.Clock(), l.m.TTL()/3)
+	defer cancel()
+	err := l.remove(ctx, id)
+	if err == nil {
+		return nil
+	}
+	if !fatal(err) {
+		l.s.Background(func(ctx context.Context) { _ = l.remove(ctx, id) })
+		err = store.Unknown(prefix+l.name, err)
+	}
+	return fmt.Errorf("release %s: %w", l.name, err)
+}

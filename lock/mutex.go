@@ -1,0 +1,151 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/store"
+)
+
+// MutexOptions of a [Mutex].
+type MutexOptions struct {
+	// Fair: those who say so are served in the order in which they came. It costs a write more to acquire, and one to release. Those who
+	// don't say so may come in between, but never at the same time.
+	Fair bool
+}
+
+// Mutex is held by one at a time. It is the lease of its name, so it excludes whoever holds that, too. It is safe for concurrent
+// use, and not reentrant.
+type Mutex struct {
+	s    *lease.Session
+	name string
+	turn *shared // nil unless it is fair
+}
+
+// NewMutex returns the mutex of that name, as the session uses it. It does no I/O.
+func NewMutex(s *lease.Session, name string, opts MutexOptions) (*Mutex, error) {
+	turn, err := newShared(s, name, kindMutex, 1, true)
+	if err != nil {
+		return nil, err
+	}
+	m := &Mutex{s: s, name: name}
+	if opts.Fair {
+		m.turn = turn
+	}
+	return m, nil
+}
+
+// Lock takes the mutex. It blocks until nobody else holds it, ctx is done or the session ends.
+func (m *Mutex) Lock(ctx context.Context) (*Hold, error) { return m.lock(ctx, false) }
+
+// TryLock is Lock if it can be had at once, and otherwise an error that matches [ErrHeld].
+func (m *Mutex) TryLock(ctx context.Context) (*Hold, error) { return m.lock(ctx, true) }
+
+func (m *Mutex) lock(ctx context.Context, try bool) (*Hold, error) {
+	var turn *Hold
+	if m.turn != nil {
+		var err error
+		if turn, err = m.turn.acquire(ctx, 1, try); err != nil {
+			return nil, err
+		}
+	}
+	acquire := m.s.Acquire
+	if try {
+		acquire = m.s.TryAcquire
+	}
+	l, err := acquire(ctx, m.name)
+	if err != nil {
+		if turn != nil {
+			err = errors.Join(err, turn.Release(ctx))
+		}
+		return nil, heldBy(m.name, err)
+	}
+	return ofLeases(m.name, []*lease.Lease{l}, turn), nil
+}
+
+// heldBy adds this package's error to that of a lease which is held.
+func heldBy(name string, err error) error {
+	var held *lease.HeldError
+	if errors.As(err, &held) {
+		return errors.Join(err, &HeldError{Name: name, Wanted: 1, Holders: []string{held.Owner}})
+	}
+	return err
+}
+
+// ofLeases returns the hold of leases of one session, and of a turn if there is one.
+func ofLeases(name string, all []*lease.Lease, turn *Hold) *Hold {
+	first := all[0]
+	h := &Hold{name: name, holder: first.Owner(), token: first.Token()}
+	h.check = func() error {
+		for _, l := range all {
+			if err := l.Check(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	h.ctx, h.end = context.WithCancelCause(first.Context())
+	var unlink []func() bool
+	for _, l := range all[1:] {
+		unlink = append(unlink, context.AfterFunc(l.Context(), func() { h.end(context.Cause(l.Context())) }))
+	}
+	h.free = func(ctx context.Context) error {
+		var errs []error
+		for _, stop := range unlink {
+			stop()
+		}
+		for _, l := range slices.Backward(all) {
+			errs = append(errs, l.Release(ctx))
+		}
+		if turn != nil {
+			errs = append(errs, turn.Release(ctx))
+		}
+		return errors.Join(errs...)
+	}
+	return h
+}
+
+// MaxNames is how many names [All] takes at once.
+const MaxNames = 1000
+
+// Set is several names that are held together.
+type Set struct {
+	*Hold
+	leases map[string]*lease.Lease
+}
+
+// Lease returns the lease of one of the names, with its own token, or nil.
+func (s *Set) Lease(name string) *lease.Lease { return s.leases[name] }
+
+// All takes all of the names, or none. It takes them in one order, whoever asks and in whatever order, so two who want some
+// of the same names never wait for each other. It blocks until all are held, ctx is done or the session ends; what it holds
+// already is kept meanwhile, and released when it fails. A name that is there twice is taken once.
+func All(ctx context.Context, s *lease.Session, names ...string) (*Set, error) {
+	names = slices.Compact(slices.Sorted(slices.Values(names)))
+	if s == nil || len(names) == 0 || len(names) > MaxNames {
+		return nil, fmt.Errorf("lock all: %d names: want a session and 1 to %d names", len(names), MaxNames)
+	}
+	for _, name := range names { // before anything is held
+		if err := store.CheckKey(name); err != nil {
+			return nil, err
+		}
+	}
+	set := &Set{leases: map[string]*lease.Lease{}}
+	var held []*lease.Lease
+	for _, name := range names {
+		l, err := s.Acquire(ctx, name)
+		if err != nil {
+			for _, l := range slices.Backward(held) {
+				err = errors.Join(err, l.Release(ctx))
+			}
+			return nil, heldBy(name, err)
+		}
+		held = append(held, l)
+		set.leases[name] = l
+	}
+	set.Hold = ofLeases(names[0], held, nil)
+	return set, nil
+}

@@ -1,0 +1,121 @@
+package lock
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/store"
+)
+
+// prefix begins the keys of rosters.
+const prefix = ".lock/"
+
+// MaxShares is how many holders and waiters a roster has room for.
+const MaxShares = 100
+
+// roster is the data of a lock's record: who holds what, and who waits.
+type roster struct {
+	Format int     `json:"v"`
+	Kind   string  `json:"kind"`
+	Limit  int     `json:"limit"` // of the weights of all holders
+	Held   []entry `json:"held,omitempty"`
+	Queue  []entry `json:"queue,omitempty"` // in the order in which they came
+}
+
+// entry is one holder or waiter.
+type entry struct {
+	ID      string      `json:"id"` // of one acquisition, never used again
+	Session string      `json:"session"`
+	Weight  int         `json:"weight"`
+	Slot    int         `json:"slot"` // of a holder: the least that was free
+	Token   fence.Token `json:"token,omitempty"`
+	Since   time.Time   `json:"since"` // by its wall clock; for people
+}
+
+const format = 1
+
+// Kinds of lock, as their rosters name them.
+const (
+	kindMutex     = "mutex"
+	kindRW        = "rw"
+	kindSemaphore = "semaphore"
+)
+
+// readRoster reads a lock's record. One that isn't stored is an empty roster.
+func readRoster(rec store.Record) (roster, error) {
+	var r roster
+	if len(rec.Data) == 0 {
+		return roster{Format: format}, nil
+	}
+	if err := json.Unmarshal(rec.Data, &r); err != nil {
+		return roster{}, fmt.Errorf("%s: %w: its roster: %w", rec.Key, store.ErrCorrupt, err)
+	}
+	if r.Format != format {
+		return roster{}, fmt.Errorf("%s: its roster has format %d: this version reads format %d", rec.Key, r.Format, format)
+	}
+	used := 0
+	for _, e := range r.Held {
+		used += e.Weight
+	}
+	if used > r.Limit || len(r.Held)+len(r.Queue) > MaxShares {
+		return roster{}, fmt.Errorf("%s: %w: %d holders of weight %d over a limit of %d", rec.Key, store.ErrCorrupt, len(r.Held), used, r.Limit)
+	}
+	return r, nil
+}
+
+// write puts the roster into the record.
+func (r roster) write(rec store.Record) (store.Record, error) {
+	data, err := json.Marshal(r)
+	rec.Data = data
+	return rec, err
+}
+
+func (r roster) free() int {
+	free := r.Limit
+	for _, e := range r.Held {
+		free -= e.Weight
+	}
+	return free
+}
+
+func find(list []entry, id string) int {
+	return slices.IndexFunc(list, func(e entry) bool { return e.ID == id })
+}
+
+// before returns the entries that id has to wait for: all holders, and who is before it in the queue, or the whole queue if it
+// isn't in it.
+func (r roster) before(id string) []entry {
+	queue := r.Queue
+	if i := find(queue, id); i >= 0 {
+		queue = queue[:i]
+	}
+	return slices.Concat(r.Held, queue)
+}
+
+// grants reports whether e may be a holder now.
+func (r roster) grants(e entry) bool {
+	i := find(r.Queue, e.ID)
+	return e.Weight <= r.free() && len(r.Held) < MaxShares && (i == 0 || i < 0 && len(r.Queue) == 0)
+}
+
+// grant makes e a holder.
+func (r *roster) grant(e entry, t fence.Token) {
+	r.remove(e.ID)
+	e.Token, e.Slot = t, 0
+	for slices.ContainsFunc(r.Held, func(h entry) bool { return h.Slot == e.Slot }) {
+		e.Slot++
+	}
+	r.Held = append(slices.Clone(r.Held), e)
+}
+
+// remove takes an entry off the roster, and reports whether it was there.
+func (r *roster) remove(id string) bool {
+	other := func(e entry) bool { return e.ID == id }
+	n := len(r.Held) + len(r.Queue)
+	r.Held = slices.DeleteFunc(slices.Clone(r.Held), other)
+	r.Queue = slices.DeleteFunc(slices.Clone(r.Queue), other)
+	return len(r.Held)+len(r.Queue) < n
+}
