@@ -59,7 +59,7 @@ func TestSemaphoreOverABadNetwork(t *testing.T) {
 					rng := rand.New(rand.NewPCG(seed, uint64(i)))
 					p := w.process(bad(seed*100+uint64(i), &calm))
 					wg.Go(func() {
-						for n := 0; n < 30; n++ {
+						for range 30 {
 							if p.Check() != nil { // a process that lost its session opens another one
 								s, err := p.m.OpenSession(t.Context())
 								if err != nil {

@@ -127,7 +127,7 @@ var Table = []Row{
 
 // forTests is what any test may import of ours, and testLibs of others.
 var (
-	forTests = []string{"store/memory", "store/faulty", "store/storetest", "internal/servers"}
+	forTests = []string{"store/memory", "store/faulty", "store/storetest", "internal/servers", "lease"}
 	testLibs = []string{
 		x, "go.uber.org/goleak", "pgregory.net/rapid", "github.com/anishathalye/porcupine", "github.com/rogpeppe/go-internal",
 	}
