@@ -50,7 +50,7 @@ func checkSkew(schema string, skew time.Duration) error {
 // one that isn't there or has an empty owner at once.
 func admiralSchema(window, skew time.Duration) schema {
 	sc := schema{
-		name: "admiral", key: "leaseName",
+		name: "admiral", key: "leaseName", wall: true,
 		columns:   []column{{name: "leaseOwner"}, {name: "updatedTime", number: true}},
 		guarantee: "exclusive among Leasehold's; Admiral's own writes are unconditional, so one that was late may undo a take-over until the next renewal",
 	}

@@ -37,7 +37,7 @@ func DynamoDBLease(client Client, opts DynamoDBLeaseOptions) (*Store, error) {
 // wall clock. So a free row of ours has neither, which also keeps DynamoDB's own expiry from it.
 func dynamodbLeaseSchema(ttl, skew time.Duration) schema {
 	sc := schema{
-		name: "dynamodb-lease", key: "key", ttl: "lease_expiry",
+		name: "dynamodb-lease", key: "key", ttl: "lease_expiry", wall: true,
 		columns:   []column{{name: "lease_version"}, {name: "lease_expiry", number: true}},
 		guarantee: "exclusive as long as no neighbour's wall clock is ahead by more than the margin of the TTL and the skew allowed for",
 	}

@@ -190,3 +190,13 @@ func mustConflict(t testing.TB, err error) store.Record {
 	}
 	return c.Current
 }
+
+// rows counts the rows of the table, companions included.
+func (w *world) rows(t testing.TB) int {
+	t.Helper()
+	out, err := w.client.Scan(t.Context(), &dynamodb.ScanInput{TableName: &w.name, ConsistentRead: aws.Bool(true)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(out.Items)
+}

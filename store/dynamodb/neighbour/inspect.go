@@ -2,9 +2,154 @@ package neighbour
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold/leasehold/store"
 )
 
-// Inspect implements [store.Inspector].
-func (s *Store) Inspect(ctx context.Context) []store.Finding { return nil }
+// Inspect implements [store.Inspector]: the table and its key, whether conditions hold in it, DynamoDB's own expiry,
+// permissions by trying them on a record of its own, and this machine's clock against the server's. It takes about ten
+// requests.
+func (s *Store) Inspect(ctx context.Context) []store.Finding {
+	all := []store.Finding{{What: "neighbour", Status: store.StatusOK, Detail: s.schema.name + ": " + s.schema.guarantee}}
+	all = append(all, s.inspectTable(ctx)...)
+	all = append(all, s.inspectWrites(ctx)...)
+	return append(all, s.inspectClock(ctx))
+}
+
+func (s *Store) inspectTable(ctx context.Context) []store.Finding {
+	out, err := s.table.Describe(ctx)
+	if err != nil {
+		return []store.Finding{failed("table", err, "give this identity dynamodb:DescribeTable, or correct the table's name")}
+	}
+	all := []store.Finding{s.inspectKey(out.Table), inspectRegions(out.Table)}
+	ttl, err := s.table.DescribeTTL(ctx)
+	if err != nil {
+		return append(all, failed("time to live", err, "give this identity dynamodb:DescribeTimeToLive"))
+	}
+	return append(all, s.inspectTTL(ttl.TimeToLiveDescription))
+}
+
+func failed(what string, err error, advice string) store.Finding {
+	return store.Finding{What: what, Status: store.StatusFail, Detail: err.Error(), Advice: advice}
+}
+
+// inspectKey sees that the table has the neighbour's key.
+func (s *Store) inspectKey(t *types.TableDescription) store.Finding {
+	kinds := map[string]types.ScalarAttributeType{}
+	for _, a := range t.AttributeDefinitions {
+		kinds[aws.ToString(a.AttributeName)] = a.AttributeType
+	}
+	var found []string
+	for _, k := range t.KeySchema {
+		name := aws.ToString(k.AttributeName)
+		found = append(found, fmt.Sprintf("%s %s %s", name, kinds[name], k.KeyType))
+	}
+	want := s.schema.key + " S HASH"
+	if s.schema.sort != "" {
+		want += ", " + s.schema.sort + " S RANGE"
+	}
+	f := store.Finding{What: "key schema", Status: store.StatusOK, Detail: strings.Join(found, ", ")}
+	if f.Detail != want {
+		f.Status, f.Advice = store.StatusFail, "this isn't the table of that neighbour as configured: want the key "+want
+	}
+	return f
+}
+
+// inspectRegions sees that conditions hold for all who write.
+func inspectRegions(t *types.TableDescription) store.Finding {
+	f := store.Finding{What: "consistency mode", Status: store.StatusOK, Detail: "one Region: strong reads and conditional writes hold"}
+	switch {
+	case len(t.Replicas) == 0:
+	case t.MultiRegionConsistency == types.MultiRegionConsistencyStrong:
+		f.Detail = "global table of strong consistency: reads and conditions hold in all Regions"
+	default:
+		f.Status = store.StatusFail
+		f.Detail = "global table of eventual consistency: conditions hold in one Region only, and the last writer wins"
+		f.Advice = "have everybody, neighbours included, write in one Region, or use a table of strong consistency"
+	}
+	return f
+}
+
+func (s *Store) inspectTTL(ttl *types.TimeToLiveDescription) store.Finding {
+	f := store.Finding{What: "time to live", Status: store.StatusOK, Detail: "off"}
+	attr := ""
+	if ttl != nil && (ttl.TimeToLiveStatus == types.TimeToLiveStatusEnabled || ttl.TimeToLiveStatus == types.TimeToLiveStatusEnabling) {
+		attr = aws.ToString(ttl.AttributeName)
+		f.Detail = "on, by " + attr
+	}
+	switch {
+	case attr == s.schema.ttl:
+	case attr == "":
+		f.Status, f.Advice = store.StatusWarn, fmt.Sprintf("turn it on by %s: this neighbour demands it", s.schema.ttl)
+	default:
+		f.Status, f.Advice = store.StatusFail, "turn it off: it may delete a lease that is held"
+	}
+	return f
+}
+
+// probePrefix begins the keys of the records that Inspect makes and deletes again.
+const probePrefix = "leasehold-doctor/"
+
+// inspectWrites does what leases do, on a record of its own. Nobody holds it, so neighbours that see it leave it alone.
+func (s *Store) inspectWrites(ctx context.Context) []store.Finding {
+	const what = "permissions"
+	key := probePrefix + newID()
+	if _, err := s.Get(ctx, key); !errors.Is(err, store.ErrNotFound) {
+		return []store.Finding{failed(what, err, "give this identity dynamodb:GetItem")}
+	}
+	rec, err := s.Put(ctx, store.Record{Key: key, Token: 1})
+	if err != nil {
+		return []store.Finding{failed(what, err, "give this identity dynamodb:UpdateItem")}
+	}
+	stale := rec
+	stale.Token++
+	if rec, err = s.Put(ctx, stale); err == nil {
+		if _, err = s.Put(ctx, stale); errors.Is(err, store.ErrConflict) {
+			err = nil
+		} else {
+			return []store.Finding{failed("conditional writes", fmt.Errorf("a write at a stale version: %v, want a conflict", err), "don't keep leases behind this endpoint")}
+		}
+	}
+	if err != nil {
+		return []store.Finding{failed(what, err, "give this identity dynamodb:UpdateItem")}
+	}
+	if err := s.Delete(ctx, key, rec.Version); err != nil {
+		return []store.Finding{failed(what, err, "give this identity dynamodb:DeleteItem, and delete "+key)}
+	}
+	return []store.Finding{
+		{What: what, Status: store.StatusOK, Detail: "GetItem, UpdateItem and DeleteItem work"},
+		{What: "conditional writes", Status: store.StatusOK, Detail: "a write at a stale version is refused"},
+	}
+}
+
+// clockApart is how far this machine's clock may be from the server's before it is worth a warning. The server tells whole
+// seconds.
+const clockApart = 2 * time.Second
+
+func (s *Store) inspectClock(ctx context.Context) store.Finding {
+	const what = "clock"
+	before := s.table.Clock().Wall()
+	read, err := s.table.Get(ctx, s.schema.keyRow(probePrefix+"clock"))
+	after := s.table.Clock().Wall()
+	switch {
+	case err != nil:
+		return failed(what, err, "give this identity dynamodb:GetItem")
+	case read.Date.IsZero():
+		return store.Finding{What: what, Status: store.StatusOK, Detail: "the server doesn't tell its own"}
+	}
+	// The server's clock showed a time from read.Date on, for less than a second.
+	apart := max(read.Date.Sub(after), before.Sub(read.Date.Add(time.Second)), 0)
+	f := store.Finding{What: what, Status: store.StatusOK, Detail: fmt.Sprintf("at least %v from the server's", apart.Round(time.Millisecond))}
+	if s.schema.wall && apart > clockApart {
+		f.Status = store.StatusWarn
+		f.Advice = "set this machine's clock right: this neighbour compares wall clocks, and Skew has to cover how far they are apart"
+	}
+	return f
+}

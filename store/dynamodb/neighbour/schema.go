@@ -30,6 +30,7 @@ type schema struct {
 	born   func(wall time.Time) table.Row // further attributes that a row gets when it has none of that name
 	beside func(id string) table.Row      // those of a companion row, so that neighbours who read the whole table can read it
 	ttl    string                         // the attribute that the neighbour wants expired by DynamoDB; "" for none
+	wall   bool                           // its rule compares wall clocks
 }
 
 // column is an attribute: its name and whether it is a number or a string.
