@@ -42,7 +42,7 @@ type instance struct {
 }
 
 // kinds are the engines that have a server.
-var kinds = []kind{etcdKind, zooKeeper, postgresKind, natsKind, consulKind, dynamoDB}
+var kinds = []kind{etcdKind, consulKind, zooKeeper, kubernetesKind, postgresKind, redisKind, natsKind, dynamoDB}
 
 // opened is a store that is closed when the test ends.
 func opened[S store.Store](t testing.TB, st S, err error) store.Store {

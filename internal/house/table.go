@@ -110,6 +110,15 @@ var Table = []Row{
 		Why: "flags, completions, the configuration file, the terminal",
 	},
 
+	{
+		Dir: "cmd/leasehold/internal/stores", Floor: F5,
+		Libs: []string{
+			x, "github.com/aws", "go.etcd.io/etcd", "google.golang.org/grpc", "go.uber.org/zap", "github.com/hashicorp/consul/api",
+			"github.com/go-zookeeper/zk", "k8s.io", "github.com/jackc/pgx/v5", "github.com/redis/go-redis/v9", "github.com/nats-io/nats.go",
+		},
+		Why: "it makes the client of every engine out of a URL",
+	},
+
 	{Dir: "examples/...", Floor: Outer},
 	{
 		Dir: "store/dynamodb/neighbour/interop", Floor: Outer, Libs: []string{"github.com/aws/aws-sdk-go-v2"},

@@ -1,0 +1,106 @@
+package engines
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"github.com/leasehold/leasehold/internal/servers"
+	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/kubernetes"
+)
+
+var namespaces atomic.Int64
+
+var kubernetesKind = kind{
+	name: "kubernetes", start: servers.Kubernetes,
+	prepare: func(t testing.TB, srv *servers.Server) instance {
+		namespace := newNamespace(t, srv)
+		return instance{open: func(t testing.TB, addr string) store.Store {
+			st, err := kubernetes.New(kubeClient(t, srv, addr), kubernetes.Options{Namespace: namespace})
+			return opened(t, st, err)
+		}}
+	},
+	recipe: &recipe{name: "client-go's elector", dial: func(t testing.TB, srv *servers.Server) locker {
+		client, namespace := kubeClient(t, srv, srv.Addr), newNamespace(t, srv)
+		return func(ctx context.Context, name string) (func() error, error) { return elect(ctx, client, namespace, "recipe-"+name) }
+	}},
+}
+
+// elect is an election by client-go with its default timings, until it is won.
+func elect(ctx context.Context, client coordination.CoordinationV1Interface, namespace, name string) (func() error, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	leading, ended := make(chan struct{}), make(chan struct{})
+	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Lock: &resourcelock.LeaseLock{
+			LeaseMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Client: client,
+			LockConfig: resourcelock.ResourceLockConfig{Identity: rand.Text()},
+		},
+		LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second, ReleaseOnCancel: true,
+		Callbacks: leaderelection.LeaderCallbacks{
+			OnStartedLeading: func(context.Context) { close(leading) }, OnStoppedLeading: func() {},
+		},
+	})
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	go func() {
+		defer close(ended)
+		elector.Run(ctx)
+	}()
+	stop := func() error {
+		cancel()
+		<-ended
+		return nil
+	}
+	select {
+	case <-leading:
+		return stop, nil
+	case <-ended:
+		return nil, fmt.Errorf("not elected: %w", context.Cause(ctx))
+	}
+}
+
+func newNamespace(t testing.TB, srv *servers.Server) string {
+	t.Helper()
+	name := fmt.Sprintf("engines-%d", namespaces.Add(1))
+	err := kubeClient(t, srv, srv.Addr).RESTClient().Post().AbsPath("/api/v1/namespaces").SetHeader("Content-Type", "application/yaml").
+		Body([]byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: " + name + "}\n")).Do(t.Context()).Error()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// kubeClient returns an administrator's client with connections of its own, which go to addr.
+func kubeClient(t testing.TB, srv *servers.Server, addr string) *coordination.CoordinationV1Client {
+	t.Helper()
+	c, err := clientcmd.BuildConfigFromFlags("", srv.Extra["kubeconfig"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Host, c.QPS, c.NextProtos = "https://"+addr, -1, []string{"http/1.1"}
+	c.Dial = (&net.Dialer{Timeout: 5 * time.Second}).DialContext
+	hc, err := rest.HTTPClientFor(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(hc.CloseIdleConnections)
+	client, err := coordination.NewForConfigAndClient(c, hc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
