@@ -178,8 +178,8 @@ func (d *zooKeeperDialer) await(ctx context.Context, conn *zk.Conn) error {
 // explain says why there is no session, and what to do. d.mu is held.
 func (d *zooKeeperDialer) explain(cause error) error {
 	var (
-		cert   *tls.CertificateVerificationError
-		record tls.RecordHeaderError
+		cert *tls.CertificateVerificationError
+		op   *net.OpError
 	)
 	switch {
 	case d.last == nil && d.config == nil:
@@ -188,10 +188,10 @@ func (d *zooKeeperDialer) explain(cause error) error {
 		return fmt.Errorf("it takes the connection and opens no session: has it a quorum, and does it want a certificate of yours (cert=FILE&key=FILE)? %w", cause)
 	case errors.As(d.last, &cert):
 		return fmt.Errorf("its certificate isn't trusted: name the file of the authority with cacert=FILE, or the name that is in it with server_name=NAME: %w", d.last)
-	case errors.As(d.last, &record):
-		return fmt.Errorf("it answers without TLS: leave the TLS parameters out, or name its secureClientPort: %w", d.last)
+	case errors.As(d.last, &op) && op.Op == "dial" || d.config == nil:
+		return fmt.Errorf("it can't be reached: is it running there, and does the network let this machine reach it? %w", d.last)
 	}
-	return fmt.Errorf("it can't be reached: is it running there, and does the network let this machine reach it? %w", d.last)
+	return fmt.Errorf("no TLS with it: name its secureClientPort, or leave the TLS parameters out: %w", d.last)
 }
 
 // hastyConn is a connection on which a server gets no more than a session's time to answer. The client would wait for its
