@@ -3,6 +3,7 @@ package redis
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 
 	goredis "github.com/redis/go-redis/v9"
@@ -103,7 +104,7 @@ func (s *Store) run(ctx context.Context, sc script, key string, replicas bool, a
 // isRefusal reports whether err is the server's own answer, one that begins so.
 func isRefusal(err error, prefix string) bool {
 	var answer goredis.Error
-	return errors.As(err, &answer) && !errors.Is(err, goredis.Nil) && (prefix == "" || goredis.HasErrorPrefix(err, prefix))
+	return errors.As(err, &answer) && !errors.Is(err, goredis.Nil) && strings.HasPrefix(answer.Error(), prefix)
 }
 
 // failed returns err for the caller: the cause of a context that ended, or what to do.

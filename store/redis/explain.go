@@ -1,12 +1,14 @@
 package redis
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"strings"
 
 	goredis "github.com/redis/go-redis/v9"
@@ -18,7 +20,8 @@ var advice = []struct{ begins, hint string }{
 	{"WRONGPASS", adviceLogin},
 	{"ERR invalid password", adviceLogin},
 	{"ERR AUTH", adviceLogin},
-	{"NOPERM", "the user lacks a permission: ACL SETUSER … ~%[1]s* &%[1]s* +evalsha +eval +hmget +hset +hdel +exists +del +time +publish +subscribe +unsubscribe +ping +scan"},
+	{"NOPERM", adviceRights},
+	{"ERR The user executing the script can't", adviceRights}, // Redis 7
 	{"READONLY", "this is a replica: name the primary, or use a client for Sentinel or the cluster, which finds it"},
 	{"OOM", "the server's memory is full: raise maxmemory or move other data away; don't let it evict leases"},
 	{"LOADING", "the server is reading its data: try again"},
@@ -34,7 +37,10 @@ var advice = []struct{ begins, hint string }{
 	{"ERR invalid DB", "name a database that the server has (the URL's path)"},
 }
 
-const adviceLogin = "check the user and the password (the URL, or REDIS_URL)"
+const (
+	adviceLogin  = "check the user and the password (the URL, or REDIS_URL)"
+	adviceRights = "the user lacks a permission: ACL SETUSER … ~%[1]s* &%[1]s* +evalsha +eval +hmget +hset +hdel +exists +del +time +publish +subscribe +unsubscribe +ping +scan"
+)
 
 // explain returns err with what to do about it, where there is something that is known to help.
 func explain(err error, prefix string) error {
@@ -57,6 +63,8 @@ func explain(err error, prefix string) error {
 		hint = "all connections of the pool are busy: raise PoolSize"
 	case errors.As(err, &op) && op.Op == "dial":
 		hint = "is the server up, and are host and port right?"
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
+		hint = "the server did not answer in time; if it never does, does the port speak TLS or not (rediss:// or redis://)?"
 	case errors.Is(err, io.EOF), errors.As(err, &op):
 		hint = "the connection broke; if it always does, does the port want TLS (rediss://)?"
 	}
@@ -67,8 +75,10 @@ func explain(err error, prefix string) error {
 }
 
 func adviseOn(err error, prefix string) string {
+	var answer goredis.Error
+	errors.As(err, &answer)
 	for _, a := range advice {
-		if goredis.HasErrorPrefix(err, a.begins) {
+		if strings.HasPrefix(answer.Error(), a.begins) {
 			if strings.Contains(a.hint, "%") {
 				return fmt.Sprintf(a.hint, prefix)
 			}

@@ -22,6 +22,11 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record,
 			yield(store.Record{}, err)
 			return
 		}
+		// SCAN is answered by a replica, too, and what it doesn't show nobody can refuse. This read is.
+		if _, _, err := s.run(ctx, getScript, "-", false); err != nil && !wrongType(err) {
+			yield(store.Record{}, err)
+			return
+		}
 		nodes, err := s.nodes(ctx)
 		if err != nil {
 			yield(store.Record{}, err)
