@@ -97,7 +97,7 @@ func (k kind) version(t *testing.T, srv *servers.Server, st store.Store) string 
 		}
 	}
 	log, err := os.ReadFile(srv.LogFile())
-	if v := regexp.MustCompile(`Version:\s+(\S+)`).FindSubmatch(log); err == nil && v != nil {
+	if v := regexp.MustCompile(`Version:\s+'?([0-9.]+)`).FindSubmatch(log); err == nil && v != nil {
 		return string(v[1])
 	}
 	t.Errorf("%s doesn't say its version", k.name)

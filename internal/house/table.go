@@ -106,17 +106,13 @@ var Table = []Row{
 	},
 
 	{
-		Dir: "cmd/leasehold/...", Floor: F5, Libs: []string{x, "github.com/spf13/cobra", "github.com/spf13/pflag", "go.yaml.in/yaml/v3", "github.com/aws/aws-sdk-go-v2", "github.com/prometheus/client_golang"},
-		Why: "flags, completions, the configuration file, the terminal",
-	},
-
-	{
-		Dir: "cmd/leasehold/internal/stores", Floor: F5,
+		Dir: "cmd/leasehold/...", Floor: F5,
 		Libs: []string{
-			x, "github.com/aws", "go.etcd.io/etcd", "google.golang.org/grpc", "go.uber.org/zap", "github.com/hashicorp/consul/api",
+			x, "github.com/spf13/cobra", "github.com/spf13/pflag", "go.yaml.in/yaml/v3", "github.com/prometheus/client_golang",
+			"github.com/aws", "go.etcd.io/etcd", "google.golang.org/grpc", "go.uber.org/zap", "github.com/hashicorp/consul/api",
 			"github.com/go-zookeeper/zk", "k8s.io", "github.com/jackc/pgx/v5", "github.com/redis/go-redis/v9", "github.com/nats-io/nats.go",
 		},
-		Why: "it makes the client of every engine out of a URL",
+		Why: "flags, completions, the configuration file, the terminal; and the client of every engine, made out of a URL",
 	},
 
 	{Dir: "examples/...", Floor: Outer},
