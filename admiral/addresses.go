@@ -58,8 +58,11 @@ func NewAllocator(st Addresses, prefix string) (*Allocator, error) {
 	if st == nil {
 		return nil, errors.New("admiral: NewAllocator needs a place to keep the addresses")
 	}
-	if err := checkPrefix(prefix); err != nil {
+	if err := CheckPrefix(prefix); err != nil {
 		return nil, err
+	}
+	if prefix == AutoPrefix {
+		return nil, fmt.Errorf("se_ip_prefix %s: want the prefix that ClaimPrefix returned", AutoPrefix)
 	}
 	return &Allocator{st, prefix}, nil
 }

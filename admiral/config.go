@@ -159,10 +159,14 @@ func readKey(key, value *yaml.Node, values map[string]entry) error {
 	if value.Tag == "!!null" {
 		text = ""
 	}
+	now := entry{text, key.Line}
 	if before, twice := values[key.Value]; twice && before.text != text {
-		return fmt.Errorf("%s: line %d says %q and line %d says %q: which one?", key.Value, before.line, before.text, key.Line, text)
+		if before.line > now.line { // the section is read last
+			before, now = now, before
+		}
+		return fmt.Errorf("%s: line %d says %q and line %d says %q: which one?", key.Value, before.line, before.text, now.line, now.text)
 	}
-	values[key.Value] = entry{text, key.Line}
+	values[key.Value] = now
 	return nil
 }
 

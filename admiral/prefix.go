@@ -50,11 +50,11 @@ func ClaimPrefix(ctx context.Context, st store.Store, prefix, deployment, pod st
 	if err := store.CheckKey(deployment); err != nil || len(deployment) > store.MaxKey-len(prefixKeys) {
 		return "", fmt.Errorf("deployment %.40q: want 1 to %d printable characters", deployment, store.MaxKey-len(prefixKeys))
 	}
+	if err := CheckPrefix(prefix); err != nil {
+		return "", err
+	}
 	if prefix == AutoPrefix {
 		return pickPrefix(ctx, st, deployment, pod)
-	}
-	if err := checkPrefix(prefix); err != nil {
-		return "", err
 	}
 	rec, err := store.Load(ctx, st, prefixKeys+prefix)
 	if err != nil {
@@ -63,8 +63,12 @@ func ClaimPrefix(ctx context.Context, st store.Store, prefix, deployment, pod st
 	return prefix, claimPrefix(ctx, st, rec, deployment, pod)
 }
 
-// checkPrefix wants two octets in decimal, without leading zeros: 240.0 and 240.00 are the same network.
-func checkPrefix(prefix string) error {
+// CheckPrefix returns an error unless prefix is [AutoPrefix], or two octets in decimal without leading zeros: 240.0 and
+// 240.00 would be the same network.
+func CheckPrefix(prefix string) error {
+	if prefix == AutoPrefix {
+		return nil
+	}
 	first, second, ok := strings.Cut(prefix, ".")
 	if !ok || !octet(first) || !octet(second) {
 		return fmt.Errorf("se_ip_prefix %q: want the first two octets of an address, such as %s, or %s", prefix, DefaultPrefix, AutoPrefix)

@@ -184,6 +184,11 @@ func (s *standIn) check() (err error) {
 	if s.o.mode != modeProcess && s.o.mode != modeNotify {
 		return usage("--mode %q: want process or notify", s.o.mode)
 	}
+	if s.o.prefix != "" {
+		if err := admiral.CheckPrefix(s.o.prefix); err != nil {
+			return usage("%w", err)
+		}
+	}
 	told := s.o.roleFile != "" || s.o.signals != "" || s.o.hook != ""
 	switch {
 	case s.o.mode == modeProcess && told:

@@ -1,0 +1,5 @@
+package main
+
+import "testing"
+
+func TestStandby(t *testing.T) { scripts(t, "standby") }
