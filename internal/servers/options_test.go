@@ -87,19 +87,11 @@ func TestReplica(t *testing.T) {
 				t.Fatal(err)
 			}
 			replica := k.start(t, Password("secret"), ReplicaOf(primary))
-			ctx, cancel := context.WithTimeout(t.Context(), within)
-			defer cancel()
-			for {
-				got, err := k.client.get(ctx, replica)
-				if got == "told" {
-					break
-				}
-				if ctx.Err() != nil {
-					t.Fatalf("the replica has %q (%v), not what the primary has", got, err)
-				}
-				pause(tick)
-			}
-			if err := k.client.put(ctx, replica, "asked"); err == nil {
+			eventually(t, "the replica has what the primary has", func() bool {
+				got, _ := k.client.get(t.Context(), replica)
+				return got == "told"
+			})
+			if err := k.client.put(t.Context(), replica, "asked"); err == nil {
 				t.Error("the replica took a write")
 			}
 		})
@@ -144,14 +136,9 @@ func TestEtcdCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	members[0].Kill()
-	ctx, cancel := context.WithTimeout(t.Context(), within)
-	defer cancel()
-	for c.put(ctx, members[1], "two") != nil { // while another leader is elected
-		if ctx.Err() != nil {
-			t.Fatal("two members of three don't take a write")
-		}
-		pause(tick)
-	}
+	eventually(t, "two members of three elect a leader and take a write", func() bool {
+		return c.put(t.Context(), members[1], "two") == nil
+	})
 	members[1].Kill()
 	short, cancel := context.WithTimeout(t.Context(), within/10)
 	defer cancel()

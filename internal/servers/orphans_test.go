@@ -4,10 +4,10 @@ package servers
 
 import (
 	"bufio"
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
 )
 
@@ -49,17 +49,13 @@ func TestNoServerOutlivesItsTests(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait() // it was killed
-	ctx, cancel := context.WithTimeout(t.Context(), within)
-	defer cancel()
 	for _, pid := range pids {
-		for running(pid) {
-			if ctx.Err() != nil {
+		t.Cleanup(func() {
+			if t.Failed() && running(pid) {
 				signalOne(pid, sigKill)
-				t.Errorf("process %d outlived the program that started it", pid)
-				break
 			}
-			pause(tick)
-		}
+		})
+		eventually(t, fmt.Sprintf("process %d is gone", pid), func() bool { return !running(pid) })
 	}
 }
 
@@ -78,33 +74,50 @@ func TestPauseAndKillReachEveryProcess(t *testing.T) {
 		}
 		return all
 	}
-	every := func(letter string) string {
-		all := ""
-		for range pids {
-			all += letter
-		}
-		return all
-	}
 	s.Pause()
-	ctx, cancel := context.WithTimeout(t.Context(), within)
-	defer cancel()
-	for states() != every("T") {
-		if ctx.Err() != nil {
-			t.Fatalf("paused processes are in the states %s", states())
-		}
-		pause(tick)
-	}
+	eventually(t, "all are paused", func() bool { return states() == strings.Repeat("T", len(pids)) })
 	s.Resume()
-	for states() == every("T") {
-		if ctx.Err() != nil {
-			t.Fatal("no process goes on")
-		}
-		pause(tick)
-	}
+	eventually(t, "all go on", func() bool { return !strings.Contains(states(), "T") })
 	s.Kill()
 	for _, pid := range pids {
 		if running(pid) {
 			t.Errorf("process %d outlived the server", pid)
+		}
+	}
+}
+
+// TestAKilledServerLeavesNoSharedMemory looks for what only PostgreSQL has.
+func TestAKilledServerLeavesNoSharedMemory(t *testing.T) {
+	segments := func() map[string]bool {
+		text, err := os.ReadFile("/proc/sysvipc/shm")
+		if err != nil {
+			t.Skip("not tried here: ", err)
+		}
+		all := map[string]bool{}
+		for line := range strings.Lines(string(text)) {
+			if words := strings.Fields(line); len(words) > 4 {
+				all[words[1]+" made by "+words[4]] = true
+			}
+		}
+		return all
+	}
+	var made []string
+	t.Run("", func(t *testing.T) {
+		s := Postgres(t)
+		for segment := range segments() {
+			if strings.HasSuffix(segment, fmt.Sprintf(" made by %d", s.process.pid)) {
+				made = append(made, segment)
+			}
+		}
+		s.Kill()
+	})
+	if len(made) == 0 {
+		t.Fatal("the server has no shared memory: look for something else here")
+	}
+	after := segments()
+	for _, segment := range made {
+		if after[segment] {
+			t.Errorf("segment %s is still there", segment)
 		}
 	}
 }

@@ -21,6 +21,7 @@ var postgres = &engine{
 	death: sigQuit, // the immediate shutdown, which takes the shared memory away
 	find:  findPostgres,
 	plan:  planPostgres,
+	sweep: sweepPostgres,
 	ready: func(ctx context.Context, s *Server) error {
 		program, err := findPostgres()
 		if err != nil {
@@ -204,6 +205,21 @@ func (s *Server) serviceAccount() (*account, error) {
 		}
 	}
 	return as, errors.Join(os.Remove(old), os.Chown(s.Dir, int(as.uid), int(as.gid)))
+}
+
+// sweepPostgres takes away the shared memory of a server that was killed: a few bytes, but the system has room for a few
+// thousand of them only.
+func sweepPostgres(s *Server) {
+	text, err := os.ReadFile(filepath.Join(s.Dir, "data", "postmaster.pid"))
+	if err != nil {
+		return // it had time to tidy up
+	}
+	const line = 6 // of the segment: its key and its id
+	if lines := strings.Split(string(text), "\n"); len(lines) > line {
+		if words := strings.Fields(lines[line]); len(words) == 2 {
+			_ = exec.Command("ipcrm", "-m", words[1]).Run() // it is gone, or there is no such program: so be it
+		}
+	}
 }
 
 // writeFor writes a file that belongs to the account.

@@ -15,10 +15,11 @@ import (
 	"time"
 )
 
-// echo is a server that answers each line with the same line, and counts the lines that came.
+// echo is a server that answers each line with the same line. It counts the connections and the lines that came.
 type echo struct {
-	addr  string
-	lines atomic.Int64
+	addr        string
+	came, ended atomic.Int64 // connections
+	lines       atomic.Int64
 }
 
 func newEcho(t *testing.T) *echo {
@@ -39,6 +40,8 @@ func newEcho(t *testing.T) *echo {
 				return
 			}
 			running.Go(func() {
+				e.came.Add(1)
+				defer e.ended.Add(1)
 				defer conn.Close()
 				for in := bufio.NewScanner(conn); in.Scan(); {
 					e.lines.Add(1)
@@ -110,12 +113,16 @@ func (c *caller) over() {
 
 func (e *echo) heard(t *testing.T, want int64) {
 	t.Helper()
-	end := time.Now().Add(within)
-	for e.lines.Load() != want {
+	eventually(t, fmt.Sprintf("the server gets %d lines", want), func() bool { return e.lines.Load() == want })
+}
+
+// eventually waits until something is so.
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(within); !is(); time.Sleep(tick) {
 		if time.Now().After(end) {
-			t.Fatalf("the server got %d lines, want %d", e.lines.Load(), want)
+			t.Fatalf("waited in vain: %s", what)
 		}
-		time.Sleep(tick)
 	}
 }
 
@@ -143,12 +150,29 @@ func TestProxyCut(t *testing.T) {
 	fresh.send("three")
 	old.silent()
 	fresh.silent()
-	if n := e.lines.Load(); n != 1 {
-		t.Fatalf("the server got %d lines, want only the one from before", n)
+	if lines, came := e.lines.Load(), e.came.Load(); lines != 1 || came != 1 {
+		t.Fatalf("the server got %d lines on %d connections, want only what was before", lines, came)
 	}
 	p.Heal()
 	old.hear("two")
 	fresh.hear("three")
+}
+
+// TestProxyCutHidesTheEnd closes a connection that is cut: the server must not hear of it before the network is healed.
+func TestProxyCutHidesTheEnd(t *testing.T) {
+	e := newEcho(t)
+	p := Proxy(t, e.addr)
+	c := call(t, p.Addr)
+	c.send("one")
+	c.hear("one")
+	p.Cut()
+	c.conn.Close()
+	time.Sleep(100 * time.Millisecond) // in which nothing must happen
+	if e.ended.Load() != 0 {
+		t.Error("the server saw the end of a connection that was cut")
+	}
+	p.Heal()
+	eventually(t, "the server hears that the client is gone", func() bool { return e.ended.Load() == 1 })
 }
 
 func TestProxyCutCutsAnswersUnderWay(t *testing.T) {

@@ -11,11 +11,13 @@ type recorder struct {
 	testing.TB
 	skipped, failed bool
 	text            string
+	logged          string
 }
 
-func (r *recorder) Helper()             {}
-func (r *recorder) Logf(string, ...any) {}
-func (r *recorder) Failed() bool        { return r.failed }
+func (r *recorder) Helper()      {}
+func (r *recorder) Failed() bool { return r.failed }
+
+func (r *recorder) Logf(format string, args ...any) { r.logged += fmt.Sprintf(format, args...) }
 
 func (r *recorder) Fatal(args ...any) {
 	r.failed, r.text = true, fmt.Sprint(args...)

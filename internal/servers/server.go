@@ -50,6 +50,8 @@ type engine struct {
 	plan func(ctx context.Context, s *Server, program string) (command, error)
 	// ready returns an error unless the server serves.
 	ready func(ctx context.Context, s *Server) error
+	// sweep, if set, takes away what the server leaves in the system when it is killed.
+	sweep func(s *Server)
 	// adopt fills in the fields of a server that somebody else started from its URL.
 	adopt func(s *Server, url string) error
 }
@@ -232,6 +234,9 @@ func (s *Server) death() syscall.Signal {
 func (s *Server) Stop() {
 	if s.process != nil && !s.process.ended() {
 		s.end()
+	}
+	if s.process != nil && s.engine.sweep != nil {
+		s.engine.sweep(s)
 	}
 	for _, part := range slices.Backward(s.parts) {
 		part.Stop()

@@ -102,6 +102,19 @@ func TestWhatIsOthersIsNotKilled(t *testing.T) {
 	roundTrip(t, up, redisClient{})
 }
 
+func TestTheLogOfAFailedTest(t *testing.T) {
+	for _, failed := range []bool{false, true} {
+		var r *recorder
+		t.Run("", func(t *testing.T) {
+			r = &recorder{TB: t, failed: failed}
+			Redis(r)
+		})
+		if got := strings.Contains(r.logged, "Ready to accept connections"); got != failed {
+			t.Errorf("the test failed: %t; the log was shown: %t", failed, got)
+		}
+	}
+}
+
 // TestWithoutMain runs this program's own test of a shared server as if TestMain did not use Main.
 func TestWithoutMain(t *testing.T) {
 	pool.Lock()
