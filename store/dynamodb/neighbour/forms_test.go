@@ -1,6 +1,7 @@
 package neighbour
 
 import (
+	"context"
 	"errors"
 	"maps"
 	"reflect"
@@ -268,6 +269,9 @@ func TestOptions(t *testing.T) {
 // Inspect finds nothing wrong with a table that is right, says what is with one that isn't, and leaves nothing behind.
 func TestInspect(t *testing.T) {
 	each(t, func(t *testing.T, w *world) {
+		if err := w.Check(t.Context(), ""); err != nil {
+			t.Error(err)
+		}
 		for _, f := range w.Inspect(t.Context()) {
 			if f.Status != store.StatusOK || f.Detail == "" || f.Advice != "" {
 				t.Errorf("%+v", f)
@@ -288,6 +292,9 @@ func TestInspect(t *testing.T) {
 			for _, f := range s.Inspect(t.Context()) {
 				found[f.What] = f.Status
 			}
+			if err := s.Check(t.Context(), ""); err == nil || !strings.Contains(err.Error(), w.name) || !strings.Contains(err.Error(), "want the key "+k.key) {
+				t.Errorf("as %s: %v", k.name, err)
+			}
 			if found["key schema"] != store.StatusFail || found["permissions"] != store.StatusFail {
 				t.Errorf("as %s: %v", k.name, found)
 			}
@@ -296,6 +303,32 @@ func TestInspect(t *testing.T) {
 			}
 		}
 	})
+}
+
+// replicated is a client to which every table is a global one of eventual consistency.
+type replicated struct{ *dynamodb.Client }
+
+func (c replicated) DescribeTable(ctx context.Context, in *dynamodb.DescribeTableInput, opts ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error) {
+	out, err := c.Client.DescribeTable(ctx, in, opts...)
+	if err == nil {
+		out.Table.Replicas = []types.ReplicaDescription{{RegionName: ptr("eu-west-1")}}
+	}
+	return out, err
+}
+
+// A global table of eventual consistency is refused, unless this is the Region that everybody writes in.
+func TestCheckOfAGlobalTable(t *testing.T) {
+	w := newWorld(t, kindOf(t, "admiral"))
+	s, err := w.kind.open(replicated{w.client}, w.name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	for home, refused := range map[string]bool{"": true, "eu-west-1": true, "us-east-1": false} {
+		if err := s.Check(t.Context(), home); (err != nil) != refused || err != nil && !strings.Contains(err.Error(), "one Region") {
+			t.Errorf("home Region %q: %v", home, err)
+		}
+	}
 }
 
 // What DynamoDB says of a table, and what that means for leases.

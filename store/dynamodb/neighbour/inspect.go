@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold/leasehold/store"
@@ -62,9 +63,33 @@ func (s *Store) inspectKey(t *types.TableDescription) store.Finding {
 	return f
 }
 
+// Check returns an error when leases in the table don't work or aren't safe: no such table, another key, DynamoDB's own
+// expiry by an attribute that isn't the neighbour's, or a global table of eventual consistency, unless home is the Region
+// that this client writes in: the one in which everybody does, neighbours included. The error says what to do.
+func (s *Store) Check(ctx context.Context, home string) error {
+	var errs []error
+	for _, f := range s.inspectTable(ctx) {
+		pinned := f.What == consistency && home != "" && home == s.region()
+		if f.Status == store.StatusFail && !pinned {
+			errs = append(errs, fmt.Errorf("table %s: %s: %s: %s", s.table.Name, f.What, f.Detail, f.Advice))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// region returns the Region of the client, or "" where it doesn't say.
+func (s *Store) region() string {
+	if c, ok := s.client.(interface{ Options() dynamodb.Options }); ok {
+		return c.Options().Region
+	}
+	return ""
+}
+
+const consistency = "consistency mode"
+
 // inspectRegions sees that conditions hold for all who write.
 func inspectRegions(t *types.TableDescription) store.Finding {
-	f := store.Finding{What: "consistency mode", Status: store.StatusOK, Detail: "one Region: strong reads and conditional writes hold"}
+	f := store.Finding{What: consistency, Status: store.StatusOK, Detail: "one Region: strong reads and conditional writes hold"}
 	switch {
 	case len(t.Replicas) == 0:
 	case t.MultiRegionConsistency == types.MultiRegionConsistencyStrong:
@@ -72,7 +97,7 @@ func inspectRegions(t *types.TableDescription) store.Finding {
 	default:
 		f.Status = store.StatusFail
 		f.Detail = "global table of eventual consistency: conditions hold in one Region only, and the last writer wins"
-		f.Advice = "have everybody, neighbours included, write in one Region, or use a table of strong consistency"
+		f.Advice = "have everybody, neighbours included, write in one Region, and name that (home_region in a URL), or use a table of strong consistency"
 	}
 	return f
 }

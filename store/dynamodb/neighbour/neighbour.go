@@ -23,6 +23,7 @@ type Request = table.Request
 // [store.Inspector]; its Wait polls. Closing it leaves the client alone.
 type Store struct {
 	schema schema
+	client Client
 	table  *table.Table
 
 	mu      sync.Mutex
@@ -57,7 +58,7 @@ func open(client Client, name string, sc schema, access Access) (*Store, error) 
 		return nil, fmt.Errorf(`%s: Table "": want the name of the table that the neighbour uses`, sc.name)
 	}
 	return &Store{
-		schema: sc, table: table.New(client, name, access),
+		schema: sc, client: client, table: table.New(client, name, access),
 		settled: map[string]settled{}, sighted: map[string]sighted{},
 	}, nil
 }

@@ -44,8 +44,9 @@ var dynamoDBScheme = Scheme{
 
 // dynamoDBURL is what a table's URL says.
 type dynamoDBURL struct {
-	table string
-	opts  dynamodb.Options
+	table     string
+	opts      dynamodb.Options
+	neighbour opener // when the table is another lock library's
 	server
 }
 
@@ -59,7 +60,7 @@ func parseDynamoDB(rest string) (dynamoDBURL, error) {
 	if err := dynamodb.CheckTable(u.table); err != nil {
 		return u, err
 	}
-	if err := u.readParams(query, append([]string(nil), dynamoDBParams...)); err != nil {
+	if err := u.readParams(query, append(neighbourParams(), dynamoDBParams...)); err != nil {
 		return u, err
 	}
 	if e := u.params[paramEndpoint]; e != "" {
@@ -72,7 +73,10 @@ func parseDynamoDB(rest string) (dynamoDBURL, error) {
 	if u.opts.ServerClock, err = u.duration(paramServerClock, 0); err != nil {
 		return u, err
 	}
-	u.opts.PollMax, err = u.duration(paramPoll, 0)
+	if u.opts.PollMax, err = u.duration(paramPoll, 0); err != nil {
+		return u, err
+	}
+	u.neighbour, err = u.schema()
 	return u, err
 }
 
@@ -90,8 +94,9 @@ type DynamoDB struct {
 	Table  string
 	Client *awsdynamodb.Client
 
-	opts dynamodb.Options
-	http *http.Client
+	opts      dynamodb.Options
+	neighbour opener
+	http      *http.Client
 }
 
 // Close closes the client's connections.
@@ -127,7 +132,7 @@ func dialDynamoDB(ctx context.Context, rest string) (*DynamoDB, error) {
 	if cfg.Region == "" {
 		return nil, fmt.Errorf("table %s: no Region: add ?region=REGION to the URL, or set AWS_REGION", u.table)
 	}
-	d := &DynamoDB{Table: u.table, opts: u.opts, http: closable(cfg.HTTPClient)}
+	d := &DynamoDB{Table: u.table, opts: u.opts, neighbour: u.neighbour, http: closable(cfg.HTTPClient)}
 	cfg.HTTPClient = d.http
 	d.Client = awsdynamodb.NewFromConfig(cfg, func(o *awsdynamodb.Options) {
 		if e := u.params[paramEndpoint]; e != "" {
@@ -175,6 +180,9 @@ func openDynamoDB(ctx context.Context, rest string, _ Options) (store.Store, err
 	d, err := dialDynamoDB(ctx, rest)
 	if err != nil {
 		return nil, err
+	}
+	if d.neighbour != nil {
+		return openNeighbour(ctx, d.neighbour, d)
 	}
 	st, err := dynamodb.Open(ctx, d.Client, d.Table, d.opts)
 	if err != nil {

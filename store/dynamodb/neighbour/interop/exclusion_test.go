@@ -109,7 +109,7 @@ func theyCrash(t *testing.T, n neighbourhood) {
 func weCrash(t *testing.T, n neighbourhood) {
 	w := n.world(t)
 	they := n.start(t, w, "they")
-	l, _ := cutOff(t, w)
+	l, _ := cutOffFor(t, w, ttl)
 	gone := time.Now()
 	until(t, "the neighbour takes the lease of one who crashed", ttl+n.slack+20*time.Second, func() bool { return they.acquire("job") })
 	if err := l.Check(); err == nil {
@@ -119,8 +119,8 @@ func weCrash(t *testing.T, n neighbourhood) {
 	they.release()
 }
 
-// cutOff returns a lease that is valid, of a holder whom the store has just become unreachable for.
-func cutOff(t *testing.T, w *world) (*lease.Lease, *servers.Network) {
+// cutOffFor returns a lease of that TTL that is valid, of a holder whom the store has just become unreachable for.
+func cutOffFor(t *testing.T, w *world, ttl time.Duration) (*lease.Lease, *servers.Network) {
 	t.Helper()
 	network := servers.Proxy(t, w.addr)
 	l := acquire(t, w.manager("http://"+network.Addr, ttl), "job")
@@ -152,7 +152,7 @@ func theyPause(t *testing.T, n neighbourhood) {
 func weAreCut(t *testing.T, n neighbourhood) {
 	w := n.world(t)
 	they := n.start(t, w, "they")
-	l, network := cutOff(t, w)
+	l, network := cutOffFor(t, w, ttl)
 	until(t, "the neighbour takes the lease", ttl+n.slack+20*time.Second, func() bool { return they.acquire("job") })
 	network.Heal() // what was sent meanwhile arrives now
 	var lost *lease.LostError
