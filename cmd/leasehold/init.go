@@ -34,7 +34,7 @@ func (a *app) initCommand() *cobra.Command {
 }
 
 func (a *app) initDynamoDBCommand() *cobra.Command {
-	var print string
+	var kind string
 	cmd := &cobra.Command{
 		Use:   "dynamodb",
 		Short: "Make a DynamoDB table for leases",
@@ -45,12 +45,12 @@ func (a *app) initDynamoDBCommand() *cobra.Command {
 		Args: want(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("print") {
-				return a.printDynamoDB(print)
+				return a.printDynamoDB(kind)
 			}
 			return a.makeDynamoDB(cmd)
 		},
 	}
-	cmd.Flags().StringVar(&print, "print", "", "write a template instead: "+strings.Join(dynamodb.Templates(), ", "))
+	cmd.Flags().StringVar(&kind, "print", "", "write a template instead: "+strings.Join(dynamodb.Templates(), ", "))
 	return cmd
 }
 

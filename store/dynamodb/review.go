@@ -37,7 +37,7 @@ func (s *Store) checkTable(ctx context.Context) error {
 // review says what a table's description means for leases.
 func review(t *types.TableDescription, ttl *types.TimeToLiveDescription, region, home string) []store.Finding {
 	return []store.Finding{
-		reviewStatus(t), reviewSchema(t), reviewRegions(t, cmp.Or(region, regionOfARN(aws.ToString(t.TableArn))), home),
+		reviewStatus(t), reviewSchema(t), reviewRegions(t, region, home),
 		reviewTTL(ttl), reviewCapacity(t), reviewProtection(t),
 	}
 }
@@ -82,6 +82,7 @@ const adviseHome = "leases of this table are safe only while all who take them w
 
 func reviewRegions(t *types.TableDescription, region, home string) store.Finding {
 	f := store.Finding{What: "consistency mode", Status: store.StatusOK}
+	region = cmp.Or(region, regionOfARN(aws.ToString(t.TableArn)))
 	var others []string
 	for _, r := range t.Replicas {
 		if name := aws.ToString(r.RegionName); name != region {

@@ -20,7 +20,9 @@ import (
 // plain returns a record as a lease has it, of a holder on a host of that name, with n past terms of n other holders.
 func plain(host string, n int) store.Record {
 	at := time.Date(2026, 11, 21, 10, 13, 16, 123456789, time.UTC)
-	owner := func(i int) string { return fmt.Sprintf("%s/%d/%013x", host, 4711+i*17, uint64(i+1)*0x9e3779b97f4a7c15>>12) }
+	owner := func(i int) string {
+		return fmt.Sprintf("%s/%d/%013x", host, 4711+i*17, uint64(i+1)*0x9e3779b97f4a7c15>>12)
+	}
 	rec := store.Record{
 		Key: "billing/nightly", Owner: owner(0), Token: fence.Token(at.UnixMilli()), TTL: 15 * time.Second, Acquired: at,
 		Info: map[string]string{"host": host, "pid": "4711"}, Nonce: "ABCDEFGHIJKLMNOPQRST", Version: newVersion(),

@@ -2,7 +2,9 @@ package dynamodb
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"reflect"
@@ -11,6 +13,8 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/leasehold/leasehold/store"
 )
 
 // virtual is a DynamoDB without a network, for tests on virtual time: the SDK's client speaks to it as to any other. It knows
@@ -108,4 +112,48 @@ func (v *virtual) serve(op string, in virtualRequest) (status int, out map[strin
 		v.rows[name] = in.Item
 	}
 	return http.StatusOK, map[string]any{}
+}
+
+// eventual is a client that counts reads which are not strong.
+type eventual struct {
+	Client
+	reads, weak int
+}
+
+func (e *eventual) GetItem(ctx context.Context, in *dynamodb.GetItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
+	e.count(in.ConsistentRead)
+	return e.Client.GetItem(ctx, in, opts...)
+}
+
+func (e *eventual) Scan(ctx context.Context, in *dynamodb.ScanInput, opts ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error) {
+	e.count(in.ConsistentRead)
+	return e.Client.Scan(ctx, in, opts...)
+}
+
+func (e *eventual) count(consistent *bool) {
+	e.reads++
+	if consistent == nil || !*consistent {
+		e.weak++
+	}
+}
+
+// Every read is strong. DynamoDB Local would not show the difference.
+func TestReadsAreStrong(t *testing.T) {
+	name, srv := testTable(t)
+	client := &eventual{Client: testClient(t, srv.URL)}
+	s := testOpen(t, client, name, Options{})
+	rec := mustPut(t, s, held("k", 1))
+	_, getErr := s.Get(t.Context(), "k")
+	_, waitErr := s.Wait(t.Context(), "k", "")
+	deleteErr := s.Delete(t.Context(), "k", rec.Version)
+	_, conflictErr := s.Put(t.Context(), rec) // no row: looked for by a read
+	for _, err := range s.List(t.Context(), "") {
+		t.Error(err)
+	}
+	if getErr != nil || waitErr != nil || deleteErr != nil || !errors.Is(conflictErr, store.ErrNotFound) {
+		t.Fatal(getErr, waitErr, deleteErr, conflictErr)
+	}
+	if client.reads != 4 || client.weak != 0 {
+		t.Errorf("%d of %d reads were not strong; want none of 4", client.weak, client.reads)
+	}
 }
