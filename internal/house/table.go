@@ -116,6 +116,7 @@ var Table = []Row{
 	},
 
 	{Dir: "examples/...", Floor: Outer},
+	{Dir: "examples/admiral-dr", Floor: Outer, Libs: []string{"github.com/aws/aws-sdk-go-v2"}, Why: "it makes Admiral's table in DynamoDB Local"},
 	{
 		Dir: "store/dynamodb/neighbour/interop", Floor: Outer, Libs: []string{"github.com/aws/aws-sdk-go-v2"},
 		Why: "it is nothing but tests: leases and the neighbours' own clients on one table",

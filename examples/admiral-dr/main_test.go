@@ -1,0 +1,35 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"testing"
+)
+
+// TestMain lets the test program be an instance, too.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "-instance" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// TestPlay plays all of it on a file.
+func TestPlay(t *testing.T) {
+	var out bytes.Buffer
+	s := &show{backend: fileBackend(t.TempDir()), dir: t.TempDir(), began: now(), out: &out, exe: mustSelf()}
+	defer s.end()
+	if err := s.play(t.Context()); err != nil {
+		t.Fatalf("%v\n%s", err, out.String())
+	}
+	for _, want := range []string{"crash", "switchover", "it took", "outage", "store answers again", "SKIP-LEASE-POD", "resume"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is not in:\n%s", want, out.String())
+		}
+	}
+	if n := strings.Count(out.String(), "ACTIVE"); n < 5 || s.accepted == 0 || s.refused != 0 {
+		t.Errorf("%d terms, %d writes accepted, %d refused\n%s", n, s.accepted, s.refused, out.String())
+	}
+}
