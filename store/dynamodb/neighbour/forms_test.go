@@ -185,6 +185,42 @@ func TestPitfall_T4_WallClockIsAskedOnce(t *testing.T) {
 	}
 }
 
+// A neighbour's write beats ours that comes later: whether it replaced the row, or changed a column and left our attributes
+// beside it, as dynamolock and people at a console do.
+func TestPitfall_P3_TheirWritesCount(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		change := map[string]table.Row{
+			"admiral":        {"leaseOwner": str(HoldOwner)},
+			"dynamodb-lease": {"lease_version": str(newID())},
+		}[w.kind.name]
+		if change == nil {
+			change = table.Row{"recordVersionNumber": str(newID()), "ownerName": str("host-b")}
+		}
+		for name, write := range map[string]func(key string){
+			"replaced": func(key string) { w.plant(t, key, theirRow(w.kind.name, time.Now())) },
+			"changed": func(key string) {
+				row := w.attrs(t, key)
+				maps.Copy(row, change)
+				w.plant(t, key, row)
+			},
+		} {
+			stale := mustPut(t, w, ours(name, 5, ""))
+			write(name)
+			theirs := mustGet(t, w, name)
+			if theirs.Owner == stale.Owner || theirs.Version == stale.Version {
+				t.Fatalf("%s: reads %+v", name, theirs)
+			}
+			_, err := w.Put(t.Context(), stale)
+			if got := mustConflict(t, err); !reflect.DeepEqual(got, theirs) {
+				t.Errorf("%s: a late renewal meets %+v, want %+v", name, got, theirs)
+			}
+			if got := mustConflict(t, w.Delete(t.Context(), name, stale.Version)); !reflect.DeepEqual(got, theirs) {
+				t.Errorf("%s: a late deletion meets %+v, want %+v", name, got, theirs)
+			}
+		}
+	})
+}
+
 // The list has each key once, whoever wrote it, and no companion.
 func TestListBesideNeighbours(t *testing.T) {
 	each(t, func(t *testing.T, w *world) {
@@ -218,7 +254,7 @@ func TestSortKeys(t *testing.T) {
 	w := newWorld(t, kindOf(t, "aws-lock-client/dynamolock"))
 	other := theirRow(w.kind.name, time.Now())
 	other["lock"], other["kind"] = str("job"), str("other")
-	if _, err := w.client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &w.name, Item: table.Row(other)}); err != nil {
+	if _, err := w.client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &w.name, Item: other}); err != nil {
 		t.Fatal(err)
 	}
 	if rec, err := w.Get(t.Context(), "job"); !errors.Is(err, store.ErrNotFound) {

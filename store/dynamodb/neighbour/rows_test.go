@@ -52,7 +52,7 @@ func TestTheirHolds(t *testing.T) {
 		owner  string // "" for free
 		ttl    time.Duration
 	}{
-		"admiral":                             {"admiral", theirRow("admiral", now), "pod-1", testWait * testThreshold},
+		"admiral":                             {"admiral", theirRow("admiral", now.Add(-testWait)), "pod-1", testWait * testThreshold},
 		"admiral, abandoned long ago":         {"admiral", theirRow("admiral", now.Add(-time.Hour)), "pod-1", testWait * testThreshold},
 		"admiral, held by an operator":        {"admiral", table.Row{"leaseOwner": str(HoldOwner), "updatedTime": number("1"), "notes": str("")}, HoldOwner, store.MaxTTL},
 		"admiral, without an owner":           {"admiral", table.Row{"leaseOwner": str(""), "updatedTime": seconds(now)}, "", 0},

@@ -96,10 +96,10 @@ func (sc *schema) extract(row table.Row) (columns, error) {
 }
 
 // scalar returns the value of an attribute, or nil where the row has none.
-func scalar(row table.Row, col column) (*string, error) {
+func scalar(row table.Row, col column) (text *string, err error) {
 	switch v := row[col.name].(type) {
 	case nil:
-		return nil, nil
+		return text, nil
 	case *types.AttributeValueMemberS:
 		if !col.number {
 			return &v.Value, nil

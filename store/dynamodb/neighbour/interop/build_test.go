@@ -108,7 +108,7 @@ func (p *program) built() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer os.RemoveAll(draft)
+	defer func() { _ = os.RemoveAll(draft) }()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Minute)
 	defer cancel()
 	cmd := p.build(ctx, sources, draft)
