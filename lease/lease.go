@@ -73,6 +73,11 @@ func (l *Lease) Token() fence.Token { return l.token }
 // Owner returns the id of the holder, which is the manager's.
 func (l *Lease) Owner() string { return l.m.owner }
 
+// Sequencer returns what a request to a guarded resource carries: name, holder and token.
+func (l *Lease) Sequencer() fence.Sequencer {
+	return fence.Sequencer{Name: l.key, Holder: l.m.owner, Token: l.token}
+}
+
 // Check returns nil while the lease is valid at this instant, and a *[LostError] for ever after. It looks at the clock at
 // each call, so a process that was stopped past the end of its lease learns of it here first. It does no I/O, takes well
 // under a microsecond and allocates nothing while the lease is valid.

@@ -1,0 +1,17 @@
+// Package fencehttp carries sequencers over HTTP and refuses the requests of earlier terms.
+//
+// At the resource:
+//
+//	http.Handle("/", fencehttp.Handler(guard, api, fencehttp.Options{}))
+//
+// At the holder, for every request of a client:
+//
+//	client := &http.Client{Transport: fencehttp.Transport(nil, func() (string, error) { return seq.String(), l.Check() })}
+//
+// A request that is refused gets 412 Precondition Failed and JSON:
+//
+//	{"error":"stale_token","name":"billing","got":41,"current":42,"holder":"web-2/17/abc","message":"…"}
+//
+// The transport turns such an answer into the *[fence.StaleError] that the guard returned, so that the holder finds out that
+// it is one no more.
+package fencehttp

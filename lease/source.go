@@ -1,0 +1,36 @@
+package lease
+
+import (
+	"context"
+
+	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/store"
+)
+
+// Source returns what a [fence.Online] guard asks: who holds each name, according to the store. It knows of no validity: a
+// holder that has not renewed in time counts until somebody else has the name, or an operator has broken the hold.
+func Source(st store.Store) fence.Source { return source{st} }
+
+type source struct{ st store.Store }
+
+// Current implements [fence.Source].
+func (s source) Current(ctx context.Context, name string) (fence.Current, error) {
+	rec, err := store.Load(ctx, s.st, name)
+	if err != nil {
+		return fence.Current{}, err
+	}
+	c := fence.Current{Holder: rec.Owner, Token: rec.Token}
+	switch {
+	case rec.Mark == store.MarkBroken, rec.Mark == store.MarkHanded: // the one is over, the other not begun
+		c.Holder = ""
+	case rec.Session != "":
+		session, err := store.Load(ctx, s.st, rec.Session)
+		if err != nil {
+			return fence.Current{}, err
+		}
+		if session.Owner != rec.Owner {
+			c.Holder = "" // it was closed, and all that it kept
+		}
+	}
+	return c, nil
+}
