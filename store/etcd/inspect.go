@@ -28,7 +28,7 @@ func (s *Store) Inspect(ctx context.Context) []store.Finding {
 	if !reached {
 		within, cancel := clock.WithTimeout(ctx, clock.System(), inspectWithin)
 		defer cancel()
-		if _, err := s.get(within, s.prefix, clientv3.WithCountOnly()); err != nil { // it knows why
+		if err := s.Ping(within); err != nil { // it knows why
 			findings = append(findings, store.Finding{What: "server", Status: store.StatusFail, Detail: err.Error()})
 		}
 		return findings
@@ -44,7 +44,7 @@ func (s *Store) inspectServers(ctx context.Context) (findings []store.Finding, r
 		status, err := s.client.Status(within, endpoint)
 		cancel()
 		if err != nil {
-			findings = append(findings, store.Finding{What: "server", Status: store.StatusFail, Detail: fmt.Sprintf("%s: %v", endpoint, explain(err))})
+			findings = append(findings, store.Finding{What: "server", Status: store.StatusFail, Detail: fmt.Sprintf("%s: %v", endpoint, Explain(err))})
 			continue
 		}
 		reached = true
@@ -91,7 +91,7 @@ func (s *Store) inspectMembers(ctx context.Context) store.Finding {
 	f := store.Finding{What: "members", Status: store.StatusOK}
 	resp, err := s.client.MemberList(within)
 	if err != nil {
-		f.Status, f.Detail = store.StatusWarn, "can't be listed: "+explain(err).Error()
+		f.Status, f.Detail = store.StatusWarn, "can't be listed: "+Explain(err).Error()
 		return f
 	}
 	voters := 0

@@ -37,6 +37,12 @@ func (s *Store) load(ctx context.Context, key string) (store.Record, int64, erro
 	return rec, resp.Header.Revision, err
 }
 
+// Ping asks the server for the store's prefix, as any read would: nil means that it can be reached and read.
+func (s *Store) Ping(ctx context.Context) error {
+	_, err := s.get(ctx, s.prefix, clientv3.WithCountOnly())
+	return err
+}
+
 // get reads linearizably, which is etcd's default.
 func (s *Store) get(ctx context.Context, key string, opts ...clientv3.OpOption) (*clientv3.GetResponse, error) {
 	if err := s.ready(ctx); err != nil {

@@ -32,7 +32,7 @@ func (s *Store) Inspect(ctx context.Context) []store.Finding {
 		return err
 	})
 	if err != nil {
-		bucket := store.Finding{What: "bucket", Status: store.StatusFail, Detail: explain(err).Error(), Advice: "make the bucket, and allow $JS.API.STREAM.INFO." + s.config.Name}
+		bucket := store.Finding{What: "bucket", Status: store.StatusFail, Detail: Explain(err).Error(), Advice: "make the bucket, and allow $JS.API.STREAM.INFO." + s.config.Name}
 		return []store.Finding{server, bucket}
 	}
 	findings := []store.Finding{server, s.inspectBucket(info), s.inspectDurability(info)}

@@ -57,7 +57,7 @@ func (s *Store) keys(ctx context.Context, prefix string) ([]string, error) {
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("list of prefix %q: %w", prefix, explain(err))
+		return nil, fmt.Errorf("list of prefix %q: %w", prefix, Explain(err))
 	}
 	var keys []string
 	for _, subject := range slices.Sorted(maps.Keys(info.State.Subjects)) {
@@ -94,7 +94,7 @@ func (s *Store) read(ctx context.Context, key string) reading {
 	msg, err := s.last(ctx, s.subject(key))
 	switch {
 	case err != nil:
-		return reading{err: fmt.Errorf("list: %s can't be read: %w", key, explain(err)), fatal: true}
+		return reading{err: fmt.Errorf("list: %s can't be read: %w", key, Explain(err)), fatal: true}
 	case msg == nil || msg.gone():
 		return reading{}
 	}

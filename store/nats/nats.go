@@ -71,7 +71,7 @@ func Open(ctx context.Context, js jetstream.JetStream, bucket string, opts Optio
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("bucket %q: %w", bucket, explain(err))
+		return nil, fmt.Errorf("bucket %q: %w", bucket, Explain(err))
 	}
 	s.config = s.stream.CachedInfo().Config
 	if err := checkConfig(s.config); err != nil {
@@ -95,7 +95,7 @@ func Create(ctx context.Context, js jetstream.JetStream, bucket string, replicas
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("bucket %q can't be made: %w", bucket, explain(err))
+		return fmt.Errorf("bucket %q can't be made: %w", bucket, Explain(err))
 	}
 	return nil
 }

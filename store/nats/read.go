@@ -34,7 +34,7 @@ func (s *Store) load(ctx context.Context, key string) (store.Record, uint64, err
 	}
 	msg, err := s.last(ctx, s.subject(encode(key)))
 	if err != nil {
-		return store.Record{}, 0, fmt.Errorf("%s: can't be read: %w", key, explain(err))
+		return store.Record{}, 0, fmt.Errorf("%s: can't be read: %w", key, Explain(err))
 	}
 	if msg == nil || msg.gone() {
 		return store.Record{Key: key}, msg.sequence(), nil

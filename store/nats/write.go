@@ -97,12 +97,12 @@ func (s *Store) connected(ctx context.Context) error {
 	defer timer.Stop()
 	for !s.conn.IsConnected() {
 		if s.conn.IsClosed() {
-			return explain(natsgo.ErrConnectionClosed)
+			return Explain(natsgo.ErrConnectionClosed)
 		}
 		select {
 		case <-changed:
 		case <-timer.C:
-			return explain(fmt.Errorf("the connection is %s", s.conn.Status()))
+			return Explain(fmt.Errorf("the connection is %s", s.conn.Status()))
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-s.closing:
@@ -134,9 +134,9 @@ func outcome(key string, err error) error {
 	case err == nil:
 		return nil
 	case refused(err):
-		return fmt.Errorf("%s: not written: %w", key, explain(err))
+		return fmt.Errorf("%s: not written: %w", key, Explain(err))
 	}
-	return store.Unknown(key, explain(err))
+	return store.Unknown(key, Explain(err))
 }
 
 // refused reports whether err says that the write was not stored and will not be. Other errors of JetStream are not among them: a
