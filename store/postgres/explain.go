@@ -25,6 +25,7 @@ var advice = map[string]string{
 	"28000":      "the server doesn't let this user in from here, or not without TLS: check the user, sslmode and the server's pg_hba.conf",
 	"3D000":      "name a database that exists (the URL's path, or PGDATABASE)",
 	"53300":      "the server has no connection left: make the pools smaller, or raise max_connections",
+	"42704":      "neither the client nor the server knows that parameter: take it out of the URL",
 	"57P03":      "the server is starting up or shutting down: try again",
 }
 

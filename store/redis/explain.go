@@ -22,6 +22,7 @@ var advice = []struct{ begins, hint string }{
 	{"ERR AUTH", adviceLogin},
 	{"NOPERM", adviceRights},
 	{"ERR The user executing the script can't", adviceRights}, // Redis 7
+	{"ERR ACL failure in script", adviceRights},               // Valkey
 	{"READONLY", "this is a replica: name the primary, or use a client for Sentinel or the cluster, which finds it"},
 	{"OOM", "the server's memory is full: raise maxmemory or move other data away; don't let it evict leases"},
 	{"LOADING", "the server is reading its data: try again"},

@@ -117,6 +117,7 @@ func TestTheRightsThatAreAsked(t *testing.T) {
 		do(t, client, args...)
 	}
 	grant()
+	do(t, client, "del", "app:k", "app:k2") // of an earlier run, on a server that is up already
 	opts := options(t, srv, srv.Addr)
 	opts.Username, opts.Password = "app", "app-secret"
 	opened, err := openOwner(opts, Options{Prefix: "app:"})
