@@ -40,6 +40,8 @@ func Schemes() []Scheme {
 		dynamoDBScheme,
 		consulScheme,
 		zooKeeperScheme,
+		etcdScheme,
+		natsScheme,
 	}
 }
 

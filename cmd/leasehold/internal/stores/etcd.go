@@ -1,0 +1,186 @@
+package stores
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/etcd"
+)
+
+var etcdScheme = Scheme{
+	Name: "etcd", Form: "etcd://HOST[:PORT][,HOST[:PORT]…][/PREFIX]", Doc: "etcd",
+	parse: func(rest string) (string, error) {
+		_, err := parseEtcd(rest)
+		return rest, err
+	},
+	open: openEtcd,
+}
+
+// parseEtcd reads an etcd URL. One without a host has none: then those of ETCDCTL_ENDPOINTS are meant.
+func parseEtcd(rest string) (server, error) {
+	const port = "2379"
+	after, ok := strings.CutPrefix(rest, "//")
+	nobody := ok && (after == "" || after[0] == '/' || after[0] == '?')
+	if nobody {
+		rest = "//localhost" + after
+	}
+	u, err := parseServer(rest, port)
+	if nobody {
+		u.hosts = nil
+	}
+	return u, err
+}
+
+// etcdConfig returns how to reach the servers. What the URL says beats the environment, whose variables are those of etcdctl.
+func etcdConfig(u server) (clientv3.Config, error) {
+	// A connection that dies in silence is given up after the sum of the keep-alives; servers refuse more frequent ones.
+	cfg := clientv3.Config{
+		Endpoints: u.hosts, Username: u.user, Password: u.password,
+		DialTimeout: 5 * time.Second, DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: 5 * time.Second,
+		Logger: clientv3.NewCtxClient(context.Background()).GetLogger(), // silent: what fails comes back as an error
+	}
+	secure := false
+	if len(cfg.Endpoints) == 0 {
+		endpoints := os.Getenv("ETCDCTL_ENDPOINTS")
+		if endpoints == "" {
+			return cfg, errors.New("it names no host: write etcd://HOST, or set ETCDCTL_ENDPOINTS")
+		}
+		var err error
+		if cfg.Endpoints, secure, err = etcdEndpoints(endpoints); err != nil {
+			return cfg, fmt.Errorf("ETCDCTL_ENDPOINTS: %w", err)
+		}
+	}
+	if cfg.Username == "" {
+		user, password, ok := strings.Cut(os.Getenv("ETCDCTL_USER"), ":")
+		if !ok {
+			password = os.Getenv("ETCDCTL_PASSWORD")
+		}
+		cfg.Username, cfg.Password = user, password
+	}
+	if cfg.Username != "" && cfg.Password == "" {
+		return cfg, fmt.Errorf("user %q has no password: write etcd://USER:PASSWORD@HOST, or set ETCDCTL_PASSWORD", cfg.Username)
+	}
+	var err error
+	cfg.TLS, err = u.tlsConfig(secure, certificates{ca: os.Getenv("ETCDCTL_CACERT"), cert: os.Getenv("ETCDCTL_CERT"), key: os.Getenv("ETCDCTL_KEY")})
+	if cfg.TLS != nil && cfg.TLS.ServerName != "" { // it would check the host's own name otherwise
+		cfg.DialOptions = []grpc.DialOption{grpc.WithAuthority(cfg.TLS.ServerName)}
+	}
+	if text := os.Getenv("ETCDCTL_INSECURE_SKIP_TLS_VERIFY"); err == nil && cfg.TLS != nil && text != "" {
+		if cfg.TLS.InsecureSkipVerify, err = strconv.ParseBool(text); err != nil {
+			return cfg, fmt.Errorf("ETCDCTL_INSECURE_SKIP_TLS_VERIFY=%q: want true or false", text)
+		}
+	}
+	return cfg, err
+}
+
+// etcdEndpoints reads addresses as etcdctl does: HOST:PORT, or a URL of scheme http or https. It reports whether they want TLS.
+func etcdEndpoints(text string) (hosts []string, secure bool, err error) {
+	for i, endpoint := range strings.Split(text, ",") {
+		scheme, host, ok := strings.Cut(strings.TrimSpace(endpoint), "://")
+		if !ok {
+			scheme, host = "http", scheme
+		}
+		if scheme != "http" && scheme != "https" {
+			return nil, false, fmt.Errorf("%q: want http or https before the host", endpoint)
+		}
+		if i > 0 && secure != (scheme == "https") {
+			return nil, false, errors.New("http and https: want one of them for all")
+		}
+		secure = scheme == "https"
+		if host, err = withPort(strings.TrimSuffix(host, "/"), "2379"); err != nil {
+			return nil, false, err
+		}
+		hosts = append(hosts, host)
+	}
+	return hosts, secure, nil
+}
+
+// etcdLimit bounds the first look at the servers.
+const etcdLimit = 5 * time.Second
+
+func openEtcd(ctx context.Context, rest string, _ Options) (store.Store, error) {
+	u, err := parseEtcd(rest)
+	if err != nil {
+		return nil, err
+	}
+	cfg, err := etcdConfig(u)
+	if err != nil {
+		return nil, err
+	}
+	where := func(err error) error {
+		return fmt.Errorf("etcd at %s: %w", strings.Join(cfg.Endpoints, ","), etcd.Explain(handshake(ctx, cfg, err)))
+	}
+	client, err := clientv3.New(cfg)
+	if err != nil {
+		return nil, where(err)
+	}
+	prefix := u.path
+	if prefix != "" && !strings.HasSuffix(prefix, "/") {
+		prefix += "/"
+	}
+	st, err := etcd.New(client, etcd.Options{Prefix: prefix})
+	if err != nil {
+		return nil, errors.Join(err, client.Close())
+	}
+	s := etcdStore{st, client}
+	limited, cancel := clock.WithTimeout(ctx, clock.System(), etcdLimit)
+	defer cancel()
+	if err := st.Ping(limited); err != nil {
+		return nil, errors.Join(where(err), s.Close())
+	}
+	return s, nil
+}
+
+// handshake returns why a TLS connection to the first server fails, if it does, or else err. The client is often told only that
+// the connection broke: a server says what it thinks of a client's certificate after the handshake.
+func handshake(ctx context.Context, cfg clientv3.Config, err error) error {
+	if cfg.TLS == nil || ctx.Err() != nil {
+		return err
+	}
+	const limit = 2 * time.Second
+	ctx, cancel := clock.WithTimeout(ctx, clock.System(), limit)
+	defer cancel()
+	config := cfg.TLS.Clone()
+	config.NextProtos = []string{"h2"}
+	conn, dialErr := (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", cfg.Endpoints[0])
+	var alert *net.OpError
+	if errors.As(dialErr, &alert) && alert.Op == "dial" {
+		return err
+	}
+	if dialErr != nil {
+		return fmt.Errorf("authentication handshake failed: %w", dialErr)
+	}
+	defer conn.Close()
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	defer stop()
+	if _, readErr := conn.Read(make([]byte, 1)); errors.As(readErr, &alert) && alert.Op == "remote error" {
+		return readErr
+	}
+	return err
+}
+
+// etcdStore closes its client with it.
+type etcdStore struct {
+	*etcd.Store
+	client *clientv3.Client
+}
+
+func (s etcdStore) Close() error {
+	err := s.Store.Close()
+	if closeErr := s.client.Close(); !errors.Is(closeErr, context.Canceled) { // as it says of a client that was closed
+		err = errors.Join(err, closeErr)
+	}
+	return err
+}
