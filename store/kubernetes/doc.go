@@ -1,2 +1,88 @@
-// Package kubernetes keeps leases in Kubernetes Lease objects.
+// Package kubernetes keeps leases in Lease objects of Kubernetes (coordination.k8s.io/v1), one object a record. client-go's
+// leader election can share them, in both directions.
+//
+//	clientset, err := kubernetes.NewForConfig(config) // of k8s.io/client-go
+//	st, err := leases.New(clientset.CoordinationV1(), leases.Options{Namespace: "billing"})
+//
+// # What it relies on
+//
+// The API server's etcd: a read of one object goes to a quorum of it, and a write is acknowledged when a quorum has it. No
+// write that was acknowledged is lost as long as a majority of etcd's members keeps its disks. An etcd that is put back from a
+// backup has forgotten what came after; tokens rise over that, as long as clocks are roughly right.
+//
+// # Compare-and-swap
+//
+// The condition of a write is the object's uid and resourceVersion, which the server compares for equality. The first write of
+// a record is a POST, others are merge patches, which leave alone the labels, annotations and owners that others put on the
+// object; a deletion has preconditions. Each is one request; a read is one as well. A conflict is two, because the server's
+// refusal doesn't tell what is there instead: a second request reads that. If it is the same record, because somebody has
+// labelled the object or the like, the write is sent again: it takes three requests then, and nobody loses a lease.
+//
+// Each write is sent once. client-go by itself would repeat one that is answered with 429, or 5xx and Retry-After, and
+// whether the first had been carried out could not be told any more. An answer of 4xx says that the write was not done, 5xx
+// leaves it unknown; so does a connection that breaks, unless it was never made.
+//
+// # Waiting
+//
+// By watch: one for each name that is waited for, with a field selector, or from the ninth name on one for the whole
+// namespace. All Waits of a handle share them. A watch only says that it is time to read: what a Wait returns has been read
+// from a quorum. A watch is asked for anew every 10 s, from where it was, and given up after 13 s, so that one whose connection
+// died in silence is noticed. It goes on over lost connections, restarts of the server and expired histories (410 Gone).
+//
+// # Age
+//
+// None. The only clock to go by would be that of the API server, which is one of several.
+//
+// # The object
+//
+//	metadata.name                                    the key, if it is an RFC 1123 subdomain; else an escape of it: shard--2f17
+//	spec.holderIdentity                              Owner; "" when nobody holds it
+//	spec.leaseDurationSeconds                        TTL, rounded up
+//	spec.acquireTime, renewTime                      Acquired, and when the record was last written
+//	spec.leaseTransitions                            one more whenever there is another holder
+//	metadata.annotations leasehold.dev/record        the whole record, exact
+//	                     leasehold.dev/transitions   of the term that the record tells of
+//	                     leasehold.dev/write         another one with each write of the record
+//	                     leasehold.dev/key           the key, where the name is another
+//
+// A name is readable where it can be: each byte that doesn't fit is "--" and two hexadecimal digits. One that gets longer than
+// 253 bytes is cut and gets a hash; the annotation tells the key, and that the object is another key's, should hashes collide.
+// Every Lease of the namespace is a record, those of others too.
+//
+// # Sharing a Lease with client-go
+//
+// A key of Leasehold and a LeaseLock of that name exclude each other. Each judges by its own clock when the other's hold is
+// dead. What client-go wrote is told by its transitions: the record then has the holder and times of the specification, the
+// state and history of the annotations, and a token that is one higher for each transition. So tokens rise over its terms as
+// well, but client-go doesn't know them: what is guarded by tokens is not guarded from it.
+//
+//   - client-go cuts its duration to whole seconds. A hold of its counts one second longer here.
+//   - It compares times cut to whole seconds, so a renewal in the second of the one before would be none to it. Each gets a
+//     second of its own: renewTime may be a few seconds ahead after a burst of writes. For a TTL under 3 s, which is renewed
+//     more than once a second, the duration is a second longer instead.
+//   - It can't see that a session is renewed. A lease of a session has a duration of 366 days to it: safe, and if the session
+//     dies only Leasehold takes the lease before that.
+//   - Its holder stops only when it has failed to renew for RenewDeadline. Whoever frees or breaks its lease before that has
+//     two at work, and if nobody takes it, it takes it back.
+//   - When it stops after it was overtaken unawares, it takes the new holder out of the Lease (ReleaseOnCancel). That ends no
+//     hold of Leasehold's, to Leasehold: the holder's next renewal puts it right. Another elector may take the Lease before.
+//
+// # Connections
+//
+// Over HTTP/2, the rule with client-go, all requests share one connection, and when it dies in silence (a firewall that has
+// forgotten it, a load balancer that was replaced) every one hangs until the client notices, after 45 s as a rule: longer than
+// most leases. Over HTTP/1.1 a request that ran out of time gives its connection up and the next one makes another. So set
+//
+//	config.NextProtos = []string{"http/1.1"}
+//
+// and QPS: client-go's default of 5 requests a second is soon too few. The command does both.
+//
+// # Permissions
+//
+// The verbs get, list, watch, create, patch and delete on leases in the namespace: see [Role].
+//
+// # What it can't promise
+//
+//   - Thousands of leases a second: each renewal is a write to the cluster's etcd. Keep many leases under one session.
+//   - That a record which somebody else protects by a finalizer is gone after Delete: the outcome is unknown then.
 package kubernetes

@@ -120,32 +120,37 @@ func TestOutcomes(t *testing.T) {
 	}
 	for _, e := range []struct {
 		what    string
-		answer  func(*http.Request) (*http.Response, error)
+		answer  func(*http.Request) (*http.Response, error) // nil: reply with code and retry
 		unknown bool
+		code    int
+		retry   string
 	}{
-		{"429", reply(429, ""), false},
-		{"429 with Retry-After", reply(429, "1"), false},
-		{"400", reply(400, ""), false},
-		{"413", reply(413, ""), false},
-		{"422", reply(422, ""), false},
-		{"408", reply(408, ""), true},
-		{"500", reply(500, ""), true},
-		{"500 with Retry-After", reply(500, "1"), true},
-		{"503", reply(503, ""), true},
-		{"503 with Retry-After", reply(503, "1"), true},
-		{"504", reply(504, ""), true},
-		{"a reset", func(r *http.Request) (*http.Response, error) {
+		{what: "429", code: 429, unknown: false},
+		{what: "429 with Retry-After", code: 429, retry: "1", unknown: false},
+		{what: "400", code: 400, unknown: false},
+		{what: "413", code: 413, unknown: false},
+		{what: "422", code: 422, unknown: false},
+		{what: "408", code: 408, unknown: true},
+		{what: "500", code: 500, unknown: true},
+		{what: "500 with Retry-After", code: 500, retry: "1", unknown: true},
+		{what: "503", code: 503, unknown: true},
+		{what: "503 with Retry-After", code: 503, retry: "1", unknown: true},
+		{what: "504", code: 504, unknown: true},
+		{what: "a reset", unknown: true, answer: func(r *http.Request) (*http.Response, error) {
 			return nil, &net.OpError{Op: "read", Net: "tcp", Err: errors.New("connection reset by peer")}
-		}, true},
-		{"half an answer", func(r *http.Request) (*http.Response, error) {
+		}},
+		{what: "half an answer", unknown: true, answer: func(r *http.Request) (*http.Response, error) {
 			h := http.Header{"Content-Type": {"application/json"}}
-			return &http.Response{StatusCode: 200, Header: h, Body: io.NopCloser(bytes.NewReader([]byte(`{"kind":"Lease"`))), Request: r}, nil
-		}, true},
-		{"no connection", func(r *http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: http.StatusOK, Header: h, Body: io.NopCloser(bytes.NewReader([]byte(`{"kind":"Lease"`))), Request: r}, nil
+		}},
+		{what: "no connection", answer: func(r *http.Request) (*http.Response, error) {
 			return nil, &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")}
-		}, false},
+		}},
 	} {
 		rec := mustPut(t, s, held("there/"+e.what, 1))
+		if e.answer == nil {
+			e.answer = reply(e.code, e.retry)
+		}
 		c.answer.Store(&e.answer)
 		for what, write := range map[string]func() error{
 			"create": func() error { _, err := s.Put(t.Context(), held("new", 1)); return err },

@@ -128,7 +128,7 @@ type counter struct {
 }
 
 func (c *counter) RoundTrip(r *http.Request) (*http.Response, error) {
-	c.count.Add(1)
+	defer c.count.Add(1) // when it was answered
 	if f := c.answer.Load(); f != nil {
 		return (*f)(r)
 	}

@@ -1,6 +1,9 @@
 package kubernetes
 
 import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -20,19 +23,22 @@ const (
 	annotationKey    = "leasehold.dev/key"         // the record's key, where the object's name is another
 	annotationRecord = "leasehold.dev/record"      // the record, as package store writes it
 	annotationTerm   = "leasehold.dev/transitions" // spec.leaseTransitions of the term that the record tells of
+	annotationWrite  = "leasehold.dev/write"       // another one with each write of the record
 )
 
-// version is the compare-and-swap value of an object, with what the next write has to know of it: a Put is one request, which
+// version is the compare-and-swap value of an object, with what the next write has to know of it, for a Put is one request that
 // reads nothing first. All of it comes from the object, so it is the same whoever read it.
 type version struct {
 	resource    string // metadata.resourceVersion: opaque, compared for equality by the server
 	uid         string // metadata.uid: another one after the object was deleted and made anew
+	write       uint64 // hash of all that makes the record
 	transitions int32  // spec.leaseTransitions
 	holder      uint32 // hash of spec.holderIdentity
 	second      int64  // spec.renewTime, in Unix seconds
 }
 
-func versionOf(obj *coordinationv1.Lease) version {
+// versionOf returns the version of an object; ours says that the specification tells of the same term as the annotations.
+func versionOf(obj *coordinationv1.Lease, ours bool) version {
 	v := version{
 		resource: obj.ResourceVersion, uid: string(obj.UID),
 		transitions: deref(obj.Spec.LeaseTransitions), holder: hash(deref(obj.Spec.HolderIdentity)),
@@ -40,28 +46,48 @@ func versionOf(obj *coordinationv1.Lease) version {
 	if t := obj.Spec.RenewTime; t != nil {
 		v.second = t.Unix()
 	}
+	h := sha256.New()
+	for _, name := range []string{annotationRecord, annotationTerm, annotationWrite} {
+		fmt.Fprintf(h, "%q ", obj.Annotations[name])
+	}
+	if !ours {
+		fmt.Fprintf(h, "%d %d %d", deref(obj.Spec.LeaseDurationSeconds), micro(obj.Spec.AcquireTime), micro(obj.Spec.RenewTime))
+	}
+	v.write = binary.BigEndian.Uint64(h.Sum(nil))
 	return v
 }
+
+func micro(t *metav1.MicroTime) int64 {
+	if t == nil {
+		return 0
+	}
+	return t.UnixMicro()
+}
+
+// sameRecord reports whether the record is the same in both versions of an object, so that what changed between them is nothing
+// but labels, finalizers and the like.
+func (v version) sameRecord(u version) bool { return v.uid == u.uid && v.write == u.write }
 
 const versionSep = ":"
 
 // String ends with a hash of the rest, for the server only knows the first two.
 func (v version) String() string {
-	s := fmt.Sprintf("%s:%s:%d:%08x:%d", v.resource, v.uid, v.transitions, v.holder, v.second)
+	s := fmt.Sprintf("%s:%s:%016x:%d:%08x:%d", v.resource, v.uid, v.write, v.transitions, v.holder, v.second)
 	return fmt.Sprintf("%s:%08x", s, hash(s))
 }
 
 // parseVersion reports false for what no String returns.
 func parseVersion(s string) (version, bool) {
 	f := strings.Split(s, versionSep)
-	if len(f) != 6 || f[0] == "" || f[1] == "" {
+	if len(f) != 7 || f[0] == "" || f[1] == "" {
 		return version{}, false
 	}
-	transitions, err1 := strconv.ParseInt(f[2], 10, 32)
-	holder, err2 := strconv.ParseUint(f[3], 16, 32)
-	second, err3 := strconv.ParseInt(f[4], 10, 64)
-	v := version{f[0], f[1], int32(transitions), uint32(holder), second}
-	return v, errors.Join(err1, err2, err3) == nil && v.String() == s
+	write, err1 := strconv.ParseUint(f[2], 16, 64)
+	transitions, err2 := strconv.ParseInt(f[3], 10, 32)
+	holder, err3 := strconv.ParseUint(f[4], 16, 32)
+	second, err4 := strconv.ParseInt(f[5], 10, 64)
+	v := version{f[0], f[1], write, int32(transitions), uint32(holder), second}
+	return v, errors.Join(err1, err2, err3, err4) == nil && v.String() == s
 }
 
 func hash(s string) uint32 {
@@ -80,34 +106,36 @@ func deref[T any](p *T) (v T) {
 
 // read returns the record under key that obj keeps. Its error says what can't be read, and matches [store.ErrCorrupt].
 func read(key string, obj *coordinationv1.Lease) (store.Record, error) {
-	rec, err := readBody(key, obj)
+	rec, ours, err := readBody(key, obj)
 	if err != nil {
 		return store.Record{}, store.Corrupt(key, fmt.Errorf("lease object %s/%s: %w", obj.Namespace, obj.Name, err))
 	}
-	rec.Key, rec.Version = key, versionOf(obj).String()
+	rec.Key, rec.Version = key, versionOf(obj, ours).String()
 	return rec, nil
 }
 
-func readBody(key string, obj *coordinationv1.Lease) (store.Record, error) {
+// readBody reports whether it is what the annotations tell.
+func readBody(key string, obj *coordinationv1.Lease) (rec store.Record, ours bool, err error) {
 	if kept, err := keyOf(obj); err != nil || kept != key {
-		return store.Record{}, errors.Join(err, otherKey(kept, key))
+		return store.Record{}, false, errors.Join(err, otherKey(kept, key))
 	}
 	body, ok := obj.Annotations[annotationRecord]
 	if !ok {
-		return foreign(key, obj.Spec, store.Record{}, 0)
+		rec, err = foreign(key, obj.Spec, store.Record{}, 0)
+		return rec, false, err
 	}
-	rec, err := store.Unmarshal([]byte(body))
-	if err != nil {
-		return store.Record{}, fmt.Errorf("annotation %s: %w", annotationRecord, err)
+	if rec, err = store.Unmarshal([]byte(body)); err != nil {
+		return store.Record{}, false, fmt.Errorf("annotation %s: %w", annotationRecord, err)
 	}
 	term, err := strconv.ParseInt(obj.Annotations[annotationTerm], 10, 32)
 	if err != nil {
-		return store.Record{}, fmt.Errorf("annotation %s %.40q: want a number", annotationTerm, obj.Annotations[annotationTerm])
+		return store.Record{}, false, fmt.Errorf("annotation %s %.40q: want a number", annotationTerm, obj.Annotations[annotationTerm])
 	}
 	if sameTerm(obj.Spec, rec.Owner, int32(term)) {
-		return rec, nil
+		return rec, true, nil
 	}
-	return foreign(key, obj.Spec, rec, int32(term))
+	rec, err = foreign(key, obj.Spec, rec, int32(term))
+	return rec, false, err
 }
 
 func otherKey(kept, key string) error {
@@ -181,7 +209,9 @@ func foreign(key string, spec coordinationv1.LeaseSpec, last store.Record, term 
 
 // annotations returns those of an object that keeps rec, which body is. An empty one is to be taken off.
 func annotations(key, body string, transitions int32) map[string]string {
-	a := map[string]string{annotationRecord: body, annotationTerm: strconv.Itoa(int(transitions)), annotationKey: ""}
+	a := map[string]string{
+		annotationRecord: body, annotationTerm: strconv.Itoa(int(transitions)), annotationWrite: rand.Text()[:16], annotationKey: "",
+	}
 	if objectName(key) != key {
 		a[annotationKey] = key
 	}

@@ -96,18 +96,18 @@ func TestTransitionsCountChangesOfHolder(t *testing.T) {
 		if got := *obj.Spec.LeaseTransitions; got != want {
 			t.Errorf("write %d: %d transitions, want %d", i, got, want)
 		}
-		prev = versionOf(obj)
+		prev = versionOf(obj, true)
 	}
 }
 
 func TestVersionRoundTrip(t *testing.T) {
 	obj := object(specStore(clock.NewFake(0)), store.Record{Key: "k", Owner: "a", Token: 1, TTL: time.Second}, version{})
-	v := versionOf(obj)
+	v := versionOf(obj, true)
 	got, ok := parseVersion(v.String())
 	if !ok || got != v {
 		t.Errorf("%+v, %v, want %+v", got, ok, v)
 	}
-	for _, s := range []string{"", "7", v.String() + "0", "0" + v.String(), strings.ToUpper(v.String()), "7:u:0:00000000:0", ":::::"} {
+	for _, s := range []string{"", "7", v.String() + "0", "0" + v.String(), strings.ToUpper(v.String()), "7:u:0000000000000000:0:00000000:0", "::::::"} {
 		if got, ok := parseVersion(s); ok {
 			t.Errorf("%q was read as %+v", s, got)
 		}

@@ -3,7 +3,9 @@ package kubernetes
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -45,6 +48,35 @@ func TestKeepsWhatOthersPutOnTheObject(t *testing.T) {
 	if obj.Labels["team"] != "blue" || obj.Annotations["example.com/note"] != "kept" || len(obj.OwnerReferences) != 1 || obj.Annotations[annotationKey] != rec.Key {
 		t.Errorf("%+v", obj.ObjectMeta)
 	}
+}
+
+// TestMetadataChangesAreNoConflict: a write from before somebody labelled the object is done; one from before another write of
+// the record is not, though that wrote the very same.
+func TestMetadataChangesAreNoConflict(t *testing.T) {
+	s, _ := fresh(t)
+	label := func(n string) { annotate(t, s, "k", `{"metadata":{"labels":{"n":"`+n+`"}}}`) }
+	first := mustPut(t, s, held("k", 1))
+	label("1")
+	second := mustPut(t, s, first) // writes what is there
+	label("2")
+	for what, err := range map[string]error{
+		"Put":    func() error { _, err := s.Put(t.Context(), first); return err }(),
+		"Delete": s.Delete(t.Context(), "k", first.Version),
+	} {
+		if !errors.Is(err, store.ErrConflict) {
+			t.Errorf("%s from the version before: %v, want a conflict", what, err)
+		}
+	}
+	if err := s.Delete(t.Context(), "k", second.Version); err != nil {
+		t.Errorf("deleting the record: %v", err)
+	}
+	// Made anew with the same record it is another object.
+	third := mustPut(t, s, held("k", 1))
+	label("3")
+	if _, err := s.Put(t.Context(), second); !errors.Is(err, store.ErrConflict) {
+		t.Errorf("a change of the record that was deleted: %v", err)
+	}
+	mustPut(t, s, third)
 }
 
 // TestReadsWellForPeople: what kubectl get shows is who holds, and the YAML has the times and transitions.
@@ -140,4 +172,77 @@ func TestRoundTrips(t *testing.T) {
 	count("conflict", 2, func() error { _, err := s.Put(t.Context(), old); return err })
 	count("creating what is there", 2, func() error { _, err := s.Put(t.Context(), held("k", 3)); return err })
 	count("delete", 1, func() error { return s.Delete(t.Context(), "k", rec.Version) })
+}
+
+// TestRequestsOfALease counts what a lease costs: a new name is read first, for a refusal is dearer here than a read; whatever
+// follows is one request.
+func TestRequestsOfALease(t *testing.T) {
+	_, srv := fresh(t)
+	var asked counter
+	s := open(t, dial(t, asked.wrap(config(t, srv, srv.Addr))), newNamespace(t, srv))
+	m, err := lease.NewManager(s, lease.Options{TTL: 3 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	// since returns how many requests were answered since it was asked last.
+	since := func() func() int64 {
+		last := asked.count.Load()
+		return func() int64 { n := asked.count.Load(); defer func() { last = n }(); return n - last }
+	}()
+	for i, want := range []int64{2, 1} { // a new name, and one that is remembered
+		l, err := m.Acquire(t.Context(), "billing")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := since(); n != want {
+			t.Errorf("acquisition %d: %d requests, want %d", i, n, want)
+		}
+		var renewal int64
+		for renewal == 0 {
+			time.Sleep(10 * time.Millisecond)
+			renewal = since()
+		}
+		time.Sleep(100 * time.Millisecond) // for one that follows it; the next renewal is 800 ms off
+		if renewal += since(); renewal != 1 {
+			t.Errorf("a renewal: %d requests, want 1", renewal)
+		}
+		if err := l.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if n := since(); n != 1 {
+			t.Errorf("the release: %d requests, want 1", n)
+		}
+	}
+}
+
+// TestMetadataChangesLoseNoLease: somebody who labels the object changes its version, and the holder keeps its lease.
+func TestMetadataChangesLoseNoLease(t *testing.T) {
+	s, _ := fresh(t)
+	m, err := lease.NewManager(s, lease.Options{TTL: 3 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	l, err := m.Acquire(t.Context(), "billing")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		annotate(t, s, "billing", `{"metadata":{"labels":{"change":"`+strconv.Itoa(i)+`"}}}`)
+		time.Sleep(1100 * time.Millisecond) // a renewal comes meanwhile, and meets it
+	}
+	// An elector that stops unawares takes the holder out; the next renewal puts it right.
+	annotate(t, s, "billing", `{"spec":{"holderIdentity":""}}`)
+	time.Sleep(1100 * time.Millisecond)
+	obj, err := s.leases.Get(t.Context(), "billing", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l.Check() != nil || *obj.Spec.HolderIdentity != l.Owner() {
+		t.Errorf("%v, and the object's holder is %q, want %q", context.Cause(l.Context()), *obj.Spec.HolderIdentity, l.Owner())
+	}
+	if err := l.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
 }

@@ -52,22 +52,29 @@ func woken(t *testing.T, what string, w <-chan waited, version string) {
 	}
 }
 
-// watching waits until the watch that the Waits for key rely on is connected.
+// watching waits until the Waits for key have begun: their watch is connected, and each has been given a first read.
 func watching(t *testing.T, s *Store, key string) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	begun := func() bool {
 		s.hub.mu.Lock()
-		wt := s.hub.watches[objectName(key)]
-		if wt == nil {
-			wt = s.hub.watches[""]
+		defer s.hub.mu.Unlock()
+		for _, wt := range s.hub.watches {
+			if e := wt.entries[objectName(key)]; e != nil {
+				for w := range e.waiters {
+					if !w.begun {
+						return false
+					}
+				}
+				return wt.connected
+			}
 		}
-		connected := wt != nil && wt.connected && wt.entries[objectName(key)] != nil
-		s.hub.mu.Unlock()
-		if connected {
-			return
+		return false
+	}
+	for deadline := time.Now().Add(patience); !begun(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("nobody watches %s", key)
 		}
 	}
-	t.Fatalf("nobody watches %s", key)
 }
 
 // other returns a second store in the namespace of s, with connections of its own.

@@ -17,8 +17,8 @@ import (
 )
 
 // Put implements [store.Store]. A new record is a POST; a change is a merge patch that bears the version, so that labels,
-// annotations and owners that others have put on the object stay. A conflict takes a second request, which reads the record
-// that was there instead.
+// annotations and owners that others have put on the object stay. A conflict takes a second request, which reads what is
+// there instead; if that is the same record, and somebody has labelled the object, say, the change is sent again.
 func (s *Store) Put(ctx context.Context, rec store.Record) (store.Record, error) {
 	body, err := store.Marshal(rec)
 	if err != nil {
@@ -29,39 +29,52 @@ func (s *Store) Put(ctx context.Context, rec store.Record) (store.Record, error)
 		if err := s.ready(ctx); err != nil {
 			return store.Record{}, err
 		}
-		var answer runtime.Object
-		switch {
-		case rec.Version == "":
-			answer, err = s.create(ctx, rec, string(body))
-		case known:
-			answer, err = s.patch(ctx, rec, string(body), prev)
-		default: // no version that any object has had
+		if rec.Version != "" && !known { // no object ever had it
 			return store.Record{}, s.beaten(ctx, rec.Key)
 		}
-		if err == nil {
-			return written(rec.Key, answer)
+		var answer runtime.Object
+		verb := "create"
+		if rec.Version == "" {
+			answer, err = s.create(ctx, rec, string(body))
+		} else {
+			verb = "patch"
+			answer, err = s.patch(ctx, rec, string(body), prev)
 		}
 		switch {
-		case rec.Version != "" && isMissing(err):
+		case err == nil:
+			return written(rec.Key, answer)
+		case known && isMissing(err):
 			return store.Record{}, store.NotFound(rec.Key)
-		case isConflict(err):
-			current, readErr := s.current(ctx, rec.Key)
-			switch {
-			case rec.Version == "" && errors.Is(readErr, store.ErrNotFound):
-				continue // what was in the way is gone again
-			case readErr == nil && current.Version == rec.Version:
-				return store.Record{}, s.failed(ctx, rec.Key, "patch", err) // not our version is what it minds
-			case readErr == nil:
-				readErr = &store.ConflictError{Current: current}
+		case !isConflict(err):
+			return store.Record{}, s.failed(ctx, rec.Key, verb, err)
+		case known:
+			prev, err = s.rebase(ctx, rec.Key, verb, prev, err)
+		default:
+			if err = s.beaten(ctx, rec.Key); errors.Is(err, store.ErrNotFound) {
+				err = nil // what was in the way is gone again
 			}
-			return store.Record{}, readErr
 		}
-		verb := "patch"
-		if rec.Version == "" {
-			verb = "create"
+		if err != nil {
+			return store.Record{}, err
 		}
-		return store.Record{}, s.failed(ctx, rec.Key, verb, err)
 	}
+}
+
+// rebase returns the version under which to send a write again that met another version than prev but the same record, or why
+// the write is not done.
+func (s *Store) rebase(ctx context.Context, key, verb string, prev version, refusal error) (version, error) {
+	current, err := s.current(ctx, key)
+	if err != nil {
+		return prev, err
+	}
+	now, _ := parseVersion(current.Version)
+	switch {
+	case now.resource == prev.resource: // it is something else that the server minds
+		return prev, s.failed(ctx, key, verb, refusal)
+	case now.sameRecord(prev):
+		return now, nil
+	}
+	return prev, &store.ConflictError{Current: current}
 }
 
 // written reads the record out of the answer to a write.
@@ -135,42 +148,45 @@ func (s *Store) send(ctx context.Context, r *rest.Request) (runtime.Object, erro
 	return r.Namespace(s.namespace).Resource("leases").MaxRetries(0).Throttle(nil).Do(ctx).Get()
 }
 
-// Delete implements [store.Store]. Its conditions are the uid and the resource version.
+// Delete implements [store.Store]. Its conditions are the uid and the resource version. Like a Put it is sent again when
+// something else than the record has changed.
 func (s *Store) Delete(ctx context.Context, key, ver string) error {
 	if err := store.CheckKey(key); err != nil {
 		return err
 	}
-	if err := s.ready(ctx); err != nil {
-		return err
-	}
-	prev, ok := parseVersion(ver)
-	if !ok {
-		return s.beaten(ctx, key)
-	}
-	uid := types.UID(prev.uid)
-	answer, err := s.send(ctx, s.rest.Delete().Name(objectName(key)).Body(&metav1.DeleteOptions{
-		Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &prev.resource},
-	}))
-	switch obj, kept := answer.(*coordinationv1.Lease); {
-	case err == nil && kept && len(obj.Finalizers) > 0:
-		return store.Unknown(key, fmt.Errorf("lease object %s/%s is marked for deletion, and stays until its finalizers %v are taken off: have whoever set them do that", obj.Namespace, obj.Name, obj.Finalizers))
-	case err == nil:
-		return nil
-	case isMissing(err):
-		return store.NotFound(key)
-	case isConflict(err):
-		current, readErr := s.current(ctx, key)
-		if readErr == nil && current.Version != ver {
-			readErr = &store.ConflictError{Current: current}
-		} else if readErr == nil {
-			readErr = s.failed(ctx, key, "delete", err)
+	prev, known := parseVersion(ver)
+	for {
+		if err := s.ready(ctx); err != nil {
+			return err
 		}
-		return readErr
+		if !known {
+			return s.beaten(ctx, key)
+		}
+		answer, err := s.delete(ctx, key, prev)
+		switch obj, kept := answer.(*coordinationv1.Lease); {
+		case err == nil && kept && len(obj.Finalizers) > 0:
+			return store.Unknown(key, fmt.Errorf("lease object %s/%s is marked for deletion, and stays until its finalizers %v are taken off: have whoever set them do that", obj.Namespace, obj.Name, obj.Finalizers))
+		case err == nil:
+			return nil
+		case isMissing(err):
+			return store.NotFound(key)
+		case !isConflict(err):
+			return s.failed(ctx, key, "delete", err)
+		}
+		if prev, err = s.rebase(ctx, key, "delete", prev, err); err != nil {
+			return err
+		}
 	}
-	return s.failed(ctx, key, "delete", err)
 }
 
-// beaten returns why a write whose version no object ever had is not done.
+func (s *Store) delete(ctx context.Context, key string, prev version) (runtime.Object, error) {
+	uid := types.UID(prev.uid)
+	return s.send(ctx, s.rest.Delete().Name(objectName(key)).Body(&metav1.DeleteOptions{
+		Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &prev.resource},
+	}))
+}
+
+// beaten returns why a write is not done that nothing but the absence of a record would have let through.
 func (s *Store) beaten(ctx context.Context, key string) error {
 	current, err := s.current(ctx, key)
 	if err != nil {
