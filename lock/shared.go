@@ -11,6 +11,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/sessions"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
@@ -39,13 +40,13 @@ func newShared(s *lease.Session, name, kind string, limit int, fair bool) (*shar
 type attempt struct {
 	*shared
 	mine  entry
-	watch watch
+	watch *sessions.Watch
 	doubt bool // a write that shows mine may have landed, or may land yet
 }
 
 func (l *shared) attempt(weight int) *attempt {
 	return &attempt{
-		shared: l, watch: watch{m: l.m, seen: map[string]rules.Seen{}},
+		shared: l, watch: sessions.NewWatch(l.m),
 		mine: entry{ID: rand.Text(), Session: l.s.Key(), Weight: weight, Since: l.m.Clock().Wall()},
 	}
 }
@@ -121,7 +122,19 @@ func (a *attempt) blockers(ctx context.Context, r roster) (map[string]bool, cloc
 	if r.grants(a.mine) {
 		return nil, clock.Never, nil
 	}
-	return a.watch.gone(ctx, r.before(a.mine.ID))
+	before := r.before(a.mine.ID)
+	keys := make([]string, len(before))
+	for i, e := range before {
+		keys[i] = e.Session
+	}
+	over, next, err := a.watch.Over(ctx, keys)
+	gone := map[string]bool{}
+	for _, e := range before {
+		if over[e.Session] {
+			gone[e.ID] = true
+		}
+	}
+	return gone, next, err
 }
 
 func (a *attempt) held(r roster) error {

@@ -90,6 +90,8 @@ var Table = []Row{
 	},
 	{Dir: "lease", Floor: F2},
 
+	{Dir: "internal/sessions", Floor: F2, May: []string{"lease"}, Why: "it stands on the lease, below what lists sessions"},
+
 	{Dir: "election", Floor: F3},
 	{Dir: "lock", Floor: F3},
 	{Dir: "identity", Floor: F3},
