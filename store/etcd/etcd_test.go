@@ -34,6 +34,21 @@ func TestConformance(t *testing.T) {
 	})
 }
 
+// The handles are connected to different members, of which one leads.
+func TestConformanceCluster(t *testing.T) {
+	members := servers.EtcdCluster(t, 3)
+	storetest.Run(t, func(t testing.TB) storetest.Instance {
+		prefix := newPrefix(t)
+		var opened atomic.Int64
+		return storetest.Instance{
+			Open: func(context.Context) (store.Store, error) {
+				return New(dial(t, members[opened.Add(1)%3].Addr), Options{Prefix: prefix})
+			},
+			Pushes: true,
+		}
+	})
+}
+
 var prefixes atomic.Int64
 
 // newPrefix returns a prefix of the test's own.
