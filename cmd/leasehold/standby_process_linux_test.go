@@ -55,10 +55,16 @@ func (p *pods) conf(pod string) string {
 	p.t.Helper()
 	text := fmt.Sprintf("dynamoDB:\n  leaseName: prod\n  podIdentifier: %s\n  waitTimeInSeconds: 1\n  failureThreshold: 3\n  region: region-of-%[1]s\n  store: file:%s\n",
 		pod, p.path("leases.db"))
-	if err := os.WriteFile(p.path(pod+".yaml"), []byte(text), 0o600); err != nil {
+	return p.put(pod+".yaml", text)
+}
+
+// put writes a file, and returns its name.
+func (p *pods) put(name, text string) string {
+	p.t.Helper()
+	if err := os.WriteFile(p.path(name), []byte(text), 0o600); err != nil {
 		p.t.Fatal(err)
 	}
-	return pod + ".yaml"
+	return name
 }
 
 // run starts a pod. args are flags and CMD.
@@ -331,9 +337,7 @@ func TestStandbyPrefix(t *testing.T) {
 		t.Errorf("auto: %q", got)
 	}
 	other := strings.ReplaceAll(p.read(p.conf("b")), "leaseName: prod", "leaseName: stage")
-	if err := os.WriteFile(p.path("b.yaml"), []byte(other), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	p.put("b.yaml", other)
 	b := p.start("standby", "--config", "b.yaml", "--listen", "off", "--se_ip_prefix", "240.0")
 	if code := b.code(); code != exitConflict || !strings.Contains(b.stderr.String(), `belongs to the deployment "prod"`) {
 		t.Errorf("exit code %d\n%s", code, b.stderr)

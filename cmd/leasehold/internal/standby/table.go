@@ -20,18 +20,14 @@ import (
 // OpenTable opens the table that cfg names, in Admiral's schema, under cfg's role. Credentials come from where the AWS CLI
 // takes them; the role is assumed with them. It fails when there are none or the role is refused, rather than later.
 func OpenTable(ctx context.Context, cfg admiral.Config) (store.Store, error) {
-	client := &http.Client{Transport: awshttp.NewBuildableClient().GetTransport()}
-	load := []func(*config.LoadOptions) error{config.WithHTTPClient(client)}
-	if cfg.Region != "" {
-		load = append(load, config.WithRegion(cfg.Region))
-	}
-	loaded, err := config.LoadDefaultConfig(ctx, load...)
+	loaded, err := config.LoadDefaultConfig(ctx, config.WithRegion(cfg.Region)) // "" is AWS_REGION
 	if err != nil {
 		return nil, fmt.Errorf("table %s: the AWS configuration can't be read: %w", cfg.TableName, err)
 	}
 	if loaded.Region == "" {
 		return nil, fmt.Errorf("table %s: region is missing in the configuration, and AWS_REGION is not set", cfg.TableName)
 	}
+	client := closable(&loaded)
 	if cfg.Role != "" {
 		session := func(o *stscreds.AssumeRoleOptions) { o.RoleSessionName = sessionName(cfg.PodIdentifier) }
 		role := stscreds.NewAssumeRoleProvider(sts.NewFromConfig(loaded), cfg.Role, session)
@@ -52,6 +48,18 @@ func OpenTable(ctx context.Context, cfg admiral.Config) (store.Store, error) {
 		return nil, err
 	}
 	return &table{st, client}, nil
+}
+
+// closable gives the configuration a client whose connections can be closed, with the transport of the SDK's own: that honours
+// AWS_CA_BUNDLE.
+func closable(cfg *aws.Config) *http.Client {
+	transport := awshttp.NewBuildableClient().GetTransport()
+	if own, ok := cfg.HTTPClient.(*awshttp.BuildableClient); ok {
+		transport = own.GetTransport()
+	}
+	client := &http.Client{Transport: transport}
+	cfg.HTTPClient = client
+	return client
 }
 
 // table closes its connections with it.
