@@ -2,11 +2,13 @@ package servers
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -370,8 +372,14 @@ func TestProxyFromManyGoroutines(t *testing.T) {
 	c.send("after all")
 	c.hear("after all")
 	p.Cut() // and closed with connections that hang
-	c.send("lost")
+	for range 50 {
+		call(t, p.Addr).send("lost")
+	}
+	all := make([]byte, 4<<20)
 	p.Close()
+	if all = all[:runtime.Stack(all, true)]; bytes.Contains(all, []byte("servers.(*Network)")) {
+		t.Errorf("Close did not wait for the goroutines:\n%s", all)
+	}
 	p.Close()
 	p.Heal()
 	if conn, err := net.Dial("tcp", p.Addr); err == nil {

@@ -59,7 +59,7 @@ func planZooKeeper(_ context.Context, s *Server, java string) (command, error) {
 		return command{}, err
 	}
 	return command{args: []string{
-		java, "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dzookeeper.jmx.log4j.disable=true",
+		java, "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Dzookeeper.jmx.log4j.disable=true",
 		"-cp", zookeeperJar, "org.apache.zookeeper.server.quorum.QuorumPeerMain", file,
 	}}, nil
 }
