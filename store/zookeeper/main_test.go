@@ -42,7 +42,7 @@ func (r *requests) dial(network, addr string, timeout time.Duration) (net.Conn, 
 	return counted{conn, r}, err
 }
 
-// since returns how many requests of the kinds were sent during f.
+// during returns how many requests of each kind were sent while f ran.
 func (r *requests) during(f func()) map[uint32]int {
 	r.mu.Lock()
 	r.count = map[uint32]int{}
@@ -50,7 +50,9 @@ func (r *requests) during(f func()) map[uint32]int {
 	f()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.count
+	sent := r.count
+	r.count = nil
+	return sent
 }
 
 type counted struct {

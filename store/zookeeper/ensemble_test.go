@@ -1,0 +1,147 @@
+package zookeeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/internal/servers"
+	"github.com/leasehold/leasehold/store"
+)
+
+const jar = "/usr/share/java/zookeeper.jar"
+
+// ensemble starts three servers, the third of which follows one of the others over a network that it returns.
+func ensemble(t *testing.T) (addrs [3]string, networks []*servers.Network) {
+	t.Helper()
+	if _, err := os.Stat(jar); err != nil && os.Getenv("LEASEHOLD_TEST_REQUIRE") != "all" {
+		t.Skip("not tried here: ZooKeeper is not installed: ", err)
+	}
+	var quorum, election [3]string
+	for i := range addrs {
+		addrs[i], quorum[i], election[i] = freePort(t), freePort(t), freePort(t)
+	}
+	for i := range addrs {
+		var text strings.Builder
+		dir := t.TempDir()
+		_, port, _ := net.SplitHostPort(addrs[i])
+		fmt.Fprintf(&text, "tickTime=500\ninitLimit=40\nsyncLimit=40\ndataDir=%s\nclientPort=%s\nclientPortAddress=127.0.0.1\nadmin.enableServer=false\n", dir, port)
+		for j := range addrs {
+			at := quorum[j]
+			if i == 2 && j < 2 {
+				network := servers.Proxy(t, at)
+				networks = append(networks, network)
+				at = network.Addr
+			}
+			fmt.Fprintf(&text, "server.%d=%s:%s\n", j+1, at, election[j][strings.LastIndex(election[j], ":")+1:])
+		}
+		must(t, os.WriteFile(filepath.Join(dir, "myid"), fmt.Appendf(nil, "%d\n", i+1), 0o600))
+		must(t, os.WriteFile(filepath.Join(dir, "zoo.cfg"), []byte(text.String()), 0o600))
+		cmd := exec.CommandContext(t.Context(), "java", "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+			"-cp", jar, "org.apache.zookeeper.server.quorum.QuorumPeerMain", filepath.Join(dir, "zoo.cfg"))
+		must(t, cmd.Start())
+		t.Cleanup(func() { _ = cmd.Wait() }) // killed by the end of the context
+		if i == 1 {                          // the first two elect one of them
+			eventually(t, func() error { _, err := srvr(t.Context(), addrs[1]); return err })
+		}
+	}
+	eventually(t, func() error {
+		facts, err := srvr(t.Context(), addrs[2])
+		if err == nil && facts["Mode"] != "follower" {
+			err = fmt.Errorf("the third server is %q", facts["Mode"])
+		}
+		return err
+	})
+	return addrs, networks
+}
+
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestReadsOnAServerThatIsBehind: what was acknowledged elsewhere is seen, though the server at hand has not heard of it.
+func TestReadsOnAServerThatIsBehind(t *testing.T) {
+	addrs, networks := ensemble(t)
+	root := aRoot()
+	ahead, _ := open(t, addrs[0], root)
+	behind, _ := open(t, addrs[2], root)
+	rec := mustPut(t, ahead, held("k"))
+	gone := mustPut(t, ahead, held("gone"))
+	if _, err := behind.Get(t.Context(), "k"); err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range networks {
+		n.Delay(500 * time.Millisecond)
+	}
+	local := func() string {
+		f, err := readNode(behind.node("k"))(behind.conn)
+		must(t, err)
+		r, err := decode("k", f.data, f.stat)
+		must(t, err)
+		return r.rec.Version
+	}
+
+	old := rec
+	rec = mustPut(t, ahead, rec)
+	if local() != old.Version {
+		t.Fatal("the third server is not behind, so this shows nothing")
+	}
+	if got, err := behind.Get(t.Context(), "k"); err != nil || got.Version != rec.Version {
+		t.Errorf("Get: version %q, %v; %q was acknowledged", got.Version, err, rec.Version)
+	}
+
+	rec = mustPut(t, ahead, rec)
+	must(t, ahead.Delete(t.Context(), gone.Key, gone.Version))
+	seen := map[string]string{}
+	for rec, err := range behind.List(t.Context(), "") {
+		must(t, err)
+		seen[rec.Key] = rec.Version
+	}
+	if len(seen) != 1 || seen["k"] != rec.Version {
+		t.Errorf("List: %v; stored is k at %q alone", seen, rec.Version)
+	}
+
+	// A conflict brings what is stored, and a Wait for the version that is stored doesn't end for an older one.
+	old, rec = rec, mustPut(t, ahead, rec)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	if got, err := behind.Wait(ctx, "k", rec.Version); ctx.Err() == nil {
+		t.Errorf("Wait for a change of version %q returned %q, %v", rec.Version, got.Version, err)
+	}
+	rec = mustPut(t, ahead, rec)
+	if local() == rec.Version {
+		t.Fatal("the third server is not behind, so this shows nothing")
+	}
+	if _, err := behind.Put(t.Context(), old); !errors.Is(err, store.ErrConflict) {
+		t.Errorf("Put: %v", err)
+	} else if c := (&store.ConflictError{}); !errors.As(err, &c) || c.Current.Version != rec.Version {
+		t.Errorf("the conflict brings %+v, want version %q", err, rec.Version)
+	}
+	// A refusal in a session that was replaced says nothing about the server at hand.
+	rec = mustPut(t, ahead, rec)
+	replaced := behind.conn.SessionID() + 1
+	if c := (&store.ConflictError{}); !errors.As(behind.explain(t.Context(), "k", old.Version, &replaced), &c) || c.Current.Version != rec.Version {
+		t.Errorf("after another session's refusal: %+v, want version %q", c, rec.Version)
+	}
+	w := startWait(t, behind, rec)
+	mustPut(t, ahead, rec)
+	w.wait(t)
+}
