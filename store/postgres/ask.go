@@ -82,8 +82,8 @@ func discard(conn *pgxpool.Conn) {
 	_ = conn.Conn().Close(ctx) // it is of no use either way
 }
 
-// refused reports whether the statement was certainly not carried out: it was never sent, or rolled back. A FATAL of a server that
-// shuts down may come after the commit.
+// refused reports whether the statement was certainly not carried out: it was never sent, or rolled back. A FATAL of a
+// server that shuts down may come after the commit.
 func refused(err error) bool {
 	var p *pgconn.PgError
 	if errors.As(err, &p) {

@@ -8,39 +8,41 @@
 //
 // # What it relies on
 //
-// On one primary, READ COMMITTED and a synced write-ahead log. Each operation is one statement in a transaction of its own, and
-// one round trip. A write is acknowledged when its commit has been synced: where the session's synchronous_commit is off,
-// the statement itself turns it on for its transaction; local, on, remote_write and remote_apply stay as they are. A read sees all that was
-// acknowledged before, since a commit is shown to others only when it is durable. The table has to be an ordinary one: Open
-// refuses an unlogged table, which a crash empties, and a temporary one.
+// On one primary, READ COMMITTED and a synced write-ahead log. Each operation is one statement in a transaction of its own,
+// and one round trip. A write is acknowledged when its commit has been synced: where the session's synchronous_commit is
+// off, the statement itself turns it on for its transaction; local, on, remote_write and remote_apply stay as they are. A
+// read sees all that was acknowledged before, since a commit is shown to others only when it is durable. The table has to be
+// an ordinary one: Open refuses an unlogged table, which a crash empties, and a temporary one.
 //
 // # Compare-and-swap
 //
 // A version is a random text of 26 characters that its writer made up, so none comes again, not even after a failover that
-// lost writes. The write is an UPDATE or DELETE whose condition is the version, or an INSERT … ON CONFLICT DO NOTHING, and in the same
-// statement a SELECT of the record that was there instead. That SELECT sees the table as it was when the statement began, so
-// a writer that waited for another one and lost would be shown the version that it knew; it sends the statement again, and
-// only then.
+// lost writes. The write is an UPDATE or DELETE whose condition is the version, or an INSERT … ON CONFLICT DO NOTHING, and
+// in the same statement a SELECT of the record that was there instead. That SELECT sees the table as it was when the
+// statement began, so a writer that waited for another one and lost would be shown the version that it knew; it sends the
+// statement again, and only then.
 //
 // # Waiting
 //
-// A write tells the table's channel, by pg_notify in its statement. A handle on which somebody waits takes one connection out of the
-// pool for LISTEN, for all its Waits, and gives it back when nobody has waited for half a minute. Beneath that it reads what
-// is waited for: every 5 to 10 s, and while it can't listen every 20 ms to 1 s, all keys in one statement. Behind a pooler it always
-// polls: where the server's process isn't the one that the connection was told of at its start, LISTEN may be another client's a
-// moment later. NOTIFY makes the commits of a server queue, so each waits for the sync of the one before. Where that is too slow,
-// [Options.NoNotify] leaves it out. Whoever may connect to the database can listen, and so learn the keys, not the records.
+// A write tells the table's channel, by pg_notify in its statement. A handle on which somebody waits takes one connection
+// out of the pool for LISTEN, for all its Waits, and gives it back when nobody has waited for half a minute. Beneath that it
+// reads what is waited for: every 5 to 10 s, and while it can't listen every 20 ms to 1 s, all keys in one statement. Behind
+// a pooler it always polls: where the server's process isn't the one that the connection was told of at its start, LISTEN
+// may be another client's a moment later. NOTIFY makes the commits of a server queue, so each waits for the sync of the one
+// before. Where that is too slow, [Options.NoNotify] leaves it out. Whoever may connect to the database can listen, and so
+// learn the keys, not the records.
 //
 // # Age
 //
-// Opt-in, see [Options.ClockStep]: the server's clock_timestamp() less the one of the write, less the bound. It holds as long
-// as no step of the server's wall clock is larger than the bound, nor the difference of the clocks of two servers at a failover.
+// Opt-in, see [Options.ClockStep]: the server's clock_timestamp() less the one of the write, less the bound. It holds as
+// long as no step of the server's wall clock is larger than the bound, nor the difference of the clocks of two servers at a
+// failover.
 //
 // # Outcomes
 //
-// A write that was refused by an ERROR was rolled back, and is not done; so is one that was never sent. Serialization failures and
-// deadlocks (40001, 40P01) are tried again. All else is unknown: a connection that broke, a context that ended, a FATAL
-// of a server that shuts down.
+// A write that was refused by an ERROR was rolled back, and is not done; so is one that was never sent. Serialization
+// failures and deadlocks (40001, 40P01) are tried again. All else is unknown: a connection that broke, a context that ended,
+// a FATAL of a server that shuts down.
 //
 // # Primary and standby
 //
@@ -61,8 +63,8 @@
 //
 // # Permissions
 //
-// SELECT, INSERT, UPDATE and DELETE on the table, and USAGE on its schema if it isn't public; CREATE on the schema for [Create] alone.
-// See [Grants].
+// SELECT, INSERT, UPDATE and DELETE on the table, and USAGE on its schema if it isn't public; CREATE on the schema for
+// [Create] alone. See [Grants].
 //
 // # Round trips
 //

@@ -59,10 +59,9 @@ ignore_startup_parameters = extra_float_digits
 	args := []string{file}
 	if os.Getuid() == 0 { // as which it refuses to run
 		args = append([]string{"-u", "nobody"}, args...)
-		for dir := filepath.Dir(file); dir != os.TempDir() && len(dir) > 1; dir = filepath.Dir(dir) {
-			if err := os.Chmod(dir, 0o755); err != nil {
-				t.Fatal(err)
-			}
+		dir := filepath.Dir(file)
+		if err := errors.Join(os.Chmod(dir, 0o755), os.Chmod(filepath.Dir(dir), 0o755)); err != nil {
+			t.Fatal(err)
 		}
 	}
 	cmd := exec.Command(program, args...)
@@ -113,8 +112,8 @@ func TestConformanceBehindAPooler(t *testing.T) {
 	})
 }
 
-// TestAPoolerThatComesLater: the statements of a handle were prepared on a connection straight to the server, and the next one
-// leads through a pooler, on which others have prepared the same.
+// TestAPoolerThatComesLater: the statements of a handle were prepared on a connection straight to the server, and the next
+// one leads through a pooler, on which others have prepared the same.
 func TestAPoolerThatComesLater(t *testing.T) {
 	srv := servers.Postgres(t, servers.Shared())
 	behind := pooler(t, srv)

@@ -21,12 +21,13 @@ import (
 type Options struct {
 	Table string // NAME or SCHEMA.NAME; DefaultTable when ""
 
-	// ClockStep opts in to Age, when above 0: an upper bound on how far the wall clock of the server is ever set, and on how far
-	// those of the primary and of a standby that replaces it differ. Ages are that much too small; one that would be below 0 is 0.
+	// ClockStep opts in to Age, when above 0: an upper bound on how far the wall clock of the server is ever set, and on how
+	// far those of the primary and of a standby that replaces it differ. Ages are that much too small; one that would be
+	// below 0 is 0.
 	ClockStep time.Duration
 
-	// NoNotify leaves NOTIFY out of the writes of this handle, and LISTEN: its Waits poll. Waits of other handles learn of its writes by
-	// polling, too.
+	// NoNotify leaves NOTIFY out of the writes of this handle, and LISTEN: its Waits poll. Waits of other handles learn of
+	// its writes by polling, too.
 	NoNotify bool
 }
 
@@ -130,7 +131,7 @@ func (s *Store) mode() pgx.QueryExecMode {
 // operation takes only one. Where a network drops connections without a word, an operation on such a one has to time out
 // instead, as one does during an outage; renewals are tried again.
 func ShouldPing(_ context.Context, p pgxpool.ShouldPingParams) bool {
-	return p.IdleDuration > time.Second && p.Conn.PgConn().CheckConn() != nil
+	return p.IdleDuration > time.Second && p.Conn.PgConn().CheckConn() != nil //nolint:staticcheck // Ping, its successor, is the round trip that this spares
 }
 
 var errReadOnly = errors.New("the session is read-only")

@@ -96,8 +96,8 @@ func promote(t testing.TB, standby *servers.Server) {
 	mustExec(t, admin(t, standby.URL), "SELECT pg_promote()")
 }
 
-// TestFailover: the primary dies, its synchronous standby takes over, and the handle goes on with all that was acknowledged. A
-// Wait that was under way hears of what is written there.
+// TestFailover: the primary dies, its synchronous standby takes over, and the handle goes on with all that was acknowledged.
+// A Wait that was under way hears of what is written there.
 func TestFailover(t *testing.T) {
 	primary, standby, both := pair(t)
 	table := newTable(t, primary.URL)

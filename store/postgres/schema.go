@@ -29,7 +29,8 @@ func ident(table string) (string, error) {
 	return pgx.Identifier(parts).Sanitize(), nil
 }
 
-// Schema returns the SQL that makes the table, DefaultTable for "". It can be run again. A table's name may have a schema: "ops.leases".
+// Schema returns the SQL that makes the table, DefaultTable for "". It can be run again. A table's name may have a schema:
+// "ops.leases".
 func Schema(table string) (string, error) {
 	t, err := ident(table)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// command is one that the client sends at most once, redirections apart, which are refusals. What sent is told when the client
-// writes it to a connection.
+// command is one that the client sends at most once, redirections apart, which are refusals. What sent is told when the
+// client writes it to a connection.
 type command struct {
 	*goredis.Cmd
 	sent *ticket
@@ -48,8 +48,8 @@ func (t *ticket) String() string { return t.text }
 // tear reports whether the command was not sent, and never will be.
 func (t *ticket) tear() bool { return t.state.CompareAndSwap(unused, torn) || t.state.Load() == torn }
 
-// wait has f, which calls the client, run to its end, and waits for it as long as ctx lasts. It returns the cause of ctx when that was
-// over first; what f did is then its own.
+// wait has f, which calls the client, run to its end, and waits for it as long as ctx lasts. It returns the cause of ctx
+// when that was over first; what f did is then its own.
 func (s *Store) wait(ctx context.Context, f func()) error {
 	if err := s.begin(ctx); err != nil {
 		return err

@@ -3,41 +3,47 @@
 //	client := goredis.NewClient(&goredis.Options{Addr: "redis:6379", ContextTimeoutEnabled: true})
 //	st, err := redis.New(client, redis.Options{Prefix: "leasehold:"})
 //
-// It needs Redis 6 or later, or Valkey: a single server, one behind Sentinel, or a cluster, each with go-redis's client for it.
+// It needs Redis 6 or later, or Valkey: a single server, one behind Sentinel, or a cluster, each with go-redis's client for
+// it.
 //
 // # A failover may lose writes
 //
-// Redis replicates after it has answered. When its primary fails and a replica takes over, the last writes that were acknowledged may be
-// gone, and a name that somebody holds may be given to somebody else. A primary that is cut off goes on for a while, too. So
-// Properties say fencing per primary, and code that demands more refuses this engine when it starts. Tokens still rise as long
-// as wall clocks are roughly right; what is guarded has to refuse older ones itself. [Options.Replicas] makes the loss less likely,
-// not impossible. The same goes for a crash of the machine unless the server runs with appendonly yes and appendfsync always, and for a server that
-// may evict: maxmemory-policy allkeys-…. Inspect tells.
+// Redis replicates after it has answered. When its primary fails and a replica takes over, the last writes that were
+// acknowledged may be gone, and a name that somebody holds may be given to somebody else. A primary that is cut off goes on
+// for a while, too. So Properties say fencing per primary, and code that demands more refuses this engine when it starts.
+// Tokens still rise as long as wall clocks are roughly right; what is guarded has to refuse older ones itself.
+// [Options.Replicas] makes the loss less likely, not impossible. The same goes for a crash of the machine unless the server
+// runs with appendonly yes and appendfsync always, and for a server that may evict: maxmemory-policy allkeys-…. Inspect
+// tells.
 //
 // # Compare-and-swap
 //
-// A record is a hash under Prefix and its key: version, record (JSON) and written. Each operation is one Lua script on that one key, so one
-// round trip, and each slot of a cluster does. A version is a random text of 26 characters that its writer made up, so none comes again. Scripts are sent by
-// their digest, and once whole to a server that doesn't know them. There is no TTL on any key. Reads are scripts as well: they go to the primary, and one that reached a replica is refused.
+// A record is a hash under Prefix and its key: version, record (JSON) and written. Each operation is one Lua script on that
+// one key, so one round trip, and each slot of a cluster does. A version is a random text of 26 characters that its writer
+// made up, so none comes again. Scripts are sent by their digest, and once whole to a server that doesn't know them. There
+// is no TTL on any key. Reads are scripts as well: they go to the primary, and one that reached a replica is refused.
 //
 // # Waiting
 //
-// A script that writes publishes the key on the channel Prefix + "changed". A handle on which somebody waits subscribes to that, once for all its Waits. Beneath that it
-// reads what is waited for every 5 to 10 s, and while it isn't subscribed every 20 ms to 1 s. No keyspace notifications are needed.
+// A script that writes publishes the key on the channel Prefix + "changed". A handle on which somebody waits subscribes to
+// that, once for all its Waits. Beneath that it reads what is waited for every 5 to 10 s, and while it isn't subscribed
+// every 20 ms to 1 s. No keyspace notifications are needed.
 //
 // # Age
 //
-// Opt-in, see [Options.ClockStep]: the server's TIME less the one of the write, less the bound. It holds as long as no step of the server's wall
-// clock is larger than the bound, nor the difference of the clocks of two servers at a failover.
+// Opt-in, see [Options.ClockStep]: the server's TIME less the one of the write, less the bound. It holds as long as no step
+// of the server's wall clock is larger than the bound, nor the difference of the clocks of two servers at a failover.
 //
 // # Outcomes
 //
-// A write that the server answered with an error is not done, and so is one that was never sent. All else is unknown: a connection that broke, a
-// time-out, a context that ended. The engine's writes are not sent again by the client, whatever its MaxRetries: the answer to
-// the second would hide what the first did. A write that too few replicas acknowledged is of unknown outcome.
+// A write that the server answered with an error is not done, and so is one that was never sent. All else is unknown: a
+// connection that broke, a time-out, a context that ended. The engine's writes are not sent again by the client, whatever
+// its MaxRetries: the answer to the second would hide what the first did. A write that too few replicas acknowledged is of
+// unknown outcome.
 //
-// go-redis doesn't look at a context while it waits for an answer, unless ContextTimeoutEnabled is set, and then at its deadline only. A call here returns when its
-// context ends; Close waits for what was left behind, at most for the client's own time-outs.
+// go-redis doesn't look at a context while it waits for an answer, unless ContextTimeoutEnabled is set, and then at its
+// deadline only. A call here returns when its context ends; Close waits for what was left behind, at most for the client's
+// own time-outs.
 //
 // # What it can't promise
 //
@@ -49,5 +55,6 @@
 //
 //	ACL SETUSER app on >password resetchannels ~leasehold:* &leasehold:* +evalsha +eval +hmget +hset +hdel +exists +del +time +publish +subscribe +unsubscribe +ping +scan
 //
-// Inspect asks for +info, +config|get and +acl|whoami too, and says what it couldn't see without; Replicas need +wait, and a cluster client +cluster|slots, +cluster|shards and +command.
+// Inspect asks for +info, +config|get and +acl|whoami too, and says what it couldn't see without; Replicas need +wait, and a
+// cluster client +cluster|slots, +cluster|shards and +command.
 package redis

@@ -2,6 +2,7 @@ package redis
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"strings"
@@ -41,7 +42,7 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record,
 					keys = unseen(keys, yielded)
 					err = s.yieldAll(ctx, keys, yield)
 				}
-				if err == errStopped {
+				if errors.Is(err, errStopped) {
 					return
 				}
 				if err != nil {

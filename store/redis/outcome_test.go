@@ -73,7 +73,8 @@ func TestAWriteIsNotSentTwice(t *testing.T) {
 	}
 }
 
-// TestWhatWasNeverSentIsNotDone: a write whose context ended while its connection was being made is not done, and never will be.
+// TestWhatWasNeverSentIsNotDone: a write whose context ended while its connection was being made is not done, and never will
+// be.
 func TestWhatWasNeverSentIsNotDone(t *testing.T) {
 	srv := servers.Redis(t, servers.Shared())
 	network := servers.Proxy(t, srv.Addr)

@@ -34,12 +34,14 @@ const DefaultReplicaWait = time.Second
 type Options struct {
 	Prefix string // of keys and of the channel; DefaultPrefix when ""
 
-	// ClockStep opts in to Age, when above 0: an upper bound on how far the wall clock of the server is ever set, and on how far
-	// those of a primary and of a replica that replaces it differ. Ages are that much too small; one that would be below 0 is 0.
+	// ClockStep opts in to Age, when above 0: an upper bound on how far the wall clock of the server is ever set, and on how
+	// far those of a primary and of a replica that replaces it differ. Ages are that much too small; one that would be below
+	// 0 is 0.
 	ClockStep time.Duration
 
-	// Replicas is how many replicas have to acknowledge a write before it counts as done, within ReplicaWait. When fewer do, its
-	// outcome is unknown: it is on the primary. 0 asks none. ReplicaWait has to be shorter than the client's ReadTimeout.
+	// Replicas is how many replicas have to acknowledge a write before it counts as done, within ReplicaWait. When fewer do,
+	// its outcome is unknown: it is on the primary. 0 asks none. ReplicaWait has to be shorter than the client's
+	// ReadTimeout.
 	Replicas    int
 	ReplicaWait time.Duration // DefaultReplicaWait when 0
 

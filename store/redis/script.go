@@ -1,7 +1,7 @@
 package redis
 
 import (
-	"crypto/sha1" //nolint:gosec // as Redis names scripts
+	"crypto/sha1"
 	"encoding/hex"
 )
 
@@ -9,7 +9,7 @@ import (
 type script struct{ text, sha string }
 
 func newScript(text string) script {
-	sum := sha1.Sum([]byte(text)) //nolint:gosec // as Redis names scripts
+	sum := sha1.Sum([]byte(text)) // as Redis names scripts
 	return script{text, hex.EncodeToString(sum[:])}
 }
 
@@ -38,8 +38,8 @@ local function current()
 end
 `
 
-// getScript: ARGV[1], if it is there, is a version that the caller knows already, ” for none. The HDEL changes nothing; it has a
-// replica refuse the script.
+// getScript: ARGV[1], if it is there, is a version that the caller knows already, ” for none. The HDEL changes nothing; it
+// has a replica refuse the script.
 var getScript = newScript(preamble + `
 redis.call('HDEL', KEYS[1], 'none')
 if ARGV[1] and ARGV[1] == (r[1] or '') and (r[1] or not there) then return {'same'} end
