@@ -51,6 +51,10 @@ var Table = []Row{
 		Dir: "internal/waiters", Floor: F0, May: []string{"store"},
 		Why: "it serves the Waits of engines, below them, whose servers tell of changes unreliably",
 	},
+	{
+		Dir: "internal/watches", Floor: F0, May: []string{"store"},
+		Why: "it serves the Waits of engines, below them, whose servers push what changes",
+	},
 
 	{Dir: "store/memory", Floor: F1, Engine: true},
 	{

@@ -1,0 +1,189 @@
+package election
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/internal/sessions"
+	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/store"
+)
+
+// candidate is one Run.
+type candidate struct {
+	m    *lease.Manager
+	clk  clock.Clock
+	name string
+	cb   Callbacks
+	opts Options
+
+	session *lease.Session
+
+	mu       sync.Mutex
+	control  control       // as last read
+	eligible bool          // as last asked
+	changed  chan struct{} // closed, and replaced, when one of those changes
+}
+
+// stand is a candidate for as long as a session lives.
+func (c *candidate) stand(ctx context.Context, s *lease.Session) {
+	c.session, c.changed, c.control, c.eligible = s, make(chan struct{}), control{}, c.ask()
+	inner, cancel := context.WithCancelCause(ctx)
+	unlink := context.AfterFunc(s.Context(), func() { cancel(context.Cause(s.Context())) })
+	var wg sync.WaitGroup
+	for _, f := range []func(context.Context){c.follow, c.attend, c.observe} {
+		wg.Go(func() { f(inner) })
+	}
+	for inner.Err() == nil {
+		c.campaign(inner)
+	}
+	unlink()
+	cancel(nil)
+	wg.Wait()
+	c.withdraw(ctx)
+}
+
+// withdraw takes the candidate off the list, and closes its session.
+func (c *candidate) withdraw(ctx context.Context) {
+	ctx, cancel := clock.WithTimeout(context.WithoutCancel(ctx), c.clk, c.m.TTL()/3)
+	defer cancel()
+	_ = change(ctx, c.m.Store(), c.name, func(k *control) (bool, error) { // otherwise the others take it off
+		i := k.find(c.session.Key())
+		if i >= 0 {
+			k.Candidates = append(k.Candidates[:i:i], k.Candidates[i+1:]...)
+		}
+		return i >= 0, nil
+	})
+	_ = c.session.Close(ctx) // otherwise it expires
+}
+
+func (c *candidate) ask() bool { return c.opts.Eligible == nil || c.opts.Eligible() }
+
+// look returns what is wanted of the candidate now, and a channel that is closed when that may have changed.
+func (c *candidate) look() (k control, eligible bool, changed <-chan struct{}) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.control, c.eligible, c.changed
+}
+
+// set changes what look returns.
+func (c *candidate) set(f func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f()
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
+// follow keeps the control record in sight.
+func (c *candidate) follow(ctx context.Context) {
+	version, known := "", false
+	for ctx.Err() == nil {
+		var rec store.Record
+		var err error
+		if known {
+			rec, err = store.Wait(ctx, c.m.Store(), prefix+c.name, version)
+		} else {
+			rec, err = store.Load(ctx, c.m.Store(), prefix+c.name)
+		}
+		if err == nil {
+			version, known = rec.Version, true
+			var k control
+			if k, err = readControl(rec); err == nil {
+				c.set(func() { c.control = k })
+				continue
+			}
+		}
+		_ = clock.Sleep(ctx, c.clk, c.m.TTL()/30)
+	}
+}
+
+// attend keeps the candidate on the list, as it is now, asks whether it is eligible, and takes off those that are gone.
+func (c *candidate) attend(ctx context.Context) {
+	watch := sessions.NewWatch(c.m)
+	since := c.clk.Wall()
+	for ctx.Err() == nil {
+		if eligible := c.ask(); eligible != c.eligible {
+			c.set(func() { c.eligible = eligible })
+		}
+		me := Candidate{
+			Session: c.session.Key(), Name: c.opts.Name, Priority: c.opts.Priority, Zone: c.opts.Zone, Ineligible: !c.eligible, Since: since,
+		}
+		limited, cancel := clock.WithTimeout(ctx, c.clk, c.m.TTL()/3)
+		_ = c.list(limited, watch, me) // again next time
+		cancel()
+		_ = clock.Sleep(ctx, c.clk, c.m.TTL()/3)
+	}
+}
+
+// list puts me on the list, and takes off those whose sessions are over.
+func (c *candidate) list(ctx context.Context, watch *sessions.Watch, me Candidate) error {
+	k, _, _ := c.look()
+	var keys []string
+	for _, o := range k.Candidates {
+		if o.Session != me.Session {
+			keys = append(keys, o.Session)
+		}
+	}
+	over, _, err := watch.Over(ctx, keys)
+	if err != nil {
+		return err
+	}
+	return change(ctx, c.m.Store(), c.name, func(k *control) (bool, error) {
+		kept := make([]Candidate, 0, len(k.Candidates)+1)
+		there := false
+		for _, o := range k.Candidates {
+			switch {
+			case o.Session == me.Session:
+				there = o.Ineligible == me.Ineligible
+				kept = append(kept, me)
+			case !over[o.Session]:
+				kept = append(kept, o)
+			}
+		}
+		if k.find(me.Session) < 0 && len(kept) < maxCandidates {
+			kept = append(kept, me)
+		}
+		write := len(kept) != len(k.Candidates) || k.find(me.Session) >= 0 && !there
+		k.Candidates = kept
+		return write, nil
+	})
+}
+
+// campaign waits until the candidate may lead, and leads.
+func (c *candidate) campaign(ctx context.Context) {
+	k, eligible, changed := c.look()
+	if k.Pause != nil || !eligible {
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+		return
+	}
+	waiting, stop := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for waiting.Err() == nil {
+			k, eligible, changed := c.look()
+			if k.Pause != nil || !eligible {
+				stop()
+			}
+			select {
+			case <-changed:
+			case <-waiting.Done():
+			}
+		}
+	})
+	l, err := c.session.Acquire(waiting, c.name)
+	gaveUp := waiting.Err() != nil
+	stop()
+	wg.Wait()
+	switch {
+	case err == nil:
+		c.lead(ctx, l)
+	case !gaveUp && !errors.Is(err, lease.ErrLost):
+		_ = clock.Sleep(ctx, c.clk, c.m.TTL()/30)
+	}
+}

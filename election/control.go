@@ -1,0 +1,144 @@
+package election
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/store"
+)
+
+// prefix begins the keys of control records.
+const prefix = ".election/"
+
+const (
+	format        = 1
+	maxText       = 255 // bytes of a candidate's name and zone
+	maxReason     = 500 // bytes of who paused, and why
+	maxCandidates = 50
+)
+
+// control is the data of a control record.
+type control struct {
+	Format     int         `json:"v"`
+	Pause      *Pause      `json:"pause,omitempty"`
+	Order      *order      `json:"order,omitempty"`
+	Candidates []Candidate `json:"candidates,omitempty"`
+}
+
+// Pause says who paused an election, and why.
+type Pause struct {
+	By     string    `json:"by"`
+	Reason string    `json:"reason,omitempty"`
+	Since  time.Time `json:"since"` // by that one's wall clock; for people
+}
+
+// order tells the leader of a term to step down.
+type order struct {
+	Token fence.Token `json:"token"`        // of the term; another one doesn't obey
+	To    string      `json:"to,omitempty"` // owner id of the successor; "" is whoever is next
+	By    string      `json:"by,omitempty"`
+}
+
+// Candidate is one that stands for election.
+type Candidate struct {
+	Session    string    `json:"session"`
+	Name       string    `json:"name"`
+	Priority   int       `json:"priority,omitempty"`
+	Zone       string    `json:"zone,omitempty"`
+	Ineligible bool      `json:"ineligible,omitempty"`
+	Since      time.Time `json:"since"` // by its wall clock; for people
+}
+
+// Owner returns the candidate's owner id.
+func (c Candidate) Owner() string { return lease.OwnerOf(c.Session) }
+
+func checkName(name string) error {
+	if err := store.CheckKey(prefix + name); err != nil || name == "" || lease.Reserved(name) {
+		return fmt.Errorf("election %.60q: want a name of 1 to %d bytes of printable UTF-8 that doesn't begin with a dot", name, store.MaxKey-len(prefix))
+	}
+	return nil
+}
+
+// readControl reads a control record. One that isn't stored says nothing.
+func readControl(rec store.Record) (control, error) {
+	c := control{Format: format}
+	if len(rec.Data) == 0 {
+		return c, nil
+	}
+	if err := json.Unmarshal(rec.Data, &c); err != nil {
+		return control{}, fmt.Errorf("%s: %w: its data: %w", rec.Key, store.ErrCorrupt, err)
+	}
+	if c.Format != format {
+		return control{}, fmt.Errorf("%s: its data have format %d: this version reads format %d", rec.Key, c.Format, format)
+	}
+	return c, nil
+}
+
+func (c control) find(session string) int {
+	return slices.IndexFunc(c.Candidates, func(o Candidate) bool { return o.Session == session })
+}
+
+// change reads the control record, lets f change it, and writes it, again until nobody came in between. f returns false when
+// there is nothing to write. After an unknown outcome the record is read again, and f sees what became of it. It blocks
+// until the store has answered, or ctx is done.
+func change(ctx context.Context, st store.Store, name string, f func(*control) (bool, error)) error {
+	rec, err := store.Load(ctx, st, prefix+name)
+	for err == nil {
+		c, err1 := readControl(rec)
+		if err1 != nil {
+			return err1
+		}
+		if write, err := f(&c); err != nil || !write {
+			return err
+		}
+		next := rec
+		if next.Data, err1 = json.Marshal(c); err1 != nil {
+			return err1
+		}
+		next.Nonce = rand.Text()
+		_, err1 = st.Put(ctx, next)
+		var conflict *store.ConflictError
+		switch {
+		case err1 == nil, errors.As(err1, &conflict) && conflict.Current.Nonce == next.Nonce:
+			return nil
+		case errors.As(err1, &conflict):
+			rec = conflict.Current
+		case errors.Is(err1, store.ErrNotFound):
+			rec = store.Record{Key: rec.Key}
+		case errors.Is(err1, store.ErrUnknownOutcome) && ctx.Err() == nil:
+			rec, err = store.Load(ctx, st, prefix+name)
+		default:
+			return err1
+		}
+	}
+	return err
+}
+
+// rank says how much a candidate is preferred: the lower, the more; by zone first.
+func (o Options) rank(c Candidate) [2]int {
+	zone := slices.Index(o.Zones, c.Zone)
+	if zone < 0 {
+		zone = len(o.Zones)
+	}
+	return [2]int{zone, -c.Priority}
+}
+
+// preferred returns the best of the other candidates that may lead, if it is better than the one of session.
+func (o Options) preferred(c control, session string) (best Candidate, better bool) {
+	best = Candidate{Session: session, Zone: o.Zone, Priority: o.Priority}
+	for _, other := range c.Candidates {
+		a, b := o.rank(other), o.rank(best)
+		if other.Session != session && !other.Ineligible && cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1])) < 0 {
+			best, better = other, true
+		}
+	}
+	return best, better
+}

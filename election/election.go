@@ -1,0 +1,142 @@
+package election
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/lease"
+)
+
+// Callbacks tell a candidate what becomes of it.
+type Callbacks struct {
+	// OnStartedLeading leads. Its context ends before the term's validity does, and when the leader has to step down; the
+	// cause says why. Leading ends when it returns: then the name is released, and the candidate campaigns again. It is
+	// called on a goroutine of its own, and never twice at a time. It is required.
+	OnStartedLeading func(ctx context.Context, term Term)
+
+	// OnStoppedLeading is called after OnStartedLeading has returned, and before the name is let go.
+	OnStoppedLeading func()
+
+	// OnNewLeader is called when another leader is seen, this candidate included. It must not block.
+	OnNewLeader func(Leader)
+
+	// OnStuck is called when OnStartedLeading has not returned in time: see the package's doc. It may end the process, and
+	// has to when the leader can't be stopped in another way. It must not block.
+	OnStuck func(term Term, cause error)
+}
+
+// Options of a candidate. The zero value is that of one among equals.
+type Options struct {
+	Name     string // shown to people, and named in transfers; the manager's owner id by default
+	Priority int    // whoever has the highest is preferred
+	Zone     string // where the candidate is
+
+	// Zones, if set, are preferred in this order, before any priority.
+	Zones []string
+
+	// Eligible, if set, says whether the candidate may lead now. It is asked every third of the TTL, and must not block.
+	Eligible func() bool
+
+	// FailBack says when a leader gives way to a candidate that is preferred to it.
+	FailBack FailBack
+
+	// MinHold is how long a leader leads before it gives way, against flapping.
+	MinHold time.Duration
+
+	// StopMargin is how long before the end of validity the leader's context ends: a tenth of the TTL by default, a third
+	// at most.
+	StopMargin time.Duration
+
+	// StopWithin is how long OnStartedLeading may take to return when the leader steps down, before OnStuck is called: half
+	// of the TTL by default.
+	StopWithin time.Duration
+}
+
+// FailBack is a policy. The zero one is to stay.
+type FailBack struct {
+	After time.Duration // give way when a preferred candidate has been there for so long; 0 is never
+	Idle  func() bool   // if set, and it returns true, give way at once; asked every third of the TTL
+}
+
+// Term is one term of leading, as its leader has it.
+type Term struct {
+	Name   string
+	Leader string // owner id
+	Token  fence.Token
+
+	lease *lease.Lease
+}
+
+// Check returns nil while the term is valid at this instant; see [lease.Lease.Check].
+func (t Term) Check() error { return t.lease.Check() }
+
+// Sequencer returns what a request to a guarded resource carries.
+func (t Term) Sequencer() fence.Sequencer { return t.lease.Sequencer() }
+
+// Why a leader has to stop: the causes of its context, for [errors.Is].
+var (
+	ErrExpiring    = errors.New("the term is about to expire")
+	ErrPaused      = errors.New("the election is paused")
+	ErrOrdered     = errors.New("an operator has the leader step down")
+	ErrPreferred   = errors.New("another candidate is preferred")
+	ErrNotEligible = errors.New("this candidate is not eligible now")
+)
+
+// Run is a candidate until ctx is done, and returns the cause then. It campaigns, leads and campaigns again; an error of the store is
+// no reason to return, and tried again. It returns another error only for callbacks, a name or options that are wrong, or a
+// manager that is closed. When it returns, nothing of it is running, its name is let go and its session closed.
+func Run(ctx context.Context, m *lease.Manager, name string, cb Callbacks, opts Options) error {
+	if err := check(m, name, cb, &opts); err != nil {
+		return err
+	}
+	c := &candidate{m: m, clk: m.Clock(), name: name, cb: cb, opts: opts}
+	for n := 0; ctx.Err() == nil; n++ {
+		s, err := m.OpenSession(ctx)
+		if errors.Is(err, lease.ErrClosed) {
+			return err
+		}
+		if err == nil {
+			n = 0
+			c.stand(ctx, s)
+		}
+		if ctx.Err() == nil {
+			_ = clock.Sleep(ctx, c.clk, min(m.TTL()/100<<min(n, 6), m.TTL()/3))
+		}
+	}
+	return context.Cause(ctx)
+}
+
+func check(m *lease.Manager, name string, cb Callbacks, o *Options) error {
+	if m == nil {
+		return errors.New("election: manager is nil")
+	}
+	if cb.OnStartedLeading == nil {
+		return errors.New("election: OnStartedLeading is nil: want what leads")
+	}
+	if err := checkName(name); err != nil {
+		return err
+	}
+	if o.Name == "" {
+		o.Name = m.Owner()
+	}
+	if len(o.Name) > maxText || len(o.Zone) > maxText {
+		return fmt.Errorf("election %s: name %.40q or zone %.40q: want at most %d bytes", name, o.Name, o.Zone, maxText)
+	}
+	if o.StopMargin == 0 {
+		o.StopMargin = m.TTL() / 10
+	}
+	if o.StopWithin == 0 {
+		o.StopWithin = m.TTL() / 2
+	}
+	if o.StopMargin < 0 || o.StopMargin > m.TTL()/3 {
+		return fmt.Errorf("election %s: StopMargin %v: want at most a third of the TTL, %v", name, o.StopMargin, m.TTL()/3)
+	}
+	if o.StopWithin < 0 || o.MinHold < 0 || o.FailBack.After < 0 {
+		return fmt.Errorf("election %s: StopWithin %v, MinHold %v, FailBack.After %v: want 0 or more", name, o.StopWithin, o.MinHold, o.FailBack.After)
+	}
+	return nil
+}

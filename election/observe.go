@@ -1,0 +1,143 @@
+package election
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/store"
+)
+
+// Leader is what is known of who leads.
+type Leader struct {
+	Name  string
+	Owner string      // owner id; "" when nobody leads
+	Token fence.Token // of the term, or of the last one when nobody leads
+	Since time.Time   // by the leader's wall clock; for people
+
+	// Age is how long ago the store said so. What was so then may have ended meanwhile: nobody but the leader itself knows
+	// whether it leads at this instant.
+	Age time.Duration
+}
+
+// observed is what one observer has seen of the lease of a name, and of the session that keeps it.
+type observed struct {
+	st           store.Store
+	clk          clock.Clock
+	name         string
+	rec, session rules.Seen
+	at           clock.Instant // when the record was read last
+}
+
+// leader returns what is known, as of now.
+func (o *observed) leader() Leader {
+	now := o.clk.Now()
+	l := Leader{Name: o.name, Token: o.rec.Rec.Token, Age: max(now.Sub(o.at), 0)}
+	switch rules.Judge(o.rec, o.session, "", nil, now).Standing {
+	case rules.Taken, rules.SessionUnknown:
+		if o.rec.Rec.Mark == "" {
+			l.Owner, l.Since = o.rec.Rec.Owner, o.rec.Rec.Acquired
+		}
+	default: // free, abandoned, or its session is over
+	}
+	return l
+}
+
+// look reads the record, and the session's. The time counts from before the reads.
+func (o *observed) look(ctx context.Context) error {
+	began := o.clk.Now()
+	rec, err := store.Load(ctx, o.st, o.name)
+	if err != nil {
+		return err
+	}
+	return o.note(ctx, rec, began)
+}
+
+func (o *observed) note(ctx context.Context, rec store.Record, began clock.Instant) error {
+	o.rec = o.rec.Note(rec, o.clk.Now())
+	if rec.Session != "" {
+		session, err := store.Load(ctx, o.st, rec.Session)
+		if err != nil {
+			return err
+		}
+		if o.session.Rec.Key != session.Key {
+			o.session = rules.Seen{}
+		}
+		o.session = o.session.Note(session, o.clk.Now())
+	}
+	o.at = began
+	return nil
+}
+
+// Now returns who leads, by a read of the store. An abandoned term shows as one that is going on: to tell them apart takes the
+// TTL, as [Observe] does.
+func Now(ctx context.Context, st store.Store, name string) (Leader, error) {
+	o := &observed{st: st, clk: clock.System(), name: name}
+	if err := o.look(ctx); err != nil {
+		return Leader{}, err
+	}
+	return o.leader(), nil
+}
+
+// Observe yields who leads, whenever that changes, and with an error whenever the store can't be read: then the Leader is what was
+// known last, with its age. poll bounds how long the end of a leader that has died goes unnoticed beyond its TTL; a third of the
+// TTL is a good one. The sequence ends when ctx is done.
+func Observe(ctx context.Context, st store.Store, clk clock.Clock, name string, poll time.Duration) iter.Seq2[Leader, error] {
+	return func(yield func(Leader, error) bool) {
+		o := &observed{st: st, clk: clk, name: name}
+		var told *Leader
+		for {
+			err := o.next(ctx, poll)
+			if ctx.Err() != nil {
+				return
+			}
+			l := o.leader()
+			if err != nil || told == nil || told.Owner != l.Owner || told.Token != l.Token {
+				if !yield(l, err) {
+					return
+				}
+				told = &l
+			}
+			if err != nil {
+				_ = clock.Sleep(ctx, clk, poll)
+			}
+		}
+	}
+}
+
+// next reads at first, and then waits for a change, for poll at most, before it reads again.
+func (o *observed) next(ctx context.Context, poll time.Duration) error {
+	limited, cancel := clock.WithTimeout(ctx, o.clk, poll)
+	defer cancel()
+	if o.rec.Known {
+		rec, err := store.Wait(limited, o.st, o.name, o.rec.Rec.Version)
+		if err == nil {
+			return o.note(limited, rec, o.clk.Now())
+		}
+		if limited.Err() == nil || ctx.Err() != nil {
+			return err
+		}
+	}
+	again, cancel := clock.WithTimeout(ctx, o.clk, poll)
+	defer cancel()
+	return o.look(again)
+}
+
+// observe tells the candidate's program of new leaders.
+func (c *candidate) observe(ctx context.Context) {
+	if c.cb.OnNewLeader == nil {
+		return
+	}
+	last := ""
+	for l, err := range Observe(ctx, c.m.Store(), c.clk, c.name, c.m.TTL()/3) {
+		if err == nil && l.Owner != "" && l.Owner != last {
+			c.cb.OnNewLeader(l)
+		}
+		if err == nil {
+			last = l.Owner
+		}
+	}
+}

@@ -1,0 +1,109 @@
+package election
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/store"
+)
+
+// The errors of an operator's calls, to branch on with [errors.Is].
+var (
+	ErrNotPaused   = errors.New("the election is not paused")
+	ErrNoLeader    = errors.New("nobody leads")
+	ErrNoCandidate = errors.New("no such candidate, or it is not eligible now")
+)
+
+// State is what an election's records say.
+type State struct {
+	Leader     Leader
+	Pause      *Pause      // nil unless it is paused
+	Candidates []Candidate // in the order in which they came; some may have died since
+}
+
+// Read returns the state of an election. It blocks until the store has answered or ctx is done.
+func Read(ctx context.Context, st store.Store, name string) (State, error) {
+	if err := checkName(name); err != nil {
+		return State{}, err
+	}
+	l, err := Now(ctx, st, name)
+	if err != nil {
+		return State{}, err
+	}
+	rec, err := store.Load(ctx, st, prefix+name)
+	if err != nil {
+		return State{}, err
+	}
+	k, err := readControl(rec)
+	return State{Leader: l, Pause: k.Pause, Candidates: k.Candidates}, err
+}
+
+// SetPause has nobody lead until [Resume]: the leader steps down when it hears of it, at the latest when its validity ends, and no
+// candidate campaigns. A pause on a pause replaces it. now is the time of day, for people.
+func SetPause(ctx context.Context, st store.Store, name, by, reason string, now time.Time) error {
+	if err := checkName(name); err != nil {
+		return err
+	}
+	if by == "" || len(by)+len(reason) > maxReason {
+		return fmt.Errorf("pause %s: by %.60q, reason of %d bytes: want who does it, and %d bytes in all at most", name, by, len(reason), maxReason)
+	}
+	p := &Pause{By: by, Reason: reason, Since: now.UTC()}
+	return change(ctx, st, name, func(k *control) (bool, error) {
+		if k.Pause != nil && *k.Pause == *p {
+			return false, nil // after an unknown outcome
+		}
+		k.Pause = p
+		return true, nil
+	})
+}
+
+// Resume ends a pause. The error matches [ErrNotPaused] when there is none.
+func Resume(ctx context.Context, st store.Store, name string) error {
+	if err := checkName(name); err != nil {
+		return err
+	}
+	wrote := false
+	return change(ctx, st, name, func(k *control) (bool, error) {
+		if k.Pause == nil && !wrote {
+			return false, fmt.Errorf("%s: %w", name, ErrNotPaused)
+		}
+		write := k.Pause != nil
+		k.Pause, wrote = nil, true
+		return write, nil
+	})
+}
+
+// StepDown has the leader of the term under token step down: it stops, and then hands the name over to the candidate to, known by
+// its name or owner id, in one write; or, when to is "", releases it for whoever is next. It returns when the order is written;
+// [Observe] shows when it is carried out. A term that ends by itself meanwhile takes the order with it.
+func StepDown(ctx context.Context, st store.Store, name string, token fence.Token, to, by string) error {
+	state, err := Read(ctx, st, name)
+	if err != nil {
+		return err
+	}
+	switch {
+	case state.Leader.Owner == "":
+		return fmt.Errorf("%s: %w", name, ErrNoLeader)
+	case state.Leader.Token != token:
+		return &fence.StaleError{Name: name, Got: token, Current: state.Leader.Token, Holder: state.Leader.Owner}
+	}
+	return change(ctx, st, name, func(k *control) (bool, error) {
+		o := order{Token: token, By: by}
+		if to != "" {
+			i := slices.IndexFunc(k.Candidates, func(c Candidate) bool { return (c.Name == to || c.Owner() == to) && !c.Ineligible })
+			if i < 0 {
+				return false, fmt.Errorf("%s: candidate %q: %w", name, to, ErrNoCandidate)
+			}
+			o.To = k.Candidates[i].Owner()
+		}
+		if k.Order != nil && *k.Order == o {
+			return false, nil
+		}
+		k.Order = &o
+		return true, nil
+	})
+}
