@@ -48,11 +48,15 @@ var Table = []Row{
 	{Dir: "flake", Floor: F0, May: []string{"clock"}, Why: "ids are made of time"},
 
 	{
-		Dir: "internal/waiters", Floor: F0, May: []string{"store"},
+		Dir: "internal/waiters", Floor: F0, May: []string{"clock", "store"},
 		Why: "it serves the Waits of engines, below them, whose servers tell of changes unreliably",
 	},
 	{
-		Dir: "internal/watches", Floor: F0, May: []string{"store"},
+		Dir: "internal/watches", Floor: F0, May: []string{"store", "clock"},
+		Why: "it serves the Waits of engines, below them, whose servers tell every change with its record",
+	},
+	{
+		Dir: "internal/watches", Floor: F0, May: []string{"clock", "store"},
 		Why: "it serves the Waits of engines, below them, whose servers push what changes",
 	},
 
