@@ -22,7 +22,7 @@ func (s *Store) Get(ctx context.Context, key string) (store.Record, error) {
 }
 
 // load is [store.Load], and returns the revision of the store at which key was read.
-func (s *Store) load(ctx context.Context, key string) (store.Record, int64, error) {
+func (s *Store) load(ctx context.Context, key string) (store.Record, uint64, error) {
 	if err := store.CheckKey(key); err != nil {
 		return store.Record{}, 0, err
 	}
@@ -31,10 +31,10 @@ func (s *Store) load(ctx context.Context, key string) (store.Record, int64, erro
 		return store.Record{}, 0, fmt.Errorf("%s: can't be read: %w", key, err)
 	}
 	if len(resp.Kvs) == 0 {
-		return store.Record{Key: key}, resp.Header.Revision, nil
+		return store.Record{Key: key}, uint64(resp.Header.Revision), nil
 	}
 	rec, err := s.record(resp.Kvs[0])
-	return rec, resp.Header.Revision, err
+	return rec, uint64(resp.Header.Revision), err
 }
 
 // Ping asks the server for the store's prefix, as any read would: nil means that it can be reached and read.

@@ -2,14 +2,11 @@ package etcd
 
 import (
 	"context"
-	"math/rand/v2"
-	"sync"
-	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/codes"
 
-	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/internal/watches"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -28,52 +25,18 @@ func (s *Store) Wait(ctx context.Context, key, version string) (store.Record, er
 		return store.Record{}, err
 	}
 	defer s.leave(w)
-	began := false
-	for tries := 0; ; {
-		st, err := s.after(ctx, w, func(st state) bool { return st.tries > tries })
-		if err != nil {
-			return store.Record{}, err
-		}
-		// The watch is there, or can't be had just now. What changes from here on it tells; what changed before is read.
-		rec, revision, err := s.load(ctx, key)
-		if began && ctx.Err() == nil && code(err) == codes.Unavailable {
-			if err := s.pause(ctx, retryMax); err != nil {
-				return store.Record{}, err
-			}
-			continue
-		}
-		if err != nil || rec.Version != version {
-			return rec, err
-		}
-		began, tries = true, st.tries
-		news := func(st state) bool { return st.revision > revision && (st.err != nil || st.rec.Version != version) }
-		st, err = s.after(ctx, w, func(st state) bool { return news(st) || st.tries > tries })
-		if err != nil {
-			return store.Record{}, err
-		}
-		if news(st) {
-			return st.rec.Clone(), st.err
-		}
-	}
+	return w.Wait(ctx, s.closing, version, watches.Reader{
+		Read:    func(ctx context.Context, key string, _ uint64) (store.Record, uint64, error) { return s.load(ctx, key) },
+		Passing: func(err error) bool { return code(err) == codes.Unavailable },
+	})
 }
 
 // watch is one watch in etcd, which all Waits of one store for a key share.
 type watch struct {
+	*watches.Watch
 	key     string
 	waiters int // guarded by the store's mu
 	cancel  context.CancelFunc
-
-	mu    sync.Mutex
-	state state
-	turn  chan struct{} // closed when the state changes, and replaced
-}
-
-// state is what a watch has told.
-type state struct {
-	tries    int   // how often the watch began, failed to begin, or ended: each time whoever waits has to read
-	revision int64 // of the latest change; 0 before the first one
-	rec      store.Record
-	err      error
 }
 
 // join returns the watch for key, for one waiter more.
@@ -86,7 +49,7 @@ func (s *Store) join(key string) (*watch, error) {
 	w, ok := s.watches[key]
 	if !ok {
 		ctx, cancel := context.WithCancel(s.watching)
-		w = &watch{key: key, cancel: cancel, turn: make(chan struct{})}
+		w = &watch{Watch: watches.New(key), key: key, cancel: cancel}
 		s.watches[key] = w
 		s.running.Go(func() { s.serve(ctx, w) })
 	}
@@ -104,12 +67,6 @@ func (s *Store) leave(w *watch) {
 	}
 }
 
-// The bounds of the pause before a watch that ended is begun anew, and before a read that failed is repeated.
-const (
-	retryMin = 10 * time.Millisecond
-	retryMax = time.Second
-)
-
 // serve keeps up the watch until ctx ends.
 //
 // It always begins at the present, never at the revision of a read: etcd tells a watch that begins in the past, by one
@@ -117,82 +74,30 @@ const (
 // lost connection by itself, without a gap. The watch ends when the revision to resume from has been compacted, and when the
 // member has lost its leader; then it begins at the present again, and whoever waits reads.
 func (s *Store) serve(ctx context.Context, w *watch) {
-	for pause := retryMin; ; pause = min(2*pause, retryMax) {
+	for pause := watches.RetryMin; ; pause = min(2*pause, watches.RetryMax) {
 		for resp := range s.watcher.Watch(ctx, s.prefix+w.key, clientv3.WithCreatedNotify()) {
 			if resp.Created && resp.Err() == nil {
-				pause = retryMin
-				w.change(func(st *state) { st.tries++ })
+				pause = watches.RetryMin
+				w.Again()
 			}
-			if n := len(resp.Events); n > 0 {
-				w.tell(s.event(w.key, resp.Events[n-1]))
+			if n := len(resp.Events); n > 0 { // the latest change is enough
+				s.tell(w, resp.Events[n-1])
 			}
 		}
 		if ctx.Err() != nil {
 			return
 		}
-		w.change(func(st *state) { st.tries++ })
-		if s.pause(ctx, pause) != nil {
+		w.Again()
+		if watches.Pause(ctx, s.closing, pause) != nil {
 			return
 		}
 	}
 }
 
-// event returns what a change says: the latest one of a response is enough.
-func (s *Store) event(key string, ev *clientv3.Event) state {
-	st := state{revision: ev.Kv.ModRevision, rec: store.Record{Key: key}}
+func (s *Store) tell(w *watch, ev *clientv3.Event) {
+	rec, err := store.Record{Key: w.key}, error(nil)
 	if ev.Type == clientv3.EventTypePut {
-		st.rec, st.err = s.record(ev.Kv)
+		rec, err = s.record(ev.Kv)
 	}
-	return st
-}
-
-// tell passes a change on to those who wait. After a lost connection one may come twice.
-func (w *watch) tell(news state) {
-	w.change(func(st *state) {
-		if news.revision > st.revision {
-			news.tries = st.tries
-			*st = news
-		}
-	})
-}
-
-func (w *watch) change(f func(*state)) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	f(&w.state)
-	close(w.turn)
-	w.turn = make(chan struct{})
-}
-
-// after blocks until the watch is in a state that will do.
-func (s *Store) after(ctx context.Context, w *watch, willDo func(state) bool) (state, error) {
-	for {
-		w.mu.Lock()
-		st, turn := w.state, w.turn
-		w.mu.Unlock()
-		if willDo(st) {
-			return st, nil
-		}
-		select {
-		case <-turn:
-		case <-ctx.Done():
-			return state{}, context.Cause(ctx)
-		case <-s.closing:
-			return state{}, store.ErrClosed
-		}
-	}
-}
-
-// pause blocks for d, less up to a half at random, so that a thousand watches don't come back at one moment.
-func (s *Store) pause(ctx context.Context, d time.Duration) error {
-	timer := clock.NewTimer(clock.System(), d-rand.N(d/2))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-s.closing:
-		return store.ErrClosed
-	}
+	w.Tell(uint64(ev.Kv.ModRevision), rec, err)
 }

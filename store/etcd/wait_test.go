@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -41,12 +42,7 @@ func startWait(t testing.TB, s *Store, key, version string) <-chan waited {
 		s.mu.Lock()
 		w := s.watches[key]
 		s.mu.Unlock()
-		if w == nil {
-			return false
-		}
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		return w.state.tries > 0
+		return w != nil && w.Began()
 	})
 	return result
 }
@@ -164,6 +160,41 @@ func TestCompactionDuringWait(t *testing.T) {
 	unchanged.Token++
 	unchanged = mustPut(t, direct, unchanged)
 	mustWake(t, "a key that changed after the compaction", waits["unchanged"], unchanged)
+}
+
+// What changes after a watch ended, and before the next one has begun, is read after that.
+func TestChangeBetweenTwoWatches(t *testing.T) {
+	srv := servers.Etcd(t)
+	network, prefix, traffic := servers.Proxy(t, srv.Addr), newPrefix(t), &wire{}
+	cut := open(t, dial(t, network.Addr, traffic.options()...), prefix)
+	client := dial(t, srv.Addr)
+	direct := open(t, client, prefix)
+	rec := mustPut(t, direct, held("k", 1))
+	waiting := startWait(t, cut, "k", rec.Version)
+	network.Refuse()
+	for i := range fence.Token(5) {
+		mustPut(t, direct, held(fmt.Sprint("other", i), 1))
+	}
+	revision, _ := revisionOf(mustPut(t, direct, held("other", 1)).Version)
+	if _, err := client.Compact(t.Context(), revision, clientv3.WithCompactPhysical()); err != nil {
+		t.Fatal(err)
+	}
+	traffic.take()
+	next := make(chan store.Record, 1)
+	once := sync.OnceFunc(func() {
+		eventually(t, "a read after the watch had ended", func() bool { return slices.Contains(traffic.take(), rangeCall) })
+		rec.Token++
+		next <- mustPut(t, direct, rec)
+	})
+	traffic.note(func() {
+		traffic.beforeWatch = func(revision int64) {
+			if revision == 0 { // not the client's own attempt to resume
+				once()
+			}
+		}
+	})
+	network.Heal()
+	mustWake(t, "a key that changed between two watches", waiting, <-next)
 }
 
 // Pages are read one after the other. A compaction between them changes nothing.

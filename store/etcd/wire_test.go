@@ -17,6 +17,7 @@ type wire struct {
 	compactions int      // watches that ended because their revision had been compacted
 	noLeader    int      // watch streams that ended because the member lost its leader
 	spoil       func(method string, err error) error
+	beforeWatch func(revision int64) // called before a watch is begun
 }
 
 func (w *wire) options() []grpc.DialOption {
@@ -66,7 +67,14 @@ type wireStream struct {
 
 func (s *wireStream) SendMsg(m any) error {
 	if req, ok := m.(*pb.WatchRequest); ok && req.GetCreateRequest() != nil {
-		s.wire.note(func() { s.wire.creations = append(s.wire.creations, req.GetCreateRequest().StartRevision) })
+		var before func(int64)
+		s.wire.note(func() {
+			s.wire.creations = append(s.wire.creations, req.GetCreateRequest().StartRevision)
+			before = s.wire.beforeWatch
+		})
+		if before != nil {
+			before(req.GetCreateRequest().StartRevision)
+		}
 	}
 	return s.ClientStream.SendMsg(m)
 }

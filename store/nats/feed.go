@@ -2,12 +2,12 @@ package nats
 
 import (
 	"context"
-	"time"
 
 	natsgo "github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/internal/watches"
 )
 
 // feed is a consumer that tells watches what changes: one of its own for each of the first keys that somebody waits for, and one
@@ -19,7 +19,7 @@ type feed struct {
 
 	// These are guarded by the store's mu.
 	watches map[string]*watch // by key, as the bucket has it
-	tries   int               // see state
+	began   bool              // the consumer began, or failed to, at least once
 }
 
 // narrow is how many keys get a consumer of their own.
@@ -41,24 +41,18 @@ func (s *Store) feedFor(key string) *feed {
 	return f
 }
 
-// The bounds of the pause before a consumer that ended is begun anew.
-const (
-	retryMin = 10 * time.Millisecond
-	retryMax = time.Second
-)
-
 // serve keeps up the feed's consumer until ctx ends. The consumer delivers what comes after its beginning. It restarts itself when
 // a heartbeat is missing, which takes 10 s, and continues where it was. After the connection was lost it is begun anew
 // at once, and whoever waits reads.
 func (s *Store) serve(ctx context.Context, f *feed) {
 	reconnected := s.conn.StatusChanged(natsgo.CONNECTED)
 	defer s.conn.RemoveStatusListener(reconnected)
-	for pause := retryMin; ctx.Err() == nil; pause = min(2*pause, retryMax) {
+	for pause := watches.RetryMin; ctx.Err() == nil; pause = min(2*pause, watches.RetryMax) {
 		if s.relay(ctx, f, reconnected) {
-			pause = retryMin
+			pause = watches.RetryMin
 		}
 		s.again(f)
-		if s.pause(ctx, pause) != nil {
+		if watches.Pause(ctx, s.closing, pause) != nil {
 			return
 		}
 	}
@@ -99,9 +93,9 @@ func (s *Store) relay(ctx context.Context, f *feed, reconnected <-chan natsgo.St
 func (s *Store) again(f *feed) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	f.tries++
+	f.began = true
 	for _, w := range f.watches {
-		w.change(func(st *state) { st.tries = f.tries })
+		w.Again()
 	}
 }
 

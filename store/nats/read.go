@@ -11,6 +11,7 @@ import (
 	natsgo "github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/leasehold/leasehold/internal/watches"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -46,7 +47,7 @@ func (s *Store) load(ctx context.Context, key string) (store.Record, uint64, err
 // A leader that lags is asked again after catchUp, lagging times at most.
 const (
 	catchUp = 2 * time.Millisecond
-	lagging = 100
+	lagging = 500
 )
 
 // loadFrom is load, from a leader that has the message with that sequence, if one of so high a sequence comes to exist. A
@@ -63,7 +64,7 @@ func (s *Store) loadFrom(ctx context.Context, key string, floor uint64) (rec sto
 				return rec, sequence, err
 			}
 		}
-		if err := s.pause(ctx, catchUp); err != nil {
+		if err := watches.Pause(ctx, s.closing, catchUp); err != nil {
 			return store.Record{}, 0, err
 		}
 	}

@@ -3,13 +3,10 @@ package nats
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
-	"sync"
-	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/internal/watches"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -29,56 +26,18 @@ func (s *Store) Wait(ctx context.Context, key, version string) (store.Record, er
 	}
 	defer s.leave(w)
 	floor, _ := sequenceOf(version)
-	var told state // of a change that the leader has to confirm
-	began := false
-	for tries := 0; ; {
-		st, err := s.after(ctx, w, func(st state) bool { return st.tries > tries })
-		if err != nil {
-			return store.Record{}, err
-		}
-		// The consumer is there, or can't be had just now. What changes from here on it tells; what changed before is read.
-		rec, sequence, err := s.loadFrom(ctx, key, floor)
-		if began && ctx.Err() == nil && errors.Is(err, errNoAnswer) {
-			continue
-		}
-		if sequence < told.sequence && err == nil {
-			return told.rec.Clone(), told.err
-		}
-		if err != nil || rec.Version != version {
-			return rec, err
-		}
-		began, tries = true, st.tries
-		news := func(st state) bool { return st.sequence > sequence && (st.err != nil || st.rec.Version != version) }
-		st, err = s.after(ctx, w, func(st state) bool { return news(st) || st.tries > tries })
-		if err != nil {
-			return store.Record{}, err
-		}
-		if news(st) && s.config.Replicas <= 1 {
-			return st.rec.Clone(), st.err
-		}
-		if news(st) {
-			told, floor, tries = st, st.sequence, st.tries-1
-		}
-	}
+	return w.Wait(ctx, s.closing, version, watches.Reader{
+		Read: s.loadFrom, Floor: floor, Confirm: s.config.Replicas > 1,
+		Passing: func(err error) bool { return errors.Is(err, errNoAnswer) },
+	})
 }
 
 // watch is what the Waits of one store for one key share.
 type watch struct {
-	key     string
-	waiters int   // guarded by the store's mu, as is
-	feed    *feed // what tells it
-
-	mu    sync.Mutex
-	state state
-	turn  chan struct{} // closed when the state changes, and replaced
-}
-
-// state is what a watch was told.
-type state struct {
-	tries    int    // how often the consumer began, failed to begin, or ended: each time whoever waits has to read
-	sequence uint64 // of the latest change; 0 before the first one
-	rec      store.Record
-	err      error
+	*watches.Watch
+	key     string // as the bucket has it
+	waiters int    // guarded by the store's mu, as is
+	feed    *feed  // what tells it
 }
 
 // join returns the watch for key, for one waiter more.
@@ -91,8 +50,10 @@ func (s *Store) join(key string) (*watch, error) {
 	encoded := encode(key)
 	w, ok := s.watches[encoded]
 	if !ok {
-		w = &watch{key: encoded, feed: s.feedFor(encoded), turn: make(chan struct{})}
-		w.state.tries = w.feed.tries
+		w = &watch{Watch: watches.New(key), key: encoded, feed: s.feedFor(encoded)}
+		if w.feed.began {
+			w.Again()
+		}
 		w.feed.watches[encoded] = w
 		s.watches[encoded] = w
 	}
@@ -115,60 +76,12 @@ func (s *Store) leave(w *watch) {
 	}
 }
 
-// change changes what the watch was told, and wakes those who wait.
-func (w *watch) change(f func(*state)) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	f(&w.state)
-	close(w.turn)
-	w.turn = make(chan struct{})
-}
-
-// tell passes a change on. One may come twice, and old ones when the server began anew.
+// tell passes a change on. After the server began a consumer anew, old ones may come again.
 func (w *watch) tell(entry jetstream.KeyValueEntry) {
-	news := state{sequence: entry.Revision()}
+	key, err := decode(w.key)
+	rec := store.Record{Key: key}
 	if entry.Operation() == jetstream.KeyValuePut {
-		news.rec, news.err = record(w.key, entry.Revision(), entry.Value())
-	} else {
-		news.rec.Key, news.err = decode(w.key)
+		rec, err = record(w.key, entry.Revision(), entry.Value())
 	}
-	w.change(func(st *state) {
-		if news.sequence > st.sequence {
-			news.tries = st.tries
-			*st = news
-		}
-	})
-}
-
-// after blocks until the watch is in a state that will do.
-func (s *Store) after(ctx context.Context, w *watch, willDo func(state) bool) (state, error) {
-	for {
-		w.mu.Lock()
-		st, turn := w.state, w.turn
-		w.mu.Unlock()
-		if willDo(st) {
-			return st, nil
-		}
-		select {
-		case <-turn:
-		case <-ctx.Done():
-			return state{}, context.Cause(ctx)
-		case <-s.closing:
-			return state{}, store.ErrClosed
-		}
-	}
-}
-
-// pause blocks for d, less up to a half at random.
-func (s *Store) pause(ctx context.Context, d time.Duration) error {
-	timer := clock.NewTimer(clock.System(), d-rand.N(d/2))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-s.closing:
-		return store.ErrClosed
-	}
+	w.Tell(entry.Revision(), rec, err)
 }

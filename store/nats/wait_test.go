@@ -29,7 +29,7 @@ func startWait(t testing.TB, s *Store, key, version string) <-chan waited {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		w := s.watches[encode(key)]
-		return w != nil && w.feed.tries > 0
+		return w != nil && w.Began()
 	})
 	return result
 }
@@ -105,6 +105,34 @@ func TestConsumerTakenAway(t *testing.T) {
 		}
 	case <-time.After(2 * soon): // two heartbeats, which come every 5 s, have to be missing
 		t.Error("Wait returned nothing")
+	}
+}
+
+// A leader that lags behind what a replica told is asked until it has caught up.
+func TestLaggingLeader(t *testing.T) {
+	srv := servers.NATS(t, servers.Shared())
+	js := dial(t, srv.Addr)
+	bucket := newBucket(t, js, 1)
+	s, writer := open(t, dial(t, srv.Addr), bucket), open(t, js, bucket)
+	rec := mustPut(t, writer, held("k", 1))
+	sequence, _ := sequenceOf(rec.Version)
+	for i, later := range []uint64{sequence + 1, sequence + 2} {
+		before := s.conn.Stats().OutMsgs
+		result := make(chan waited, 1)
+		go func() {
+			rec, _, err := s.loadFrom(t.Context(), "k", later)
+			result <- waited{rec, err}
+		}()
+		eventually(t, "a read", func() bool { return s.conn.Stats().OutMsgs > before })
+		if i == 0 {
+			rec.Token++
+			rec = mustPut(t, writer, rec)
+		} else if err := writer.Delete(t.Context(), "k", rec.Version); err != nil {
+			t.Fatal(err)
+		} else {
+			rec = store.Record{}
+		}
+		mustWake(t, "a leader that caught up", result, rec)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/internal/watches"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -78,7 +79,7 @@ func (s *Store) write(ctx context.Context, key, version string, send func(ctx co
 			return &store.ConflictError{Current: current}
 		}
 		if tries > 0 {
-			if err := s.pause(ctx, retryMin); err != nil {
+			if err := watches.Pause(ctx, s.closing, watches.RetryMin); err != nil {
 				return err
 			}
 		}
