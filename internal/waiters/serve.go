@@ -51,7 +51,6 @@ func (w *Waiters) attend() {
 			if failed++; failed >= giveUp {
 				deliver(due, err)
 			}
-			w.again() // those who are due still are
 			timer.Reset(jitter(min(retryMin<<failed, pollMax)))
 		case listening && all:
 			timer.Reset(netMin + rand.N(netMax-netMin))
@@ -70,7 +69,7 @@ func (w *Waiters) attend() {
 }
 
 // pause blocks until the timer fires, and then returns true, or until somebody kicks. After a failure it isn't cut short:
-// whatever is told would fail, too.
+// whatever is told would fail, too, and the next look is at everybody.
 func (w *Waiters) pause(timer *time.Timer, failed bool) (fired bool) {
 	kick := w.kick
 	if failed {
@@ -83,13 +82,6 @@ func (w *Waiters) pause(timer *time.Timer, failed bool) (fired bool) {
 	case <-w.ctx.Done():
 	}
 	return false
-}
-
-// again has the next look be at everybody.
-func (w *Waiters) again() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.all = true
 }
 
 // look reads for those who are due and wakes whom it found something for. Nobody gets what was read before it came: those

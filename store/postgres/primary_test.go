@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/url"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -218,13 +219,11 @@ func TestRoleFlip(t *testing.T) {
 
 func together(t testing.TB, n int, f func()) {
 	t.Helper()
-	done := make(chan struct{})
+	var group sync.WaitGroup
 	for range n {
-		go func() { f(); done <- struct{}{} }()
+		group.Go(f)
 	}
-	for range n {
-		<-done
-	}
+	group.Wait()
 }
 
 // untilReadOnly waits until every connection of the pool has heard of the change.

@@ -103,6 +103,51 @@ func TestWhatWasNeverSentIsNotDone(t *testing.T) {
 	}
 }
 
+// slow is a hook that holds commands up, whatever becomes of their contexts.
+type slow struct{ gate chan struct{} }
+
+func (slow) DialHook(next goredis.DialHook) goredis.DialHook { return next }
+
+func (h slow) ProcessHook(next goredis.ProcessHook) goredis.ProcessHook {
+	return func(ctx context.Context, cmd goredis.Cmder) error {
+		<-h.gate
+		return next(context.WithoutCancel(ctx), cmd)
+	}
+}
+
+func (slow) ProcessPipelineHook(next goredis.ProcessPipelineHook) goredis.ProcessPipelineHook {
+	return next
+}
+
+// TestWhatWasGivenUpIsNeverSent: a client that comes to send a command late finds that it was reported as not done.
+func TestWhatWasGivenUpIsNeverSent(t *testing.T) {
+	srv := servers.Redis(t, servers.Shared())
+	client := raw(t, srv)
+	hook := slow{make(chan struct{})}
+	client.AddHook(hook)
+	s, err := New(client, Options{Prefix: newPrefix()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	direct := mustOpen(t, srv, srv.Addr, s.opts)
+	warm(t, direct)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := s.Put(ctx, held("k", 1)); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, store.ErrUnknownOutcome) {
+		t.Errorf("%v, want the cause, and a known outcome", err)
+	}
+	close(hook.gate)
+	if err := s.Close(); err != nil { // waits for what was left behind
+		t.Fatal(err)
+	}
+	if _, err := direct.Get(t.Context(), "k"); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("it was reported as not done: %v", err)
+	}
+	if err := client.Ping(t.Context()).Err(); err != nil {
+		t.Errorf("the connection that the command was half written to: %v", err)
+	}
+}
+
 // TestScriptsAreSentAgain: a server that was restarted, or told to, has forgotten them.
 func TestScriptsAreSentAgain(t *testing.T) {
 	srv := servers.Redis(t, servers.Shared())
