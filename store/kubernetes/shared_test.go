@@ -79,6 +79,29 @@ func TestMetadataChangesAreNoConflict(t *testing.T) {
 	mustPut(t, s, third)
 }
 
+// TestCopyIsAnotherObject: an object that was deleted and put back from a copy keeps the very same record, and is another one.
+func TestCopyIsAnotherObject(t *testing.T) {
+	s, _ := fresh(t)
+	rec := mustPut(t, s, held("k", 1))
+	obj, err := s.leases.Get(t.Context(), "k", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.leases.Delete(t.Context(), "k", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	obj.UID, obj.ResourceVersion = "", ""
+	if _, err := s.leases.Create(t.Context(), obj, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := s.Put(t.Context(), rec); !errors.Is(err, store.ErrConflict) {
+		t.Errorf("Put from before it was put back: %+v, %v, want a conflict", got, err)
+	}
+	if err := s.Delete(t.Context(), "k", rec.Version); !errors.Is(err, store.ErrConflict) {
+		t.Errorf("Delete from before it was put back: %v, want a conflict", err)
+	}
+}
+
 // TestReadsWellForPeople: what kubectl get shows is who holds, and the YAML has the times and transitions.
 func TestReadsWellForPeople(t *testing.T) {
 	s, srv := fresh(t)

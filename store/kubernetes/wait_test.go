@@ -147,34 +147,93 @@ func TestWaitsOutliveTheServer(t *testing.T) {
 // that is waited for is read.
 func TestWaitGoesOnWhereItWas(t *testing.T) {
 	t.Parallel()
-	srv := servers.Kubernetes(t, servers.Shared())
+	srv := servers.Kubernetes(t)
+	newNamespace(t, srv)
+	srv.Kill() // a server remembers what happened since it was started
+	srv.Restart()
 	for _, forgotten := range []bool{false, true} {
-		t.Run(fmt.Sprintf("forgotten=%v", forgotten), func(t *testing.T) {
-			t.Parallel()
-			network := servers.Proxy(t, srv.Addr)
-			s, reqs := counted(t, srv, network.Addr)
-			rec := mustPut(t, s, held("k", 1))
-			w := startWait(t, s, "k", rec.Version)
-			watching(t, s, "k")
-			time.Sleep(1500 * time.Millisecond) // a watch that broke as soon as it had begun is not resumed
-			gone := func(r *http.Request) {
-				if q := r.URL.Query(); q.Get("watch") != "" && q.Get("resourceVersion") != "0" {
-					q.Set("resourceVersion", "1")
-					r.URL.RawQuery = q.Encode()
-				}
-			}
-			if forgotten {
-				reqs.change.Store(&gone)
-			}
-			network.Refuse()
-			rec = mustPut(t, other(t, srv, s), rec) // while nobody watches
-			network.Heal()
-			woken(t, "a Wait whose watch broke", w, rec.Version)
-			if n := reqs.resumed.Load(); !forgotten && n == 0 {
-				t.Error("the watch was not resumed")
-			}
-		})
+		for _, deleted := range []bool{false, true} {
+			t.Run(fmt.Sprintf("forgotten=%v,deleted=%v", forgotten, deleted), func(t *testing.T) {
+				t.Parallel()
+				goOn(t, srv, forgotten, deleted)
+			})
+		}
 	}
+}
+
+func goOn(t *testing.T, srv *servers.Server, forgotten, deleted bool) {
+	network := servers.Proxy(t, srv.Addr)
+	s, reqs := counted(t, srv, network.Addr)
+	rec := mustPut(t, s, held("k", 1))
+	w := startWait(t, s, "k", rec.Version)
+	watching(t, s, "k")
+	time.Sleep(1500 * time.Millisecond) // a watch that broke as soon as it had begun is not resumed
+	toFirst := func(r *http.Request) {
+		if q := r.URL.Query(); q.Get("watch") != "" && q.Get("resourceVersion") != "0" {
+			q.Set("resourceVersion", "1") // before it was started
+			r.URL.RawQuery = q.Encode()
+		}
+	}
+	if forgotten {
+		reqs.change.Store(&toFirst)
+	}
+	resumed, anew := reqs.resumed.Load(), reqs.watches.Load()-reqs.resumed.Load()
+	writer, version := other(t, srv, s), ""
+	network.Cut() // while nobody hears
+	if deleted {
+		if err := writer.Delete(t.Context(), "k", rec.Version); err != nil {
+			t.Fatal(err)
+		}
+	} else {
+		version = mustPut(t, writer, rec).Version
+	}
+	network.Reset()
+	network.Heal()
+	woken(t, "a Wait whose watch broke", w, version)
+	if reqs.resumed.Load() == resumed {
+		t.Error("the watch was not resumed")
+	}
+	if n := reqs.watches.Load() - reqs.resumed.Load() - anew; (n > 0) != forgotten {
+		t.Errorf("the watch was begun anew %d times; forgotten: %v", n, forgotten)
+	}
+}
+
+// TestReadsThatFailInPassing: who has waited for a while puts up with reads that fail; who has just come is told.
+func TestReadsThatFailInPassing(t *testing.T) {
+	t.Parallel()
+	srv := servers.Kubernetes(t, servers.Shared())
+	var c counter
+	s := open(t, dial(t, c.wrap(config(t, srv, srv.Addr))), newNamespace(t, srv))
+	writer := other(t, srv, s)
+	rec := mustPut(t, writer, held("k", 1))
+	old := startWait(t, s, "k", rec.Version)
+	watching(t, s, "k")
+	var failed atomic.Int64
+	failing := func(r *http.Request) (*http.Response, error) {
+		if r.URL.Query().Get("watch") == "" {
+			failed.Add(1)
+			return nil, errors.New("broken")
+		}
+		return c.next.RoundTrip(r)
+	}
+	c.answer.Store(&failing)
+	rec = mustPut(t, writer, rec)
+	for deadline := time.Now().Add(patience); failed.Load() < 2; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("nobody reads again")
+		}
+	}
+	fresh := startWait(t, s, "k", rec.Version)
+	select {
+	case got := <-fresh:
+		if got.err == nil || !strings.Contains(got.err.Error(), "broken") {
+			t.Errorf("a new Wait: %v", got.err)
+		}
+	case <-time.After(patience):
+		t.Error("a new Wait is not told")
+	}
+	c.answer.Store(nil)
+	woken(t, "the Wait from before", old, rec.Version)
 }
 
 // deaf is a connection that hears nothing any more, without an error, as behind a firewall that has forgotten it.
