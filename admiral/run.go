@@ -199,10 +199,10 @@ func (r *run) active(ctx context.Context, l *lease.Lease, t *term, over <-chan e
 			return ending{reason: reasonStopped}
 		case <-t.ctx.Done():
 			timer.Stop()
-			return ending{reason: context.Cause(t.ctx).Error()}
+			return ending{reason: reasonOf(context.Cause(t.ctx))}
 		case <-timer.C:
 			if err := t.check(); err != nil {
-				return ending{reason: err.Error()}
+				return ending{reason: reasonOf(err)}
 			}
 		case e, ok := <-events:
 			if !ok {

@@ -46,6 +46,15 @@ func (e *ReadOnlyError) Error() string {
 	return fmt.Sprintf("%v: %s (%s holds the lease)", ErrReadOnly, e.Reason, e.Owner)
 }
 
+// reasonOf is what ended a term, without saying twice that it did.
+func reasonOf(err error) string {
+	var readOnly *ReadOnlyError
+	if errors.As(err, &readOnly) {
+		return readOnly.Reason
+	}
+	return err.Error()
+}
+
 // Is reports whether target is [ErrReadOnly].
 func (e *ReadOnlyError) Is(target error) bool { return target == ErrReadOnly }
 
@@ -91,7 +100,7 @@ func (s *State) now() Status {
 			st.ExpiresIn = s.expires.Sub(now)
 		}
 	case s.term.check() != nil:
-		st.ReadOnly, st.Reason = true, s.term.check().Error()
+		st.ReadOnly, st.Reason = true, reasonOf(s.term.check())
 	case s.term.lease != nil:
 		st.ExpiresIn = s.term.left()
 	}
@@ -128,7 +137,7 @@ func (s *State) Guard(ctx context.Context) (Term, error) {
 		return Term{}, &ReadOnlyError{Reason: s.status.Reason, Owner: s.status.Owner}
 	}
 	if err := s.term.check(); err != nil {
-		return Term{}, &ReadOnlyError{Reason: err.Error()}
+		return Term{}, &ReadOnlyError{Reason: reasonOf(err)}
 	}
 	return Term{s.term}, nil
 }
