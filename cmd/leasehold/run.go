@@ -18,6 +18,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
+	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
@@ -329,5 +330,8 @@ func (j *job) release(l *lease.Lease) error {
 
 // environ is the environment of CMD.
 func (j *job) environ(l *lease.Lease) []string {
-	return environment([]string{envName + "=" + j.name, envToken + "=" + l.Token().String(), envHolder + "=" + l.Owner(), envStore + "=" + j.url})
+	return environment([]string{
+		envName + "=" + j.name, envToken + "=" + l.Token().String(), envHolder + "=" + l.Owner(), envStore + "=" + j.url,
+		fence.Variable + "=" + l.Sequencer().String(),
+	})
 }

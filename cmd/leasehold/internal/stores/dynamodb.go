@@ -80,12 +80,16 @@ func parseDynamoDB(rest string) (dynamoDBURL, error) {
 	return u, err
 }
 
-// DynamoDBTable returns the name of the table that u is about. It fails when u is about something else.
+// DynamoDBTable returns the name of the table that u is about. It fails when u is about something else, a table of another lock
+// library too.
 func (u URL) DynamoDBTable() (string, error) {
 	if u.Scheme.Name != dynamoDBScheme.Name {
 		return "", fmt.Errorf("%q: want dynamodb://TABLE", Redact(u.String()))
 	}
 	parsed, err := parseDynamoDB(u.Rest)
+	if err == nil && parsed.neighbour != nil {
+		err = fmt.Errorf("%q: a table for that schema is made as its own library says", Redact(u.String()))
+	}
 	return parsed.table, err
 }
 

@@ -87,7 +87,7 @@ func (s *server) readParams(query string, known []string) error {
 		switch {
 		case !slices.Contains(known, name):
 			slices.Sort(known)
-			return fmt.Errorf("unknown parameter %q: known are %s", name, strings.Join(known, ", "))
+			return fmt.Errorf("unknown parameter %q: known are %s", name, strings.Join(slices.Compact(known), ", "))
 		case len(v) > 1:
 			return fmt.Errorf("parameter %q is there %d times: want it once", name, len(v))
 		}

@@ -40,8 +40,13 @@ func Schemes() []Scheme {
 		dynamoDBScheme,
 		consulScheme,
 		zooKeeperScheme,
+		kubernetesScheme,
 		etcdScheme,
 		natsScheme,
+		postgresScheme,
+		postgresqlScheme,
+		redisScheme,
+		redissScheme,
 	}
 }
 
@@ -79,7 +84,11 @@ func Parse(url string) (URL, error) {
 func forms() string {
 	var list []string
 	for _, s := range Schemes() {
-		list = append(list, fmt.Sprintf("%s (%s)", s.Form, s.Doc))
+		form := s.Form
+		if strings.HasPrefix(form, s.Name+"://") {
+			form = s.Name + "://…"
+		}
+		list = append(list, form)
 	}
 	return strings.Join(list, ", ")
 }

@@ -1,0 +1,167 @@
+package stores
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/kubernetes"
+)
+
+// The parameters of a namespace's URL. What isn't there comes from where kubectl takes it: KUBECONFIG, ~/.kube/config, or the
+// service account of the pod.
+const (
+	paramContext    = "context"    // of the kubeconfig; its current one otherwise
+	paramKubeconfig = "kubeconfig" // a file
+)
+
+var kubernetesScheme = Scheme{
+	Name: "k8s", Form: "k8s://NAMESPACE", Doc: "Lease objects of Kubernetes",
+	parse: parseKubernetesRest, open: openKubernetes,
+}
+
+// kubernetesURL is what a namespace's URL says.
+type kubernetesURL struct {
+	namespace string // "" for that of the context
+	server
+}
+
+// parseKubernetesRest makes the path of the kubeconfig complete.
+func parseKubernetesRest(rest string) (string, error) {
+	u, err := parseKubernetes(rest)
+	if err != nil {
+		return "", err
+	}
+	query := url.Values{}
+	for name, value := range u.params {
+		if name == paramKubeconfig {
+			if value, err = filepath.Abs(value); err != nil {
+				return "", err
+			}
+		}
+		query.Set(name, value)
+	}
+	if len(query) == 0 {
+		return "//" + u.namespace, nil
+	}
+	return "//" + u.namespace + "?" + query.Encode(), nil
+}
+
+func parseKubernetes(rest string) (kubernetesURL, error) {
+	name, ok := strings.CutPrefix(rest, "//")
+	if !ok {
+		return kubernetesURL{}, errors.New("want k8s://NAMESPACE, or k8s:// for the namespace of the context")
+	}
+	name, query, _ := strings.Cut(name, "?")
+	u := kubernetesURL{namespace: strings.TrimSuffix(name, "/"), server: server{params: map[string]string{}}}
+	if wrong := validation.IsDNS1123Label(u.namespace); u.namespace != "" && len(wrong) > 0 {
+		return u, fmt.Errorf("namespace %q: want the name of one: %s; the address of the cluster is in the kubeconfig", u.namespace, wrong[0])
+	}
+	return u, u.readParams(query, []string{paramContext, paramKubeconfig})
+}
+
+// clientConfig reads the kubeconfig, or what the pod has.
+func (u kubernetesURL) clientConfig() (clientcmd.ClientConfig, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = u.params[paramKubeconfig]
+	config := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: u.params[paramContext]})
+	raw, err := config.RawConfig()
+	if err != nil {
+		return nil, fmt.Errorf("the kubeconfig can't be read: %w", err)
+	}
+	if name := u.params[paramContext]; name != "" && raw.Contexts[name] == nil {
+		return nil, fmt.Errorf("parameter %s=%q: the kubeconfig has no such context: it has %s", paramContext, name, strings.Join(slices.Sorted(maps.Keys(raw.Contexts)), ", "))
+	}
+	return config, nil
+}
+
+// kubernetesTimeout bounds the first look at the server.
+const kubernetesTimeout = 10 * time.Second
+
+func openKubernetes(ctx context.Context, rest string, _ Options) (store.Store, error) {
+	client, hc, namespace, err := dialKubernetes(rest)
+	if err != nil {
+		return nil, err
+	}
+	st, err := kubernetes.New(client, kubernetes.Options{Namespace: namespace})
+	if err != nil {
+		return nil, err
+	}
+	s := &kubernetesStore{st, hc}
+	ctx, cancel := clock.WithTimeout(ctx, clock.System(), kubernetesTimeout)
+	defer cancel()
+	if err := st.Ping(ctx); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// silence keeps client-go from writing to standard error: what goes wrong is in the errors that it returns.
+var silence = sync.OnceFunc(func() {
+	klog.LogToStderr(false)
+	klog.SetOutput(io.Discard)
+})
+
+// dialKubernetes returns a client, its connections, and the namespace.
+func dialKubernetes(text string) (*coordination.CoordinationV1Client, *http.Client, string, error) {
+	silence()
+	u, err := parseKubernetes(text)
+	if err != nil {
+		return nil, nil, "", err
+	}
+	config, err := u.clientConfig()
+	if err != nil {
+		return nil, nil, "", err
+	}
+	cfg, err := config.ClientConfig()
+	if clientcmd.IsEmptyConfig(err) {
+		return nil, nil, "", fmt.Errorf("no cluster is configured: set KUBECONFIG, add ?%s=FILE to the URL, or run in a pod with a service account (%s is missing or empty)", paramKubeconfig, filepath.Join("~", ".kube", "config"))
+	}
+	if err != nil {
+		return nil, nil, "", fmt.Errorf("the kubeconfig: %w", err)
+	}
+	namespace := u.namespace
+	if namespace == "" {
+		if namespace, _, err = config.Namespace(); err != nil {
+			return nil, nil, "", fmt.Errorf("the kubeconfig: %w", err)
+		}
+	}
+	// The server limits what each account asks of it. Over HTTP/1.1 a connection that died in silence is given up with the
+	// request that was on it; over HTTP/2 all others would go on hanging on it.
+	cfg.QPS, cfg.NextProtos, cfg.UserAgent, cfg.WarningHandler = -1, []string{"http/1.1"}, "leasehold", rest.NoWarnings{}
+	hc, err := rest.HTTPClientFor(cfg)
+	if err != nil {
+		return nil, nil, "", fmt.Errorf("the kubeconfig: %w", err)
+	}
+	client, err := coordination.NewForConfigAndClient(cfg, hc)
+	return client, hc, namespace, err
+}
+
+// kubernetesStore closes its connections with it.
+type kubernetesStore struct {
+	*kubernetes.Store
+	http *http.Client
+}
+
+func (s *kubernetesStore) Close() error {
+	err := s.Store.Close()
+	s.http.CloseIdleConnections()
+	return err
+}

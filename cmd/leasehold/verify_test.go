@@ -1,0 +1,5 @@
+package main
+
+import "testing"
+
+func TestVerify(t *testing.T) { scripts(t, "verify") }
