@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -18,12 +19,17 @@ import (
 
 // What goes wrong between here and the table says what to do about it.
 func TestErrorsSayWhatToDo(t *testing.T) {
-	f, table := testFront(t)
-	refuse := func(status int, code string) func(t *testing.T) (Client, string) {
+	srv := servers.DynamoDB(t, servers.Shared())
+	const table = "leases" // which isn't there
+	answering := func(answer func(http.ResponseWriter)) func(t *testing.T) (Client, string) {
 		return func(t *testing.T) (Client, string) {
-			f.do(fault{unsent: true, answer: says(status, code)}.times(100)...)
-			return testClient(t, f.URL), table
+			front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { answer(w) }))
+			t.Cleanup(front.Close)
+			return testClient(t, front.URL), table
 		}
+	}
+	refuse := func(status int, code string) func(t *testing.T) (Client, string) {
+		return answering(says(status, code))
 	}
 	for name, c := range map[string]struct {
 		client func(t *testing.T) (Client, string)
@@ -38,7 +44,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 			return testClient(t, "http://"+l.Addr().String()), table
 		}, []string{"can't be reached", "endpoint", "Region"}},
 		"silent": {func(t *testing.T) (Client, string) {
-			network := servers.Proxy(t, strings.TrimPrefix(f.target, "http://"))
+			network := servers.Proxy(t, srv.Addr)
 			network.Cut()
 			return testClient(t, "http://"+network.Addr), table
 		}, []string{"no answer within 100ms"}},
@@ -46,29 +52,27 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 			return testClient(t, "http://dynamodb.invalid"), table
 		}, []string{"can't be reached"}},
 		"missing table": {func(t *testing.T) (Client, string) {
-			return testClient(t, f.target), "no-such-table"
-		}, []string{"no-such-table", "leasehold init dynamodb"}},
-		"bad table name":   {func(t *testing.T) (Client, string) { return testClient(t, f.target), "" }, []string{"want the name of a table"}},
+			return testClient(t, srv.URL), table
+		}, []string{"leasehold init dynamodb"}},
+		"bad table name":   {func(t *testing.T) (Client, string) { return testClient(t, srv.URL), "" }, []string{"want the name of a table"}},
 		"access denied":    {refuse(400, "AccessDeniedException"), []string{"dynamodb:DescribeTable", "Options.Unchecked"}},
 		"expired token":    {refuse(400, "ExpiredTokenException"), []string{"credentials are refused", "renew"}},
 		"unknown identity": {refuse(400, "UnrecognizedClientException"), []string{"credentials are refused"}},
 		"throttled":        {refuse(400, "ProvisionedThroughputExceededException"), []string{"on-demand"}},
-		"a proxy": {func(t *testing.T) (Client, string) {
-			f.do(fault{unsent: true, answer: func(w http.ResponseWriter) { http.Error(w, "no", http.StatusForbidden) }}.times(100)...)
-			return testClient(t, f.URL), table
-		}, []string{"isn't DynamoDB's (status 403)", "proxies"}},
+		"a proxy":          {answering(func(w http.ResponseWriter) { http.Error(w, "no", http.StatusForbidden) }), []string{"isn't DynamoDB's (status 403)", "proxies"}},
 		"no credentials": {func(t *testing.T) (Client, string) {
-			return testClient(t, f.target, func(o *dynamodb.Options) {
+			return testClient(t, srv.URL, func(o *dynamodb.Options) {
 				o.Credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 					return aws.Credentials{}, errors.New("nobody logged in")
 				})
 			}), table
 		}, []string{"AWS credentials", "nobody logged in"}},
 		"no Region": {func(t *testing.T) (Client, string) {
-			return testClient(t, f.target, func(o *dynamodb.Options) { o.Region, o.BaseEndpoint = "", nil }), table
+			return testClient(t, srv.URL, func(o *dynamodb.Options) { o.Region, o.BaseEndpoint = "", nil }), table
 		}, []string{"a Region"}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			client, table := c.client(t)
 			s, err := Open(t.Context(), client, table, Options{Attempt: 100 * time.Millisecond})
 			if err == nil {

@@ -84,3 +84,26 @@ func TestAgeIsOptional(t *testing.T) {
 		}
 	})
 }
+
+// A stamp is never before what the server's clock shows, however the date was truncated and however long the answer took.
+func TestStampIsNotEarly(t *testing.T) {
+	for _, fro := range []time.Duration{0, 10 * time.Second} {
+		for _, into := range []time.Duration{0, 999 * time.Millisecond} { // a second of the server's clock
+			synctest.Test(t, func(t *testing.T) {
+				v := &virtual{delay: func() (time.Duration, time.Duration) { return 0, fro }}
+				s := testVirtual(t, v, Options{Clock: clock.NewFake(0), Attempt: time.Minute})
+				if s.stamp() != "" {
+					t.Error("a stamp before the first answer")
+				}
+				time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second + into)))
+				if _, err := s.table.Get(t.Context(), rowKey("k")); err != nil {
+					t.Fatal(err)
+				}
+				stamp, err := time.Parse(time.RFC3339Nano, s.stamp())
+				if early := time.Until(stamp); err != nil || early < 0 || early > time.Second+fro/4+time.Millisecond {
+					t.Errorf("answer under way for %v, %v into a second: the stamp is %v after now, %v", fro, into, early, err)
+				}
+			})
+		}
+	}
+}

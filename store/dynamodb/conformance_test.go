@@ -26,14 +26,7 @@ func instance(t testing.TB, opts Options) storetest.Instance {
 	}
 }
 
+// The server's clock is trusted to a second, which holds for one server on this machine; nothing but ages depends on it.
 func TestConformance(t *testing.T) {
-	storetest.Run(t, func(t testing.TB) storetest.Instance { return instance(t, Options{}) })
-}
-
-// With the server's clock trusted to a second, which holds for one server on this machine.
-func TestConformanceWithAge(t *testing.T) {
-	if testing.Short() {
-		t.Skip("the whole suite once more")
-	}
 	storetest.Run(t, func(t testing.TB) storetest.Instance { return instance(t, Options{ServerClock: time.Second}) })
 }

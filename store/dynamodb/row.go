@@ -83,7 +83,7 @@ func timeText(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 // decode returns the record in a row that was read. Whatever the row holds, it is a record that store.Check passes, or an
 // error that names table, key and attribute.
 func (s *Store) decode(key string, read table.Read) (store.Record, error) {
-	rec, err := decodeRow(key, read.Row)
+	rec, err := decodeRow(read.Row)
 	if err != nil {
 		return store.Record{}, store.Corrupt(key, fmt.Errorf("table %s: %w", s.table.Name, err))
 	}
@@ -91,7 +91,7 @@ func (s *Store) decode(key string, read table.Read) (store.Record, error) {
 	return rec, nil
 }
 
-func decodeRow(key string, row table.Row) (store.Record, error) {
+func decodeRow(row table.Row) (store.Record, error) {
 	d := decoder{row: row}
 	rec := store.Record{
 		Key: d.text(attrKey), Owner: d.text(attrOwner), Token: fence.Token(d.number(attrToken)), TTL: d.duration(attrTTL),
@@ -104,9 +104,6 @@ func decodeRow(key string, row table.Row) (store.Record, error) {
 	}
 	if d.err == nil && rec.Version == "" {
 		d.fail(attrVersion, errors.New("missing"))
-	}
-	if d.err == nil && rec.Key != key {
-		d.fail(attrKey, fmt.Errorf("%q: want %q", rec.Key, key))
 	}
 	if d.err != nil {
 		return store.Record{}, d.err

@@ -156,7 +156,7 @@ func FuzzDecodePast(f *testing.F) {
 			v = bin(text)
 		}
 		row := table.Row{attrKey: str("k"), attrFormat: num("1"), attrVersion: str("v"), attrToken: num("1"), attrPast: v}
-		rec, err := decodeRow("k", row)
+		rec, err := decodeRow(row)
 		if err != nil {
 			return
 		}

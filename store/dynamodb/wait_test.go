@@ -2,6 +2,7 @@ package dynamodb
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -155,6 +156,27 @@ func TestWaitAfterAWriteOfOnesOwn(t *testing.T) {
 		defer cancel()
 		if got, err := s.Wait(ctx, "k", rec.Version); err == nil {
 			t.Errorf("woken by %s, which was there before %s", got.Version, rec.Version)
+		}
+	})
+}
+
+// Closing the store ends a Wait at once, and not at its next read.
+func TestCloseEndsAWaitAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := new(virtual)
+		s := testVirtual(t, v, Options{Clock: clock.NewFake(0), PollMax: time.Hour})
+		waiting := make(chan error, 1)
+		go func() {
+			_, err := s.Wait(t.Context(), "k", "")
+			waiting <- err
+		}()
+		time.Sleep(10 * time.Hour)
+		start := time.Now()
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := <-waiting; !errors.Is(err, store.ErrClosed) || time.Since(start) != 0 {
+			t.Errorf("%v after %v", err, time.Since(start))
 		}
 	})
 }
