@@ -88,9 +88,11 @@ func store(s *servers.Server) string {
 	case "zookeeper":
 		url = "zk://" + s.Addr + "/leasehold"
 	case "kubernetes":
-		return "KUBECONFIG=" + quote(s.Extra["kubeconfig"]) + " leasehold --store k8s:///default"
-	case "postgres", "redis", "nats":
+		url = "k8s://default?kubeconfig=" + s.Extra["kubeconfig"]
+	case "postgres", "redis":
 		url = s.URL
+	case "nats":
+		url = s.URL + "/leasehold?create=true"
 	case "dynamodb", "dynalite":
 		return "AWS_ACCESS_KEY_ID=leasehold AWS_SECRET_ACCESS_KEY=leasehold leasehold --store " +
 			quote("dynamodb://leasehold?region=us-east-1&endpoint="+s.URL)
