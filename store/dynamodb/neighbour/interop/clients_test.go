@@ -26,7 +26,7 @@ type neighbourhood struct {
 	world func(t *testing.T) *world
 }
 
-const rustTTL = 3 // seconds; at least 2
+const rustTTL = 4 // seconds; at least 2
 
 var rustSide = neighbourhood{
 	name: "dynamodb-lease", lease: rustTTL * time.Second, slack: 2 * time.Second,
@@ -40,7 +40,7 @@ var rustSide = neighbourhood{
 	},
 }
 
-const javaLease = 2 * time.Second
+const javaLease = 4 * time.Second
 
 var javaSide = neighbourhood{
 	name: "dynamodb-lock-client", lease: javaLease, slack: time.Second,
