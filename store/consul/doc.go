@@ -37,8 +37,8 @@
 // 200 connections from one address (limits.http_max_conns_per_client), and over HTTP/1.1 each query holds one: at most
 // Options.MaxQueries are under way, and if there are more keys to wait for, they take turns of a second.
 //
-// A key that isn't there has no index of its own. Who waits for it is woken by any other write in the key-value store,
-// looks again, at most four times a second, and waits on.
+// A query that is answered with nothing new is followed by one that doesn't wait, after a pause of up to a quarter of a
+// second: so answers a server that was put back to a copy, whose indexes then begin anew.
 //
 // # Outcomes
 //
@@ -54,6 +54,7 @@
 // # What it can't promise
 //
 //   - Age: Consul keeps no times of keys.
+//   - That a List is whole for those who have no token and a right to a part of the prefix: Consul doesn't tell them.
 //   - Safety against copies: after `consul snapshot restore`, or when a cluster was made anew, what came after the copy is
 //     forgotten, and indexes may come again.
 //   - A List in parts: the answer has all records under the prefix at once, 100,000 of them in some 50 MB.

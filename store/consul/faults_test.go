@@ -215,6 +215,9 @@ func TestAServerThatIsStopped(t *testing.T) {
 	if err := s.Close(); err != nil || time.Since(start) > 2*time.Second {
 		t.Errorf("Close: %v after %v", err, time.Since(start))
 	}
+	if n := len(s.slots); n != 0 {
+		t.Errorf("%d queries are under way after Close", n)
+	}
 	if err := <-w; !errors.Is(err, store.ErrClosed) {
 		t.Errorf("Wait: %v", err)
 	}
@@ -225,7 +228,7 @@ func TestMoreKeysThanQueries(t *testing.T) {
 	const keys, queries = 30, 4
 	srv := servers.Consul(t, servers.Shared())
 	prefix := aPrefix()
-	s, _ := open(t, api.Config{Address: srv.Addr}, Options{Prefix: prefix, MaxQueries: queries})
+	s, r := open(t, api.Config{Address: srv.Addr}, Options{Prefix: prefix, MaxQueries: queries})
 	other, _ := open(t, api.Config{Address: srv.Addr}, Options{Prefix: prefix})
 	var recs []store.Record
 	var waits []waiting
@@ -235,6 +238,10 @@ func TestMoreKeysThanQueries(t *testing.T) {
 	}
 	for _, rec := range recs {
 		asking(t, s, rec.Key)
+	}
+	// Each query takes a second, and one that told nothing new is followed by one that doesn't wait.
+	if sent := r.during(func() { time.Sleep(3 * time.Second) }); len(sent) > 3*3*queries {
+		t.Errorf("%d requests in 3 s while nothing happened", len(sent))
 	}
 	for _, rec := range recs {
 		mustPut(t, other, rec)
@@ -303,7 +310,7 @@ func TestQueriesEndSomeTimeAfterTheLastWaiter(t *testing.T) {
 	})
 }
 
-// TestWaitingForWhatIsNotThereIsNotBusy though Consul answers at every write to any key.
+// TestWaitingForWhatIsNotThereIsNotBusy though the index of what isn't there is that of the last write to any key.
 func TestWaitingForWhatIsNotThereIsNotBusy(t *testing.T) {
 	srv := servers.Consul(t, servers.Shared())
 	prefix := aPrefix()
@@ -311,12 +318,22 @@ func TestWaitingForWhatIsNotThereIsNotBusy(t *testing.T) {
 	other, _ := open(t, api.Config{Address: srv.Addr}, Options{Prefix: prefix})
 	w := startWait(t, s, store.Record{Key: "none"})
 	asking(t, s, "none")
-	rec := mustPut(t, other, held("busy"))
 	start := time.Now()
 	sent := r.during(func() {
-		for time.Since(start) < 2*time.Second {
-			rec = mustPut(t, other, rec)
+		var all sync.WaitGroup
+		for i := range 16 {
+			rec := mustPut(t, other, held(fmt.Sprintf("busy/%d", i)))
+			all.Go(func() {
+				for time.Since(start) < 2*time.Second {
+					var err error
+					if rec, err = other.Put(t.Context(), rec); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			})
 		}
+		all.Wait()
 	})
 	if len(sent) > 30 {
 		t.Errorf("%d requests in 2 s", len(sent))

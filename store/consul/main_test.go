@@ -22,12 +22,16 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(servers.Main(m)) }
 type requests struct {
 	http.RoundTripper
 	mu   sync.Mutex
-	sent []string // method and path
+	sent []string // method, path, and which reads are consistent
 }
 
 func (r *requests) RoundTrip(req *http.Request) (*http.Response, error) {
 	r.mu.Lock()
-	r.sent = append(r.sent, req.Method+" "+req.URL.Path)
+	what := req.Method + " " + req.URL.Path
+	if req.URL.Query().Has("consistent") {
+		what += " consistent"
+	}
+	r.sent = append(r.sent, what)
 	r.mu.Unlock()
 	return r.RoundTripper.RoundTrip(req)
 }

@@ -76,7 +76,25 @@ func (s *Store) Get(ctx context.Context, key string) (store.Record, error) {
 	return r.rec, err
 }
 
-// List implements [store.Store]. It takes one round trip, and yields what was stored then, sorted by key as Consul has it.
+// pairs returns all that is under a prefix of Consul's keys.
+func (s *Store) pairs(ctx context.Context, prefix string) (api.KVPairs, error) {
+	pairs, meta, err := s.client.KV().List(prefix, s.query(ctx, 0, 0))
+	if err != nil {
+		return nil, s.failed(ctx, err)
+	}
+	if meta.ResultsFilteredByACLs {
+		return nil, fmt.Errorf("consul keeps records back from this token: give it a policy with key_prefix %q { policy = \"read\" }", s.prefix)
+	}
+	if len(pairs) == 0 { // from those who have no token, Consul keeps back that it kept anything back
+		if _, _, err := s.client.KV().Get(prefix, s.query(ctx, 0, 0)); err != nil {
+			return nil, s.failed(ctx, err)
+		}
+	}
+	return pairs, nil
+}
+
+// List implements [store.Store]. It takes one round trip, two when there is nothing, and yields what was stored then, sorted by
+// key as Consul has it.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
 	return func(yield func(store.Record, error) bool) {
 		if err := store.CheckPrefix(prefix); err != nil {
@@ -87,13 +105,9 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record,
 			yield(store.Record{}, err)
 			return
 		}
-		pairs, meta, err := s.client.KV().List(s.prefix+common(prefix), s.query(ctx, 0, 0))
+		pairs, err := s.pairs(ctx, s.prefix+common(prefix))
 		if err != nil {
-			yield(store.Record{}, s.failed(ctx, err))
-			return
-		}
-		if meta.ResultsFilteredByACLs {
-			yield(store.Record{}, fmt.Errorf("consul keeps records back from this token: give it a policy with key_prefix %q { policy = \"read\" }", s.prefix))
+			yield(store.Record{}, err)
 			return
 		}
 		for _, pair := range pairs {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/consul/api"
 
@@ -85,7 +86,7 @@ func TestRequests(t *testing.T) {
 	srv := servers.Consul(t, servers.Shared())
 	s, r := open(t, api.Config{Address: srv.Addr}, Options{Prefix: aPrefix()})
 	var rec, stale store.Record
-	read := "GET /v1/kv/" + s.prefix + "k"
+	read := "GET /v1/kv/" + s.prefix + "k consistent"
 	for _, c := range []struct {
 		what string
 		do   func() error
@@ -100,6 +101,14 @@ func TestRequests(t *testing.T) {
 			return nil
 		}, []string{"PUT /v1/txn", read}},
 		{"get", func() error { _, err := s.Get(t.Context(), "k"); return err }, []string{read}},
+		{"list", func() error {
+			for _, err := range s.List(t.Context(), "") {
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		}, []string{"GET /v1/kv/" + s.prefix + " consistent"}},
 		{"delete", func() error { return s.Delete(t.Context(), "k", rec.Version) }, []string{"PUT /v1/txn"}},
 	} {
 		sent := r.during(func() {
@@ -130,9 +139,15 @@ func token(t *testing.T, admin *api.Client, rules string) string {
 
 // TestPermissions: a token that may not do something is told what to give it, and one with the documented policy can do all.
 func TestPermissions(t *testing.T) {
+	for _, lists := range []string{"true", "false"} {
+		t.Run("enable_key_list_policy "+lists, func(t *testing.T) { permissions(t, lists) })
+	}
+}
+
+func permissions(t *testing.T, lists string) {
 	const root = "8e1a2f5c-6c1f-4c53-9d2e-0123456789ab"
 	srv := servers.Consul(t, servers.Password(root), servers.Set("acl", `{"enabled": true, "default_policy": "deny",
-		"enable_key_list_policy": true, "tokens": {"initial_management": "`+root+`", "agent": "`+root+`"}}`))
+		"enable_key_list_policy": `+lists+`, "tokens": {"initial_management": "`+root+`", "agent": "`+root+`"}}`))
 	admin, err := api.NewClient(&api.Config{Address: srv.Addr, Token: root})
 	if err != nil {
 		t.Fatal(err)
@@ -181,6 +196,29 @@ func TestPermissions(t *testing.T) {
 			}
 		})
 	}
+	// A Wait that is under way ends when its token is deleted, as soon as it has to ask again.
+	network := servers.Proxy(t, srv.Addr)
+	secret := token(t, admin, `key_prefix "leasehold/" { policy = "read" }`)
+	s, _ := open(t, api.Config{Address: network.Addr, Token: secret}, Options{})
+	w := startWait(t, s, rec)
+	asking(t, s, rec.Key)
+	own, _, err := s.client.ACL().TokenReadSelf(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := admin.ACL().TokenDelete(own.AccessorID, nil); err != nil {
+		t.Fatal(err)
+	}
+	network.Reset()
+	select {
+	case err := <-w:
+		if err == nil || !strings.Contains(err.Error(), "doesn't know the token") || strings.Contains(err.Error(), secret) {
+			t.Errorf("Wait: %v", err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("Wait went on without a right to")
+	}
+
 	f := findings(full.Inspect(t.Context()))
 	if f["permissions"].Status != store.StatusOK || f["token"].Status != store.StatusOK || !strings.Contains(f["agent"].Advice, "agent_prefix") {
 		t.Errorf("Inspect with the documented policy: %+v", f)
