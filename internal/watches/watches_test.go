@@ -102,6 +102,7 @@ func TestWait(t *testing.T) {
 			wd.w.Again()
 			synctest.Wait()
 			wd.w.Tell(9, version("0"), nil)
+			nothing(t, "told of the past", result)
 			wd.w.Tell(10, version("1"), nil)
 			nothing(t, "told of the past", result)
 			wd.w.Tell(12, version("2"), nil)

@@ -108,6 +108,29 @@ func TestConsumerTakenAway(t *testing.T) {
 	}
 }
 
+// After a lost connection the consumer is begun anew at once. By itself it would notice after two heartbeats, which is 10 s.
+func TestReconnectDuringWait(t *testing.T) {
+	const atOnce = 5 * time.Second
+	srv := servers.NATS(t, servers.Shared())
+	network := servers.Proxy(t, srv.Addr)
+	js := dial(t, srv.Addr)
+	bucket := newBucket(t, js, 1)
+	s, direct := open(t, dial(t, network.Addr), bucket), open(t, js, bucket)
+	rec := mustPut(t, s, held("k", 1))
+	waiting := startWait(t, s, "k", rec.Version)
+	network.Refuse()
+	eventually(t, "a client that knows", func() bool { return !s.conn.IsConnected() })
+	rec.Token++
+	rec = mustPut(t, direct, rec)
+	network.Heal()
+	eventually(t, "a connection", s.conn.IsConnected)
+	start := time.Now()
+	mustWake(t, "after a lost connection", waiting, rec)
+	if took := time.Since(start); took > atOnce {
+		t.Errorf("it took %v, want at most %v", took, atOnce)
+	}
+}
+
 // A leader that lags behind what a replica told is asked until it has caught up.
 func TestLaggingLeader(t *testing.T) {
 	srv := servers.NATS(t, servers.Shared())
