@@ -239,6 +239,7 @@ func TestKilled(t *testing.T) {
 		}()
 		stopped := make(chan error, 1)
 		var acknowledged atomic.Uint64
+		from := uint64(rec.Token)
 		go func() {
 			for {
 				next := rec
@@ -252,7 +253,7 @@ func TestKilled(t *testing.T) {
 				acknowledged.Store(uint64(rec.Token))
 			}
 		}()
-		for from := uint64(rec.Token); acknowledged.Load() < from+50; {
+		for acknowledged.Load() < from+50 {
 			time.Sleep(time.Millisecond)
 		}
 		srv.Kill()
