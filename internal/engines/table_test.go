@@ -202,7 +202,7 @@ func render(rows []row) []byte {
 
 Written by ` + "`go test ./internal/engines -run TestTable -update`" + `, which measures it on the real servers: don't edit. Each engine passes
 the whole conformance suite (store/storetest) and a run of faults of network and server (internal/engines) against the
-version that is named. How to write its URL: [the command](command.md#stores).
+version that is named. How to write its URL: [Stores](stores.md).
 
 | engine | tested | consistency | fencing | waiting | age | round trips | hand-over |
 |---|---|---|---|---|---|---|---|
