@@ -82,6 +82,7 @@ func TestRenewalsDontQuickenAWait(t *testing.T) {
 			rec = mustPut(t, holder, rec)
 			time.Sleep(5 * time.Second)
 		}
+		synctest.Wait()
 		if n := v.requests("GetItem"); n < 3600 || n > 3600*8/7 {
 			t.Errorf("%d reads in an hour of renewals, want 3,840 or so", n)
 		}
@@ -92,6 +93,7 @@ func TestRenewalsDontQuickenAWait(t *testing.T) {
 		rec.Token++
 		rec = mustPut(t, holder, rec)
 		time.Sleep(2 * time.Second)
+		synctest.Wait()
 		if last.Token != rec.Token || at.Sub(wrote) > time.Second {
 			t.Errorf("the change of holder was noticed after %v", at.Sub(wrote))
 		}
@@ -100,6 +102,7 @@ func TestRenewalsDontQuickenAWait(t *testing.T) {
 		rec.Token++
 		rec = mustPut(t, holder, rec)
 		time.Sleep(time.Second)
+		synctest.Wait()
 		if last.Token != rec.Token || at.Sub(wrote) > 400*time.Millisecond {
 			t.Errorf("the next one, 2 s later, after %v; want an eighth of that at most, and the jitter", at.Sub(wrote))
 		}
@@ -126,6 +129,7 @@ func TestLookBeforeTheEnd(t *testing.T) {
 			rec.TTL = ttl
 			mustPut(t, other, rec)
 			time.Sleep(2 * time.Hour)
+			synctest.Wait()
 			if len(seen) != 1 {
 				t.Fatalf("woken at %v, want once", seen)
 			}
