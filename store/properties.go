@@ -23,8 +23,8 @@ type Properties struct {
 	Age         bool    // this handle vouches for ages
 	Guarantee   string  // what a lease on it is worth, in one line
 
-	// CheapRefusal: a Put that is refused costs no more than a Get, and comes back with the stored record in one round trip. Then
-	// a name that isn't known yet is acquired without a read before.
+	// CheapRefusal: a Put that is refused, and comes back with the stored record, costs about as much as a Get. Then a name
+	// that isn't known yet is supposed to be new, and acquired without a read before.
 	CheapRefusal bool
 }
 
