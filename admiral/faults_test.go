@@ -148,7 +148,9 @@ func play(t *testing.T, s scenario, start func(w *world, pod string) *instance) 
 		if len(w.actives()) != 1 && w.all[0].state != nil {
 			t.Errorf("%s: %d are active in the end", s.name, len(w.actives()))
 		}
-		o = outcome{w.both, w.res.accepted, w.res.refused, w.res.former, w.res.turns}
+		w.res.mu.Lock()
+		defer w.res.mu.Unlock()
+		o = outcome{time.Duration(w.both.Load()), w.res.accepted, w.res.refused, w.res.former, w.res.turns}
 	})
 	return o
 }

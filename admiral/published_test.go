@@ -17,9 +17,9 @@ import (
 // thing: its reads are strong.
 func (w *world) published(pod string) *instance {
 	p := &publishedChecker{pod: pod, wait: int64(wait.Seconds()), threshold: threshold}
-	i := w.launch(pod, p.run)
-	i.may = func() (string, fence.Token, bool) { return pod, 0, p.active.Load() }
-	return i
+	return w.launch(pod, func(i *instance) {
+		i.may = func() (string, fence.Token, bool) { return pod, 0, p.active.Load() }
+	}, p.run)
 }
 
 type publishedChecker struct {

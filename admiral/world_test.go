@@ -37,9 +37,9 @@ type world struct {
 	ctx  context.Context
 	wg   sync.WaitGroup
 
-	both  time.Duration // for so long two were active at a time
-	turns atomic.Int64  // the last one begun
-	calm  atomic.Int64  // the pause between two looks and two writes, if that is more than usual
+	both  atomic.Int64 // for so long two were active at a time
+	turns atomic.Int64 // the last one begun
+	calm  atomic.Int64 // the pause between two looks and two writes, if that is more than usual
 }
 
 // inWorld runs f in virtual time, and ends what f has started.
@@ -69,7 +69,7 @@ func (w *world) meter() {
 		pause := max(step, time.Duration(w.calm.Load()))
 		time.Sleep(pause)
 		if w.look() > 1 {
-			w.both += pause
+			w.both.Add(int64(pause))
 		}
 	}
 }
@@ -123,12 +123,13 @@ type instance struct {
 	dead    bool
 }
 
-// launch starts a process that runs body, and its writer.
-func (w *world) launch(pod string, body func(ctx context.Context, i *instance)) *instance {
+// launch starts a process that runs body, and its writer. prepare is called before anybody looks at the instance.
+func (w *world) launch(pod string, prepare func(i *instance), body func(ctx context.Context, i *instance)) *instance {
 	i := &instance{w: w, pod: pod, clk: clock.NewFake(clock.Instant(len(w.all)+1) * 1e12), outage: &faulty.Outage{}, done: make(chan struct{})}
 	i.net = faulty.Wrap(w.db.Open(), i.outage.Plan(nil))
 	ctx, quit := context.WithCancel(w.ctx)
 	i.quit = quit
+	prepare(i)
 	w.res.mu.Lock()
 	w.all = append(w.all, i)
 	w.res.mu.Unlock()
@@ -142,9 +143,16 @@ func (w *world) launch(pod string, body func(ctx context.Context, i *instance)) 
 
 // ours starts an instance of this package's checker.
 func (w *world) ours(pod string, opts admiral.Options) *instance {
-	ready := make(chan struct{})
-	i := w.launch(pod, func(ctx context.Context, i *instance) {
-		<-ready
+	return w.launch(pod, func(i *instance) {
+		i.state = admiral.NewState(i.clk)
+		i.may = func() (string, fence.Token, bool) {
+			term, err := i.state.Guard(context.Background())
+			if err != nil {
+				return "", 0, false
+			}
+			return term.Owner(), term.Token(), true
+		}
+	}, func(ctx context.Context, i *instance) {
 		opts.Clock = i.clk
 		c, err := admiral.New(func(context.Context) (store.Store, error) { return i.net, nil }, config(pod), opts)
 		if err != nil {
@@ -155,16 +163,6 @@ func (w *world) ours(pod string, opts admiral.Options) *instance {
 			w.t.Errorf("%s: %v", pod, err)
 		}
 	})
-	i.state = admiral.NewState(i.clk)
-	i.may = func() (string, fence.Token, bool) {
-		term, err := i.state.Guard(context.Background())
-		if err != nil {
-			return "", 0, false
-		}
-		return term.Owner(), term.Token(), true
-	}
-	close(ready)
-	return i
 }
 
 func config(pod string) admiral.Config {
@@ -180,9 +178,6 @@ func (i *instance) active() bool {
 }
 
 func (i *instance) believes() bool {
-	if i.may == nil {
-		return false
-	}
 	_, _, ok := i.may()
 	return ok
 }
@@ -199,7 +194,7 @@ func (i *instance) write(ctx context.Context) {
 	for ctx.Err() == nil {
 		time.Sleep(max(every, time.Duration(i.w.calm.Load())))
 		i.running()
-		if ctx.Err() != nil || i.may == nil {
+		if ctx.Err() != nil {
 			continue
 		}
 		holder, token, ok := i.may()
@@ -316,7 +311,7 @@ func (i *instance) activeSoon(most time.Duration) time.Duration {
 // neverTwo is an error when two were active at a time.
 func (w *world) neverTwo() {
 	w.t.Helper()
-	if w.both > 0 {
-		w.t.Errorf("two instances were active for %v", w.both)
+	if both := time.Duration(w.both.Load()); both > 0 {
+		w.t.Errorf("two instances were active for %v", both)
 	}
 }
