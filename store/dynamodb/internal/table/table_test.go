@@ -169,7 +169,7 @@ func TestLate(t *testing.T) {
 			time.Sleep(900 * time.Millisecond) // on the way back
 			for i := range 100 {
 				late, ok := tab.Late()
-				if ahead := late.Sub(time.Now()); !ok || ahead < 0 || ahead > time.Duration(i)*4*time.Second+5*time.Second {
+				if ahead := time.Until(late); !ok || ahead < 0 || ahead > time.Duration(i)*4*time.Second+5*time.Second {
 					t.Fatalf("rate %v: %v ahead after %d s", rate, ahead, 10*i)
 				}
 				time.Sleep(10 * time.Second)
