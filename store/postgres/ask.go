@@ -40,7 +40,8 @@ func (s *Store) ask(ctx context.Context, sql string, args []any, scan func(pgx.R
 		if err != nil {
 			return false, s.failed(ctx, err)
 		}
-		err = s.send(ctx, conn, sql, args, scan)
+		mode := s.mode()
+		err = send(ctx, conn, mode, sql, args, scan)
 		again := false
 		switch code := sqlstate(err); {
 		case err == nil:
@@ -48,7 +49,8 @@ func (s *Store) ask(ctx context.Context, sql string, args []any, scan func(pgx.R
 			discard(conn)
 			again = try < stale
 		case code == codeNoStatement, code == codeStatementThere, code == codeCachedPlan && strings.Contains(err.Error(), "cached plan"):
-			again = !s.plain.Swap(true)
+			s.plain.Store(true)
+			again = mode == pgx.QueryExecModeCacheStatement
 		case code == codeSerialization, code == codeDeadlock:
 			again = try < maxRetries
 		}
@@ -60,8 +62,8 @@ func (s *Store) ask(ctx context.Context, sql string, args []any, scan func(pgx.R
 }
 
 // send runs the statement on one connection.
-func (s *Store) send(ctx context.Context, conn *pgxpool.Conn, sql string, args []any, scan func(pgx.Rows) error) error {
-	rows, err := conn.Query(ctx, sql, append([]any{s.mode()}, args...)...)
+func send(ctx context.Context, conn *pgxpool.Conn, mode pgx.QueryExecMode, sql string, args []any, scan func(pgx.Rows) error) error {
+	rows, err := conn.Query(ctx, sql, append([]any{mode}, args...)...)
 	if err != nil {
 		return err
 	}

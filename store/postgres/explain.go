@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"strings"
 
@@ -51,7 +52,7 @@ func explain(err error, table string) error {
 		hint = "the server's certificate isn't trusted: name the right authority in sslrootcert (PGSSLROOTCERT), and the server by the name in its certificate"
 	case strings.Contains(err.Error(), "server refused TLS connection"):
 		hint = "the server has no TLS: turn it on there, or say sslmode=disable where the network is trusted"
-	case errors.As(err, &connect) || errors.As(err, &op):
+	case errors.As(err, &connect), errors.As(err, &op), errors.Is(err, io.ErrUnexpectedEOF):
 		hint = "is the server up, and are host and port right?"
 	}
 	if hint == "" {
