@@ -28,7 +28,8 @@
 // # Compare-and-swap
 //
 // Each write is one message with the expected last sequence of its subject. A refusal doesn't bring the current record, so a
-// conflict takes a second round trip. Acquire, renew and release of a lease take one each. A deletion leaves a message
+// conflict takes a second round trip. Acquire, renew and release of a lease take one each; a name that is met for the first
+// time is read first, so that it takes two. A deletion leaves a message
 // without data, some 100 bytes, and the next creation of that key takes three round trips.
 //
 // What JetStream refused before it stored anything is not done, and so is what was never sent: the store sends nothing while the
@@ -39,7 +40,8 @@
 //
 // A consumer delivers the changes with the new records: one for each of the first 32 keys that a store waits for, and one of the whole
 // bucket for all others. It begins with what comes next, then the record is read, so nothing between the two is lost. A new
-// connection begins everything anew.
+// connection begins everything anew. A consumer whose server fails while the connection stands is missed after two heartbeats,
+// 10 s. With replicas, a Wait has the leader confirm what it was told: a replica may tell it before the leader shows it.
 //
 // # Age
 //
