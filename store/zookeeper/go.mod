@@ -6,9 +6,7 @@ require (
 	github.com/go-zookeeper/zk v1.0.4
 	github.com/leasehold/leasehold v0.0.0
 	go.uber.org/goleak v1.3.0
+	pgregory.net/rapid v1.3.0
 )
 
-require (
-	golang.org/x/sys v0.49.0 // indirect
-	pgregory.net/rapid v1.3.0 // indirect
-)
+require golang.org/x/sys v0.49.0 // indirect
