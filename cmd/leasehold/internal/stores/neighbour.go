@@ -48,7 +48,7 @@ type opener func(client neighbour.Client) (*neighbour.Store, error)
 
 // schema returns how to open the table if the URL says that a neighbour uses it, or nil. Options that the schema refuses are
 // an error here already.
-func (u *dynamoDBURL) schema() (opener, error) {
+func (u *dynamoDBURL) schema() (open opener, err error) {
 	name, ok := u.params[paramSchema]
 	mine, known := schemaParams[name]
 	if ok && !known {
@@ -60,15 +60,14 @@ func (u *dynamoDBURL) schema() (opener, error) {
 		}
 	}
 	if !ok {
-		return nil, nil
+		return open, nil
 	}
 	for _, p := range []string{paramServerClock, paramPoll} {
 		if _, given := u.params[p]; given {
 			return nil, fmt.Errorf("parameter %q: it is for tables of Leasehold's own, not for schema %q", p, name)
 		}
 	}
-	open, err := u.opener(name)
-	if err != nil {
+	if open, err = u.opener(name); err != nil {
 		return nil, err
 	}
 	st, err := open(new(awsdynamodb.Client)) // to have the options checked
