@@ -37,7 +37,7 @@
 //
 //	metadata.name                                    the key, if it is an RFC 1123 subdomain; else an escape of it: shard--2f17
 //	spec.holderIdentity                              Owner; "" when nobody holds it
-//	spec.leaseDurationSeconds                        TTL, rounded up
+//	spec.leaseDurationSeconds                        TTL, rounded up, and one more where it is under 4 s
 //	spec.acquireTime, renewTime                      Acquired, and when the record was last written
 //	spec.leaseTransitions                            one more whenever there is another holder
 //	metadata.annotations leasehold.dev/record        the whole record, exact
@@ -58,8 +58,8 @@
 //
 //   - client-go cuts its duration to whole seconds. A hold of its counts one second longer here.
 //   - It compares times cut to whole seconds, so a renewal in the second of the one before would be none to it. Each gets a
-//     second of its own: renewTime may be a few seconds ahead after a burst of writes. For a TTL under 3 s, which is renewed
-//     more than once a second, the duration is a second longer instead.
+//     second of its own: renewTime may be a few seconds ahead after a burst of writes. For a TTL under 4 s, which may be
+//     renewed more than once a second, the duration is a second longer instead.
 //   - It can't see that a session is renewed. A lease of a session has a duration of 366 days to it: safe, and if the session
 //     dies only Leasehold takes the lease before that.
 //   - Its holder stops only when it has failed to renew for RenewDeadline. Whoever frees or breaks its lease before that has

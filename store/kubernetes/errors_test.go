@@ -149,7 +149,7 @@ func TestOutcomes(t *testing.T) {
 	} {
 		rec := mustPut(t, s, held("there/"+e.what, 1))
 		if e.answer == nil {
-			e.answer = reply(e.code, e.retry)
+			e.answer = reply(e.code, e.retry) //nolint:bodyclose // client-go closes it
 		}
 		c.answer.Store(&e.answer)
 		for what, write := range map[string]func() error{

@@ -225,7 +225,11 @@ func (s *Store) spec(rec store.Record, prev version) coordinationv1.LeaseSpec {
 		transitions++ // as client-go counts
 	}
 	duration := durationSeconds(rec)
-	renewed := metav1.NewMicroTime(renewTime(s.clock.Wall(), prev.second))
+	wall := s.clock.Wall().UTC().Truncate(time.Microsecond)
+	if rec.TTL >= often {
+		wall = renewTime(wall, prev.second)
+	}
+	renewed := metav1.NewMicroTime(wall)
 	spec := coordinationv1.LeaseSpec{
 		HolderIdentity: &rec.Owner, LeaseDurationSeconds: &duration, LeaseTransitions: &transitions, RenewTime: &renewed,
 	}
@@ -236,8 +240,11 @@ func (s *Store) spec(rec store.Record, prev version) coordinationv1.LeaseSpec {
 	return spec
 }
 
-// often is a TTL below which renewals come more than once a second.
-const often = 3 * time.Second
+// client-go's elector compares records with times cut to whole seconds. A renewal in the second of the one before would be none
+// to it, and it would take the Lease up to a second early. So each gets a second of its own. Where renewals come more than once
+// a second as a rule, which they may with a TTL below often, that would run away from the clock; there the Lease lasts a second
+// longer instead.
+const often = 4 * time.Second
 
 // durationSeconds returns for how long client-go's elector has to leave the Lease alone after it saw it change.
 func durationSeconds(rec store.Record) int32 {
@@ -249,17 +256,14 @@ func durationSeconds(rec store.Record) int32 {
 	}
 	seconds := int32((rec.TTL + time.Second - 1) / time.Second)
 	if rec.TTL < often {
-		seconds++ // see renewTime
+		seconds++
 	}
 	return seconds
 }
 
-// renewTime returns the time of a renewal now, after one in that Unix second. client-go's elector compares records with times
-// cut to whole seconds. A renewal in the second of the one before would be none to it, and it would take the Lease up to a
-// second early. So each comes in a second of its own, a little ahead of the clock if need be.
+// renewTime returns the time of a renewal now, after one in that Unix second: a little ahead of the clock if need be.
 func renewTime(now time.Time, before int64) time.Time {
-	const ahead = 10 // a clock that was set back by more, or a burst of writes, is no reason to go on ahead
-	now = now.UTC().Truncate(time.Microsecond)
+	const ahead = 30 // a clock that was set back by more is no reason to go on ahead
 	if next := before + 1; now.Unix() < next && next <= now.Unix()+ahead {
 		return time.Unix(next, 0).UTC()
 	}

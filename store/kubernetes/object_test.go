@@ -42,10 +42,10 @@ func TestDurationIsRoundedUp(t *testing.T) {
 		{store.Record{Owner: "a", TTL: 15 * time.Second}, 15},
 		{store.Record{Owner: "a", TTL: 15*time.Second + 1}, 16},
 		{store.Record{Owner: "a", TTL: 15900 * time.Millisecond}, 16},
-		{store.Record{Owner: "a", TTL: 3 * time.Second}, 3},
+		{store.Record{Owner: "a", TTL: 4 * time.Second}, 4},
 		{store.Record{Owner: "a", TTL: store.MaxTTL}, 366 * 24 * 3600},
 		// Renewed more than once a second, which client-go can't see.
-		{store.Record{Owner: "a", TTL: 2999 * time.Millisecond}, 4},
+		{store.Record{Owner: "a", TTL: 3999 * time.Millisecond}, 5},
 		{store.Record{Owner: "a", TTL: store.MinTTL}, 2},
 		// Renewed in another record.
 		{store.Record{Owner: "a", TTL: 15 * time.Second, Session: "session"}, 366 * 24 * 3600},
@@ -57,25 +57,34 @@ func TestDurationIsRoundedUp(t *testing.T) {
 	}
 }
 
-// client-go's elector compares times cut to whole seconds: no renewal may look to it like the one before.
+// client-go's elector compares times cut to whole seconds: no renewal may look to it like the one before. With a short TTL
+// that would run away from the clock.
 func TestRenewalsDifferInTheirSeconds(t *testing.T) {
-	now := time.Date(2026, 11, 21, 10, 0, 0, 999_999_999, time.UTC)
-	before := now.Unix() - 5
-	for i := range 8 {
-		at := renewTime(now.Add(time.Duration(i)*100*time.Millisecond), before)
-		if at.Unix() <= before {
-			t.Errorf("renewal %d is at %v, in the second of the one before or earlier", i, at)
+	fake := clock.NewFake(0)
+	s := specStore(fake)
+	for _, ttl := range []time.Duration{15 * time.Second, time.Second} {
+		prev := version{}
+		for i := range 8 {
+			obj := object(s, store.Record{Key: "k", Owner: "a", Token: 1, TTL: ttl}, prev)
+			at := obj.Spec.RenewTime.Time
+			if ttl >= often && at.Unix() <= prev.second {
+				t.Errorf("renewal %d is at %v, in the second of the one before or earlier", i, at)
+			}
+			if ttl < often && at.After(fake.Wall()) {
+				t.Errorf("renewal %d is at %v, %v ahead of the clock", i, at, at.Sub(fake.Wall()))
+			}
+			prev = versionOf(obj, true)
 		}
-		before = at.Unix()
 	}
+	now := time.Date(2026, 11, 21, 10, 0, 0, 999_999_000, time.UTC)
 	for _, c := range []struct {
 		before int64
 		want   time.Time
 	}{
-		{0, now.Truncate(time.Microsecond)},
-		{now.Unix() - 1, now.Truncate(time.Microsecond)},
+		{0, now},
+		{now.Unix() - 1, now},
 		{now.Unix(), now.Add(time.Second).Truncate(time.Second)},
-		{now.Unix() + 3600, now.Truncate(time.Microsecond)}, // a clock that was set back
+		{now.Unix() + 3600, now}, // a clock that was set back
 	} {
 		if at := renewTime(now, c.before); !at.Equal(c.want) {
 			t.Errorf("after second %d: %v, want %v", c.before, at, c.want)
