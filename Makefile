@@ -42,6 +42,7 @@ engines-down: ## stop them
 
 examples: ## run every example
 	go run ./examples/embedded
+	go run ./examples/admiral-dr
 
 tidy: ## tidy every module
 	scripts/tidy

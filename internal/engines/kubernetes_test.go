@@ -34,7 +34,9 @@ var kubernetesKind = kind{
 	},
 	recipe: &recipe{name: "client-go's elector", dial: func(t testing.TB, srv *servers.Server) locker {
 		client, namespace := kubeClient(t, srv, srv.Addr), newNamespace(t, srv)
-		return func(ctx context.Context, name string) (func() error, error) { return elect(ctx, client, namespace, "recipe-"+name) }
+		return func(ctx context.Context, name string) (func() error, error) {
+			return elect(ctx, client, namespace, "recipe-"+name)
+		}
 	}},
 }
 
