@@ -44,7 +44,7 @@ func (s *section) enter(t *testing.T, who string, valid func() bool) {
 	id := fmt.Sprintf("%s (%p)", who, &valid)
 	s.inside[id] = valid
 	s.mu.Unlock()
-	time.Sleep(time.Millisecond)
+	time.Sleep(25 * time.Millisecond) // for the others to try
 	s.mu.Lock()
 	delete(s.inside, id)
 	s.mu.Unlock()
@@ -53,8 +53,9 @@ func (s *section) enter(t *testing.T, who string, valid func() bool) {
 // bothContend: two of ours and two of theirs want one lease, as fast as they can. Never are two inside.
 func bothContend(t *testing.T, n neighbourhood) {
 	const (
-		turns    = 10                    // of each side at least
-		ourPause = 30 * time.Millisecond // between two tries: a neighbour that reads first needs a gap
+		turns = 10                     // of each side at least
+		rest  = 100 * time.Millisecond // after a turn, for those who read before they write
+		pause = 5 * time.Millisecond
 	)
 	w := n.world(t)
 	var section section
@@ -75,10 +76,11 @@ func bothContend(t *testing.T, n neighbourhood) {
 					if err := l.Release(t.Context()); err != nil {
 						t.Logf("release: %v", err) // a store that is slow; the lease expires
 					}
+					time.Sleep(rest)
 				case !errors.Is(err, lease.ErrHeld):
 					t.Logf("Leasehold tries: %v", err)
 				}
-				time.Sleep(ourPause)
+				time.Sleep(pause)
 			}
 		}()
 	}
@@ -91,8 +93,9 @@ func bothContend(t *testing.T, n neighbourhood) {
 					section.enter(t, "the neighbour", func() bool { return true })
 					theirs.Add(1)
 					they.release()
+					time.Sleep(rest)
 				}
-				time.Sleep(5 * time.Millisecond)
+				time.Sleep(pause)
 			}
 		}()
 	}
