@@ -53,7 +53,7 @@
 //
 // # Permissions
 //
-//	ACL SETUSER app on >password resetchannels ~leasehold:* &leasehold:* +evalsha +eval +hmget +hset +hdel +exists +del +time +publish +subscribe +unsubscribe +ping +scan
+//	ACL SETUSER app on >password resetchannels ~leasehold:* &leasehold:* +evalsha +eval +hget +hmget +hset +hdel +exists +del +time +publish +subscribe +unsubscribe +ping +scan
 //
 // Inspect asks for +info, +config|get and +acl|whoami too, and says what it couldn't see without; Replicas need +wait, and a
 // cluster client +cluster|slots, +cluster|shards and +command.

@@ -40,7 +40,7 @@ var advice = []struct{ begins, hint string }{
 
 const (
 	adviceLogin  = "check the user and the password (the URL, or REDIS_URL)"
-	adviceRights = "the user lacks a permission: ACL SETUSER … ~%[1]s* &%[1]s* +evalsha +eval +hmget +hset +hdel +exists +del +time +publish +subscribe +unsubscribe +ping +scan"
+	adviceRights = "the user lacks a permission: ACL SETUSER … ~%[1]s* &%[1]s* +evalsha +eval +hget +hmget +hset +hdel +exists +del +time +publish +subscribe +unsubscribe +ping +scan"
 )
 
 // explain returns err with what to do about it, where there is something that is known to help.
@@ -67,7 +67,7 @@ func explain(err error, prefix string) error {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
 		hint = "the server did not answer in time; if it never does, does the port speak TLS or not (rediss:// or redis://)?"
 	case errors.Is(err, io.EOF), errors.As(err, &op):
-		hint = "the connection broke; if it always does, does the port want TLS (rediss://)?"
+		hint = "the connection broke; if it always does, does the port want TLS (rediss://), or a certificate of this client (cert and key)?"
 	}
 	if hint == "" {
 		return err
