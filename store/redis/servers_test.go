@@ -176,7 +176,7 @@ func TestAReplicaIsRefused(t *testing.T) {
 func TestReplicasAcknowledge(t *testing.T) {
 	primary := servers.Redis(t)
 	replica := servers.Redis(t, servers.ReplicaOf(primary))
-	s := mustOpen(t, primary, primary.Addr, Options{Replicas: 1, ReplicaWait: 500 * time.Millisecond})
+	s := mustOpen(t, primary, primary.Addr, Options{Replicas: 1, ReplicaWait: 2500 * time.Millisecond})
 	rec := mustPut(t, s, held("k", 1))
 	rec = mustPut(t, s, rec)
 	if _, err := s.Put(t.Context(), held("k", 2)); !errors.Is(err, store.ErrConflict) {
@@ -296,7 +296,7 @@ func TestRoundTrips(t *testing.T) {
 			conn, err := new(net.Dialer).DialContext(ctx, network, addr)
 			return counted{conn, &sent}, err
 		}
-		opened, err := openOwner(opts, Options{Replicas: replicas})
+		opened, err := openOwner(opts, Options{Replicas: replicas, ReplicaWait: 2500 * time.Millisecond})
 		if err != nil {
 			t.Fatal(err)
 		}
