@@ -12,7 +12,7 @@ import (
 )
 
 func (a *app) initPostgresCommand() *cobra.Command {
-	var print bool
+	var show bool
 	var grant string
 	cmd := &cobra.Command{
 		Use:   "postgres",
@@ -23,13 +23,13 @@ func (a *app) initPostgresCommand() *cobra.Command {
 			"  leasehold init postgres --print --store 'postgres://db/app?table=ops.leases' >leases.sql",
 		Args: want(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if print {
+			if show {
 				return a.printPostgres(grant)
 			}
 			return a.makePostgres(cmd, grant)
 		},
 	}
-	cmd.Flags().BoolVar(&print, "print", false, "write the SQL instead")
+	cmd.Flags().BoolVar(&show, "print", false, "write the SQL instead")
 	cmd.Flags().StringVar(&grant, "grant", "", "a role that is to use the table")
 	return cmd
 }

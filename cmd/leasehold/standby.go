@@ -63,7 +63,7 @@ func (a *app) standbyCommand() *cobra.Command {
 			return a.standby(cmd.Context(), o, args)
 		},
 	}
-	o.leaseOptions.add(a, cmd)
+	o.leaseOptions.add(cmd)
 	f := cmd.Flags()
 	f.StringVar(&o.prefix, "se_ip_prefix", "", "claim this prefix of service addresses for the deployment; auto picks a free one (default: none)")
 	f.DurationVar(&o.warmUp, "sync_period", 0, "the warm-up: for so long after the start this instance is not active (default 0s)")
@@ -189,16 +189,8 @@ func (s *standIn) check() (err error) {
 			return usage("%w", err)
 		}
 	}
-	told := s.o.roleFile != "" || s.o.signals != "" || s.o.hook != ""
-	switch {
-	case s.o.mode == modeProcess && told:
-		return usage("--notify-file, --notify-signal and --notify-command need --mode notify")
-	case s.o.mode == modeNotify && !told:
-		return usage("--mode notify: how? give --notify-file, --notify-signal or --notify-command")
-	case s.o.signals != "" && len(s.argv) == 0:
-		return usage("--notify-signal needs CMD: there is nobody to send a signal to")
-	case s.o.mode == modeProcess && s.o.earlyGiven:
-		return usage("--early needs --mode notify: with --mode process --kill-after says how long CMD has to end")
+	if err := s.checkMode(); err != nil {
+		return err
 	}
 	if s.o.signals != "" {
 		if s.signals, err = parseSignals(s.o.signals); err != nil {
@@ -210,6 +202,27 @@ func (s *standIn) check() (err error) {
 			return startError(s.argv[0], err)
 		}
 	}
+	return s.checkTiming()
+}
+
+// checkMode sees that the flags fit the mode.
+func (s *standIn) checkMode() error {
+	told := s.o.roleFile != "" || s.o.signals != "" || s.o.hook != ""
+	switch {
+	case s.o.mode == modeProcess && told:
+		return usage("--notify-file, --notify-signal and --notify-command need --mode notify")
+	case s.o.mode == modeNotify && !told:
+		return usage("--mode notify: how? give --notify-file, --notify-signal or --notify-command")
+	case s.o.signals != "" && len(s.argv) == 0:
+		return usage("--notify-signal needs CMD: there is nobody to send a signal to")
+	case s.o.mode == modeProcess && s.o.earlyGiven:
+		return usage("--early needs --mode notify: with --mode process --kill-after says how long CMD has to end")
+	}
+	return nil
+}
+
+// checkTiming finds out how long CMD has to end, and sees that the TTL has room for it.
+func (s *standIn) checkTiming() error {
 	s.timing = supervise.Timing{TTL: s.lease.cfg.TTL()}
 	if v := s.a.values.Find("kill-after"); v.Source.Kind != config.Default {
 		if s.timing.KillAfter = s.a.duration("kill-after"); s.timing.KillAfter == 0 {

@@ -22,7 +22,7 @@ type leaseOptions struct {
 }
 
 // add offers the flags.
-func (o *leaseOptions) add(a *app, cmd *cobra.Command) {
+func (o *leaseOptions) add(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&o.config, "config", "", "the configuration file, as Admiral has it")
 	f.StringVar(&o.dr, "dr_state_store_config_path", "", "Admiral's name for --config")

@@ -59,7 +59,7 @@ func (a *app) standbyStatusCommand() *cobra.Command {
 			return a.operation(cmd.Context(), o, func(op admiral.Operator) error { return a.standbyStatus(cmd.Context(), op, wait) })
 		},
 	}
-	o.add(a, cmd)
+	o.add(cmd)
 	cmd.Flags().DurationVar(&wait, "wait", wait, "how long instances have to answer")
 	a.flag(cmd.Flags(), "output")
 	return cmd
@@ -157,7 +157,7 @@ func (a *app) switchoverCommand() *cobra.Command {
 			return a.operation(cmd.Context(), o, func(op admiral.Operator) error { return a.switchover(cmd.Context(), op, to, wait) })
 		},
 	}
-	o.add(a, cmd)
+	o.add(cmd)
 	cmd.Flags().StringVar(&to, "to", "", "podIdentifier of the instance that is to be active")
 	cmd.Flags().DurationVar(&wait, "wait", wait, "how long it may take")
 	return cmd
@@ -197,7 +197,7 @@ func (a *app) holdCommand() *cobra.Command {
 			return a.operation(cmd.Context(), o, func(op admiral.Operator) error { return a.hold(cmd.Context(), op, reason, noWait) })
 		},
 	}
-	o.add(a, cmd)
+	o.add(cmd)
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for the instances and the history")
 	cmd.Flags().BoolVarP(&noWait, "no-wait", "n", false, "don't wait until whoever was active has stopped for certain")
 	return cmd
@@ -237,7 +237,7 @@ func (a *app) resumeCommand() *cobra.Command {
 			return a.operation(cmd.Context(), o, func(op admiral.Operator) error { return a.resume(cmd.Context(), op) })
 		},
 	}
-	o.add(a, cmd)
+	o.add(cmd)
 	return cmd
 }
 

@@ -27,7 +27,7 @@ var redisKind = kind{
 		return func(ctx context.Context, name string) (func() error, error) {
 			key, id := "recipe:"+name, rand.Text()
 			for { // as its libraries do: there is nothing to wait on
-				ok, err := client.SetNX(ctx, key, id, 15*time.Second).Result() //nolint:staticcheck // what libraries call
+				ok, err := client.SetNX(ctx, key, id, 15*time.Second).Result()
 				if err != nil {
 					return nil, err
 				}

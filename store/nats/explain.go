@@ -29,6 +29,7 @@ var advice = []struct{ says, do string }{
 	{"certificate required", "the server demands a client certificate: name a certificate and its key"},
 	{"bad certificate", "the server doesn't accept the client's certificate: is it from the CA that the server trusts?"},
 	{"unknown certificate authority", "the server doesn't accept the client's certificate: is it from the CA that the server trusts?"},
+	{"closed by remote after TLS handshake", "it demands a client certificate, or doesn't accept the client's certificate: is it from the CA that the server trusts?"},
 	{"secure connection not available", "the server speaks plain text: connect without TLS"},
 	{"connection refused", "no server listens there: is NATS up, and are host and port right?"},
 	{"no servers available", "no server answers: is NATS up, and are host and port right?"},

@@ -23,7 +23,7 @@ const (
 type Server struct {
 	listener net.Listener
 	http     *http.Server
-	ended    chan error
+	ended    chan struct{}
 }
 
 // Listen listens on addr, and serves the endpoints of [admiral.Handler] and /metrics from now on. Close the server when it
@@ -38,10 +38,13 @@ func Listen(ctx context.Context, addr string, s *admiral.State, m *Metrics) (*Se
 	mux.Handle("/", admiral.Handler(s))
 	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{}))
 	server := &Server{
-		listener: l, ended: make(chan error, 1),
+		listener: l, ended: make(chan struct{}),
 		http: &http.Server{Handler: mux, ReadHeaderTimeout: headerTimeout},
 	}
-	go func() { server.ended <- server.http.Serve(l) }() // until Close
+	go func() {
+		defer close(server.ended)
+		_ = server.http.Serve(l) // until Close
+	}()
 	return server, nil
 }
 

@@ -162,8 +162,8 @@ func handshake(ctx context.Context, cfg clientv3.Config, err error) error {
 	if dialErr != nil {
 		return fmt.Errorf("authentication handshake failed: %w", dialErr)
 	}
-	defer conn.Close()
-	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	defer func() { _ = conn.Close() }()
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
 	if _, readErr := conn.Read(make([]byte, 1)); errors.As(readErr, &alert) && alert.Op == "remote error" {
 		return readErr

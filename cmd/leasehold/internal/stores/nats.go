@@ -66,26 +66,31 @@ func parseNATS(rest string) (u natsURL, err error) {
 		u.hosts = nil
 	}
 	u.bucket = cmp.Or(u.path, natsBucket)
+	return u, u.readOptions()
+}
+
+// readOptions reads what the path and the parameters say of the bucket.
+func (u *natsURL) readOptions() (err error) {
 	if strings.ContainsFunc(u.bucket, func(r rune) bool {
 		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '-' || r == '_')
 	}) {
-		return u, fmt.Errorf("bucket %q: want letters, digits, - and _", u.bucket)
+		return fmt.Errorf("bucket %q: want letters, digits, - and _", u.bucket)
 	}
 	if u.create, err = u.boolean(paramCreate, false); err != nil {
-		return u, err
+		return err
 	}
 	u.replicas = 1
 	if text, ok := u.params[paramReplicas]; ok {
 		if u.replicas, err = strconv.Atoi(text); err != nil || u.replicas < 1 || u.replicas > 5 {
-			return u, fmt.Errorf("parameter %s=%q: want 1 to 5", paramReplicas, text)
+			return fmt.Errorf("parameter %s=%q: want 1 to 5", paramReplicas, text)
 		}
 	}
 	if text, ok := u.params[paramSync]; ok {
 		if u.opts.SyncAlways = text == "always"; !u.opts.SyncAlways {
-			return u, fmt.Errorf("parameter %s=%q: want always, or leave it out", paramSync, text)
+			return fmt.Errorf("parameter %s=%q: want always, or leave it out", paramSync, text)
 		}
 	}
-	return u, nil
+	return nil
 }
 
 // natsIdentity returns who connects. What the URL says beats the environment, as a whole.
