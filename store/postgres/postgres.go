@@ -82,12 +82,13 @@ func Open(ctx context.Context, pool *pgxpool.Pool, opts Options) (*Store, error)
 // Properties implements [store.Describer].
 func (s *Store) Properties() store.Properties {
 	p := store.Properties{
-		Engine:      "postgres",
-		Consistency: "linearizable: one statement each on the primary, synced before it is acknowledged",
-		Fencing:     store.FencingLinearizable,
-		Push:        s.pushes(),
-		Age:         s.opts.ClockStep > 0,
-		Guarantee:   "over crashes of the server, and failovers to standbys that are synchronous",
+		Engine:       "postgres",
+		Consistency:  "linearizable: one statement each on the primary, synced before it is acknowledged",
+		Fencing:      store.FencingLinearizable,
+		Push:         s.pushes(),
+		Age:          s.opts.ClockStep > 0,
+		CheapRefusal: true,
+		Guarantee:    "over crashes of the server, and failovers to standbys that are synchronous",
 	}
 	if s.seen.async() {
 		p.Fencing = store.FencingPerPrimary

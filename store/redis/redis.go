@@ -100,12 +100,13 @@ func New(client Client, opts Options) (*Store, error) {
 // Properties implements [store.Describer].
 func (s *Store) Properties() store.Properties {
 	return store.Properties{
-		Engine:      "redis",
-		Consistency: "linearizable while one primary lives: each operation is one script on it",
-		Fencing:     store.FencingPerPrimary,
-		Push:        s.channel != "",
-		Age:         s.opts.ClockStep > 0,
-		Guarantee:   "while one primary lives; a failover may lose the last writes, and so may a crash unless appendfsync is always",
+		Engine:       "redis",
+		Consistency:  "linearizable while one primary lives: each operation is one script on it",
+		Fencing:      store.FencingPerPrimary,
+		Push:         s.channel != "",
+		Age:          s.opts.ClockStep > 0,
+		CheapRefusal: true,
+		Guarantee:    "while one primary lives; a failover may lose the last writes, and so may a crash unless appendfsync is always",
 	}
 }
 
