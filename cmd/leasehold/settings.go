@@ -47,7 +47,7 @@ func completed(values config.Values) config.Values {
 func (a *app) flag(flags *pflag.FlagSet, name string) {
 	switch name {
 	case "store":
-		flags.String(name, "", "where leases are kept: file:PATH (default: a file in your state directory)")
+		flags.String(name, "", "where leases are kept: file:PATH, or the URL of a server, as etcd://HOST (default: a file in your state directory)")
 	case "quiet":
 		flags.BoolP(name, "q", false, "say nothing but errors")
 	case "ttl":

@@ -48,7 +48,7 @@ func (a *app) versionCommand() *cobra.Command {
 func readVersion() versionInfo {
 	v := versionInfo{Version: "unknown", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	for _, s := range stores.Schemes() {
-		v.Stores = append(v.Stores, s.Form)
+		v.Stores = append(v.Stores, s.Name)
 	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

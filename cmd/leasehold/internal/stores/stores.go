@@ -37,16 +37,16 @@ func Schemes() []Scheme {
 			Name: "memory", Form: "memory:", Doc: "in this process only, gone with it: for trials",
 			parse: nothing, open: func(context.Context, string, Options) (store.Store, error) { return memory.New(memory.Options{}), nil },
 		},
-		dynamoDBScheme,
+		etcdScheme,
 		consulScheme,
 		zooKeeperScheme,
 		kubernetesScheme,
-		etcdScheme,
-		natsScheme,
 		postgresScheme,
 		postgresqlScheme,
 		redisScheme,
 		redissScheme,
+		natsScheme,
+		dynamoDBScheme,
 	}
 }
 
