@@ -6,13 +6,13 @@ import (
 	"net/http"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials/stscreds"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
 	"github.com/leasehold/leasehold/admiral"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/stores"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/dynamodb/neighbour"
 )
@@ -27,7 +27,8 @@ func OpenTable(ctx context.Context, cfg admiral.Config) (store.Store, error) {
 	if loaded.Region == "" {
 		return nil, fmt.Errorf("table %s: region is missing in the configuration, and AWS_REGION is not set", cfg.TableName)
 	}
-	client := closable(&loaded)
+	client := stores.Closable(loaded.HTTPClient)
+	loaded.HTTPClient = client
 	if cfg.Role != "" {
 		session := func(o *stscreds.AssumeRoleOptions) { o.RoleSessionName = sessionName(cfg.PodIdentifier) }
 		role := stscreds.NewAssumeRoleProvider(sts.NewFromConfig(loaded), cfg.Role, session)
@@ -48,18 +49,6 @@ func OpenTable(ctx context.Context, cfg admiral.Config) (store.Store, error) {
 		return nil, err
 	}
 	return &table{st, client}, nil
-}
-
-// closable gives the configuration a client whose connections can be closed, with the transport of the SDK's own: that honours
-// AWS_CA_BUNDLE.
-func closable(cfg *aws.Config) *http.Client {
-	transport := awshttp.NewBuildableClient().GetTransport()
-	if own, ok := cfg.HTTPClient.(*awshttp.BuildableClient); ok {
-		transport = own.GetTransport()
-	}
-	client := &http.Client{Transport: transport}
-	cfg.HTTPClient = client
-	return client
 }
 
 // table closes its connections with it.

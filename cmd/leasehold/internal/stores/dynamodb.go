@@ -136,7 +136,7 @@ func dialDynamoDB(ctx context.Context, rest string) (*DynamoDB, error) {
 	if cfg.Region == "" {
 		return nil, fmt.Errorf("table %s: no Region: add ?region=REGION to the URL, or set AWS_REGION", u.table)
 	}
-	d := &DynamoDB{Table: u.table, opts: u.opts, neighbour: u.neighbour, http: closable(cfg.HTTPClient)}
+	d := &DynamoDB{Table: u.table, opts: u.opts, neighbour: u.neighbour, http: Closable(cfg.HTTPClient)}
 	cfg.HTTPClient = d.http
 	d.Client = awsdynamodb.NewFromConfig(cfg, func(o *awsdynamodb.Options) {
 		if e := u.params[paramEndpoint]; e != "" {
@@ -147,8 +147,8 @@ func dialDynamoDB(ctx context.Context, rest string) (*DynamoDB, error) {
 	return d, nil
 }
 
-// closable returns the SDK's client, with the settings that it has (AWS_CA_BUNDLE, …), as one whose connections can be closed.
-func closable(client config.HTTPClient) *http.Client {
+// Closable returns the AWS SDK's client, with the settings that it has (AWS_CA_BUNDLE, …), as one whose connections can be closed.
+func Closable(client config.HTTPClient) *http.Client {
 	buildable, ok := client.(*awshttp.BuildableClient)
 	if !ok {
 		buildable = awshttp.NewBuildableClient()
