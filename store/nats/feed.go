@@ -62,7 +62,18 @@ func (s *Store) serve(ctx context.Context, f *feed) {
 // the consumer began.
 func (s *Store) relay(ctx context.Context, f *feed, reconnected <-chan natsgo.Status) bool {
 	ctx, cancel := context.WithCancel(ctx)
-	updates, err := s.updates(ctx, f.filter, jetstream.UpdatesOnly())
+	opts := []jetstream.WatchOpt{jetstream.UpdatesOnly()}
+	if s.config.Replicas > 1 {
+		// "From now on" is what the consumer's server says, which may be ahead of the leader: it has a message already that
+		// who reads from the leader next doesn't see. So it is said where the leader is.
+		last, err := s.lastSequence(ctx)
+		if err != nil {
+			cancel()
+			return false
+		}
+		opts = append(opts, jetstream.ResumeFromRevision(last+1))
+	}
+	updates, err := s.updates(ctx, f.filter, opts...)
 	defer drain(updates)
 	defer cancel()
 	if err != nil {

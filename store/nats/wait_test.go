@@ -117,7 +117,9 @@ func TestReconnectDuringWait(t *testing.T) {
 	bucket := newBucket(t, js, 1)
 	s, direct := open(t, dial(t, network.Addr), bucket), open(t, js, bucket)
 	rec := mustPut(t, s, held("k", 1))
+	before := s.conn.Stats().InMsgs
 	waiting := startWait(t, s, "k", rec.Version)
+	eventually(t, "its first read", func() bool { return s.conn.Stats().InMsgs >= before+2 }) // and the consumer's beginning
 	network.Refuse()
 	eventually(t, "a client that knows", func() bool { return !s.conn.IsConnected() })
 	rec.Token++
