@@ -5,10 +5,10 @@ import (
 	"crypto/rand"
 	"fmt"
 	"net"
-	"sync/atomic"
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
@@ -21,19 +21,17 @@ import (
 	"github.com/leasehold/leasehold/store/kubernetes"
 )
 
-var namespaces atomic.Int64
-
 var kubernetesKind = kind{
 	name: "kubernetes", start: servers.Kubernetes,
 	prepare: func(t testing.TB, srv *servers.Server) instance {
-		namespace := newNamespace(t, srv)
+		namespace := theNamespace(t, srv)
 		return instance{open: func(t testing.TB, addr string) store.Store {
 			st, err := kubernetes.New(kubeClient(t, srv, addr), kubernetes.Options{Namespace: namespace})
 			return opened(t, st, err)
 		}}
 	},
-	recipe: &recipe{name: "client-go's elector", dial: func(t testing.TB, srv *servers.Server) locker {
-		client, namespace := kubeClient(t, srv, srv.Addr), newNamespace(t, srv)
+	recipe: &recipe{name: "client-go elector", dial: func(t testing.TB, srv *servers.Server) locker {
+		client, namespace := kubeClient(t, srv, srv.Addr), theNamespace(t, srv)
 		return func(ctx context.Context, name string) (func() error, error) {
 			return elect(ctx, client, namespace, "recipe-"+name)
 		}
@@ -75,12 +73,13 @@ func elect(ctx context.Context, client coordination.CoordinationV1Interface, nam
 	}
 }
 
-func newNamespace(t testing.TB, srv *servers.Server) string {
+// theNamespace makes the namespace that all on one server share, unless it is there.
+func theNamespace(t testing.TB, srv *servers.Server) string {
 	t.Helper()
-	name := fmt.Sprintf("engines-%d", namespaces.Add(1))
+	const name = "engines"
 	err := kubeClient(t, srv, srv.Addr).RESTClient().Post().AbsPath("/api/v1/namespaces").SetHeader("Content-Type", "application/yaml").
 		Body([]byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: " + name + "}\n")).Do(t.Context()).Error()
-	if err != nil {
+	if err != nil && !apierrors.IsAlreadyExists(err) {
 		t.Fatal(err)
 	}
 	return name
