@@ -124,8 +124,8 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-func ourBill(t *testing.T, who string, make func(t *testing.T) (*world, func(url string) *lease.Manager)) bill {
-	w, manager := make(t)
+func ourBill(t *testing.T, who string, open func(t *testing.T) (*world, func(url string) *lease.Manager)) bill {
+	w, manager := open(t)
 	c := newCounter(t, w.url)
 	m, another := manager(c.url), manager(w.url)
 	b := bill{who: who, renew: "1 write every TTL/3, for all leases of a session together"}
