@@ -55,10 +55,6 @@ var Table = []Row{
 		Dir: "internal/watches", Floor: F0, May: []string{"store", "clock"},
 		Why: "it serves the Waits of engines, below them, whose servers tell every change with its record",
 	},
-	{
-		Dir: "internal/watches", Floor: F0, May: []string{"clock", "store"},
-		Why: "it serves the Waits of engines, below them, whose servers push what changes",
-	},
 
 	{Dir: "store/memory", Floor: F1, Engine: true},
 	{
