@@ -38,7 +38,8 @@
 //   - A neighbour's hold is read as a record with the companion's token plus one. It was a change of ownership: a token of
 //     ours from before it isn't the highest any more. The next claim takes a higher one.
 //   - A claim can arrive so late that a whole other term came and went meanwhile and a neighbour wiped the row. It is known
-//     by the companion's higher token, and taken back.
+//     by the companion's higher token, and taken back. The outcome is unknown when a claim of a key without a row of ours
+//     is overtaken before it knows which it was.
 //
 // # Whose rule decides
 //

@@ -27,12 +27,12 @@ type Store struct {
 	table  *table.Table
 
 	mu      sync.Mutex
-	settled map[string]settled // by key: rows whose token the companion is known to have
+	settled map[string]known   // by key: rows whose token the companion is known to have
 	sighted map[string]sighted // by key: neighbours' holds that last longer than their schema tells
 }
 
-// settled says of a version of a row, by its id, that the companion has its token.
-type settled struct {
+// known says of a version of a row, by its id, that the companion has its token.
+type known struct {
 	id    string
 	token fence.Token
 }
@@ -59,7 +59,7 @@ func open(client Client, name string, sc schema, access Access) (*Store, error) 
 	}
 	return &Store{
 		schema: sc, client: client, table: table.New(client, name, access),
-		settled: map[string]settled{}, sighted: map[string]sighted{},
+		settled: map[string]known{}, sighted: map[string]sighted{},
 	}, nil
 }
 

@@ -55,10 +55,11 @@ func (s *Store) attempt(ctx context.Context, key string, found table.Row) (rec s
 		rec, err = s.theirs(ctx, r)
 		return rec, true, err
 	}
-	if ok, err = s.settle(ctx, r); err != nil {
+	stands, err := s.settle(ctx, r)
+	if err != nil {
 		return store.Record{}, false, fmt.Errorf("%s: %w", key, err)
 	}
-	return r.rec, ok, nil
+	return r.rec, stands == settled, nil
 }
 
 // remembered returns the record of a key that has no row: free, if a neighbour deleted the row. Row and companion can't be

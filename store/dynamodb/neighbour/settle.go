@@ -12,15 +12,24 @@ import (
 // maxSettled bounds the memory of settled rows.
 const maxSettled = 10_000
 
+// standing is how a row of ours stands to its companion.
+type standing int
+
+const (
+	settled   standing = iota // the companion has its token
+	retracted                 // it was a late claim, and has been taken back
+	replaced                  // it is not stored any more; a higher token is known
+)
+
 // settle sees that the companion has the token of a row of ours before anyone is told of it: if not now, the neighbour
-// might wipe the row, and the token be given out again. It returns false when the row is not what it was any more.
-func (s *Store) settle(ctx context.Context, r row) (bool, error) {
+// might wipe the row, and the token be given out again.
+func (s *Store) settle(ctx context.Context, r row) (standing, error) {
 	if r.rec.Token <= r.stamp.kept() || r.rec.Token <= s.recall(r.key, r.stamp) {
-		return true, nil
+		return settled, nil
 	}
 	c, err := s.companion(ctx, r.key)
 	if err != nil {
-		return false, err
+		return 0, err
 	}
 	if c.token < r.rec.Token {
 		return s.settleNew(ctx, r)
@@ -29,34 +38,33 @@ func (s *Store) settle(ctx context.Context, r row) (bool, error) {
 }
 
 // settleNew is settle for a token that the companion is not expected to have.
-func (s *Store) settleNew(ctx context.Context, r row) (bool, error) {
+func (s *Store) settleNew(ctx context.Context, r row) (standing, error) {
 	highest, err := s.raise(ctx, r.rec)
 	if err != nil {
-		return false, err
+		return 0, err
 	}
 	return s.settleAt(ctx, r, highest)
 }
 
-// settleAt judges a row by the companion's token. A higher one means that the row was claimed late: meanwhile there was
-// another term, of which the neighbour has wiped all but the token. Such a claim is taken back.
-func (s *Store) settleAt(ctx context.Context, r row, highest fence.Token) (bool, error) {
+// settleAt judges a row by the companion's token. A higher one while the row is stored means that it was claimed late:
+// meanwhile there was another term, of which the neighbour has wiped all but the token. Such a claim is taken back.
+func (s *Store) settleAt(ctx context.Context, r row, highest fence.Token) (standing, error) {
 	if highest > r.rec.Token {
-		return false, s.retreat(ctx, r, highest)
+		return s.retract(ctx, r, highest)
 	}
 	s.remember(r.key, r.stamp, r.rec.Token)
-	return true, nil
+	return settled, nil
 }
 
-// retreat frees a row that was claimed under a token that is not the highest. It returns nil when somebody else has written
-// it meanwhile, too.
-func (s *Store) retreat(ctx context.Context, r row, highest fence.Token) error {
-	free := store.Record{Key: r.key, Token: highest, Past: r.rec.Past, Data: r.rec.Data, Nonce: "retreat/" + newID()}
+// retract frees a row that was claimed under a token that is not the highest, unless somebody else has written it meanwhile.
+func (s *Store) retract(ctx context.Context, r row, highest fence.Token) (standing, error) {
+	free := store.Record{Key: r.key, Token: highest, Past: r.rec.Past, Data: r.rec.Data, Nonce: "retract/" + newID()}
 	_, err := s.write(ctx, free, &r.stamp, highest)
 	var refused *table.RefusedError
 	if errors.As(err, &refused) {
-		return nil
+		return replaced, nil
 	}
-	return err
+	return retracted, err
 }
 
 // remember keeps that the companion has the token of a row.
@@ -66,7 +74,7 @@ func (s *Store) remember(key string, st stamp, token fence.Token) {
 	if len(s.settled) >= maxSettled {
 		clear(s.settled) // what is forgotten is asked for again
 	}
-	s.settled[key] = settled{*st.ID, token}
+	s.settled[key] = known{*st.ID, token}
 }
 
 // recall returns the token that the companion is remembered to have had when the row was that version.

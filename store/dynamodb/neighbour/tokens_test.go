@@ -128,7 +128,39 @@ func TestLateClaimIsTakenBack(t *testing.T) {
 	})
 }
 
-// The same, and the late claimant crashes before it can take its claim back: whoever reads does.
+// A claim lands, and others have read it and written over it before its companion is raised. It is never reported as not
+// done: over a row of ours it is done, and over none it can't be told from a late claim that a reader took back.
+func TestClaimOvertakenBeforeItsCompanion(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		slow, g := w.gated(t)
+		overtake := func(claim store.Record) error {
+			g.set(func(op string, companion bool) error {
+				if op == "UpdateItem" && companion {
+					g.set(nil)
+					seen := mustGet(t, w, "job")
+					if seen.Nonce != claim.Nonce {
+						t.Errorf("another reads %+v, want the claim", seen)
+					}
+					mustPut(t, w, ours("job", seen.Token+1, seen.Version))
+				}
+				return nil
+			})
+			_, err := slow.Put(t.Context(), claim)
+			return err
+		}
+		if err := overtake(ours("job", 5, "")); !errors.Is(err, store.ErrUnknownOutcome) {
+			t.Errorf("the first claim of a name: %v, want an unknown outcome", err)
+		}
+		if err := overtake(ours("job", 9, mustGet(t, w, "job").Version)); err != nil {
+			t.Errorf("a claim over a row of ours: %v, want done", err)
+		}
+		if rec := mustGet(t, slow, "job"); rec.Token != 10 {
+			t.Errorf("in the end %+v, want token 10", rec)
+		}
+	})
+}
+
+// A late claim, and the claimant crashes before it can take its claim back: whoever reads does.
 func TestLateClaimOfOneWhoCrashed(t *testing.T) {
 	each(t, func(t *testing.T, w *world) {
 		mustPut(t, w, ours("job", 5, ""))

@@ -11,6 +11,8 @@ import (
 	"github.com/leasehold/leasehold/store/dynamodb/internal/table"
 )
 
+var errReplaced = errors.New("the row was written, and replaced before it was seen whether a neighbour had come in between")
+
 // Put implements [store.Store]. It is one conditional write to the row; a new token takes a second one, to the companion,
 // and a key without a row a read of the companion first.
 func (s *Store) Put(ctx context.Context, rec store.Record) (store.Record, error) {
@@ -29,13 +31,17 @@ func (s *Store) Put(ctx context.Context, rec store.Record) (store.Record, error)
 		s.forget(rec.Key)
 		return r.rec, nil
 	}
-	ok, err := s.settleNew(ctx, r)
-	if err != nil {
+	stands, err := s.settleNew(ctx, r)
+	switch {
+	case err != nil:
 		return store.Record{}, store.Unknown(rec.Key, err)
-	}
-	if !ok {
+	case stands == retracted:
 		return store.Record{}, s.conflict(ctx, rec.Key)
+	case stands == replaced && (before == nil || before.ID == nil):
+		// A late claim that a reader has taken back, or a timely one that others have built on.
+		return store.Record{}, store.Unknown(rec.Key, errReplaced)
 	}
+	// A write over a row of ours can't be late: no other term fits between the two rows.
 	return r.rec, nil
 }
 
