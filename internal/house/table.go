@@ -78,6 +78,10 @@ var Table = []Row{
 		Dir: "fence/...", Floor: F1, Only: []string{"std", "fence"},
 		Why: "a guarded resource links its own client and fence, no store and no lease",
 	},
+	{
+		Dir: "fence/fencetest", Floor: F1, Tests: true, Only: []string{"std", "fence"},
+		Why: "it serves the tests of every guard, so it must bring nothing into their graphs",
+	},
 
 	{
 		Dir: "internal/rules", Floor: Rules,
@@ -139,7 +143,7 @@ var Table = []Row{
 
 // forTests is what any test may import of ours, and testLibs of others.
 var (
-	forTests = []string{"store/memory", "store/faulty", "store/storetest", "internal/servers", "lease"}
+	forTests = []string{"store/memory", "store/faulty", "store/storetest", "fence/fencetest", "internal/servers", "lease"}
 	testLibs = []string{
 		x, "go.uber.org/goleak", "pgregory.net/rapid", "github.com/anishathalye/porcupine", "github.com/rogpeppe/go-internal",
 	}
