@@ -49,8 +49,9 @@ func ParseSequencer(text string) (Sequencer, error) {
 	return s, nil
 }
 
-// check returns an error unless s can be written as text and read again.
-func (s Sequencer) check() error {
+// Valid returns an error that matches [ErrMalformed] unless s can be written as text and read again: its name and holder have 1
+// to [MaxName] bytes of UTF-8, and its token is one that a term may bear.
+func (s Sequencer) Valid() error {
 	for _, f := range []struct{ field, value string }{{"name", s.Name}, {"holder", s.Holder}} {
 		if f.value == "" || len(f.value) > MaxName || !utf8.ValidString(f.value) {
 			return fmt.Errorf("%w: %s %.60q: want 1 to %d bytes of UTF-8", ErrMalformed, f.field, f.value, MaxName)
@@ -80,7 +81,7 @@ func split(text string) (s Sequencer, mac string, err error) {
 	if !nameOK || !holderOK {
 		return Sequencer{}, "", malformed(text, "its name or holder has a % without two hex digits")
 	}
-	if err := s.check(); err != nil {
+	if err := s.Valid(); err != nil {
 		return Sequencer{}, "", err
 	}
 	want := s.String()

@@ -40,7 +40,7 @@ func (k Keys) Sign(s Sequencer) (string, error) {
 	if len(k) == 0 {
 		return "", errors.New("keys: there is none to sign with")
 	}
-	if err := s.check(); err != nil {
+	if err := s.Valid(); err != nil {
 		return "", err
 	}
 	text := s.String()
