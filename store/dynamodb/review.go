@@ -19,11 +19,11 @@ import (
 func (s *Store) checkTable(ctx context.Context) error {
 	desc, err := s.table.Describe(ctx)
 	if err != nil {
-		return fmt.Errorf("%w (Options.Unchecked opens a table that may not be described)", err)
+		return fmt.Errorf("%w (Options.Unchecked, or unchecked=true in a URL, opens a table that may not be described)", err)
 	}
 	ttl, err := s.table.DescribeTTL(ctx)
 	if err != nil {
-		return fmt.Errorf("%w (Options.Unchecked opens a table that may not be described)", err)
+		return fmt.Errorf("%w (Options.Unchecked, or unchecked=true in a URL, opens a table that may not be described)", err)
 	}
 	var errs []error
 	for _, f := range review(desc.Table, ttl.TimeToLiveDescription, regionOf(s.client), s.opts.HomeRegion) {

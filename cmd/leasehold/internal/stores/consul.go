@@ -37,19 +37,14 @@ var consulScheme = Scheme{
 }
 
 // consulURL is what a Consul URL says.
-type consulURL struct {
-	server
-	nobody bool // it names no host: that of CONSUL_HTTP_ADDR is meant
-}
+type consulURL struct{ server }
 
+// parseConsul reads a Consul URL. When it names no host, that of CONSUL_HTTP_ADDR is meant.
 func parseConsul(rest string) (consulURL, error) {
 	const port = "8500"
 	var u consulURL
-	if after, ok := strings.CutPrefix(rest, "//"); ok && (after == "" || after[0] == '/' || after[0] == '?') {
-		rest, u.nobody = "//127.0.0.1"+after, true
-	}
 	var err error
-	if u.server, err = parseServer(rest, port, paramDatacenter, paramToken, paramTokenFile, paramNamespace, paramPartition); err != nil {
+	if u.server, err = parseServerOrNone(rest, port, paramDatacenter, paramToken, paramTokenFile, paramNamespace, paramPartition); err != nil {
 		return u, err
 	}
 	if len(u.hosts) > 1 {
@@ -100,7 +95,7 @@ func consulConfig(u consulURL) (*api.Config, error) {
 	}
 	cfg := api.DefaultConfig()
 	cfg.Transport = transport
-	if !u.nobody {
+	if len(u.hosts) > 0 {
 		cfg.Address = u.hosts[0]
 	}
 	secure := env.tls || env.files != certificates{} || strings.HasPrefix(cfg.Address, "https://")

@@ -21,7 +21,7 @@ func TestPageIsComplete(t *testing.T) {
 	params = append(params, redisParams...)
 	params = append(params, paramTLS, paramCA, paramCert, paramKey, paramServerName, paramDatacenter, paramToken, paramTokenFile, paramNamespace,
 		paramPartition, paramAuth, paramSessionTimeout, paramContext, paramKubeconfig, paramTable, paramAge, paramNotify,
-		paramRegion, paramProfile, paramEndpoint, paramHomeRegion, paramServerClock, paramPoll)
+		paramRegion, paramProfile, paramEndpoint, paramHomeRegion, paramServerClock, paramPoll, paramUnchecked)
 	for _, p := range params {
 		if !strings.Contains(string(b), "`"+p+"`") && !strings.Contains(string(b), "`"+p+"=") && !strings.Contains(string(b), "`?"+p+"=") {
 			t.Errorf("docs/stores.md doesn't mention the parameter %s", p)

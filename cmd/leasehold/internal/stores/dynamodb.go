@@ -29,9 +29,10 @@ const (
 	paramProfile     = "profile"      // in ~/.aws
 	paramServerClock = "server_clock" // a bound on the server's clock, for ages
 	paramPoll        = "poll"         // the longest pause between two looks of a waiter
+	paramUnchecked   = "unchecked"    // true: don't look at the table first, for identities that may not describe it
 )
 
-var dynamoDBParams = []string{paramRegion, paramEndpoint, paramHomeRegion, paramProfile, paramServerClock, paramPoll}
+var dynamoDBParams = []string{paramRegion, paramEndpoint, paramHomeRegion, paramProfile, paramServerClock, paramPoll, paramUnchecked}
 
 var dynamoDBScheme = Scheme{
 	Name: "dynamodb", Form: "dynamodb://TABLE", Doc: "a table of AWS DynamoDB",
@@ -74,6 +75,9 @@ func parseDynamoDB(rest string) (dynamoDBURL, error) {
 		return u, err
 	}
 	if u.opts.PollMax, err = u.duration(paramPoll, 0); err != nil {
+		return u, err
+	}
+	if u.opts.Unchecked, err = u.boolean(paramUnchecked, false); err != nil {
 		return u, err
 	}
 	u.neighbour, err = u.schema()

@@ -10,8 +10,8 @@ import (
 )
 
 func TestParseDynamoDB(t *testing.T) {
-	u, err := parseDynamoDB("//team.leases?region=eu-west-1&home_region=eu-west-1&server_clock=1m&poll=5s&endpoint=http://127.0.0.1:8000")
-	if err != nil || u.table != "team.leases" || u.opts.HomeRegion != "eu-west-1" || u.opts.ServerClock != time.Minute || u.opts.PollMax != 5*time.Second {
+	u, err := parseDynamoDB("//team.leases?region=eu-west-1&home_region=eu-west-1&server_clock=1m&poll=5s&unchecked=true&endpoint=http://127.0.0.1:8000")
+	if err != nil || u.table != "team.leases" || u.opts.HomeRegion != "eu-west-1" || u.opts.ServerClock != time.Minute || u.opts.PollMax != 5*time.Second || !u.opts.Unchecked {
 		t.Errorf("%+v, %v", u, err)
 	}
 	for rest, want := range map[string]string{
@@ -21,6 +21,7 @@ func TestParseDynamoDB(t *testing.T) {
 		"//leases?tls=true":         `unknown parameter "tls"`,
 		"//leases?poll=x":           "poll",
 		"//leases?poll=-1s":         "poll",
+		"//leases?unchecked=1":      "want true or false",
 		"//leases?server_clock=x":   "server_clock",
 		"//leases?endpoint=ftp://x": "want a URL",
 	} {

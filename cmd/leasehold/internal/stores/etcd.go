@@ -22,26 +22,13 @@ import (
 var etcdScheme = Scheme{
 	Name: "etcd", Form: "etcd://HOST[:PORT][,HOST[:PORT]…][/PREFIX]", Doc: "etcd",
 	parse: func(rest string) (string, error) {
-		_, err := parseEtcd(rest)
+		_, err := parseServerOrNone(rest, etcdPort)
 		return rest, err
 	},
 	open: openEtcd,
 }
 
-// parseEtcd reads an etcd URL. One without a host has none: then those of ETCDCTL_ENDPOINTS are meant.
-func parseEtcd(rest string) (server, error) {
-	const port = "2379"
-	after, ok := strings.CutPrefix(rest, "//")
-	nobody := ok && (after == "" || after[0] == '/' || after[0] == '?')
-	if nobody {
-		rest = "//localhost" + after
-	}
-	u, err := parseServer(rest, port)
-	if nobody {
-		u.hosts = nil
-	}
-	return u, err
-}
+const etcdPort = "2379"
 
 // etcdConfig returns how to reach the servers. What the URL says beats the environment, whose variables are those of etcdctl.
 func etcdConfig(u server) (clientv3.Config, error) {
@@ -99,7 +86,7 @@ func etcdEndpoints(text string) (hosts []string, secure bool, err error) {
 			return nil, false, errors.New("http and https: want one of them for all")
 		}
 		secure = scheme == "https"
-		if host, err = withPort(strings.TrimSuffix(host, "/"), "2379"); err != nil {
+		if host, err = withPort(strings.TrimSuffix(host, "/"), etcdPort); err != nil {
 			return nil, false, err
 		}
 		hosts = append(hosts, host)
@@ -111,7 +98,7 @@ func etcdEndpoints(text string) (hosts []string, secure bool, err error) {
 const etcdLimit = 5 * time.Second
 
 func openEtcd(ctx context.Context, rest string, _ Options) (store.Store, error) {
-	u, err := parseEtcd(rest)
+	u, err := parseServerOrNone(rest, etcdPort)
 	if err != nil {
 		return nil, err
 	}

@@ -51,19 +51,11 @@ type natsURL struct {
 	opts     nats.Options
 }
 
-// parseNATS reads a NATS URL. One without a host has none: then those of NATS_URL are meant.
+// parseNATS reads a NATS URL. When it names no host, those of NATS_URL are meant.
 func parseNATS(rest string) (u natsURL, err error) {
 	const port = "4222"
-	after, ok := strings.CutPrefix(rest, "//")
-	nobody := ok && (after == "" || after[0] == '/' || after[0] == '?')
-	if nobody {
-		rest = "//localhost" + after
-	}
-	if u.server, err = parseServer(rest, port, natsParams...); err != nil {
+	if u.server, err = parseServerOrNone(rest, port, natsParams...); err != nil {
 		return u, err
-	}
-	if nobody {
-		u.hosts = nil
 	}
 	u.bucket = cmp.Or(u.path, natsBucket)
 	return u, u.readOptions()

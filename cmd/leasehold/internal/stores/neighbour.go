@@ -62,7 +62,7 @@ func (u *dynamoDBURL) schema() (open opener, err error) {
 	if !ok {
 		return open, nil
 	}
-	for _, p := range []string{paramServerClock, paramPoll} {
+	for _, p := range []string{paramServerClock, paramPoll, paramUnchecked} {
 		if _, given := u.params[p]; given {
 			return nil, fmt.Errorf("parameter %q: it is for tables of Leasehold's own, not for schema %q", p, name)
 		}

@@ -25,6 +25,7 @@ func TestParseNeighbours(t *testing.T) {
 		"//locks?schema=aws-lock-client&duration=rust":                                                     `Duration "rust"`,
 		"//locks?schema=aws-lock-client&sort_key=kind":                                                     "SortKey",
 		"//locks?schema=aws-lock-client&poll=1s":                                                           `parameter "poll"`,
+		"//locks?schema=aws-lock-client&unchecked=true":                                                    `parameter "unchecked"`,
 		"//admiral-lease?schema=admiral&threshold=3":                                                       "Wait 0s",
 		"//admiral-lease?schema=admiral&wait=15s":                                                          "failureThreshold",
 		"//admiral-lease?schema=admiral&wait=15&threshold=3":                                               "want a duration",

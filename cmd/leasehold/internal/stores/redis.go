@@ -51,17 +51,14 @@ func schemeOfRedis(name, doc string, secure bool) Scheme {
 // redisURL is what a Redis URL says.
 type redisURL struct {
 	server
-	nobody   bool // it names no host: that of REDIS_URL is meant
 	database int
 	opts     redis.Options
 }
 
+// parseRedis reads a Redis URL. When it names no host, that of REDIS_URL is meant.
 func parseRedis(rest string) (u redisURL, err error) {
 	const port = "6379"
-	if after, ok := strings.CutPrefix(rest, "//"); ok && (after == "" || after[0] == '/' || after[0] == '?') {
-		rest, u.nobody = "//127.0.0.1"+after, true
-	}
-	if u.server, err = parseServer(rest, port, redisParams...); err != nil {
+	if u.server, err = parseServerOrNone(rest, port, redisParams...); err != nil {
 		return u, err
 	}
 	if u.path != "" {
@@ -114,7 +111,7 @@ func (u redisURL) fromEnv() (_ redisURL, secure bool, err error) {
 		return u, false, errors.New("it names no host: write one, or set REDIS_URL to " + form)
 	}
 	env, err := parseRedis(rest)
-	if err != nil || env.nobody {
+	if err != nil || len(env.hosts) == 0 {
 		return u, false, fmt.Errorf("REDIS_URL: want %s: %w", form, errors.Join(err))
 	}
 	u.user, u.password, u.hosts = env.user, env.password, env.hosts
@@ -164,7 +161,7 @@ func openRedis(rest string, secure bool) (store.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	if u.nobody {
+	if len(u.hosts) == 0 {
 		var also bool
 		if u, also, err = u.fromEnv(); err != nil {
 			return nil, err

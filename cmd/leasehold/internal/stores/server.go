@@ -18,7 +18,7 @@ import (
 // the scheme and its colon.
 type server struct {
 	user, password string
-	hosts          []string // host:port
+	hosts          []string // host:port; none when the URL names none, and its scheme may leave that to the environment
 	path           string   // without the first slash
 	params         map[string]string
 }
@@ -37,6 +37,15 @@ var tlsParams = []string{paramTLS, paramCA, paramCert, paramKey, paramServerName
 // parseServer reads what follows the colon of a server's URL. A host without a port gets the one given; known are the
 // parameters that it may have. The errors never show a password.
 func parseServer(rest, port string, known ...string) (server, error) {
+	s, err := parseServerOrNone(rest, port, known...)
+	if err == nil && len(s.hosts) == 0 {
+		_, err = withPort("", port)
+	}
+	return s, err
+}
+
+// parseServerOrNone is parseServer for a URL that may name no host.
+func parseServerOrNone(rest, port string, known ...string) (server, error) {
 	authority, ok := strings.CutPrefix(rest, "//")
 	if !ok {
 		return server{}, errors.New("want // after the colon, and then a host")
@@ -48,9 +57,10 @@ func parseServer(rest, port string, known ...string) (server, error) {
 	if s.path, err = url.PathUnescape(path); err != nil {
 		return server{}, fmt.Errorf("path %q: %w", path, err)
 	}
-	if i := strings.LastIndex(authority, "@"); i >= 0 {
-		user, password, _ := strings.Cut(authority[:i], ":")
-		authority = authority[i+1:]
+	at := strings.LastIndex(authority, "@")
+	if at >= 0 {
+		user, password, _ := strings.Cut(authority[:at], ":")
+		authority = authority[at+1:]
 		var err1, err2 error
 		s.user, err1 = url.PathUnescape(user)
 		s.password, err2 = url.PathUnescape(password)
@@ -58,11 +68,13 @@ func parseServer(rest, port string, known ...string) (server, error) {
 			return server{}, errors.New("its user or password has a % that is not followed by two hex digits: write a plain % as %25")
 		}
 	}
-	for host := range strings.SplitSeq(authority, ",") {
-		if host, err = withPort(host, port); err != nil {
-			return server{}, err
+	if authority != "" || at >= 0 {
+		for host := range strings.SplitSeq(authority, ",") {
+			if host, err = withPort(host, port); err != nil {
+				return server{}, err
+			}
+			s.hosts = append(s.hosts, host)
 		}
-		s.hosts = append(s.hosts, host)
 	}
 	return s, s.readParams(query, append(slices.Clone(known), tlsParams...))
 }

@@ -24,6 +24,7 @@ func TestParseServer(t *testing.T) {
 		"":                    "want // after the colon",
 		"h:1":                 "want // after the colon",
 		"//":                  `host "": want a name`,
+		"//ada:secret@":       `host "": want a name`,
 		"//h:0":               "port from 1 to 65535",
 		"//h:x":               "port from 1 to 65535",
 		"//h,,i":              `host "": want a name`,
@@ -34,6 +35,11 @@ func TestParseServer(t *testing.T) {
 		"//ada:secret@h:port": "port from 1 to 65535",
 	} {
 		_, err := parseServer(rest, "99", "timeout")
+		if rest == "//" {
+			if s, err := parseServerOrNone(rest, "99"); err != nil || len(s.hosts) > 0 {
+				t.Errorf("without a host: %v, %v", s.hosts, err)
+			}
+		}
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v, want one that says %q", rest, err, want)
 		}
