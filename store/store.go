@@ -28,8 +28,9 @@ type Record struct {
 	Version  string            // the store's compare-and-swap value; "" when the record is not stored yet
 
 	// Age is a lower bound, which the engine vouches for whatever wall clocks do, on the time since the write that made
-	// this version was sent, from when a holder counts its validity. It is 0 when the engine can't tell, and [Forever] when it knows that whoever wrote
-	// it is gone. It holds for the moment at which the record was read; it is not stored, and ignored in a Put.
+	// this version was sent, from when a holder counts its validity. It is 0 when the engine can't tell, and [Forever] when
+	// it knows that whoever wrote it is gone. It holds for the moment at which the record was read; it is not stored, and
+	// ignored in a Put.
 	Age time.Duration
 }
 

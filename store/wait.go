@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// The bounds of the pause between two reads of a Wait that polls.
+// The bounds of the pause between two reads of a Wait that polls, and between two writes of an Update whose outcomes are
+// unknown.
 const (
 	pollMin = 20 * time.Millisecond
 	pollMax = time.Second
@@ -25,13 +26,21 @@ func Wait(ctx context.Context, s Store, key, version string) (Record, error) {
 		if err != nil || rec.Version != version {
 			return rec, err
 		}
-		timer := time.NewTimer(pause - rand.N(pause/4))
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return Record{}, context.Cause(ctx)
+		if err := sleep(ctx, pause); err != nil {
+			return Record{}, err
 		}
 		pause = min(pause*3/2, pollMax)
+	}
+}
+
+// sleep blocks for d, less up to a quarter at random, and returns nil, or until ctx is done, and returns its cause.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d - rand.N(d/4))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }

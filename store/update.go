@@ -1,0 +1,66 @@
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"slices"
+)
+
+// Update reads the record under key, lets f change it, and writes it, again until no other write has come in between. A key
+// that is not stored is Record{Key: key}. f returns false when there is nothing to write, and an error to give up with.
+// Update sets Nonce; what f does to Key and Version doesn't count.
+//
+// f is called again after a conflict, and after a write of unknown outcome that the record doesn't show. Such a write may
+// have landed and been replaced by another one, so f has to tell from the record whether its change is still needed.
+//
+// Update blocks until the store has answered or ctx is done; its error then matches the [context.Cause]. An error that
+// matches [ErrUnknownOutcome], which may be one of f's joined with it, means that a write may have landed, or may yet land.
+// After any other one nothing was written, and nothing will be.
+func Update(ctx context.Context, s Store, key string, f func(*Record) (write bool, err error)) error {
+	rec, err := Load(ctx, s, key)
+	if err != nil {
+		return err
+	}
+	var doubt error     // of a write that may yet land
+	var replaces string // the version that has to be the stored one for that
+	var mine []string   // nonces of this call's writes
+	for pause := pollMin; ; {
+		if ctx.Err() != nil {
+			return errors.Join(context.Cause(ctx), doubt)
+		}
+		version := rec.Version
+		if write, err := f(&rec); err != nil || !write {
+			return errors.Join(err, doubt)
+		}
+		rec.Key, rec.Version, rec.Nonce = key, version, rand.Text()
+		mine = append(mine, rec.Nonce)
+		_, err := s.Put(ctx, rec)
+		var conflict *ConflictError
+		switch {
+		case err == nil:
+			return nil
+		case errors.As(err, &conflict):
+			rec = conflict.Current
+		case errors.Is(err, ErrNotFound):
+			rec = Record{Key: key}
+		case errors.Is(err, ErrUnknownOutcome) && ctx.Err() == nil:
+			doubt, replaces = err, version
+			if err := sleep(ctx, pause); err != nil {
+				return errors.Join(err, doubt)
+			}
+			pause = min(pause*3/2, pollMax)
+			if rec, err = Load(ctx, s, key); err != nil {
+				return errors.Join(err, doubt)
+			}
+		default:
+			return errors.Join(err, doubt)
+		}
+		if slices.Contains(mine, rec.Nonce) {
+			return nil
+		}
+		if rec.Version != replaces {
+			doubt = nil
+		}
+	}
+}
