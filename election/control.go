@@ -3,9 +3,7 @@ package election
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -86,40 +84,19 @@ func (c control) find(session string) int {
 	return slices.IndexFunc(c.Candidates, func(o Candidate) bool { return o.Session == session })
 }
 
-// change reads the control record, lets f change it, and writes it, again until nobody came in between. f returns false when
-// there is nothing to write. After an unknown outcome the record is read again, and f sees what became of it. It blocks
-// until the store has answered, or ctx is done.
+// change lets f change what the control record says, as [store.Update] does.
 func change(ctx context.Context, st store.Store, name string, f func(*control) (bool, error)) error {
-	rec, err := store.Load(ctx, st, prefix+name)
-	for err == nil {
-		c, err1 := readControl(rec)
-		if err1 != nil {
-			return err1
+	return store.Update(ctx, st, prefix+name, func(rec *store.Record) (bool, error) {
+		c, err := readControl(*rec)
+		if err != nil {
+			return false, err
 		}
 		if write, err := f(&c); err != nil || !write {
-			return err
+			return false, err
 		}
-		next := rec
-		if next.Data, err1 = json.Marshal(c); err1 != nil {
-			return err1
-		}
-		next.Nonce = rand.Text()
-		_, err1 = st.Put(ctx, next)
-		var conflict *store.ConflictError
-		switch {
-		case err1 == nil, errors.As(err1, &conflict) && conflict.Current.Nonce == next.Nonce:
-			return nil
-		case errors.As(err1, &conflict):
-			rec = conflict.Current
-		case errors.Is(err1, store.ErrNotFound):
-			rec = store.Record{Key: rec.Key}
-		case errors.Is(err1, store.ErrUnknownOutcome) && ctx.Err() == nil:
-			rec, err = store.Load(ctx, st, prefix+name)
-		default:
-			return err1
-		}
-	}
-	return err
+		rec.Data, err = json.Marshal(c)
+		return err == nil, err
+	})
 }
 
 // rank says how much a candidate is preferred: the lower, the more; by zone first.
