@@ -78,6 +78,10 @@ var Table = []Row{
 		Dir: "fence/...", Floor: F1, Only: []string{"std", "fence"},
 		Why: "a guarded resource links its own client and fence, no store and no lease",
 	},
+	{Dir: "fence/fencedynamodb", Floor: F1, Only: []string{"std", "fence"}, Libs: []string{"github.com/aws/aws-sdk-go-v2"}, Why: "the AWS SDK, and no store"},
+	{Dir: "fence/fenceetcd", Floor: F1, Only: []string{"std", "fence"}, Libs: []string{"go.etcd.io/etcd"}, Why: "etcd's client, and no store"},
+	{Dir: "fence/fencekubernetes", Floor: F1, Only: []string{"std", "fence"}, Libs: []string{"k8s.io/client-go", "k8s.io/api", "k8s.io/apimachinery"}, Why: "the Kubernetes client, and no store"},
+	{Dir: "fence/fenceredis", Floor: F1, Only: []string{"std", "fence"}, Libs: []string{"github.com/redis/go-redis/v9"}, Why: "a Redis client, and no store"},
 	{
 		Dir: "fence/fencetest", Floor: F1, Tests: true, Only: []string{"std", "fence"},
 		Why: "it serves the tests of every guard, so it must bring nothing into their graphs",

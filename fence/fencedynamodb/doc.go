@@ -1,0 +1,2 @@
+// Package fencedynamodb guards what is kept in dynamodb.
+package fencedynamodb

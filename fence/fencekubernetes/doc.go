@@ -1,0 +1,2 @@
+// Package fencekubernetes guards what is kept in kubernetes.
+package fencekubernetes

@@ -1,0 +1,2 @@
+// Package fenceredis guards what is kept in redis.
+package fenceredis

@@ -1,0 +1,4 @@
+module github.com/leasehold/leasehold/fence/fenceredis
+
+go 1.26.0
+
