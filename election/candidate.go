@@ -21,15 +21,26 @@ type candidate struct {
 
 	session *lease.Session
 
-	mu       sync.Mutex
-	control  control       // as last read
-	eligible bool          // as last asked
-	changed  chan struct{} // closed, and replaced, when one of those changes
+	mu      sync.Mutex
+	now     outlook
+	wish    *order        // of the leader itself
+	changed chan struct{} // closed, and replaced, when one of those changes
 }
+
+// outlook is what is wanted of a candidate.
+type outlook struct {
+	control                  // as last read
+	known    bool            // it was read in this session
+	eligible bool            // as last asked
+	changed  <-chan struct{} // closed when any of that may have changed
+}
+
+// mayLead reports whether nothing speaks against it.
+func (o outlook) mayLead() bool { return o.known && o.eligible && o.Pause == nil }
 
 // stand is a candidate for as long as a session lives.
 func (c *candidate) stand(ctx context.Context, s *lease.Session) {
-	c.session, c.changed, c.control, c.eligible = s, make(chan struct{}), control{}, c.ask()
+	c.session, c.changed, c.now = s, make(chan struct{}), outlook{eligible: c.ask()}
 	inner, cancel := context.WithCancelCause(ctx)
 	unlink := context.AfterFunc(s.Context(), func() { cancel(context.Cause(s.Context())) })
 	var wg sync.WaitGroup
@@ -61,11 +72,16 @@ func (c *candidate) withdraw(ctx context.Context) {
 
 func (c *candidate) ask() bool { return c.opts.Eligible == nil || c.opts.Eligible() }
 
-// look returns what is wanted of the candidate now, and a channel that is closed when that may have changed.
-func (c *candidate) look() (k control, eligible bool, changed <-chan struct{}) {
+// look returns what is wanted of the candidate now. An order is the operator's, or else the leader's own wish.
+func (c *candidate) look() outlook {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.control, c.eligible, c.changed
+	o := c.now
+	o.changed = c.changed
+	if c.wish != nil {
+		o.Order = c.wish
+	}
+	return o
 }
 
 // set changes what look returns.
@@ -79,7 +95,7 @@ func (c *candidate) set(f func()) {
 
 // follow keeps the control record in sight.
 func (c *candidate) follow(ctx context.Context) {
-	version, known := "", false
+	version, known, told := "", false, ""
 	for ctx.Err() == nil {
 		var rec store.Record
 		var err error
@@ -90,14 +106,34 @@ func (c *candidate) follow(ctx context.Context) {
 		}
 		if err == nil {
 			version, known = rec.Version, true
-			var k control
-			if k, err = readControl(rec); err == nil {
-				c.set(func() { c.control = k })
+			if err = c.heard(rec); err == nil {
+				told = ""
 				continue
 			}
 		}
+		if ctx.Err() == nil {
+			told = c.failed(err, told)
+		}
 		_ = clock.Sleep(ctx, c.clk, c.m.TTL()/30)
 	}
+}
+
+// heard takes note of the control record.
+func (c *candidate) heard(rec store.Record) error {
+	k, err := readControl(rec)
+	if err == nil {
+		c.set(func() { c.now.control, c.now.known = k, true })
+	}
+	return err
+}
+
+// failed tells the program why the candidate doesn't hear what is wanted of it, when that is news, and returns what was told.
+func (c *candidate) failed(err error, told string) string {
+	news := err.Error()
+	if c.cb.OnError != nil && news != told {
+		c.cb.OnError(err)
+	}
+	return news
 }
 
 // attend keeps the candidate on the list, as it is now, asks whether it is eligible, and takes off those that are gone.
@@ -105,11 +141,12 @@ func (c *candidate) attend(ctx context.Context) {
 	watch := sessions.NewWatch(c.m)
 	since := c.clk.Wall()
 	for ctx.Err() == nil {
-		if eligible := c.ask(); eligible != c.eligible {
-			c.set(func() { c.eligible = eligible })
+		eligible := c.ask()
+		if eligible != c.look().eligible {
+			c.set(func() { c.now.eligible = eligible })
 		}
 		me := Candidate{
-			Session: c.session.Key(), Name: c.opts.Name, Priority: c.opts.Priority, Zone: c.opts.Zone, Ineligible: !c.eligible, Since: since,
+			Session: c.session.Key(), Name: c.opts.Name, Priority: c.opts.Priority, Zone: c.opts.Zone, Ineligible: !eligible, Since: since,
 		}
 		limited, cancel := clock.WithTimeout(ctx, c.clk, c.m.TTL()/3)
 		_ = c.list(limited, watch, me) // again next time
@@ -120,9 +157,8 @@ func (c *candidate) attend(ctx context.Context) {
 
 // list puts me on the list, and takes off those whose sessions are over.
 func (c *candidate) list(ctx context.Context, watch *sessions.Watch, me Candidate) error {
-	k, _, _ := c.look()
 	var keys []string
-	for _, o := range k.Candidates {
+	for _, o := range c.look().Candidates {
 		if o.Session != me.Session {
 			keys = append(keys, o.Session)
 		}
@@ -154,10 +190,9 @@ func (c *candidate) list(ctx context.Context, watch *sessions.Watch, me Candidat
 
 // campaign waits until the candidate may lead, and leads.
 func (c *candidate) campaign(ctx context.Context) {
-	k, eligible, changed := c.look()
-	if k.Pause != nil || !eligible {
+	if o := c.look(); !o.mayLead() {
 		select {
-		case <-changed:
+		case <-o.changed:
 		case <-ctx.Done():
 		}
 		return
@@ -166,12 +201,12 @@ func (c *candidate) campaign(ctx context.Context) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for waiting.Err() == nil {
-			k, eligible, changed := c.look()
-			if k.Pause != nil || !eligible {
+			o := c.look()
+			if !o.mayLead() {
 				stop()
 			}
 			select {
-			case <-changed:
+			case <-o.changed:
 			case <-waiting.Done():
 			}
 		}

@@ -84,6 +84,21 @@ func (c control) find(session string) int {
 	return slices.IndexFunc(c.Candidates, func(o Candidate) bool { return o.Session == session })
 }
 
+// others reports whether a candidate other than that of session may lead.
+func (c control) others(session string) bool {
+	return slices.ContainsFunc(c.Candidates, func(o Candidate) bool { return o.Session != session && !o.Ineligible })
+}
+
+// successor returns the owner id of the candidate that is called to, by its name or its owner id. The error matches
+// [ErrNoCandidate] when there is none that may lead.
+func (c control) successor(name, to string) (owner string, err error) {
+	i := slices.IndexFunc(c.Candidates, func(o Candidate) bool { return (o.Name == to || o.Owner() == to) && !o.Ineligible })
+	if i < 0 {
+		return "", fmt.Errorf("%s: candidate %q: %w", name, to, ErrNoCandidate)
+	}
+	return c.Candidates[i].Owner(), nil
+}
+
 // change lets f change what the control record says, as [store.Update] does.
 func change(ctx context.Context, st store.Store, name string, f func(*control) (bool, error)) error {
 	return store.Update(ctx, st, prefix+name, func(rec *store.Record) (bool, error) {

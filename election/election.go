@@ -24,15 +24,22 @@ type Callbacks struct {
 	// OnNewLeader is called when another leader is seen, this candidate included. It must not block.
 	OnNewLeader func(Leader)
 
+	// OnStopping is called when OnStartedLeading's context has ended, with its cause. It must not block.
+	OnStopping func(term Term, cause error)
+
 	// OnStuck is called when OnStartedLeading has not returned in time: see the package's doc. It may end the process, and
 	// has to when the leader can't be stopped in another way. It must not block.
 	OnStuck func(term Term, cause error)
+
+	// OnError is told why the candidate doesn't hear whether it may lead, when that is news: it doesn't begin a term then, and
+	// tries again. What it is to take the name, [lease.Options.OnRetry] is told. It must not block.
+	OnError func(error)
 }
 
 // Options of a candidate. The zero value is that of one among equals.
 type Options struct {
 	Name     string // shown to people, and named in transfers; the manager's owner id by default
-	Priority int    // whoever has the highest is preferred
+	Priority int    // whoever has the highest is preferred: see FailBack
 	Zone     string // where the candidate is
 
 	// Zones, if set, are preferred in this order, before any priority.
@@ -41,7 +48,8 @@ type Options struct {
 	// Eligible, if set, says whether the candidate may lead now. It is asked every third of the TTL, and must not block.
 	Eligible func() bool
 
-	// FailBack says when a leader gives way to a candidate that is preferred to it.
+	// FailBack says when a leader gives way to a candidate that is preferred to it. A name that has become free goes to
+	// whoever is first, preferred or not.
 	FailBack FailBack
 
 	// MinHold is how long a leader leads before it gives way, against flapping.
@@ -69,6 +77,7 @@ type Term struct {
 	Token  fence.Token
 
 	lease *lease.Lease
+	c     *candidate
 }
 
 // Check returns nil while the term is valid at this instant; see [lease.Lease.Check].
@@ -77,11 +86,31 @@ func (t Term) Check() error { return t.lease.Check() }
 // Sequencer returns what a request to a guarded resource carries.
 func (t Term) Sequencer() fence.Sequencer { return t.lease.Sequencer() }
 
+// Resign has the leader step down, as returning from OnStartedLeading does: its context ends, and when it has returned, another
+// candidate is next, if there is one. It doesn't block, and does nothing once the term is over.
+func (t Term) Resign() { t.stepDown("") }
+
+// Transfer has the leader step down in favour of the candidate to, known by its name or owner id: the context of
+// OnStartedLeading ends, and when it has returned, the name is handed over in one write. It doesn't block, and does nothing once
+// the term is over. The error matches [ErrNoCandidate] when no candidate that may lead is known by that name. If the successor
+// has died meanwhile, the name is free for the others after the TTL.
+func (t Term) Transfer(to string) error {
+	owner, err := t.c.look().successor(t.Name, to)
+	if err == nil {
+		t.stepDown(owner)
+	}
+	return err
+}
+
+func (t Term) stepDown(to string) {
+	t.c.set(func() { t.c.wish = &order{Token: t.Token, To: to, By: "its own wish"} })
+}
+
 // Why a leader has to stop: the causes of its context, for [errors.Is].
 var (
 	ErrExpiring    = errors.New("the term is about to expire")
 	ErrPaused      = errors.New("the election is paused")
-	ErrOrdered     = errors.New("an operator has the leader step down")
+	ErrOrdered     = errors.New("the leader is to step down")
 	ErrPreferred   = errors.New("another candidate is preferred")
 	ErrNotEligible = errors.New("this candidate is not eligible now")
 )

@@ -8,100 +8,148 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/store"
 )
+
+// leadership is one term, on the leader's side.
+type leadership struct {
+	c      *candidate
+	term   Term
+	ctx    context.Context // of OnStartedLeading
+	cancel context.CancelCauseFunc
+	to     string // owner id of the successor; "" when there is to be none
+
+	began  clock.Instant
+	better clock.Instant // since when another candidate is preferred; 0 when none is
+	told   bool          // to stop
+	by     clock.Instant // when OnStartedLeading has to have returned, if the validity lasts so long
+	stuck  bool          // OnStuck was called
+}
 
 // lead leads for one term: it calls OnStartedLeading, has it stop when it must, and lets the name go when it has returned.
 func (c *candidate) lead(ctx context.Context, l *lease.Lease) {
-	term := Term{Name: c.name, Leader: l.Owner(), Token: l.Token(), lease: l}
-	leading, cancel := context.WithCancelCause(l.Context())
-	defer cancel(nil)
+	if !c.confirm(ctx, l) {
+		c.letGo(ctx, l, "")
+		return
+	}
+	s := &leadership{c: c, term: Term{Name: c.name, Leader: l.Owner(), Token: l.Token(), lease: l, c: c}, began: c.clk.Now()}
+	s.ctx, s.cancel = context.WithCancelCause(l.Context())
+	defer s.cancel(nil)
 	returned := make(chan struct{})
 	go func() {
 		defer close(returned)
-		c.cb.OnStartedLeading(leading, term)
+		c.cb.OnStartedLeading(s.ctx, s.term)
 	}()
-	to := c.oversee(ctx, leading, cancel, term, returned)
+	s.oversee(ctx, returned)
 	if c.cb.OnStoppedLeading != nil {
 		c.cb.OnStoppedLeading()
 	}
-	c.letGo(ctx, l, to)
-	if to == "" && errors.Is(context.Cause(leading), ErrOrdered) {
-		_ = clock.Sleep(ctx, c.clk, c.m.TTL()/10) // the others first
+	c.letGo(ctx, l, s.to)
+	if s.to == "" && (!s.told || errors.Is(context.Cause(s.ctx), ErrOrdered)) {
+		c.yield(ctx)
 	}
 }
 
-// oversee blocks until OnStartedLeading has returned, however long that takes: what it does may still be going on. It cancels its context when it has to stop, and calls OnStuck when it
-// doesn't. It returns the owner id of a successor, if there is to be one.
-func (c *candidate) oversee(ctx, leading context.Context, cancel context.CancelCauseFunc, term Term, returned <-chan struct{}) (to string) {
-	began := c.clk.Now()
-	var better clock.Instant // since when another candidate is preferred; 0 when none is
-	var stuckAt clock.Instant
+// confirm reads the control record again, for what was written to it before the name was taken: whoever has paused the
+// election and seen that nobody leads can rely on that. It blocks until the store has answered, or the lease has ended.
+func (c *candidate) confirm(ctx context.Context, l *lease.Lease) bool {
+	held := l.Context()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(held, cancel)()
+	for ctx.Err() == nil {
+		limited, done := clock.WithTimeout(ctx, c.clk, c.m.TTL()/3)
+		rec, err := store.Load(limited, c.m.Store(), prefix+c.name)
+		done()
+		if err == nil {
+			err = c.heard(rec)
+		}
+		if err == nil {
+			return c.look().mayLead()
+		}
+		_ = clock.Sleep(ctx, c.clk, c.m.TTL()/30)
+	}
+	return false
+}
+
+// oversee blocks until OnStartedLeading has returned, however long that takes: what it does may still be going on. It cancels
+// its context when it has to stop, and calls OnStuck when it doesn't.
+func (s *leadership) oversee(ctx context.Context, returned <-chan struct{}) {
 	for {
-		k, eligible, changed := c.look()
-		now := c.clk.Now()
-		expiring := term.lease.ValidUntil().Add(-c.opts.StopMargin)
-		next := min(now.Add(c.m.TTL()/3), expiring)
-		var cause error
-		switch {
-		case leading.Err() != nil: // it was told
-		case now >= expiring:
-			cause = ErrExpiring
-		case ctx.Err() != nil:
-			cause = context.Cause(ctx)
-		case k.Pause != nil:
-			cause = fmt.Errorf("%w by %s: %s", ErrPaused, k.Pause.By, k.Pause.Reason)
-		case k.Order != nil && k.Order.Token == term.Token:
-			cause, to = fmt.Errorf("%w: %s", ErrOrdered, k.Order.By), k.Order.To
-		case !eligible:
-			cause = ErrNotEligible
-		default:
-			best, due := c.givesWay(k, &better, began, now)
-			if best != "" {
-				cause, to = ErrPreferred, best
-			}
-			next = min(next, due)
+		o, now := s.c.look(), s.c.clk.Now()
+		next := s.stopIfNeeded(ctx, o, now)
+		if s.told {
+			next = s.escalate(now)
 		}
-		if cause != nil {
-			cancel(cause)
-		}
-		if leading.Err() != nil && stuckAt != clock.Never {
-			if stuckAt == 0 {
-				stuckAt = c.patience(term, now, errors.Is(context.Cause(leading), ErrExpiring))
-			}
-			// Whatever it was told to stop for, the end of validity is the end.
-			stuckAt = min(stuckAt, c.patience(term, now, true))
-			if next = stuckAt; now >= stuckAt {
-				stuckAt, next = clock.Never, clock.Never
-				if c.cb.OnStuck != nil {
-					c.cb.OnStuck(term, context.Cause(leading))
-				}
-			}
-		}
-		if !c.await(returned, changed, ctx.Done(), leading.Done(), next) {
-			return to
+		if !s.await(returned, o.changed, ctx.Done(), next) {
+			return
 		}
 	}
 }
 
-// patience returns when OnStuck is called.
-func (c *candidate) patience(term Term, now clock.Instant, expiring bool) clock.Instant {
-	if expiring {
-		return term.lease.ValidUntil().Add(-c.opts.StopMargin / 3)
-	}
-	return now.Add(c.opts.StopWithin)
-}
-
-// await waits until something happens, or until next. It returns false when OnStartedLeading has returned. What has happened
-// already is not waited for again.
-func (c *candidate) await(returned, changed, done, leading <-chan struct{}, next clock.Instant) bool {
-	select {
-	case <-leading:
-		done, leading = nil, nil
+// stopIfNeeded tells OnStartedLeading to stop if there is a cause to. It returns when to look again at the latest.
+func (s *leadership) stopIfNeeded(ctx context.Context, o outlook, now clock.Instant) clock.Instant {
+	expiring := s.term.lease.ValidUntil().Add(-s.c.opts.StopMargin)
+	next := min(now.Add(s.c.m.TTL()/3), expiring)
+	var cause error
+	switch {
+	case s.told:
+	case s.ctx.Err() != nil: // the lease is lost
+		cause = context.Cause(s.ctx)
+	case now >= expiring:
+		cause = ErrExpiring
+	case ctx.Err() != nil:
+		cause = context.Cause(ctx)
+	case o.Pause != nil:
+		cause = fmt.Errorf("%w by %s: %s", ErrPaused, o.Pause.By, o.Pause.Reason)
+	case o.Order != nil && o.Order.Token == s.term.Token:
+		cause, s.to = fmt.Errorf("%w: %s", ErrOrdered, o.Order.By), o.Order.To
+	case !o.eligible:
+		cause = ErrNotEligible
 	default:
+		best, due := s.givesWay(o.control, now)
+		if best != "" {
+			cause, s.to = ErrPreferred, best
+		}
+		next = min(next, due)
+	}
+	if cause != nil {
+		s.cancel(cause)
+		s.told, s.by = true, now.Add(s.c.opts.StopWithin)
+		if s.c.cb.OnStopping != nil {
+			s.c.cb.OnStopping(s.term, cause)
+		}
+	}
+	return next
+}
+
+// escalate calls OnStuck when it is time, once. It returns when that is.
+func (s *leadership) escalate(now clock.Instant) clock.Instant {
+	if s.stuck {
+		return clock.Never
+	}
+	// Whatever it was told to stop for, the end of validity is the end.
+	due := min(s.by, s.term.lease.ValidUntil().Add(-s.c.opts.StopMargin/3))
+	if now < due {
+		return due
+	}
+	s.stuck = true
+	if s.c.cb.OnStuck != nil {
+		s.c.cb.OnStuck(s.term, context.Cause(s.ctx))
+	}
+	return clock.Never
+}
+
+// await waits until something happens, or until next. It returns false when OnStartedLeading has returned. Once it was told to
+// stop, only the time counts, and that it returns.
+func (s *leadership) await(returned, changed, done <-chan struct{}, next clock.Instant) bool {
+	ended := s.ctx.Done()
+	if s.told {
+		changed, done, ended = nil, nil, nil
 	}
 	var due <-chan struct{}
 	if next != clock.Never {
-		timer := clock.NewTimer(c.clk, max(next.Sub(c.clk.Now()), time.Millisecond))
+		timer := clock.NewTimer(s.c.clk, max(next.Sub(s.c.clk.Now()), time.Millisecond))
 		defer timer.Stop()
 		due = timer.C
 	}
@@ -110,29 +158,29 @@ func (c *candidate) await(returned, changed, done, leading <-chan struct{}, next
 		return false
 	case <-changed:
 	case <-done:
-	case <-leading:
+	case <-ended:
 	case <-due:
 	}
 	return true
 }
 
 // givesWay returns the owner id of a candidate to give way to now, or "" and when to ask again.
-func (c *candidate) givesWay(k control, better *clock.Instant, began, now clock.Instant) (to string, due clock.Instant) {
+func (s *leadership) givesWay(k control, now clock.Instant) (to string, due clock.Instant) {
 	due = clock.Never
-	best, preferred := c.opts.preferred(k, c.session.Key())
-	f := c.opts.FailBack
+	best, preferred := s.c.opts.preferred(k, s.c.session.Key())
+	f := s.c.opts.FailBack
 	if !preferred || f.After == 0 && f.Idle == nil {
-		*better = 0
+		s.better = 0
 		return "", due
 	}
-	if *better == 0 {
-		*better = now
+	if s.better == 0 {
+		s.better = now
 	}
-	if held := began.Add(c.opts.MinHold); now < held {
+	if held := s.began.Add(s.c.opts.MinHold); now < held {
 		return "", held
 	}
 	if f.After > 0 {
-		due = better.Add(f.After)
+		due = s.better.Add(f.After)
 	}
 	if now >= due || f.Idle != nil && f.Idle() {
 		return best.Owner(), due
@@ -150,4 +198,18 @@ func (c *candidate) letGo(ctx context.Context, l *lease.Lease, to string) {
 		}
 	}
 	_ = l.Release(ctx) // otherwise the session's end frees it
+}
+
+// yield lets another candidate take the name first, if there is one that may: it waits until that has happened, for a third of
+// the TTL at most.
+func (c *candidate) yield(ctx context.Context) {
+	if !c.look().others(c.session.Key()) {
+		return
+	}
+	ctx, cancel := clock.WithTimeout(ctx, c.clk, c.m.TTL()/3)
+	defer cancel()
+	rec, err := store.Load(ctx, c.m.Store(), c.name)
+	for err == nil && rec.Owner == "" {
+		rec, err = store.Wait(ctx, c.m.Store(), c.name, rec.Version)
+	}
 }

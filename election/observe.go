@@ -53,10 +53,6 @@ func (o *observed) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return o.note(ctx, rec, began)
-}
-
-func (o *observed) note(ctx context.Context, rec store.Record, began clock.Instant) error {
 	o.rec = o.rec.Note(rec, o.clk.Now())
 	if rec.Session != "" {
 		session, err := store.Load(ctx, o.st, rec.Session)
@@ -108,22 +104,21 @@ func Observe(ctx context.Context, st store.Store, clk clock.Clock, name string, 
 	}
 }
 
-// next reads at first, and then waits for a change, for poll at most, before it reads again.
+// next reads at first, and then waits for a change, for poll at most, before it reads again: nobody knows how long ago what
+// a wait returns was said.
 func (o *observed) next(ctx context.Context, poll time.Duration) error {
-	limited, cancel := clock.WithTimeout(ctx, o.clk, poll)
-	defer cancel()
 	if o.rec.Known {
-		rec, err := store.Wait(limited, o.st, o.name, o.rec.Rec.Version)
-		if err == nil {
-			return o.note(limited, rec, o.clk.Now())
-		}
-		if limited.Err() == nil || ctx.Err() != nil {
+		limited, cancel := clock.WithTimeout(ctx, o.clk, poll)
+		_, err := store.Wait(limited, o.st, o.name, o.rec.Rec.Version)
+		unchanged := limited.Err() != nil
+		cancel()
+		if ctx.Err() != nil || err != nil && !unchanged {
 			return err
 		}
 	}
-	again, cancel := clock.WithTimeout(ctx, o.clk, poll)
+	limited, cancel := clock.WithTimeout(ctx, o.clk, poll)
 	defer cancel()
-	return o.look(again)
+	return o.look(limited)
 }
 
 // observe tells the candidate's program of new leaders.

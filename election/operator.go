@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/leasehold/leasehold/fence"
@@ -94,11 +93,10 @@ func StepDown(ctx context.Context, st store.Store, name string, token fence.Toke
 	return change(ctx, st, name, func(k *control) (bool, error) {
 		o := order{Token: token, By: by}
 		if to != "" {
-			i := slices.IndexFunc(k.Candidates, func(c Candidate) bool { return (c.Name == to || c.Owner() == to) && !c.Ineligible })
-			if i < 0 {
-				return false, fmt.Errorf("%s: candidate %q: %w", name, to, ErrNoCandidate)
+			var err error
+			if o.To, err = k.successor(name, to); err != nil {
+				return false, err
 			}
-			o.To = k.Candidates[i].Owner()
 		}
 		if k.Order != nil && *k.Order == o {
 			return false, nil
