@@ -157,7 +157,7 @@ func TestNinesAndPercent(t *testing.T) {
 
 func TestDowntimeIsAYearAtMost(t *testing.T) {
 	in := base()
-	in.Crashes, in.Restart = rate(t, "1/second"), time.Second
+	in.Crashes, in.Restart = rate(t, "1000/second"), time.Millisecond // more than an int64 of nanoseconds
 	if p := compute(t, in); p.Elected.Total != Year || p.Elected.Availability != 0 || p.One.Total != Year {
 		t.Errorf("%+v", p.Elected)
 	}
