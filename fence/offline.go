@@ -19,18 +19,27 @@ type Marks interface {
 // nobody, so it works when the store of leases can't be reached. It writes once for each new token, before the first request
 // of that token is admitted, and never for another request.
 //
-// One Offline guards a resource: a second one, in another process, would know nothing of what this one admits. All methods may
-// be called from any goroutine.
+// It knows nothing of a name that it has never heard, and admits its first token whatever it is. So whoever may choose the name of
+// a request chooses its mark, and adds one to the marks: see to it that the name is the one that guards the resource, by
+// [Sequencer.Of], or by the option Name of package fence/fencehttp.
+//
+// One Offline guards a resource: a second one, in another process, would know nothing of what this one admits. It has no
+// goroutines and needs no Close. All methods may be called from any goroutine.
 type Offline struct {
 	marks Marks
 
 	mu        sync.Mutex
 	resources map[string]*resource
+	most      int // resources to remember: those that are in use stay, the others' marks can be loaded again
 }
+
+// remembered is how many resources an [Offline] remembers when few of them are in use.
+const remembered = 10_000
 
 // resource is one guarded resource, from its first request on.
 type resource struct {
 	mu     sync.Mutex
+	gone   bool // forgotten: another one has its place
 	known  bool // mark is loaded
 	mark   Mark
 	users  map[*user]struct{} // requests under way in Do, all of the mark's term
@@ -46,7 +55,7 @@ func NewOffline(marks Marks) (*Offline, error) {
 	if marks == nil {
 		return nil, errors.New("offline guard: marks is nil")
 	}
-	return &Offline{marks: marks, resources: map[string]*resource{}}, nil
+	return &Offline{marks: marks, resources: map[string]*resource{}, most: remembered}, nil
 }
 
 // Check is [Guard.Check]. The resource is the lease's name.
@@ -70,9 +79,8 @@ func (o *Offline) Do(ctx context.Context, s Sequencer, f func(ctx context.Contex
 
 // enter admits a request, and counts it as one under way if u is not nil.
 func (o *Offline) enter(ctx context.Context, s Sequencer, u *user) error {
-	r := o.resource(s.Name)
 	for {
-		r.mu.Lock()
+		r := o.lock(s.Name)
 		if r.taking == nil && r.known {
 			next, err := r.mark.Admit(s.Name, s.Holder, s.Token)
 			if err != nil || next == r.mark {
@@ -155,8 +163,7 @@ func (r *resource) add(u *user) {
 }
 
 func (o *Offline) leave(name string, u *user) {
-	r := o.resource(name)
-	r.mu.Lock()
+	r := o.lock(name) // the same one: it is in use
 	defer r.mu.Unlock()
 	delete(r.users, u)
 	if len(r.users) == 0 {
@@ -165,13 +172,41 @@ func (o *Offline) leave(name string, u *user) {
 	}
 }
 
+// lock returns the resource of that name, locked.
+func (o *Offline) lock(name string) *resource {
+	for {
+		r := o.resource(name)
+		r.mu.Lock()
+		if !r.gone {
+			return r
+		}
+		r.mu.Unlock()
+	}
+}
+
 func (o *Offline) resource(name string) *resource {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	r := o.resources[name]
 	if r == nil {
+		if len(o.resources) >= o.most {
+			o.forget()
+		}
 		r = &resource{}
 		o.resources[name] = r
 	}
 	return r
+}
+
+// forget drops every resource that nobody uses.
+func (o *Offline) forget() {
+	for name, r := range o.resources {
+		r.mu.Lock()
+		if r.taking == nil && len(r.users) == 0 {
+			r.gone = true
+			delete(o.resources, name)
+		}
+		r.mu.Unlock()
+	}
+	o.most = max(o.most, 2*len(o.resources)) // not again for each that comes while all are in use
 }

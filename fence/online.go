@@ -84,8 +84,9 @@ func (o *Online) Check(ctx context.Context, s Sequencer) error {
 			return err
 		}
 	}
-	for {
+	for fresh := false; ; fresh = true {
 		q, mine := t.join(o.now())
+		fresh = fresh || mine
 		if mine {
 			o.ask(ctx, t, q, s.Name)
 		} else {
@@ -95,9 +96,10 @@ func (o *Online) Check(ctx context.Context, s Sequencer) error {
 				return unsettled(s, context.Cause(ctx))
 			}
 		}
-		// A question of others may have been sent too long before this request arrived, or have failed for their reasons.
+		// A question of others may have been sent too long before this request arrived, or have failed for their reasons. One's
+		// own, and any that followed one that was waited for, was sent after the arrival, whatever a clock that was set says.
 		switch {
-		case q.err == nil && age(q.asked, arrived) <= o.opts.MaxAge:
+		case q.err == nil && (fresh || age(q.asked, arrived) <= o.opts.MaxAge):
 			return t.answer.Load().current.judge(s)
 		case mine:
 			return unsettled(s, q.err)

@@ -49,6 +49,15 @@ func ParseSequencer(text string) (Sequencer, error) {
 	return s, nil
 }
 
+// Of returns an error that matches [ErrOtherName] unless s is of the lease of that name. A resource that is given sequencers by
+// others has to ask: each name has a mark of its own, so one of another name would be judged by the terms of another lease.
+func (s Sequencer) Of(name string) error {
+	if s.Name != name {
+		return fmt.Errorf("%w: this is guarded by %q, and the sequencer is of %q", ErrOtherName, name, s.Name)
+	}
+	return nil
+}
+
 // Valid returns an error that matches [ErrMalformed] unless s can be written as text and read again: its name and holder have 1
 // to [MaxName] bytes of UTF-8, and its token is one that a term may bear.
 func (s Sequencer) Valid() error {

@@ -8,10 +8,11 @@ import (
 	"fmt"
 )
 
-// Errors of texts that are no sequencer, and of signatures that don't hold.
+// Errors of texts that are no sequencer, of signatures that don't hold, and of sequencers that are for something else.
 var (
 	ErrMalformed = errors.New("malformed sequencer")
 	ErrForged    = errors.New("sequencer not signed by a known key")
+	ErrOtherName = errors.New("sequencer of another lease")
 )
 
 // MinKey is the least length of a key, in bytes.

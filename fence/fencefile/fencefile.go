@@ -1,7 +1,7 @@
 // Package fencefile guards a file: it is appended to, or replaced, by the current holder of a lease only. Any number of processes
 // of one machine may try; a request of an earlier term, or of another holder of the same term, is refused.
 //
-//	f := fencefile.New("/var/lib/app/ledger.log")
+//	f := fencefile.New("/var/lib/app/ledger.log", "ledger")
 //	err := f.Append(ctx, l.Sequencer(), []byte("…\n"))
 //
 // The mark is kept beside the file, in PATH.fence, and is on disk before the first write of its term. Checking and writing are
@@ -20,13 +20,15 @@ import (
 )
 
 // File is a guarded file. It holds nothing open between calls, and its methods may be called from any goroutine.
-type File struct{ path string }
+type File struct{ path, name string }
 
-// New returns the guard of the file at path. It does no I/O; the file is made by the first write.
-func New(path string) *File { return &File{path} }
+// New returns the guard of the file at path, which only holders of the lease of that name may write. It does no I/O; the file
+// is made by the first write.
+func New(path, name string) *File { return &File{path, name} }
 
 // Append adds data to the end of the file, and returns when it is on disk. The error matches [fence.ErrStale] when the request is
-// refused; then the file is as it was. After another error a part of data may be there. It blocks while others write; ctx
+// refused, and [fence.ErrOtherName] when it is of another lease; then the file is as it was. After another error a part of data
+// may be there. It blocks while others write; ctx
 // is looked at before the lock is waited for, and after.
 func (f *File) Append(ctx context.Context, s fence.Sequencer, data []byte) error {
 	return f.guarded(ctx, s, func() error {
@@ -71,8 +73,8 @@ func written(out *os.File, data []byte) error {
 
 // guarded calls write under the lock, if the mark admits s.
 func (f *File) guarded(ctx context.Context, s fence.Sequencer, write func() error) (err error) {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
+	if err := errors.Join(s.Of(f.name), context.Cause(ctx)); err != nil {
+		return err
 	}
 	unlock, err := lock(f.path + ".lock")
 	if err != nil {
@@ -88,6 +90,9 @@ func (f *File) guarded(ctx context.Context, s fence.Sequencer, write func() erro
 	return write()
 }
 
+// resource is what the mark is stored under: the file's, whatever its lease is called.
+const resource = "file"
+
 // admit raises the mark to s, or refuses s.
 func (f *File) admit(ctx context.Context, s fence.Sequencer) (err error) {
 	marks, err := fence.OpenFile(f.path + ".fence")
@@ -95,7 +100,6 @@ func (f *File) admit(ctx context.Context, s fence.Sequencer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, marks.Close()) }()
-	const resource = "file"
 	mark, err := marks.Load(ctx, resource)
 	if err != nil {
 		return err

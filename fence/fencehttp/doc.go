@@ -2,7 +2,9 @@
 //
 // At the resource:
 //
-//	http.Handle("/", fencehttp.Handler(guard, api, fencehttp.Options{}))
+//	http.Handle("/", fencehttp.Handler(guard, api, fencehttp.Options{
+//		Name: func(*http.Request) string { return "billing" }, // the lease that guards it
+//	}))
 //
 // At the holder, for every request of a client:
 //
@@ -10,8 +12,9 @@
 //
 // A request that is refused gets 412 Precondition Failed and JSON:
 //
-//	{"error":"stale_token","name":"billing","got":41,"current":42,"holder":"web-2/17/abc","message":"…"}
+//	{"error":"stale_token","message":"…","name":"billing","got":41,"current":42,"holder":"web-2/17/abc"}
 //
 // The transport turns such an answer into the *[fence.StaleError] that the guard returned, so that the holder finds out that
-// it is one no more.
+// it is one no more. Other refusals have the fields error and message: 428 sequencer_missing, 400 sequencer_invalid,
+// 403 sequencer_forged, 403 sequencer_other_name, and 503 guard_unavailable when the guard can't tell.
 package fencehttp

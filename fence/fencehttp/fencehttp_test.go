@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/fence/fencehttp"
+	"github.com/leasehold/leasehold/fence/fencetest"
 )
 
 func offline(t *testing.T) *fence.Offline {
@@ -31,14 +33,17 @@ func offline(t *testing.T) *fence.Offline {
 }
 
 // resource is a server behind a guard that takes down what it is told to write.
-func resource(t *testing.T, guard fence.Guard, opts fencehttp.Options) (url string, wrote *[]string) {
+func resource(t *testing.T, guard fence.Guard, opts fencehttp.Options) (url string, wrote *[]fence.Token) {
 	t.Helper()
-	wrote = new([]string)
+	wrote = new([]fence.Token)
 	srv := httptest.NewServer(fencehttp.Handler(guard, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		b, _ := io.ReadAll(r.Body)
 		if r.Method == http.MethodPost {
 			s, ok := fencehttp.From(r.Context())
-			*wrote = append(*wrote, fmt.Sprintf("%s by %d, %t", b, s.Token, ok))
+			if !ok {
+				t.Errorf("%s came through without a sequencer", b)
+			}
+			*wrote = append(*wrote, s.Token)
 		}
 		if string(b) == "precondition" {
 			w.Header().Set("Content-Type", "application/json")
@@ -64,28 +69,48 @@ func post(c *http.Client, url, body string) (int, string, error) {
 	return resp.StatusCode, string(b), err
 }
 
-// R1 is sent under term 1 and delayed; others work under terms 2 and 3; R1 arrives, and is refused.
-func TestDelayedRequestOverHTTP(t *testing.T) {
-	url, wrote := resource(t, offline(t), fencehttp.Options{})
-	seq := func(holder string, token fence.Token) *http.Client {
-		return client(fence.Sequencer{Name: "billing", Holder: holder, Token: token}.String(), nil)
+// The story over HTTP: the client learns from the answer what the guard has said.
+func TestStory(t *testing.T) {
+	for name, src := range map[string]*terms{"offline": nil, "online": {}} {
+		t.Run(name, func(t *testing.T) {
+			var guard fence.Guard = offline(t)
+			opts := fencetest.Options{}
+			if src != nil {
+				online, err := fence.NewOnline(src, fence.OnlineOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				guard, opts.Begin = online, src.begin
+			}
+			url, wrote := resource(t, guard, fencehttp.Options{Name: func(*http.Request) string { return t.Name() }})
+			var sent []fence.Token
+			opts.Written = func() []fence.Token {
+				if len(*wrote) != len(sent) {
+					return nil
+				}
+				return sent
+			}
+			fencetest.Story(t, func(_ context.Context, s fence.Sequencer) error {
+				code, body, err := post(client(s.String(), nil), url, "R")
+				if err == nil && code != http.StatusOK {
+					t.Fatalf("%d %s", code, body)
+				}
+				if err == nil {
+					sent = append(sent, s.Token)
+				}
+				return err
+			}, opts)
+		})
 	}
-	for _, r := range []struct {
-		c    *http.Client
-		body string
-	}{{seq("b", 2), "R2"}, {seq("a", 3), "R3"}} {
-		if code, _, err := post(r.c, url, r.body); err != nil || code != http.StatusOK {
-			t.Fatalf("%s: %d, %v", r.body, code, err)
-		}
-	}
-	_, _, err := post(seq("a", 1), url, "R1")
-	var stale *fence.StaleError
-	if want := (fence.StaleError{Name: "billing", Got: 1, Current: 3, Holder: "a"}); !errors.As(err, &stale) || *stale != want {
-		t.Errorf("R1: %v, want %+v", err, want)
-	}
-	if got := strings.Join(*wrote, "; "); got != "R2 by 2, true; R3 by 3, true" {
-		t.Errorf("written: %s", got)
-	}
+}
+
+// terms is a source that says what began last.
+type terms struct{ now fence.Sequencer }
+
+func (t *terms) begin(s fence.Sequencer) { t.now = s }
+
+func (t *terms) Current(context.Context, string) (fence.Current, error) {
+	return fence.Current{Holder: t.now.Holder, Token: t.now.Token}, nil
 }
 
 func TestRefusals(t *testing.T) {
@@ -100,14 +125,10 @@ func TestRefusals(t *testing.T) {
 	}
 	url, wrote := resource(t, offline(t), fencehttp.Options{Keys: keys})
 	plain, _ := resource(t, offline(t), fencehttp.Options{})
+	named, namedWrote := resource(t, offline(t), fencehttp.Options{Name: func(r *http.Request) string { return r.URL.Path[1:] }})
 	send := func(url, method string, headers ...string) (int, string) {
 		t.Helper()
-		r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader("x"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Header[fence.Header] = headers
-		resp, err := http.DefaultClient.Do(r)
+		resp, err := http.DefaultClient.Do(request(t, url, method, headers...))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -137,14 +158,55 @@ func TestRefusals(t *testing.T) {
 		{plain, http.MethodPost, []string{signed}, 400, "sequencer_invalid"},
 		{plain, http.MethodDelete, []string{"v1;4;billing;a"}, 412, "stale_token"},
 		{plain, http.MethodPost, []string{"v1;5;billing;b"}, 412, "stale_token"},
+		{plain, http.MethodPost, []string{"v1;1;madeup;b"}, 200, ""}, // what Options.Name is for
+		{named + "/billing", http.MethodPost, []string{"v1;5;billing;b"}, 200, ""},
+		{named + "/billing", http.MethodPost, []string{"v1;5;madeup;b"}, 403, "sequencer_other_name"},
+		{named + "/", http.MethodPost, []string{"v1;5;billing;b"}, 403, "sequencer_other_name"},
+		{named + "/billing", http.MethodGet, []string{"v1;5;madeup;b"}, 403, "sequencer_other_name"},
 	} {
 		if code, name := send(c.url, c.method, c.headers...); code != c.code || name != c.error {
 			t.Errorf("%s with %q: %d %s, want %d %s", c.method, c.headers, code, name, c.code, c.error)
 		}
 	}
-	if len(*wrote) != 1 {
-		t.Errorf("written: %v", *wrote)
+	if len(*wrote) != 1 || len(*namedWrote) != 1 {
+		t.Errorf("written: %v and %v", *wrote, *namedWrote)
 	}
+}
+
+// A client that isn't ours reads from the body all that the guard knows.
+func TestBodyOfStaleRefusal(t *testing.T) {
+	for _, stale := range []fence.StaleError{
+		{Name: "billing", Got: 41, Current: 42, Holder: "web-2"},
+		{Name: "billing", Got: 41}, // of a name that nobody has held
+	} {
+		url, _ := resource(t, failing{&stale}, fencehttp.Options{})
+		resp, err := http.DefaultClient.Do(request(t, url, http.MethodPost, "v1;41;billing;a"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		var body map[string]any
+		if err := json.NewDecoder(resp.Body).Decode(&body); err != nil || resp.StatusCode != http.StatusPreconditionFailed {
+			t.Fatalf("%d, %v", resp.StatusCode, err)
+		}
+		want := map[string]any{
+			"error": "stale_token", "name": stale.Name, "got": float64(stale.Got), "current": float64(stale.Current),
+			"holder": stale.Holder, "message": stale.Error(),
+		}
+		if !maps.Equal(body, want) {
+			t.Errorf("%v, want %v", body, want)
+		}
+	}
+}
+
+func request(t *testing.T, url, method string, sequencers ...string) *http.Request {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader("x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header[fence.Header] = sequencers
+	return r
 }
 
 type failing struct{ err error }

@@ -14,6 +14,12 @@ type Options struct {
 	// Keys, if set, verify sequencers: one without a signature of theirs is refused.
 	Keys fence.Keys
 
+	// Name returns the name of the lease that guards what a request is for; a sequencer of another lease is refused. When it
+	// is nil, the client chooses the name, and with it the term or the mark that it is judged by: whoever holds any lease
+	// gets through, and with an offline guard and no Keys whoever makes up a name. Leave it nil only where all clients are
+	// trusted to name the right lease.
+	Name func(*http.Request) string
+
 	// Open says which requests need no sequencer: those that change nothing, GET, HEAD and OPTIONS, when it is nil. One
 	// that bears a sequencer is checked all the same.
 	Open func(*http.Request) bool
@@ -21,21 +27,27 @@ type Options struct {
 
 // The codes of refusals, in the field "error".
 const (
-	codeStale     = "stale_token"       // 412
-	codeMissing   = "sequencer_missing" // 428
-	codeMalformed = "sequencer_invalid" // 400
-	codeForged    = "sequencer_forged"  // 403
-	codeUnknown   = "guard_unavailable" // 503: whether the term is current can't be told
+	codeStale     = "stale_token"          // 412
+	codeMissing   = "sequencer_missing"    // 428
+	codeMalformed = "sequencer_invalid"    // 400
+	codeForged    = "sequencer_forged"     // 403
+	codeOtherName = "sequencer_other_name" // 403: see Options.Name
+	codeUnknown   = "guard_unavailable"    // 503: whether the term is current can't be told
 )
 
 // refusal is the body of an answer that refuses a request.
 type refusal struct {
-	Error   string      `json:"error"`
-	Name    string      `json:"name,omitempty"`
-	Got     fence.Token `json:"got,omitempty"`
-	Current fence.Token `json:"current,omitempty"`
-	Holder  string      `json:"holder,omitempty"`
-	Message string      `json:"message"`
+	Error   string `json:"error"`
+	Message string `json:"message"`
+}
+
+// staleRefusal is the body of a 412.
+type staleRefusal struct {
+	refusal
+	Name    string      `json:"name"`
+	Got     fence.Token `json:"got"`
+	Current fence.Token `json:"current"`
+	Holder  string      `json:"holder"`
 }
 
 type contextKey struct{}
@@ -65,6 +77,9 @@ func Handler(guard fence.Guard, next http.Handler, opts Options) http.Handler {
 			return
 		}
 		s, err := read(text, len(r.Header.Values(fence.Header)), opts.Keys)
+		if err == nil && opts.Name != nil {
+			err = s.Of(opts.Name(r))
+		}
 		if err != nil {
 			refuse(w, err)
 			return
@@ -104,18 +119,22 @@ func read(text string, times int, keys fence.Keys) (fence.Sequencer, error) {
 }
 
 func refuse(w http.ResponseWriter, err error) {
-	code, body := http.StatusServiceUnavailable, refusal{Error: codeUnknown, Message: err.Error()}
-	var stale *fence.StaleError
+	code, why := http.StatusServiceUnavailable, refusal{codeUnknown, err.Error()}
 	switch {
-	case errors.As(err, &stale):
-		code = http.StatusPreconditionFailed
-		body = refusal{codeStale, stale.Name, stale.Got, stale.Current, stale.Holder, err.Error()}
 	case errors.Is(err, errMissing):
-		code, body.Error = http.StatusPreconditionRequired, codeMissing
+		code, why.Error = http.StatusPreconditionRequired, codeMissing
 	case errors.Is(err, fence.ErrForged):
-		code, body.Error = http.StatusForbidden, codeForged
+		code, why.Error = http.StatusForbidden, codeForged
+	case errors.Is(err, fence.ErrOtherName):
+		code, why.Error = http.StatusForbidden, codeOtherName
 	case errors.Is(err, fence.ErrMalformed):
-		code, body.Error = http.StatusBadRequest, codeMalformed
+		code, why.Error = http.StatusBadRequest, codeMalformed
+	}
+	var body any = why
+	var stale *fence.StaleError
+	if errors.As(err, &stale) {
+		code, why.Error = http.StatusPreconditionFailed, codeStale
+		body = staleRefusal{why, stale.Name, stale.Got, stale.Current, stale.Holder}
 	}
 	text, err := json.Marshal(body)
 	if err != nil { // nothing that consists of strings and numbers

@@ -53,7 +53,7 @@ func stale(resp *http.Response) (*http.Response, error) {
 		return resp, nil
 	}
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxRefusal))
-	var body refusal
+	var body staleRefusal
 	if err != nil || json.Unmarshal(text, &body) != nil || body.Error != codeStale {
 		resp.Body = rest{io.MultiReader(bytes.NewReader(text), resp.Body), resp.Body}
 		return resp, nil
