@@ -6,12 +6,16 @@ import (
 	"github.com/leasehold/leasehold/clock"
 )
 
-// Command is what is to be run. Standard input, output and error are passed on.
+// Command is what is to be run. Standard input, output and error are passed on, unless it is detached.
 type Command struct {
 	Path  string   // of the file
 	Args  []string // with the name under which it is called first
 	Env   []string
 	Clock clock.Clock
+
+	// Detached is for a command that is a part of what this program does: it has no standard input, leaves the terminal alone,
+	// and is told to end by [Work.Terminate] only: what interrupts this program is not passed on.
+	Detached bool
 
 	// Suspended, if set, is called before the supervisor stops itself because the user has stopped the command from the
 	// terminal. The lease is not renewed until the user continues the job.

@@ -16,13 +16,14 @@
 //
 // # States
 //
-//	          lost, or not renewed in time, or the command has ended and left something behind
+//	          lost, not renewed in time, asked to end, or the command has ended and left something behind
 //	Running ─────────────────────────────────▶ Stopping ───────────────────────▶ Killing ──┐ again, until
 //	   │                                           │        KillAfter, or Slack     │  ▲────┘ nothing is left
 //	   └───────────────────────────────────────────┴───────────────▶ Gone ◀─────────┘
 //	                             nothing is left
 //
-// Only when all is gone may the lease be released.
+// Only when all is gone may the lease be released. A command that is asked to end while its lease goes on has Drain for that, in
+// place of KillAfter.
 //
 // # Who watches the watcher
 //

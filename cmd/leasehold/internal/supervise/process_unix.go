@@ -51,12 +51,15 @@ func Start(c Command) (*Process, error) {
 		return nil, fmt.Errorf("start the guard process: %w", err)
 	}
 	p := &Process{
-		cmd: c, guard: g, tty: openTerminal(),
+		cmd: c, guard: g,
 		signals: make(chan os.Signal, 64), children: make(chan os.Signal, 1),
 		exited: make(chan struct{}), gone: make(chan struct{}),
 	}
+	if !c.Detached {
+		p.tty = openTerminal()
+	}
 	signal.Notify(p.children, unix.SIGCHLD)
-	signal.Notify(p.signals, forwarded()...)
+	signal.Notify(p.signals, forwarded(c.Detached)...)
 	started := make(chan error)
 	go p.fork(started)
 	if err := <-started; err != nil {
@@ -76,16 +79,29 @@ func (p *Process) fork(started chan<- error) {
 	if p.tty.wanted() {
 		attr.Foreground, attr.Ctty = true, p.tty.fd
 	}
-	proc, err := os.StartProcess(p.cmd.Path, p.cmd.Args, &os.ProcAttr{
-		Env: p.cmd.Env, Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}, Sys: attr,
-	})
-	if err == nil {
-		p.pid = proc.Pid
-	}
+	err := p.exec(attr)
 	started <- err
 	if err == nil {
 		<-p.gone
 	}
+}
+
+// exec starts the command.
+func (p *Process) exec(attr *unix.SysProcAttr) error {
+	in := os.Stdin
+	if p.cmd.Detached {
+		null, err := os.Open(os.DevNull)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = null.Close() }()
+		in = null
+	}
+	proc, err := os.StartProcess(p.cmd.Path, p.cmd.Args, &os.ProcAttr{Env: p.cmd.Env, Files: []*os.File{in, os.Stdout, os.Stderr}, Sys: attr})
+	if err == nil {
+		p.pid = proc.Pid
+	}
+	return err
 }
 
 // settle is how long the rest of a command has to end with it, before it counts as left behind: the other parts of a

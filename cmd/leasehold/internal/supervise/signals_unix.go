@@ -19,12 +19,20 @@ var kept = []unix.Signal{
 	unix.SIGKILL, unix.SIGSTOP, unix.SIGCHLD, unix.SIGPIPE, unix.SIGURG, unix.SIGPROF, unix.SIGTTIN, unix.SIGTTOU,
 }
 
+// interrupts are the signals that end this program.
+var interrupts = []unix.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM}
+
 // forwarded returns the signals that are passed on to the command: all that can be (Go can't catch 32 to 34), but for
-// SIGHUP and SIGINT if this process was started with them ignored, as nohup does: then the command ignores them as well.
-func forwarded() []os.Signal {
+// SIGHUP and SIGINT if this process was started with them ignored, as nohup does: then the command ignores them as well. One
+// that is detached gets no interrupts, and no stop from the terminal.
+func forwarded(detached bool) []os.Signal {
 	var all []os.Signal
 	for n := 1; n <= lastSignal; n++ {
-		if sig := unix.Signal(n); !slices.Contains(kept, sig) && !signal.Ignored(sig) {
+		sig := unix.Signal(n)
+		if detached && (slices.Contains(interrupts, sig) || sig == unix.SIGTSTP) {
+			continue
+		}
+		if !slices.Contains(kept, sig) && !signal.Ignored(sig) {
 			all = append(all, sig)
 		}
 	}

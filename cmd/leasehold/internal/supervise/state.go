@@ -34,11 +34,12 @@ type facts struct {
 	until  clock.Instant // validity of the lease; clock.Always when it has ended
 	exited bool          // the command itself has ended
 	gone   bool          // and nothing of it is left
+	asked  bool          // it is to end, in peace
 }
 
 // state decides. It knows no clock, no process and no lease, only what it is told.
 type state struct {
-	killAfter, slack time.Duration
+	killAfter, drain, slack time.Duration
 
 	phase  phase
 	lost   bool          // the lease ended, or was about to, before all was gone
@@ -56,28 +57,38 @@ func (s *state) next(f facts) (order, clock.Instant) {
 	}
 	last := s.until.Add(-s.slack) // when nothing may run any more
 	late := over || f.now >= last.Add(-s.killAfter)
-	if over || late && !f.gone { // what is gone late, and by itself, was in time
+	if lost := over || late && !f.gone; lost && !s.lost { // what is gone late, and by itself, was in time
 		s.lost = true
+		if s.phase == stopping { // there is a hurry now
+			s.killAt = min(s.killAt, f.now.Add(s.killAfter))
+		}
 	}
+	order := nothing
 	switch {
 	case f.gone:
 		s.phase = gone
 		return nothing, clock.Never
-	case s.phase == running && (late || f.exited):
-		s.phase = stopping
-		s.killAt = min(f.now.Add(s.killAfter), last)
-		if f.now < s.killAt {
-			return terminate, s.killAt
+	case s.phase == running && (late || f.exited || f.asked):
+		s.phase, order = stopping, terminate
+		s.killAt = f.now.Add(s.killAfter)
+		if !late && !f.exited {
+			s.killAt = f.now.Add(s.drain)
 		}
 	case s.phase == running:
 		return nothing, last.Add(-s.killAfter)
 	}
-	s.killAt = min(s.killAt, last)
-	if f.now < s.killAt {
-		return nothing, s.killAt
+	by := min(s.killAt, last)
+	if s.lost {
+		s.killAt = by // no renewal that comes now gives it more time
 	}
-	s.phase = killing
-	return kill, f.now.Add(killAgain)
+	switch {
+	case f.now >= by:
+		s.phase = killing
+		return kill, f.now.Add(killAgain)
+	case s.lost:
+		return order, by
+	}
+	return order, min(by, last.Add(-s.killAfter))
 }
 
 // tellGuard returns a time that the guard doesn't know yet, at which it has to kill: between the supervisor's own kill and

@@ -9,9 +9,10 @@ import (
 
 const sec = clock.Instant(time.Second)
 
-// A command of a lease that is valid until 16 s, with 2 s to end and 500 ms of slack: terminate at 13.5, kill at 15.5.
+// A command of a lease that is valid until 16 s, with 2 s to end, 10 s in peace, and 500 ms of slack: terminate at 13.5, kill at
+// 15.5.
 func newState() *state {
-	return &state{killAfter: 2 * time.Second, slack: 500 * time.Millisecond, until: 16 * sec}
+	return &state{killAfter: 2 * time.Second, drain: 10 * time.Second, slack: 500 * time.Millisecond, until: 16 * sec}
 }
 
 func TestStateSteps(t *testing.T) {
@@ -74,6 +75,23 @@ func TestStateSteps(t *testing.T) {
 			{facts{now: 5 * sec, until: 20 * sec, exited: true}, kill, 5*sec + clock.Instant(killAgain)},
 			{facts{now: 6 * sec, until: 20 * sec, exited: true, gone: true}, nothing, clock.Never},
 		}, false},
+		{"asked to end", []step{
+			{facts{now: 5 * sec, until: 16 * sec, asked: true}, terminate, 13*sec + half},
+			{facts{now: 13*sec + half, until: 25 * sec, asked: true}, nothing, 15 * sec},
+			{facts{now: 15 * sec, until: 25 * sec, asked: true}, kill, 15*sec + clock.Instant(killAgain)},
+			{facts{now: 16 * sec, until: 25 * sec, asked: true, exited: true, gone: true}, nothing, clock.Never},
+		}, false},
+		{"asked to end, and not renewed", []step{
+			{facts{now: 10 * sec, until: 16 * sec, asked: true}, terminate, 13*sec + half},
+			{facts{now: 13*sec + half, until: 16 * sec, asked: true}, nothing, 15*sec + half},
+			{facts{now: 15*sec + half, until: 16 * sec, asked: true}, kill, 15*sec + half + clock.Instant(killAgain)},
+		}, true},
+		{"asked to end, and lost", []step{
+			{facts{now: 3 * sec, until: 16 * sec, asked: true}, terminate, 13 * sec},
+			{facts{now: 4 * sec, until: clock.Always, asked: true}, nothing, 6 * sec},
+			{facts{now: 5 * sec, until: clock.Always, asked: true}, nothing, 6 * sec},
+			{facts{now: 6 * sec, until: clock.Always, asked: true}, kill, 6*sec + clock.Instant(killAgain)},
+		}, true},
 		{"lost while what it left behind ends", []step{
 			{facts{now: 3 * sec, until: 16 * sec, exited: true}, terminate, 5 * sec},
 			{facts{now: 4 * sec, until: clock.Always, exited: true}, nothing, 5 * sec},

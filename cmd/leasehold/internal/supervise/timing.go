@@ -17,6 +17,10 @@ const maxKillAfter = 2 * time.Second
 type Timing struct {
 	TTL       time.Duration // of the lease; DefaultTTL
 	KillAfter time.Duration // from SIGTERM to SIGKILL, 2 s or a tenth of the TTL if that is less; below 0: none at all
+
+	// Drain is the same when there is no hurry: the lease goes on being renewed, and the command is asked to end all the same.
+	// KillAfter by default.
+	Drain time.Duration
 }
 
 // WithDefaults returns t with its zero fields filled in.
@@ -28,6 +32,9 @@ func (t Timing) WithDefaults() Timing {
 		t.KillAfter = min(maxKillAfter, t.TTL/10)
 	}
 	t.KillAfter = max(t.KillAfter, 0)
+	if t.Drain == 0 {
+		t.Drain = t.KillAfter
+	}
 	return t
 }
 

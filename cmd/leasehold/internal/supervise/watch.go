@@ -29,16 +29,24 @@ const (
 	Terminated Notice = iota // all of it, because the lease ends, or has ended
 	Leftovers                // what the command has left behind
 	Killed                   // what has not ended when told to
+	Asked                    // all of it, because it is to end
 )
 
 // Watch keeps w from outliving l, whose validity is measured on clk. It blocks until nothing of w is left, and reports
 // whether the lease was lost before that. It calls tell, which must not block, with what it does.
 func Watch(l Lease, w Work, t Timing, clk clock.Clock, tell func(Notice)) (lost bool) {
-	s := state{killAfter: t.KillAfter, slack: t.Slack(), until: l.ValidUntil()}
+	return WatchUntil(nil, l, w, t, clk, tell)
+}
+
+// WatchUntil is Watch, and has w end in peace when asked is closed: it is killed if it has not ended when t.Drain is over, or
+// before, when the validity is about to be.
+func WatchUntil(asked <-chan struct{}, l Lease, w Work, t Timing, clk clock.Clock, tell func(Notice)) (lost bool) {
+	s := state{killAfter: t.KillAfter, drain: t.Drain, slack: t.Slack(), until: l.ValidUntil()}
 	held := l.Context().Done()
 	exited := w.Exited()
+	ask := asked
 	for {
-		f := facts{now: clk.Now(), until: l.ValidUntil(), exited: closed(w.Exited()), gone: closed(w.Gone())}
+		f := facts{now: clk.Now(), until: l.ValidUntil(), exited: closed(w.Exited()), gone: closed(w.Gone()), asked: closed(asked)}
 		before := s.phase
 		order, again := s.next(f)
 		if by, news := s.tellGuard(); news {
@@ -47,7 +55,7 @@ func Watch(l Lease, w Work, t Timing, clk clock.Clock, tell func(Notice)) (lost 
 		switch {
 		case order == terminate:
 			w.Terminate()
-			tell(reason(s.lost))
+			tell(reason(s.lost, f.exited))
 		case order == kill:
 			w.Kill()
 			if before != killing {
@@ -60,6 +68,9 @@ func Watch(l Lease, w Work, t Timing, clk clock.Clock, tell func(Notice)) (lost 
 		if f.exited {
 			exited = nil
 		}
+		if f.asked {
+			ask = nil
+		}
 		if f.until == clock.Always {
 			held = nil
 		}
@@ -67,6 +78,7 @@ func Watch(l Lease, w Work, t Timing, clk clock.Clock, tell func(Notice)) (lost 
 		select {
 		case <-w.Gone():
 		case <-exited:
+		case <-ask:
 		case <-held:
 		case <-timer.C:
 		}
@@ -74,11 +86,14 @@ func Watch(l Lease, w Work, t Timing, clk clock.Clock, tell func(Notice)) (lost 
 	}
 }
 
-func reason(lost bool) Notice {
-	if lost {
+func reason(lost, exited bool) Notice {
+	switch {
+	case lost:
 		return Terminated
+	case exited:
+		return Leftovers
 	}
-	return Leftovers
+	return Asked
 }
 
 func closed(c <-chan struct{}) bool {

@@ -252,6 +252,35 @@ func TestPausedPastValidity(t *testing.T) {
 	})
 }
 
+// Who is asked to end, and doesn't, is killed after Drain; its lease goes on until then.
+func TestAskedToEnd(t *testing.T) {
+	for _, stubborn := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			timing := Timing{Drain: time.Minute}.WithDefaults()
+			b := newBench(t, timing, stubborn)
+			asked, told := make(chan struct{}), []Notice(nil)
+			w := newFakeWork(b.clk, stubborn)
+			lost := make(chan bool)
+			go func() { lost <- WatchUntil(asked, b.l, w, timing, b.clk, func(n Notice) { told = append(told, n) }) }()
+			time.Sleep(time.Second)
+			at := b.clk.Now()
+			close(asked)
+			if <-lost || w.terminated != at || b.l.Check() != nil {
+				t.Errorf("asked at %v, terminated at %v: %v", at, w.terminated, b.l.Check())
+			}
+			want := []Notice{Asked}
+			if stubborn {
+				want = append(want, Killed)
+			}
+			if took := w.killed.Sub(at).Round(time.Millisecond); stubborn != (w.killed != 0) || stubborn && took != timing.Drain || fmt.Sprint(told) != fmt.Sprint(want) {
+				t.Errorf("killed after %v; told %v", took, told)
+			}
+			b.w.Kill()
+			b.over()
+		})
+	}
+}
+
 // What the command leaves behind is ended before Watch returns, with the lease still held.
 func TestLeftovers(t *testing.T) {
 	for _, stubborn := range []bool{false, true} {
