@@ -4,12 +4,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/leasehold/leasehold/fence"
 )
 
 // wire is a record as engines that store bytes keep it. Fields are only ever added; readers ignore those they don't know.
+// appendRecord writes it, and readRecord reads what that wrote, both without reflection: each write of a lease passes here.
 type wire struct {
 	Format   int               `json:"v"`
 	Owner    string            `json:"owner,omitempty"`
@@ -41,33 +44,62 @@ func Marshal(rec Record) ([]byte, error) {
 	if err := checkFields(rec); err != nil {
 		return nil, err
 	}
-	w := wire{
-		Format: format, Owner: rec.Owner, Token: rec.Token, Session: rec.Session, Mark: rec.Mark, Note: rec.Note,
-		Info: rec.Info, Data: rec.Data, Nonce: rec.Nonce,
-	}
-	if rec.TTL != 0 {
-		w.TTL = rec.TTL.String()
-	}
-	if !rec.Acquired.IsZero() {
-		at := rec.Acquired.UTC()
-		w.Acquired = &at
-	}
-	for _, t := range rec.Past {
-		w.Past = append(w.Past, wireTerm{t.Owner, t.Token, t.From.UTC(), t.Until.UTC(), t.Why})
-	}
-	b, err := json.Marshal(w)
-	if err != nil { // nothing that passed the checks
-		return nil, &InvalidError{Field: "record", Value: err.Error(), Want: "what JSON can hold"}
-	}
+	b := appendRecord(make([]byte, 0, sizeHint(rec)), rec)
 	if len(b) > MaxRecord {
 		return nil, &InvalidError{Field: "record", Value: fmt.Sprintf("of %d bytes", len(b)), Want: fmt.Sprintf("at most %d: shorten Info or Data", MaxRecord)}
 	}
 	return b, nil
 }
 
+// Canonical returns rec, which Marshal takes, as Unmarshal reads it again: times in UTC, nil for what is empty. It keeps Key,
+// leaves out Version and Age, and shares no memory with rec that can be written to. So a Put returns what a Get will, without
+// reading it.
+func Canonical(rec Record) Record {
+	rec.Version, rec.Age = "", 0
+	rec.Acquired = rec.Acquired.UTC()
+	if len(rec.Info) == 0 {
+		rec.Info = nil
+	}
+	if len(rec.Past) == 0 {
+		rec.Past = nil
+	}
+	if len(rec.Data) == 0 {
+		rec.Data = nil
+	}
+	rec.Info, rec.Past, rec.Data = maps.Clone(rec.Info), slices.Clone(rec.Past), slices.Clone(rec.Data)
+	for i := range rec.Past {
+		t := &rec.Past[i]
+		t.From, t.Until = t.From.UTC(), t.Until.UTC()
+	}
+	return rec
+}
+
 // Unmarshal reads what Marshal wrote. The caller sets Key, Version and Age. Whatever the bytes are, it returns a record
 // that Marshal would write, or an error.
 func Unmarshal(b []byte) (Record, error) {
+	rec, ok := readRecord(b)
+	if !ok {
+		var err error
+		if rec, err = readAny(b); err != nil {
+			return Record{}, err
+		}
+	}
+	rec.Key = "?"
+	if err := checkFields(rec); err != nil {
+		return Record{}, err
+	}
+	// Bytes that somebody else wrote may grow when Marshal writes them: a < sixfold, eight empty terms to 90 bytes each.
+	if len(b) > MaxRecord/8 {
+		if _, err := Marshal(rec); err != nil {
+			return Record{}, err
+		}
+	}
+	rec.Key = ""
+	return rec, nil
+}
+
+// readAny reads a record in any form that JSON allows.
+func readAny(b []byte) (Record, error) {
 	var w wire
 	if err := json.Unmarshal(b, &w); err != nil {
 		return Record{}, err
@@ -76,7 +108,7 @@ func Unmarshal(b []byte) (Record, error) {
 		return Record{}, fmt.Errorf("record format %d: this version reads format %d", w.Format, format)
 	}
 	rec := Record{
-		Key: "?", Owner: w.Owner, Token: w.Token, Session: w.Session, Mark: w.Mark, Note: w.Note,
+		Owner: w.Owner, Token: w.Token, Session: w.Session, Mark: w.Mark, Note: w.Note,
 		Info: w.Info, Data: w.Data, Nonce: w.Nonce,
 	}
 	if w.TTL != "" {
@@ -92,15 +124,5 @@ func Unmarshal(b []byte) (Record, error) {
 	for _, t := range w.Past {
 		rec.Past = append(rec.Past, Term{t.Owner, t.Token, t.From.UTC(), t.Until.UTC(), t.Why})
 	}
-	if err := checkFields(rec); err != nil {
-		return Record{}, err
-	}
-	// Bytes that somebody else wrote may grow when Marshal writes them: a < sixfold, eight empty terms to 90 bytes each.
-	if len(b) > MaxRecord/8 {
-		if _, err := Marshal(rec); err != nil {
-			return Record{}, err
-		}
-	}
-	rec.Key = ""
 	return rec, nil
 }

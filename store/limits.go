@@ -105,6 +105,9 @@ func checkText(field, s string) error {
 	if len(s) > MaxKey {
 		return &InvalidError{Field: field, Value: quote(s), Want: fmt.Sprintf("at most %d bytes, not %d", MaxKey, len(s))}
 	}
+	if isPrintableASCII(s) { // most are
+		return nil
+	}
 	if !utf8.ValidString(s) {
 		return &InvalidError{Field: field, Value: quote(s), Want: "valid UTF-8"}
 	}
@@ -114,6 +117,15 @@ func checkText(field, s string) error {
 		}
 	}
 	return nil
+}
+
+func isPrintableASCII(s string) bool {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return true
 }
 
 func quote(s string) string {

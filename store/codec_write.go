@@ -1,0 +1,134 @@
+package store
+
+import (
+	"encoding/base64"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+	"unicode/utf8"
+)
+
+// sizeHint is about how many bytes a record takes in JSON, rather too many.
+func sizeHint(rec Record) int {
+	n := 256 + len(rec.Owner) + len(rec.Session) + len(rec.Mark) + len(rec.Note) + len(rec.Nonce)
+	for k, v := range rec.Info {
+		n += len(k) + len(v) + 6
+	}
+	for _, t := range rec.Past {
+		n += len(t.Owner) + len(t.Why) + 140
+	}
+	return n + base64.StdEncoding.EncodedLen(len(rec.Data))
+}
+
+// appendRecord appends rec, which passed checkFields, as encoding/json writes a wire.
+func appendRecord(b []byte, rec Record) []byte {
+	b = append(b, `{"v":1`...)
+	b = appendField(b, `,"owner":`, rec.Owner)
+	b = strconv.AppendUint(append(b, `,"token":`...), uint64(rec.Token), 10)
+	if rec.TTL != 0 {
+		b = appendField(b, `,"ttl":`, rec.TTL.String())
+	}
+	b = appendField(b, `,"session":`, rec.Session)
+	if !rec.Acquired.IsZero() {
+		b = appendTime(append(b, `,"acquired":`...), rec.Acquired)
+	}
+	b = appendField(b, `,"mark":`, string(rec.Mark))
+	b = appendField(b, `,"note":`, rec.Note)
+	if len(rec.Info) > 0 {
+		b = appendInfo(append(b, `,"info":`...), rec.Info)
+	}
+	if len(rec.Past) > 0 {
+		b = appendPast(append(b, `,"past":`...), rec.Past)
+	}
+	if len(rec.Data) > 0 {
+		b = base64.StdEncoding.AppendEncode(append(b, `,"data":"`...), rec.Data)
+		b = append(b, '"')
+	}
+	b = appendField(b, `,"nonce":`, rec.Nonce)
+	return append(b, '}')
+}
+
+// appendField appends a name and a text, unless that is empty.
+func appendField(b []byte, name, text string) []byte {
+	if text == "" {
+		return b
+	}
+	return appendText(append(b, name...), text)
+}
+
+func appendInfo(b []byte, info map[string]string) []byte {
+	var room [8]string
+	keys := slices.AppendSeq(room[:0], maps.Keys(info))
+	slices.Sort(keys)
+	separator := byte('{')
+	for _, k := range keys {
+		b = appendText(append(b, separator), k)
+		b = appendText(append(b, ':'), info[k])
+		separator = ','
+	}
+	return append(b, '}')
+}
+
+func appendPast(b []byte, past []Term) []byte {
+	separator := byte('[')
+	for _, t := range past {
+		b = appendText(append(append(b, separator), `{"owner":`...), t.Owner)
+		b = strconv.AppendUint(append(b, `,"token":`...), uint64(t.Token), 10)
+		b = appendTime(append(b, `,"from":`...), t.From)
+		b = appendTime(append(b, `,"until":`...), t.Until)
+		b = append(appendField(b, `,"why":`, t.Why), '}')
+		separator = ','
+	}
+	return append(b, ']')
+}
+
+func appendTime(b []byte, t time.Time) []byte {
+	return append(t.UTC().AppendFormat(append(b, '"'), time.RFC3339Nano), '"')
+}
+
+// appendText appends s, which is valid UTF-8, as a string of JSON that HTML and JavaScript may hold, too.
+func appendText(b []byte, s string) []byte {
+	const hex = "0123456789abcdef"
+	b = append(b, '"')
+	start := 0
+	for i := 0; i < len(s); {
+		c, size := rune(s[i]), 1
+		if c >= utf8.RuneSelf {
+			c, size = utf8.DecodeRuneInString(s[i:])
+		}
+		if !escaped(c) {
+			i += size
+			continue
+		}
+		b = append(b, s[start:i]...)
+		switch c {
+		case '"', '\\':
+			b = append(b, '\\', byte(c))
+		case '\b':
+			b = append(b, `\b`...)
+		case '\f':
+			b = append(b, `\f`...)
+		case '\n':
+			b = append(b, `\n`...)
+		case '\r':
+			b = append(b, `\r`...)
+		case '\t':
+			b = append(b, `\t`...)
+		default:
+			b = append(b, '\\', 'u', hex[c>>12&15], hex[c>>8&15], hex[c>>4&15], hex[c&15])
+		}
+		i += size
+		start = i
+	}
+	return append(append(b, s[start:]...), '"')
+}
+
+// escaped reports whether c isn't written as it is.
+func escaped(c rune) bool {
+	switch c {
+	case '"', '\\', '<', '>', '&', '\u2028', '\u2029':
+		return true
+	}
+	return c < ' '
+}
