@@ -33,9 +33,9 @@ func (s *Store) Put(ctx context.Context, rec store.Record) (store.Record, error)
 	if err != nil {
 		return store.Record{}, err
 	}
-	pair.Value = body
-	r := rowOf(rec.Key, pair)
-	return r.rec, r.err
+	stored := store.Canonical(rec)
+	stored.Version = formatVersion(pair.ModifyIndex)
+	return stored, nil
 }
 
 // Delete implements [store.Store]. It takes one round trip, and one more to read the record that is in its way.

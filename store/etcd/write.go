@@ -24,9 +24,9 @@ func (s *Store) Put(ctx context.Context, rec store.Record) (store.Record, error)
 	if err != nil {
 		return store.Record{}, err
 	}
-	stored, err := store.Unmarshal(value)
-	stored.Key, stored.Version = rec.Key, versionOf(resp.Header.Revision)
-	return stored, err
+	stored := store.Canonical(rec)
+	stored.Version = versionOf(resp.Header.Revision)
+	return stored, nil
 }
 
 // Delete implements [store.Store]. It is one round trip, whatever comes out.

@@ -25,11 +25,8 @@ func (s *Store) Put(ctx context.Context, rec store.Record) (store.Record, error)
 	if err := s.submit(ctx, r); err != nil {
 		return store.Record{}, err
 	}
-	kept, err := store.Unmarshal(body)
-	if err != nil {
-		return store.Record{}, store.Corrupt(rec.Key, err)
-	}
-	kept.Key, kept.Version = rec.Key, r.next
+	kept := store.Canonical(rec)
+	kept.Version = r.next
 	return kept, nil
 }
 

@@ -166,33 +166,11 @@ func (s *Store) Put(ctx context.Context, rec store.Record) (store.Record, error)
 		return store.Record{}, err
 	}
 	s.db.last++
-	kept := canonical(rec)
+	kept := store.Canonical(rec)
 	kept.Version = strconv.FormatUint(s.db.last, 10)
 	s.db.rows[rec.Key] = row{rec: kept, written: s.db.clock.Now()}
 	s.db.wake(rec.Key)
 	return kept.Clone(), nil
-}
-
-// canonical returns a copy of rec as it comes back from an engine that stores bytes: times without a zone and without a
-// monotonic reading, nothing instead of what is empty.
-func canonical(rec store.Record) store.Record {
-	rec = rec.Clone()
-	rec.Age = 0
-	rec.Acquired = rec.Acquired.Round(0).UTC()
-	for i := range rec.Past {
-		t := &rec.Past[i]
-		t.From, t.Until = t.From.Round(0).UTC(), t.Until.Round(0).UTC()
-	}
-	if len(rec.Info) == 0 {
-		rec.Info = nil
-	}
-	if len(rec.Past) == 0 {
-		rec.Past = nil
-	}
-	if len(rec.Data) == 0 {
-		rec.Data = nil
-	}
-	return rec
 }
 
 // Delete implements [store.Store]. Its outcome is never unknown.

@@ -27,9 +27,9 @@ func (s *Store) Put(ctx context.Context, rec store.Record) (store.Record, error)
 	if err != nil {
 		return store.Record{}, err
 	}
-	stored, err := store.Unmarshal(value)
-	stored.Key, stored.Version = rec.Key, versionOf(sequence)
-	return stored, err
+	stored := store.Canonical(rec)
+	stored.Version = versionOf(sequence)
+	return stored, nil
 }
 
 // Delete implements [store.Store]. It is one round trip; a conflict takes two. What remains is a message without data: its

@@ -15,11 +15,8 @@ func (s *Store) Put(ctx context.Context, rec store.Record) (store.Record, error)
 	if err != nil {
 		return store.Record{}, err
 	}
-	kept, err := store.Unmarshal(body)
-	if err != nil {
-		return store.Record{}, err
-	}
-	kept.Key, kept.Version = rec.Key, newVersion()
+	kept := store.Canonical(rec)
+	kept.Version = newVersion()
 	statement, args := s.sql.create, []any{rec.Key, kept.Version, string(body), s.channel}
 	if rec.Version != "" {
 		statement, args = s.sql.update, append(args, asText(rec.Version))

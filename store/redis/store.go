@@ -20,11 +20,8 @@ func (s *Store) Put(ctx context.Context, rec store.Record) (store.Record, error)
 	if err != nil {
 		return store.Record{}, err
 	}
-	kept, err := store.Unmarshal(body)
-	if err != nil {
-		return store.Record{}, err
-	}
-	kept.Key, kept.Version = rec.Key, newVersion()
+	kept := store.Canonical(rec)
+	kept.Version = newVersion()
 	if err := s.write(ctx, putScript, rec.Key, rec.Version, kept.Version, string(body), s.channel, rec.Key); err != nil {
 		return store.Record{}, err
 	}

@@ -42,8 +42,9 @@ func (s *Store) Put(ctx context.Context, rec store.Record) (store.Record, error)
 	if err := s.write(ctx, rec.Key, rec.Version, ops); err != nil {
 		return store.Record{}, err
 	}
-	written, err := decode(rec.Key, encode(next.birth, body), &zk.Stat{Version: next.n})
-	return written.rec, err
+	stored := store.Canonical(rec)
+	stored.Version = next.String()
+	return stored, nil
 }
 
 func (s *Store) creation(path, birth string, body []byte) []any {
