@@ -55,7 +55,7 @@ func (e *NotCurrentError) Is(target error) bool { return target == ErrNotCurrent
 // Break ends a hold against its holder's will, and returns the record as it is then. The holder can't renew any more; it
 // meets the break at its next renewal, which is at most TTL/3 away, loses the lease at once and frees the name when its work
 // has stopped. Others may take it when that has happened, or after Grace. If the lease is kept by a session, the session is
-// told first; the rest of its leases are not touched.
+// told first; the rest of its leases are not touched. The key of a session is a name, too: it ends with all that it keeps.
 //
 // Break is tried again while the holder renews in between. It blocks until the store answered or ctx is done. After an
 // error that matches [store.ErrUnknownOutcome] it can be called again.
@@ -86,7 +86,7 @@ func Free(ctx context.Context, st store.Store, key string, e Eviction) (store.Re
 
 // evict changes the record while token is its current term.
 func evict(ctx context.Context, st store.Store, key string, token fence.Token, change func(store.Record) (store.Record, error)) (store.Record, error) {
-	if err := checkName(key); err != nil {
+	if err := checkName(key); err != nil && OwnerOf(key) == "" {
 		return store.Record{}, err
 	}
 	rec, err := store.Load(ctx, st, key)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/rules"
 	"github.com/leasehold/leasehold/store"
@@ -45,7 +46,7 @@ func (m *Manager) OpenSession(ctx context.Context) (*Session, error) {
 // makeSession writes the record of a new session. Its key comes from the kernel, as a nonce does: no clone of this process
 // makes another one under it.
 func (m *Manager) makeSession(ctx context.Context) (*rules.Hold, error) {
-	h := rules.NewSession(sessionPrefix+m.owner+"/"+newNonce(), m.claim(nil), m.timing)
+	h := rules.NewSession(SessionKey(m.owner), m.claim(nil), m.timing)
 	return &h, m.pursue(ctx, &h, nil)
 }
 
@@ -67,6 +68,9 @@ func (s *Session) TryAcquire(ctx context.Context, key string) (*Lease, error) {
 
 // Check returns nil while the session is valid at this instant, and a *[LostError] for ever after; see [Lease.Check].
 func (s *Session) Check() error { return s.hold.Check() }
+
+// ValidUntil returns the instant of the manager's clock at which the session ends unless it is renewed; see [Lease.ValidUntil].
+func (s *Session) ValidUntil() clock.Instant { return s.hold.ValidUntil() }
 
 // Context returns a context that is cancelled when the session ends.
 func (s *Session) Context() context.Context { return s.hold.Context() }

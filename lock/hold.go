@@ -23,6 +23,7 @@ type Hold struct {
 	slot   int
 
 	check func() error // of what keeps it
+	until func() clock.Instant
 	ctx   context.Context
 	end   context.CancelCauseFunc
 
@@ -52,6 +53,15 @@ func (h *Hold) Check() error {
 	return h.check()
 }
 
+// ValidUntil returns the instant of the manager's clock at which the hold ends unless it is renewed; [clock.Always] when it has
+// ended.
+func (h *Hold) ValidUntil() clock.Instant {
+	if h.released.Load() {
+		return clock.Always
+	}
+	return h.until()
+}
+
 // Context returns a context that is cancelled when the hold ends: with [ErrReleased], or with the *[lease.LostError] of
 // what kept it.
 func (h *Hold) Context() context.Context { return h.ctx }
@@ -70,7 +80,7 @@ func (h *Hold) Release(ctx context.Context) error {
 
 // hold returns the hold of a share that was granted.
 func (l *shared) hold(e entry) *Hold {
-	h := &Hold{name: l.name, holder: l.m.Owner(), token: e.Token, slot: e.Slot, check: l.s.Check}
+	h := &Hold{name: l.name, holder: l.m.Owner(), token: e.Token, slot: e.Slot, check: l.s.Check, until: l.s.ValidUntil}
 	if l.kind == kindSemaphore {
 		h.name = fmt.Sprintf("%s#%d", l.name, e.Slot)
 	}

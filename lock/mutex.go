@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
@@ -86,6 +87,13 @@ func ofLeases(name string, all []*lease.Lease, turn *Hold) *Hold {
 			}
 		}
 		return nil
+	}
+	h.until = func() clock.Instant {
+		until := first.ValidUntil()
+		for _, l := range all[1:] {
+			until = min(until, l.ValidUntil())
+		}
+		return until
 	}
 	h.ctx, h.end = context.WithCancelCause(first.Context())
 	var unlink []func() bool

@@ -1,0 +1,56 @@
+package lock
+
+import (
+	"context"
+	"time"
+
+	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/store"
+)
+
+// The kinds of lock that have a roster. A mutex has one only if somebody wanted it to be fair.
+const (
+	KindMutex     = kindMutex
+	KindRW        = kindRW
+	KindSemaphore = kindSemaphore
+)
+
+// State is what the roster of a lock says, for people: to hold a share takes a session.
+type State struct {
+	Kind    string // "" when the name has no roster
+	Limit   int    // of the weights of all holders
+	Held    []Share
+	Waiting []Share // in the order in which they are served
+}
+
+// Share is one hold of a lock, or one who waits for it. It may be that of a process that has died, until somebody needs its
+// place.
+type Share struct {
+	Owner   string // owner id
+	Session string // key of the session that keeps it
+	Weight  int    // a writer has the whole limit
+	Slot    int    // of a holder; see [Hold.Slot]
+	Token   fence.Token
+	Since   time.Time // by its wall clock: when it began to wait
+}
+
+// Read returns the state of the lock of that name. It blocks until the store has answered or ctx is done.
+func Read(ctx context.Context, st store.Store, name string) (State, error) {
+	rec, err := store.Load(ctx, st, prefix+name)
+	if err != nil {
+		return State{}, err
+	}
+	r, err := readRoster(rec)
+	return State{Kind: r.Kind, Limit: r.Limit, Held: shares(r.Held), Waiting: shares(r.Queue)}, err
+}
+
+func shares(all []entry) []Share {
+	var out []Share
+	for _, e := range all {
+		out = append(out, Share{
+			Owner: lease.OwnerOf(e.Session), Session: e.Session, Weight: e.Weight, Slot: e.Slot, Token: e.Token, Since: e.Since,
+		})
+	}
+	return out
+}

@@ -1,0 +1,86 @@
+package lock
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/lease"
+)
+
+// What is shown is who holds what, and who waits in which order.
+func TestReadShowsHoldersAndWaiters(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		p, q, r := w.process(nil), w.process(nil), w.process(nil)
+		if s, err := Read(t.Context(), p.m.Store(), "licences"); err != nil || s.Kind != "" {
+			t.Errorf("%+v, %v", s, err)
+		}
+		a, err := semaphore(t, p.Session, 2, true).Acquire(t.Context(), 1)
+		must(t, a, err)
+		b, err := semaphore(t, p.Session, 2, true).Acquire(t.Context(), 1)
+		must(t, b, err)
+		for _, other := range []*process{q, r} {
+			go func() { _, _ = semaphore(t, other.Session, 2, true).Acquire(t.Context(), 1) }()
+			time.Sleep(time.Second)
+		}
+		s, err := Read(t.Context(), p.m.Store(), "licences")
+		if err != nil || s.Kind != KindSemaphore || s.Limit != 2 || len(s.Held) != 2 || len(s.Waiting) != 2 {
+			t.Fatalf("%+v, %v", s, err)
+		}
+		if got := s.Held[1]; got.Owner != p.m.Owner() || got.Session != p.Key() || got.Slot != 1 || got.Token != b.Token() || got.Weight != 1 {
+			t.Errorf("%+v", got)
+		}
+		if s.Waiting[0].Owner != q.m.Owner() || s.Waiting[1].Owner != r.m.Owner() {
+			t.Errorf("%+v", s.Waiting)
+		}
+	})
+}
+
+// A hold is valid until what keeps it is, and not after its release.
+func TestHoldsValidity(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		p := w.process(nil)
+		share, err := semaphore(t, p.Session, 2, false).Acquire(t.Context(), 1)
+		must(t, share, err)
+		m, err := NewMutex(p.Session, "m", MutexOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		mutex, err := m.Lock(t.Context())
+		must(t, mutex, err)
+		for _, h := range []*Hold{share, mutex} {
+			if h.ValidUntil() != p.ValidUntil() || h.ValidUntil() <= p.clk.Now() {
+				t.Errorf("valid until %v, the session until %v", h.ValidUntil(), p.ValidUntil())
+			}
+			if err := h.Release(t.Context()); err != nil || h.ValidUntil() != clock.Always {
+				t.Errorf("after the release: %v, %v", h.ValidUntil(), err)
+			}
+		}
+	})
+}
+
+// An operator ends a share by ending its session. Its holder learns of that, and others have its place then.
+func TestSessionBrokenByAnOperator(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		p, q := w.process(nil), w.process(nil)
+		h, err := semaphore(t, p.Session, 1, true).Acquire(t.Context(), 1)
+		must(t, h, err)
+		session, err := p.m.Store().Get(t.Context(), p.Key())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := lease.Break(t.Context(), q.m.Store(), p.Key(), lease.Eviction{Token: session.Token + 1, By: "ada"}); !errors.Is(err, lease.ErrNotCurrent) {
+			t.Errorf("another term: %v", err)
+		}
+		if _, err := lease.Break(t.Context(), q.m.Store(), p.Key(), lease.Eviction{Token: session.Token, By: "ada"}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(ttl)
+		if err := h.Check(); !errors.Is(err, lease.ErrLost) {
+			t.Errorf("its holder: %v", err)
+		}
+		got, err := semaphore(t, q.Session, 1, true).Acquire(t.Context(), 1)
+		must(t, got, err)
+	})
+}
