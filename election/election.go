@@ -83,6 +83,9 @@ type Term struct {
 // Check returns nil while the term is valid at this instant; see [lease.Lease.Check].
 func (t Term) Check() error { return t.lease.Check() }
 
+// ValidUntil returns the instant of the manager's clock at which the term ends unless it is renewed; see [lease.Lease.ValidUntil].
+func (t Term) ValidUntil() clock.Instant { return t.lease.ValidUntil() }
+
 // Sequencer returns what a request to a guarded resource carries.
 func (t Term) Sequencer() fence.Sequencer { return t.lease.Sequencer() }
 

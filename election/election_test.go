@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store/memory"
@@ -53,6 +54,9 @@ func TestLeaderThatDoesNotStop(t *testing.T) {
 		})
 		term := <-terms
 		time.Sleep(time.Minute)
+		if left := term.ValidUntil().Sub(a.clk.Now()); left <= ttl/3 || left > ttl {
+			t.Errorf("valid for %v", left)
+		}
 		a.setCut(true)
 		var stuck time.Time
 		for term.Check() == nil {
@@ -62,6 +66,9 @@ func TestLeaderThatDoesNotStop(t *testing.T) {
 			}
 			a.mu.Unlock()
 			time.Sleep(10 * time.Millisecond)
+		}
+		if term.ValidUntil() != clock.Always {
+			t.Errorf("over, and valid until %v", term.ValidUntil())
 		}
 		ended, at := time.Now(), <-told
 		if stuck.IsZero() || !at.Before(stuck) || !stuck.Before(ended) {
