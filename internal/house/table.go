@@ -104,6 +104,7 @@ var Table = []Row{
 
 	{Dir: "internal/sessions", Floor: F2, May: []string{"lease"}, Why: "it stands on the lease, below what lists sessions"},
 
+	{Dir: "internal/grants", Floor: F3},
 	{Dir: "election", Floor: F3},
 	{Dir: "lock", Floor: F3},
 	{Dir: "identity", Floor: F3},
@@ -134,6 +135,10 @@ var Table = []Row{
 	{
 		Dir: "store/dynamodb/neighbour/interop", Floor: Outer, Libs: []string{"github.com/aws/aws-sdk-go-v2"},
 		Why: "it is nothing but tests: leases and the neighbours' own clients on one table",
+	},
+	{
+		Dir: "fence/fencesql/interop", Floor: Outer, Libs: []string{"github.com/jackc/pgx/v5", "modernc.org/sqlite"},
+		Why: "it is nothing but tests: the guards in real databases, whose drivers no user of fencesql needs",
 	},
 	{
 		Dir: "internal/servers/...", Floor: F1, Tests: true, Only: []string{"std", "internal/servers"},
