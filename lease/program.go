@@ -34,6 +34,9 @@ func (s *Session) Background(f func(ctx context.Context)) bool {
 	})
 }
 
+// SessionKey returns a key, never used before, for the record of a session of that owner.
+func SessionKey(owner string) string { return sessionPrefix + owner + "/" + newNonce() }
+
 // OwnerOf returns the owner id of the manager that opened the session of that key, or "" if it is no session's key.
 func OwnerOf(sessionKey string) string {
 	owner, ok := strings.CutPrefix(sessionKey, sessionPrefix)

@@ -1,0 +1,27 @@
+// Package grants takes, renews and frees names in the name of holders elsewhere, who have nothing but requests to a server: a
+// shell script, a program in another language, a browser.
+//
+// A granted name is a lease like any other: a record whose owner is the holder, which expires unless it is renewed. The
+// registry keeps nothing that must not be lost. It may be stopped at any moment, and another one on the same store, in
+// another process, goes on: who holds what is in the store alone, and every write is a compare-and-swap.
+//
+// # One goroutine a name
+//
+// Whatever is asked about a name while it is busy is done by one goroutine, in order, so requests of one registry never
+// conflict with each other:
+//
+//	Acquire ──► queue ──► first of the queue: rules.Hold says what to read, write and wait for ──► granted
+//	Renew, Release ──► one write each, against the version that was last seen; a conflict brings the present one
+//
+// A release with somebody in the queue is one write that ends one term and begins the next: nobody else is woken for it.
+//
+// # Order
+//
+// Who waits at one registry is served first come, first served. Several registries on one store know nothing of each other's
+// queues; between them whoever is quick is next.
+//
+// # Validity
+//
+// A grant counts from before the write that made it was sent, on the registry's clock; a holder elsewhere has to count from
+// before it sent its own request. After a wait that is of no use: it renews, and counts from that.
+package grants

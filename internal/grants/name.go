@@ -1,0 +1,310 @@
+package grants
+
+import (
+	"container/list"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	mathrand "math/rand/v2"
+	"sync"
+
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/store"
+)
+
+// name is one name, with what is asked about it. Its goroutine runs while anything is.
+type name struct {
+	r   *Registry
+	key string
+
+	mu      sync.Mutex
+	running bool
+	todo    []func() // to be done by the goroutine
+	queue   *list.List
+	byID    map[string]*waiter
+	tries   int           // how many in the queue don't wait
+	wake    chan struct{} // of capacity 1
+
+	// What follows is the goroutine's own, but for seen and trouble, which are written with mu held.
+	seen, session rules.Seen
+	trouble       error    // why the hold's last request failed
+	mine          []string // nonces of claims that were given up
+	hold          *rules.Hold
+	claimant      *waiter // whom hold is for
+	withdrawn     bool    // hold is being let go
+	watch         *watch
+}
+
+// watch is a wait for a change of the record that is under way.
+type watch struct {
+	version string
+	cancel  context.CancelFunc
+	told    chan read // of capacity 1
+}
+
+type read struct {
+	rec store.Record
+	err error
+}
+
+func newName(r *Registry, key string) *name {
+	return &name{r: r, key: key, queue: list.New(), byID: map[string]*waiter{}, wake: make(chan struct{}, 1)}
+}
+
+// poke has the goroutine look at what is asked.
+func (n *name) poke() {
+	select {
+	case n.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run does what is asked until nothing is.
+func (n *name) run() {
+	for n.r.ctx.Err() == nil {
+		todo, idle := n.take()
+		if idle {
+			return
+		}
+		for _, do := range todo {
+			do()
+		}
+		n.serve()
+	}
+	n.stop()
+}
+
+// take returns what is to be done, or ends the goroutine's turn.
+func (n *name) take() (todo []func(), idle bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	todo, n.todo = n.todo, nil
+	idle = len(todo) == 0 && n.queue.Len() == 0 && n.hold == nil
+	if idle {
+		n.unwatch()
+	}
+	n.running = !idle // from here on another goroutine may be the name's
+	return todo, idle
+}
+
+// stop answers everybody when the registry closes.
+func (n *name) stop() {
+	n.unwatch()
+	n.mu.Lock()
+	todo := n.todo
+	n.todo, n.running = nil, false
+	for w := n.front(); w != nil; w = n.front() {
+		n.drop(w, answer{err: ErrClosed})
+	}
+	n.mu.Unlock()
+	for _, do := range todo {
+		do() // fails at its first request
+	}
+}
+
+// serve takes one step towards granting the name to the first of the queue.
+func (n *name) serve() {
+	n.refuse()
+	w := n.first()
+	env := n.env()
+	if n.hold != nil && n.claimant != w && n.hold.Phase == rules.Waiting {
+		n.withdraw()
+	}
+	if n.hold == nil && w != nil {
+		h := rules.New(n.key, w.claim(), w.timing(), w.req.Wait == 0, n.seen, n.mine)
+		h.RecallSession(n.session)
+		if n.r.suppose {
+			h.SupposeNew()
+		}
+		n.hold, n.claimant = &h, w
+	}
+	if n.hold == nil {
+		return
+	}
+	act := n.hold.Next(env)
+	if n.over() {
+		return
+	}
+	if taken := act.Kind == rules.Wait || act.Kind == rules.Refuse; taken && n.again() {
+		return
+	}
+	n.do(act)
+	n.over()
+}
+
+// withdraw lets a hold go that nobody wants any more.
+func (n *name) withdraw() {
+	env := n.env()
+	n.withdrawn = true
+	n.hold.Stop(env, rules.Exit{Why: rules.WhyGivenUp, By: env.Now.Add(n.hold.Timing.TTL)})
+	n.over()
+}
+
+// again grants the term that the record shows to a request that is sent again.
+func (n *name) again() bool {
+	w, rec := n.claimant, n.hold.Seen().Rec
+	if w.req.ID == "" || rec.Info[requestInfo] != w.req.ID {
+		return false
+	}
+	n.look()
+	g, err := n.renew(rec.Owner, rec.Token, w.req.TTL)
+	if err != nil {
+		return false // it has just ended: the next step sees that
+	}
+	n.settle(w, answer{grant: g})
+	n.forget()
+	return true
+}
+
+// do carries out what the hold asks for.
+func (n *name) do(act rules.Action) {
+	switch act.Kind {
+	case rules.Refuse:
+		n.look()
+		n.settle(n.claimant, answer{err: n.missed()})
+		n.forget()
+	case rules.Sleep:
+		timer := clock.NewTimer(n.r.clk, act.Until.Sub(n.r.clk.Now()))
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			n.hold.Woke()
+		case <-n.wake:
+		case <-n.r.ctx.Done():
+		}
+	case rules.Wait:
+		n.await(act)
+	case rules.Read, rules.Write:
+		rec, err := n.request(act)
+		if act.Kind == rules.Write {
+			n.hold.Wrote(n.env(), rec, err)
+		} else {
+			n.hold.Read(n.env(), act.Key, rec, err)
+		}
+		n.look()
+	}
+}
+
+func (n *name) request(act rules.Action) (store.Record, error) {
+	ctx, cancel := clock.WithTimeout(n.r.ctx, n.r.clk, act.Until.Sub(n.r.clk.Now()))
+	defer cancel()
+	if act.Kind == rules.Write {
+		return n.r.st.Put(ctx, act.Rec)
+	}
+	return store.Load(ctx, n.r.st, act.Key)
+}
+
+// await waits for the record to change, for the time that act allows, or for something to be asked.
+func (n *name) await(act rules.Action) {
+	n.look()
+	if n.watch == nil || n.watch.version != act.Version {
+		n.unwatch()
+		ctx, cancel := context.WithCancel(n.r.ctx)
+		w := &watch{version: act.Version, cancel: cancel, told: make(chan read, 1)}
+		n.watch = w
+		n.r.wg.Go(func() {
+			rec, err := store.Wait(ctx, n.r.st, act.Key, act.Version)
+			w.told <- read{rec, err}
+		})
+	}
+	timer := clock.NewTimer(n.r.clk, act.Until.Sub(n.r.clk.Now()))
+	defer timer.Stop()
+	select {
+	case <-n.wake:
+	case <-n.r.ctx.Done():
+	case <-timer.C:
+		n.hold.Woke()
+	case told := <-n.watch.told:
+		n.unwatch()
+		n.hold.Read(n.env(), act.Key, told.rec, told.err)
+	}
+}
+
+// unwatch ends the wait under way, if there is one.
+func (n *name) unwatch() {
+	if n.watch != nil {
+		n.watch.cancel()
+		n.watch = nil
+	}
+}
+
+// over takes note of a hold that has come to something, and reports whether it has.
+func (n *name) over() bool {
+	h := n.hold
+	switch {
+	case h == nil:
+		return true
+	case h.Phase == rules.Held:
+		n.look()
+		if n.settle(n.claimant, answer{grant: Grant{Record: h.Term, ValidUntil: n.validity(h)}}) {
+			n.forget()
+			return true
+		}
+		n.withdraw()
+		return n.hold == nil
+	case h.Phase == rules.Ended:
+		n.look()
+		n.orphan(h.Orphans()...)
+		if h.Err != nil && !n.withdrawn {
+			n.settle(n.claimant, answer{err: h.Err})
+		}
+		n.forget()
+		return true
+	}
+	return false
+}
+
+func (n *name) validity(h *rules.Hold) clock.Instant {
+	if h.Claim.Session != "" {
+		return clock.Never
+	}
+	return h.Deadline
+}
+
+// look takes over what the hold has seen.
+func (n *name) look() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.seen, n.session, n.trouble = n.hold.Seen(), n.hold.SeenSession(), n.hold.Err
+}
+
+func (n *name) forget() { n.hold, n.claimant, n.withdrawn = nil, nil, false }
+
+// orphan remembers nonces of claims that may yet be found in the record.
+func (n *name) orphan(nonces ...string) {
+	const most = 16
+	n.mine = append(n.mine, nonces...)
+	n.mine = n.mine[max(0, len(n.mine)-most):]
+}
+
+// missed is the error of a request that has to go without the name.
+func (n *name) missed() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.trouble != nil || !n.seen.Known || n.seen.Rec.Owner == "" {
+		return fmt.Errorf("%s: %w", n.key, errors.Join(errNoAnswer, n.trouble))
+	}
+	return n.heldBy()
+}
+
+func (n *name) heldBy() error {
+	rec := n.seen.Rec
+	return &lease.HeldError{
+		Key: n.key, Owner: rec.Owner, Since: rec.Acquired, Token: rec.Token, Note: rec.Note,
+		ExpiresIn: max(n.seen.Dead().Sub(n.r.clk.Now()), 0),
+	}
+}
+
+// env is what the hold is told of the world. Whether a session is valid is for its holder to know.
+func (n *name) env() rules.Env {
+	return rules.Env{
+		Now: n.r.clk.Now(), Wall: n.r.clk.Wall(), Nonce: newNonce, Jitter: mathrand.Float64(), Session: clock.Never,
+	}
+}
+
+var errNoAnswer = errors.New("the store has not answered in time")
+
+func newNonce() string { return rand.Text()[:20] }

@@ -1,0 +1,192 @@
+package grants
+
+import (
+	"cmp"
+	"container/list"
+	"maps"
+	"time"
+
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/internal/rules"
+)
+
+// answer is what comes of a request.
+type answer struct {
+	grant Grant
+	err   error
+}
+
+// waiter is a request for a name that has not been answered.
+type waiter struct {
+	req    Request
+	since  clock.Instant
+	answer chan answer // of capacity 1
+	place  *list.Element
+}
+
+func newWaiter(req Request, now clock.Instant) *waiter {
+	return &waiter{req: req, since: now, answer: make(chan answer, 1)}
+}
+
+func (w *waiter) claim() rules.Claim {
+	return rules.Claim{Owner: w.req.Owner, TTL: w.req.TTL, Session: w.req.Session, Info: info(w.req)}
+}
+
+func (w *waiter) timing() rules.Timing { return rules.Timing{TTL: w.req.TTL}.WithDefaults() }
+
+// until returns until when a holder may rely on what was sent at sent.
+func (w *waiter) until(sent clock.Instant) clock.Instant {
+	if w.req.Session != "" {
+		return clock.Never
+	}
+	return sent.Add(w.timing().Validity())
+}
+
+func info(req Request) map[string]string {
+	if req.ID == "" {
+		return req.Info
+	}
+	m := maps.Clone(req.Info)
+	if m == nil {
+		m = map[string]string{}
+	}
+	m[requestInfo] = req.ID
+	return m
+}
+
+// enqueue puts a request into the queue. It is called with n.mu held.
+func (n *name) enqueue(w *waiter) {
+	if old := n.find(w.req.ID); old != nil {
+		w.since = old.since
+		w.place = n.queue.InsertBefore(w, old.place)
+		n.drop(old, answer{err: ErrReplaced})
+		return
+	}
+	at := n.queue.Back()
+	if w.req.Place != 0 {
+		for at != nil && !precedes(at.Value.(*waiter).req.Place, w.req.Place) {
+			at = at.Prev()
+		}
+	}
+	if at == nil {
+		w.place = n.queue.PushFront(w)
+	} else {
+		w.place = n.queue.InsertAfter(w, at)
+	}
+	if w.req.ID != "" {
+		n.byID[w.req.ID] = w
+	}
+	if w.req.Wait == 0 {
+		n.tries++
+	}
+	n.changed()
+}
+
+// precedes reports whether place a is before b; 0 is behind all.
+func precedes(a, b uint64) bool { return a != 0 && cmp.Less(a, b) }
+
+func (n *name) find(id string) *waiter {
+	if id == "" {
+		return nil
+	}
+	return n.byID[id]
+}
+
+// drop takes w out of the queue and answers it. It is called with n.mu held, and reports false when w had been answered.
+func (n *name) drop(w *waiter, a answer) bool {
+	if w.place == nil {
+		return false
+	}
+	n.queue.Remove(w.place)
+	w.place = nil
+	if n.byID[w.req.ID] == w {
+		delete(n.byID, w.req.ID)
+	}
+	if w.req.Wait == 0 {
+		n.tries--
+	}
+	w.answer <- a
+	n.changed()
+	return true
+}
+
+func (n *name) changed() {
+	if n.r.opts.OnQueue != nil {
+		n.r.opts.OnQueue(n.key, n.queue.Len())
+	}
+}
+
+// leave gives up a place because of err, and returns the request's answer, which may have been given before.
+func (n *name) leave(w *waiter, err error) answer {
+	n.mu.Lock()
+	n.drop(w, answer{err: err})
+	n.poke()
+	n.mu.Unlock()
+	return <-w.answer
+}
+
+// settle answers w, and reports whether it was still waiting for that.
+func (n *name) settle(w *waiter, a answer) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.drop(w, a)
+}
+
+// first returns the request that is to be served next, or nil.
+func (n *name) first() *waiter {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.front()
+}
+
+func (n *name) front() *waiter {
+	if e := n.queue.Front(); e != nil {
+		return e.Value.(*waiter)
+	}
+	return nil
+}
+
+// refuse answers those who don't wait, but for the first of the queue, when somebody holds the name.
+func (n *name) refuse() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.tries == 0 || n.seen.Rec.Owner == "" {
+		return
+	}
+	held := n.heldBy()
+	for e := n.queue.Front(); e != nil && n.tries > 0; {
+		w := e.Value.(*waiter)
+		e = e.Next()
+		if w.req.Wait == 0 && w != n.front() {
+			n.drop(w, answer{err: held})
+		}
+	}
+}
+
+func (n *name) remove(id string) (removed int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	defer n.poke()
+	for e := n.queue.Front(); e != nil; {
+		w := e.Value.(*waiter)
+		e = e.Next()
+		if (id == "" || w.req.ID == id) && n.drop(w, answer{err: ErrRemoved}) {
+			removed++
+		}
+	}
+	return removed
+}
+
+func (n *name) waiting() []Waiter {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	all := make([]Waiter, 0, n.queue.Len())
+	for e := n.queue.Front(); e != nil; e = e.Next() {
+		w := e.Value.(*waiter)
+		all = append(all, Waiter{
+			Owner: w.req.Owner, ID: w.req.ID, Info: w.req.Info, Since: w.since,
+			Until: w.since.Add(max(w.req.Wait, time.Duration(0))),
+		})
+	}
+	return all
+}

@@ -1,0 +1,276 @@
+package grants
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/store"
+)
+
+// The errors to branch on beside those of packages lease and store.
+var (
+	ErrClosed   = errors.New("the registry is closed")
+	ErrReplaced = errors.New("the same request was sent again, and has this one's place")
+	ErrRemoved  = errors.New("the request was taken out of the queue")
+)
+
+// Request is what a holder elsewhere wants.
+type Request struct {
+	Key     string
+	Owner   string            // under which the name is held: nobody else's, ever
+	TTL     time.Duration     // how long the hold lasts past its last renewal
+	Session string            // key of the session that keeps it; "" when it is renewed by itself
+	Info    map[string]string // for people
+	Wait    time.Duration     // how long to wait for the name at most; 0 for not at all
+
+	// ID is the same when the request is sent again, and no other's. A request that is sent again takes the place of the
+	// first one in the queue, and if that has been granted, it is granted the same term. "" for one that never is.
+	ID string
+	// Place, if not 0, is a place in the queue: before those with a higher one and those without.
+	Place uint64
+}
+
+// requestInfo is the key of Info that remembers a request's ID.
+const requestInfo = "request"
+
+// Grant is a name that is held.
+type Grant struct {
+	Record store.Record
+	// ValidUntil is until when the holder may rely on it, by the registry's clock; [clock.Never] if a session keeps it.
+	ValidUntil clock.Instant
+	Notice     []byte // on a session's record: what the session is told; see package lease
+}
+
+// Waiter is a place in a queue.
+type Waiter struct {
+	Owner string
+	ID    string
+	Info  map[string]string
+	Since clock.Instant
+	Until clock.Instant
+}
+
+// Options of a [Registry].
+type Options struct {
+	Clock clock.Clock // [clock.System] by default
+	// Names bounds how many names without a request under way are remembered: 10,000 by default. What is forgotten costs a
+	// read, or on a store without Age a wait of one TTL, not safety.
+	Names int
+	// OnQueue, if set, is told when a queue has become longer or shorter. It must not block, nor call the registry.
+	OnQueue func(key string, waiting int)
+}
+
+// Registry grants names in one store. It is safe for concurrent use.
+type Registry struct {
+	st   store.Store
+	clk  clock.Clock
+	opts Options
+
+	suppose bool // a name that isn't known is supposed to be new
+
+	ctx  context.Context // done when the registry is closed
+	stop context.CancelCauseFunc
+	wg   sync.WaitGroup
+
+	mu     sync.Mutex
+	closed bool
+	names  map[string]*name
+}
+
+// New returns a registry on st, which it doesn't own. It does no I/O. Close it when it is done with.
+func New(st store.Store, opts Options) *Registry {
+	if opts.Clock == nil {
+		opts.Clock = clock.System()
+	}
+	if opts.Names == 0 {
+		opts.Names = 10_000
+	}
+	r := &Registry{st: st, clk: opts.Clock, opts: opts, names: map[string]*name{}, suppose: store.Describe(st).CheapRefusal}
+	r.ctx, r.stop = context.WithCancelCause(context.Background())
+	return r
+}
+
+// Close ends all requests with [ErrClosed] and waits for what is under way. What is granted stays granted. Closing twice is
+// no error.
+func (r *Registry) Close() error {
+	r.mu.Lock()
+	r.closed = true
+	r.mu.Unlock()
+	r.stop(ErrClosed)
+	r.wg.Wait()
+	return nil
+}
+
+// Acquire takes a name. While somebody else holds it, Acquire waits in its queue, for req.Wait at most: then the error is a
+// *[lease.HeldError]. When ctx is done the place in the queue is given up, and a grant that crossed that is freed. A store
+// that doesn't answer is asked again for as long, and for 10 s if there is nothing to wait for.
+//
+// An error that matches [store.ErrInvalid] says what is wrong with the request.
+func (r *Registry) Acquire(ctx context.Context, req Request) (Grant, error) {
+	if err := check(req); err != nil {
+		return Grant{}, err
+	}
+	w := newWaiter(req, r.clk.Now())
+	n, err := r.ask(req.Key, func(n *name) { n.enqueue(w) })
+	if err != nil {
+		return Grant{}, err
+	}
+	wait := req.Wait
+	if wait == 0 {
+		wait = patience
+	}
+	timer := clock.NewTimer(r.clk, wait)
+	defer timer.Stop()
+	var a answer
+	select {
+	case a = <-w.answer:
+	case <-timer.C:
+		a = n.leave(w, n.missed())
+	case <-ctx.Done():
+		a = n.leave(w, context.Cause(ctx))
+	case <-r.ctx.Done():
+		a = n.leave(w, ErrClosed)
+	}
+	if a.err == nil && ctx.Err() != nil { // nobody is there to be told
+		r.free(a.grant.Record)
+		return Grant{}, context.Cause(ctx)
+	}
+	return a.grant, a.err
+}
+
+// free frees in the background what was granted to nobody.
+func (r *Registry) free(rec store.Record) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.closed {
+		r.wg.Go(func() { _, _ = r.Release(r.ctx, rec.Key, rec.Owner, rec.Token, rules.WhyGivenUp) })
+	}
+}
+
+// Renew renews a term, with another TTL if ttl isn't 0. The error is a *[lease.NotCurrentError] when the term is over, and a
+// *[lease.LostError] when an operator broke it: then it is to be released. After one that matches
+// [store.ErrUnknownOutcome] it may be called again.
+func (r *Registry) Renew(ctx context.Context, key, owner string, token fence.Token, ttl time.Duration) (Grant, error) {
+	if ttl != 0 && (ttl < store.MinTTL || ttl > store.MaxTTL) {
+		return Grant{}, badTTL(ttl)
+	}
+	return r.change(ctx, key, func(n *name) (Grant, error) { return n.renew(owner, token, ttl) })
+}
+
+// Release ends a term, and returns the record as it is then: the next term's, if somebody was waiting. The error is a
+// *[lease.NotCurrentError] when the term is over already. After one that matches [store.ErrUnknownOutcome] it may be called
+// again.
+func (r *Registry) Release(ctx context.Context, key, owner string, token fence.Token, why string) (store.Record, error) {
+	g, err := r.change(ctx, key, func(n *name) (Grant, error) { return n.release(owner, token, why) })
+	return g.Record, err
+}
+
+// change has the goroutine of a name do something. A change that was begun goes on when ctx is done.
+func (r *Registry) change(ctx context.Context, key string, do func(*name) (Grant, error)) (Grant, error) {
+	done := make(chan answer, 1)
+	_, err := r.ask(key, func(n *name) {
+		n.todo = append(n.todo, func() {
+			if ctx.Err() != nil {
+				done <- answer{err: context.Cause(ctx)}
+				return
+			}
+			g, err := do(n)
+			done <- answer{g, err}
+		})
+	})
+	if err != nil {
+		return Grant{}, err
+	}
+	a := <-done
+	return a.grant, a.err
+}
+
+// Remove takes the request of that ID out of the queue of a name, or all for "", and returns how many it found. Their error is
+// then [ErrRemoved].
+func (r *Registry) Remove(key, id string) int {
+	r.mu.Lock()
+	n := r.names[key]
+	r.mu.Unlock()
+	if n == nil {
+		return 0
+	}
+	return n.remove(id)
+}
+
+// Waiting returns who waits for a name here, in order.
+func (r *Registry) Waiting(key string) []Waiter {
+	r.mu.Lock()
+	n := r.names[key]
+	r.mu.Unlock()
+	if n == nil {
+		return nil
+	}
+	return n.waiting()
+}
+
+// ask puts something to the goroutine of a name, which is started if there is none.
+func (r *Registry) ask(key string, put func(*name)) (*name, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return nil, ErrClosed
+	}
+	n := r.names[key]
+	if n == nil {
+		r.evict()
+		n = newName(r, key)
+		r.names[key] = n
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	put(n)
+	if !n.running {
+		n.running = true
+		r.wg.Go(n.run)
+	}
+	n.poke()
+	return n, nil
+}
+
+// evict makes room for one more name, if there are too many of which nothing is asked. It looks at a few only.
+func (r *Registry) evict() {
+	looked := 0
+	for key, n := range r.names {
+		if looked++; len(r.names) < r.opts.Names || looked > 16 {
+			return
+		}
+		n.mu.Lock()
+		if !n.running {
+			delete(r.names, key)
+		}
+		n.mu.Unlock()
+	}
+}
+
+func check(req Request) error {
+	if lease.Reserved(req.Key) {
+		return &store.InvalidError{Field: "Key", Value: fmt.Sprintf("%.40q", req.Key), Want: "a name that does not begin with a dot: those are Leasehold's own"}
+	}
+	if req.TTL < store.MinTTL || req.TTL > store.MaxTTL {
+		return badTTL(req.TTL)
+	}
+	if req.Owner == "" {
+		return &store.InvalidError{Field: "Owner", Value: `""`, Want: "the holder's id"}
+	}
+	if req.Wait < 0 {
+		return &store.InvalidError{Field: "Wait", Value: req.Wait.String(), Want: "0, which is not to wait, or more"}
+	}
+	c := rules.Claim{Owner: req.Owner, TTL: req.TTL, Session: req.Session, Info: info(req)}
+	return store.Check(rules.Claimed(store.Record{Key: req.Key}, c, 1, "", time.Time{}, "nonce"))
+}
+
+func badTTL(ttl time.Duration) error {
+	return &store.InvalidError{Field: "TTL", Value: ttl.String(), Want: fmt.Sprintf("%v to %v", store.MinTTL, store.MaxTTL)}
+}

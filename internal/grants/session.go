@@ -1,0 +1,31 @@
+package grants
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/store"
+)
+
+// OpenSession starts a session for a holder elsewhere: a record that keeps what is acquired under its key as long as it is
+// renewed, with [Registry.Renew]; [Registry.Release] ends it, and frees all that it kept with that one write. After an error
+// that matches [store.ErrUnknownOutcome] it can be called again: what may have been opened expires.
+func (r *Registry) OpenSession(ctx context.Context, owner string, ttl time.Duration, info map[string]string) (Grant, error) {
+	if ttl < store.MinTTL || ttl > store.MaxTTL {
+		return Grant{}, badTTL(ttl)
+	}
+	wall, sent := r.clk.Wall(), r.clk.Now()
+	token, err := rules.NextToken(0, wall)
+	if err != nil {
+		return Grant{}, err
+	}
+	claim := rules.Claim{Owner: owner, TTL: ttl, Info: info}
+	rec := rules.Claimed(store.Record{Key: lease.SessionKey(owner)}, claim, token, "", wall, newNonce())
+	if rec, err = r.st.Put(ctx, rec); err != nil {
+		return Grant{}, fmt.Errorf("open a session: %w", err)
+	}
+	return Grant{Record: rec, ValidUntil: sent.Add(rules.Timing{TTL: ttl}.WithDefaults().Validity())}, nil
+}
