@@ -240,7 +240,9 @@ func TestHeirOfAnUnknownRelease(t *testing.T) {
 		inWorld(t, func(t *testing.T, w *world) {
 			r, net := w.registry()
 			rec := granted(t, r, wants("a", 0))
-			q := send(r, wants("b", time.Minute))
+			b := wants("b", time.Minute)
+			b.TTL = 4 * ttl // not to be found dead before it is found
+			q := send(r, b)
 			var outage faulty.Outage
 			net.SetPlan(func(op faulty.Op) faulty.Fault {
 				if op.Kind != faulty.Put {
@@ -256,7 +258,7 @@ func TestHeirOfAnUnknownRelease(t *testing.T) {
 			begun := time.Now()
 			<-q.done
 			// A read may have been lost in the outage, and is given up after TTL/3. By then a is dead, if the write did not land.
-			if d := time.Since(begun); q.err != nil || d > ttl/3+time.Second {
+			if d := time.Since(begun); q.err != nil || d > b.TTL/3+time.Second {
 				t.Errorf("landed %v: the next one after %v: %v", landed, d, q.err)
 			}
 		})
