@@ -119,7 +119,8 @@ func ofLeases(name string, all []*lease.Lease, turn *Hold) *Hold {
 // MaxNames is how many names [All] takes at once.
 const MaxNames = 1000
 
-// Set is several names that are held together.
+// Set is several names that are held together. Its Token and Sequencer are those of the first of them, in order; what guards
+// another one has to see those of its [Set.Lease].
 type Set struct {
 	*Hold
 	leases map[string]*lease.Lease

@@ -54,7 +54,7 @@ func readRoster(rec store.Record) (roster, error) {
 		return roster{}, fmt.Errorf("%s: %w: its roster: %w", rec.Key, store.ErrCorrupt, err)
 	}
 	if r.Format != format {
-		return roster{}, fmt.Errorf("%s: its roster has format %d: this version reads format %d", rec.Key, r.Format, format)
+		return roster{}, fmt.Errorf("%s: %w: its roster has format %d: this version reads format %d", rec.Key, store.ErrCorrupt, r.Format, format)
 	}
 	used := 0
 	for _, e := range r.Held {
@@ -67,10 +67,9 @@ func readRoster(rec store.Record) (roster, error) {
 }
 
 // write puts the roster into the record.
-func (r roster) write(rec store.Record) (store.Record, error) {
-	data, err := json.Marshal(r)
-	rec.Data = data
-	return rec, err
+func (r roster) write(rec *store.Record) (err error) {
+	rec.Data, err = json.Marshal(r)
+	return err
 }
 
 func (r roster) free() int {
@@ -111,11 +110,17 @@ func (r *roster) grant(e entry, t fence.Token) {
 	r.Held = append(slices.Clone(r.Held), e)
 }
 
-// remove takes an entry off the roster, and reports whether it was there.
-func (r *roster) remove(id string) bool {
-	other := func(e entry) bool { return e.ID == id }
+// remove takes an entry off the roster.
+func (r *roster) remove(id string) { r.delete(func(e entry) bool { return e.ID == id }) }
+
+// drop takes off those whose sessions are over, and reports whether there were any.
+func (r *roster) drop(over map[string]bool) bool {
+	return r.delete(func(e entry) bool { return over[e.Session] })
+}
+
+func (r *roster) delete(which func(entry) bool) bool {
 	n := len(r.Held) + len(r.Queue)
-	r.Held = slices.DeleteFunc(slices.Clone(r.Held), other)
-	r.Queue = slices.DeleteFunc(slices.Clone(r.Queue), other)
+	r.Held = slices.DeleteFunc(slices.Clone(r.Held), which)
+	r.Queue = slices.DeleteFunc(slices.Clone(r.Queue), which)
 	return len(r.Held)+len(r.Queue) < n
 }

@@ -2,11 +2,8 @@ package lock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
-
-	"crypto/rand"
 
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
@@ -39,42 +36,39 @@ func (s *Semaphore) Acquire(ctx context.Context, weight int) (*Hold, error) {
 	return s.acquire(ctx, weight, false)
 }
 
-// TryAcquire takes a share if it can be had at once, and otherwise returns a *[HeldError]. It takes no notice of a holder's death
-// before a waiting Acquire, or several tries of one, had the time to observe it.
+// TryAcquire takes a share if it can be had at once, and otherwise returns a *[HeldError]. A store that doesn't answer is an
+// error. It remembers what it saw: where the store doesn't vouch for the age of records, a try that comes a TTL after the
+// first one of the same Semaphore takes the share of a holder that has died.
 func (s *Semaphore) TryAcquire(ctx context.Context, weight int) (*Hold, error) {
 	return s.acquire(ctx, weight, true)
 }
 
-// SetLimit changes the limit of the semaphore of that name, for all who use it from now on. What is held stays held; a limit
-// below that is an error. It blocks until the store has answered or ctx is done.
+// SetLimit changes the limit of the semaphore of that name, for all who use it from now on: whoever names another one, those
+// who wait too, gets a *[MismatchError]. What is held stays held; a limit below that is an error. It blocks until the store
+// has answered or ctx is done. An error that matches [store.ErrUnknownOutcome] means that the limit may have been changed,
+// or may yet be.
 func SetLimit(ctx context.Context, m *lease.Manager, name string, limit int) error {
 	if limit < 1 || limit > MaxShares {
 		return fmt.Errorf("semaphore %s: limit %d: want 1 to %d", name, limit, MaxShares)
 	}
-	for {
-		rec, err := store.Load(ctx, m.Store(), prefix+name)
-		if err != nil {
-			return err
-		}
-		r, err := readRoster(rec)
+	if err := checkName(name); err != nil {
+		return err
+	}
+	return store.Update(ctx, m.Store(), prefix+name, func(rec *store.Record) (bool, error) {
+		r, err := readRoster(*rec)
+		held := r.Limit - r.free()
 		switch {
 		case err != nil:
-			return err
+			return false, err
 		case r.Kind != "" && r.Kind != kindSemaphore:
-			return &MismatchError{Name: name, Field: "kind", Stored: r.Kind, Asked: kindSemaphore}
-		case r.Limit-r.free() > limit:
-			return &MismatchError{Name: name, Field: "limit", Stored: strconv.Itoa(r.Limit) + ", of which " + strconv.Itoa(r.Limit-r.free()) + " are held", Asked: strconv.Itoa(limit)}
+			return false, &MismatchError{Name: name, Field: "kind", Stored: r.Kind, Asked: kindSemaphore}
+		case held > limit:
+			stored := fmt.Sprintf("%d, of which %d are held", r.Limit, held)
+			return false, &MismatchError{Name: name, Field: "limit", Stored: stored, Asked: strconv.Itoa(limit)}
+		case r.Kind == kindSemaphore && r.Limit == limit:
+			return false, nil
 		}
 		r.Kind, r.Limit = kindSemaphore, limit
-		if rec, err = r.write(rec); err != nil {
-			return err
-		}
-		rec.Nonce = rand.Text()
-		if _, err = m.Store().Put(ctx, rec); err == nil {
-			return nil
-		}
-		if !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrNotFound) {
-			return err
-		}
-	}
+		return true, r.write(rec)
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	mathrand "math/rand/v2"
 	"strconv"
 	"time"
@@ -20,6 +21,8 @@ import (
 type shared struct {
 	s     *lease.Session
 	m     *lease.Manager
+	st    store.Store     // with bounded requests
+	watch *sessions.Watch // outlives one attempt, so that callers who only try notice a death, too
 	name  string
 	kind  string
 	limit int
@@ -30,25 +33,33 @@ func newShared(s *lease.Session, name, kind string, limit int, fair bool) (*shar
 	if s == nil {
 		return nil, fmt.Errorf("lock %q: session is nil", name)
 	}
-	if err := store.CheckKey(prefix + name); err != nil || name == "" {
-		return nil, fmt.Errorf("lock name %.60q: want 1 to %d bytes of printable UTF-8", name, store.MaxKey-len(prefix))
+	if err := checkName(name); err != nil {
+		return nil, err
 	}
-	return &shared{s: s, m: s.Manager(), name: name, kind: kind, limit: limit, fair: fair}, nil
+	m := s.Manager()
+	return &shared{
+		s: s, m: m, st: sessions.Bounded(m), watch: sessions.NewWatch(m), name: name, kind: kind, limit: limit, fair: fair,
+	}, nil
+}
+
+func checkName(name string) error {
+	if err := store.CheckKey(prefix + name); err != nil || name == "" {
+		return fmt.Errorf("lock name %.60q: want 1 to %d bytes of printable UTF-8", name, store.MaxKey-len(prefix))
+	}
+	return nil
 }
 
 // attempt is one acquisition.
 type attempt struct {
 	*shared
 	mine  entry
-	watch *sessions.Watch
+	try   bool // it doesn't wait: neither for the share nor for the store
 	doubt bool // a write that shows mine may have landed, or may land yet
-}
 
-func (l *shared) attempt(weight int) *attempt {
-	return &attempt{
-		shared: l, watch: sessions.NewWatch(l.m),
-		mine: entry{ID: rand.Text(), Session: l.s.Key(), Weight: weight, Since: l.m.Clock().Wall()},
-	}
+	over map[string]bool // sessions: those that are over stay so
+	due  clock.Instant   // when to look at sessions again
+
+	failures int // in a row
 }
 
 // acquire takes a share. With try it doesn't wait: a share that isn't to be had is a *HeldError.
@@ -60,8 +71,9 @@ func (l *shared) acquire(ctx context.Context, weight int, try bool) (*Hold, erro
 	defer cancel(nil)
 	session := l.s.Context()
 	defer context.AfterFunc(session, func() { cancel(context.Cause(session)) })()
-	a := l.attempt(weight)
-	granted, err := a.pursue(joined, try)
+	mine := entry{ID: rand.Text(), Session: l.s.Key(), Weight: weight, Since: l.m.Clock().Wall()}
+	a := &attempt{shared: l, mine: mine, try: try, over: map[string]bool{}, due: clock.Always}
+	granted, err := a.pursue(joined)
 	if err == nil {
 		err = l.s.Check() // the session may have ended while the write was on its way
 	}
@@ -73,7 +85,7 @@ func (l *shared) acquire(ctx context.Context, weight int, try bool) (*Hold, erro
 }
 
 // pursue reads the roster and acts on it until the share is granted.
-func (a *attempt) pursue(ctx context.Context, try bool) (entry, error) {
+func (a *attempt) pursue(ctx context.Context) (entry, error) {
 	rec, err := a.load(ctx)
 	for {
 		if err != nil {
@@ -86,14 +98,11 @@ func (a *attempt) pursue(ctx context.Context, try bool) (entry, error) {
 		if i := find(r.Held, a.mine.ID); i >= 0 {
 			return r.Held[i], nil
 		}
-		gone, next, err1 := a.blockers(ctx, r)
-		if err1 != nil {
-			return entry{}, err1
+		if failure := a.look(ctx, r); failure != nil {
+			rec, err = a.again(ctx, failure)
+			continue
 		}
-		changed := false
-		for id := range gone {
-			changed = r.remove(id) || changed
-		}
+		changed := r.drop(a.over)
 		switch {
 		case r.grants(a.mine):
 			token, err := rules.NextToken(rec.Token, a.m.Clock().Wall())
@@ -102,7 +111,7 @@ func (a *attempt) pursue(ctx context.Context, try bool) (entry, error) {
 			}
 			rec.Token = token
 			r.grant(a.mine, token)
-		case try:
+		case a.try:
 			return entry{}, a.held(r)
 		case a.fair && find(r.Queue, a.mine.ID) < 0:
 			if len(r.Held)+len(r.Queue) >= MaxShares {
@@ -110,31 +119,33 @@ func (a *attempt) pursue(ctx context.Context, try bool) (entry, error) {
 			}
 			r.Queue = append(r.Queue, a.mine)
 		case !changed:
-			rec, err = a.wait(ctx, rec, next)
+			rec, err = a.wait(ctx, rec)
 			continue
 		}
 		rec, err = a.write(ctx, rec, r)
 	}
 }
 
-// blockers returns which of those before this attempt are gone. Nobody is looked at when nobody is in the way.
-func (a *attempt) blockers(ctx context.Context, r roster) (map[string]bool, clock.Instant, error) {
-	if r.grants(a.mine) {
-		return nil, clock.Never, nil
+// look looks at the sessions of those before this attempt, if it is time to. A renewal changes no roster, so that is every third
+// of the TTL, or when one may have died. Nobody is looked at when nobody is in the way.
+func (a *attempt) look(ctx context.Context, r roster) error {
+	now := a.m.Clock().Now()
+	if now < a.due || r.grants(a.mine) {
+		return nil
 	}
-	before := r.before(a.mine.ID)
-	keys := make([]string, len(before))
-	for i, e := range before {
-		keys[i] = e.Session
-	}
-	over, next, err := a.watch.Over(ctx, keys)
-	gone := map[string]bool{}
-	for _, e := range before {
-		if over[e.Session] {
-			gone[e.ID] = true
+	var keys []string
+	for _, e := range r.before(a.mine.ID) {
+		if !a.over[e.Session] {
+			keys = append(keys, e.Session)
 		}
 	}
-	return gone, next, err
+	over, next, err := a.watch.Over(ctx, keys)
+	if err != nil {
+		return err
+	}
+	maps.Copy(a.over, over)
+	a.due = min(next, now.Add(a.m.TTL()/3))
+	return nil
 }
 
 func (a *attempt) held(r roster) error {
@@ -161,50 +172,53 @@ func (l *shared) roster(rec store.Record) (roster, error) {
 	return r, nil
 }
 
-// wait blocks until the roster changes, or a session before this one has to be looked at.
-func (a *attempt) wait(ctx context.Context, rec store.Record, next clock.Instant) (store.Record, error) {
-	now := a.m.Clock().Now()
-	// A renewal of a session changes no roster: to be looked at only when it may be dead would be to notice its end late.
-	pause := min(next.Sub(now), a.m.TTL()/3)
+// wait blocks until the roster changes, or the sessions of those before this one have to be looked at.
+func (a *attempt) wait(ctx context.Context, rec store.Record) (store.Record, error) {
+	pause := a.due.Sub(a.m.Clock().Now())
 	limited, cancel := clock.WithTimeout(ctx, a.m.Clock(), max(pause, time.Millisecond))
 	defer cancel()
 	got, err := store.Wait(limited, a.m.Store(), rec.Key, rec.Version)
 	switch {
 	case err == nil:
+		a.failures = 0
 		return got, nil
 	case ctx.Err() != nil:
 		return store.Record{}, context.Cause(ctx)
 	case limited.Err() != nil:
+		a.failures = 0
 		return rec, nil
 	}
-	return a.load(ctx)
+	return a.again(ctx, err)
 }
 
 // load reads the record, and tries again for as long as the store fails.
-func (l *shared) load(ctx context.Context) (store.Record, error) {
+func (a *attempt) load(ctx context.Context) (store.Record, error) {
 	for n := 0; ; n++ {
-		rec, err := l.request(ctx, func(ctx context.Context) (store.Record, error) {
-			return store.Load(ctx, l.m.Store(), prefix+l.name)
-		})
-		if err == nil || fatal(err) {
+		rec, err := store.Load(ctx, a.st, prefix+a.name)
+		if err == nil || fatal(err) || a.try {
 			return rec, err
 		}
-		if err := l.pause(ctx, n, err); err != nil {
+		if err := a.pause(ctx, n, err); err != nil {
 			return store.Record{}, err
 		}
 	}
 }
 
+// again reads the record after a failure of something else, unless that is the end.
+func (a *attempt) again(ctx context.Context, failure error) (store.Record, error) {
+	if fatal(failure) || a.try {
+		return store.Record{}, failure
+	}
+	if err := a.pause(ctx, a.failures, failure); err != nil {
+		return store.Record{}, err
+	}
+	a.failures++
+	return a.load(ctx)
+}
+
 // fatal reports whether an error won't go away by trying again.
 func fatal(err error) bool {
 	return errors.Is(err, store.ErrCorrupt) || errors.Is(err, store.ErrInvalid) || errors.Is(err, store.ErrClosed)
-}
-
-// request bounds one request, so that one that gets no answer isn't all.
-func (l *shared) request(ctx context.Context, do func(context.Context) (store.Record, error)) (store.Record, error) {
-	ctx, cancel := clock.WithTimeout(ctx, l.m.Clock(), l.m.TTL()/10)
-	defer cancel()
-	return do(ctx)
 }
 
 // pause waits before the nth try after a failure. When ctx ends, the error says what failed, too.
@@ -218,31 +232,28 @@ func (l *shared) pause(ctx context.Context, n int, failure error) error {
 
 // write replaces the record by one with r. It returns the record as it is now, whether that is the one or another.
 func (a *attempt) write(ctx context.Context, rec store.Record, r roster) (store.Record, error) {
-	rec, err := r.write(rec)
-	if err != nil {
+	if err := r.write(&rec); err != nil {
 		return store.Record{}, err
 	}
 	rec.Nonce = rand.Text()
-	got, err := a.request(ctx, func(ctx context.Context) (store.Record, error) { return a.m.Store().Put(ctx, rec) })
+	got, err := a.st.Put(ctx, rec)
 	var conflict *store.ConflictError
 	switch {
 	case err == nil:
-		a.doubt = true
+		a.doubt, a.failures = true, 0
 		return got, nil
 	case errors.As(err, &conflict):
+		a.failures = 0
 		return conflict.Current, nil
 	case errors.Is(err, store.ErrNotFound): // it was deleted
 		return store.Record{Key: rec.Key}, nil
 	case errors.Is(err, store.ErrUnknownOutcome):
 		a.doubt = true
-	case fatal(err):
-		return store.Record{}, err
+		if a.try {
+			return a.load(ctx) // the roster tells
+		}
 	}
-	// What is unknown is told by the roster.
-	if err := a.pause(ctx, 0, err); err != nil {
-		return store.Record{}, err
-	}
-	return a.load(ctx)
+	return a.again(ctx, err)
 }
 
 // withdraw takes what an attempt may have written off the roster again, in the background.
@@ -256,41 +267,23 @@ func (a *attempt) withdraw() {
 // remove takes an entry off the roster. It blocks until that is known to be done, or ctx is done. When the entry isn't there,
 // the record is written all the same: only then no write that shows it can land any more.
 func (l *shared) remove(ctx context.Context, id string) error {
-	rec, err := l.load(ctx)
 	for n := 0; ; n++ {
-		if err != nil {
+		err := store.Update(ctx, l.st, prefix+l.name, func(rec *store.Record) (bool, error) {
+			r, err := readRoster(*rec)
+			if err != nil {
+				return false, err
+			}
+			if r.Kind == "" {
+				r.Kind, r.Limit = l.kind, l.limit
+			}
+			r.remove(id)
+			return true, r.write(rec)
+		})
+		if err == nil || fatal(err) {
 			return err
 		}
-		var r roster
-		if r, err = readRoster(rec); err != nil {
+		if err := l.pause(ctx, n, err); err != nil {
 			return err
 		}
-		if r.Kind == "" {
-			r.Kind, r.Limit = l.kind, l.limit
-		}
-		r.remove(id)
-		next, err1 := r.write(rec)
-		if err1 != nil {
-			return err1
-		}
-		next.Nonce = rand.Text()
-		_, err1 = l.request(ctx, func(ctx context.Context) (store.Record, error) { return l.m.Store().Put(ctx, next) })
-		var conflict *store.ConflictError
-		switch {
-		case err1 == nil, errors.As(err1, &conflict) && conflict.Current.Nonce == next.Nonce:
-			return nil
-		case errors.As(err1, &conflict):
-			rec = conflict.Current
-			continue
-		case errors.Is(err1, store.ErrNotFound):
-			rec = store.Record{Key: next.Key}
-			continue
-		case fatal(err1):
-			return err1
-		}
-		if err := l.pause(ctx, n, err1); err != nil {
-			return err
-		}
-		rec, err = l.load(ctx)
 	}
 }

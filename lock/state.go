@@ -16,6 +16,9 @@ const (
 	KindSemaphore = kindSemaphore
 )
 
+// KeyPrefix begins the keys of rosters; the name follows.
+const KeyPrefix = prefix
+
 // State is what the roster of a lock says, for people: to hold a share takes a session.
 type State struct {
 	Kind    string // "" when the name has no roster

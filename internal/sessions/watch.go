@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"sync"
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/internal/rules"
@@ -12,18 +13,33 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Watch is what one process has observed of sessions. It is not safe for concurrent use.
+// maxSeen bounds what is remembered. A session that is forgotten costs a wait of one more TTL, not safety.
+const maxSeen = 1024
+
+// Watch is what one process has observed of sessions. It remembers from one call to the next, so that callers who each look
+// only once notice an end, too. It is safe for concurrent use.
 type Watch struct {
-	m    *lease.Manager
-	seen map[string]rules.Seen // by session key
+	st  store.Store
+	clk clock.Clock
+
+	mu   sync.Mutex // never held over I/O
+	seen map[string]sight
+}
+
+// sight is what was seen of one session.
+type sight struct {
+	rules.Seen
+	looked clock.Instant // the last time
 }
 
 // NewWatch returns one that has seen nothing, on the store and by the clock of m.
-func NewWatch(m *lease.Manager) *Watch { return &Watch{m: m, seen: map[string]rules.Seen{}} }
+func NewWatch(m *lease.Manager) *Watch {
+	return &Watch{st: Bounded(m), clk: m.Clock(), seen: map[string]sight{}}
+}
 
-// Over looks at sessions, and returns those that are over. One that has not been renewed for its TTL is closed first: from then on
-// its process can't rely on it, nor revive it. next is when another of them may have died. It blocks for a read of each, and a
-// write of each that died.
+// Over looks at sessions, by their keys, and returns those that are over. One that has not been renewed for its TTL is closed
+// first: from then on its process can't rely on it, nor revive it. next is when another of them may have died. It blocks for
+// a read of each, and a write of each that died, each bounded as [Bounded] has it; one that fails is Over's error.
 func (w *Watch) Over(ctx context.Context, keys []string) (over map[string]bool, next clock.Instant, err error) {
 	over, next = map[string]bool{}, clock.Never
 	for _, key := range keys {
@@ -39,37 +55,64 @@ func (w *Watch) Over(ctx context.Context, keys []string) (over map[string]bool, 
 			next = min(next, due)
 		}
 	}
-	for key := range w.seen { // what is not asked for any more
-		if _, wanted := over[key]; !wanted {
-			delete(w.seen, key)
-		}
-	}
 	return over, next, nil
 }
 
 // look reads a session's record, and says whether the session is over, or else until when it isn't at the least.
 func (w *Watch) look(ctx context.Context, key string) (due clock.Instant, over bool, err error) {
-	rec, err := store.Load(ctx, w.m.Store(), key)
+	rec, err := store.Load(ctx, w.st, key)
 	if err != nil {
 		return 0, false, err
 	}
-	now := w.m.Clock().Now()
-	seen := w.seen[key].Note(rec, now)
-	w.seen[key] = seen
-	switch {
-	case rec.Owner == "":
-		return 0, true, nil
-	case now < seen.Dead():
-		return seen.Dead(), false, nil
+	due, over = w.note(key, rec)
+	if over || w.clk.Now() < due {
+		return due, over, nil
 	}
-	_, err = w.m.Store().Put(ctx, rules.Freed(rec, rules.WhyExpired, w.m.Clock().Wall(), rand.Text()))
+	_, err = w.st.Put(ctx, rules.Freed(rec, rules.WhyExpired, w.clk.Wall(), rand.Text()))
 	var conflict *store.ConflictError
 	switch {
 	case err == nil, errors.Is(err, store.ErrNotFound):
+		w.forget(key)
 		return 0, true, nil
 	case errors.As(err, &conflict): // it was renewed, or closed by another
-		w.seen[key] = seen.Note(conflict.Current, w.m.Clock().Now())
-		return w.seen[key].Dead(), conflict.Current.Owner == "", nil
+		due, over = w.note(key, conflict.Current)
+		return due, over, nil
 	}
 	return 0, false, err // nothing is known: look again
+}
+
+// note takes down what a read, which has just come back, showed of a session: that it is over, or from when it counts as
+// abandoned unless it changes.
+func (w *Watch) note(key string, rec store.Record) (due clock.Instant, over bool) {
+	if rec.Owner == "" {
+		w.forget(key)
+		return 0, true
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := w.clk.Now()
+	seen, known := w.seen[key]
+	if !known && len(w.seen) >= maxSeen {
+		w.evict()
+	}
+	kept := store.Record{Version: rec.Version, TTL: rec.TTL, Age: rec.Age}
+	w.seen[key] = sight{Seen: seen.Note(kept, now), looked: now}
+	return w.seen[key].Dead(), false
+}
+
+func (w *Watch) forget(key string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.seen, key)
+}
+
+// evict forgets the session that was not looked at for the longest time. w.mu is held.
+func (w *Watch) evict() {
+	oldest, at := "", clock.Never
+	for key, s := range w.seen {
+		if s.looked < at {
+			oldest, at = key, s.looked
+		}
+	}
+	delete(w.seen, oldest)
 }

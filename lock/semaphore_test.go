@@ -1,0 +1,225 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/faulty"
+)
+
+func TestSemaphoreKeepsItsLimit(t *testing.T) {
+	for _, fair := range []bool{false, true} {
+		t.Run(fmt.Sprintf("fair=%t", fair), func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				book := &ledger{t: t, limit: 5}
+				var wg sync.WaitGroup
+				for i := range 8 {
+					sem := semaphore(t, w.process(nil).Session, 5, fair)
+					rng := rand.New(rand.NewPCG(1, uint64(i)))
+					wg.Go(func() {
+						for range 20 {
+							weight := 1 + rng.IntN(3)
+							h, err := sem.Acquire(t.Context(), weight)
+							if err != nil {
+								t.Error(err)
+								return
+							}
+							book.enter(h, weight, "")
+							time.Sleep(time.Duration(rng.IntN(1000)) * time.Millisecond)
+							book.leave(h, weight)
+							if err := h.Release(t.Context()); err != nil {
+								t.Error(err)
+							}
+							if err := h.Check(); !errors.Is(err, ErrReleased) || !errors.Is(context.Cause(h.Context()), ErrReleased) {
+								t.Errorf("after the release: %v, %v", err, context.Cause(h.Context()))
+							}
+						}
+					})
+				}
+				wg.Wait()
+			})
+		})
+	}
+}
+
+func TestTrySaysWhoHolds(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		p, q := w.process(nil), w.process(nil)
+		h, err := semaphore(t, p.Session, 2, true).TryAcquire(t.Context(), 2)
+		must(t, h, err)
+		_, err = semaphore(t, q.Session, 2, true).TryAcquire(t.Context(), 1)
+		var held *HeldError
+		if !errors.As(err, &held) || !errors.Is(err, ErrHeld) || held.Free != 0 || !slices.Equal(held.Holders, []string{p.m.Owner()}) {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+// A session that is renewed just before it would be closed keeps what it holds.
+func TestSessionRenewedAtTheLastMomentKeepsItsShare(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		p := w.process(nil)
+		h, err := semaphore(t, p.Session, 1, false).Acquire(t.Context(), 1)
+		must(t, h, err)
+		st := w.db.Open()
+		defer st.Close()
+		renewed := 0
+		q := w.process(func(op faulty.Op) faulty.Fault {
+			if op.Kind == faulty.Put && op.Key == p.Key() { // it is about to be closed
+				renewed++
+				rec, err := st.Get(t.Context(), p.Key())
+				if err == nil {
+					rec.Nonce += "x"
+					_, err = st.Put(t.Context(), rec)
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			}
+			return faulty.Fault{}
+		})
+		p.die()
+		start := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), 2*ttl-time.Second)
+		defer cancel()
+		if _, err := semaphore(t, q.Session, 1, false).Acquire(ctx, 1); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("after %v: %v", time.Since(start), err)
+		}
+		if renewed == 0 {
+			t.Error("nobody tried to close the session")
+		}
+	})
+}
+
+// Who is stopped while its share is being granted, past the end of its session, does not hold it when it goes on.
+func TestSessionThatEndedWhileTheShareWasGranted(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		var p *process
+		p = w.process(func(op faulty.Op) faulty.Fault {
+			if op.Kind == faulty.Put && op.Key == prefix+"licences" && p.Check() == nil {
+				p.clk.Pause() // no timer fires, and time goes on
+				p.clk.Jump(ttl)
+			}
+			return faulty.Fault{}
+		})
+		if h, err := semaphore(t, p.Session, 1, false).TryAcquire(t.Context(), 1); !errors.Is(err, lease.ErrLost) {
+			t.Errorf("%v, %v", h, err)
+		}
+		p.clk.Resume()
+	})
+}
+
+// Who closes its session frees all its shares with it.
+func TestSessionsEndFreesItsShares(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		p, q := w.process(nil), w.process(nil)
+		h, err := semaphore(t, p.Session, 1, true).Acquire(t.Context(), 1)
+		must(t, h, err)
+		if err := p.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if h.Check() == nil {
+			t.Error("the share outlives its session")
+		}
+		got, err := semaphore(t, q.Session, 1, true).TryAcquire(t.Context(), 1)
+		must(t, got, err)
+		if _, err := semaphore(t, p.Session, 1, true).Acquire(t.Context(), 1); !errors.Is(err, lease.ErrLost) && err == nil {
+			t.Errorf("acquired under a session that is over: %v", err)
+		}
+	})
+}
+
+func TestMismatch(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		p := w.process(nil)
+		h, err := semaphore(t, p.Session, 2, false).Acquire(t.Context(), 2)
+		must(t, h, err)
+		var mismatch *MismatchError
+		if _, err := semaphore(t, p.Session, 3, false).TryAcquire(t.Context(), 1); !errors.As(err, &mismatch) || mismatch.Field != "limit" || !strings.Contains(err.Error(), "limit is 2, not 3") {
+			t.Errorf("another limit: %v", err)
+		}
+		rw, err := NewRWMutex(p.Session, "licences")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := rw.TryRLock(t.Context()); !errors.Is(err, ErrMismatch) {
+			t.Errorf("another kind: %v", err)
+		}
+		if err := SetLimit(t.Context(), p.m, "licences", 1); !errors.Is(err, ErrMismatch) {
+			t.Errorf("a limit below what is held: %v", err)
+		}
+		if err := SetLimit(t.Context(), p.m, "licences", 3); err != nil {
+			t.Error(err)
+		}
+		got, err := semaphore(t, p.Session, 3, false).TryAcquire(t.Context(), 1)
+		must(t, got, err)
+		for what, err := range map[string]error{
+			"limit 0":         second(NewSemaphore(p.Session, "x", SemaphoreOptions{})),
+			"limit too large": second(NewSemaphore(p.Session, "x", SemaphoreOptions{Limit: MaxShares + 1})),
+			"no name":         second(NewRWMutex(p.Session, "")),
+			"no session":      second(NewRWMutex(nil, "x")),
+			"weight 0":        second(semaphore(t, p.Session, 3, false).TryAcquire(t.Context(), 0)),
+			"weight 4":        second(semaphore(t, p.Session, 3, false).TryAcquire(t.Context(), 4)),
+			"no names":        second(All(t.Context(), p.Session)),
+			"a bad name":      second(All(t.Context(), p.Session, "ok", "")),
+		} {
+			if err == nil {
+				t.Errorf("%s is accepted", what)
+			}
+		}
+	})
+}
+
+func second[T any](_ T, err error) error { return err }
+
+// A roster that can't be read is an error that names it, and is left as it is.
+func TestRosterOfOthersIsLeftAlone(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		p := w.process(nil)
+		st := w.db.Open()
+		defer st.Close()
+		for _, data := range []string{"nonsense", `{"v":2}`, `{"v":1,"kind":"semaphore","limit":1,"held":[{"id":"a","weight":2}]}`} {
+			cur, err := store.Load(t.Context(), st, prefix+"licences")
+			if err != nil {
+				t.Fatal(err)
+			}
+			cur.Data, cur.Token, cur.Nonce = []byte(data), cur.Token+1, "x"
+			cur, err = st.Put(t.Context(), cur)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := semaphore(t, p.Session, 1, true).Acquire(t.Context(), 1); err == nil || !strings.Contains(err.Error(), "licences") {
+				t.Errorf("%s: %v", data, err)
+			}
+			if now, _ := st.Get(t.Context(), prefix+"licences"); now.Version != cur.Version {
+				t.Errorf("%s was overwritten", data)
+			}
+		}
+	})
+}
+
+// A roster with all that fits is still a record that stores take.
+func TestFullRosterFits(t *testing.T) {
+	r := roster{Format: format, Kind: kindSemaphore, Limit: MaxShares}
+	for i := range MaxShares {
+		e := entry{ID: strings.Repeat("x", 26), Session: strings.Repeat("s", store.MaxKey), Weight: 1, Slot: i, Token: fence.MaxToken, Since: time.Unix(1e9, 123456789)}
+		r.Held = append(r.Held, e)
+	}
+	rec := store.Record{Key: prefix + "x", Nonce: "n", Token: fence.MaxToken}
+	if err := r.write(&rec); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Check(rec); err != nil {
+		t.Error(err)
+	}
+}
