@@ -1,0 +1,213 @@
+package wire
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/store"
+)
+
+// ContentProblem is the content type of a [Problem].
+const ContentProblem = "application/problem+json"
+
+// Code names a problem, for ever.
+type Code string
+
+// The codes.
+const (
+	CodeInvalid         Code = "invalid_request"
+	CodeUnauthenticated Code = "unauthenticated"
+	CodeForbidden       Code = "forbidden"
+	CodeNotFound        Code = "not_found"
+	CodeNoRoute         Code = "no_such_route"
+	CodeMethod          Code = "method_not_allowed"
+	CodeHeld            Code = "held"
+	CodeNotCurrent      Code = "not_current"
+	CodeBroken          Code = "broken"
+	CodeReplaced        Code = "replaced"
+	CodeRemoved         Code = "removed"
+	CodeConflict        Code = "version_conflict"
+	CodeTooLarge        Code = "too_large"
+	CodeTooMany         Code = "too_many_requests"
+	CodeInternal        Code = "internal"
+	CodeUnavailable     Code = "store_unavailable"
+	CodeClosing         Code = "closing"
+	CodeUnknown         Code = "outcome_unknown"
+)
+
+// kinds is the table of problems: the status and the title of each code.
+var kinds = map[Code]struct {
+	Status int
+	Title  string
+}{
+	CodeInvalid:         {http.StatusBadRequest, "the request is not valid"},
+	CodeUnauthenticated: {http.StatusUnauthorized, "the caller is not known"},
+	CodeForbidden:       {http.StatusForbidden, "the caller may not do this"},
+	CodeNotFound:        {http.StatusNotFound, "there is no such record"},
+	CodeNoRoute:         {http.StatusNotFound, "there is nothing at this path"},
+	CodeMethod:          {http.StatusMethodNotAllowed, "this path does not take this method"},
+	CodeHeld:            {http.StatusConflict, "somebody else holds the name"},
+	CodeNotCurrent:      {http.StatusConflict, "the term is not the current one"},
+	CodeBroken:          {http.StatusConflict, "an operator broke the hold"},
+	CodeReplaced:        {http.StatusConflict, "the same request was sent again, and has this one's place"},
+	CodeRemoved:         {http.StatusConflict, "the request was taken out of the queue"},
+	CodeConflict:        {http.StatusPreconditionFailed, "the record was changed by another write"},
+	CodeTooLarge:        {http.StatusRequestEntityTooLarge, "the request is too large"},
+	CodeTooMany:         {http.StatusTooManyRequests, "too many requests of one client at a time"},
+	CodeInternal:        {http.StatusInternalServerError, "the server failed"},
+	CodeUnavailable:     {http.StatusServiceUnavailable, "the store does not answer"},
+	CodeClosing:         {http.StatusServiceUnavailable, "the server is closing"},
+	CodeUnknown:         {http.StatusGatewayTimeout, "it is not known whether the write happened"},
+}
+
+// Codes returns every code there is.
+func Codes() []Code {
+	codes := make([]Code, 0, len(kinds))
+	for c := range kinds {
+		codes = append(codes, c)
+	}
+	return codes
+}
+
+// Status returns the HTTP status of a code; 500 for one that isn't known.
+func (c Code) Status() int { return cmp.Or(kinds[c].Status, http.StatusInternalServerError) }
+
+// Problem is the body of an answer that says why something was not done (RFC 9457). It is an error.
+type Problem struct {
+	Type   string `json:"type"` // "about:blank#CODE": codes are the stable part
+	Title  string `json:"title"`
+	Status int    `json:"status"`
+	Code   Code   `json:"code"`
+	Detail string `json:"detail"`
+
+	Field string `json:"field,omitempty"` // of the request: what is wrong
+	Value string `json:"value,omitempty"`
+	Want  string `json:"want,omitempty"`
+
+	Name      string          `json:"name,omitempty"`
+	Holder    string          `json:"holder,omitempty"` // who holds the name now
+	Token     fence.Token     `json:"token,omitempty"`  // of the current term
+	Got       fence.Token     `json:"got,omitempty"`    // the token that was sent
+	Since     *time.Time      `json:"since,omitempty"`
+	ExpiresIn *Seconds        `json:"expires_in,omitempty"` // unless it is renewed
+	Note      string          `json:"note,omitempty"`
+	Record    json.RawMessage `json:"record,omitempty"`  // as it is stored: [store.Marshal]
+	Version   string          `json:"version,omitempty"` // its version
+}
+
+func (p *Problem) Error() string { return p.Detail }
+
+// Is reports whether the problem is what target stands for.
+func (p *Problem) Is(target error) bool {
+	switch p.Code {
+	case CodeUnknown:
+		return target == store.ErrUnknownOutcome
+	case CodeNotFound:
+		return target == store.ErrNotFound
+	case CodeInvalid:
+		return target == store.ErrInvalid
+	}
+	return false
+}
+
+// NewProblem returns a problem of that code.
+func NewProblem(code Code, format string, args ...any) *Problem {
+	k := kinds[code]
+	return &Problem{Type: "about:blank#" + string(code), Title: k.Title, Status: code.Status(), Code: code, Detail: fmt.Sprintf(format, args...)}
+}
+
+// Invalid returns the problem of a request one field of which is wrong.
+func Invalid(field, value, want string) *Problem {
+	p := NewProblem(CodeInvalid, "%s %.80q: want %s", field, value, want)
+	p.Field, p.Value, p.Want = field, fmt.Sprintf("%.80s", value), want
+	return p
+}
+
+// ProblemOf turns an error into the problem that says the same.
+func ProblemOf(err error) *Problem {
+	var (
+		p        *Problem
+		held     *lease.HeldError
+		stale    *lease.NotCurrentError
+		lost     *lease.LostError
+		conflict *store.ConflictError
+		invalid  *store.InvalidError
+	)
+	switch {
+	case errors.As(err, &p):
+		return p
+	case errors.As(err, &held):
+		p = NewProblem(CodeHeld, "%v", held)
+		p.Name, p.Holder, p.Token, p.Note = held.Key, held.Owner, held.Token, held.Note
+		p.Since, p.ExpiresIn = &held.Since, (*Seconds)(&held.ExpiresIn)
+	case errors.As(err, &stale):
+		p = NewProblem(CodeNotCurrent, "%v", stale)
+		p.Name, p.Holder, p.Token, p.Got = stale.Record.Key, stale.Record.Owner, stale.Record.Token, stale.Token
+	case errors.As(err, &lost):
+		p = NewProblem(CodeBroken, "%v", lost)
+		p.Name, p.Token = lost.Key, lost.Token
+		if lost.Err != nil {
+			p.Note = lost.Err.Error()
+		}
+	case errors.As(err, &conflict):
+		p = NewProblem(CodeConflict, "%v", conflict)
+		p.Name = conflict.Current.Key
+		p.setRecord(conflict.Current)
+	case errors.As(err, &invalid):
+		p = Invalid(invalid.Field, invalid.Value, invalid.Want)
+		p.Detail = invalid.Error()
+	case errors.Is(err, store.ErrUnknownOutcome):
+		p = NewProblem(CodeUnknown, "%v", err)
+	case errors.Is(err, store.ErrNotFound):
+		p = NewProblem(CodeNotFound, "%v", err)
+	case errors.Is(err, store.ErrCorrupt):
+		p = NewProblem(CodeInternal, "%v", err)
+	default:
+		p = NewProblem(CodeUnavailable, "%v", err)
+	}
+	return p
+}
+
+func (p *Problem) setRecord(rec store.Record) {
+	text, err := store.Marshal(rec)
+	if err == nil {
+		p.Record, p.Version = text, rec.Version
+	}
+}
+
+// Err returns the error that [ProblemOf] made the problem of, as far as it can be told; else the problem itself.
+func (p *Problem) Err() error {
+	switch p.Code {
+	case CodeHeld:
+		held := &lease.HeldError{Key: p.Name, Owner: p.Holder, Token: p.Token, Note: p.Note}
+		if p.Since != nil {
+			held.Since = *p.Since
+		}
+		if p.ExpiresIn != nil {
+			held.ExpiresIn = time.Duration(*p.ExpiresIn)
+		}
+		return held
+	case CodeNotCurrent:
+		return &lease.NotCurrentError{Token: p.Got, Record: store.Record{Key: p.Name, Owner: p.Holder, Token: p.Token}}
+	case CodeBroken:
+		return &lease.LostError{Key: p.Name, Token: p.Token, Cause: lease.Broken, Err: errors.New(p.Note)}
+	case CodeConflict:
+		rec, err := store.Unmarshal(p.Record)
+		if err != nil {
+			return errors.Join(p, err)
+		}
+		rec.Key, rec.Version = p.Name, p.Version
+		return &store.ConflictError{Current: rec}
+	case CodeInvalid:
+		if p.Field != "" {
+			return &store.InvalidError{Field: p.Field, Value: p.Value, Want: p.Want}
+		}
+	}
+	return p
+}

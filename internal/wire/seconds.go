@@ -1,0 +1,57 @@
+package wire
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Seconds is a duration as it is written in JSON: a number of seconds. A string such as "1m30s" is read, too.
+type Seconds time.Duration
+
+// MarshalJSON writes a number of seconds, to the millisecond, rounded up.
+func (s Seconds) MarshalJSON() ([]byte, error) {
+	ms := math.Ceil(float64(s) / float64(time.Millisecond))
+	return strconv.AppendFloat(nil, ms/1000, 'f', -1, 64), nil
+}
+
+// UnmarshalJSON reads a number of seconds, or a string with units.
+func (s *Seconds) UnmarshalJSON(text []byte) error {
+	if strings.HasPrefix(string(text), `"`) {
+		var word string
+		if err := json.Unmarshal(text, &word); err != nil {
+			return err
+		}
+		return s.parse(word)
+	}
+	return s.number(string(text))
+}
+
+// ParseSeconds reads what a query parameter says: "15", "0.5" or "1m30s".
+func ParseSeconds(text string) (s Seconds, err error) {
+	if s.number(text) == nil {
+		return s, nil
+	}
+	return s, s.parse(text)
+}
+
+func (s *Seconds) parse(word string) error {
+	d, err := time.ParseDuration(word)
+	if err != nil {
+		return fmt.Errorf(`%.40q: want a number of seconds, or a duration such as "1m30s"`, word)
+	}
+	*s = Seconds(d)
+	return nil
+}
+
+func (s *Seconds) number(text string) error {
+	f, err := strconv.ParseFloat(text, 64)
+	if ns := f * float64(time.Second); err == nil && math.Abs(ns) < math.MaxInt64 { // NaN is no number either
+		*s = Seconds(math.Round(ns))
+		return nil
+	}
+	return fmt.Errorf("%.40s: want a number of seconds", text)
+}

@@ -1,0 +1,121 @@
+package wire
+
+import (
+	"time"
+
+	"github.com/leasehold/leasehold/fence"
+)
+
+// The headers beside [fence.Header], which names a term wherever one is to be named.
+const (
+	HeaderKey   = "Idempotency-Key" // of a POST that may be sent again
+	HeaderToken = "Leasehold-Token" // of the term that an answer is about
+)
+
+// The states of a lease.
+const (
+	StateFree   = "free"
+	StateHeld   = "held"
+	StateBroken = "broken"      // by an operator; its holder hasn't let go yet
+	StateHanded = "handed over" // to a holder that hasn't taken it yet
+)
+
+// AcquireRequest is the body of POST /v1/leases/{name}.
+type AcquireRequest struct {
+	Holder  string            `json:"holder,omitempty"`  // who asks; the answer has the id under which it holds
+	TTL     *Seconds          `json:"ttl,omitempty"`     // how long the hold lasts past its last renewal
+	Wait    *Seconds          `json:"wait,omitempty"`    // how long to wait for the name
+	Session string            `json:"session,omitempty"` // that keeps the lease, from POST /v1/sessions
+	Info    map[string]string `json:"info,omitempty"`    // for people
+}
+
+// Lease is a name, as answers show it.
+type Lease struct {
+	Name      string            `json:"name"`
+	State     string            `json:"state"`
+	Holder    string            `json:"holder,omitempty"`
+	Token     fence.Token       `json:"token"` // of the current term, or of the last
+	TTL       *Seconds          `json:"ttl,omitempty"`
+	Session   string            `json:"session,omitempty"`
+	Acquired  *time.Time        `json:"acquired,omitempty"` // by the wall clock of who granted it; for people
+	ExpiresIn *Seconds          `json:"expires_in,omitempty"`
+	Info      map[string]string `json:"info,omitempty"`
+	Note      string            `json:"note,omitempty"`
+	Waiters   int               `json:"waiters"` // at this server
+}
+
+// Grant is the answer to POST and PUT /v1/leases/{name}.
+type Grant struct {
+	Lease
+	// ValidFor is how long the holder may rely on it, counted from before it sent the request that this answers; after a
+	// wait, from before it sends its first renewal. It is absent when a session keeps the lease.
+	ValidFor *Seconds `json:"valid_for,omitempty"`
+	// RenewEvery is how often to renew it.
+	RenewEvery *Seconds `json:"renew_every,omitempty"`
+	Sequencer  string   `json:"sequencer"`        // what requests to the guarded resource carry
+	Waited     bool     `json:"waited,omitempty"` // renew before relying on it
+}
+
+// RenewRequest is the body of PUT /v1/leases/{name} and PUT /v1/sessions/{id}; it may be empty.
+type RenewRequest struct {
+	TTL *Seconds `json:"ttl,omitempty"` // another one from now on
+}
+
+// BreakRequest is the body of POST /v1/leases/{name}/break.
+type BreakRequest struct {
+	Token fence.Token `json:"token"`          // of the term to end: no other is touched
+	Note  string      `json:"note,omitempty"` // why
+	Grace *Seconds    `json:"grace,omitempty"`
+}
+
+// Term is one of a name's past.
+type Term struct {
+	Holder string      `json:"holder"`
+	Token  fence.Token `json:"token"`
+	From   time.Time   `json:"from"`
+	Until  *time.Time  `json:"until,omitempty"` // absent: it lasts
+	Ended  string      `json:"ended,omitempty"`
+}
+
+// Waiter is a place in a queue.
+type Waiter struct {
+	Holder string            `json:"holder"`
+	Waited Seconds           `json:"waited"`
+	Left   Seconds           `json:"left"` // until it gives up
+	Info   map[string]string `json:"info,omitempty"`
+}
+
+// SessionRequest is the body of POST /v1/sessions.
+type SessionRequest struct {
+	Holder string            `json:"holder,omitempty"`
+	TTL    *Seconds          `json:"ttl,omitempty"`
+	Info   map[string]string `json:"info,omitempty"`
+}
+
+// Session is the answer to POST and PUT /v1/sessions.
+type Session struct {
+	Session    string      `json:"session"` // its id
+	Holder     string      `json:"holder"`
+	Token      fence.Token `json:"token"`
+	TTL        Seconds     `json:"ttl"`
+	ValidFor   Seconds     `json:"valid_for"`
+	RenewEvery Seconds     `json:"renew_every"`
+	// Broken are leases of the session that an operator broke since the last renewal, with their tokens: stop what they
+	// guard, and release them.
+	Broken map[string]fence.Token `json:"broken,omitempty"`
+}
+
+// VerifyRequest is the body of POST /v1/verify.
+type VerifyRequest struct {
+	Sequencer string `json:"sequencer"`
+}
+
+// Verdict is its answer.
+type Verdict struct {
+	Name    string      `json:"name"`
+	Holder  string      `json:"holder"`
+	Token   fence.Token `json:"token"`
+	Current bool        `json:"current"`          // the term is the present one
+	Now     *Lease      `json:"now,omitempty"`    // who holds the name instead
+	Reason  string      `json:"reason,omitempty"` // why it isn't current
+}
