@@ -40,10 +40,13 @@ var kinds = map[string]func(t testing.TB) *database{
 	"PostgreSQL, simple protocol": func(t testing.TB) *database {
 		return postgres(t, sql.LevelDefault, "default_query_exec_mode=simple_protocol")
 	},
-	"SQLite, immediate":        func(t testing.TB) *database { return inFile(t, "_txlock=immediate&_pragma=journal_mode(WAL)") },
-	"SQLite, deferred":         func(t testing.TB) *database { return inFile(t, "_pragma=journal_mode(WAL)") },
-	"SQLite, rollback journal": func(t testing.TB) *database { return inFile(t, "_pragma=journal_mode(DELETE)") },
+	"SQLite, immediate":        func(t testing.TB) *database { return inFile(t, patient+"&_pragma=journal_mode(WAL)&_txlock=immediate") },
+	"SQLite, deferred":         func(t testing.TB) *database { return inFile(t, patient+"&_pragma=journal_mode(WAL)") },
+	"SQLite, rollback journal": func(t testing.TB) *database { return inFile(t, patient+"&_pragma=journal_mode(DELETE)") },
 }
+
+// patient has SQLite wait for another's lock, for a minute.
+const patient = "_pragma=busy_timeout(60000)"
 
 func postgres(t testing.TB, isolation sql.IsolationLevel, setting string) *database {
 	t.Helper()
@@ -57,7 +60,7 @@ func postgres(t testing.TB, isolation sql.IsolationLevel, setting string) *datab
 func inFile(t testing.TB, settings string) *database {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "db")
-	return &database{DB: open(t, "sqlite", "file:"+path+"?_pragma=busy_timeout(60000)&"+settings), dialect: fencesql.SQLite, path: path}
+	return &database{DB: open(t, "sqlite", "file:"+path+"?"+settings), dialect: fencesql.SQLite, path: path}
 }
 
 func open(t testing.TB, driver, dsn string) *sql.DB {
