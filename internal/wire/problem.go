@@ -79,7 +79,7 @@ func Codes() []Code {
 func (c Code) Status() int { return cmp.Or(kinds[c].Status, http.StatusInternalServerError) }
 
 // Problem is the body of an answer that says why something was not done (RFC 9457). It is an error.
-type Problem struct {
+type Problem struct { //nolint:errname // the RFC calls it so
 	Type   string `json:"type"` // "about:blank#CODE": codes are the stable part
 	Title  string `json:"title"`
 	Status int    `json:"status"`
