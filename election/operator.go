@@ -17,6 +17,9 @@ var (
 	ErrNoCandidate = errors.New("no such candidate, or it is not eligible now")
 )
 
+// KeyPrefix begins the keys of the records of elections; the name follows.
+const KeyPrefix = prefix
+
 // State is what an election's records say.
 type State struct {
 	Leader     Leader

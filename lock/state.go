@@ -21,8 +21,9 @@ const KeyPrefix = prefix
 
 // State is what the roster of a lock says, for people: to hold a share takes a session.
 type State struct {
-	Kind    string // "" when the name has no roster
-	Limit   int    // of the weights of all holders
+	Kind    string      // "" when the name has no roster
+	Limit   int         // of the weights of all holders
+	Token   fence.Token // of the last share that was granted
 	Held    []Share
 	Waiting []Share // in the order in which they are served
 }
@@ -45,7 +46,7 @@ func Read(ctx context.Context, st store.Store, name string) (State, error) {
 		return State{}, err
 	}
 	r, err := readRoster(rec)
-	return State{Kind: r.Kind, Limit: r.Limit, Held: shares(r.Held), Waiting: shares(r.Queue)}, err
+	return State{Kind: r.Kind, Limit: r.Limit, Token: rec.Token, Held: shares(r.Held), Waiting: shares(r.Queue)}, err
 }
 
 func shares(all []entry) []Share {

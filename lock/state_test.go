@@ -25,7 +25,7 @@ func TestReadShowsHoldersAndWaiters(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		s, err := Read(t.Context(), p.m.Store(), "licences")
-		if err != nil || s.Kind != KindSemaphore || s.Limit != 2 || len(s.Held) != 2 || len(s.Waiting) != 2 {
+		if err != nil || s.Kind != KindSemaphore || s.Limit != 2 || s.Token != b.Token() || len(s.Held) != 2 || len(s.Waiting) != 2 {
 			t.Fatalf("%+v, %v", s, err)
 		}
 		if got := s.Held[1]; got.Owner != p.m.Owner() || got.Session != p.Key() || got.Slot != 1 || got.Token != b.Token() || got.Weight != 1 {
