@@ -1,0 +1,235 @@
+package lease_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/store/faulty"
+	"github.com/leasehold/leasehold/store/memory"
+)
+
+// kennel counts the bites of a watchdog.
+type kennel struct {
+	bites int
+	last  error
+	at    time.Time
+}
+
+func (k *kennel) watch(h lease.Holding) (stop func() bool) {
+	return lease.Watchdog(h, func(err error) { k.bites, k.last, k.at = k.bites+1, err, time.Now() })
+}
+
+// bitten fails unless the dog has bitten once, for that cause.
+func (k *kennel) bitten(t *testing.T, cause lease.Cause) {
+	t.Helper()
+	synctest.Wait()
+	var lost *lease.LostError
+	if k.bites != 1 || !errors.As(k.last, &lost) || lost.Cause != cause {
+		t.Errorf("%d bites, the last for %v; want one for %q", k.bites, k.last, cause)
+	}
+}
+
+func (k *kennel) quiet(t *testing.T) {
+	t.Helper()
+	synctest.Wait()
+	if k.bites != 0 {
+		t.Errorf("%d bites, for %v", k.bites, k.last)
+	}
+}
+
+// It bites at the end of validity, while nobody else can have the name yet.
+func TestWatchdogBitesBeforeOthersStart(t *testing.T) {
+	for _, rate := range []float64{1, 0.9, 1.1} { // of the holder's clock
+		inWorld(t, func(t *testing.T, w *world) {
+			n, other := w.node(lease.Options{}), w.node(lease.Options{})
+			n.clk.SetRate(rate)
+			other.clk.SetRate(2 - rate)
+			var k kennel
+			k.watch(n.acquire("job"))
+			wait := other.acquiring(t.Context(), "job")
+			time.Sleep(time.Hour)
+			k.quiet(t)
+			n.outage.Start()
+			start := time.Now()
+			wait.wait(t, start, 2*ttl)
+			k.bitten(t, lease.Outage)
+			if took := k.at.Sub(start); took > time.Duration(float64(validity)/rate)+time.Millisecond || k.at.After(wait.at) {
+				t.Errorf("rate %v: bitten after %v, the name was taken after %v", rate, took, wait.at.Sub(start))
+			}
+		})
+	}
+}
+
+func TestWatchdogLetsGo(t *testing.T) {
+	for name, leave := range map[string]func(t *testing.T, l *lease.Lease, stop func() bool){
+		"released":    func(t *testing.T, l *lease.Lease, _ func() bool) { release(t, l) },
+		"handed over": func(t *testing.T, l *lease.Lease, _ func() bool) { _ = l.HandOver(t.Context(), "x") },
+		"stopped": func(t *testing.T, _ *lease.Lease, stop func() bool) {
+			if !stop() || stop() {
+				t.Error("stop: want true, then false")
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				n := w.node(lease.Options{})
+				l := n.acquire("job")
+				var k kennel
+				stop := k.watch(l)
+				leave(t, l, stop)
+				if stop() {
+					t.Error("it was still there")
+				}
+				n.outage.Start()
+				time.Sleep(time.Hour)
+				k.watch(l) // after the end
+				synctest.Wait()
+				if name == "stopped" {
+					k.bitten(t, lease.Outage)
+				} else {
+					k.quiet(t)
+				}
+			})
+		})
+	}
+}
+
+// A process that was stopped past its lease is bitten when it goes on, and not before: that is what a watchdog can't do.
+func TestWatchdogOfAProcessThatWasStopped(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		n := w.node(lease.Options{})
+		var k kennel
+		k.watch(n.acquire("job"))
+		n.clk.Pause()
+		time.Sleep(time.Hour)
+		k.quiet(t)
+		n.clk.Resume()
+		time.Sleep(time.Millisecond)
+		k.bitten(t, lease.Expired)
+	})
+	inWorld(t, func(t *testing.T, w *world) {
+		n := w.node(lease.Options{})
+		var k kennel
+		k.watch(n.acquire("job"))
+		n.clk.Jump(time.Hour) // suspended, with the machine
+		time.Sleep(time.Millisecond)
+		k.bitten(t, lease.Expired)
+	})
+}
+
+// Every end but a release is a loss; all that a session keeps goes with it.
+func TestWatchdogBitesAtEveryLoss(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		n := w.node(lease.Options{})
+		l := n.acquire("job")
+		var k kennel
+		k.watch(l)
+		if _, err := lease.Break(t.Context(), w.db.Open(), "job", lease.Eviction{Token: l.Token(), By: "operator"}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(ttl / 3)
+		k.bitten(t, lease.Broken)
+
+		var session, kept, own kennel
+		s := n.open()
+		session.watch(s)
+		kept.watch(n.under(s, "a"))
+		own.watch(n.acquire("own"))
+		n.outage.Start()
+		time.Sleep(validity + time.Millisecond)
+		session.bitten(t, lease.Outage)
+		kept.bitten(t, lease.Outage)
+		own.bitten(t, lease.Outage)
+	})
+	inWorld(t, func(t *testing.T, w *world) {
+		n := w.node(lease.Options{})
+		var k kennel
+		k.watch(n.acquire("job"))
+		if err := n.Close(); err != nil {
+			t.Error(err)
+		}
+		k.bitten(t, lease.Closed)
+	})
+}
+
+// watchdogChild is the environment variable that makes of a test a process with a watchdog; its value says what befalls it.
+const watchdogChild = "LEASEHOLD_WATCHDOG_CHILD"
+
+// child holds a name under a watchdog, and does what no context ends. It never returns if the watchdog works.
+func child(fate string) {
+	var cut atomic.Bool
+	st := faulty.Wrap(memory.New(memory.Options{}), func(faulty.Op) faulty.Fault { return faulty.Fault{Drop: cut.Load()} })
+	m, err := lease.NewManager(st, lease.Options{TTL: 200 * time.Millisecond})
+	if err != nil {
+		panic(err)
+	}
+	l, err := m.Acquire(context.Background(), "job")
+	if err != nil {
+		panic(err)
+	}
+	lease.Watchdog(l, nil)
+	fmt.Println("held")
+	cut.Store(fate == "cut")
+	defer fmt.Println("a deferred function ran")
+	for fate != "released" {
+		_ = clock.Sleep(context.Background(), clock.System(), time.Hour)
+	}
+	if err := l.Release(context.Background()); err != nil {
+		panic(err)
+	}
+	_ = clock.Sleep(context.Background(), clock.System(), time.Second) // five times the TTL
+	os.Exit(3)
+}
+
+// startChild runs this test as another process with a watchdog, and returns when it holds its name. finish waits for its end.
+func startChild(t *testing.T, fate string) (p *os.Process, finish func() (code int, output string)) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")
+	cmd.Env = append(os.Environ(), watchdogChild+"="+fate)
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stdout, cmd.Stderr = w, w
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	held := make([]byte, len("held\n"))
+	if _, err := r.Read(held); err != nil {
+		t.Fatal(err)
+	}
+	return cmd.Process, func() (int, string) {
+		var out strings.Builder
+		_, _ = r.WriteTo(&out)
+		r.Close()
+		_ = cmd.Wait()
+		return cmd.ProcessState.ExitCode(), string(held) + out.String()
+	}
+}
+
+// By default the watchdog ends the process, and says why.
+func TestWatchdogEndsTheProcess(t *testing.T) {
+	if fate := os.Getenv(watchdogChild); fate != "" {
+		child(fate)
+	}
+	_, finish := startChild(t, "cut")
+	code, out := finish()
+	if code != 79 || !strings.Contains(out, "watchdog: lease job (token ") || !strings.Contains(out, string(lease.Outage)) || strings.Contains(out, "deferred") {
+		t.Errorf("exit code %d: %s", code, out)
+	}
+	_, finish = startChild(t, "released")
+	if code, out := finish(); code != 3 {
+		t.Errorf("released: exit code %d: %s", code, out)
+	}
+}
