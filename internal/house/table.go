@@ -111,7 +111,7 @@ var Table = []Row{
 	{Dir: "identity", Floor: F3},
 	{Dir: "shard", Floor: F3},
 
-	{Dir: "server/...", Floor: F4},
+	{Dir: "server/...", Floor: F4, Libs: []string{"github.com/prometheus/client_golang"}, Why: "its metrics"},
 	{Dir: "client", Floor: F4},
 	{Dir: "gate", Floor: F4},
 	{Dir: "admiral/...", Floor: F4, Libs: []string{"go.yaml.in/yaml/v3"}, Why: "its configuration file"},

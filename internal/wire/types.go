@@ -47,13 +47,13 @@ type Lease struct {
 // Grant is the answer to POST and PUT /v1/leases/{name}.
 type Grant struct {
 	Lease
-	// ValidFor is how long the holder may rely on it, counted from before it sent the request that this answers; after a
-	// wait, from before it sends its first renewal. It is absent when a session keeps the lease.
+	// ValidFor is how long the holder may rely on it, counted from before it sent the request that this answers, however long
+	// the answer took. Who has waited longer than it can spare renews first. It is absent when a session keeps the lease.
 	ValidFor *Seconds `json:"valid_for,omitempty"`
 	// RenewEvery is how often to renew it.
 	RenewEvery *Seconds `json:"renew_every,omitempty"`
 	Sequencer  string   `json:"sequencer"`        // what requests to the guarded resource carry
-	Waited     bool     `json:"waited,omitempty"` // renew before relying on it
+	Waited     *Seconds `json:"waited,omitempty"` // for the name, at the server
 }
 
 // RenewRequest is the body of PUT /v1/leases/{name} and PUT /v1/sessions/{id}; it may be empty.

@@ -1,0 +1,278 @@
+package server
+
+import (
+	"errors"
+	"iter"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/grants"
+	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/store"
+)
+
+// renewals is how many renewals fit into a TTL: what is recommended to holders.
+const renewals = 3
+
+func (s *Server) acquire(c *call) (any, error) {
+	req, err := s.request(c)
+	if err != nil {
+		return nil, err
+	}
+	begun := s.clk.Now()
+	g, err := s.reg.Acquire(c.r.Context(), req)
+	c.event.Waited = s.clk.Now().Sub(begun)
+	if err != nil {
+		return nil, err
+	}
+	c.status = http.StatusCreated
+	answer, err := s.grant(c, g)
+	if err != nil {
+		return nil, err
+	}
+	waited := wire.Seconds(c.event.Waited)
+	answer.Waited = &waited
+	return answer, nil
+}
+
+// request reads what a caller wants.
+func (s *Server) request(c *call) (grants.Request, error) {
+	var body wire.AcquireRequest
+	if err := c.read(&body); err != nil {
+		return grants.Request{}, err
+	}
+	ttl, err := within("ttl", body.TTL, s.opts.TTL, store.MinTTL, s.opts.MaxTTL)
+	if err != nil {
+		return grants.Request{}, err
+	}
+	wait, err := within("wait", body.Wait, 0, 0, s.opts.MaxWait)
+	if err != nil {
+		return grants.Request{}, err
+	}
+	req := grants.Request{
+		Key: c.r.PathValue("name"), Owner: owner(s.called(c, body.Holder)), TTL: ttl, Wait: wait, Session: body.Session, Info: body.Info,
+	}
+	if body.Session != "" {
+		if req.Owner, err = s.ownerOf(c, body.Session); err != nil {
+			return grants.Request{}, err
+		}
+	}
+	if key := c.r.Header.Get(wire.HeaderKey); key != "" {
+		req.ID = c.caller.Name() + "/" + key
+	}
+	return req, nil
+}
+
+// called is what a holder calls itself, and else what the caller is known as.
+func (s *Server) called(c *call, holder string) string {
+	if holder == "" {
+		holder = c.caller.Name()
+	}
+	return strings.TrimSuffix(holder, "/")
+}
+
+func (s *Server) grant(c *call, g grants.Grant) (*wire.Grant, error) {
+	rec := g.Record
+	seq := fence.Sequencer{Name: rec.Key, Holder: rec.Owner, Token: rec.Token}
+	answer := &wire.Grant{Lease: s.lease(rec), Sequencer: seq.String()}
+	if len(s.opts.Keys) > 0 {
+		var err error
+		if answer.Sequencer, err = s.opts.Keys.Sign(seq); err != nil {
+			return nil, err
+		}
+	}
+	if g.ValidUntil != clock.Never {
+		valid, every := wire.Seconds(s.left(g)), wire.Seconds(rec.TTL/renewals)
+		answer.ValidFor, answer.RenewEvery = &valid, &every
+	}
+	c.event.Holder, c.event.Token = rec.Owner, rec.Token
+	c.w.Header().Set(wire.HeaderToken, rec.Token.String())
+	c.w.Header().Set(fence.Header, answer.Sequencer)
+	return answer, nil
+}
+
+// left is for how long a grant is valid, to the millisecond, rounded down.
+func (s *Server) left(g grants.Grant) time.Duration {
+	return max(g.ValidUntil.Sub(s.clk.Now()), 0).Truncate(time.Millisecond)
+}
+
+func (s *Server) renew(c *call) (any, error) {
+	holder, token, err := s.term(c)
+	if err != nil {
+		return nil, err
+	}
+	ttl, err := s.renewal(c)
+	if err != nil {
+		return nil, err
+	}
+	g, err := s.reg.Renew(c.r.Context(), c.r.PathValue("name"), holder, token, ttl)
+	if err != nil {
+		return nil, err
+	}
+	return s.grant(c, g)
+}
+
+// renewal reads the TTL that a renewal asks for; 0 for the one that there is.
+func (s *Server) renewal(c *call) (time.Duration, error) {
+	var body wire.RenewRequest
+	if err := c.read(&body); err != nil {
+		return 0, err
+	}
+	return within("ttl", body.TTL, 0, store.MinTTL, s.opts.MaxTTL)
+}
+
+func (s *Server) release(c *call) (any, error) {
+	holder, token, err := s.term(c)
+	if err != nil {
+		return nil, err
+	}
+	_, err = s.reg.Release(c.r.Context(), c.r.PathValue("name"), holder, token, "released")
+	return nil, err
+}
+
+func (s *Server) show(c *call) (any, error) {
+	rec, err := s.load(c)
+	return s.lease(rec), err
+}
+
+// load reads the record of the name in the path. A name that nobody ever held is free.
+func (s *Server) load(c *call) (store.Record, error) {
+	name := c.r.PathValue("name")
+	if lease.Reserved(name) {
+		return store.Record{}, wire.Invalid("name", name, "a name that does not begin with a dot: those are Leasehold's own")
+	}
+	return store.Load(c.r.Context(), s.st, name)
+}
+
+func (s *Server) history(c *call) (any, error) {
+	rec, err := s.load(c)
+	if err != nil {
+		return nil, err
+	}
+	terms := []wire.Term{}
+	if rec.Owner != "" {
+		terms = append(terms, wire.Term{Holder: rec.Owner, Token: rec.Token, From: rec.Acquired})
+	}
+	for _, t := range rec.Past {
+		terms = append(terms, wire.Term{Holder: t.Owner, Token: t.Token, From: t.From, Until: &t.Until, Ended: t.Why})
+	}
+	return map[string]any{"name": rec.Key, "terms": terms}, nil
+}
+
+func (s *Server) waiters(c *call) (any, error) {
+	name := c.r.PathValue("name")
+	now := s.clk.Now()
+	all := []wire.Waiter{}
+	for _, w := range s.reg.Waiting(name) {
+		all = append(all, wire.Waiter{Holder: w.Owner, Waited: wire.Seconds(now.Sub(w.Since)), Left: wire.Seconds(max(w.Until.Sub(now), 0)), Info: w.Info})
+	}
+	return map[string]any{"name": name, "waiters": all}, nil
+}
+
+func (s *Server) breakHold(c *call) (any, error) {
+	var body wire.BreakRequest
+	if err := c.read(&body); err != nil {
+		return nil, err
+	}
+	if body.Token == 0 {
+		return nil, wire.Invalid("token", "0", "the token of the term to end, as GET says it: no other term is touched")
+	}
+	grace, err := within("grace", body.Grace, 0, 0, store.MaxTTL)
+	if err != nil {
+		return nil, err
+	}
+	c.event.Token = body.Token
+	by := c.caller.Name()
+	if by == "" {
+		by = remote(c.r)
+	}
+	rec, err := lease.Break(c.r.Context(), s.st, c.r.PathValue("name"), lease.Eviction{Token: body.Token, By: by, Note: body.Note, Grace: grace})
+	c.event.Holder = rec.Owner
+	if err != nil {
+		return nil, err
+	}
+	return s.lease(rec), nil
+}
+
+// maxPage bounds how many leases one list has.
+const maxPage = 10_000
+
+func (s *Server) list(c *call) (any, error) {
+	q := c.r.URL.Query()
+	prefix, after := q.Get("prefix"), q.Get("after")
+	limit := maxPage
+	if text := q.Get("limit"); text != "" {
+		var err error
+		if limit, err = strconv.Atoi(text); err != nil || limit < 1 || limit > maxPage {
+			return nil, wire.Invalid("limit", text, "a number from 1 to "+strconv.Itoa(maxPage))
+		}
+	}
+	if err := c.may(Read, prefix+"*"); err != nil {
+		return nil, err
+	}
+	all, err := page(s.st.List(c.r.Context(), prefix), after, limit+1)
+	if err != nil {
+		return nil, err
+	}
+	answer := map[string]any{}
+	if len(all) > limit {
+		all = all[:limit]
+		answer["next"] = all[limit-1].Key // the parameter after of the next page
+	}
+	leases := make([]wire.Lease, len(all))
+	for i, rec := range all {
+		leases[i] = s.lease(rec)
+	}
+	answer["leases"] = leases
+	return answer, nil
+}
+
+// page collects records in the order of their keys, but for Leasehold's own.
+func page(records iter.Seq2[store.Record, error], after string, most int) ([]store.Record, error) {
+	var all []store.Record
+	for rec, err := range records {
+		if err != nil {
+			return nil, err
+		}
+		if rec.Key > after && !lease.Reserved(rec.Key) {
+			all = append(all, rec)
+		}
+	}
+	sortByKey(all)
+	return all[:min(len(all), most)], nil
+}
+
+func (s *Server) verify(c *call) (any, error) {
+	var body wire.VerifyRequest
+	if err := c.read(&body); err != nil {
+		return nil, err
+	}
+	seq, err := s.sequencer(body.Sequencer)
+	if err != nil {
+		return nil, err
+	}
+	c.event.Name, c.event.Holder, c.event.Token = seq.Name, seq.Holder, seq.Token
+	if err := c.may(Read, seq.Name); err != nil {
+		return nil, err
+	}
+	current, err := lease.Source(s.st).Current(c.r.Context(), seq.Name)
+	if err != nil {
+		return nil, err
+	}
+	v := wire.Verdict{Name: seq.Name, Holder: seq.Holder, Token: seq.Token, Current: current.Token == seq.Token && current.Holder == seq.Holder}
+	if !v.Current {
+		v.Reason = (&fence.StaleError{Name: seq.Name, Got: seq.Token, Current: current.Token, Holder: current.Holder}).Error()
+		rec, err := store.Load(c.r.Context(), s.st, seq.Name)
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return nil, err
+		}
+		now := s.lease(rec)
+		v.Now = &now
+	}
+	return v, nil
+}

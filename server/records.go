@@ -1,0 +1,156 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/store"
+)
+
+// Records are the store itself, over HTTP: what package client makes a store of. A record's version is its ETag, and what a write
+// has to match.
+
+// recordPage is how many records a list sends before it flushes them.
+const recordPage = 256
+
+func (s *Server) key(c *call) (string, error) {
+	key := c.r.PathValue("key")
+	c.event.Name = key
+	if err := c.may(Records, key); err != nil {
+		return "", err
+	}
+	return key, store.CheckKey(key)
+}
+
+// getRecord reads a record. With the parameters version and wait it waits until the record has another version, for so long
+// at most, and then answers 304.
+func (s *Server) getRecord(c *call) (any, error) {
+	key, err := s.key(c)
+	if err != nil {
+		return nil, err
+	}
+	q := c.r.URL.Query()
+	if !q.Has("wait") {
+		rec, err := s.st.Get(c.r.Context(), key)
+		if err != nil {
+			return nil, err
+		}
+		return nil, sendRecord(c, rec)
+	}
+	wait, err := wire.ParseSeconds(q.Get("wait"))
+	if err != nil || wait < 0 || time.Duration(wait) > s.opts.MaxWait {
+		return nil, wire.Invalid("wait", q.Get("wait"), "how many seconds to wait, "+s.opts.MaxWait.String()+" at most")
+	}
+	ctx, cancel := s.until(c.r.Context(), time.Duration(wait))
+	defer cancel()
+	rec, err := store.Wait(ctx, s.st, key, q.Get("version"))
+	switch {
+	case err != nil && ctx.Err() != nil && c.r.Context().Err() == nil:
+		c.w.WriteHeader(http.StatusNotModified)
+		return nil, errAnswered
+	case err != nil:
+		return nil, err
+	case rec.Version == "":
+		return nil, store.NotFound(key)
+	}
+	return nil, sendRecord(c, rec)
+}
+
+// until returns a context that ends with the request, with the server, and after d.
+func (s *Server) until(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := clock.WithTimeout(ctx, s.clk, d)
+	unlink := context.AfterFunc(s.closing, cancel)
+	return ctx, func() { unlink(); cancel() }
+}
+
+func (s *Server) putRecord(c *call) (any, error) {
+	key, err := s.key(c)
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(c.r.Body)
+	if err != nil {
+		return nil, wire.NewProblem(wire.CodeTooLarge, "body: %v", err)
+	}
+	rec, err := store.Unmarshal(text)
+	if err != nil {
+		return nil, wire.NewProblem(wire.CodeInvalid, "body: %v", err)
+	}
+	rec.Key, rec.Version = key, c.r.URL.Query().Get("version")
+	// A write that was begun is not broken off by its caller's going: what comes of it must be as certain as can be.
+	ctx, cancel := clock.WithTimeout(context.WithoutCancel(c.r.Context()), s.clk, writePatience)
+	defer cancel()
+	if rec, err = s.st.Put(ctx, rec); err != nil {
+		return nil, err
+	}
+	return nil, sendRecord(c, rec)
+}
+
+// writePatience bounds a write to the store.
+const writePatience = 30 * time.Second
+
+func (s *Server) deleteRecord(c *call) (any, error) {
+	key, err := s.key(c)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := clock.WithTimeout(context.WithoutCancel(c.r.Context()), s.clk, writePatience)
+	defer cancel()
+	return nil, s.st.Delete(ctx, key, c.r.URL.Query().Get("version"))
+}
+
+// listRecords sends all records of a prefix, one JSON object a line, and at last {"end":true}: without it the list is not
+// complete.
+func (s *Server) listRecords(c *call) (any, error) {
+	prefix := c.r.URL.Query().Get("prefix")
+	if err := c.may(Records, prefix+"*"); err != nil {
+		return nil, err
+	}
+	if err := store.CheckPrefix(prefix); err != nil {
+		return nil, err
+	}
+	out := json.NewEncoder(c.w)
+	sent := 0
+	for rec, err := range s.st.List(c.r.Context(), prefix) {
+		if err != nil && sent == 0 {
+			return nil, err
+		}
+		line := wire.RecordLine{Problem: nil}
+		if err != nil {
+			line.Problem = s.problem(err)
+		} else if line, err = wire.NewRecordLine(rec); err != nil {
+			return nil, err
+		}
+		if sent == 0 {
+			c.w.Header().Set("Content-Type", "application/x-ndjson")
+		}
+		if out.Encode(line) != nil || line.Problem != nil {
+			return nil, errAnswered
+		}
+		if sent++; sent%recordPage == 0 {
+			_ = http.NewResponseController(c.w).Flush()
+		}
+	}
+	_ = out.Encode(wire.RecordLine{End: true})
+	return nil, errAnswered
+}
+
+func sendRecord(c *call, rec store.Record) error {
+	line, err := wire.NewRecordLine(rec)
+	if err != nil {
+		return err
+	}
+	reply(c.w, http.StatusOK, line)
+	return errAnswered
+}
+
+func sortByKey(all []store.Record) {
+	slices.SortFunc(all, func(a, b store.Record) int { return strings.Compare(a.Key, b.Key) })
+}

@@ -1,0 +1,255 @@
+package server
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/grants"
+	"github.com/leasehold/leasehold/internal/wire"
+)
+
+// route is one operation of the API.
+type route struct {
+	method, path string
+	op           string
+	action       Action
+	serve        func(*Server, *call) (any, error)
+}
+
+// routes is the API. The OpenAPI description has the same.
+var routes = []route{
+	{http.MethodPost, "/v1/leases/{name}", "acquire", Acquire, (*Server).acquire},
+	{http.MethodPut, "/v1/leases/{name}", "renew", Acquire, (*Server).renew},
+	{http.MethodDelete, "/v1/leases/{name}", "release", Acquire, (*Server).release},
+	{http.MethodGet, "/v1/leases/{name}", "show", Read, (*Server).show},
+	{http.MethodGet, "/v1/leases/{name}/history", "history", Read, (*Server).history},
+	{http.MethodGet, "/v1/leases/{name}/waiters", "waiters", Read, (*Server).waiters},
+	{http.MethodPost, "/v1/leases/{name}/break", "break", Break, (*Server).breakHold},
+	{http.MethodGet, "/v1/leases", "list", Read, (*Server).list},
+	{http.MethodPost, "/v1/sessions", "open session", Acquire, (*Server).openSession},
+	{http.MethodPut, "/v1/sessions/{id}", "renew session", Acquire, (*Server).renewSession},
+	{http.MethodDelete, "/v1/sessions/{id}", "close session", Acquire, (*Server).closeSession},
+	{http.MethodPost, "/v1/verify", "verify", Read, (*Server).verify},
+	{http.MethodGet, "/v1/records", "list records", Records, (*Server).listRecords},
+	{http.MethodGet, "/v1/records/{key}", "read record", Records, (*Server).getRecord},
+	{http.MethodPut, "/v1/records/{key}", "write record", Records, (*Server).putRecord},
+	{http.MethodDelete, "/v1/records/{key}", "delete record", Records, (*Server).deleteRecord},
+}
+
+func (s *Server) route() {
+	methods := map[string]map[string]route{}
+	for _, rt := range routes {
+		if methods[rt.path] == nil {
+			methods[rt.path] = map[string]route{}
+		}
+		methods[rt.path][rt.method] = rt
+	}
+	for path, byMethod := range methods {
+		allow := strings.Join(slices.Sorted(maps.Keys(byMethod)), ", ")
+		s.mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
+			if rt, ok := byMethod[r.Method]; ok {
+				s.handle(rt, w, r)
+				return
+			}
+			w.Header().Set("Allow", allow)
+			fail(w, wire.NewProblem(wire.CodeMethod, "%s %s: this path takes %s", r.Method, r.URL.Path, allow))
+		})
+	}
+	s.mux.HandleFunc("/v1/", func(w http.ResponseWriter, r *http.Request) {
+		fail(w, wire.NewProblem(wire.CodeNoRoute, "%s: there is nothing at this path; a slash within a name is written %%2F", r.URL.Path))
+	})
+}
+
+// call is a request on its way through the server.
+type call struct {
+	w      http.ResponseWriter
+	r      *http.Request
+	caller Caller
+	status int // of an answer that is not 200
+	event  Event
+}
+
+// errAnswered is what a handler returns when it has answered by itself.
+var errAnswered = errors.New("answered")
+
+func (s *Server) handle(rt route, w http.ResponseWriter, r *http.Request) {
+	begun := s.clk.Now()
+	c := &call{w: w, r: r, status: http.StatusOK}
+	c.event = Event{Action: rt.action, Op: rt.op, Name: r.PathValue("name"), Outcome: "ok"}
+	r.Body = http.MaxBytesReader(w, r.Body, s.opts.MaxBody)
+	var body any
+	err := s.admit(rt, c)
+	if err == nil {
+		body, err = rt.serve(s, c)
+	}
+	switch {
+	case errors.Is(err, errAnswered):
+	case err != nil:
+		p := s.problem(err)
+		c.event.Outcome = string(p.Code)
+		if c.event.Token == 0 {
+			c.event.Token = p.Got
+		}
+		fail(w, p)
+	default:
+		reply(w, c.status, body)
+	}
+	if s.opts.OnEvent != nil {
+		c.event.Time, c.event.Remote, c.event.Duration = s.clk.Wall(), remote(r), s.clk.Now().Sub(begun)
+		s.opts.OnEvent(c.event)
+	}
+}
+
+// admit finds out who calls, and whether it may do that. Handlers of what isn't named by the path ask [call.may] themselves.
+func (s *Server) admit(rt route, c *call) error {
+	caller, err := s.opts.Authenticate(c.r)
+	if err != nil {
+		return wire.NewProblem(wire.CodeUnauthenticated, "%v", err)
+	}
+	c.caller, c.event.Caller = caller, caller.Name()
+	if name := c.r.PathValue("name"); name != "" {
+		return c.may(rt.action, name)
+	}
+	return nil
+}
+
+func (c *call) may(action Action, name string) error {
+	if c.caller.May(action, name) {
+		return nil
+	}
+	who := c.caller.Name()
+	if who == "" {
+		who = "an unknown caller"
+	}
+	return wire.NewProblem(wire.CodeForbidden, "%s may not %s %s", who, action, name)
+}
+
+func (s *Server) problem(err error) *wire.Problem {
+	switch {
+	case errors.Is(err, grants.ErrClosed):
+		return wire.NewProblem(wire.CodeClosing, "the server is closing: ask another one, or again later")
+	case errors.Is(err, grants.ErrReplaced):
+		return wire.NewProblem(wire.CodeReplaced, "%v", err)
+	case errors.Is(err, grants.ErrRemoved):
+		return wire.NewProblem(wire.CodeRemoved, "%v", err)
+	}
+	return wire.ProblemOf(err)
+}
+
+// read reads the JSON body of a request into v, which stays as it is when there is no body.
+func (c *call) read(v any) error {
+	d := json.NewDecoder(c.r.Body)
+	d.DisallowUnknownFields()
+	err := d.Decode(v)
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	if err == nil {
+		if _, err = d.Token(); errors.Is(err, io.EOF) {
+			return nil
+		}
+		return wire.NewProblem(wire.CodeInvalid, "body: want one JSON object and nothing behind it")
+	}
+	var large *http.MaxBytesError
+	if errors.As(err, &large) {
+		return wire.NewProblem(wire.CodeTooLarge, "body: want at most %d bytes", large.Limit)
+	}
+	return wire.NewProblem(wire.CodeInvalid, "body: %v", err)
+}
+
+// term returns the term that a request names.
+func (s *Server) term(c *call) (holder string, token fence.Token, err error) {
+	if text := c.r.Header.Get(fence.Header); text != "" {
+		seq, err := s.sequencer(text)
+		if err != nil {
+			return "", 0, err
+		}
+		if err := seq.Of(c.r.PathValue("name")); err != nil {
+			return "", 0, wire.Invalid(fence.Header, text, "the sequencer of "+c.r.PathValue("name"))
+		}
+		c.event.Holder, c.event.Token = seq.Holder, seq.Token
+		return seq.Holder, seq.Token, nil
+	}
+	q := c.r.URL.Query()
+	if holder = q.Get("holder"); holder == "" {
+		return "", 0, wire.Invalid("holder", "", "the term: the header "+fence.Header+", or the parameters holder and token, as the grant said them")
+	}
+	if token, err = fence.ParseToken(q.Get("token")); err != nil {
+		return "", 0, wire.Invalid("token", q.Get("token"), "the token that the grant said")
+	}
+	c.event.Holder, c.event.Token = holder, token
+	return holder, token, nil
+}
+
+func (s *Server) sequencer(text string) (seq fence.Sequencer, err error) {
+	if len(s.opts.Keys) > 0 {
+		seq, err = s.opts.Keys.Verify(text)
+	} else {
+		seq, err = fence.ParseSequencer(text)
+	}
+	if err != nil {
+		p := wire.Invalid(fence.Header, text, "a sequencer of this server's")
+		p.Detail = err.Error()
+		return seq, p
+	}
+	return seq, nil
+}
+
+func reply(w http.ResponseWriter, status int, body any) {
+	h := w.Header()
+	h.Set("Cache-Control", "no-store")
+	if body == nil {
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	text, err := json.Marshal(body)
+	if err != nil {
+		fail(w, wire.NewProblem(wire.CodeInternal, "%v", err))
+		return
+	}
+	h.Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(text, '\n')) // whoever has gone needs no answer
+}
+
+func fail(w http.ResponseWriter, p *wire.Problem) {
+	text, err := json.Marshal(p)
+	if err != nil { // strings and numbers only
+		text = nil
+	}
+	h := w.Header()
+	h.Set("Content-Type", wire.ContentProblem)
+	h.Set("Cache-Control", "no-store")
+	if p.Code == wire.CodeUnavailable || p.Code == wire.CodeClosing || p.Code == wire.CodeTooMany {
+		h.Set("Retry-After", "1")
+	}
+	w.WriteHeader(p.Status)
+	_, _ = w.Write(append(text, '\n'))
+}
+
+func remote(r *http.Request) string {
+	if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
+		return host
+	}
+	return r.RemoteAddr
+}
+
+// within reads a duration that a request may leave out.
+func within(field string, s *wire.Seconds, otherwise, least, most time.Duration) (time.Duration, error) {
+	if s == nil {
+		return otherwise, nil
+	}
+	d := time.Duration(*s)
+	if d < least || d > most {
+		return 0, wire.Invalid(field, d.String(), least.String()+" to "+most.String())
+	}
+	return d, nil
+}

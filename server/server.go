@@ -1,0 +1,192 @@
+package server
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/grants"
+	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/store"
+)
+
+// The defaults.
+const (
+	DefaultTTL     = 15 * time.Second
+	DefaultMaxWait = time.Hour
+	DefaultMaxBody = 256 << 10
+)
+
+// Action is what a request is about to do, as a policy tells actions apart.
+type Action string
+
+// The actions.
+const (
+	Read    Action = "read"    // look at a name
+	Acquire Action = "acquire" // take, renew and release it
+	Break   Action = "break"   // end the hold of another
+	Records Action = "records" // read and write the store's records themselves: what package client's store does
+)
+
+// Caller is who sends a request.
+type Caller interface {
+	// Name is who it is, for the audit log and as the default holder; "" for somebody unknown.
+	Name() string
+	// May reports whether the caller may do that to the name, or to all names that begin with it if it ends in "*".
+	May(action Action, name string) bool
+}
+
+// Anybody is a caller without a name who may do everything.
+var Anybody Caller = anybody{}
+
+type anybody struct{}
+
+func (anybody) Name() string            { return "" }
+func (anybody) May(Action, string) bool { return true }
+
+// Event is a request that was answered.
+type Event struct {
+	Time     time.Time
+	Caller   string
+	Remote   string // address
+	Action   Action
+	Op       string // "acquire", "renew", "release", …
+	Name     string
+	Holder   string
+	Token    fence.Token
+	Outcome  string // "ok", or the code of the problem
+	Waited   time.Duration
+	Duration time.Duration
+}
+
+// Options of a [Server].
+type Options struct {
+	Clock clock.Clock // [clock.System] by default
+
+	TTL     time.Duration // of a lease, if the request doesn't say: 15 s by default
+	MaxTTL  time.Duration // the longest that a request may ask for: 366 days by default
+	MaxWait time.Duration // 1 h by default
+	MaxBody int64         // bytes: 256 KiB by default
+
+	// Keys, if set, sign the sequencers that are given out, and verify those that come back.
+	Keys fence.Keys
+
+	// Authenticate returns who sends a request; an error is answered with 401. By default it is [Anybody].
+	Authenticate func(*http.Request) (Caller, error)
+	// OnEvent, if set, is told every request to /v1 when it has been answered. It must not block.
+	OnEvent func(Event)
+}
+
+// Server serves the leases of one store over HTTP. It is an [http.Handler].
+type Server struct {
+	st   store.Store
+	opts Options
+	clk  clock.Clock
+	reg  *grants.Registry
+	mux  *http.ServeMux
+
+	closing context.Context // done when the server closes: streams and waits end
+	stop    context.CancelFunc
+}
+
+// New returns a server over st, which it doesn't own. It does no I/O. Its errors name the option that is wrong. Close it when it
+// is done with.
+func New(st store.Store, opts Options) (*Server, error) {
+	if st == nil {
+		return nil, errors.New("server: New needs a store")
+	}
+	if err := opts.complete(); err != nil {
+		return nil, err
+	}
+	s := &Server{
+		st: st, opts: opts, clk: opts.Clock, mux: http.NewServeMux(),
+		reg: grants.New(st, grants.Options{Clock: opts.Clock}),
+	}
+	s.closing, s.stop = context.WithCancel(context.Background())
+	s.route()
+	return s, nil
+}
+
+func (o *Options) complete() error {
+	if o.Clock == nil {
+		o.Clock = clock.System()
+	}
+	if o.Authenticate == nil {
+		o.Authenticate = func(*http.Request) (Caller, error) { return Anybody, nil }
+	}
+	for _, d := range []struct {
+		field      string
+		value      *time.Duration
+		otherwise  time.Duration
+		least, max time.Duration
+	}{
+		{"TTL", &o.TTL, DefaultTTL, store.MinTTL, store.MaxTTL},
+		{"MaxTTL", &o.MaxTTL, store.MaxTTL, store.MinTTL, store.MaxTTL},
+		{"MaxWait", &o.MaxWait, DefaultMaxWait, time.Millisecond, store.MaxTTL},
+	} {
+		if *d.value == 0 {
+			*d.value = d.otherwise
+		}
+		if *d.value < d.least || *d.value > d.max {
+			return fmt.Errorf("server: %s %v: want %v to %v", d.field, *d.value, d.least, d.max)
+		}
+	}
+	if o.MaxBody == 0 {
+		o.MaxBody = DefaultMaxBody
+	}
+	if o.MaxBody < 0 {
+		return fmt.Errorf("server: MaxBody %d: want a number of bytes", o.MaxBody)
+	}
+	return nil
+}
+
+// Close ends all waits and streams, whose requests are answered, and refuses what comes later. It waits for what is under way
+// at the store. What is granted stays granted.
+func (s *Server) Close() error {
+	s.stop()
+	return s.reg.Close()
+}
+
+// ServeHTTP implements [http.Handler].
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
+
+// owner returns the id under which a holder of that name holds. Two that call themselves the same are two.
+func owner(name string) string {
+	if name == "" {
+		name = "http"
+	}
+	return name + "/" + strings.ToLower(rand.Text()[:13])
+}
+
+// lease shows a record.
+func (s *Server) lease(rec store.Record) wire.Lease {
+	l := wire.Lease{Name: rec.Key, State: state(rec), Holder: rec.Owner, Token: rec.Token, Waiters: len(s.reg.Waiting(rec.Key))}
+	if rec.Owner == "" {
+		return l
+	}
+	ttl, acquired := wire.Seconds(rec.TTL), rec.Acquired
+	l.TTL, l.Acquired, l.Session, l.Info, l.Note = &ttl, &acquired, rec.Session, rec.Info, rec.Note
+	if rec.Session == "" && rec.Age > 0 {
+		left := wire.Seconds(max(rec.TTL-rec.Age, 0))
+		l.ExpiresIn = &left
+	}
+	return l
+}
+
+func state(rec store.Record) string {
+	switch {
+	case rec.Owner == "":
+		return wire.StateFree
+	case rec.Mark == store.MarkBroken:
+		return wire.StateBroken
+	case rec.Mark == store.MarkHanded:
+		return wire.StateHanded
+	}
+	return wire.StateHeld
+}

@@ -1,0 +1,310 @@
+package server_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/server"
+	"github.com/leasehold/leasehold/store/memory"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// site is a server that listens.
+type site struct {
+	*httptest.Server
+	srv *server.Server
+	db  *memory.DB
+}
+
+func newSite(t *testing.T, opts server.Options) *site {
+	t.Helper()
+	db := memory.NewDB(memory.Options{})
+	st := db.Open()
+	srv, err := server.New(st, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hs := httptest.NewServer(srv)
+	t.Cleanup(func() {
+		_ = srv.Close()
+		hs.Close()
+		_ = st.Close()
+	})
+	return &site{Server: hs, srv: srv, db: db}
+}
+
+// answer is what came back.
+type answer struct {
+	asked  string
+	status int
+	header http.Header
+}
+
+// ask sends a request and reads the JSON of the answer into v. header has pairs.
+func (s *site) ask(t *testing.T, method, path, body string, v any, header ...string) answer {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, s.URL+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i+1 < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	resp, err := s.Client().Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v != nil && len(text) > 0 {
+		d := json.NewDecoder(bytes.NewReader(text))
+		d.DisallowUnknownFields()
+		if err := d.Decode(v); err != nil {
+			t.Fatalf("%s %s: %d %s: %v", method, path, resp.StatusCode, text, err)
+		}
+	}
+	return answer{method + " " + path, resp.StatusCode, resp.Header}
+}
+
+// want fails unless the answer has that status.
+func want(t *testing.T, got answer, status int) {
+	t.Helper()
+	if got.status != status {
+		t.Fatalf("%s: %d, want %d", got.asked, got.status, status)
+	}
+}
+
+func (s *site) acquired(t *testing.T, name, body string) wire.Grant {
+	t.Helper()
+	var g wire.Grant
+	want(t, s.ask(t, "POST", "/v1/leases/"+name, body, &g), http.StatusCreated)
+	return g
+}
+
+func TestTerm(t *testing.T) {
+	s := newSite(t, server.Options{})
+	g := s.acquired(t, "billing%2Feu", `{"holder": "ci-42", "ttl": "30s", "info": {"op": "close the books"}}`)
+	if g.Name != "billing/eu" || !strings.HasPrefix(g.Holder, "ci-42/") || g.Token == 0 || g.State != wire.StateHeld ||
+		time.Duration(*g.ValidFor) > 24*time.Second || time.Duration(*g.ValidFor) < 23*time.Second || time.Duration(*g.RenewEvery) != 10*time.Second {
+		t.Fatalf("%+v", g)
+	}
+	var p wire.Problem
+	want(t, s.ask(t, "POST", "/v1/leases/billing%2Feu", `{"holder": "ci-43"}`, &p), http.StatusConflict)
+	if p.Code != wire.CodeHeld || p.Holder != g.Holder || p.Token != g.Token || p.ExpiresIn == nil {
+		t.Errorf("%+v", p)
+	}
+	var again wire.Grant
+	resp := s.ask(t, "PUT", "/v1/leases/billing%2Feu", "", &again, "Leasehold-Sequencer", g.Sequencer)
+	want(t, resp, http.StatusOK)
+	if again.Token != g.Token || resp.header.Get("Leasehold-Token") != g.Token.String() {
+		t.Errorf("renewed: %+v", again)
+	}
+	var v wire.Verdict
+	want(t, s.ask(t, "POST", "/v1/verify", `{"sequencer": "`+g.Sequencer+`"}`, &v), http.StatusOK)
+	if !v.Current {
+		t.Errorf("%+v", v)
+	}
+	want(t, s.ask(t, "DELETE", "/v1/leases/billing%2Feu?holder="+g.Holder+"&token="+g.Token.String(), "", nil), http.StatusNoContent)
+	var l wire.Lease
+	want(t, s.ask(t, "GET", "/v1/leases/billing%2Feu", "", &l), http.StatusOK)
+	if l.State != wire.StateFree || l.Token != g.Token {
+		t.Errorf("%+v", l)
+	}
+	want(t, s.ask(t, "POST", "/v1/verify", `{"sequencer": "`+g.Sequencer+`"}`, &v), http.StatusOK)
+	if v.Current || v.Now == nil || v.Reason == "" {
+		t.Errorf("%+v", v)
+	}
+	for _, method := range []string{"PUT", "DELETE"} {
+		want(t, s.ask(t, method, "/v1/leases/billing%2Feu", "", &p, "Leasehold-Sequencer", g.Sequencer), http.StatusConflict)
+		if p.Code != wire.CodeNotCurrent {
+			t.Errorf("%s: %+v", method, p)
+		}
+	}
+}
+
+// Who waits is granted the name when it is released, and whoever hangs up is forgotten.
+func TestWait(t *testing.T) {
+	s := newSite(t, server.Options{})
+	first := s.acquired(t, "job", `{"holder": "first"}`)
+	ctx, hangUp := context.WithCancel(t.Context())
+	gone, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL+"/v1/leases/job", strings.NewReader(`{"holder": "gone", "wait": 60}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := make(chan struct{})
+	go func() {
+		defer close(left)
+		if resp, err := s.Client().Do(gone); err == nil {
+			_ = resp.Body.Close()
+			t.Errorf("the one who has gone got %s", resp.Status)
+		}
+	}()
+	s.waiting(t, "job", 1)
+	granted := make(chan wire.Grant)
+	go func() {
+		defer close(granted)
+		var g wire.Grant
+		if resp := s.ask(t, "POST", "/v1/leases/job", `{"holder": "second", "wait": 60}`, &g); resp.status == http.StatusCreated {
+			granted <- g
+		}
+	}()
+	s.waiting(t, "job", 2)
+	hangUp()
+	<-left
+	s.waiting(t, "job", 1)
+	want(t, s.ask(t, "DELETE", "/v1/leases/job", "", nil, "Leasehold-Sequencer", first.Sequencer), http.StatusNoContent)
+	g := <-granted
+	if !strings.HasPrefix(g.Holder, "second/") || g.Token <= first.Token || g.Waited == nil {
+		t.Errorf("%+v", g)
+	}
+	want(t, s.ask(t, "DELETE", "/v1/leases/job", "", nil, "Leasehold-Sequencer", g.Sequencer), http.StatusNoContent)
+}
+
+// waiting blocks until so many wait.
+func (s *site) waiting(t *testing.T, name string, n int) {
+	t.Helper()
+	for {
+		var got struct {
+			Name    string
+			Waiters []wire.Waiter
+		}
+		want(t, s.ask(t, "GET", "/v1/leases/"+name+"/waiters", "", &got), http.StatusOK)
+		if len(got.Waiters) == n {
+			return
+		}
+		if t.Context().Err() != nil {
+			t.Fatalf("%d wait, want %d", len(got.Waiters), n)
+		}
+	}
+}
+
+func TestIdempotencyKey(t *testing.T) {
+	s := newSite(t, server.Options{})
+	var first, again wire.Grant
+	want(t, s.ask(t, "POST", "/v1/leases/job", `{"holder": "a"}`, &first, "Idempotency-Key", "k1"), http.StatusCreated)
+	want(t, s.ask(t, "POST", "/v1/leases/job", `{"holder": "a"}`, &again, "Idempotency-Key", "k1"), http.StatusCreated)
+	if again.Token != first.Token || again.Holder != first.Holder {
+		t.Errorf("sent again: %+v, first %+v", again, first)
+	}
+	want(t, s.ask(t, "POST", "/v1/leases/job", `{"holder": "a"}`, nil, "Idempotency-Key", "k2"), http.StatusConflict)
+}
+
+func TestSession(t *testing.T) {
+	s := newSite(t, server.Options{})
+	var ses wire.Session
+	want(t, s.ask(t, "POST", "/v1/sessions", `{"holder": "worker"}`, &ses), http.StatusCreated)
+	path := "/v1/sessions/" + strings.ReplaceAll(ses.Session, "/", "%2F")
+	a := s.acquired(t, "shard-1", `{"session": "`+ses.Session+`"}`)
+	if a.Holder != ses.Holder || a.ValidFor != nil {
+		t.Errorf("%+v", a)
+	}
+	want(t, s.ask(t, "POST", "/v1/leases/shard-1/break", `{"token": `+a.Token.String()+`, "note": "stuck"}`, nil), http.StatusOK)
+	want(t, s.ask(t, "PUT", path, "", &ses), http.StatusOK)
+	if ses.Broken["shard-1"] != a.Token {
+		t.Errorf("the session is told %+v", ses)
+	}
+	want(t, s.ask(t, "DELETE", path, "", nil), http.StatusNoContent)
+	want(t, s.ask(t, "PUT", path, "", nil), http.StatusConflict)
+	want(t, s.ask(t, "POST", "/v1/leases/shard-2", `{"session": "`+ses.Session+`"}`, nil), http.StatusConflict)
+}
+
+func TestListAndHistory(t *testing.T) {
+	s := newSite(t, server.Options{})
+	for _, name := range []string{"b", "a2", "a1", "a3"} {
+		s.acquired(t, name, "")
+	}
+	var page struct {
+		Leases []wire.Lease
+		Next   string
+	}
+	var names []string
+	for after := ""; ; after = page.Next {
+		page.Next = ""
+		want(t, s.ask(t, "GET", "/v1/leases?prefix=a&limit=2&after="+after, "", &page), http.StatusOK)
+		for _, l := range page.Leases {
+			names = append(names, l.Name)
+		}
+		if page.Next == "" {
+			break
+		}
+	}
+	if got := strings.Join(names, " "); got != "a1 a2 a3" {
+		t.Errorf("listed %q", got)
+	}
+	var h struct {
+		Name  string
+		Terms []wire.Term
+	}
+	want(t, s.ask(t, "GET", "/v1/leases/b/history", "", &h), http.StatusOK)
+	if len(h.Terms) != 1 || h.Terms[0].Until != nil {
+		t.Errorf("%+v", h)
+	}
+}
+
+// Bad requests get a problem that names the field, the value and what it should be.
+func TestBadRequests(t *testing.T) {
+	s := newSite(t, server.Options{MaxBody: 1000})
+	for _, c := range []struct {
+		method, path, body string
+		status             int
+		code               wire.Code
+		field              string
+	}{
+		{"POST", "/v1/leases/job", `{"ttl": 0.001}`, 400, wire.CodeInvalid, "ttl"},
+		{"POST", "/v1/leases/job", `{"wait": "2h"}`, 400, wire.CodeInvalid, "wait"},
+		{"POST", "/v1/leases/job", `{"tll": 5}`, 400, wire.CodeInvalid, ""},
+		{"POST", "/v1/leases/job", `{} {}`, 400, wire.CodeInvalid, ""},
+		{"POST", "/v1/leases/job", `[]`, 400, wire.CodeInvalid, ""},
+		{"POST", "/v1/leases/job", `{"holder": "` + strings.Repeat("x", 2000) + `"}`, 413, wire.CodeTooLarge, ""},
+		{"POST", "/v1/leases/job", `{"holder": "` + strings.Repeat("x", 300) + `"}`, 400, wire.CodeInvalid, "Owner"},
+		{"POST", "/v1/leases/.session%2Fx", `{}`, 400, wire.CodeInvalid, "Key"},
+		{"GET", "/v1/leases/.session%2Fx", ``, 400, wire.CodeInvalid, "name"},
+		{"POST", "/v1/leases/job", `{"session": "x"}`, 400, wire.CodeInvalid, "session"},
+		{"PUT", "/v1/leases/job", ``, 400, wire.CodeInvalid, "holder"},
+		{"PUT", "/v1/leases/job?holder=a&token=x", ``, 400, wire.CodeInvalid, "token"},
+		{"PUT", "/v1/leases/job?holder=a&token=5", ``, 409, wire.CodeNotCurrent, ""},
+		{"POST", "/v1/leases/job/break", `{}`, 400, wire.CodeInvalid, "token"},
+		{"POST", "/v1/verify", `{"sequencer": "x"}`, 400, wire.CodeInvalid, "Leasehold-Sequencer"},
+		{"GET", "/v1/leases?limit=0", ``, 400, wire.CodeInvalid, "limit"},
+		{"GET", "/v1/records/job?wait=x", ``, 400, wire.CodeInvalid, "wait"},
+		{"GET", "/v1/records/job", ``, 404, wire.CodeNotFound, ""},
+		{"PUT", "/v1/records/job", `{"owner": 5}`, 400, wire.CodeInvalid, ""},
+		{"GET", "/v1/nothing", ``, 404, wire.CodeNoRoute, ""},
+		{"PATCH", "/v1/leases/job", ``, 405, wire.CodeMethod, ""},
+	} {
+		var p wire.Problem
+		resp := s.ask(t, c.method, c.path, c.body, &p)
+		if resp.status != c.status || p.Code != c.code || p.Field != c.field || p.Detail == "" || resp.header.Get("Content-Type") != wire.ContentProblem {
+			t.Errorf("%s %s %.60s: %d %s: %+v", c.method, c.path, c.body, resp.status, resp.header.Get("Content-Type"), p)
+		}
+	}
+}
+
+// A server that closes answers who waits.
+func TestClose(t *testing.T) {
+	s := newSite(t, server.Options{})
+	s.acquired(t, "job", "")
+	done := make(chan int)
+	go func() { done <- s.ask(t, "POST", "/v1/leases/job", `{"wait": 60}`, nil).status }()
+	s.waiting(t, "job", 1)
+	if err := s.srv.Close(); err != nil {
+		t.Error(err)
+	}
+	if got := <-done; got != http.StatusServiceUnavailable {
+		t.Errorf("who waited got %d", got)
+	}
+}
