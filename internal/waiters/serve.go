@@ -5,6 +5,8 @@ import (
 	"errors"
 	"math/rand/v2"
 	"time"
+
+	"github.com/leasehold/leasehold/clock"
 )
 
 // serve is the goroutine that reads for the waiters, and has another one listen while there are any.
@@ -28,7 +30,7 @@ func (w *Waiters) serve() {
 			case <-w.kick:
 			case <-w.ctx.Done():
 			}
-		} else if w.sleep(linger) {
+		} else if w.sleep(w.clk.Now().Add(linger), w.kick) {
 			stop()
 			stop = nil
 		}
@@ -38,43 +40,49 @@ func (w *Waiters) serve() {
 // attend reads for the waiters until there are none.
 func (w *Waiters) attend() {
 	pause, failed := pollMin, 0
-	timer := time.NewTimer(jitter(pause)) //nolint:forbidigo // see sleep
-	defer timer.Stop()
+	var due clock.Instant // to look at everybody
+	again := func(after time.Duration) { due = w.clk.Now().Add(after) }
+	again(jitter(pause))
 	for everybody := false; ; {
-		due, all := w.take(everybody)
-		found, err := w.look(due)
+		those, all := w.take(everybody)
+		found, err := w.look(those)
 		waiting, listening := w.state()
 		switch {
 		case w.ctx.Err() != nil || !waiting:
 			return
 		case err != nil:
 			if failed++; failed >= giveUp {
-				deliver(due, err)
+				deliver(those, err)
 			}
-			timer.Reset(jitter(min(retryMin<<failed, pollMax)))
+			again(jitter(min(retryMin<<failed, pollMax)))
 		case listening && all:
-			timer.Reset(netMin + rand.N(netMax-netMin))
+			again(netMin + rand.N(netMax-netMin))
 		case all && !found && failed == 0:
 			pause = min(pause*3/2, pollMax)
-			timer.Reset(jitter(pause))
+			again(jitter(pause))
 		case !listening && (all || pause > pollMin): // somebody new: look more often again
 			pause = pollMin
-			timer.Reset(jitter(pause))
+			again(jitter(pause))
 		}
 		if err == nil {
 			failed = 0
 		}
-		everybody = w.pause(timer, failed > 0)
+		kick := w.kick
+		if failed > 0 { // whatever is told would fail, too, and the next look is at everybody
+			kick = nil
+		}
+		everybody = w.sleep(due, kick)
 	}
 }
 
-// pause blocks until the timer fires, and then returns true, or until somebody kicks. After a failure it isn't cut short:
-// whatever is told would fail, too, and the next look is at everybody.
-func (w *Waiters) pause(timer *time.Timer, failed bool) (fired bool) {
-	kick := w.kick
-	if failed {
-		kick = nil
+// sleep blocks until due, and returns true, or until somebody kicks or the set is closed.
+func (w *Waiters) sleep(due clock.Instant, kick <-chan struct{}) bool {
+	left := due.Sub(w.clk.Now())
+	if left <= 0 {
+		return true // whoever kicks
 	}
+	timer := clock.NewTimer(w.clk, left)
+	defer timer.Stop()
 	select {
 	case <-timer.C:
 		return true
@@ -147,12 +155,7 @@ func (w *Waiters) listen() (stop func()) {
 			if ctx.Err() != nil || errors.Is(err, ErrDeaf) {
 				return
 			}
-			timer := time.NewTimer(jitter(pause)) //nolint:forbidigo // see sleep
-			select {
-			case <-timer.C:
-			case <-ctx.Done():
-			}
-			timer.Stop()
+			_ = clock.Sleep(ctx, w.clk, jitter(pause))
 		}
 	}()
 	return func() { cancel(); <-done }

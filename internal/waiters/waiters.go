@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -60,6 +61,7 @@ const (
 // Waiters are the Waits of one handle.
 type Waiters struct {
 	src     Source
+	clk     clock.Clock
 	ctx     context.Context // done when closed
 	cancel  context.CancelFunc
 	running sync.WaitGroup
@@ -84,7 +86,7 @@ type waiter struct {
 func New(src Source) *Waiters {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Waiters{
-		src: src, ctx: ctx, cancel: cancel, kick: make(chan struct{}, 1),
+		src: src, clk: clock.System(), ctx: ctx, cancel: cancel, kick: make(chan struct{}, 1),
 		byKey: map[string]map[*waiter]struct{}{}, told: map[string]bool{},
 	}
 }
@@ -208,20 +210,6 @@ func (w *Waiters) state() (waiting, listening bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.byKey) > 0, w.listening
-}
-
-// sleep returns true when the time has passed, and false when somebody kicked or the set was closed. No deadline hangs on it,
-// so a plain timer does: one of package clock looks once a second whether the machine was suspended.
-func (w *Waiters) sleep(d time.Duration) bool {
-	timer := time.NewTimer(d) //nolint:forbidigo // as said above
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-w.kick:
-	case <-w.ctx.Done():
-	}
-	return false
 }
 
 // jitter shortens d by up to a quarter.
