@@ -45,7 +45,10 @@ var Table = []Row{
 		Why: "a guarded resource links fence and nothing else",
 	},
 	{Dir: "store", Floor: F0, May: []string{"fence"}, Why: "a record carries a token"},
-	{Dir: "flake", Floor: F0, May: []string{"clock"}, Why: "ids are made of time"},
+	{
+		Dir: "flake", Floor: F0, Only: []string{"std"},
+		Why: "a program that only makes ids links nothing else; it is told the time, and its window, by whoever knows them",
+	},
 
 	{
 		Dir: "internal/waiters", Floor: F0, May: []string{"clock", "store"},
