@@ -1,0 +1,82 @@
+package fence
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func marks(t testing.TB) *File {
+	t.Helper()
+	m, err := OpenFile(filepath.Join(t.TempDir(), "marks"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.Close() })
+	return m
+}
+
+func TestFileSurvivesCrashes(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "marks")
+	open := func() *File {
+		t.Helper()
+		m, err := OpenFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	m := open()
+	for i := range 2000 {
+		if err := m.Save(t.Context(), fmt.Sprint(i%3), Mark{Token(i + 1), "a\nb"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := OpenFile(path); err == nil || !strings.Contains(err.Error(), "another process") {
+		t.Errorf("opened twice: %v", err)
+	}
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Save(t.Context(), "1", Mark{9999, "a"}); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("saved after Close: %v", err)
+	}
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Cut off anywhere in the last line.
+	last := strings.LastIndex(strings.TrimSuffix(string(whole), "\n"), "\n") + 1
+	for cut := last; cut < len(whole); cut += 7 {
+		if err := os.WriteFile(path, whole[:cut], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		m := open()
+		for resource, want := range map[string]Token{"0": 1999, "1": 1997, "2": 1998} {
+			if got, _ := m.Load(t.Context(), resource); got.Token != want || got.Holder != "a\nb" {
+				t.Errorf("cut at %d: %s is %+v", cut, resource, got)
+			}
+		}
+		if err := m.Save(t.Context(), "1", Mark{2000, "c"}); err != nil {
+			t.Fatal(err)
+		}
+		m.Close()
+		m = open()
+		if got, _ := m.Load(t.Context(), "1"); got.Token != 2000 {
+			t.Errorf("cut at %d, saved again: %+v", cut, got)
+		}
+		m.Close()
+		if b, _ := os.ReadFile(path); len(b) > 1000 {
+			t.Errorf("it has grown to %d bytes for 3 marks", len(b))
+		}
+	}
+	if err := os.WriteFile(path, []byte("{\"resource\":\"0\",\"token\":1,\"holder\":\"a\"}\nnonsense\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenFile(path); err == nil || !strings.Contains(err.Error(), "line 2 is no mark") {
+		t.Errorf("nonsense: %v", err)
+	}
+}
