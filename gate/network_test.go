@@ -1,0 +1,238 @@
+package gate_test
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/gate"
+	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/store/memory"
+)
+
+// served is a gate on a real network that holds the lease until the test ends.
+type served struct {
+	gate   *gate.Gate
+	server *httptest.Server
+	close  context.CancelFunc
+	done   chan struct{} // Open has returned
+}
+
+// serve puts a gate in front of an upstream. change may set up its server, which has TLS then.
+func serve(tb testing.TB, opts gate.Options, change func(*httptest.Server)) *served {
+	tb.Helper()
+	st := memory.New(memory.Options{})
+	m, err := lease.NewManager(st, lease.Options{})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	g, err := gate.New(opts)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	l, err := m.Acquire(tb.Context(), "job")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	s := &served{gate: g, server: httptest.NewUnstartedServer(g), close: cancel, done: make(chan struct{})}
+	go func() {
+		defer close(s.done)
+		_ = g.Open(ctx, l) // until the test ends
+	}()
+	tb.Cleanup(func() {
+		cancel()
+		<-s.done
+		s.server.CloseClientConnections()
+		s.server.Close()
+		g.Close()
+		_ = m.Close()
+		_ = st.Close()
+	})
+	if change == nil {
+		s.server.Start()
+	} else {
+		change(s.server)
+		s.server.StartTLS()
+	}
+	for !g.State().Open {
+		time.Sleep(time.Millisecond)
+	}
+	return s
+}
+
+func parse(tb testing.TB, text string) *url.URL {
+	tb.Helper()
+	u, err := url.Parse(text)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return u
+}
+
+// authority is one that has signed the certificate of an httptest server, which it hands out to clients too.
+func authority(s *httptest.Server) *x509.CertPool {
+	pool := x509.NewCertPool()
+	pool.AddCert(s.Certificate())
+	return pool
+}
+
+// TLS with certificates on both sides of both connections, and HTTP/1 or HTTP/2 on each.
+func TestTLSOnBothSides(t *testing.T) {
+	for _, http2 := range []bool{false, true} {
+		upstream := httptest.NewUnstartedServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			_, _ = io.WriteString(rw, r.Proto+" "+r.TLS.PeerCertificates[0].Subject.String()+" "+r.Header.Get(fence.Header)[:2]+" "+r.Header.Get("X-Forwarded-Proto"))
+			_, _ = rw.Write(body)
+		}))
+		upstream.EnableHTTP2 = http2
+		upstream.TLS = &tls.Config{ClientAuth: tls.RequireAnyClientCert}
+		upstream.StartTLS()
+		defer upstream.Close()
+		own := upstream.TLS.Certificates[0]
+		s := serve(t, gate.Options{
+			Upstream: parse(t, upstream.URL), TLS: &tls.Config{RootCAs: authority(upstream), Certificates: []tls.Certificate{own}},
+		}, func(s *httptest.Server) {
+			s.EnableHTTP2 = http2
+			s.TLS = &tls.Config{ClientAuth: tls.RequireAnyClientCert}
+		})
+		s.server.Client().Transport.(*http.Transport).TLSClientConfig.Certificates = []tls.Certificate{own}
+		body := strings.Repeat("x", 1<<20)
+		resp, err := s.server.Client().Post(s.server.URL+"/jobs", "text/plain", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		proto := map[bool]string{false: "HTTP/1.1", true: "HTTP/2.0"}[http2]
+		head, rest, _ := strings.Cut(string(text), "x")
+		if err != nil || resp.Proto != proto || head != proto+" O=Acme Co v1 https" || len(rest) != len(body)-1 {
+			t.Errorf("%s: %s, %d bytes, %v", resp.Proto, head, len(rest), err)
+		}
+		stranger := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: authority(s.server)}}
+		if a := send(&http.Client{Transport: stranger}, "GET", s.server.URL, nil); a.err == nil {
+			t.Error("a client without a certificate was let in")
+		}
+	}
+}
+
+// HTTP/2 has no upgrades, so they go another way to the upstream; and so does what is not WebSocket, as Kubernetes' SPDY.
+func TestUpgradeOverTLS(t *testing.T) {
+	upstream := httptest.NewUnstartedServer(http.HandlerFunc(echo))
+	upstream.EnableHTTP2 = true
+	upstream.StartTLS()
+	defer upstream.Close()
+	s := serve(t, gate.Options{Upstream: parse(t, upstream.URL), TLS: &tls.Config{RootCAs: authority(upstream)}}, func(*httptest.Server) {})
+	c, err := tls.Dial("tcp", s.server.Listener.Addr().String(), &tls.Config{RootCAs: authority(s.server), ServerName: "example.com"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	conn, status := upgrade(t, c, "/socket")
+	if status != "101 Switching Protocols" {
+		t.Fatal(status)
+	}
+	conn.says(t, "hello")
+	s.close()
+	if _, err := conn.r.ReadByte(); err == nil {
+		t.Error("the connection goes on")
+	}
+}
+
+// Streams go through as they come, in both directions at once, as gRPC has them; trailers too. A cut ends one.
+func TestStreamOverHTTP2(t *testing.T) {
+	upstream := httptest.NewUnstartedServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		rw.Header().Set("Trailer", "Grpc-Status")
+		rw.WriteHeader(http.StatusOK)
+		_ = http.NewResponseController(rw).Flush()
+		_, _ = io.Copy(flusher{rw}, r.Body)
+		rw.Header().Set("Grpc-Status", "0")
+	}))
+	var h2c http.Protocols
+	h2c.SetUnencryptedHTTP2(true)
+	upstream.Config.Protocols = &h2c
+	upstream.Start()
+	defer upstream.Close()
+	s := serve(t, gate.Options{Upstream: parse(t, strings.Replace(upstream.URL, "http:", "h2c:", 1)), Drain: 10 * time.Millisecond},
+		func(s *httptest.Server) { s.EnableHTTP2 = true })
+	// stream has a stream end, and returns its trailer.
+	stream := func(end func(io.Closer)) (string, error) {
+		body, sender := io.Pipe()
+		resp, err := s.server.Client().Post(s.server.URL+"/pkg.Service/Chat", "application/grpc", body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		b := make([]byte, 5)
+		for _, word := range []string{"hello", "world"} {
+			_, _ = io.WriteString(sender, word)
+			if _, err := io.ReadFull(resp.Body, b); err != nil || string(b) != word {
+				t.Fatalf("%q, %v", b, err)
+			}
+		}
+		end(sender)
+		_, err = io.Copy(io.Discard, resp.Body)
+		return resp.Trailer.Get("Grpc-Status"), err
+	}
+	if status, err := stream(func(c io.Closer) { _ = c.Close() }); err != nil || status != "0" {
+		t.Errorf("%q, %v", status, err)
+	}
+	if status, err := stream(func(io.Closer) { s.close() }); err == nil || status == "0" {
+		t.Errorf("a stream that was cut has ended well: %q", status)
+	}
+}
+
+type flusher struct{ http.ResponseWriter }
+
+func (f flusher) Write(p []byte) (int, error) {
+	n, err := f.ResponseWriter.Write(p)
+	_ = http.NewResponseController(f.ResponseWriter).Flush()
+	return n, err
+}
+
+// A client that doesn't read is dropped after Stall, and doesn't keep a write from being cut.
+func TestDeafClient(t *testing.T) {
+	upstream := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
+		for b := make([]byte, 1<<20); ; {
+			if _, err := rw.Write(b); err != nil {
+				return
+			}
+		}
+	}))
+	defer upstream.Close()
+	for name, stall := range map[string]time.Duration{"dropped": 300 * time.Millisecond, "cut": time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			s := serve(t, gate.Options{Upstream: parse(t, upstream.URL), Stall: stall, Drain: time.Millisecond}, nil)
+			c, err := net.Dial("tcp", s.server.Listener.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			if _, err := io.WriteString(c, "POST / HTTP/1.1\r\nHost: gate\r\n\r\n"); err != nil {
+				t.Fatal(err)
+			}
+			if name == "cut" {
+				for s.gate.State().InFlight == 0 {
+					time.Sleep(time.Millisecond)
+				}
+				time.Sleep(100 * time.Millisecond) // for the buffers to be full; if they aren't, the case is easier
+				s.close()
+				<-s.done
+			}
+			for deadline := time.Now().Add(20 * time.Second); s.gate.State().InFlight > 0; time.Sleep(time.Millisecond) {
+				if time.Now().After(deadline) {
+					t.Fatal("the write goes on")
+				}
+			}
+		})
+	}
+}
