@@ -64,11 +64,11 @@ func (a *app) breakCommand() *cobra.Command {
 }
 
 func (a *app) breakHold(ctx context.Context, st store.Store, b breaking) error {
-	v, err := a.current(ctx, st, b)
+	t, err := a.current(ctx, st, b)
 	if err != nil {
 		return err
 	}
-	a.sayVictim(v, b)
+	a.sayVictim(t, b)
 	switch {
 	case b.in > 0:
 		err = a.countDown(ctx, st, b)
@@ -78,32 +78,32 @@ func (a *app) breakHold(ctx context.Context, st store.Store, b breaking) error {
 	if err != nil {
 		return err
 	}
-	rec, err := lease.Break(ctx, st, b.name, lease.Eviction{Token: b.token, By: whoAmI(), Note: b.reason, Grace: b.grace})
+	rec, err := lease.Break(ctx, st, t.key, lease.Eviction{Token: t.token, By: whoAmI(), Note: b.reason, Grace: b.grace})
 	if err != nil {
 		return evictionError(err)
 	}
-	a.say("%s is broken; it is free when its holder has let go, or in %v", b.name, rec.TTL)
+	a.say("%s is broken; it is free when its holder has let go, or in %v", t.what(), rec.TTL)
 	return nil
 }
 
-// current returns the view of the hold to break, if it is the current one.
-func (a *app) current(ctx context.Context, st store.Store, b breaking) (view, error) {
-	rec, err := store.Load(ctx, st, b.name)
+// current returns the hold to break, if it is the current one.
+func (a *app) current(ctx context.Context, st store.Store, b breaking) (target, error) {
+	t, err := a.target(ctx, st, b.name, b.token)
 	if err != nil {
-		return view{}, err
+		return t, evictionError(err)
 	}
-	if rec.Owner == "" || rec.Token != b.token {
-		return view{}, evictionError(&lease.NotCurrentError{Record: rec, Token: b.token})
-	}
-	return a.look(ctx, st, rec)
+	return t, nil
 }
 
 // sayVictim says who is hit, and what that means.
-func (a *app) sayVictim(v view, b breaking) {
-	now := a.clk.Wall()
-	a.say("%s is %s by %s since %s (%s)", v.Name, v.State, v.Holder, at(*v.Since, now), ago(*v.Since, now))
+func (a *app) sayVictim(t target, b breaking) {
+	now, v := a.clk.Wall(), t.view
+	a.say("%s is %s by %s since %s (%s)", t.what(), v.State, v.Holder, at(*v.Since, now), ago(*v.Since, now))
 	if info := v.infoLine(); info != "" {
 		a.say("  %s", info)
+	}
+	if t.key != v.Name {
+		a.say("  the session %s ends, with all that it keeps", t.key)
 	}
 	ttl := time.Duration(v.TTL * float64(time.Second))
 	a.say("the holder learns of a break at its next renewal; until then, %v at most, it may still be running and believe that it holds %s", ttl, v.Name)

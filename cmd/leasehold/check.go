@@ -49,6 +49,9 @@ func (a *app) checkCommand() *cobra.Command {
 					return err
 				}
 				v, err := a.look(cmd.Context(), st, rec)
+				if err == nil && !v.under(token) {
+					err = a.addShares(cmd.Context(), st, &v)
+				}
 				if err != nil {
 					return err
 				}
@@ -61,8 +64,26 @@ func (a *app) checkCommand() *cobra.Command {
 	return cmd
 }
 
+// under reports whether it, or a share of it, is held under that token.
+func (v view) under(token fence.Token) bool {
+	return v.State == stateHeld && v.Holders == nil && v.Token == token || v.shareUnder(token).held()
+}
+
+// shareUnder returns the share with that token, or nil.
+func (v view) shareUnder(token fence.Token) *shareView {
+	for i, h := range v.Holders {
+		if h.Token == token {
+			return &v.Holders[i]
+		}
+	}
+	return nil
+}
+
+// held reports whether there is a share, and it is held.
+func (s *shareView) held() bool { return s != nil && s.State == stateHeld }
+
 func (a *app) check(v view, token fence.Token) error {
-	current := v.State == stateHeld && v.Token == token
+	current := v.under(token)
 	if a.output() != outputTable {
 		d := verdict{Name: v.Name, Token: token, Current: current, State: v.State, Newest: v.Token, Holder: v.Holder}
 		if err := writeJSON(a.out, d, a.output() == outputLines); err != nil {

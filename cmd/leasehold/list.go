@@ -11,7 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/lock"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -68,14 +70,19 @@ func beginning(prefix string) string {
 func (a *app) views(ctx context.Context, st store.Store, prefix string, all bool) ([]view, error) {
 	var views []view
 	var errs []error
-	for rec, err := range st.List(ctx, prefix) {
-		if err == nil && !all && lease.Reserved(rec.Key) {
+	records, err := recordsUnder(ctx, st, prefix)
+	if err != nil {
+		errs = append(errs, err)
+	}
+	for _, r := range records {
+		if !all && lease.Reserved(r.rec.Key) {
 			continue
 		}
-		var v view
-		if err == nil {
-			v, err = a.look(ctx, st, rec)
+		look := a.look
+		if r.more {
+			look = a.full
 		}
+		v, err := look(ctx, st, r.rec)
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -86,13 +93,49 @@ func (a *app) views(ctx context.Context, st store.Store, prefix string, all bool
 	return views, errors.Join(errs...)
 }
 
+// named is the record of a name, and whether there is more about it: shares, or an election.
+type named struct {
+	rec  store.Record
+	more bool
+}
+
+// recordsUnder returns the names under prefix, those too of which there is nothing but a roster. It returns what can be read,
+// and the errors of what can't.
+func recordsUnder(ctx context.Context, st store.Store, prefix string) (map[string]named, error) {
+	found := map[string]named{}
+	var errs []error
+	prefixes := []string{prefix}
+	if prefix != "" && !lease.Reserved(prefix) { // otherwise what is beside them comes with the rest
+		prefixes = append(prefixes, lock.KeyPrefix+prefix, election.KeyPrefix+prefix)
+	}
+	for _, p := range prefixes {
+		for rec, err := range st.List(ctx, p) {
+			if err != nil {
+				errs = append(errs, unlessInvalid(err))
+				continue
+			}
+			if p == prefix {
+				found[rec.Key] = named{rec, found[rec.Key].more}
+			}
+			for _, beside := range []string{lock.KeyPrefix, election.KeyPrefix} {
+				if name, ok := strings.CutPrefix(rec.Key, beside); ok && !lease.Reserved(prefix) {
+					n := found[name]
+					n.rec.Key, n.more = name, true
+					found[name] = n
+				}
+			}
+		}
+	}
+	return found, errors.Join(errs...)
+}
+
 func listColumns(views []view, now time.Time) []column {
 	name, state, holder := column{title: "NAME", cut: true}, column{title: "STATE"}, column{title: "HOLDER", cut: true}
 	token, since, expires := column{title: "TOKEN"}, column{title: "SINCE"}, column{title: "EXPIRES"}
 	for _, v := range views {
 		name.cells = append(name.cells, v.Name)
 		state.cells = append(state.cells, v.State)
-		holder.cells = append(holder.cells, orDash(v.Holder))
+		holder.cells = append(holder.cells, v.holders())
 		token.cells = append(token.cells, v.Token.String())
 		long, short := "-", "-"
 		if v.Since != nil {
@@ -153,9 +196,10 @@ func (a *app) completeNames(cmd *cobra.Command, args []string, prefix string) ([
 	defer cancel()
 	var names []string
 	_ = a.withStore(ctx, false, func(st store.Store) error { // a shell has no use for the error
-		for rec, err := range st.List(ctx, prefix) {
-			if err == nil && !lease.Reserved(rec.Key) {
-				names = append(names, rec.Key)
+		found, _ := recordsUnder(ctx, st, prefix)
+		for name := range found {
+			if !lease.Reserved(name) {
+				names = append(names, name)
 			}
 		}
 		return nil

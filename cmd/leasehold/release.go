@@ -1,12 +1,15 @@
 package main
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/user"
 
 	"github.com/spf13/cobra"
 
+	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
@@ -31,16 +34,65 @@ func (a *app) releaseCommand() *cobra.Command {
 				return err
 			}
 			return a.withStore(cmd.Context(), false, func(st store.Store) error {
-				if _, err := lease.Free(cmd.Context(), st, name, lease.Eviction{Token: token, By: whoAmI()}); err != nil {
+				t, err := a.target(cmd.Context(), st, name, token)
+				if err == nil {
+					_, err = lease.Free(cmd.Context(), st, t.key, lease.Eviction{Token: t.token, By: whoAmI()})
+				}
+				if err != nil {
 					return evictionError(err)
 				}
-				a.say("%s is free", name)
+				a.say("%s is free", t.what())
 				return nil
 			})
 		},
 	}
 	cmd.Flags().StringVar(&text, "token", "", "the token of the term to end, as `leasehold show NAME` prints it")
 	return cmd
+}
+
+// target is what an operator ends: that of a name, or of the session that keeps a share of it.
+type target struct {
+	view  view
+	key   string
+	token fence.Token
+}
+
+// what is what to call it.
+func (t target) what() string {
+	if t.key == t.view.Name {
+		return t.view.Name
+	}
+	return "that share of " + t.view.Name
+}
+
+// target returns the term of a name, or a share of it, that is held under that token. The error matches [lease.ErrNotCurrent] when
+// there is none.
+func (a *app) target(ctx context.Context, st store.Store, name string, token fence.Token) (target, error) {
+	rec, err := store.Load(ctx, st, name)
+	if err != nil {
+		return target{}, err
+	}
+	v, err := a.look(ctx, st, rec)
+	if err != nil || rec.Owner != "" && rec.Token == token {
+		return target{v, name, token}, err
+	}
+	if err := a.addShares(ctx, st, &v); err != nil {
+		return target{}, err
+	}
+	h := v.shareUnder(token)
+	switch {
+	case h == nil && v.Holders != nil:
+		return target{}, fmt.Errorf("%w: nobody holds a share of %s under token %d: `leasehold show %s` lists them", lease.ErrNotCurrent, name, token, name)
+	case h == nil:
+		return target{}, &lease.NotCurrentError{Record: rec, Token: token}
+	}
+	session, err := store.Load(ctx, st, h.Session)
+	if err != nil {
+		return target{}, err
+	}
+	v, err = a.look(ctx, st, session)
+	v.Name = name
+	return target{v, h.Session, session.Token}, err
 }
 
 // evictionError gives the exit code of a release or break that was refused.

@@ -20,6 +20,7 @@ import (
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/lock"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -29,6 +30,7 @@ const (
 	envToken  = "LEASEHOLD_TOKEN"
 	envHolder = "LEASEHOLD_HOLDER"
 	envStore  = "LEASEHOLD_STORE"
+	envSlot   = "LEASEHOLD_SLOT"
 )
 
 // runOptions are the flags of run that are not settings.
@@ -38,6 +40,7 @@ type runOptions struct {
 	limited bool // wait was given
 	info    []string
 	restart bool
+	sharing
 }
 
 // job is one call of run.
@@ -62,6 +65,8 @@ func (a *app) runCommand() *cobra.Command {
 		Use:   "run NAME [flags] -- CMD [ARG...]",
 		Short: "Run a command while holding a name",
 		Long: "Acquire NAME, run CMD, and release NAME when CMD and all that it started are gone. While somebody else holds NAME, wait.\n\n" +
+			"Whoever runs with --shared runs beside others who do, and never beside one who doesn't; with --slots N up to N run at a\n" +
+			"time; with --fair they are served in the order in which they came. All who use a name have to say the same.\n\n" +
 			"If the lease can't be renewed, CMD gets SIGTERM, and SIGKILL --kill-after later, both before the lease ends. With the\n" +
 			"defaults an outage of the store of 5 s does nothing to CMD. CMD also dies when this program does, however that happens.\n\n" +
 			"CMD finds LEASEHOLD_NAME, LEASEHOLD_TOKEN, LEASEHOLD_HOLDER and LEASEHOLD_STORE in its environment.\n\n" +
@@ -70,11 +75,14 @@ func (a *app) runCommand() *cobra.Command {
 		Example: "  leasehold run billing -- ./billing-job --full\n" +
 			"  leasehold run -n nightly -- ./backup.sh          # do nothing if another one is running\n" +
 			"  leasehold run api -w 1m --info version=1.2 -- ./api\n" +
-			"  leasehold run leader --restart -- ./worker       # stand by, work, stand by again",
+			"  leasehold run leader --restart -- ./worker       # stand by, work, stand by again\n" +
+			"  leasehold run licences --slots 3 -- ./simulate   # three at a time\n" +
+			"  leasehold run data --shared -- ./report          # while nobody runs it without --shared",
 		Args:              runArgs,
 		ValidArgsFunction: a.completeNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.limited = cmd.Flags().Changed("wait")
+			o.limitGiven = cmd.Flags().Changed("slots")
 			return a.run(cmd.Context(), args[0], args[1:], o)
 		},
 	}
@@ -83,6 +91,7 @@ func (a *app) runCommand() *cobra.Command {
 	f.DurationVarP(&o.wait, "wait", "w", 0, "wait for NAME for so long at most (default: until it is free)")
 	f.StringArrayVar(&o.info, "info", nil, "KEY=VALUE for people to see; may be repeated")
 	f.BoolVar(&o.restart, "restart", false, "after a loss, wait for NAME again and run CMD again")
+	o.sharing.add(f)
 	for _, name := range []string{"ttl", "kill-after", "conflict-exit-code", "as"} {
 		a.flag(f, name)
 	}
@@ -186,6 +195,9 @@ func (j *job) check() (err error) {
 	if j.opts.wait < 0 {
 		return usage("--wait %v: want a duration that is not negative", j.opts.wait)
 	}
+	if err := j.opts.sharing.check(); err != nil {
+		return err
+	}
 	j.opts.noWait = j.opts.noWait || j.opts.limited && j.opts.wait == 0
 	if j.timing, err = j.a.timing(); err != nil {
 		return err
@@ -225,20 +237,20 @@ var errLost = errors.New("lost")
 
 // once acquires, runs CMD under the lease, and releases.
 func (j *job) once(ctx context.Context) error {
-	l, err := j.acquire(ctx)
+	h, err := j.acquire(ctx)
 	if err != nil {
 		return err
 	}
 	p, err := supervise.Start(supervise.Command{
-		Path: j.path, Args: j.argv, Env: j.environ(l), Clock: j.a.clk,
-		Suspended: func() { j.words.suspended(l) },
+		Path: j.path, Args: j.argv, Env: j.environ(h), Clock: j.a.clk,
+		Suspended: func() { j.words.suspended(leftOf(h, j.a.clk)) },
 	})
 	if err != nil {
-		return errors.Join(startError(j.argv[0], err), j.release(l))
+		return errors.Join(startError(j.argv[0], err), j.release(h))
 	}
-	lost := supervise.Watch(l, p, j.timing, j.a.clk, func(n supervise.Notice) { j.words.notice(n, j.argv[0], l.Left()) })
-	cause := context.Cause(l.Context())
-	if err := j.release(l); err != nil {
+	lost := supervise.Watch(h, p, j.timing, j.a.clk, func(n supervise.Notice) { j.words.notice(n, j.argv[0], leftOf(h, j.a.clk)) })
+	cause := context.Cause(h.Context())
+	if err := j.release(h); err != nil {
 		j.words.say("%v", err)
 	}
 	if lost {
@@ -266,22 +278,22 @@ func (j *job) lossReason(cause error) string {
 	return fmt.Sprintf("it was not renewed in time; %s has been stopped before the lease ended", j.argv[0])
 }
 
-// acquire takes the name, or says why not.
-func (j *job) acquire(ctx context.Context) (*lease.Lease, error) {
+// acquire takes the name, or a share of it, or says why not.
+func (j *job) acquire(ctx context.Context) (hold, error) {
 	if j.opts.noWait {
-		l, err := j.m.TryAcquire(ctx, j.name)
-		if err != nil && (ctx.Err() != nil || errors.Is(err, lease.ErrHeld)) {
+		h, err := j.take(ctx)
+		if err != nil && (ctx.Err() != nil || errors.Is(err, lease.ErrHeld) || errors.Is(err, lock.ErrHeld)) {
 			err = j.refusal(ctx, err)
 		}
-		return l, err
+		return h, err
 	}
 	j.words.startWait()
 	defer j.words.endWait()
 	wait, cancel := j.limited(ctx)
 	defer cancel()
-	l, err := j.m.Acquire(wait, j.name)
+	h, err := j.take(wait)
 	if err == nil {
-		return l, nil
+		return h, nil
 	}
 	j.withdraw()
 	if wait.Err() == nil {
@@ -310,7 +322,10 @@ func (j *job) refusal(ctx context.Context, err error) error {
 		return &exitError{code: code}
 	}
 	var held *lease.HeldError
-	if !errors.As(err, &held) {
+	if shared := new(lock.HeldError); !errors.As(err, &held) && errors.As(err, &shared) {
+		return &exitError{code, fmt.Errorf("%s is %s", j.name, shareHeld(shared))}
+	}
+	if held == nil {
 		return &exitError{code, fmt.Errorf("not acquired within %v: %w", j.opts.wait, err)}
 	}
 	now := j.a.clk.Wall()
@@ -321,17 +336,21 @@ func (j *job) refusal(ctx context.Context, err error) error {
 	return &exitError{code, why}
 }
 
-func (j *job) release(l *lease.Lease) error {
-	if err := l.Release(context.Background()); err != nil {
+func (j *job) release(h hold) error {
+	if err := h.Release(context.Background()); err != nil {
 		return fmt.Errorf("the release is not confirmed, so %s is free in %v at the latest: %w", j.name, j.timing.TTL, err)
 	}
 	return nil
 }
 
 // environ is the environment of CMD.
-func (j *job) environ(l *lease.Lease) []string {
-	return environment([]string{
-		envName + "=" + j.name, envToken + "=" + l.Token().String(), envHolder + "=" + l.Owner(), envStore + "=" + j.url,
-		fence.Variable + "=" + l.Sequencer().String(),
-	})
+func (j *job) environ(h hold) []string {
+	own := []string{
+		envName + "=" + j.name, envToken + "=" + h.Token().String(), envHolder + "=" + j.m.Owner(), envStore + "=" + j.url,
+		fence.Variable + "=" + h.Sequencer().String(),
+	}
+	if j.opts.limit > 0 {
+		own = append(own, envSlot+"="+strconv.Itoa(h.(*share).Slot()))
+	}
+	return environment(own, envSlot)
 }

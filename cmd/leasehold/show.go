@@ -44,12 +44,12 @@ func (a *app) withView(ctx context.Context, name string, f func(view) error) err
 		if err != nil {
 			return err
 		}
-		if rec.Version == "" {
-			return &exitError{exitNo, fmt.Errorf("nobody has ever held %s: `leasehold list` shows what there is", name)}
-		}
-		v, err := a.look(ctx, st, rec)
+		v, err := a.full(ctx, st, rec)
 		if err != nil {
 			return err
+		}
+		if rec.Version == "" && v.Kind == "" {
+			return &exitError{exitNo, fmt.Errorf("nobody has ever held %s: `leasehold list` shows what there is", name)}
 		}
 		return f(v)
 	})
@@ -61,8 +61,8 @@ func (a *app) showTable(v view) error {
 	if v.Since != nil {
 		since = fmt.Sprintf("%s (%s)", at(*v.Since, now), ago(*v.Since, now))
 	}
-	rows := [][2]string{{"name", v.Name}, {"state", v.State}, {"holder", orDash(v.Holder)}, {"token", v.Token.String()}, {"since", since}}
-	if v.Holder != "" {
+	rows := [][2]string{{"name", v.Name}, {"state", v.State}, {"holder", v.holders()}, {"token", v.Token.String()}, {"since", since}}
+	if v.Holder != "" && v.Holders == nil {
 		rows = append(rows, [2]string{"ttl", time.Duration(v.TTL * float64(time.Second)).String()})
 	}
 	if v.Expires != nil {
@@ -77,6 +77,7 @@ func (a *app) showTable(v view) error {
 	for _, k := range slices.Sorted(maps.Keys(v.Info)) {
 		rows = append(rows, [2]string{"info." + plain(k), plain(v.Info[k])})
 	}
+	rows = append(rows, v.kindRows(now)...)
 	widest := 0
 	for _, r := range rows {
 		widest = max(widest, utf8.RuneCountInString(r[0]))

@@ -86,12 +86,13 @@ func (s *standIn) work(term admiral.Term) error {
 	return programError(p.Status())
 }
 
-func leftOf(term admiral.Term, clk clock.Clock) time.Duration {
-	until := term.ValidUntil()
+// leftOf returns for how long a lease is valid without a renewal; 0 when it has ended.
+func leftOf(l supervise.Lease, clk clock.Clock) time.Duration {
+	until := l.ValidUntil()
 	if until == clock.Always {
 		return 0
 	}
-	return until.Sub(clk.Now())
+	return max(until.Sub(clk.Now()), 0)
 }
 
 // suspended says what a stop from the terminal does. This process stops next, so it waits for the line.

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -39,12 +42,48 @@ func (a *app) verifyCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return a.verdict(s, guard.Check(cmd.Context(), s))
+				err = guard.Check(cmd.Context(), s)
+				if errors.Is(err, fence.ErrStale) {
+					err = a.verifyShare(cmd.Context(), st, s, err)
+				}
+				return a.verdict(s, err)
 			})
 		},
 	}
 	a.flag(cmd.Flags(), "output")
 	return cmd
+}
+
+// verifyShare returns nil if s is of a share that is held, and otherwise err. That of a semaphore is called NAME#SLOT.
+func (a *app) verifyShare(ctx context.Context, st store.Store, s fence.Sequencer, err error) error {
+	names := []string{s.Name}
+	if i := strings.LastIndex(s.Name, "#"); i > 0 {
+		names = append(names, s.Name[:i])
+	}
+	for _, name := range names {
+		v := view{Name: name, State: stateFree}
+		if failed := a.addShares(ctx, st, &v); failed != nil {
+			return failed
+		}
+		stale := &fence.StaleError{Name: s.Name, Got: s.Token, Current: v.Token}
+		for _, h := range v.Holders {
+			own := name
+			if h.Slot != nil {
+				own += fmt.Sprintf("#%d", *h.Slot)
+			}
+			if own != s.Name || !h.held() {
+				continue
+			}
+			if h.Token == s.Token && h.Holder == s.Holder {
+				return nil
+			}
+			stale.Holder, stale.Current = h.Holder, h.Token
+		}
+		if v.Kind == kindSemaphore || v.Kind == kindShared {
+			err = stale
+		}
+	}
+	return err
 }
 
 func (a *app) verdict(s fence.Sequencer, err error) error {

@@ -17,6 +17,7 @@ const (
 	stateExpired = "expired" // its holder is gone, and anyone may take it
 	stateBroken  = "broken"  // an operator has ended the hold; its holder hasn't let go yet
 	stateHanded  = "handed"  // to a successor whose term has not begun yet
+	statePaused  = "paused"  // an election in which nobody may lead, and nobody does
 )
 
 // view is a name as it is shown, and as it is in JSON. Fields are only ever added.
@@ -32,6 +33,13 @@ type view struct {
 	Note    string            `json:"note,omitempty"` // who broke it or handed it over, and why
 	Info    map[string]string `json:"info,omitempty"`
 	Past    []termView        `json:"past,omitempty"`
+
+	Kind       string          `json:"kind,omitempty"`    // rw, semaphore, fair or election
+	Limit      int             `json:"limit,omitempty"`   // slots of a semaphore
+	Holders    []shareView     `json:"holders,omitempty"` // of shares
+	Waiting    []shareView     `json:"waiting,omitempty"` // in the order in which they are served
+	Pause      *pauseView      `json:"pause,omitempty"`
+	Candidates []candidateView `json:"candidates,omitempty"`
 
 	expiresIn time.Duration
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -11,6 +12,7 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
 	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/lock"
 )
 
 // words writes what `run` has to say to standard error. None of its methods waits for the reader, who may have stopped the
@@ -28,6 +30,8 @@ type words struct {
 	mu     sync.Mutex
 	since  clock.Instant // waiting since; 0 when not waiting
 	holder *lease.HeldError
+	shared string // who holds the shares, when it waits for one
+	lost   bool   // it was said that the hold is lost
 }
 
 func newWords(a *app, name string) *words {
@@ -134,12 +138,14 @@ const patience = time.Second
 // status is the line at the bottom, cut to the width of the terminal; "" for none.
 func (w *words) status(width int) (line string, waiting bool) {
 	w.mu.Lock()
-	since, holder := w.since, w.holder
+	since, holder, shared := w.since, w.holder, w.shared
 	w.mu.Unlock()
 	waited := w.a.clk.Now().Sub(since)
 	switch {
 	case since == 0:
 		return "", false
+	case holder == nil && shared != "":
+		return cutMiddle(fmt.Sprintf("waiting for %s (%s): %s", w.name, roughly(waited), shared), max(width-3, leastCut)), true
 	case holder == nil && waited < patience:
 		return "", true
 	case holder == nil:
@@ -157,7 +163,7 @@ func (w *words) endWait()   { w.setWait(0) }
 
 func (w *words) setWait(since clock.Instant) {
 	w.mu.Lock()
-	w.since, w.holder = since, nil
+	w.since, w.holder, w.shared = since, nil, ""
 	w.mu.Unlock()
 	if !w.live {
 		return
@@ -190,6 +196,21 @@ func (w *words) waitFor(h *lease.HeldError) {
 	}
 }
 
+// waitForShare is told who has the shares that an acquisition waits for.
+func (w *words) waitForShare(err error) {
+	held := new(lock.HeldError)
+	if !errors.As(err, &held) {
+		return
+	}
+	text := shareHeld(held)
+	w.mu.Lock()
+	w.shared = text
+	w.mu.Unlock()
+	if !w.live {
+		w.say("waiting for %s: %s", w.name, text)
+	}
+}
+
 // waitForStore is called when opening the store takes long. On a terminal the line at the bottom says so.
 func (w *words) waitForStore() {
 	if !w.live {
@@ -202,9 +223,21 @@ func (w *words) event(e lease.Event) {
 	switch e.State {
 	case lease.StateJeopardy:
 		w.say("%s can't be renewed, and ends in %v unless that changes: %v", w.name, e.Left.Round(100*time.Millisecond), e.Err)
+	case lease.StateHeld:
+		w.lose(false)
 	case lease.StateLost:
-		w.say("%s is lost: %v", w.name, e.Err)
+		if !w.lose(true) { // otherwise it is what a session has lost with itself
+			w.say("%s is lost: %v", w.name, e.Err)
+		}
 	}
+}
+
+// lose notes whether the hold is lost, and returns what it noted last.
+func (w *words) lose(lost bool) (before bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	before, w.lost = w.lost, lost
+	return before
 }
 
 // notice is told what is done to the command, with so much left of the lease.
@@ -214,6 +247,8 @@ func (w *words) notice(n supervise.Notice, cmd string, left time.Duration) {
 		w.say("telling %s to end (SIGTERM)%s", cmd, before(left))
 	case supervise.Leftovers:
 		w.say("%s has ended; ending what it has left behind", cmd)
+	case supervise.Asked:
+		w.say("telling %s to end (SIGTERM)", cmd)
 	case supervise.Killed:
 		w.say("killing what has not ended (SIGKILL)")
 	}
@@ -228,8 +263,8 @@ func before(left time.Duration) string {
 }
 
 // suspended says what a stop from the terminal does to the lease. This process stops next, so it waits for the line.
-func (w *words) suspended(l *lease.Lease) {
+func (w *words) suspended(left time.Duration) {
 	if !w.a.quiet() {
-		fmt.Fprintf(w.a.err, "\nleasehold: stopped; unless it goes on before, %s is killed in %v, when the lease ends\n", w.name, l.Left().Round(time.Second))
+		fmt.Fprintf(w.a.err, "\nleasehold: stopped; unless it goes on before, %s is killed in %v, when the lease ends\n", w.name, left.Round(time.Second))
 	}
 }

@@ -50,19 +50,7 @@ type state struct {
 
 // next returns what is to be done now, and when to look again at the latest.
 func (s *state) next(f facts) (order, clock.Instant) {
-	// The guard goes by what it was told last: a renewal that came after its time has spared nothing.
-	over := f.until == clock.Always || s.guard != 0 && f.now >= s.guard
-	if f.until != clock.Always {
-		s.until = f.until
-	}
-	last := s.until.Add(-s.slack) // when nothing may run any more
-	late := over || f.now >= last.Add(-s.killAfter)
-	if lost := over || late && !f.gone; lost && !s.lost { // what is gone late, and by itself, was in time
-		s.lost = true
-		if s.phase == stopping { // there is a hurry now
-			s.killAt = min(s.killAt, f.now.Add(s.killAfter))
-		}
-	}
+	last, late := s.hurry(f)
 	order := nothing
 	switch {
 	case f.gone:
@@ -89,6 +77,25 @@ func (s *state) next(f facts) (order, clock.Instant) {
 		return order, by
 	}
 	return order, min(by, last.Add(-s.killAfter))
+}
+
+// hurry returns when nothing may run any more, and whether what runs has to be told to end because of that. It takes note of a
+// lease that is lost.
+func (s *state) hurry(f facts) (last clock.Instant, late bool) {
+	// The guard goes by what it was told last: a renewal that came after its time has spared nothing.
+	over := f.until == clock.Always || s.guard != 0 && f.now >= s.guard
+	if f.until != clock.Always {
+		s.until = f.until
+	}
+	last = s.until.Add(-s.slack)
+	late = over || f.now >= last.Add(-s.killAfter)
+	if lost := over || late && !f.gone; lost && !s.lost { // what is gone late, and by itself, was in time
+		s.lost = true
+		if s.phase == stopping { // it was asked to end in peace, and that is over
+			s.killAt = min(s.killAt, f.now.Add(s.killAfter))
+		}
+	}
+	return last, late
 }
 
 // tellGuard returns a time that the guard doesn't know yet, at which it has to kill: between the supervisor's own kill and

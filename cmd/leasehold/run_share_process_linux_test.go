@@ -1,0 +1,79 @@
+package main
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/store"
+)
+
+// ways are the flags by which a name is held otherwise than by a lease of its own.
+var ways = map[string][]string{"shared": {"--shared"}, "slots": {"--slots", "1"}, "fair": {"--fair"}}
+
+// session returns the record of the one session there is, and when it was last written at the latest.
+func (r reader) session() (store.Record, clock.Instant) {
+	r.t.Helper()
+	for rec, err := range r.st.List(r.t.Context(), ".session/") {
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		return rec, clock.System().Now().Add(-rec.Age)
+	}
+	r.t.Fatal("there is no session")
+	return store.Record{}, 0
+}
+
+// However the name is held: when the store is out, the command is dead before what was last written is valid no more.
+func TestPitfall_C1_RealOutageOfShares(t *testing.T) {
+	for name, flags := range ways {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPlace(t)
+			run := p.start(runArgsWith(append(flags, shortTTL...), "job", "sh", "-c", "echo $$ >pid; exec ticker ticks stubborn")...)
+			p.ticked("ticks")
+			ticker, reader := p.pid("pid"), p.reader()
+			restore := p.cutOff()
+			rec, written := reader.session()
+			eventually(t, "the command is dead", func() bool { return !runs(ticker) })
+			if end := written.Add(validity(rec)); p.lastTick("ticks") >= end {
+				t.Errorf("it ran on for %v after the end of its validity", p.lastTick("ticks").Sub(end))
+			}
+			restore()
+			if code := run.code(); code != exitLost || !strings.Contains(run.stderr.String(), "SIGTERM") {
+				t.Errorf("exit code %d, want %d: %s", code, exitLost, run.stderr)
+			}
+		})
+	}
+}
+
+// Whoever is killed has no share any more when its TTL is over, and its command is gone before another one starts.
+func TestKilledHolderFreesItsShare(t *testing.T) {
+	for name, flags := range ways {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPlace(t)
+			holder := p.start(runArgsWith(append(flags, shortTTL...), "job", "sh", "-c", "echo $$ >pid; exec ticker ticks stubborn")...)
+			p.ticked("ticks")
+			next := append(flags, shortTTL...)
+			if name == "shared" {
+				next = shortTTL // who writes waits for readers
+			}
+			start := time.Now()
+			holder.signal(syscall.SIGKILL)
+			waiter := p.start(runArgsWith(next, "job", "sh", "-c", "echo >next")...)
+			p.content("next")
+			if took := time.Since(start); took < 3*time.Second || took > 10*time.Second {
+				t.Errorf("it took %v: want the TTL, 4 s", took)
+			}
+			if runs(p.pid("pid")) {
+				t.Error("the killed holder's command still runs")
+			}
+			if code := waiter.code(); code != 0 {
+				t.Errorf("exit code %d: %s", code, waiter.stderr)
+			}
+		})
+	}
+}
