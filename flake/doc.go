@@ -1,0 +1,34 @@
+// Package flake makes ids out of time, a node's number, a sequence and metadata, with no call to anybody on the way.
+//
+//	g, err := flake.New[flake.ID](flake.Twitter(), node, window, flake.Options{})
+//	id, err := g.Next()
+//	parts, err := flake.Decode(flake.Twitter(), id) // when, where, the how manieth
+//
+// A [Layout] says which bits of an id are what. It is data, and checked when it is made: there are Twitter's, Sonyflake's, TSID's,
+// one that JavaScript's numbers hold, and two that spread consecutive ids over the partitions of a database; or your own. Ids of
+// up to 64 bits are an [ID], an int64 that is never negative; longer ones, of up to 96 bits, an [ID96].
+//
+// # Why no two ids are equal
+//
+// Two nodes differ in the node's bits. On one node, an id is made from a state: the pair of time and sequence, one number that
+// only rises, by one atomic step for each id. The clock can push it up, and nothing takes it down. So a clock that is set back, a
+// leap, a suspension or a clock that runs too fast makes no id twice. And when a node's number goes from one process to another,
+// the [Window] keeps them apart: it says which times the process may stamp, its end is stored before ids are made in it, and
+// the next holder's window begins there. [Generator.Next] fails past it. What a paused process makes when it wakes up is still
+// in its own window, so nobody else can have made it.
+//
+//	             floor                                   ceiling
+//	               │        ids of this process             │   ids of the next one
+//	───────────────┼────────────────────────────────────────┼─────────────────────────► time in the id
+//	                       state ──►
+//
+// # Time
+//
+// The clock isn't asked for every id, since that costs ten times as much as the id: it is read at the first id after a pause,
+// and then once in a unit of the layout. So the time in an id is a unit old at most ([Options.Lag]), as far as the runtime's
+// timers are on time. Under more load than the sequence has numbers for, the state runs ahead of the clock: by
+// [Options.MaxAhead] at most. Then Next waits, holding no lock, for [Options.MaxWait] at most, and fails with an [AheadError].
+// [Generator.Ahead] shows how far ahead it is. A clock that was set back looks just the same.
+//
+// The package imports nothing but the standard library.
+package flake

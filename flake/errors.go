@@ -1,0 +1,58 @@
+package flake
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// ErrStopped is what a generator says after [Generator.Stop].
+var ErrStopped = errors.New("the generator was stopped")
+
+// WindowError says that the time is at the end of the window, or past it. It may go away, if the ceiling is raised.
+type WindowError struct {
+	Node           uint64
+	Floor, Ceiling time.Time
+	Now            time.Time // what the clock says
+}
+
+func (e *WindowError) Error() string {
+	return fmt.Sprintf("node %d may make ids from %s to %s only, and its clock says %s: extend the window, or claim another",
+		e.Node, stamp(e.Floor), stamp(e.Ceiling), stamp(e.Now))
+}
+
+// AheadError says that an id would have been too far ahead of the clock, and that waiting for so long was not allowed. It goes
+// away when the clock has gone on.
+type AheadError struct {
+	Ahead time.Duration // how far the id would have been ahead
+	Max   time.Duration // Options.MaxAhead
+}
+
+func (e *AheadError) Error() string {
+	return fmt.Sprintf("the next id would be %v ahead of the clock, and %v is the most that is allowed: the clock was set back, "+
+		"the window begins later, or ids are taken faster than the layout has room for", e.Ahead, e.Max)
+}
+
+// ExhaustedError says that a layout has no time left.
+type ExhaustedError struct {
+	Layout string
+	Since  time.Time
+}
+
+func (e *ExhaustedError) Error() string {
+	return fmt.Sprintf("the layout %s has had no time left since %s: use another", e.Layout, stamp(e.Since))
+}
+
+// OverflowError says that a part of an id doesn't fit into its bits.
+type OverflowError struct {
+	Layout string
+	Part   Part
+	Value  string
+	Bits   int
+}
+
+func (e *OverflowError) Error() string {
+	return fmt.Sprintf("%v %s doesn't fit: the layout %s has %d bits for it", e.Part, e.Value, e.Layout, e.Bits)
+}
+
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }

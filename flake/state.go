@@ -1,0 +1,206 @@
+package flake
+
+import (
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+)
+
+// state is time and sequence in one number that only rises: time<<seqBits | sequence. Each number that is taken is an id.
+type state struct {
+	simple    bool // an id has up to 64 bits, and time and sequence aren't reversed
+	seqBits   uint8
+	timeShift uint8
+	seqShift  uint8
+	mask      uint64 // of the sequence
+	node      word   // in its place
+
+	layout Layout
+	rolls  bool // the sequence goes on from unit to unit of time
+	window Window
+	begin  uint64 // the first number
+	opts   Options
+	stale  *time.Timer
+
+	ceiling atomic.Uint64 // numbers below it are in the window, as far as it is known
+
+	// What every call touches. One is written by all, the other only read, so they are on cache lines of their own.
+	_     [64]byte
+	next  atomic.Uint64 // the number to be taken next; with the bit halted once it is stopped
+	_     [56]byte
+	limit atomic.Uint64 // numbers below it can be taken without a look at the clock; 0 for none
+	_     [56]byte
+}
+
+// halted is a bit above every number that a layout has.
+const halted = 1 << 63
+
+// refresh is how many ids are made at most before the clock is read again, should the timer be late.
+const refresh = 1 << 14
+
+func newState(l Layout, node uint64, w Window, o Options) *state {
+	timed, sequence := l.parts[Time], l.parts[Sequence]
+	s := &state{
+		simple:  l.bits <= 64 && !timed.reversed && !sequence.reversed,
+		seqBits: uint8(sequence.bits), timeShift: uint8(timed.shift), seqShift: uint8(sequence.shift), mask: sequence.max(),
+		node:   l.parts[Node].put(node),
+		layout: l, rolls: !l.Ordered(), window: w, opts: o.withDefaults(&l),
+	}
+	s.begin = l.tickFrom(w.Floor()) << s.seqBits
+	if s.rolls {
+		// Programs that make few ids each must not all begin in the same partition.
+		s.begin |= rand.Uint64() & s.mask
+	}
+	s.next.Store(s.begin)
+	s.stale = time.AfterFunc(time.Hour, func() { s.limit.Store(0) })
+	s.stale.Stop()
+	return s
+}
+
+// pack makes an id of a number, without metadata.
+func (s *state) pack(n uint64) word {
+	if s.simple {
+		return s.packSimple(n)
+	}
+	return s.layout.parts[Time].put(n >> s.seqBits).or(s.layout.parts[Sequence].put(n & s.mask)).or(s.node)
+}
+
+// packSimple is pack where the layout is simple. The shifts are below 64, which the compiler can't know.
+func (s *state) packSimple(n uint64) word {
+	return word{0, n>>(s.seqBits&63)<<(s.timeShift&63) | n&s.mask<<(s.seqShift&63) | s.node.lo}
+}
+
+// none is no number.
+const none = 1<<64 - 1
+
+// step takes a number without a look at the clock, if that was read lately; ok says that it can be used. One that can't be used yet is
+// the caller's all the same: take waits for its time. It is none if the clock has to be read first.
+func (s *state) step() (n uint64, ok bool) {
+	limit := s.limit.Load()
+	if limit == 0 {
+		return none, false
+	}
+	n = s.next.Add(1)
+	return n - 1, n <= limit
+}
+
+// take takes up to n numbers, one at least, and returns the first and how many: mine, if the caller has one whose time isn't over,
+// else what is next, after it has pushed the state up to the clock. Where the state is too far ahead, it waits, without a hold on
+// anything.
+func (s *state) take(n, mine uint64) (first, count uint64, err error) {
+	for waited := time.Duration(0); ; {
+		now := s.opts.Now()
+		old := s.next.Load()
+		if old >= halted {
+			return 0, 0, ErrStopped
+		}
+		if first = mine; mine == none || s.ticks(now, 0) > mine>>s.seqBits {
+			mine, first = none, s.pushed(old, now)
+		}
+		limit, room := s.room(first, now)
+		if first < limit {
+			count = min(n, limit-first)
+			if mine == none && !s.next.CompareAndSwap(old, first+count) {
+				continue
+			}
+			s.publish(min(limit, first+count+refresh))
+			return first, count, nil
+		}
+		s.limit.Store(0) // no more steps beyond it
+		if room != nil {
+			return 0, 0, room
+		}
+		wait, ahead := s.wait(first, now)
+		if waited+wait > s.opts.MaxWait {
+			return 0, 0, &AheadError{ahead, s.opts.MaxAhead}
+		}
+		time.Sleep(wait)
+		waited += wait
+	}
+}
+
+// pushed returns the next number when it is now.
+func (s *state) pushed(next uint64, now time.Time) uint64 {
+	tick := s.ticks(now, 0)
+	if tick <= next>>s.seqBits {
+		return next
+	}
+	first := tick << s.seqBits
+	if s.rolls {
+		first |= next & s.mask
+	}
+	return first
+}
+
+// room returns the number before which one has to be to be taken now. If the reason is the window, or the end of the layout, it is
+// that error for first.
+func (s *state) room(first uint64, now time.Time) (limit uint64, err error) {
+	end := s.layout.ticks << s.seqBits
+	if first >= end {
+		return 0, &ExhaustedError{s.layout.Name(), s.layout.Exhausted()}
+	}
+	ceiling := s.ceiling.Load()
+	if first >= ceiling {
+		told := s.window.Ceiling()
+		ceiling = s.raise(s.layout.tickFrom(told) << s.seqBits)
+		if first >= ceiling {
+			return 0, &WindowError{s.nodeNumber(), s.window.Floor(), told, now}
+		}
+	}
+	return min(ceiling, s.ticks(now, 1+int64(s.opts.MaxAhead/s.layout.spec.Unit))<<s.seqBits), nil
+}
+
+// ticks returns the unit of time at now, or so many units later, from 0 to the end of the layout.
+func (s *state) ticks(now time.Time, later int64) uint64 {
+	return min(uint64(max(s.layout.tick(now)+later, 0)), s.layout.ticks)
+}
+
+// raise makes the ceiling n, unless it is higher already.
+func (s *state) raise(n uint64) uint64 {
+	for {
+		old := s.ceiling.Load()
+		if n <= old {
+			return old
+		}
+		if s.ceiling.CompareAndSwap(old, n) {
+			return n
+		}
+	}
+}
+
+func (s *state) nodeNumber() uint64 { return s.layout.parts[Node].get(s.node) }
+
+// wait returns how long it is until first can be taken, and how far ahead that is of the clock.
+func (s *state) wait(first uint64, now time.Time) (wait, ahead time.Duration) {
+	unit := s.layout.spec.Unit
+	ahead = s.layout.start(int64(first >> s.seqBits)).Sub(now)
+	return max(ahead-s.opts.MaxAhead.Truncate(unit), 0), ahead
+}
+
+// publish lets numbers below limit be taken without a look at the clock, for Lag.
+func (s *state) publish(limit uint64) {
+	if s.opts.Lag < 0 {
+		return
+	}
+	s.limit.Store(limit)
+	s.stale.Reset(s.opts.Lag)
+}
+
+// issued returns a number above all that were taken, by a few at most.
+func (s *state) issued() uint64 { return s.next.Load() &^ halted }
+
+func (s *state) used() time.Time {
+	n := s.issued()
+	tick := n >> s.seqBits
+	if n != s.begin {
+		// Up from a unit that has begun. Steps beyond the ceiling were not taken.
+		tick = min((n+s.mask)>>s.seqBits, s.ceiling.Load()>>s.seqBits)
+	}
+	return s.layout.start(int64(tick))
+}
+
+func (s *state) stop() {
+	s.next.Or(halted)
+	s.limit.Store(0)
+	s.stale.Stop()
+}
