@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"slices"
@@ -119,19 +120,18 @@ func (s *Server) listRecords(c *call) (any, error) {
 	out := json.NewEncoder(c.w)
 	sent := 0
 	for rec, err := range s.st.List(c.r.Context(), prefix) {
-		if err != nil && sent == 0 {
+		if err != nil && sent == 0 && !errors.Is(err, store.ErrCorrupt) {
 			return nil, err
 		}
-		line := wire.RecordLine{Problem: nil}
+		var line wire.RecordLine
+		if err == nil {
+			line, err = wire.NewRecordLine(rec)
+		}
 		if err != nil {
-			line.Problem = s.problem(err)
-		} else if line, err = wire.NewRecordLine(rec); err != nil {
-			return nil, err
+			line = wire.RecordLine{Problem: s.problem(err)}
 		}
-		if sent == 0 {
-			c.w.Header().Set("Content-Type", "application/x-ndjson")
-		}
-		if out.Encode(line) != nil || line.Problem != nil {
+		c.w.Header().Set("Content-Type", "application/x-ndjson")
+		if out.Encode(line) != nil || err != nil && !errors.Is(err, store.ErrCorrupt) {
 			return nil, errAnswered
 		}
 		if sent++; sent%recordPage == 0 {
@@ -140,6 +140,12 @@ func (s *Server) listRecords(c *call) (any, error) {
 	}
 	_ = out.Encode(wire.RecordLine{End: true})
 	return nil, errAnswered
+}
+
+// describe says what the store promises.
+func (s *Server) describe(*call) (any, error) {
+	p := store.Describe(s.st)
+	return wire.Store{Engine: p.Engine, Consistency: p.Consistency, Fencing: p.Fencing, Age: p.Age, Guarantee: p.Guarantee}, nil
 }
 
 func sendRecord(c *call, rec store.Record) error {

@@ -4,10 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"maps"
 	"net"
 	"net/http"
-	"slices"
+	"net/url"
 	"strings"
 	"time"
 
@@ -38,34 +37,66 @@ var routes = []route{
 	{http.MethodPut, "/v1/sessions/{id}", "renew session", Acquire, (*Server).renewSession},
 	{http.MethodDelete, "/v1/sessions/{id}", "close session", Acquire, (*Server).closeSession},
 	{http.MethodPost, "/v1/verify", "verify", Read, (*Server).verify},
+	{http.MethodGet, "/v1/store", "describe store", Read, (*Server).describe},
 	{http.MethodGet, "/v1/records", "list records", Records, (*Server).listRecords},
 	{http.MethodGet, "/v1/records/{key}", "read record", Records, (*Server).getRecord},
 	{http.MethodPut, "/v1/records/{key}", "write record", Records, (*Server).putRecord},
 	{http.MethodDelete, "/v1/records/{key}", "delete record", Records, (*Server).deleteRecord},
 }
 
-func (s *Server) route() {
-	methods := map[string]map[string]route{}
-	for _, rt := range routes {
-		if methods[rt.path] == nil {
-			methods[rt.path] = map[string]route{}
+// ServeHTTP implements [http.Handler].
+//
+// It finds the route by the path as it was sent: a slash that is written %2F is part of a name, which [http.ServeMux] does not
+// take for every name.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	segments := strings.Split(r.URL.EscapedPath(), "/")
+	var allow []string
+	for i, rt := range routes {
+		switch ok := match(r, patterns[i], segments); {
+		case ok && rt.method == r.Method:
+			s.handle(rt, w, r)
+			return
+		case ok:
+			allow = append(allow, rt.method)
 		}
-		methods[rt.path][rt.method] = rt
 	}
-	for path, byMethod := range methods {
-		allow := strings.Join(slices.Sorted(maps.Keys(byMethod)), ", ")
-		s.mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
-			if rt, ok := byMethod[r.Method]; ok {
-				s.handle(rt, w, r)
-				return
+	if allow == nil {
+		fail(w, wire.NewProblem(wire.CodeNoRoute, "%s: there is nothing at this path; a slash within a name is written %%2F", r.URL.EscapedPath()))
+		return
+	}
+	methods := strings.Join(allow, ", ")
+	w.Header().Set("Allow", methods)
+	fail(w, wire.NewProblem(wire.CodeMethod, "%s %s: this path takes %s", r.Method, r.URL.EscapedPath(), methods))
+}
+
+// patterns are the segments of the routes' paths.
+var patterns = func() (all [][]string) {
+	for _, rt := range routes {
+		all = append(all, strings.Split(rt.path, "/"))
+	}
+	return all
+}()
+
+// match reports whether a path fits a pattern, and notes the values in it.
+func match(r *http.Request, pattern, segments []string) bool {
+	if len(pattern) != len(segments) {
+		return false
+	}
+	for i, p := range pattern {
+		variable, ok := strings.CutPrefix(p, "{")
+		if !ok {
+			if p != segments[i] {
+				return false
 			}
-			w.Header().Set("Allow", allow)
-			fail(w, wire.NewProblem(wire.CodeMethod, "%s %s: this path takes %s", r.Method, r.URL.Path, allow))
-		})
+			continue
+		}
+		value, err := url.PathUnescape(segments[i])
+		if err != nil || value == "" {
+			return false
+		}
+		r.SetPathValue(strings.TrimSuffix(variable, "}"), value)
 	}
-	s.mux.HandleFunc("/v1/", func(w http.ResponseWriter, r *http.Request) {
-		fail(w, wire.NewProblem(wire.CodeNoRoute, "%s: there is nothing at this path; a slash within a name is written %%2F", r.URL.Path))
-	})
+	return true
 }
 
 // call is a request on its way through the server.

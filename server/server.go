@@ -89,7 +89,6 @@ type Server struct {
 	opts Options
 	clk  clock.Clock
 	reg  *grants.Registry
-	mux  *http.ServeMux
 
 	closing context.Context // done when the server closes: streams and waits end
 	stop    context.CancelFunc
@@ -105,11 +104,10 @@ func New(st store.Store, opts Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		st: st, opts: opts, clk: opts.Clock, mux: http.NewServeMux(),
+		st: st, opts: opts, clk: opts.Clock,
 		reg: grants.New(st, grants.Options{Clock: opts.Clock}),
 	}
 	s.closing, s.stop = context.WithCancel(context.Background())
-	s.route()
 	return s, nil
 }
 
@@ -152,9 +150,6 @@ func (s *Server) Close() error {
 	s.stop()
 	return s.reg.Close()
 }
-
-// ServeHTTP implements [http.Handler].
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
 
 // owner returns the id under which a holder of that name holds. Two that call themselves the same are two.
 func owner(name string) string {

@@ -27,7 +27,7 @@ type site struct {
 	db  *memory.DB
 }
 
-func newSite(t *testing.T, opts server.Options) *site {
+func newSite(t testing.TB, opts server.Options) *site {
 	t.Helper()
 	db := memory.NewDB(memory.Options{})
 	st := db.Open()

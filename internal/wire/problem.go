@@ -35,6 +35,7 @@ const (
 	CodeConflict        Code = "version_conflict"
 	CodeTooLarge        Code = "too_large"
 	CodeTooMany         Code = "too_many_requests"
+	CodeCorrupt         Code = "corrupt_record"
 	CodeInternal        Code = "internal"
 	CodeUnavailable     Code = "store_unavailable"
 	CodeClosing         Code = "closing"
@@ -60,6 +61,7 @@ var kinds = map[Code]struct {
 	CodeConflict:        {http.StatusPreconditionFailed, "the record was changed by another write"},
 	CodeTooLarge:        {http.StatusRequestEntityTooLarge, "the request is too large"},
 	CodeTooMany:         {http.StatusTooManyRequests, "too many requests of one client at a time"},
+	CodeCorrupt:         {http.StatusInternalServerError, "a stored record can't be read"},
 	CodeInternal:        {http.StatusInternalServerError, "the server failed"},
 	CodeUnavailable:     {http.StatusServiceUnavailable, "the store does not answer"},
 	CodeClosing:         {http.StatusServiceUnavailable, "the server is closing"},
@@ -112,6 +114,8 @@ func (p *Problem) Is(target error) bool {
 		return target == store.ErrNotFound
 	case CodeInvalid:
 		return target == store.ErrInvalid
+	case CodeCorrupt:
+		return target == store.ErrCorrupt
 	}
 	return false
 }
@@ -167,7 +171,7 @@ func ProblemOf(err error) *Problem {
 	case errors.Is(err, store.ErrNotFound):
 		p = NewProblem(CodeNotFound, "%v", err)
 	case errors.Is(err, store.ErrCorrupt):
-		p = NewProblem(CodeInternal, "%v", err)
+		p = NewProblem(CodeCorrupt, "%v", err)
 	default:
 		p = NewProblem(CodeUnavailable, "%v", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/store"
 )
 
 // The headers beside [fence.Header], which names a term wherever one is to be named.
@@ -118,4 +119,13 @@ type Verdict struct {
 	Current bool        `json:"current"`          // the term is the present one
 	Now     *Lease      `json:"now,omitempty"`    // who holds the name instead
 	Reason  string      `json:"reason,omitempty"` // why it isn't current
+}
+
+// Store is the answer to GET /v1/store: what the store behind the server promises.
+type Store struct {
+	Engine      string        `json:"engine"`
+	Consistency string        `json:"consistency"`
+	Fencing     store.Fencing `json:"fencing"`
+	Age         bool          `json:"age"`
+	Guarantee   string        `json:"guarantee"`
 }

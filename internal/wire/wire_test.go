@@ -30,6 +30,7 @@ func TestErrorsTravel(t *testing.T) {
 	for err, target := range map[error]error{
 		store.Unknown("job", errors.New("cut")):   store.ErrUnknownOutcome,
 		store.NotFound("job"):                     store.ErrNotFound,
+		store.Corrupt("job", errors.New("bad")):   store.ErrCorrupt,
 		NewProblem(CodeInvalid, "no JSON object"): store.ErrInvalid,
 	} {
 		if got := travel(t, err); !errors.Is(got, target) {
@@ -37,7 +38,7 @@ func TestErrorsTravel(t *testing.T) {
 		}
 	}
 	// What may be over later is none of those: a client must not take it for an answer.
-	for _, err := range []error{errors.New("dial: refused"), store.Corrupt("job", errors.New("bad")), NewProblem(CodeClosing, "closing")} {
+	for _, err := range []error{errors.New("dial: refused"), NewProblem(CodeClosing, "closing")} {
 		got := travel(t, err)
 		for _, target := range []error{store.ErrUnknownOutcome, store.ErrNotFound, store.ErrInvalid, store.ErrConflict, lease.ErrHeld, lease.ErrLost} {
 			if errors.Is(got, target) {

@@ -1,0 +1,140 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/store"
+)
+
+// Get implements [store.Store].
+func (s *Store) Get(ctx context.Context, key string) (store.Record, error) {
+	if err := store.CheckKey(key); err != nil {
+		return store.Record{}, err
+	}
+	var line wire.RecordLine
+	if _, err := s.ask(ctx, request{method: http.MethodGet, path: path(key)}, &line); err != nil {
+		return store.Record{}, named(key, err)
+	}
+	return line.Rec()
+}
+
+// named adds the key to an error that doesn't say it.
+func named(key string, err error) error {
+	if errors.Is(err, store.ErrNotFound) {
+		return store.NotFound(key)
+	}
+	return fmt.Errorf("%s: %w", key, err)
+}
+
+// Put implements [store.Store].
+func (s *Store) Put(ctx context.Context, rec store.Record) (store.Record, error) {
+	text, err := store.Marshal(rec)
+	if err != nil {
+		return store.Record{}, err
+	}
+	q := request{method: http.MethodPut, path: path(rec.Key), query: url.Values{"version": {rec.Version}}, body: text}
+	var line wire.RecordLine
+	if err := s.write(ctx, rec.Key, q, &line); err != nil {
+		return store.Record{}, s.refused(rec.Key, err)
+	}
+	return line.Rec()
+}
+
+// refused is the error of a write.
+func (s *Store) refused(key string, err error) error {
+	var conflict *store.ConflictError
+	if errors.As(err, &conflict) || errors.Is(err, store.ErrUnknownOutcome) {
+		return err
+	}
+	return named(key, err)
+}
+
+// Delete implements [store.Store].
+func (s *Store) Delete(ctx context.Context, key, version string) error {
+	if err := store.CheckKey(key); err != nil {
+		return err
+	}
+	q := request{method: http.MethodDelete, path: path(key), query: url.Values{"version": {version}}}
+	if err := s.write(ctx, key, q, nil); err != nil {
+		return s.refused(key, err)
+	}
+	return nil
+}
+
+// List implements [store.Store].
+func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
+	return func(yield func(store.Record, error) bool) {
+		if err := store.CheckPrefix(prefix); err != nil {
+			yield(store.Record{}, err)
+			return
+		}
+		resp, done, err := s.do(ctx, request{method: http.MethodGet, path: "/v1/records", query: url.Values{"prefix": {prefix}}})
+		if err != nil {
+			yield(store.Record{}, err)
+			return
+		}
+		defer done()
+		defer func() { _ = resp.Body.Close() }()
+		if resp.StatusCode != http.StatusOK {
+			text, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<20)) // what there is of it
+			yield(store.Record{}, problem(resp, text))
+			return
+		}
+		s.lines(ctx, json.NewDecoder(resp.Body), yield)
+	}
+}
+
+// lines yields the records of a list, until its last line.
+func (s *Store) lines(ctx context.Context, d *json.Decoder, yield func(store.Record, error) bool) {
+	for {
+		var line wire.RecordLine
+		if err := d.Decode(&line); err != nil {
+			if errors.Is(err, io.EOF) {
+				err = io.ErrUnexpectedEOF // the last line is missing
+			}
+			yield(store.Record{}, s.why(ctx, err))
+			return
+		}
+		switch {
+		case line.End:
+			return
+		case line.Problem != nil:
+			if err := line.Problem.Err(); !yield(store.Record{}, err) || !errors.Is(err, store.ErrCorrupt) {
+				return
+			}
+		default:
+			if !yield(line.Rec()) {
+				return
+			}
+		}
+	}
+}
+
+// Wait implements [store.Waiter].
+func (s *Store) Wait(ctx context.Context, key, version string) (store.Record, error) {
+	if err := store.CheckKey(key); err != nil {
+		return store.Record{}, err
+	}
+	query := url.Values{"version": {version}, "wait": {strconv.FormatFloat(waitStep.Seconds(), 'f', -1, 64)}}
+	for {
+		var line wire.RecordLine
+		status, err := s.ask(ctx, request{method: http.MethodGet, path: path(key), query: query}, &line)
+		switch {
+		case errors.Is(err, store.ErrNotFound):
+			return store.Record{Key: key}, nil
+		case err != nil:
+			return store.Record{}, named(key, err)
+		case status != http.StatusNotModified:
+			return line.Rec()
+		}
+	}
+}
