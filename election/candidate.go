@@ -2,7 +2,6 @@ package election
 
 import (
 	"context"
-	"errors"
 	"sync"
 
 	"github.com/leasehold/leasehold/clock"
@@ -218,7 +217,7 @@ func (c *candidate) campaign(ctx context.Context) {
 	switch {
 	case err == nil:
 		c.lead(ctx, l)
-	case !gaveUp && !errors.Is(err, lease.ErrLost):
+	case !gaveUp && c.session.Check() == nil:
 		_ = clock.Sleep(ctx, c.clk, c.m.TTL()/30)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/store/faulty"
 	"github.com/leasehold/leasehold/store/memory"
 )
 
@@ -211,6 +212,56 @@ func TestTermTransfersItself(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		w.expect("a leads, a stopped, c leads")
+	})
+}
+
+// A candidate whose own session is about to expire begins no term, let alone one after the other: world.lead checks that.
+func TestNoTermBeginsThatIsAboutToExpire(t *testing.T) {
+	for late := 6 * time.Second; late < 13*time.Second; late += 100 * time.Millisecond {
+		inWorld(t, func(t *testing.T, w *world) {
+			b := w.candidate("b", election.Options{})
+			time.Sleep(time.Second)
+			silent := false
+			a := w.candidate("a", election.Options{}, func(p *process) {
+				p.plan = func(op faulty.Op) faulty.Fault {
+					return faulty.Fault{Drop: silent && op.Kind == faulty.Put && strings.HasPrefix(op.Key, ".session/"), Delay: time.Millisecond}
+				}
+			})
+			time.Sleep(time.Minute)
+			a.mu.Lock()
+			silent = true
+			a.mu.Unlock()
+			time.Sleep(late)
+			b.end()
+			time.Sleep(2 * ttl)
+			if n := strings.Count(w.told(), "a leads"); n > 1 {
+				t.Errorf("%d terms without a renewal", n)
+			}
+		})
+	}
+}
+
+// A lease that ends while the candidate makes sure that it may lead is no term: world.lead checks that.
+func TestNoTermBeginsThatIsOver(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		claimed, stopped := false, false
+		w.candidate("a", election.Options{}, func(p *process) {
+			p.plan = func(op faulty.Op) faulty.Fault {
+				claimed = claimed || op.Kind == faulty.Put && op.Key == "job"
+				if stopped || !claimed || op.Kind != faulty.Get || op.Key != ".election/job" {
+					return faulty.Fault{Delay: time.Millisecond}
+				}
+				stopped = true // while the read is on its way, and for longer than the lease lasts
+				p.clk.Pause()
+				time.AfterFunc(2*ttl, p.clk.Resume)
+				return faulty.Fault{ReplyDelay: 2 * ttl}
+			}
+		})
+		time.Sleep(10 * time.Minute)
+		w.expect("a leads")
+		if !stopped {
+			t.Error("the process was not stopped: this test shows nothing")
+		}
 	})
 }
 

@@ -51,21 +51,25 @@ func (c *candidate) lead(ctx context.Context, l *lease.Lease) {
 }
 
 // confirm reads the control record again, for what was written to it before the name was taken: whoever has paused the
-// election and seen that nobody leads can rely on that. It blocks until the store has answered, or the lease has ended.
+// election and seen that nobody leads can rely on that. And it waits for a renewal when the validity is about to end: there is
+// no point in a term that ends as it begins, and then in the next. It blocks until that is so, or the lease has ended.
 func (c *candidate) confirm(ctx context.Context, l *lease.Lease) bool {
 	held := l.Context()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(held, cancel)()
-	for ctx.Err() == nil {
+	for l.Check() == nil && ctx.Err() == nil {
 		limited, done := clock.WithTimeout(ctx, c.clk, c.m.TTL()/3)
 		rec, err := store.Load(limited, c.m.Store(), prefix+c.name)
 		done()
 		if err == nil {
 			err = c.heard(rec)
 		}
-		if err == nil {
-			return c.look().mayLead()
+		switch {
+		case err == nil && !c.look().mayLead():
+			return false
+		case err == nil && c.clk.Now() < l.ValidUntil().Add(-c.opts.StopMargin):
+			return true
 		}
 		_ = clock.Sleep(ctx, c.clk, c.m.TTL()/30)
 	}

@@ -149,6 +149,9 @@ func (p *process) traced() string {
 func (p *process) lead(ctx context.Context, term election.Term) {
 	w := p.w
 	w.mu.Lock()
+	if term.Check() != nil {
+		w.t.Errorf("%s leads, and its term is over", p.name)
+	}
 	for other, t := range w.leading {
 		if t.Check() == nil {
 			w.t.Errorf("%s leads while %s does", p.name, other)
@@ -164,12 +167,16 @@ func (p *process) lead(ctx context.Context, term election.Term) {
 	p.trace = nil
 	p.mu.Unlock()
 	w.tell("%s leads", p.name)
+	began := time.Now()
 	if p.work != nil {
 		p.work(ctx, term)
 	} else {
 		<-ctx.Done()
 		if errors.Is(context.Cause(ctx), election.ErrExpiring) && term.Check() != nil {
 			w.t.Errorf("%s: the context ended after the validity", p.name)
+		}
+		if errors.Is(context.Cause(ctx), election.ErrExpiring) && time.Since(began) == 0 {
+			w.t.Errorf("%s: the term was about to expire when it began", p.name)
 		}
 	}
 	w.mu.Lock()
