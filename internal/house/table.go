@@ -151,6 +151,7 @@ var Table = []Row{
 	{Dir: "internal/engines/...", Floor: Outer, Libs: []string{"*"}, Why: "it runs every engine beside its own client's recipes"},
 	{Dir: "internal/house/...", Floor: Outer, Only: []string{"std"}, Why: "what judges the house stands outside it"},
 	{Dir: "internal/soak/...", Floor: Outer, Libs: []string{x}, Why: "file locks and signals"},
+	{Dir: "internal/bench/ids", Floor: Outer, Libs: []string{"*"}, Why: "it measures other libraries that make ids"},
 	{Dir: "internal/bench/...", Floor: Outer, Libs: []string{x}, Why: "what the file system and the machine are"},
 }
 
