@@ -13,6 +13,7 @@ import (
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/grants"
 	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/server/rdlm"
 )
 
 // route is one operation of the API.
@@ -49,6 +50,10 @@ var routes = []route{
 // It finds the route by the path as it was sent: a slash that is written %2F is part of a name, which [http.ServeMux] does not
 // take for every name.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if path := r.URL.EscapedPath(); s.rdlm != nil && (path == "/" || rdlm.Serves(path)) {
+		s.speakRDLM(w, r)
+		return
+	}
 	segments := strings.Split(r.URL.EscapedPath(), "/")
 	var allow []string
 	for i, rt := range routes {
@@ -67,6 +72,22 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	methods := strings.Join(allow, ", ")
 	w.Header().Set("Allow", methods)
 	fail(w, wire.NewProblem(wire.CodeMethod, "%s %s: this path takes %s", r.Method, r.URL.EscapedPath(), methods))
+}
+
+// speakRDLM passes a request on if its caller may acquire names. RDLM's clients can't say who they are but by a certificate, or
+// a bearer token that a proxy adds.
+func (s *Server) speakRDLM(w http.ResponseWriter, r *http.Request) {
+	c := &call{w: w, r: r}
+	err := s.admit(route{}, c)
+	if name, ok := strings.CutPrefix(r.URL.Path, "/locks/"); ok && err == nil {
+		name, _, _ = strings.Cut(name, "/")
+		err = c.may(Acquire, name)
+	}
+	if err != nil {
+		fail(w, s.problem(err))
+		return
+	}
+	s.rdlm.ServeHTTP(w, r)
 }
 
 // patterns are the segments of the routes' paths.

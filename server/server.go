@@ -13,6 +13,7 @@ import (
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/grants"
 	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/server/rdlm"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -77,6 +78,9 @@ type Options struct {
 	// Keys, if set, sign the sequencers that are given out, and verify those that come back.
 	Keys fence.Keys
 
+	// RDLM, if set, has the server speak RDLM's protocol, too, at /locks, /resources and /: see package server/rdlm.
+	RDLM *rdlm.Options
+
 	// Authenticate returns who sends a request; an error is answered with 401. By default it is [Anybody].
 	Authenticate func(*http.Request) (Caller, error)
 	// OnEvent, if set, is told every request to /v1 when it has been answered. It must not block.
@@ -89,6 +93,7 @@ type Server struct {
 	opts Options
 	clk  clock.Clock
 	reg  *grants.Registry
+	rdlm *rdlm.Handler // nil if it isn't spoken
 
 	closing context.Context // done when the server closes: streams and waits end
 	stop    context.CancelFunc
@@ -106,6 +111,9 @@ func New(st store.Store, opts Options) (*Server, error) {
 	s := &Server{
 		st: st, opts: opts, clk: opts.Clock,
 		reg: grants.New(st, grants.Options{Clock: opts.Clock}),
+	}
+	if opts.RDLM != nil {
+		s.rdlm = rdlm.New(s.reg, st, opts.Clock, *opts.RDLM)
 	}
 	s.closing, s.stop = context.WithCancel(context.Background())
 	return s, nil

@@ -15,6 +15,7 @@ import (
 
 	"github.com/leasehold/leasehold/internal/wire"
 	"github.com/leasehold/leasehold/server"
+	"github.com/leasehold/leasehold/server/rdlm"
 	"github.com/leasehold/leasehold/store/memory"
 )
 
@@ -307,4 +308,17 @@ func TestClose(t *testing.T) {
 	if got := <-done; got != http.StatusServiceUnavailable {
 		t.Errorf("who waited got %d", got)
 	}
+}
+
+// RDLM's protocol is spoken at the same port: its locks are leases.
+func TestRDLM(t *testing.T) {
+	s := newSite(t, server.Options{RDLM: &rdlm.Options{}})
+	want(t, s.ask(t, "POST", "/locks/job", `{"title": "me", "wait": 0, "lifetime": 60}`, nil), http.StatusCreated)
+	var p wire.Problem
+	want(t, s.ask(t, "POST", "/v1/leases/job", "", &p), http.StatusConflict)
+	if !strings.HasPrefix(p.Holder, "rdlm/") {
+		t.Errorf("%+v", p)
+	}
+	without := newSite(t, server.Options{})
+	want(t, without.ask(t, "POST", "/locks/job", `{}`, nil), http.StatusNotFound)
 }

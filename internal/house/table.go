@@ -83,6 +83,7 @@ var Table = []Row{
 	},
 	{Dir: "fence/fencedynamodb", Floor: F1, Only: []string{"std", "fence"}, Libs: []string{"github.com/aws/aws-sdk-go-v2"}, Why: "the AWS SDK, and no store"},
 	{Dir: "fence/fenceetcd", Floor: F1, Only: []string{"std", "fence"}, Libs: []string{"go.etcd.io/etcd"}, Why: "etcd's client, and no store"},
+	{Dir: "fence/fencegrpc", Floor: F1, Only: []string{"std", "fence"}, Libs: []string{"google.golang.org/grpc", "google.golang.org/genproto/googleapis/rpc", "google.golang.org/protobuf"}, Why: "gRPC, the details of its statuses, and no store"},
 	{Dir: "fence/fencekubernetes", Floor: F1, Only: []string{"std", "fence"}, Libs: []string{"k8s.io/client-go", "k8s.io/api", "k8s.io/apimachinery"}, Why: "the Kubernetes client, and no store"},
 	{Dir: "fence/fenceredis", Floor: F1, Only: []string{"std", "fence"}, Libs: []string{"github.com/redis/go-redis/v9"}, Why: "a Redis client, and no store"},
 	{
@@ -114,7 +115,10 @@ var Table = []Row{
 	{Dir: "identity", Floor: F3},
 	{Dir: "shard", Floor: F3},
 
-	{Dir: "server/...", Floor: F4, Libs: []string{"github.com/prometheus/client_golang"}, Why: "its metrics"},
+	{
+		Dir: "server/...", Floor: F4, Libs: []string{"github.com/prometheus/client_golang"}, May: []string{"server/rdlm", "server/web"},
+		Why: "its metrics, and what it speaks beside its own API",
+	},
 	{Dir: "client", Floor: F4},
 	{Dir: "gate", Floor: F4},
 	{Dir: "admiral/...", Floor: F4, Libs: []string{"go.yaml.in/yaml/v3"}, Why: "its configuration file"},

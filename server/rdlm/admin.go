@@ -1,0 +1,186 @@
+package rdlm
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/store"
+)
+
+// Admin says who may list and unlock what others have locked. The zero value: nobody.
+type Admin struct {
+	open  bool
+	users map[string][sha256.Size]byte // the hash of each user's password
+}
+
+// ParseAdmin reads what RDLM's --admin_userpass_file says: "yes" for everybody, "no" for nobody, or the path of a file of
+// user:password lines.
+func ParseAdmin(text string) (Admin, error) {
+	switch text {
+	case "yes":
+		return Admin{open: true}, nil
+	case "no", "":
+		return Admin{}, nil
+	}
+	file, err := os.ReadFile(text)
+	if err != nil {
+		return Admin{}, fmt.Errorf("admin_userpass_file %q: want yes, no, or a file of user:password lines: %w", text, err)
+	}
+	a := Admin{users: map[string][sha256.Size]byte{}}
+	for i, line := range strings.Split(string(file), "\n") {
+		line = strings.TrimRight(line, "\r")
+		if line == "" {
+			continue
+		}
+		user, pass, ok := strings.Cut(line, ":")
+		if !ok || user == "" {
+			return Admin{}, fmt.Errorf("admin_userpass_file %q: line %d: want user:password", text, i+1)
+		}
+		a.users[user] = sha256.Sum256([]byte(pass))
+	}
+	return a, nil
+}
+
+// admit reports whether a request may go on, or answers it.
+func (a Admin) admit(w http.ResponseWriter, r *http.Request) bool {
+	switch {
+	case a.open:
+		return true
+	case a.users == nil:
+		say(w, http.StatusForbidden, "Forbidden")
+		return false
+	}
+	user, pass, _ := r.BasicAuth()
+	want, known := a.users[user]
+	got := sha256.Sum256([]byte(pass))
+	if same := subtle.ConstantTimeCompare(want[:], got[:]) == 1; known && same {
+		return true
+	}
+	w.Header().Set("WWW-Authenticate", "Basic realm=Restricted")
+	w.Header().Set("Content-Length", "0")
+	w.WriteHeader(http.StatusUnauthorized)
+	return false
+}
+
+type resourceLinks struct {
+	Self link `json:"self"`
+}
+
+// resource is a name, as HAL.
+type resource struct {
+	Embedded *struct {
+		Locks []lock `json:"locks"`
+	} `json:"_embedded,omitempty"`
+	Links resourceLinks `json:"_links"`
+	Name  string        `json:"name"`
+}
+
+// resourceList is all names, as HAL.
+type resourceList struct {
+	Embedded *struct {
+		Resources []resource `json:"resources"`
+	} `json:"_embedded,omitempty"`
+	Links resourceLinks `json:"_links"`
+}
+
+// locked returns the names that RDLM would show: those that are held, in order.
+func (h *Handler) locked(ctx context.Context) (names []string, err error) {
+	for rec, err := range h.st.List(ctx, "") {
+		if err != nil {
+			return nil, err
+		}
+		if rec.Owner != "" && !expired(rec) && !lease.Reserved(rec.Key) && lockPath.MatchString("/locks/"+rec.Key) {
+			names = append(names, rec.Key)
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+func (h *Handler) resources(w http.ResponseWriter, r *http.Request) {
+	names, err := h.locked(r.Context())
+	if err != nil {
+		h.failed(w, err)
+		return
+	}
+	all := resourceList{Links: resourceLinks{link{"/resources"}}}
+	if len(names) > 0 {
+		all.Embedded = &struct {
+			Resources []resource `json:"resources"`
+		}{}
+		for _, name := range names {
+			all.Embedded.Resources = append(all.Embedded.Resources, resource{Links: resourceLinks{link{"/resources/" + name}}, Name: name})
+		}
+	}
+	h.hal(w, r, all)
+}
+
+func (h *Handler) resource(w http.ResponseWriter, r *http.Request, name string) {
+	rec, err := store.Load(r.Context(), h.st, name)
+	if err != nil {
+		h.failed(w, err)
+		return
+	}
+	one := resource{Links: resourceLinks{link{"/resources/" + name}}, Name: name}
+	one.Embedded = &struct {
+		Locks []lock `json:"locks"`
+	}{Locks: []lock{}}
+	if rec.Owner != "" && !expired(rec) {
+		uid, ok := uidOf(rec.Owner)
+		if !ok {
+			uid = rec.Owner // held by other means: shown, and not to be released by its uid
+		}
+		one.Embedded.Locks = append(one.Embedded.Locks, h.active(rec, uid, false))
+	}
+	for _, q := range h.reg.Waiting(name) {
+		one.Embedded.Locks = append(one.Embedded.Locks, h.queued(name, q, false))
+	}
+	h.hal(w, r, one)
+}
+
+// clear frees a name and its queue, and reports whether there was anything. What was taken by other means than RDLM's is left.
+func (h *Handler) clear(ctx context.Context, name string) (bool, error) {
+	waiters := h.reg.Remove(name, "")
+	rec, err := store.Load(ctx, h.st, name)
+	if _, ours := uidOf(rec.Owner); err != nil || !ours || expired(rec) {
+		return waiters > 0, err
+	}
+	_, err = h.reg.Release(ctx, name, rec.Owner, rec.Token, "deleted by an administrator")
+	if errors.Is(err, lease.ErrNotCurrent) {
+		err = nil
+	}
+	return true, err
+}
+
+func (h *Handler) unlock(w http.ResponseWriter, r *http.Request, name string) {
+	switch found, err := h.clear(r.Context(), name); {
+	case err != nil:
+		h.failed(w, err)
+	case !found:
+		say(w, http.StatusNotFound, "no resource (with locks) found")
+	default:
+		none(w)
+	}
+}
+
+func (h *Handler) unlockAll(w http.ResponseWriter, r *http.Request) {
+	names, err := h.locked(r.Context())
+	for _, name := range names {
+		if err == nil {
+			_, err = h.clear(r.Context(), name)
+		}
+	}
+	if err != nil {
+		h.failed(w, err)
+		return
+	}
+	none(w)
+}
