@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/fence/fencegrpc"
@@ -292,5 +293,35 @@ func TestLostHolder(t *testing.T) {
 		if n := len(l.written()) - before; n != 0 {
 			t.Errorf("%s: %d lines were written", c.what, n)
 		}
+	}
+}
+
+// A stream that has ended leaves nothing behind in the context that it was begun with.
+func TestEndedStream(t *testing.T) {
+	l := &ledger{}
+	var begun context.Context
+	conn := dial(t, l.serve(t, offline(t), fencegrpc.Options{}), as("v1;5;billing;a"),
+		grpc.WithChainStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, stream grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+			begun = ctx
+			return stream(ctx, desc, cc, method, opts...)
+		}))
+	if err := streamed(t.Context(), conn, "R1"); err != nil || begun.Err() == nil {
+		t.Errorf("%v; its context: %v", err, begun.Err())
+	}
+	single, err := conn.NewStream(t.Context(), &grpc.StreamDesc{ClientStreams: true}, write) // a call, seen as a stream
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(single.SendMsg(wrapperspb.String("R2")), single.CloseSend(), single.RecvMsg(&wrapperspb.StringValue{})); err != nil || begun.Err() == nil {
+		t.Errorf("%v; its context: %v", err, begun.Err())
+	}
+}
+
+// A sequencer that the caller's metadata have already, of a call that is passed on, is replaced.
+func TestOneSequencer(t *testing.T) {
+	l := &ledger{}
+	conn := dial(t, l.serve(t, offline(t), fencegrpc.Options{}), as("v1;5;billing;a"))
+	if err := call(metadata.AppendToOutgoingContext(t.Context(), fence.MetadataKey, "v1;4;other;b"), conn, "R"); err != nil {
+		t.Error(err)
 	}
 }

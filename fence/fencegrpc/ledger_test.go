@@ -119,7 +119,7 @@ func (l *ledger) serve(t *testing.T, guard fence.Guard, opts fencegrpc.Options) 
 }
 
 // dial connects, with the interceptors of a client whose sequencer that is; without them when it is nil.
-func dial(t *testing.T, addr string, sequencer func() (string, error)) *grpc.ClientConn {
+func dial(t *testing.T, addr string, sequencer func() (string, error), more ...grpc.DialOption) *grpc.ClientConn {
 	t.Helper()
 	opts := []grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials())}
 	if sequencer != nil {
@@ -128,7 +128,7 @@ func dial(t *testing.T, addr string, sequencer func() (string, error)) *grpc.Cli
 			grpc.WithChainStreamInterceptor(fencegrpc.StreamClientInterceptor(sequencer)),
 		)
 	}
-	conn, err := grpc.NewClient(addr, opts...)
+	conn, err := grpc.NewClient(addr, append(opts, more...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
