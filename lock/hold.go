@@ -80,9 +80,9 @@ func (h *Hold) Release(ctx context.Context) error {
 
 // hold returns the hold of a share that was granted.
 func (l *shared) hold(e entry) *Hold {
-	h := &Hold{name: l.name, holder: l.m.Owner(), token: e.Token, slot: e.Slot, check: l.s.Check, until: l.s.ValidUntil}
+	h := &Hold{name: l.name, holder: l.m.Owner(), token: e.Token, check: l.s.Check, until: l.s.ValidUntil}
 	if l.kind == kindSemaphore {
-		h.name = fmt.Sprintf("%s#%d", l.name, e.Slot)
+		h.name, h.slot = fmt.Sprintf("%s#%d", l.name, e.Slot), e.Slot
 	}
 	h.ctx, h.end = context.WithCancelCause(l.s.Context())
 	h.free = func(ctx context.Context) error { return l.release(ctx, e.ID) }

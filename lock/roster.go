@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/rules"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -56,12 +57,9 @@ func readRoster(rec store.Record) (roster, error) {
 	if r.Format != format {
 		return roster{}, fmt.Errorf("%s: %w: its roster has format %d: this version reads format %d", rec.Key, store.ErrCorrupt, r.Format, format)
 	}
-	used := 0
-	for _, e := range r.Held {
-		used += e.Weight
-	}
-	if used > r.Limit || len(r.Held)+len(r.Queue) > MaxShares {
-		return roster{}, fmt.Errorf("%s: %w: %d holders of weight %d over a limit of %d", rec.Key, store.ErrCorrupt, len(r.Held), used, r.Limit)
+	overfull := r.free() < 0 && !rules.Off(rules.RuleShareLimit) && !rules.Off(rules.RuleShareWriter)
+	if overfull || len(r.Held)+len(r.Queue) > MaxShares {
+		return roster{}, fmt.Errorf("%s: %w: %d holders of weight %d over a limit of %d", rec.Key, store.ErrCorrupt, len(r.Held), r.Limit-r.free(), r.Limit)
 	}
 	return r, nil
 }
@@ -97,7 +95,17 @@ func (r roster) before(id string) []entry {
 // grants reports whether e may be a holder now.
 func (r roster) grants(e entry) bool {
 	i := find(r.Queue, e.ID)
-	return e.Weight <= r.free() && len(r.Held) < MaxShares && (i == 0 || i < 0 && len(r.Queue) == 0)
+	return r.fits(e.Weight) && len(r.Held) < MaxShares && (i == 0 || i < 0 && len(r.Queue) == 0)
+}
+
+func (r roster) fits(weight int) bool {
+	switch {
+	case rules.Off(rules.RuleShareWriter) && r.Kind == kindRW && weight == r.Limit:
+		return true
+	case rules.Off(rules.RuleShareLimit):
+		return weight <= r.free()+1
+	}
+	return weight <= r.free()
 }
 
 // grant makes e a holder.
@@ -114,8 +122,8 @@ func (r *roster) grant(e entry, t fence.Token) {
 func (r *roster) remove(id string) { r.delete(func(e entry) bool { return e.ID == id }) }
 
 // drop takes off those whose sessions are over, and reports whether there were any.
-func (r *roster) drop(over map[string]bool) bool {
-	return r.delete(func(e entry) bool { return over[e.Session] })
+func (r *roster) drop(over func(session string) bool) bool {
+	return r.delete(func(e entry) bool { return over(e.Session) })
 }
 
 func (r *roster) delete(which func(entry) bool) bool {

@@ -43,3 +43,13 @@ var Rules = []Rule{
 	RuleRaiseToken, RuleClockToken, RuleFence, RuleOnce, RuleConflict, RuleRestored, RuleExactTerm, RuleLateAnswer, RuleLateClaim, RuleSessionHeld,
 	RuleConfirm, RuleOfferToken, RuleSessionPoll, RuleMarkChain, RuleBroken, RuleStopFirst, RuleNotice, RuleEarlyNotice, RuleSettle, RuleCAS,
 }
+
+// The rules by which package lock grants shares. They are switched off like the others; internal/sim/locks notices.
+const (
+	RuleShareLimit  Rule = "shares-within-limit"     // the weights of all holders never add up to more than the limit
+	RuleShareWriter Rule = "writer-excludes-readers" // a writer has to wait for the readers
+	RuleShareOver   Rule = "share-of-a-dead-session" // a share is taken only from a session that is over
+)
+
+// ShareRules lists them.
+var ShareRules = []Rule{RuleShareLimit, RuleShareWriter, RuleShareOver}

@@ -1,18 +1,13 @@
 package linear
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/anishathalye/porcupine"
 )
-
-// ErrUnsettled is what the error of [History.Check] matches when the search took longer than was allowed.
-var ErrUnsettled = errors.New("not settled whether the history is linearizable")
 
 // Len returns how many operations were recorded.
 func (h *History) Len() int {
@@ -70,14 +65,7 @@ func (l *log) check(limit time.Duration) error {
 	if l.flaw != nil {
 		return l.flaw
 	}
-	ops := l.settled()
-	switch porcupine.CheckOperationsTimeout(model, ops, limit) {
-	case porcupine.Ok:
-		return nil
-	case porcupine.Illegal:
-		return fmt.Errorf("the history of %d operations is not linearizable: %s", len(l.ops), explain(ops, limit))
-	}
-	return fmt.Errorf("%w: %d operations, in %v", ErrUnsettled, len(l.ops), limit)
+	return Search(model, l.settled(), limit)
 }
 
 // settled returns the operations for the search, without the doubts about Puts that their nonces settle. One whose nonce
@@ -168,39 +156,6 @@ func (s state) shown(o op) (bool, any) {
 	}
 	s.version = o.version
 	return true, s
-}
-
-// explain shows the longest order that was found, from its end, and what can't follow it.
-func explain(ops []porcupine.Operation, limit time.Duration) string {
-	_, info := porcupine.CheckOperationsVerbose(model, ops, limit)
-	var best []porcupine.Operation
-	for _, order := range info.PartialLinearizationsOperations()[0] {
-		if len(order) > len(best) {
-			best = order
-		}
-	}
-	placed := map[any]bool{}
-	for _, o := range best {
-		placed[o.Input] = true
-	}
-	first := int64(-1) // return among those that are left: what was called after it has to wait
-	for _, o := range ops {
-		if !placed[o.Input] && (first < 0 || o.Return < first) {
-			first = o.Return
-		}
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "%d can be put in order, ending with", len(best))
-	for _, o := range best[max(0, len(best)-5):] {
-		fmt.Fprintf(&b, "\n\t%v", o.Input)
-	}
-	b.WriteString("\nbut then none of these can be next:")
-	for _, o := range ops {
-		if !placed[o.Input] && o.Call <= first {
-			fmt.Fprintf(&b, "\n\t%v", o.Input)
-		}
-	}
-	return b.String()
 }
 
 func (o op) String() string {

@@ -1,0 +1,34 @@
+//go:build seededbugs
+
+package locks
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/sim/linear"
+)
+
+// Without any one of the rules by which shares are granted, some history isn't that of a lock.
+func TestEveryShareRuleIsNeeded(t *testing.T) {
+	defer rules.SwitchOff("")
+	for _, rule := range slices.Concat(rules.ShareRules, []rules.Rule{rules.RuleWholeTTL, rules.RuleRaiseToken}) {
+		t.Run(string(rule), func(t *testing.T) {
+			rules.SwitchOff(rule)
+			for seed := range uint64(200) {
+				for _, k := range kinds {
+					h, _ := run(t, seed, k.history, k.use)
+					err := h.Check(time.Minute)
+					if err != nil && !errors.Is(err, linear.ErrUnsettled) {
+						t.Logf("%s, seed %d: %v", k.name, seed, err)
+						return
+					}
+				}
+			}
+			t.Error("nothing notices that it is gone")
+		})
+	}
+}
