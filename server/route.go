@@ -50,7 +50,12 @@ var routes = []route{
 // It finds the route by the path as it was sent: a slash that is written %2F is part of a name, which [http.ServeMux] does not
 // take for every name.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if path := r.URL.EscapedPath(); s.rdlm != nil && (path == "/" || rdlm.Serves(path)) {
+	hurry(w, r, s.clk)
+	switch path := r.URL.EscapedPath(); {
+	case path == "/healthz" || path == "/readyz":
+		s.health(w, r)
+		return
+	case s.rdlm != nil && (path == "/" || rdlm.Serves(path)):
 		s.speakRDLM(w, r)
 		return
 	}

@@ -295,6 +295,17 @@ func TestBadRequests(t *testing.T) {
 	}
 }
 
+func TestHealth(t *testing.T) {
+	s := newSite(t, server.Options{})
+	want(t, s.ask(t, "GET", "/healthz", "", nil), http.StatusOK)
+	want(t, s.ask(t, "GET", "/readyz", "", nil), http.StatusOK)
+	if err := s.srv.Close(); err != nil {
+		t.Error(err)
+	}
+	want(t, s.ask(t, "GET", "/healthz", "", nil), http.StatusOK)
+	want(t, s.ask(t, "GET", "/readyz", "", nil), http.StatusServiceUnavailable)
+}
+
 // A server that closes answers who waits.
 func TestClose(t *testing.T) {
 	s := newSite(t, server.Options{})

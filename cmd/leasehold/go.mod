@@ -13,6 +13,7 @@ require (
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/leasehold/leasehold v0.0.0
 	github.com/leasehold/leasehold/admiral v0.0.0
+	github.com/leasehold/leasehold/server v0.0.0
 	github.com/leasehold/leasehold/store/consul v0.0.0
 	github.com/leasehold/leasehold/store/dynamodb v0.0.0
 	github.com/leasehold/leasehold/store/etcd v0.0.0

@@ -47,6 +47,8 @@ func Schemes() []Scheme {
 		redissScheme,
 		natsScheme,
 		dynamoDBScheme,
+		httpScheme,
+		httpsScheme,
 	}
 }
 

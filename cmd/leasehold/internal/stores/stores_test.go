@@ -32,17 +32,17 @@ func TestParse(t *testing.T) {
 
 func TestParseErrorsSayWhatToDo(t *testing.T) {
 	for url, wants := range map[string][]string{
-		"":                  {"file:PATH", "memory:"},
-		"leases.db":         {"no scheme", "file:leases.db"},
-		"./a:b":             {"no scheme", "file:./a:b"},
-		`C:\leases.db`:      {"no scheme", `file:C:\leases.db`},
-		"sqlite:x.db":       {`unknown scheme "sqlite"`, "file:PATH", "memory:"},
-		"File:x":            {`unknown scheme "File"`, "file:PATH"},
-		"file:":             {"name of a file"},
-		"file:/var/":        {"name of a file"},
-		"file://host/x.db":  {"three slashes", "another machine"},
-		"memory:something":  {"want nothing there"},
-		"http://x/y?a=file": {`unknown scheme "http"`},
+		"":                 {"file:PATH", "memory:"},
+		"leases.db":        {"no scheme", "file:leases.db"},
+		"./a:b":            {"no scheme", "file:./a:b"},
+		`C:\leases.db`:     {"no scheme", `file:C:\leases.db`},
+		"sqlite:x.db":      {`unknown scheme "sqlite"`, "file:PATH", "memory:"},
+		"File:x":           {`unknown scheme "File"`, "file:PATH"},
+		"file:":            {"name of a file"},
+		"file:/var/":       {"name of a file"},
+		"file://host/x.db": {"three slashes", "another machine"},
+		"memory:something": {"want nothing there"},
+		"ftp://x/y?a=file": {`unknown scheme "ftp"`},
 	} {
 		u, err := Parse(url)
 		if err == nil {
