@@ -141,6 +141,16 @@ var Table = []Row{
 	{Dir: "examples/...", Floor: Outer},
 	{Dir: "examples/admiral-dr", Floor: Outer, Libs: []string{"github.com/aws/aws-sdk-go-v2"}, Why: "it makes Admiral's table in DynamoDB Local"},
 	{
+		Dir: "examples/fencing-grpc", Floor: Outer, Libs: []string{"google.golang.org/grpc", "google.golang.org/protobuf"},
+		Why: "its service and its client",
+	},
+	{Dir: "examples/fencing-sql", Floor: Outer, Libs: []string{"modernc.org/sqlite"}, Why: "the database that it guards"},
+	{
+		Dir: "examples/fencing-stores", Floor: Outer,
+		Libs: []string{"github.com/aws/aws-sdk-go-v2", "go.etcd.io/etcd", "github.com/redis/go-redis/v9", "k8s.io"},
+		Why:  "it writes to each store by the store's own client",
+	},
+	{
 		Dir: "store/dynamodb/neighbour/interop", Floor: Outer, Libs: []string{"github.com/aws/aws-sdk-go-v2"},
 		Why: "it is nothing but tests: leases and the neighbours' own clients on one table",
 	},
