@@ -1,0 +1,2 @@
+// Package elections puts elections, ours and client-go's, through the same partitions, in virtual time.
+package elections

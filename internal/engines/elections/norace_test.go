@@ -1,0 +1,5 @@
+//go:build !race
+
+package elections
+
+const raceDetector = false
