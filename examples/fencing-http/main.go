@@ -133,11 +133,11 @@ func (s story) tell(a, b *lease.Manager) error {
 	return a.Run(s.ctx, name, func(_ context.Context, l *lease.Lease) error {
 		fmt.Fprintf(s.out, "a holds the lease again (token %d), and R1 arrives\n", l.Token())
 		close(slow.arrive)
-		if err := <-r1; !errors.Is(err, fence.ErrStale) {
+		var stale *fence.StaleError
+		if err := <-r1; !errors.As(err, &stale) {
 			return fmt.Errorf("R1 was not refused: %w", err)
-		} else if _, err := fmt.Fprintln(s.out, "  the resource refuses it:", err); err != nil {
-			return err
 		}
+		fmt.Fprintf(s.out, "  the resource refuses it: %v\n", stale)
 		return s.send(l, http.DefaultTransport, "R3")
 	})
 }
