@@ -205,15 +205,21 @@ func (j *job) check() (err error) {
 	if j.path, err = exec.LookPath(j.argv[0]); err != nil && !errors.Is(err, exec.ErrDot) {
 		return startError(j.argv[0], err)
 	}
-	j.info = map[string]string{"command": filepath.Base(j.argv[0]), "user": whoAmI()}
-	for _, pair := range j.opts.info {
+	j.info, err = info(filepath.Base(j.argv[0]), j.opts.info)
+	return err
+}
+
+// info is what people see of a hold under which command runs, with the pairs of --info.
+func info(command string, pairs []string) (map[string]string, error) {
+	all := map[string]string{"command": command, "user": whoAmI()}
+	for _, pair := range pairs {
 		k, v, ok := strings.Cut(pair, "=")
 		if !ok || k == "" {
-			return usage("--info %q: want KEY=VALUE", pair)
+			return nil, usage("--info %q: want KEY=VALUE", pair)
 		}
-		j.info[k] = v
+		all[k] = v
 	}
-	return nil
+	return all, nil
 }
 
 // startError gives the exit code of a command that could not be started.

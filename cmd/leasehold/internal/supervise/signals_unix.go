@@ -39,6 +39,9 @@ func forwarded(detached bool) []os.Signal {
 	return all
 }
 
+// Catch keeps what would be passed on to a detached command from ending this program while there is none.
+func Catch() { signal.Notify(make(chan os.Signal, 1), forwarded(true)...) }
+
 func (p *Process) forward(sig unix.Signal) {
 	if sig == unix.SIGCONT {
 		p.resume()

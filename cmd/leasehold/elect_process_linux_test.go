@@ -1,0 +1,205 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// candidate starts one that stands for "job" with a short TTL. Its active and passive commands are for the shell.
+func (p place) candidate(name, active string, flags ...string) *program {
+	p.t.Helper()
+	return p.start(append(append([]string{"elect", "job", "--as", name, "--on-active", active}, shortTTL...), flags...)...)
+}
+
+// story is what commands have written to the file of that name, a word to a line.
+func (p place) story() string {
+	p.t.Helper()
+	b, err := os.ReadFile(p.path("story"))
+	if err != nil && !os.IsNotExist(err) {
+		p.t.Fatal(err)
+	}
+	return strings.Join(strings.Fields(string(b)), " ")
+}
+
+func (p place) told(want string) {
+	p.t.Helper()
+	for deadline := time.Now().Add(patienceOfTests); p.story() != want; time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			p.t.Fatalf("the story is %q, want %q", p.story(), want)
+		}
+	}
+}
+
+// tells is an active command that tells of its beginning, and of its end, which takes a while when it is told to.
+func tells(name string) string {
+	return "trap 'sleep 0.3; echo " + name + "-ends >>story; exit 0' TERM; echo " + name + " >>story; while :; do sleep 0.01; done"
+}
+
+// The store is out: the active command, which ignores SIGTERM, is gone before the validity is, and the candidate goes on, and leads
+// again when the store is back.
+func TestPitfall_C1_RealOutageOfALeader(t *testing.T) {
+	p := newPlace(t)
+	elect := p.candidate("a", "echo $$ >pid; exec ticker ticks stubborn")
+	p.ticked("ticks")
+	ticker, reader := p.pid("pid"), p.reader()
+	restore := p.cutOff()
+	rec, written := reader.session()
+	eventually(t, "the command is dead", func() bool { return !runs(ticker) })
+	if end := written.Add(validity(rec)); p.lastTick("ticks") >= end {
+		t.Errorf("it ran on for %v after the end of its validity", p.lastTick("ticks").Sub(end))
+	}
+	if err := os.Remove(p.path("pid")); err != nil {
+		t.Fatal(err)
+	}
+	restore()
+	if again := p.pid("pid"); again == ticker {
+		t.Error("the same process")
+	}
+	elect.signal(syscall.SIGTERM)
+	if code := elect.code(); code != 128+int(syscall.SIGTERM) {
+		t.Errorf("exit code %d: %s", code, elect.stderr)
+	}
+}
+
+// The supervisor hangs: the guard kills the active command in time.
+func TestPitfall_C1_LeaderStopped(t *testing.T) {
+	p := newPlace(t)
+	elect := p.candidate("a", "ticker ticks stubborn & echo $! >pid; wait")
+	p.ticked("ticks")
+	ticker, reader := p.pid("pid"), p.reader()
+	elect.signal(syscall.SIGSTOP)
+	rec, written := reader.session()
+	eventually(t, "the command is killed", func() bool { return !runs(ticker) })
+	if end := written.Add(validity(rec)); p.lastTick("ticks") >= end {
+		t.Errorf("it ran on for %v after the end of its validity", p.lastTick("ticks").Sub(end))
+	}
+}
+
+// The leader is killed: its active command dies with it, and the other leads when its TTL is over.
+func TestKilledLeader(t *testing.T) {
+	p := newPlace(t)
+	a := p.candidate("a", "echo $$ >pid; exec ticker ticks stubborn")
+	p.ticked("ticks")
+	p.candidate("b", "echo $LEASEHOLD_TOKEN >b", "--on-passive", "echo $LEASEHOLD_LEADER >follows; exec sleep 60")
+	p.content("follows")
+	start := time.Now()
+	a.signal(syscall.SIGKILL)
+	p.content("b")
+	if took := time.Since(start); took < 2*time.Second || took > 10*time.Second {
+		t.Errorf("it took %v: want the TTL, 4 s", took)
+	}
+	if runs(p.pid("pid")) {
+		t.Error("the killed leader's command still runs")
+	}
+}
+
+// A hand-over between two processes: what led has ended before the next begins, though it takes its time, and the token rises.
+func TestHandoffBetweenProcesses(t *testing.T) {
+	p := newPlace(t)
+	p.candidate("a", "echo $LEASEHOLD_TOKEN >token-a; "+tells("a"))
+	p.told("a")
+	p.candidate("b", "echo $LEASEHOLD_TOKEN >token-b; "+tells("b"), "--on-passive", "echo >follows; exec sleep 60")
+	p.content("follows")
+	p.must("handoff", "job", "--to", "b")
+	p.told("a a-ends b")
+	if a, b := p.content("token-a"), p.content("token-b"); a >= b {
+		t.Errorf("token %s, then %s", a, b)
+	}
+	p.must("pause", "job", "--reason", "drill")
+	p.told("a a-ends b b-ends")
+	rec, _ := p.reader().record("job")
+	if rec.Owner != "" || len(rec.Past) != 2 {
+		t.Errorf("the record is %+v: want it free, after two terms", rec)
+	}
+}
+
+// A signal ends the candidate: first its command, then its term, and the other leads at once.
+func TestSignalHandsOver(t *testing.T) {
+	p := newPlace(t)
+	a := p.candidate("a", tells("a"))
+	p.told("a")
+	b := p.candidate("b", tells("b"), "--on-passive", "echo >follows; exec sleep 60")
+	p.content("follows")
+	start := time.Now()
+	a.signal(syscall.SIGTERM)
+	p.told("a a-ends b")
+	if took := time.Since(start); took > 3*time.Second {
+		t.Errorf("it took %v: want less than the TTL, 4 s", took)
+	}
+	if code := a.code(); code != 128+int(syscall.SIGTERM) {
+		t.Errorf("exit code %d: %s", code, a.stderr)
+	}
+	b.signal(syscall.SIGINT)
+	if code := b.code(); code != 128+int(syscall.SIGINT) {
+		t.Errorf("exit code %d: %s", code, b.stderr)
+	}
+	p.told("a a-ends b b-ends")
+	if rec, _ := p.reader().record("job"); rec.Owner != "" {
+		t.Errorf("the record is %+v: want it free", rec)
+	}
+}
+
+// What ignores SIGTERM when it is to step down is killed after --drain. The lease goes on being renewed for as long as that takes, and
+// nobody else leads before it is dead.
+func TestStubbornLeaderIsKilledAfterTheDrain(t *testing.T) {
+	p := newPlace(t)
+	a := p.candidate("a", "echo $$ >pid; exec ticker ticks stubborn", "--drain", "6s")
+	p.ticked("ticks")
+	ticker := p.pid("pid")
+	p.candidate("b", "ps -o stat= -p "+p.content("pid")+" >dead; echo >b", "--on-passive", "echo >follows; exec sleep 60")
+	p.content("follows")
+	start := time.Now()
+	p.must("handoff", "job", "--to", "b")
+	if took := time.Since(start); took < 6*time.Second || took > 15*time.Second {
+		t.Errorf("it took %v, with a drain of 6 s and a TTL of 4 s: %s", took, a.stderr)
+	}
+	p.content("b")
+	if state := strings.TrimSpace(p.read("dead")); state != "" && !strings.HasPrefix(state, "Z") || runs(ticker) {
+		t.Errorf("the next leader's command began while the last one's was %s", state)
+	}
+	if !strings.Contains(a.stderr.String(), "SIGKILL") || strings.Contains(a.stderr.String(), "lost") {
+		t.Errorf("%s", a.stderr)
+	}
+}
+
+// The passive command is gone before the active one begins, and is started again for each new leader, whom it is told.
+func TestPassiveCommand(t *testing.T) {
+	p := newPlace(t)
+	a := p.candidate("a", tells("a"))
+	p.told("a")
+	follows := "trap 'echo b-follows-no-more >>story; exit 0' TERM; echo b-follows-${LEASEHOLD_LEADER%%/*}-$LEASEHOLD_ROLE >>story; " +
+		"test -z \"$LEASEHOLD_TOKEN\" || echo token >>story; while :; do sleep 0.01; done"
+	p.candidate("b", tells("b"), "--on-passive", follows)
+	p.told("a b-follows-a-passive")
+	a.signal(syscall.SIGTERM)
+	a.code()
+	p.told("a b-follows-a-passive a-ends b-follows-no-more b")
+	p.candidate("c", tells("c"), "--on-passive", "echo >c-follows; exec sleep 60")
+	p.content("c-follows")
+	p.must("handoff", "job", "--to", "c")
+	p.told("a b-follows-a-passive a-ends b-follows-no-more b b-ends c b-follows-c-passive")
+}
+
+// A command that ends by itself gives up the leadership for a while, or ends the program with its code.
+func TestActiveCommandEndsByItself(t *testing.T) {
+	p := newPlace(t)
+	once := p.candidate("a", "exit 7", "--on-exit", "exit")
+	if code := once.code(); code != 7 {
+		t.Errorf("exit code %d, want 7: %s", code, once.stderr)
+	}
+	missing := p.start("elect", "job", "--on-exit", "exit", "--", "./not-there")
+	if code := missing.code(); code != exitMissing {
+		t.Errorf("exit code %d, want %d: %s", code, exitMissing, missing.stderr)
+	}
+	again := p.candidate("a", "echo life >>story; exit 3")
+	p.told("life life life")
+	if words := again.stderr.String(); !strings.Contains(words, "has ended with code 3; no candidate for 1s") || !strings.Contains(words, "no candidate for 2s") {
+		t.Errorf("%s", words)
+	}
+	other := p.candidate("b", "echo >b; exec sleep 60")
+	p.content("b") // who rests leaves it to others
+	_ = other
+}
