@@ -141,6 +141,10 @@ var Table = []Row{
 	{Dir: "examples/...", Floor: Outer},
 	{Dir: "examples/admiral-dr", Floor: Outer, Libs: []string{"github.com/aws/aws-sdk-go-v2"}, Why: "it makes Admiral's table in DynamoDB Local"},
 	{
+		Dir: "examples/controller-runtime", Floor: Outer, Libs: []string{"k8s.io", "sigs.k8s.io/controller-runtime", "github.com/go-logr/logr"},
+		Why: "what it moves over",
+	},
+	{
 		Dir: "examples/fencing-grpc", Floor: Outer, Libs: []string{"google.golang.org/grpc", "google.golang.org/protobuf"},
 		Why: "its service and its client",
 	},
