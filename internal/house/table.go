@@ -58,6 +58,10 @@ var Table = []Row{
 		Dir: "internal/watches", Floor: F0, May: []string{"store", "clock"},
 		Why: "it serves the Waits of engines, below them, whose servers tell every change with its record",
 	},
+	{
+		Dir: "internal/groups", Floor: F0, May: []string{"store"},
+		Why: "it has the writes of engines, below them, sent together",
+	},
 
 	{Dir: "store/memory", Floor: F1, Engine: true},
 	{
