@@ -235,6 +235,9 @@ func (s *Server) term(c *call) (holder string, token fence.Token, err error) {
 		c.event.Holder, c.event.Token = seq.Holder, seq.Token
 		return seq.Holder, seq.Token, nil
 	}
+	if len(s.opts.Keys) > 0 { // who holds a name under which token is no secret
+		return "", 0, wire.Invalid(fence.Header, "", "the signed sequencer that came with the grant")
+	}
 	q := c.r.URL.Query()
 	if holder = q.Get("holder"); holder == "" {
 		return "", 0, wire.Invalid("holder", "", "the term: the header "+fence.Header+", or the parameters holder and token, as the grant said them")

@@ -24,6 +24,7 @@ type app struct {
 	out, err *os.File // data, words
 	clk      clock.Clock
 	values   config.Values // once the flags have been read
+	hangup   hangup
 }
 
 func newApp() *app {
@@ -32,7 +33,7 @@ func newApp() *app {
 
 // execute runs the command that args name and returns the exit code.
 func (a *app) execute(args []string) int {
-	ctx, stop := interruptible(context.Background())
+	ctx, stop := interruptible(context.Background(), &a.hangup)
 	defer stop()
 	root := a.root(args)
 	root.SetArgs(args)
@@ -77,7 +78,7 @@ func (a *app) root(args []string) *cobra.Command {
 	a.flag(root.PersistentFlags(), "store")
 	a.flag(root.PersistentFlags(), "quiet")
 	root.AddCommand(a.runCommand(), a.listCommand(), a.showCommand(), a.watchCommand(), a.historyCommand(), a.checkCommand(),
-		a.releaseCommand(), a.breakCommand(), a.slotsCommand(), a.electCommand(), a.observeCommand(), a.candidatesCommand(), a.handoffCommand(), a.pauseCommand(), a.unpauseCommand(), a.standbyCommand(), a.initCommand(), a.costCommand(), a.planCommand(), a.benchCommand(), a.doctorCommand(), a.verifyCommand(), a.configCommand(), a.versionCommand(), a.manCommand())
+		a.releaseCommand(), a.breakCommand(), a.slotsCommand(), a.electCommand(), a.observeCommand(), a.candidatesCommand(), a.handoffCommand(), a.pauseCommand(), a.unpauseCommand(), a.standbyCommand(), a.serveCommand(), a.initCommand(), a.costCommand(), a.planCommand(), a.benchCommand(), a.doctorCommand(), a.verifyCommand(), a.configCommand(), a.versionCommand(), a.manCommand())
 	return root
 }
 

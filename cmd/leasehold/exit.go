@@ -7,6 +7,7 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -48,8 +49,24 @@ type signalError struct{ sig syscall.Signal }
 
 func (e *signalError) Error() string { return "interrupted: " + e.sig.String() }
 
+// hangup is what SIGHUP does while it is set: otherwise it ends the program, as SIGTERM does.
+type hangup struct{ f atomic.Pointer[func()] }
+
+// is has SIGHUP call f from now on.
+func (h *hangup) is(f func()) { h.f.Store(&f) }
+
+// on does what is set, and reports whether anything is.
+func (h *hangup) on(sig os.Signal) bool {
+	f := h.f.Load()
+	if sig != syscall.SIGHUP || f == nil {
+		return false
+	}
+	(*f)()
+	return true
+}
+
 // interruptible returns a context that ends with the first signal that asks the program to.
-func interruptible(ctx context.Context) (context.Context, func()) {
+func interruptible(ctx context.Context, h *hangup) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	c := make(chan os.Signal, 1)
 	for _, sig := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
@@ -61,10 +78,16 @@ func interruptible(ctx context.Context) (context.Context, func()) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		select {
-		case sig := <-c:
-			cancel(&signalError{sig.(syscall.Signal)})
-		case <-stop:
+		for {
+			select {
+			case sig := <-c:
+				if h.on(sig) {
+					continue
+				}
+				cancel(&signalError{sig.(syscall.Signal)})
+			case <-stop:
+			}
+			return
 		}
 	}()
 	return ctx, func() {

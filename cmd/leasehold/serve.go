@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/policy"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/stores"
 	"github.com/leasehold/leasehold/server"
 	"github.com/leasehold/leasehold/server/rdlm"
@@ -27,6 +28,8 @@ type serveOptions struct {
 	cert     string
 	key      string
 	clientCA string
+	policy   string
+	audit    string
 	rdlm     bool
 	strict   bool
 	admin    string
@@ -49,8 +52,8 @@ func (a *app) serveCommand() *cobra.Command {
 		Long: "Serve the leases of the store that is set over HTTP: JSON under /v1 (its description is package server's), and RDLM's protocol\n" +
 			"at /locks and /resources. What is held is in the store: the server may be killed and started at any moment, and with any\n" +
 			"store but a file several may serve the same. Other commands use it by --store http://HOST:PORT.\n\n" +
-			"Without certificates of clients to check, whoever reaches the port may take any lease: so it listens on this machine only,\n" +
-			"unless --allow-anybody says otherwise. SIGTERM ends it: who waits is told, what is under way is finished.",
+			"Without a policy, and without certificates of clients to check, whoever reaches the port may take any lease: so it listens on\n" +
+			"this machine only, unless --allow-anybody says otherwise. SIGTERM ends it: who waits is told, what is under way is finished.",
 		Example: "  leasehold serve &\n" +
 			"  curl -X POST http://127.0.0.1:7070/v1/leases/nightly -d '{\"ttl\": \"1m\", \"wait\": \"30s\"}'\n" +
 			"  leasehold list --store http://127.0.0.1:7070\n" +
@@ -64,6 +67,8 @@ func (a *app) serveCommand() *cobra.Command {
 	f.StringVar(&o.cert, "tls-cert", "", "file with the server's certificate: HTTPS")
 	f.StringVar(&o.key, "tls-key", "", "file with its key")
 	f.StringVar(&o.clientCA, "client-ca", "", "file with the authorities that sign clients' certificates: every client needs one")
+	f.StringVar(&o.policy, "policy", "", "file that says who callers are and what they may do; SIGHUP has it read again")
+	f.StringVar(&o.audit, "audit", "", "file to append a line of JSON to for each change that was asked for; - for standard error")
 	f.BoolVar(&o.rdlm, "rdlm", true, "speak RDLM's protocol, too")
 	f.BoolVar(&o.strict, "rdlm-strict", false, "with RDLM's own faults: 500 for some requests that aren't valid")
 	f.StringVar(&o.admin, "admin_userpass_file", "no", "who may use RDLM's /resources: yes for everybody, no, or a file of user:password lines")
@@ -88,6 +93,22 @@ func (a *app) serve(ctx context.Context, o serveOptions) error {
 		return usage("--%w", err)
 	}
 	opts := server.Options{Clock: a.clk}
+	if o.policy != "" {
+		p, err := policy.Load(o.policy)
+		if err != nil {
+			return usage("--%w", err)
+		}
+		opts.Authenticate = p.Authenticate
+		a.hangup.is(func() { a.reload(p) })
+	}
+	if o.audit != "" {
+		log, err := openAudit(a, o.audit)
+		if err != nil {
+			return err
+		}
+		defer log.close()
+		opts.OnEvent = log.note
+	}
 	if o.rdlm {
 		opts.RDLM = &rdlm.Options{Strict: o.strict, Admin: admin}
 	}
@@ -105,33 +126,51 @@ func (o serveOptions) validate() error {
 	if err != nil {
 		return usage("--listen %s: want HOST:PORT, or :PORT for all addresses", o.listen)
 	}
-	switch ip := net.ParseIP(host); {
+	switch {
 	case (o.cert == "") != (o.key == ""):
 		return usage("--tls-cert and --tls-key: want both, or neither")
 	case o.clientCA != "" && o.cert == "":
 		return usage("--client-ca needs --tls-cert and --tls-key: clients show certificates over TLS only")
 	case o.strict && !o.rdlm:
 		return usage("--rdlm-strict and --rdlm=false: want one of them")
-	case o.clientCA != "" || o.anybody || o.check || host == "localhost" || ip != nil && ip.IsLoopback():
+	case o.policy != "" && o.cert == "" && !o.anybody && !loopback(host):
+		return usage("--listen %s: tokens would travel in the clear: add --tls-cert and --tls-key, or --allow-anybody if a proxy in front does that", o.listen)
+	case o.policy != "" || o.clientCA != "" || o.anybody || o.check || loopback(host):
 		return nil
 	}
-	return usage("--listen %s: whoever reaches that address could take any lease: add --client-ca, or --allow-anybody if the network keeps others out", o.listen)
+	return usage("--listen %s: whoever reaches that address could take any lease: add --policy or --client-ca, or --allow-anybody if the network keeps others out", o.listen)
 }
 
+// loopback reports whether only this machine reaches a host.
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// reload reads the policy again, and says what came of it.
+func (a *app) reload(p *policy.Policy) {
+	err := p.Reload()
+	switch {
+	case err != nil:
+		fmt.Fprintf(a.err, "leasehold: %s; the policy from before stays in force\n", oneLine(err))
+	case !a.quiet():
+		fmt.Fprintln(a.err, "leasehold: the policy was read again")
+	}
+}
+
+// tls returns the configuration of TLS; it has no certificate if there is to be none.
 func (o serveOptions) tls() (*tls.Config, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	if o.cert == "" {
-		return nil, nil
+		return config, nil
 	}
 	if _, err := tls.LoadX509KeyPair(o.cert, o.key); err != nil {
 		return nil, fmt.Errorf("--tls-cert %s --tls-key %s: %w", o.cert, o.key, err)
 	}
-	config := &tls.Config{
-		MinVersion: tls.VersionTLS12,
-		// Read again for each connection, so that a renewed certificate is used without a restart.
-		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-			pair, err := tls.LoadX509KeyPair(o.cert, o.key)
-			return &pair, err
-		},
+	// Read again for each connection, so that a renewed certificate is used without a restart.
+	config.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+		pair, err := tls.LoadX509KeyPair(o.cert, o.key)
+		return &pair, err
 	}
 	if o.clientCA != "" {
 		pem, err := os.ReadFile(o.clientCA)
@@ -139,6 +178,9 @@ func (o serveOptions) tls() (*tls.Config, error) {
 			return nil, fmt.Errorf("--client-ca: %w", err)
 		}
 		config.ClientCAs, config.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
+		if o.policy != "" {
+			config.ClientAuth = tls.VerifyClientCertIfGiven // others may have tokens
+		}
 		if !config.ClientCAs.AppendCertsFromPEM(pem) {
 			return nil, fmt.Errorf("--client-ca %s: no certificate in it: want a PEM file", o.clientCA)
 		}
@@ -158,7 +200,7 @@ func (a *app) listen(ctx context.Context, o serveOptions, srv *server.Server, tl
 		Handler: srv, ReadHeaderTimeout: headerLimit, IdleTimeout: idleLimit, MaxHeaderBytes: headerBytes, TLSConfig: tlsConfig,
 	}
 	ended := make(chan error, 1)
-	if tlsConfig == nil {
+	if o.cert == "" {
 		go func() { ended <- hs.Serve(l) }()
 	} else {
 		scheme = "https"
@@ -178,8 +220,15 @@ func (a *app) listen(ctx context.Context, o serveOptions, srv *server.Server, tl
 	if hs.Shutdown(end) != nil {
 		_ = hs.Close()
 	}
-	<-ended
-	return errors.Join(err, context.Cause(ctx))
+	return errors.Join(err, untimely(<-ended), context.Cause(ctx))
+}
+
+// untimely is the error of a server that has ended: none if it was asked to.
+func untimely(err error) error {
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
 }
 
 // healthcheck asks a server on this machine whether it is ready.

@@ -22,13 +22,17 @@ var httpScheme = Scheme{
 		_, err := parseHTTP(rest)
 		return rest, err
 	},
-	open: func(ctx context.Context, rest string, _ Options) (store.Store, error) { return openHTTP(ctx, "http", rest) },
+	open: func(ctx context.Context, rest string, _ Options) (store.Store, error) {
+		return openHTTP(ctx, "http", rest)
+	},
 }
 
 var httpsScheme = Scheme{
 	Name: "https", Form: "https://HOST[:7070][/PATH]", Doc: "a lock server, with TLS",
 	parse: httpScheme.parse,
-	open:  func(ctx context.Context, rest string, _ Options) (store.Store, error) { return openHTTP(ctx, "https", rest) },
+	open: func(ctx context.Context, rest string, _ Options) (store.Store, error) {
+		return openHTTP(ctx, "https", rest)
+	},
 }
 
 // parseHTTP reads the URL of a lock server.

@@ -1,0 +1,215 @@
+// Package policy says who a lock server's callers are, and what each may do: a file of bearer tokens and certificates with the
+// names that they are for.
+package policy
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"crypto/tls"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/leasehold/leasehold/server"
+)
+
+// file is what a policy file says.
+type file struct {
+	Callers   []*caller `yaml:"callers"`
+	Anonymous []rule    `yaml:"anonymous"` // what whoever says nothing may do
+}
+
+// caller is somebody known.
+type caller struct {
+	Called string   `yaml:"name"`
+	Tokens []string `yaml:"token_sha256"` // hex
+	Certs  []string `yaml:"certificates"` // common names or DNS names of client certificates
+	Allow  []rule   `yaml:"allow"`
+}
+
+// rule allows actions on names.
+type rule struct {
+	Actions []string `yaml:"actions"` // read, acquire, break, records; * for all
+	Names   []string `yaml:"names"`   // a name, or a prefix with a * behind it
+}
+
+// Policy is a policy file as it was last read without an error. It is safe for concurrent use.
+type Policy struct {
+	path string
+	now  atomic.Pointer[rules]
+}
+
+// rules are a file, ready for use.
+type rules struct {
+	tokens    map[[sha256.Size]byte]*caller
+	certs     map[string]*caller
+	anonymous *caller // nil if nothing is allowed to strangers
+}
+
+// Load reads a policy file. Its errors name the line or the caller that is wrong.
+func Load(path string) (*Policy, error) {
+	p := &Policy{path: path}
+	return p, p.Reload()
+}
+
+// Reload reads the file again. After an error the policy is what it was.
+func (p *Policy) Reload() error {
+	text, err := os.ReadFile(p.path)
+	if err != nil {
+		return fmt.Errorf("policy: %w", err)
+	}
+	r, err := parse(text)
+	if err != nil {
+		return fmt.Errorf("policy %s: %w", p.path, err)
+	}
+	p.now.Store(r)
+	return nil
+}
+
+func parse(text []byte) (*rules, error) {
+	var f file
+	d := yaml.NewDecoder(strings.NewReader(string(text)))
+	d.KnownFields(true)
+	if err := d.Decode(&f); err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	r := &rules{tokens: map[[sha256.Size]byte]*caller{}, certs: map[string]*caller{}}
+	for i, c := range f.Callers {
+		if c == nil || c.Called == "" {
+			return nil, fmt.Errorf("caller %d has no name", i+1)
+		}
+		if err := r.add(c); err != nil {
+			return nil, fmt.Errorf("caller %s: %w", c.Called, err)
+		}
+	}
+	if len(f.Anonymous) > 0 {
+		if err := check(f.Anonymous); err != nil {
+			return nil, fmt.Errorf("anonymous: %w", err)
+		}
+		r.anonymous = &caller{Allow: f.Anonymous}
+	}
+	if len(r.tokens)+len(r.certs) == 0 && r.anonymous == nil {
+		return nil, errors.New("nobody may do anything: want callers, or rules under anonymous")
+	}
+	return r, nil
+}
+
+func (r *rules) add(c *caller) error {
+	if len(c.Tokens)+len(c.Certs) == 0 {
+		return errors.New("want token_sha256 or certificates, to know it by")
+	}
+	for _, text := range c.Tokens {
+		sum, err := hex.DecodeString(text)
+		if err != nil || len(sum) != sha256.Size {
+			return fmt.Errorf(`token_sha256 %.20q: want 64 hexadecimal digits: printf %%s "$TOKEN" | sha256sum`, text)
+		}
+		if other := r.tokens[[sha256.Size]byte(sum)]; other != nil {
+			return fmt.Errorf("token_sha256 %.8s…: caller %s has that token, too", text, other.Called)
+		}
+		r.tokens[[sha256.Size]byte(sum)] = c
+	}
+	for _, name := range c.Certs {
+		if other := r.certs[name]; name == "" || other != nil {
+			return fmt.Errorf("certificates %q: want a name that no other caller has", name)
+		}
+		r.certs[name] = c
+	}
+	return check(c.Allow)
+}
+
+var actions = []string{"*", string(server.Read), string(server.Acquire), string(server.Break), string(server.Records)}
+
+func check(allow []rule) error {
+	for _, r := range allow {
+		if len(r.Actions) == 0 || len(r.Names) == 0 {
+			return errors.New("allow: want actions and names in each rule")
+		}
+		for _, a := range r.Actions {
+			if !slices.Contains(actions, a) {
+				return fmt.Errorf("actions %q: want %s", a, strings.Join(actions, ", "))
+			}
+		}
+		for _, n := range r.Names {
+			if i := strings.Index(n, "*"); n == "" || i >= 0 && i != len(n)-1 {
+				return fmt.Errorf("names %q: want a name, or a prefix with one * behind it", n)
+			}
+		}
+	}
+	return nil
+}
+
+// Name implements [server.Caller].
+func (c *caller) Name() string { return c.Called }
+
+// May implements [server.Caller].
+func (c *caller) May(action server.Action, name string) bool {
+	return slices.ContainsFunc(c.Allow, func(r rule) bool {
+		return (slices.Contains(r.Actions, "*") || slices.Contains(r.Actions, string(action))) &&
+			slices.ContainsFunc(r.Names, func(pattern string) bool { return covers(pattern, name) })
+	})
+}
+
+// covers reports whether a pattern allows a name, or all names of a prefix if it ends in "*".
+func covers(pattern, name string) bool {
+	prefix, open := strings.CutSuffix(pattern, "*")
+	if !open {
+		return name == pattern
+	}
+	return strings.HasPrefix(strings.TrimSuffix(name, "*"), prefix)
+}
+
+// Authenticate is [server.Options.Authenticate]: a bearer token decides, then a client's certificate, then what strangers may do.
+func (p *Policy) Authenticate(r *http.Request) (server.Caller, error) {
+	now := p.now.Load()
+	if header := r.Header.Get("Authorization"); header != "" {
+		token, ok := strings.CutPrefix(header, "Bearer ")
+		if !ok {
+			return nil, errors.New("Authorization: want a bearer token") //nolint:staticcheck // the header's name
+		}
+		return now.byToken(token)
+	}
+	if c := now.byCertificate(r.TLS); c != nil {
+		return c, nil
+	}
+	if now.anonymous != nil {
+		return now.anonymous, nil
+	}
+	return nil, errors.New("want a bearer token in the header Authorization, or a client's certificate that the policy knows")
+}
+
+// byToken compares hashes with all that are known, so that the time it takes says nothing about them.
+func (r *rules) byToken(token string) (server.Caller, error) {
+	sum := sha256.Sum256([]byte(token))
+	var found *caller
+	for known, c := range r.tokens {
+		if subtle.ConstantTimeCompare(known[:], sum[:]) == 1 {
+			found = c
+		}
+	}
+	if found == nil {
+		return nil, errors.New("the bearer token is not known")
+	}
+	return found, nil
+}
+
+// byCertificate returns who a verified certificate belongs to, or nil.
+func (r *rules) byCertificate(state *tls.ConnectionState) server.Caller {
+	if state == nil || len(state.VerifiedChains) == 0 {
+		return nil
+	}
+	cert := state.VerifiedChains[0][0]
+	for _, name := range append([]string{cert.Subject.CommonName}, cert.DNSNames...) {
+		if c := r.certs[name]; c != nil {
+			return c
+		}
+	}
+	return nil
+}

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/server"
+)
+
+// audit writes down what a server was asked to change, and who asked.
+type audit struct {
+	mu   sync.Mutex
+	file *os.File
+	own  bool // the file is to be closed
+}
+
+// auditLine is one line of it.
+type auditLine struct {
+	Time    time.Time   `json:"time"`
+	Caller  string      `json:"caller"`
+	Remote  string      `json:"remote"`
+	Op      string      `json:"op"`
+	Name    string      `json:"name"`
+	Holder  string      `json:"holder,omitempty"`
+	Token   fence.Token `json:"token,omitempty"`
+	Outcome string      `json:"outcome"`
+}
+
+func openAudit(a *app, path string) (*audit, error) {
+	if path == "-" {
+		return &audit{file: a.err}, nil
+	}
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, usage("--audit: %w", err)
+	}
+	return &audit{file: f, own: true}, nil
+}
+
+func (l *audit) close() {
+	if l.own {
+		_ = l.file.Close() // every line was written at once
+	}
+}
+
+// plenty is done very often, and changes nobody's ownership when it succeeds.
+var plenty = []string{"renew", "renew session", "read record", "list records"}
+
+// note writes a line, but for what only looks, and for renewals that went well.
+func (l *audit) note(e server.Event) {
+	if e.Outcome == "ok" && (e.Action == server.Read || slices.Contains(plenty, e.Op)) {
+		return
+	}
+	text, err := json.Marshal(auditLine{e.Time, e.Caller, e.Remote, e.Op, e.Name, e.Holder, e.Token, e.Outcome})
+	if err != nil { // strings and numbers only
+		text = fmt.Appendf(nil, "%q", err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, _ = l.file.Write(append(text, '\n')) // a full disk must not keep leases from being released
+}

@@ -1,0 +1,5 @@
+package main
+
+import "testing"
+
+func TestServe(t *testing.T) { scripts(t, "serve") }
