@@ -15,6 +15,23 @@ type Guard interface {
 	Check(ctx context.Context, s Sequencer) error
 }
 
+// Do calls f if g admits s, and returns what f returned; otherwise it returns as g.Check does, without a call. With an [Offline]
+// guard, or another one that has such a method, it is [Offline.Do].
+func Do(ctx context.Context, g Guard, s Sequencer, f func(ctx context.Context) error) error {
+	if d, ok := g.(doer); ok {
+		return d.Do(ctx, s, f)
+	}
+	if err := g.Check(ctx, s); err != nil {
+		return err
+	}
+	return f(ctx)
+}
+
+// doer is a guard that keeps what is done in different terms apart.
+type doer interface {
+	Do(ctx context.Context, s Sequencer, f func(ctx context.Context) error) error
+}
+
 // Current is what is known of the current term of a name.
 type Current struct {
 	Holder string // "" when nobody holds the name

@@ -92,7 +92,7 @@ func TestOfflineDoOrdersTerms(t *testing.T) {
 		var wg sync.WaitGroup
 		for _, who := range []string{"1", "2"} {
 			wg.Go(func() {
-				err := o.Do(t.Context(), Sequencer{"n", "a", 5}, func(ctx context.Context) error {
+				err := Do(t.Context(), o, Sequencer{"n", "a", 5}, func(ctx context.Context) error {
 					<-ctx.Done()
 					if !isStale(context.Cause(ctx)) {
 						t.Errorf("the cause is %v", context.Cause(ctx))
@@ -108,7 +108,7 @@ func TestOfflineDoOrdersTerms(t *testing.T) {
 		}
 		synctest.Wait()
 		wg.Go(func() {
-			if err := o.Do(t.Context(), Sequencer{"n", "b", 6}, func(context.Context) error {
+			if err := Do(t.Context(), o, Sequencer{"n", "b", 6}, func(context.Context) error {
 				tell("b")
 				return nil
 			}); err != nil {
@@ -125,7 +125,7 @@ func TestOfflineDoOrdersTerms(t *testing.T) {
 		if got := strings.Join(story, ""); got != "aab" {
 			t.Errorf("the order is %s", got)
 		}
-		if err := o.Do(t.Context(), Sequencer{"n", "a", 5}, func(context.Context) error { t.Error("called"); return nil }); !isStale(err) {
+		if err := Do(t.Context(), o, Sequencer{"n", "a", 5}, func(context.Context) error { t.Error("called"); return nil }); !isStale(err) {
 			t.Errorf("%v", err)
 		}
 	})

@@ -55,6 +55,7 @@ type question struct {
 	asked instant
 	done  chan struct{}
 	err   error
+	alone bool // err may be due to the context of the one that asked
 }
 
 // NewOnline returns a guard that asks source. It returns an error for options out of range.
@@ -97,11 +98,12 @@ func (o *Online) Check(ctx context.Context, s Sequencer) error {
 			}
 		}
 		// A question of others may have been sent too long before this request arrived, or have failed for their reasons. One's
-		// own, and any that followed one that was waited for, was sent after the arrival, whatever a clock that was set says.
+		// own, and any that followed one that was waited for, was sent after the arrival, whatever a clock that was set says:
+		// then its failure is as good as one's own, and not everybody waits for a source that is down in turn.
 		switch {
 		case q.err == nil && (fresh || age(q.asked, arrived) <= o.opts.MaxAge):
 			return t.answer.Load().current.judge(s)
-		case mine:
+		case mine || fresh && !q.alone:
 			return unsettled(s, q.err)
 		}
 	}
@@ -126,7 +128,7 @@ func (o *Online) ask(ctx context.Context, t *topic, q *question, name string) {
 	current, err := o.source.Current(ctx, name)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	q.err = err
+	q.err, q.alone = err, ctx.Err() != nil
 	if old := t.answer.Load(); err == nil && (old == nil || current.Token >= old.current.Token) {
 		t.answer.Store(&answer{current: current, asked: q.asked})
 	}

@@ -208,6 +208,54 @@ func TestOnlineFailures(t *testing.T) {
 	})
 }
 
+// Checks that come together while the source is down fail together, and not one after the other.
+func TestOnlineSharesFailures(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		src := &book{delay: time.Second, err: errors.New("down")}
+		o := online(t, src, 0)
+		var wg sync.WaitGroup
+		for range 100 {
+			wg.Go(func() {
+				if err := o.Check(t.Context(), Sequencer{"n", "a", 5}); !errors.Is(err, src.err) || isStale(err) {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		if n := src.asked.Load(); n > 2 {
+			t.Errorf("100 checks asked %d times", n)
+		}
+	})
+}
+
+// A question that ends with the context of who asked it fails nobody else.
+func TestOnlineAskerGoesAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		src := &book{delay: time.Second}
+		src.Set("n", "a", 5)
+		o := online(t, src, 0)
+		var wg sync.WaitGroup
+		check := func(ctx context.Context, patient bool) {
+			wg.Go(func() {
+				if err := o.Check(ctx, Sequencer{"n", "a", 5}); patient && err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		check(t.Context(), true)
+		time.Sleep(time.Millisecond) // too late for the answer to that
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second/2) // in the middle of the next question
+		defer cancel()
+		for i := range 50 { // most likely one of those who go away asks it
+			check(ctx, false)
+			if i == 25 {
+				check(t.Context(), true)
+			}
+		}
+		wg.Wait()
+	})
+}
+
 func TestOnlineForgets(t *testing.T) {
 	src := &book{}
 	o, err := NewOnline(src, OnlineOptions{MaxAge: time.Hour, Names: 10})

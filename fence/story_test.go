@@ -40,7 +40,7 @@ type log struct {
 }
 
 func (l *log) do(ctx context.Context, s fence.Sequencer) error {
-	return l.guard.Do(ctx, s, func(context.Context) error {
+	return fence.Do(ctx, l.guard, s, func(context.Context) error {
 		l.add(s.Token)
 		return nil
 	})

@@ -60,11 +60,6 @@ func (o *Options) sequencer(ctx context.Context, method string) (s fence.Sequenc
 	return s, true, err
 }
 
-// doer is a guard that keeps requests of different terms apart: [fence.Offline].
-type doer interface {
-	Do(ctx context.Context, s fence.Sequencer, f func(context.Context) error) error
-}
-
 // UnaryServerInterceptor lets a call through if guard admits its sequencer. With a *[fence.Offline] as the guard, a call of a later
 // term waits until those of earlier ones have returned, and their contexts are cancelled. A *[fence.StaleError] that the handler
 // returns, of a guard of its own, is told in the same way as one of guard.
@@ -78,16 +73,11 @@ func UnaryServerInterceptor(guard fence.Guard, opts Options) grpc.UnaryServerInt
 			return handler(ctx, req)
 		}
 		handled := false
-		handle := func(ctx context.Context) error {
+		err = fence.Do(ctx, guard, s, func(ctx context.Context) (err error) {
 			handled = true
 			resp, err = handler(context.WithValue(ctx, contextKey{}, s), req)
 			return err
-		}
-		if d, ok := guard.(doer); ok {
-			err = d.Do(ctx, s, handle)
-		} else if err = guard.Check(ctx, s); err == nil {
-			err = handle(ctx)
-		}
+		})
 		if err != nil && !handled {
 			return nil, refusal(err)
 		}

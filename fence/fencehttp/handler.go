@@ -58,11 +58,6 @@ func From(ctx context.Context) (fence.Sequencer, bool) {
 	return s, ok
 }
 
-// doer is a guard that keeps requests of different terms apart: [fence.Offline].
-type doer interface {
-	Do(ctx context.Context, s fence.Sequencer, f func(context.Context) error) error
-}
-
 // Handler lets a request through to next if guard admits its sequencer. With a *[fence.Offline] as the guard, a request of a
 // later term waits until those of earlier ones have been answered, and their contexts are cancelled.
 func Handler(guard fence.Guard, next http.Handler, opts Options) http.Handler {
@@ -84,15 +79,10 @@ func Handler(guard fence.Guard, next http.Handler, opts Options) http.Handler {
 			refuse(w, err)
 			return
 		}
-		serve := func(ctx context.Context) error {
+		err = fence.Do(r.Context(), guard, s, func(ctx context.Context) error {
 			next.ServeHTTP(w, r.WithContext(context.WithValue(ctx, contextKey{}, s)))
 			return nil
-		}
-		if d, ok := guard.(doer); ok {
-			err = d.Do(r.Context(), s, serve)
-		} else if err = guard.Check(r.Context(), s); err == nil {
-			err = serve(r.Context())
-		}
+		})
 		if err != nil {
 			refuse(w, err)
 		}

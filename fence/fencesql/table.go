@@ -43,7 +43,8 @@ func (t *Table) Schema() string { return t.schema }
 //
 // The first transaction of a new token raises the mark, in the caller's transaction: it waits until those of earlier terms have
 // ended, and the mark is raised when it commits. The others write nothing. On PostgreSQL they share a lock on the mark's row
-// and run side by side; on SQLite only one transaction writes at a time anyhow. What is rolled back to a savepoint from before
+// and run side by side, and while some of an earlier term always overlap, the first of a later one waits; on SQLite only one
+// transaction writes at a time anyhow. What is rolled back to a savepoint from before
 // Admit is not guarded any more. It blocks until it has the lock, until ctx is done, or for as long as the database waits for locks.
 func (t *Table) Admit(ctx context.Context, tx *sql.Tx, s fence.Sequencer) error {
 	if err := s.Valid(); err != nil {
