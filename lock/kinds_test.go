@@ -329,7 +329,7 @@ func TestWaitingOutlastsAnOutage(t *testing.T) {
 					}
 					time.AfterFunc(ttl/2, switching(true))
 					time.AfterFunc(ttl/2+time.Minute, switching(false))
-					time.AfterFunc(10*time.Second, func() {
+					time.AfterFunc(40*time.Second, func() {
 						if err := held.Release(t.Context()); err != nil {
 							t.Error(err)
 						}

@@ -152,7 +152,7 @@ func TestMismatch(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := rw.TryRLock(t.Context()); !errors.Is(err, ErrMismatch) {
+		if _, err := rw.TryRLock(t.Context()); !errors.As(err, &mismatch) || !errors.Is(err, ErrMismatch) || mismatch.Field != "kind" {
 			t.Errorf("another kind: %v", err)
 		}
 		if err := SetLimit(t.Context(), p.m, "licences", 1); !errors.Is(err, ErrMismatch) {
