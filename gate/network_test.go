@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -30,6 +31,12 @@ type served struct {
 // serve puts a gate in front of an upstream. change may set up its server, which has TLS then.
 func serve(tb testing.TB, opts gate.Options, change func(*httptest.Server)) *served {
 	tb.Helper()
+	return serveUnder(tb, opts, change, func(l *lease.Lease) gate.Term { return l })
+}
+
+// serveUnder is serve under a term made of the lease.
+func serveUnder(tb testing.TB, opts gate.Options, change func(*httptest.Server), term func(*lease.Lease) gate.Term) *served {
+	tb.Helper()
 	st := memory.New(memory.Options{})
 	m, err := lease.NewManager(st, lease.Options{})
 	if err != nil {
@@ -47,7 +54,7 @@ func serve(tb testing.TB, opts gate.Options, change func(*httptest.Server)) *ser
 	s := &served{gate: g, server: httptest.NewUnstartedServer(g), close: cancel, done: make(chan struct{})}
 	go func() {
 		defer close(s.done)
-		_ = g.Open(ctx, l) // until the test ends
+		_ = g.Open(ctx, term(l)) // until the test ends
 	}()
 	tb.Cleanup(func() {
 		cancel()
@@ -137,7 +144,7 @@ func TestUpgradeOverTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	conn, status := upgrade(t, c, "/socket")
+	conn, status := upgrade(t, c, "/socket", "SPDY/3.1")
 	if status != "101 Switching Protocols" {
 		t.Fatal(status)
 	}
@@ -199,40 +206,110 @@ func (f flusher) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// A client that doesn't read is dropped after Stall, and doesn't keep a write from being cut.
+// A client that doesn't read is dropped after Stall. A cut waits for it no longer than it has to, which is until its connection
+// is given up, and not less.
 func TestDeafClient(t *testing.T) {
+	var wrote, size atomic.Int64
 	upstream := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
-		for b := make([]byte, 1<<20); ; {
-			if _, err := rw.Write(b); err != nil {
+		for b := make([]byte, size.Load()); ; wrote.Add(1) {
+			_, err := rw.Write(b)
+			if err == nil {
+				err = http.NewResponseController(rw).Flush()
+			}
+			if err != nil {
 				return
 			}
 		}
 	}))
 	defer upstream.Close()
-	for name, stall := range map[string]time.Duration{"dropped": 300 * time.Millisecond, "cut": time.Hour} {
+	for name, c := range map[string]struct {
+		stall time.Duration
+		size  int64 // of a part of the answer
+	}{"dropped": {500 * time.Millisecond, 1 << 16}, "dropped from a slow stream": {500 * time.Millisecond, 400}, "cut": {time.Hour, 1 << 16}} {
 		t.Run(name, func(t *testing.T) {
-			s := serve(t, gate.Options{Upstream: parse(t, upstream.URL), Stall: stall, Drain: time.Millisecond}, nil)
-			c, err := net.Dial("tcp", s.server.Listener.Addr().String())
+			size.Store(c.size)
+			s := serve(t, gate.Options{Upstream: parse(t, upstream.URL), Stall: c.stall, Drain: time.Millisecond}, nil)
+			client, err := net.Dial("tcp", s.server.Listener.Addr().String())
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer c.Close()
-			if _, err := io.WriteString(c, "POST / HTTP/1.1\r\nHost: gate\r\n\r\n"); err != nil {
+			defer client.Close()
+			if _, err := io.WriteString(client, "POST / HTTP/1.1\r\nHost: gate\r\n\r\n"); err != nil {
 				t.Fatal(err)
 			}
-			if name == "cut" {
-				for s.gate.State().InFlight == 0 {
-					time.Sleep(time.Millisecond)
-				}
-				time.Sleep(100 * time.Millisecond) // for the buffers to be full; if they aren't, the case is easier
-				s.close()
-				<-s.done
+			eventually(t, "the write is under way", func() bool { return s.gate.State().InFlight == 1 })
+			if name != "cut" {
+				eventually(t, "the write has ended", func() bool { return s.gate.State().InFlight == 0 })
+				return
 			}
-			for deadline := time.Now().Add(20 * time.Second); s.gate.State().InFlight > 0; time.Sleep(time.Millisecond) {
-				if time.Now().After(deadline) {
-					t.Fatal("the write goes on")
-				}
+			last := int64(-1)
+			eventually(t, "all buffers are full", func() bool {
+				before := last
+				last = wrote.Load()
+				time.Sleep(200 * time.Millisecond)
+				return before == last
+			})
+			began := time.Now()
+			s.close()
+			<-s.done
+			if took := time.Since(began); took < 900*time.Millisecond || took > 10*time.Second {
+				t.Errorf("closed after %v", took)
 			}
 		})
+	}
+}
+
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("it never happened: %s", what)
+		}
+	}
+}
+
+// lingering is a connection that takes its time to close, in which others might use it.
+type lingering struct{ net.Conn }
+
+func (l lingering) Close() error {
+	time.Sleep(2 * time.Millisecond)
+	return l.Conn.Close()
+}
+
+// shortened is a term that has little left once somebody has dialled.
+type shortened struct {
+	*lease.Lease
+	dialled atomic.Bool
+}
+
+func (s *shortened) Left() time.Duration {
+	if s.dialled.Load() {
+		return min(s.Lease.Left(), 500*time.Millisecond)
+	}
+	return s.Lease.Left()
+}
+
+// What must not be sent is not sent, however the connection's writer and the end of the request race.
+func TestNothingIsSentLate(t *testing.T) {
+	var reached atomic.Int64
+	upstream := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Add(1) }))
+	defer upstream.Close()
+	term := &shortened{}
+	s := serveUnder(t, gate.Options{
+		Upstream: parse(t, upstream.URL), CutBefore: time.Millisecond,
+		Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			term.dialled.Store(true)
+			c, err := new(net.Dialer).DialContext(ctx, network, addr)
+			return lingering{c}, err
+		},
+	}, nil, func(l *lease.Lease) gate.Term { term.Lease = l; return term })
+	for range 50 {
+		term.dialled.Store(false)
+		if a := send(s.server.Client(), "POST", s.server.URL, nil); a.String() != "503 ending not_done" {
+			t.Fatalf("%s: %s", a, a.text)
+		}
+	}
+	if n := reached.Load(); n > 0 {
+		t.Errorf("%d of 50 writes were sent", n)
 	}
 }

@@ -15,9 +15,9 @@ import (
 )
 
 // echo is a program that switches to a protocol in which each line is answered.
-func echo(rw http.ResponseWriter, _ *http.Request) {
+func echo(rw http.ResponseWriter, req *http.Request) {
 	rw.Header().Set("Connection", "Upgrade")
-	rw.Header().Set("Upgrade", "websocket")
+	rw.Header().Set("Upgrade", req.Header.Get("Upgrade"))
 	rw.WriteHeader(http.StatusSwitchingProtocols)
 	c, r, err := http.NewResponseController(rw).Hijack()
 	if err != nil {
@@ -34,10 +34,10 @@ type socket struct {
 }
 
 // upgrade asks for an upgrade, and returns the status of the answer.
-func upgrade(t *testing.T, c net.Conn, path string) (*socket, string) {
+func upgrade(t *testing.T, c net.Conn, path, protocol string) (*socket, string) {
 	t.Helper()
 	s := &socket{c, bufio.NewReader(c)}
-	if _, err := io.WriteString(c, "GET "+path+" HTTP/1.1\r\nHost: gate\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"); err != nil {
+	if _, err := io.WriteString(c, "GET "+path+" HTTP/1.1\r\nHost: gate\r\nConnection: Upgrade\r\nUpgrade: "+protocol+"\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
 	resp, err := http.ReadResponse(s.r, nil)
@@ -66,7 +66,7 @@ func (i *instance) upgrade(path string) (*socket, string) {
 		i.w.t.Fatal(err)
 	}
 	i.w.t.Cleanup(func() { _ = c.Close() })
-	return upgrade(i.w.t, c, path)
+	return upgrade(i.w.t, c, path, "websocket")
 }
 
 // An upgraded connection is a write for as long as it is there: it is cut when the gate closes, at once. One that is named as a

@@ -55,10 +55,7 @@ func inWorld(t *testing.T, f func(t *testing.T, w *world)) {
 				t.Error(err)
 			}
 		})
-		var both http.Protocols
-		both.SetHTTP1(true)
-		both.SetUnencryptedHTTP2(true)
-		w.up = listen(t, http.HandlerFunc(w.program), &both)
+		w.up = listen(t, http.HandlerFunc(w.program))
 		f(t, w)
 	})
 }
@@ -137,15 +134,17 @@ func (w *world) instance(opts gate.Options) *instance {
 			w.t.Error(err)
 		}
 	})
-	i.server = listen(w.t, i.gate, nil)
+	i.server = listen(w.t, i.gate)
 	i.client = i.server.client(w.t)
 	return i
 }
 
+// setCut cuts the instance off from the store, or ends that. What is on its way arrives.
 func (i *instance) setCut(cut bool) {
 	i.mu.Lock()
-	defer i.mu.Unlock()
 	i.cut = cut
+	i.mu.Unlock()
+	time.Sleep(20 * time.Millisecond)
 }
 
 // awaitRenewal waits until enough is left of the term.
@@ -265,11 +264,14 @@ type pipes struct {
 	once   sync.Once
 }
 
-// listen serves until the test ends.
-func listen(t *testing.T, h http.Handler, protocols *http.Protocols) *pipes {
+// listen serves HTTP/1 and HTTP/2 until the test ends.
+func listen(t *testing.T, h http.Handler) *pipes {
+	var protocols http.Protocols
+	protocols.SetHTTP1(true)
+	protocols.SetUnencryptedHTTP2(true)
 	p := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
 	var handlers sync.WaitGroup
-	server := &http.Server{Protocols: protocols, Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+	server := &http.Server{Protocols: &protocols, Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		handlers.Add(1)
 		defer handlers.Done()
 		h.ServeHTTP(rw, r)
@@ -297,6 +299,15 @@ func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
+}
+
+// http2 is a client that speaks HTTP/2.
+func (i *instance) http2() *http.Client {
+	var protocols http.Protocols
+	protocols.SetUnencryptedHTTP2(true)
+	c := i.server.client(i.w.t)
+	c.Transport.(*http.Transport).Protocols = &protocols
+	return c
 }
 
 func (p *pipes) client(t *testing.T) *http.Client {

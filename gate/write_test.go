@@ -82,7 +82,7 @@ func TestSignedSequencer(t *testing.T) {
 // A write is forwarded with MinLeft left of the term, and not with less.
 func TestTooLittleLeft(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		i := w.instance(gate.Options{MinLeft: 3 * time.Second})
+		i := w.instance(gate.Options{MinLeft: 3 * time.Second, CutBefore: time.Millisecond})
 		h := i.hold()
 		token := h.lease.Token().String()
 		i.setCut(true)
@@ -93,7 +93,7 @@ func TestTooLittleLeft(t *testing.T) {
 		if a.String() != "503 ending not_done" || a.header.Get("Retry-After") != "1" || a.body.Holder != h.lease.Owner() || w.requests() != "" {
 			t.Errorf("%s, Retry-After %q: %s", a, a.header.Get("Retry-After"), a.text)
 		}
-		if h.lease.Check() != nil || i.gate.State().Open {
+		if h.lease.Check() != nil || i.gate.State().Open || i.gate.State().Refused != 1 {
 			t.Errorf("%v, %+v", h.lease.Check(), i.gate.State())
 		}
 		i.setCut(false)
@@ -109,7 +109,7 @@ func TestSlowConnection(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				delay := 2500 * time.Millisecond
 				i := w.instance(gate.Options{
-					MinLeft:  3 * time.Second,
+					MinLeft: 4 * time.Second, CutBefore: time.Millisecond,
 					Upstream: &url.URL{Scheme: scheme, Host: "program"},
 					Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
 						time.Sleep(delay)
@@ -118,7 +118,7 @@ func TestSlowConnection(t *testing.T) {
 				})
 				h := i.hold()
 				i.setCut(true)
-				time.Sleep(h.lease.Left() - 5*time.Second)
+				time.Sleep(h.lease.Left() - 6*time.Second)
 				i.expect("POST", "/jobs", "503 ending not_done", "")
 				if h.lease.Check() != nil {
 					t.Error("the term is over: this is the test of another rule")
