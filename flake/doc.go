@@ -2,7 +2,7 @@
 //
 //	g, err := flake.New[flake.ID](flake.Twitter(), node, window, flake.Options{})
 //	id, err := g.Next()
-//	parts, err := flake.Decode(flake.Twitter(), id) // when, where, the how manieth
+//	parts, err := flake.Decode(flake.Twitter(), id) // the time, the node, and more
 //
 // A [Layout] says which bits of an id are what. It is data, and checked when it is made: there are Twitter's, Sonyflake's, TSID's,
 // one that JavaScript's numbers hold, and two that spread consecutive ids over the partitions of a database; or your own. Ids of
@@ -25,8 +25,8 @@
 // # Time
 //
 // The clock isn't asked for every id, since that costs ten times as much as the id: it is read at the first id after a pause,
-// and then once in a unit of the layout. So the time in an id is a unit old at most ([Options.Lag]), as far as the runtime's
-// timers are on time. Under more load than the sequence has numbers for, the state runs ahead of the clock: by
+// and then once in a unit of the layout. So an id may have the unit of time before the clock's ([Options.Lag]), and an older one
+// only if the runtime's timers are late. Under more load than the sequence has numbers for, the state runs ahead of the clock: by
 // [Options.MaxAhead] at most. Then Next waits, holding no lock, for [Options.MaxWait] at most, and fails with an [AheadError].
 // [Generator.Ahead] shows how far ahead it is. A clock that was set back looks just the same.
 //

@@ -9,16 +9,16 @@ import (
 // ErrStopped is what a generator says after [Generator.Stop].
 var ErrStopped = errors.New("the generator was stopped")
 
-// WindowError says that the time is at the end of the window, or past it. It may go away, if the ceiling is raised.
+// WindowError says that the next id's time is at the end of the window, or past it. It goes away if the ceiling is raised.
 type WindowError struct {
 	Node           uint64
 	Floor, Ceiling time.Time
-	Now            time.Time // what the clock says
+	At             time.Time // the time that the id would have had
 }
 
 func (e *WindowError) Error() string {
-	return fmt.Sprintf("node %d may make ids from %s to %s only, and its clock says %s: extend the window, or claim another",
-		e.Node, stamp(e.Floor), stamp(e.Ceiling), stamp(e.Now))
+	return fmt.Sprintf("node %d may make ids of %s up to %s, and the next would be of %s: have the window extended",
+		e.Node, stamp(e.Floor), stamp(e.Ceiling), stamp(e.At))
 }
 
 // AheadError says that an id would have been too far ahead of the clock, and that waiting for so long was not allowed. It goes

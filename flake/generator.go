@@ -78,7 +78,7 @@ func (g *Generator[T]) NextN(n int) ([]T, error) {
 	}
 	ids := make([]T, 0, n)
 	for len(ids) < n {
-		first, count, err := g.state.take(uint64(n-len(ids)), none)
+		first, count, err := g.state.take(uint64(n-len(ids)), noNumber)
 		if err != nil {
 			return nil, err
 		}
@@ -89,11 +89,14 @@ func (g *Generator[T]) NextN(n int) ([]T, error) {
 	return ids, nil
 }
 
-// Ahead returns how far the newest id is ahead of the clock; 0 if it isn't.
+// Ahead returns how far the newest id is ahead of the clock; 0 if it isn't, or if there is none yet.
 func (g *Generator[T]) Ahead() time.Duration {
 	s := g.state
-	newest := int64((s.issued() - 1) >> s.seqBits)
-	return max(s.layout.start(newest).Sub(s.opts.Now()), 0)
+	n := s.issued()
+	if n == s.begin {
+		return 0
+	}
+	return max(s.layout.start(int64((n-1)>>s.seqBits)).Sub(s.opts.Now()), 0)
 }
 
 // Used returns the time at which a window may begin that shares no id with those that were made: the end of the newest one's unit

@@ -259,7 +259,7 @@ func TestTheWindowHoldsForAllAtOnce(t *testing.T) {
 func TestPitfall_I2_TheNextHolderBeginsWhereTheLastOneEnded(t *testing.T) {
 	for _, l := range []Layout{Twitter(), Sonyflake(), TSID(), JavaScript(), Reversed()} {
 		for _, odd := range []time.Duration{0, 3333 * time.Microsecond} { // the ceiling is within a unit of time
-			ceiling := noon.Add(50*time.Millisecond + odd)
+			ceiling := noon.Add(5*time.Millisecond + odd)
 			first := generator[ID](t, l, 1, Between(noon, ceiling), at(noon).ahead(time.Second))
 			seen := map[ID]bool{}
 			for {
@@ -272,8 +272,12 @@ func TestPitfall_I2_TheNextHolderBeginsWhereTheLastOneEnded(t *testing.T) {
 			// Its clock is a day behind.
 			second := generator[ID](t, l, 1, Between(ceiling, noon.Add(time.Hour)), at(noon.AddDate(0, 0, -1)).ahead(25*time.Hour))
 			for range 2 * len(seen) {
-				if id := next(t, second); seen[id] {
+				id := next(t, second)
+				if seen[id] {
 					t.Fatalf("%s: %d is there twice: %+v", l.Name(), id, decoded(t, l, id))
+				}
+				if p := decoded(t, l, id); p.Time.Before(ceiling) {
+					t.Fatalf("%s: an id of %v, and the window begins at %v", l.Name(), p.Time, ceiling)
 				}
 			}
 			// The first one wakes up.
@@ -289,7 +293,10 @@ func TestPitfall_I2_TheNextHolderBeginsWhereTheLastOneEnded(t *testing.T) {
 func TestPitfall_I3_AClockThatIsSetBack(t *testing.T) {
 	l := Twitter()
 	clk := at(noon)
-	g := generator[ID](t, l, 1, forever, clk.ahead(2*time.Second))
+	g := generator[ID](t, l, 1, Between(l.spec.Epoch, noon.AddDate(1, 0, 0)), clk.ahead(2*time.Second))
+	if ahead := g.Ahead(); ahead != 0 {
+		t.Errorf("%v ahead before the first id", ahead)
+	}
 	last := next(t, g)
 	clk.move(-time.Second)
 	for range 10_000 { // within what is allowed it goes on, on the later time
@@ -384,6 +391,28 @@ func TestTimeIsAUnitOldAtMost(t *testing.T) {
 	})
 }
 
+// A call that took a number just as there were no more of its kind, and then was slow, doesn't stamp an id with a time that is over.
+func TestANumberWhoseTimeIsOverIsDropped(t *testing.T) {
+	clk := at(noon)
+	g := generator[ID](t, Twitter(), 1, forever, Options{Now: clk.now, Lag: time.Hour})
+	for range refresh + 1 {
+		next(t, g)
+	}
+	clk.move(time.Minute)
+	if p := decoded(t, Twitter(), next(t, g)); !p.Time.Equal(clk.now()) {
+		t.Errorf("an id of %v at %v", p.Time, clk.now())
+	}
+	g.Stop()
+}
+
+// Two calls that ask the window at once may be told two ceilings, and the older one later.
+func TestTheKnownCeilingNeverFalls(t *testing.T) {
+	s := generator[ID](t, Twitter(), 1, forever, Options{}).state
+	if a, b := s.raise(10), s.raise(5); a != 10 || b != 10 || s.ceiling.Load() != 10 {
+		t.Errorf("%d, then %d", a, b)
+	}
+}
+
 func TestStopIsForGood(t *testing.T) {
 	clk := at(noon)
 	g := generator[ID](t, Twitter(), 1, Between(noon.Add(-time.Hour), noon.Add(time.Hour)), Options{Now: clk.now})
@@ -438,6 +467,17 @@ func TestStopCoversWhatIsBeingTaken(t *testing.T) {
 		if newest := decoded(t, l, ID(latest.Load())).Time; !newest.Before(used) {
 			t.Fatalf("stopped at %v, and there is an id of %v", used, newest)
 		}
+	}
+}
+
+// Programs that make one id each spread them, too.
+func TestScatteredIDsBeginAnywhere(t *testing.T) {
+	begin := map[byte]bool{}
+	for range 100 {
+		begin[next(t, generator[ID96](t, Scatter(), 1, forever, Options{}))[0]] = true
+	}
+	if len(begin) < 40 { // 83 on average; below 40 once in more than 10³⁰ times
+		t.Errorf("the first ids of 100 programs begin with %d different bytes", len(begin))
 	}
 }
 

@@ -18,8 +18,8 @@ type Options struct {
 	// once. It waits for true time, whatever Now says.
 	MaxWait time.Duration
 
-	// Lag is how long the time that was read last serves for further ids: one unit of the layout by default. Below 0 the clock is
-	// read for each id, which costs as much as five ids: for tests, and for clocks that are cheap.
+	// Lag is how long the time that was read last serves for further ids: one unit of the layout by default, 10 ms at most. Below 0
+	// the clock is read for each id, which costs ten times as much: for tests, and for clocks that are cheap.
 	Lag time.Duration
 }
 
@@ -30,7 +30,7 @@ func (o Options) withDefaults(l *Layout) Options {
 	for _, d := range []struct {
 		field    *time.Duration
 		standard time.Duration
-	}{{&o.MaxAhead, time.Second}, {&o.MaxWait, 100 * time.Millisecond}, {&o.Lag, l.spec.Unit}} {
+	}{{&o.MaxAhead, time.Second}, {&o.MaxWait, 100 * time.Millisecond}, {&o.Lag, min(l.spec.Unit, 10*time.Millisecond)}} {
 		if *d.field == 0 {
 			*d.field = d.standard
 		}

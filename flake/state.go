@@ -70,15 +70,15 @@ func (s *state) packSimple(n uint64) word {
 	return word{0, n>>(s.seqBits&63)<<(s.timeShift&63) | n&s.mask<<(s.seqShift&63) | s.node.lo}
 }
 
-// none is no number.
-const none = 1<<64 - 1
+// noNumber is none.
+const noNumber = 1<<64 - 1
 
 // step takes a number without a look at the clock, if that was read lately; ok says that it can be used. One that can't be used yet is
-// the caller's all the same: take waits for its time. It is none if the clock has to be read first.
+// the caller's all the same: take waits for its time. It is noNumber if the clock has to be read first.
 func (s *state) step() (n uint64, ok bool) {
 	limit := s.limit.Load()
 	if limit == 0 {
-		return none, false
+		return noNumber, false
 	}
 	n = s.next.Add(1)
 	return n - 1, n <= limit
@@ -94,13 +94,13 @@ func (s *state) take(n, mine uint64) (first, count uint64, err error) {
 		if old >= halted {
 			return 0, 0, ErrStopped
 		}
-		if first = mine; mine == none || s.ticks(now, 0) > mine>>s.seqBits {
-			mine, first = none, s.pushed(old, now)
+		if first = mine; mine == noNumber || s.ticks(now, 0) > mine>>s.seqBits {
+			mine, first = noNumber, s.pushed(old, now)
 		}
 		limit, room := s.room(first, now)
 		if first < limit {
 			count = min(n, limit-first)
-			if mine == none && !s.next.CompareAndSwap(old, first+count) {
+			if mine == noNumber && !s.next.CompareAndSwap(old, first+count) {
 				continue
 			}
 			s.publish(min(limit, first+count+refresh))
@@ -144,7 +144,7 @@ func (s *state) room(first uint64, now time.Time) (limit uint64, err error) {
 		told := s.window.Ceiling()
 		ceiling = s.raise(s.layout.tickFrom(told) << s.seqBits)
 		if first >= ceiling {
-			return 0, &WindowError{s.nodeNumber(), s.window.Floor(), told, now}
+			return 0, &WindowError{s.nodeNumber(), s.window.Floor(), told, s.layout.start(int64(first >> s.seqBits))}
 		}
 	}
 	return min(ceiling, s.ticks(now, 1+int64(s.opts.MaxAhead/s.layout.spec.Unit))<<s.seqBits), nil
