@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -38,6 +39,7 @@ var routes = []route{
 	{http.MethodPut, "/v1/sessions/{id}", "renew session", Acquire, (*Server).renewSession},
 	{http.MethodDelete, "/v1/sessions/{id}", "close session", Acquire, (*Server).closeSession},
 	{http.MethodPost, "/v1/verify", "verify", Read, (*Server).verify},
+	{http.MethodGet, "/v1/watch", "watch", Read, (*Server).watch},
 	{http.MethodGet, "/v1/store", "describe store", Read, (*Server).describe},
 	{http.MethodGet, "/v1/records", "list records", Records, (*Server).listRecords},
 	{http.MethodGet, "/v1/records/{key}", "read record", Records, (*Server).getRecord},
@@ -158,6 +160,9 @@ func (s *Server) handle(rt route, w http.ResponseWriter, r *http.Request) {
 		fail(w, p)
 	default:
 		reply(w, c.status, body)
+	}
+	if rt.action != Read && c.event.Outcome == "ok" {
+		s.board.touch(context.WithoutCancel(r.Context()), c.event.Name)
 	}
 	if s.opts.OnEvent != nil {
 		c.event.Time, c.event.Remote, c.event.Duration = s.clk.Wall(), remote(r), s.clk.Now().Sub(begun)

@@ -95,6 +95,9 @@ type Server struct {
 	reg  *grants.Registry
 	rdlm *rdlm.Handler // nil if it isn't spoken
 
+	board *board
+	id    string // of this server, among those that ever ran
+
 	closing context.Context // done when the server closes: streams and waits end
 	stop    context.CancelFunc
 }
@@ -116,6 +119,7 @@ func New(st store.Store, opts Options) (*Server, error) {
 		s.rdlm = rdlm.New(s.reg, st, opts.Clock, *opts.RDLM)
 	}
 	s.closing, s.stop = context.WithCancel(context.Background())
+	s.board, s.id = newBoard(s), strings.ToLower(rand.Text()[:13])
 	return s, nil
 }
 
@@ -156,6 +160,7 @@ func (o *Options) complete() error {
 // at the store. What is granted stays granted.
 func (s *Server) Close() error {
 	s.stop()
+	s.board.close()
 	return s.reg.Close()
 }
 
@@ -169,7 +174,7 @@ func owner(name string) string {
 
 // lease shows a record.
 func (s *Server) lease(rec store.Record) wire.Lease {
-	l := wire.Lease{Name: rec.Key, State: state(rec), Holder: rec.Owner, Token: rec.Token, Waiters: len(s.reg.Waiting(rec.Key))}
+	l := wire.Lease{Name: rec.Key, State: state(rec), Holder: rec.Owner, Token: rec.Token, Waiters: s.reg.Queued(rec.Key)}
 	if rec.Owner == "" {
 		return l
 	}

@@ -204,6 +204,19 @@ func (r *Registry) Remove(key, id string) int {
 	return n.remove(id)
 }
 
+// Queued returns how many wait for a name here.
+func (r *Registry) Queued(key string) int {
+	r.mu.Lock()
+	n := r.names[key]
+	r.mu.Unlock()
+	if n == nil {
+		return 0
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.queue.Len()
+}
+
 // Waiting returns who waits for a name here, in order.
 func (r *Registry) Waiting(key string) []Waiter {
 	r.mu.Lock()

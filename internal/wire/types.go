@@ -129,3 +129,16 @@ type Store struct {
 	Age         bool          `json:"age"`
 	Guarantee   string        `json:"guarantee"`
 }
+
+// Event is the data of an event "lease" of GET /v1/watch: a name has changed.
+type Event struct {
+	Seq   uint64 `json:"seq"`
+	Lease Lease  `json:"lease"`
+	Gone  bool   `json:"gone,omitempty"` // there is no such record any more
+}
+
+// Beat is the data of an event "beat": the stream lives.
+type Beat struct {
+	Age   Seconds `json:"age"`             // how old what is known is, at the most
+	Error string  `json:"error,omitempty"` // why the store couldn't be looked at
+}

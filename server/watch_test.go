@@ -1,0 +1,126 @@
+package server_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/server"
+	"github.com/leasehold/leasehold/store"
+)
+
+// sse reads a stream of server-sent events.
+type sse struct {
+	t     *testing.T
+	lines *bufio.Scanner
+	id    string
+}
+
+func (s *site) stream(t *testing.T, query, last string) *sse {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+"/v1/watch"+query, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if last != "" {
+		req.Header.Set("Last-Event-ID", last)
+	}
+	resp, err := s.Client().Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = resp.Body.Close() })
+	if got := resp.Header.Get("Content-Type"); got != "text/event-stream" {
+		t.Fatalf("%s %s", resp.Status, got)
+	}
+	return &sse{t: t, lines: bufio.NewScanner(resp.Body)}
+}
+
+// next returns the next event, beats left out.
+func (s *sse) next() (kind string, e wire.Event) {
+	s.t.Helper()
+	for s.lines.Scan() {
+		field, value, _ := strings.Cut(s.lines.Text(), ": ")
+		switch field {
+		case "id":
+			s.id = value
+		case "event":
+			kind = value
+		case "data":
+			if kind == "beat" {
+				continue
+			}
+			if err := json.Unmarshal([]byte(value), &e); err != nil {
+				s.t.Fatal(err)
+			}
+			return kind, e
+		}
+	}
+	return "end", e
+}
+
+func (s *sse) lease(name, state string) wire.Lease {
+	s.t.Helper()
+	kind, e := s.next()
+	if kind != "lease" || e.Lease.Name != name || e.Lease.State != state {
+		s.t.Fatalf("event %s: %+v, want %s %s", kind, e.Lease, name, state)
+	}
+	return e.Lease
+}
+
+func TestWatch(t *testing.T) {
+	s := newSite(t, server.Options{})
+	a := s.acquired(t, "a", "")
+	s.acquired(t, "other", "")
+	w := s.stream(t, "?prefix=a", "")
+	if kind, _ := w.next(); kind != "reset" {
+		t.Fatalf("the first event is %s", kind)
+	}
+	w.lease("a", wire.StateHeld)
+	// What this server does is seen at once; what others do to the store, at the next look.
+	want(t, s.ask(t, "DELETE", "/v1/leases/a", "", nil, "Leasehold-Sequencer", a.Sequencer), http.StatusNoContent)
+	w.lease("a", wire.StateFree)
+	missedFrom := w.id
+	st := s.db.Open()
+	defer func() { _ = st.Close() }()
+	if _, err := st.Put(t.Context(), store.Record{Key: "ab", Owner: "elsewhere", Token: 1, TTL: time.Minute, Nonce: "n"}); err != nil {
+		t.Fatal(err)
+	}
+	w.lease("ab", wire.StateHeld)
+
+	again := s.stream(t, "?prefix=a", missedFrom)
+	again.lease("ab", wire.StateHeld)
+	reset := s.stream(t, "?prefix=a", "another-server:5")
+	if kind, _ := reset.next(); kind != "reset" {
+		t.Errorf("after another server's events: %s", kind)
+	}
+	if err := s.srv.Close(); err != nil {
+		t.Error(err)
+	}
+	for kind := ""; kind != "end"; {
+		kind, _ = w.next()
+	}
+}
+
+// Who waits is on the board, too.
+func TestWatchWaiters(t *testing.T) {
+	s := newSite(t, server.Options{})
+	s.acquired(t, "job", "")
+	w := s.stream(t, "", "")
+	w.next()
+	w.lease("job", wire.StateHeld)
+	go func() { s.ask(t, "POST", "/v1/leases/job", `{"wait": 60}`, nil) }()
+	if l := w.lease("job", wire.StateHeld); l.Waiters != 1 {
+		t.Errorf("%+v", l)
+	}
+	if err := s.srv.Close(); err != nil {
+		t.Error(err)
+	}
+}
