@@ -20,6 +20,10 @@
 // put or delete, else get. So a conflict brings the current record in the same round trip. Acquire, renew and release of
 // a lease take one round trip each.
 //
+// Writes of one handle that are asked for while others are under way go together, at most 100 in one transaction, when those
+// are answered or a millisecond later: that is one request, and one entry of the Raft log, instead of many. If one of them is
+// in conflict nothing is written, and the others are sent again without it.
+//
 // What a member refused (no permission, no or an old token, too large, overloaded) is not done, and so is what never found
 // a connection. Everything else is unknown: also "database space exceeded", for the member that finds the database full
 // applies that write, and all that is Unavailable, for a request that timed out or lost its leader may be committed

@@ -11,6 +11,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/leasehold/leasehold/internal/groups"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -31,7 +32,8 @@ type Options struct {
 type Store struct {
 	client  *clientv3.Client
 	prefix  string
-	kv      clientv3.KV      // tells how often a write was sent: see attempts
+	kv      clientv3.KV // tells how often a write was sent: see attempts
+	writes  *groups.Groups[*write]
 	watcher clientv3.Watcher // of its own: closing it leaves the caller's watches alone
 
 	mu      sync.Mutex // guards closed and watches
@@ -76,6 +78,7 @@ func New(client *clientv3.Client, opts Options) (*Store, error) {
 		watcher: clientv3.NewWatcher(client),
 		watches: map[string]*watch{}, closing: make(chan struct{}),
 	}
+	s.writes = groups.New(s.together)
 	// Without a leader a member can't tell what happens elsewhere: it ends such a watch instead of leaving it silent.
 	s.watching, s.stop = context.WithCancel(clientv3.WithRequireLeader(context.Background()))
 	return s, nil
@@ -136,6 +139,7 @@ func (s *Store) Close() error {
 	if first {
 		err = s.watcher.Close()
 	}
+	s.writes.Close()
 	s.running.Wait()
 	return err
 }

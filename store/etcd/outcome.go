@@ -77,6 +77,18 @@ func (a *attempts) cause(err error) error {
 	return err
 }
 
+// refused reports whether a server refused the last attempt, and all before it.
+func (a *attempts) refused() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, err := range a.errs {
+		if !refused(err) {
+			return false
+		}
+	}
+	return len(a.errs) > 0
+}
+
 // refused reports whether err says that a server did not, and will not, apply the write.
 //
 // A full database is not among them: the member that finds it full while it applies a write has applied it. Nor is anything

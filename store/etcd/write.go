@@ -3,6 +3,7 @@ package etcd
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -20,13 +21,18 @@ func (s *Store) Put(ctx context.Context, rec store.Record) (store.Record, error)
 	if !ok {
 		return store.Record{}, s.mismatch(ctx, rec.Key)
 	}
-	resp, err := s.write(ctx, rec.Key, revision, clientv3.OpPut(s.prefix+rec.Key, string(value)))
+	written, err := s.write(ctx, rec.Key, revision, clientv3.OpPut(s.prefix+rec.Key, "", withValue(value)), len(value))
 	if err != nil {
 		return store.Record{}, err
 	}
 	stored := store.Canonical(rec)
-	stored.Version = versionOf(resp.Header.Revision)
+	stored.Version = versionOf(written)
 	return stored, nil
+}
+
+// withValue has a put write value, which must not change any more, and not a copy of it.
+func withValue(value []byte) clientv3.OpOption {
+	return func(op *clientv3.Op) { op.WithValueBytes(value) }
 }
 
 // Delete implements [store.Store]. It is one round trip, whatever comes out.
@@ -38,39 +44,27 @@ func (s *Store) Delete(ctx context.Context, key, version string) error {
 	if !ok || revision == 0 {
 		return s.mismatch(ctx, key)
 	}
-	_, err := s.write(ctx, key, revision, clientv3.OpDelete(s.prefix+key))
+	_, err := s.write(ctx, key, revision, clientv3.OpDelete(s.prefix+key), 0)
 	return err
 }
 
-// write does op if the key's mod revision is that one; 0 is that of a key that isn't stored. Otherwise it returns what is
-// there instead, out of the same transaction.
-func (s *Store) write(ctx context.Context, key string, revision int64, op clientv3.Op) (*clientv3.TxnResponse, error) {
+// write does op, which sends about so many bytes, if the key's mod revision is that one; 0 is that of a key that isn't stored.
+// It returns the revision that it made.
+func (s *Store) write(ctx context.Context, key string, revision int64, op clientv3.Op, size int) (int64, error) {
 	if err := s.ready(ctx); err != nil {
-		return nil, err
+		return 0, err
 	}
-	tries := &attempts{}
-	resp, err := s.kv.Txn(context.WithValue(ctx, attemptsKey{}, tries)).
-		If(clientv3.Compare(clientv3.ModRevision(s.prefix+key), "=", revision)).
-		Then(op).
-		Else(clientv3.OpGet(s.prefix + key)).
-		Commit()
+	w := &write{key: key, demanded: revision, op: op, size: size}
+	sent, err := s.writes.Do(ctx, w, func() { s.alone(ctx, w) })
 	switch {
-	case err != nil:
-		return nil, tries.failed(ctx, key, err)
-	case resp.Succeeded:
-		return resp, nil
-	case !tries.certain():
-		return nil, store.Unknown(key, errors.New("the client sent the write more than once, and only the last copy was answered"))
+	case err == nil:
+		return w.made, w.err
+	case sent:
+		return 0, store.Unknown(key, err)
+	case errors.Is(err, store.ErrClosed):
+		return 0, err
 	}
-	kvs := resp.Responses[0].GetResponseRange().GetKvs()
-	if len(kvs) == 0 {
-		return nil, store.NotFound(key)
-	}
-	current, err := s.record(kvs[0])
-	if err != nil {
-		return nil, err
-	}
-	return nil, &store.ConflictError{Current: current}
+	return 0, fmt.Errorf("%s: not written: %w", key, err)
 }
 
 // mismatch returns why a write under a version that no record ever has isn't done.
