@@ -243,7 +243,7 @@ func TestOnlineAskerGoesAway(t *testing.T) {
 			})
 		}
 		check(t.Context(), true)
-		time.Sleep(time.Millisecond) // too late for the answer to that
+		time.Sleep(time.Millisecond)                                     // too late for the answer to that
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second/2) // in the middle of the next question
 		defer cancel()
 		for i := range 50 { // most likely one of those who go away asks it
