@@ -67,4 +67,3 @@ func greet(ctx context.Context, c client.Client, s fence.Sequencer, cm *corev1.C
 	cm.Data["greeted-by"] = s.Holder
 	return c.Update(ctx, cm)
 }
-
