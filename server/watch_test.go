@@ -116,11 +116,16 @@ func TestWatchWaiters(t *testing.T) {
 	w := s.stream(t, "", "")
 	w.next()
 	w.lease("job", wire.StateHeld)
-	go func() { s.ask(t, "POST", "/v1/leases/job", `{"wait": 60}`, nil) }()
+	answered := make(chan struct{})
+	go func() {
+		defer close(answered)
+		s.ask(t, "POST", "/v1/leases/job", `{"wait": 60}`, nil)
+	}()
 	if l := w.lease("job", wire.StateHeld); l.Waiters != 1 {
 		t.Errorf("%+v", l)
 	}
 	if err := s.srv.Close(); err != nil {
 		t.Error(err)
 	}
+	<-answered
 }
