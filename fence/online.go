@@ -2,6 +2,7 @@ package fence
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -125,16 +126,22 @@ func (t *topic) join(now instant) (q *question, mine bool) {
 }
 
 func (o *Online) ask(ctx context.Context, t *topic, q *question, name string) {
-	current, err := o.source.Current(ctx, name)
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	q.err, q.alone = err, ctx.Err() != nil
-	if old := t.answer.Load(); err == nil && (old == nil || current.Token >= old.current.Token) {
-		t.answer.Store(&answer{current: current, asked: q.asked})
-	}
-	t.asking = nil
-	close(q.done)
+	current, err := Current{}, errPanicked
+	defer func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		q.err, q.alone = err, ctx.Err() != nil
+		if old := t.answer.Load(); err == nil && (old == nil || current.Token >= old.current.Token) {
+			t.answer.Store(&answer{current: current, asked: q.asked})
+		}
+		t.asking = nil
+		close(q.done)
+	}()
+	current, err = o.source.Current(ctx, name)
 }
+
+// errPanicked is what those get who wait for a source that panics: whoever asked may survive it, as HTTP servers let them.
+var errPanicked = errors.New("the source of the guard panicked")
 
 // instant is a moment on both clocks. The monotonic one stands still while the machine is suspended, and the time of day may be
 // set.

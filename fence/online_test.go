@@ -228,6 +228,27 @@ func TestOnlineSharesFailures(t *testing.T) {
 	})
 }
 
+// A source that panics under a server that survives it leaves nobody waiting.
+func TestOnlineSourcePanics(t *testing.T) {
+	o := online(t, panicking{}, 0)
+	for range 2 {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Error("the source was not asked")
+				}
+			}()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			t.Error(o.Check(ctx, Sequencer{"n", "a", 5}))
+		}()
+	}
+}
+
+type panicking struct{}
+
+func (panicking) Current(context.Context, string) (Current, error) { panic("a bug") }
+
 // A question that ends with the context of who asked it fails nobody else.
 func TestOnlineAskerGoesAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
