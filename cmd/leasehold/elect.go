@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -119,6 +120,7 @@ type elector struct {
 	follower *follower
 	endLife  context.CancelCauseFunc // of the present candidacy
 	began    clock.Instant           // when the active command was started last
+	leading  atomic.Bool
 }
 
 func (a *app) elect(ctx context.Context, name string, argv []string, o electOptions) (err error) {
@@ -204,7 +206,7 @@ func (e *elector) run(ctx context.Context, st store.Store) (err error) {
 	}
 	e.m, err = lease.NewManager(st, lease.Options{
 		TTL: e.timing.TTL, Renew: e.timing.Renew(), Name: e.a.values.Get("as"), Info: e.info, Clock: e.a.clk,
-		OnRetry: e.words.retry, OnEvent: e.words.event,
+		OnRetry: e.words.retry, OnEvent: e.event,
 	})
 	if err != nil {
 		return &exitError{exitUsage, err}

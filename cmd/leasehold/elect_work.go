@@ -10,6 +10,7 @@ import (
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
 	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/lease"
 )
 
 // envLeader tells a command who leads.
@@ -18,6 +19,8 @@ const envLeader = "LEASEHOLD_LEADER"
 // lead runs the active command for one term.
 func (e *elector) lead(ctx context.Context, term election.Term) {
 	e.words.say("%s: leading (token %d)", e.name, term.Token)
+	e.leading.Store(true)
+	defer e.leading.Store(false)
 	e.follower.bar() // one command at a time
 	defer e.follower.allow()
 	if ctx.Err() != nil {
@@ -62,6 +65,18 @@ func (e *elector) stopping(_ election.Term, cause error) {
 // stuck says that the active command can't be ended. The token is what helps then.
 func (e *elector) stuck(election.Term, error) {
 	e.words.say("%s: the active command has not ended, though it was killed", e.name)
+}
+
+// event is told what becomes of the session, and of what it keeps.
+func (e *elector) event(ev lease.Event) {
+	switch {
+	case ev.State == lease.StateJeopardy && e.leading.Load():
+		e.words.event(ev)
+	case ev.State == lease.StateJeopardy:
+		e.words.say("%s: the candidacy can't be renewed, trying again: %s", e.name, oneLine(ev.Err))
+	case ev.State == lease.StateLost && lease.OwnerOf(ev.Key) != "": // the session, and all that it keeps
+		e.words.say("%s: the candidacy is lost, beginning another one: %s", e.name, oneLine(ev.Err))
+	}
 }
 
 func (e *elector) trouble(err error) { e.words.retry(e.name, err) }

@@ -257,7 +257,7 @@ func (j *job) once(ctx context.Context) error {
 	lost := supervise.Watch(h, p, j.timing, j.a.clk, func(n supervise.Notice) { j.words.notice(n, j.argv[0], leftOf(h, j.a.clk)) })
 	cause := context.Cause(h.Context())
 	if err := j.release(h); err != nil {
-		j.words.say("%v", err)
+		j.words.say("%s", oneLine(err))
 	}
 	if lost {
 		return &exitError{exitLost, fmt.Errorf("%w: %s: %s", errLost, j.name, j.lossReason(cause))}

@@ -103,10 +103,14 @@ func (j *job) take(ctx context.Context) (hold, error) {
 		}
 		if j.opts.shared || j.opts.limit > 0 || j.opts.fair || declared.Kind == lock.KindRW {
 			h, err := j.takeShare(ctx, declared.Kind)
-			if errors.Is(err, lock.ErrMismatch) {
-				continue // somebody else has declared it in the meantime
+			switch {
+			case errors.Is(err, lock.ErrMismatch): // somebody else has declared it in the meantime
+			case errors.Is(err, lease.ErrLost) && ctx.Err() == nil && !j.opts.noWait:
+				j.words.say("waiting for %s again, at the end of the queue: the wait was cut short by an outage of the store", j.name)
+			default:
+				return h, err
 			}
-			return h, err
+			continue
 		}
 		l, err := j.takeLease(ctx)
 		if err != nil {
@@ -199,8 +203,7 @@ func (j *job) shareOf(ctx context.Context, s *lease.Session, kind string) (*lock
 		return nil, &exitError{exitUsage, err}
 	}
 	h, err := try(ctx)
-	if errors.Is(err, lock.ErrHeld) && !j.opts.noWait {
-		first := err
+	if first := err; err != nil && !j.opts.noWait {
 		j.words.waitForShare(err)
 		if h, err = take(ctx); err != nil {
 			err = errors.Join(err, first)

@@ -49,6 +49,27 @@ func TestPitfall_C1_RealOutageOfShares(t *testing.T) {
 	}
 }
 
+// Who waits for a share, and loses its place by an outage of the store, goes on waiting.
+func TestWaiterForAShareOutlivesAnOutage(t *testing.T) {
+	p := newPlace(t)
+	p.start("run", "job", "--slots", "1", "--ttl", "2m", "--", "sh", "-c", "echo >held; until [ -e done ]; do sleep 0.01; done")
+	p.content("held")
+	waiter := p.start(runArgsWith(append([]string{"--slots", "1"}, shortTTL...), "job", "sh", "-c", "echo >next")...)
+	says := func(text string) {
+		t.Helper()
+		eventually(t, text, func() bool { return strings.Contains(waiter.stderr.String(), text) })
+	}
+	says("waiting for job: held by")
+	restore := p.cutOff()
+	says("waiting for job again, at the end of the queue")
+	restore()
+	p.write("done")
+	p.content("next")
+	if code := waiter.code(); code != 0 || strings.Contains(waiter.stderr.String(), "lost") {
+		t.Errorf("exit code %d: %s", code, waiter.stderr)
+	}
+}
+
 // Whoever is killed has no share any more when its TTL is over, and its command is gone before another one starts.
 func TestKilledHolderFreesItsShare(t *testing.T) {
 	for name, flags := range ways {

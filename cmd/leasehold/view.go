@@ -119,5 +119,5 @@ func (v view) terms() []termView {
 
 // changed reports whether v tells people anything that before didn't.
 func (v view) changed(before view) bool {
-	return v.State != before.State || v.Holder != before.Holder || v.Token != before.Token || v.Note != before.Note
+	return v.State != before.State || v.Holder != before.Holder || v.Token != before.Token || v.Note != before.Note || v.holders() != before.holders()
 }

@@ -224,7 +224,7 @@ func (v view) holders() string {
 		parts = append(parts, fmt.Sprintf("%d readers", n))
 	case n == 1:
 		parts = append(parts, v.Holders[0].Mode+" by "+v.Holder)
-	default:
+	case v.Holder != "" || len(v.Waiting) == 0:
 		parts = append(parts, orDash(v.Holder))
 	}
 	if len(v.Waiting) > 0 {

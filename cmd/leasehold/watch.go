@@ -61,7 +61,7 @@ func (a *app) watchOne(ctx context.Context, st store.Store, name string) error {
 		if err != nil {
 			return err
 		}
-		v, err := a.look(ctx, st, rec)
+		v, err := a.full(ctx, st, rec)
 		if err != nil {
 			return err
 		}
@@ -71,10 +71,24 @@ func (a *app) watchOne(ctx context.Context, st store.Store, name string) error {
 			}
 			before = v
 		}
-		if err := a.awaitChange(ctx, st, rec, v); err != nil {
+		if err := a.awaitNews(ctx, st, rec, v); err != nil {
 			return err
 		}
 	}
+}
+
+// awaitNews blocks until the record has another version, or the hold may have expired; for what is kept in several records, or
+// may be, a second at most, as with all names.
+func (a *app) awaitNews(ctx context.Context, st store.Store, rec store.Record, v view) error {
+	if v.Kind == "" && rec.Version != "" {
+		return a.awaitChange(ctx, st, rec, v)
+	}
+	limited, cancel := clock.WithTimeout(ctx, a.clk, time.Second)
+	defer cancel()
+	if err := a.awaitChange(limited, st, rec, v); err != nil && (ctx.Err() != nil || limited.Err() == nil) {
+		return err
+	}
+	return nil
 }
 
 // awaitChange blocks until the record has another version, or the hold may have expired, which no write tells.
@@ -134,8 +148,11 @@ func (a *app) writeChange(v view) error {
 		state = paint("STATE", state, state)
 	}
 	line := fmt.Sprintf("%s %s %s", now.Local().Format(time.DateTime), v.Name, state)
-	if v.Holder != "" {
-		line += fmt.Sprintf(" by %s (token %d)", v.Holder, v.Token)
+	switch {
+	case v.Kind == kindSemaphore || v.Holders != nil:
+		line += fmt.Sprintf(": %s (newest token %d)", v.holders(), v.Token)
+	case v.Holder != "":
+		line += fmt.Sprintf(" by %s (token %d)", v.holders(), v.Token)
 	}
 	if v.Note != "" {
 		line += ": " + v.Note

@@ -68,8 +68,8 @@ func (w *words) say(format string, args ...any) {
 }
 
 // retry says why an acquisition tries again: the reason may be one that waiting doesn't mend, such as a full disk.
-func (w *words) retry(name string, err error) {
-	w.say("can't take %s yet, trying again: %v", name, err)
+func (w *words) retry(_ string, err error) {
+	w.say("can't take %s yet, trying again: %v", w.name, err)
 }
 
 // frames of the spinner, and how long each is shown.
@@ -163,7 +163,7 @@ func (w *words) endWait()   { w.setWait(0) }
 
 func (w *words) setWait(since clock.Instant) {
 	w.mu.Lock()
-	w.since, w.holder, w.shared = since, nil, ""
+	w.since, w.holder, w.shared, w.lost = since, nil, "", false
 	w.mu.Unlock()
 	if !w.live {
 		return
@@ -220,24 +220,33 @@ func (w *words) waitForStore() {
 
 // event is told what becomes of the lease.
 func (w *words) event(e lease.Event) {
+	if w.waits() {
+		return // it is of the session that waits for a share
+	}
 	switch e.State {
 	case lease.StateJeopardy:
 		w.say("%s can't be renewed, and ends in %v unless that changes: %v", w.name, e.Left.Round(100*time.Millisecond), e.Err)
-	case lease.StateHeld:
-		w.lose(false)
 	case lease.StateLost:
-		if !w.lose(true) { // otherwise it is what a session has lost with itself
+		if w.lose() { // otherwise it is what a session has lost with itself
 			w.say("%s is lost: %v", w.name, e.Err)
 		}
 	}
 }
 
-// lose notes whether the hold is lost, and returns what it noted last.
-func (w *words) lose(lost bool) (before bool) {
+// waits reports whether an acquisition is under way.
+func (w *words) waits() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	before, w.lost = w.lost, lost
-	return before
+	return w.since != 0
+}
+
+// lose notes that the hold is lost, and reports whether that is news.
+func (w *words) lose() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	news := !w.lost
+	w.lost = true
+	return news
 }
 
 // notice is told what is done to the command, with so much left of the lease.
