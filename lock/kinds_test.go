@@ -234,10 +234,13 @@ func TestPitfall_P6_TryOnlyCallersTakeAnAbandonedShare(t *testing.T) {
 // 64 wait; one in their middle dies. The others are served in the order in which they came, and the dead one is skipped
 // within the TTL of its death.
 func TestPitfall_P10_DeadWaitersAreSkipped(t *testing.T) {
-	const waiters, dying = 64, 20
-	for name, as := range map[string]func(t testing.TB, s *lease.Session) taker{
-		"mutex": asMutex(true), "semaphore": asSemaphore(true), "writer": asWriter,
+	for name, kind := range map[string]struct {
+		as      func(t testing.TB, s *lease.Session) taker
+		waiters int
+	}{
+		"mutex": {asMutex(true), 64}, "semaphore": {asSemaphore(true), 16}, "writer": {asWriter, 16},
 	} {
+		as, waiters, dying := kind.as, kind.waiters, kind.waiters/3
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				first, err := as(t, w.process(nil).Session).lock(t.Context())
