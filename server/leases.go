@@ -265,7 +265,7 @@ func (s *Server) verify(c *call) (any, error) {
 		return nil, err
 	}
 	v := wire.Verdict{Name: seq.Name, Holder: seq.Holder, Token: seq.Token, Current: current.Token == seq.Token && current.Holder == seq.Holder}
-	if !v.Current {
+	if c.event.stale = !v.Current; c.event.stale {
 		v.Reason = (&fence.StaleError{Name: seq.Name, Got: seq.Token, Current: current.Token, Holder: current.Holder}).Error()
 		rec, err := store.Load(c.r.Context(), s.st, seq.Name)
 		if err != nil && !errors.Is(err, store.ErrNotFound) {

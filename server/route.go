@@ -57,6 +57,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case path == "/healthz" || path == "/readyz":
 		s.health(w, r)
 		return
+	case path == "/metrics":
+		s.metrics.handler.ServeHTTP(w, r)
+		return
 	case s.rdlm != nil && (path == "/" || rdlm.Serves(path)):
 		s.speakRDLM(w, r)
 		return
@@ -142,7 +145,7 @@ var errAnswered = errors.New("answered")
 func (s *Server) handle(rt route, w http.ResponseWriter, r *http.Request) {
 	begun := s.clk.Now()
 	c := &call{w: w, r: r, status: http.StatusOK}
-	c.event = Event{Action: rt.action, Op: rt.op, Name: r.PathValue("name"), Outcome: "ok"}
+	c.event = Event{Action: rt.action, Op: rt.op, Name: r.PathValue("name"), Outcome: outcomeOK}
 	r.Body = http.MaxBytesReader(w, r.Body, s.opts.MaxBody)
 	var body any
 	err := s.admit(rt, c)
@@ -161,11 +164,12 @@ func (s *Server) handle(rt route, w http.ResponseWriter, r *http.Request) {
 	default:
 		reply(w, c.status, body)
 	}
-	if rt.action != Read && c.event.Outcome == "ok" {
+	if rt.action != Read && c.event.Outcome == outcomeOK {
 		s.board.touch(context.WithoutCancel(r.Context()), c.event.Name)
 	}
+	c.event.Time, c.event.Remote, c.event.Duration = s.clk.Wall(), remote(r), s.clk.Now().Sub(begun)
+	s.metrics.note(c.event)
 	if s.opts.OnEvent != nil {
-		c.event.Time, c.event.Remote, c.event.Duration = s.clk.Wall(), remote(r), s.clk.Now().Sub(begun)
 		s.opts.OnEvent(c.event)
 	}
 }

@@ -64,11 +64,16 @@ type Event struct {
 	Outcome  string // "ok", or the code of the problem
 	Waited   time.Duration
 	Duration time.Duration
+
+	stale bool // verify: the term isn't the current one
 }
+
+const outcomeOK = "ok"
 
 // Options of a [Server].
 type Options struct {
-	Clock clock.Clock // [clock.System] by default
+	Clock   clock.Clock // [clock.System] by default
+	Version string      // of the program, for the metrics
 
 	TTL     time.Duration // of a lease, if the request doesn't say: 15 s by default
 	MaxTTL  time.Duration // the longest that a request may ask for: 366 days by default
@@ -95,8 +100,9 @@ type Server struct {
 	reg  *grants.Registry
 	rdlm *rdlm.Handler // nil if it isn't spoken
 
-	board *board
-	id    string // of this server, among those that ever ran
+	metrics *metrics
+	board   *board
+	id      string // of this server, among those that ever ran
 
 	closing context.Context // done when the server closes: streams and waits end
 	stop    context.CancelFunc
@@ -119,6 +125,7 @@ func New(st store.Store, opts Options) (*Server, error) {
 		s.rdlm = rdlm.New(s.reg, st, opts.Clock, *opts.RDLM)
 	}
 	s.closing, s.stop = context.WithCancel(context.Background())
+	s.metrics = newMetrics(s)
 	s.board, s.id = newBoard(s), strings.ToLower(rand.Text()[:13])
 	return s, nil
 }

@@ -92,7 +92,7 @@ func (a *app) serve(ctx context.Context, o serveOptions) error {
 	if err != nil {
 		return usage("--%w", err)
 	}
-	opts := server.Options{Clock: a.clk}
+	opts := server.Options{Clock: a.clk, Version: readVersion().Version}
 	if o.policy != "" {
 		p, err := policy.Load(o.policy)
 		if err != nil {

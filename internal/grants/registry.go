@@ -217,6 +217,18 @@ func (r *Registry) Queued(key string) int {
 	return n.queue.Len()
 }
 
+// QueuedInAll returns how many wait for any name here.
+func (r *Registry) QueuedInAll() (total int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, n := range r.names {
+		n.mu.Lock()
+		total += n.queue.Len()
+		n.mu.Unlock()
+	}
+	return total
+}
+
 // Waiting returns who waits for a name here, in order.
 func (r *Registry) Waiting(key string) []Waiter {
 	r.mu.Lock()

@@ -1,0 +1,128 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/store"
+)
+
+// metrics are what Prometheus reads at /metrics. No label grows with the names: there is one series for all of them.
+type metrics struct {
+	s       *Server
+	handler http.Handler
+
+	requests    *prometheus.CounterVec
+	transitions *prometheus.CounterVec
+	lost        prometheus.Counter
+	stale       prometheus.Counter
+	renewals    prometheus.Histogram
+	waits       prometheus.Histogram
+}
+
+var (
+	descHeld    = prometheus.NewDesc("leasehold_held", "Names by state: held, broken, handed over, free.", []string{"state"}, nil)
+	descToken   = prometheus.NewDesc("leasehold_token", "The highest fencing token of all names.", nil, nil)
+	descExpires = prometheus.NewDesc("leasehold_expires_seconds", "In how long the first of the holds ends unless it is renewed; absent when none is known to.", nil, nil)
+	descWaiters = prometheus.NewDesc("leasehold_waiters", "Requests that wait for a name at this server.", nil, nil)
+	descUp      = prometheus.NewDesc("leasehold_store_up", "1 if the store answered this look, else 0: then the others above are absent.", nil, nil)
+)
+
+func newMetrics(s *Server) *metrics {
+	buckets := []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 60, 600}
+	m := &metrics{
+		s: s,
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "leasehold_requests_total", Help: "Requests that were answered, by operation and outcome.",
+		}, []string{"op", "outcome"}),
+		transitions: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "leasehold_transitions_total", Help: "Changes of ownership that this server made, by reason.",
+		}, []string{"reason"}),
+		lost:     prometheus.NewCounter(prometheus.CounterOpts{Name: "leasehold_lost_total", Help: "Renewals that came when the term was over."}),
+		stale:    prometheus.NewCounter(prometheus.CounterOpts{Name: "leasehold_fenced_writes_total", Help: "Sequencers that were verified and found stale."}),
+		renewals: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "leasehold_renew_duration_seconds", Help: "How long renewals took.", Buckets: buckets}),
+		waits:    prometheus.NewHistogram(prometheus.HistogramOpts{Name: "leasehold_acquire_wait_seconds", Help: "How long who acquired a name had waited for it.", Buckets: buckets}),
+	}
+	r := prometheus.NewRegistry()
+	build := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "leasehold_build_info", Help: "1, and what is running.", ConstLabels: prometheus.Labels{"version": s.opts.Version},
+	})
+	build.Set(1)
+	r.MustRegister(m, m.requests, m.transitions, m.lost, m.stale, m.renewals, m.waits, build)
+	m.handler = promhttp.HandlerFor(r, promhttp.HandlerOpts{})
+	return m
+}
+
+// note counts a request that was answered.
+func (m *metrics) note(e Event) {
+	m.requests.WithLabelValues(e.Op, e.Outcome).Inc()
+	done := e.Outcome == outcomeOK
+	switch {
+	case e.Op == "renew" && done:
+		m.renewals.Observe(e.Duration.Seconds())
+	case e.Op == "renew" && (e.Outcome == string(wire.CodeNotCurrent) || e.Outcome == string(wire.CodeBroken)):
+		m.lost.Inc()
+	case e.Op == "verify" && e.stale:
+		m.stale.Inc()
+	case e.Op == "acquire" && done:
+		m.waits.Observe(e.Waited.Seconds())
+		m.transitions.WithLabelValues("acquired").Inc()
+	case e.Op == "release" && done:
+		m.transitions.WithLabelValues("released").Inc()
+	case e.Op == "break" && done:
+		m.transitions.WithLabelValues("broken").Inc()
+	}
+}
+
+// Describe implements [prometheus.Collector].
+func (m *metrics) Describe(c chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{descHeld, descToken, descExpires, descWaiters, descUp} {
+		c <- d
+	}
+}
+
+// Collect implements [prometheus.Collector]. It looks at the store.
+func (m *metrics) Collect(c chan<- prometheus.Metric) {
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		c <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	gauge(descWaiters, float64(m.s.reg.QueuedInAll()))
+	states := map[string]int{wire.StateHeld: 0, wire.StateBroken: 0, wire.StateHanded: 0, wire.StateFree: 0}
+	var highest float64
+	first := time.Duration(-1)
+	ctx, cancel := clock.WithTimeout(context.Background(), m.s.clk, readyLimit)
+	defer cancel()
+	for rec, err := range m.s.st.List(ctx, "") {
+		if err != nil {
+			gauge(descUp, 0)
+			return
+		}
+		if lease.Reserved(rec.Key) {
+			continue
+		}
+		states[state(rec)]++
+		highest = max(highest, float64(rec.Token))
+		if left := rec.TTL - rec.Age; expires(rec) && (first < 0 || left < first) {
+			first = max(left, 0)
+		}
+	}
+	gauge(descUp, 1)
+	for s, n := range states {
+		gauge(descHeld, float64(n), strings.ReplaceAll(s, " ", "_"))
+	}
+	gauge(descToken, highest)
+	if first >= 0 {
+		gauge(descExpires, first.Seconds())
+	}
+}
+
+// expires reports whether it is known when a hold ends.
+func expires(rec store.Record) bool { return rec.Owner != "" && rec.Session == "" && rec.Age > 0 }

@@ -1,0 +1,40 @@
+package server_test
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/leasehold/leasehold/server"
+)
+
+func TestMetrics(t *testing.T) {
+	s := newSite(t, server.Options{Version: "v1.2.3"})
+	a := s.acquired(t, "a", "")
+	b := s.acquired(t, "b", "")
+	want(t, s.ask(t, "PUT", "/v1/leases/a", "", nil, "Leasehold-Sequencer", a.Sequencer), http.StatusOK)
+	want(t, s.ask(t, "DELETE", "/v1/leases/b", "", nil, "Leasehold-Sequencer", b.Sequencer), http.StatusNoContent)
+	want(t, s.ask(t, "PUT", "/v1/leases/b", "", nil, "Leasehold-Sequencer", b.Sequencer), http.StatusConflict)
+	want(t, s.ask(t, "POST", "/v1/verify", `{"sequencer": "`+b.Sequencer+`"}`, nil), http.StatusOK)
+	resp, err := s.Client().Get(s.URL + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{
+		`leasehold_held{state="held"} 1`, `leasehold_held{state="free"} 1`, `leasehold_waiters 0`, `leasehold_store_up 1`,
+		`leasehold_build_info{version="v1.2.3"} 1`, `leasehold_lost_total 1`, `leasehold_fenced_writes_total 1`,
+		`leasehold_transitions_total{reason="acquired"} 2`, `leasehold_transitions_total{reason="released"} 1`,
+		`leasehold_acquire_wait_seconds_count 2`, `leasehold_renew_duration_seconds_count 1`,
+		`leasehold_requests_total{op="renew",outcome="not_current"} 1`, `leasehold_token `, `leasehold_expires_seconds `,
+	} {
+		if !strings.Contains(string(text), "\n"+line) {
+			t.Errorf("no line %q in\n%s", line, text)
+		}
+	}
+}
