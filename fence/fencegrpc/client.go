@@ -14,7 +14,9 @@ import (
 // UnaryClientInterceptor sends the sequencer with every call. It calls sequencer before each: an error of it, such as that of a
 // lease that was lost, is the call's, and nothing is sent.
 func UnaryClientInterceptor(sequencer func() (string, error)) grpc.UnaryClientInterceptor {
-	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	return func(
+		ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
+	) error {
 		text, err := sequencer()
 		if err != nil {
 			return notSent(err)
@@ -26,7 +28,9 @@ func UnaryClientInterceptor(sequencer func() (string, error)) grpc.UnaryClientIn
 // StreamClientInterceptor sends the sequencer with every stream. It calls sequencer before each and before each message that is
 // sent: after an error of it, or in another term than the stream began in, nothing more is sent and the stream is aborted.
 func StreamClientInterceptor(sequencer func() (string, error)) grpc.StreamClientInterceptor {
-	return func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, stream grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	return func(
+		ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, stream grpc.Streamer, opts ...grpc.CallOption,
+	) (grpc.ClientStream, error) {
 		text, err := sequencer()
 		if err != nil {
 			return nil, notSent(err)
