@@ -6,6 +6,7 @@ require (
 	github.com/leasehold/leasehold v0.0.0
 	github.com/prometheus/client_golang v1.25.0
 	go.uber.org/goleak v1.3.0
+	go.yaml.in/yaml/v3 v3.0.6
 )
 
 require (

@@ -1,0 +1,105 @@
+package server
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/leasehold/leasehold/internal/wire"
+)
+
+type description struct {
+	Paths      map[string]map[string]any `yaml:"paths"`
+	Components struct {
+		Schemas map[string]schema `yaml:"schemas"`
+	} `yaml:"components"`
+}
+
+type schema struct {
+	Properties map[string]struct {
+		Enum []string `yaml:"enum"`
+	} `yaml:"properties"`
+	AllOf []schema `yaml:"allOf"`
+	Ref   string   `yaml:"$ref"`
+}
+
+func describe(t *testing.T) description {
+	t.Helper()
+	var d description
+	if err := yaml.Unmarshal(openAPI, &d); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// The description has the operations that the server has, and no others.
+func TestDescribedOperations(t *testing.T) {
+	described, served := map[string]string{}, map[string]string{}
+	for path, operations := range describe(t).Paths {
+		for method, op := range operations {
+			if fields, ok := op.(map[string]any); ok {
+				described[strings.ToUpper(method)+" "+path], _ = fields["operationId"].(string)
+			}
+		}
+	}
+	for _, rt := range routes {
+		served[rt.method+" "+rt.path] = rt.op
+	}
+	if !reflect.DeepEqual(described, served) {
+		t.Errorf("described: %v\nserved: %v", described, served)
+	}
+}
+
+// The schemas have the fields of what is sent.
+func TestDescribedFields(t *testing.T) {
+	d := describe(t)
+	for name, v := range map[string]any{
+		"AcquireRequest": wire.AcquireRequest{}, "RenewRequest": wire.RenewRequest{}, "BreakRequest": wire.BreakRequest{},
+		"SessionRequest": wire.SessionRequest{}, "Lease": wire.Lease{}, "Grant": wire.Grant{}, "Term": wire.Term{}, "Waiter": wire.Waiter{},
+		"Session": wire.Session{}, "Verdict": wire.Verdict{}, "Store": wire.Store{}, "RecordLine": wire.RecordLine{}, "Problem": wire.Problem{},
+	} {
+		want, got := fields(reflect.TypeOf(v)), d.fields(d.Components.Schemas[name])
+		slices.Sort(want)
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: described %v, want %v", name, got, want)
+		}
+	}
+	codes := d.Components.Schemas["Problem"].Properties["code"].Enum
+	for _, c := range wire.Codes() {
+		if !slices.Contains(codes, string(c)) {
+			t.Errorf("the code %s is not described", c)
+		}
+	}
+	if len(codes) != len(wire.Codes()) {
+		t.Errorf("%d codes are described, there are %d", len(codes), len(wire.Codes()))
+	}
+}
+
+func (d description) fields(s schema) (names []string) {
+	if name, ok := strings.CutPrefix(s.Ref, "#/components/schemas/"); ok {
+		return d.fields(d.Components.Schemas[name])
+	}
+	for name := range s.Properties {
+		names = append(names, name)
+	}
+	for _, part := range s.AllOf {
+		names = append(names, d.fields(part)...)
+	}
+	return names
+}
+
+func fields(t reflect.Type) (names []string) {
+	for f := range t.Fields() {
+		if f.Anonymous {
+			names = append(names, fields(f.Type)...)
+			continue
+		}
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		names = append(names, name)
+	}
+	return names
+}
