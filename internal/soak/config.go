@@ -7,9 +7,11 @@ import (
 	"io"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/soak/resources"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -20,15 +22,17 @@ type config struct {
 	Duration time.Duration
 	TTL      time.Duration
 	Seed     uint64
-	Store    string // a file; "" is one in a folder of the run's own
+	Store    string   // a file; "" is one in a folder of the run's own
+	Kinds    []string // of guarded resources beside the guarded files
 	Bug      string
 	Dir      string // where the run makes its folder; "" is the system's place for such
 }
 
 // The seeded bugs beside those of package rules.
 const (
-	bugGuard = "guard" // the guarded file takes any token
-	bugCheck = "check" // holders don't call Check
+	bugGuard    = "guard"    // the guarded file takes any token
+	bugCheck    = "check"    // holders don't call Check
+	bugUnfenced = "unfenced" // every request to a guarded resource bears one token, as where there are none
 )
 
 func parseConfig(args []string, errs io.Writer) (config, error) {
@@ -42,7 +46,11 @@ func parseConfig(args []string, errs io.Writer) (config, error) {
 	fs.Uint64Var(&c.Seed, "seed", 0, "of the faults; 0 draws one")
 	fs.StringVar(&c.Store, "store", "", "the store's file; a new one by default")
 	fs.StringVar(&c.Bug, "bug", "", "a seeded bug, to see that it is found")
+	kinds := fs.String("resources", "all", "kinds of guarded resources, with commas: all, none, or of "+strings.Join(kindNames(), ", "))
 	if err := fs.Parse(args); err != nil {
+		return c, err
+	}
+	if err := c.setKinds(*kinds); err != nil {
 		return c, err
 	}
 	if c.Seed == 0 {
@@ -57,10 +65,36 @@ func parseConfig(args []string, errs io.Writer) (config, error) {
 		return c, fmt.Errorf("-names %d: want at least 1", c.Names)
 	case c.TTL < 500*time.Millisecond || c.TTL > store.MaxTTL:
 		return c, fmt.Errorf("-ttl %v: want at least 500ms: with less, a busy machine stops processes for as long as we do", c.TTL)
-	case c.Bug != "" && c.Bug != bugGuard && c.Bug != bugCheck && !slices.Contains(rules.Rules, rules.Rule(c.Bug)):
-		return c, fmt.Errorf("-bug %q: want %s, %s or one of %v", c.Bug, bugGuard, bugCheck, rules.Rules)
+	case c.Bug != "" && !slices.Contains(ownBugs, c.Bug) && !slices.Contains(rules.Rules, rules.Rule(c.Bug)):
+		return c, fmt.Errorf("-bug %q: want one of %v or of %v", c.Bug, ownBugs, rules.Rules)
 	}
 	return c, switchOff(c.Bug)
+}
+
+// ownBugs are those that every build can seed.
+var ownBugs = []string{bugGuard, bugCheck, bugUnfenced}
+
+func kindNames() (all []string) {
+	for _, k := range resources.Kinds {
+		all = append(all, k.Name)
+	}
+	return all
+}
+
+func (c *config) setKinds(text string) error {
+	switch text {
+	case "all":
+		c.Kinds = kindNames()
+	case "none":
+	default:
+		c.Kinds = strings.Split(text, ",")
+	}
+	for i, k := range c.Kinds {
+		if !slices.Contains(kindNames(), k) || slices.Contains(c.Kinds[:i], k) {
+			return fmt.Errorf("-resources %s: %q: want all, none, or some of %s, each once", text, k, strings.Join(kindNames(), ", "))
+		}
+	}
+	return nil
 }
 
 // name returns the i-th shared name.
@@ -79,6 +113,8 @@ type workerConfig struct {
 	TTL   time.Duration
 	Seed  uint64
 	Bug   string
+
+	Resources map[string]string // addresses of guarded resources, by kind
 }
 
 func (c workerConfig) encode() (string, error) {

@@ -3,6 +3,9 @@
 //
 //   - A guarded file, which keeps a mark and refuses late tokens, never accepts tokens out of order, nor one token of two
 //     holders, and loses no write that it acknowledged.
+//   - Guarded resources of every kind (HTTP with an online and an offline guard, gRPC, appended and replaced files, SQLite,
+//     PostgreSQL, etcd, Redis, DynamoDB, Kubernetes), which get a share of requests that were delayed over the end of their
+//     term, accept none after one of a later term, by the order of their own logs, and lose none that they acknowledged.
 //   - Critical sections that ask Check and nothing else overlap only where one of the two processes was stopped inside its
 //     section, which no lease can prevent.
 //   - No token is given out twice, and one that is given out later is higher.
@@ -13,9 +16,11 @@
 //
 // Usage:
 //
-//	go run ./internal/soak [-procs 50] [-duration 5m] [-ttl 2s] [-names 5] [-seed N] [-store FILE] [-bug NAME]
+//	go run ./internal/soak [-procs 50] [-duration 5m] [-ttl 2s] [-names 5] [-seed N] [-store FILE] [-resources all] [-bug NAME]
 //
-// It prints a table, and ends with exit code 1 when a promise was broken. A seeded bug (guard: the guarded file does not
-// look at tokens; check: holders don't call Check; in a build with the tag seededbugs also any of rules.Rules) shows that
-// it would be noticed.
+// It starts the servers of the guarded resources, where they are installed (scripts/engines install). It prints what came of
+// it, with the attempts, refusals and accepted stale writes at each resource, and ends with exit code 1 when a promise was
+// broken. A seeded bug (guard: the guarded file does not look at tokens; unfenced: all requests to the other resources
+// bear the same token; check: holders don't call Check; in a build with the tag seededbugs also any of rules.Rules) shows that it
+// would be noticed.
 package main

@@ -19,6 +19,9 @@ const (
 	left     kind = "left"
 	accepted kind = "accepted" // a write to the guarded file
 	refused  kind = "refused"  // as stale
+	wrote    kind = "wrote"    // to the guarded resource Resource
+	turned   kind = "turned"   // away from it as stale
+	erred    kind = "erred"    // there: Text
 	slow     kind = "slow"     // a request to the store, from Since to At
 	gaveUp   kind = "gaveup"   // an operation, because the store did not answer in time
 	failed   kind = "failed"   // something that should work did not: Text
@@ -26,14 +29,15 @@ const (
 
 // event is what a worker tells: one line of JSON on its standard output. Times are instants of clock.System.
 type event struct {
-	Kind   kind          `json:"k"`
-	Name   string        `json:"n,omitempty"`
-	Token  fence.Token   `json:"t,omitempty"`
-	Holder string        `json:"h,omitempty"`
-	Seq    int           `json:"q,omitempty"` // of a guarded write of this process
-	At     clock.Instant `json:"a"`
-	Since  clock.Instant `json:"s,omitempty"`
-	Text   string        `json:"x,omitempty"`
+	Kind     kind          `json:"k"`
+	Name     string        `json:"n,omitempty"`
+	Resource string        `json:"r,omitempty"` // a kind
+	Token    fence.Token   `json:"t,omitempty"`
+	Holder   string        `json:"h,omitempty"`
+	Seq      int           `json:"q,omitempty"` // of a guarded write of this process
+	At       clock.Instant `json:"a"`
+	Since    clock.Instant `json:"s,omitempty"`
+	Text     string        `json:"x,omitempty"`
 }
 
 // teller writes events.

@@ -15,13 +15,14 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/internal/soak/resources"
 )
 
 // fleet is the worker processes. It is safe for concurrent use.
 type fleet struct {
 	config
 	dir  string
-	file string
+	host *resources.Host
 	hist *history
 	clk  clock.Clock
 
@@ -52,7 +53,7 @@ func (f *fleet) start(slot int) error {
 		return nil
 	}
 	p := &process{slot: slot, proc: len(f.procs), ended: make(chan struct{})}
-	encoded, err := workerConfig{f.dir, f.file, slot, p.proc, f.Names, f.TTL, f.Seed, f.Bug}.encode()
+	encoded, err := workerConfig{f.dir, f.Store, slot, p.proc, f.Names, f.TTL, f.Seed, f.Bug, f.host.Addresses}.encode()
 	if err != nil {
 		return err
 	}

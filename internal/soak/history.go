@@ -54,26 +54,27 @@ type stall struct {
 
 // history is what has happened. It is safe for concurrent use.
 type history struct {
-	mu       sync.Mutex
-	terms    []term
-	sections []section
-	inside   map[int]int // by process: the section it is in
-	windows  []window
-	stopped  map[int]int // by process: the window it is in
-	acks     []ack
-	breaks   []eviction
-	refusals int
-	stalls   []stall
-	givenUp  int
-	losses   map[string]int
-	failures map[string]int // what should have worked, by what was said
-	holder   map[string]int // by name: the process that holds it, as far as is known
-	freed    map[string]clock.Instant
+	mu        sync.Mutex
+	terms     []term
+	sections  []section
+	inside    map[int]int // by process: the section it is in
+	windows   []window
+	stopped   map[int]int // by process: the window it is in
+	acks      []ack
+	breaks    []eviction
+	refusals  int
+	stalls    []stall
+	givenUp   int
+	losses    map[string]int
+	resources map[string]*tally // by kind
+	failures  map[string]int    // what should have worked, by what was said
+	holder    map[string]int    // by name: the process that holds it, as far as is known
+	freed     map[string]clock.Instant
 }
 
 func newHistory() *history {
 	return &history{
-		inside: map[int]int{}, stopped: map[int]int{}, losses: map[string]int{}, failures: map[string]int{},
+		inside: map[int]int{}, stopped: map[int]int{}, losses: map[string]int{}, resources: map[string]*tally{}, failures: map[string]int{},
 		holder: map[string]int{}, freed: map[string]clock.Instant{},
 	}
 }
@@ -103,6 +104,8 @@ func (h *history) take(proc int, e event) {
 		h.acks = append(h.acks, ack{e.Name, e.Holder, e.Seq})
 	case refused:
 		h.refusals++
+	case wrote, turned, erred:
+		h.took(e)
 	case slow:
 		h.stalls = append(h.stalls, stall{proc, e.Text, e.Since, e.At})
 	case gaveUp:

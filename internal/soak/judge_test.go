@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/fence"
 )
 
 const never = clock.Never
@@ -135,5 +136,31 @@ func TestHistory(t *testing.T) {
 	}
 	if _, ok := h.holding("n"); ok || h.freed["n"] != 40 {
 		t.Error("a dead process still holds")
+	}
+}
+
+func TestLogsOfResources(t *testing.T) {
+	for _, c := range []struct {
+		tokens []fence.Token
+		acked  fence.Token
+		stale  int
+		lost   bool
+	}{
+		{nil, 0, 0, false},
+		{nil, 3, 0, true},
+		{[]fence.Token{1, 1, 2, 3}, 3, 0, false},
+		{[]fence.Token{1, 2, 4}, 3, 0, false}, // a later one, whose writer was killed before it heard
+		{[]fence.Token{1, 2}, 3, 0, true},
+		{[]fence.Token{1, 3, 2, 1, 3}, 3, 2, false},
+	} {
+		var writes []write
+		for _, token := range c.tokens {
+			writes = append(writes, write{token: token})
+		}
+		var v verdict
+		v.newest("n", writes, c.acked)
+		if n := late(writes); n != c.stale || (len(v.violations) > 0) != c.lost {
+			t.Errorf("%v, of which %d was acknowledged: %d stale, %q", c.tokens, c.acked, n, v.violations)
+		}
 	}
 }

@@ -28,12 +28,12 @@ func main() {
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	violations, err := run(ctx, c, os.Stdout)
+	r, err := run(ctx, c, os.Stdout)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "soak:", err)
 	}
-	if err != nil || len(violations) > 0 {
+	if err != nil || len(r.violations) > 0 {
 		os.Exit(1)
 	}
 }

@@ -18,9 +18,10 @@ import (
 // report is what a run has come to.
 type report struct {
 	verdict
-	writes int           // that guarded files have accepted
-	settle time.Duration // the longest that a name was free when the faults were over
-	stuck  int           // processes that did not end when told
+	writes    int           // that guarded files have accepted
+	settle    time.Duration // the longest that a name was free when the faults were over
+	resources []audited
+	stuck     int // processes that did not end when told
 }
 
 func (r *report) print(out io.Writer, t *tormentor) {
@@ -43,6 +44,9 @@ func (r *report) print(out io.Writer, t *tormentor) {
 	}
 	row("violations", "%d", len(r.violations))
 	_ = tw.Flush()
+	if len(r.resources) > 0 {
+		r.printResources(out, t.host.Missing)
+	}
 	const most = 20
 	for _, v := range r.violations[:min(most, len(r.violations))] {
 		fmt.Fprintln(out, "VIOLATION:", v)

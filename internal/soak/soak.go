@@ -14,42 +14,50 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/soak/resources"
+	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/file"
 )
 
 // poll is how late, past its TTL, a name may be taken again.
 const poll = time.Second
 
-// run is a whole run. It writes its report to out and returns the promises that were broken. An error is about the run
-// itself.
-func run(ctx context.Context, c config, out io.Writer) (violations []string, err error) {
+// run is a whole run. It writes its report to out, and returns it. An error is about the run itself; the report may be nil then.
+func run(ctx context.Context, c config, out io.Writer) (r *report, err error) {
 	dir, err := os.MkdirTemp(c.Dir, "leasehold-soak-")
 	if err != nil {
 		return nil, err
 	}
 	defer func() {
-		if err == nil && len(violations) == 0 {
+		if err == nil && len(r.violations) == 0 {
 			err = os.RemoveAll(dir)
 		} else {
 			fmt.Fprintf(out, "what is left to look at is in %s\n", dir)
 		}
 	}()
-	f := &fleet{config: c, dir: dir, file: c.Store, hist: newHistory(), clk: clock.System(), slots: make([]*process, c.Procs)}
-	if f.file == "" {
-		f.file = filepath.Join(dir, "soak.db")
+	if c.Store == "" {
+		c.Store = filepath.Join(dir, "soak.db")
 	}
-	st, err := file.Open(ctx, f.file, file.Options{})
+	st, err := file.Open(ctx, c.Store, file.Options{})
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, st.Close()) }()
-	fmt.Fprintf(out, "soak: %d processes, %d names, %v, TTL %v, seed %d, store %s\n", c.Procs, c.Names, c.Duration, c.TTL, c.Seed, f.file)
+	host, err := startResources(ctx, c, dir, st)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, host.Close()) }()
+	f := &fleet{config: c, dir: dir, host: host, hist: newHistory(), clk: clock.System(), slots: make([]*process, c.Procs)}
+	fmt.Fprintf(out, "soak: %d processes, %d names, %v, TTL %v, seed %d, store %s\n", c.Procs, c.Names, c.Duration, c.TTL, c.Seed, c.Store)
 
 	for slot := range c.Procs {
 		f.wrong(f.start(slot))
 	}
 	t := &tormentor{fleet: f, st: st}
-	r := t.watched(ctx, out)
+	r = t.watched(ctx, out)
 	if len(r.violations) == 0 && ctx.Err() == nil {
 		r.settle = f.settle(ctx)
 	}
@@ -57,9 +65,22 @@ func run(ctx context.Context, c config, out io.Writer) (violations []string, err
 	if err := errors.Join(f.errs...); err != nil {
 		r.violate("%v", err)
 	}
-	r.conclude(t)
+	r.conclude(context.WithoutCancel(ctx), t)
 	r.print(out, t)
-	return r.violations, ctx.Err()
+	return r, ctx.Err()
+}
+
+// startResources starts the guarded resources, of which the online guards ask the store.
+func startResources(ctx context.Context, c config, dir string, st store.Store) (*resources.Host, error) {
+	var source fence.Source
+	if c.Bug != bugUnfenced {
+		source = lease.Source(st)
+	}
+	dir = filepath.Join(dir, "resources")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return nil, err
+	}
+	return resources.Start(ctx, dir, c.Kinds, source)
 }
 
 // watched torments the fleet and looks now and then at what has happened, so as to end at the first violation.
@@ -142,8 +163,9 @@ func (h *history) freeFor(name string, start clock.Instant) (time.Duration, bool
 }
 
 // conclude judges the whole history.
-func (r *report) conclude(t *tormentor) {
+func (r *report) conclude(ctx context.Context, t *tormentor) {
 	v, writes := t.look()
+	r.resources = t.audit(ctx, &v)
 	if r.settle > t.TTL+poll {
 		v.violate("a name was free for %v when the faults were over: want %v at most", r.settle, t.TTL+poll)
 	}

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -24,7 +25,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-func short(t *testing.T, args ...string) (violations []string, report string) {
+func short(t *testing.T, args ...string) (r *report, text string) {
 	t.Helper()
 	c, err := parseConfig(append([]string{"-procs=10", "-duration=15s", "-ttl=1s"}, args...), os.Stderr)
 	if err != nil {
@@ -32,18 +33,40 @@ func short(t *testing.T, args ...string) (violations []string, report string) {
 	}
 	c.Dir = t.TempDir()
 	var out bytes.Buffer
-	violations, err = run(t.Context(), c, &out)
+	r, err = run(t.Context(), c, &out)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, &out)
 	}
-	return violations, out.String()
+	return r, out.String()
 }
 
 func TestPromisesHoldUnderFaults(t *testing.T) {
-	violations, report := short(t)
-	t.Log(report)
-	for _, v := range violations {
+	r, text := short(t, "-names=2")
+	t.Log(text)
+	for _, v := range r.violations {
 		t.Error(v)
+	}
+	refused := 0
+	for _, a := range r.resources {
+		refused += a.refused
+	}
+	if refused == 0 {
+		t.Error("no late request came to any guarded resource")
+	}
+	if strings.Contains(text, "not installed") && os.Getenv("LEASEHOLD_TEST_REQUIRE") != "" {
+		t.Error("servers are missing")
+	}
+}
+
+// Without the numbers, the same resources accept late requests, and the soak sees it.
+func TestUnfencedResourcesAcceptStaleWrites(t *testing.T) {
+	r, text := short(t, "-names=2", "-bug="+bugUnfenced)
+	stale := 0
+	for _, a := range r.resources {
+		stale += a.stale
+	}
+	if stale == 0 || len(r.violations) == 0 {
+		t.Errorf("it was not noticed:\n%s", text)
 	}
 }
 
@@ -52,9 +75,9 @@ func TestSeededBugsAreFound(t *testing.T) {
 	for _, bug := range []string{bugGuard, bugCheck} {
 		t.Run(bug, func(t *testing.T) {
 			t.Parallel()
-			violations, report := short(t, "-duration=1m", "-bug="+bug)
-			if len(violations) == 0 {
-				t.Errorf("not found in a minute:\n%s", report)
+			r, text := short(t, "-duration=1m", "-resources=none", "-bug="+bug)
+			if len(r.violations) == 0 {
+				t.Errorf("not found in a minute:\n%s", text)
 			}
 		})
 	}

@@ -30,6 +30,8 @@ type worker struct {
 	s      *lease.Session // in every third process; nil in the others, or when it has ended
 	guards []*guard
 	seq    int
+
+	requester *requester
 }
 
 // runWorker is the whole life of a worker. It ends when its standard input does.
@@ -42,6 +44,7 @@ func runWorker(encoded string) error {
 	if err := switchOff(w.Bug); err != nil {
 		return err
 	}
+	w.requester = newRequester(w.workerConfig)
 	w.rng = rand.New(rand.NewPCG(w.Seed, uint64(w.Proc)))
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -73,7 +76,7 @@ func runWorker(encoded string) error {
 	if w.s != nil {
 		err = w.s.Close(ctx)
 	}
-	return errors.Join(err, w.m.Close(), st.Close())
+	return errors.Join(err, w.requester.close(), w.m.Close(), st.Close())
 }
 
 // term is one acquisition and what is done under it.
@@ -91,6 +94,7 @@ func (w *worker) term(ctx context.Context) {
 	e := event{Kind: acquired, Name: l.Key(), Token: l.Token(), Holder: l.Owner(), Since: begun, At: w.clk.Now()}
 	w.tell(e)
 	lost := w.hold(ctx, i, l)
+	w.requester.over(l.Sequencer())
 	e.Kind, e.At, e.Since, e.Text = released, w.clk.Now(), 0, ""
 	var why *lease.LostError
 	if errors.As(lost, &why) {
@@ -155,6 +159,7 @@ func (w *worker) hold(ctx context.Context, i int, l *lease.Lease) error {
 		default:
 			w.fail("guarded write", err)
 		}
+		w.request(ctx, l.Sequencer())
 		w.pause(ctx, 10*time.Millisecond)
 	}
 	return nil
