@@ -17,8 +17,9 @@
 //	read roster ┤
 //	            └ else: write me at the end of the queue (if it is fair), and wait for the roster to change ──► read roster
 //
-// Who waits also watches the sessions of those before it. One that is gone, or has not been renewed for its TTL, is closed first (so
-// that its process can't renew it any more) and then taken off the roster: the rule by which a lease is taken.
+// Who waits looks at the sessions of those before it, too, every third of the TTL. One that is gone, or has not been renewed
+// for its TTL, is closed first (so that its process can't renew it any more) and then taken off the roster: the rule by which
+// a lease is taken.
 //
 // A share is valid as long as its session is: [Hold.Check] is that of the session. A share is written under an id that was
 // never used before, so a write of unknown outcome is recognised when the roster is read. One that is given up is taken
@@ -26,8 +27,9 @@
 //
 // # Limits
 //
-// A roster has room for [MaxShares] holders and waiters. Each acquisition, and each release, is a write of one record that all share:
-// a lock with a thousand acquisitions a second is better made of many names.
+// A roster has room for [MaxShares] holders and waiters. Each acquisition, and each release, is a write of one record that all
+// share: a lock with a thousand acquisitions a second is better made of many names. n who wait read up to n²/2 sessions every
+// third of the TTL. If somebody deletes a roster, its shares are granted again while they are held; their tokens rise.
 //
 // # Tokens
 //

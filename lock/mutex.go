@@ -39,10 +39,12 @@ func NewMutex(s *lease.Session, name string, opts MutexOptions) (*Mutex, error) 
 	return m, nil
 }
 
-// Lock takes the mutex. It blocks until nobody else holds it, ctx is done or the session ends.
+// Lock takes the mutex. It blocks until nobody else holds it, ctx is done or the session ends, and goes on while the store
+// fails.
 func (m *Mutex) Lock(ctx context.Context) (*Hold, error) { return m.lock(ctx, false) }
 
-// TryLock is Lock if it can be had at once, and otherwise an error that matches [ErrHeld].
+// TryLock is Lock if it can be had at once, and otherwise an error that matches [ErrHeld]. The rest is as with
+// [Semaphore.TryAcquire].
 func (m *Mutex) TryLock(ctx context.Context) (*Hold, error) { return m.lock(ctx, true) }
 
 func (m *Mutex) lock(ctx context.Context, try bool) (*Hold, error) {

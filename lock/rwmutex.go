@@ -19,22 +19,24 @@ func NewRWMutex(s *lease.Session, name string) (*RWMutex, error) {
 	return &RWMutex{l}, nil
 }
 
-// Lock takes the lock for writing. It blocks until nobody else holds it, ctx is done or the session ends.
+// Lock takes the lock for writing. It blocks until nobody else holds it, ctx is done or the session ends. The rest is as with
+// [Semaphore.Acquire].
 func (rw *RWMutex) Lock(ctx context.Context) (*Hold, error) {
 	return rw.shared.acquire(ctx, MaxShares, false)
 }
 
-// TryLock is Lock if it can be had at once, and otherwise a *[HeldError].
+// TryLock is Lock if it can be had at once, and otherwise a *[HeldError]. The rest is as with [Semaphore.TryAcquire].
 func (rw *RWMutex) TryLock(ctx context.Context) (*Hold, error) {
 	return rw.shared.acquire(ctx, MaxShares, true)
 }
 
-// RLock takes the lock for reading. It blocks until no writer holds it or waits before, ctx is done or the session ends.
+// RLock takes the lock for reading. It blocks until no writer holds it or waits before, ctx is done or the session ends. The
+// rest is as with [Semaphore.Acquire].
 func (rw *RWMutex) RLock(ctx context.Context) (*Hold, error) {
 	return rw.shared.acquire(ctx, 1, false)
 }
 
-// TryRLock is RLock if it can be had at once, and otherwise a *[HeldError].
+// TryRLock is RLock if it can be had at once, and otherwise a *[HeldError]. The rest is as with [Semaphore.TryAcquire].
 func (rw *RWMutex) TryRLock(ctx context.Context) (*Hold, error) {
 	return rw.shared.acquire(ctx, 1, true)
 }
