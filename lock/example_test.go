@@ -10,30 +10,27 @@ import (
 	"github.com/leasehold/leasehold/store/memory"
 )
 
-// open returns a session on a store; what it holds ends with it.
-func open(ctx context.Context) (s *lease.Session, done func(), err error) {
+// open returns a session on a store of its own. What it holds ends with it.
+func open(ctx context.Context) (s *lease.Session, done func()) {
 	st := memory.New(memory.Options{}) // or any other engine
 	m, err := lease.NewManager(st, lease.Options{})
 	if err != nil {
-		return nil, nil, err
+		panic(err)
 	}
 	s, err = m.OpenSession(ctx)
+	if err != nil {
+		panic(err)
+	}
 	return s, func() {
-		if s != nil {
-			_ = s.Close(ctx)
+		if err := errors.Join(s.Close(ctx), m.Close(), st.Close()); err != nil {
+			panic(err)
 		}
-		_ = m.Close()
-		_ = st.Close()
-	}, err
+	}
 }
 
 func ExampleMutex() {
 	ctx := context.Background()
-	s, done, err := open(ctx)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	s, done := open(ctx)
 	defer done()
 
 	m, err := lock.NewMutex(s, "billing", lock.MutexOptions{Fair: true})
@@ -60,11 +57,7 @@ func ExampleMutex() {
 
 func ExampleSemaphore() {
 	ctx := context.Background()
-	s, done, err := open(ctx)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	s, done := open(ctx)
 	defer done()
 
 	sem, err := lock.NewSemaphore(s, "licences", lock.SemaphoreOptions{Limit: 5})
@@ -90,11 +83,7 @@ func ExampleSemaphore() {
 
 func ExampleRWMutex() {
 	ctx := context.Background()
-	s, done, err := open(ctx)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	s, done := open(ctx)
 	defer done()
 
 	rw, err := lock.NewRWMutex(s, "config")
@@ -111,11 +100,7 @@ func ExampleRWMutex() {
 
 func ExampleAll() {
 	ctx := context.Background()
-	s, done, err := open(ctx)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	s, done := open(ctx)
 	defer done()
 
 	set, err := lock.All(ctx, s, "account/7", "account/3") // in one order, whoever asks

@@ -191,6 +191,35 @@ func TestSessionsCloseIsNoticedByWaiters(t *testing.T) {
 	})
 }
 
+// A watchdog watches holds as it does leases: it bites when one is lost, and not when it is released.
+func TestWatchdogOfAHold(t *testing.T) {
+	forRivals(t, func(t *testing.T, w *world, first, _ func(t testing.TB, s *lease.Session) taker) {
+		p := w.process(nil)
+		lock := first(t, p.Session).lock
+		var bites []error
+		watch := func() *Hold {
+			h, err := lock(t.Context())
+			must(t, h, err)
+			lease.Watchdog(h, func(err error) { bites = append(bites, err) })
+			return h
+		}
+		if err := watch().Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(ttl)
+		watch()
+		time.Sleep(time.Hour)
+		if len(bites) != 0 {
+			t.Errorf("bitten: %v", bites)
+		}
+		p.die()
+		time.Sleep(ttl)
+		if len(bites) != 1 || !errors.Is(bites[0], lease.ErrLost) {
+			t.Errorf("bitten: %v", bites)
+		}
+	})
+}
+
 // Callers who never wait take what a dead holder had: at once where the store vouches for ages, and else a TTL after their
 // first try.
 func TestPitfall_P6_TryOnlyCallersTakeAnAbandonedShare(t *testing.T) {
