@@ -194,7 +194,7 @@ func (a *attempt) wait(ctx context.Context, rec store.Record) (store.Record, err
 // load reads the record, and tries again for as long as the store fails.
 func (a *attempt) load(ctx context.Context) (store.Record, error) {
 	for n := 0; ; n++ {
-		rec, err := store.Load(ctx, a.st, prefix+a.name)
+		rec, err := a.loadOnce(ctx)
 		if err == nil || fatal(err) || a.try {
 			return rec, err
 		}
@@ -202,6 +202,18 @@ func (a *attempt) load(ctx context.Context) (store.Record, error) {
 			return store.Record{}, err
 		}
 	}
+}
+
+// loadOnce reads the record. The tokens of one that is not stored yet go on from those of the lease of that name, which may have
+// been held before it was shared.
+func (a *attempt) loadOnce(ctx context.Context) (store.Record, error) {
+	rec, err := store.Load(ctx, a.st, prefix+a.name)
+	if err == nil && rec.Version == "" {
+		var whole store.Record
+		whole, err = store.Load(ctx, a.st, a.name)
+		rec.Token = whole.Token
+	}
+	return rec, err
 }
 
 // again reads the record after a failure of something else, unless that is the end.
@@ -246,7 +258,7 @@ func (a *attempt) write(ctx context.Context, rec store.Record, r roster) (store.
 		a.failures = 0
 		return conflict.Current, nil
 	case errors.Is(err, store.ErrNotFound): // it was deleted
-		return store.Record{Key: rec.Key}, nil
+		return a.load(ctx)
 	case errors.Is(err, store.ErrUnknownOutcome):
 		a.doubt = true
 		if a.try {

@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/store"
 )
 
 // What is shown is who holds what, and who waits in which order.
@@ -82,5 +84,26 @@ func TestSessionBrokenByAnOperator(t *testing.T) {
 		}
 		got, err := semaphore(t, q.Session, 1, true).Acquire(t.Context(), 1)
 		must(t, got, err)
+	})
+}
+
+// A name that was held as a whole, by somebody whose clock is ahead, goes on from there when it is shared.
+func TestTokensGoOnFromThoseOfTheLease(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		p := w.process(nil)
+		ahead := fence.Token(time.Now().Add(time.Hour).UnixMilli())
+		if _, err := p.m.Store().Put(t.Context(), store.Record{Key: "licences", Token: ahead, Nonce: "x"}); err != nil {
+			t.Fatal(err)
+		}
+		for _, fair := range []bool{false, true} {
+			h, err := semaphore(t, p.Session, 1, fair).TryAcquire(t.Context(), 1)
+			if must(t, h, err).Token() <= ahead {
+				t.Errorf("token %d after the lease's %d", h.Token(), ahead)
+			}
+			ahead = h.Token()
+			if err := h.Release(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
 	})
 }
