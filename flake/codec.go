@@ -28,6 +28,11 @@ func (p place) put(v uint64) word {
 	if p.reversed {
 		v = bits.Reverse64(v) >> (64 - p.bits)
 	}
+	return p.at(v)
+}
+
+// at returns bits in their place, as they are.
+func (p place) at(v uint64) word {
 	// A shift by 64 or more gives 0, as does one by less than 0, which wraps round.
 	return word{v<<(p.shift-64) | v>>(64-p.shift), v << p.shift}
 }

@@ -16,8 +16,8 @@ func (id ID96) word() word {
 }
 
 func makeID96(w word) (id ID96) {
-	binary.BigEndian.PutUint32(id[:4], uint32(w.hi))
-	binary.BigEndian.PutUint64(id[4:], w.lo)
+	binary.BigEndian.PutUint64(id[:8], w.hi<<32|w.lo>>32) // in the pieces in which the id is copied
+	binary.BigEndian.PutUint32(id[8:], uint32(w.lo))
 	return id
 }
 

@@ -1,6 +1,7 @@
 package flake
 
 import (
+	"math/bits"
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
@@ -62,7 +63,12 @@ func (s *state) pack(n uint64) word {
 	if s.simple {
 		return s.packSimple(n)
 	}
-	return s.layout.parts[Time].put(n >> s.seqBits).or(s.layout.parts[Sequence].put(n & s.mask)).or(s.node)
+	timed, sequence := &s.layout.parts[Time], &s.layout.parts[Sequence]
+	if timed.reversed && sequence.reversed { // both at once
+		n = bits.Reverse64(n)
+		return sequence.at(n >> (64 - sequence.bits)).or(timed.at(n << sequence.bits >> (64 - timed.bits))).or(s.node)
+	}
+	return timed.put(n >> s.seqBits).or(sequence.put(n & s.mask)).or(s.node)
 }
 
 // packSimple is pack where the layout is simple. The shifts are below 64, which the compiler can't know.

@@ -2,7 +2,6 @@ package ids
 
 import (
 	"fmt"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -87,10 +86,9 @@ func BenchmarkID(b *testing.B) {
 				id := m.make(b)
 				b.ReportAllocs()
 				b.ResetTimer()
-				by(b, callers, id)
-				took := float64(b.Elapsed()) / float64(b.N)
+				took := share(b, b.N, callers, id)
 				b.StopTimer()
-				b.ReportMetric(took/add(callers), "adds")
+				b.ReportMetric(took/share(b, 4<<20, callers, adder()), "adds")
 			})
 		}
 	}
@@ -100,50 +98,31 @@ func BenchmarkID(b *testing.B) {
 func BenchmarkAdd(b *testing.B) {
 	for _, callers := range []int{1, 16} {
 		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
-			var n atomic.Int64
-			by(b, callers, func() error { n.Add(1); return nil })
+			share(b, b.N, callers, adder())
 		})
 	}
 }
 
-// by has so many goroutines call f until the benchmark is over.
-func by(b *testing.B, callers int, f func() error) {
-	if callers == 1 {
-		for b.Loop() {
-			if err := f(); err != nil {
-				b.Fatal(err)
-			}
-		}
-		return
-	}
-	b.SetParallelism(max(callers/runtime.GOMAXPROCS(0), 1))
-	b.RunParallel(func(pb *testing.PB) {
-		for pb.Next() {
-			if err := f(); err != nil {
-				b.Error(err)
-				return
-			}
-		}
-	})
+func adder() func() error {
+	var n atomic.Int64
+	return func() error { n.Add(1); return nil }
 }
 
-// add returns what an atomic add costs so many callers at the moment, in nanoseconds: the load of the machine changes from one
-// benchmark to the next.
-func add(callers int) float64 {
-	const all = 4 << 20
-	var n atomic.Int64
-	f := func() error { n.Add(1); return nil }
+// share has so many goroutines call f n times together, and returns the nanoseconds from one call to the next. An id and an add are
+// measured one right after the other, since the load of the machine changes.
+func share(b *testing.B, n, callers int, f func() error) float64 {
 	var group sync.WaitGroup
 	start := time.Now()
-	for range callers {
+	for i := range callers {
 		group.Go(func() {
-			for range all / callers {
-				if f() != nil {
+			for range (n + i) / callers {
+				if err := f(); err != nil {
+					b.Error(err)
 					return
 				}
 			}
 		})
 	}
 	group.Wait()
-	return float64(time.Since(start)) / all
+	return float64(time.Since(start)) / float64(n)
 }
