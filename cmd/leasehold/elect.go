@@ -18,6 +18,7 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
 	"github.com/leasehold/leasehold/election"
+	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/lock"
 	"github.com/leasehold/leasehold/store"
@@ -82,7 +83,7 @@ func (a *app) electCommand() *cobra.Command {
 	f.DurationVar(&o.drain, "drain", o.drain, "how long a command has from SIGTERM to SIGKILL when there is no hurry")
 	f.StringVar(&o.onExit, "on-exit", o.onExit, "when the active command ends by itself: rejoin after a pause, or exit with its code")
 	f.StringArrayVar(&o.info, "info", nil, "KEY=VALUE for people to see; may be repeated")
-	for _, name := range []string{"ttl", "kill-after", "as"} {
+	for _, name := range []string{"ttl", "kill-after", "as", "keys"} {
 		a.flag(f, name)
 	}
 	return cmd
@@ -113,6 +114,7 @@ type elector struct {
 	rules  election.Options
 	timing supervise.Timing
 	info   map[string]string
+	keys   fence.Keys
 	words  *words
 	url    string
 	m      *lease.Manager
@@ -173,6 +175,9 @@ func (e *elector) check(argv []string) (err error) {
 	}
 	e.timing.Drain = o.drain
 	e.rules.StopWithin = o.drain + e.timing.KillAfter + time.Second
+	if e.keys, err = e.a.keys(); err != nil {
+		return err
+	}
 	e.info, err = info(filepath.Base(append(strings.Fields(o.active), argv...)[0]), o.info)
 	return err
 }

@@ -26,11 +26,9 @@ func (e *elector) lead(ctx context.Context, term election.Term) {
 	if ctx.Err() != nil {
 		return
 	}
-	p, err := supervise.Start(supervise.Command{
-		Path: e.active[0], Args: e.active[1:], Env: e.environ("active", term.Leader, &term), Clock: e.a.clk, Detached: true,
-	})
+	p, err := e.start(e.active, "active", term.Leader, &term)
 	if err != nil {
-		e.endLife(startError(e.active[1], err))
+		e.endLife(err)
 		return
 	}
 	e.began = e.a.clk.Now()
@@ -86,8 +84,7 @@ func (e *elector) follow(ctx context.Context, leader string) {
 	if e.opts.passive == "" {
 		return
 	}
-	argv := shell(e.opts.passive)
-	p, err := supervise.Start(supervise.Command{Path: argv[0], Args: argv[1:], Env: e.environ("passive", leader, nil), Clock: e.a.clk, Detached: true})
+	p, err := e.start(shell(e.opts.passive), "passive", leader, nil)
 	if err != nil {
 		e.words.say("the passive command can't be run: %v", err)
 		return
@@ -108,13 +105,23 @@ type always struct{}
 func (always) ValidUntil() clock.Instant { return clock.Never }
 func (always) Context() context.Context  { return context.Background() }
 
-// environ is the environment of a command. term is nil for the passive one.
-func (e *elector) environ(role, leader string, term *election.Term) []string {
+// start starts a command, whose path comes first. term is nil for the passive one.
+func (e *elector) start(argv []string, role, leader string, term *election.Term) (*supervise.Process, error) {
 	own := []string{envName + "=" + e.name, envStore + "=" + e.url, standby.EnvRole + "=" + role, envLeader + "=" + leader}
 	if term != nil {
-		own = append(own, envToken+"="+term.Token.String(), envHolder+"="+term.Leader, fence.Variable+"="+term.Sequencer().String())
+		sequencer, err := sequencerText(e.keys, term.Sequencer())
+		if err != nil {
+			return nil, err
+		}
+		own = append(own, envToken+"="+term.Token.String(), envHolder+"="+term.Leader, fence.Variable+"="+sequencer)
 	}
-	return environment(own, envToken, envHolder, envSlot, fence.Variable)
+	p, err := supervise.Start(supervise.Command{
+		Path: argv[0], Args: argv[1:], Env: environment(own, envToken, envHolder, envSlot, fence.Variable), Clock: e.a.clk, Detached: true,
+	})
+	if err != nil {
+		return nil, startError(argv[1], err)
+	}
+	return p, nil
 }
 
 // follower runs a command for the leader there is, one at a time, unless it is barred. Its methods are called by several

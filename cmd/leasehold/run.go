@@ -52,6 +52,7 @@ type job struct {
 	opts   runOptions
 	timing supervise.Timing
 	info   map[string]string
+	keys   fence.Keys
 	words  *words
 	until  clock.Instant // when the time that --wait allows is over
 	url    string
@@ -92,7 +93,7 @@ func (a *app) runCommand() *cobra.Command {
 	f.StringArrayVar(&o.info, "info", nil, "KEY=VALUE for people to see; may be repeated")
 	f.BoolVar(&o.restart, "restart", false, "after a loss, wait for NAME again and run CMD again")
 	o.sharing.add(f)
-	for _, name := range []string{"ttl", "kill-after", "conflict-exit-code", "as"} {
+	for _, name := range []string{"ttl", "kill-after", "conflict-exit-code", "as", "keys"} {
 		a.flag(f, name)
 	}
 	return cmd
@@ -205,6 +206,9 @@ func (j *job) check() (err error) {
 	if j.path, err = exec.LookPath(j.argv[0]); err != nil && !errors.Is(err, exec.ErrDot) {
 		return startError(j.argv[0], err)
 	}
+	if j.keys, err = j.a.keys(); err != nil {
+		return err
+	}
 	j.info, err = info(filepath.Base(j.argv[0]), j.opts.info)
 	return err
 }
@@ -247,8 +251,12 @@ func (j *job) once(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	env, err := j.environ(h)
+	if err != nil {
+		return errors.Join(err, j.release(h))
+	}
 	p, err := supervise.Start(supervise.Command{
-		Path: j.path, Args: j.argv, Env: j.environ(h), Clock: j.a.clk,
+		Path: j.path, Args: j.argv, Env: env, Clock: j.a.clk,
 		Suspended: func() { j.words.suspended(leftOf(h, j.a.clk)) },
 	})
 	if err != nil {
@@ -350,13 +358,14 @@ func (j *job) release(h hold) error {
 }
 
 // environ is the environment of CMD.
-func (j *job) environ(h hold) []string {
+func (j *job) environ(h hold) ([]string, error) {
+	sequencer, err := sequencerText(j.keys, h.Sequencer())
 	own := []string{
 		envName + "=" + j.name, envToken + "=" + h.Token().String(), envHolder + "=" + j.m.Owner(), envStore + "=" + j.url,
-		fence.Variable + "=" + h.Sequencer().String(),
+		fence.Variable + "=" + sequencer,
 	}
 	if j.opts.limit > 0 {
 		own = append(own, envSlot+"="+strconv.Itoa(h.(*share).Slot()))
 	}
-	return environment(own, envSlot)
+	return environment(own, envSlot), err
 }

@@ -27,6 +27,7 @@ func settings() []config.Setting {
 		{Name: "kill-after", Check: checkDuration},
 		{Name: "conflict-exit-code", Default: strconv.Itoa(exitConflict), Check: checkExitCode},
 		{Name: "as", Default: ""},
+		{Name: "keys", Default: ""},
 		{Name: "output", Default: outputTable, Check: checkOutput},
 		{Name: "quiet", Default: "false", Check: checkBool},
 	}
@@ -58,6 +59,8 @@ func (a *app) flag(flags *pflag.FlagSet, name string) {
 		flags.StringP(name, "E", "", "exit code when the name was not acquired (default 75)")
 	case "as":
 		flags.String(name, "", "a name for the holder, shown to people")
+	case "keys":
+		flags.String(name, "", "file with the keys that sign sequencers, one to a line: the first one signs, all of them verify")
 	case "output":
 		flags.StringP(name, "o", "", "table, json or jsonl (default table)")
 	}

@@ -21,6 +21,7 @@ type verified struct {
 	Current      bool        `json:"current"`
 	NewestToken  fence.Token `json:"newest_token"`
 	NewestHolder string      `json:"newest_holder,omitempty"`
+	Reason       string      `json:"reason,omitempty"` // why it can't be trusted, if it can't
 }
 
 func (a *app) verifyCommand() *cobra.Command {
@@ -28,14 +29,18 @@ func (a *app) verifyCommand() *cobra.Command {
 		Use:   "verify SEQUENCER",
 		Short: "Say by its exit code whether a sequencer is of the current term",
 		Long: "Exit with 0 if the name of the sequencer is held by its holder under its token, and with 1 if it isn't. `leasehold run`\n" +
-			"gives CMD its sequencer in LEASEHOLD_SEQUENCER. The answer may be outdated when it arrives; what must not be done twice has\n" +
+			"gives CMD its sequencer in LEASEHOLD_SEQUENCER. With --keys it has to be signed by one of them, as `run --keys` does; an\n" +
+			"unsigned one, or one that somebody else has signed, is refused with 1. The answer may be outdated when it arrives; what must not be done twice has\n" +
 			"to refuse old tokens itself.",
 		Example: "  leasehold verify \"$LEASEHOLD_SEQUENCER\" || exit",
 		Args:    want("SEQUENCER"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := fence.ParseSequencer(args[0])
+			s, err := a.readSequencer(args[0])
+			if errors.Is(err, fence.ErrForged) {
+				return a.forged(err)
+			}
 			if err != nil {
-				return usage("SEQUENCER: %w", err)
+				return err
 			}
 			return a.withStore(cmd.Context(), false, func(st store.Store) error {
 				guard, err := fence.NewOnline(lease.Source(st), fence.OnlineOptions{})
@@ -51,7 +56,41 @@ func (a *app) verifyCommand() *cobra.Command {
 		},
 	}
 	a.flag(cmd.Flags(), "output")
+	a.flag(cmd.Flags(), "keys")
 	return cmd
+}
+
+// readSequencer reads a sequencer, which has to be signed by one of the keys if there are any.
+func (a *app) readSequencer(text string) (s fence.Sequencer, err error) {
+	keys, err := a.keys()
+	if err != nil {
+		return s, err
+	}
+	if len(keys) > 0 {
+		s, err = keys.Verify(text)
+	} else {
+		s, err = fence.ParseSequencer(text)
+	}
+	switch {
+	case errors.Is(err, fence.ErrForged):
+		return s, err
+	case err != nil && len(keys) == 0 && strings.Count(text, ";") > 3:
+		return s, usage("SEQUENCER: %w: --keys FILE", err)
+	case err != nil:
+		return s, usage("SEQUENCER: %w", err)
+	}
+	return s, nil
+}
+
+// forged says that a sequencer is not signed as it should be.
+func (a *app) forged(err error) error {
+	if a.output() != outputTable {
+		if err := writeJSON(a.out, verified{Reason: oneLine(err)}, a.output() == outputLines); err != nil {
+			return err
+		}
+	}
+	a.say("%v", err)
+	return &exitError{code: exitNo}
 }
 
 // verifyShare returns nil if s is of a share that is held, and otherwise err. That of a semaphore is called NAME#SLOT.
