@@ -16,7 +16,7 @@ import (
 //
 // Update blocks until the store has answered or ctx is done; its error then matches the [context.Cause]. An error that
 // matches [ErrUnknownOutcome], which may be one of f's joined with it, means that a write may have landed, or may yet land.
-// After any other one nothing was written, and nothing will be.
+// After any other one no write is on its way; at most, one landed and has been replaced since.
 func Update(ctx context.Context, s Store, key string, f func(*Record) (write bool, err error)) error {
 	rec, err := Load(ctx, s, key)
 	if err != nil {
