@@ -117,6 +117,15 @@ func (c *candidate) follow(ctx context.Context) {
 	}
 }
 
+// refresh reads the control record. It blocks until the store has answered or ctx is done.
+func (c *candidate) refresh(ctx context.Context) error {
+	rec, err := store.Load(ctx, c.m.Store(), prefix+c.name)
+	if err != nil {
+		return err
+	}
+	return c.heard(rec)
+}
+
 // heard takes note of the control record.
 func (c *candidate) heard(rec store.Record) error {
 	k, err := readControl(rec)

@@ -94,10 +94,14 @@ func (t Term) Sequencer() fence.Sequencer { return t.lease.Sequencer() }
 func (t Term) Resign() { t.stepDown("") }
 
 // Transfer has the leader step down in favour of the candidate to, known by its name or owner id: the context of
-// OnStartedLeading ends, and when it has returned, the name is handed over in one write. It doesn't block, and does nothing once
-// the term is over. The error matches [ErrNoCandidate] when no candidate that may lead is known by that name. If the successor
-// has died meanwhile, the name is free for the others after the TTL.
-func (t Term) Transfer(to string) error {
+// OnStartedLeading ends, and when it has returned, the name is handed over in one write. Before that it reads who the candidates
+// are, and blocks until the store has answered or ctx is done: nothing has happened if it returns an error, which matches
+// [ErrNoCandidate] when none that may lead is known by that name. It does nothing once the term is over. If the successor has
+// died meanwhile, the name is free for the others after the TTL.
+func (t Term) Transfer(ctx context.Context, to string) error {
+	if err := t.c.refresh(ctx); err != nil {
+		return err
+	}
 	owner, err := t.c.look().successor(t.Name, to)
 	if err == nil {
 		t.stepDown(owner)

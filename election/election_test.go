@@ -192,15 +192,40 @@ func TestResigningLetsOthersLead(t *testing.T) {
 	})
 }
 
+// Who has resigned, and hears only late that another one has led and resigned since, doesn't wait for it: that one waits, too.
+func TestTwoThatResignDoNotWaitForEachOther(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		resigned := false
+		for _, name := range []string{"a", "b"} {
+			w.candidate(name, election.Options{}, func(p *process) {
+				p.work = func(context.Context, election.Term) { time.Sleep(time.Second) }
+				if name == "b" {
+					return
+				}
+				p.plan = func(op faulty.Op) faulty.Fault {
+					resigned = resigned || op.Kind == faulty.Put && op.Key == "job" && op.Record.Owner == ""
+					if resigned && op.Kind == faulty.Get && op.Key == "job" {
+						return faulty.Fault{Delay: 1500 * time.Millisecond}
+					}
+					return faulty.Fault{}
+				}
+			})
+			time.Sleep(100 * time.Millisecond)
+		}
+		time.Sleep(2800 * time.Millisecond)
+		w.expect("a leads, a stopped, b leads, b stopped, a leads")
+	})
+}
+
 func TestTermTransfersItself(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.candidate("a", election.Options{}, func(p *process) {
 			p.work = func(ctx context.Context, term election.Term) {
 				time.Sleep(time.Minute)
-				if err := term.Transfer("x"); !errors.Is(err, election.ErrNoCandidate) || ctx.Err() != nil {
+				if err := term.Transfer(ctx, "x"); !errors.Is(err, election.ErrNoCandidate) || ctx.Err() != nil {
 					t.Errorf("to nobody: %v, %v", err, ctx.Err())
 				}
-				if err := term.Transfer("c"); err != nil {
+				if err := term.Transfer(ctx, "c"); err != nil {
 					t.Error(err)
 				}
 				<-ctx.Done()

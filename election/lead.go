@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
@@ -46,7 +47,7 @@ func (c *candidate) lead(ctx context.Context, l *lease.Lease) {
 	}
 	c.letGo(ctx, l, s.to)
 	if s.to == "" && (!s.told || errors.Is(context.Cause(s.ctx), ErrOrdered)) {
-		c.yield(ctx)
+		c.yield(ctx, l.Token())
 	}
 }
 
@@ -60,11 +61,8 @@ func (c *candidate) confirm(ctx context.Context, l *lease.Lease) bool {
 	defer context.AfterFunc(held, cancel)()
 	for l.Check() == nil && ctx.Err() == nil {
 		limited, done := clock.WithTimeout(ctx, c.clk, c.m.TTL()/3)
-		rec, err := store.Load(limited, c.m.Store(), prefix+c.name)
+		err := c.refresh(limited)
 		done()
-		if err == nil {
-			err = c.heard(rec)
-		}
 		switch {
 		case err == nil && !c.look().mayLead():
 			return false
@@ -204,16 +202,16 @@ func (c *candidate) letGo(ctx context.Context, l *lease.Lease, to string) {
 	_ = l.Release(ctx) // otherwise the session's end frees it
 }
 
-// yield lets another candidate take the name first, if there is one that may: it waits until that has happened, for a third of
-// the TTL at most.
-func (c *candidate) yield(ctx context.Context) {
-	if !c.look().others(c.session.Key()) {
-		return
-	}
+// yield lets another candidate take the name first, if there is one that may: it waits until somebody has, since the term of
+// token, for a third of the TTL at most.
+func (c *candidate) yield(ctx context.Context, token fence.Token) {
 	ctx, cancel := clock.WithTimeout(ctx, c.clk, c.m.TTL()/3)
 	defer cancel()
+	if c.refresh(ctx) != nil || !c.look().others(c.session.Key()) {
+		return
+	}
 	rec, err := store.Load(ctx, c.m.Store(), c.name)
-	for err == nil && rec.Owner == "" {
+	for err == nil && rec.Owner == "" && rec.Token == token { // two that yield must not wait for each other
 		rec, err = store.Wait(ctx, c.m.Store(), c.name, rec.Version)
 	}
 }

@@ -4,12 +4,12 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
-	"os"
-	"regexp"
 	"slices"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/leasehold/leasehold/internal/engines/section"
 )
 
 var (
@@ -17,8 +17,6 @@ var (
 	seeds  = flag.Uint64("seeds", 300, "how many partitions TestPartitions tries of each timing")
 	first  = flag.Uint64("seed", 1, "the first of them")
 )
-
-const page = "../../../docs/election.md"
 
 // TestPartitions has three candidates suffer partitions, for each timing: no two lead at one instant, whatever happens; when all is
 // well again somebody leads, and when that one is cut off, another does within the lease's duration and a little. The elector of
@@ -53,7 +51,7 @@ func TestPartitions(t *testing.T) {
 	if t.Failed() || len(rows) < len(timings) || n < 300 {
 		return
 	}
-	compare(t, rows)
+	section.Check(t, "../../../docs/election.md", "partitions", "go test ./internal/engines/elections -run TestPartitions -update", render(rows), *update)
 }
 
 // row is what all runs of one timing showed.
@@ -101,37 +99,9 @@ func (x total) max() string { return seconds(x.failovers[len(x.failovers)-1]) }
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }
 
-var (
-	table = regexp.MustCompile(`(?s)<!-- partitions:.*?-->\n.*?<!-- end -->\n`)
-	drawn = regexp.MustCompile(`[0-9.]+`)
-)
-
-// compare sees that the page has the table, whose figures differ from run to run.
-func compare(t *testing.T, rows []row) {
-	text := render(rows)
-	old, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	was := table.Find(old)
-	if was == nil {
-		t.Fatalf("%s has no place for the table", page)
-	}
-	if *update {
-		if err := os.WriteFile(page, bytes.Replace(old, was, text, 1), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if !bytes.Equal(drawn.ReplaceAll(was, nil), drawn.ReplaceAll(text, nil)) {
-		t.Errorf("docs/election.md is not what was tried: go test ./internal/engines/elections -run TestPartitions -update\n%s", text)
-	}
-}
-
 func render(rows []row) []byte {
 	var b bytes.Buffer
-	b.WriteString(`<!-- partitions: written by go test ./internal/engines/elections -run TestPartitions -update -->
-| lease / deadline / period | | runs | two at once: Leasehold | client-go | the longest | failover: Leasehold p50 | max | client-go p50 | max |
+	b.WriteString(`| lease / deadline / period | | runs | two at once: Leasehold | client-go | the longest | failover: Leasehold p50 | max | client-go p50 | max |
 |---|---|---|---|---|---|---|---|---|---|
 `)
 	for _, r := range rows {
@@ -139,6 +109,5 @@ func render(rows []row) []byte {
 			r.ours.overlaps, r.ours.terms, r.theirs.overlaps, r.theirs.terms, seconds(r.theirs.longest),
 			r.ours.p50(), r.ours.max(), r.theirs.p50(), r.theirs.max())
 	}
-	b.WriteString("<!-- end -->\n")
 	return b.Bytes()
 }
