@@ -43,6 +43,9 @@ engines-down: ## stop them
 examples: ## run every example
 	go run ./examples/embedded
 	go run ./examples/admiral-dr
+	go run ./examples/fencing-http
+	go run ./examples/fencing-grpc
+	go run ./examples/fencing-sql
 
 tidy: ## tidy every module
 	scripts/tidy
