@@ -24,17 +24,16 @@ func Update(ctx context.Context, s Store, key string, f func(*Record) (write boo
 	}
 	var doubt error     // of a write that may yet land
 	var replaces string // the version that has to be the stored one for that
-	var mine []string   // nonces of this call's writes
+	var mine []string   // nonces of the writes of unknown outcome
 	for pause := pollMin; ; {
 		if ctx.Err() != nil {
 			return errors.Join(context.Cause(ctx), doubt)
 		}
-		version := rec.Version
+		version, nonce := rec.Version, rand.Text()
 		if write, err := f(&rec); err != nil || !write {
 			return errors.Join(err, doubt)
 		}
-		rec.Key, rec.Version, rec.Nonce = key, version, rand.Text()
-		mine = append(mine, rec.Nonce)
+		rec.Key, rec.Version, rec.Nonce = key, version, nonce
 		_, err := s.Put(ctx, rec)
 		var conflict *ConflictError
 		switch {
@@ -45,7 +44,7 @@ func Update(ctx context.Context, s Store, key string, f func(*Record) (write boo
 		case errors.Is(err, ErrNotFound):
 			rec = Record{Key: key}
 		case errors.Is(err, ErrUnknownOutcome) && ctx.Err() == nil:
-			doubt, replaces = err, version
+			doubt, replaces, mine = err, version, append(mine, nonce)
 			if err := sleep(ctx, pause); err != nil {
 				return errors.Join(err, doubt)
 			}
@@ -56,7 +55,7 @@ func Update(ctx context.Context, s Store, key string, f func(*Record) (write boo
 		default:
 			return errors.Join(err, doubt)
 		}
-		if slices.Contains(mine, rec.Nonce) {
+		if rec.Nonce == nonce || slices.Contains(mine, rec.Nonce) {
 			return nil
 		}
 		if rec.Version != replaces {

@@ -290,3 +290,24 @@ func TestUpdateKeepsKeyAndVersion(t *testing.T) {
 		}
 	})
 }
+
+// retrying is a store whose client sends each write twice by itself, and reports what came of the second copy.
+type retrying struct{ store.Store }
+
+func (r retrying) Put(ctx context.Context, rec store.Record) (store.Record, error) {
+	if _, err := r.Store.Put(ctx, rec); err != nil {
+		return store.Record{}, err
+	}
+	return r.Store.Put(ctx, rec)
+}
+
+// A conflict with a write of one's own is success.
+func TestUpdateMeetsItself(t *testing.T) {
+	update(t, func(t *testing.T, b *bench) {
+		b.put("a")
+		if err := store.Update(t.Context(), retrying{b.net}, "k", b.add); err != nil {
+			t.Error(err)
+		}
+		b.holds("ax", 1)
+	})
+}
