@@ -7,8 +7,6 @@ import (
 	"sync/atomic"
 
 	goredis "github.com/redis/go-redis/v9"
-
-	"github.com/leasehold/leasehold/store"
 )
 
 // command is one that the client sends at most once, redirections apart, which are refusals. What sent is told when the
@@ -70,15 +68,11 @@ func (s *Store) wait(ctx context.Context, f func()) error {
 
 // run has the server run a script on a record's key and returns its answer. After an error, unknown is whether the script may
 // have run. replicas is whether those have to acknowledge it.
-func (s *Store) run(ctx context.Context, sc script, key string, replicas bool, args ...string) (answer []any, unknown bool, err error) {
+func (s *Store) run(ctx context.Context, sc script, key string, replicas bool, args ...any) (answer []any, unknown bool, err error) {
 	for _, name := range [][2]string{{"evalsha", sc.sha}, {"eval", sc.text}} {
 		t := &ticket{text: name[1]}
-		list := []any{name[0], t, 1, s.opts.Prefix + key}
-		for _, a := range args {
-			list = append(list, a)
-		}
 		var tooFew error
-		cmd := command{goredis.NewCmd(ctx, list...), t}
+		cmd := s.command(ctx, name[0], t, key, args)
 		err := s.wait(ctx, func() {
 			if replicas && s.opts.Replicas > 0 {
 				tooFew = s.replicated(ctx, cmd, s.opts.Prefix+key)
@@ -101,6 +95,13 @@ func (s *Store) run(ctx context.Context, sc script, key string, replicas bool, a
 	return nil, false, s.failed(ctx, errors.New("the server forgets scripts as they are sent"))
 }
 
+// command calls a script on a record's key.
+func (s *Store) command(ctx context.Context, name string, t *ticket, key string, args []any) command {
+	list := make([]any, 0, 4+len(args))
+	list = append(append(list, name, t, 1, s.opts.Prefix+key), args...)
+	return command{goredis.NewCmd(ctx, list...), t}
+}
+
 // isRefusal reports whether err is the server's own answer, one that begins so.
 func isRefusal(err error, prefix string) bool {
 	var answer goredis.Error
@@ -113,29 +114,6 @@ func (s *Store) failed(ctx context.Context, err error) error {
 		return context.Cause(ctx)
 	}
 	return explain(err, s.opts.Prefix)
-}
-
-// write runs a script that changes the record if it has that version.
-func (s *Store) write(ctx context.Context, sc script, key string, args ...string) error {
-	answer, unknown, err := s.run(ctx, sc, key, true, args...)
-	word := first(answer)
-	switch {
-	case err != nil && unknown && (word == "" || word == answerDone):
-		return store.Unknown(key, err)
-	case wrongType(err):
-		return store.Corrupt(key, err)
-	case err != nil && word == "":
-		return err
-	case word == answerDone:
-		return nil
-	case word == answerMissing:
-		return store.NotFound(key)
-	}
-	rec, err := s.record(key, answer)
-	if err != nil {
-		return err
-	}
-	return &store.ConflictError{Current: rec}
 }
 
 func first(answer []any) string {

@@ -23,6 +23,9 @@
 // made up, so none comes again. Scripts are sent by their digest, and once whole to a server that doesn't know them. There
 // is no TTL on any key. Reads are scripts as well: they go to the primary, and one that reached a replica is refused.
 //
+// Writes of one handle that are asked for while others are under way go together in one pipeline, at most 100, when those are
+// answered or a millisecond later. Each is a script of its own, with an outcome of its own. With Replicas each goes alone.
+//
 // # Waiting
 //
 // A script that writes publishes the key on the channel Prefix + "changed". A handle on which somebody waits subscribes to

@@ -41,9 +41,9 @@ func (s *Store) readAll(ctx context.Context, keys, known []string) ([]reading, e
 	for i, cmd := range cmds {
 		answer, err := cmd.Slice()
 		if isRefusal(err, "NOSCRIPT") { // the first of them teaches it, and the others find it
-			var args []string
+			var args []any
 			if known != nil {
-				args = known[i : i+1]
+				args = []any{known[i]}
 			}
 			answer, _, err = s.run(ctx, getScript, keys[i], false, args...)
 		}

@@ -9,6 +9,7 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
+	"github.com/leasehold/leasehold/internal/groups"
 	"github.com/leasehold/leasehold/internal/waiters"
 	"github.com/leasehold/leasehold/store"
 )
@@ -55,6 +56,7 @@ type Store struct {
 	opts    Options
 	channel string // "" without
 	waiters *waiters.Waiters
+	writes  *groups.Groups[*write]
 
 	mu      sync.Mutex
 	isDone  bool
@@ -93,7 +95,7 @@ func New(client Client, opts Options) (*Store, error) {
 	if _, ok := client.(Subscriber); ok && !opts.NoNotify {
 		s.channel = opts.Prefix + "changed"
 	}
-	s.waiters = waiters.New(source{s})
+	s.waiters, s.writes = waiters.New(source{s}), groups.New(s.together)
 	return s, nil
 }
 
@@ -120,6 +122,7 @@ func (s *Store) Close() error {
 	}
 	s.mu.Unlock()
 	s.waiters.Close()
+	s.writes.Close()
 	s.running.Wait()
 	return nil
 }

@@ -24,44 +24,47 @@ const (
 	answerSame    = "same"
 )
 
-// preamble: microseconds as text, since a Lua number holds them only for some 280 years, and what is stored.
-const preamble = `
-local function now()
-  local t = redis.call('TIME')
-  return t[1] .. string.format('%06d', t[2])
-end
-local function current()
-  local r = redis.call('HMGET', KEYS[1], ` + fields + `)
-  if not r[1] and redis.call('EXISTS', KEYS[1]) == 0 then return {'missing'} end
-  return {'found', r[1], r[2], r[3], now()}
-end
-local function is(version)
-  local v = redis.call('HGET', KEYS[1], 'version')
-  if v then return v == version end
-  return version == '' and redis.call('EXISTS', KEYS[1]) == 0
-end
+// The parts of the scripts. They are spelled out where they are needed, for a function in Lua is made anew at each call: that
+// took a fifth of a write's time.
+const (
+	// matches: the version demanded, ARGV[1], is the stored one; empty demands that nothing is stored.
+	matches = `
+local version, matches = redis.call('HGET', KEYS[1], 'version'), false
+if version then matches = version == ARGV[1]
+else matches = ARGV[1] == '' and redis.call('EXISTS', KEYS[1]) == 0 end
 `
+	// now: microseconds as text, since a Lua number holds them only for some 280 years.
+	now = `
+local time = redis.call('TIME')
+local now = time[1] .. string.format('%06d', time[2])
+`
+	// show: what is stored.
+	show = `
+local row = redis.call('HMGET', KEYS[1], ` + fields + `)
+if not row[1] and redis.call('EXISTS', KEYS[1]) == 0 then return {'missing'} end
+` + now + `
+return {'found', row[1], row[2], row[3], now}
+`
+)
 
 // getScript: ARGV[1], if it is there, is a version that the caller knows already, empty for none. The HDEL changes nothing; it
 // has a replica refuse the script.
-var getScript = newScript(preamble + `
+var getScript = newScript(`
 redis.call('HDEL', KEYS[1], 'none')
-if ARGV[1] and is(ARGV[1]) then return {'same'} end
-return current()
-`)
+if ARGV[1] then ` + matches + ` if matches then return {'same'} end end
+` + show)
 
 // putScript: ARGV is the version demanded, the new one, the record, the channel, the key as callers know it. What can fail
 // comes before the write: PUBLISH for a missing permission. Nobody hears of it before the script has ended.
-var putScript = newScript(preamble + `
-if not is(ARGV[1]) then return current() end
+var putScript = newScript(matches + `if not matches then ` + show + ` end
 if ARGV[4] ~= '' then redis.call('PUBLISH', ARGV[4], ARGV[5]) end
-redis.call('HSET', KEYS[1], 'version', ARGV[2], 'record', ARGV[3], 'written', now())
+` + now + `
+redis.call('HSET', KEYS[1], 'version', ARGV[2], 'record', ARGV[3], 'written', now)
 return {'done'}
 `)
 
 // deleteScript: ARGV is the version demanded, the channel, the key as callers know it.
-var deleteScript = newScript(preamble + `
-if ARGV[1] == '' or not is(ARGV[1]) then return current() end
+var deleteScript = newScript(matches + `if ARGV[1] == '' or not matches then ` + show + ` end
 if ARGV[2] ~= '' then redis.call('PUBLISH', ARGV[2], ARGV[3]) end
 redis.call('DEL', KEYS[1])
 return {'done'}

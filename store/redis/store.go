@@ -22,7 +22,10 @@ func (s *Store) Put(ctx context.Context, rec store.Record) (store.Record, error)
 	}
 	kept := store.Canonical(rec)
 	kept.Version = newVersion()
-	if err := s.write(ctx, putScript, rec.Key, rec.Version, kept.Version, string(body), s.channel, rec.Key); err != nil {
+	w := &write{
+		script: putScript, key: rec.Key, args: []any{rec.Version, kept.Version, body, s.channel, rec.Key}, size: len(body),
+	}
+	if err := s.write(ctx, w); err != nil {
 		return store.Record{}, err
 	}
 	return kept, nil
@@ -33,7 +36,7 @@ func (s *Store) Delete(ctx context.Context, key, version string) error {
 	if err := store.CheckKey(key); err != nil {
 		return err
 	}
-	return s.write(ctx, deleteScript, key, version, s.channel, key)
+	return s.write(ctx, &write{script: deleteScript, key: key, args: []any{version, s.channel, key}})
 }
 
 // Get implements [store.Store].

@@ -1,0 +1,151 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/internal/servers"
+	"github.com/leasehold/leasehold/store"
+)
+
+// putting returns the write of a record, and deleting that of its deletion.
+func putting(t testing.TB, s *Store, rec store.Record) *write {
+	t.Helper()
+	body, err := store.Marshal(rec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &write{script: putScript, key: rec.Key, args: []any{rec.Version, newVersion(), body, s.channel, rec.Key}}
+}
+
+func deleting(s *Store, rec store.Record) *write {
+	return &write{script: deleteScript, key: rec.Key, args: []any{rec.Version, s.channel, rec.Key}}
+}
+
+// Of writes that are sent together each comes out as if it was sent alone, on a server that knows no script yet, too.
+func TestWritesTogether(t *testing.T) {
+	srv := servers.Redis(t)
+	s := mustOpen(t, srv, srv.Addr, Options{Prefix: newPrefix()})
+	client := raw(t, srv)
+	old, stale := mustPut(t, s, held("changed", 1)), mustPut(t, s, held("stale", 1))
+	current := mustPut(t, s, store.Record{Key: "stale", Version: stale.Version})
+	gone, deleted := mustPut(t, s, held("gone", 1)), mustPut(t, s, held("deleted", 1))
+	if err := s.Delete(t.Context(), "gone", gone.Version); err != nil {
+		t.Fatal(err)
+	}
+	do(t, client, "set", s.opts.Prefix+"odd", "no hash")
+	do(t, client, "script", "flush")
+	for i, c := range []struct {
+		w    *write
+		want error
+	}{
+		{putting(t, s, held("new", 1)), nil}, {putting(t, s, stale), store.ErrConflict}, {putting(t, s, old), nil},
+		{deleting(s, gone), store.ErrNotFound}, {deleting(s, deleted), nil}, {putting(t, s, held("odd", 1)), store.ErrCorrupt},
+	} {
+		group := []*write{putting(t, s, held(fmt.Sprint("before", i), 1)), c.w, putting(t, s, held(fmt.Sprint("after", i), 1))}
+		s.together(t.Context(), group)
+		err := s.outcome(c.w)
+		var conflict *store.ConflictError
+		if !errors.Is(err, c.want) || errors.As(err, &conflict) && conflict.Current.Version != current.Version {
+			t.Errorf("%s: %v, want %v", c.w.key, err, c.want)
+		}
+		for _, w := range []*write{group[0], group[2]} {
+			if rec, getErr := s.Get(t.Context(), w.key); s.outcome(w) != nil || getErr != nil || rec.Version != w.args[1] {
+				t.Errorf("%s: %v; it is stored at %s, %v", w.key, s.outcome(w), rec.Version, getErr)
+			}
+		}
+	}
+	if _, err := s.Get(t.Context(), "deleted"); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("what was deleted: %v", err)
+	}
+}
+
+// What was sent together and not answered is unknown, all of it. What was never sent is not done.
+func TestWritesTogetherWithoutAnswer(t *testing.T) {
+	srv := servers.Redis(t, servers.Shared())
+	network, prefix := servers.Proxy(t, srv.Addr), newPrefix()
+	opts := options(t, srv, network.Addr)
+	opts.MaxRetries = 10
+	opened, err := openOwner(opts, Options{Prefix: prefix})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer opened.Close()
+	s, direct := opened.(owner).Store, mustOpen(t, srv, srv.Addr, Options{Prefix: prefix})
+	warm(t, direct)
+	group := []*write{putting(t, s, held("a", 1)), putting(t, s, held("b", 1))}
+	mustPut(t, s, held("connected", 1))
+	network.SwallowReplies(true)
+	ended := make(chan struct{})
+	go func() { defer close(ended); s.together(t.Context(), group) }()
+	for _, w := range group {
+		if _, err := direct.Wait(t.Context(), w.key, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	network.Reset() // should the answers not be at the proxy yet
+	network.Heal()
+	<-ended
+	for _, w := range group {
+		if err := s.outcome(w); !errors.Is(err, store.ErrUnknownOutcome) {
+			t.Errorf("%s, which happened, and whose answer was lost: %v, want an unknown outcome", w.key, err)
+		}
+	}
+	network.Refuse()
+	network.Reset()
+	other := mustOpen(t, srv, network.Addr, Options{Prefix: prefix})
+	group = []*write{putting(t, other, held("c", 1)), putting(t, other, held("d", 1))}
+	other.together(t.Context(), group)
+	for _, w := range group {
+		if err := other.outcome(w); err == nil || errors.Is(err, store.ErrUnknownOutcome) {
+			t.Errorf("%s, which was never sent: %v", w.key, err)
+		}
+	}
+}
+
+// Writes that are asked for at the same time share requests, and whoever doesn't wait for the answer learns what is known.
+func TestWritesAtTheSameTime(t *testing.T) {
+	srv := servers.Redis(t, servers.Shared())
+	network, prefix := servers.Proxy(t, srv.Addr), newPrefix()
+	s, direct := mustOpen(t, srv, network.Addr, Options{Prefix: prefix}), mustOpen(t, srv, srv.Addr, Options{Prefix: prefix})
+	warm(t, direct)
+	const writers = 40
+	var all sync.WaitGroup
+	for i := range writers {
+		all.Go(func() {
+			rec := held(fmt.Sprint("k", i), 1)
+			for range 5 {
+				var err error
+				if rec, err = s.Put(t.Context(), rec); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+			if got, err := direct.Get(t.Context(), rec.Key); err != nil || got.Version != rec.Version {
+				t.Errorf("%s is stored at %s, %v, want %s", rec.Key, got.Version, err, rec.Version)
+			}
+		})
+	}
+	all.Wait()
+	network.SwallowReplies(true)
+	cause := errors.New("enough")
+	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, cause)
+	defer cancel()
+	for i := range writers {
+		all.Go(func() {
+			_, err := s.Put(ctx, held(fmt.Sprint("lost", i), 1))
+			if !errors.Is(err, cause) {
+				t.Errorf("%v, want the context's cause", err)
+			}
+			if _, getErr := direct.Get(t.Context(), fmt.Sprint("lost", i)); getErr == nil && !errors.Is(err, store.ErrUnknownOutcome) {
+				t.Errorf("lost%d is stored, and reported as %v", i, err)
+			}
+		})
+	}
+	all.Wait()
+	network.Heal()
+}
