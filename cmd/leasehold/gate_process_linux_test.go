@@ -1,0 +1,259 @@
+package main
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/fence"
+)
+
+// ledger is a program that knows nothing of leases: a TLS server that wants a certificate of its clients.
+type ledger struct {
+	*httptest.Server
+	arrived chan struct{} // a write to /slow is there
+	goOn    chan struct{} // and may end
+	tokens  chan fence.Token
+}
+
+// newLedger starts one. One certificate, in files in the folder, serves for everybody here.
+func newLedger(t *testing.T, p place) *ledger {
+	t.Helper()
+	l := &ledger{arrived: make(chan struct{}), goOn: make(chan struct{}), tokens: make(chan fence.Token, 16)}
+	l.Server = httptest.NewUnstartedServer(l)
+	cert := selfSigned(t, p)
+	pool := x509.NewCertPool()
+	pool.AddCert(cert.Leaf)
+	l.TLS = &tls.Config{ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool, Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}
+	l.EnableHTTP2 = true
+	l.StartTLS()
+	t.Cleanup(l.Close)
+	client := l.Client().Transport.(*http.Transport).TLSClientConfig
+	client.RootCAs, client.Certificates = pool, l.TLS.Certificates
+	return l
+}
+
+// selfSigned makes a certificate for this machine, as a server and as a client, and writes cert.pem and key.pem.
+func selfSigned(t *testing.T, p place) tls.Certificate {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), BasicConstraintsValid: true, IsCA: true,
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	certPEM := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	keyPEM := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})
+	for name, text := range map[string][]byte{"cert.pem": certPEM, "key.pem": keyPEM} {
+		if err := os.WriteFile(p.path(name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pair, err := tls.X509KeyPair(certPEM, keyPEM)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pair
+}
+
+func (l *ledger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case r.URL.Path == "/stream":
+		for r.Context().Err() == nil {
+			_, _ = io.WriteString(w, "tick\n")
+			_ = http.NewResponseController(w).Flush()
+			select {
+			case <-r.Context().Done():
+			case <-time.After(10 * time.Millisecond):
+			}
+		}
+	case r.Method == http.MethodPost:
+		if s, err := fence.ParseSequencer(r.Header.Get(fence.Header)); err == nil {
+			l.tokens <- s.Token
+		}
+		if r.URL.Path == "/slow" {
+			l.arrived <- struct{}{}
+			select {
+			case <-l.goOn:
+			case <-r.Context().Done():
+				panic(http.ErrAbortHandler)
+			}
+		}
+	}
+}
+
+var (
+	gateURL  = regexp.MustCompile(`serving https://\S+ on (https://\S+)`)
+	adminURL = regexp.MustCompile(`serving the state on (http://\S+)`)
+)
+
+// gateway is a gate that runs.
+type gateway struct {
+	*program
+	c    *http.Client
+	l    *ledger
+	url  string
+	adm  string
+	name string
+}
+
+func (l *ledger) gate(t *testing.T, p place, name string) *gateway {
+	t.Helper()
+	g := &gateway{l: l, c: l.Client(), name: name}
+	g.program = p.start("gate", "ledger", "--as", name, "--ttl", "4s", "--upstream", l.URL, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0",
+		"--tls-cert", "cert.pem", "--tls-key", "key.pem", "--client-ca", "cert.pem",
+		"--upstream-ca", "cert.pem", "--upstream-cert", "cert.pem", "--upstream-key", "key.pem", "--drain", "20s")
+	eventually(t, name+" serves", func() bool {
+		text := g.stderr.String()
+		return gateURL.MatchString(text) && adminURL.MatchString(text)
+	})
+	g.url, g.adm = gateURL.FindStringSubmatch(g.stderr.String())[1], adminURL.FindStringSubmatch(g.stderr.String())[1]
+	return g
+}
+
+// ask returns the status and the body of an answer; 0 when there is none.
+func (g *gateway) ask(method, url string) (int, string) {
+	ctx, cancel := context.WithTimeout(g.t.Context(), patienceOfTests)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, method, url, nil)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	resp, err := g.c.Do(r)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return 0, err.Error()
+	}
+	return resp.StatusCode, string(b)
+}
+
+func (g *gateway) is(path string) bool {
+	code, _ := g.ask(http.MethodGet, g.adm+path)
+	return code == http.StatusOK
+}
+
+// wants wants an answer.
+func (g *gateway) wants(method, path string, want int) string {
+	g.t.Helper()
+	code, text := g.ask(method, g.url+path)
+	if code != want {
+		g.t.Fatalf("%s %s through %s: %d %s, want %d", method, path, g.name, code, text, want)
+	}
+	return text
+}
+
+// Two gates in front of one program, with certificates everywhere: the one that is told to end has its writes end first, then
+// releases the name; a stream through the other one goes on all the time.
+func TestGateHandsOver(t *testing.T) {
+	p := newPlace(t)
+	l := newLedger(t, p)
+	east := l.gate(t, p, "east")
+	eventually(t, "east is active", func() bool { return east.is("/active") })
+	west := l.gate(t, p, "west")
+	eventually(t, "west knows who is", func() bool {
+		_, text := west.ask(http.MethodGet, west.adm+"/state")
+		var s gateState
+		return json.Unmarshal([]byte(text), &s) == nil && strings.HasPrefix(s.Holder, "east/") && !s.Active
+	})
+	if !west.is("/standby") || !west.is("/healthz") || east.is("/standby") {
+		t.Error("the roles are told wrongly")
+	}
+	west.wants(http.MethodGet, "/", http.StatusOK)
+	if text := west.wants(http.MethodPost, "/", http.StatusServiceUnavailable); !strings.Contains(text, `"holder":"east/`) {
+		t.Errorf("%s", text)
+	}
+	east.wants(http.MethodPost, "/", http.StatusOK)
+	first := <-l.tokens
+
+	stream, ticks := west.stream(t)
+	defer stream()
+	answered := make(chan error, 1)
+	go func() {
+		if code, text := east.ask(http.MethodPost, east.url+"/slow"); code != http.StatusOK {
+			answered <- fmt.Errorf("%d %s", code, text)
+			return
+		}
+		answered <- nil
+	}()
+	<-l.arrived
+	<-l.tokens
+	east.signal(syscall.SIGTERM)
+	eventually(t, "east refuses writes", func() bool { return !east.is("/active") })
+	if west.is("/active") {
+		t.Error("west is active while a write goes on in the east")
+	}
+	l.goOn <- struct{}{}
+	if err := <-answered; err != nil {
+		t.Error(err)
+	}
+	if code := east.code(); code != 128+int(syscall.SIGTERM) {
+		t.Errorf("exit code %d:\n%s", code, east.stderr)
+	}
+	eventually(t, "west is active", func() bool { return west.is("/active") })
+	west.wants(http.MethodPost, "/", http.StatusOK)
+	if next := <-l.tokens; next <= first {
+		t.Errorf("token %d after %d", next, first)
+	}
+	for range cap(ticks) + 1 { // those of before, and one of now
+		if err := <-ticks; err != nil {
+			t.Fatalf("the stream: %v", err)
+		}
+	}
+}
+
+// stream reads a stream until it is ended. The channel tells of lines that were read, and of the error at its end.
+func (g *gateway) stream(t *testing.T) (end func(), ticks chan error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, g.url+"/stream", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ticks = make(chan error, 16)
+	go func() {
+		resp, err := g.c.Do(r)
+		if err == nil {
+			defer resp.Body.Close()
+		}
+		for b := make([]byte, 5); err == nil; {
+			_, err = io.ReadFull(resp.Body, b)
+			select {
+			case ticks <- err:
+			default:
+			}
+		}
+	}()
+	return cancel, ticks
+}

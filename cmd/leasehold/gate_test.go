@@ -1,0 +1,5 @@
+package main
+
+import "testing"
+
+func TestGate(t *testing.T) { scripts(t, "gate") }
