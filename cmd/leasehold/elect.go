@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -123,6 +124,7 @@ type elector struct {
 	endLife  context.CancelCauseFunc // of the present candidacy
 	began    clock.Instant           // when the active command was started last
 	leading  atomic.Bool
+	sessions sync.Map // keys of the sessions there were
 }
 
 func (a *app) elect(ctx context.Context, name string, argv []string, o electOptions) (err error) {
@@ -228,6 +230,11 @@ func (e *elector) run(ctx context.Context, st store.Store) (err error) {
 		}, e.rules)
 		end(nil)
 		e.follower.stop()
+		e.sessions.Range(func(key, _ any) bool {
+			forgetSession(context.WithoutCancel(ctx), e.m, key.(string))
+			e.sessions.Delete(key)
+			return true
+		})
 		if !errors.Is(err, errRejoin) {
 			return err
 		}

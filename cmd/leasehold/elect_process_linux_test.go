@@ -137,8 +137,12 @@ func TestSignalHandsOver(t *testing.T) {
 		t.Errorf("exit code %d: %s", code, b.stderr)
 	}
 	p.told("a a-ends b b-ends")
-	if rec, _ := p.reader().record("job"); rec.Owner != "" {
+	reader := p.reader()
+	if rec, _ := reader.record("job"); rec.Owner != "" {
 		t.Errorf("the record is %+v: want it free", rec)
+	}
+	for rec := range reader.st.List(t.Context(), ".session/") {
+		t.Errorf("a session is left behind: %+v", rec)
 	}
 }
 

@@ -67,12 +67,16 @@ func (e *elector) stuck(election.Term, error) {
 
 // event is told what becomes of the session, and of what it keeps.
 func (e *elector) event(ev lease.Event) {
+	session := lease.OwnerOf(ev.Key) != ""
+	if session {
+		e.sessions.Store(ev.Key, nil)
+	}
 	switch {
 	case ev.State == lease.StateJeopardy && e.leading.Load():
 		e.words.event(ev)
 	case ev.State == lease.StateJeopardy:
 		e.words.say("%s: the candidacy can't be renewed, trying again: %s", e.name, oneLine(ev.Err))
-	case ev.State == lease.StateLost && lease.OwnerOf(ev.Key) != "": // the session, and all that it keeps
+	case ev.State == lease.StateLost && session: // and all that it keeps
 		e.words.say("%s: the candidacy is lost, beginning another one: %s", e.name, oneLine(ev.Err))
 	}
 }

@@ -81,13 +81,17 @@ func closeSession(ctx context.Context, s *lease.Session) error {
 	if err := s.Close(ctx); err != nil {
 		return err
 	}
-	st := s.Manager().Store()
-	ctx, cancel := clock.WithTimeout(ctx, s.Manager().Clock(), s.Manager().TTL()/10)
-	defer cancel()
-	if rec, err := store.Load(ctx, st, s.Key()); err == nil && rec.Owner == "" && rec.Version != "" {
-		_ = st.Delete(ctx, rec.Key, rec.Version) // it is of no use, and does no harm
-	}
+	forgetSession(ctx, s.Manager(), s.Key())
 	return nil
+}
+
+// forgetSession deletes the record of a session, if it is closed. One that is left is of no use, and does no harm.
+func forgetSession(ctx context.Context, m *lease.Manager, key string) {
+	ctx, cancel := clock.WithTimeout(ctx, m.Clock(), m.TTL()/10)
+	defer cancel()
+	if rec, err := store.Load(ctx, m.Store(), key); err == nil && rec.Owner == "" && rec.Version != "" {
+		_ = m.Store().Delete(ctx, rec.Key, rec.Version)
+	}
 }
 
 // take takes the name in the way that was asked for, and waits for that unless it isn't to.

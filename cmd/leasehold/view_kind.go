@@ -224,13 +224,26 @@ func (v view) holders() string {
 		parts = append(parts, fmt.Sprintf("%d readers", n))
 	case n == 1:
 		parts = append(parts, v.Holders[0].Mode+" by "+v.Holder)
-	case v.Holder != "" || len(v.Waiting) == 0:
+	case v.Holder != "" || len(v.Waiting)+v.standingBy() == 0:
 		parts = append(parts, orDash(v.Holder))
 	}
 	if len(v.Waiting) > 0 {
 		parts = append(parts, fmt.Sprintf("%d waiting", len(v.Waiting)))
 	}
+	if n := v.standingBy(); n > 0 {
+		parts = append(parts, fmt.Sprintf("%d standing by", n))
+	}
 	return strings.Join(parts, ", ")
+}
+
+// standingBy is how many candidates could lead, but don't.
+func (v view) standingBy() (n int) {
+	for _, c := range v.Candidates {
+		if c.Role == roleCandidate {
+			n++
+		}
+	}
+	return n
 }
 
 // kindRows are the rows of a table that show has for what is more than a lease.
