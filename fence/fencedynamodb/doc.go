@@ -13,6 +13,9 @@
 // write changes several, [Guard.Transact] puts the check of a mark with an item of its own into the caller's transaction. The
 // two ways know nothing of each other: an item is guarded by one of them.
 //
+// The client sends a request again when the answer is lost, as it does without a guard. Then a refusal is about the last copy, and
+// one before may have been done, before the later term began. A transaction's second copy is recognized.
+//
 // What writes to the items without this package is not guarded. In a global table the check holds among the writers of one
 // Region, unless its consistency is strong.
 package fencedynamodb

@@ -116,7 +116,8 @@ func (g *Guard) raise(ctx context.Context, s fence.Sequencer, old item) error {
 
 // Check is [fence.Guard.Check], for resources elsewhere that are reached through several processes: all of them share the mark.
 // It is one strongly consistent read, and a write for each new token. What is in DynamoDB itself is better guarded by
-// [Guard.Transact], [Put] or [Update].
+// [Guard.Transact], [Put] or [Update]. A sequencer that came from outside has to be of the lease that guards the resource: ask
+// [fence.Sequencer.Of] first.
 func (g *Guard) Check(ctx context.Context, s fence.Sequencer) error {
 	if err := s.Valid(); err != nil {
 		return err

@@ -59,7 +59,8 @@ func New(kv clientv3.KV, opts Options) (*Guard, error) {
 }
 
 // Check is [fence.Guard.Check], for resources elsewhere that are reached through several processes: all of them share the mark.
-// It is one round trip. A resource in etcd itself is better guarded by [Guard.Txn].
+// It is one round trip. A resource in etcd itself is better guarded by [Guard.Txn]. A sequencer that came from outside has to be of
+// the lease that guards the resource: ask [fence.Sequencer.Of] first.
 func (g *Guard) Check(ctx context.Context, s fence.Sequencer) error {
 	_, err := g.Txn(ctx, s).Commit()
 	return err
@@ -69,6 +70,9 @@ func (g *Guard) Check(ctx context.Context, s fence.Sequencer) error {
 // check weren't there, and Succeeded tells of the caller's own comparisons alone. Otherwise Commit returns a
 // *[fence.StaleError]. After another error the transaction may have been applied, as always in etcd; one that matches
 // [fence.ErrMalformed] comes without a request.
+//
+// In rare cases the client sends a transaction a second time by itself. Then a refusal is about the second copy; the first
+// may have been applied, before the later term began.
 //
 // A transaction that would write or delete its own mark is refused by the server. The check takes three of the 128 operations that
 // a transaction may have by default.

@@ -3,7 +3,6 @@ package fencekubernetes
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -107,5 +106,5 @@ func Update[T metav1.Object](ctx context.Context, client Client[T], s fence.Sequ
 
 // again reports whether err is a conflict, after which others have made progress, and ctx goes on.
 func again(ctx context.Context, err error) bool {
-	return apierrors.IsConflict(err) && ctx.Err() == nil && !errors.Is(err, fence.ErrStale)
+	return apierrors.IsConflict(err) && ctx.Err() == nil
 }

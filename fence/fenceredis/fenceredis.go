@@ -56,7 +56,8 @@ func NewScript(text string) *Script {
 // *[fence.StaleError]. After another error the script may have run: the mark is raised before it, and Redis takes nothing back when
 // a script fails halfway. One that matches [fence.ErrMalformed] comes without a request.
 //
-// The client sends a script again when the answer is lost, unless its MaxRetries is -1, as it does without a guard.
+// The client sends a script again when the answer is lost, unless its MaxRetries is -1, as it does without a guard. Then a
+// refusal is about the last copy, and one before may have run, before the later term began.
 func (g *Guard) Run(ctx context.Context, s fence.Sequencer, script *Script, keys []string, args ...any) *redis.Cmd {
 	if err := s.Valid(); err != nil {
 		cmd := redis.NewCmd(ctx)
@@ -76,7 +77,8 @@ func (g *Guard) Run(ctx context.Context, s fence.Sequencer, script *Script, keys
 var nothing = NewScript(`return 0`)
 
 // Check is [fence.Guard.Check], for resources elsewhere that are reached through several processes: all of them share the mark.
-// It is one round trip. What is in Redis itself is better guarded by [Guard.Run].
+// It is one round trip. What is in Redis itself is better guarded by [Guard.Run]. A sequencer that came from outside has to be of
+// the lease that guards the resource: ask [fence.Sequencer.Of] first.
 func (g *Guard) Check(ctx context.Context, s fence.Sequencer) error {
 	return g.Run(ctx, s, nothing, nil).Err()
 }
@@ -87,9 +89,8 @@ const (
 	corrupt = "FENCECORRUPT"
 )
 
-// before is the check. Numbers in Lua are exact up to 2^53, which no token reaches, and text of numbers is never made from
-// them: the mark is the text of the token. What can fail comes before the first write. The caller's text is in a function, so
-// that it may return anywhere.
+// before is the check. Numbers in Lua are exact up to 2^53, which no token reaches. What can fail comes before the first write. The
+// caller's text is in a function, so that it may return anywhere.
 const before = `
 local mark = redis.call('HMGET', KEYS[1], 'token', 'holder')
 local token, holder, known, new = mark[1], mark[2], 0, tonumber(ARGV[1])

@@ -10,37 +10,8 @@ import (
 	"slices"
 	"text/tabwriter"
 
-	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/soak/resources"
 )
-
-// tally is what workers have told of their writes to resources of one kind.
-type tally struct {
-	acks    []ack // acknowledged writes
-	refused int
-	failed  int
-	example string                 // one of the errors
-	newest  map[string]fence.Token // by name: of the acknowledged writes
-}
-
-// took adds what a worker has told. The lock is held.
-func (h *history) took(e event) {
-	t := h.resources[e.Resource]
-	if t == nil {
-		t = &tally{newest: map[string]fence.Token{}}
-		h.resources[e.Resource] = t
-	}
-	switch e.Kind {
-	case wrote:
-		t.acks = append(t.acks, ack{e.Name, e.Holder, e.Seq})
-		t.newest[e.Name] = max(t.newest[e.Name], e.Token)
-	case turned:
-		t.refused++
-	default:
-		t.failed++
-		t.example = e.Text
-	}
-}
 
 // audited is what became of the writes to resources of one kind.
 type audited struct {
@@ -104,25 +75,6 @@ func (t *tormentor) log(ctx context.Context, kind, name string) (all []write, er
 	return all, nil
 }
 
-// late counts the writes that came after one of a higher token.
-func late(writes []write) (n int) {
-	var highest fence.Token
-	for _, w := range writes {
-		if w.token < highest {
-			n++
-		}
-		highest = max(highest, w.token)
-	}
-	return n
-}
-
-// newest sees that a log which is written anew by each write ends with the newest one that was acknowledged, or a later one.
-func (v *verdict) newest(name string, writes []write, acknowledged fence.Token) {
-	if last := len(writes) - 1; acknowledged > 0 && (last < 0 || writes[last].token < acknowledged) {
-		v.violate("%s: a write of token %d was acknowledged, and an earlier term's came after it", name, acknowledged)
-	}
-}
-
 // printResources prints a line for each kind of resource.
 func (r *report) printResources(out io.Writer, missing []string) {
 	tw := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
@@ -133,7 +85,7 @@ func (r *report) printResources(out io.Writer, missing []string) {
 	_ = tw.Flush()
 	for _, a := range r.resources {
 		if a.failed > 0 {
-			fmt.Fprintf(out, "%s: one of the failures: %.200s\n", a.kind, a.example)
+			fmt.Fprintf(out, "%s: one of the failures: %.200q\n", a.kind, a.example)
 		}
 	}
 	if len(missing) > 0 {

@@ -173,3 +173,31 @@ func (h *history) holding(name string) (proc int, ok bool) {
 	proc, ok = h.holder[name]
 	return proc, ok
 }
+
+// tally is what workers have told of their writes to resources of one kind.
+type tally struct {
+	acks    []ack // acknowledged writes
+	refused int
+	failed  int
+	example string                 // one of the errors
+	newest  map[string]fence.Token // by name: of the acknowledged writes
+}
+
+// took adds what a worker has told. The lock is held.
+func (h *history) took(e event) {
+	t := h.resources[e.Resource]
+	if t == nil {
+		t = &tally{newest: map[string]fence.Token{}}
+		h.resources[e.Resource] = t
+	}
+	switch e.Kind {
+	case wrote:
+		t.acks = append(t.acks, ack{e.Name, e.Holder, e.Seq})
+		t.newest[e.Name] = max(t.newest[e.Name], e.Token)
+	case turned:
+		t.refused++
+	default:
+		t.failed++
+		t.example = e.Text
+	}
+}

@@ -141,3 +141,22 @@ func (v *verdict) guarded(name string, writes []write, acks []ack) {
 		}
 	}
 }
+
+// late counts the writes that came after one of a higher token.
+func late(writes []write) (n int) {
+	var highest fence.Token
+	for _, w := range writes {
+		if w.token < highest {
+			n++
+		}
+		highest = max(highest, w.token)
+	}
+	return n
+}
+
+// newest sees that a log which is written anew by each write ends with the newest one that was acknowledged, or a later one.
+func (v *verdict) newest(name string, writes []write, acknowledged fence.Token) {
+	if last := len(writes) - 1; acknowledged > 0 && (last < 0 || writes[last].token < acknowledged) {
+		v.violate("%s: a write of token %d was acknowledged, and an earlier term's came after it", name, acknowledged)
+	}
+}
