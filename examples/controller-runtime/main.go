@@ -62,9 +62,11 @@ func start(namespace string) error {
 	})
 }
 
-// withLeases has f hold leases in a namespace. Their requests have a client of their own: those of the controller can't be in
-// their way.
+// withLeases has f hold leases in a namespace. Their requests have connections of their own: those of the controllers can't be
+// in their way.
 func withLeases(config *rest.Config, namespace string, opts lease.Options, f func(*lease.Manager) error) (err error) {
+	config = rest.CopyConfig(config)
+	config.QPS, config.NextProtos = -1, []string{"http/1.1"} // no limit delays a renewal, and no dead connection all of them
 	client, err := coordination.NewForConfig(config)
 	if err != nil {
 		return err
