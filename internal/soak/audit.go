@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 	"text/tabwriter"
 
 	"github.com/leasehold/leasehold/internal/soak/resources"
@@ -89,6 +88,6 @@ func (r *report) printResources(out io.Writer, missing []string) {
 		}
 	}
 	if len(missing) > 0 {
-		fmt.Fprintf(out, "not here, for their servers are not installed: %v\n", slices.Sorted(slices.Values(missing)))
+		fmt.Fprintf(out, "not here, for their servers are not installed: %v\n", missing)
 	}
 }

@@ -45,9 +45,11 @@ func Start(ctx context.Context, dir string, names []string, source fence.Source)
 	}
 	slices.Sort(h.Missing)
 	for name, address := range h.Addresses {
-		if h.resources[name], err = Open(ctx, name, address); err != nil {
+		r, err := Open(ctx, name, address)
+		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
+		h.resources[name] = r
 	}
 	return h, nil
 }
@@ -115,9 +117,7 @@ func (h *Host) Log(ctx context.Context, kind, name string) ([]string, error) {
 // Close stops all servers.
 func (h *Host) Close() (err error) {
 	for _, r := range h.resources {
-		if r != nil {
-			err = errors.Join(err, r.Close())
-		}
+		err = errors.Join(err, r.Close())
 	}
 	for _, stop := range h.stops {
 		err = errors.Join(err, stop())
