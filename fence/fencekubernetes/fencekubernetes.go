@@ -18,9 +18,9 @@ const Annotation = "leasehold.dev/fence"
 // it is. It does no I/O.
 //
 // What makes that safe is the resource version: obj must have been read, from the server or from a cache, and must be written by
-// a full update that keeps the resource version of that read. When the server answers with a conflict, somebody else has
-// written: read it again, and stamp that. A write to the status subresource stores no annotation, so it doesn't raise the
-// mark: use [Patch].
+// a full update that keeps the resource version of that read, or by a server-side apply whose configuration has that resource
+// version and the annotation. When the server answers with a conflict, somebody else has written: read it again, and stamp that.
+// A write to the status subresource stores no annotation, so it doesn't raise the mark: use [Patch].
 func Stamp(obj metav1.Object, s fence.Sequencer) error {
 	if obj.GetResourceVersion() == "" {
 		return fmt.Errorf("%s: object %s has no resource version: stamp one that was read, for without it an update overwrites whatever is there",

@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	applycore "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/kubernetes"
 	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
@@ -241,6 +242,45 @@ func TestCallersOwn(t *testing.T) {
 	var mark fence.Mark
 	if err := json.Unmarshal([]byte(r.get().Annotations[fencekubernetes.Annotation]), &mark); err != nil || mark != (fence.Mark{Token: 5, Holder: "a"}) {
 		t.Errorf("the mark is %+v, %v", mark, err)
+	}
+}
+
+// Server-side apply stands on the resource version as well, where the configuration has one.
+func TestApply(t *testing.T) {
+	r := newRegister(t)
+	maps := r.clients.CoreV1().ConfigMaps(r.namespace)
+	if _, err := maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	read := func() *corev1.ConfigMap {
+		t.Helper()
+		obj, err := maps.Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return obj
+	}
+	apply := func(obj *corev1.ConfigMap, s fence.Sequencer) error {
+		if err := fencekubernetes.Stamp(obj, s); err != nil {
+			return err
+		}
+		_, err := maps.Apply(t.Context(), applycore.ConfigMap(name, r.namespace).WithResourceVersion(obj.ResourceVersion).
+			WithAnnotations(obj.Annotations).WithData(map[string]string{"by": s.Holder}), metav1.ApplyOptions{FieldManager: s.Holder, Force: true})
+		return err
+	}
+	before := read() // by A, who is stopped then
+	if err := apply(read(), fence.Sequencer{Name: "n", Holder: "b", Token: 2}); err != nil {
+		t.Fatal(err)
+	}
+	late := fence.Sequencer{Name: "n", Holder: "a", Token: 1}
+	if err := apply(before, late); !apierrors.IsConflict(err) {
+		t.Errorf("over what was read before: %v, want a conflict", err)
+	}
+	if err := apply(read(), late); !errors.Is(err, fence.ErrStale) {
+		t.Errorf("read again: %v", err)
+	}
+	if got := read().Data["by"]; got != "b" {
+		t.Errorf("it was written by %s", got)
 	}
 }
 
