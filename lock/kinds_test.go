@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/leasehold/leasehold/lease"
@@ -209,11 +210,13 @@ func TestWatchdogOfAHold(t *testing.T) {
 		time.Sleep(ttl)
 		watch()
 		time.Sleep(time.Hour)
+		synctest.Wait()
 		if len(bites) != 0 {
 			t.Errorf("bitten: %v", bites)
 		}
 		p.die()
 		time.Sleep(ttl)
+		synctest.Wait()
 		if len(bites) != 1 || !errors.Is(bites[0], lease.ErrLost) {
 			t.Errorf("bitten: %v", bites)
 		}
