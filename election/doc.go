@@ -26,7 +26,8 @@
 //
 // # When it doesn't stop
 //
-// A leader whose validity runs out, since it can't renew, is told so StopMargin before the end: its context is cancelled. If
-// OnStartedLeading has not returned two thirds of the margin later, OnStuck is called: the last moment to end the process. A
-// leader that was told to stop for another reason and doesn't return goes on leading, and OnStuck is called after StopWithin.
+// A leader whose validity runs out, since it can't renew, is told so StopMargin before the end: its context is cancelled, and
+// OnStopping is called. If OnStartedLeading has not returned two thirds of the margin later, OnStuck is called: the last moment to
+// end the process. A leader that was told to stop for another reason and doesn't return goes on leading for as long as it can
+// renew, and OnStuck is called after StopWithin.
 package election

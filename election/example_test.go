@@ -79,8 +79,11 @@ func ExampleTerm_Transfer() {
 		<-ctx.Done() // drain
 		fmt.Println("east stops:", errors.Is(context.Cause(ctx), election.ErrOrdered))
 	})
-	<-ended
-	<-ended
+	for range 2 {
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			fmt.Println(err)
+		}
+	}
 	// Output:
 	// east stops: true
 	// west leads, under a higher token: true
