@@ -143,6 +143,7 @@ var Table = []Row{
 	},
 
 	{Dir: "examples/...", Floor: Outer},
+	{Dir: "examples/gate", Floor: Outer, Libs: []string{"k8s.io/api", "k8s.io/apimachinery", "k8s.io/client-go"}, Why: "its tests are clients of a Kubernetes API server"},
 	{Dir: "examples/admiral-dr", Floor: Outer, Libs: []string{"github.com/aws/aws-sdk-go-v2"}, Why: "it makes Admiral's table in DynamoDB Local"},
 	{
 		Dir: "examples/controller-runtime", Floor: Outer, Libs: []string{"k8s.io", "sigs.k8s.io/controller-runtime", "github.com/go-logr/logr"},
