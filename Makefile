@@ -1,9 +1,9 @@
 # The targets below are what is typed here day by day. CI runs .ci/run, which does all of it.
 .DEFAULT_GOAL := help
-.PHONY: help build test race fmt lint fuzz soak proof bench engines engines-down examples tidy ci clean
+.PHONY: help build test race fmt lint fuzz soak proof bench bench-engines engines engines-down examples tidy ci clean
 
 help: ## print the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## build everything, and the command into bin/
 	go build work
@@ -32,6 +32,9 @@ proof: ## 100,000 simulated seeds, 20 million states, every seeded bug; writes d
 
 bench: ## measure, and write the figures into docs/benchmarks.md
 	scripts/bench
+
+bench-engines: ## measure the engines beside their own recipes; writes docs/benchmarks-engines.md
+	scripts/bench-engines
 
 engines: ## install the servers that engines are tested against, bring them up, and print how to reach them
 	scripts/engines install

@@ -67,6 +67,7 @@ func BenchmarkPairs(b *testing.B) {
 				}
 				times := b.N/callers + 1
 				var group sync.WaitGroup
+				before := spending(b)
 				b.ResetTimer()
 				for i := range callers {
 					group.Go(func() {
@@ -80,6 +81,10 @@ func BenchmarkPairs(b *testing.B) {
 				}
 				group.Wait()
 				b.ReportMetric(float64(callers*times)/b.Elapsed().Seconds(), "pairs/s")
+				b.StopTimer()
+				after, pairs := spending(b), float64(callers*times)
+				b.ReportMetric(float64((after.clients-before.clients).Microseconds())/pairs, "client-µs/pair")
+				b.ReportMetric(float64((after.servers-before.servers).Microseconds())/pairs, "server-µs/pair")
 			})
 		})
 	}

@@ -15,11 +15,15 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/klog/v2"
 
 	"github.com/leasehold/leasehold/internal/servers"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/kubernetes"
 )
+
+// The elector reports each of its terms on stderr, in the middle of a benchmark's lines.
+func init() { klog.SetLogger(klog.New(nil)) }
 
 var kubernetesKind = kind{
 	name: "kubernetes", start: servers.Kubernetes,
