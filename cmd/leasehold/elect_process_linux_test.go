@@ -141,8 +141,8 @@ func TestSignalHandsOver(t *testing.T) {
 	if rec, _ := reader.record("job"); rec.Owner != "" {
 		t.Errorf("the record is %+v: want it free", rec)
 	}
-	for rec := range reader.st.List(t.Context(), ".session/") {
-		t.Errorf("a session is left behind: %+v", rec)
+	for rec, err := range reader.st.List(t.Context(), ".session/") {
+		t.Errorf("a session is left behind: %+v, %v", rec, err)
 	}
 }
 

@@ -93,7 +93,7 @@ func (e *elector) follow(ctx context.Context, leader string) {
 		e.words.say("the passive command can't be run: %v", err)
 		return
 	}
-	supervise.WatchUntil(ctx.Done(), always{}, p, e.timing, e.a.clk, func(n supervise.Notice) {
+	supervise.WatchUntil(ctx.Done(), endless{}, p, e.timing, e.a.clk, func(n supervise.Notice) {
 		if n != supervise.Asked {
 			e.words.notice(n, "the passive command", 0)
 		}
@@ -103,11 +103,11 @@ func (e *elector) follow(ctx context.Context, leader string) {
 	}
 }
 
-// always is the lease of a command that needs none.
-type always struct{}
+// endless is the lease of a command that needs none.
+type endless struct{}
 
-func (always) ValidUntil() clock.Instant { return clock.Never }
-func (always) Context() context.Context  { return context.Background() }
+func (endless) ValidUntil() clock.Instant { return clock.Never }
+func (endless) Context() context.Context  { return context.Background() }
 
 // start starts a command, whose path comes first. term is nil for the passive one.
 func (e *elector) start(argv []string, role, leader string, term *election.Term) (*supervise.Process, error) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
+	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/rules"
 	"github.com/leasehold/leasehold/lease"
@@ -105,6 +106,11 @@ func (j *job) take(ctx context.Context) (hold, error) {
 		if err := j.opts.fits(j.name, declared); err != nil {
 			return nil, err
 		}
+		if declared.Kind == "" {
+			if err := j.mayDeclare(ctx); err != nil {
+				return nil, err
+			}
+		}
 		if j.opts.shared || j.opts.limit > 0 || j.opts.fair || declared.Kind == lock.KindRW {
 			h, err := j.takeShare(ctx, declared.Kind)
 			switch {
@@ -127,6 +133,42 @@ func (j *job) take(ctx context.Context) (hold, error) {
 			return nil, err
 		}
 	}
+}
+
+// mayDeclare refuses what declarable does, for as long as the store fails, unless it isn't to wait.
+func (j *job) mayDeclare(ctx context.Context) error {
+	if !j.opts.shared && j.opts.limit == 0 {
+		return nil
+	}
+	for {
+		err := declarable(ctx, j.st, j.name, j.opts.limit)
+		if exit := new(exitError); err == nil || errors.As(err, &exit) || j.opts.noWait {
+			return err
+		}
+		j.words.retry(j.name, err)
+		if clock.Sleep(ctx, j.a.clk, j.timing.TTL/30) != nil {
+			return errors.Join(context.Cause(ctx), err)
+		}
+	}
+}
+
+// declarable refuses a roster, with slots if they are more than 0, that would keep those out who use the name already: once it is
+// there, it says what the name is for good.
+func declarable(ctx context.Context, st store.Store, name string, slots int) error {
+	rec, err := store.Load(ctx, st, name)
+	if err != nil {
+		return err
+	}
+	state, err := election.Read(ctx, st, name)
+	switch {
+	case err != nil:
+		return err
+	case state.Pause != nil || len(state.Candidates) > 0:
+		return usage("%s is an election (`leasehold candidates %s`): for --shared or --slots use another name", name, name)
+	case slots > 0 && rec.Token != 0:
+		return usage("--slots %d: %s has been held as a whole, by `leasehold run` without --slots: use another name", slots, name)
+	}
+	return nil
 }
 
 // declared returns the roster of the name, which is empty if it has none, or if the store has no room for one.
@@ -239,7 +281,7 @@ func (s sharing) ways(session *lease.Session, name, kind string) (take, try taki
 		}
 		return rw.Lock, rw.TryLock, nil
 	}
-	m, err := lock.NewMutex(session, name, lock.MutexOptions{Fair: true}) // s.mutex
+	m, err := lock.NewMutex(session, name, lock.MutexOptions{Fair: true})
 	return m.Lock, m.TryLock, err
 }
 
@@ -252,11 +294,7 @@ func (j *job) awaitLease(ctx context.Context, h *lock.Hold) error {
 	for {
 		rec, err := store.Load(ctx, j.st, j.name)
 		if err == nil && rec.Session != "" {
-			var s store.Record
-			if s, err = store.Load(ctx, j.st, rec.Session); s.Key != session.Rec.Key {
-				session = rules.Seen{}
-			}
-			session = session.Note(s, j.a.clk.Now())
+			session, err = j.noteSession(ctx, session, rec.Session)
 		}
 		if err == nil {
 			now := j.a.clk.Now()
@@ -279,6 +317,18 @@ func (j *job) awaitLease(ctx context.Context, h *lock.Hold) error {
 			return errors.Join(context.Cause(ctx), err)
 		}
 	}
+}
+
+// noteSession returns what is known of the session of that key after another look; before may be of another one.
+func (j *job) noteSession(ctx context.Context, before rules.Seen, key string) (rules.Seen, error) {
+	rec, err := store.Load(ctx, j.st, key)
+	if err != nil {
+		return before, err
+	}
+	if before.Rec.Key != key {
+		before = rules.Seen{}
+	}
+	return before.Note(rec, j.a.clk.Now()), nil
 }
 
 // shareHeld says who holds a lock, and who waits before.

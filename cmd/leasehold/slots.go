@@ -35,6 +35,11 @@ func (a *app) slotsCommand() *cobra.Command {
 }
 
 func (a *app) setSlots(ctx context.Context, st store.Store, name string, n int) (err error) {
+	if declared, err := lock.Read(ctx, st, name); err == nil && declared.Kind == "" {
+		if err := declarable(ctx, st, name, n); err != nil {
+			return err
+		}
+	}
 	m, err := lease.NewManager(st, lease.Options{Clock: a.clk})
 	if err != nil {
 		return err
