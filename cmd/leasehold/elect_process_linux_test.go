@@ -203,7 +203,19 @@ func TestActiveCommandEndsByItself(t *testing.T) {
 	if words := again.stderr.String(); !strings.Contains(words, "has ended with code 3; no candidate for 1s") || !strings.Contains(words, "no candidate for 2s") {
 		t.Errorf("%s", words)
 	}
-	other := p.candidate("b", "echo >b; exec sleep 60")
+	p.candidate("b", "echo >b; exec sleep 60")
 	p.content("b") // who rests leaves it to others
-	_ = other
+}
+
+// A leader gives way to a candidate in a zone that is preferred, and no sooner than it has led for the time it is to.
+func TestLeaderGivesWay(t *testing.T) {
+	p := newPlace(t)
+	start := time.Now()
+	p.candidate("a", tells("a"), "--zone", "us", "--prefer", "eu,us", "--fail-back", "100ms", "--min-hold", "3s")
+	p.told("a")
+	p.candidate("b", tells("b"), "--zone", "eu")
+	p.told("a a-ends b")
+	if took := time.Since(start); took < 3*time.Second {
+		t.Errorf("it took %v: want at least 3 s", took)
+	}
 }
