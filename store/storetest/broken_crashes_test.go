@@ -1,0 +1,48 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/memory"
+)
+
+// Crashes finds what is wrong with stores that a crash breaks, and nothing with one that it doesn't.
+func TestCrashesFindsWhatIsBroken(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	for want, breaks := range map[string]func(e *engine, direct store.Store) (crash func()){
+		"": func(*engine, store.Store) func() { return func() {} },
+		"was acknowledged": func(e *engine, direct store.Store) func() {
+			return func() { // forgets a record
+				if rec, err := direct.Get(ctx, "crash1"); err == nil {
+					_ = direct.Delete(ctx, rec.Key, rec.Version)
+				}
+			}
+		},
+		"reported as not done": func(e *engine, _ store.Store) func() {
+			var once sync.Once
+			var crashed atomic.Bool
+			e.put = func(ctx context.Context, rec store.Record) (store.Record, error) {
+				got, err := e.Store.Put(ctx, rec)
+				if crashed.Load() {
+					once.Do(func() { err = errors.New("not done") })
+				}
+				return got, err
+			}
+			return func() { crashed.Store(true) }
+		},
+	} {
+		db := memory.NewDB(memory.Options{})
+		e := &engine{Store: db.Open()}
+		err := Crashes(ctx, e, db.Open(), breaks(e, db.Open()))
+		if (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
