@@ -18,7 +18,8 @@
 // # Order
 //
 // Who waits at one registry is served first come, first served. Several registries on one store know nothing of each other's
-// queues; between them whoever is quick is next.
+// queues; between them whoever is quick is next. A registry that is closed writes down who waits, for the next one to give those
+// who come back their places: an order, no promise, and nothing that is missed when a process was killed.
 //
 // # Validity
 //

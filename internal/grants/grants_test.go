@@ -329,38 +329,6 @@ func TestRequestSentAgain(t *testing.T) {
 	})
 }
 
-func TestPlaces(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		r, _ := w.registry()
-		rec := granted(t, r, wants("holder", 0))
-		var all []*request
-		for _, p := range []struct {
-			owner string
-			place uint64
-		}{{"new", 0}, {"third", 3}, {"first", 1}, {"newer", 0}, {"second", 2}} {
-			req := wants(p.owner, time.Hour)
-			req.Place = p.place
-			all = append(all, send(r, req))
-		}
-		var order []string
-		for _, q := range r.Waiting("job") {
-			order = append(order, q.Owner)
-		}
-		if want := []string{"first", "second", "third", "new", "newer"}; !slices.Equal(order, want) {
-			t.Errorf("order %v, want %v", order, want)
-		}
-		if n := r.Remove("job", ""); n != 5 {
-			t.Errorf("%d removed", n)
-		}
-		for _, q := range all {
-			if !q.over() || !errors.Is(q.err, ErrRemoved) {
-				t.Errorf("removed: %v", q.err)
-			}
-		}
-		released(t, r, rec)
-	})
-}
-
 // An operator breaks a hold: the holder can't renew it, and whoever waits is next when it has let go.
 func TestBroken(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {

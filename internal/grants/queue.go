@@ -21,6 +21,7 @@ type waiter struct {
 	req    Request
 	since  clock.Instant
 	answer chan answer // of capacity 1
+	rank   uint64      // before those with a higher one, and those without, which is 0
 	place  *list.Element
 }
 
@@ -63,8 +64,8 @@ func (n *name) enqueue(w *waiter) {
 		return
 	}
 	at := n.queue.Back()
-	if w.req.Place != 0 {
-		for at != nil && !precedes(at.Value.(*waiter).req.Place, w.req.Place) {
+	if w.rank != 0 {
+		for at != nil && !precedes(at.Value.(*waiter).rank, w.rank) {
 			at = at.Prev()
 		}
 	}
@@ -82,7 +83,7 @@ func (n *name) enqueue(w *waiter) {
 	n.changed()
 }
 
-// precedes reports whether place a is before b; 0 is behind all.
+// precedes reports whether rank a is before b; 0 is behind all.
 func precedes(a, b uint64) bool { return a != 0 && cmp.Less(a, b) }
 
 func (n *name) find(id string) *waiter {

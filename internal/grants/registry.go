@@ -33,8 +33,6 @@ type Request struct {
 	// ID is the same when the request is sent again, and no other's. A request that is sent again takes the place of the
 	// first one in the queue, and if that has been granted, it is granted the same term. "" for one that never is.
 	ID string
-	// Place, if not 0, is a place in the queue: before those with a higher one and those without.
-	Place uint64
 }
 
 // requestInfo is the key of Info that remembers a request's ID.
@@ -82,6 +80,8 @@ type Registry struct {
 	mu     sync.Mutex
 	closed bool
 	names  map[string]*name
+
+	places places
 }
 
 // New returns a registry on st, which it doesn't own. It does no I/O. Close it when it is done with.
@@ -93,18 +93,25 @@ func New(st store.Store, opts Options) *Registry {
 		opts.Names = 10_000
 	}
 	r := &Registry{st: st, clk: opts.Clock, opts: opts, names: map[string]*name{}, suppose: store.Describe(st).CheapRefusal}
+	r.places.until = r.clk.Now().Add(returning)
 	r.ctx, r.stop = context.WithCancelCause(context.Background())
 	return r
 }
 
-// Close ends all requests with [ErrClosed] and waits for what is under way. What is granted stays granted. Closing twice is
-// no error.
+// Close ends all requests with [ErrClosed] and waits for what is under way. What is granted stays granted. Requests with an ID
+// that are sent again to the next registry on the store, within 30 s of its beginning, have their places in its queues. Closing
+// twice is no error.
 func (r *Registry) Close() error {
 	r.mu.Lock()
+	var waited savedPlaces
+	if !r.closed {
+		waited = r.queues()
+	}
 	r.closed = true
 	r.mu.Unlock()
 	r.stop(ErrClosed)
 	r.wg.Wait()
+	r.save(waited)
 	return nil
 }
 
@@ -118,6 +125,7 @@ func (r *Registry) Acquire(ctx context.Context, req Request) (Grant, error) {
 		return Grant{}, err
 	}
 	w := newWaiter(req, r.clk.Now())
+	w.rank = r.rank(ctx, req)
 	n, err := r.ask(req.Key, func(n *name) { n.enqueue(w) })
 	if err != nil {
 		return Grant{}, err

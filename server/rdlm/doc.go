@@ -15,9 +15,10 @@
 //
 // What is more: the header Leasehold-Token and the field token; PUT /locks/{name}/{uid} renews; and a request may bring its own
 // "uid" (32 hexadecimal digits): sent again it gets the lock that it has been granted meanwhile, or keeps its place in the queue.
+// It keeps that over a restart, too, if the server was ended and not killed, and the request comes within 30 s of the new start.
 //
 // # What is stricter
 //
 // Requests that RDLM answers with 500 are answered with 400, unless [Options.Strict] is set. A lifetime can't be longer than 366
-// days. Administration is closed unless it is opened: see [Admin].
+// days. Administration is closed unless it is opened: see [Admin]. An answer 204 has no Content-Length, which RFC 9110 forbids there.
 package rdlm

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -252,6 +253,55 @@ func (s *site) waiting(t *testing.T, n int) {
 		}
 		time.Sleep(time.Millisecond)
 	}
+}
+
+// Who waited when the server closed, and brings its uid to the next one, is before those who are new.
+func TestPlaceAfterRestart(t *testing.T) {
+	s := newSite(t, Options{Admin: Admin{open: true}})
+	path := s.locked(t, "job", body)
+	answers := make(chan answer, 8)
+	wait := func(title, uid string) {
+		before := len(s.reg.Waiting("job"))
+		go func() {
+			a, err := s.try(t.Context(), http.MethodPost, "/locks/job", `{"title": "`+title+`", "wait": 60, "lifetime": 60`+uid+`}`)
+			if err != nil {
+				t.Error(err)
+			}
+			answers <- a
+		}()
+		s.waiting(t, before+1)
+	}
+	first, second := `, "uid": "`+strings.Repeat("1", 32)+`"`, `, "uid": "`+strings.Repeat("2", 32)+`"`
+	wait("first", first)
+	wait("second", second)
+	if err := s.reg.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if a := <-answers; a.status != 409 {
+			t.Errorf("who waited when the server closed got %+v", a)
+		}
+	}
+	s.start(t, Options{Admin: Admin{open: true}})
+	wait("new", "")
+	wait("second", second)
+	wait("first", first)
+	var titles []string
+	for _, q := range s.reg.Waiting("job") {
+		titles = append(titles, q.Info[infoTitle])
+	}
+	if want := []string{`"first"`, `"second"`, `"new"`}; !slices.Equal(titles, want) {
+		t.Errorf("order %v, want %v", titles, want)
+	}
+	if a := s.ask(t, http.MethodDelete, path, ""); a.status != 204 {
+		t.Errorf("%+v", a)
+	}
+	if a := <-answers; a.status != 201 || !strings.HasSuffix(a.header.Get("Location"), strings.Repeat("1", 32)) {
+		t.Errorf("the next one has %+v", a)
+	}
+	s.ask(t, http.MethodDelete, "/resources/job", "")
+	<-answers
+	<-answers
 }
 
 // A lock outlives the server; who waited brings its uid, and has its lock or its place.

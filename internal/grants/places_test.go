@@ -1,0 +1,123 @@
+package grants
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/faulty"
+)
+
+// queued sends requests, one after the other; those whose owner begins with a number bring it as their ID.
+func queued(r *Registry, owners ...string) (all []*request) {
+	for _, owner := range owners {
+		req := wants(owner, time.Hour)
+		if owner[0] < 'a' {
+			req.ID = owner
+		}
+		all = append(all, send(r, req))
+	}
+	return all
+}
+
+// lined checks who waits, and ends it.
+func lined(t *testing.T, r *Registry, all []*request, want ...string) {
+	t.Helper()
+	var order []string
+	for _, q := range r.Waiting("job") {
+		order = append(order, q.Owner)
+	}
+	if !slices.Equal(order, want) {
+		t.Errorf("order %v, want %v", order, want)
+	}
+	for _, q := range all {
+		q.cancel()
+		<-q.done
+	}
+}
+
+// closed closes a registry that has all waiting.
+func closed(t *testing.T, r *Registry, all []*request) {
+	t.Helper()
+	if err := r.Close(); err != nil {
+		t.Error(err)
+	}
+	for _, q := range all {
+		if !q.over() || !errors.Is(q.err, ErrClosed) {
+			t.Errorf("when the registry closed: %v", q.err)
+		}
+	}
+}
+
+// Who waited when a registry closed, and comes back to the next one, is before those who are new; but not for ever, and not twice.
+func TestPlaces(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		first, _ := w.registry()
+		rec := granted(t, first, wants("holder", 0))
+		closed(t, first, queued(first, "1", "a", "2", "3", "4"))
+		second, _ := w.registry()
+		all := queued(second, "b", "3", "c", "5", "1", "4")
+		lined(t, second, all, "1", "3", "4", "b", "c", "5")
+		if err := second.Close(); err != nil {
+			t.Error(err)
+		}
+		third, _ := w.registry()
+		lined(t, third, queued(third, "3", "1"), "3", "1") // they had gone
+		released(t, third, rec)
+	})
+}
+
+func TestPlacesPass(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		first, _ := w.registry()
+		granted(t, first, Request{Key: "job", Owner: "holder", TTL: time.Hour})
+		closed(t, first, queued(first, "1", "2"))
+		second, _ := w.registry()
+		all := queued(second, "a", "2")
+		time.Sleep(returning + time.Second)
+		all = append(all, queued(second, "1")...)
+		lined(t, second, all, "2", "a", "1")
+	})
+}
+
+// A store that doesn't answer at once, or has nonsense, keeps nobody out of the queue.
+func TestPlacesUnknown(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		first, _ := w.registry()
+		granted(t, first, Request{Key: "job", Owner: "holder", TTL: time.Hour})
+		closed(t, first, queued(first, "1", "2"))
+		second, net := w.registry()
+		net.SetPlan(once(faulty.Fault{Err: errors.New("down")}, func(op faulty.Op) bool { return op.Key == placesKey }))
+		lined(t, second, queued(second, "a", "3", "2", "1"), "1", "2", "a", "3")
+		if _, err := w.db.Open().Put(context.Background(), store.Record{Key: placesKey, Nonce: "n", Data: []byte("{")}); err != nil {
+			t.Fatal(err)
+		}
+		third, _ := w.registry()
+		lined(t, third, queued(third, "2", "1"), "2", "1")
+	})
+}
+
+// However many wait, what is written fits into a record.
+func TestPlacesFit(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		r, _ := w.registry()
+		var all []*request
+		for i := range 20 {
+			key := strings.Repeat("<", 250) + fmt.Sprint(i)
+			granted(t, r, Request{Key: key, Owner: "holder", TTL: time.Hour})
+			for k := range 2 * mostPlaces {
+				all = append(all, send(r, Request{Key: key, Owner: "w", TTL: ttl, Wait: time.Hour, ID: fmt.Sprint(i, k)}))
+			}
+		}
+		closed(t, r, all)
+		rec := w.get(placesKey)
+		if len(rec.Data) < mostPlacesBytes/2 || len(rec.Data) > mostPlacesBytes {
+			t.Errorf("%d bytes: want up to %d", len(rec.Data), mostPlacesBytes)
+		}
+	})
+}
