@@ -33,7 +33,8 @@
 //
 // # Refusals
 //
-// What is refused gets JSON: error (not_holder, closing, ending, cut, client_stalled, upstream_unreachable, upstream_failed),
-// name, holder, token, since, outcome (not_done or unknown; for writes) and message. A Retry-After header is there when the gate
-// expects to take writes soon, and not while another instance holds the lease, since when that ends isn't known.
+// What is refused gets JSON: error (not_holder, closing, ending, cut, client_stalled, upstream_unreachable, upstream_failed,
+// not_supported), name, holder, token, since, outcome (not_done or unknown; for writes) and message. A Retry-After header is
+// there when the gate expects to take writes soon, and not while another instance holds the lease, since when that ends isn't
+// known.
 package gate

@@ -46,8 +46,9 @@ type Options struct {
 	// authenticating proxy names a user to the API server are taken out of requests.
 	Kubernetes bool
 
-	// MinLeft is how much of the term has to be left when a write is forwarded: 1 s by default. With less than the TTL
-	// leaves between two renewals no write is ever forwarded.
+	// MinLeft is how much of the term has to be left when a write is forwarded: 1 s by default. It has to be less than what
+	// a term has left when it is renewed, a little under half of the TTL by the defaults of package lease, or writes are
+	// refused before each renewal.
 	MinLeft time.Duration
 
 	// CutBefore is how long before the end of validity writes in flight are cut: a quarter of MinLeft by default, and less
