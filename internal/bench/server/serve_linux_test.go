@@ -109,10 +109,13 @@ func (s *served) memory(t testing.TB, field string) int64 {
 	return 0
 }
 
-// processor returns how much processor time the server has used.
-func (s *served) processor(t testing.TB) time.Duration {
+// processor returns how much processor time a process has used; 0 stands for none.
+func processor(t testing.TB, pid int) time.Duration {
 	t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.cmd.Process.Pid))
+	if pid == 0 {
+		return 0
+	}
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		t.Fatal(err)
 	}

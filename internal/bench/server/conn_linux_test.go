@@ -1,0 +1,52 @@
+package server
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+)
+
+// wire is a connection to a server of any kind. It does as little as can be: the server is what is measured.
+type wire struct {
+	conn net.Conn
+	in   *bufio.Reader
+}
+
+func dial(ctx context.Context, addr string) (*wire, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	return &wire{conn, bufio.NewReader(conn)}, nil
+}
+
+func (w *wire) close() { _ = w.conn.Close() }
+
+// reply is an answer over HTTP.
+type reply struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+// ask sends a request over HTTP; headers are lines. It is an error if the status is not one of 2xx.
+func (w *wire) ask(method, path, headers, body string) (reply, error) {
+	_, err := fmt.Fprintf(w.conn, "%s %s HTTP/1.1\r\nHost: %s\r\n%sContent-Length: %d\r\n\r\n%s",
+		method, path, w.conn.RemoteAddr(), headers, len(body), body)
+	if err != nil {
+		return reply{}, err
+	}
+	resp, err := http.ReadResponse(w.in, nil)
+	if err != nil {
+		return reply{}, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(resp.Body)
+	if err == nil && resp.StatusCode/100 != 2 {
+		err = fmt.Errorf("%s %s: %s %s", method, path, resp.Status, text)
+	}
+	return reply{resp.StatusCode, resp.Header, text}, err
+}
