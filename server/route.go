@@ -15,6 +15,7 @@ import (
 	"github.com/leasehold/leasehold/internal/grants"
 	"github.com/leasehold/leasehold/internal/wire"
 	"github.com/leasehold/leasehold/server/rdlm"
+	"github.com/leasehold/leasehold/server/web"
 )
 
 // route is one operation of the API.
@@ -60,6 +61,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	case path == "/metrics":
 		s.metrics.handler.ServeHTTP(w, r)
+		return
+	case web.Serves(r):
+		web.ServeHTTP(w, r)
 		return
 	case s.rdlm != nil && (path == "/" || rdlm.Serves(path)):
 		s.speakRDLM(w, r)

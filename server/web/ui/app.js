@@ -1,0 +1,170 @@
+// @ts-check
+// Wires the page: the stream to the model, the model to the board or to one name's detail.
+import { ask, hasToken, setToken } from './api.js';
+import { Board } from './board.js';
+import { Detail } from './detail.js';
+import { openDialog } from './dialog.js';
+import { byID, duration, h, inputByID, setText } from './dom.js';
+import { Live } from './live.js';
+import { Model } from './model.js';
+
+const tick = 250;
+const slept = 2_000; // by which the time of day may run ahead of the monotonic clock before the machine must have been asleep
+
+const model = new Model();
+const board = new Board(model);
+const detail = new Detail(model, (err) => refused(err));
+let cut = ''; // why there is no stream
+
+const live = new Live({
+  opened(wall) {
+    cut = '';
+    model.opened(wall, performance.now());
+    notice('');
+    byID('who').hidden = !hasToken();
+  },
+  message(m) {
+    model.take(m, performance.now());
+  },
+  cut(why) {
+    cut = why;
+  },
+  refused,
+});
+
+/**
+ * refused says what may not be seen, or asks who is there.
+ * @param {import('./api.js').Problem} err
+ */
+function refused(err) {
+  byID('who').hidden = false;
+  if (err.status === 401) {
+    cut = 'nobody has signed in';
+    model.forget();
+    signIn(hasToken() ? err.message : '');
+    return;
+  }
+  cut = 'refused';
+  model.forget();
+  notice(err.status === 403 ? `${err.message}. Fill in the prefix that you may read.` : err.message);
+}
+
+/** @param {string} text */
+function notice(text) {
+  byID('notice').hidden = text === '';
+  setText(byID('notice'), text);
+}
+
+/** @param {string} why */
+function signIn(why) {
+  const token = h('input', { type: 'password', name: 'token', autocomplete: 'off', required: true });
+  openDialog('Who is there?', {
+    body: [
+      h('p', {}, 'This server wants a bearer token. It is kept until this tab is closed.'),
+      h('label', {}, 'Token ', token),
+      why ? h('p.problem', { role: 'alert' }, why) : null,
+    ],
+    confirm: 'Go on',
+    async submit() {
+      setToken(/** @type {HTMLInputElement} */ (token).value.trim());
+      start();
+    },
+  });
+}
+
+function start() {
+  live.start(inputByID('prefix').value.trim());
+  void describe();
+}
+
+// describe says which store is behind the server; it is only told, so that nothing depends on it.
+async function describe() {
+  try {
+    const store = await (await ask('/v1/store')).json();
+    setText(byID('engine'), `${store.engine}, ${location.host}`);
+  } catch {
+    setText(byID('engine'), location.host);
+  }
+}
+
+function route() {
+  const text = location.hash.startsWith('#/') ? location.hash.slice(2) : '';
+  let name = '';
+  try {
+    name = decodeURIComponent(text);
+  } catch {
+    name = text;
+  }
+  const was = byID('board').hidden;
+  byID('board').hidden = name !== '';
+  byID('detail').hidden = name === '';
+  document.title = name ? `${name} – Leasehold` : 'Leasehold';
+  if (name) {
+    detail.open(name);
+    scrollTo(0, 0);
+  } else {
+    const from = detail.close();
+    board.render();
+    if (was && from) board.focus(Math.max(board.shown.indexOf(from), 0));
+  }
+}
+
+function status() {
+  const now = performance.now(), stale = model.staleFor(now);
+  document.body.classList.toggle('stale', stale > 0);
+  const el = byID('live');
+  let state = 'live', text = 'Live';
+  if (stale > 0) {
+    state = 'stale';
+    text = `Not current: ${duration(Math.floor(stale / 1000) * 1000)} old${model.error ? `, ${model.error}` : cut ? `, ${cut}` : ''}`;
+  } else if (cut) {
+    state = 'cut';
+    text = `Not connected: ${cut}`;
+  } else if (!model.loaded) {
+    state = 'connecting';
+    text = 'Connecting…';
+  }
+  el.dataset.state = state;
+  setText(el, text);
+}
+
+let mono = performance.now(), day = Date.now();
+
+// After a sleep of this machine the monotonic clock tells too little: all that is known is forgotten, and asked for again.
+function wakeUp() {
+  const ahead = (Date.now() - day) - (performance.now() - mono);
+  [mono, day] = [performance.now(), Date.now()];
+  if (ahead > slept && model.loaded) {
+    model.forget();
+    start();
+  }
+}
+
+setInterval(() => {
+  wakeUp();
+  status();
+  board.render();
+  detail.render();
+}, tick);
+
+let typing = 0;
+inputByID('prefix').addEventListener('input', () => {
+  clearTimeout(typing);
+  typing = setTimeout(() => {
+    model.forget();
+    start();
+  }, 400);
+});
+byID('who').addEventListener('click', () => signIn(''));
+addEventListener('hashchange', route);
+addEventListener('keydown', (e) => {
+  const typingNow = e.target instanceof HTMLInputElement || document.querySelector('dialog[open]');
+  if (e.key === '/' && !typingNow && board.visible) {
+    e.preventDefault();
+    inputByID('search').focus();
+  } else if (e.key === 'Escape' && !typingNow && !board.visible) {
+    location.hash = '#/';
+  }
+});
+start();
+route();

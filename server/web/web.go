@@ -1,0 +1,104 @@
+// Package web is the page of the lock server: a board of all names, live, and each name's present, past and queue.
+//
+// It is plain HTML, CSS and JavaScript modules, embedded, with nothing from elsewhere. The page is the same for everybody and needs no
+// permission; what it shows comes from the server's API, as whoever looks at it: by the certificate of the browser, or with a
+// bearer token that the page asks for.
+//
+// # What it takes for true
+//
+// How much of a lease is left is the server's word, expires_in, and counted on from there by the browser's monotonic clock: the
+// time of day of the two is never compared. A state is judged as of the server's last look at its store, and none is shown
+// when that was more than 10 s ago, or the store didn't answer: then there is only what was, greyed, and how old it is.
+package web
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"io/fs"
+	"net/http"
+	"path"
+	"strings"
+	"time"
+)
+
+//go:embed ui
+var files embed.FS
+
+// folder is where the parts of the page are; below it comes their digest, so that a browser may keep them for ever.
+const folder = "/ui/"
+
+// policy lets the page use its own parts and nothing else, and lets nobody frame it.
+const policy = "default-src 'self'; base-uri 'none'; object-src 'none'; form-action 'none'; frame-ancestors 'none'; " +
+	"require-trusted-types-for 'script'"
+
+var kinds = map[string]string{
+	".html": "text/html; charset=utf-8",
+	".css":  "text/css; charset=utf-8",
+	".js":   "text/javascript; charset=utf-8",
+	".svg":  "image/svg+xml",
+}
+
+// parts are the files of the page by their paths at the server; "/" is the page itself.
+var parts, digest = load()
+
+func load() (all map[string][]byte, digest string) {
+	all = map[string][]byte{}
+	sum := sha256.New()
+	entries, err := fs.ReadDir(files, "ui")
+	if err != nil { // embedded: it is there
+		panic(err)
+	}
+	for _, e := range entries {
+		text, err := files.ReadFile("ui/" + e.Name())
+		if err != nil {
+			panic(err)
+		}
+		all[e.Name()] = text
+		_, _ = sum.Write(append([]byte(e.Name()+"\x00"), text...)) // a hash takes everything
+	}
+	digest = hex.EncodeToString(sum.Sum(nil))[:16]
+	at := map[string][]byte{"/": bytes.ReplaceAll(all["index.html"], []byte(folder+"-/"), []byte(folder+digest+"/"))}
+	delete(all, "index.html")
+	for name, text := range all {
+		at[folder+digest+"/"+name] = text
+	}
+	return at, digest
+}
+
+// Serves reports whether a request is for the page or a part of it: GET / of whoever takes HTML, and /ui/.
+func Serves(r *http.Request) bool {
+	if r.URL.Path == "/" {
+		return (r.Method == http.MethodGet || r.Method == http.MethodHead) && strings.Contains(r.Header.Get("Accept"), "text/html")
+	}
+	return strings.HasPrefix(r.URL.Path, folder)
+}
+
+// ServeHTTP answers a request that [Serves] is true of.
+func ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("X-Content-Type-Options", "nosniff")
+	body, ok := parts[r.URL.Path]
+	switch {
+	case !ok:
+		h.Set("Cache-Control", "no-store")
+		http.Error(w, "no such part of the page: it has changed, load it again", http.StatusNotFound)
+		return
+	case r.Method != http.MethodGet && r.Method != http.MethodHead:
+		h.Set("Allow", "GET, HEAD")
+		http.Error(w, "this path takes GET", http.StatusMethodNotAllowed)
+		return
+	case r.URL.Path == "/":
+		h.Set("Cache-Control", "no-cache")
+		h.Set("Vary", "Accept")
+		h.Set("Content-Type", kinds[".html"])
+	default:
+		h.Set("Cache-Control", "public, max-age=31536000, immutable")
+		h.Set("Content-Type", kinds[path.Ext(r.URL.Path)])
+	}
+	h.Set("Content-Security-Policy", policy)
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("ETag", `"`+digest+`"`)
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(body))
+}

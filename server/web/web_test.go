@@ -1,0 +1,100 @@
+package web
+
+import (
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// get asks for a part of the page.
+func get(t *testing.T, method, path string, header ...string) *httptest.ResponseRecorder {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), method, path, nil)
+	for i := 0; i+1 < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	w := httptest.NewRecorder()
+	ServeHTTP(w, r)
+	return w
+}
+
+func TestServes(t *testing.T) {
+	for _, c := range []struct {
+		method, path, accept string
+		want                 bool
+	}{
+		{"GET", "/", "text/html,application/xhtml+xml,*/*;q=0.8", true},
+		{"HEAD", "/", "text/html", true},
+		{"GET", "/", "*/*", false}, // RDLM's clients, curl
+		{"GET", "/", "", false},
+		{"POST", "/", "text/html", false},
+		{"GET", "/ui/x/app.js", "*/*", true},
+		{"GET", "/v1/leases", "text/html", false},
+		{"GET", "/locks/x", "text/html", false},
+	} {
+		r := httptest.NewRequestWithContext(t.Context(), c.method, c.path, nil)
+		r.Header.Set("Accept", c.accept)
+		if got := Serves(r); got != c.want {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+}
+
+// Every part that the page and its modules name is there, may be kept for ever, and comes from nowhere else.
+func TestParts(t *testing.T) {
+	page := get(t, http.MethodGet, "/")
+	links := regexp.MustCompile(`(?:href|src)="(/[^"]*)"`).FindAllStringSubmatch(page.Body.String(), -1)
+	if len(links) < 3 {
+		t.Fatalf("the page names %v", links)
+	}
+	for _, link := range links {
+		w := get(t, http.MethodGet, link[1])
+		if w.Code != http.StatusOK || !strings.Contains(w.Header().Get("Cache-Control"), "immutable") {
+			t.Errorf("%s: %d %v", link[1], w.Code, w.Header())
+		}
+	}
+	imports := regexp.MustCompile(`(?:from|import) '([^']*)'`)
+	for path, text := range parts {
+		for _, m := range imports.FindAllStringSubmatch(string(text), -1) {
+			name, ok := strings.CutPrefix(m[1], "./")
+			if _, there := parts[folder+digest+"/"+name]; !ok || !there {
+				t.Errorf("%s imports %s", path, m[1])
+			}
+		}
+		if m := regexp.MustCompile(`https?://(?:[^w]|w[^w])`).Find(text); m != nil && !strings.HasSuffix(path, ".svg") {
+			t.Errorf("%s names another place: %s", path, m)
+		}
+		if m := regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|<style|<script>| style="| on[a-z]+="`).Find(text); m != nil {
+			t.Errorf("%s has %s, which its policy forbids", path, m)
+		}
+	}
+}
+
+func TestHeaders(t *testing.T) {
+	for _, path := range slices.Sorted(maps.Keys(parts)) {
+		w := get(t, http.MethodGet, path)
+		h := w.Header()
+		if csp := h.Get("Content-Security-Policy"); !strings.HasPrefix(csp, "default-src 'self';") || strings.Contains(csp, "unsafe") {
+			t.Errorf("%s: %q", path, csp)
+		}
+		if h.Get("Content-Type") == "" || h.Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%s: %v", path, h)
+		}
+		if again := get(t, http.MethodGet, path, "If-None-Match", h.Get("ETag")); again.Code != http.StatusNotModified || again.Body.Len() > 0 {
+			t.Errorf("%s: known already: %d", path, again.Code)
+		}
+	}
+	if h := get(t, http.MethodGet, "/").Header(); h.Get("Cache-Control") != "no-cache" || h.Get("Vary") != "Accept" {
+		t.Errorf("%v", h)
+	}
+	if w := get(t, http.MethodGet, "/ui/0000/app.js"); w.Code != http.StatusNotFound || w.Header().Get("Cache-Control") != "no-store" {
+		t.Errorf("another version's: %d %v", w.Code, w.Header())
+	}
+	if w := get(t, http.MethodPost, folder+digest+"/app.js"); w.Code != http.StatusMethodNotAllowed {
+		t.Errorf("POST: %d", w.Code)
+	}
+}
