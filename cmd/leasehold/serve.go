@@ -35,6 +35,7 @@ type serveOptions struct {
 	admin    string
 	drain    time.Duration
 	check    bool
+	demo     bool
 }
 
 // The bounds that a client meets before its request is read. What a request may take after that depends on what it waits for.
@@ -73,6 +74,7 @@ func (a *app) serveCommand() *cobra.Command {
 	f.BoolVar(&o.strict, "rdlm-strict", false, "with RDLM's own faults: 500 for some requests that aren't valid")
 	f.StringVar(&o.admin, "admin_userpass_file", "no", "who may use RDLM's /resources: yes for everybody, no, or a file of user:password lines")
 	f.DurationVar(&o.drain, "drain", 20*time.Second, "how long requests under way have to end after SIGTERM")
+	f.BoolVar(&o.demo, "demo", false, "with a store in memory, and actors that hold, contend, pause and crash: to look at")
 	f.BoolVar(&o.check, "healthcheck", false, "ask the server at --listen whether it is ready, and exit with 0 or 1")
 	return cmd
 }
@@ -112,13 +114,18 @@ func (a *app) serve(ctx context.Context, o serveOptions) error {
 	if o.rdlm {
 		opts.RDLM = &rdlm.Options{Strict: o.strict, Admin: admin}
 	}
-	return a.withStore(ctx, true, func(st store.Store) error {
+	serve := func(st store.Store) error {
 		srv, err := server.New(st, opts)
 		if err != nil {
 			return err
 		}
 		return errors.Join(a.listen(ctx, o, srv, tlsConfig), srv.Close())
-	})
+	}
+	if o.demo {
+		st := a.stage()
+		return errors.Join(serve(st), st.Close())
+	}
+	return a.withStore(ctx, true, serve)
 }
 
 func (o serveOptions) validate() error {
@@ -127,6 +134,8 @@ func (o serveOptions) validate() error {
 		return usage("--listen %s: want HOST:PORT, or :PORT for all addresses", o.listen)
 	}
 	switch {
+	case o.demo && (o.policy != "" || o.cert != "" || o.anybody):
+		return usage("--demo: want no --policy, --tls-cert or --allow-anybody with it: its actors say nothing of who they are, on this machine only")
 	case (o.cert == "") != (o.key == ""):
 		return usage("--tls-cert and --tls-key: want both, or neither")
 	case o.clientCA != "" && o.cert == "":
@@ -206,8 +215,13 @@ func (a *app) listen(ctx context.Context, o serveOptions, srv *server.Server, tl
 		scheme = "https"
 		go func() { ended <- hs.ServeTLS(l, "", "") }()
 	}
+	what, stop := stores.Redact(a.values.Get("store")), func() {}
+	if o.demo {
+		what, stop = "a demo", a.play(ctx, "http://"+l.Addr().String())
+	}
+	defer stop()
 	if !a.quiet() {
-		fmt.Fprintf(a.err, "leasehold: serving %s on %s://%s\n", stores.Redact(a.values.Get("store")), scheme, l.Addr())
+		fmt.Fprintf(a.err, "leasehold: serving %s on %s://%s\n", what, scheme, l.Addr())
 	}
 	select {
 	case err = <-ended:
