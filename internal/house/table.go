@@ -164,6 +164,10 @@ var Table = []Row{
 		Why: "it is nothing but tests: leases and the neighbours' own clients on one table",
 	},
 	{
+		Dir: "server/web/browsertest", Floor: Outer, Libs: []string{"github.com/chromedp"},
+		Why: "it is nothing but tests: the page in a browser, which the server does not need",
+	},
+	{
 		Dir: "fence/fencesql/interop", Floor: Outer, Libs: []string{"github.com/jackc/pgx/v5", "modernc.org/sqlite"},
 		Why: "it is nothing but tests: the guards in real databases, whose drivers no user of fencesql needs",
 	},

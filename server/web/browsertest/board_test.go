@@ -1,0 +1,158 @@
+package browsertest
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/leasehold/leasehold/server"
+	"github.com/leasehold/leasehold/store"
+)
+
+// ask has a client of the server's API do something.
+func (s *site) ask(ctx context.Context, t *testing.T, method, path, body string) int {
+	t.Helper()
+	req, err := http.NewRequestWithContext(ctx, method, s.URL+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := s.Client().Do(req)
+	if err != nil {
+		if ctx.Err() == nil {
+			t.Error(err)
+		}
+		return 0
+	}
+	_ = resp.Body.Close()
+	return resp.StatusCode
+}
+
+// waiter waits for a name until the test ends.
+func (s *site) waiter(t *testing.T, name, holder string) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		s.ask(ctx, t, http.MethodPost, "/v1/leases/"+name, `{"holder": "`+holder+`", "wait": 300}`)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-gone
+	})
+}
+
+// allStates has a name in each state, but for jeopardy, which doesn't last.
+func allStates(t *testing.T) *site {
+	s := serve(t, nil, server.Options{})
+	s.put(t, store.Record{Key: "a/held", Owner: "app-1/x"})
+	s.put(t, store.Record{Key: "a/session", Owner: "app-2/x", Session: ".session/app-2/x"})
+	s.put(t, store.Record{Key: "b/expired", Owner: "app-3/x", TTL: time.Second})
+	s.broken(t, store.Record{Key: "d/broken", Owner: "app-5/x", Info: map[string]string{"host": "db-7"}})
+	s.put(t, store.Record{Key: "e/contended", Owner: "app-6/x"})
+	s.put(t, store.Record{Key: "f/free", Token: 17})
+	s.waiter(t, "e%2Fcontended", "ci-1")
+	return s
+}
+
+func TestStates(t *testing.T) {
+	s := allStates(t)
+	p := open(t, desk, s.URL)
+	for name, state := range map[string]string{
+		"a/held": "held", "a/session": "held", "b/expired": "expired", "d/broken": "broken", "e/contended": "contended", "f/free": "free",
+	} {
+		p.state(name, state)
+	}
+	order := eval[string](p, `[...document.querySelectorAll('#rows a')].map((a) => a.textContent).join()`)
+	if want := "b/expired,d/broken,e/contended,a/held,a/session,f/free"; order != want {
+		t.Errorf("in the order %s, want %s", order, want)
+	}
+	p.stands("states-light")
+	open(t, night, s.URL).stands("states-dark")
+	open(t, phone, s.URL).stands("states-phone")
+}
+
+// stands waits for the board, takes its picture, and has it judged.
+func (p *page) stands(name string) {
+	p.t.Helper()
+	p.state("e/contended", "contended")
+	p.state("b/expired", "expired")
+	p.shot(name)
+	p.fit()
+}
+
+// A holder that has not renewed for two thirds of its TTL is in jeopardy, before it expires; a renewal ends that.
+func TestJeopardy(t *testing.T) {
+	s := serve(t, nil, server.Options{})
+	rec := s.put(t, store.Record{Key: "job", Owner: "a/x", TTL: 6 * time.Second})
+	p := open(t, desk, s.URL)
+	p.state("job", "held")
+	p.state("job", "in jeopardy")
+	rec.Nonce = "again"
+	if _, err := s.st.Put(t.Context(), rec); err != nil {
+		t.Fatal(err)
+	}
+	p.state("job", "held")
+	p.state("job", "expired")
+}
+
+// What changes is seen while the page is looked at.
+func TestLive(t *testing.T) {
+	s := serve(t, nil, server.Options{})
+	p := open(t, desk, s.URL)
+	p.until("empty", `!document.getElementById('empty').hidden`)
+	if status := s.ask(t.Context(), t, http.MethodPost, "/v1/leases/job", `{"holder": "me", "ttl": 60}`); status != http.StatusCreated {
+		t.Fatal(status)
+	}
+	p.state("job", "held")
+	s.waiter(t, "job", "next")
+	p.state("job", "contended")
+	p.until("draining", `+document.querySelector('#rows .bar i').style.transform.match(/[\d.]+/)[0] < 0.97`)
+}
+
+// retype selects what is in an input, so that what is typed takes its place.
+func retype(id string) chromedp.Action[chromedp.Void] {
+	return chromedp.Evaluate[chromedp.Void](`document.getElementById('` + id + `').select()`)
+}
+
+func TestFilters(t *testing.T) {
+	s := allStates(t)
+	p := open(t, desk, s.URL)
+	p.state("e/contended", "contended")
+	count := func(what string, n string) {
+		t.Helper()
+		p.until(what, `document.querySelectorAll('#rows .row').length === `+n)
+	}
+	p.do(chromedp.KeyEvent("/"))
+	p.until("in the search", `document.activeElement.id === 'search'`)
+	p.do(retype("search"), chromedp.KeyEvent("APP-6"))
+	count("one row of that holder", "1")
+	p.do(retype("search"), chromedp.KeyEvent(" "))
+	count("all rows", "6")
+	broken := chromedp.Click(chromedp.CSS(`#states [data-state="broken"]`))
+	p.do(broken)
+	count("the broken row", "1")
+	p.do(broken, chromedp.SendKeys(chromedp.CSS("#prefix"), "a/"))
+	count("the rows of the prefix", "2")
+	p.do(chromedp.SendKeys(chromedp.CSS("#prefix"), "z"))
+	p.until("empty", `!document.getElementById('empty').hidden`)
+}
+
+// The board is worked without a mouse: arrows go from row to row, Enter opens one, Escape comes back to it.
+func TestKeyboard(t *testing.T) {
+	s := allStates(t)
+	p := open(t, desk, s.URL)
+	p.state("e/contended", "contended")
+	p.state("b/expired", "expired")
+	p.do(chromedp.Focus(chromedp.CSS("#rows a")), chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent(kb.ArrowDown))
+	p.until("at the third row", `document.activeElement.textContent === 'e/contended'`)
+	p.do(chromedp.KeyEvent(kb.End), chromedp.KeyEvent(kb.Home), chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent(kb.Enter))
+	p.until("the detail is open", `document.querySelector('#title')?.textContent === 'd/broken' && document.activeElement.id === 'title'`)
+	p.do(chromedp.KeyEvent(kb.Escape))
+	p.until("back where it was", `document.activeElement.textContent === 'd/broken'`)
+}

@@ -1,0 +1,116 @@
+package browsertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/server"
+	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/memory"
+)
+
+// deaf is a store that answers no list while it is down.
+type deaf struct {
+	*memory.Store
+	down atomic.Bool
+}
+
+func (d *deaf) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
+	if !d.down.Load() {
+		return d.Store.List(ctx, prefix)
+	}
+	return func(yield func(store.Record, error) bool) { yield(store.Record{}, errors.New("the disk is gone")) }
+}
+
+// What the server can't look at is not current, and neither state nor time is shown as if it were.
+func TestStoreIsDown(t *testing.T) {
+	st := &deaf{Store: memory.New(memory.Options{})}
+	s := serve(t, st, server.Options{})
+	s.put(t, store.Record{Key: "job", Owner: "me/x"})
+	p := open(t, desk, s.URL)
+	p.state("job", "held")
+	st.down.Store(true)
+	p.state("job", "unknown")
+	p.until("greyed, with its age and the reason", `document.body.classList.contains('stale') && /Not current: \d.* old.*disk is gone/.test(document.getElementById('live').innerText)`)
+	p.until("no time left is claimed", row("job")+`.querySelector('.expiry').innerText === 'not known'`)
+	p.shot("stale")
+	p.fit()
+	st.down.Store(false)
+	p.state("job", "held")
+	p.until("current again", `!document.body.classList.contains('stale')`)
+}
+
+// A server that has gone is noticed, what it said is greyed, and it is found again when it is back: with what was missed.
+func TestServerIsGone(t *testing.T) {
+	s := serve(t, nil, server.Options{})
+	s.put(t, store.Record{Key: "job", Owner: "me/x"})
+	target, err := url.Parse(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }, FlushInterval: -1}
+	front := httptest.NewServer(proxy)
+	addr := front.Listener.Addr().String()
+	p := open(t, desk, front.URL)
+	p.expect = "ERR_"
+	p.state("job", "held")
+	front.CloseClientConnections()
+	front.Close()
+	p.until("it says so", `/reached|closed/.test(document.getElementById('live').innerText)`)
+	p.state("job", "unknown")
+	s.put(t, store.Record{Key: "missed", Owner: "you/x"})
+	again := listenAt(t, addr, proxy)
+	defer again.Close()
+	p.state("job", "held")
+	p.state("missed", "held")
+	again.CloseClientConnections()
+}
+
+// crowd is how many names a board has to bear.
+const crowd = 10_000
+
+func TestTenThousand(t *testing.T) {
+	s := serve(t, nil, server.Options{})
+	for i := range crowd {
+		s.put(t, store.Record{Key: fmt.Sprintf("shard/%05d", i), Owner: fmt.Sprintf("node-%d/x", i%50)})
+	}
+	begun := time.Now()
+	p := open(t, desk, s.URL)
+	p.state("shard/00000", "held")
+	t.Logf("%d names are shown after %v", crowd, time.Since(begun).Round(time.Millisecond))
+	p.until("all are counted", fmt.Sprintf(`document.querySelector('[role=table]').getAttribute('aria-rowcount') === '%d'`, crowd+1))
+	frames := eval[[]float64](p, `new Promise((done) => {
+		const gaps = [], end = document.documentElement.scrollHeight;
+		let last = performance.now(), n = 0;
+		const step = (now) => {
+			gaps.push(now - last);
+			last = now;
+			scrollTo(0, (n / 120) * end);
+			if (n++ < 120) requestAnimationFrame(step);
+			else done(gaps.slice(2).sort((a, b) => a - b));
+		};
+		requestAnimationFrame(step);
+	})`)
+	t.Logf("scrolling through them: a frame took %.0f ms at the median, %.0f ms at p95, %.0f ms at most",
+		frames[len(frames)/2], frames[len(frames)*95/100], frames[len(frames)-1])
+	p.state(fmt.Sprintf("shard/%05d", crowd-1), "held")
+	if n := eval[int](p, `document.querySelectorAll('#rows .row').length`); n > 60 {
+		t.Errorf("%d rows are elements: want those in view", n)
+	}
+	cost := eval[float64](p, `(async () => {
+		const tasks = [];
+		new PerformanceObserver((list) => tasks.push(...list.getEntries().map((e) => e.duration))).observe({type: 'longtask'});
+		await new Promise((done) => setTimeout(done, 3000));
+		return Math.max(0, ...tasks);
+	})()`)
+	t.Logf("at rest: the longest task of 3 s took %.0f ms (0: none over 50 ms)", cost)
+	p.fit()
+}
