@@ -233,6 +233,38 @@ func TestGateHandsOver(t *testing.T) {
 	}
 }
 
+// A gate that was stopped past the end of its term, with a write under way, passes nothing more when it goes on.
+func TestGateThatWasStopped(t *testing.T) {
+	p := newPlace(t)
+	l := newLedger(t, p)
+	east := l.gate(t, p, "east")
+	eventually(t, "east is active", func() bool { return east.is("/active") })
+	west := l.gate(t, p, "west")
+	answered := make(chan string, 1)
+	go func() {
+		code, text := east.ask(http.MethodPost, east.url+"/slow")
+		answered <- fmt.Sprint(code, " ", text)
+	}()
+	<-l.arrived
+	first := <-l.tokens
+	east.signal(syscall.SIGSTOP)
+	eventually(t, "west is active", func() bool { return west.is("/active") })
+	west.wants(http.MethodPost, "/", http.StatusOK)
+	if next := <-l.tokens; next <= first {
+		t.Errorf("token %d after %d", next, first)
+	}
+	east.signal(syscall.SIGCONT)
+	east.wants(http.MethodPost, "/", http.StatusServiceUnavailable)
+	if text := <-answered; !strings.HasPrefix(text, "503 ") || !strings.Contains(text, `"outcome":"unknown"`) {
+		t.Errorf("the write under way: %s", text)
+	}
+	eventually(t, "east knows who is active", func() bool { return strings.Contains(east.wants(http.MethodPost, "/", http.StatusServiceUnavailable), `"holder":"west/`) })
+	east.wants(http.MethodGet, "/", http.StatusOK)
+	if len(l.tokens) > 0 {
+		t.Errorf("a write under token %d has reached the program", <-l.tokens)
+	}
+}
+
 // stream reads a stream until it is ended. The channel tells of lines that were read, and of the error at its end.
 func (g *gateway) stream(t *testing.T) (end func(), ticks chan error) {
 	t.Helper()
