@@ -258,7 +258,9 @@ func TestGateThatWasStopped(t *testing.T) {
 	if text := <-answered; !strings.HasPrefix(text, "503 ") || !strings.Contains(text, `"outcome":"unknown"`) {
 		t.Errorf("the write under way: %s", text)
 	}
-	eventually(t, "east knows who is active", func() bool { return strings.Contains(east.wants(http.MethodPost, "/", http.StatusServiceUnavailable), `"holder":"west/`) })
+	eventually(t, "east knows who is active", func() bool {
+		return strings.Contains(east.wants(http.MethodPost, "/", http.StatusServiceUnavailable), `"holder":"west/`)
+	})
 	east.wants(http.MethodGet, "/", http.StatusOK)
 	if len(l.tokens) > 0 {
 		t.Errorf("a write under token %d has reached the program", <-l.tokens)
