@@ -13,42 +13,13 @@ import (
 
 	"github.com/leasehold/leasehold/internal/servers"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/storetest"
 )
-
-// waiting is a Wait that has begun.
-type waiting chan error
-
-// startWait waits for a change of rec. What comes is nil when Wait returned another version.
-func startWait(t *testing.T, s *Store, rec store.Record) waiting {
-	t.Helper()
-	w := make(waiting, 1)
-	go func() {
-		got, err := s.Wait(t.Context(), rec.Key, rec.Version)
-		if err == nil && got.Version == rec.Version {
-			err = errors.New("Wait returned the version that it was given")
-		}
-		w <- err
-	}()
-	return w
-}
-
-// wait returns when the Wait has ended.
-func (w waiting) wait(t *testing.T) {
-	t.Helper()
-	select {
-	case err := <-w:
-		if err != nil {
-			t.Errorf("Wait: %v", err)
-		}
-	case <-time.After(20 * time.Second):
-		t.Error("Wait was not woken")
-	}
-}
 
 // asking waits until the handle has a query under way for the key.
 func asking(t *testing.T, s *Store, key string) {
 	t.Helper()
-	eventually(t, func() error {
+	storetest.Eventually(t, func() error {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if w := s.watches[key]; w == nil || w.seen.row.index == 0 {
@@ -64,14 +35,14 @@ func TestAWaitGoesOnWhenTheConnectionBreaks(t *testing.T) {
 	prefix := aPrefix()
 	s, _ := open(t, api.Config{Address: network.Addr}, Options{Prefix: prefix})
 	other, _ := open(t, api.Config{Address: srv.Addr}, Options{Prefix: prefix})
-	rec := mustPut(t, other, held("k"))
+	rec := storetest.MustPut(t, other, held("k"))
 	for range 5 {
-		w := startWait(t, s, rec)
+		w := storetest.StartWait(t, s, rec)
 		asking(t, s, "k")
 		network.Refuse()
-		rec = mustPut(t, other, rec)
+		rec = storetest.MustPut(t, other, rec)
 		network.Heal()
-		w.wait(t)
+		w.End(t)
 	}
 }
 
@@ -95,10 +66,10 @@ func TestOutcomesInABadNetwork(t *testing.T) {
 		{"no server", network.Refuse, network.Heal, false, false, "is an agent running there"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			there, gone := mustPut(t, other, held("there/"+c.name)), mustPut(t, other, held("gone/"+c.name))
+			there, gone := storetest.MustPut(t, other, held("there/"+c.name)), storetest.MustPut(t, other, held("gone/"+c.name))
 			c.fault()
-			_, putErr := s.Put(within(t, 300*time.Millisecond), there)
-			deleteErr := s.Delete(within(t, 300*time.Millisecond), gone.Key, gone.Version)
+			_, putErr := s.Put(storetest.Within(t, 300*time.Millisecond), there)
+			deleteErr := s.Delete(storetest.Within(t, 300*time.Millisecond), gone.Key, gone.Version)
 			c.end()
 			for call, err := range map[string]error{"Put": putErr, "Delete": deleteErr} {
 				if err == nil || isUnknown(err) != c.unknown || !strings.Contains(err.Error(), c.want) {
@@ -121,21 +92,21 @@ func TestOutcomesInABadNetwork(t *testing.T) {
 func TestTheServerIsKilled(t *testing.T) {
 	srv := servers.Consul(t)
 	s, _ := open(t, api.Config{Address: srv.Addr}, Options{})
-	rec := mustPut(t, s, held("waited"))
-	w := startWait(t, s, rec)
+	rec := storetest.MustPut(t, s, held("waited"))
+	w := storetest.StartWait(t, s, rec)
 	asking(t, s, "waited")
 	const writers = 4
 	var acknowledged [writers]store.Record
 	ctx, stop := context.WithCancel(t.Context())
 	var all sync.WaitGroup
 	for i := range writers {
-		acknowledged[i] = mustPut(t, s, held(fmt.Sprintf("k/%d", i)))
+		acknowledged[i] = storetest.MustPut(t, s, held(fmt.Sprintf("k/%d", i)))
 		all.Go(func() { acknowledged[i] = writeOn(ctx, t, s, acknowledged[i]) })
 	}
 	time.Sleep(300 * time.Millisecond) // in the middle of their work
 	srv.Kill()
 	srv.Restart()
-	eventually(t, func() error {
+	storetest.Eventually(t, func() error {
 		try, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		_, err := s.Put(try, rec)
@@ -144,7 +115,7 @@ func TestTheServerIsKilled(t *testing.T) {
 		}
 		return err
 	})
-	w.wait(t)
+	w.End(t)
 	stop()
 	all.Wait()
 	for _, last := range acknowledged {
@@ -201,14 +172,14 @@ func TestAServerThatIsStopped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rec := mustPut(t, s, held("k"))
-	w := startWait(t, s, rec)
+	rec := storetest.MustPut(t, s, held("k"))
+	w := storetest.StartWait(t, s, rec)
 	asking(t, s, "k")
 	srv.Pause()
-	if _, err := s.Put(within(t, 50*time.Millisecond), rec); !isUnknown(err) {
+	if _, err := s.Put(storetest.Within(t, 50*time.Millisecond), rec); !isUnknown(err) {
 		t.Errorf("Put: %v, want an unknown outcome", err)
 	}
-	if _, err := s.Get(within(t, 50*time.Millisecond), "k"); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := s.Get(storetest.Within(t, 50*time.Millisecond), "k"); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Get: %v", err)
 	}
 	start := time.Now()
@@ -231,10 +202,10 @@ func TestMoreKeysThanQueries(t *testing.T) {
 	s, r := open(t, api.Config{Address: srv.Addr}, Options{Prefix: prefix, MaxQueries: queries})
 	other, _ := open(t, api.Config{Address: srv.Addr}, Options{Prefix: prefix})
 	var recs []store.Record
-	var waits []waiting
+	var waits []storetest.Waiting
 	for i := range keys {
-		rec := mustPut(t, other, held(fmt.Sprintf("k/%d", i)))
-		recs, waits = append(recs, rec), append(waits, startWait(t, s, rec))
+		rec := storetest.MustPut(t, other, held(fmt.Sprintf("k/%d", i)))
+		recs, waits = append(recs, rec), append(waits, storetest.StartWait(t, s, rec))
 	}
 	for _, rec := range recs {
 		asking(t, s, rec.Key)
@@ -244,10 +215,10 @@ func TestMoreKeysThanQueries(t *testing.T) {
 		t.Errorf("%d requests in 3 s while nothing happened", len(sent))
 	}
 	for _, rec := range recs {
-		mustPut(t, other, rec)
+		storetest.MustPut(t, other, rec)
 	}
 	for _, w := range waits {
-		w.wait(t)
+		w.End(t)
 	}
 }
 
@@ -255,8 +226,8 @@ func TestMoreKeysThanQueries(t *testing.T) {
 func TestWaitersShareAQuery(t *testing.T) {
 	srv := servers.Consul(t, servers.Shared())
 	s, r := open(t, api.Config{Address: srv.Addr}, Options{Prefix: aPrefix()})
-	rec := mustPut(t, s, held("k"))
-	first := startWait(t, s, rec)
+	rec := storetest.MustPut(t, s, held("k"))
+	first := storetest.StartWait(t, s, rec)
 	asking(t, s, "k")
 	sent := r.during(func() {
 		for range 50 {
@@ -276,14 +247,14 @@ func TestWaitersShareAQuery(t *testing.T) {
 	if len(sent) > 1 { // the query itself, if it was not sent before
 		t.Errorf("200 waits that nothing ended sent %q", sent)
 	}
-	waits := []waiting{first}
+	waits := []storetest.Waiting{first}
 	for range 30 {
-		waits = append(waits, startWait(t, s, rec))
+		waits = append(waits, storetest.StartWait(t, s, rec))
 	}
 	sent = r.during(func() {
-		mustPut(t, s, rec)
+		storetest.MustPut(t, s, rec)
 		for _, w := range waits {
-			w.wait(t)
+			w.End(t)
 		}
 	})
 	// A Wait that came after the write asks by itself; here most came before.
@@ -296,11 +267,11 @@ func TestWaitersShareAQuery(t *testing.T) {
 func TestQueriesEndSomeTimeAfterTheLastWaiter(t *testing.T) {
 	srv := servers.Consul(t, servers.Shared())
 	s, _ := open(t, api.Config{Address: srv.Addr}, Options{Prefix: aPrefix()})
-	rec := mustPut(t, s, held("k"))
-	if _, err := s.Wait(within(t, 50*time.Millisecond), "k", rec.Version); !errors.Is(err, context.DeadlineExceeded) {
+	rec := storetest.MustPut(t, s, held("k"))
+	if _, err := s.Wait(storetest.Within(t, 50*time.Millisecond), "k", rec.Version); !errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)
 	}
-	eventually(t, func() error {
+	storetest.Eventually(t, func() error {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if len(s.watches) > 0 || len(s.slots) > 0 {
@@ -316,13 +287,13 @@ func TestWaitingForWhatIsNotThereIsNotBusy(t *testing.T) {
 	prefix := aPrefix()
 	s, r := open(t, api.Config{Address: srv.Addr}, Options{Prefix: prefix})
 	other, _ := open(t, api.Config{Address: srv.Addr}, Options{Prefix: prefix})
-	w := startWait(t, s, store.Record{Key: "none"})
+	w := storetest.StartWait(t, s, store.Record{Key: "none"})
 	asking(t, s, "none")
 	start := time.Now()
 	sent := r.during(func() {
 		var all sync.WaitGroup
 		for i := range 16 {
-			rec := mustPut(t, other, held(fmt.Sprintf("busy/%d", i)))
+			rec := storetest.MustPut(t, other, held(fmt.Sprintf("busy/%d", i)))
 			all.Go(func() {
 				for time.Since(start) < 2*time.Second {
 					var err error
@@ -338,34 +309,34 @@ func TestWaitingForWhatIsNotThereIsNotBusy(t *testing.T) {
 	if len(sent) > 30 {
 		t.Errorf("%d requests in 2 s", len(sent))
 	}
-	mustPut(t, other, held("none"))
-	w.wait(t)
+	storetest.MustPut(t, other, held("none"))
+	w.End(t)
 }
 
 // TestIndexesThatBeginAnew: after the data of the server were put back to a copy, a waiter is told, and goes on.
 func TestIndexesThatBeginAnew(t *testing.T) {
 	srv := servers.Consul(t)
 	s, _ := open(t, api.Config{Address: srv.Addr}, Options{})
-	rec := mustPut(t, s, held("k"))
+	rec := storetest.MustPut(t, s, held("k"))
 	copied, _, err := s.client.Snapshot().Save(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer copied.Close()
 	for range 20 {
-		rec = mustPut(t, s, rec)
+		rec = storetest.MustPut(t, s, rec)
 	}
-	w := startWait(t, s, rec)
+	w := storetest.StartWait(t, s, rec)
 	asking(t, s, "k")
 	if err := s.client.Snapshot().Restore(nil, copied); err != nil {
 		t.Fatal(err)
 	}
-	w.wait(t)
+	w.End(t)
 	back, err := s.Get(t.Context(), "k")
 	if err != nil || back.Version == rec.Version {
 		t.Fatalf("version %q, %v: the copy was not restored, so this shows nothing", back.Version, err)
 	}
-	w = startWait(t, s, back)
-	mustPut(t, s, back)
-	w.wait(t)
+	w = storetest.StartWait(t, s, back)
+	storetest.MustPut(t, s, back)
+	w.End(t)
 }

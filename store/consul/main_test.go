@@ -88,35 +88,6 @@ func held(key string) store.Record {
 	return store.Record{Key: key, Owner: "holder", Token: 1, TTL: time.Minute, Nonce: time.Now().String()}
 }
 
-func mustPut(t testing.TB, s store.Store, rec store.Record) store.Record {
-	t.Helper()
-	got, err := s.Put(t.Context(), rec)
-	if err != nil {
-		t.Fatalf("Put(%s): %v", rec.Key, err)
-	}
-	return got
-}
-
-// within returns a context that ends soon.
-func within(t testing.TB, d time.Duration) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), d)
-	t.Cleanup(cancel)
-	return ctx
-}
-
-// eventually tries until there is no error.
-func eventually(t testing.TB, try func() error) {
-	t.Helper()
-	var err error
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if err = try(); err == nil {
-			return
-		}
-	}
-	t.Fatal(err)
-}
-
 func isUnknown(err error) bool { return errors.Is(err, store.ErrUnknownOutcome) }
 
 // owned is a store that closes the connections that were made for it.

@@ -13,13 +13,14 @@ import (
 
 	"github.com/leasehold/leasehold/internal/servers"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/storetest"
 )
 
 // TestRowsOfOthersAreLeftAlone: a key that Leasehold didn't write is an error that names it, and nobody overwrites it.
 func TestRowsOfOthersAreLeftAlone(t *testing.T) {
 	srv := servers.Consul(t, servers.Shared())
 	s, _ := open(t, api.Config{Address: srv.Addr}, Options{Prefix: aPrefix()})
-	good := mustPut(t, s, held("good"))
+	good := storetest.MustPut(t, s, held("good"))
 	rows := map[string]string{
 		"empty": "", "text": "hello", "cut off": `{"v":1,"owner":"x`, "newer": `{"v":9}`, "no token": `{"v":1,"owner":"x","ttl":"5s"}`,
 	}
@@ -70,10 +71,10 @@ func TestRowsOfOthersAreLeftAlone(t *testing.T) {
 func TestTheSameContentIsANewVersion(t *testing.T) {
 	srv := servers.Consul(t, servers.Shared())
 	s, _ := open(t, api.Config{Address: srv.Addr}, Options{Prefix: aPrefix()})
-	rec := mustPut(t, s, held("k"))
+	rec := storetest.MustPut(t, s, held("k"))
 	seen := []string{rec.Version}
 	for range 5 {
-		rec = mustPut(t, s, rec)
+		rec = storetest.MustPut(t, s, rec)
 		if slices.Contains(seen, rec.Version) {
 			t.Fatalf("version %q came again after %q", rec.Version, seen)
 		}
@@ -153,7 +154,7 @@ func permissions(t *testing.T, lists string) {
 		t.Fatal(err)
 	}
 	full, _ := open(t, api.Config{Address: srv.Addr, Token: token(t, admin, `key_prefix "leasehold/" { policy = "write" }`)}, Options{})
-	rec := mustPut(t, full, held("team/k"))
+	rec := storetest.MustPut(t, full, held("team/k"))
 	for _, c := range []struct {
 		name, token string
 		reads       bool
@@ -200,7 +201,7 @@ func permissions(t *testing.T, lists string) {
 	network := servers.Proxy(t, srv.Addr)
 	secret := token(t, admin, `key_prefix "leasehold/" { policy = "read" }`)
 	s, _ := open(t, api.Config{Address: network.Addr, Token: secret}, Options{})
-	w := startWait(t, s, rec)
+	w := storetest.StartWait(t, s, rec)
 	asking(t, s, rec.Key)
 	own, _, err := s.client.ACL().TokenReadSelf(nil)
 	if err != nil {
@@ -257,7 +258,7 @@ func TestTLS(t *testing.T) {
 				return
 			}
 			// Of a missing certificate TLS 1.3 tells the client after the handshake, when the connection may be reset already.
-			eventually(t, func() error {
+			storetest.Eventually(t, func() error {
 				_, getErr := s.Get(t.Context(), "k")
 				_, putErr := s.Put(t.Context(), held("k"))
 				f := s.Inspect(t.Context())

@@ -23,7 +23,7 @@ func TestLeaderLossDuringWait(t *testing.T) {
 	members := servers.EtcdCluster(t, 3)
 	prefix, traffic := newPrefix(t), &wire{}
 	s := open(t, dial(t, members[0].Addr, traffic.options()...), prefix)
-	rec := mustPut(t, s, held("k", 1))
+	rec := storetest.MustPut(t, s, held("k", 1))
 	waiting := startWait(t, s, "k", rec.Version)
 	members[1].Kill()
 	members[2].Kill()
@@ -34,7 +34,7 @@ func TestLeaderLossDuringWait(t *testing.T) {
 	})
 	next := rec
 	next.Nonce = "without a leader"
-	if _, err := s.Put(within(t, time.Second), next); !errors.Is(err, store.ErrUnknownOutcome) {
+	if _, err := s.Put(storetest.Within(t, time.Second), next); !errors.Is(err, store.ErrUnknownOutcome) {
 		t.Errorf("a write without a leader: %v, want an unknown outcome", err)
 	}
 	members[1].Restart()
@@ -42,11 +42,11 @@ func TestLeaderLossDuringWait(t *testing.T) {
 	var err error
 	eventually(t, "a write with a new leader", func() bool {
 		var current store.Record
-		if current, err = other.Get(within(t, time.Second), "k"); err != nil {
+		if current, err = other.Get(storetest.Within(t, time.Second), "k"); err != nil {
 			return false
 		}
 		current.Token++
-		rec, err = other.Put(within(t, time.Second), current)
+		rec, err = other.Put(storetest.Within(t, time.Second), current)
 		return err == nil
 	})
 	select {

@@ -88,12 +88,3 @@ func open(t testing.TB, client *clientv3.Client, prefix string) *Store {
 func held(key string, token fence.Token) store.Record {
 	return store.Record{Key: key, Owner: "holder", Token: token, TTL: time.Minute, Nonce: fmt.Sprint("n", token)}
 }
-
-func mustPut(t testing.TB, s store.Store, rec store.Record) store.Record {
-	t.Helper()
-	got, err := s.Put(t.Context(), rec)
-	if err != nil {
-		t.Fatalf("Put(%s): %v", rec.Key, err)
-	}
-	return got
-}

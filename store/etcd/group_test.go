@@ -17,6 +17,7 @@ import (
 
 	"github.com/leasehold/leasehold/internal/servers"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/storetest"
 )
 
 // putting returns the write of a record.
@@ -38,9 +39,9 @@ func TestWritesTogether(t *testing.T) {
 	srv := servers.Etcd(t, servers.Shared())
 	traffic := &wire{}
 	s := open(t, dial(t, srv.Addr, traffic.options()...), newPrefix(t))
-	old := mustPut(t, s, held("changed", 1))
-	stale, gone, deleted := mustPut(t, s, held("stale", 1)), mustPut(t, s, held("gone", 1)), mustPut(t, s, held("deleted", 1))
-	current := mustPut(t, s, store.Record{Key: "stale", Version: stale.Version, Nonce: "other"})
+	old := storetest.MustPut(t, s, held("changed", 1))
+	stale, gone, deleted := storetest.MustPut(t, s, held("stale", 1)), storetest.MustPut(t, s, held("gone", 1)), storetest.MustPut(t, s, held("deleted", 1))
+	current := storetest.MustPut(t, s, store.Record{Key: "stale", Version: stale.Version, Nonce: "other"})
 	if err := s.Delete(t.Context(), "gone", gone.Version); err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +51,7 @@ func TestWritesTogether(t *testing.T) {
 		{key: "deleted", demanded: revision, op: clientv3.OpDelete(s.prefix + "deleted")},
 	}
 	refused := []*write{putting(t, s, stale), putting(t, s, gone), putting(t, s, held("stale2", 1))}
-	there := mustPut(t, s, held("stale2", 7))
+	there := storetest.MustPut(t, s, held("stale2", 7))
 	traffic.take()
 	s.together(t.Context(), []*write{done[0], refused[0], done[1], refused[1], done[2], refused[2]})
 	if calls := traffic.take(); !slices.Equal(calls, []string{txnCall, txnCall}) {

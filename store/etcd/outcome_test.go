@@ -17,6 +17,7 @@ import (
 
 	"github.com/leasehold/leasehold/internal/servers"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/storetest"
 )
 
 // The client repeats a write whose answer is that it was cancelled, though nobody cancelled it. The second copy meets what the first
@@ -105,27 +106,20 @@ func TestFullDatabase(t *testing.T) {
 	t.Logf("%d of 32 writes were done of which the server said that there was no space", done.Load())
 }
 
-// within returns a context for a write that can't end well.
-func within(t testing.TB, d time.Duration) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), d)
-	t.Cleanup(cancel)
-	return ctx
-}
-
 // A write that never found a connection is not done. One that was sent and not answered is unknown.
 func TestOutcomeWithoutAnswer(t *testing.T) {
 	srv := servers.Etcd(t, servers.Shared())
 	network, prefix := servers.Proxy(t, srv.Addr), newPrefix(t)
 	s, direct := open(t, dial(t, network.Addr), prefix), open(t, dial(t, srv.Addr), prefix)
-	rec := mustPut(t, s, held("k", 1))
+	rec := storetest.MustPut(t, s, held("k", 1))
 
 	network.Refuse()
 	rec.Nonce = "refused"
 	eventually(t, "a client that knows", func() bool { // until it does, a write may have been sent
-		_, err := s.Put(within(t, time.Second/2), rec)
+		_, err := s.Put(storetest.Within(t, time.Second/2), rec)
 		return !errors.Is(err, store.ErrUnknownOutcome)
 	})
-	_, err := s.Put(within(t, time.Second/2), rec)
+	_, err := s.Put(storetest.Within(t, time.Second/2), rec)
 	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "is etcd up") {
 		t.Errorf("a write without a connection: %v, want the context's cause and what to do", err)
 	}
@@ -134,10 +128,10 @@ func TestOutcomeWithoutAnswer(t *testing.T) {
 	}
 	network.Heal()
 
-	eventually(t, "a connection", func() bool { _, err := s.Get(within(t, time.Second), "k"); return err == nil })
+	eventually(t, "a connection", func() bool { _, err := s.Get(storetest.Within(t, time.Second), "k"); return err == nil })
 	network.SwallowReplies(true)
 	rec.Nonce = "swallowed"
-	if _, err := s.Put(within(t, time.Second), rec); !errors.Is(err, store.ErrUnknownOutcome) || !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := s.Put(storetest.Within(t, time.Second), rec); !errors.Is(err, store.ErrUnknownOutcome) || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a write whose reply was swallowed: %v, want an unknown outcome and the context's cause", err)
 	}
 	if stored, err := direct.Get(t.Context(), "k"); err != nil || stored.Nonce != "swallowed" {
@@ -183,7 +177,7 @@ func TestPermissions(t *testing.T) {
 	} {
 		_, putErr := c.s.Put(ctx, held("k", 1))
 		_, getErr := c.s.Get(ctx, "k")
-		_, waitErr := c.s.Wait(within(t, soon), "k", "")
+		_, waitErr := c.s.Wait(storetest.Within(t, soon), "k", "")
 		var listErr error
 		for _, err := range c.s.List(ctx, "") {
 			listErr = err
@@ -199,7 +193,7 @@ func TestPermissions(t *testing.T) {
 	}
 	s := open(t, login("ada", "a"), "mine/")
 	waiting := startWait(t, s, "k", "")
-	mustWake(t, "with permission", waiting, mustPut(t, s, held("k", 1)))
+	mustWake(t, "with permission", waiting, storetest.MustPut(t, s, held("k", 1)))
 	for _, f := range s.Inspect(ctx) {
 		if f.Status == store.StatusFail {
 			t.Errorf("Inspect found %+v", f)

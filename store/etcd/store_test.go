@@ -11,6 +11,7 @@ import (
 
 	"github.com/leasehold/leasehold/internal/servers"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/storetest"
 )
 
 func TestNewRefuses(t *testing.T) {
@@ -39,7 +40,7 @@ func TestCorruptRows(t *testing.T) {
 	srv := servers.Etcd(t, servers.Shared())
 	client, prefix := dial(t, srv.Addr), newPrefix(t)
 	s := open(t, client, prefix)
-	good := mustPut(t, s, held("good", 1))
+	good := storetest.MustPut(t, s, held("good", 1))
 	for key, value := range map[string]string{"bad": "{", "newer": `{"v":99}`, "empty": "", "odd\nkey": "{}", "": "{}"} {
 		if _, err := client.Put(t.Context(), prefix+key, value); err != nil {
 			t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/servers"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/storetest"
 )
 
 func isNoLeader(err error) bool { return errors.Is(rpctypes.Error(err), rpctypes.ErrNoLeader) }
@@ -76,12 +77,12 @@ func TestWatchesBeginAtThePresent(t *testing.T) {
 	prefix, traffic := newPrefix(t), &wire{}
 	s := open(t, dial(t, srv.Addr, traffic.options()...), prefix)
 	other := open(t, dial(t, srv.Addr), prefix)
-	rec := mustPut(t, s, held("k", 1))
+	rec := storetest.MustPut(t, s, held("k", 1))
 	for i := range fence.Token(20) {
-		mustPut(t, other, held(fmt.Sprint("noise", i), 1))
+		storetest.MustPut(t, other, held(fmt.Sprint("noise", i), 1))
 		waiting := startWait(t, s, "k", rec.Version)
 		rec.Token++
-		rec = mustPut(t, other, rec)
+		rec = storetest.MustPut(t, other, rec)
 		mustWake(t, "after a write", waiting, rec)
 	}
 	traffic.mu.Lock()
@@ -105,13 +106,13 @@ func TestWaitsShareWatches(t *testing.T) {
 	var waiting []<-chan waited
 	stored := make([]store.Record, keys)
 	for i := range stored {
-		stored[i] = mustPut(t, s, held(fmt.Sprint("k", i), 1))
+		stored[i] = storetest.MustPut(t, s, held(fmt.Sprint("k", i), 1))
 		for range waiters {
 			waiting = append(waiting, startWait(t, s, stored[i].Key, stored[i].Version))
 		}
 	}
 	for i := range stored {
-		stored[i] = mustPut(t, s, stored[i])
+		stored[i] = storetest.MustPut(t, s, stored[i])
 	}
 	for i, w := range waiting {
 		mustWake(t, fmt.Sprint("waiter ", i), w, stored[i/waiters])
@@ -130,8 +131,8 @@ func TestCompactionDuringWait(t *testing.T) {
 	cut := open(t, dial(t, network.Addr, traffic.options()...), prefix)
 	client := dial(t, srv.Addr)
 	direct := open(t, client, prefix)
-	changed, unchanged := mustPut(t, direct, held("changed", 1)), mustPut(t, direct, held("unchanged", 1))
-	gone := mustPut(t, direct, held("gone", 1))
+	changed, unchanged := storetest.MustPut(t, direct, held("changed", 1)), storetest.MustPut(t, direct, held("unchanged", 1))
+	gone := storetest.MustPut(t, direct, held("gone", 1))
 	waits := map[string]<-chan waited{}
 	for _, rec := range []store.Record{changed, unchanged, gone} {
 		waits[rec.Key] = startWait(t, cut, rec.Key, rec.Version)
@@ -139,12 +140,12 @@ func TestCompactionDuringWait(t *testing.T) {
 	network.Refuse()
 	for range 10 {
 		changed.Token++
-		changed = mustPut(t, direct, changed)
+		changed = storetest.MustPut(t, direct, changed)
 	}
 	if err := direct.Delete(t.Context(), "gone", gone.Version); err != nil {
 		t.Fatal(err)
 	}
-	last := mustPut(t, direct, held("other", 1))
+	last := storetest.MustPut(t, direct, held("other", 1))
 	revision, _ := revisionOf(last.Version)
 	if _, err := client.Compact(t.Context(), revision, clientv3.WithCompactPhysical()); err != nil {
 		t.Fatal(err)
@@ -158,7 +159,7 @@ func TestCompactionDuringWait(t *testing.T) {
 		return traffic.compactions == 3
 	})
 	unchanged.Token++
-	unchanged = mustPut(t, direct, unchanged)
+	unchanged = storetest.MustPut(t, direct, unchanged)
 	mustWake(t, "a key that changed after the compaction", waits["unchanged"], unchanged)
 }
 
@@ -169,13 +170,13 @@ func TestChangeBetweenTwoWatches(t *testing.T) {
 	cut := open(t, dial(t, network.Addr, traffic.options()...), prefix)
 	client := dial(t, srv.Addr)
 	direct := open(t, client, prefix)
-	rec := mustPut(t, direct, held("k", 1))
+	rec := storetest.MustPut(t, direct, held("k", 1))
 	waiting := startWait(t, cut, "k", rec.Version)
 	network.Refuse()
 	for i := range fence.Token(5) {
-		mustPut(t, direct, held(fmt.Sprint("other", i), 1))
+		storetest.MustPut(t, direct, held(fmt.Sprint("other", i), 1))
 	}
-	revision, _ := revisionOf(mustPut(t, direct, held("other", 1)).Version)
+	revision, _ := revisionOf(storetest.MustPut(t, direct, held("other", 1)).Version)
 	if _, err := client.Compact(t.Context(), revision, clientv3.WithCompactPhysical()); err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +185,7 @@ func TestChangeBetweenTwoWatches(t *testing.T) {
 	once := sync.OnceFunc(func() {
 		eventually(t, "a read after the watch had ended", func() bool { return slices.Contains(traffic.take(), rangeCall) })
 		rec.Token++
-		next <- mustPut(t, direct, rec)
+		next <- storetest.MustPut(t, direct, rec)
 	})
 	traffic.note(func() {
 		traffic.beforeWatch = func(revision int64) {
@@ -204,7 +205,7 @@ func TestCompactionDuringList(t *testing.T) {
 	s := open(t, client, newPrefix(t))
 	const records = 2*page + 10
 	for i := range records {
-		mustPut(t, s, held(fmt.Sprintf("k/%04d", i), 1))
+		storetest.MustPut(t, s, held(fmt.Sprintf("k/%04d", i), 1))
 	}
 	n := 0
 	for rec, err := range s.List(t.Context(), "k/") {
@@ -212,7 +213,7 @@ func TestCompactionDuringList(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n++; n%page == 1 {
-			written := mustPut(t, s, rec)
+			written := storetest.MustPut(t, s, rec)
 			revision, _ := revisionOf(written.Version)
 			if _, err := client.Compact(t.Context(), revision, clientv3.WithCompactPhysical()); err != nil {
 				t.Fatal(err)
@@ -257,12 +258,12 @@ func handOver(b *testing.B, writer, third *Store, wait func(version string) erro
 	if err != nil {
 		b.Fatal(err)
 	}
-	rec = mustPut(b, writer, store.Record{Key: "k", Version: rec.Version})
+	rec = storetest.MustPut(b, writer, store.Record{Key: "k", Version: rec.Version})
 	var done atomic.Bool
 	var noise sync.WaitGroup
 	noise.Go(func() {
 		for i := 0; !done.Load(); i++ {
-			mustPut(b, third, held(fmt.Sprint("noise", b.Name(), b.N, "/", i), 1))
+			storetest.MustPut(b, third, held(fmt.Sprint("noise", b.Name(), b.N, "/", i), 1))
 		}
 	})
 	var total time.Duration
@@ -277,7 +278,7 @@ func handOver(b *testing.B, writer, third *Store, wait func(version string) erro
 		}()
 		time.Sleep(10 * time.Millisecond) // the waiter is there
 		start := time.Now()
-		rec = mustPut(b, writer, rec)
+		rec = storetest.MustPut(b, writer, rec)
 		total += (<-woken).Sub(start)
 	}
 	done.Store(true)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/leasehold/leasehold/internal/servers"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/storetest"
 )
 
 func TestNewRefuses(t *testing.T) {
@@ -147,7 +148,7 @@ func TestOutcomes(t *testing.T) {
 			return nil, &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")}
 		}},
 	} {
-		rec := mustPut(t, s, held("there/"+e.what, 1))
+		rec := storetest.MustPut(t, s, held("there/"+e.what, 1))
 		if e.answer == nil {
 			e.answer = reply(e.code, e.retry) //nolint:bodyclose // client-go closes it
 		}
@@ -175,8 +176,8 @@ func TestConflictThatCantBeRead(t *testing.T) {
 	srv := servers.Kubernetes(t, servers.Shared())
 	var c counter
 	s := open(t, dial(t, c.wrap(config(t, srv, srv.Addr))), newNamespace(t, srv))
-	rec := mustPut(t, s, held("k", 1))
-	mustPut(t, s, rec)
+	rec := storetest.MustPut(t, s, held("k", 1))
+	storetest.MustPut(t, s, rec)
 	broken := func(r *http.Request) (*http.Response, error) {
 		if r.Method == http.MethodGet {
 			return nil, errors.New("broken")
@@ -202,7 +203,7 @@ func TestClientsLimit(t *testing.T) {
 	cfg.QPS, cfg.Burst = 0.01, 1
 	var c counter
 	s := open(t, dial(t, c.wrap(cfg)), newNamespace(t, srv))
-	mustPut(t, s, held("a", 1))
+	storetest.MustPut(t, s, held("a", 1))
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	_, err := s.Put(ctx, held("b", 1))
@@ -214,7 +215,7 @@ func TestClientsLimit(t *testing.T) {
 // TestFinalizers: a record that somebody keeps from being deleted may be deleted later.
 func TestFinalizers(t *testing.T) {
 	s, _ := fresh(t)
-	rec := mustPut(t, s, held("k", 1))
+	rec := storetest.MustPut(t, s, held("k", 1))
 	annotate(t, s, "k", `{"metadata":{"finalizers":["example.com/keep"]}}`)
 	rec, err := s.Get(t.Context(), rec.Key)
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/storetest"
 )
 
 // annotate changes an object as kubectl patch does.
@@ -29,7 +30,7 @@ func annotate(t testing.TB, s *Store, key, patch string) {
 // TestKeepsWhatOthersPutOnTheObject: labels, annotations and owners that others have put on the object outlive our writes.
 func TestKeepsWhatOthersPutOnTheObject(t *testing.T) {
 	s, _ := fresh(t)
-	rec := mustPut(t, s, held("shard/17", 1))
+	rec := storetest.MustPut(t, s, held("shard/17", 1))
 	annotate(t, s, rec.Key, `{"metadata":{"labels":{"team":"blue"},"annotations":{"example.com/note":"kept"},
 		"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"c","uid":"u"}]}}`)
 	changed, err := s.Get(t.Context(), rec.Key)
@@ -40,7 +41,7 @@ func TestKeepsWhatOthersPutOnTheObject(t *testing.T) {
 		t.Errorf("%+v became %+v", rec, changed)
 	}
 	changed.Owner, changed.Token = "next", 2
-	mustPut(t, s, changed)
+	storetest.MustPut(t, s, changed)
 	obj, err := s.leases.Get(t.Context(), objectName(rec.Key), metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -55,9 +56,9 @@ func TestKeepsWhatOthersPutOnTheObject(t *testing.T) {
 func TestMetadataChangesAreNoConflict(t *testing.T) {
 	s, _ := fresh(t)
 	label := func(n string) { annotate(t, s, "k", `{"metadata":{"labels":{"n":"`+n+`"}}}`) }
-	first := mustPut(t, s, held("k", 1))
+	first := storetest.MustPut(t, s, held("k", 1))
 	label("1")
-	second := mustPut(t, s, first) // writes what is there
+	second := storetest.MustPut(t, s, first) // writes what is there
 	label("2")
 	for what, err := range map[string]error{
 		"Put":    func() error { _, err := s.Put(t.Context(), first); return err }(),
@@ -71,18 +72,18 @@ func TestMetadataChangesAreNoConflict(t *testing.T) {
 		t.Errorf("deleting the record: %v", err)
 	}
 	// Made anew with the same record it is another object.
-	third := mustPut(t, s, held("k", 1))
+	third := storetest.MustPut(t, s, held("k", 1))
 	label("3")
 	if _, err := s.Put(t.Context(), second); !errors.Is(err, store.ErrConflict) {
 		t.Errorf("a change of the record that was deleted: %v", err)
 	}
-	mustPut(t, s, third)
+	storetest.MustPut(t, s, third)
 }
 
 // TestCopyIsAnotherObject: an object that was deleted and put back from a copy keeps the very same record, and is another one.
 func TestCopyIsAnotherObject(t *testing.T) {
 	s, _ := fresh(t)
-	rec := mustPut(t, s, held("k", 1))
+	rec := storetest.MustPut(t, s, held("k", 1))
 	obj, err := s.leases.Get(t.Context(), "k", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -107,11 +108,11 @@ func TestReadsWellForPeople(t *testing.T) {
 	s, srv := fresh(t)
 	rec := held("Billing/nightly", 1)
 	rec.Owner, rec.TTL, rec.Acquired = "worker-7/42/f00d", 15900*time.Millisecond, time.Date(2026, 11, 21, 10, 0, 0, 123456789, time.UTC)
-	rec = mustPut(t, s, rec)
+	rec = storetest.MustPut(t, s, rec)
 	rec.Owner, rec.Token = "worker-8/1/beef", 2
 	began := time.Now()
-	rec = mustPut(t, s, rec)
-	mustPut(t, s, store.Record{Key: "free"})
+	rec = storetest.MustPut(t, s, rec)
+	storetest.MustPut(t, s, store.Record{Key: "free"})
 
 	header, rows := table(t, s)
 	if header != "Name,Holder,Age" {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/leasehold/leasehold/internal/servers"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/storetest"
 )
 
 // patience is how long a Wait may take for what it should do soon: a watch that died in silence is asked for anew after 13 s.
@@ -122,7 +123,7 @@ func TestWaitsOutliveTheServer(t *testing.T) {
 	t.Parallel()
 	srv := servers.Kubernetes(t)
 	s := open(t, dial(t, config(t, srv, srv.Addr)), newNamespace(t, srv))
-	rec := mustPut(t, s, held("k", 1))
+	rec := storetest.MustPut(t, s, held("k", 1))
 	waits := []<-chan waited{startWait(t, s, "k", rec.Version), startWait(t, s, "k", rec.Version), startWait(t, s, "new", "")}
 	watching(t, s, "k")
 	watching(t, s, "new")
@@ -136,8 +137,8 @@ func TestWaitsOutliveTheServer(t *testing.T) {
 	if got, err := s.Get(t.Context(), "k"); err != nil || got.Version != rec.Version {
 		t.Errorf("after the restart: %q and %v, want %q", got.Version, err, rec.Version)
 	}
-	rec = mustPut(t, other(t, srv, s), rec)
-	fresh := mustPut(t, s, held("new", 1))
+	rec = storetest.MustPut(t, other(t, srv, s), rec)
+	fresh := storetest.MustPut(t, s, held("new", 1))
 	woken(t, "a Wait over a restart", waits[0], rec.Version)
 	woken(t, "another one", waits[1], rec.Version)
 	woken(t, "one for a new key", waits[2], fresh.Version)
@@ -164,7 +165,7 @@ func TestWaitGoesOnWhereItWas(t *testing.T) {
 func goOn(t *testing.T, srv *servers.Server, forgotten, deleted bool) {
 	network := servers.Proxy(t, srv.Addr)
 	s, reqs := counted(t, srv, network.Addr)
-	rec := mustPut(t, s, held("k", 1))
+	rec := storetest.MustPut(t, s, held("k", 1))
 	w := startWait(t, s, "k", rec.Version)
 	watching(t, s, "k")
 	time.Sleep(1500 * time.Millisecond) // a watch that broke as soon as it had begun is not resumed
@@ -185,7 +186,7 @@ func goOn(t *testing.T, srv *servers.Server, forgotten, deleted bool) {
 			t.Fatal(err)
 		}
 	} else {
-		version = mustPut(t, writer, rec).Version
+		version = storetest.MustPut(t, writer, rec).Version
 	}
 	network.Reset()
 	network.Heal()
@@ -205,7 +206,7 @@ func TestReadsThatFailInPassing(t *testing.T) {
 	var c counter
 	s := open(t, dial(t, c.wrap(config(t, srv, srv.Addr))), newNamespace(t, srv))
 	writer := other(t, srv, s)
-	rec := mustPut(t, writer, held("k", 1))
+	rec := storetest.MustPut(t, writer, held("k", 1))
 	old := startWait(t, s, "k", rec.Version)
 	watching(t, s, "k")
 	var failed atomic.Int64
@@ -217,7 +218,7 @@ func TestReadsThatFailInPassing(t *testing.T) {
 		return c.next.RoundTrip(r)
 	}
 	c.answer.Store(&failing)
-	rec = mustPut(t, writer, rec)
+	rec = storetest.MustPut(t, writer, rec)
 	for deadline := time.Now().Add(patience); failed.Load() < 2; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("nobody reads again")
@@ -268,11 +269,11 @@ func TestSilentConnection(t *testing.T) {
 	}
 	s := open(t, dial(t, c), newNamespace(t, srv))
 	writer := other(t, srv, s)
-	rec := mustPut(t, writer, held("k", 1))
+	rec := storetest.MustPut(t, writer, held("k", 1))
 	w := startWait(t, s, "k", rec.Version) // its watch takes the first connection
 	watching(t, s, "k")
 	gone.Store(true)
-	rec = mustPut(t, writer, rec)
+	rec = storetest.MustPut(t, writer, rec)
 	woken(t, "a Wait over a connection that died in silence", w, rec.Version)
 }
 
@@ -291,7 +292,7 @@ func TestManyNames(t *testing.T) {
 	}
 	writer := other(t, srv, s)
 	for i, w := range waits {
-		woken(t, fmt.Sprint("shard/", i), w, mustPut(t, writer, held(fmt.Sprint("shard/", i), 1)).Version)
+		woken(t, fmt.Sprint("shard/", i), w, storetest.MustPut(t, writer, held(fmt.Sprint("shard/", i), 1)).Version)
 	}
 	if n := reqs.watches.Load(); n > maxNamed+1 {
 		t.Errorf("%d watches for %d names, want at most %d", n, names, maxNamed+1)
@@ -304,7 +305,7 @@ func TestManyNames(t *testing.T) {
 		t.Error("a name that is waited for alone has no watch of its own")
 	}
 	s.hub.mu.Unlock()
-	woken(t, "one more", w, mustPut(t, writer, held("one more", 1)).Version)
+	woken(t, "one more", w, storetest.MustPut(t, writer, held("one more", 1)).Version)
 }
 
 // TestWatchesEnd: some time after the last Wait, nothing is asked of the server any more.
@@ -314,7 +315,7 @@ func TestWatchesEnd(t *testing.T) {
 	s, _ := counted(t, srv, srv.Addr)
 	w := startWait(t, s, "k", "")
 	watching(t, s, "k")
-	woken(t, "a Wait", w, mustPut(t, s, held("k", 1)).Version)
+	woken(t, "a Wait", w, storetest.MustPut(t, s, held("k", 1)).Version)
 	left := 1
 	for deadline := time.Now().Add(patience); left > 0 && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		s.hub.mu.Lock()
@@ -332,7 +333,7 @@ func TestNobodyGetsWhatWasReadBefore(t *testing.T) {
 	srv := servers.Kubernetes(t, servers.Shared())
 	s, reqs := counted(t, srv, srv.Addr)
 	writer := other(t, srv, s)
-	first := mustPut(t, writer, held("k", 1))
+	first := storetest.MustPut(t, writer, held("k", 1))
 	var once sync.Once
 	read, release := make(chan struct{}), make(chan struct{})
 	slow := func(r *http.Request) {
@@ -343,12 +344,12 @@ func TestNobodyGetsWhatWasReadBefore(t *testing.T) {
 	reqs.after.Store(&slow)
 	early := startWait(t, s, "k", first.Version)
 	<-read // the first version is on its way
-	second := mustPut(t, writer, first)
+	second := storetest.MustPut(t, writer, first)
 	late := startWait(t, s, "k", second.Version)
 	joined(t, s, "k", 2)
 	close(release)
 	woken(t, "a Wait from before the change", early, second.Version)
-	third := mustPut(t, writer, second)
+	third := storetest.MustPut(t, writer, second)
 	woken(t, "a Wait from after the change", late, third.Version)
 }
 

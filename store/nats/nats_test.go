@@ -62,15 +62,6 @@ func held(key string, token fence.Token) store.Record {
 	return store.Record{Key: key, Owner: "holder", Token: token, TTL: time.Minute, Nonce: fmt.Sprint("n", token)}
 }
 
-func mustPut(t testing.TB, s store.Store, rec store.Record) store.Record {
-	t.Helper()
-	got, err := s.Put(t.Context(), rec)
-	if err != nil {
-		t.Fatalf("Put(%s): %v", rec.Key, err)
-	}
-	return got
-}
-
 // soon is how long a test waits for what should come at once.
 const soon = 20 * time.Second
 
@@ -82,12 +73,6 @@ func eventually(t testing.TB, what string, ok func() bool) {
 			t.Fatalf("%s: not within %v", what, soon)
 		}
 	}
-}
-
-func within(t testing.TB, d time.Duration) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), d)
-	t.Cleanup(cancel)
-	return ctx
 }
 
 func TestConformance(t *testing.T) {

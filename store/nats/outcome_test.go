@@ -13,6 +13,7 @@ import (
 
 	"github.com/leasehold/leasehold/internal/servers"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/storetest"
 )
 
 func TestRefused(t *testing.T) {
@@ -45,13 +46,13 @@ func TestNothingIsSentLater(t *testing.T) {
 	js := dial(t, srv.Addr)
 	bucket := newBucket(t, js, 1)
 	s, direct := open(t, dial(t, network.Addr), bucket), open(t, js, bucket)
-	rec := mustPut(t, s, held("k", 1))
+	rec := storetest.MustPut(t, s, held("k", 1))
 	network.Refuse()
 	eventually(t, "a client that knows", func() bool { return !s.conn.IsConnected() })
 	for i := range 3 {
 		next := rec
 		next.Nonce = fmt.Sprint("late", i)
-		_, err := s.Put(within(t, 200*time.Millisecond), next)
+		_, err := s.Put(storetest.Within(t, 200*time.Millisecond), next)
 		if err == nil || errors.Is(err, store.ErrUnknownOutcome) || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("a write without a connection: %v, want a known outcome and the context's cause", err)
 		}
@@ -79,10 +80,10 @@ func TestUnansweredIsUnknown(t *testing.T) {
 	s, direct := open(t, dial(t, network.Addr), bucket), open(t, js, bucket)
 	for i, fault := range []func(bool){network.SwallowReplies, network.DropRequests} {
 		key := fmt.Sprint("k", i)
-		rec := mustPut(t, s, held(key, 1))
+		rec := storetest.MustPut(t, s, held(key, 1))
 		rec.Nonce = "sent"
 		fault(true)
-		if _, err := s.Put(within(t, time.Second/2), rec); !errors.Is(err, store.ErrUnknownOutcome) || !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := s.Put(storetest.Within(t, time.Second/2), rec); !errors.Is(err, store.ErrUnknownOutcome) || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("a write without an answer: %v, want an unknown outcome and the context's cause", err)
 		}
 		_, err := s.Put(t.Context(), rec)
@@ -95,7 +96,7 @@ func TestUnansweredIsUnknown(t *testing.T) {
 		}
 		fault(false)
 		network.Reset()
-		eventually(t, "a connection", func() bool { _, err := s.Get(within(t, time.Second), key); return err == nil })
+		eventually(t, "a connection", func() bool { _, err := s.Get(storetest.Within(t, time.Second), key); return err == nil })
 	}
 }
 
@@ -113,7 +114,7 @@ func TestPermissions(t *testing.T) {
 	}
 	s := open(t, login("ada"), "mine")
 	waiting := startWait(t, s, "k", "")
-	rec := mustPut(t, s, held("k", 1))
+	rec := storetest.MustPut(t, s, held("k", 1))
 	mustWake(t, "with permission", waiting, rec)
 	n := 0
 	for _, err := range s.List(t.Context(), "") {

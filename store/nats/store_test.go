@@ -11,6 +11,7 @@ import (
 
 	"github.com/leasehold/leasehold/internal/servers"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/storetest"
 )
 
 func TestOpenRefuses(t *testing.T) {
@@ -88,7 +89,7 @@ func TestCorruptRows(t *testing.T) {
 	srv := servers.NATS(t, servers.Shared())
 	js := dial(t, srv.Addr)
 	s := open(t, js, newBucket(t, js, 1))
-	good := mustPut(t, s, held("good", 1))
+	good := storetest.MustPut(t, s, held("good", 1))
 	for key, value := range map[string]string{"bad": "{", "newer": `{"v":99}`, "empty": "", "a.dotted.key": "{}", "=0A": "{}"} {
 		if _, err := s.kv.Put(t.Context(), key, []byte(value)); err != nil {
 			t.Fatal(err)

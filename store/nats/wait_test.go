@@ -8,6 +8,7 @@ import (
 
 	"github.com/leasehold/leasehold/internal/servers"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/storetest"
 )
 
 type waited struct {
@@ -66,7 +67,7 @@ func TestWaitsShareConsumers(t *testing.T) {
 	var waiting []<-chan waited
 	stored := make([]store.Record, keys)
 	for i := range stored {
-		stored[i] = mustPut(t, s, held(fmt.Sprint("k", i), 1))
+		stored[i] = storetest.MustPut(t, s, held(fmt.Sprint("k", i), 1))
 		for range waiters {
 			waiting = append(waiting, startWait(t, s, stored[i].Key, stored[i].Version))
 		}
@@ -76,7 +77,7 @@ func TestWaitsShareConsumers(t *testing.T) {
 	}
 	for i := range stored {
 		stored[i].Token++
-		stored[i] = mustPut(t, s, stored[i])
+		stored[i] = storetest.MustPut(t, s, stored[i])
 	}
 	for i, w := range waiting {
 		mustWake(t, fmt.Sprint("waiter ", i), w, stored[i/waiters])
@@ -89,7 +90,7 @@ func TestConsumerTakenAway(t *testing.T) {
 	srv := servers.NATS(t, servers.Shared())
 	js := dial(t, srv.Addr)
 	s := open(t, js, newBucket(t, js, 1))
-	rec := mustPut(t, s, held("k", 1))
+	rec := storetest.MustPut(t, s, held("k", 1))
 	waiting := startWait(t, s, "k", rec.Version)
 	for name := range s.stream.ConsumerNames(t.Context()).Name() {
 		if err := s.stream.DeleteConsumer(t.Context(), name); err != nil {
@@ -97,7 +98,7 @@ func TestConsumerTakenAway(t *testing.T) {
 		}
 	}
 	rec.Token++
-	rec = mustPut(t, s, rec)
+	rec = storetest.MustPut(t, s, rec)
 	select {
 	case got := <-waiting:
 		if got.err != nil || got.rec.Version != rec.Version {
@@ -116,14 +117,14 @@ func TestReconnectDuringWait(t *testing.T) {
 	js := dial(t, srv.Addr)
 	bucket := newBucket(t, js, 1)
 	s, direct := open(t, dial(t, network.Addr), bucket), open(t, js, bucket)
-	rec := mustPut(t, s, held("k", 1))
+	rec := storetest.MustPut(t, s, held("k", 1))
 	before := s.conn.Stats().InMsgs
 	waiting := startWait(t, s, "k", rec.Version)
 	eventually(t, "its first read", func() bool { return s.conn.Stats().InMsgs >= before+2 }) // and the consumer's beginning
 	network.Refuse()
 	eventually(t, "a client that knows", func() bool { return !s.conn.IsConnected() })
 	rec.Token++
-	rec = mustPut(t, direct, rec)
+	rec = storetest.MustPut(t, direct, rec)
 	network.Heal()
 	eventually(t, "a connection", s.conn.IsConnected)
 	start := time.Now()
@@ -139,7 +140,7 @@ func TestLaggingLeader(t *testing.T) {
 	js := dial(t, srv.Addr)
 	bucket := newBucket(t, js, 1)
 	s, writer := open(t, dial(t, srv.Addr), bucket), open(t, js, bucket)
-	rec := mustPut(t, writer, held("k", 1))
+	rec := storetest.MustPut(t, writer, held("k", 1))
 	sequence, _ := sequenceOf(rec.Version)
 	for i, later := range []uint64{sequence + 1, sequence + 2} {
 		before := s.conn.Stats().OutMsgs
@@ -151,7 +152,7 @@ func TestLaggingLeader(t *testing.T) {
 		eventually(t, "a read", func() bool { return s.conn.Stats().OutMsgs > before })
 		if i == 0 {
 			rec.Token++
-			rec = mustPut(t, writer, rec)
+			rec = storetest.MustPut(t, writer, rec)
 		} else if err := writer.Delete(t.Context(), "k", rec.Version); err != nil {
 			t.Fatal(err)
 		} else {
@@ -187,12 +188,12 @@ func BenchmarkHandOver(b *testing.B) {
 	js := dial(b, srv.Addr)
 	bucket := newBucket(b, js, 1)
 	waiter, writer := open(b, js, bucket), open(b, dial(b, srv.Addr), bucket)
-	rec := mustPut(b, writer, held("k", 1))
+	rec := storetest.MustPut(b, writer, held("k", 1))
 	var total time.Duration
 	for b.Loop() {
 		waiting := startWait(b, waiter, "k", rec.Version)
 		start := time.Now()
-		rec = mustPut(b, writer, rec)
+		rec = storetest.MustPut(b, writer, rec)
 		<-waiting
 		total += time.Since(start)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/leasehold/leasehold/internal/servers"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/storetest"
 )
 
 // admin returns a connection as the superuser.
@@ -89,7 +90,7 @@ func TestALostRaceShowsTheWinner(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			rec := held(name, 1)
 			if c.winner != insert {
-				rec = mustPut(t, s, rec)
+				rec = storetest.MustPut(t, s, rec)
 			}
 			tx := locked(t, srv.URL, table, name)
 			mustExec(t, tx, c.winner, name)
@@ -137,7 +138,7 @@ func TestAStatementThatWasStoppedIsUnknown(t *testing.T) {
 		{"SELECT pg_terminate_backend($1)", true}, // FATAL: the same comes from one that was terminated after its commit
 		{"SELECT pg_cancel_backend($1)", false},   // ERROR: rolled back
 	} {
-		rec := mustPut(t, s, held(c.stop, 1))
+		rec := storetest.MustPut(t, s, held(c.stop, 1))
 		tx := locked(t, srv.URL, table, rec.Key)
 		ended := make(chan error, 1)
 		go func() { _, err := s.Put(t.Context(), rec); ended <- err }()
@@ -160,7 +161,7 @@ func TestStricterIsolation(t *testing.T) {
 	table := newTable(t, srv.URL)
 	for level, escaped := range map[string]string{"serializable": "serializable", "repeatable read": "repeatable%5C%20read"} {
 		s := mustOpen(t, srv.URL+"&options=-c%20default_transaction_isolation%3D"+escaped, Options{Table: table})
-		mustPut(t, s, held(level, 1))
+		storetest.MustPut(t, s, held(level, 1))
 		var group sync.WaitGroup
 		for range 6 {
 			group.Go(func() {
@@ -192,7 +193,7 @@ func TestAPolicyThatHidesWrites(t *testing.T) {
 	srv := servers.Postgres(t, servers.Shared())
 	table := newTable(t, srv.URL)
 	s := mustOpen(t, srv.URL, Options{Table: table})
-	rec := mustPut(t, s, held("k", 1))
+	rec := storetest.MustPut(t, s, held("k", 1))
 	mustExec(t, admin(t, srv.URL), fmt.Sprintf("CREATE RULE nothing AS ON DELETE TO %s DO INSTEAD NOTHING", table))
 	mustExec(t, admin(t, srv.URL), fmt.Sprintf(`CREATE FUNCTION %s_ignore() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
 		CREATE TRIGGER ignore BEFORE UPDATE ON %[1]s FOR EACH ROW EXECUTE FUNCTION %[1]s_ignore()`, table))
@@ -210,7 +211,7 @@ func TestRowsOfOthersAreLeftAlone(t *testing.T) {
 	table := newTable(t, srv.URL)
 	s := mustOpen(t, srv.URL, Options{Table: table, ClockStep: time.Millisecond})
 	conn := admin(t, srv.URL)
-	good := mustPut(t, s, held("good", 1))
+	good := storetest.MustPut(t, s, held("good", 1))
 	for key, row := range map[string]string{
 		"not-a-record": `'v1', '[1, 2]', now()`,
 		"newer":        `'v1', '{"v":99}', now()`,

@@ -122,9 +122,9 @@ func TestAPoolerThatComesLater(t *testing.T) {
 	s.plain.Store(false) // what Open found on a direct connection
 	together(t, 20, func() {
 		key := newVersion()
-		rec := mustPut(t, s, held(key, 1))
+		rec := storetest.MustPut(t, s, held(key, 1))
 		for range 10 {
-			rec = mustPut(t, s, rec)
+			rec = storetest.MustPut(t, s, rec)
 		}
 		if err := s.Delete(t.Context(), key, rec.Version); err != nil {
 			t.Error(err)

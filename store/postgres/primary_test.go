@@ -16,6 +16,7 @@ import (
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/servers"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/storetest"
 )
 
 // TestAWriteIsDurableThoughTheSessionIsnt: synchronous_commit is off, and the log would be written ten seconds later.
@@ -25,14 +26,14 @@ func TestAWriteIsDurableThoughTheSessionIsnt(t *testing.T) {
 	mustExec(t, admin(t, srv.URL), "SET synchronous_commit = on; INSERT INTO "+table+" VALUES ('settled', 'v', '{\"v\":1,\"token\":0}', now())")
 	for round := range 3 {
 		s := mustOpen(t, srv.URL, Options{Table: table, NoNotify: round%2 == 1})
-		created := mustPut(t, s, held("created", fence.Token(round+1)))
-		updated := mustPut(t, s, mustPut(t, s, held("updated", 1)))
-		gone := mustPut(t, s, held("gone", 1))
+		created := storetest.MustPut(t, s, held("created", fence.Token(round+1)))
+		updated := storetest.MustPut(t, s, storetest.MustPut(t, s, held("updated", 1)))
+		gone := storetest.MustPut(t, s, held("gone", 1))
 		if err := s.Delete(t.Context(), "gone", gone.Version); err != nil {
 			t.Fatal(err)
 		}
 		if round == 2 { // what the last write left behind must not be synced by another one
-			created = mustPut(t, s, created)
+			created = storetest.MustPut(t, s, created)
 		}
 		srv.Kill()
 		srv.Restart()
@@ -121,8 +122,8 @@ func TestFailover(t *testing.T) {
 	if s.Properties().Fencing != store.FencingLinearizable {
 		t.Errorf("with a synchronous standby: %+v", s.Properties())
 	}
-	rec := mustPut(t, s, held("k", 1))
-	waited := mustPut(t, s, held("waited", 1))
+	rec := storetest.MustPut(t, s, held("k", 1))
+	waited := storetest.MustPut(t, s, held("waited", 1))
 	type result struct {
 		rec store.Record
 		err error
@@ -165,7 +166,7 @@ func TestFailover(t *testing.T) {
 	if _, err := s.Put(t.Context(), got); err != nil {
 		t.Errorf("a write to the new primary: %v", err)
 	}
-	written := mustPut(t, s, waited)
+	written := storetest.MustPut(t, s, waited)
 	if r := <-waiting; r.err != nil || r.rec.Version != written.Version {
 		t.Errorf("the Wait returned %+v, %v", r.rec, r.err)
 	}
@@ -192,8 +193,8 @@ func TestRoleFlip(t *testing.T) {
 	primary, standby, both := pair(t)
 	table := newTable(t, primary.URL)
 	s := mustOpen(t, both, Options{Table: table})
-	rec := mustPut(t, s, held("k", 1))
-	together(t, 4, func() { mustPut(t, s, held(newVersion(), 1)) }) // several connections
+	rec := storetest.MustPut(t, s, held("k", 1))
+	together(t, 4, func() { storetest.MustPut(t, s, held(newVersion(), 1)) }) // several connections
 	follow(t, primary, standby)
 	conn := admin(t, primary.URL)
 	mustExec(t, conn, "ALTER SYSTEM SET default_transaction_read_only = on")
@@ -204,8 +205,8 @@ func TestRoleFlip(t *testing.T) {
 	if got, err := s.Get(t.Context(), "k"); err != nil || got.Version != rec.Version {
 		t.Fatalf("%+v, %v", got, err)
 	}
-	together(t, 4, func() { mustPut(t, s, held(newVersion(), 1)) })
-	written := mustPut(t, s, rec)
+	together(t, 4, func() { storetest.MustPut(t, s, held(newVersion(), 1)) })
+	written := storetest.MustPut(t, s, rec)
 	fresh := mustOpen(t, standby.URL, Options{Table: table})
 	if got, err := fresh.Get(t.Context(), "k"); err != nil || got.Version != written.Version {
 		t.Errorf("on the new primary: %+v, %v", got, err)
@@ -278,7 +279,7 @@ func TestAStandbyIsNotRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	rec := mustPut(t, s, held("k", 1))
+	rec := storetest.MustPut(t, s, held("k", 1))
 	follow(t, primary, standby)
 	addr.Store(standby.Addr)
 	pool.Reset()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/leasehold/leasehold/internal/servers"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/storetest"
 )
 
 // with returns dsn with parameters changed.
@@ -153,7 +154,7 @@ func TestTheRightsThatAreAsked(t *testing.T) {
 		t.Errorf("made a table without the right: %v", err)
 	}
 	mustExec(t, conn, `REVOKE DELETE ON "Ops"."Leases" FROM "the app"`)
-	rec := mustPut(t, s, held("k", 1))
+	rec := storetest.MustPut(t, s, held("k", 1))
 	if err := s.Delete(t.Context(), "k", rec.Version); err == nil || !strings.Contains(err.Error(), "GRANT SELECT, INSERT, UPDATE, DELETE ON Ops.Leases") {
 		t.Errorf("deleted without the right: %v", err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/leasehold/leasehold/internal/servers"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/storetest"
 )
 
 // raw returns a client of the tests' own.
@@ -32,7 +33,7 @@ func do(t testing.TB, client *goredis.Client, args ...any) any {
 // warm has the server know all scripts.
 func warm(t testing.TB, s store.Store) {
 	t.Helper()
-	rec := mustPut(t, s, held("warm", 1))
+	rec := storetest.MustPut(t, s, held("warm", 1))
 	_, err := s.Get(t.Context(), "warm")
 	if err := errors.Join(err, s.Delete(t.Context(), "warm", rec.Version)); err != nil {
 		t.Fatal(err)
@@ -58,7 +59,7 @@ func TestAWriteIsNotSentTwice(t *testing.T) {
 		"Delete": func(rec store.Record) error { return opened.Delete(t.Context(), rec.Key, rec.Version) },
 		"Put":    func(rec store.Record) error { _, err := opened.Put(t.Context(), rec); return err },
 	} {
-		rec := mustPut(t, opened, held(name, 1))
+		rec := storetest.MustPut(t, opened, held(name, 1))
 		network.SwallowReplies(true)
 		ended := make(chan error, 1)
 		go func() { ended <- write(rec) }()
@@ -155,13 +156,13 @@ func TestScriptsAreSentAgain(t *testing.T) {
 	s := mustOpen(t, srv, srv.Addr, Options{Prefix: newPrefix()})
 	forget := func() { do(t, client, "script", "flush") }
 	forget()
-	rec := mustPut(t, s, held("k", 1))
+	rec := storetest.MustPut(t, s, held("k", 1))
 	forget()
 	if _, err := s.Get(t.Context(), "k"); err != nil {
 		t.Error(err)
 	}
 	forget()
-	rec = mustPut(t, s, rec)
+	rec = storetest.MustPut(t, s, rec)
 	forget()
 	n := 0
 	for _, err := range s.List(t.Context(), "") {
@@ -191,7 +192,7 @@ func TestRowsOfOthersAreLeftAlone(t *testing.T) {
 	client := raw(t, srv)
 	prefix := newPrefix()
 	s := mustOpen(t, srv, srv.Addr, Options{Prefix: prefix, ClockStep: time.Millisecond})
-	mustPut(t, s, held("good", 1))
+	storetest.MustPut(t, s, held("good", 1))
 	do(t, client, "set", prefix+"string", "x")
 	do(t, client, "rpush", prefix+"list", "x")
 	do(t, client, "hset", prefix+"hash", "a", "b")

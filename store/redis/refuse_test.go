@@ -12,6 +12,7 @@ import (
 
 	"github.com/leasehold/leasehold/internal/servers"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/storetest"
 )
 
 // trusting returns a configuration that trusts the authority in that file.
@@ -126,7 +127,7 @@ func TestTheRightsThatAreAsked(t *testing.T) {
 	}
 	defer opened.Close()
 	s := opened.(owner).Store
-	rec := mustPut(t, s, held("k", 1))
+	rec := storetest.MustPut(t, s, held("k", 1))
 	waiting := make(chan error, 1)
 	go func() { _, err := s.Wait(t.Context(), "k", rec.Version); waiting <- err }()
 	heard(t, client, "app:changed")

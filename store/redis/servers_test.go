@@ -86,7 +86,7 @@ func TestASlotThatMoves(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	rec := mustPut(t, s, held("k", 1))
+	rec := storetest.MustPut(t, s, held("k", 1))
 	ctx := t.Context()
 	slot, err := client.ClusterKeySlot(ctx, "{moving}:k").Result()
 	if err != nil {
@@ -133,7 +133,7 @@ func TestAReplicaIsRefused(t *testing.T) {
 	primary := servers.Redis(t)
 	replica := servers.Redis(t, servers.ReplicaOf(primary))
 	writer := mustOpen(t, primary, primary.Addr, Options{})
-	rec := mustPut(t, writer, held("k", 1))
+	rec := storetest.MustPut(t, writer, held("k", 1))
 	opts := options(t, replica, replica.Addr)
 	opts.MaxRetries = -1
 	opened, err := openOwner(opts, Options{})
@@ -169,7 +169,7 @@ func TestAReplicaIsRefused(t *testing.T) {
 	if got, err := s.Get(t.Context(), "k"); err != nil || got.Version != rec.Version {
 		t.Errorf("after the failover: %+v, %v", got, err)
 	}
-	mustPut(t, s, rec)
+	storetest.MustPut(t, s, rec)
 }
 
 // TestReplicasAcknowledge: a write that too few of them have is of unknown outcome.
@@ -177,13 +177,13 @@ func TestReplicasAcknowledge(t *testing.T) {
 	primary := servers.Redis(t)
 	replica := servers.Redis(t, servers.ReplicaOf(primary))
 	s := mustOpen(t, primary, primary.Addr, Options{Replicas: 1, ReplicaWait: 2500 * time.Millisecond})
-	rec := mustPut(t, s, held("k", 1))
-	rec = mustPut(t, s, rec)
+	rec := storetest.MustPut(t, s, held("k", 1))
+	rec = storetest.MustPut(t, s, rec)
 	if _, err := s.Put(t.Context(), held("k", 2)); !errors.Is(err, store.ErrConflict) {
 		t.Errorf("%v, want a conflict", err)
 	}
 	do(t, raw(t, primary), "script", "flush")
-	rec = mustPut(t, s, rec)
+	rec = storetest.MustPut(t, s, rec)
 	replica.Pause()
 	next := rec
 	next.Nonce = "lonely"
@@ -221,8 +221,8 @@ func TestKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 		rec.Token, rec.Owner, rec.TTL = rec.Token+1, "holder", time.Minute
-		rec = mustPut(t, s, rec)
-		waited := mustPut(t, s, store.Record{Key: newVersion()})
+		rec = storetest.MustPut(t, s, rec)
+		waited := storetest.MustPut(t, s, store.Record{Key: newVersion()})
 		type result struct {
 			rec store.Record
 			err error
@@ -267,7 +267,7 @@ func TestKilled(t *testing.T) {
 		if n := uint64(got.Token); n < last || n > last+1 || (n == last+1 && !errors.Is(stop, store.ErrUnknownOutcome)) {
 			t.Errorf("token %d after the restart; %d was acknowledged, and the next ended with %v", n, last, stop)
 		}
-		written := mustPut(t, s, waited)
+		written := storetest.MustPut(t, s, waited)
 		if r := <-waiting; r.err != nil || r.rec.Version != written.Version {
 			t.Errorf("the Wait returned %+v, %v", r.rec, r.err)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/leasehold/leasehold/internal/servers"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/storetest"
 )
 
 // putting returns the write of a record, and deleting that of its deletion.
@@ -31,9 +32,9 @@ func TestWritesTogether(t *testing.T) {
 	srv := servers.Redis(t)
 	s := mustOpen(t, srv, srv.Addr, Options{Prefix: newPrefix()})
 	client := raw(t, srv)
-	old, stale := mustPut(t, s, held("changed", 1)), mustPut(t, s, held("stale", 1))
-	current := mustPut(t, s, store.Record{Key: "stale", Version: stale.Version})
-	gone, deleted := mustPut(t, s, held("gone", 1)), mustPut(t, s, held("deleted", 1))
+	old, stale := storetest.MustPut(t, s, held("changed", 1)), storetest.MustPut(t, s, held("stale", 1))
+	current := storetest.MustPut(t, s, store.Record{Key: "stale", Version: stale.Version})
+	gone, deleted := storetest.MustPut(t, s, held("gone", 1)), storetest.MustPut(t, s, held("deleted", 1))
 	if err := s.Delete(t.Context(), "gone", gone.Version); err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +79,7 @@ func TestWritesTogetherWithoutAnswer(t *testing.T) {
 	s, direct := opened.(owner).Store, mustOpen(t, srv, srv.Addr, Options{Prefix: prefix})
 	warm(t, direct)
 	group := []*write{putting(t, s, held("a", 1)), putting(t, s, held("b", 1))}
-	mustPut(t, s, held("connected", 1))
+	storetest.MustPut(t, s, held("connected", 1))
 	network.SwallowReplies(true)
 	ended := make(chan struct{})
 	go func() { defer close(ended); s.together(t.Context(), group) }()

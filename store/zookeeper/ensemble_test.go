@@ -14,6 +14,7 @@ import (
 
 	"github.com/leasehold/leasehold/internal/servers"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/storetest"
 )
 
 const jar = "/usr/share/java/zookeeper.jar"
@@ -49,10 +50,10 @@ func ensemble(t *testing.T) (addrs [3]string, networks []*servers.Network) {
 		must(t, cmd.Start())
 		t.Cleanup(func() { _ = cmd.Wait() }) // killed by the end of the context
 		if i == 1 {                          // the first two elect one of them
-			eventually(t, func() error { _, err := srvr(t.Context(), addrs[1]); return err })
+			storetest.Eventually(t, func() error { _, err := srvr(t.Context(), addrs[1]); return err })
 		}
 	}
-	eventually(t, func() error {
+	storetest.Eventually(t, func() error {
 		facts, err := srvr(t.Context(), addrs[2])
 		if err == nil && facts["Mode"] != "follower" {
 			err = fmt.Errorf("the third server is %q", facts["Mode"])
@@ -83,8 +84,8 @@ func TestReadsOnAServerThatIsBehind(t *testing.T) {
 	root := aRoot()
 	ahead, _ := open(t, addrs[0], root)
 	behind, _ := open(t, addrs[2], root)
-	rec := mustPut(t, ahead, held("k"))
-	gone := mustPut(t, ahead, held("gone"))
+	rec := storetest.MustPut(t, ahead, held("k"))
+	gone := storetest.MustPut(t, ahead, held("gone"))
 	if _, err := behind.Get(t.Context(), "k"); err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +101,7 @@ func TestReadsOnAServerThatIsBehind(t *testing.T) {
 	}
 
 	old := rec
-	rec = mustPut(t, ahead, rec)
+	rec = storetest.MustPut(t, ahead, rec)
 	if local() != old.Version {
 		t.Fatal("the third server is not behind, so this shows nothing")
 	}
@@ -108,7 +109,7 @@ func TestReadsOnAServerThatIsBehind(t *testing.T) {
 		t.Errorf("Get: version %q, %v; %q was acknowledged", got.Version, err, rec.Version)
 	}
 
-	rec = mustPut(t, ahead, rec)
+	rec = storetest.MustPut(t, ahead, rec)
 	must(t, ahead.Delete(t.Context(), gone.Key, gone.Version))
 	seen := map[string]string{}
 	for rec, err := range behind.List(t.Context(), "") {
@@ -120,13 +121,13 @@ func TestReadsOnAServerThatIsBehind(t *testing.T) {
 	}
 
 	// A conflict brings what is stored, and a Wait for the version that is stored doesn't end for an older one.
-	old, rec = rec, mustPut(t, ahead, rec)
+	old, rec = rec, storetest.MustPut(t, ahead, rec)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
 	if got, err := behind.Wait(ctx, "k", rec.Version); ctx.Err() == nil {
 		t.Errorf("Wait for a change of version %q returned %q, %v", rec.Version, got.Version, err)
 	}
-	rec = mustPut(t, ahead, rec)
+	rec = storetest.MustPut(t, ahead, rec)
 	if local() == rec.Version {
 		t.Fatal("the third server is not behind, so this shows nothing")
 	}
@@ -136,12 +137,12 @@ func TestReadsOnAServerThatIsBehind(t *testing.T) {
 		t.Errorf("the conflict brings %+v, want version %q", err, rec.Version)
 	}
 	// A refusal in a session that was replaced says nothing about the server at hand.
-	rec = mustPut(t, ahead, rec)
+	rec = storetest.MustPut(t, ahead, rec)
 	replaced := behind.conn.SessionID() + 1
 	if c := (&store.ConflictError{}); !errors.As(behind.explain(t.Context(), "k", old.Version, &replaced), &c) || c.Current.Version != rec.Version {
 		t.Errorf("after another session's refusal: %+v, want version %q", c, rec.Version)
 	}
-	w := startWait(t, behind, rec)
-	mustPut(t, ahead, rec)
-	w.wait(t)
+	w := storetest.StartWait(t, behind, rec)
+	storetest.MustPut(t, ahead, rec)
+	w.End(t)
 }

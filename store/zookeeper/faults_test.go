@@ -14,37 +14,8 @@ import (
 
 	"github.com/leasehold/leasehold/internal/servers"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/storetest"
 )
-
-// waiting is a Wait that has begun.
-type waiting chan error
-
-// startWait waits for a change of rec. What comes is nil when Wait returned another version.
-func startWait(t *testing.T, s *Store, rec store.Record) waiting {
-	t.Helper()
-	w := make(waiting, 1)
-	go func() {
-		got, err := s.Wait(t.Context(), rec.Key, rec.Version)
-		if err == nil && got.Version == rec.Version {
-			err = errors.New("Wait returned the version that it was given")
-		}
-		w <- err
-	}()
-	return w
-}
-
-// wait returns when the Wait has ended.
-func (w waiting) wait(t *testing.T) {
-	t.Helper()
-	select {
-	case err := <-w:
-		if err != nil {
-			t.Errorf("Wait: %v", err)
-		}
-	case <-time.After(20 * time.Second):
-		t.Error("Wait was not woken")
-	}
-}
 
 func TestAnExpiredSessionCostsNothing(t *testing.T) {
 	srv := servers.ZooKeeper(t, servers.Shared())
@@ -52,9 +23,9 @@ func TestAnExpiredSessionCostsNothing(t *testing.T) {
 	root := aRoot()
 	s, _ := open(t, network.Addr, root)
 	other, _ := open(t, srv.Addr, root)
-	rec, changed := mustPut(t, s, held("kept")), mustPut(t, s, held("changed"))
+	rec, changed := storetest.MustPut(t, s, held("kept")), storetest.MustPut(t, s, held("changed"))
 	session := s.conn.SessionID()
-	w, w2 := startWait(t, s, rec), startWait(t, s, changed)
+	w, w2 := storetest.StartWait(t, s, rec), storetest.StartWait(t, s, changed)
 	if _, err := s.Get(t.Context(), "kept"); err != nil { // the Waits have begun
 		t.Fatal(err)
 	}
@@ -66,7 +37,7 @@ func TestAnExpiredSessionCostsNothing(t *testing.T) {
 		}
 		network.Refuse()
 		time.Sleep(sessionTimeout + 2*time.Second) // the server is to forget the session: no event tells when
-		mustPut(t, other, changed)                 // while nobody watches
+		storetest.MustPut(t, other, changed)       // while nobody watches
 		network.Heal()
 		s.awaitState(t, false)
 		s.awaitState(t, true)
@@ -75,15 +46,15 @@ func TestAnExpiredSessionCostsNothing(t *testing.T) {
 	if err != nil || reads != 2 {
 		t.Errorf("a read in two sessions was done %d times, %v; want it done again in one", reads, err)
 	}
-	w2.wait(t)
+	w2.End(t)
 	if s.conn.SessionID() == session {
 		t.Fatal("the session did not expire, so this shows nothing")
 	}
 	if got, err := s.Get(t.Context(), "kept"); err != nil || got.Version != rec.Version {
 		t.Errorf("Get: version %q, error %v; want what the expired session wrote, %q", got.Version, err, rec.Version)
 	}
-	mustPut(t, other, rec)
-	w.wait(t)
+	storetest.MustPut(t, other, rec)
+	w.End(t)
 }
 
 func TestAWaitGoesOnWhenTheConnectionBreaks(t *testing.T) {
@@ -92,15 +63,15 @@ func TestAWaitGoesOnWhenTheConnectionBreaks(t *testing.T) {
 	root := aRoot()
 	s, r := open(t, network.Addr, root)
 	other, _ := open(t, srv.Addr, root)
-	rec := mustPut(t, other, held("k"))
+	rec := storetest.MustPut(t, other, held("k"))
 	s.awaitState(t, true)
 
 	// While the watch is being set.
 	network.SwallowReplies(true)
-	var w waiting
+	var w storetest.Waiting
 	sent := r.during(func() {
-		w = startWait(t, s, rec)
-		eventually(t, func() error {
+		w = storetest.StartWait(t, s, rec)
+		storetest.Eventually(t, func() error {
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			if r.count[opGetData] == 0 {
@@ -110,22 +81,22 @@ func TestAWaitGoesOnWhenTheConnectionBreaks(t *testing.T) {
 		})
 	})
 	network.SwallowReplies(false)
-	rec = mustPut(t, other, rec)
-	if w.wait(t); sent[opGetData] != 1 {
+	rec = storetest.MustPut(t, other, rec)
+	if w.End(t); sent[opGetData] != 1 {
 		t.Errorf("before the connection broke, %v was sent", sent)
 	}
 
 	for round := range 10 {
-		w := startWait(t, s, rec)
+		w := storetest.StartWait(t, s, rec)
 		if round%2 == 0 {
 			if _, err := s.Get(t.Context(), "k"); err != nil {
 				t.Fatal(err)
 			}
 		}
 		network.Refuse()
-		rec = mustPut(t, other, rec)
+		rec = storetest.MustPut(t, other, rec)
 		network.Heal()
-		w.wait(t)
+		w.End(t)
 	}
 }
 
@@ -147,12 +118,12 @@ func TestOutcomesInABadNetwork(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s.awaitState(t, true)
-			there := mustPut(t, other, held("there/"+c.name))
-			gone := mustPut(t, other, held("gone/"+c.name))
+			there := storetest.MustPut(t, other, held("there/"+c.name))
+			gone := storetest.MustPut(t, other, held("gone/"+c.name))
 			c.fault()
-			ctx := within(t, 300*time.Millisecond)
+			ctx := storetest.Within(t, 300*time.Millisecond)
 			_, putErr := s.Put(ctx, there)
-			ctx = within(t, 300*time.Millisecond)
+			ctx = storetest.Within(t, 300*time.Millisecond)
 			deleteErr := s.Delete(ctx, gone.Key, gone.Version)
 			c.end()
 			for call, err := range map[string]error{"Put": putErr, "Delete": deleteErr} {
@@ -180,7 +151,7 @@ func TestOutcomesInABadNetwork(t *testing.T) {
 // awaitState waits until the client noticed that it has a session, or none.
 func (s *Store) awaitState(t *testing.T, session bool) {
 	t.Helper()
-	eventually(t, func() error {
+	storetest.Eventually(t, func() error {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
 		if err := s.session(ctx); (err == nil) != session {
@@ -196,21 +167,21 @@ func TestTheServerIsKilled(t *testing.T) {
 	srv := servers.ZooKeeper(t)
 	root := aRoot()
 	s, _ := open(t, srv.Addr, root)
-	rec := mustPut(t, s, held("waited"))
-	w := startWait(t, s, rec)
+	rec := storetest.MustPut(t, s, held("waited"))
+	w := storetest.StartWait(t, s, rec)
 	const writers = 4
 	var acknowledged [writers]store.Record
 	ctx, stop := context.WithCancel(t.Context())
 	var all sync.WaitGroup
 	for i := range writers {
 		key := fmt.Sprintf("k/%d", i)
-		acknowledged[i] = mustPut(t, s, held(key))
+		acknowledged[i] = storetest.MustPut(t, s, held(key))
 		all.Go(func() { acknowledged[i] = writeOn(ctx, t, s, acknowledged[i]) })
 	}
 	time.Sleep(300 * time.Millisecond) // in the middle of their work
 	srv.Kill()
 	srv.Restart()
-	eventually(t, func() error {
+	storetest.Eventually(t, func() error {
 		try, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		_, err := s.Put(try, rec)
@@ -219,7 +190,7 @@ func TestTheServerIsKilled(t *testing.T) {
 		}
 		return err
 	})
-	w.wait(t)
+	w.End(t)
 	stop()
 	all.Wait()
 	for _, last := range acknowledged {
@@ -293,9 +264,9 @@ func TestCloseDoesNotWaitForeverForAServerThatIsStopped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rec := mustPut(t, s, held("k"))
+	rec := storetest.MustPut(t, s, held("k"))
 	srv.Pause()
-	if _, err := s.Put(within(t, 50*time.Millisecond), rec); !isUnknown(err) {
+	if _, err := s.Put(storetest.Within(t, 50*time.Millisecond), rec); !isUnknown(err) {
 		t.Errorf("Put: %v, want an unknown outcome", err)
 	}
 	// With sessions as short as here the client ends its requests sooner than Close gives up.
@@ -317,13 +288,13 @@ func TestCloseDoesNotWaitForeverForAServerThatIsStopped(t *testing.T) {
 func TestAMissedEventIsMadeUpFor(t *testing.T) {
 	srv := servers.ZooKeeper(t, servers.Shared())
 	s, _ := open(t, srv.Addr, aRoot())
-	rec := mustPut(t, s, held("k"))
+	rec := storetest.MustPut(t, s, held("k"))
 	w := s.watch("k")
 	<-w.set
 	w.fired = nil
-	waits := []waiting{startWait(t, s, rec), startWait(t, s, rec), startWait(t, s, rec)}
-	mustPut(t, s, rec)
+	waits := []storetest.Waiting{storetest.StartWait(t, s, rec), storetest.StartWait(t, s, rec), storetest.StartWait(t, s, rec)}
+	storetest.MustPut(t, s, rec)
 	for _, w := range waits {
-		w.wait(t)
+		w.End(t)
 	}
 }

@@ -13,13 +13,14 @@ import (
 
 	"github.com/leasehold/leasehold/internal/servers"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/storetest"
 )
 
 // TestRowsOfOthersAreLeftAlone: a znode that Leasehold didn't write is an error that names it, and nobody overwrites it.
 func TestRowsOfOthersAreLeftAlone(t *testing.T) {
 	srv := servers.ZooKeeper(t, servers.Shared())
 	s, _ := open(t, srv.Addr, aRoot())
-	good := mustPut(t, s, held("good"))
+	good := storetest.MustPut(t, s, held("good"))
 	rows := map[string]string{
 		"empty": "", "text": "hello", "json": `{"v":1}`, "cut off": newBirth() + "\n" + `{"v":1,"owner":"x`, "newer": newBirth() + "\n" + `{"v":9}`,
 		"birth/alone": newBirth(), "no owner's token": newBirth() + "\n" + `{"v":1,"owner":"x","ttl":"5s"}`,
@@ -68,7 +69,7 @@ func TestRowsOfOthersAreLeftAlone(t *testing.T) {
 func TestARecordWhoseBirthWasRemoved(t *testing.T) {
 	srv := servers.ZooKeeper(t, servers.Shared())
 	s, _ := open(t, srv.Addr, aRoot())
-	rec := mustPut(t, s, held("k"))
+	rec := storetest.MustPut(t, s, held("k"))
 	v, _ := parseVersion(rec.Version)
 	if err := s.conn.Delete(s.node("k")+"/"+v.birth, -1); err != nil {
 		t.Fatal(err)
@@ -84,7 +85,7 @@ func TestARecordWhoseBirthWasRemoved(t *testing.T) {
 func TestAChildOfSomebodyElseKeepsARecordFromBeingDeleted(t *testing.T) {
 	srv := servers.ZooKeeper(t, servers.Shared())
 	s, _ := open(t, srv.Addr, aRoot())
-	rec := mustPut(t, s, held("k"))
+	rec := storetest.MustPut(t, s, held("k"))
 	if _, err := s.conn.Create(s.node("k")+"/note", nil, 0, s.acl); err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +95,7 @@ func TestAChildOfSomebodyElseKeepsARecordFromBeingDeleted(t *testing.T) {
 	if got, err := s.Get(t.Context(), "k"); err != nil || got.Version != rec.Version {
 		t.Errorf("Get: %q, %v", got.Version, err)
 	}
-	mustPut(t, s, rec)
+	storetest.MustPut(t, s, rec)
 }
 
 // TestTheCountIsNotUsedUp: before ZooKeeper's count of versions would turn over, the record is born again, in one step.
@@ -102,15 +103,15 @@ func TestTheCountIsNotUsedUp(t *testing.T) {
 	srv := servers.ZooKeeper(t, servers.Shared())
 	s, r := open(t, srv.Addr, aRoot())
 	s.last = 2
-	rec := mustPut(t, s, held("k"))
+	rec := storetest.MustPut(t, s, held("k"))
 	var versions []string
 	for i := range 10 {
-		w := startWait(t, s, rec)
-		sent := r.during(func() { rec = mustPut(t, s, rec) })
+		w := storetest.StartWait(t, s, rec)
+		sent := r.during(func() { rec = storetest.MustPut(t, s, rec) })
 		if sent[opMulti] != 1 {
 			t.Errorf("write %d took %d requests", i, sent[opMulti])
 		}
-		w.wait(t)
+		w.End(t)
 		versions = append(versions, rec.Version)
 	}
 	births := map[string]bool{}
@@ -135,11 +136,11 @@ func TestTheCountIsNotUsedUp(t *testing.T) {
 func TestALateWriteMissesTheNextRecordOfThatName(t *testing.T) {
 	srv := servers.ZooKeeper(t, servers.Shared())
 	s, _ := open(t, srv.Addr, aRoot())
-	late := mustPut(t, s, mustPut(t, s, held("k")))
+	late := storetest.MustPut(t, s, storetest.MustPut(t, s, held("k")))
 	if err := s.Delete(t.Context(), "k", late.Version); err != nil {
 		t.Fatal(err)
 	}
-	anew := mustPut(t, s, mustPut(t, s, held("k")))
+	anew := storetest.MustPut(t, s, storetest.MustPut(t, s, held("k")))
 	a, _ := parseVersion(late.Version)
 	b, _ := parseVersion(anew.Version)
 	if a.n != b.n {
@@ -158,7 +159,7 @@ func TestManyRecords(t *testing.T) {
 	const n, workers = 20000, 200
 	srv := servers.ZooKeeper(t, servers.Shared())
 	s, _ := open(t, srv.Addr, aRoot())
-	mustPut(t, s, held("first"))
+	storetest.MustPut(t, s, held("first"))
 	var all sync.WaitGroup
 	for w := range workers {
 		all.Go(func() {
@@ -188,7 +189,7 @@ func TestManyRecords(t *testing.T) {
 func TestRequests(t *testing.T) {
 	srv := servers.ZooKeeper(t, servers.Shared())
 	s, r := open(t, srv.Addr, aRoot())
-	rec := mustPut(t, s, held("k")) // and the root
+	rec := storetest.MustPut(t, s, held("k")) // and the root
 	stale := rec
 	for _, c := range []struct {
 		what          string
@@ -221,7 +222,7 @@ func TestRequests(t *testing.T) {
 func TestWaitersShareAWatch(t *testing.T) {
 	srv := servers.ZooKeeper(t, servers.Shared())
 	s, r := open(t, srv.Addr, aRoot())
-	rec := mustPut(t, s, held("k"))
+	rec := storetest.MustPut(t, s, held("k"))
 	sent := r.during(func() {
 		for range 50 {
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
@@ -240,14 +241,14 @@ func TestWaitersShareAWatch(t *testing.T) {
 	if total := sent[opGetData] + sent[opMulti] + sent[opExists]; total != 1 {
 		t.Errorf("200 waits that nothing ended sent %v, want one request", sent)
 	}
-	waits := make([]waiting, 30)
+	waits := make([]storetest.Waiting, 30)
 	for i := range waits {
-		waits[i] = startWait(t, s, rec)
+		waits[i] = storetest.StartWait(t, s, rec)
 	}
 	sent = r.during(func() {
-		mustPut(t, s, rec)
+		storetest.MustPut(t, s, rec)
 		for _, w := range waits {
-			w.wait(t)
+			w.End(t)
 		}
 	})
 	// A Wait that came late, after the write, asks by itself; here most came before.
@@ -261,10 +262,10 @@ func TestWatchesThatFiredAreForgotten(t *testing.T) {
 	srv := servers.ZooKeeper(t, servers.Shared())
 	s, _ := open(t, srv.Addr, aRoot())
 	for i := range 500 {
-		rec := mustPut(t, s, held(fmt.Sprintf("k/%d", i)))
-		w := startWait(t, s, rec)
-		rec = mustPut(t, s, rec)
-		w.wait(t)
+		rec := storetest.MustPut(t, s, held(fmt.Sprintf("k/%d", i)))
+		w := storetest.StartWait(t, s, rec)
+		rec = storetest.MustPut(t, s, rec)
+		w.End(t)
 		if err := s.Delete(t.Context(), rec.Key, rec.Version); err != nil {
 			t.Fatal(err)
 		}
@@ -289,7 +290,7 @@ func TestPermissions(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	rec := mustPut(t, s, held("k"))
+	rec := storetest.MustPut(t, s, held("k"))
 
 	stranger, _ := open(t, srv.Addr, root)
 	_, getErr := stranger.Get(t.Context(), "k")
@@ -339,7 +340,7 @@ func TestInspect(t *testing.T) {
 		t.Errorf("left behind: %+v, %v", rec, err)
 	}
 	lost, _ := open(t, "127.0.0.1:1", aRoot())
-	all := lost.Inspect(within(t, 100*time.Millisecond))
+	all := lost.Inspect(storetest.Within(t, 100*time.Millisecond))
 	if len(all) != 1 || all[0].Status != store.StatusFail || !strings.Contains(all[0].Detail, "127.0.0.1:1") || all[0].Advice == "" {
 		t.Errorf("an unreachable server: %+v", all)
 	}

@@ -1,0 +1,72 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// What the engines' own tests share.
+
+// MustPut writes rec and returns it as it is stored.
+func MustPut(t testing.TB, s store.Store, rec store.Record) store.Record {
+	t.Helper()
+	got, err := s.Put(t.Context(), rec)
+	if err != nil {
+		t.Fatalf("Put(%s): %v", rec.Key, err)
+	}
+	return got
+}
+
+// Within returns a context that ends after d, and with the test.
+func Within(t testing.TB, d time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// Eventually tries until there is no error. It fails the test after 30 s.
+func Eventually(t testing.TB, try func() error) {
+	t.Helper()
+	var err error
+	for end := time.Now().Add(3 * patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if err = try(); err == nil {
+			return
+		}
+	}
+	t.Fatal(err)
+}
+
+// Waiting is a Wait under way.
+type Waiting <-chan error
+
+// StartWait starts a Wait for another version than that of rec.
+func StartWait(t testing.TB, s store.Store, rec store.Record) Waiting {
+	t.Helper()
+	ended := make(chan error, 1)
+	go func() {
+		got, err := store.Wait(t.Context(), s, rec.Key, rec.Version)
+		if err == nil && got.Version == rec.Version {
+			err = fmt.Errorf("%s: Wait returned version %q, which it was given", rec.Key, rec.Version)
+		}
+		ended <- err
+	}()
+	return ended
+}
+
+// End returns when the Wait has been woken. It fails the test after 30 s, and when the Wait failed.
+func (w Waiting) End(t testing.TB) {
+	t.Helper()
+	select {
+	case err := <-w:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(3 * patience):
+		t.Fatal("a waiter was never woken")
+	}
+}
