@@ -2,10 +2,12 @@ package server
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/internal/wire"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
@@ -24,27 +26,40 @@ type board struct {
 	mu       sync.Mutex
 	watchers map[*watcher]bool
 	names    map[string]seen
-	seq      uint64       // of the last change
-	past     []wire.Event // the last changes, in order
-	err      error        // why the store couldn't be looked at; nil when it could
+	seq      uint64            // of the last change
+	past     []seen            // the last changes, in order
+	pauses   map[string]paused // of elections, by their names
+	err      error             // why the store couldn't be looked at; nil when it could
 	at       clock.Instant
 	stop     context.CancelFunc // of the goroutine; nil when there is none
 	wg       sync.WaitGroup
 }
 
-// seen is a name as it was last seen.
+// seen is a name as it was at a time.
 type seen struct {
 	version string
-	waiters int
-	lease   wire.Lease
+	event   wire.Event
 	at      clock.Instant
 }
+
+// since returns the event as it is to be sent now: what was left of the lease has become less.
+func (s seen) since(now clock.Instant) wire.Event {
+	e := s.event
+	if e.Lease.ExpiresIn != nil {
+		left := wire.Seconds(max(time.Duration(*e.Lease.ExpiresIn)-now.Sub(s.at), 0))
+		e.Lease.ExpiresIn = &left
+	}
+	return e
+}
+
+// paused is what a version of an election's control record says.
+type paused struct{ version, text string }
 
 // watcher is told that there are changes; it takes them when it is ready.
 type watcher struct{ wake chan struct{} }
 
 func newBoard(s *Server) *board {
-	return &board{s: s, watchers: map[*watcher]bool{}, names: map[string]seen{}}
+	return &board{s: s, watchers: map[*watcher]bool{}, names: map[string]seen{}, pauses: map[string]paused{}}
 }
 
 // join adds a watcher. The board has looked at the store once when it returns, or failed to.
@@ -90,18 +105,23 @@ func (b *board) look(ctx context.Context) {
 	ctx, cancel := clock.WithTimeout(ctx, b.s.clk, 10*boardPoll)
 	defer cancel()
 	found := map[string]store.Record{}
+	pauses := map[string]paused{}
 	var err error
 	for rec, listErr := range b.s.st.List(ctx, "") {
 		if listErr != nil {
 			err = listErr
 			continue
 		}
-		if !lease.Reserved(rec.Key) {
+		if name, ok := strings.CutPrefix(rec.Key, election.KeyPrefix); ok {
+			pauses[name] = paused{version: rec.Version}
+		} else if !lease.Reserved(rec.Key) {
 			found[rec.Key] = rec
 		}
 	}
+	b.readPauses(ctx, pauses)
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.pauses = pauses
 	now := b.s.clk.Now()
 	if b.err = err; err == nil {
 		b.at = now
@@ -115,6 +135,25 @@ func (b *board) look(ctx context.Context) {
 		b.change(rec, now)
 	}
 	b.tell()
+}
+
+// readPauses fills in what the control records of elections say: those that have changed are read.
+func (b *board) readPauses(ctx context.Context, pauses map[string]paused) {
+	b.mu.Lock()
+	before := b.pauses
+	b.mu.Unlock()
+	for name, p := range pauses {
+		if before[name].version == p.version {
+			pauses[name] = before[name]
+			continue
+		}
+		switch st, err := election.Read(ctx, b.s.st, name); {
+		case err != nil:
+			pauses[name] = paused{} // the next look reads it again
+		case st.Pause != nil:
+			pauses[name] = paused{p.version, strings.TrimSuffix(st.Pause.By+": "+st.Pause.Reason, ": ")}
+		}
+	}
 }
 
 // touch looks at one name that this server has changed, if anybody watches.
@@ -138,21 +177,22 @@ func (b *board) touch(ctx context.Context, name string) {
 // change notes a name as it is. b.mu is held.
 func (b *board) change(rec store.Record, now clock.Instant) {
 	l := b.s.lease(rec)
+	l.Paused = b.pauses[rec.Key].text
 	before, known := b.names[rec.Key]
-	if known && before.version == rec.Version && before.waiters == l.Waiters {
+	if known && before.version == rec.Version && before.event.Lease.Waiters == l.Waiters && before.event.Lease.Paused == l.Paused {
 		return
 	}
 	b.seq++
-	e := wire.Event{Seq: b.seq, Lease: l, Gone: rec.Version == ""}
-	if e.Gone {
+	as := seen{rec.Version, wire.Event{Seq: b.seq, Lease: l, Gone: rec.Version == ""}, now}
+	if as.event.Gone {
 		delete(b.names, rec.Key)
 	} else {
-		b.names[rec.Key] = seen{rec.Version, l.Waiters, l, now}
+		b.names[rec.Key] = as
 	}
 	if len(b.past) == boardMemory {
 		b.past = b.past[1:]
 	}
-	b.past = append(b.past, e)
+	b.past = append(b.past, as)
 }
 
 // tell wakes the watchers. b.mu is held.
@@ -173,18 +213,15 @@ func (b *board) since(seq uint64) (changes []wire.Event, last uint64, reset bool
 	age, err, last = now.Sub(b.at), b.err, b.seq
 	if oldest := b.seq - uint64(len(b.past)); seq == 0 || seq > b.seq || seq < oldest {
 		for _, s := range b.names {
-			l := s.lease
-			if l.ExpiresIn != nil {
-				left := wire.Seconds(max(time.Duration(*l.ExpiresIn)-now.Sub(s.at), 0))
-				l.ExpiresIn = &left
-			}
-			changes = append(changes, wire.Event{Seq: b.seq, Lease: l})
+			e := s.since(now)
+			e.Seq = b.seq
+			changes = append(changes, e)
 		}
 		return changes, last, true, age, err
 	}
-	for _, e := range b.past {
-		if e.Seq > seq {
-			changes = append(changes, e)
+	for _, s := range b.past {
+		if s.event.Seq > seq {
+			changes = append(changes, s.since(now))
 		}
 	}
 	return changes, last, false, age, err

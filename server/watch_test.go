@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/internal/wire"
 	"github.com/leasehold/leasehold/server"
 	"github.com/leasehold/leasehold/store"
@@ -128,4 +129,46 @@ func TestWatchWaiters(t *testing.T) {
 		t.Error(err)
 	}
 	<-answered
+}
+
+// What is sent long after it happened says what is left of a lease now.
+func TestWatchResumedLater(t *testing.T) {
+	s := newSite(t, server.Options{})
+	s.acquired(t, "first", "")
+	w := s.stream(t, "", "")
+	w.next()
+	w.lease("first", wire.StateHeld)
+	from := w.id
+	s.acquired(t, "a", `{"ttl": 60}`)
+	at := w.lease("a", wire.StateHeld)
+	time.Sleep(50 * time.Millisecond) // it is this time that must have been taken off
+	late := s.stream(t, "", from).lease("a", wire.StateHeld)
+	if at.ExpiresIn == nil || late.ExpiresIn == nil || time.Duration(*at.ExpiresIn-*late.ExpiresIn) < 45*time.Millisecond {
+		t.Errorf("left: %v, and later %v", at.ExpiresIn, late.ExpiresIn)
+	}
+}
+
+// An election that is paused says so on the board, by whom and why, until it is resumed.
+func TestWatchPaused(t *testing.T) {
+	s := newSite(t, server.Options{})
+	s.acquired(t, "boss", "")
+	w := s.stream(t, "", "")
+	w.next()
+	if l := w.lease("boss", wire.StateHeld); l.Paused != "" {
+		t.Errorf("%+v", l)
+	}
+	st := s.db.Open()
+	defer func() { _ = st.Close() }()
+	if err := election.SetPause(t.Context(), st, "boss", "ops", "failover drill", time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if l := w.lease("boss", wire.StateHeld); l.Paused != "ops: failover drill" {
+		t.Errorf("%+v", l)
+	}
+	if err := election.Resume(t.Context(), st, "boss"); err != nil {
+		t.Fatal(err)
+	}
+	if l := w.lease("boss", wire.StateHeld); l.Paused != "" {
+		t.Errorf("%+v", l)
+	}
 }

@@ -42,7 +42,8 @@ type Lease struct {
 	ExpiresIn *Seconds          `json:"expires_in,omitempty"`
 	Info      map[string]string `json:"info,omitempty"`
 	Note      string            `json:"note,omitempty"`
-	Waiters   int               `json:"waiters"` // at this server
+	Waiters   int               `json:"waiters"`          // at this server
+	Paused    string            `json:"paused,omitempty"` // the election of that name: by whom, and why; in events only
 }
 
 // Grant is the answer to POST and PUT /v1/leases/{name}.

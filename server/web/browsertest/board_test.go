@@ -10,6 +10,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/server"
 	"github.com/leasehold/leasehold/store"
 )
@@ -56,6 +57,10 @@ func allStates(t *testing.T) *site {
 	s.broken(t, store.Record{Key: "d/broken", Owner: "app-5/x", Info: map[string]string{"host": "db-7"}})
 	s.put(t, store.Record{Key: "e/contended", Owner: "app-6/x"})
 	s.put(t, store.Record{Key: "f/free", Token: 17})
+	s.put(t, store.Record{Key: "g/paused", Token: 18})
+	if err := election.SetPause(t.Context(), s.st, "g/paused", "ops", "failover drill", time.Now()); err != nil {
+		t.Fatal(err)
+	}
 	s.waiter(t, "e%2Fcontended", "ci-1")
 	return s
 }
@@ -65,11 +70,12 @@ func TestStates(t *testing.T) {
 	p := open(t, desk, s.URL)
 	for name, state := range map[string]string{
 		"a/held": "held", "a/session": "held", "b/expired": "expired", "d/broken": "broken", "e/contended": "contended", "f/free": "free",
+		"g/paused": "paused",
 	} {
 		p.state(name, state)
 	}
 	order := eval[string](p, `[...document.querySelectorAll('#rows a')].map((a) => a.textContent).join()`)
-	if want := "b/expired,d/broken,e/contended,a/held,a/session,f/free"; order != want {
+	if want := "b/expired,d/broken,e/contended,g/paused,a/held,a/session,f/free"; order != want {
 		t.Errorf("in the order %s, want %s", order, want)
 	}
 	p.stands("states-light")
@@ -133,7 +139,7 @@ func TestFilters(t *testing.T) {
 	p.do(retype("search"), chromedp.KeyEvent("APP-6"))
 	count("one row of that holder", "1")
 	p.do(retype("search"), chromedp.KeyEvent(" "))
-	count("all rows", "6")
+	count("all rows", "7")
 	broken := chromedp.Click(chromedp.CSS(`#states [data-state="broken"]`))
 	p.do(broken)
 	count("the broken row", "1")

@@ -1,5 +1,6 @@
 // @ts-check
 // The board: one row a name. Only the rows in view are elements, so that 10,000 names cost what a screenful costs.
+import { badge } from './badge.js';
 import { byID, duration, h, inputByID, setText } from './dom.js';
 import { Expiry } from './expiry.js';
 import { states } from './model.js';
@@ -36,8 +37,9 @@ class View {
    */
   show(row, state, model, now, stale) {
     const l = row.lease;
-    const held = model.heldFor(l, now);
-    badge(this.badge, state, stale ? `was ${l.state}` : '');
+    const held = stale ? NaN : model.heldFor(l, now);
+    badge(this.badge, state);
+    this.badge.title = stale ? `it was ${l.state}` : l.paused || '';
     setText(this.holder, l.holder || '–');
     this.holder.title = l.holder || '';
     setText(this.since, Number.isNaN(held) ? '–' : duration(held));
@@ -46,17 +48,6 @@ class View {
     this.waiters.classList.toggle('some', l.waiters > 0);
     this.expiry.show(row, now, stale);
   }
-}
-
-/**
- * badge shows a state by a word, a shape and a colour.
- * @param {HTMLElement} el
- * @param {string} state
- * @param {string} [more]
- */
-export function badge(el, state, more) {
-  el.dataset.state = state;
-  setText(el, more ? `${state}, ${more}` : state);
 }
 
 /**

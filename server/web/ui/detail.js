@@ -1,7 +1,7 @@
 // @ts-check
 // One name: who holds it, who did, who waits, what is written down, and what to do about it.
 import { ask, leasePath, Problem } from './api.js';
-import { badge } from './board.js';
+import { badge } from './badge.js';
 import { openBreak } from './break.js';
 import { byID, duration, h, quote, setText } from './dom.js';
 import { Expiry } from './expiry.js';
@@ -100,7 +100,7 @@ export class Detail {
     const shown = live || this.found.row;
     badge(this.parts.state, this.model.judge(shown, stale), stale ? `was ${shown.lease.state}` : '');
     this.parts.expiry.show(shown, now, stale);
-    this.facts(shown.lease, now);
+    this.facts(shown.lease, now, stale);
   }
 
   async read() {
@@ -140,13 +140,15 @@ export class Detail {
   /**
    * @param {import('./model.js').Lease} l
    * @param {number} now
+   * @param {boolean} stale
    */
-  facts(l, now) {
-    const held = this.model.heldFor(l, now);
+  facts(l, now, stale) {
+    const held = stale ? NaN : this.model.heldFor(l, now);
     /** @type {[string, string][]} */
     const all = [['Holder', l.holder || 'nobody'], ['Held for', Number.isNaN(held) ? '–' : duration(held)], ['Token', String(l.token || '–')],
       ['TTL', l.ttl ? duration(l.ttl * 1000) : '–']];
     if (l.session) all.push(['Session', l.session]);
+    if (l.paused) all.push(['Paused', l.paused]);
     if (l.note) all.push(['Note', l.note]);
     for (const [key, value] of Object.entries(l.info || {})) all.push([key, value]);
     const { facts } = this.parts;

@@ -75,8 +75,10 @@ export function lanes(terms, now, ms, width) {
   });
   for (const t of all) {
     if (t.to <= now - ms) continue;
-    const later = all.filter((o) => o.term.holder === t.term.holder && o.from > t.from).map((o) => x(o.from));
-    svg.append(...block(t, x, top + holders.indexOf(t.term.holder) * lane + 21, Math.min(width, ...later)));
+    const others = all.filter((o) => o !== t && o.term.holder === t.term.holder);
+    const limit = Math.min(width, ...others.filter((o) => o.from > t.from).map((o) => x(o.from)));
+    const alone = !others.some((o) => o.from < t.from);
+    svg.append(...block(t, x, top + holders.indexOf(t.term.holder) * lane + 21, limit, alone));
   }
   for (const o of overlaps) svg.append(band(o, 'overlap', `two holders for ${duration(o.to - o.from)}`) || '');
   svg.append(...ticks(ms, width, height));
@@ -95,8 +97,9 @@ const letter = 6.6; // px, on average
  * @param {(t: number) => number} x
  * @param {number} y
  * @param {number} limit where the next term of the lane begins
+ * @param {boolean} alone nothing is in the lane before it
  */
-function block({ term, from, to }, x, y, limit) {
+function block({ term, from, to }, x, y, limit, alone) {
   const left = x(from), right = Math.max(x(to), left + 2);
   const reason = term.until ? term.ended || 'ended' : 'holds it';
   const room = Math.floor((limit - right - 8) / letter);
@@ -105,7 +108,7 @@ function block({ term, from, to }, x, y, limit) {
       s('title', {}, `${term.holder}, token ${term.token}, ${duration(to - from)}, ${reason}`)),
     s('line', { class: 'edge', x1: right, x2: right, y1: y - 2, y2: y + bar + 2 }),
     room >= Math.min(reason.length, 6) ? s('text', { class: 'reason', x: right + 5, y: y + 12 }, cutTo(reason, room))
-      : s('text', { class: 'reason', x: Math.max(left - 5, 0), y: y + 12, 'text-anchor': 'end' }, left > (reason.length + 1) * letter ? reason : ''),
+      : s('text', { class: 'reason', x: Math.max(left - 5, 0), y: y + 12, 'text-anchor': 'end' }, alone && left > (reason.length + 1) * letter ? reason : ''),
   ];
 }
 

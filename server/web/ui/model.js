@@ -14,6 +14,7 @@
  * @property {Record<string, string>} [info]
  * @property {string} [note]
  * @property {number} waiters
+ * @property {string} [paused]  the election of that name: by whom, and why
  *
  * @typedef {object} Row
  * @property {Lease} lease
@@ -25,7 +26,7 @@
 const patience = 10_000;
 
 /** The states, the worst first. */
-export const states = ['expired', 'in jeopardy', 'broken', 'handed over', 'contended', 'unknown', 'held', 'free'];
+export const states = ['expired', 'in jeopardy', 'broken', 'handed over', 'contended', 'unknown', 'paused', 'held', 'free'];
 
 /** Model is all that is known. */
 export class Model {
@@ -138,6 +139,7 @@ export class Model {
   judge(row, stale) {
     const l = row.lease;
     if (stale) return 'unknown';
+    if (l.paused && l.state === 'free') return 'paused';
     if (l.state !== 'held') return l.state;
     if (!Number.isNaN(row.until) && l.ttl) {
       const left = row.until - this.asOf;
