@@ -12,6 +12,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/leasehold/leasehold/internal/groups"
+	"github.com/leasehold/leasehold/internal/watches"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -100,17 +101,7 @@ func checkPrefix(prefix string) error {
 }
 
 // ready returns why no operation may begin: the store was closed, or ctx is done.
-func (s *Store) ready(ctx context.Context) error {
-	select {
-	case <-s.closing:
-		return store.ErrClosed
-	default:
-	}
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return nil
-}
+func (s *Store) ready(ctx context.Context) error { return watches.Ready(ctx, s.closing) }
 
 // Properties implements [store.Describer].
 func (s *Store) Properties() store.Properties {

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/internal/watches"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -161,17 +162,7 @@ func (s *Store) bounded(ctx context.Context, do func(context.Context) error) err
 }
 
 // ready returns why no operation may begin: the store was closed, or ctx is done.
-func (s *Store) ready(ctx context.Context) error {
-	select {
-	case <-s.closing:
-		return store.ErrClosed
-	default:
-	}
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return nil
-}
+func (s *Store) ready(ctx context.Context) error { return watches.Ready(ctx, s.closing) }
 
 // Properties implements [store.Describer].
 func (s *Store) Properties() store.Properties {
