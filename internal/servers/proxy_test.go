@@ -72,6 +72,14 @@ func call(t *testing.T, addr string) *caller {
 	return &caller{t, conn, bufio.NewReader(conn)}
 }
 
+// proxied returns an echo, a proxy before it, and a connection through that.
+func proxied(t *testing.T) (*echo, *Network, *caller) {
+	t.Helper()
+	e := newEcho(t)
+	p := Proxy(t, e.addr)
+	return e, p, call(t, p.Addr)
+}
+
 func (c *caller) send(line string) {
 	c.t.Helper()
 	if _, err := fmt.Fprintln(c.conn, line); err != nil {
@@ -129,9 +137,7 @@ func eventually(t *testing.T, what string, is func() bool) {
 }
 
 func TestProxyPassesOn(t *testing.T) {
-	e := newEcho(t)
-	p := Proxy(t, e.addr)
-	c := call(t, p.Addr)
+	_, _, c := proxied(t)
 	c.send("one")
 	c.hear("one")
 	long := strings.Repeat("x", 1<<16-2)
@@ -162,9 +168,7 @@ func TestProxyCut(t *testing.T) {
 
 // TestProxyCutHidesTheEnd closes a connection that is cut: the server must not hear of it before the network is healed.
 func TestProxyCutHidesTheEnd(t *testing.T) {
-	e := newEcho(t)
-	p := Proxy(t, e.addr)
-	c := call(t, p.Addr)
+	e, p, c := proxied(t)
 	c.send("one")
 	c.hear("one")
 	p.Cut()
@@ -193,9 +197,7 @@ func TestProxyCutCutsAnswersUnderWay(t *testing.T) {
 }
 
 func TestProxyRefuse(t *testing.T) {
-	e := newEcho(t)
-	p := Proxy(t, e.addr)
-	c := call(t, p.Addr)
+	_, p, c := proxied(t)
 	c.send("one")
 	c.hear("one")
 	p.Refuse()
@@ -212,9 +214,7 @@ func TestProxyRefuse(t *testing.T) {
 }
 
 func TestProxyReset(t *testing.T) {
-	e := newEcho(t)
-	p := Proxy(t, e.addr)
-	c := call(t, p.Addr)
+	_, p, c := proxied(t)
 	c.send("one")
 	c.hear("one")
 	p.Reset()
@@ -225,9 +225,7 @@ func TestProxyReset(t *testing.T) {
 }
 
 func TestProxyDelay(t *testing.T) {
-	e := newEcho(t)
-	p := Proxy(t, e.addr)
-	c := call(t, p.Addr)
+	_, p, c := proxied(t)
 	const delay = 150 * time.Millisecond
 	p.Delay(delay)
 	start := time.Now()
@@ -249,9 +247,7 @@ func TestProxyDelay(t *testing.T) {
 
 // TestProxyDelayIsNoQueue sends much at once: the delays must not add up.
 func TestProxyDelayIsNoQueue(t *testing.T) {
-	e := newEcho(t)
-	p := Proxy(t, e.addr)
-	c := call(t, p.Addr)
+	_, p, c := proxied(t)
 	const delay, lines = 300 * time.Millisecond, 40
 	p.Delay(delay)
 	start := time.Now()
