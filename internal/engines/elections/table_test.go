@@ -32,6 +32,9 @@ func TestPartitions(t *testing.T) {
 		t.Run(x.name, func(t *testing.T) {
 			r := row{timing: x, ours: many(t, n, func(t *testing.T, seed uint64) outcome {
 				o := run(t, draw(seed, x), x, ours(x))
+				if o.wrong != "" {
+					t.Errorf("seed %d: %s", seed, o.wrong)
+				}
 				if o.terms < 3 {
 					t.Errorf("only %d terms: nothing happened", o.terms)
 				}
@@ -39,7 +42,7 @@ func TestPartitions(t *testing.T) {
 					t.Errorf("another one led after %v, want %v at most", o.failover, most)
 				}
 				if t.Failed() {
-					t.Logf("again: go test ./internal/engines/elections -run 'TestPartitions/%s' -seeds 1 -seed %d", t.Name(), seed)
+					t.Logf("again: go test ./internal/engines/elections -run TestPartitions -seeds 1 -seed %d", seed)
 				}
 				return o
 			})}
@@ -80,7 +83,9 @@ func many(t *testing.T, n uint64, one func(t *testing.T, seed uint64) outcome) t
 				mu.Lock()
 				all.runs, all.terms, all.overlaps = all.runs+1, all.terms+o.terms, all.overlaps+o.overlaps
 				all.longest = max(all.longest, o.longest)
-				all.failovers = append(all.failovers, o.failover)
+				if o.failover > 0 {
+					all.failovers = append(all.failovers, o.failover)
+				}
 				mu.Unlock()
 			}
 		})

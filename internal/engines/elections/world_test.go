@@ -57,7 +57,8 @@ type contender func(w *world, n *node) (stop func())
 // outcome is what one run showed.
 type outcome struct {
 	terms, overlaps   int
-	longest, failover time.Duration // failover is 0 when nobody took over
+	longest, failover time.Duration // failover is 0 when nobody took over: then wrong says why
+	wrong             string
 }
 
 // run runs a plan in virtual time.
@@ -82,12 +83,13 @@ func run(t *testing.T, p *plan, x timing, c contender) (o outcome) {
 		}
 		driven.Wait()
 		time.Sleep(p.end + 4*x.lease - time.Since(w.began)) // all is well again
-		o.failover = w.failover(x)
+		o.failover, o.wrong = w.failover(x)
 		var group sync.WaitGroup
 		for _, stop := range stops {
 			group.Go(stop)
 		}
 		group.Wait()
+		synctest.Wait() // client-go doesn't wait for its callbacks
 		for _, n := range w.nodes {
 			if err := n.net.Close(); err != nil {
 				t.Error(err)
@@ -96,6 +98,8 @@ func run(t *testing.T, p *plan, x timing, c contender) (o outcome) {
 		if *seeds == 1 {
 			t.Logf("all that happened:\n%s", w.told())
 		}
+		w.mu.Lock()
+		defer w.mu.Unlock()
 		o.terms, o.overlaps, o.longest = w.terms, w.overlaps, w.longest
 	})
 	return o
@@ -201,8 +205,8 @@ func (w *world) ends(r *reign) {
 	}
 }
 
-// failover cuts the leader off for good, and returns how long it takes until another one leads.
-func (w *world) failover(x timing) time.Duration {
+// failover cuts the leader off for good, and returns how long it takes until another one leads, or what is wrong.
+func (w *world) failover(x timing) (took time.Duration, wrong string) {
 	w.mu.Lock()
 	var leader *node
 	for r := range w.reigns {
@@ -210,8 +214,7 @@ func (w *world) failover(x timing) time.Duration {
 	}
 	w.mu.Unlock()
 	if leader == nil {
-		w.t.Errorf("nobody leads though all is well:\n%s", w.told())
-		return 0
+		return 0, "nobody leads though all is well:\n" + w.told()
 	}
 	time.Sleep(time.Duration(w.plan.seed%97) * x.lease / 97) // at any moment between two renewals
 	for len(w.news) > 0 {
@@ -225,11 +228,10 @@ func (w *world) failover(x timing) time.Duration {
 	select {
 	case next := <-w.news:
 		if next == leader {
-			w.t.Errorf("%s leads though it is cut off", leader.name)
+			return 0, leader.name + " leads though it is cut off:\n" + w.told()
 		}
-		return time.Since(cutOff)
+		return time.Since(cutOff), ""
 	case <-time.After(10 * x.lease):
-		w.t.Errorf("nobody has taken over:\n%s", w.told())
-		return 0
+		return 0, "nobody has taken over:\n" + w.told()
 	}
 }
