@@ -13,14 +13,24 @@ import (
 type wire struct {
 	conn net.Conn
 	in   *bufio.Reader
+
+	ctx   context.Context //nolint:containedctx // the benchmark's
+	addr  string
+	from  net.Addr // connections come from this address, if set: ports are scarce
+	fresh bool     // each request over HTTP has a connection of its own
 }
 
 func dial(ctx context.Context, addr string) (*wire, error) {
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
-	if err != nil {
-		return nil, err
+	w := &wire{ctx: ctx, addr: addr}
+	return w, w.connect()
+}
+
+func (w *wire) connect() (err error) {
+	d := net.Dialer{LocalAddr: w.from}
+	if w.conn, err = d.DialContext(w.ctx, "tcp", w.addr); err == nil {
+		w.in = bufio.NewReader(w.conn)
 	}
-	return &wire{conn, bufio.NewReader(conn)}, nil
+	return err
 }
 
 func (w *wire) close() { _ = w.conn.Close() }
@@ -34,6 +44,12 @@ type reply struct {
 
 // ask sends a request over HTTP; headers are lines. It is an error if the status is not one of 2xx.
 func (w *wire) ask(method, path, headers, body string) (reply, error) {
+	if w.fresh {
+		w.close()
+		if err := w.connect(); err != nil {
+			return reply{}, err
+		}
+	}
 	_, err := fmt.Fprintf(w.conn, "%s %s HTTP/1.1\r\nHost: %s\r\n%sContent-Length: %d\r\n\r\n%s",
 		method, path, w.conn.RemoteAddr(), headers, len(body), body)
 	if err != nil {

@@ -2,27 +2,28 @@ package server
 
 import (
 	"fmt"
+	"net"
 	"slices"
 	"sync"
 	"testing"
 	"time"
 )
 
-// BenchmarkPairs is an acquisition and its release, over connections that stay open, by many clients at a time: each with a name of
-// its own, or all with one.
+// BenchmarkPairs is an acquisition and its release by many clients at a time: each with a name of its own, or all with one; over
+// connections that stay open, or, as RDLM's own clients do it, with one for each request.
 func BenchmarkPairs(b *testing.B) {
 	for _, rv := range rivals {
 		b.Run("server="+rv.name, func(b *testing.B) {
 			connect, addr, process := rv.start(b)
-			for _, names := range []string{"distinct", "one"} {
+			for _, mode := range []string{"distinct", "one", "fresh"} {
+				if mode == "fresh" && rv.name != "leasehold" && rv.name != "rdlm" {
+					continue
+				}
 				for _, clients := range []int{1, 32, 512} {
-					if names == "one" && clients == 1 {
-						continue // as distinct
-					}
-					b.Run(fmt.Sprintf("names=%s/clients=%d", names, clients), func(b *testing.B) {
-						all := connected(b, connect, addr, clients)
+					b.Run(fmt.Sprintf("mode=%s/clients=%d", mode, clients), func(b *testing.B) {
+						all := connected(b, connect, addr, clients, mode == "fresh")
 						before := processor(b, process)
-						pairs(b, all, names == "one")
+						pairs(b, all, mode == "one")
 						if used := processor(b, process) - before; process != 0 {
 							b.ReportMetric(float64(used.Microseconds())/float64(b.N), "cpu-µs/pair")
 						}
@@ -33,14 +34,17 @@ func BenchmarkPairs(b *testing.B) {
 	}
 }
 
-func connected(b *testing.B, connect func(*wire) (locker, error), addr string, clients int) (all []locker) {
+func connected(b *testing.B, connect func(*wire) (locker, error), addr string, clients int, fresh bool) (all []locker) {
 	b.Helper()
-	for range clients {
+	for i := range clients {
 		w, err := dial(b.Context(), addr)
 		if err != nil {
 			b.Fatal(err)
 		}
 		b.Cleanup(w.close)
+		if w.fresh = fresh; fresh {
+			w.from = &net.TCPAddr{IP: net.IPv4(127, 0, 1, byte(1+i%200))}
+		}
 		c, err := connect(w)
 		if err != nil {
 			b.Fatal(err)
@@ -102,7 +106,7 @@ func BenchmarkHandover(b *testing.B) {
 		b.Run("server="+rv.name, func(b *testing.B) {
 			connect, addr, _ := rv.start(b)
 			b.Run("waiters=1", func(b *testing.B) {
-				handovers(b, connected(b, connect, addr, 2))
+				handovers(b, connected(b, connect, addr, 2, false))
 			})
 		})
 	}
