@@ -17,6 +17,8 @@
 //	POST   /v1/verify                  is this sequencer current
 //	GET    /v1/records/{key}           the store itself, for package client; PUT, DELETE, a list
 //
+// GET / of a browser is a page for people, package server/web.
+//
 // A name with a slash is written with %2F. A term is named by its sequencer, in the header Leasehold-Sequencer, or by the query
 // parameters holder and token.
 //

@@ -27,8 +27,8 @@ func TestDemo(t *testing.T) {
 	p.state("orders/shard-2", "held")
 	p.state("reports/nightly", "free")
 	p.state("mail/outbox", "broken")
-	p.state("ingest/leader", "in jeopardy")
 	p.state("db/migrations", "expired")
+	p.state("ingest/leader", "in jeopardy")
 	p.shot("demo")
 	p.fit()
 }

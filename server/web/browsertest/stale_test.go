@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/chromedp"
+
 	"github.com/leasehold/leasehold/server"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/memory"
@@ -37,6 +39,7 @@ func TestStoreIsDown(t *testing.T) {
 	s.put(t, store.Record{Key: "job", Owner: "me/x"})
 	p := open(t, desk, s.URL)
 	p.state("job", "held")
+	p.do(chromedp.Click(chromedp.CSS(`#states [data-state="held"]`))) // what is unknown is shown though only what is held was asked for
 	st.down.Store(true)
 	p.state("job", "unknown")
 	p.until("greyed, with its age and the reason", `document.body.classList.contains('stale') && /Not current: \d.* old.*disk is gone/.test(document.getElementById('live').innerText)`)

@@ -45,7 +45,7 @@ func cast() []role {
 		{"billing/close-month", "billing@app-3", tidy, ttl, 0, 150 * time.Second, 12 * time.Second, "closing October"},
 		{"billing/invoices", "billing@app-1", tidy, ttl, 0, 40 * time.Second, 25 * time.Second, "numbering invoices"},
 		{"ingest/leader", "ingest-0", pauses, ttl, 0, 120 * time.Second, 4 * time.Second, "leading"},
-		{"backup/photos", "restic@nas", pauses, ttl, 0, 90 * time.Second, 6 * time.Second, "pruning"},
+		{"backup/photos", "restic@nas", pauses, ttl, 2 * time.Second, 90 * time.Second, 6 * time.Second, "pruning"},
 		{"db/migrations", "migrate-7f9c", crash, 8 * time.Second, 0, 20 * time.Second, 40 * time.Second, "0042_add_index"},
 		{"mail/outbox", "mailer-2", hangs, ttl, 0, 10 * time.Second, 30 * time.Second, "sending"},
 		{"reports/nightly", "cron@app-2", tidy, ttl, 0, 8 * time.Second, 90 * time.Second, "nightly report"},
@@ -108,7 +108,7 @@ func (s *stage) held(ctx context.Context, r role, g wire.Grant) {
 	begun := s.clk.Now()
 	for n := 1; s.clk.Now().Sub(begun) < r.hold; n++ {
 		every := r.ttl / 3
-		if r.habit == pauses && n%4 == 0 {
+		if r.habit == pauses && n%3 == 0 {
 			every = r.ttl * 9 / 10
 		}
 		if !s.sleep(ctx, every) || s.caller.do(ctx, http.MethodPut, path(r.name), nil, nil, g.Sequencer) != nil {

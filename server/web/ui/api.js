@@ -67,12 +67,12 @@ export function leasePath(name, what) {
  * @param {(m: Message) => void} take
  */
 export async function messages(body, take) {
-  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  const reader = body.getReader(), decoder = new TextDecoder();
   let rest = '';
   for (;;) {
     const { done, value } = await reader.read();
     if (done) return;
-    const blocks = (rest + value).split('\n\n');
+    const blocks = (rest + decoder.decode(value, { stream: true })).split('\n\n');
     rest = /** @type {string} */ (blocks.pop());
     for (const block of blocks) {
       const m = parse(block);

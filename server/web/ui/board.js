@@ -115,10 +115,11 @@ export class Board {
     for (const [state, button] of this.buttons) {
       const count = byState.get(state)?.length || 0;
       setText(/** @type {Node} */ (button.lastChild), String(count));
-      button.hidden = count === 0 && state !== this.state;
+      button.hidden = count === 0 && (stale || state !== this.state);
       button.setAttribute('aria-pressed', String(state === this.state));
     }
-    this.shown = this.state ? byState.get(this.state) || [] : [...byState.values()].flat();
+    // Of what is stale no state is known, so that none can be picked.
+    this.shown = this.state && !stale ? byState.get(this.state) || [] : [...byState.values()].flat();
     this.say();
     this.place(now);
   }
