@@ -117,7 +117,7 @@ func whole(text json.RawMessage) (int64, error) {
 		return 0, nil
 	}
 	f, _, err := big.ParseFloat(string(text), 10, 64, big.ToZero)
-	if err != nil || f.MantExp(nil) > 1100 {
+	if err != nil || f.IsInf() || f.MantExp(nil) > 1100 {
 		return 0, errConfused // null, a list, an object, or beyond all bounds
 	}
 	n, _ := f.Int(nil)

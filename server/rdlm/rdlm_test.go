@@ -354,6 +354,7 @@ func TestRefusals(t *testing.T) {
 		{"POST", "/locks/job", `{"title": "t", "wait": null, "lifetime": 5}`, 400, 500, "invalid json body"},
 		{"POST", "/locks/job", `{"title": "t", "wait": [], "lifetime": 5}`, 400, 500, "invalid json body"},
 		{"POST", "/locks/job", `{"title": "t", "wait": 0, "lifetime": 1e300}`, 400, 500, "invalid json body"},
+		{"POST", "/locks/job", `{"title": "t", "wait": 1e999999999, "lifetime": 5}`, 400, 500, "invalid json body"},
 		{"POST", "/locks/job", "{\"title\": \"\xff\"}", 400, 500, "invalid json body"},
 		{"POST", "/locks/a-b", body, 404, 404, "Not Found"},
 		{"POST", "/locks/a%62", body, 404, 404, "Not Found"},

@@ -1,0 +1,82 @@
+package server_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/server"
+)
+
+// refusals are requests that are not done, and why. NAME is held by somebody, under TERM.
+var refusals = []struct {
+	method, path, body, header string
+	code                       wire.Code
+	field                      string
+}{
+	{"POST", "/v1/leases/NAME", `{}`, "", wire.CodeHeld, ""},
+	{"POST", "/v1/leases/a", `{`, "", wire.CodeInvalid, ""},
+	{"POST", "/v1/leases/a", `[]`, "", wire.CodeInvalid, ""},
+	{"POST", "/v1/leases/a", `{} {}`, "", wire.CodeInvalid, ""},
+	{"POST", "/v1/leases/a", `{"tll": 60}`, "", wire.CodeInvalid, ""},
+	{"POST", "/v1/leases/a", `{"ttl": 0}`, "", wire.CodeInvalid, "ttl"},
+	{"POST", "/v1/leases/a", `{"ttl": -1}`, "", wire.CodeInvalid, "ttl"},
+	{"POST", "/v1/leases/a", `{"ttl": 1e12}`, "", wire.CodeInvalid, ""},
+	{"POST", "/v1/leases/a", `{"ttl": "soon"}`, "", wire.CodeInvalid, ""},
+	{"POST", "/v1/leases/a", `{"wait": "2h"}`, "", wire.CodeInvalid, "wait"},
+	{"POST", "/v1/leases/a", `{"session": "x"}`, "", wire.CodeInvalid, "session"},
+	{"POST", "/v1/leases/a", `{"info": {"k": 1}}`, "", wire.CodeInvalid, ""},
+	{"POST", "/v1/leases/.a", `{}`, "", wire.CodeInvalid, "Key"},
+	{"POST", "/v1/leases/%00", `{}`, "", wire.CodeInvalid, "Key"},
+	{"POST", "/v1/leases/", `{}`, "", wire.CodeNoRoute, ""},
+	{"POST", "/v1/leases/a/b", `{}`, "", wire.CodeNoRoute, ""},
+	{"PATCH", "/v1/leases/a", `{}`, "", wire.CodeMethod, ""},
+	{"PUT", "/v1/leases/NAME", ``, "", wire.CodeInvalid, "holder"},
+	{"PUT", "/v1/leases/NAME?holder=x&token=-1", ``, "", wire.CodeInvalid, "token"},
+	{"PUT", "/v1/leases/NAME?holder=x&token=1", ``, "", wire.CodeNotCurrent, ""},
+	{"PUT", "/v1/leases/NAME", ``, "Leasehold-Sequencer: x", wire.CodeInvalid, "Leasehold-Sequencer"},
+	{"PUT", "/v1/leases/a", ``, "Leasehold-Sequencer: TERM", wire.CodeInvalid, "Leasehold-Sequencer"},
+	{"PUT", "/v1/leases/NAME", `{"ttl": "400d"}`, "Leasehold-Sequencer: TERM", wire.CodeInvalid, ""},
+	{"DELETE", "/v1/leases/NAME?holder=x&token=1", ``, "", wire.CodeNotCurrent, ""},
+	{"POST", "/v1/leases/NAME/break", `{}`, "", wire.CodeInvalid, "token"},
+	{"POST", "/v1/leases/NAME/break", `{"token": 1}`, "", wire.CodeNotCurrent, ""},
+	{"GET", "/v1/leases?limit=0", ``, "", wire.CodeInvalid, "limit"},
+	{"PUT", "/v1/sessions/x", ``, "", wire.CodeInvalid, "session"},
+	{"POST", "/v1/verify", `{"sequencer": "x"}`, "", wire.CodeInvalid, "Leasehold-Sequencer"},
+	{"GET", "/v1/records/a", ``, "", wire.CodeNotFound, ""},
+	{"POST", "/v1/leases/a", `{"holder": "256 KiB …"}`, "", wire.CodeTooLarge, ""},
+}
+
+// TestRefusals sends what is wrong, and sees that docs/server.md says what comes of it.
+func TestRefusals(t *testing.T) {
+	s := newSite(t, server.Options{MaxWait: time.Hour})
+	held := s.acquired(t, "NAME", `{"ttl": 3600}`)
+	var table strings.Builder
+	table.WriteString("| request | status | code | field |\n|---|---|---|---|\n")
+	for _, r := range refusals {
+		body := strings.ReplaceAll(r.body, "256 KiB …", strings.Repeat("x", server.DefaultMaxBody))
+		name, value, _ := strings.Cut(strings.ReplaceAll(r.header, "TERM", held.Sequencer), ": ")
+		header := []string{name, value}
+		if r.header == "" {
+			header = nil
+		}
+		var p wire.Problem
+		a := s.ask(t, r.method, r.path, body, &p, header...)
+		if a.status != r.code.Status() || p.Code != r.code || p.Field != r.field || p.Detail == "" {
+			t.Errorf("%s %s %s: %d %+v: want %s %s", r.method, r.path, r.body, a.status, p, r.code, r.field)
+		}
+		text := "`" + r.method + " " + r.path + "`"
+		for _, more := range []string{r.header, r.body} {
+			if more != "" {
+				text += " `" + more + "`"
+			}
+		}
+		fmt.Fprintf(&table, "| %s | %d | `%s` | %s |\n", text, a.status, p.Code, p.Field)
+	}
+	if text, err := os.ReadFile("../docs/server.md"); err != nil || !strings.Contains(string(text), table.String()) {
+		t.Errorf("docs/server.md: %v: want this table in it:\n%s", err, table.String())
+	}
+}
