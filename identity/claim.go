@@ -1,0 +1,225 @@
+package identity
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/leasehold/leasehold/internal/sessions"
+	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/store"
+)
+
+// Claim takes a value of a pool, which the session keeps from then on. Without a name, that is one that nobody ever held, or else
+// the one that was released first of those that are free. If all are held it is an *[ExhaustedError], at once. A name gets the value that
+// it had last, if that is free; while somebody else holds it under that same name, Claim waits for it, until ctx is done: a
+// process that was just killed holds its value until its TTL is over. If another instance has got the value, the name gets another one.
+//
+// It blocks until the store has answered or ctx is done. A store that fails is an error; what may have been taken is given back in
+// the background. The errors match [ErrMismatch] and [ErrUndeclared] when the pool isn't what Options say.
+func Claim(ctx context.Context, s *lease.Session, pool string, o Options) (*Hold, error) {
+	if s == nil {
+		return nil, errors.New("claim: session is nil")
+	}
+	if err := o.check(pool); err != nil {
+		return nil, fmt.Errorf("claim: %w", err)
+	}
+	if o.Window == 0 {
+		o.Window = defaultWindow
+	}
+	c := &claim{s: s, m: s.Manager(), st: sessions.Bounded(s.Manager()), name: pool, opts: o}
+	h, err := c.hold(ctx)
+	for errors.Is(err, errBound) { // another process of that name was first
+		h, err = c.hold(ctx)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("claim a value of %s: %w", pool, err)
+	}
+	return h, nil
+}
+
+// claim is one call of Claim.
+type claim struct {
+	s    *lease.Session
+	m    *lease.Manager
+	st   store.Store // with bounded requests
+	name string      // of the pool
+	opts Options
+
+	rec   store.Record // the pool's
+	pool  pool
+	set   set
+	taken []int // places that the index has for free, and that aren't
+	raced bool  // somebody was faster, so it is better to draw than to go by the order
+}
+
+// probes is how many candidates of each kind are tried before all values are looked at; inOrder, how many of the released ones are
+// taken by their order, and slack, how many candidates that are taken are worth a write of the index.
+const (
+	probes  = 16
+	inOrder = 8
+	slack   = 3
+)
+
+// hold claims a value and its window.
+func (c *claim) hold(ctx context.Context) (*Hold, error) {
+	if err := c.load(ctx); err != nil {
+		return nil, err
+	}
+	had, l, place, err := c.own(ctx)
+	if err == nil && l == nil {
+		l, place, err = c.any(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	value := c.set.value(place)
+	if had != value {
+		err = c.bind(ctx, had, value)
+	}
+	var w window
+	var before string
+	if err == nil {
+		w, before, err = grantWindow(ctx, c.st, windowKey(c.name, value), l.Token(), c.opts.As, c.m.Clock().Wall(), c.opts.Window)
+	}
+	if err != nil {
+		return nil, errors.Join(err, l.Release(ctx))
+	}
+	if before != "" && before != c.opts.As {
+		_ = c.unbind(ctx, before, value)
+	}
+	if len(c.taken) >= slack {
+		c.pool.take(append(c.taken, place)...)
+		_, _ = put(ctx, c.st, c.rec, c.pool)
+	}
+	return c.started(l, place, w)
+}
+
+func (c *claim) started(l *lease.Lease, place int, w window) (*Hold, error) {
+	h := &Hold{
+		l: l, st: c.st, clk: c.m.Clock(), ttl: c.m.TTL(), pool: c.name, value: c.set.value(place), place: place,
+		number: c.set.low + uint64(place), length: c.opts.Window, floor: w.Floor,
+		ask: make(chan struct{}, 1), done: make(chan struct{}),
+	}
+	h.ceiling.Store(&w.Ceiling)
+	ctx, stop := context.WithCancel(l.Context())
+	h.stop = stop
+	if !c.s.Background(func(life context.Context) {
+		defer context.AfterFunc(life, stop)()
+		h.keep(ctx)
+	}) {
+		stop()
+		close(h.done)
+		return nil, lease.ErrClosed
+	}
+	return h, nil
+}
+
+func (c *claim) load(ctx context.Context) error {
+	var err error
+	c.rec, c.pool, c.set, err = declared(ctx, c.st, c.name, c.opts.Values)
+	c.taken = nil
+	return err
+}
+
+// any takes a free value.
+func (c *claim) any(ctx context.Context) (l *lease.Lease, place int, err error) {
+	for {
+		for _, draw := range []func(context.Context) (*lease.Lease, int, error){c.unused, c.released, c.search} {
+			if l, place, err = draw(ctx); l != nil || err != nil {
+				return l, place, err
+			}
+		}
+	}
+}
+
+// unused takes a value that was never held. All of them are equally long unused, so any of them will do, and those who come at the same
+// time seldom want the same.
+func (c *claim) unused(ctx context.Context) (*lease.Lease, int, error) {
+	for _, i := range drawn(c.pool.unused(c.set.size)) {
+		rec, err := store.Load(ctx, c.st, leaseKey(c.name, c.set.value(i)))
+		if err != nil {
+			return nil, 0, err
+		}
+		if rec.Version != "" {
+			c.taken = append(c.taken, i)
+			continue
+		}
+		if l, err := c.try(ctx, i); !errors.Is(err, errTaken) {
+			return l, i, err
+		}
+	}
+	return nil, 0, nil
+}
+
+// released takes a value that was released: the first that is still free, or any if others are about.
+func (c *claim) released(ctx context.Context) (*lease.Lease, int, error) {
+	for n := 0; n < min(inOrder, len(c.pool.Free)) && !c.raced; n++ {
+		if l, err := c.reuse(ctx, c.pool.Free[n]); !errors.Is(err, errTaken) {
+			return l, c.pool.Free[n], err
+		}
+	}
+	for _, i := range drawn(c.pool.Free) {
+		if slices.Contains(c.taken, i) {
+			continue
+		}
+		if l, err := c.reuse(ctx, i); !errors.Is(err, errTaken) {
+			return l, i, err
+		}
+	}
+	return nil, 0, nil
+}
+
+// reuse takes the lease of a value that was held before, if it seems to be free.
+func (c *claim) reuse(ctx context.Context, i int) (*lease.Lease, error) {
+	free, err := c.free(ctx, i)
+	if err != nil {
+		return nil, err
+	}
+	if !free {
+		c.taken = append(c.taken, i)
+		return nil, errTaken
+	}
+	return c.try(ctx, i)
+}
+
+// free reports whether a value seems to be free: released, or kept by a session that is closed.
+func (c *claim) free(ctx context.Context, i int) (bool, error) {
+	rec, err := store.Load(ctx, c.st, leaseKey(c.name, c.set.value(i)))
+	if err != nil || rec.Owner == "" || rec.Session == "" {
+		return rec.Owner == "", err
+	}
+	session, err := store.Load(ctx, c.st, rec.Session)
+	return session.Owner != rec.Owner, err
+}
+
+// errTaken says that a candidate isn't free.
+var errTaken = errors.New("the value is taken")
+
+// try takes the lease of a value if it is free.
+func (c *claim) try(ctx context.Context, i int) (*lease.Lease, error) {
+	l, err := c.s.TryAcquire(ctx, leaseKey(c.name, c.set.value(i)))
+	if errors.Is(err, lease.ErrHeld) {
+		c.raced = true
+		c.taken = append(c.taken, i)
+		return nil, errTaken
+	}
+	return l, err
+}
+
+// drawn returns some of the places, in any order.
+func drawn(places []int) []int {
+	places = slices.Clone(places)
+	n := min(probes, len(places))
+	for i := range n {
+		j := i + rand.IntN(len(places)-i)
+		places[i], places[j] = places[j], places[i]
+	}
+	return places[:n]
+}
+
+// jitter returns a time of up to d.
+func jitter(d time.Duration) time.Duration { return rand.N(max(d, 1)) }

@@ -1,0 +1,46 @@
+package identity
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// The errors to branch on, with [errors.Is].
+var (
+	ErrExhausted  = errors.New("pool is exhausted")          // an *ExhaustedError
+	ErrMismatch   = errors.New("pool is declared otherwise") // a *MismatchError
+	ErrUndeclared = errors.New("pool is not declared: say what its values are")
+	ErrWindow     = errors.New("the value was granted to a later holder")
+)
+
+// ExhaustedError says that every value of a pool is held. It matches [ErrExhausted].
+type ExhaustedError struct {
+	Pool      string
+	Size      int           // values in the pool
+	Held      int           // how many of them are held
+	Holders   []string      // owner ids of some holders, 8 at most
+	ExpiresIn time.Duration // of the hold that expires first unless it is renewed, as far as it was observed
+}
+
+func (e *ExhaustedError) Error() string {
+	return fmt.Sprintf("%s: %v: %d of %d values are held, by %s among others; the first hold expires in %v unless it is renewed",
+		e.Pool, ErrExhausted, e.Held, e.Size, strings.Join(e.Holders, ", "), e.ExpiresIn.Round(time.Millisecond))
+}
+
+// Is reports whether target is [ErrExhausted].
+func (e *ExhaustedError) Is(target error) bool { return target == ErrExhausted }
+
+// MismatchError says that a pool is used as what it isn't. The first claim says what it is. It matches [ErrMismatch].
+type MismatchError struct {
+	Pool          string
+	Stored, Asked Values
+}
+
+func (e *MismatchError) Error() string {
+	return fmt.Sprintf("%s: its values are %s, not %s: all who use it have to name the same ones, or none", e.Pool, e.Stored, e.Asked)
+}
+
+// Is reports whether target is [ErrMismatch].
+func (e *MismatchError) Is(target error) bool { return target == ErrMismatch }

@@ -1,0 +1,138 @@
+package identity
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/store"
+)
+
+// Hold is a value that is held. It is a window as package flake wants it. It is safe for concurrent use.
+type Hold struct {
+	l      *lease.Lease
+	st     store.Store
+	clk    clock.Clock
+	ttl    time.Duration
+	pool   string
+	value  string
+	place  int
+	number uint64
+	length time.Duration
+
+	floor   time.Time
+	ceiling atomic.Pointer[time.Time] // stored, or lower
+	ask     chan struct{}             // somebody wants it raised
+
+	stop context.CancelFunc
+	done chan struct{} // closed when the ceiling rises no more
+
+	once sync.Once
+	err  error // of the release
+}
+
+// Pool returns the name of the pool.
+func (h *Hold) Pool() string { return h.pool }
+
+// Value returns what is held: "17", "blue", "10.0.3.0/24".
+func (h *Hold) Value() string { return h.value }
+
+// Number returns the value of a range, and the place of a name or a prefix in its pool, from 0 on.
+func (h *Hold) Number() uint64 { return h.number }
+
+// Token returns the fencing token of this hold.
+func (h *Hold) Token() fence.Token { return h.l.Token() }
+
+// Sequencer returns what a request to a guarded resource carries.
+func (h *Hold) Sequencer() fence.Sequencer { return h.l.Sequencer() }
+
+// Check returns nil while the hold is valid at this instant; see [lease.Lease.Check]. Ids need no Check: they have the window.
+func (h *Hold) Check() error { return h.l.Check() }
+
+// Context returns a context that is cancelled when the hold ends; see [lease.Lease.Context].
+func (h *Hold) Context() context.Context { return h.l.Context() }
+
+// Floor returns the time from which on this holder may stamp; those before it had up to there. It never changes.
+func (h *Hold) Floor() time.Time { return h.floor }
+
+// Ceiling returns the time up to which this holder may stamp. It rises in the background while the value is held, and never falls. It
+// doesn't block. After a loss or a release it stays what it was: an id that was not made by then must not be made from its time on.
+func (h *Hold) Ceiling() time.Time {
+	ceiling := *h.ceiling.Load()
+	if ceiling.Sub(h.clk.Wall()) < h.length/2 {
+		select {
+		case h.ask <- struct{}{}:
+		default: // it is asked for already
+		}
+	}
+	return ceiling
+}
+
+// keep raises the ceiling until ctx is done. Its clock may be set, so it looks at it several times in a window.
+func (h *Hold) keep(ctx context.Context) {
+	defer close(h.done)
+	for ctx.Err() == nil {
+		timer := clock.NewTimer(h.clk, h.length/8)
+		select {
+		case <-timer.C:
+		case <-h.ask:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+		target := h.clk.Wall().Add(h.length)
+		if ctx.Err() != nil || target.Sub(*h.ceiling.Load()) <= h.length/2 {
+			continue
+		}
+		err := raise(ctx, h.st, windowKey(h.pool, h.value), h.Token(), target)
+		switch {
+		case err == nil:
+			h.ceiling.Store(&target)
+		case errors.Is(err, ErrWindow):
+			return
+		default:
+			_ = clock.Sleep(ctx, h.clk, h.ttl/20)
+		}
+	}
+}
+
+// Release gives the value back. What uses it has to be at rest before. used is from when on nobody has stamped a time: what
+// flake's Generator.Stop returns, or [Hold.Floor] if no id was made. The zero time is for not knowing; then the next holder begins at the
+// ceiling. used is stored first, then the lease is released, whether that worked or not. It blocks until the store has answered,
+// for a bounded time even if ctx is done; see [lease.Lease.Release]. An error that matches [store.ErrUnknownOutcome] means
+// that something was not confirmed: the next holder begins at the ceiling then, or can't begin before the TTL is over.
+// Releasing again returns the first error.
+func (h *Hold) Release(ctx context.Context, used time.Time) error {
+	h.once.Do(func() {
+		ctx := context.WithoutCancel(ctx)
+		h.stop()
+		<-h.done
+		limited, cancel := clock.WithTimeout(ctx, h.clk, h.ttl/3)
+		defer cancel()
+		err := closeWindow(limited, h.st, windowKey(h.pool, h.value), h.Token(), used)
+		h.err = errors.Join(err, h.l.Release(ctx))
+		if h.err == nil {
+			h.offer(limited)
+		}
+	})
+	return h.err
+}
+
+// offer puts the value into the index of free ones. Many may do so at a time, so it tries a few times, and leaves it then: values
+// that nobody knows to be free are found when all are looked at.
+func (h *Hold) offer(ctx context.Context) {
+	for range 8 {
+		rec, p, _, err := declared(ctx, h.st, h.pool, Values{})
+		if err != nil {
+			return
+		}
+		p.add(h.place)
+		if _, ok := put(ctx, h.st, rec, p); ok || clock.Sleep(ctx, h.clk, jitter(h.ttl/500)) != nil {
+			return
+		}
+	}
+}

@@ -1,0 +1,47 @@
+package identity
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// Options of a claim. The zero value claims any value of a pool that is declared.
+type Options struct {
+	// Values of the pool. The first claim declares them; after that they have to be the same, or none.
+	Values Values
+
+	// As is the name of the instance that claims. It gets the value that it had before, if nobody else has got that
+	// meanwhile. "" is an instance without a name.
+	As string
+
+	// Window is how far the ceiling is ahead of the clock when it is stored: 2 min by default, from 1 s to 30 days. It is stored
+	// anew when half of that is left, which is one write for each half of a window. After a crash the value's next holder may have
+	// to wait for so long before it can make ids.
+	Window time.Duration
+}
+
+const (
+	defaultWindow = 2 * time.Minute
+	minWindow     = time.Second
+	maxWindow     = 30 * 24 * time.Hour
+)
+
+func (o Options) check(pool string) error {
+	if pool == "" {
+		return fmt.Errorf("pool %q: want a name of at least one character", pool)
+	}
+	if err := store.CheckKey(poolKey(pool)); err != nil {
+		return fmt.Errorf("pool %.60q: %w", pool, err)
+	}
+	if o.As != "" {
+		if err := store.CheckKey(nameKey(pool, o.As)); err != nil {
+			return fmt.Errorf("instance name %.60q: %w", o.As, err)
+		}
+	}
+	if o.Window != 0 && (o.Window < minWindow || o.Window > maxWindow) {
+		return fmt.Errorf("option Window %v: want %v to %v", o.Window, minWindow, maxWindow)
+	}
+	return nil
+}
