@@ -204,16 +204,24 @@ func (a *attempt) load(ctx context.Context) (store.Record, error) {
 	}
 }
 
-// loadOnce reads the record. The tokens of one that is not stored yet go on from those of the lease of that name, which may have
-// been held before it was shared.
+// loadOnce reads the record.
 func (a *attempt) loadOnce(ctx context.Context) (store.Record, error) {
 	rec, err := store.Load(ctx, a.st, prefix+a.name)
-	if err == nil && rec.Version == "" {
-		var whole store.Record
-		whole, err = store.Load(ctx, a.st, a.name)
-		rec.Token = whole.Token
+	if err == nil {
+		err = a.inherit(ctx, &rec)
 	}
 	return rec, err
+}
+
+// inherit has the tokens of a record that is not stored yet go on from those of the lease of that name, which may have been held
+// before it was shared.
+func (l *shared) inherit(ctx context.Context, rec *store.Record) error {
+	if rec.Version != "" {
+		return nil
+	}
+	whole, err := store.Load(ctx, l.st, l.name)
+	rec.Token = whole.Token
+	return err
 }
 
 // again reads the record after a failure of something else, unless that is the end.
@@ -287,6 +295,9 @@ func (l *shared) remove(ctx context.Context, id string) error {
 			}
 			if r.Kind == "" {
 				r.Kind, r.Limit = l.kind, l.limit
+			}
+			if err := l.inherit(ctx, rec); err != nil {
+				return false, err
 			}
 			r.remove(id)
 			return true, r.write(rec)

@@ -1,14 +1,17 @@
 package lock
 
 import (
+	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/faulty"
 )
 
 // What is shown is who holds what, and who waits in which order.
@@ -104,6 +107,33 @@ func TestTokensGoOnFromThoseOfTheLease(t *testing.T) {
 			if err := h.Release(t.Context()); err != nil {
 				t.Fatal(err)
 			}
+		}
+	})
+}
+
+// The same when the first acquisition comes to nothing: what withdraws it may be the first to write the roster.
+func TestTokensGoOnWhenTheFirstAcquisitionIsWithdrawn(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		lost := true
+		p := w.process(func(op faulty.Op) faulty.Fault {
+			if op.Kind == faulty.Put && op.Key == prefix+"licences" && lost {
+				lost = false
+				return faulty.Fault{Drop: true}
+			}
+			return faulty.Fault{}
+		})
+		ahead := fence.Token(time.Now().Add(time.Hour).UnixMilli())
+		if _, err := p.m.Store().Put(t.Context(), store.Record{Key: "licences", Token: ahead, Nonce: "x"}); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if h, err := semaphore(t, p.Session, 1, false).Acquire(ctx, 1); err == nil {
+			t.Fatalf("acquired: %+v", h)
+		}
+		synctest.Wait()
+		if rec, err := p.m.Store().Get(t.Context(), prefix+"licences"); err != nil || rec.Token < ahead {
+			t.Errorf("the roster has token %d, %v; the lease had %d", rec.Token, err, ahead)
 		}
 	})
 }
