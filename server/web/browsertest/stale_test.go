@@ -44,6 +44,7 @@ func TestStoreIsDown(t *testing.T) {
 	p.state("job", "unknown")
 	p.until("greyed, with its age and the reason", `document.body.classList.contains('stale') && /Not current: \d.* old.*disk is gone/.test(document.getElementById('live').innerText)`)
 	p.until("no time left is claimed", row("job")+`.querySelector('.expiry').innerText === 'not known'`)
+	p.until("no bar", `getComputedStyle(document.querySelector('#rows .bar')).display === 'none'`)
 	p.shot("stale")
 	p.fit()
 	st.down.Store(false)
