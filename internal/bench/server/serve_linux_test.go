@@ -17,25 +17,27 @@ import (
 	"time"
 )
 
+// programs is where the command is built.
+var programs string
+
 // built is the command, built once for all tests.
 var built = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "leasehold-served")
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, "leasehold")
+	path := filepath.Join(programs, "leasehold")
 	out, err := exec.CommandContext(context.Background(), "go", "build", "-o", path, "github.com/leasehold/leasehold/cmd/leasehold").CombinedOutput()
 	if err != nil {
-		return dir, fmt.Errorf("%w\n%s", err, out)
+		return "", fmt.Errorf("%w\n%s", err, out)
 	}
 	return path, nil
 })
 
 func TestMain(m *testing.M) {
-	code := m.Run()
-	if path, _ := built(); path != "" {
-		_ = os.RemoveAll(filepath.Dir(path))
+	var err error
+	if programs, err = os.MkdirTemp("", "leasehold-served"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
+	code := m.Run()
+	_ = os.RemoveAll(programs)
 	os.Exit(code)
 }
 
