@@ -219,6 +219,13 @@ func TestPitfall_I5_PathElementsAreEscaped(t *testing.T) {
 			seen[key(p[0], p[1])] = p
 		}
 	}
+	for _, list := range []string{leaseKey("a", ""), poolKey("a") + "/"} {
+		for _, key := range []string{leaseKey("a/b", "c"), windowKey("a/b", "c"), nameKey("a/b", "c")} {
+			if strings.HasPrefix(key, list) {
+				t.Errorf("a list of %s shows %s", list, key)
+			}
+		}
+	}
 	inWorld(t, func(t *testing.T, w world) {
 		p := w.process(nil)
 		one, err := Claim(t.Context(), p.s, "a", Options{Values: Values{Names: []string{"b/c"}}})

@@ -128,6 +128,18 @@ func TestDuplicates(t *testing.T) {
 		if err != nil || len(all) != 1 || all[0].Value != value("b") || !slices.Equal(all[0].Holders, []string{"b", "x/y"}) {
 			t.Errorf("%v: %v", all, err)
 		}
+		h, err := Claim(t.Context(), p.s, "more", Options{Values: Values{Range: "1-1"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.name = "more"
+		if err := c.bind(t.Context(), "", h.Value()); err != nil {
+			t.Fatal(err)
+		}
+		all, err = Duplicates(t.Context(), p.net, "more")
+		if err != nil || len(all) != 1 || !slices.Contains(all[0].Holders, p.m.Owner()) {
+			t.Errorf("a holder without a name: %v: %v", all, err)
+		}
 		if _, err := Duplicates(t.Context(), p.net, "others"); err == nil {
 			t.Error("duplicates in a pool that nobody declared")
 		}

@@ -2,6 +2,7 @@ package identity
 
 import (
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -138,18 +139,18 @@ func TestReleaseStoresWhatWasUsed(t *testing.T) {
 // A ceiling that the store did not confirm doesn't count, though it may be stored.
 func TestUnconfirmedCeilingDoesNotCount(t *testing.T) {
 	inWorld(t, func(t *testing.T, w world) {
-		lost := false
+		var lost atomic.Bool
 		p := w.process(func(op faulty.Op) faulty.Fault {
-			return faulty.Fault{LoseReply: lost && op.Key == windowKey("machines", "7")}
+			return faulty.Fault{LoseReply: lost.Load() && op.Key == windowKey("machines", "7")}
 		})
 		h := p.claim(ranged("7-7"))
 		told := h.Ceiling()
-		lost = true
+		lost.Store(true)
 		time.Sleep(10 * time.Minute)
 		if !h.Ceiling().Equal(told) || h.Check() != nil {
 			t.Errorf("%v, after %v: %v", h.Ceiling(), told, h.Check())
 		}
-		lost = false
+		lost.Store(false)
 		time.Sleep(time.Minute)
 		if h.Ceiling().Before(p.clk.Wall()) {
 			t.Errorf("the store is back, and the ceiling is %v", h.Ceiling())
@@ -190,7 +191,10 @@ func TestGrantOfAnOlderTerm(t *testing.T) {
 		if err := raise(t.Context(), st, "w", 9, now.Add(time.Hour)); !errors.Is(err, ErrWindow) {
 			t.Errorf("raised by an older term: %v", err)
 		}
-		if again, err := grant(10); err != nil || !again.Ceiling.Equal(ten.Ceiling) || !again.Floor.Equal(ten.Floor) {
+		if err := closeWindow(t.Context(), st, "w", 9, now); err != nil {
+			t.Errorf("closed by an older term: %v", err)
+		}
+		if again, err := grant(10); err != nil || !again.Ceiling.Equal(ten.Ceiling) || !again.Floor.Equal(ten.Floor) || !again.Open {
 			t.Errorf("%+v, not %+v: %v", again, ten, err)
 		}
 		if err := closeWindow(t.Context(), st, "w", 10, now); err != nil {

@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -92,7 +93,9 @@ func (p *process) open() {
 // claim claims a value of the pool "machines".
 func (p *process) claim(o Options) *Hold {
 	p.w.Helper()
-	h, err := Claim(p.w.Context(), p.s, "machines", o)
+	ctx, cancel := context.WithTimeout(p.w.Context(), 10*ttl)
+	defer cancel()
+	h, err := Claim(ctx, p.s, "machines", o)
 	if err != nil {
 		p.w.Fatal(err)
 	}
