@@ -1,6 +1,6 @@
 # The targets below are what is typed here day by day. CI runs .ci/run, which does all of it.
 .DEFAULT_GOAL := help
-.PHONY: help build test race fmt lint fuzz soak proof bench bench-engines engines engines-down examples tidy ci clean
+.PHONY: help build test race fmt lint fuzz soak proof bench bench-engines bench-server bench-ids engines engines-down examples tidy ci clean
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,6 +35,12 @@ bench: ## measure, and write the figures into docs/benchmarks.md
 
 bench-engines: ## measure the engines beside their own recipes; writes docs/benchmarks-engines.md
 	scripts/bench-engines
+
+bench-server: ## measure the lock server beside RDLM, etcd and Redis; writes docs/benchmarks-server.md
+	scripts/bench-server
+
+bench-ids: ## measure ids beside other libraries; writes docs/benchmarks-ids.md
+	scripts/bench-ids
 
 engines: ## install the servers that engines are tested against, bring them up, and print how to reach them
 	scripts/engines install
