@@ -5,10 +5,12 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/store/faulty"
 )
 
 // A name gets its own value back: after a release, and after a crash, when its TTL is over; not what another instance has got.
@@ -38,6 +40,31 @@ func TestSticky(t *testing.T) {
 		if _, err := Claim(ctx, w.process(nil).s, "machines", named1("1-3", "a")); !errors.Is(err, lease.ErrHeld) || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("one name twice: %v", err)
 		}
+	})
+}
+
+// Two processes of one name that come at the same time get the same value, one after the other.
+func TestOneNameTwiceAtOnce(t *testing.T) {
+	inWorld(t, func(t *testing.T, w world) {
+		slow := func(faulty.Op) faulty.Fault { return faulty.Fault{Delay: 10 * time.Millisecond} }
+		var mu sync.Mutex
+		var values []string
+		var wg sync.WaitGroup
+		for range 4 {
+			p := w.process(slow)
+			wg.Go(func() {
+				h := p.claim(named1("1-64", "a"))
+				mu.Lock()
+				values = append(values, h.Value())
+				if len(values) > 1 && h.Value() != values[0] {
+					t.Errorf("one name has %v", values)
+				}
+				mu.Unlock()
+				time.Sleep(ttl)
+				p.release(h, time.Time{})
+			})
+		}
+		wg.Wait()
 	})
 }
 

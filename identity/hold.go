@@ -60,8 +60,8 @@ func (h *Hold) Context() context.Context { return h.l.Context() }
 // Floor returns the time from which on this holder may stamp; those before it had up to there. It never changes.
 func (h *Hold) Floor() time.Time { return h.floor }
 
-// Ceiling returns the time up to which this holder may stamp. It rises in the background while the value is held, and never falls. It
-// doesn't block. After a loss or a release it stays what it was: an id that was not made by then must not be made from its time on.
+// Ceiling returns the time up to which this holder may stamp, which is stored. It rises in the background while the value is held, and
+// never falls; after a loss or a release it stays. It doesn't block.
 func (h *Hold) Ceiling() time.Time {
 	ceiling := *h.ceiling.Load()
 	if ceiling.Sub(h.clk.Wall()) < h.length/2 {
