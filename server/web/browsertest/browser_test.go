@@ -191,6 +191,9 @@ func (p *page) shot(name string) {
 	if dir == "" {
 		dir = p.t.TempDir()
 	}
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // pictures
+		p.t.Fatal(err)
+	}
 	path := filepath.Join(dir, name+".png")
 	if err := os.WriteFile(path, png, 0o644); err != nil { //nolint:gosec // a picture
 		p.t.Fatal(err)
