@@ -39,5 +39,6 @@
 // # Limits
 //
 // The records of a pool must not be deleted while ids of it matter: its marks would be forgotten. On a store that doesn't vouch
-// for the age of records, a dead holder's value is free when one process has looked at it twice, a TTL apart.
+// for the age of records, a dead holder's value is free when one process has looked at it twice, a TTL apart. The index is one record:
+// when very many claim and release used values at one instant, some lose a race and write once more, and some releases leave the index as it is.
 package identity

@@ -125,13 +125,13 @@ func (h *Hold) Release(ctx context.Context, used time.Time) error {
 // offer puts the value into the index of free ones. Many may do so at a time, so it tries a few times, and leaves it then: values
 // that nobody knows to be free are found when all are looked at.
 func (h *Hold) offer(ctx context.Context) {
-	for range 8 {
+	for n := range 4 {
 		rec, p, _, err := declared(ctx, h.st, h.pool, Values{})
 		if err != nil {
 			return
 		}
 		p.add(h.place)
-		if _, ok := put(ctx, h.st, rec, p); ok || clock.Sleep(ctx, h.clk, jitter(h.ttl/500)) != nil {
+		if _, ok := put(ctx, h.st, rec, p); ok || clock.Sleep(ctx, h.clk, jitter(h.ttl/250<<n)) != nil {
 			return
 		}
 	}
