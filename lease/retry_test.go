@@ -34,7 +34,7 @@ func TestAcquireTellsWhyItTriesAgain(t *testing.T) {
 		refusing(away)
 		time.Sleep(time.Minute)
 		n.plan(nil)
-		wait.wait(t, time.Now(), time.Second)
+		wait.wait(t, time.Now(), ttl/20*3/2) // the longest pause between two tries
 		if len(told) != 2 || !errors.Is(told[0], full) || !errors.Is(told[1], away) {
 			t.Errorf("told of %v", told)
 		}
