@@ -33,6 +33,10 @@ local version, matches = redis.call('HGET', KEYS[1], 'version'), false
 if version then matches = version == ARGV[1]
 else matches = ARGV[1] == '' and redis.call('EXISTS', KEYS[1]) == 0 end
 `
+	// refuse: changes nothing, and has a replica refuse the script: what it would show may be stale.
+	refuse = `
+redis.call('HDEL', KEYS[1], 'none')
+`
 	// now: microseconds as text, since a Lua number holds them only for some 280 years.
 	now = `
 local time = redis.call('TIME')
@@ -47,16 +51,14 @@ return {'found', row[1], row[2], row[3], now}
 `
 )
 
-// getScript: ARGV[1], if it is there, is a version that the caller knows already, empty for none. The HDEL changes nothing; it
-// has a replica refuse the script.
-var getScript = newScript(`
-redis.call('HDEL', KEYS[1], 'none')
+// getScript: ARGV[1], if it is there, is a version that the caller knows already, empty for none.
+var getScript = newScript(refuse + `
 if ARGV[1] then ` + matches + ` if matches then return {'same'} end end
 ` + show)
 
 // putScript: ARGV is the version demanded, the new one, the record, the channel, the key as callers know it. What can fail
 // comes before the write: PUBLISH for a missing permission. Nobody hears of it before the script has ended.
-var putScript = newScript(matches + `if not matches then ` + show + ` end
+var putScript = newScript(matches + `if not matches then ` + refuse + show + ` end
 if ARGV[4] ~= '' then redis.call('PUBLISH', ARGV[4], ARGV[5]) end
 ` + now + `
 redis.call('HSET', KEYS[1], 'version', ARGV[2], 'record', ARGV[3], 'written', now)
@@ -64,7 +66,7 @@ return {'done'}
 `)
 
 // deleteScript: ARGV is the version demanded, the channel, the key as callers know it.
-var deleteScript = newScript(matches + `if ARGV[1] == '' or not matches then ` + show + ` end
+var deleteScript = newScript(matches + `if ARGV[1] == '' or not matches then ` + refuse + show + ` end
 if ARGV[2] ~= '' then redis.call('PUBLISH', ARGV[2], ARGV[3]) end
 redis.call('DEL', KEYS[1])
 return {'done'}

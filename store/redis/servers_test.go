@@ -134,6 +134,7 @@ func TestAReplicaIsRefused(t *testing.T) {
 	replica := servers.Redis(t, servers.ReplicaOf(primary))
 	writer := mustOpen(t, primary, primary.Addr, Options{})
 	rec := storetest.MustPut(t, writer, held("k", 1))
+	do(t, raw(t, primary), "wait", "1", "10000")
 	opts := options(t, replica, replica.Addr)
 	opts.MaxRetries = -1
 	opened, err := openOwner(opts, Options{})
@@ -145,13 +146,19 @@ func TestAReplicaIsRefused(t *testing.T) {
 	_, getErr := s.Get(t.Context(), "k")
 	_, missErr := s.Get(t.Context(), "missing")
 	_, putErr := s.Put(t.Context(), rec)
+	// What isn't what the replica has might be what the primary has.
+	behind := rec
+	behind.Version = "unknown here"
+	_, conflictErr := s.Put(t.Context(), behind)
 	_, waitErr := s.Wait(t.Context(), "k", "")
 	var listErr error
 	for _, err := range s.List(t.Context(), "none/") {
 		listErr = err
 	}
 	for what, err := range map[string]error{
-		"Get": getErr, "Get of a missing key": missErr, "Put": putErr, "Wait": waitErr, "List": listErr, "Delete": s.Delete(t.Context(), "k", rec.Version),
+		"Get": getErr, "Get of a missing key": missErr, "Put": putErr, "Put at a version of which it hasn't heard": conflictErr, "Wait": waitErr,
+		"Delete at such a version": s.Delete(t.Context(), "k", behind.Version),
+		"List":                     listErr, "Delete": s.Delete(t.Context(), "k", rec.Version),
 	} {
 		if err == nil || !strings.Contains(err.Error(), "name the primary") || errors.Is(err, store.ErrUnknownOutcome) || errors.Is(err, store.ErrNotFound) {
 			t.Errorf("%s: %v", what, err)
