@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync"
 	"time"
@@ -108,6 +109,9 @@ func (b *board) look(ctx context.Context) {
 	pauses := map[string]paused{}
 	var err error
 	for rec, listErr := range b.s.st.List(ctx, "") {
+		if errors.Is(listErr, store.ErrCorrupt) {
+			continue // the others can be told all the same
+		}
 		if listErr != nil {
 			err = listErr
 			continue

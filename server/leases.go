@@ -1,7 +1,6 @@
 package server
 
 import (
-	"errors"
 	"iter"
 	"net/http"
 	"strconv"
@@ -268,7 +267,7 @@ func (s *Server) verify(c *call) (any, error) {
 	if c.event.stale = !v.Current; c.event.stale {
 		v.Reason = (&fence.StaleError{Name: seq.Name, Got: seq.Token, Current: current.Token, Holder: current.Holder}).Error()
 		rec, err := store.Load(c.r.Context(), s.st, seq.Name)
-		if err != nil && !errors.Is(err, store.ErrNotFound) {
+		if err != nil {
 			return nil, err
 		}
 		now := s.lease(rec)

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strings"
 	"time"
@@ -101,6 +102,9 @@ func (m *metrics) Collect(c chan<- prometheus.Metric) {
 	ctx, cancel := clock.WithTimeout(context.Background(), m.s.clk, readyLimit)
 	defer cancel()
 	for rec, err := range m.s.st.List(ctx, "") {
+		if errors.Is(err, store.ErrCorrupt) {
+			continue // one row that can't be read is not the store's end
+		}
 		if err != nil {
 			gauge(descUp, 0)
 			return

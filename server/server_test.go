@@ -223,6 +223,34 @@ func TestSession(t *testing.T) {
 	want(t, s.ask(t, "POST", "/v1/leases/shard-2", `{"session": "`+ses.Session+`"}`, nil), http.StatusConflict)
 }
 
+// known is a caller who may look, and take names of its own.
+type known string
+
+func (k known) Name() string { return string(k) }
+
+func (k known) May(action server.Action, name string) bool {
+	return action == server.Read || k != "" && action == server.Acquire && strings.HasPrefix(name, string(k)+"-")
+}
+
+// A session is its opener's: its id is seen by whoever may look at what it keeps.
+func TestSessionIsItsOpeners(t *testing.T) {
+	s := newSite(t, server.Options{Authenticate: func(r *http.Request) (server.Caller, error) {
+		return known(r.Header.Get("Authorization")), nil
+	}})
+	var ses wire.Session
+	want(t, s.ask(t, "POST", "/v1/sessions", `{"info": {"caller": "b"}}`, &ses, "Authorization", "a"), http.StatusCreated)
+	path := "/v1/sessions/" + strings.ReplaceAll(ses.Session, "/", "%2F")
+	for _, other := range []string{"b", ""} {
+		want(t, s.ask(t, "POST", "/v1/leases/b-1", `{"session": "`+ses.Session+`"}`, nil, "Authorization", other), http.StatusForbidden)
+		want(t, s.ask(t, "PUT", path, "", nil, "Authorization", other), http.StatusForbidden)
+		want(t, s.ask(t, "DELETE", path, "", nil, "Authorization", other), http.StatusForbidden)
+	}
+	want(t, s.ask(t, "POST", "/v1/sessions", "", nil), http.StatusForbidden)
+	want(t, s.ask(t, "POST", "/v1/leases/a-1", `{"session": "`+ses.Session+`"}`, nil, "Authorization", "a"), http.StatusCreated)
+	want(t, s.ask(t, "PUT", path, "", nil, "Authorization", "a"), http.StatusOK)
+	want(t, s.ask(t, "DELETE", path, "", nil, "Authorization", "a"), http.StatusNoContent)
+}
+
 func TestListAndHistory(t *testing.T) {
 	s := newSite(t, server.Options{})
 	for _, name := range []string{"b", "a2", "a1", "a3"} {

@@ -2,8 +2,8 @@ package server
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
-	"strings"
 
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/grants"
@@ -11,6 +11,20 @@ import (
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
+
+// infoCaller is the key of a session's info that says who opened it. Its id is no secret, and it may keep names of others.
+const infoCaller = "caller"
+
+// mayUse reports whether the caller may use a session that opener opened: its own, or without a name, who may acquire everything.
+func (c *call) mayUse(opener string) error {
+	switch who := c.caller.Name(); {
+	case who == "":
+		return c.may(Acquire, "*")
+	case who != opener:
+		return wire.NewProblem(wire.CodeForbidden, "%s may not use a session that it has not opened", who)
+	}
+	return nil
+}
 
 func (s *Server) openSession(c *call) (any, error) {
 	var body wire.SessionRequest
@@ -21,7 +35,17 @@ func (s *Server) openSession(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	g, err := s.reg.OpenSession(c.r.Context(), owner(s.called(c, body.Holder)), ttl, body.Info)
+	who := c.caller.Name()
+	if err := c.mayUse(who); err != nil {
+		return nil, err
+	}
+	info := map[string]string{}
+	maps.Copy(info, body.Info)
+	delete(info, infoCaller) // it is not for the request to say
+	if who != "" {
+		info[infoCaller] = who
+	}
+	g, err := s.reg.OpenSession(c.r.Context(), owner(s.called(c, body.Holder)), ttl, info)
 	if err != nil {
 		return nil, err
 	}
@@ -64,6 +88,9 @@ func (s *Server) sessionRecord(c *call, id string) (store.Record, error) {
 	if err == nil && rec.Owner == "" {
 		err = &lease.NotCurrentError{Record: rec}
 	}
+	if err == nil {
+		err = c.mayUse(rec.Info[infoCaller])
+	}
 	return rec, err
 }
 
@@ -88,7 +115,7 @@ func (s *Server) closeSession(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.event.Name, c.event.Holder, c.event.Token = rec.Key, strings.TrimSpace(rec.Owner), rec.Token
+	c.event.Name, c.event.Holder, c.event.Token = rec.Key, rec.Owner, rec.Token
 	_, err = s.reg.Release(c.r.Context(), rec.Key, rec.Owner, rec.Token, "closed")
 	return nil, err
 }
