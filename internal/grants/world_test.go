@@ -64,32 +64,7 @@ func (l ledger) Put(ctx context.Context, rec store.Record) (store.Record, error)
 		}
 		l.w.highest[rec.Key] = rec.Token
 	}
-	return l.w.vouch(got), l.w.vouchIn(err)
-}
-
-func (l ledger) Get(ctx context.Context, key string) (store.Record, error) {
-	rec, err := l.Store.Get(ctx, key)
-	return l.w.vouch(rec), err
-}
-
-func (l ledger) Wait(ctx context.Context, key, version string) (store.Record, error) {
-	rec, err := l.Store.Wait(ctx, key, version)
-	return l.w.vouch(rec), err
-}
-
-func (w *world) vouch(rec store.Record) store.Record {
-	if w.ageless {
-		rec.Age = 0
-	}
-	return rec
-}
-
-func (w *world) vouchIn(err error) error {
-	var conflict *store.ConflictError
-	if errors.As(err, &conflict) {
-		return &store.ConflictError{Current: w.vouch(conflict.Current)}
-	}
-	return err
+	return got, err
 }
 
 func (w *world) written() int {
@@ -100,7 +75,11 @@ func (w *world) written() int {
 
 // registry opens one more, behind a network of its own.
 func (w *world) registry() (*Registry, *faulty.Store) {
-	net := faulty.Wrap(ledger{w.db.Open(), w}, nil)
+	st := store.Store(ledger{w.db.Open(), w})
+	if w.ageless {
+		st = faulty.Ageless(st)
+	}
+	net := faulty.Wrap(st, nil)
 	r := New(net, Options{Clock: w.clk, OnQueue: w.onQueue})
 	w.t.Cleanup(func() {
 		_ = r.Close()
