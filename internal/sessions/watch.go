@@ -30,6 +30,7 @@ type Watch struct {
 type sight struct {
 	rules.Seen
 	looked clock.Instant // the last time
+	over   bool          // for good: keys of sessions are not used again
 }
 
 // NewWatch returns one that has seen nothing, on the store and by the clock of m.
@@ -72,7 +73,7 @@ func (w *Watch) look(ctx context.Context, key string) (due clock.Instant, over b
 	var conflict *store.ConflictError
 	switch {
 	case err == nil, errors.Is(err, store.ErrNotFound):
-		w.forget(key)
+		w.end(key)
 		return 0, true, nil
 	case errors.As(err, &conflict): // it was renewed, or closed by another
 		due, over = w.note(key, conflict.Current)
@@ -85,34 +86,39 @@ func (w *Watch) look(ctx context.Context, key string) (due clock.Instant, over b
 // abandoned unless it changes.
 func (w *Watch) note(key string, rec store.Record) (due clock.Instant, over bool) {
 	if rec.Owner == "" {
-		w.forget(key)
+		w.end(key)
 		return 0, true
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	now := w.clk.Now()
-	seen, known := w.seen[key]
-	if !known && len(w.seen) >= maxSeen {
-		w.evict()
+	seen := w.seen[key]
+	if seen.over { // the read was overtaken by one that found the end
+		return 0, true
 	}
+	now := w.clk.Now()
 	kept := store.Record{Version: rec.Version, TTL: rec.TTL, Age: rec.Age}
-	w.seen[key] = sight{Seen: seen.Note(kept, now), looked: now}
+	w.keep(key, sight{Seen: seen.Note(kept, now), looked: now})
 	return w.seen[key].Dead(), false
 }
 
-func (w *Watch) forget(key string) {
+// end remembers that a session is over, lest a read from before its end, which comes back late, begins a wait of one more TTL.
+func (w *Watch) end(key string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	delete(w.seen, key)
+	w.keep(key, sight{looked: w.clk.Now(), over: true})
 }
 
-// evict forgets the session that was not looked at for the longest time. w.mu is held.
-func (w *Watch) evict() {
-	oldest, at := "", clock.Never
-	for key, s := range w.seen {
-		if s.looked < at {
-			oldest, at = key, s.looked
+// keep remembers s, and for that forgets one that is over, or else the one that was not looked at for the longest time, when
+// there are too many. w.mu is held.
+func (w *Watch) keep(key string, s sight) {
+	if _, known := w.seen[key]; !known && len(w.seen) >= maxSeen {
+		oldest, at := "", sight{looked: clock.Never}
+		for k, s := range w.seen {
+			if s.over && !at.over || s.over == at.over && s.looked < at.looked {
+				oldest, at = k, s
+			}
 		}
+		delete(w.seen, oldest)
 	}
-	delete(w.seen, oldest)
+	w.seen[key] = s
 }

@@ -99,10 +99,36 @@ func TestWatchRemembersBetweenLooks(t *testing.T) {
 		w.is("c", false, ttl)
 		w.session("c", "") // its process closes it
 		w.is("c", true, 0)
-		if len(w.seen) != 0 {
-			t.Errorf("%d sessions remembered that are over", len(w.seen))
+		for key, s := range w.seen {
+			if !s.over {
+				t.Errorf("%s is not remembered as over", key)
+			}
 		}
 	})
+}
+
+// A read from before a session's end that comes back after another look has found the end doesn't bring the session back.
+func TestWatchIsNotMisledByALateRead(t *testing.T) {
+	for how, end := range map[string]func(w *watcher){
+		"closed here":       func(w *watcher) { w.is("a", true, 0) },
+		"closed by another": func(w *watcher) { w.session("a", ""); w.is("a", true, 0) },
+	} {
+		t.Run(how, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *watcher) {
+				w.session("a", "p")
+				w.is("a", false, ttl)
+				time.Sleep(ttl)
+				rec, err := w.db.Open().Get(t.Context(), "a")
+				if err != nil {
+					t.Fatal(err)
+				}
+				end(w)
+				if due, over := w.note("a", rec); !over {
+					t.Errorf("it is back, and may be over in %v", due.Sub(w.clk.Now()))
+				}
+			})
+		})
+	}
 }
 
 // A session that is renewed, or closed by another, just before it is to be closed is what it is then.
@@ -141,6 +167,12 @@ func TestWatchIsBounded(t *testing.T) {
 		}
 		if _, kept := w.seen["s0"]; !kept {
 			t.Error("one that was looked at lately is forgotten")
+		}
+		w.is("gone", true, 0)
+		w.session("new", "p")
+		w.is("new", false, ttl)
+		if _, kept := w.seen["gone"]; kept || len(w.seen) != maxSeen {
+			t.Errorf("%d remembered of %d, the one that is over: %t", len(w.seen), maxSeen, kept)
 		}
 	})
 }
