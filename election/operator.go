@@ -27,6 +27,13 @@ type State struct {
 	Candidates []Candidate // in the order in which they came; some may have died since
 }
 
+// StateOf returns what a record whose key begins with [KeyPrefix] says of its election: all but who leads, which the record of the
+// name itself says. A record that isn't stored says nothing. The error matches [store.ErrCorrupt] when it can't be read.
+func StateOf(rec store.Record) (State, error) {
+	k, err := readControl(rec)
+	return State{Pause: k.Pause, Candidates: k.Candidates}, err
+}
+
 // Read returns the state of an election. It blocks until the store has answered or ctx is done.
 func Read(ctx context.Context, st store.Store, name string) (State, error) {
 	if err := checkName(name); err != nil {
@@ -40,8 +47,9 @@ func Read(ctx context.Context, st store.Store, name string) (State, error) {
 	if err != nil {
 		return State{}, err
 	}
-	k, err := readControl(rec)
-	return State{Leader: l, Pause: k.Pause, Candidates: k.Candidates}, err
+	state, err := StateOf(rec)
+	state.Leader = l
+	return state, err
 }
 
 // SetPause has nobody lead until [Resume]: the leader steps down when it hears of it, at the latest when its validity ends, and no

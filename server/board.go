@@ -27,10 +27,10 @@ type board struct {
 	mu       sync.Mutex
 	watchers map[*watcher]bool
 	names    map[string]seen
-	seq      uint64            // of the last change
-	past     []seen            // the last changes, in order
-	pauses   map[string]paused // of elections, by their names
-	err      error             // why the store couldn't be looked at; nil when it could
+	seq      uint64                 // of the last change
+	past     []seen                 // the last changes, in order
+	pauses   map[string]*wire.Pause // of elections, by their names
+	err      error                  // why the store couldn't be looked at; nil when it could
 	at       clock.Instant
 	stop     context.CancelFunc // of the goroutine; nil when there is none
 	wg       sync.WaitGroup
@@ -53,14 +53,11 @@ func (s seen) since(now clock.Instant) wire.Event {
 	return e
 }
 
-// paused is what a version of an election's control record says.
-type paused struct{ version, text string }
-
 // watcher is told that there are changes; it takes them when it is ready.
 type watcher struct{ wake chan struct{} }
 
 func newBoard(s *Server) *board {
-	return &board{s: s, watchers: map[*watcher]bool{}, names: map[string]seen{}, pauses: map[string]paused{}}
+	return &board{s: s, watchers: map[*watcher]bool{}, names: map[string]seen{}}
 }
 
 // join adds a watcher. The board has looked at the store once when it returns, or failed to.
@@ -106,7 +103,7 @@ func (b *board) look(ctx context.Context) {
 	ctx, cancel := clock.WithTimeout(ctx, b.s.clk, 10*boardPoll)
 	defer cancel()
 	found := map[string]store.Record{}
-	pauses := map[string]paused{}
+	pauses := map[string]*wire.Pause{}
 	var err error
 	for rec, listErr := range b.s.st.List(ctx, "") {
 		if errors.Is(listErr, store.ErrCorrupt) {
@@ -117,12 +114,13 @@ func (b *board) look(ctx context.Context) {
 			continue
 		}
 		if name, ok := strings.CutPrefix(rec.Key, election.KeyPrefix); ok {
-			pauses[name] = paused{version: rec.Version}
+			if state, err := election.StateOf(rec); err == nil {
+				pauses[name] = pauseOf(state)
+			}
 		} else if !lease.Reserved(rec.Key) {
 			found[rec.Key] = rec
 		}
 	}
-	b.readPauses(ctx, pauses)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.pauses = pauses
@@ -139,25 +137,6 @@ func (b *board) look(ctx context.Context) {
 		b.change(rec, now)
 	}
 	b.tell()
-}
-
-// readPauses fills in what the control records of elections say: those that have changed are read.
-func (b *board) readPauses(ctx context.Context, pauses map[string]paused) {
-	b.mu.Lock()
-	before := b.pauses
-	b.mu.Unlock()
-	for name, p := range pauses {
-		if before[name].version == p.version {
-			pauses[name] = before[name]
-			continue
-		}
-		switch st, err := election.Read(ctx, b.s.st, name); {
-		case err != nil:
-			pauses[name] = paused{} // the next look reads it again
-		case st.Pause != nil:
-			pauses[name] = paused{p.version, strings.TrimSuffix(st.Pause.By+": "+st.Pause.Reason, ": ")}
-		}
-	}
 }
 
 // touch looks at one name that this server has changed, if anybody watches.
@@ -181,9 +160,9 @@ func (b *board) touch(ctx context.Context, name string) {
 // change notes a name as it is. b.mu is held.
 func (b *board) change(rec store.Record, now clock.Instant) {
 	l := b.s.lease(rec)
-	l.Paused = b.pauses[rec.Key].text
+	l.Paused = b.pauses[rec.Key]
 	before, known := b.names[rec.Key]
-	if known && before.version == rec.Version && before.event.Lease.Waiters == l.Waiters && before.event.Lease.Paused == l.Paused {
+	if known && before.version == rec.Version && before.event.Lease.Waiters == l.Waiters && same(before.event.Lease.Paused, l.Paused) {
 		return
 	}
 	b.seq++
@@ -197,6 +176,11 @@ func (b *board) change(rec store.Record, now clock.Instant) {
 		b.past = b.past[1:]
 	}
 	b.past = append(b.past, as)
+}
+
+// same reports whether two pauses are one.
+func same(a, b *wire.Pause) bool {
+	return a == b || a != nil && b != nil && a.By == b.By && a.Reason == b.Reason && a.Since.Equal(b.Since)
 }
 
 // tell wakes the watchers. b.mu is held.

@@ -58,7 +58,7 @@ func TestDescribedFields(t *testing.T) {
 	d := describe(t)
 	for name, v := range map[string]any{
 		"AcquireRequest": wire.AcquireRequest{}, "RenewRequest": wire.RenewRequest{}, "BreakRequest": wire.BreakRequest{},
-		"SessionRequest": wire.SessionRequest{}, "Lease": wire.Lease{}, "Grant": wire.Grant{}, "Term": wire.Term{}, "Waiter": wire.Waiter{},
+		"SessionRequest": wire.SessionRequest{}, "Lease": wire.Lease{}, "Grant": wire.Grant{}, "Pause": wire.Pause{}, "Candidate": wire.Candidate{}, "Term": wire.Term{}, "Waiter": wire.Waiter{},
 		"Session": wire.Session{}, "Verdict": wire.Verdict{}, "Store": wire.Store{}, "RecordLine": wire.RecordLine{}, "Problem": wire.Problem{},
 	} {
 		want, got := fields(reflect.TypeOf(v)), d.fields(d.Components.Schemas[name])

@@ -154,7 +154,7 @@ func TestWatchPaused(t *testing.T) {
 	s.acquired(t, "boss", "")
 	w := s.stream(t, "", "")
 	w.next()
-	if l := w.lease("boss", wire.StateHeld); l.Paused != "" {
+	if l := w.lease("boss", wire.StateHeld); l.Paused != nil {
 		t.Errorf("%+v", l)
 	}
 	st := s.db.Open()
@@ -162,13 +162,13 @@ func TestWatchPaused(t *testing.T) {
 	if err := election.SetPause(t.Context(), st, "boss", "ops", "failover drill", time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	if l := w.lease("boss", wire.StateHeld); l.Paused != "ops: failover drill" {
+	if l := w.lease("boss", wire.StateHeld); l.Paused == nil || l.Paused.By != "ops" || l.Paused.Reason != "failover drill" || l.Paused.Since.IsZero() {
 		t.Errorf("%+v", l)
 	}
 	if err := election.Resume(t.Context(), st, "boss"); err != nil {
 		t.Fatal(err)
 	}
-	if l := w.lease("boss", wire.StateHeld); l.Paused != "" {
+	if l := w.lease("boss", wire.StateHeld); l.Paused != nil {
 		t.Errorf("%+v", l)
 	}
 }

@@ -42,8 +42,27 @@ type Lease struct {
 	ExpiresIn *Seconds          `json:"expires_in,omitempty"`
 	Info      map[string]string `json:"info,omitempty"`
 	Note      string            `json:"note,omitempty"`
-	Waiters   int               `json:"waiters"`          // at this server
-	Paused    string            `json:"paused,omitempty"` // the election of that name: by whom, and why; in events only
+	Waiters   int               `json:"waiters"` // at this server
+	Paused    *Pause            `json:"paused,omitempty"`
+	// Candidates are those who stand for election in that name, in the order in which they came. Lists and events have none.
+	Candidates []Candidate `json:"candidates,omitempty"`
+}
+
+// Pause says that nobody may lead the election of a name.
+type Pause struct {
+	By     string    `json:"by"`
+	Reason string    `json:"reason,omitempty"`
+	Since  time.Time `json:"since"` // by the wall clock of who paused it; for people
+}
+
+// Candidate is one that stands for election. It may have died within the last TTL.
+type Candidate struct {
+	Name       string    `json:"name"`
+	Holder     string    `json:"holder"` // the id under which it holds the name when it leads
+	Priority   int       `json:"priority,omitempty"`
+	Zone       string    `json:"zone,omitempty"`
+	Ineligible bool      `json:"ineligible,omitempty"`
+	Since      time.Time `json:"since"` // by its wall clock; for people
 }
 
 // Grant is the answer to POST and PUT /v1/leases/{name}.

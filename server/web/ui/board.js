@@ -3,7 +3,7 @@
 import { badge } from './badge.js';
 import { byID, duration, h, inputByID, setText } from './dom.js';
 import { Expiry } from './expiry.js';
-import { states } from './model.js';
+import { pauseText, states } from './model.js';
 
 const beyond = 8; // rows above and below the view that are there, too, to tab and scroll into
 
@@ -39,7 +39,7 @@ class View {
     const l = row.lease;
     const held = stale ? NaN : model.heldFor(l, now);
     badge(this.badge, state);
-    this.badge.title = stale ? `it was ${l.state}` : l.paused || '';
+    this.badge.title = stale ? `it was ${l.state}` : l.paused ? pauseText(l.paused) : '';
     setText(this.holder, l.holder || '–');
     this.holder.title = l.holder || '';
     setText(this.since, Number.isNaN(held) ? '–' : duration(held));

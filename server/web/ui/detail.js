@@ -6,7 +6,7 @@ import { openBreak } from './break.js';
 import { byID, duration, h, quote, setText } from './dom.js';
 import { Expiry } from './expiry.js';
 import { fitting, lanes, spans } from './lanes.js';
-import { row } from './model.js';
+import { pauseText, row } from './model.js';
 
 const reread = 3_000; // for what the stream doesn't tell
 
@@ -148,7 +148,7 @@ export class Detail {
     const all = [['Holder', l.holder || 'nobody'], ['Held for', Number.isNaN(held) ? '–' : duration(held)], ['Token', String(l.token || '–')],
       ['TTL', l.ttl ? duration(l.ttl * 1000) : '–']];
     if (l.session) all.push(['Session', l.session]);
-    if (l.paused) all.push(['Paused', l.paused]);
+    if (l.paused) all.push(['Paused', pauseText(l.paused)]);
     if (l.note) all.push(['Note', l.note]);
     for (const [key, value] of Object.entries(l.info || {})) all.push([key, value]);
     const { facts } = this.parts;

@@ -14,7 +14,12 @@
  * @property {Record<string, string>} [info]
  * @property {string} [note]
  * @property {number} waiters
- * @property {string} [paused]  the election of that name: by whom, and why
+ * @property {Pause} [paused]  the election of that name
+ *
+ * @typedef {object} Pause
+ * @property {string} by
+ * @property {string} [reason]
+ * @property {string} since
  *
  * @typedef {object} Row
  * @property {Lease} lease
@@ -27,6 +32,14 @@ const patience = 10_000;
 
 /** The states, the worst first. */
 export const states = ['expired', 'in jeopardy', 'broken', 'handed over', 'contended', 'unknown', 'paused', 'held', 'free'];
+
+/**
+ * pauseText says by whom an election was paused, and why.
+ * @param {Pause} p
+ */
+export function pauseText(p) {
+  return p.reason ? `${p.by}: ${p.reason}` : p.by;
+}
 
 /** Model is all that is known. */
 export class Model {
