@@ -49,7 +49,7 @@ func (a *app) execute(args []string) int {
 		exit = &exitError{exitOwn, err}
 	}
 	if exit.err != nil {
-		fmt.Fprintf(a.err, "leasehold: %s\n", oneLine(exit.err))
+		a.logTo(a.err).Error(oneLine(exit.err))
 	}
 	return exit.code
 }
@@ -75,12 +75,16 @@ func (a *app) root(args []string) *cobra.Command {
 	root.SetOut(a.out)
 	root.SetErr(a.err)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return flagError(cmd, args, err) })
-	a.flag(root.PersistentFlags(), "store")
-	a.flag(root.PersistentFlags(), "quiet")
+	for _, name := range everywhere {
+		a.flag(root.PersistentFlags(), name)
+	}
 	root.AddCommand(a.runCommand(), a.listCommand(), a.showCommand(), a.watchCommand(), a.historyCommand(), a.checkCommand(),
 		a.releaseCommand(), a.breakCommand(), a.slotsCommand(), a.electCommand(), a.observeCommand(), a.candidatesCommand(), a.handoffCommand(), a.pauseCommand(), a.unpauseCommand(), a.standbyCommand(), a.gateCommand(), a.serveCommand(), a.initCommand(), a.costCommand(), a.planCommand(), a.benchCommand(), a.doctorCommand(), a.verifyCommand(), a.configCommand(), a.versionCommand(), a.manCommand())
 	return root
 }
+
+// everywhere are the settings that every command has.
+var everywhere = []string{"store", "quiet", "log-format", "log-level"}
 
 // configure finds out what each setting is, for the command that is about to run.
 func (a *app) configure(cmd *cobra.Command) error {
@@ -150,9 +154,15 @@ func (a *app) timing() (supervise.Timing, error) {
 
 // say writes a line for people, unless they want none.
 func (a *app) say(format string, args ...any) {
-	if !a.quiet() {
-		fmt.Fprintf(a.err, "leasehold: "+format+"\n", args...)
+	a.logTo(a.err).Info(fmt.Sprintf(format, args...))
+}
+
+// sayBelow is say after something on the terminal that has not ended its line: what the user typed, say.
+func (a *app) sayBelow(format string, args ...any) {
+	if a.plain() && !a.quiet() {
+		fmt.Fprintln(a.err)
 	}
+	a.say(format, args...)
 }
 
 func (a *app) quiet() bool { return a.values.Get("quiet") == "true" }

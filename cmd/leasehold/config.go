@@ -1,6 +1,8 @@
 package main
 
 import (
+	"slices"
+
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/stores"
@@ -50,7 +52,7 @@ func (a *app) configCommand() *cobra.Command {
 		},
 	}
 	for _, s := range settings() {
-		if s.Name != "store" && s.Name != "quiet" { // those are there for every command
+		if !slices.Contains(everywhere, s.Name) {
 			a.flag(show.Flags(), s.Name)
 		}
 	}

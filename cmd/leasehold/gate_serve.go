@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -39,7 +38,7 @@ func (k *gateKeeper) run(ctx context.Context, st store.Store) (err error) {
 		return &exitError{exitUsage, err}
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
-	log := k.log()
+	log := k.words.log
 	k.opts.Log = log
 	g, err := gate.New(k.opts)
 	if err != nil {
@@ -79,25 +78,6 @@ func (k *gateKeeper) event(ev lease.Event) {
 	if ev.State == lease.StateJeopardy {
 		k.words.event(ev)
 	}
-}
-
-// log is where the gate tells of single requests.
-func (k *gateKeeper) log() *slog.Logger {
-	return slog.New(slog.NewTextHandler(wordsWriter{k.words}, &slog.HandlerOptions{
-		ReplaceAttr: func(_ []string, at slog.Attr) slog.Attr {
-			if at.Key == slog.TimeKey || at.Key == slog.LevelKey {
-				return slog.Attr{}
-			}
-			return at
-		},
-	}))
-}
-
-type wordsWriter struct{ w *words }
-
-func (w wordsWriter) Write(p []byte) (int, error) {
-	w.w.say("%s", strings.TrimSpace(string(p)))
-	return len(p), nil
 }
 
 // holderOf is who holds the name, as last read.

@@ -30,6 +30,8 @@ func settings() []config.Setting {
 		{Name: "keys", Default: ""},
 		{Name: "output", Default: outputTable, Check: checkOutput},
 		{Name: "quiet", Default: "false", Check: checkBool},
+		{Name: "log-format", Default: logPlain, Check: checkLogFormat},
+		{Name: "log-level", Default: "info", Check: checkLogLevel},
 	}
 }
 
@@ -51,6 +53,10 @@ func (a *app) flag(flags *pflag.FlagSet, name string) {
 		flags.String(name, "", "where leases are kept: file:PATH, or the URL of a server, as etcd://HOST (default: a file in your state directory)")
 	case "quiet":
 		flags.BoolP(name, "q", false, "say nothing but errors")
+	case "log-format":
+		flags.String(name, "", "form of what is said on standard error: plain, text or json (default plain)")
+	case "log-level":
+		flags.String(name, "", "debug, info, warn or error (default info; --quiet is error)")
 	case "ttl":
 		flags.String(name, "", "how long the name stays taken after the last sign of life (default 20s)")
 	case "kill-after":

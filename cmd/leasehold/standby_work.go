@@ -97,9 +97,7 @@ func leftOf(l supervise.Lease, clk clock.Clock) time.Duration {
 
 // suspended says what a stop from the terminal does. This process stops next, so it waits for the line.
 func (s *standIn) suspended() {
-	if !s.a.quiet() {
-		fmt.Fprintf(s.a.err, "\nleasehold: stopped; unless it goes on before, %s is killed when the lease ends, in %v at most\n", s.argv[0], s.lease.cfg.TTL())
-	}
+	s.a.sayBelow("stopped; unless it goes on before, %s is killed when the lease ends, in %v at most", s.argv[0], s.lease.cfg.TTL())
 }
 
 // environ is the environment of CMD, and of hooks. Without a term it is that of a CMD that runs in every one.

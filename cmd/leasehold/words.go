@@ -3,7 +3,9 @@ package main
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -20,6 +22,7 @@ import (
 type words struct {
 	a    *app
 	name string
+	log  *slog.Logger
 	live bool // there is a terminal to redraw a line on
 
 	lines chan string
@@ -36,8 +39,12 @@ type words struct {
 
 func newWords(a *app, name string) *words {
 	w := &words{
-		a: a, name: name, live: term.IsTerminal(int(a.err.Fd())) && !a.quiet(),
+		a: a, name: name, live: term.IsTerminal(int(a.err.Fd())) && !a.quiet() && a.plain(),
 		lines: make(chan string, 64), turn: make(chan chan struct{}), quit: make(chan struct{}), ended: make(chan struct{}),
+	}
+	w.log = a.logTo(w)
+	if !a.plain() {
+		w.log = w.log.With("name", name)
 	}
 	go w.write()
 	return w
@@ -57,19 +64,21 @@ func (w *words) close() {
 	}
 }
 
-func (w *words) say(format string, args ...any) {
-	if w.a.quiet() {
-		return
-	}
+// Write implements [io.Writer], for the log.
+func (w *words) Write(line []byte) (int, error) {
 	select {
-	case w.lines <- fmt.Sprintf("leasehold: "+format, args...):
+	case w.lines <- strings.TrimSuffix(string(line), "\n"):
 	default:
 	}
+	return len(line), nil
 }
+
+func (w *words) say(format string, args ...any)  { w.log.Info(fmt.Sprintf(format, args...)) }
+func (w *words) warn(format string, args ...any) { w.log.Warn(fmt.Sprintf(format, args...)) }
 
 // retry says why an acquisition tries again: the reason may be one that waiting doesn't mend, such as a full disk.
 func (w *words) retry(_ string, err error) {
-	w.say("can't take %s yet, trying again: %v", w.name, err)
+	w.warn("can't take %s yet, trying again: %v", w.name, err)
 }
 
 // frames of the spinner, and how long each is shown.
@@ -188,7 +197,7 @@ func (w *words) waitFor(h *lease.HeldError) {
 	w.holder = h
 	w.mu.Unlock()
 	if h.Owner == os.Getenv(envHolder) {
-		w.say("%s is held by the very command that started this one, which may wait for ever", w.name)
+		w.warn("%s is held by the very command that started this one, which may wait for ever", w.name)
 	}
 	if !w.live {
 		now := w.a.clk.Wall()
@@ -225,10 +234,10 @@ func (w *words) event(e lease.Event) {
 	}
 	switch e.State {
 	case lease.StateJeopardy:
-		w.say("%s can't be renewed, and ends in %v unless that changes: %v", w.name, e.Left.Round(100*time.Millisecond), e.Err)
+		w.warn("%s can't be renewed, and ends in %v unless that changes: %v", w.name, e.Left.Round(100*time.Millisecond), e.Err)
 	case lease.StateLost:
 		if w.lose() { // otherwise it is what a session has lost with itself
-			w.say("%s is lost: %v", w.name, e.Err)
+			w.warn("%s is lost: %v", w.name, e.Err)
 		}
 	}
 }
@@ -273,7 +282,5 @@ func before(left time.Duration) string {
 
 // suspended says what a stop from the terminal does to the lease. This process stops next, so it waits for the line.
 func (w *words) suspended(left time.Duration) {
-	if !w.a.quiet() {
-		fmt.Fprintf(w.a.err, "\nleasehold: stopped; unless it goes on before, %s is killed in %v, when the lease ends\n", w.name, left.Round(time.Second))
-	}
+	w.a.sayBelow("stopped; unless it goes on before, %s is killed in %v, when the lease ends", w.name, left.Round(time.Second))
 }

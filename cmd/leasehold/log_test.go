@@ -1,0 +1,23 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"testing"
+
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/config"
+)
+
+func TestLog(t *testing.T) { scripts(t, "log") }
+
+func TestPlainLog(t *testing.T) {
+	var b bytes.Buffer
+	a := &app{values: config.Values{{Setting: config.Setting{Name: "log-level"}, Text: "debug"}}}
+	log := a.logTo(&b).With("name", "job")
+	log.Debug("tried", "times", 3, "why", errors.New("it is full"), "empty", "")
+	log.Log(t.Context(), slog.LevelDebug-1, "not said")
+	if want := "leasehold: tried name=job times=3 why=\"it is full\" empty=\"\"\n"; b.String() != want {
+		t.Errorf("%q, want %q", b.String(), want)
+	}
+}
