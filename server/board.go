@@ -27,37 +27,54 @@ type board struct {
 	mu       sync.Mutex
 	watchers map[*watcher]bool
 	names    map[string]seen
-	seq      uint64                 // of the last change
-	past     []seen                 // the last changes, in order
-	pauses   map[string]*wire.Pause // of elections, by their names
-	err      error                  // why the store couldn't be looked at; nil when it could
+	sessions map[string]seen
+	kept     map[string]map[string]struct{} // names, by the session that keeps them
+	seq      uint64                         // of the last change
+	past     []seen                         // the last changes, in order
+	pauses   map[string]*wire.Pause         // of elections, by their names
+	err      error                          // why the store couldn't be looked at; nil when it could
 	at       clock.Instant
 	stop     context.CancelFunc // of the goroutine; nil when there is none
 	wg       sync.WaitGroup
 }
 
-// seen is a name as it was at a time.
+// seen is a name or a session as it was at a time.
 type seen struct {
+	key     string
 	version string
-	event   wire.Event
+	seq     uint64
 	at      clock.Instant
+	lease   wire.Lease
+	session *wire.SessionEvent // nil for a name
+	gone    bool               // the name
 }
 
-// since returns the event as it is to be sent now: what was left of the lease has become less.
-func (s seen) since(now clock.Instant) wire.Event {
-	e := s.event
-	if e.Lease.ExpiresIn != nil {
-		left := wire.Seconds(max(time.Duration(*e.Lease.ExpiresIn)-now.Sub(s.at), 0))
-		e.Lease.ExpiresIn = &left
+// told is an event as it is to be sent.
+type told struct {
+	kind string
+	seq  uint64
+	data any
+}
+
+// tell returns the event as it is to be sent now: what was left of the lease has become less.
+func (s seen) tell(now clock.Instant) told {
+	if s.session != nil {
+		e := *s.session
+		e.Seq, e.ExpiresIn = s.seq, left(e.ExpiresIn, now.Sub(s.at))
+		return told{"session", s.seq, e}
 	}
-	return e
+	e := wire.Event{Seq: s.seq, Lease: s.lease, Gone: s.gone}
+	e.Lease.ExpiresIn = left(e.Lease.ExpiresIn, now.Sub(s.at))
+	return told{"lease", s.seq, e}
 }
 
 // watcher is told that there are changes; it takes them when it is ready.
 type watcher struct{ wake chan struct{} }
 
 func newBoard(s *Server) *board {
-	return &board{s: s, watchers: map[*watcher]bool{}, names: map[string]seen{}}
+	return &board{
+		s: s, watchers: map[*watcher]bool{}, names: map[string]seen{}, sessions: map[string]seen{}, kept: map[string]map[string]struct{}{},
+	}
 }
 
 // join adds a watcher. The board has looked at the store once when it returns, or failed to.
@@ -98,62 +115,115 @@ func (b *board) run(ctx context.Context) {
 // close waits until the board rests.
 func (b *board) close() { b.wg.Wait() }
 
+// sight is what one look at the store found.
+type sight struct {
+	names, sessions map[string]store.Record
+	pauses          map[string]*wire.Pause
+}
+
 // look compares the store with what was seen.
 func (b *board) look(ctx context.Context) {
 	ctx, cancel := clock.WithTimeout(ctx, b.s.clk, 10*boardPoll)
 	defer cancel()
-	found := map[string]store.Record{}
-	pauses := map[string]*wire.Pause{}
-	var err error
-	for rec, listErr := range b.s.st.List(ctx, "") {
-		if errors.Is(listErr, store.ErrCorrupt) {
-			continue // the others can be told all the same
-		}
-		if listErr != nil {
-			err = listErr
-			continue
-		}
-		if name, ok := strings.CutPrefix(rec.Key, election.KeyPrefix); ok {
-			if state, err := election.StateOf(rec); err == nil {
-				pauses[name] = pauseOf(state)
-			}
-		} else if !lease.Reserved(rec.Key) {
-			found[rec.Key] = rec
-		}
+	b.mu.Lock()
+	begun, seq := b.s.clk.Now(), b.seq
+	b.mu.Unlock()
+	found, err := b.list(ctx)
+	if err == nil {
+		err = b.loadSessions(ctx, b.missing(found), found)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.pauses = pauses
-	now := b.s.clk.Now()
 	if b.err = err; err == nil {
-		b.at = now
+		b.at, b.pauses = begun, found.pauses
 		for name := range b.names {
-			if _, ok := found[name]; !ok {
-				b.change(store.Record{Key: name}, now)
+			if _, ok := found.names[name]; !ok {
+				found.names[name] = store.Record{Key: name}
 			}
 		}
+		b.forget(found.sessions)
 	}
-	for _, rec := range found {
-		b.change(rec, now)
+	// What has been touched since is older in the list.
+	for key, rec := range found.sessions {
+		if b.sessions[key].seq <= seq {
+			b.changeSession(rec, begun)
+		}
+	}
+	for name, rec := range found.names {
+		if b.names[name].seq <= seq {
+			b.change(rec, begun)
+		}
 	}
 	b.tell()
 }
 
-// touch looks at one name that this server has changed, if anybody watches.
-func (b *board) touch(ctx context.Context, name string) {
+// list reads the store. What it has read before an error is true all the same.
+func (b *board) list(ctx context.Context) (found sight, err error) {
+	found = sight{map[string]store.Record{}, map[string]store.Record{}, map[string]*wire.Pause{}}
+	for rec, listErr := range b.s.st.List(ctx, "") {
+		name, election, stands := readElection(rec)
+		switch {
+		case errors.Is(listErr, store.ErrCorrupt): // the others can be told all the same
+		case listErr != nil:
+			err = listErr
+		case stands:
+			found.pauses[name] = election
+		case isSession(rec.Key):
+			found.sessions[rec.Key] = rec
+		case !lease.Reserved(rec.Key):
+			found.names[rec.Key] = rec
+		}
+	}
+	for name, p := range found.pauses {
+		if _, ok := found.names[name]; p != nil && !ok && err == nil {
+			found.names[name] = store.Record{Key: name} // it was paused before anybody led
+		}
+	}
+	return found, err
+}
+
+// readElection returns the name and the pause of an election, if rec is the record of one.
+func readElection(rec store.Record) (name string, p *wire.Pause, ok bool) {
+	name, ok = strings.CutPrefix(rec.Key, election.KeyPrefix)
+	if !ok {
+		return "", nil, false
+	}
+	if state, err := election.StateOf(rec); err == nil {
+		p = pauseOf(state)
+	}
+	return name, p, true
+}
+
+// touch looks at one name or session that this server has changed, if anybody watches.
+func (b *board) touch(ctx context.Context, key string) {
 	b.mu.Lock()
-	idle := len(b.watchers) == 0
+	idle, now := len(b.watchers) == 0, b.s.clk.Now()
+	_, stands := b.pauses[key]
 	b.mu.Unlock()
-	if idle || name == "" || lease.Reserved(name) {
+	if idle || key == "" || lease.Reserved(key) && !isSession(key) {
 		return
 	}
-	rec, err := store.Load(ctx, b.s.st, name)
+	// What can't be read now, the next look will tell.
+	rec, err := store.Load(ctx, b.s.st, key)
 	if err != nil {
-		return // the next look will tell
+		return
+	}
+	var control store.Record
+	if stands {
+		if control, err = store.Load(ctx, b.s.st, election.KeyPrefix+key); err != nil {
+			return
+		}
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.change(rec, b.s.clk.Now())
+	if name, p, ok := readElection(control); ok {
+		b.pauses[name] = p
+	}
+	if isSession(key) {
+		b.changeSession(rec, now)
+	} else {
+		b.change(rec, now)
+	}
 	b.tell()
 }
 
@@ -162,15 +232,28 @@ func (b *board) change(rec store.Record, now clock.Instant) {
 	l := b.s.lease(rec)
 	l.Paused = b.pauses[rec.Key]
 	before, known := b.names[rec.Key]
-	if known && before.version == rec.Version && before.event.Lease.Waiters == l.Waiters && same(before.event.Lease.Paused, l.Paused) {
+	if known && before.version == rec.Version && before.lease.Waiters == l.Waiters && same(before.lease.Paused, l.Paused) {
 		return
 	}
+	as := seen{key: rec.Key, version: rec.Version, lease: l, gone: rec.Version == "" && l.Paused == nil, at: now}
+	if as.gone && !known {
+		return
+	}
+	b.note(as)
+	b.keep(rec.Key, l.Session, before.lease.Session)
+}
+
+// note puts a change behind the others. b.mu is held.
+func (b *board) note(as seen) {
 	b.seq++
-	as := seen{rec.Version, wire.Event{Seq: b.seq, Lease: l, Gone: rec.Version == ""}, now}
-	if as.event.Gone {
-		delete(b.names, rec.Key)
-	} else {
-		b.names[rec.Key] = as
+	as.seq = b.seq
+	switch {
+	case as.session != nil:
+		b.sessions[as.key] = as
+	case as.gone:
+		delete(b.names, as.key)
+	default:
+		b.names[as.key] = as
 	}
 	if len(b.past) == boardMemory {
 		b.past = b.past[1:]
@@ -193,24 +276,35 @@ func (b *board) tell() {
 	}
 }
 
-// since returns the changes after seq, or everything with reset when those are not known any more; and how old the knowledge is.
-func (b *board) since(seq uint64) (changes []wire.Event, last uint64, reset bool, age time.Duration, err error) {
+// since returns the changes after seq of the names that begin with prefix, and of the sessions that keep those; or everything with
+// reset when those are not known any more; and how old the knowledge is.
+func (b *board) since(seq uint64, prefix string) (changes []told, last uint64, reset bool, age time.Duration, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := b.s.clk.Now()
 	age, err, last = now.Sub(b.at), b.err, b.seq
 	if oldest := b.seq - uint64(len(b.past)); seq == 0 || seq > b.seq || seq < oldest {
-		for _, s := range b.names {
-			e := s.since(now)
-			e.Seq = b.seq
-			changes = append(changes, e)
+		for _, all := range []map[string]seen{b.sessions, b.names} {
+			for _, s := range all {
+				if s.seq = b.seq; b.concerns(s, prefix) {
+					changes = append(changes, s.tell(now))
+				}
+			}
 		}
 		return changes, last, true, age, err
 	}
 	for _, s := range b.past {
-		if s.event.Seq > seq {
-			changes = append(changes, s.since(now))
+		if s.seq > seq && b.concerns(s, prefix) {
+			changes = append(changes, s.tell(now))
 		}
 	}
 	return changes, last, false, age, err
+}
+
+// concerns reports whether a change is to be told to whoever watches names that begin with prefix. b.mu is held.
+func (b *board) concerns(s seen, prefix string) bool {
+	if s.session != nil {
+		return b.keeps(s.key, prefix)
+	}
+	return strings.HasPrefix(s.key, prefix)
 }

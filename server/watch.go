@@ -15,8 +15,8 @@ import (
 // beat is how often a stream says that it lives, and how old what it says is.
 const beat = 5 * time.Second
 
-// watch sends server-sent events: "reset" and the state of every name, then each change as it comes, and every 5 s a "beat" with the
-// age of what is known. A client that comes back with Last-Event-ID gets what it has missed.
+// watch sends server-sent events: "reset" and the state of every name and of the sessions that keep names, then each change as it
+// comes, and every 5 s a "beat" with the age of what is known. A client that comes back with Last-Event-ID gets what it has missed.
 func (s *Server) watch(c *call) (any, error) {
 	prefix := c.r.URL.Query().Get("prefix")
 	if err := c.may(Read, prefix+"*"); err != nil {
@@ -67,20 +67,17 @@ func (s *stream) resume(lastEvent string) {
 
 // send sends what is new, and a beat.
 func (s *stream) send() error {
-	changes, last, reset, age, err := s.board.since(s.seq)
+	changes, last, reset, age, err := s.board.since(s.seq, s.prefix)
 	var text strings.Builder
 	if reset {
 		fmt.Fprintf(&text, "event: reset\ndata: {}\n\n")
 	}
 	for _, e := range changes {
-		if !strings.HasPrefix(e.Lease.Name, s.prefix) {
-			continue
-		}
-		body, err := json.Marshal(e)
+		body, err := json.Marshal(e.data)
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(&text, "id: %s:%d\nevent: lease\ndata: %s\n\n", s.id, e.Seq, body)
+		fmt.Fprintf(&text, "id: %s:%d\nevent: %s\ndata: %s\n\n", s.id, e.seq, e.kind, body)
 	}
 	b := wire.Beat{Age: wire.Seconds(age)}
 	if err != nil {

@@ -20,6 +20,7 @@ type sse struct {
 	t     *testing.T
 	lines *bufio.Scanner
 	id    string
+	data  []byte // of the event that came last
 }
 
 func (s *site) stream(t *testing.T, query, last string) *sse {
@@ -58,7 +59,8 @@ func (s *sse) next() (kind string, e wire.Event) {
 			if kind == "beat" {
 				continue
 			}
-			if err := json.Unmarshal([]byte(value), &e); err != nil {
+			s.data = []byte(value)
+			if err := json.Unmarshal(s.data, &e); err != nil {
 				s.t.Fatal(err)
 			}
 			return kind, e

@@ -89,6 +89,24 @@ type BreakRequest struct {
 	Grace *Seconds    `json:"grace,omitempty"`
 }
 
+// HandoffRequest is the body of POST /v1/leases/{name}/handoff. It has To or Any.
+type HandoffRequest struct {
+	To     string      `json:"to,omitempty"`     // a candidate's name, its holder's id, or the beginning of one up to a slash
+	Any    bool        `json:"any,omitempty"`    // whoever is next
+	Token  fence.Token `json:"token,omitempty"`  // of the term to end: no other is touched; absent for whoever leads
+	Reason string      `json:"reason,omitempty"` // for people
+	Wait   *Seconds    `json:"wait,omitempty"`   // how long to wait until another one leads
+}
+
+// PauseRequest is the body of POST /v1/leases/{name}/pause.
+type PauseRequest struct {
+	Reason string   `json:"reason"`         // for people: nobody may lead, and they will wonder why
+	Wait   *Seconds `json:"wait,omitempty"` // how long to wait until nobody leads
+}
+
+// ResumeRequest is the body of POST /v1/leases/{name}/resume, which may be empty.
+type ResumeRequest struct{}
+
 // Term is one of a name's past.
 type Term struct {
 	Holder string      `json:"holder"`
@@ -141,6 +159,13 @@ type Verdict struct {
 	Reason  string      `json:"reason,omitempty"` // why it isn't current
 }
 
+// Whoami is the answer to GET /v1/whoami.
+type Whoami struct {
+	Caller string   `json:"caller"` // "" for somebody unknown
+	Name   string   `json:"name"`   // that was asked about; a * behind it stands for all names that begin so
+	May    []string `json:"may"`    // the actions, as a policy calls them
+}
+
 // Store is the answer to GET /v1/store: what the store behind the server promises.
 type Store struct {
 	Engine      string        `json:"engine"`
@@ -155,6 +180,16 @@ type Event struct {
 	Seq   uint64 `json:"seq"`
 	Lease Lease  `json:"lease"`
 	Gone  bool   `json:"gone,omitempty"` // there is no such record any more
+}
+
+// SessionEvent is the data of an event "session" of GET /v1/watch: a session that keeps names has been renewed, or is over. What is
+// left of it is what is left of each of them.
+type SessionEvent struct {
+	Seq       uint64   `json:"seq"`
+	Session   string   `json:"session"` // as leases name it
+	TTL       Seconds  `json:"ttl"`
+	ExpiresIn *Seconds `json:"expires_in,omitempty"` // absent when the store can't tell
+	Gone      bool     `json:"gone,omitempty"`       // it is over for good, and so are its holds
 }
 
 // Beat is the data of an event "beat": the stream lives.
