@@ -60,7 +60,8 @@ func (c Candidate) Owner() string { return lease.OwnerOf(c.Session) }
 
 func checkName(name string) error {
 	if err := store.CheckKey(prefix + name); err != nil || name == "" || lease.Reserved(name) {
-		return fmt.Errorf("election %.60q: want a name of 1 to %d bytes of printable UTF-8 that doesn't begin with a dot", name, store.MaxKey-len(prefix))
+		want := fmt.Sprintf("the name of an election: 1 to %d bytes of printable UTF-8 that don't begin with a dot", store.MaxKey-len(prefix))
+		return &store.InvalidError{Field: "name", Value: fmt.Sprintf("%.60q", name), Want: want}
 	}
 	return nil
 }

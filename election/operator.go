@@ -14,6 +14,7 @@ import (
 var (
 	ErrNotPaused   = errors.New("the election is not paused")
 	ErrNoLeader    = errors.New("nobody leads")
+	ErrNotElected  = errors.New("it is held by no candidate, who would not hear an order")
 	ErrNoCandidate = errors.New("no such candidate, or it is not eligible now")
 )
 
@@ -53,18 +54,22 @@ func Read(ctx context.Context, st store.Store, name string) (State, error) {
 }
 
 // SetPause has nobody lead until [Resume]: the leader steps down when it hears of it, at the latest when its validity ends, and no
-// candidate campaigns. A pause on a pause replaces it. now is the time of day, for people.
+// candidate campaigns. A pause on a pause replaces it, unless it is by the same one for the same reason: then that stands, so that it
+// can be asked for again. now is the time of day, for people.
 func SetPause(ctx context.Context, st store.Store, name, by, reason string, now time.Time) error {
 	if err := checkName(name); err != nil {
 		return err
 	}
-	if by == "" || len(by)+len(reason) > maxReason {
-		return fmt.Errorf("pause %s: by %.60q, reason of %d bytes: want who does it, and %d bytes in all at most", name, by, len(reason), maxReason)
+	switch {
+	case by == "":
+		return &store.InvalidError{Field: "by", Value: `""`, Want: "who pauses it"}
+	case len(by)+len(reason) > maxReason:
+		return tooLong("reason", by+": "+reason)
 	}
 	p := &Pause{By: by, Reason: reason, Since: now.UTC()}
 	return change(ctx, st, name, func(k *control) (bool, error) {
-		if k.Pause != nil && *k.Pause == *p {
-			return false, nil // after an unknown outcome
+		if k.Pause != nil && k.Pause.By == by && k.Pause.Reason == reason {
+			return false, nil // after an unknown outcome, too
 		}
 		k.Pause = p
 		return true, nil

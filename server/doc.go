@@ -12,6 +12,8 @@
 //	DELETE /v1/leases/{name}           release
 //	GET    /v1/leases/{name}           who holds it; …/history and …/waiters
 //	POST   /v1/leases/{name}/break     end a hold against its holder's will
+//	POST   /v1/leases/{name}/handoff   have whoever leads hand over to another candidate
+//	POST   /v1/leases/{name}/pause     have nobody lead; …/resume ends that
 //	GET    /v1/leases                  all of a prefix
 //	POST   /v1/sessions                one heartbeat for many leases; PUT and DELETE /v1/sessions/{id}
 //	POST   /v1/verify                  is this sequencer current

@@ -1,9 +1,126 @@
 package server
 
 import (
+	"context"
+	"time"
+
 	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/store"
 )
+
+// observePoll bounds how long the end of a leader that has died goes unnoticed beyond its TTL.
+const observePoll = time.Second
+
+// handoff has whoever leads a name hand over. The order is written when it answers; with "wait" it has been carried out, or
+// the wait is over: what it answers is how the name stands then.
+func (s *Server) handoff(c *call) (any, error) {
+	var body wire.HandoffRequest
+	if err := c.read(&body); err != nil {
+		return nil, err
+	}
+	if (body.To == "") != body.Any {
+		return nil, wire.Invalid("to", body.To, `the candidate that is to lead, as GET lists it; or "any": true, for whoever is next`)
+	}
+	wait, err := within("wait", body.Wait, 0, 0, s.opts.MaxWait)
+	if err != nil {
+		return nil, err
+	}
+	name := c.r.PathValue("name")
+	c.event.Token, c.event.Note = body.Token, note("to "+body.To, body.Reason)
+	h, err := election.HandOver(c.r.Context(), s.st, name, body.Token, body.To, note(c.by(), body.Reason))
+	c.event.Holder = h.From.Owner
+	if err != nil {
+		return nil, named(name, h.From, err)
+	}
+	c.event.Token = h.From.Token
+	if h.Done {
+		return s.standing(c.r.Context(), name)
+	}
+	c.event.reason = "handed_over"
+	return s.await(c, wait, func(l election.Leader) bool { return l.Owner != "" && l.Token > h.From.Token })
+}
+
+// pause has nobody lead a name until it is resumed. With "wait" it answers when nobody leads, or when the wait is over.
+func (s *Server) pause(c *call) (any, error) {
+	var body wire.PauseRequest
+	if err := c.read(&body); err != nil {
+		return nil, err
+	}
+	if body.Reason == "" {
+		return nil, wire.Invalid("reason", "", "why, for whoever wonders that nobody leads")
+	}
+	wait, err := within("wait", body.Wait, 0, 0, s.opts.MaxWait)
+	if err != nil {
+		return nil, err
+	}
+	c.event.Note = body.Reason
+	if err := election.SetPause(c.r.Context(), s.st, c.r.PathValue("name"), c.by(), body.Reason, s.clk.Wall()); err != nil {
+		return nil, err
+	}
+	c.event.reason = "paused"
+	return s.await(c, wait, func(l election.Leader) bool { return l.Owner == "" })
+}
+
+// resume ends a pause.
+func (s *Server) resume(c *call) (any, error) {
+	if err := c.read(&wire.ResumeRequest{}); err != nil {
+		return nil, err
+	}
+	name := c.r.PathValue("name")
+	if err := election.Resume(c.r.Context(), s.st, name); err != nil {
+		return nil, named(name, election.Leader{}, err)
+	}
+	return s.standing(c.r.Context(), name)
+}
+
+// await returns how the name in the path stands once reached says so of its leader, or when the wait is over.
+func (s *Server) await(c *call, wait time.Duration, reached func(election.Leader) bool) (any, error) {
+	name := c.r.PathValue("name")
+	if wait > 0 {
+		begun := s.clk.Now()
+		ctx, cancel := s.until(c.r.Context(), wait)
+		defer cancel()
+		for l, err := range election.Observe(ctx, s.st, s.clk, name, observePoll) {
+			if err == nil && reached(l) {
+				break
+			}
+		}
+		c.event.Waited = s.clk.Now().Sub(begun)
+	}
+	return s.standing(c.r.Context(), name)
+}
+
+// standing returns how a name stands, with its election.
+func (s *Server) standing(ctx context.Context, name string) (*wire.Lease, error) {
+	if lease.Reserved(name) {
+		return nil, wire.Invalid("name", name, "a name that does not begin with a dot: those are Leasehold's own")
+	}
+	rec, err := store.Load(ctx, s.st, name)
+	if err != nil {
+		return nil, err
+	}
+	l := s.lease(rec)
+	if store.CheckKey(election.KeyPrefix+name) != nil {
+		return &l, nil // too long a name for an election
+	}
+	if rec, err = store.Load(ctx, s.st, election.KeyPrefix+name); err != nil {
+		return nil, err
+	}
+	state, err := election.StateOf(rec)
+	if err != nil {
+		return nil, err
+	}
+	l.Paused = pauseOf(state)
+	for _, candidate := range state.Candidates {
+		l.Candidates = append(l.Candidates, wire.Candidate{
+			Name: candidate.Name, Holder: candidate.Owner(), Priority: candidate.Priority, Zone: candidate.Zone,
+			Ineligible: candidate.Ineligible, Since: candidate.Since,
+		})
+	}
+	return &l, nil
+}
 
 // pauseOf returns the pause of an election as answers show it, or nil.
 func pauseOf(state election.State) *wire.Pause {
@@ -11,4 +128,30 @@ func pauseOf(state election.State) *wire.Pause {
 		return nil
 	}
 	return &wire.Pause{By: state.Pause.By, Reason: state.Pause.Reason, Since: state.Pause.Since}
+}
+
+// named is the problem of an order that can't be given, and who leads, if that is known.
+func named(name string, leader election.Leader, err error) error {
+	p := wire.ProblemOf(err)
+	p.Name = name
+	if p.Holder == "" {
+		p.Holder, p.Token = leader.Owner, leader.Token
+	}
+	return p
+}
+
+// by is who the caller is, for people: an address is better than nothing.
+func (c *call) by() string {
+	if who := c.caller.Name(); who != "" {
+		return who
+	}
+	return remote(c.r)
+}
+
+// note is what was done, and why.
+func note(what, why string) string {
+	if why == "" {
+		return what
+	}
+	return what + ": " + why
 }

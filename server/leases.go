@@ -135,8 +135,7 @@ func (s *Server) release(c *call) (any, error) {
 }
 
 func (s *Server) show(c *call) (any, error) {
-	rec, err := s.load(c)
-	return s.lease(rec), err
+	return s.standing(c.r.Context(), c.r.PathValue("name"))
 }
 
 // load reads the record of the name in the path. A name that nobody ever held is free.
@@ -186,11 +185,8 @@ func (s *Server) breakHold(c *call) (any, error) {
 		return nil, err
 	}
 	c.event.Token = body.Token
-	by := c.caller.Name()
-	if by == "" {
-		by = remote(c.r)
-	}
-	rec, err := lease.Break(c.r.Context(), s.st, c.r.PathValue("name"), lease.Eviction{Token: body.Token, By: by, Note: body.Note, Grace: grace})
+	c.event.Note = body.Note
+	rec, err := lease.Break(c.r.Context(), s.st, c.r.PathValue("name"), lease.Eviction{Token: body.Token, By: c.by(), Note: body.Note, Grace: grace})
 	c.event.Holder = rec.Owner
 	if err != nil {
 		return nil, err

@@ -45,7 +45,7 @@ func newMetrics(s *Server) *metrics {
 			Name: "leasehold_requests_total", Help: "Requests that were answered, by operation and outcome.",
 		}, []string{"op", "outcome"}),
 		transitions: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "leasehold_transitions_total", Help: "Changes of ownership that this server made, by reason.",
+			Name: "leasehold_transitions_total", Help: "Changes of ownership that this server made, or that were ordered here, by reason.",
 		}, []string{"reason"}),
 		lost:     prometheus.NewCounter(prometheus.CounterOpts{Name: "leasehold_lost_total", Help: "Renewals that came when the term was over."}),
 		stale:    prometheus.NewCounter(prometheus.CounterOpts{Name: "leasehold_fenced_writes_total", Help: "Sequencers that were verified and found stale."}),
@@ -80,6 +80,8 @@ func (m *metrics) note(e Event) {
 		m.transitions.WithLabelValues("released").Inc()
 	case e.Op == "break" && done:
 		m.transitions.WithLabelValues("broken").Inc()
+	case e.reason != "" && done:
+		m.transitions.WithLabelValues(e.reason).Inc()
 	}
 }
 

@@ -9,14 +9,9 @@ import (
 	"github.com/leasehold/leasehold/server"
 )
 
-func TestMetrics(t *testing.T) {
-	s := newSite(t, server.Options{Version: "v1.2.3"})
-	a := s.acquired(t, "a", "")
-	b := s.acquired(t, "b", "")
-	want(t, s.ask(t, "PUT", "/v1/leases/a", "", nil, "Leasehold-Sequencer", a.Sequencer), http.StatusOK)
-	want(t, s.ask(t, "DELETE", "/v1/leases/b", "", nil, "Leasehold-Sequencer", b.Sequencer), http.StatusNoContent)
-	want(t, s.ask(t, "PUT", "/v1/leases/b", "", nil, "Leasehold-Sequencer", b.Sequencer), http.StatusConflict)
-	want(t, s.ask(t, "POST", "/v1/verify", `{"sequencer": "`+b.Sequencer+`"}`, nil), http.StatusOK)
+// scrape returns what /metrics says.
+func (s *site) scrape(t *testing.T) string {
+	t.Helper()
 	resp, err := s.Client().Get(s.URL + "/metrics")
 	if err != nil {
 		t.Fatal(err)
@@ -26,6 +21,18 @@ func TestMetrics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return string(text)
+}
+
+func TestMetrics(t *testing.T) {
+	s := newSite(t, server.Options{Version: "v1.2.3"})
+	a := s.acquired(t, "a", "")
+	b := s.acquired(t, "b", "")
+	want(t, s.ask(t, "PUT", "/v1/leases/a", "", nil, "Leasehold-Sequencer", a.Sequencer), http.StatusOK)
+	want(t, s.ask(t, "DELETE", "/v1/leases/b", "", nil, "Leasehold-Sequencer", b.Sequencer), http.StatusNoContent)
+	want(t, s.ask(t, "PUT", "/v1/leases/b", "", nil, "Leasehold-Sequencer", b.Sequencer), http.StatusConflict)
+	want(t, s.ask(t, "POST", "/v1/verify", `{"sequencer": "`+b.Sequencer+`"}`, nil), http.StatusOK)
+	text := s.scrape(t)
 	for _, line := range []string{
 		`leasehold_held{state="held"} 1`, `leasehold_held{state="free"} 1`, `leasehold_waiters 0`, `leasehold_store_up 1`,
 		`leasehold_build_info{version="v1.2.3"} 1`, `leasehold_lost_total 1`, `leasehold_fenced_writes_total 1`,
@@ -33,7 +40,7 @@ func TestMetrics(t *testing.T) {
 		`leasehold_acquire_wait_seconds_count 2`, `leasehold_renew_duration_seconds_count 1`,
 		`leasehold_requests_total{op="renew",outcome="not_current"} 1`, `leasehold_token `, `leasehold_expires_seconds `,
 	} {
-		if !strings.Contains(string(text), "\n"+line) {
+		if !strings.Contains(text, "\n"+line) {
 			t.Errorf("no line %q in\n%s", line, text)
 		}
 	}

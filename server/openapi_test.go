@@ -58,6 +58,7 @@ func TestDescribedFields(t *testing.T) {
 	d := describe(t)
 	for name, v := range map[string]any{
 		"AcquireRequest": wire.AcquireRequest{}, "RenewRequest": wire.RenewRequest{}, "BreakRequest": wire.BreakRequest{},
+		"HandoffRequest": wire.HandoffRequest{}, "PauseRequest": wire.PauseRequest{}, "ResumeRequest": wire.ResumeRequest{},
 		"SessionRequest": wire.SessionRequest{}, "Lease": wire.Lease{}, "Grant": wire.Grant{}, "Pause": wire.Pause{}, "Candidate": wire.Candidate{}, "Term": wire.Term{}, "Waiter": wire.Waiter{},
 		"Session": wire.Session{}, "Verdict": wire.Verdict{}, "Store": wire.Store{}, "RecordLine": wire.RecordLine{}, "Problem": wire.Problem{},
 	} {

@@ -32,6 +32,8 @@ const (
 	Read    Action = "read"    // look at a name
 	Acquire Action = "acquire" // take, renew and release it
 	Break   Action = "break"   // end the hold of another
+	Handoff Action = "handoff" // have whoever leads hand over to another candidate
+	Pause   Action = "pause"   // have nobody lead, and resume
 	Records Action = "records" // read and write the store's records themselves: what package client's store does
 )
 
@@ -62,10 +64,12 @@ type Event struct {
 	Holder   string
 	Token    fence.Token
 	Outcome  string // "ok", or the code of the problem
+	Note     string // what was asked for beyond the name, and why, in the caller's words
 	Waited   time.Duration
 	Duration time.Duration
 
-	stale bool // verify: the term isn't the current one
+	stale  bool   // verify: the term isn't the current one
+	reason string // of a change of ownership that an operator ordered
 }
 
 const outcomeOK = "ok"

@@ -29,6 +29,7 @@ type auditLine struct {
 	Holder  string      `json:"holder,omitempty"`
 	Token   fence.Token `json:"token,omitempty"`
 	Outcome string      `json:"outcome"`
+	Note    string      `json:"note,omitempty"`
 }
 
 func openAudit(a *app, path string) (*audit, error) {
@@ -56,7 +57,7 @@ func (l *audit) note(e server.Event) {
 	if e.Outcome == "ok" && (e.Action == server.Read || slices.Contains(plenty, e.Op)) {
 		return
 	}
-	text, err := json.Marshal(auditLine{e.Time, e.Caller, e.Remote, e.Op, e.Name, e.Holder, e.Token, e.Outcome})
+	text, err := json.Marshal(auditLine{e.Time, e.Caller, e.Remote, e.Op, e.Name, e.Holder, e.Token, e.Outcome, e.Note})
 	if err != nil { // strings and numbers only
 		text = fmt.Appendf(nil, "%q", err)
 	}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
@@ -32,6 +33,10 @@ const (
 	CodeBroken          Code = "broken"
 	CodeReplaced        Code = "replaced"
 	CodeRemoved         Code = "removed"
+	CodeNoLeader        Code = "no_leader"
+	CodeNotElected      Code = "not_elected"
+	CodeNoCandidate     Code = "no_candidate"
+	CodeNotPaused       Code = "not_paused"
 	CodeConflict        Code = "version_conflict"
 	CodeTooLarge        Code = "too_large"
 	CodeTooMany         Code = "too_many_requests"
@@ -42,30 +47,35 @@ const (
 	CodeUnknown         Code = "outcome_unknown"
 )
 
-// kinds is the table of problems: the status and the title of each code.
+// kinds is the table of problems: the status and the title of each code, and the error that it is to a program, if there is one.
 var kinds = map[Code]struct {
 	Status int
 	Title  string
+	Err    error
 }{
-	CodeInvalid:         {http.StatusBadRequest, "the request is not valid"},
-	CodeUnauthenticated: {http.StatusUnauthorized, "the caller is not known"},
-	CodeForbidden:       {http.StatusForbidden, "the caller may not do this"},
-	CodeNotFound:        {http.StatusNotFound, "there is no such record"},
-	CodeNoRoute:         {http.StatusNotFound, "there is nothing at this path"},
-	CodeMethod:          {http.StatusMethodNotAllowed, "this path does not take this method"},
-	CodeHeld:            {http.StatusConflict, "somebody else holds the name"},
-	CodeNotCurrent:      {http.StatusConflict, "the term is not the current one"},
-	CodeBroken:          {http.StatusConflict, "an operator broke the hold"},
-	CodeReplaced:        {http.StatusConflict, "the same request was sent again, and has this one's place"},
-	CodeRemoved:         {http.StatusConflict, "the request was taken out of the queue"},
-	CodeConflict:        {http.StatusPreconditionFailed, "the record was changed by another write"},
-	CodeTooLarge:        {http.StatusRequestEntityTooLarge, "the request is too large"},
-	CodeTooMany:         {http.StatusTooManyRequests, "too many requests of one client at a time"},
-	CodeCorrupt:         {http.StatusInternalServerError, "a stored record can't be read"},
-	CodeInternal:        {http.StatusInternalServerError, "the server failed"},
-	CodeUnavailable:     {http.StatusServiceUnavailable, "the store does not answer"},
-	CodeClosing:         {http.StatusServiceUnavailable, "the server is closing"},
-	CodeUnknown:         {http.StatusGatewayTimeout, "it is not known whether the write happened"},
+	CodeInvalid:         {http.StatusBadRequest, "the request is not valid", store.ErrInvalid},
+	CodeUnauthenticated: {http.StatusUnauthorized, "the caller is not known", nil},
+	CodeForbidden:       {http.StatusForbidden, "the caller may not do this", nil},
+	CodeNotFound:        {http.StatusNotFound, "there is no such record", store.ErrNotFound},
+	CodeNoRoute:         {http.StatusNotFound, "there is nothing at this path", nil},
+	CodeMethod:          {http.StatusMethodNotAllowed, "this path does not take this method", nil},
+	CodeHeld:            {http.StatusConflict, "somebody else holds the name", lease.ErrHeld},
+	CodeNotCurrent:      {http.StatusConflict, "the term is not the current one", lease.ErrNotCurrent},
+	CodeBroken:          {http.StatusConflict, "an operator broke the hold", lease.ErrLost},
+	CodeReplaced:        {http.StatusConflict, "the same request was sent again, and has this one's place", nil},
+	CodeRemoved:         {http.StatusConflict, "the request was taken out of the queue", nil},
+	CodeNoLeader:        {http.StatusConflict, "nobody leads", election.ErrNoLeader},
+	CodeNotElected:      {http.StatusConflict, "it is held by no candidate", election.ErrNotElected},
+	CodeNoCandidate:     {http.StatusConflict, "there is no such candidate that may lead", election.ErrNoCandidate},
+	CodeNotPaused:       {http.StatusConflict, "the election is not paused", election.ErrNotPaused},
+	CodeConflict:        {http.StatusPreconditionFailed, "the record was changed by another write", store.ErrConflict},
+	CodeTooLarge:        {http.StatusRequestEntityTooLarge, "the request is too large", nil},
+	CodeTooMany:         {http.StatusTooManyRequests, "too many requests of one client at a time", nil},
+	CodeCorrupt:         {http.StatusInternalServerError, "a stored record can't be read", store.ErrCorrupt},
+	CodeInternal:        {http.StatusInternalServerError, "the server failed", nil},
+	CodeUnavailable:     {http.StatusServiceUnavailable, "the store does not answer", nil},
+	CodeClosing:         {http.StatusServiceUnavailable, "the server is closing", nil},
+	CodeUnknown:         {http.StatusGatewayTimeout, "it is not known whether the write happened", store.ErrUnknownOutcome},
 }
 
 // Codes returns every code there is.
@@ -105,20 +115,8 @@ type Problem struct { //nolint:errname // the RFC calls it so
 
 func (p *Problem) Error() string { return p.Detail }
 
-// Is reports whether the problem is what target stands for.
-func (p *Problem) Is(target error) bool {
-	switch p.Code {
-	case CodeUnknown:
-		return target == store.ErrUnknownOutcome
-	case CodeNotFound:
-		return target == store.ErrNotFound
-	case CodeInvalid:
-		return target == store.ErrInvalid
-	case CodeCorrupt:
-		return target == store.ErrCorrupt
-	}
-	return false
-}
+// Is reports whether target is the error that the problem's code stands for.
+func (p *Problem) Is(target error) bool { return target != nil && kinds[p.Code].Err == target }
 
 // NewProblem returns a problem of that code.
 func NewProblem(code Code, format string, args ...any) *Problem {
@@ -142,6 +140,7 @@ func ProblemOf(err error) *Problem {
 		lost     *lease.LostError
 		conflict *store.ConflictError
 		invalid  *store.InvalidError
+		late     *fence.StaleError
 	)
 	switch {
 	case errors.As(err, &p):
@@ -166,17 +165,27 @@ func ProblemOf(err error) *Problem {
 	case errors.As(err, &invalid):
 		p = Invalid(invalid.Field, invalid.Value, invalid.Want)
 		p.Detail = invalid.Error()
-	case errors.Is(err, store.ErrUnknownOutcome):
-		p = NewProblem(CodeUnknown, "%v", err)
-	case errors.Is(err, store.ErrNotFound):
-		p = NewProblem(CodeNotFound, "%v", err)
-	case errors.Is(err, store.ErrCorrupt):
-		p = NewProblem(CodeCorrupt, "%v", err)
+	case errors.As(err, &late):
+		p = NewProblem(CodeNotCurrent, "%v", late)
+		p.Name, p.Holder, p.Token, p.Got = late.Name, late.Holder, late.Current, late.Got
 	default:
-		p = NewProblem(CodeUnavailable, "%v", err)
+		p = NewProblem(codeOf(err), "%v", err)
 	}
 	return p
 }
+
+// codeOf returns the code of an error that says no more than what it matches.
+func codeOf(err error) Code {
+	for _, c := range plain {
+		if errors.Is(err, kinds[c].Err) {
+			return c
+		}
+	}
+	return CodeUnavailable
+}
+
+// plain are the codes of errors that have no type of their own. What isn't known goes before all that is.
+var plain = []Code{CodeUnknown, CodeNotFound, CodeCorrupt, CodeNoLeader, CodeNotElected, CodeNoCandidate, CodeNotPaused}
 
 func (p *Problem) setRecord(rec store.Record) {
 	text, err := store.Marshal(rec)

@@ -37,7 +37,7 @@ type caller struct {
 
 // rule allows actions on names.
 type rule struct {
-	Actions []string `yaml:"actions"` // read, acquire, break, records; * for all
+	Actions []string `yaml:"actions"` // read, acquire, break, handoff, pause, records; * for all
 	Names   []string `yaml:"names"`   // a name, or a prefix with a * behind it
 }
 
@@ -125,7 +125,7 @@ func (r *rules) add(c *caller) error {
 	return check(c.Allow)
 }
 
-var actions = []string{"*", string(server.Read), string(server.Acquire), string(server.Break), string(server.Records)}
+var actions = []string{"*", string(server.Read), string(server.Acquire), string(server.Break), string(server.Handoff), string(server.Pause), string(server.Records)}
 
 func check(allow []rule) error {
 	for _, r := range allow {

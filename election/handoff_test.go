@@ -1,0 +1,128 @@
+package election_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/election"
+	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/memory"
+)
+
+// Whoever leads hands over to the one candidate that is meant; told again, there is nothing to do.
+func TestHandOver(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.candidate("a", election.Options{})
+		time.Sleep(time.Second)
+		w.candidate("b", election.Options{})
+		w.candidate("never", election.Options{Eligible: func() bool { return false }})
+		time.Sleep(time.Second)
+		w.told()
+		l := w.leader()
+		for what, c := range map[string]struct {
+			token fence.Token
+			to    string
+			is    error
+		}{
+			"nobody":         {0, "x", election.ErrNoCandidate},
+			"not eligible":   {0, "never", election.ErrNoCandidate},
+			"another term":   {l.Token - 1, "b", fence.ErrStale},
+			"part of a word": {0, "neve", election.ErrNoCandidate},
+		} {
+			if h, err := election.HandOver(t.Context(), w.st, "job", c.token, c.to, "ada"); !errors.Is(err, c.is) || h.From.Owner != l.Owner {
+				t.Errorf("%s: %+v, %v", what, h, err)
+			}
+		}
+		if _, err := election.HandOver(t.Context(), w.st, "job", 0, "b", strings.Repeat("x", 501)); !errors.Is(err, store.ErrInvalid) {
+			t.Errorf("too long a reason: %v", err)
+		}
+		time.Sleep(time.Second)
+		w.expect("")
+		h, err := election.HandOver(t.Context(), w.st, "job", l.Token, "b", "ada")
+		if err != nil || h.Done || h.From.Owner != l.Owner || !strings.HasPrefix(h.To, "b/") {
+			t.Fatalf("%+v, %v", h, err)
+		}
+		time.Sleep(500 * time.Millisecond)
+		w.expect("a stopped, b leads")
+		for _, token := range []fence.Token{0, l.Token} { // whose answer was lost
+			again, err := election.HandOver(t.Context(), w.st, "job", token, "b", "ada")
+			if err != nil || !again.Done || again.To != h.To {
+				t.Errorf("%+v, %v", again, err)
+			}
+		}
+		time.Sleep(time.Second)
+		w.expect("")
+	})
+}
+
+// A candidate that has died is not handed anything, nor does it stand in the way of another one of its name.
+func TestHandOverToOneThatDied(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.candidate("a", election.Options{})
+		time.Sleep(time.Second)
+		dead := w.candidate("b", election.Options{})
+		time.Sleep(time.Second)
+		w.told()
+		dead.setCut(true)
+		time.Sleep(ttl - time.Second) // it is dead when its session is: the others take it off the list when they see that
+		for {
+			state, err := election.Read(t.Context(), w.st, "job")
+			if err != nil || len(state.Candidates) != 2 {
+				t.Fatalf("%+v, %v", state, err)
+			}
+			rec, err := store.Load(t.Context(), w.st, state.Candidates[1].Session)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if rec.Owner == "" || rec.Age >= rec.TTL {
+				break
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		if h, err := election.HandOver(t.Context(), w.st, "job", 0, "b", "ada"); !errors.Is(err, election.ErrNoCandidate) {
+			t.Errorf("%+v, %v", h, err)
+		}
+		w.expect("")
+	})
+}
+
+// Who holds a name without standing for it would not hear the order.
+func TestHandOverByNoCandidate(t *testing.T) {
+	st := memory.NewDB(memory.Options{}).Open()
+	defer func() { _ = st.Close() }()
+	if _, err := election.HandOver(t.Context(), st, "job", 0, "b", "ada"); !errors.Is(err, election.ErrNoLeader) {
+		t.Error(err)
+	}
+	if _, err := st.Put(t.Context(), store.Record{Key: "job", Owner: "script/1", Token: 1, TTL: time.Hour, Nonce: "n"}); err != nil {
+		t.Fatal(err)
+	}
+	h, err := election.HandOver(t.Context(), st, "job", 0, "", "ada")
+	if !errors.Is(err, election.ErrNotElected) || h.From.Owner != "script/1" {
+		t.Errorf("%+v, %v", h, err)
+	}
+	if err := election.SetPause(t.Context(), st, "other", "ops", "drill", time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := election.HandOver(t.Context(), st, "other", 0, "", "ada"); !errors.Is(err, election.ErrNoLeader) || !strings.Contains(err.Error(), "paused by ops: drill") {
+		t.Error(err)
+	}
+}
+
+// A pause that is asked for again, since the answer was lost, is the same one, and as old.
+func TestPauseAskedForAgain(t *testing.T) {
+	st := memory.NewDB(memory.Options{}).Open()
+	defer func() { _ = st.Close() }()
+	since := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	for i, reason := range []string{"move", "move", "another"} {
+		if err := election.SetPause(t.Context(), st, "job", "ada", reason, since.Add(time.Duration(i)*time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+		state, err := election.Read(t.Context(), st, "job")
+		if want := since.Add(time.Duration(i/2) * 2 * time.Hour); err != nil || !state.Pause.Since.Equal(want) || state.Pause.Reason != reason {
+			t.Errorf("%d: %+v, %v: want it since %v", i, state.Pause, err, want)
+		}
+	}
+}
