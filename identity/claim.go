@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/sessions"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
@@ -30,10 +31,10 @@ func Claim(ctx context.Context, s *lease.Session, pool string, o Options) (*Hold
 	if o.Window == 0 {
 		o.Window = defaultWindow
 	}
-	c := &claim{s: s, m: s.Manager(), st: sessions.Bounded(s.Manager()), name: pool, opts: o}
-	h, err := c.hold(ctx)
+	c := newClaim(s, s.Manager(), pool, o)
+	h, err := c.hold(ctx, s)
 	for errors.Is(err, errBound) { // another process of that name was first
-		h, err = c.hold(ctx)
+		h, err = c.hold(ctx, s)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("claim a value of %s: %w", pool, err)
@@ -41,13 +42,22 @@ func Claim(ctx context.Context, s *lease.Session, pool string, o Options) (*Hold
 	return h, nil
 }
 
-// claim is one call of Claim.
+// taker is what takes the lease of a value: a session, or for an assignment the manager itself.
+type taker interface {
+	TryAcquire(ctx context.Context, key string) (*lease.Lease, error)
+}
+
+// claim is one call of Claim, or of Assign.
 type claim struct {
-	s    *lease.Session
+	s    taker
 	m    *lease.Manager
 	st   store.Store // with bounded requests
 	name string      // of the pool
 	opts Options
+
+	value    string // the only one that will do; "" for any
+	hasty    bool   // what is held isn't waited for
+	standing bool   // it is to be an assignment that no session keeps
 
 	rec   store.Record // the pool's
 	pool  pool
@@ -64,29 +74,50 @@ const (
 	slack   = 3
 )
 
-// hold claims a value and its window.
-func (c *claim) hold(ctx context.Context) (*Hold, error) {
-	if err := c.load(ctx); err != nil {
+func newClaim(s taker, m *lease.Manager, pool string, o Options) *claim {
+	return &claim{s: s, m: m, st: sessions.Bounded(m), name: pool, opts: o}
+}
+
+// hold claims a value and its window, for the session.
+func (c *claim) hold(ctx context.Context, s *lease.Session) (*Hold, error) {
+	l, place, err := c.take(ctx)
+	if err != nil {
 		return nil, err
+	}
+	w, err := c.grant(ctx, place, l.Token(), false)
+	if err != nil {
+		return nil, errors.Join(err, l.Release(ctx))
+	}
+	return c.started(s, l, place, w)
+}
+
+// take takes the lease of a value, and writes down that the name has it.
+func (c *claim) take(ctx context.Context) (l *lease.Lease, place int, err error) {
+	if err := c.load(ctx); err != nil {
+		return nil, 0, err
 	}
 	had, l, place, err := c.own(ctx)
 	if err == nil && l == nil {
-		l, place, err = c.any(ctx)
+		l, place, err = c.draw(ctx)
 	}
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
+	if value := c.set.value(place); had != value {
+		if err := c.bind(ctx, had, value); err != nil {
+			return nil, 0, errors.Join(err, l.Release(ctx))
+		}
+	}
+	return l, place, nil
+}
+
+// grant stores the window of a value that was taken under that token.
+func (c *claim) grant(ctx context.Context, place int, token fence.Token, standing bool) (window, error) {
 	value := c.set.value(place)
-	if had != value {
-		err = c.bind(ctx, had, value)
-	}
-	var w window
-	var before string
-	if err == nil {
-		w, before, err = grantWindow(ctx, c.st, windowKey(c.name, value), l.Token(), c.opts.As, c.m.Clock().Wall(), c.opts.Window)
-	}
+	w := window{Token: token, Name: c.opts.As, Standing: standing}
+	w, before, err := grantWindow(ctx, c.st, windowKey(c.name, value), w, c.m.Clock().Wall(), c.opts.Window)
 	if err != nil {
-		return nil, errors.Join(err, l.Release(ctx))
+		return window{}, err
 	}
 	if before != "" && before != c.opts.As {
 		_ = c.unbind(ctx, before, value)
@@ -95,10 +126,10 @@ func (c *claim) hold(ctx context.Context) (*Hold, error) {
 		c.pool.take(append(c.taken, place)...)
 		_, _ = put(ctx, c.st, c.rec, c.pool)
 	}
-	return c.started(l, place, w)
+	return w, nil
 }
 
-func (c *claim) started(l *lease.Lease, place int, w window) (*Hold, error) {
+func (c *claim) started(s *lease.Session, l *lease.Lease, place int, w window) (*Hold, error) {
 	h := &Hold{
 		l: l, st: c.st, clk: c.m.Clock(), ttl: c.m.TTL(), pool: c.name, value: c.set.value(place), place: place,
 		number: c.set.low + uint64(place), length: c.opts.Window, floor: w.Floor,
@@ -107,7 +138,7 @@ func (c *claim) started(l *lease.Lease, place int, w window) (*Hold, error) {
 	h.ceiling.Store(&w.Ceiling)
 	ctx, stop := context.WithCancel(l.Context())
 	h.stop = stop
-	if !c.s.Background(func(life context.Context) {
+	if !s.Background(func(life context.Context) {
 		defer context.AfterFunc(life, stop)()
 		h.keep(ctx)
 	}) {
@@ -123,6 +154,19 @@ func (c *claim) load(ctx context.Context) error {
 	c.rec, c.pool, c.set, err = declared(ctx, c.st, c.name, c.opts.Values)
 	c.taken = nil
 	return err
+}
+
+// draw takes the value that was asked for, or any.
+func (c *claim) draw(ctx context.Context) (l *lease.Lease, place int, err error) {
+	if c.value == "" {
+		return c.any(ctx)
+	}
+	place, ok := c.set.place(c.value)
+	if !ok {
+		return nil, 0, &OutsideError{Pool: c.name, Value: c.value, Values: c.set.Values}
+	}
+	l, err = c.s.TryAcquire(ctx, leaseKey(c.name, c.value))
+	return l, place, err
 }
 
 // any takes a free value.

@@ -36,6 +36,12 @@
 // A holder that dies leaves its ceiling, which is up to [Options.Window] ahead of its clock. Who gets the value next can make
 // ids from there on, so it may have to wait for that long.
 //
+// # Assignments
+//
+// [Assign] gives a value to a name without a process that keeps it: a lease without a session, whose TTL is long, and which Assign
+// renews in place. It is taken by a manager with an ordinary TTL, handed over, given its window, and has its long TTL with the last
+// write, so that a death in between takes nothing out of the pool for long.
+//
 // # Limits
 //
 // The records of a pool must not be deleted while ids of it matter: its marks would be forgotten. On a store that doesn't vouch

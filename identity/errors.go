@@ -44,3 +44,22 @@ func (e *MismatchError) Error() string {
 
 // Is reports whether target is [ErrMismatch].
 func (e *MismatchError) Is(target error) bool { return target == ErrMismatch }
+
+// OutsideError says that a value isn't one of a pool's.
+type OutsideError struct {
+	Pool, Value string
+	Values      Values
+}
+
+func (e *OutsideError) Error() string {
+	return fmt.Sprintf("%.60q is no value of %s, whose values are %s", e.Value, e.Pool, e.Values)
+}
+
+// OtherValueError says that an instance has a value other than the one that was asked for.
+type OtherValueError struct {
+	Pool, Name, Value string // what it has
+}
+
+func (e *OtherValueError) Error() string {
+	return fmt.Sprintf("%s has %s of %s: release that first", e.Name, e.Value, e.Pool)
+}

@@ -54,6 +54,9 @@ func (h *Hold) Sequencer() fence.Sequencer { return h.l.Sequencer() }
 // Check returns nil while the hold is valid at this instant; see [lease.Lease.Check]. Ids need no Check: they have the window.
 func (h *Hold) Check() error { return h.l.Check() }
 
+// ValidUntil returns the instant of the manager's clock at which the hold ends unless it is renewed; see [lease.Lease.ValidUntil].
+func (h *Hold) ValidUntil() clock.Instant { return h.l.ValidUntil() }
+
 // Context returns a context that is cancelled when the hold ends; see [lease.Lease.Context].
 func (h *Hold) Context() context.Context { return h.l.Context() }
 
@@ -116,22 +119,22 @@ func (h *Hold) Release(ctx context.Context, used time.Time) error {
 		err := closeWindow(limited, h.st, windowKey(h.pool, h.value), h.Token(), used)
 		h.err = errors.Join(err, h.l.Release(ctx))
 		if h.err == nil {
-			h.offer(limited)
+			offer(limited, h.st, h.clk, h.pool, h.place, h.ttl/250)
 		}
 	})
 	return h.err
 }
 
-// offer puts the value into the index of free ones. Many may do so at a time, so it tries a few times, and leaves it then: values
+// offer puts a value into the index of free ones. Many may do so at a time, so it tries a few times, and leaves it then: values
 // that nobody knows to be free are found when all are looked at.
-func (h *Hold) offer(ctx context.Context) {
+func offer(ctx context.Context, st store.Store, clk clock.Clock, pool string, place int, pause time.Duration) {
 	for n := range 4 {
-		rec, p, _, err := declared(ctx, h.st, h.pool, Values{})
+		rec, p, _, err := declared(ctx, st, pool, Values{})
 		if err != nil {
 			return
 		}
-		p.add(h.place)
-		if _, ok := put(ctx, h.st, rec, p); ok || clock.Sleep(ctx, h.clk, jitter(h.ttl/250<<n)) != nil {
+		p.add(place)
+		if _, ok := put(ctx, st, rec, p); ok || clock.Sleep(ctx, clk, jitter(pause<<n)) != nil {
 			return
 		}
 	}

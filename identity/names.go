@@ -32,16 +32,22 @@ func readNamed(rec store.Record) (named, error) {
 	return n, nil
 }
 
-// own takes the value that the name had, and returns it; the lease is nil if there is none that can be had.
+// named returns what is stored of an instance's name.
+func (c *claim) named(ctx context.Context, name string) (named, error) {
+	rec, err := store.Load(ctx, c.st, nameKey(c.name, name))
+	if err != nil {
+		return named{}, err
+	}
+	return readNamed(rec)
+}
+
+// own takes the value that the name had, and returns it; the lease is nil if there is none that can be had, or if another one was asked
+// for. A standing assignment of that name is taken over.
 func (c *claim) own(ctx context.Context) (had string, l *lease.Lease, place int, err error) {
 	if c.opts.As == "" {
 		return "", nil, 0, nil
 	}
-	rec, err := store.Load(ctx, c.st, nameKey(c.name, c.opts.As))
-	if err != nil {
-		return "", nil, 0, err
-	}
-	n, err := readNamed(rec)
+	n, err := c.named(ctx, c.opts.As)
 	if err != nil {
 		return "", nil, 0, err
 	}
@@ -49,18 +55,31 @@ func (c *claim) own(ctx context.Context) (had string, l *lease.Lease, place int,
 	if !ok {
 		return n.Value, nil, 0, nil
 	}
+	if c.value != "" && c.value != n.Value {
+		return n.Value, nil, 0, c.mayMove(ctx, n.Value)
+	}
 	for {
 		l, err = c.s.TryAcquire(ctx, leaseKey(c.name, n.Value))
 		var held *lease.HeldError
 		if !errors.As(err, &held) {
 			return n.Value, l, place, err
 		}
-		mine, failure := c.ownedBySame(ctx, n.Value, held)
-		if failure != nil {
+		w, failure := c.window(ctx, n.Value)
+		switch {
+		case failure != nil:
 			return "", nil, 0, failure
-		}
-		if !mine {
+		case w.Token < held.Token: // its window isn't stored yet: it may be of the same name
+		case w.Name != c.opts.As:
 			return n.Value, nil, 0, nil
+		case w.Standing && held.Note == "" && c.standing:
+			return "", nil, 0, errBound // somebody has just assigned it
+		case w.Standing && held.Note == "":
+			if err := c.relieve(ctx, n.Value, held.Token); err != nil {
+				return "", nil, 0, err
+			}
+			continue
+		case c.hasty:
+			return "", nil, 0, held
 		}
 		if clock.Sleep(ctx, c.m.Clock(), c.m.TTL()/20) != nil {
 			return "", nil, 0, errors.Join(context.Cause(ctx), err)
@@ -68,14 +87,13 @@ func (c *claim) own(ctx context.Context) (had string, l *lease.Lease, place int,
 	}
 }
 
-// ownedBySame reports whether a value is held under the claim's own name. A holder whose window isn't stored yet may be.
-func (c *claim) ownedBySame(ctx context.Context, value string, held *lease.HeldError) (bool, error) {
+// window returns what is stored of a value's windows.
+func (c *claim) window(ctx context.Context, value string) (window, error) {
 	rec, err := store.Load(ctx, c.st, windowKey(c.name, value))
 	if err != nil {
-		return false, err
+		return window{}, err
 	}
-	w, err := readWindow(rec)
-	return w.Token < held.Token || w.Name == c.opts.As, err
+	return readWindow(rec)
 }
 
 // errBound says that the name has got a value meanwhile.

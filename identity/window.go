@@ -18,6 +18,8 @@ type window struct {
 	Floor   time.Time   `json:"floor"`
 	Ceiling time.Time   `json:"ceiling"` // nobody has stamped a time from here on
 	Open    bool        `json:"open"`    // the term may raise the ceiling
+
+	Standing bool `json:"standing,omitempty"` // the term is an assignment, which no process keeps
 }
 
 // readWindow reads a value's record. One that isn't stored was never granted.
@@ -35,9 +37,10 @@ func readWindow(rec store.Record) (window, error) {
 	return w, nil
 }
 
-// grantWindow stores the window of a new term, and returns it, and whose the value was before. It begins where all the windows before it
-// ended, and ends length after that or after now, whichever is later.
-func grantWindow(ctx context.Context, st store.Store, key string, token fence.Token, name string, now time.Time, length time.Duration) (w window, before string, err error) {
+// grantWindow stores the window of a new term, whose token and name term has, and returns it, and whose the value was before. It begins
+// where all the windows before it ended, and ends length after that or after now, whichever is later.
+func grantWindow(ctx context.Context, st store.Store, key string, term window, now time.Time, length time.Duration) (w window, before string, err error) {
+	token := term.Token
 	err = changeWindow(ctx, st, key, func(old *window) (bool, error) {
 		switch {
 		case old.Token > token:
@@ -55,8 +58,9 @@ func grantWindow(ctx context.Context, st store.Store, key string, token fence.To
 			ceiling = floor
 		}
 		before = old.Name
-		*old = window{Format: format, Token: token, Name: name, Floor: floor, Ceiling: ceiling.Add(length), Open: true}
-		w = *old
+		w = term
+		w.Format, w.Floor, w.Ceiling, w.Open = format, floor, ceiling.Add(length), true
+		*old = w
 		return true, nil
 	})
 	return w, before, err

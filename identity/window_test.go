@@ -178,7 +178,7 @@ func TestGrantOfAnOlderTerm(t *testing.T) {
 		st := store.Store(w.db.Open())
 		now := time.Now()
 		grant := func(token int) (window, error) {
-			got, _, err := grantWindow(t.Context(), st, "w", fence.Token(token), "", now, time.Minute)
+			got, _, err := grantWindow(t.Context(), st, "w", window{Token: fence.Token(token)}, now, time.Minute)
 			return got, err
 		}
 		ten, err := grant(10)

@@ -1,0 +1,327 @@
+package identity
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/store"
+)
+
+// AssignOptions of an assignment. The zero value assigns any value of a pool that is declared.
+type AssignOptions struct {
+	Options
+
+	// Value is the one to assign; "" for any.
+	Value string
+	// TTL is how long the assignment lasts past the last Assign of that name: [store.MaxTTL], a year, by default.
+	TTL time.Duration
+	// Holder is the id under which the value is held, nobody else's, ever. By default it is made of As and a random part.
+	Holder string
+	// Session, if set, is the key of an open session's record, whose renewals keep the value instead of the TTL. The holder is the
+	// session's then.
+	Session string
+	// Info is for people.
+	Info map[string]string
+}
+
+// Assignment is a value that somebody has without a process that keeps it for them.
+type Assignment struct {
+	Pool   string
+	Value  string
+	Number uint64 // see [Hold.Number]
+	Name   string
+	Floor  time.Time // times in ids: from here on,
+	// Ceiling is up to where. It is stored, and rises with the next Assign only.
+	Ceiling time.Time
+	Record  store.Record // of the lease
+	Renewed bool         // the name had it already
+}
+
+// Sequencer returns what a request to a guarded resource carries.
+func (a Assignment) Sequencer() fence.Sequencer {
+	return fence.Sequencer{Name: a.Record.Key, Holder: a.Record.Owner, Token: a.Record.Token}
+}
+
+// Assign gives a value to an instance for as long as it is assigned anew within the TTL, or until [Release]: no process has to live
+// for that. It is for what is written down elsewhere, such as a machine's configuration. The values and who gets which are those
+// of [Claim]. A name that has a value already keeps it, under the token that it has, with the TTL and the window counted anew; so Assign
+// may be repeated. While a process keeps the value under that name, or another session, it is a *[lease.HeldError]; a [Claim] of the name
+// takes an assignment over.
+//
+// m takes the lease before it is handed on; its TTL bounds how long the value of an Assign that failed halfway stays taken. Assign
+// blocks until the store has answered or ctx is done. After an error that matches [store.ErrUnknownOutcome] the value may have been
+// assigned: with a name, Assign can be repeated.
+func Assign(ctx context.Context, m *lease.Manager, pool string, o AssignOptions) (Assignment, error) {
+	if err := o.complete(pool); err != nil {
+		return Assignment{}, fmt.Errorf("assign: %w", err)
+	}
+	a := &assigning{claim: newClaim(m, m, pool, o.Options), opts: o}
+	a.value, a.hasty, a.standing = o.Value, true, o.Session == ""
+	got, err := a.run(ctx)
+	for errors.Is(err, errBound) { // another one of that name was first
+		got, err = a.run(ctx)
+	}
+	if err != nil {
+		return Assignment{}, fmt.Errorf("assign a value of %s: %w", pool, err)
+	}
+	return got, nil
+}
+
+func (o *AssignOptions) complete(pool string) error {
+	if err := o.check(pool); err != nil {
+		return err
+	}
+	o.Window = cmp.Or(o.Window, defaultWindow)
+	o.TTL = cmp.Or(o.TTL, store.MaxTTL)
+	if o.TTL < store.MinTTL || o.TTL > store.MaxTTL {
+		return fmt.Errorf("option TTL %v: want %v to %v", o.TTL, store.MinTTL, store.MaxTTL)
+	}
+	return nil
+}
+
+// assigning is one call of Assign.
+type assigning struct {
+	*claim
+	opts AssignOptions
+}
+
+func (a *assigning) run(ctx context.Context) (Assignment, error) {
+	owner, err := a.owner(ctx)
+	if err != nil {
+		return Assignment{}, err
+	}
+	if err := a.load(ctx); err != nil {
+		return Assignment{}, err
+	}
+	if got, found, err := a.again(ctx); found || err != nil {
+		return got, err
+	}
+	l, place, err := a.take(ctx)
+	if err != nil {
+		return Assignment{}, err
+	}
+	if err := l.HandOver(ctx, owner); err != nil {
+		return Assignment{}, err
+	}
+	return a.settle(ctx, owner, place)
+}
+
+// owner returns the id under which the value is going to be held.
+func (a *assigning) owner(ctx context.Context) (string, error) {
+	if a.opts.Session == "" {
+		if a.opts.Holder != "" {
+			return a.opts.Holder, nil
+		}
+		return strings.TrimPrefix(a.opts.As+"/"+strings.ToLower(rand.Text()[:13]), "/"), nil
+	}
+	rec, err := store.Load(ctx, a.st, a.opts.Session)
+	if err == nil && rec.Owner == "" {
+		err = &lease.NotCurrentError{Record: rec}
+	}
+	return rec.Owner, err
+}
+
+// again finds what the name has already, and counts it anew.
+func (a *assigning) again(ctx context.Context) (got Assignment, found bool, err error) {
+	if a.opts.As == "" {
+		return Assignment{}, false, nil
+	}
+	n, err := a.named(ctx, a.opts.As)
+	if err != nil {
+		return Assignment{}, false, err
+	}
+	place, ok := a.set.place(n.Value)
+	if !ok || a.opts.Value != "" && a.opts.Value != n.Value {
+		return Assignment{}, false, nil // take says what is wrong with that
+	}
+	w, err := a.window(ctx, n.Value)
+	if err != nil || w.Name != a.opts.As {
+		return Assignment{}, false, err
+	}
+	rec, err := a.extend(ctx, n.Value, w.Token, func(rec store.Record) bool {
+		return rec.Session == a.opts.Session && w.Standing == a.standing
+	})
+	if errors.Is(err, errTaken) {
+		return Assignment{}, false, nil
+	}
+	if err == nil {
+		err = raise(ctx, a.st, windowKey(a.name, n.Value), w.Token, a.m.Clock().Wall().Add(a.opts.Window))
+	}
+	if err == nil {
+		w, err = a.window(ctx, n.Value)
+	}
+	got = a.assignment(rec, place, w)
+	got.Renewed = true
+	return got, true, err
+}
+
+// extend counts the TTL of a lease anew, if it is held under that token in the way that mine wants. Else it is errTaken.
+func (a *assigning) extend(ctx context.Context, value string, token fence.Token, mine func(store.Record) bool) (store.Record, error) {
+	return a.rewrite(ctx, value, func(rec store.Record) (store.Record, bool, error) {
+		if rec.Owner == "" || rec.Token != token || rec.Mark != "" || !mine(rec) {
+			return rec, false, errTaken
+		}
+		if a.opts.Session != "" { // which keeps it
+			return rec, false, nil
+		}
+		rec.TTL = a.opts.TTL
+		return rec, true, nil
+	})
+}
+
+// rewrite changes the record of a value's lease, and returns it as it is then.
+func (a *assigning) rewrite(ctx context.Context, value string, f func(store.Record) (store.Record, bool, error)) (out store.Record, err error) {
+	err = store.Update(ctx, a.st, leaseKey(a.name, value), func(rec *store.Record) (bool, error) {
+		next, write, err := f(*rec)
+		*rec, out = next, next
+		return write, err
+	})
+	return out, err
+}
+
+// settle makes an assignment of what was handed over to owner. The long TTL comes last: what fails before that ends soon.
+func (a *assigning) settle(ctx context.Context, owner string, place int) (Assignment, error) {
+	value := a.set.value(place)
+	claim := rules.Claim{Owner: owner, TTL: a.m.TTL(), Session: a.opts.Session, Info: a.opts.Info}
+	taken := false
+	rec, err := a.rewrite(ctx, value, func(rec store.Record) (store.Record, bool, error) {
+		switch {
+		case rec.Owner == owner && rec.Mark == store.MarkHanded:
+			token, err := rules.NextToken(rec.Token, a.m.Clock().Wall())
+			taken = true
+			return rules.Claimed(rec, claim, token, rules.WhyHanded, a.m.Clock().Wall(), ""), true, err
+		case rec.Owner == owner && taken: // an earlier try of this one landed
+			return rec, false, nil
+		}
+		return rec, false, &lease.NotCurrentError{Record: rec}
+	})
+	if err != nil {
+		return Assignment{}, err
+	}
+	w, err := a.grant(ctx, place, rec.Token, a.standing)
+	if err == nil {
+		rec, err = a.extend(ctx, value, rec.Token, func(now store.Record) bool { return now.Owner == owner })
+	}
+	return a.assignment(rec, place, w), err
+}
+
+func (a *assigning) assignment(rec store.Record, place int, w window) Assignment {
+	return Assignment{
+		Pool: a.name, Value: a.set.value(place), Number: a.set.low + uint64(place), Name: a.opts.As,
+		Floor: w.Floor, Ceiling: w.Ceiling, Record: rec,
+	}
+}
+
+// relieve has the claim's manager be the successor of a standing assignment under that token, so that the next try takes the lease.
+func (c *claim) relieve(ctx context.Context, value string, token fence.Token) error {
+	return store.Update(ctx, c.st, leaseKey(c.name, value), func(rec *store.Record) (bool, error) {
+		if rec.Token != token || rec.Owner == "" || rec.Session != "" || rec.Mark != "" {
+			return false, nil // it has changed: the next try tells
+		}
+		next, err := rules.HandedOver(*rec, c.m.Owner(), c.m.TTL(), c.m.Clock().Wall(), "")
+		*rec = next
+		return err == nil, err
+	})
+}
+
+// mayMove returns an error if the name holds that value.
+func (c *claim) mayMove(ctx context.Context, value string) error {
+	w, err := c.window(ctx, value)
+	if err != nil || w.Name != c.opts.As {
+		return err
+	}
+	rec, err := store.Load(ctx, c.st, leaseKey(c.name, value))
+	if err == nil && rec.Owner != "" && rec.Token == w.Token {
+		err = &OtherValueError{Pool: c.name, Name: c.opts.As, Value: value}
+	}
+	return err
+}
+
+// ReleaseOptions say which assignment to end.
+type ReleaseOptions struct {
+	// Token of the term to end. It has to be there if a process or a session keeps the value; else 0 is whichever there is.
+	Token fence.Token
+	// As is the name whose value it has to be; "" for anybody's.
+	As string
+	// Used is from when on nobody has stamped a time in an id made with the value. The zero time is for not knowing: then the next holder's
+	// window begins at the ceiling.
+	Used time.Time
+	// By is who does it, for people: user@host.
+	By string
+}
+
+// KeptError says that a value is not an assignment: a process or a session keeps it.
+type KeptError struct {
+	Pool, Value string
+	Record      store.Record // of the lease
+}
+
+func (e *KeptError) Error() string {
+	return fmt.Sprintf("%s of %s is kept by %s, under token %d: end that, or name the token", e.Value, e.Pool, e.Record.Owner, e.Record.Token)
+}
+
+// Release ends an assignment, in whose name its user has ceased to use the value: it is free at once. The name gets it back if it
+// is still free then. value is "" for the one that o.As has. It returns the value. It blocks until the store has answered or ctx is done. The
+// error is a *[lease.NotCurrentError] if nobody has the value, or another instance than the one that was named; a *[KeptError] if it isn't an assignment.
+func Release(ctx context.Context, st store.Store, clk clock.Clock, pool, value string, o ReleaseOptions) (string, error) {
+	value, err := release(ctx, st, clk, pool, value, o)
+	if err != nil {
+		return value, fmt.Errorf("release a value of %s: %w", pool, err)
+	}
+	return value, nil
+}
+
+func release(ctx context.Context, st store.Store, clk clock.Clock, pool, value string, o ReleaseOptions) (string, error) {
+	if err := (Options{As: o.As}).check(pool); err != nil {
+		return "", err
+	}
+	c := &claim{st: st, name: pool}
+	if err := c.load(ctx); err != nil {
+		return "", err
+	}
+	if value == "" && o.As != "" {
+		n, err := c.named(ctx, o.As)
+		if err != nil {
+			return "", err
+		}
+		if value = n.Value; value == "" {
+			return "", &lease.NotCurrentError{Record: store.Record{Key: leaseKey(pool, o.As)}}
+		}
+	}
+	place, ok := c.set.place(value)
+	if !ok {
+		return value, &OutsideError{Pool: pool, Value: value, Values: c.set.Values}
+	}
+	rec, err := store.Load(ctx, st, leaseKey(pool, value))
+	if err != nil {
+		return value, err
+	}
+	w, err := c.window(ctx, value)
+	current := w.Token == rec.Token
+	switch {
+	case err != nil:
+		return value, err
+	case rec.Owner == "" || o.Token != 0 && o.Token != rec.Token || o.As != "" && current && w.Name != o.As:
+		return value, &lease.NotCurrentError{Record: rec, Token: o.Token}
+	case o.Token == 0 && !(current && w.Standing && rec.Session == ""):
+		return value, &KeptError{pool, value, rec}
+	}
+	err = closeWindow(ctx, st, windowKey(pool, value), rec.Token, o.Used)
+	_, failed := lease.Free(ctx, st, rec.Key, lease.Eviction{Token: rec.Token, By: o.By})
+	if err = errors.Join(err, failed); err == nil {
+		offer(ctx, st, clk, pool, place, offerPause)
+	}
+	return value, err
+}
+
+// offerPause is about how long an offer that lost a race waits before the next.
+const offerPause = 50 * time.Millisecond

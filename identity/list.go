@@ -1,0 +1,183 @@
+package identity
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/store"
+)
+
+// Entry is a value that somebody has.
+type Entry struct {
+	Value    string
+	Name     string    // of the instance; "" for one without
+	Standing bool      // an assignment, which no process keeps
+	Floor    time.Time // of its window; zero while that isn't stored yet
+	Ceiling  time.Time
+	Record   store.Record // of the lease; its holder may have died since
+}
+
+// List returns what the values of a pool are, and those that somebody has, in order. It reads all values that were ever held, and
+// blocks until the store has answered or ctx is done. The error matches [ErrUndeclared] when there is no such pool.
+func List(ctx context.Context, st store.Store, pool string) (Values, []Entry, error) {
+	values, entries, err := list(ctx, st, pool)
+	if err != nil {
+		return Values{}, nil, fmt.Errorf("list the values of %s: %w", pool, err)
+	}
+	return values, entries, nil
+}
+
+func list(ctx context.Context, st store.Store, pool string) (Values, []Entry, error) {
+	if err := (Options{}).check(pool); err != nil {
+		return Values{}, nil, err
+	}
+	_, _, s, err := declared(ctx, st, pool, Values{})
+	if err != nil {
+		return Values{}, nil, err
+	}
+	windows := map[string]window{}
+	for rec, err := range st.List(ctx, windowKey(pool, "")) {
+		if err != nil {
+			return Values{}, nil, err
+		}
+		if windows[rec.Key], err = readWindow(rec); err != nil {
+			return Values{}, nil, err
+		}
+	}
+	places := map[string]int{}
+	for i := range s.size {
+		places[leaseKey(pool, s.value(i))] = i
+	}
+	held := map[int]Entry{}
+	for rec, err := range st.List(ctx, leaseKey(pool, "")) {
+		if err != nil {
+			return Values{}, nil, err
+		}
+		place, ok := places[rec.Key]
+		if !ok || rec.Owner == "" {
+			continue
+		}
+		e := Entry{Value: s.value(place), Record: rec}
+		if w := windows[windowKey(pool, e.Value)]; w.Token == rec.Token {
+			e.Name, e.Standing, e.Floor, e.Ceiling = w.Name, w.Standing && rec.Session == "", w.Floor, w.Ceiling
+		}
+		held[place] = e
+	}
+	entries := make([]Entry, 0, len(held))
+	for _, place := range slices.Sorted(maps.Keys(held)) {
+		entries = append(entries, held[place])
+	}
+	return s.Values, entries, nil
+}
+
+// Conflict is why one assignment can't be adopted.
+type Conflict struct {
+	Name, Value string
+	Why         string
+}
+
+// ImportError says what keeps [Import] from adopting assignments: values that several have, and those that don't go with what the
+// pool says. Nothing was written.
+type ImportError struct {
+	Pool       string
+	Duplicates []Duplicate
+	Conflicts  []Conflict // by name
+}
+
+func (e *ImportError) Error() string {
+	var parts []string
+	for _, d := range e.Duplicates {
+		parts = append(parts, fmt.Sprintf("%s is of %s", d.Value, strings.Join(d.Holders, ", ")))
+	}
+	for _, c := range e.Conflicts {
+		parts = append(parts, fmt.Sprintf("%s: %s", c.Name, c.Why))
+	}
+	return fmt.Sprintf("import into %s: nothing is adopted: %s", e.Pool, strings.Join(parts, "; "))
+}
+
+// Import adopts assignments that were made elsewhere, {name: value}, as [Assign] does; names without a value are left out. It looks at
+// all of them first: if any can't be adopted it is an *[ImportError], and nothing is written. What is there already stays as it is,
+// so Import may be repeated, also after another error, which may leave some adopted and others not. o says what the values of the pool are, and more;
+// its As, Value, Holder and Session must be empty. It returns those that are new, by name.
+func Import(ctx context.Context, m *lease.Manager, pool string, values map[string]string, o AssignOptions) ([]Assignment, error) {
+	if o.As != "" || o.Value != "" || o.Holder != "" || o.Session != "" {
+		return nil, errors.New("import: options As, Value, Holder and Session: want none: the data say who has what")
+	}
+	if err := o.complete(pool); err != nil {
+		return nil, fmt.Errorf("import: %w", err)
+	}
+	missing, err := importable(ctx, m, pool, values, o.Values)
+	if err != nil {
+		return nil, err
+	}
+	var made []Assignment
+	for _, name := range missing {
+		one := o
+		one.As, one.Value = name, values[name]
+		a, err := Assign(ctx, m, pool, one)
+		if err != nil {
+			return made, fmt.Errorf("%s: %w", name, err)
+		}
+		made = append(made, a)
+	}
+	return made, nil
+}
+
+// importable returns the names whose values are not theirs yet, or an *ImportError.
+func importable(ctx context.Context, m *lease.Manager, pool string, values map[string]string, of Values) ([]string, error) {
+	failure := &ImportError{Pool: pool, Duplicates: DuplicatesIn(values)}
+	_, _, s, err := declared(ctx, m.Store(), pool, of)
+	if err != nil {
+		return nil, fmt.Errorf("import into %s: %w", pool, err)
+	}
+	_, entries, err := List(ctx, m.Store(), pool)
+	if err != nil {
+		return nil, err
+	}
+	byValue, byName := map[string]Entry{}, map[string]Entry{}
+	for _, e := range entries {
+		byValue[e.Value], byName[e.Name] = e, e
+	}
+	var missing []string
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		value := values[name]
+		if value == "" {
+			continue
+		}
+		if name == "" {
+			failure.Conflicts = append(failure.Conflicts, Conflict{name, value, "it has no name"})
+			continue
+		}
+		why := ""
+		held, taken := byValue[value]
+		has, other := byName[name]
+		_, inside := s.place(value)
+		switch {
+		case !inside:
+			why = (&OutsideError{pool, value, s.Values}).Error()
+		case taken && held.Name != name:
+			why = fmt.Sprintf("%s is held by %s", value, cmp.Or(held.Name, held.Record.Owner))
+		case other && has.Value != value:
+			why = fmt.Sprintf("it is to have %s, and has %s", value, has.Value)
+		case !taken:
+			missing = append(missing, name)
+		}
+		if err := (Options{As: name}).check(pool); why == "" && err != nil {
+			why = err.Error()
+		}
+		if why != "" {
+			failure.Conflicts = append(failure.Conflicts, Conflict{name, value, why})
+		}
+	}
+	if len(failure.Duplicates)+len(failure.Conflicts) > 0 {
+		return nil, failure
+	}
+	return missing, nil
+}
