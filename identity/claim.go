@@ -16,7 +16,7 @@ import (
 
 // Claim takes a value of a pool, which the session keeps from then on. Without a name, that is one that nobody ever held, or else
 // the one that was released first of those that are free. If all are held it is an *[ExhaustedError], at once. A name gets the value that
-// it had last, if that is free; while somebody else holds it under that same name, Claim waits for it, until ctx is done: a
+// it had last, if that is free; while somebody else holds it under that same name, Claim waits for it, until ctx is done ([Options.NoWait]): a
 // process that was just killed holds its value until its TTL is over. If another instance has got the value, the name gets another one.
 //
 // It blocks until the store has answered or ctx is done. A store that fails is an error; what may have been taken is given back in
@@ -75,7 +75,7 @@ const (
 )
 
 func newClaim(s taker, m *lease.Manager, pool string, o Options) *claim {
-	return &claim{s: s, m: m, st: sessions.Bounded(m), name: pool, opts: o}
+	return &claim{s: s, m: m, st: sessions.Bounded(m), name: pool, opts: o, hasty: o.NoWait}
 }
 
 // hold claims a value and its window, for the session.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -76,6 +77,43 @@ func list(ctx context.Context, st store.Store, pool string) (Values, []Entry, er
 	}
 	return s.Values, entries, nil
 }
+
+// Declared is a pool.
+type Declared struct {
+	Pool   string
+	Values Values
+	Size   int
+}
+
+// Pools returns the pools of a store, by name. It lists all that is kept beside their values, and blocks until the store has answered or
+// ctx is done.
+func Pools(ctx context.Context, st store.Store) ([]Declared, error) {
+	var all []Declared
+	for rec, err := range st.List(ctx, recordPrefix) {
+		if err != nil {
+			return nil, fmt.Errorf("list the pools: %w", err)
+		}
+		escaped := strings.TrimPrefix(rec.Key, recordPrefix)
+		if strings.Contains(escaped, "/") {
+			continue
+		}
+		name, err := url.PathUnescape(escaped)
+		if err != nil {
+			return nil, store.Corrupt(rec.Key, err)
+		}
+		_, s, err := readPool(rec)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, Declared{name, s.Values, s.size})
+	}
+	slices.SortFunc(all, func(a, b Declared) int { return strings.Compare(a.Pool, b.Pool) })
+	return all, nil
+}
+
+// LayoutPool is the name of the pool that the node numbers of an ids' layout come from where nothing else is said: `leasehold id next`
+// and a server's ids share them.
+func LayoutPool(layout string) string { return "ids-" + layout }
 
 // Conflict is why one assignment can't be adopted.
 type Conflict struct {

@@ -3,7 +3,11 @@ package identity
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/lease"
 )
 
 // What can't be adopted as a whole isn't at all; what can is, once.
@@ -50,4 +54,51 @@ func TestImport(t *testing.T) {
 			t.Errorf("%v, %v", twice, err)
 		}
 	})
+}
+
+func TestPools(t *testing.T) {
+	inWorld(t, func(t *testing.T, w world) {
+		p := w.process(nil)
+		for _, pool := range []string{"red/blue", "machines"} {
+			if _, err := Assign(t.Context(), p.m, pool, as("0-6", "a/b")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		all, err := Pools(t.Context(), p.net)
+		want := []Declared{{"machines", Values{Range: "0-6"}, 7}, {"red/blue", Values{Range: "0-6"}, 7}}
+		if err != nil || !reflect.DeepEqual(all, want) {
+			t.Errorf("%+v, %v", all, err)
+		}
+	})
+}
+
+// A claim that isn't to wait fails at once while its name holds a value elsewhere, and not later.
+func TestNoWait(t *testing.T) {
+	inWorld(t, func(t *testing.T, w world) {
+		p := w.process(nil)
+		h := p.claim(named1("1-3", "a"))
+		o := named1("1-3", "a")
+		o.NoWait = true
+		q, start := w.process(nil), time.Now()
+		if _, err := Claim(t.Context(), q.s, "machines", o); !errors.Is(err, lease.ErrHeld) || time.Since(start) > 0 {
+			t.Errorf("after %v: %v", time.Since(start), err)
+		}
+		p.release(h, time.Time{})
+		if again, err := Claim(t.Context(), q.s, "machines", o); err != nil || again.Value() != h.Value() {
+			t.Errorf("after its release: %v", err)
+		}
+	})
+}
+
+func TestValuesCheck(t *testing.T) {
+	for _, v := range []Values{{}, {Range: "1-2"}, {Names: []string{"a"}}, {Prefix: "10.0.0.0/8", Bits: 16}} {
+		if err := v.Check(); err != nil {
+			t.Errorf("%+v: %v", v, err)
+		}
+	}
+	for _, v := range []Values{{Range: "2-1"}, {Range: "1-2", Names: []string{"a"}}, {Bits: 3}} {
+		if err := v.Check(); err == nil {
+			t.Errorf("%+v is fine", v)
+		}
+	}
 }

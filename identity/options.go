@@ -16,6 +16,9 @@ type Options struct {
 	// meanwhile. "" is an instance without a name.
 	As string
 
+	// NoWait has a claim fail with a *[lease.HeldError], at once, while the value that the name had is held under that same name.
+	NoWait bool
+
 	// Window is how far the ceiling is ahead of the clock when it is stored: 2 min by default, from 1 s to 30 days. It is stored
 	// anew when half of that is left, which is one write for each half of a window. After a crash the value's next holder may have
 	// to wait for so long before it can make ids.

@@ -53,6 +53,16 @@ type set struct {
 	at   map[string]int // of names
 }
 
+// Check returns an error that says what is wrong with the values, or nil. The zero Values, which stand for those that are declared, are not
+// wrong.
+func (v Values) Check() error {
+	if v.isZero() {
+		return nil
+	}
+	_, err := v.check()
+	return err
+}
+
 // check returns the set, with Values in their usual form.
 func (v Values) check() (set, error) {
 	kinds := 0
