@@ -92,7 +92,7 @@ func (s *Server) await(c *call, wait time.Duration, reached func(election.Leader
 	return s.standing(c.r.Context(), name)
 }
 
-// standing returns how a name stands, with its election.
+// standing returns how a name stands, with what is left of the session that keeps it, and its election.
 func (s *Server) standing(ctx context.Context, name string) (*wire.Lease, error) {
 	if lease.Reserved(name) {
 		return nil, wire.Invalid("name", name, "a name that does not begin with a dot: those are Leasehold's own")
@@ -102,6 +102,9 @@ func (s *Server) standing(ctx context.Context, name string) (*wire.Lease, error)
 		return nil, err
 	}
 	l := s.lease(rec)
+	if err := s.withSession(ctx, &l); err != nil {
+		return nil, err
+	}
 	if store.CheckKey(election.KeyPrefix+name) != nil {
 		return &l, nil // too long a name for an election
 	}

@@ -60,7 +60,7 @@ func TestDescribedFields(t *testing.T) {
 		"AcquireRequest": wire.AcquireRequest{}, "RenewRequest": wire.RenewRequest{}, "BreakRequest": wire.BreakRequest{},
 		"HandoffRequest": wire.HandoffRequest{}, "PauseRequest": wire.PauseRequest{}, "ResumeRequest": wire.ResumeRequest{},
 		"SessionRequest": wire.SessionRequest{}, "Lease": wire.Lease{}, "Grant": wire.Grant{}, "Pause": wire.Pause{}, "Candidate": wire.Candidate{}, "Term": wire.Term{}, "Waiter": wire.Waiter{},
-		"Session": wire.Session{}, "Verdict": wire.Verdict{}, "Store": wire.Store{}, "RecordLine": wire.RecordLine{}, "Problem": wire.Problem{},
+		"Session": wire.Session{}, "Verdict": wire.Verdict{}, "Whoami": wire.Whoami{}, "Store": wire.Store{}, "RecordLine": wire.RecordLine{}, "Problem": wire.Problem{},
 	} {
 		want, got := fields(reflect.TypeOf(v)), d.fields(d.Components.Schemas[name])
 		slices.Sort(want)

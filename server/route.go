@@ -45,6 +45,7 @@ var routes = []route{
 	{http.MethodPost, "/v1/verify", "verify", Read, (*Server).verify},
 	{http.MethodGet, "/v1/watch", "watch", Read, (*Server).watch},
 	{http.MethodGet, "/v1/openapi.yaml", "openapi", Read, (*Server).openapi},
+	{http.MethodGet, "/v1/whoami", "whoami", Read, (*Server).whoami},
 	{http.MethodGet, "/v1/store", "describe store", Read, (*Server).describe},
 	{http.MethodGet, "/v1/records", "list records", Records, (*Server).listRecords},
 	{http.MethodGet, "/v1/records/{key}", "read record", Records, (*Server).getRecord},

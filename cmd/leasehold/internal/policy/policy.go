@@ -125,7 +125,14 @@ func (r *rules) add(c *caller) error {
 	return check(c.Allow)
 }
 
-var actions = []string{"*", string(server.Read), string(server.Acquire), string(server.Break), string(server.Handoff), string(server.Pause), string(server.Records)}
+// actions are what a rule may allow.
+var actions = func() []string {
+	all := []string{"*"}
+	for _, a := range server.Actions() {
+		all = append(all, string(a))
+	}
+	return all
+}()
 
 func check(allow []rule) error {
 	for _, r := range allow {
