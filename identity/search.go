@@ -180,7 +180,8 @@ const lookers = 16
 func (c *claim) reclaim(ctx context.Context, v view, found *pool) (l *lease.Lease, place int, err error) {
 	f := &full{At: c.m.Clock().Wall(), Held: v.held, Expires: -1}
 	keepers := slices.Collect(maps.Values(v.kept))
-	var mu sync.Mutex
+	var spare []*lease.Lease // one is enough
+	var mu sync.Mutex        // never held over I/O
 	var wg sync.WaitGroup
 	for first := range min(lookers, len(keepers)) {
 		wg.Go(func() {
@@ -199,8 +200,8 @@ func (c *claim) reclaim(ctx context.Context, v view, found *pool) (l *lease.Leas
 				case l == nil:
 					l, place = got, places[0]
 					found.Free = append(found.Free, places[1:]...)
-				default: // one is enough
-					err = errors.Join(err, got.Release(ctx))
+				default:
+					spare = append(spare, got)
 					found.Free = append(found.Free, places...)
 				}
 				over := l != nil || err != nil
@@ -212,6 +213,9 @@ func (c *claim) reclaim(ctx context.Context, v view, found *pool) (l *lease.Leas
 		})
 	}
 	wg.Wait()
+	for _, got := range spare {
+		err = errors.Join(err, got.Release(ctx))
+	}
 	if l != nil {
 		found.Free = found.Free[:min(len(found.Free), maxFree)]
 		return l, place, nil // whatever failed beside it

@@ -175,6 +175,10 @@ var Table = []Row{
 		Dir: "internal/servers/...", Floor: F1, Tests: true, Only: []string{"std", "internal/servers"},
 		Why: "it starts real servers for the tests of every module, so it must bring nothing into their graphs",
 	},
+	{
+		Dir: "internal/section", Floor: F1, Tests: true, Only: []string{"std"},
+		Why: "it serves the tests of every module, so it must bring nothing into their graphs",
+	},
 	{Dir: "internal/engines/...", Floor: Outer, Libs: []string{"*"}, Why: "it runs every engine beside its own client's recipes"},
 	{Dir: "internal/house/...", Floor: Outer, Only: []string{"std"}, Why: "what judges the house stands outside it"},
 	{Dir: "internal/soak/...", Floor: Outer, Libs: []string{"*"}, Why: "file locks and signals, and the clients of all that it guards"},
@@ -184,7 +188,7 @@ var Table = []Row{
 
 // forTests is what any test may import of ours, and testLibs of others.
 var (
-	forTests = []string{"store/memory", "store/faulty", "store/storetest", "fence/fencetest", "internal/servers", "lease"}
+	forTests = []string{"store/memory", "store/faulty", "store/storetest", "fence/fencetest", "internal/servers", "internal/section", "lease"}
 	testLibs = []string{
 		x, "go.uber.org/goleak", "pgregory.net/rapid", "github.com/anishathalye/porcupine", "github.com/rogpeppe/go-internal",
 	}

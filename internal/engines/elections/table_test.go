@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold/leasehold/internal/engines/section"
+	"github.com/leasehold/leasehold/internal/section"
 )
 
 var (
