@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"sync"
 	"time"
@@ -115,12 +114,6 @@ func (b *board) run(ctx context.Context) {
 // close waits until the board rests.
 func (b *board) close() { b.wg.Wait() }
 
-// sight is what one look at the store found.
-type sight struct {
-	names, sessions map[string]store.Record
-	pauses          map[string]*wire.Pause
-}
-
 // look compares the store with what was seen.
 func (b *board) look(ctx context.Context) {
 	ctx, cancel := clock.WithTimeout(ctx, b.s.clk, 10*boardPoll)
@@ -128,7 +121,7 @@ func (b *board) look(ctx context.Context) {
 	b.mu.Lock()
 	begun, seq := b.s.clk.Now(), b.seq
 	b.mu.Unlock()
-	found, err := b.list(ctx)
+	found, err := b.s.survey(ctx, "")
 	if err == nil {
 		err = b.loadSessions(ctx, b.missing(found), found)
 	}
@@ -155,43 +148,6 @@ func (b *board) look(ctx context.Context) {
 		}
 	}
 	b.tell()
-}
-
-// list reads the store. What it has read before an error is true all the same.
-func (b *board) list(ctx context.Context) (found sight, err error) {
-	found = sight{map[string]store.Record{}, map[string]store.Record{}, map[string]*wire.Pause{}}
-	for rec, listErr := range b.s.st.List(ctx, "") {
-		name, election, stands := readElection(rec)
-		switch {
-		case errors.Is(listErr, store.ErrCorrupt): // the others can be told all the same
-		case listErr != nil:
-			err = listErr
-		case stands:
-			found.pauses[name] = election
-		case isSession(rec.Key):
-			found.sessions[rec.Key] = rec
-		case !lease.Reserved(rec.Key):
-			found.names[rec.Key] = rec
-		}
-	}
-	for name, p := range found.pauses {
-		if _, ok := found.names[name]; p != nil && !ok && err == nil {
-			found.names[name] = store.Record{Key: name} // it was paused before anybody led
-		}
-	}
-	return found, err
-}
-
-// readElection returns the name and the pause of an election, if rec is the record of one.
-func readElection(rec store.Record) (name string, p *wire.Pause, ok bool) {
-	name, ok = strings.CutPrefix(rec.Key, election.KeyPrefix)
-	if !ok {
-		return "", nil, false
-	}
-	if state, err := election.StateOf(rec); err == nil {
-		p = pauseOf(state)
-	}
-	return name, p, true
 }
 
 // touch looks at one name or session that this server has changed, if anybody watches.

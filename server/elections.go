@@ -113,7 +113,7 @@ func (s *Server) standing(ctx context.Context, name string) (*wire.Lease, error)
 	}
 	state, err := election.StateOf(rec)
 	if err != nil {
-		return nil, err
+		l.Problem = s.problem(err) // the hold can be told all the same
 	}
 	l.Paused = pauseOf(state)
 	for _, candidate := range state.Candidates {

@@ -1,7 +1,7 @@
 package server
 
 import (
-	"iter"
+	"context"
 	"net/http"
 	"strconv"
 	"strings"
@@ -159,7 +159,7 @@ func (s *Server) history(c *call) (any, error) {
 	for _, t := range rec.Past {
 		terms = append(terms, wire.Term{Holder: t.Owner, Token: t.Token, From: t.From, Until: &t.Until, Ended: t.Why})
 	}
-	return map[string]any{"name": rec.Key, "terms": terms}, nil
+	return wire.History{Name: rec.Key, Terms: terms}, nil
 }
 
 func (s *Server) waiters(c *call) (any, error) {
@@ -169,7 +169,7 @@ func (s *Server) waiters(c *call) (any, error) {
 	for _, w := range s.reg.Waiting(name) {
 		all = append(all, wire.Waiter{Holder: w.Owner, Waited: wire.Seconds(now.Sub(w.Since)), Left: wire.Seconds(max(w.Until.Sub(now), 0)), Info: w.Info})
 	}
-	return map[string]any{"name": name, "waiters": all}, nil
+	return wire.Waiters{Name: name, Waiters: all}, nil
 }
 
 func (s *Server) breakHold(c *call) (any, error) {
@@ -210,36 +210,33 @@ func (s *Server) list(c *call) (any, error) {
 	if err := c.may(Read, prefix+"*"); err != nil {
 		return nil, err
 	}
-	all, err := page(s.st.List(c.r.Context(), prefix), after, limit+1)
+	if err := store.CheckPrefix(prefix); err != nil {
+		return nil, err
+	}
+	found, err := s.survey(c.r.Context(), prefix)
 	if err != nil {
 		return nil, err
 	}
-	answer := map[string]any{}
-	if len(all) > limit {
-		all = all[:limit]
-		answer["next"] = all[limit-1].Key // the parameter after of the next page
+	names := found.after(after)
+	answer := wire.List{Leases: []wire.Lease{}}
+	if len(names) > limit {
+		names = names[:limit]
+		answer.Next = names[limit-1]
 	}
-	leases := make([]wire.Lease, len(all))
-	for i, rec := range all {
-		leases[i] = s.lease(rec)
+	for _, name := range names {
+		answer.Leases = append(answer.Leases, s.listed(found, name))
 	}
-	answer["leases"] = leases
 	return answer, nil
 }
 
-// page collects records in the order of their keys, but for Leasehold's own.
-func page(records iter.Seq2[store.Record, error], after string, most int) ([]store.Record, error) {
-	var all []store.Record
-	for rec, err := range records {
-		if err != nil {
-			return nil, err
-		}
-		if rec.Key > after && !lease.Reserved(rec.Key) {
-			all = append(all, rec)
-		}
+// listed shows a name that was found.
+func (s *Server) listed(found sight, name string) wire.Lease {
+	if err := found.corrupt[name]; err != nil {
+		return wire.Lease{Name: name, State: wire.StateBad, Problem: s.problem(err), Waiters: s.reg.Queued(name)}
 	}
-	sortByKey(all)
-	return all[:min(len(all), most)], nil
+	l := s.lease(found.names[name])
+	l.Paused = found.pauses[name]
+	return l
 }
 
 func (s *Server) verify(c *call) (any, error) {
@@ -255,19 +252,33 @@ func (s *Server) verify(c *call) (any, error) {
 	if err := c.may(Read, seq.Name); err != nil {
 		return nil, err
 	}
-	current, err := lease.Source(s.st).Current(c.r.Context(), seq.Name)
+	seen := &witness{Store: s.st, key: seq.Name}
+	current, err := lease.Source(seen).Current(c.r.Context(), seq.Name)
 	if err != nil {
 		return nil, err
 	}
 	v := wire.Verdict{Name: seq.Name, Holder: seq.Holder, Token: seq.Token, Current: current.Token == seq.Token && current.Holder == seq.Holder}
 	if c.event.stale = !v.Current; c.event.stale {
 		v.Reason = (&fence.StaleError{Name: seq.Name, Got: seq.Token, Current: current.Token, Holder: current.Holder}).Error()
-		rec, err := store.Load(c.r.Context(), s.st, seq.Name)
-		if err != nil {
-			return nil, err
-		}
-		now := s.lease(rec)
+		now := s.lease(seen.rec)
 		v.Now = &now
 	}
 	return v, nil
+}
+
+// witness is a store that remembers what it said of one key: what is shown of a name is then what it was judged by.
+type witness struct {
+	store.Store
+	key string
+	rec store.Record
+}
+
+// Get implements [store.Store].
+func (w *witness) Get(ctx context.Context, key string) (store.Record, error) {
+	rec, err := w.Store.Get(ctx, key)
+	if key == w.key {
+		w.rec = rec
+		w.rec.Key = key
+	}
+	return rec, err
 }

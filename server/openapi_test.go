@@ -56,12 +56,31 @@ func TestDescribedOperations(t *testing.T) {
 // The schemas have the fields of what is sent.
 func TestDescribedFields(t *testing.T) {
 	d := describe(t)
-	for name, v := range map[string]any{
-		"AcquireRequest": wire.AcquireRequest{}, "RenewRequest": wire.RenewRequest{}, "BreakRequest": wire.BreakRequest{},
-		"HandoffRequest": wire.HandoffRequest{}, "PauseRequest": wire.PauseRequest{}, "ResumeRequest": wire.ResumeRequest{},
-		"SessionRequest": wire.SessionRequest{}, "Lease": wire.Lease{}, "Grant": wire.Grant{}, "Pause": wire.Pause{}, "Candidate": wire.Candidate{}, "Term": wire.Term{}, "Waiter": wire.Waiter{},
-		"Session": wire.Session{}, "Verdict": wire.Verdict{}, "Whoami": wire.Whoami{}, "Store": wire.Store{}, "RecordLine": wire.RecordLine{}, "Problem": wire.Problem{},
+	for _, v := range []any{
+		wire.AcquireRequest{},
+		wire.BreakRequest{},
+		wire.Candidate{},
+		wire.Grant{},
+		wire.HandoffRequest{},
+		wire.History{},
+		wire.Lease{},
+		wire.List{},
+		wire.Pause{},
+		wire.PauseRequest{},
+		wire.Problem{},
+		wire.RecordLine{},
+		wire.RenewRequest{},
+		wire.ResumeRequest{},
+		wire.Session{},
+		wire.SessionRequest{},
+		wire.Store{},
+		wire.Term{},
+		wire.Verdict{},
+		wire.Waiter{},
+		wire.Waiters{},
+		wire.Whoami{},
 	} {
+		name := reflect.TypeOf(v).Name()
 		want, got := fields(reflect.TypeOf(v)), d.fields(d.Components.Schemas[name])
 		slices.Sort(want)
 		slices.Sort(got)

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
@@ -155,8 +153,4 @@ func sendRecord(c *call, rec store.Record) error {
 	}
 	reply(c.w, http.StatusOK, line)
 	return errAnswered
-}
-
-func sortByKey(all []store.Record) {
-	slices.SortFunc(all, func(a, b store.Record) int { return strings.Compare(a.Key, b.Key) })
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/leasehold/leasehold/internal/wire"
 	"github.com/leasehold/leasehold/server"
 	"github.com/leasehold/leasehold/server/rdlm"
+	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/memory"
 )
 
@@ -30,8 +31,14 @@ type site struct {
 
 func newSite(t testing.TB, opts server.Options) *site {
 	t.Helper()
+	return newSiteOn(t, opts, func(st store.Store) store.Store { return st })
+}
+
+// newSiteOn is newSite with something put between the server and its store.
+func newSiteOn(t testing.TB, opts server.Options, between func(store.Store) store.Store) *site {
+	t.Helper()
 	db := memory.NewDB(memory.Options{})
-	st := db.Open()
+	st := between(db.Open())
 	srv, err := server.New(st, opts)
 	if err != nil {
 		t.Fatal(err)

@@ -53,5 +53,16 @@ func Unknown(key string, cause error) error {
 	return fmt.Errorf("%s: %w: %w", key, ErrUnknownOutcome, cause)
 }
 
-// Corrupt returns an error for a stored row that can't be read. It matches [ErrCorrupt] and its cause.
-func Corrupt(key string, cause error) error { return fmt.Errorf("%s: %w: %w", key, ErrCorrupt, cause) }
+// Corrupt returns an error for a stored row that can't be read: a *[CorruptError].
+func Corrupt(key string, cause error) error { return &CorruptError{Key: key, Err: cause} }
+
+// CorruptError says which row can't be read, and why. It matches [ErrCorrupt] and its cause.
+type CorruptError struct {
+	Key string // as far as it can be told
+	Err error
+}
+
+func (e *CorruptError) Error() string { return fmt.Sprintf("%s: %v: %v", e.Key, ErrCorrupt, e.Err) }
+
+// Unwrap returns what the error matches.
+func (e *CorruptError) Unwrap() []error { return []error{ErrCorrupt, e.Err} }

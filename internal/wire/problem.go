@@ -141,6 +141,7 @@ func ProblemOf(err error) *Problem {
 		conflict *store.ConflictError
 		invalid  *store.InvalidError
 		late     *fence.StaleError
+		corrupt  *store.CorruptError
 	)
 	switch {
 	case errors.As(err, &p):
@@ -165,6 +166,9 @@ func ProblemOf(err error) *Problem {
 	case errors.As(err, &invalid):
 		p = Invalid(invalid.Field, invalid.Value, invalid.Want)
 		p.Detail = invalid.Error()
+	case errors.As(err, &corrupt):
+		p = NewProblem(CodeCorrupt, "%v", corrupt)
+		p.Name, p.Note = corrupt.Key, corrupt.Err.Error()
 	case errors.As(err, &late):
 		p = NewProblem(CodeNotCurrent, "%v", late)
 		p.Name, p.Holder, p.Token, p.Got = late.Name, late.Holder, late.Current, late.Got
@@ -210,6 +214,10 @@ func (p *Problem) Err() error {
 		return &lease.NotCurrentError{Token: p.Got, Record: store.Record{Key: p.Name, Owner: p.Holder, Token: p.Token}}
 	case CodeBroken:
 		return &lease.LostError{Key: p.Name, Token: p.Token, Cause: lease.Broken, Err: errors.New(p.Note)}
+	case CodeCorrupt:
+		if p.Name != "" {
+			return store.Corrupt(p.Name, errors.New(p.Note))
+		}
 	case CodeConflict:
 		rec, err := store.Unmarshal(p.Record)
 		if err != nil {

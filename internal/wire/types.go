@@ -19,7 +19,26 @@ const (
 	StateHeld   = "held"
 	StateBroken = "broken"      // by an operator; its holder hasn't let go yet
 	StateHanded = "handed over" // to a holder that hasn't taken it yet
+	StateBad    = "unreadable"  // its record can't be read: nobody can hold it
 )
+
+// List is the answer to GET /v1/leases.
+type List struct {
+	Leases []Lease `json:"leases"`         // in the order of their names
+	Next   string  `json:"next,omitempty"` // the parameter "after" of the next page, if there is one
+}
+
+// History is the answer to GET /v1/leases/{name}/history.
+type History struct {
+	Name  string `json:"name"`
+	Terms []Term `json:"terms"` // newest first
+}
+
+// Waiters is the answer to GET /v1/leases/{name}/waiters.
+type Waiters struct {
+	Name    string   `json:"name"`
+	Waiters []Waiter `json:"waiters"` // in order
+}
 
 // AcquireRequest is the body of POST /v1/leases/{name}.
 type AcquireRequest struct {
@@ -46,6 +65,8 @@ type Lease struct {
 	Paused    *Pause            `json:"paused,omitempty"`
 	// Candidates are those who stand for election in that name, in the order in which they came. Lists and events have none.
 	Candidates []Candidate `json:"candidates,omitempty"`
+	// Problem says why the record, or that of the name's election, can't be read.
+	Problem *Problem `json:"problem,omitempty"`
 }
 
 // Pause says that nobody may lead the election of a name.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
@@ -22,6 +23,7 @@ func TestErrorsTravel(t *testing.T) {
 		&lease.LostError{Key: "job", Token: 7, Cause: lease.Broken, Err: errors.New("op: stuck")},
 		&store.ConflictError{Current: rec},
 		&store.InvalidError{Field: "TTL", Value: "1ns", Want: "10 ms or more"},
+		store.Corrupt("job", errors.New("no JSON")),
 	} {
 		if got := travel(t, fmt.Errorf("on the way: %w", err)); !reflect.DeepEqual(got, err) {
 			t.Errorf("%#v\narrives as %#v", err, got)
@@ -31,6 +33,10 @@ func TestErrorsTravel(t *testing.T) {
 		store.Unknown("job", errors.New("cut")):   store.ErrUnknownOutcome,
 		store.NotFound("job"):                     store.ErrNotFound,
 		store.Corrupt("job", errors.New("bad")):   store.ErrCorrupt,
+		fmt.Errorf("%w: x", election.ErrNoLeader): election.ErrNoLeader,
+		election.ErrNotElected:                    election.ErrNotElected,
+		election.ErrNoCandidate:                   election.ErrNoCandidate,
+		election.ErrNotPaused:                     election.ErrNotPaused,
 		NewProblem(CodeInvalid, "no JSON object"): store.ErrInvalid,
 	} {
 		if got := travel(t, err); !errors.Is(got, target) {

@@ -1,0 +1,99 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/leasehold/leasehold/election"
+	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/store"
+)
+
+// sight is what one look at the store found.
+type sight struct {
+	names    map[string]store.Record
+	sessions map[string]store.Record
+	pauses   map[string]*wire.Pause // of elections, by their names; nil for one that isn't paused
+	corrupt  map[string]error       // the names whose records can't be read
+}
+
+// survey reads the names that begin with prefix, and what there is of their elections; of sessions it sees those that the prefix
+// covers. What it has read before an error is true all the same. A record that can't be read is no error of the others.
+func (s *Server) survey(ctx context.Context, prefix string) (found sight, err error) {
+	found = sight{map[string]store.Record{}, map[string]store.Record{}, map[string]*wire.Pause{}, map[string]error{}}
+	prefixes := []string{prefix}
+	if beside := election.KeyPrefix + prefix; prefix != "" && !lease.Reserved(prefix) && store.CheckPrefix(beside) == nil {
+		prefixes = append(prefixes, beside) // else they come with the rest
+	}
+	for _, p := range prefixes {
+		for rec, listErr := range s.st.List(ctx, p) {
+			var corrupt *store.CorruptError
+			switch {
+			case errors.As(listErr, &corrupt):
+				found.noteCorrupt(corrupt)
+			case listErr != nil:
+				err = listErr
+			default:
+				found.note(rec)
+			}
+		}
+	}
+	for name, p := range found.pauses {
+		if _, ok := found.names[name]; p != nil && !ok && err == nil && strings.HasPrefix(name, prefix) {
+			found.names[name] = store.Record{Key: name} // it was paused before anybody led
+		}
+	}
+	return found, err
+}
+
+func (f sight) note(rec store.Record) {
+	name, pause, stands := readElection(rec)
+	switch {
+	case stands:
+		f.pauses[name] = pause
+	case isSession(rec.Key):
+		f.sessions[rec.Key] = rec
+	case !lease.Reserved(rec.Key):
+		f.names[rec.Key] = rec
+	}
+}
+
+func (f sight) noteCorrupt(err *store.CorruptError) {
+	if !lease.Reserved(err.Key) {
+		f.corrupt[err.Key] = err
+	}
+}
+
+// after returns the names behind that one, in order.
+func (f sight) after(name string) []string {
+	names := make([]string, 0, len(f.names)+len(f.corrupt))
+	for n := range f.names {
+		names = append(names, n)
+	}
+	for n := range f.corrupt {
+		if _, ok := f.names[n]; !ok { // paused, and not to be read
+			names = append(names, n)
+		}
+	}
+	slices.Sort(names)
+	i, known := slices.BinarySearch(names, name)
+	if known {
+		i++
+	}
+	return names[i:]
+}
+
+// readElection returns the name and the pause of an election, if rec is the record of one.
+func readElection(rec store.Record) (name string, p *wire.Pause, ok bool) {
+	name, ok = strings.CutPrefix(rec.Key, election.KeyPrefix)
+	if !ok {
+		return "", nil, false
+	}
+	if state, err := election.StateOf(rec); err == nil {
+		p = pauseOf(state)
+	}
+	return name, p, true
+}
