@@ -26,10 +26,13 @@ func (s *Server) health(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write([]byte(err.Error() + "\n"))
 }
 
-// Ready returns nil if the server can serve: it isn't closing, and its store answers within 2 s.
+// Ready returns nil if the server can serve: it isn't about to close, and its store answers within 2 s.
 func (s *Server) Ready(ctx context.Context) error {
 	if s.closing.Err() != nil {
 		return errors.New("the server is closing")
+	}
+	if s.drains.Load() {
+		return errors.New("the server is about to close")
 	}
 	ctx, cancel := clock.WithTimeout(ctx, s.clk, readyLimit)
 	defer cancel()

@@ -23,6 +23,13 @@ func (s *Server) acquire(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if req.Wait > 0 {
+		leave, err := s.waiting.enter(payer(c.caller, c.r))
+		if err != nil {
+			return nil, err
+		}
+		defer leave()
+	}
 	begun := s.clk.Now()
 	g, err := s.reg.Acquire(c.r.Context(), req)
 	c.event.Waited = s.clk.Now().Sub(begun)

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -37,7 +38,7 @@ var (
 	descUp      = prometheus.NewDesc("leasehold_store_up", "1 if the store answered this look, else 0: then the others above are absent.", nil, nil)
 )
 
-func newMetrics(s *Server) *metrics {
+func newMetrics(s *Server) (*metrics, error) {
 	buckets := []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 60, 600}
 	m := &metrics{
 		s: s,
@@ -58,8 +59,13 @@ func newMetrics(s *Server) *metrics {
 	})
 	build.Set(1)
 	r.MustRegister(m, m.requests, m.transitions, m.lost, m.stale, m.renewals, m.waits, build)
+	for _, c := range s.opts.Collectors {
+		if err := r.Register(c); err != nil {
+			return nil, fmt.Errorf("server: Collectors: %w", err)
+		}
+	}
 	m.handler = promhttp.HandlerFor(r, promhttp.HandlerOpts{})
-	return m
+	return m, nil
 }
 
 // note counts a request that was answered.

@@ -76,7 +76,7 @@ func (s *Server) putRecord(c *call) (any, error) {
 	}
 	text, err := io.ReadAll(c.r.Body)
 	if err != nil {
-		return nil, wire.NewProblem(wire.CodeTooLarge, "body: %v", err)
+		return nil, c.unread(err)
 	}
 	rec, err := store.Unmarshal(text)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 	"time"
 
@@ -106,7 +107,17 @@ func (s *Server) speakRDLM(w http.ResponseWriter, r *http.Request) {
 		fail(w, s.problem(err))
 		return
 	}
-	s.rdlm.ServeHTTP(w, r)
+	s.rdlm.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, c.caller)))
+}
+
+// callerKey is of the caller in the context of a request that is passed on.
+type callerKey struct{}
+
+func callerOf(r *http.Request) Caller {
+	if c, ok := r.Context().Value(callerKey{}).(Caller); ok {
+		return c
+	}
+	return Anybody
 }
 
 // patterns are the segments of the routes' paths.
@@ -233,9 +244,18 @@ func (c *call) read(v any) error {
 		}
 		return wire.NewProblem(wire.CodeInvalid, "body: want one JSON object and nothing behind it")
 	}
+	return c.unread(err)
+}
+
+// unread is the problem of a body that can't be read.
+func (c *call) unread(err error) error {
 	var large *http.MaxBytesError
-	if errors.As(err, &large) {
+	switch {
+	case errors.As(err, &large):
 		return wire.NewProblem(wire.CodeTooLarge, "body: want at most %d bytes", large.Limit)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		c.w.Header().Set("Connection", "close") // what comes late is no request
+		return wire.NewProblem(wire.CodeTooSlow, "body: it was not there within %v", bodyLimit)
 	}
 	return wire.NewProblem(wire.CodeInvalid, "body: %v", err)
 }

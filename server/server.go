@@ -7,7 +7,10 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
@@ -22,6 +25,8 @@ const (
 	DefaultTTL     = 15 * time.Second
 	DefaultMaxWait = time.Hour
 	DefaultMaxBody = 256 << 10
+
+	DefaultMaxWaiting = 50_000
 )
 
 // Action is what a request is about to do, as a policy tells actions apart.
@@ -84,6 +89,10 @@ type Options struct {
 	MaxWait time.Duration // 1 h by default
 	MaxBody int64         // bytes: 256 KiB by default
 
+	// MaxWaiting is how many requests of one caller may wait or watch at a time: 50,000 by default. One more is answered with 429.
+	// A caller without a name is the address that it comes from, so everybody behind a proxy is one.
+	MaxWaiting int
+
 	// Keys, if set, sign the sequencers that are given out, and verify those that come back.
 	Keys fence.Keys
 
@@ -92,6 +101,8 @@ type Options struct {
 
 	// Authenticate returns who sends a request; an error is answered with 401. By default it is [Anybody].
 	Authenticate func(*http.Request) (Caller, error)
+	// Collectors are shown at /metrics beside the server's own.
+	Collectors []prometheus.Collector
 	// OnEvent, if set, is told every request to /v1 when it has been answered. It must not block.
 	OnEvent func(Event)
 }
@@ -104,10 +115,12 @@ type Server struct {
 	reg  *grants.Registry
 	rdlm *rdlm.Handler // nil if it isn't spoken
 
+	waiting *quota
 	metrics *metrics
 	board   *board
 	id      string // of this server, among those that ever ran
 
+	drains  atomic.Bool     // it is about to close
 	closing context.Context // done when the server closes: streams and waits end
 	stop    context.CancelFunc
 }
@@ -125,11 +138,18 @@ func New(st store.Store, opts Options) (*Server, error) {
 		st: st, opts: opts, clk: opts.Clock,
 		reg: grants.New(st, grants.Options{Clock: opts.Clock}),
 	}
+	s.waiting = newQuota(opts.MaxWaiting)
 	if opts.RDLM != nil {
-		s.rdlm = rdlm.New(s.reg, st, opts.Clock, *opts.RDLM)
+		o := *opts.RDLM
+		o.Enter = func(r *http.Request) (func(), error) { return s.waiting.enter(payer(callerOf(r), r)) }
+		s.rdlm = rdlm.New(s.reg, st, opts.Clock, o)
 	}
 	s.closing, s.stop = context.WithCancel(context.Background())
-	s.metrics = newMetrics(s)
+	var err error
+	if s.metrics, err = newMetrics(s); err != nil {
+		s.stop()
+		return nil, errors.Join(err, s.reg.Close())
+	}
 	s.board, s.id = newBoard(s), strings.ToLower(rand.Text()[:13])
 	return s, nil
 }
@@ -164,8 +184,20 @@ func (o *Options) complete() error {
 	if o.MaxBody < 0 {
 		return fmt.Errorf("server: MaxBody %d: want a number of bytes", o.MaxBody)
 	}
+	if o.MaxWaiting == 0 {
+		o.MaxWaiting = DefaultMaxWaiting
+	}
+	if o.MaxWaiting < 0 {
+		return fmt.Errorf("server: MaxWaiting %d: want a number above 0", o.MaxWaiting)
+	}
 	return nil
 }
+
+// Waiting returns how many requests wait for a name here.
+func (s *Server) Waiting() int { return s.reg.QueuedInAll() }
+
+// Drain has the server say that it isn't ready from now on, so that nobody sends it more. It goes on serving until [Server.Close].
+func (s *Server) Drain() { s.drains.Store(true) }
 
 // Close ends all waits and streams, whose requests are answered, and refuses what comes later. It waits for what is under way
 // at the store. What is granted stays granted.

@@ -28,10 +28,11 @@ func hurry(w http.ResponseWriter, r *http.Request, clk clock.Clock) {
 	}
 }
 
-// Read implements [io.Reader]. At the end the limit is lifted: the connection is read further, to see whether the client leaves.
+// Read implements [io.Reader]. At the end the limit is lifted: the connection is read further, to see whether the client leaves. After
+// an error it is not: net/http reads what is left of the body, and a client that sends nothing would keep it for ever.
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if err != nil {
+	if err == io.EOF { //nolint:errorlint // readers return it as it is
 		_ = b.rc.SetReadDeadline(time.Time{})
 	}
 	return n, err

@@ -22,6 +22,11 @@ func (s *Server) watch(c *call) (any, error) {
 	if err := c.may(Read, prefix+"*"); err != nil {
 		return nil, err
 	}
+	leave, err := s.waiting.enter(payer(c.caller, c.r))
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
 	w := s.board.join()
 	defer s.board.leave(w)
 	h := c.w.Header()

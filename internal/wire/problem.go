@@ -39,6 +39,7 @@ const (
 	CodeNotPaused       Code = "not_paused"
 	CodeConflict        Code = "version_conflict"
 	CodeTooLarge        Code = "too_large"
+	CodeTooSlow         Code = "too_slow"
 	CodeTooMany         Code = "too_many_requests"
 	CodeCorrupt         Code = "corrupt_record"
 	CodeInternal        Code = "internal"
@@ -70,6 +71,7 @@ var kinds = map[Code]struct {
 	CodeNotPaused:       {http.StatusConflict, "the election is not paused", election.ErrNotPaused},
 	CodeConflict:        {http.StatusPreconditionFailed, "the record was changed by another write", store.ErrConflict},
 	CodeTooLarge:        {http.StatusRequestEntityTooLarge, "the request is too large", nil},
+	CodeTooSlow:         {http.StatusRequestTimeout, "the rest of the request did not come", nil},
 	CodeTooMany:         {http.StatusTooManyRequests, "too many requests of one client at a time", nil},
 	CodeCorrupt:         {http.StatusInternalServerError, "a stored record can't be read", store.ErrCorrupt},
 	CodeInternal:        {http.StatusInternalServerError, "the server failed", nil},

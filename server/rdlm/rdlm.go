@@ -24,6 +24,8 @@ type Options struct {
 	Admin Admin
 	// MaxBody bounds the body of a request, in bytes: 64 KiB by default.
 	MaxBody int64
+	// Enter, if set, is asked before a request waits, and returns what is called when it waits no more, or why it may not.
+	Enter func(*http.Request) (leave func(), err error)
 }
 
 // Handler speaks RDLM's protocol. It is an [http.Handler] for the paths /, /locks and /resources.
@@ -100,6 +102,15 @@ func (h *Handler) acquire(w http.ResponseWriter, r *http.Request, name string) {
 	}
 	req := grants.Request{
 		Key: name, Owner: owner(ask.uid), TTL: ask.ttl(), Wait: ask.waiting(), ID: requestID(ask.uid), Info: ask.info(),
+	}
+	if h.opts.Enter != nil && req.Wait > 0 {
+		leave, err := h.opts.Enter(r)
+		if err != nil {
+			w.Header().Set("Retry-After", "1")
+			say(w, http.StatusTooManyRequests, err.Error())
+			return
+		}
+		defer leave()
 	}
 	g, err := h.reg.Acquire(r.Context(), req)
 	var held *lease.HeldError

@@ -1,0 +1,45 @@
+package server
+
+import (
+	"net/http"
+	"sync"
+
+	"github.com/leasehold/leasehold/internal/wire"
+)
+
+// quota bounds how many requests of each caller wait, or watch, at a time.
+type quota struct {
+	most int
+
+	mu sync.Mutex
+	of map[string]int // by caller; without an entry, none
+}
+
+func newQuota(most int) *quota { return &quota{most: most, of: map[string]int{}} }
+
+// enter counts a request of who, until leave is called. It returns a problem when there are as many as there may be.
+func (q *quota) enter(who string) (leave func(), err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.of[who] >= q.most {
+		p := wire.NewProblem(wire.CodeTooMany, "%s has %d requests that wait or watch: want one of them to end first", who, q.most)
+		p.Field = "wait"
+		return nil, p
+	}
+	q.of[who]++
+	return func() {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		if q.of[who]--; q.of[who] == 0 {
+			delete(q.of, who)
+		}
+	}, nil
+}
+
+// payer is whom a request is counted for: who is known is the same from everywhere.
+func payer(caller Caller, r *http.Request) string {
+	if name := caller.Name(); name != "" {
+		return "caller " + name
+	}
+	return "address " + remote(r)
+}
