@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/leasehold/leasehold/flake"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
@@ -114,6 +115,11 @@ func Pools(ctx context.Context, st store.Store) ([]Declared, error) {
 // LayoutPool is the name of the pool that the node numbers of an ids' layout come from where nothing else is said: `leasehold id next`
 // and a server's ids share them.
 func LayoutPool(layout string) string { return "ids-" + layout }
+
+// LayoutValues are the node numbers of a layout, of which a pool has the first [MaxSize] if there are more.
+func LayoutValues(l flake.Layout) Values {
+	return Values{Range: fmt.Sprintf("0-%d", min(l.Nodes(), MaxSize)-1)}
+}
 
 // Conflict is why one assignment can't be adopted.
 type Conflict struct {

@@ -38,7 +38,7 @@ func readWindow(rec store.Record) (window, error) {
 }
 
 // grantWindow stores the window of a new term, whose token and name term has, and returns it, and whose the value was before. It begins
-// where all the windows before it ended, and ends length after that or after now, whichever is later.
+// where all the windows before it ended, and ends there or length after now, whichever is later.
 func grantWindow(ctx context.Context, st store.Store, key string, term window, now time.Time, length time.Duration) (w window, before string, err error) {
 	token := term.Token
 	err = changeWindow(ctx, st, key, func(old *window) (bool, error) {
@@ -53,13 +53,13 @@ func grantWindow(ctx context.Context, st store.Store, key string, term window, n
 		if old.Token == 0 {
 			floor = now
 		}
-		ceiling := now
-		if floor.After(now) {
-			ceiling = floor
+		ceiling := now.Add(length)
+		if floor.After(ceiling) {
+			ceiling = floor // and not later, or else a process that dies again and again pushes it ahead
 		}
 		before = old.Name
 		w = term
-		w.Format, w.Floor, w.Ceiling, w.Open = format, floor, ceiling.Add(length), true
+		w.Format, w.Floor, w.Ceiling, w.Open = format, floor, ceiling, true
 		*old = w
 		return true, nil
 	})

@@ -208,3 +208,29 @@ func TestGrantOfAnOlderTerm(t *testing.T) {
 		}
 	})
 }
+
+// A holder that dies again and again doesn't push its floor further ahead each time: it is never later than a window after the clock.
+func TestFloorIsNoRatchet(t *testing.T) {
+	inWorld(t, func(t *testing.T, w world) {
+		p := w.process(nil)
+		var floor time.Time
+		for range 20 {
+			h := p.claim(named1("5-5", "a"))
+			if ahead := h.Floor().Sub(p.clk.Wall()); ahead > defaultWindow || h.Ceiling().Before(h.Floor()) || h.Floor().Before(floor) {
+				t.Fatalf("the floor is %v ahead: %v, ceiling %v, before it was %v", ahead, h.Floor(), h.Ceiling(), floor)
+			}
+			floor = h.Floor()
+			p.release(h, time.Time{})
+			time.Sleep(time.Second)
+		}
+		h := p.claim(named1("5-5", "a"))
+		time.Sleep(2 * defaultWindow)
+		g, err := flake.New[flake.ID](flake.Twitter(), h.Number(), h, flake.Options{Now: p.clk.Wall})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := g.Next(); err != nil {
+			t.Errorf("when its floor has come: %v", err)
+		}
+	})
+}
