@@ -9,14 +9,16 @@ const (
 	applicationID = 0x4c534831 // "LSH1"; tells the file from other programs' databases
 	schemaVersion = 1
 
-	// A key is stored in one row: no second tree to keep, and one page to write at a renewal.
+	// The rows are in a tree of their own, beside the index of the keys: a renewal writes one page of it. In a table WITHOUT ROWID
+	// a row of more than 1,000 bytes, which a record with its past is, goes on in pages that each search reads, of every row that it
+	// passes. Files from before have such a table; the statements are the same.
 	schema = `CREATE TABLE records (
 		key     TEXT NOT NULL PRIMARY KEY,
 		version TEXT NOT NULL,
 		boot    TEXT NOT NULL,
 		written INTEGER NOT NULL,
 		body    TEXT NOT NULL
-	) STRICT, WITHOUT ROWID`
+	) STRICT`
 )
 
 // number reads a pragma whose value is one.
