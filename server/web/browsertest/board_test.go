@@ -52,7 +52,9 @@ func (s *site) waiter(t *testing.T, name, holder string) {
 func allStates(t *testing.T) *site {
 	s := serve(t, nil, server.Options{})
 	s.put(t, store.Record{Key: "a/held", Owner: "app-1/x"})
-	s.put(t, store.Record{Key: "a/session", Owner: "app-2/x", Session: ".session/app-2/x"})
+	s.put(t, store.Record{Key: ".session/app-2/x/1", Owner: "app-2/x"})
+	s.put(t, store.Record{Key: "a/session", Owner: "app-2/x", Session: ".session/app-2/x/1"})
+	s.put(t, store.Record{Key: "c/orphan", Owner: "app-4/x", Session: ".session/app-4/x/1"})
 	s.put(t, store.Record{Key: "b/expired", Owner: "app-3/x", TTL: time.Second})
 	s.broken(t, store.Record{Key: "d/broken", Owner: "app-5/x", Info: map[string]string{"host": "db-7"}})
 	s.put(t, store.Record{Key: "e/contended", Owner: "app-6/x"})
@@ -70,12 +72,15 @@ func TestStates(t *testing.T) {
 	p := open(t, desk, s.URL)
 	for name, state := range map[string]string{
 		"a/held": "held", "a/session": "held", "b/expired": "expired", "d/broken": "broken", "e/contended": "contended", "f/free": "free",
-		"g/paused": "paused",
+		"g/paused": "paused", "c/orphan": "expired",
 	} {
 		p.state(name, state)
 	}
+	p.until("why it is paused, and by whom", row("g/paused")+`.querySelector('.holder').innerText === 'paused by ops: failover drill'`)
+	p.until("what is left of its session", row("a/session")+`.querySelector('.expiry').innerText.startsWith('in ')`)
+	p.until("the session is over", row("c/orphan")+`.querySelector('.expiry').innerText === 'session over'`)
 	order := eval[string](p, `[...document.querySelectorAll('#rows a')].map((a) => a.textContent).join()`)
-	if want := "b/expired,d/broken,e/contended,g/paused,a/held,a/session,f/free"; order != want {
+	if want := "b/expired,c/orphan,d/broken,e/contended,g/paused,a/held,a/session,f/free"; order != want {
 		t.Errorf("in the order %s, want %s", order, want)
 	}
 	p.stands("states-light")
@@ -92,19 +97,26 @@ func (p *page) stands(name string) {
 	p.fit()
 }
 
-// A holder that has not renewed for two thirds of its TTL is in jeopardy, before it expires; a renewal ends that.
+// A holder that has not renewed for two thirds of its TTL is in jeopardy, before it expires; a renewal ends that. The leases of a
+// session drain with it, and are refilled by its renewals.
 func TestJeopardy(t *testing.T) {
 	s := serve(t, nil, server.Options{})
-	rec := s.put(t, store.Record{Key: "job", Owner: "a/x", TTL: 6 * time.Second})
 	p := open(t, desk, s.URL)
-	p.state("job", "held")
-	p.state("job", "in jeopardy")
-	rec.Nonce = "again"
-	if _, err := s.st.Put(t.Context(), rec); err != nil {
-		t.Fatal(err)
+	const ttl, id = 12 * time.Second, ".session/worker/x/1"
+	session := store.Record{Key: id, Owner: "worker/x", TTL: ttl}
+	job := store.Record{Key: "job", Owner: "a/x", TTL: ttl}
+	s.put(t, store.Record{Key: "kept/1", Owner: "worker/x", Session: id})
+	s.put(t, store.Record{Key: "kept/2", Owner: "worker/x", Session: id})
+	for _, round := range [][]string{{"held", "in jeopardy"}, {"held", "expired"}} {
+		session, job = s.put(t, session), s.put(t, job)
+		for _, state := range round {
+			for _, name := range []string{"job", "kept/1", "kept/2"} {
+				p.state(name, state)
+			}
+		}
 	}
-	p.state("job", "held")
-	p.state("job", "expired")
+	p.do(chromedp.Navigate(s.URL + "/#/kept%2F1"))
+	p.until("the detail says so", `document.querySelector('.meaning').innerText.includes('worker/x has not renewed')`)
 }
 
 // What changes is seen while the page is looked at.
@@ -139,7 +151,7 @@ func TestFilters(t *testing.T) {
 	p.do(retype("search"), chromedp.KeyEvent("APP-6"))
 	count("one row of that holder", "1")
 	p.do(retype("search"), chromedp.KeyEvent(" "))
-	count("all rows", "7")
+	count("all rows", "8")
 	broken := chromedp.Click(chromedp.CSS(`#states [data-state="broken"]`))
 	p.do(broken)
 	count("the broken row", "1")
@@ -156,9 +168,9 @@ func TestKeyboard(t *testing.T) {
 	p.state("e/contended", "contended")
 	p.state("b/expired", "expired")
 	p.do(chromedp.Focus(chromedp.CSS("#rows a")), chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent(kb.ArrowDown))
-	p.until("at the third row", `document.activeElement.textContent === 'e/contended'`)
+	p.until("at the third row", `document.activeElement.textContent === 'd/broken'`)
 	p.do(chromedp.KeyEvent(kb.End), chromedp.KeyEvent(kb.Home), chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent(kb.Enter))
-	p.until("the detail is open", `document.querySelector('#title')?.textContent === 'd/broken' && document.activeElement.id === 'title'`)
+	p.until("the detail is open", `document.querySelector('#title')?.textContent === 'c/orphan' && document.activeElement.id === 'title'`)
 	p.do(chromedp.KeyEvent(kb.Escape))
-	p.until("back where it was", `document.activeElement.matches('#rows a') && document.activeElement.textContent === 'd/broken'`)
+	p.until("back where it was", `document.activeElement.matches('#rows a') && document.activeElement.textContent === 'c/orphan'`)
 }

@@ -265,7 +265,7 @@ func (s *site) put(t *testing.T, rec store.Record) store.Record {
 	if rec.Acquired.IsZero() {
 		rec.Acquired = time.Now().Add(-90 * time.Minute)
 	}
-	rec.Nonce = rec.Key
+	rec.Nonce += rec.Key
 	rec, err := s.st.Put(t.Context(), rec)
 	if err != nil {
 		t.Fatal(err)

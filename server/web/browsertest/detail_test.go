@@ -1,9 +1,7 @@
 package browsertest
 
 import (
-	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
 	"strings"
 	"testing"
@@ -63,111 +61,6 @@ func TestDetail(t *testing.T) {
 		}
 		p.shot("detail-" + sc.name)
 		p.fit()
-	}
-}
-
-// openBreak clicks on the button of the detail, and types into the dialog.
-func (p *page) openBreak(typed string) {
-	p.t.Helper()
-	p.do(chromedp.Click(chromedp.CSS(".heading button.danger")))
-	p.until("the dialog is open", `document.querySelector('dialog[open] #break-name')`)
-	p.until("nothing can be broken yet", `document.querySelector('dialog button.danger').disabled`)
-	p.do(chromedp.SendKeys(chromedp.CSS("#break-name"), typed))
-}
-
-const confirm = "dialog button.danger"
-
-func TestBreak(t *testing.T) {
-	events := make(chan server.Event, 100)
-	s := storied(t, server.Options{OnEvent: func(e server.Event) {
-		if e.Op == "break" {
-			events <- e
-		}
-	}})
-	p := open(t, desk, s.URL+deploy)
-	p.told()
-	p.openBreak("deploy/productio")
-	p.until("another name is none", `document.querySelector('dialog button.danger').disabled`)
-	p.do(chromedp.SendKeys(chromedp.CSS("#break-name"), "n"), chromedp.SendKeys(chromedp.CSS("#break-note"), "runner is gone"))
-	p.until("it says what may run", `document.querySelector('dialog').innerText.includes('runner-7') && document.querySelector('dialog').innerText.includes('2 wait')`)
-	p.shot("break")
-	p.fit()
-	p.do(chromedp.Click(chromedp.CSS(confirm)))
-	p.until("it is broken", `document.querySelector('.heading .badge').dataset.state === 'broken' && !document.querySelector('dialog[open]')`)
-	rec, err := s.st.Get(t.Context(), "deploy/production")
-	if err != nil || rec.Mark != store.MarkBroken || !strings.Contains(rec.Note, "runner is gone") {
-		t.Errorf("%+v, %v", rec, err)
-	}
-	if e := <-events; e.Outcome != "ok" || e.Name != "deploy/production" {
-		t.Errorf("audited %+v", e)
-	}
-	p.do(chromedp.KeyEvent("\x1b"))
-	p.state("deploy/production", "broken")
-}
-
-// A term that has ended since the dialog was opened is not broken, and neither is the next one.
-func TestBreakOfAnotherTerm(t *testing.T) {
-	s := storied(t, server.Options{})
-	p := open(t, desk, s.URL+deploy)
-	p.expect = "409"
-	p.told()
-	p.openBreak("deploy/production")
-	rec, err := s.st.Get(t.Context(), "deploy/production")
-	if err != nil {
-		t.Fatal(err)
-	}
-	rec.Owner, rec.Token, rec.Nonce = "other/x", rec.Token+1, "n"
-	if _, err := s.st.Put(t.Context(), rec); err != nil {
-		t.Fatal(err)
-	}
-	p.do(chromedp.Click(chromedp.CSS(confirm)))
-	p.until("it says so", `document.querySelector('dialog .problem').innerText.includes('Nothing was changed')`)
-	if rec, err := s.st.Get(t.Context(), rec.Key); err != nil || rec.Mark == store.MarkBroken {
-		t.Errorf("%+v, %v", rec, err)
-	}
-}
-
-// reader may look, at names that begin with deploy/.
-type reader struct{}
-
-func (reader) Name() string { return "looker" }
-func (reader) May(a server.Action, name string) bool {
-	return a == server.Read && strings.HasPrefix(name, "deploy/")
-}
-
-// Who isn't known is asked for a token; what a caller may not read or break is told.
-func TestPermission(t *testing.T) {
-	s := storied(t, server.Options{Authenticate: func(r *http.Request) (server.Caller, error) {
-		switch {
-		case r.Header.Get("Authorization") == "Bearer sesame":
-			return reader{}, nil
-		case r.Method == http.MethodPost: // those who wait are let in
-			return server.Anybody, nil
-		}
-		return nil, errors.New("want a token")
-	}})
-	p := open(t, desk, s.URL)
-	p.expect = "Failed to load resource"
-	token := chromedp.CSS("dialog[open] input[name=token]")
-	p.until("it asks", `document.querySelector('dialog[open] input[name=token]')`)
-	p.fit()
-	p.do(chromedp.SendKeys(token, "open\r"))
-	p.until("it asks again", `document.querySelector('dialog[open] .problem')?.innerText.includes('want a token')`)
-	p.shot("sign-in")
-	p.do(chromedp.SendKeys(token, "sesame\r"))
-	p.until("it may not read all", `document.getElementById('notice').innerText.includes('looker may not read *')`)
-	p.do(chromedp.SendKeys(chromedp.CSS("#prefix"), "deploy/"))
-	p.state("deploy/production", "contended")
-	p.until("the notice is gone", `document.getElementById('notice').hidden`)
-	p.do(chromedp.Click(chromedp.CSS("#rows a")))
-	p.told()
-	p.openBreak("deploy/production")
-	p.do(chromedp.Click(chromedp.CSS(confirm)))
-	p.until("it may not break", `document.querySelector('dialog .problem').innerText.includes('looker may not break deploy/production')`)
-	p.shot("forbidden")
-	p.fit()
-	if kept := eval[string](p, `Object.values(sessionStorage).join() + Object.values(localStorage).join()`); kept != "sesame" {
-		t.Errorf("the browser keeps %q", kept)
 	}
 }
 

@@ -15,19 +15,20 @@ const model = new Model();
 const board = new Board(model);
 const detail = new Detail(model, (err) => refused(err));
 let cut = ''; // why there is no stream
+const strangers = 'nobody has signed in';
 
 const live = new Live({
   opened(wall) {
     cut = '';
     model.opened(wall, performance.now());
     notice('');
-    byID('who').hidden = !hasToken();
   },
   message(m) {
     model.take(m, performance.now());
   },
   cut(why) {
     cut = why;
+    board.waiting = `Nothing is known yet: ${why}. It is tried again.`;
   },
   refused,
 });
@@ -38,15 +39,18 @@ const live = new Live({
  */
 function refused(err) {
   byID('who').hidden = false;
-  if (err.status === 401) {
-    cut = 'nobody has signed in';
-    model.forget();
-    signIn(hasToken() ? err.message : '');
-    return;
-  }
-  cut = 'refused';
   model.forget();
-  notice(err.status === 403 ? `${err.message}. Fill in the prefix that you may read.` : err.message);
+  if (err.status === 401) {
+    cut = strangers;
+    board.waiting = 'Sign in to see who holds what.';
+    signIn(hasToken() ? err.message : '');
+  } else {
+    cut = 'refused';
+    board.waiting = 'You may not see this.';
+    notice(err.status === 403 ? `${err.message}. Fill in the prefix that you may read.` : err.message);
+  }
+  status();
+  board.render();
 }
 
 /** @param {string} text */
@@ -57,15 +61,18 @@ function notice(text) {
 
 /** @param {string} why */
 function signIn(why) {
-  const token = h('input', { type: 'password', name: 'token', autocomplete: 'off', required: true });
+  if (why) setToken(''); // it is no good
+  const token = h('input', { type: 'password', name: 'token', autocomplete: 'off', required: !hasToken() });
   openDialog('Who is there?', {
     body: [
-      h('p', {}, 'This server wants a bearer token. It is kept until this tab is closed.'),
+      h('p', {}, 'The bearer token that the server knows you by. It is sent to this server only, and kept until this tab is closed.'),
+      hasToken() ? h('p', {}, 'Leave it empty to sign out.') : null,
       h('label', {}, 'Token ', token),
       why ? h('p.problem', { role: 'alert' }, why) : null,
     ],
     confirm: 'Go on',
     async submit() {
+      model.forget();
       setToken(/** @type {HTMLInputElement} */ (token).value.trim());
       start();
     },
@@ -73,15 +80,18 @@ function signIn(why) {
 }
 
 function start() {
+  board.waiting = 'Asking the server…';
   live.start(inputByID('prefix').value.trim());
   void describe();
 }
 
-// describe says which store is behind the server; it is only told, so that nothing depends on it.
+// describe says which store is behind the server, and whom it takes us for; it is only told, so that nothing depends on it.
 async function describe() {
   try {
-    const store = await (await ask('/v1/store')).json();
-    setText(byID('engine'), `${store.engine}, ${location.host}`);
+    const [store, me] = await Promise.all(['/v1/store', '/v1/whoami'].map(async (path) => (await ask(path)).json()));
+    setText(byID('engine'), `${store.engine}, ${location.host}${me.caller ? `, as ${me.caller}` : ''}`);
+    byID('who').hidden = !hasToken() && (me.caller !== '' || me.may.length > 0); // known by a certificate, or anybody may do anything
+    setText(byID('who'), hasToken() ? 'Sign in as another' : 'Sign in');
   } catch {
     setText(byID('engine'), location.host);
   }
@@ -98,7 +108,6 @@ function route() {
   const was = byID('board').hidden;
   byID('board').hidden = name !== '';
   byID('detail').hidden = name === '';
-  document.title = name ? `${name} – Leasehold` : 'Leasehold';
   if (name) {
     detail.open(name);
     scrollTo(0, 0);
@@ -117,6 +126,9 @@ function status() {
   if (stale > 0) {
     state = 'stale';
     text = `Not current: ${duration(Math.floor(stale / 1000) * 1000)} old${model.error ? `, ${model.error}` : cut ? `, ${cut}` : ''}`;
+  } else if (cut === strangers) {
+    state = 'connecting';
+    text = 'Not signed in';
   } else if (cut) {
     state = 'cut';
     text = `Not connected: ${cut}`;
@@ -126,7 +138,13 @@ function status() {
   }
   el.dataset.state = state;
   setText(el, text);
+  setText(byID('said'), said[state]); // not the age, which would be read out every second
+  const worst = board.worst > 0 ? `${board.worst}! ` : '';
+  document.title = byID('board').hidden ? `${detail.name} – Leasehold` : `${worst}Leasehold`;
 }
+
+/** @type {Record<string, string>} */
+const said = { live: 'Live', stale: 'What is shown is not current', cut: 'Not connected', connecting: 'Connecting' };
 
 let mono = performance.now(), day = Date.now();
 

@@ -3,7 +3,11 @@
 import { badge } from './badge.js';
 import { byID, duration, h, inputByID, setText } from './dom.js';
 import { Expiry } from './expiry.js';
+import { Holder } from './holder.js';
 import { pauseText, states } from './model.js';
+
+/** States in which somebody should look at a name. */
+const alarming = ['expired', 'in jeopardy', 'broken'];
 
 const beyond = 8; // rows above and below the view that are there, too, to tab and scroll into
 
@@ -19,13 +23,14 @@ class View {
     this.badge = h('span.badge');
     this.state = h('span.state', { role: 'cell' }, this.badge);
     this.link = h('a', { href: detailPath(name), title: name }, name);
-    this.holder = h('span.holder', { role: 'cell' });
+    this.paused = h('span.tag', { hidden: true }, 'paused');
+    this.holder = new Holder(h('span.holder', { role: 'cell' }));
     this.since = h('span.since', { role: 'cell' });
     this.token = h('span.token', { role: 'cell' });
     this.expiry = new Expiry('cell');
     this.waiters = h('span.waiters', { role: 'cell' });
-    this.el = h('div.row', { role: 'row' }, this.state, h('span.name', { role: 'cell' }, this.link),
-      this.holder, this.since, this.token, this.expiry.el, this.waiters);
+    this.el = h('div.row', { role: 'row' }, this.state, h('span.name', { role: 'cell' }, this.link, this.paused),
+      this.holder.el, this.since, this.token, this.expiry.el, this.waiters);
   }
 
   /**
@@ -39,14 +44,17 @@ class View {
     const l = row.lease;
     const held = stale ? NaN : model.heldFor(l, now);
     badge(this.badge, state);
-    this.badge.title = stale ? `it was ${l.state}` : l.paused ? pauseText(l.paused) : '';
-    setText(this.holder, l.holder || '–');
-    this.holder.title = l.holder || '';
+    this.badge.title = stale ? `it was ${l.state}` : '';
+    this.el.dataset.state = state;
+    const pause = l.paused && !stale ? `paused by ${pauseText(l.paused)}` : '';
+    this.paused.hidden = pause === '' || state === 'paused';
+    this.paused.title = pause;
+    this.holder.show(l.holder || '', pause);
     setText(this.since, Number.isNaN(held) ? '–' : duration(held));
     setText(this.token, l.token ? String(l.token) : '–');
     setText(this.waiters, l.waiters ? String(l.waiters) : '–');
     this.waiters.classList.toggle('some', l.waiters > 0);
-    this.expiry.show(row, now, stale);
+    this.expiry.show(l, model.expiry(row), now, stale);
   }
 }
 
@@ -73,7 +81,9 @@ export class Board {
     /** @type {string[]} */
     this.shown = []; // those that pass the filters, the worst first
     this.state = ''; // the only one to show
-    this.buttons = new Map(states.map((state) => [state, this.button(state)]));
+    this.worst = 0; // names that want to be looked at
+    this.waiting = 'Asking the server…'; // what there is to say while nothing is known
+    this.buttons = new Map(['', ...states].map((state) => [state, this.button(state)]));
     byID('states').append(...this.buttons.values());
     inputByID('search').addEventListener('input', () => this.render());
     this.rows.addEventListener('keydown', (e) => this.key(e));
@@ -84,12 +94,13 @@ export class Board {
   button(state) {
     const count = h('b', {}, '0');
     return h('button.badge', {
-      type: 'button', 'data-state': state, 'aria-pressed': 'false',
+      type: 'button', 'data-state': state || 'all', 'aria-pressed': 'false',
       onclick: () => {
         this.state = this.state === state ? '' : state;
         this.render();
+        scrollTo(0, 0);
       },
-    }, `${state} `, count);
+    }, `${state || 'all'} `, count);
   }
 
   get visible() {
@@ -112,22 +123,38 @@ export class Board {
       const row = /** @type {import('./model.js').Row} */ (model.rows.get(name));
       if (words.length === 0 || fits(row.lease, words)) byState.get(model.judge(row, stale))?.push(name);
     }
+    this.worst = stale ? 0 : alarming.reduce((n, state) => n + (byState.get(state)?.length || 0), 0);
+    const all = [...byState.values()].flat();
     for (const [state, button] of this.buttons) {
-      const count = byState.get(state)?.length || 0;
-      setText(/** @type {Node} */ (button.lastChild), String(count));
-      button.hidden = count === 0 && (stale || state !== this.state);
+      const count = state ? byState.get(state)?.length || 0 : all.length;
+      setText(/** @type {Node} */ (button.lastChild), count.toLocaleString('en'));
+      button.hidden = count === 0 && (stale || state !== this.state || !model.loaded);
       button.setAttribute('aria-pressed', String(state === this.state));
     }
     // Of what is stale no state is known, so that none can be picked.
-    this.shown = this.state && !stale ? byState.get(this.state) || [] : [...byState.values()].flat();
-    this.say();
+    this.shown = this.state && !stale ? byState.get(this.state) || [] : all;
+    this.say(words.length > 0);
     this.place(now);
   }
 
-  say() {
-    const empty = byID('empty');
-    empty.hidden = !this.model.loaded || this.shown.length > 0;
-    setText(empty, this.model.rows.size > 0 ? 'No name fits.' : 'Nobody holds anything here, and nobody ever did.');
+  /** @param {boolean} sought */
+  say(sought) {
+    const empty = byID('empty'), table = /** @type {HTMLElement} */ (this.rows.parentElement);
+    table.hidden = this.shown.length === 0;
+    empty.hidden = !table.hidden;
+    if (table.hidden) setText(empty, this.why(sought));
+  }
+
+  /**
+   * why says why there is nothing to see.
+   * @param {boolean} sought
+   */
+  why(sought) {
+    const { model } = this, prefix = inputByID('prefix').value.trim();
+    if (!model.loaded) return this.waiting;
+    if (model.rows.size > 0) return `None of the ${model.rows.size.toLocaleString('en')} names ${sought ? 'fits the search' : `is ${this.state} now`}.`;
+    if (prefix) return `No name begins with “${prefix}”.`;
+    return 'Nobody holds anything here, and nobody ever did. A lease that is taken appears at once: leasehold run NAME -- COMMAND';
   }
 
   get rowHeight() {

@@ -2,11 +2,14 @@
 // One name: who holds it, who did, who waits, what is written down, and what to do about it.
 import { ask, leasePath, Problem } from './api.js';
 import { badge } from './badge.js';
-import { openBreak } from './break.js';
-import { byID, duration, h, quote, setText } from './dom.js';
+import { command, leasehold, quote } from './command.js';
+import { byID, duration, h, moment, setText } from './dom.js';
 import { Expiry } from './expiry.js';
 import { fitting, lanes, spans } from './lanes.js';
-import { pauseText, row } from './model.js';
+import { row } from './model.js';
+import { Operator } from './operator.js';
+import { candidates, queue, terms } from './tables.js';
+import { means } from './words.js';
 
 const reread = 3_000; // for what the stream doesn't tell
 
@@ -14,7 +17,8 @@ const reread = 3_000; // for what the stream doesn't tell
  * @typedef {object} Found  what the server said about the name
  * @property {import('./model.js').Row} row
  * @property {import('./lanes.js').Term[]} terms
- * @property {{holder: string, waited: number, left: number}[]} waiters
+ * @property {import('./tables.js').Waiter[]} waiters
+ * @property {{caller: string, may: string[]}} me
  * @property {number} wall the server's time of day when performance.now() was 0
  */
 
@@ -35,6 +39,7 @@ export class Detail {
     this.seen = ''; // the row that was read for
     /** @type {Found|null} */
     this.found = null;
+    this.operator = new Operator(() => { this.triedAt = -Infinity; this.render(); });
     this.parts = this.frame('');
     new ResizeObserver(() => this.draw()).observe(this.root);
   }
@@ -45,6 +50,7 @@ export class Detail {
     this.span = 0;
     this.found = null;
     this.readAt = this.triedAt = -Infinity;
+    this.operator = new Operator(() => { this.triedAt = -Infinity; this.render(); });
     this.parts = this.frame(name);
     this.root.replaceChildren(...this.parts.all);
     this.parts.title.focus();
@@ -61,46 +67,57 @@ export class Detail {
   /** @param {string} name */
   frame(name) {
     const title = h('h2', { id: 'title', tabindex: '-1' }, name);
-    const state = h('span.badge'), facts = h('dl.facts'), picture = h('div.picture'), terms = h('div.scroll', { tabindex: '0', role: 'region', 'aria-label': 'Terms' });
-    const waiters = h('div'), record = h('code'), problem = h('p.problem', { role: 'alert', hidden: true });
+    const state = h('span.badge'), meaning = h('p.meaning'), facts = h('dl.facts'), picture = h('div.picture');
+    const past = h('div');
+    const waiters = h('div'), standing = h('div', { hidden: true }), record = h('code'), problem = h('p.problem', { role: 'alert', hidden: true });
     const expiry = new Expiry();
-    const breaker = h('button.danger', { type: 'button', hidden: true, onclick: () => this.breakIt() }, 'Break the hold…');
     const choice = h('div.spans', { role: 'group', 'aria-label': 'How much of the past' }, ...spans.map(({ text, ms }) => h('button', {
       type: 'button', 'data-ms': ms, onclick: () => { this.span = ms; this.draw(); },
     }, text)));
-    const commands = [`leasehold show ${quote(name)} --store ${location.origin}`, `leasehold history ${quote(name)} --store ${location.origin}`,
-      `curl ${location.origin}${leasePath(name)}`];
+    const body = h('div', { hidden: true },
+      facts,
+      h('div.titled', {}, h('h3', {}, 'Who held it'), choice), picture, legend(),
+      h('h3', {}, 'Who waits at this server'), waiters, standing, past,
+      h('h3', {}, 'The same by command'),
+      ...[leasehold('show', name), leasehold('history', name), `curl ${quote(location.origin + leasePath(name))}`].map((text) => command(text).el),
+      h('h3', {}, 'Record'), h('pre', { tabindex: '0', 'aria-label': 'Record, as JSON' }, record));
     const all = [
       h('p.back', {}, h('a', { href: '#/' }, '← Board')),
-      h('div.heading', {}, title, state, expiry.el, breaker), problem, facts,
-      h('h3', {}, 'Who held it'), choice, picture,
-      h('p.hint', {}, 'Hatched: nobody held it. Red: two holders at once, by the clocks of those who wrote it down. The last 8 terms are kept.'), terms,
-      h('h3', {}, 'Who waits at this server'), waiters,
-      h('h3', {}, 'The same by command'), ...commands.map(command),
-      h('h3', {}, 'Record'), h('pre', { tabindex: '0', 'aria-label': 'Record, as JSON' }, record),
+      h('div.heading', {}, title, state, expiry.el, this.operator.buttons), meaning, this.operator.notes, problem, body,
     ];
-    return { all, title, state, facts, picture, terms, waiters, record, problem, expiry, breaker, choice };
-  }
-
-  breakIt() {
-    if (this.found) openBreak(this.found.row.lease, () => { this.triedAt = -Infinity; this.render(); });
+    return { all, body, title, state, meaning, facts, picture, past, waiters, standing, record, problem, expiry, choice };
   }
 
   /** render shows how it is now, and reads anew what has changed. */
   render() {
     if (!this.name) return;
     const now = performance.now(), live = this.model.rows.get(this.name);
-    const key = live ? `${live.lease.token} ${live.lease.state} ${live.lease.waiters}` : '';
+    const key = live ? `${live.lease.token} ${live.lease.state} ${live.lease.waiters} ${live.lease.paused?.since}` : '';
     if (!this.reading && (key !== this.seen || now - this.triedAt > reread)) {
       this.seen = key;
       void this.read();
     }
-    if (!this.found) return;
+    if (!this.found) {
+      badge(this.parts.state, 'unknown');
+      return;
+    }
     const stale = this.model.staleFor(now) > 0 || now - this.readAt > 10_000;
-    const shown = live || this.found.row;
-    badge(this.parts.state, this.model.judge(shown, stale), stale ? `was ${shown.lease.state}` : '');
-    this.parts.expiry.show(shown, now, stale);
+    const shown = live || this.found.row, state = this.model.judge(shown, stale);
+    badge(this.parts.state, state, stale ? `was ${shown.lease.state}` : '');
+    this.parts.expiry.el.hidden = !shown.lease.holder;
+    this.parts.expiry.show(shown.lease, this.expiry(shown), now, stale);
+    setText(this.parts.meaning, means(state, shown.lease, this.expiry(shown), this.found.terms, now, this.found.wall));
     this.facts(shown.lease, now, stale);
+    this.operator.show(this.found.row.lease, this.found.me, now - this.readAt > 10_000);
+  }
+
+  /**
+   * expiry is that of the stream, or of what was read of a name that isn't on it.
+   * @param {import('./model.js').Row} shown
+   */
+  expiry(shown) {
+    const e = this.model.expiry(shown);
+    return Number.isNaN(e.until) && this.found ? this.found.row.expiry : e;
   }
 
   async read() {
@@ -108,11 +125,12 @@ export class Detail {
     this.triedAt = performance.now();
     const { name } = this;
     try {
-      const [lease, history, waiters] = await Promise.all([undefined, 'history', 'waiters'].map((what) => ask(leasePath(name, what))));
+      const [lease, history, waiters, me] = await Promise.all([leasePath(name), leasePath(name, 'history'), leasePath(name, 'waiters'),
+        `/v1/whoami?name=${encodeURIComponent(name)}`].map((path) => ask(path)));
       const at = performance.now(), body = await lease.json();
       /** @type {Found} */
       const found = {
-        row: row(body, at), terms: (await history.json()).terms, waiters: (await waiters.json()).waiters,
+        row: row(body, at), terms: (await history.json()).terms, waiters: (await waiters.json()).waiters, me: await me.json(),
         wall: Date.parse(lease.headers.get('Date') || '') - at,
       };
       if (name !== this.name) return;
@@ -120,6 +138,7 @@ export class Detail {
       this.readAt = at;
       setText(this.parts.record, JSON.stringify(body, null, 2));
       this.problem('');
+      this.parts.body.hidden = false;
       this.draw();
       this.render();
     } catch (err) {
@@ -143,14 +162,16 @@ export class Detail {
    * @param {boolean} stale
    */
   facts(l, now, stale) {
-    const held = stale ? NaN : this.model.heldFor(l, now);
+    const held = stale ? NaN : this.model.heldFor(l, now), kept = this.model.sessions.get(l.session || '');
+    const ttl = kept && kept.ttl > 0 ? kept.ttl : (l.ttl || 0) * 1000;
     /** @type {[string, string][]} */
-    const all = [['Holder', l.holder || 'nobody'], ['Held for', Number.isNaN(held) ? '–' : duration(held)], ['Token', String(l.token || '–')],
-      ['TTL', l.ttl ? duration(l.ttl * 1000) : '–']];
-    if (l.session) all.push(['Session', l.session]);
-    if (l.paused) all.push(['Paused', pauseText(l.paused)]);
+    const all = [['Holder', l.holder || 'nobody']];
+    if (l.holder) all.push(['Held for', Number.isNaN(held) ? '–' : duration(held)], ['Since', l.acquired ? moment(l.acquired) : '–']);
+    if (l.token) all.push([l.holder ? 'Token' : 'Token, the last', String(l.token)]);
+    if (ttl > 0) all.push(['TTL', duration(ttl)]);
+    if (l.session) all.push(['Kept by session', l.session]);
     if (l.note) all.push(['Note', l.note]);
-    for (const [key, value] of Object.entries(l.info || {})) all.push([key, value]);
+    for (const [key, value] of Object.entries(l.info || {})) all.push([`It says: ${key}`, value]);
     const { facts } = this.parts;
     if (facts.children.length !== all.length) facts.replaceChildren(...all.map(() => h('div', {}, h('dt'), h('dd'))));
     all.forEach(([key, value], i) => {
@@ -158,50 +179,28 @@ export class Detail {
       setText(dt, key);
       setText(dd, value);
     });
-    this.parts.breaker.hidden = !l.holder;
   }
 
   /** draw shows what was read. */
   draw() {
     if (!this.found || !this.name) return;
-    const { terms, waiters, wall } = this.found, now = wall + performance.now();
-    const ms = this.span || fitting(terms, now), width = Math.floor(this.parts.picture.clientWidth);
-    if (width > 0) this.parts.picture.replaceChildren(lanes(terms, now, ms, width));
+    const { terms: past, waiters, wall, row: { lease } } = this.found, at = performance.now(), now = wall + at;
+    const ms = this.span || fitting(past, now), width = Math.floor(this.parts.picture.clientWidth);
+    const { until, exact } = this.expiry(this.model.rows.get(this.name) || this.found.row);
+    const end = lease.holder && exact && until < at ? Math.max(wall + until, Date.parse(lease.acquired || '') || 0) : now;
+    if (width > 0) this.parts.picture.replaceChildren(past.length > 0 ? lanes(past, now, ms, width, end) : h('p.empty', {}, 'Nobody ever held it.'));
     for (const button of this.parts.choice.children) button.setAttribute('aria-pressed', String(button.getAttribute('data-ms') === String(ms)));
-    this.parts.terms.replaceChildren(table(terms, now));
-    this.parts.waiters.replaceChildren(waiters.length === 0 ? h('p', {}, 'Nobody.') : h('ol', {}, ...waiters.map((w) => h('li', {},
-      h('b', {}, w.holder), `, for ${duration(w.waited * 1000)}, for another ${duration(w.left * 1000)} at the most`))));
+    this.parts.past.hidden = past.length === 0;
+    this.parts.past.replaceChildren(h('h3', {}, 'Its terms, the last first'), terms(past, now));
+    this.parts.waiters.replaceChildren(queue(waiters));
+    const all = lease.candidates || [];
+    this.parts.standing.hidden = all.length === 0;
+    this.parts.standing.replaceChildren(h('h3', {}, 'Who stands for election'), candidates(all, lease.holder || '', now));
   }
 }
 
-/**
- * @param {import('./lanes.js').Term[]} terms
- * @param {number} now
- */
-function table(terms, now) {
-  const ago = (/** @type {string} */ time) => `${duration(now - Date.parse(time))} ago`;
-  return h('table', {}, h('thead', {}, h('tr', {}, ...['Holder', 'Token', 'From', 'Until', 'Ended'].map((text) => h('th', { scope: 'col' }, text)))),
-    h('tbody', {}, ...terms.map((t) => h('tr', {}, h('td', {}, t.holder), h('td', {}, String(t.token)), h('td', { title: t.from }, ago(t.from)),
-      h('td', { title: t.until }, t.until ? ago(t.until) : 'now'), h('td', {}, t.until ? t.ended || '' : 'holds it')))));
-}
-
-/**
- * command is a line for a shell, with a button that copies it.
- * @param {string} text
- */
-function command(text) {
-  const button = h('button', {
-    type: 'button', 'aria-label': `Copy ${text}`,
-    onclick: async () => {
-      try {
-        await navigator.clipboard.writeText(text);
-        setText(button, 'Copied');
-      } catch { // not over plain HTTP from another machine
-        getSelection()?.selectAllChildren(code);
-        setText(button, 'Selected');
-      }
-    },
-  }, 'Copy');
-  const code = h('code', {}, text);
-  return h('p.command', {}, code, button);
+function legend() {
+  const item = (/** @type {string} */ kind, /** @type {string} */ text) => h('span', {}, h(`i.${kind}`, { 'aria-hidden': 'true' }), text);
+  return h('p.legend', {}, item('term', 'held'), item('now', 'holds it now'), item('gap', 'nobody held it'),
+    item('overlap', 'two at once, by the clocks of those who wrote it down'), item('before', 'older than the last 8 terms, which are kept'));
 }

@@ -91,9 +91,10 @@ export function duration(ms) {
 }
 
 /**
- * quote writes a word for a shell.
- * @param {string} word
+ * moment writes a time of day for people and for searching logs: "2026-11-21 18:29:05 UTC".
+ * @param {string} time
  */
-export function quote(word) {
-  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
+export function moment(time) {
+  const at = new Date(time);
+  return Number.isNaN(at.getTime()) ? time : `${at.toISOString().slice(0, 19).replace('T', ' ')} UTC`;
 }

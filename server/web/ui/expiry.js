@@ -12,34 +12,35 @@ export class Expiry {
   }
 
   /**
-   * @param {import('./model.js').Row} row
+   * @param {import('./model.js').Lease} l
+   * @param {import('./model.js').Expiry} e
    * @param {number} now
    * @param {boolean} stale
    */
-  show(row, now, stale) {
-    const l = row.lease, ttl = (l.ttl || 0) * 1000;
-    const known = !stale && !Number.isNaN(row.until) && ttl > 0;
-    const left = known ? Math.min(row.until - now, ttl) : 0;
-    const share = known ? Math.max(left / ttl, 0) : 0;
+  show(l, e, now, stale) {
+    const known = Boolean(l.holder) && !stale && !Number.isNaN(e.until) && e.ttl > 0;
+    const left = known ? Math.min(e.until - now, e.ttl) : 0;
+    const share = known ? Math.max(left / e.ttl, 0) : 0;
     this.el.classList.toggle('none', !known);
     this.fill.style.transform = `scaleX(${share.toFixed(4)})`;
-    this.el.dataset.level = share < 1 / 3 ? 'low' : 'fine';
-    setText(this.text, this.words(l, known, left, row.exact, stale));
+    this.el.dataset.level = e.over && !stale ? 'over' : !known || share >= 1 / 3 ? 'fine' : left > 0 ? 'low' : 'over';
+    this.el.title = l.session && !stale ? `renewed with its session, ${l.session}` : '';
+    setText(this.text, words(l, e, known, left, stale));
   }
+}
 
-  /**
-   * @param {import('./model.js').Lease} l
-   * @param {boolean} known
-   * @param {number} left
-   * @param {boolean} exact
-   * @param {boolean} stale
-   */
-  words(l, known, left, exact, stale) {
-    if (!l.holder) return '–';
-    if (stale) return 'not known';
-    if (l.session) return 'with its session';
-    if (!known) return 'not known';
-    if (left <= 0) return `${duration(-left)} ago`;
-    return `${exact ? '' : '≤ '}${duration(left)}`;
-  }
+/**
+ * @param {import('./model.js').Lease} l
+ * @param {import('./model.js').Expiry} e
+ * @param {boolean} known
+ * @param {number} left
+ * @param {boolean} stale
+ */
+function words(l, e, known, left, stale) {
+  if (!l.holder) return '–';
+  if (stale) return 'not known';
+  if (e.over) return 'session over';
+  if (!known) return l.session ? 'with its session' : 'not known';
+  if (left <= 0) return `${duration(-left)} ago`;
+  return `in ${e.exact ? '' : '≤ '}${duration(left)}`;
 }

@@ -15,16 +15,30 @@
  * @property {string} [note]
  * @property {number} waiters
  * @property {Pause} [paused]  the election of that name
+ * @property {Candidate[]} [candidates]  of that election; not on the stream
  *
  * @typedef {object} Pause
  * @property {string} by
  * @property {string} [reason]
  * @property {string} since
  *
- * @typedef {object} Row
- * @property {Lease} lease
+ * @typedef {object} Candidate
+ * @property {string} name
+ * @property {string} holder
+ * @property {number} [priority]
+ * @property {string} [zone]
+ * @property {boolean} [ineligible]
+ * @property {string} since
+ *
+ * @typedef {object} Expiry
+ * @property {number} ttl    in ms; 0 when it isn't known
  * @property {number} until  when it runs out unless it is renewed; NaN when that isn't known
  * @property {boolean} exact the server knows how old the last renewal is; else it was seen, so that until is a bound
+ * @property {boolean} [over] it was of a session that is over for good
+ *
+ * @typedef {object} Row
+ * @property {Lease} lease
+ * @property {Expiry} expiry of its own
  */
 
 // What is known is stale when no beat has come for so long.
@@ -48,6 +62,8 @@ export class Model {
     this.rows = new Map();
     /** @type {Map<string, Row>|null} what comes after a reset, until it is complete */
     this.incoming = null;
+    /** @type {Map<string, Expiry>} */
+    this.sessions = new Map(); // that keep names
     this.names = 0; // changes whenever a name comes or goes
     this.beatAt = NaN;
     this.age = 0; // of what the server knew, at the last beat
@@ -58,6 +74,7 @@ export class Model {
   /** forget leaves nothing known. */
   forget() {
     this.rows.clear();
+    this.sessions.clear();
     this.incoming = null;
     this.names++;
     this.beatAt = NaN;
@@ -90,7 +107,11 @@ export class Model {
       case 'lease':
         this.change(m.data, now);
         break;
+      case 'session':
+        this.sessions.set(m.data.session, expiry(m.data, now));
+        break;
       case 'beat':
+        this.tidy();
         if (this.incoming) {
           this.rows = this.incoming;
           this.incoming = null;
@@ -101,6 +122,13 @@ export class Model {
         this.error = m.data.error || '';
         break;
     }
+  }
+
+  /** tidy forgets sessions that have become more than there are names. */
+  tidy() {
+    if (this.incoming || this.sessions.size <= this.rows.size) return;
+    const keep = new Set([...this.rows.values()].map((r) => r.lease.session));
+    for (const id of this.sessions.keys()) if (!keep.has(id)) this.sessions.delete(id);
   }
 
   /**
@@ -145,6 +173,15 @@ export class Model {
   }
 
   /**
+   * expiry returns when a hold runs out: with its session, if one keeps it.
+   * @param {Row} row
+   * @returns {Expiry}
+   */
+  expiry(row) {
+    return (row.lease.session && this.sessions.get(row.lease.session)) || row.expiry;
+  }
+
+  /**
    * judge returns the state of a row, as of the server's last look.
    * @param {Row} row
    * @param {boolean} stale
@@ -154,13 +191,26 @@ export class Model {
     if (stale) return 'unknown';
     if (l.paused && l.state === 'free') return 'paused';
     if (l.state !== 'held') return l.state;
-    if (!Number.isNaN(row.until) && l.ttl) {
-      const left = row.until - this.asOf;
+    const { until, ttl } = this.expiry(row);
+    if (!Number.isNaN(until)) {
+      const left = until - this.asOf;
       if (left <= 0) return 'expired';
-      if (left < l.ttl * 1000 / 3) return 'in jeopardy';
+      if (left < ttl / 3) return 'in jeopardy';
     }
     return l.waiters > 0 ? 'contended' : 'held';
   }
+}
+
+/**
+ * expiry is when something runs out that was told just now.
+ * @param {{ttl?: number, expires_in?: number, gone?: boolean}} told
+ * @param {number} now
+ * @returns {Expiry}
+ */
+function expiry(told, now) {
+  if (told.gone) return { ttl: 0, until: -Infinity, exact: true, over: true };
+  const exact = told.expires_in !== undefined, left = exact ? told.expires_in : told.ttl;
+  return { ttl: (told.ttl || 0) * 1000, until: left === undefined ? NaN : now + left * 1000, exact };
 }
 
 /**
@@ -169,8 +219,9 @@ export class Model {
  * @returns {Row}
  */
 export function row(lease, now) {
-  const exact = lease.expires_in !== undefined;
-  // A lease that a session keeps isn't renewed itself, so that nothing is seen of how much is left of it.
-  const left = lease.session || !lease.holder ? NaN : exact ? lease.expires_in : lease.ttl;
-  return { lease, until: left === undefined ? NaN : now + left * 1000, exact };
+  // Of a lease that a session keeps, its own record says nothing about how much is left.
+  const told = lease.session && lease.expires_in === undefined ? { ttl: lease.ttl } : lease;
+  const own = expiry(lease.holder ? told : {}, now);
+  if (told !== lease) own.until = NaN;
+  return { lease, expiry: own };
 }

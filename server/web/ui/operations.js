@@ -1,0 +1,223 @@
+// @ts-check
+// What an operator can do to a name: break a hold, have a leader hand over, pause an election and resume it. Each asks first, and says
+// what it does not stop.
+import { ask, leasePath, Problem } from './api.js';
+import { leasehold } from './command.js';
+import { openDialog } from './dialog.js';
+import { duration, h } from './dom.js';
+import { pauseText } from './model.js';
+
+/**
+ * @typedef {import('./model.js').Lease} Lease
+ *
+ * @typedef {object} Operation
+ * @property {string} action  as a policy calls it
+ * @property {string} text    on its button
+ * @property {string} kind    how it looks
+ * @property {(l: Lease) => boolean} offered  whether it makes sense
+ * @property {(l: Lease, done: (said: string) => void) => void} open
+ */
+
+/** @type {Operation[]} */
+export const operations = [
+  { action: 'handoff', text: 'Hand over…', kind: 'handoff', offered: (l) => leads(l), open: openHandoff },
+  { action: 'pause', text: 'Pause…', kind: 'pause', offered: (l) => !l.paused && (l.candidates || []).length > 0, open: openPause },
+  { action: 'pause', text: 'Resume…', kind: 'primary', offered: (l) => Boolean(l.paused), open: openResume },
+  { action: 'break', text: 'Break the hold…', kind: 'danger', offered: (l) => Boolean(l.holder), open: openBreak },
+];
+
+/** @param {Lease} l */
+function leads(l) {
+  return l.state === 'held' && (l.candidates || []).some((c) => c.holder === l.holder);
+}
+
+/**
+ * send asks for an operation.
+ * @param {Lease} l
+ * @param {string} what
+ * @param {Record<string, any>} body
+ */
+async function send(l, what, body) {
+  try {
+    await ask(leasePath(l.name, what), { method: 'POST', body: JSON.stringify(body), headers: { 'Content-Type': 'application/json' } });
+  } catch (err) {
+    throw explained(err);
+  }
+}
+
+/**
+ * explained says what to do about an operation that was refused.
+ * @param {unknown} err
+ */
+function explained(err) {
+  const look = 'whether it was done is not known. Look at the state before you try again.';
+  if (!(err instanceof Problem)) return new Error(`The server can't be reached: ${look}`);
+  if (err.status === 403) return new Error(`Not allowed: ${err.message}. The server's policy has to allow it. Nothing was changed.`);
+  if (err.status === 401) return new Error('Not allowed: the server does not know who you are. Nothing was changed.');
+  if (err.code === 'not_current') return new Error(`${err.message}. Nothing was changed: that term is over.`);
+  if (err.status < 500) return new Error(`${err.message}. Nothing was changed.`);
+  return new Error(`${err.message}: ${look}`);
+}
+
+/**
+ * confirmation is a field that wants the name.
+ * @param {Lease} l
+ */
+function confirmation(l) {
+  const input = field({ id: 'confirm-name' });
+  return { label: h('label', {}, h('span', {}, 'Type ', h('code', {}, l.name), ' to confirm'), input), given: () => input.value === l.name };
+}
+
+/** @param {Record<string, any>} props */
+function field(props) {
+  return /** @type {HTMLInputElement} */ (h('input', { autocomplete: 'off', autocapitalize: 'off', spellcheck: 'false', ...props }));
+}
+
+/**
+ * @param {string} title
+ * @param {(string|null)[]} all
+ */
+function list(title, all) {
+  return h('div', {}, h('p', {}, title), h('ul', {}, ...all.map((text) => (text ? h('li', {}, text) : null))));
+}
+
+const still = 'What may still be running';
+const late = 'Requests that it has already sent may arrive at any later time. A resource that checks tokens refuses them once it has seen '
+  + 'the next holder\'s; any other resource takes them.';
+
+/** @param {Lease} l */
+function third(l) {
+  return duration((l.ttl || 0) * 1000 / 3);
+}
+
+/** @param {Lease} l */
+function itself(l) {
+  const info = Object.entries(l.info || {}).map(([key, value]) => `${key} ${value}`).join(', ');
+  return info ? `${l.holder} says of itself: ${info}.` : null;
+}
+
+/**
+ * openBreak breaks that term and no other.
+ * @param {Lease} l
+ * @param {(said: string) => void} done
+ */
+function openBreak(l, done) {
+  const name = confirmation(l), reason = field({ id: 'reason', maxlength: '200' });
+  openDialog(`Break the hold of ${l.name}`, {
+    kind: 'danger',
+    body: [
+      h('p', {}, `${l.holder} is not asked. Its next renewal is refused, and others take the name.`,
+        leads(l) ? h('b', {}, ' It can be asked: a hand-over has it stop first.') : null),
+      list(still, [
+        itself(l),
+        `${l.holder} works on until its next renewal is refused: in about ${third(l)} if it is well; never if it is stopped or cut off.`,
+        late,
+        `Others may take the name when the holder has let go, or ${duration((l.ttl || 0) * 1000)} after they saw the break.`,
+        l.session ? 'Only this name is taken from its session; the rest of the session goes on.' : null,
+        l.waiters > 0 ? `${l.waiters} ${l.waiters === 1 ? 'waits' : 'wait'} for the name: the first of them is next.` : null,
+      ]),
+      h('label', {}, 'Reason, for the holder and the history', reason), name.label,
+    ],
+    confirm: 'Break the hold',
+    ready: name.given,
+    command: () => leasehold('break', l.name, { token: String(l.token), reason: reason.value.trim() }),
+    async submit() {
+      await send(l, 'break', { token: l.token, note: reason.value.trim() });
+      done(`Broken. ${l.holder} has not let go yet.`);
+    },
+  });
+}
+
+/**
+ * openHandoff has a leader stop, and hand over to a candidate.
+ * @param {Lease} l
+ * @param {(said: string) => void} done
+ */
+function openHandoff(l, done) {
+  const name = confirmation(l), reason = field({ id: 'reason', maxlength: '200' });
+  const others = (l.candidates || []).filter((c) => c.holder !== l.holder);
+  const best = others.find((c) => !c.ineligible);
+  const radio = (/** @type {string} */ value, /** @type {boolean} */ checked, /** @type {boolean} */ off, /** @type {(Node|string)[]} */ ...text) => (
+    h('label.choice', {}, h('input', { type: 'radio', name: 'to', value, checked, disabled: off }), h('span', {}, ...text)));
+  const choices = h('fieldset', {}, h('legend', {}, 'Who is to lead'), ...others.map((c) => radio(c.holder, c === best, Boolean(c.ineligible),
+    h('b', {}, c.name), c.name === c.holder ? '' : ` ${c.holder}`, ...about(c))), radio('', !best, false, h('b', {}, 'Whoever is next'), ' may be any of them'));
+  const to = () => /** @type {HTMLInputElement} */ (choices.querySelector('input:checked')).value;
+  openDialog(`Hand over ${l.name}`, {
+    kind: 'handoff',
+    body: [
+      h('p', {}, `${l.holder} is told to stop its work. When that has ended, it gives the name away in one write, with a new token.`),
+      choices,
+      list(still, [
+        itself(l),
+        `${l.holder} hears of it within about ${third(l)}, and leads until its work has ended: it is asked, not forced. If it is stopped or cut off, nothing is handed over.`,
+        late,
+        'If the one that is chosen has died meanwhile, nobody leads until the TTL is over.',
+      ]),
+      h('label', {}, 'Reason', reason), name.label,
+    ],
+    confirm: 'Hand over',
+    ready: name.given,
+    command: () => `${leasehold('handoff', l.name, { to: to(), reason: reason.value.trim() })}${to() ? '' : ' --any'}`,
+    async submit() {
+      const chosen = to();
+      await send(l, 'handoff', { ...(chosen ? { to: chosen } : { any: true }), token: l.token, reason: reason.value.trim() });
+      done(`${l.holder} has been told to hand over to ${chosen || 'whoever is next'}.`);
+    },
+  });
+}
+
+/** @param {import('./model.js').Candidate} c */
+function about(c) {
+  return [c.zone ? `, ${c.zone}` : '', c.priority ? `, priority ${c.priority}` : '', c.ineligible ? ', not eligible now' : ''];
+}
+
+/**
+ * openPause has nobody lead.
+ * @param {Lease} l
+ * @param {(said: string) => void} done
+ */
+function openPause(l, done) {
+  const name = confirmation(l), reason = field({ id: 'reason', maxlength: '200' });
+  const candidate = (l.candidates || []).some((c) => c.holder === l.holder);
+  openDialog(`Pause ${l.name}`, {
+    kind: 'pause',
+    body: [
+      h('p', {}, 'Nobody leads until it is resumed: what the leader does is not done.'),
+      list(still, l.holder ? [
+        itself(l),
+        candidate ? `${l.holder} hears of it within about ${third(l)}, and lets go when its work has ended. If it is stopped or cut off, it may work on.`
+          : `${l.holder} holds the name and is no candidate: it takes no notice.`,
+        late,
+      ] : ['Nobody leads now.']),
+      h('label', {}, 'Reason, for whoever wonders that nobody leads (needed)', reason), name.label,
+    ],
+    confirm: 'Pause',
+    ready: () => name.given() && reason.value.trim() !== '',
+    command: () => leasehold('pause', l.name, { reason: reason.value.trim() }),
+    async submit() {
+      await send(l, 'pause', { reason: reason.value.trim() });
+      done(l.holder ? `Paused. ${l.holder} steps down when it hears of it.` : 'Paused.');
+    },
+  });
+}
+
+/**
+ * openResume ends a pause.
+ * @param {Lease} l
+ * @param {(said: string) => void} done
+ */
+function openResume(l, done) {
+  const may = (l.candidates || []).filter((c) => !c.ineligible);
+  openDialog(`Resume ${l.name}`, {
+    body: [
+      l.paused ? h('p', {}, `It is paused by ${pauseText(l.paused)}.`) : null,
+      h('p', {}, may.length > 0 ? `One of its candidates leads then: ${may.map((c) => c.name).join(', ')}.` : 'Nobody stands for election now: the first to come leads.'),
+    ],
+    confirm: 'Resume',
+    command: () => leasehold('resume', l.name),
+    async submit() {
+      await send(l, 'resume', {});
+      done('Resumed.');
+    },
+  });
+}
