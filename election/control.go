@@ -29,6 +29,8 @@ type control struct {
 	Pause      *Pause      `json:"pause,omitempty"`
 	Order      *order      `json:"order,omitempty"`
 	Candidates []Candidate `json:"candidates,omitempty"`
+
+	Unused time.Time `json:"unused,omitzero"` // since when it says nothing, as a sweep found
 }
 
 // Pause says who paused an election, and why.
@@ -100,8 +102,16 @@ func (c control) successor(name, to string) (owner string, err error) {
 	return c.Candidates[i].Owner(), nil
 }
 
-// change lets f change what the control record says, as [store.Update] does.
+// change lets f change what the control record says, as [store.Update] does. The record is in use then.
 func change(ctx context.Context, st store.Store, name string, f func(*control) (bool, error)) error {
+	return edit(ctx, st, name, func(c *control) (bool, error) {
+		c.Unused = time.Time{}
+		return f(c)
+	})
+}
+
+// edit is change without that.
+func edit(ctx context.Context, st store.Store, name string, f func(*control) (bool, error)) error {
 	return store.Update(ctx, st, prefix+name, func(rec *store.Record) (bool, error) {
 		c, err := readControl(*rec)
 		if err != nil {

@@ -26,13 +26,14 @@ type State struct {
 	Leader     Leader
 	Pause      *Pause      // nil unless it is paused
 	Candidates []Candidate // in the order in which they came; some may have died since
+	Unused     time.Time   // since when there is none, and no pause, by the wall clock of the [Prune] that found so; else zero
 }
 
 // StateOf returns what a record whose key begins with [KeyPrefix] says of its election: all but who leads, which the record of the
 // name itself says. A record that isn't stored says nothing. The error matches [store.ErrCorrupt] when it can't be read.
 func StateOf(rec store.Record) (State, error) {
 	k, err := readControl(rec)
-	return State{Pause: k.Pause, Candidates: k.Candidates}, err
+	return State{Pause: k.Pause, Candidates: k.Candidates, Unused: k.Unused}, err
 }
 
 // Read returns the state of an election. It blocks until the store has answered or ctx is done.

@@ -24,6 +24,8 @@ type roster struct {
 	Limit  int     `json:"limit"` // of the weights of all holders
 	Held   []entry `json:"held,omitempty"`
 	Queue  []entry `json:"queue,omitempty"` // in the order in which they came
+
+	Unused time.Time `json:"unused,omitzero"` // since when nobody is on it, as a sweep found
 }
 
 // entry is one holder or waiter.
@@ -64,8 +66,13 @@ func readRoster(rec store.Record) (roster, error) {
 	return r, nil
 }
 
-// write puts the roster into the record.
-func (r roster) write(rec *store.Record) (err error) {
+// write puts the roster into the record, as one that is in use.
+func (r roster) write(rec *store.Record) error {
+	r.Unused = time.Time{}
+	return r.encode(rec)
+}
+
+func (r roster) encode(rec *store.Record) (err error) {
 	rec.Data, err = json.Marshal(r)
 	return err
 }

@@ -25,7 +25,8 @@ type State struct {
 	Limit   int         // of the weights of all holders
 	Token   fence.Token // of the last share that was granted
 	Held    []Share
-	Waiting []Share // in the order in which they are served
+	Waiting []Share   // in the order in which they are served
+	Unused  time.Time // since when nobody is on the roster, by the wall clock of the [Prune] that found so; zero if it is in use
 }
 
 // Share is one hold of a lock, or one who waits for it. It may be that of a process that has died, until somebody needs its
@@ -45,8 +46,30 @@ func Read(ctx context.Context, st store.Store, name string) (State, error) {
 	if err != nil {
 		return State{}, err
 	}
+	return StateOf(rec)
+}
+
+// StateOf returns what a roster's record says. One that can't be read is an error that matches [store.ErrCorrupt].
+func StateOf(rec store.Record) (State, error) {
 	r, err := readRoster(rec)
-	return State{Kind: r.Kind, Limit: r.Limit, Token: rec.Token, Held: shares(r.Held), Waiting: shares(r.Queue)}, err
+	return State{Kind: r.Kind, Limit: r.Limit, Token: rec.Token, Held: shares(r.Held), Waiting: shares(r.Queue), Unused: r.Unused}, err
+}
+
+// Prune takes those off the roster of that name whose sessions are over; over says so of a session's key, and it has to be so
+// for good. A roster that nobody is left on is noted to be unused since now, the time of day, until somebody uses it again. It
+// blocks until the store has answered or ctx is done. After an error that matches [store.ErrUnknownOutcome] it can be called again.
+func Prune(ctx context.Context, st store.Store, name string, over func(session string) bool, now time.Time) error {
+	return store.Update(ctx, st, prefix+name, func(rec *store.Record) (bool, error) {
+		r, err := readRoster(*rec)
+		if err != nil || r.Kind == "" {
+			return false, err
+		}
+		write := r.drop(over)
+		if len(r.Held)+len(r.Queue) == 0 && r.Unused.IsZero() {
+			r.Unused, write = now.UTC(), true
+		}
+		return write, r.encode(rec)
+	})
 }
 
 func shares(all []entry) []Share {

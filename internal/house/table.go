@@ -125,6 +125,7 @@ var Table = []Row{
 	},
 	{Dir: "client", Floor: F4},
 	{Dir: "gate", Floor: F4},
+	{Dir: "sweep", Floor: F4},
 	{Dir: "admiral/...", Floor: F4, Libs: []string{"go.yaml.in/yaml/v3"}, Why: "its configuration file"},
 	{
 		Dir: "internal/sim/...", Floor: F4, Libs: []string{"github.com/anishathalye/porcupine"},
