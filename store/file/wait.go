@@ -11,9 +11,8 @@ import (
 
 // Wait implements [store.Waiter]. A write of this process wakes it directly, one of another process through the bell.
 func (s *Store) Wait(ctx context.Context, key, version string) (store.Record, error) {
-	rec, err := store.Load(ctx, s, key)
-	if err != nil || rec.Version != version {
-		return rec, err
+	if err := store.CheckKey(key); err != nil {
+		return store.Record{}, err
 	}
 	// From here on a write is heard. One before is seen by the read that follows.
 	w := s.waiters.join(key)
@@ -65,6 +64,7 @@ func newWaiters(s *Store) *waiters {
 func (ws *waiters) join(key string) *waiter {
 	w := &waiter{heard: make(chan struct{}, 1)}
 	h := hash(key)
+	ws.bell.listen(h)
 	ws.mu.Lock()
 	set := ws.byHash[h]
 	if set == nil {
@@ -74,7 +74,6 @@ func (ws *waiters) join(key string) *waiter {
 	set[w] = struct{}{}
 	ws.count++
 	ws.mu.Unlock()
-	ws.bell.listen(h)
 	select {
 	case ws.kick <- struct{}{}:
 	default:
@@ -156,13 +155,13 @@ func (ws *waiters) watch() {
 	}
 }
 
-// somebody blocks until there is a waiter. It returns false when the store is closing.
+// somebody blocks until there is a waiter, or a name in the wake folder to take away. It returns false when the store is closing.
 func (ws *waiters) somebody() bool {
 	for {
 		ws.mu.Lock()
 		count := ws.count
 		ws.mu.Unlock()
-		if count > 0 {
+		if count > 0 || ws.bell.lingers() {
 			return true
 		}
 		select {

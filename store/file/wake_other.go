@@ -12,6 +12,7 @@ func newBell(string, string, *sync.WaitGroup, func(uint64), func()) *bell { retu
 func (*bell) listen(uint64) {}
 func (*bell) ignore(uint64) {}
 func (*bell) works() bool   { return false }
+func (*bell) lingers() bool { return false }
 func (*bell) renew()        {}
 func (*bell) close()        {}
 func (*bell) ring([]uint64) {}

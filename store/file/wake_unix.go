@@ -39,8 +39,9 @@ type bell struct {
 	all     func()            // called when any key may have
 
 	mu     sync.Mutex
-	users  [shards]int // waiters by shard
-	fifo   *os.File    // nil until somebody waits, and where there can't be one
+	users  [shards]int  // waiters by shard
+	linked [shards]bool // the FIFO has had a name there
+	fifo   *os.File     // nil until somebody waits, and where there can't be one
 	closed bool
 }
 
@@ -66,15 +67,24 @@ func (b *bell) listen(hash uint64) {
 	}
 }
 
-// ignore undoes a listen.
+// ignore undoes a listen. The name in the shard stays until the next renew: who waits again and again for one change after the
+// other would make and remove it each time, and each sync of the log would have the folder's changes to sync, too.
 func (b *bell) ignore(hash uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	n := shardOf(hash)
-	b.users[n]--
-	if b.users[n] == 0 && !b.closed {
-		b.exit(n)
+	b.users[shardOf(hash)]--
+}
+
+// lingers reports whether there is a name in a shard where nobody waits.
+func (b *bell) lingers() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for n, linked := range b.linked {
+		if linked && b.users[n] == 0 {
+			return true
+		}
 	}
+	return false
 }
 
 // works reports whether wake-ups are heard.
@@ -84,13 +94,16 @@ func (b *bell) works() bool {
 	return b.fifo != nil
 }
 
-// renew puts back what has been removed from the folder.
+// renew puts back what has been removed from the folder, and takes away what is of no use any more.
 func (b *bell) renew() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for n, users := range b.users {
-		if users > 0 {
+		switch {
+		case users > 0:
 			b.enter(n)
+		case b.linked[n]:
+			b.exit(n)
 		}
 	}
 }
@@ -104,6 +117,7 @@ func (b *bell) enter(n int) {
 		}
 		err := os.Link(b.base(), b.link(n))
 		if isThere(err) {
+			b.linked[n] = true
 			return
 		}
 		if _, err := os.Lstat(b.base()); err != nil {
@@ -116,6 +130,7 @@ func (b *bell) enter(n int) {
 }
 
 func (b *bell) exit(n int) {
+	b.linked[n] = false
 	_ = os.Remove(b.link(n))
 	_ = os.Remove(b.shard(n)) // where it is empty
 }
@@ -157,8 +172,8 @@ func (b *bell) close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.closed = true
-	for n, users := range b.users {
-		if users > 0 {
+	for n, linked := range b.linked {
+		if linked {
 			b.exit(n)
 		}
 	}

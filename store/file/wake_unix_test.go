@@ -51,3 +51,22 @@ func TestFullBell(t *testing.T) {
 		t.Errorf("all %d times, one %d times; want once each", alls, ones)
 	}
 }
+
+// Who waits for one change after the other keeps its name in the wake folder, which a look takes away when nobody waits any more.
+func TestNameLingers(t *testing.T) {
+	s := testOpen(t, testPath(t))
+	rec := mustPut(t, s, held("k", 1))
+	shard := s.waiters.bell.shard(shardOf(hash("k")))
+	for range 3 {
+		result := waiting(t, s, rec)
+		rec = mustPut(t, s, rec)
+		within(t, result)
+		if len(names(shard)) != 1 || !s.waiters.bell.lingers() {
+			t.Error("the name is gone, and has to be made anew")
+		}
+	}
+	s.waiters.bell.renew() // as every few seconds
+	if found := names(shard); len(found) != 0 || s.waiters.bell.lingers() {
+		t.Errorf("%q is left", found)
+	}
+}
