@@ -89,6 +89,7 @@ func (n *name) alter(owner string, token fence.Token, f func(store.Record) (stor
 		if err != nil {
 			return cur, 0, err
 		}
+		n.unwatch() // what it waits for is about to come from here
 		sent := n.r.clk.Now()
 		if err := n.put(ctx, next); err != nil {
 			return n.seen.Rec, 0, err

@@ -15,7 +15,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// name is one name, with what is asked about it. Its goroutine runs while anything is.
+// name is one name, with what is asked about it. Its goroutine runs while anything is; one change that is asked of an idle name is
+// made by whoever asks.
 type name struct {
 	r   *Registry
 	key string
@@ -81,13 +82,38 @@ func (n *name) run() {
 func (n *name) take() (todo []func(), idle bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	todo, n.todo = n.todo, nil
-	idle = len(todo) == 0 && n.queue.Len() == 0 && n.hold == nil
-	if idle {
+	if idle = n.idle(); idle {
 		n.unwatch()
 	}
 	n.running = !idle // from here on another goroutine may be the name's
+	todo, n.todo = n.todo, nil
 	return todo, idle
+}
+
+// idle reports whether nothing is asked. n.mu is held.
+func (n *name) idle() bool { return len(n.todo) == 0 && n.queue.Len() == 0 && n.hold == nil }
+
+// start starts the goroutine of a name that was idle.
+func (n *name) start() {
+	go func() {
+		defer n.r.wg.Done()
+		n.run()
+	}()
+}
+
+// turn does what has been asked of a name that was idle in the goroutine of whoever asks, who waits for it anyhow. If more has
+// been asked meanwhile, the name's own goroutine does that.
+func (n *name) turn() {
+	defer n.r.wg.Done()
+	todo, _ := n.take()
+	for _, do := range todo {
+		do()
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.running = !n.idle(); n.running {
+		n.r.wg.Go(n.run)
+	}
 }
 
 // stop answers everybody when the registry closes.

@@ -126,9 +126,12 @@ func (r *Registry) Acquire(ctx context.Context, req Request) (Grant, error) {
 	}
 	w := newWaiter(req, r.clk.Now())
 	w.rank = r.rank(ctx, req)
-	n, err := r.ask(req.Key, func(n *name) { n.enqueue(w) })
+	n, idle, err := r.ask(req.Key, func(n *name) { n.enqueue(w) })
 	if err != nil {
 		return Grant{}, err
+	}
+	if idle {
+		n.start()
 	}
 	wait := req.Wait
 	if wait == 0 {
@@ -183,7 +186,7 @@ func (r *Registry) Release(ctx context.Context, key, owner string, token fence.T
 // change has the goroutine of a name do something. A change that was begun goes on when ctx is done.
 func (r *Registry) change(ctx context.Context, key string, do func(*name) (Grant, error)) (Grant, error) {
 	done := make(chan answer, 1)
-	_, err := r.ask(key, func(n *name) {
+	n, idle, err := r.ask(key, func(n *name) {
 		n.todo = append(n.todo, func() {
 			if ctx.Err() != nil {
 				done <- answer{err: context.Cause(ctx)}
@@ -195,6 +198,9 @@ func (r *Registry) change(ctx context.Context, key string, do func(*name) (Grant
 	})
 	if err != nil {
 		return Grant{}, err
+	}
+	if idle {
+		n.turn()
 	}
 	a := <-done
 	return a.grant, a.err
@@ -248,14 +254,14 @@ func (r *Registry) Waiting(key string) []Waiter {
 	return n.waiting()
 }
 
-// ask puts something to the goroutine of a name, which is started if there is none.
-func (r *Registry) ask(key string, put func(*name)) (*name, error) {
+// ask puts something to the goroutine of a name. If the name was idle, there is none: the caller has to call start or turn.
+func (r *Registry) ask(key string, put func(*name)) (n *name, idle bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
-		return nil, ErrClosed
+		return nil, false, ErrClosed
 	}
-	n := r.names[key]
+	n = r.names[key]
 	if n == nil {
 		r.evict()
 		n = newName(r, key)
@@ -264,12 +270,12 @@ func (r *Registry) ask(key string, put func(*name)) (*name, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	put(n)
-	if !n.running {
+	if idle = !n.running; idle {
 		n.running = true
-		r.wg.Go(n.run)
+		r.wg.Add(1)
 	}
 	n.poke()
-	return n, nil
+	return n, idle, nil
 }
 
 // evict makes room for one more name, if there are too many of which nothing is asked. It looks at a few only.
