@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
 
@@ -22,17 +23,22 @@ func TestManualIsComplete(t *testing.T) {
 			t.Errorf("docs/command.md doesn't mention %s", what)
 		}
 	}
-	for _, cmd := range newApp().root(nil).Commands() {
-		if cmd.Name() == "help" {
-			continue
+	var tells func(*cobra.Command)
+	tells = func(cmd *cobra.Command) {
+		for _, sub := range cmd.Commands() {
+			if sub.Name() == "help" {
+				continue
+			}
+			need(sub.Name())
+			sub.Flags().VisitAll(func(f *pflag.Flag) { need("-" + f.Name) })
+			tells(sub)
 		}
-		need(cmd.Name())
-		cmd.Flags().VisitAll(func(f *pflag.Flag) { need("-" + f.Name) })
 	}
+	tells(newApp().root(nil))
 	for _, s := range settings() {
 		need(s.Env())
 	}
-	for _, name := range []string{envName, envToken, envHolder, envStore} {
+	for _, name := range []string{envName, envToken, envHolder, envStore, envID, envFloor, envCeiling} {
 		need("`" + name + "`")
 	}
 	for _, code := range []int{exitUsage, exitConflict, exitLost, exitOwn, exitCannot, exitMissing} {

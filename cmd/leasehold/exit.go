@@ -145,8 +145,12 @@ func flagError(cmd *cobra.Command, args []string, err error) error {
 	if !cmd.HasParent() && len(args) > 0 && !strings.HasPrefix(args[0], "-") {
 		return unknownCommand(cmd, args)
 	}
-	if cmd.Name() == "run" && !slices.Contains(args, "--") {
-		return usage("%w: flags of CMD come after a double dash: leasehold run NAME -- CMD --flag", err)
+	if name := cmd.Name(); (name == "run" || name == "with-lock" || name == "assign") && !slices.Contains(args, "--") {
+		what := "NAME"
+		if name == "assign" {
+			what = "POOL"
+		}
+		return usage("%w: flags of CMD come after a double dash: %s %s -- CMD --flag", err, cmd.CommandPath(), what)
 	}
 	return usage("%w: `%s --help` lists the flags", err, cmd.CommandPath())
 }

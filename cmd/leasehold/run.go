@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +20,7 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/identity"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/lock"
 	"github.com/leasehold/leasehold/store"
@@ -58,6 +60,11 @@ type job struct {
 	url    string
 	st     store.Store
 	m      *lease.Manager
+
+	key    string                              // of the lease, if it is known before it is taken
+	holder string                              // becomes part of the holder's id
+	taking func(context.Context) (hold, error) // what CMD runs under
+	more   func(hold) []string                 // variables of CMD beside those that there always are; or nil
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -101,32 +108,41 @@ func (a *app) runCommand() *cobra.Command {
 
 // runArgs explains what is missing between NAME and CMD.
 func runArgs(cmd *cobra.Command, args []string) error {
-	dash := cmd.ArgsLenAtDash()
+	dash, path := cmd.ArgsLenAtDash(), cmd.CommandPath()
 	switch {
 	case len(args) == 0:
-		return usage("NAME and CMD are missing: leasehold run NAME -- CMD")
+		return usage("NAME and CMD are missing: %s NAME -- CMD", path)
 	case dash < 0 && len(args) == 1:
-		return usage("CMD is missing: leasehold run %s -- CMD", args[0])
+		return usage("CMD is missing: %s %s -- CMD", path, args[0])
 	case dash < 0:
-		return usage("a double dash is missing before CMD: leasehold run %s -- %s", args[0], strings.Join(args[1:], " "))
+		return usage("a double dash is missing before CMD: %s %s -- %s", path, args[0], strings.Join(args[1:], " "))
 	case dash == 0:
-		return usage("NAME is missing before the double dash: leasehold run NAME -- %s", strings.Join(args, " "))
+		return usage("NAME is missing before the double dash: %s NAME -- %s", path, strings.Join(args, " "))
 	case dash > 1:
-		return usage("%q is one argument too many before the double dash: leasehold run NAME -- CMD", args[1])
+		return usage("%q is one argument too many before the double dash: %s NAME -- CMD", args[1], path)
 	case len(args) == 1:
-		return usage("CMD is missing after the double dash: leasehold run %s -- CMD", args[0])
+		return usage("CMD is missing after the double dash: %s %s -- CMD", path, args[0])
 	}
 	return nil
 }
 
-func (a *app) run(ctx context.Context, name string, argv []string, o runOptions) (err error) {
-	j := &job{a: a, name: name, argv: argv, opts: o}
+func (a *app) run(ctx context.Context, name string, argv []string, o runOptions) error {
+	if err := heldName(name); err != nil {
+		return err
+	}
+	j := &job{a: a, name: name, key: name, argv: argv, opts: o, holder: a.values.Get("as")}
+	j.taking = j.take
+	return j.run(ctx)
+}
+
+// run takes what CMD is to run under, runs it, and gives that back.
+func (j *job) run(ctx context.Context) (err error) {
 	if err := j.check(); err != nil {
 		return err
 	}
 	// A reader of standard error that goes away must not end this program while CMD runs.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	j.words = newWords(a, name)
+	j.words = newWords(j.a, j.name)
 	defer j.words.close() // the words come before the error that ends the program
 	j.campaign()
 	if err = j.open(ctx); err != nil {
@@ -134,7 +150,7 @@ func (a *app) run(ctx context.Context, name string, argv []string, o runOptions)
 	}
 	defer func() { err = errors.Join(err, j.st.Close()) }()
 	j.m, err = lease.NewManager(j.st, lease.Options{
-		TTL: j.timing.TTL, Renew: j.timing.Renew(), Name: a.values.Get("as"), Info: j.info, Clock: a.clk,
+		TTL: j.timing.TTL, Renew: j.timing.Renew(), Name: j.holder, Info: j.info, Clock: j.a.clk,
 		OnWait: j.words.waitFor, OnRetry: j.words.retry, OnEvent: j.words.event,
 	})
 	if err != nil {
@@ -142,10 +158,10 @@ func (a *app) run(ctx context.Context, name string, argv []string, o runOptions)
 	}
 	defer func() { err = errors.Join(err, j.m.Close()) }()
 	for {
-		if err = j.once(ctx); !o.restart || !errors.Is(err, errLost) || ctx.Err() != nil {
+		if err = j.once(ctx); !j.opts.restart || !errors.Is(err, errLost) || ctx.Err() != nil {
 			return err
 		}
-		j.words.say("%v; waiting for %s again", err, name)
+		j.words.say("%v; waiting for %s again", err, j.name)
 		j.campaign()
 	}
 }
@@ -187,9 +203,6 @@ func (j *job) open(ctx context.Context) error {
 
 // check looks for everything that is wrong before anything is acquired.
 func (j *job) check() (err error) {
-	if err := heldName(j.name); err != nil {
-		return err
-	}
 	if j.opts.noWait && j.opts.limited {
 		return usage("--no-wait and --wait exclude each other: give one")
 	}
@@ -295,8 +308,8 @@ func (j *job) lossReason(cause error) string {
 // acquire takes the name, or a share of it, or says why not.
 func (j *job) acquire(ctx context.Context) (hold, error) {
 	if j.opts.noWait {
-		h, err := j.take(ctx)
-		if err != nil && (ctx.Err() != nil || errors.Is(err, lease.ErrHeld) || errors.Is(err, lock.ErrHeld)) {
+		h, err := j.taking(ctx)
+		if err != nil && (ctx.Err() != nil || errors.Is(err, lease.ErrHeld) || errors.Is(err, lock.ErrHeld) || errors.Is(err, identity.ErrExhausted)) {
 			err = j.refusal(ctx, err)
 		}
 		return h, err
@@ -305,7 +318,7 @@ func (j *job) acquire(ctx context.Context) (hold, error) {
 	defer j.words.endWait()
 	wait, cancel := j.limited(ctx)
 	defer cancel()
-	h, err := j.take(wait)
+	h, err := j.taking(wait)
 	if err == nil {
 		return h, nil
 	}
@@ -318,11 +331,14 @@ func (j *job) acquire(ctx context.Context) (hold, error) {
 
 // withdraw frees a name that an acquisition given up halfway may have left behind.
 func (j *job) withdraw() {
+	if j.key == "" {
+		return // whatever took it has seen to that
+	}
 	ctx, cancel := clock.WithTimeout(context.Background(), j.a.clk, time.Second)
 	defer cancel()
-	rec, err := store.Load(ctx, j.st, j.name)
+	rec, err := store.Load(ctx, j.st, j.key)
 	if err == nil && rec.Owner == j.m.Owner() {
-		_, _ = lease.Free(ctx, j.st, j.name, lease.Eviction{Token: rec.Token, By: whoAmI(), Note: "given up"}) // or it expires
+		_, _ = lease.Free(ctx, j.st, j.key, lease.Eviction{Token: rec.Token, By: whoAmI(), Note: "given up"}) // or it expires
 	}
 }
 
@@ -338,6 +354,9 @@ func (j *job) refusal(ctx context.Context, err error) error {
 	var held *lease.HeldError
 	if shared := new(lock.HeldError); !errors.As(err, &held) && errors.As(err, &shared) {
 		return &exitError{code, fmt.Errorf("%s is %s", j.name, shareHeld(shared))}
+	}
+	if full := new(identity.ExhaustedError); held == nil && errors.As(err, &full) {
+		return &exitError{code, full}
 	}
 	if held == nil {
 		return &exitError{code, fmt.Errorf("not acquired within %v: %w", j.opts.wait, err)}
@@ -361,11 +380,14 @@ func (j *job) release(h hold) error {
 func (j *job) environ(h hold) ([]string, error) {
 	sequencer, err := sequencerText(j.keys, h.Sequencer())
 	own := []string{
-		envName + "=" + j.name, envToken + "=" + h.Token().String(), envHolder + "=" + j.m.Owner(), envStore + "=" + j.url,
+		envName + "=" + cmp.Or(j.key, h.Sequencer().Name), envToken + "=" + h.Token().String(), envHolder + "=" + j.m.Owner(), envStore + "=" + j.url,
 		fence.Variable + "=" + sequencer,
 	}
 	if j.opts.limit > 0 {
 		own = append(own, envSlot+"="+strconv.Itoa(h.(*share).Slot()))
+	}
+	if j.more != nil {
+		own = append(own, j.more(h)...)
 	}
 	return environment(own, envSlot), err
 }

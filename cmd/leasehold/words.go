@@ -207,15 +207,18 @@ func (w *words) waitFor(h *lease.HeldError) {
 
 // waitForShare is told who has the shares that an acquisition waits for.
 func (w *words) waitForShare(err error) {
-	held := new(lock.HeldError)
-	if !errors.As(err, &held) {
-		return
+	if held := new(lock.HeldError); errors.As(err, &held) {
+		w.waitForAny(shareHeld(held))
 	}
-	text := shareHeld(held)
+}
+
+// waitForAny is told, in words, what keeps an acquisition waiting that several stand in the way of.
+func (w *words) waitForAny(text string) {
 	w.mu.Lock()
+	news := w.shared != text
 	w.shared = text
 	w.mu.Unlock()
-	if !w.live {
+	if news && !w.live {
 		w.say("waiting for %s: %s", w.name, text)
 	}
 }

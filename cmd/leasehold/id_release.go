@@ -1,0 +1,105 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/identity"
+	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/store"
+)
+
+func (a *app) idReleaseCommand() *cobra.Command {
+	var o identity.ReleaseOptions
+	var token, used string
+	cmd := &cobra.Command{
+		Use:   "release POOL (VALUE | --as NAME)",
+		Short: "Give an assigned value back",
+		Long: "Free VALUE of POOL, or the value that NAME has, which was assigned without CMD. Whoever does that vouches that nobody uses it any\n" +
+			"more. With both, VALUE has to be NAME's. What a running process keeps is free when that has ended; with --token, as `leasehold id list -o\n" +
+			"json` shows it, it is freed at once, and the process loses it.\n\n" +
+			"Ids that are made with the value from now on are later than its window's end, unless --used says from when on its user has made none. The exit code\n" +
+			"is 1 if nobody has the value, or somebody else.",
+		Example: "  leasehold id release machines 17\n" +
+			"  leasehold id release machines --as web1 --used now",
+		Args:              want("POOL", "[VALUE]"),
+		ValidArgsFunction: a.completePools,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			pool, value := args[0], ""
+			if len(args) > 1 {
+				value = args[1]
+			}
+			if err := a.checkRelease(cmd, &o, pool, value, token, used); err != nil {
+				return err
+			}
+			return a.withStore(cmd.Context(), false, func(st store.Store) error { return a.idRelease(cmd.Context(), st, pool, value, o) })
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.As, "as", "", "whose value it is")
+	f.StringVar(&token, "token", "", "the token of the hold to end, which has to be named if a process keeps it")
+	f.StringVar(&used, "used", "", "from when on no id was made with the value: RFC 3339, or now (default: not known)")
+	return cmd
+}
+
+func (a *app) checkRelease(cmd *cobra.Command, o *identity.ReleaseOptions, pool, value, token, used string) (err error) {
+	if err := poolArg(pool); err != nil {
+		return err
+	}
+	if cmd.Flags().Changed("as") && o.As == "" {
+		return usage("--as is empty: an unset variable, perhaps")
+	}
+	if value == "" && o.As == "" {
+		return usage("VALUE is missing: leasehold id release %s VALUE, or --as NAME; `leasehold id list %s` lists them", pool, pool)
+	}
+	if token != "" {
+		if o.Token, err = fence.ParseToken(token); err != nil {
+			return usage("--token: %w", err)
+		}
+	}
+	switch used {
+	case "":
+	case "now":
+		o.Used = a.clk.Wall()
+	default:
+		if o.Used, err = time.Parse(time.RFC3339Nano, used); err != nil {
+			return usage("--used %q: want a time such as 2026-01-02T15:04:05Z, or now", used)
+		}
+	}
+	o.By = whoAmI()
+	return nil
+}
+
+func (a *app) idRelease(ctx context.Context, st store.Store, pool, value string, o identity.ReleaseOptions) error {
+	ctx, cancel := clock.WithTimeout(ctx, a.clk, idLimit)
+	defer cancel()
+	asked := value
+	value, err := identity.Release(ctx, st, a.clk, pool, value, o)
+	var kept *identity.KeptError
+	var stale *lease.NotCurrentError
+	switch {
+	case err == nil:
+		a.say("%s of %s is free", value, pool)
+		return nil
+	case errors.Is(err, identity.ErrUndeclared):
+		return noPool(pool, err)
+	case errors.As(err, &kept):
+		return &exitError{exitNo, fmt.Errorf("%s of %s is kept by %s, which runs: it is free when that has ended; --token %d ends its hold at once",
+			kept.Value, pool, kept.Record.Owner, kept.Record.Token)}
+	case !errors.As(err, &stale):
+		return a.idError(err)
+	case asked == "" && stale.Record.Owner == "":
+		return &exitError{exitNo, fmt.Errorf("%s has no value of %s", o.As, pool)}
+	case stale.Record.Owner == "":
+		return &exitError{exitNo, fmt.Errorf("nobody has %s of %s", value, pool)}
+	case o.Token != 0 && o.Token != stale.Record.Token:
+		return &exitError{exitNo, fmt.Errorf("%s of %s is held by %s under token %d, not %d", value, pool, stale.Record.Owner, stale.Record.Token, o.Token)}
+	}
+	return &exitError{exitNo, fmt.Errorf("%s of %s is not %s's: %s has it", value, pool, o.As, stale.Record.Owner)}
+}

@@ -1,0 +1,5 @@
+package main
+
+import "testing"
+
+func TestID(t *testing.T) { scripts(t, "id") }
