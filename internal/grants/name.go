@@ -8,6 +8,7 @@ import (
 	"fmt"
 	mathrand "math/rand/v2"
 	"sync"
+	"time"
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/internal/rules"
@@ -34,16 +35,20 @@ type name struct {
 	trouble       error    // why the hold's last request failed
 	mine          []string // nonces of claims that were given up
 	hold          *rules.Hold
-	claimant      *waiter // whom hold is for
-	withdrawn     bool    // hold is being let go
-	watch         *watch
+	claimant      *waiter       // whom hold is for
+	withdrawn     bool          // hold is being let go
+	awaited       version       // the version whose end was waited for last
+	calm          clock.Instant // from when on the store is asked to tell of that
+	watch         *watch        // that it was asked; nil for not yet
 }
+
+// version is one of a record: the name's own, or that of the session that keeps it.
+type version struct{ key, version string }
 
 // watch is a wait for a change of the record that is under way.
 type watch struct {
-	version string
-	cancel  context.CancelFunc
-	told    chan read // of capacity 1
+	cancel context.CancelFunc
+	told   chan read // of capacity 1
 }
 
 type read struct {
@@ -223,30 +228,49 @@ func (n *name) request(act rules.Action) (store.Record, error) {
 	return store.Load(ctx, n.r.st, act.Key)
 }
 
+// calm is how long a version has to last before the store is asked to tell of the next one. While a name goes from one of the queue
+// to the next within a moment that would cost more than the hand-over; and a change by somebody else is noticed that much later.
+const calm = 2 * time.Millisecond
+
 // await waits for the record to change, for the time that act allows, or for something to be asked.
 func (n *name) await(act rules.Action) {
 	n.look()
-	if n.watch == nil || n.watch.version != act.Version {
+	if v := (version{act.Key, act.Version}); n.awaited != v {
 		n.unwatch()
-		ctx, cancel := context.WithCancel(n.r.ctx)
-		w := &watch{version: act.Version, cancel: cancel, told: make(chan read, 1)}
-		n.watch = w
-		n.r.wg.Go(func() {
-			rec, err := store.Wait(ctx, n.r.st, act.Key, act.Version)
-			w.told <- read{rec, err}
-		})
+		n.awaited, n.calm = v, n.r.clk.Now().Add(calm)
 	}
-	timer := clock.NewTimer(n.r.clk, act.Until.Sub(n.r.clk.Now()))
+	until, told := act.Until, (<-chan read)(nil)
+	if n.watch != nil {
+		told = n.watch.told
+	} else {
+		until = min(until, n.calm)
+	}
+	timer := clock.NewTimer(n.r.clk, until.Sub(n.r.clk.Now()))
 	defer timer.Stop()
 	select {
 	case <-n.wake:
 	case <-n.r.ctx.Done():
 	case <-timer.C:
-		n.hold.Woke()
-	case told := <-n.watch.told:
+		if until == act.Until {
+			n.hold.Woke()
+		} else {
+			n.listen(act)
+		}
+	case told := <-told:
 		n.unwatch()
 		n.hold.Read(n.env(), act.Key, told.rec, told.err)
 	}
+}
+
+// listen asks the store to tell of the next version.
+func (n *name) listen(act rules.Action) {
+	ctx, cancel := context.WithCancel(n.r.ctx)
+	w := &watch{cancel: cancel, told: make(chan read, 1)}
+	n.watch = w
+	n.r.wg.Go(func() {
+		rec, err := store.Wait(ctx, n.r.st, act.Key, act.Version)
+		w.told <- read{rec, err}
+	})
 }
 
 // unwatch ends the wait under way, if there is one.

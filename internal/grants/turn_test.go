@@ -38,3 +38,34 @@ func TestComesDuringAChange(t *testing.T) {
 		}
 	})
 }
+
+// While a name goes from one to the next at once, nobody asks the store to tell of changes; when it stays with one, somebody does.
+func TestWatchesCalmNames(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		r, net := w.registry()
+		rec := granted(t, r, wants("holder", 0))
+		var queue []*request
+		for _, owner := range names(5) {
+			queue = append(queue, send(r, wants(owner, time.Minute)))
+		}
+		for _, q := range queue {
+			released(t, r, rec)
+			<-q.done
+			rec = q.grant.Record
+		}
+		last := send(r, wants("last", time.Minute))
+		if got := net.Count(faulty.Wait); got != 0 || last.over() {
+			t.Errorf("%d waits for changes", got)
+		}
+		time.Sleep(2 * calm)
+		synctest.Wait()
+		if got := net.Count(faulty.Wait); got != 1 {
+			t.Errorf("%d waits for a change of a name that is calm", got)
+		}
+		other, _ := w.registry()
+		released(t, other, rec)
+		if <-last.done; last.err != nil || last.grant.Record.Token <= rec.Token {
+			t.Errorf("after a release by another registry: %+v, %v", last.grant, last.err)
+		}
+	})
+}
