@@ -23,6 +23,8 @@ func TestDemo(t *testing.T) {
 		<-ended
 	})
 	p := open(t, desk, s.URL)
+	p.state("payments/settlement", "paused")
+	p.state("search/leader", "held")
 	p.state("deploy/production", "contended")
 	p.state("orders/shard-2", "held")
 	p.state("reports/nightly", "free")

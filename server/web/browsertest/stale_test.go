@@ -3,14 +3,12 @@ package browsertest
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/chromedp/chromedp"
 
@@ -76,45 +74,4 @@ func TestServerIsGone(t *testing.T) {
 	p.state("job", "held")
 	p.state("missed", "held")
 	again.CloseClientConnections()
-}
-
-// crowd is how many names a board has to bear.
-const crowd = 10_000
-
-func TestTenThousand(t *testing.T) {
-	s := serve(t, nil, server.Options{})
-	for i := range crowd {
-		s.put(t, store.Record{Key: fmt.Sprintf("shard/%05d", i), Owner: fmt.Sprintf("node-%d/x", i%50)})
-	}
-	begun := time.Now()
-	p := open(t, desk, s.URL)
-	p.state("shard/00000", "held")
-	t.Logf("%d names are shown after %v", crowd, time.Since(begun).Round(time.Millisecond))
-	p.until("all are counted", fmt.Sprintf(`document.querySelector('[role=table]').getAttribute('aria-rowcount') === '%d'`, crowd+1))
-	frames := eval[[]float64](p, `new Promise((done) => {
-		const gaps = [], end = document.documentElement.scrollHeight;
-		let last = performance.now(), n = 0;
-		const step = (now) => {
-			gaps.push(now - last);
-			last = now;
-			scrollTo(0, (n / 120) * end);
-			if (n++ < 120) requestAnimationFrame(step);
-			else done(gaps.slice(2).sort((a, b) => a - b));
-		};
-		requestAnimationFrame(step);
-	})`)
-	t.Logf("scrolling through them: a frame took %.0f ms at the median, %.0f ms at p95, %.0f ms at most",
-		frames[len(frames)/2], frames[len(frames)*95/100], frames[len(frames)-1])
-	p.state(fmt.Sprintf("shard/%05d", crowd-1), "held")
-	if n := eval[int](p, `document.querySelectorAll('#rows .row').length`); n > 60 {
-		t.Errorf("%d rows are elements: want those in view", n)
-	}
-	cost := eval[float64](p, `(async () => {
-		const tasks = [];
-		new PerformanceObserver((list) => tasks.push(...list.getEntries().map((e) => e.duration))).observe({type: 'longtask'});
-		await new Promise((done) => setTimeout(done, 3000));
-		return Math.max(0, ...tasks);
-	})()`)
-	t.Logf("at rest: the longest task of 3 s took %.0f ms (0: none over 50 ms)", cost)
-	p.fit()
 }

@@ -1,4 +1,4 @@
-// Package demo peoples a lock server with actors: programs that hold, renew, contend, pause, crash and are broken, so that
+// Package demo peoples a lock server with actors: programs that hold, renew, contend, pause, crash, are broken and are elected, so that
 // there is something to look at and to test with.
 package demo
 
@@ -61,7 +61,7 @@ func cast() []role {
 // Play has the actors act at the server with that URL, which lets anybody do anything, until ctx is done. It blocks until then, and
 // returns when all have left.
 func Play(ctx context.Context, base string, clk clock.Clock) {
-	s := &stage{caller: newCaller(base), clk: clk}
+	s := &stage{base: base, caller: newCaller(base), clk: clk}
 	defer s.caller.close()
 	var wg sync.WaitGroup
 	for _, r := range cast() {
@@ -71,11 +71,15 @@ func Play(ctx context.Context, base string, clk clock.Clock) {
 			}
 		})
 	}
+	for _, c := range contests() {
+		wg.Go(func() { s.elect(ctx, c) })
+	}
 	wg.Go(func() { s.consume(ctx) })
 	wg.Wait()
 }
 
 type stage struct {
+	base   string
 	caller *caller
 	clk    clock.Clock
 }

@@ -45,7 +45,7 @@ function refused(err) {
     board.waiting = 'Sign in to see who holds what.';
     signIn(hasToken() ? err.message : '');
   } else {
-    cut = 'refused';
+    cut = 'not allowed';
     board.waiting = 'You may not see this.';
     notice(err.status === 403 ? `${err.message}. Fill in the prefix that you may read.` : err.message);
   }

@@ -81,6 +81,7 @@ export class Board {
     /** @type {string[]} */
     this.shown = []; // those that pass the filters, the worst first
     this.state = ''; // the only one to show
+    this.of = ''; // what the rows were worked out of
     this.worst = 0; // names that want to be looked at
     this.waiting = 'Asking the server…'; // what there is to say while nothing is known
     this.buttons = new Map(['', ...states].map((state) => [state, this.button(state)]));
@@ -112,6 +113,12 @@ export class Board {
     if (!this.visible) return;
     const { model } = this;
     const now = performance.now();
+    const of = `${model.version} ${model.staleFor(now) > 0} ${this.state} ${this.waiting} ${inputByID('search').value}`;
+    if (of === this.of) {
+      this.place(now);
+      return;
+    }
+    this.of = of;
     if (this.namesOf !== model.names) {
       this.names = [...model.rows.keys()].sort();
       this.namesOf = model.names;

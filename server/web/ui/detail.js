@@ -83,7 +83,7 @@ export class Detail {
       h('h3', {}, 'Record'), h('pre', { tabindex: '0', 'aria-label': 'Record, as JSON' }, record));
     const all = [
       h('p.back', {}, h('a', { href: '#/' }, '← Board')),
-      h('div.heading', {}, title, state, expiry.el, this.operator.buttons), meaning, this.operator.notes, problem, body,
+      h('div.heading', {}, title, state, expiry.el, this.operator.buttons, meaning), this.operator.notes, problem, body,
     ];
     return { all, body, title, state, meaning, facts, picture, past, waiters, standing, record, problem, expiry, choice };
   }
@@ -202,5 +202,5 @@ export class Detail {
 function legend() {
   const item = (/** @type {string} */ kind, /** @type {string} */ text) => h('span', {}, h(`i.${kind}`, { 'aria-hidden': 'true' }), text);
   return h('p.legend', {}, item('term', 'held'), item('now', 'holds it now'), item('gap', 'nobody held it'),
-    item('overlap', 'two at once, by the clocks of those who wrote it down'), item('before', 'older than the last 8 terms, which are kept'));
+    item('overlap', 'two at once, by the clocks of those who wrote it down'), item('before', 'before the terms that are kept, which are the last 8'));
 }

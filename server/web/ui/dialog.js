@@ -49,8 +49,8 @@ export function openDialog(title, c) {
       }
     },
   }, h('h2', { id: 'dialog-title' }, title), ...c.body,
-  line ? h('div.same', {}, h('p', {}, 'The same by command'), line.el) : null, problem,
-  h('div.buttons', {}, h('button', { type: 'button', onclick: () => dialog.close() }, 'Cancel'), go));
+  line ? h('div.same', {}, h('p', {}, 'The same by command'), line.el) : null,
+  h('div.buttons', {}, problem, h('button', { type: 'button', onclick: () => dialog.close() }, 'Cancel'), go));
   dialog.className = c.kind || '';
   dialog.replaceChildren(form);
   ready();

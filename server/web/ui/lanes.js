@@ -16,7 +16,7 @@ import { duration, s } from './dom.js';
  */
 
 /** What the picture may span. */
-export const spans = [{ text: '10 min', ms: 600_000 }, { text: '1 h', ms: 3_600_000 }, { text: '24 h', ms: 86_400_000 }];
+export const spans = [{ text: '1 min', ms: 60_000 }, { text: '10 min', ms: 600_000 }, { text: '1 h', ms: 3_600_000 }, { text: '24 h', ms: 86_400_000 }];
 
 const lane = 46, bar = 16, axis = 24, top = 4, edge = 8;
 

@@ -65,6 +65,7 @@ export class Model {
     /** @type {Map<string, Expiry>} */
     this.sessions = new Map(); // that keep names
     this.names = 0; // changes whenever a name comes or goes
+    this.version = 0; // changes with whatever states are judged by
     this.beatAt = NaN;
     this.age = 0; // of what the server knew, at the last beat
     this.error = '';
@@ -75,6 +76,7 @@ export class Model {
   forget() {
     this.rows.clear();
     this.sessions.clear();
+    this.version++;
     this.incoming = null;
     this.names++;
     this.beatAt = NaN;
@@ -100,6 +102,7 @@ export class Model {
    * @param {number} now
    */
   take(m, now) {
+    this.version++;
     switch (m.event) {
       case 'reset':
         this.incoming = new Map();
