@@ -18,7 +18,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(leakChecked{m}, map[string]func(){"leasehold": main, "ticker": ticker, "span": span})
+	testscript.Main(leakChecked{m}, map[string]func(){"leasehold": main, "ticker": ticker, "span": span, "oldname": oldName})
 }
 
 type leakChecked struct{ m *testing.M }
