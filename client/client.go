@@ -1,243 +1,243 @@
 package client
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
+	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
+	"iter"
 	"net/http"
-	"net/http/httptrace"
 	"net/url"
-	"strings"
-	"sync"
-	"sync/atomic"
+	"strconv"
 	"time"
 
+	"github.com/leasehold/leasehold/election"
+	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/wire"
-	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/lease"
 )
 
-// Options of [Open].
-type Options struct {
-	// HTTP sends the requests; its Transport has the TLS configuration. A client of its own by default. It must have no Timeout:
-	// a Wait may take as long as its caller likes.
-	HTTP *http.Client
-	// Token, if set, is sent as a bearer token.
-	Token string
-}
+// Client makes plain calls to a lock server. It is safe for concurrent use.
+//
+// A call that gets no answer is sent again, on another connection, for 10 s beyond what it waits for, or until its context is
+// done; that is safe for every one of them. When there still is none, the error of a call that changes something matches
+// [store.ErrUnknownOutcome]: it may have been done. Every other error says that it was not.
+type Client struct{ *conn }
 
-// Store is the store of a lock server. It implements [store.Store] and [store.Waiter], and is safe for concurrent use.
-type Store struct {
-	base  *url.URL
-	http  *http.Client
-	own   bool // http is this store's
-	token string
-	props wire.Store
-
-	ctx  context.Context // done when the store is closed
-	stop context.CancelCauseFunc
-	wg   sync.WaitGroup
-	mu   sync.Mutex
-}
-
-var (
-	_ store.Store     = (*Store)(nil)
-	_ store.Waiter    = (*Store)(nil)
-	_ store.Describer = (*Store)(nil)
-)
-
-// Open returns the store of the server at that URL, after asking it once what it promises. It blocks until the server has
-// answered or ctx is done. Its errors say what to do about the URL, the token and the certificate.
-func Open(ctx context.Context, base string, opts Options) (*Store, error) {
-	u, err := url.Parse(base)
-	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
-		return nil, fmt.Errorf("lock server %q: want its URL, such as https://locks.example.com", base)
+// New returns a client of the server at that URL. It does no I/O. Close it when it is done with.
+func New(base string, opts Options) (*Client, error) {
+	c, err := newConn(base, opts)
+	if err != nil {
+		return nil, err
 	}
-	u.Path = strings.TrimSuffix(u.Path, "/")
-	s := &Store{base: u, http: opts.HTTP, token: opts.Token}
-	if s.http == nil {
-		t, ok := http.DefaultTransport.(*http.Transport)
-		if !ok {
-			t = &http.Transport{Proxy: http.ProxyFromEnvironment}
+	return &Client{c}, nil
+}
+
+// Close ends the calls under way with [store.ErrClosed], and waits for them to return. What is held stays held. Closing twice is no
+// error.
+func (c *Client) Close() error {
+	c.close()
+	return nil
+}
+
+// AcquireOptions of [Client.Acquire].
+type AcquireOptions struct {
+	Holder  string            // what the holder calls itself: by default what the server knows the caller as
+	TTL     time.Duration     // how long the hold lasts past its last renewal: by default what the server says, to the millisecond
+	Wait    time.Duration     // how long to wait for the name at most; 0 for not at all
+	Session string            // the ID of a session that keeps the lease, instead of renewals of its own
+	Info    map[string]string // for people
+}
+
+// Acquire takes a name, after waiting for it in the server's queue if that is asked for; the context's end ends the wait, and gives up
+// the place. A grant whose validity the wait has used up is renewed before Acquire returns.
+//
+// The error is a *[lease.HeldError] when somebody else holds the name, or matches [ErrRemoved] when an operator ended the wait.
+// After one that matches [store.ErrUnknownOutcome] the name may be held, by nobody who knows of it, for one TTL.
+func (c *Client) Acquire(ctx context.Context, name string, opts AcquireOptions) (Grant, error) {
+	q := request{method: http.MethodPost, path: leasePath(name), header: http.Header{wire.HeaderKey: {rand.Text()}}}
+	var w wire.Grant
+	sentAt := c.clk.Now()
+	err := c.answered(ctx, effort{what: name, wait: opts.Wait, write: true}, q, func(wait time.Duration) any {
+		sentAt = c.clk.Now() // the answer to this one is what counts
+		return wire.AcquireRequest{Holder: opts.Holder, TTL: seconds(opts.TTL), Wait: seconds(wait), Session: opts.Session, Info: opts.Info}
+	}, &w)
+	if err != nil {
+		return Grant{}, err
+	}
+	g := c.grantOf(w, sentAt)
+	if g.Left() > g.RenewEvery {
+		return g, nil
+	}
+	renewed, err := c.Renew(ctx, g, 0)
+	if err != nil {
+		return Grant{}, fmt.Errorf("renew what was granted under token %d: %w", g.Token, err)
+	}
+	renewed.Waited = g.Waited
+	return renewed, nil
+}
+
+// Renew renews a term, with another TTL from now on if ttl isn't 0, and returns it as it is then. The error is a
+// *[lease.NotCurrentError] when the term is over, and a *[lease.LostError] when an operator broke it: then stop what it guards,
+// and release it. What a session keeps is renewed with the session.
+func (c *Client) Renew(ctx context.Context, g Grant, ttl time.Duration) (Grant, error) {
+	var w wire.Grant
+	sentAt := c.clk.Now()
+	err := c.answered(ctx, effort{what: g.Name, write: true}, c.ofTerm(http.MethodPut, g), func(time.Duration) any {
+		sentAt = c.clk.Now()
+		return wire.RenewRequest{TTL: seconds(ttl)}
+	}, &w)
+	if err != nil {
+		return Grant{}, err
+	}
+	return c.grantOf(w, sentAt), nil
+}
+
+// Release ends a term. It is sent even if ctx is done, for an end that nobody hears of costs the next one a TTL; it blocks for 10 s
+// at most. The error is a *[lease.NotCurrentError] when the term was over already.
+func (c *Client) Release(ctx context.Context, g Grant) error {
+	over := func(err error) bool { return errors.Is(err, lease.ErrNotCurrent) }
+	return c.answered(context.WithoutCancel(ctx), effort{what: g.Name, write: true, settled: over}, c.ofTerm(http.MethodDelete, g), nil, nil)
+}
+
+// ofTerm is a request about a term.
+func (c *Client) ofTerm(method string, g Grant) request {
+	return request{method: method, path: leasePath(g.Name), header: http.Header{fence.Header: {g.Sequencer}}}
+}
+
+// Eviction tells [Client.Break] which term to end, and what to write down about it.
+type Eviction struct {
+	Token fence.Token // of the term to end; another one is never touched
+	Note  string      // why
+	// Grace is how long others leave the name to a holder that does not let go; 0 means its TTL, which is safe. With less, the
+	// old holder may still be working when the next one starts.
+	Grace time.Duration
+}
+
+// Break ends a hold against its holder's will, and returns how the name stands then: broken, until its holder has let go or the
+// grace is over. The error is a *[lease.NotCurrentError] when the term is over already.
+func (c *Client) Break(ctx context.Context, name string, e Eviction) (Lease, error) {
+	return c.order(ctx, effort{what: name}, name, "break", func(time.Duration) any {
+		return wire.BreakRequest{Token: e.Token, Note: e.Note, Grace: seconds(e.Grace)}
+	})
+}
+
+// Handover tells [Client.HandOver] who is to lead.
+type Handover struct {
+	To     string        // a candidate's name, its holder's id, or the beginning of one up to a slash; "" for whoever is next
+	Token  fence.Token   // of the term to end, and of no other; 0 for that of whoever leads
+	Reason string        // for people
+	Wait   time.Duration // for how long to wait until another one leads
+}
+
+// HandOver has whoever leads the election of a name hand over, and returns how the name stands when another one leads, or when the
+// wait is over: the order stands while that term lasts. Nothing happens if To leads already. The error matches
+// [election.ErrNoLeader], [election.ErrNoCandidate], or [election.ErrNotElected] when who holds the name is no candidate; it is a
+// *[lease.NotCurrentError] when the term of the token is over.
+func (c *Client) HandOver(ctx context.Context, name string, h Handover) (Lease, error) {
+	return c.order(ctx, effort{what: name, wait: h.Wait}, name, "handoff", func(wait time.Duration) any {
+		return wire.HandoffRequest{To: h.To, Any: h.To == "", Token: h.Token, Reason: h.Reason, Wait: seconds(wait)}
+	})
+}
+
+// Pause has nobody lead the election of a name until [Client.Resume], and returns how the name stands when nobody leads, or when the
+// wait is over. What is held by no candidate takes no notice.
+func (c *Client) Pause(ctx context.Context, name, reason string, wait time.Duration) (Lease, error) {
+	return c.order(ctx, effort{what: name, wait: wait}, name, "pause", func(wait time.Duration) any {
+		return wire.PauseRequest{Reason: reason, Wait: seconds(wait)}
+	})
+}
+
+// Resume ends a pause. The error matches [election.ErrNotPaused] when there is none.
+func (c *Client) Resume(ctx context.Context, name string) (Lease, error) {
+	e := effort{what: name, settled: func(err error) bool { return errors.Is(err, election.ErrNotPaused) }}
+	return c.order(ctx, e, name, "resume", func(time.Duration) any { return wire.ResumeRequest{} })
+}
+
+// order sends what is posted under a name.
+func (c *Client) order(ctx context.Context, e effort, name, what string, body func(time.Duration) any) (Lease, error) {
+	var w wire.Lease
+	e.write = true
+	err := c.answered(ctx, e, request{method: http.MethodPost, path: leasePath(name) + "/" + what}, body, &w)
+	if err == nil && w.Name == "" { // it was carried out by the try before, whose answer was lost
+		return c.Get(ctx, name)
+	}
+	return leaseOf(w), err
+}
+
+// Get returns how a name stands. One that nobody ever held is free, with token 0.
+func (c *Client) Get(ctx context.Context, name string) (Lease, error) {
+	var w wire.Lease
+	err := c.read(ctx, name, leasePath(name), nil, &w)
+	return leaseOf(w), err
+}
+
+// History returns the terms of a name, the present one first. The server remembers the last 8 that are over.
+func (c *Client) History(ctx context.Context, name string) ([]Term, error) {
+	var w wire.History
+	err := c.read(ctx, name, leasePath(name)+"/history", nil, &w)
+	var terms []Term
+	for _, t := range w.Terms {
+		term := Term{Holder: t.Holder, Token: t.Token, From: t.From, Ended: t.Ended}
+		if t.Until != nil {
+			term.Until = *t.Until
 		}
-		t = t.Clone()
-		t.MaxIdleConnsPerHost = 100
-		s.http, s.own = &http.Client{Transport: t}, true
+		terms = append(terms, term)
 	}
-	s.ctx, s.stop = context.WithCancelCause(context.Background())
-	if _, err := s.ask(ctx, request{method: http.MethodGet, path: "/v1/store"}, &s.props); err != nil {
-		_ = s.Close()
-		return nil, fmt.Errorf("lock server %s: %w", u.Redacted(), advised(err))
-	}
-	return s, nil
+	return terms, err
 }
 
-// advised adds what to do.
-func advised(err error) error {
-	var p *wire.Problem
-	if errors.As(err, &p) && p.Code == wire.CodeUnauthenticated {
-		return fmt.Errorf("%w: give the token of a caller that its policy knows", err)
+// Waiters returns who waits for a name at this server, in order.
+func (c *Client) Waiters(ctx context.Context, name string) ([]Waiter, error) {
+	var w wire.Waiters
+	err := c.read(ctx, name, leasePath(name)+"/waiters", nil, &w)
+	var all []Waiter
+	for _, one := range w.Waiters {
+		all = append(all, Waiter{Holder: one.Holder, Waited: time.Duration(one.Waited), Left: time.Duration(one.Left), Info: one.Info})
 	}
-	if errors.As(err, &p) && p.Code == wire.CodeForbidden {
-		return fmt.Errorf(`%w: its policy has to allow the action "records" or "read"`, err)
-	}
-	return err
+	return all, err
 }
 
-// Properties implements [store.Describer]: they are those of the store behind the server.
-func (s *Store) Properties() store.Properties {
-	return store.Properties{
-		Engine: s.props.Engine + " over HTTP", Consistency: s.props.Consistency, Fencing: s.props.Fencing, Push: true,
-		Age: s.props.Age, Guarantee: s.props.Guarantee, CheapRefusal: true,
+// listPage is how many names one request for a list asks for.
+const listPage = 1000
+
+// List yields the names that begin with prefix, in order, as they are while it goes on. After an error the sequence ends. A name whose
+// record can't be read is [Unreadable], and no error.
+func (c *Client) List(ctx context.Context, prefix string) iter.Seq2[Lease, error] {
+	return func(yield func(Lease, error) bool) {
+		query := url.Values{"prefix": {prefix}, "limit": {strconv.Itoa(listPage)}}
+		for {
+			var page wire.List
+			if err := c.read(ctx, "list "+prefix, "/v1/leases", query, &page); err != nil {
+				yield(Lease{}, err)
+				return
+			}
+			for _, l := range page.Leases {
+				if !yield(leaseOf(l), nil) {
+					return
+				}
+			}
+			if page.Next == "" {
+				return
+			}
+			query.Set("after", page.Next)
+		}
 	}
 }
 
-// Close implements [store.Store]. It waits for requests under way to return.
-func (s *Store) Close() error {
-	s.mu.Lock()
-	s.stop(store.ErrClosed)
-	s.mu.Unlock()
-	s.wg.Wait()
-	if s.own {
-		s.http.CloseIdleConnections()
+// Verify asks whether a sequencer is of the current term of its name. A guard that sees every write itself doesn't need to ask: see
+// package fence.
+func (c *Client) Verify(ctx context.Context, sequencer string) (Verdict, error) {
+	var w wire.Verdict
+	err := c.answered(ctx, effort{what: "verify"}, request{method: http.MethodPost, path: "/v1/verify"}, func(time.Duration) any {
+		return wire.VerifyRequest{Sequencer: sequencer}
+	}, &w)
+	v := Verdict{Name: w.Name, Holder: w.Holder, Token: w.Token, Current: w.Current, Reason: w.Reason}
+	if w.Now != nil {
+		now := leaseOf(*w.Now)
+		v.Now = &now
 	}
-	return nil
+	return v, err
 }
 
-// request is one to the server.
-type request struct {
-	method, path string
-	query        url.Values
-	body         []byte
-}
-
-// sent is a failure of a request that may have been carried out.
-type sent struct{ error }
-
-func (e sent) Unwrap() error { return e.error }
-
-// begin counts a request, or returns an error if none may be sent any more.
-func (s *Store) begin(ctx context.Context) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ctx.Err() != nil {
-		return store.ErrClosed
-	}
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	s.wg.Add(1)
-	return nil
-}
-
-// do sends a request. The caller closes the answer's body, and calls done after that.
-func (s *Store) do(ctx context.Context, q request) (resp *http.Response, done func(), err error) {
-	if err := s.begin(ctx); err != nil {
-		return nil, nil, err
-	}
-	caller := ctx
-	ctx, cancel := context.WithCancelCause(ctx)
-	unlink := context.AfterFunc(s.ctx, func() { cancel(store.ErrClosed) })
-	done = func() {
-		unlink()
-		cancel(nil)
-		s.wg.Done()
-	}
-	var wrote atomic.Bool // set by the transport, which may go on when Do has returned
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { wrote.Store(true) }})
-	req, err := http.NewRequestWithContext(ctx, q.method, s.base.String()+q.path, bytes.NewReader(q.body))
-	if err != nil {
-		done()
-		return nil, nil, err
-	}
-	req.URL.RawQuery = q.query.Encode()
-	if q.method == http.MethodPut {
-		req.GetBody = nil // so that it is never sent twice
-		req.Header.Set("Content-Type", "application/json")
-	}
-	if s.token != "" {
-		req.Header.Set("Authorization", "Bearer "+s.token)
-	}
-	resp, err = s.http.Do(req)
-	if err == nil {
-		return resp, done, nil
-	}
-	err = s.why(caller, err)
-	done()
-	if wrote.Load() {
-		err = sent{err}
-	}
-	return nil, nil, err
-}
-
-// why returns the reason of a failure: the store's closing, the end of the caller's context, or what the network said.
-func (s *Store) why(ctx context.Context, err error) error {
-	switch {
-	case s.ctx.Err() != nil:
-		return store.ErrClosed
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
-	}
-	var u *url.Error
-	if errors.As(err, &u) {
-		return u.Err // the URL may have a password
-	}
-	return err
-}
-
-// ask sends a request, and reads a JSON answer into v. It returns the status.
-func (s *Store) ask(ctx context.Context, q request, v any) (int, error) {
-	resp, done, err := s.do(ctx, q)
-	if err != nil {
-		return 0, err
-	}
-	defer done()
-	defer func() { _ = resp.Body.Close() }()
-	text, err := io.ReadAll(io.LimitReader(resp.Body, 8<<20))
-	if err != nil {
-		return resp.StatusCode, sent{s.why(ctx, err)}
-	}
-	switch {
-	case resp.StatusCode >= 400:
-		return resp.StatusCode, problem(resp, text)
-	case resp.StatusCode == http.StatusNoContent || resp.StatusCode == http.StatusNotModified:
-		return resp.StatusCode, nil
-	}
-	if err := json.Unmarshal(text, v); err != nil {
-		return resp.StatusCode, sent{fmt.Errorf("%s %s: no answer of a lock server: %.100q", q.method, q.path, text)}
-	}
-	return resp.StatusCode, nil
-}
-
-// problem is the error that an answer stands for. Only the server's own say that something was not done.
-func problem(resp *http.Response, text []byte) error {
-	var p wire.Problem
-	if resp.Header.Get("Content-Type") == wire.ContentProblem && json.Unmarshal(text, &p) == nil && p.Code != "" {
-		return p.Err()
-	}
-	return sent{fmt.Errorf("%s, and no answer of a lock server: %.100q", resp.Status, text)}
-}
-
-// write sends a write, whose outcome is unknown if the request may have been carried out.
-func (s *Store) write(ctx context.Context, key string, q request, v any) error {
-	_, err := s.ask(ctx, q, v)
-	var failed sent
-	if errors.As(err, &failed) {
-		return store.Unknown(key, failed.error)
-	}
-	return err
-}
-
-// path returns the path of a record. Dots that a proxy might take for a step up are written otherwise.
-func path(key string) string {
-	segment := url.PathEscape(key)
-	if strings.Trim(key, ".") == "" {
-		segment = strings.ReplaceAll(key, ".", "%2E")
-	}
-	return "/v1/records/" + segment
-}
-
-// waitStep is how long one request of a Wait takes at most.
-const waitStep = 50 * time.Second
+func leasePath(name string) string { return "/v1/leases/" + segment(name) }

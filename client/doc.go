@@ -6,7 +6,17 @@
 //	st, err := client.Open(ctx, "https://locks.example.com", client.Options{Token: token})
 //	m, err := lease.NewManager(st, lease.Options{})
 //
-// Programs without that protocol ask the server to hold names for them: see package server's API.
+// That is the way to hold something for long: package lease renews, says when the validity is over, and recovers.
+//
+// [New] returns a client that makes the server's calls one by one, for programs that look, operate, or hold a name for one piece of
+// work. The server then keeps the queue, and who holds is what it answered:
+//
+//	c, err := client.New("https://locks.example.com", client.Options{Token: token})
+//	g, err := c.Acquire(ctx, "nightly", client.AcquireOptions{TTL: time.Minute, Wait: 5 * time.Minute})
+//	defer c.Release(ctx, g)
+//	… with g.Sequencer in every request to what the name guards, and no longer than g.Left() says
+//
+// Nothing renews a [Grant] but [Client.Renew]. Work that may last longer than the TTL takes a lease of [Open]'s store.
 //
 // # A store's questions
 //

@@ -10,10 +10,64 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"time"
 
 	"github.com/leasehold/leasehold/internal/wire"
 	"github.com/leasehold/leasehold/store"
 )
+
+// Store is the store of a lock server. It implements [store.Store] and [store.Waiter], and is safe for concurrent use.
+type Store struct {
+	*conn
+	props wire.Store
+}
+
+var (
+	_ store.Store     = (*Store)(nil)
+	_ store.Waiter    = (*Store)(nil)
+	_ store.Describer = (*Store)(nil)
+)
+
+// Open returns the store of the server at that URL, after asking it once what it promises. It blocks until the server has
+// answered or ctx is done. Its errors say what to do about the URL, the token and the certificate.
+func Open(ctx context.Context, base string, opts Options) (*Store, error) {
+	c, err := newConn(base, opts)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{conn: c}
+	if _, err := s.ask(ctx, request{method: http.MethodGet, path: "/v1/store"}, &s.props); err != nil {
+		_ = s.Close()
+		return nil, fmt.Errorf("lock server %s: %w", c.base.Redacted(), advised(err))
+	}
+	return s, nil
+}
+
+// advised adds what to do.
+func advised(err error) error {
+	var p *wire.Problem
+	if errors.As(err, &p) && p.Code == wire.CodeUnauthenticated {
+		return fmt.Errorf("%w: give the token of a caller that its policy knows", err)
+	}
+	if errors.As(err, &p) && p.Code == wire.CodeForbidden {
+		return fmt.Errorf(`%w: its policy has to allow the action "records" or "read"`, err)
+	}
+	return err
+}
+
+// Properties implements [store.Describer]: they are those of the store behind the server.
+func (s *Store) Properties() store.Properties {
+	return store.Properties{
+		Engine: s.props.Engine + " over HTTP", Consistency: s.props.Consistency, Fencing: s.props.Fencing, Push: true,
+		Age: s.props.Age, Guarantee: s.props.Guarantee, CheapRefusal: true,
+	}
+}
+
+// Close implements [store.Store]. It waits for requests under way to return.
+func (s *Store) Close() error {
+	s.close()
+	return nil
+}
 
 // Get implements [store.Store].
 func (s *Store) Get(ctx context.Context, key string) (store.Record, error) {
@@ -138,3 +192,19 @@ func (s *Store) Wait(ctx context.Context, key, version string) (store.Record, er
 		}
 	}
 }
+
+// write sends a write, whose outcome is unknown if the request may have been carried out.
+func (s *Store) write(ctx context.Context, key string, q request, v any) error {
+	_, err := s.ask(ctx, q, v)
+	var failed sent
+	if errors.As(err, &failed) {
+		return store.Unknown(key, failed.error)
+	}
+	return err
+}
+
+// path returns the path of a record.
+func path(key string) string { return "/v1/records/" + segment(key) }
+
+// waitStep is how long one request of a Wait takes at most.
+const waitStep = 50 * time.Second

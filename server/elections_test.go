@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strings"
 	"testing"
@@ -29,7 +30,9 @@ func (s *site) stand(t *testing.T, name string) {
 	}()
 	t.Cleanup(func() {
 		stop()
-		<-done
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
 		_ = m.Close()
 		_ = st.Close()
 	})

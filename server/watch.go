@@ -82,7 +82,10 @@ func (s *stream) send() error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(&text, "id: %s:%d\nevent: %s\ndata: %s\n\n", s.id, e.seq, e.kind, body)
+		if !reset { // who has heard a part of all names only has to hear all again
+			fmt.Fprintf(&text, "id: %s:%d\n", s.id, e.seq)
+		}
+		fmt.Fprintf(&text, "event: %s\ndata: %s\n\n", e.kind, body)
 	}
 	b := wire.Beat{Age: wire.Seconds(age)}
 	if err != nil {

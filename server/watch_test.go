@@ -69,6 +69,22 @@ func (s *sse) next() (kind string, e wire.Event) {
 	return "end", e
 }
 
+// beat blocks until the stream says that all there was has been told.
+func (s *sse) beat() {
+	s.t.Helper()
+	for kind := ""; s.lines.Scan(); {
+		switch field, value, _ := strings.Cut(s.lines.Text(), ": "); {
+		case field == "id":
+			s.id = value
+		case field == "event":
+			kind = value
+		case field == "data" && kind == "beat":
+			return
+		}
+	}
+	s.t.Fatal("the stream ended")
+}
+
 func (s *sse) lease(name, state string) wire.Lease {
 	s.t.Helper()
 	kind, e := s.next()
@@ -140,6 +156,10 @@ func TestWatchResumedLater(t *testing.T) {
 	w := s.stream(t, "", "")
 	w.next()
 	w.lease("first", wire.StateHeld)
+	if w.id != "" {
+		t.Errorf("a client could go on after %s, in the midst of all names", w.id)
+	}
+	w.beat()
 	from := w.id
 	s.acquired(t, "a", `{"ttl": 60}`)
 	at := w.lease("a", wire.StateHeld)

@@ -48,6 +48,16 @@ const (
 	CodeUnknown         Code = "outcome_unknown"
 )
 
+// The errors of what only a server says.
+var (
+	ErrUnauthenticated = errors.New("the server does not know the caller")
+	ErrForbidden       = errors.New("the server's policy does not allow it")
+	ErrReplaced        = errors.New("the same request was sent again, and has this one's place")
+	ErrRemoved         = errors.New("the request was taken out of the queue")
+	ErrTooMany         = errors.New("too many requests at a time")
+	ErrUnavailable     = errors.New("the server can't answer now")
+)
+
 // kinds is the table of problems: the status and the title of each code, and the error that it is to a program, if there is one.
 var kinds = map[Code]struct {
 	Status int
@@ -55,28 +65,28 @@ var kinds = map[Code]struct {
 	Err    error
 }{
 	CodeInvalid:         {http.StatusBadRequest, "the request is not valid", store.ErrInvalid},
-	CodeUnauthenticated: {http.StatusUnauthorized, "the caller is not known", nil},
-	CodeForbidden:       {http.StatusForbidden, "the caller may not do this", nil},
+	CodeUnauthenticated: {http.StatusUnauthorized, "the caller is not known", ErrUnauthenticated},
+	CodeForbidden:       {http.StatusForbidden, "the caller may not do this", ErrForbidden},
 	CodeNotFound:        {http.StatusNotFound, "there is no such record", store.ErrNotFound},
 	CodeNoRoute:         {http.StatusNotFound, "there is nothing at this path", nil},
 	CodeMethod:          {http.StatusMethodNotAllowed, "this path does not take this method", nil},
 	CodeHeld:            {http.StatusConflict, "somebody else holds the name", lease.ErrHeld},
 	CodeNotCurrent:      {http.StatusConflict, "the term is not the current one", lease.ErrNotCurrent},
 	CodeBroken:          {http.StatusConflict, "an operator broke the hold", lease.ErrLost},
-	CodeReplaced:        {http.StatusConflict, "the same request was sent again, and has this one's place", nil},
-	CodeRemoved:         {http.StatusConflict, "the request was taken out of the queue", nil},
+	CodeReplaced:        {http.StatusConflict, "the same request was sent again, and has this one's place", ErrReplaced},
+	CodeRemoved:         {http.StatusConflict, "the request was taken out of the queue", ErrRemoved},
 	CodeNoLeader:        {http.StatusConflict, "nobody leads", election.ErrNoLeader},
 	CodeNotElected:      {http.StatusConflict, "it is held by no candidate", election.ErrNotElected},
 	CodeNoCandidate:     {http.StatusConflict, "there is no such candidate that may lead", election.ErrNoCandidate},
 	CodeNotPaused:       {http.StatusConflict, "the election is not paused", election.ErrNotPaused},
 	CodeConflict:        {http.StatusPreconditionFailed, "the record was changed by another write", store.ErrConflict},
-	CodeTooLarge:        {http.StatusRequestEntityTooLarge, "the request is too large", nil},
+	CodeTooLarge:        {http.StatusRequestEntityTooLarge, "the request is too large", store.ErrInvalid},
 	CodeTooSlow:         {http.StatusRequestTimeout, "the rest of the request did not come", nil},
-	CodeTooMany:         {http.StatusTooManyRequests, "too many requests of one client at a time", nil},
+	CodeTooMany:         {http.StatusTooManyRequests, "too many requests of one client at a time", ErrTooMany},
 	CodeCorrupt:         {http.StatusInternalServerError, "a stored record can't be read", store.ErrCorrupt},
 	CodeInternal:        {http.StatusInternalServerError, "the server failed", nil},
-	CodeUnavailable:     {http.StatusServiceUnavailable, "the store does not answer", nil},
-	CodeClosing:         {http.StatusServiceUnavailable, "the server is closing", nil},
+	CodeUnavailable:     {http.StatusServiceUnavailable, "the store does not answer", ErrUnavailable},
+	CodeClosing:         {http.StatusServiceUnavailable, "the server is closing", ErrUnavailable},
 	CodeUnknown:         {http.StatusGatewayTimeout, "it is not known whether the write happened", store.ErrUnknownOutcome},
 }
 

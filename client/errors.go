@@ -1,0 +1,14 @@
+package client
+
+import "github.com/leasehold/leasehold/internal/wire"
+
+// The errors of a server's answers, to branch on with [errors.Is], beside those of packages store, lease and election: one that says
+// the same in this process is the same.
+var (
+	ErrUnauthenticated = wire.ErrUnauthenticated // it wants a token, or a certificate
+	ErrForbidden       = wire.ErrForbidden
+	ErrRemoved         = wire.ErrRemoved     // an operator took the request out of the queue
+	ErrReplaced        = wire.ErrReplaced    // another one with the same idempotency key has its place
+	ErrTooMany         = wire.ErrTooMany     // of this client's, at a time
+	ErrUnavailable     = wire.ErrUnavailable // the server is closing, or its store doesn't answer
+)

@@ -1,0 +1,112 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/store"
+)
+
+const (
+	// patience is for how long a call is tried again when it gets no answer, beyond what it waits for.
+	patience = 10 * time.Second
+	// promptly is how long one try may take beyond what the server waits for, before another connection is tried.
+	promptly = 3 * time.Second
+	// The pauses between two tries.
+	minPause = 20 * time.Millisecond
+	maxPause = time.Second
+)
+
+// effort is a call that can be sent again until it is answered.
+type effort struct {
+	what  string        // it is about: a name
+	wait  time.Duration // that the server is asked for
+	write bool          // what isn't answered may have been done
+	// settled, if set, reports whether an error, after a try that may have been carried out, says that it was.
+	settled func(error) bool
+}
+
+// insist calls try until it gets an answer: for as long as it waits, and [patience] more. ctx ends it early. try is told how much of
+// the wait is left.
+func (c *conn) insist(ctx context.Context, e effort, try func(ctx context.Context, wait time.Duration) error) error {
+	begun := c.clk.Now()
+	limited, cancel := clock.WithTimeout(ctx, c.clk, e.wait+patience)
+	defer cancel()
+	lost := false // a try may have been carried out
+	for pause := minPause; ; pause = min(2*pause, maxPause) {
+		wait := max(e.wait-c.clk.Now().Sub(begun), 0)
+		one, done := clock.WithTimeout(limited, c.clk, wait+promptly)
+		err := try(one, wait)
+		done()
+		switch {
+		case err == nil, lost && e.settled != nil && e.settled(err):
+			return nil
+		case unanswered(err):
+			lost = true
+		case !passing(err):
+			return err
+		}
+		if c.ctx.Err() != nil || stray(err) || clock.Sleep(limited, c.clk, pause) != nil {
+			return e.unanswered(ctx, lost, err)
+		}
+	}
+}
+
+// unanswered is the error of a call that is given up.
+func (e effort) unanswered(ctx context.Context, lost bool, err error) error {
+	if ctx.Err() != nil && !errors.Is(err, context.Cause(ctx)) {
+		err = errors.Join(context.Cause(ctx), err)
+	}
+	if lost && e.write {
+		return store.Unknown(e.what, err)
+	}
+	return fmt.Errorf("%s: %w", e.what, err)
+}
+
+// unanswered reports whether a request may have been carried out, without an answer that says so.
+func unanswered(err error) bool {
+	var s sent
+	return errors.As(err, &s) || errors.Is(err, store.ErrUnknownOutcome)
+}
+
+// stray reports whether something answered that is no lock server, and would answer the same again.
+func stray(err error) bool {
+	var s sent
+	return errors.As(err, &s) && s.stray
+}
+
+// passing reports whether an error may be over at the next try: the server couldn't be reached, or can't answer for now.
+func passing(err error) bool {
+	switch wire.ProblemOf(err).Code {
+	case wire.CodeUnavailable, wire.CodeClosing, wire.CodeTooMany, wire.CodeTooSlow: // what the network says is the first
+		return !errors.Is(err, store.ErrClosed)
+	}
+	return false
+}
+
+// answered sends a request, and again if need be, and reads the answer into v. body may be nil.
+func (c *conn) answered(ctx context.Context, e effort, q request, body func(wait time.Duration) any, v any) error {
+	return c.insist(ctx, e, func(ctx context.Context, wait time.Duration) error {
+		if body != nil {
+			text, err := json.Marshal(body(wait))
+			if err != nil {
+				return err
+			}
+			q.body = text
+		}
+		_, err := c.ask(ctx, q, v)
+		return err
+	})
+}
+
+// read gets something.
+func (c *conn) read(ctx context.Context, what, path string, query url.Values, v any) error {
+	return c.answered(ctx, effort{what: what}, request{method: http.MethodGet, path: path, query: query}, nil, v)
+}

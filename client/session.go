@@ -1,0 +1,57 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/lease"
+)
+
+// SessionOptions of [Client.OpenSession].
+type SessionOptions struct {
+	Holder string            // what the holder calls itself: by default what the server knows the caller as
+	TTL    time.Duration     // how long it, and all that it keeps, lasts past its last renewal: by default what the server says
+	Info   map[string]string // for people
+}
+
+// OpenSession opens a session: what is acquired with its ID lasts for as long as it is renewed. One that was opened by a try whose
+// answer was lost keeps nothing, and expires.
+func (c *Client) OpenSession(ctx context.Context, opts SessionOptions) (Session, error) {
+	q := request{method: http.MethodPost, path: "/v1/sessions"}
+	return c.session(ctx, effort{what: "open a session", write: true}, q, func(time.Duration) any {
+		return wire.SessionRequest{Holder: opts.Holder, TTL: seconds(opts.TTL), Info: opts.Info}
+	})
+}
+
+// RenewSession renews a session and all that it keeps, with another TTL from now on if ttl isn't 0, and returns it as it is then. The
+// error is a *[lease.NotCurrentError] when it is over, and all that it kept.
+func (c *Client) RenewSession(ctx context.Context, s Session, ttl time.Duration) (Session, error) {
+	q := request{method: http.MethodPut, path: sessionPath(s.ID)}
+	return c.session(ctx, effort{what: s.ID, write: true}, q, func(time.Duration) any { return wire.RenewRequest{TTL: seconds(ttl)} })
+}
+
+func (c *Client) session(ctx context.Context, e effort, q request, body func(time.Duration) any) (Session, error) {
+	var w wire.Session
+	sentAt := c.clk.Now()
+	err := c.answered(ctx, e, q, func(wait time.Duration) any {
+		sentAt = c.clk.Now() // the answer to this one is what counts
+		return body(wait)
+	}, &w)
+	if err != nil {
+		return Session{}, err
+	}
+	return c.sessionOf(w, sentAt), nil
+}
+
+// CloseSession ends a session, and frees all that it keeps. It is sent even if ctx is done; it blocks for 10 s at most. The error is
+// a *[lease.NotCurrentError] when the session was over already.
+func (c *Client) CloseSession(ctx context.Context, s Session) error {
+	over := func(err error) bool { return errors.Is(err, lease.ErrNotCurrent) }
+	e := effort{what: s.ID, write: true, settled: over}
+	return c.answered(context.WithoutCancel(ctx), e, request{method: http.MethodDelete, path: sessionPath(s.ID)}, nil, nil)
+}
+
+func sessionPath(id string) string { return "/v1/sessions/" + segment(id) }

@@ -1,0 +1,182 @@
+package client
+
+import (
+	"time"
+
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/wire"
+)
+
+// State is how a name stands, as far as its record says.
+type State string
+
+// The states.
+const (
+	Free       State = wire.StateFree
+	Held       State = wire.StateHeld
+	Broken     State = wire.StateBroken // by an operator; its holder hasn't let go yet
+	HandedOver State = wire.StateHanded // to a holder that hasn't taken it yet
+	Unreadable State = wire.StateBad    // its record can't be read: see Lease.Err
+)
+
+// Lease is a name, as the server shows it.
+type Lease struct {
+	Name      string
+	State     State
+	Holder    string         // the id under which it is held; "" when nobody holds it
+	Token     fence.Token    // of the term, or of the last one
+	TTL       time.Duration  // how long the hold lasts past its last renewal
+	Session   string         // that keeps it; "" when it is renewed by itself
+	Acquired  time.Time      // by the wall clock of who granted it; for people
+	ExpiresIn *time.Duration // when the server answered, unless it is renewed; nil when the store can't tell
+	Info      map[string]string
+	Note      string // who broke it or handed it over, and why
+	Waiters   int    // at that server
+
+	Pause      *Pause      // nil unless the election of that name is paused
+	Candidates []Candidate // who stands for election; lists and events have none
+	Err        error       // why the record, or that of the election, can't be read; nil when it can
+}
+
+// Pause says that nobody may lead the election of a name.
+type Pause struct {
+	By, Reason string
+	Since      time.Time // by the wall clock of who paused it; for people
+}
+
+// Candidate is one that stands for election. It may have died within the last TTL.
+type Candidate struct {
+	Name       string
+	Holder     string // the id under which it holds the name when it leads
+	Priority   int
+	Zone       string
+	Ineligible bool
+	Since      time.Time // by its wall clock; for people
+}
+
+// Grant is a term that the server has granted, or renewed. It isn't renewed by itself: see the package's doc.
+type Grant struct {
+	Lease
+	// Sequencer is what requests to the guarded resource carry, in the header [fence.Header]. It is what proves the term to the
+	// server, too: keep it as secret as the name is.
+	Sequencer string
+	// ValidUntil is until when the holder may rely on it, by the client's clock, counted from before the request was sent. It is
+	// [clock.Never] when a session keeps it: then the session's counts.
+	ValidUntil clock.Instant
+	RenewEvery time.Duration // how often to renew it; 0 when a session keeps it
+	Waited     time.Duration // for the name, at the server
+
+	clk clock.Clock
+}
+
+// Left returns for how long the holder may go on relying on the grant; 0 when that is over. It doesn't ask the server: what was
+// broken or taken meanwhile is found by the guard of the resource, and by the next renewal.
+func (g Grant) Left() time.Duration { return left(g.clk, g.ValidUntil) }
+
+// Session is one heartbeat for many leases, kept by the server's store.
+type Session struct {
+	ID         string
+	Holder     string // the id under which its leases are held
+	Token      fence.Token
+	TTL        time.Duration
+	ValidUntil clock.Instant // as that of a [Grant]: it is that of all the leases that the session keeps
+	RenewEvery time.Duration
+	// Broken are leases of the session that an operator broke since the last renewal, with their tokens: stop what they guard.
+	Broken map[string]fence.Token
+
+	clk clock.Clock
+}
+
+// Left returns for how long the holder may go on relying on what the session keeps; 0 when that is over.
+func (s Session) Left() time.Duration { return left(s.clk, s.ValidUntil) }
+
+func left(clk clock.Clock, until clock.Instant) time.Duration {
+	if clk == nil { // one that no server has granted
+		return 0
+	}
+	return max(until.Sub(clk.Now()), 0)
+}
+
+// Term is one of a name's past. Its times are by the wall clocks of who wrote them, for people.
+type Term struct {
+	Holder string
+	Token  fence.Token
+	From   time.Time
+	Until  time.Time // zero while it lasts
+	Ended  string    // why
+}
+
+// Waiter is a place in a queue.
+type Waiter struct {
+	Holder string
+	Waited time.Duration
+	Left   time.Duration // until it gives up
+	Info   map[string]string
+}
+
+// Verdict is what the server says of a sequencer.
+type Verdict struct {
+	Name    string
+	Holder  string
+	Token   fence.Token
+	Current bool   // the term is the present one
+	Now     *Lease // how the name stands instead; nil when the term is current
+	Reason  string // why it isn't
+}
+
+func leaseOf(w wire.Lease) Lease {
+	l := Lease{
+		Name: w.Name, State: State(w.State), Holder: w.Holder, Token: w.Token, TTL: value(w.TTL), Session: w.Session,
+		Info: w.Info, Note: w.Note, Waiters: w.Waiters, ExpiresIn: (*time.Duration)(w.ExpiresIn),
+	}
+	if w.Acquired != nil {
+		l.Acquired = *w.Acquired
+	}
+	if w.Paused != nil {
+		l.Pause = &Pause{By: w.Paused.By, Reason: w.Paused.Reason, Since: w.Paused.Since}
+	}
+	for _, c := range w.Candidates {
+		l.Candidates = append(l.Candidates, Candidate(c))
+	}
+	if w.Problem != nil {
+		l.Err = w.Problem.Err()
+	}
+	return l
+}
+
+// grantOf returns a grant as the client's clock has it: sentAt is from before the request was sent.
+func (c *Client) grantOf(w wire.Grant, sentAt clock.Instant) Grant {
+	g := Grant{
+		Lease: leaseOf(w.Lease), Sequencer: w.Sequencer, ValidUntil: clock.Never, RenewEvery: value(w.RenewEvery),
+		Waited: value(w.Waited), clk: c.clk,
+	}
+	if w.ValidFor != nil {
+		g.ValidUntil = sentAt.Add(time.Duration(*w.ValidFor))
+	}
+	return g
+}
+
+func (c *Client) sessionOf(w wire.Session, sentAt clock.Instant) Session {
+	return Session{
+		ID: w.Session, Holder: w.Holder, Token: w.Token, TTL: time.Duration(w.TTL), RenewEvery: time.Duration(w.RenewEvery),
+		ValidUntil: sentAt.Add(time.Duration(w.ValidFor)), Broken: w.Broken, clk: c.clk,
+	}
+}
+
+// value is a duration that may be left out, as 0.
+func value(s *wire.Seconds) time.Duration {
+	if s == nil {
+		return 0
+	}
+	return time.Duration(*s)
+}
+
+// seconds is a duration that is left out when it is 0.
+func seconds(d time.Duration) *wire.Seconds {
+	if d == 0 {
+		return nil
+	}
+	s := wire.Seconds(d)
+	return &s
+}
