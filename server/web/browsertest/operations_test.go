@@ -222,6 +222,20 @@ func TestHandoff(t *testing.T) {
 	}
 }
 
+// A term that has ended since the dialog was opened is not handed over, and neither is the next one.
+func TestHandoffOfAnotherTerm(t *testing.T) {
+	s, p, _ := elected(t, func(s *site) *page { return open(t, desk, s.URL+"/#/leader") })
+	p.expect = "409"
+	p.do(chromedp.Click(chromedp.CSS(".actions button.handoff")), chromedp.SendKeys(chromedp.CSS("#confirm-name"), "leader"))
+	if status := s.ask(t.Context(), t, http.MethodPost, "/v1/leases/leader/handoff", `{"to": "west", "wait": 20}`); status != http.StatusOK {
+		t.Fatal(status)
+	}
+	p.do(chromedp.Click(chromedp.CSS("dialog[open] button.handoff")))
+	p.until("it says so", `document.querySelector('dialog .problem').innerText.includes('Nothing was changed')`)
+	p.do(chromedp.KeyEvent("\x1b"))
+	p.leads("west")
+}
+
 // A pause wants a reason, is on the board from its first load on, and ends with a resume.
 func TestPause(t *testing.T) {
 	for _, sc := range []screen{desk, night, phone} {

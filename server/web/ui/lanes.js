@@ -31,8 +31,7 @@ export function times(terms, now, end) {
     const from = Date.parse(term.from), to = term.until ? Date.parse(term.until) : end;
     return { term, from, to: Math.max(from, to) }; // clocks may have been set back
   });
-  /** @type {Span[]} */
-  const gaps = [], overlaps = [];
+  const gaps = /** @type {Span[]} */ ([]), overlaps = /** @type {Span[]} */ ([]);
   const inOrder = all.toSorted((a, b) => a.from - b.from);
   let until = inOrder.length > 0 ? inOrder[0].from : now;
   for (const t of inOrder) {
