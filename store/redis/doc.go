@@ -18,13 +18,19 @@
 //
 // # Compare-and-swap
 //
-// A record is a hash under Prefix and its key: version, record (JSON) and written. Each operation is one Lua script on that
-// one key, so one round trip, and each slot of a cluster does. A version is a random text of 26 characters that its writer
-// made up, so none comes again. Scripts are sent by their digest, and once whole to a server that doesn't know them. There
-// is no TTL on any key. Reads are scripts as well: they go to the primary, and one that reached a replica is refused.
+// A record is a hash under Prefix and its key: version, record (JSON), written, and past0 to past7, a field for each ended
+// term. Each operation is one Lua script on that one key, so one round trip, and each slot of a cluster does. A version begins
+// with a random text of 26 characters that its writer made up, so none comes again. Scripts are sent by their digest, and once
+// whole to a server that doesn't know them. There is no TTL on any key. Reads are scripts as well: they go to the primary, and
+// one that reached a replica is refused.
 //
-// Writes of one handle that are asked for while others are under way go together in one pipeline, at most 100, when those are
-// answered or a millisecond later. Each is a script of its own, with an outcome of its own. With Replicas each goes alone.
+// Terms are most of a record, and few writes end one. So the version goes on with the field of the newest term, how many there
+// are, and digests of them: whoever writes at that version sends a term that is new, and none that is there. What fields hold
+// of which the version doesn't speak is a term that was dropped. A record with its terms inside is read as well.
+//
+// Writes of one handle that are asked for while others are under way go together, at most 100, when those are answered or a
+// millisecond later: in one pipeline for each 16 KiB, which is what a server reads from a connection before it syncs and
+// answers. Each is a script of its own, with an outcome of its own. With Replicas each goes alone.
 //
 // # Waiting
 //

@@ -13,13 +13,13 @@ func newScript(text string) script {
 	return script{text, hex.EncodeToString(sum[:])}
 }
 
-// The fields of a record's hash.
-const fields = `'version', 'record', 'written'`
+// The fields of a record's hash. Those of terms are written when the term is new.
+const fields = `'version', 'record', 'written', 'past0', 'past1', 'past2', 'past3', 'past4', 'past5', 'past6', 'past7'`
 
 // The first word of an answer.
 const (
 	answerDone    = "done"
-	answerFound   = "found" // then version, record, written, now
+	answerFound   = "found" // then the time now, and the fields
 	answerMissing = "missing"
 	answerSame    = "same"
 )
@@ -47,7 +47,7 @@ local now = time[1] .. string.format('%06d', time[2])
 local row = redis.call('HMGET', KEYS[1], ` + fields + `)
 if not row[1] and redis.call('EXISTS', KEYS[1]) == 0 then return {'missing'} end
 ` + now + `
-return {'found', row[1], row[2], row[3], now}
+return {'found', now, unpack(row)}
 `
 )
 
@@ -56,12 +56,13 @@ var getScript = newScript(refuse + `
 if ARGV[1] then ` + matches + ` if matches then return {'same'} end end
 ` + show)
 
-// putScript: ARGV is the version demanded, the new one, the record, the channel, the key as callers know it. What can fail
-// comes before the write: PUBLISH for a missing permission. Nobody hears of it before the script has ended.
+// putScript: ARGV is the version demanded, the new one, the record, the channel, the key as callers know it, then names and
+// values of further fields. What can fail comes before the write: PUBLISH for a missing permission. Nobody hears of it before
+// the script has ended.
 var putScript = newScript(matches + `if not matches then ` + refuse + show + ` end
 if ARGV[4] ~= '' then redis.call('PUBLISH', ARGV[4], ARGV[5]) end
 ` + now + `
-redis.call('HSET', KEYS[1], 'version', ARGV[2], 'record', ARGV[3], 'written', now)
+redis.call('HSET', KEYS[1], 'version', ARGV[2], 'record', ARGV[3], 'written', now, unpack(ARGV, 6))
 return {'done'}
 `)
 

@@ -2,7 +2,6 @@ package redis
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"strconv"
@@ -11,20 +10,14 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// newVersion returns one that no record ever had.
-func newVersion() string { return rand.Text() }
-
 // Put implements [store.Store].
 func (s *Store) Put(ctx context.Context, rec store.Record) (store.Record, error) {
-	body, err := store.Marshal(rec)
+	w, err := s.putting(rec)
 	if err != nil {
 		return store.Record{}, err
 	}
 	kept := store.Canonical(rec)
-	kept.Version = newVersion()
-	w := &write{
-		script: putScript, key: rec.Key, args: []any{rec.Version, kept.Version, body, s.channel, rec.Key}, size: len(body),
-	}
+	kept.Version = w.version
 	if err := s.write(ctx, w); err != nil {
 		return store.Record{}, err
 	}
@@ -36,7 +29,7 @@ func (s *Store) Delete(ctx context.Context, key, version string) error {
 	if err := store.CheckKey(key); err != nil {
 		return err
 	}
-	return s.write(ctx, &write{script: deleteScript, key: key, args: []any{version, s.channel, key}})
+	return s.write(ctx, s.deleting(key, version))
 }
 
 // Get implements [store.Store].
@@ -58,29 +51,40 @@ func (s *Store) Get(ctx context.Context, key string) (store.Record, error) {
 
 func wrongType(err error) bool { return isRefusal(err, "WRONGTYPE") }
 
+// Where an answer that shows a record has what.
+const (
+	atNow = iota + 1
+	atVersion
+	atRecord
+	atWritten
+	atPast
+	shown = atPast + store.MaxPast
+)
+
 // record reads an answer that shows one.
 func (s *Store) record(key string, answer []any) (store.Record, error) {
 	if err := store.CheckKey(key); err != nil {
 		return store.Record{}, store.Corrupt(key, err)
 	}
-	var f [5]string
-	for i := range f {
-		var ok bool
-		if i < len(answer) {
-			f[i], ok = answer[i].(string)
-		}
-		if !ok && i != 3 { // without a time there is no Age, and that is all
-			return store.Record{}, store.Corrupt(key, errors.New("its hash lacks version or record: it isn't a record of Leasehold's"))
-		}
+	if word := first(answer); word != answerFound || len(answer) != shown {
+		return store.Record{}, fmt.Errorf("%s: the script answered %q, and %d parts", key, word, len(answer))
 	}
-	if f[0] != answerFound {
-		return store.Record{}, fmt.Errorf("%s: the script answered %q", key, f[0])
+	version, ok1 := answer[atVersion].(string)
+	body, ok2 := answer[atRecord].(string)
+	if !ok1 || !ok2 {
+		return store.Record{}, store.Corrupt(key, errors.New("its hash lacks version or record: it isn't a record of Leasehold's"))
 	}
-	rec, err := store.Unmarshal([]byte(f[2]))
+	past, err := terms(version, answer[atPast:])
 	if err != nil {
 		return store.Record{}, store.Corrupt(key, err)
 	}
-	rec.Key, rec.Version, rec.Age = key, f[1], s.age(f[3], f[4])
+	rec, err := store.UnmarshalApart([]byte(body), past)
+	if err != nil {
+		return store.Record{}, store.Corrupt(key, blame(version, past, err))
+	}
+	written, _ := answer[atWritten].(string) // without it there is no Age, and that is all
+	now, _ := answer[atNow].(string)
+	rec.Key, rec.Version, rec.Age = key, version, s.age(written, now)
 	return rec, nil
 }
 

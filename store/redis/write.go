@@ -2,6 +2,7 @@ package redis
 
 import (
 	"context"
+	"sync"
 
 	goredis "github.com/redis/go-redis/v9"
 
@@ -13,7 +14,9 @@ type write struct {
 	script script
 	key    string
 	args   []any
-	size   int
+	size   int // bytes on the wire, rather too many
+
+	version string // that it gives the record; "" when it deletes it
 
 	answer  []any
 	unknown bool // after an error: it may have been done
@@ -23,6 +26,36 @@ type write struct {
 // Key and Size have writes sent in groups.
 func (w *write) Key() string { return w.key }
 func (w *write) Size() int   { return w.size }
+
+// putting returns the write of a record.
+func (s *Store) putting(rec store.Record) (*write, error) {
+	body, err := store.MarshalApart(rec)
+	if err != nil {
+		return nil, err
+	}
+	version, past := shelve(rec.Version, rec.Past)
+	w := s.newWrite(putScript, rec.Key, append([]any{rec.Version, version, body, s.channel, rec.Key}, past...))
+	w.version = version
+	return w, nil
+}
+
+func (s *Store) deleting(key, version string) *write {
+	return s.newWrite(deleteScript, key, []any{version, s.channel, key})
+}
+
+func (s *Store) newWrite(sc script, key string, args []any) *write {
+	const around = len("$12345\r\n\r\n") // each argument
+	w := &write{script: sc, key: key, args: args, size: len("*10\r\nevalsha1") + len(sc.sha) + len(s.opts.Prefix+key) + around*(4+len(args))}
+	for _, arg := range args {
+		switch arg := arg.(type) {
+		case string:
+			w.size += len(arg)
+		case []byte:
+			w.size += len(arg)
+		}
+	}
+	return w
+}
 
 // write has w done, by itself or together with others that are asked for at the same time.
 func (s *Store) write(ctx context.Context, w *write) error {
@@ -44,8 +77,27 @@ func (s *Store) write(ctx context.Context, w *write) error {
 	return err
 }
 
-// together sends writes in one pipeline. It returns when all are answered, at the latest after the client's own time-outs.
+// mostRead is what a server reads from a connection at once, before it does what that asks for, syncs and answers: a pipeline of
+// twice as much would take twice as long.
+const mostRead = 16 << 10
+
+// together sends writes in as few pipelines as have the server read all of them at once, at the same time. It returns when all
+// are answered, at the latest after the client's own time-outs.
 func (s *Store) together(ctx context.Context, group []*write) {
+	var others sync.WaitGroup
+	defer others.Wait()
+	first, bytes := 0, 0
+	for i, w := range group {
+		if bytes += w.size; bytes > mostRead && i > first {
+			part := group[first:i]
+			others.Go(func() { s.pipeline(ctx, part) })
+			first, bytes = i, w.size
+		}
+	}
+	s.pipeline(ctx, group[first:])
+}
+
+func (s *Store) pipeline(ctx context.Context, group []*write) {
 	cmds := make([]command, len(group))
 	for i, w := range group {
 		cmds[i] = s.command(ctx, "evalsha", &ticket{text: w.script.sha}, w.key, w.args)

@@ -8,23 +8,21 @@ import (
 	"testing"
 	"time"
 
+	goredis "github.com/redis/go-redis/v9"
+
 	"github.com/leasehold/leasehold/internal/servers"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/storetest"
 )
 
-// putting returns the write of a record, and deleting that of its deletion.
-func putting(t testing.TB, s *Store, rec store.Record) *write {
+// mustPutting returns the write of a record.
+func mustPutting(t testing.TB, s *Store, rec store.Record) *write {
 	t.Helper()
-	body, err := store.Marshal(rec)
+	w, err := s.putting(rec)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &write{script: putScript, key: rec.Key, args: []any{rec.Version, newVersion(), body, s.channel, rec.Key}}
-}
-
-func deleting(s *Store, rec store.Record) *write {
-	return &write{script: deleteScript, key: rec.Key, args: []any{rec.Version, s.channel, rec.Key}}
+	return w
 }
 
 // Of writes that are sent together each comes out as if it was sent alone, on a server that knows no script yet, too.
@@ -44,10 +42,10 @@ func TestWritesTogether(t *testing.T) {
 		w    *write
 		want error
 	}{
-		{putting(t, s, held("new", 1)), nil}, {putting(t, s, stale), store.ErrConflict}, {putting(t, s, old), nil},
-		{deleting(s, gone), store.ErrNotFound}, {deleting(s, deleted), nil}, {putting(t, s, held("odd", 1)), store.ErrCorrupt},
+		{mustPutting(t, s, held("new", 1)), nil}, {mustPutting(t, s, stale), store.ErrConflict}, {mustPutting(t, s, old), nil},
+		{s.deleting(gone.Key, gone.Version), store.ErrNotFound}, {s.deleting(deleted.Key, deleted.Version), nil}, {mustPutting(t, s, held("odd", 1)), store.ErrCorrupt},
 	} {
-		group := []*write{putting(t, s, held(fmt.Sprint("before", i), 1)), c.w, putting(t, s, held(fmt.Sprint("after", i), 1))}
+		group := []*write{mustPutting(t, s, held(fmt.Sprint("before", i), 1)), c.w, mustPutting(t, s, held(fmt.Sprint("after", i), 1))}
 		s.together(t.Context(), group)
 		err := s.outcome(c.w)
 		var conflict *store.ConflictError
@@ -55,7 +53,7 @@ func TestWritesTogether(t *testing.T) {
 			t.Errorf("%s: %v, want %v", c.w.key, err, c.want)
 		}
 		for _, w := range []*write{group[0], group[2]} {
-			if rec, getErr := s.Get(t.Context(), w.key); s.outcome(w) != nil || getErr != nil || rec.Version != w.args[1] {
+			if rec, getErr := s.Get(t.Context(), w.key); s.outcome(w) != nil || getErr != nil || rec.Version != w.version {
 				t.Errorf("%s: %v; it is stored at %s, %v", w.key, s.outcome(w), rec.Version, getErr)
 			}
 		}
@@ -78,7 +76,7 @@ func TestWritesTogetherWithoutAnswer(t *testing.T) {
 	defer opened.Close()
 	s, direct := opened.(owner).Store, mustOpen(t, srv, srv.Addr, Options{Prefix: prefix})
 	warm(t, direct)
-	group := []*write{putting(t, s, held("a", 1)), putting(t, s, held("b", 1))}
+	group := []*write{mustPutting(t, s, held("a", 1)), mustPutting(t, s, held("b", 1))}
 	storetest.MustPut(t, s, held("connected", 1))
 	network.SwallowReplies(true)
 	ended := make(chan struct{})
@@ -99,7 +97,7 @@ func TestWritesTogetherWithoutAnswer(t *testing.T) {
 	network.Refuse()
 	network.Reset()
 	other := mustOpen(t, srv, network.Addr, Options{Prefix: prefix})
-	group = []*write{putting(t, other, held("c", 1)), putting(t, other, held("d", 1))}
+	group = []*write{mustPutting(t, other, held("c", 1)), mustPutting(t, other, held("d", 1))}
 	other.together(t.Context(), group)
 	for _, w := range group {
 		if err := other.outcome(w); err == nil || errors.Is(err, store.ErrUnknownOutcome) {
@@ -149,4 +147,66 @@ func TestWritesAtTheSameTime(t *testing.T) {
 	}
 	all.Wait()
 	network.Heal()
+}
+
+// pipes notes how much each pipeline asks for.
+type pipes struct {
+	Client
+	mu    sync.Mutex
+	bytes []int
+}
+
+func (p *pipes) Pipelined(ctx context.Context, fn func(goredis.Pipeliner) error) ([]goredis.Cmder, error) {
+	cmds, err := p.Client.Pipelined(ctx, fn)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.bytes = append(p.bytes, 0)
+	for _, cmd := range cmds {
+		for _, arg := range cmd.Args() {
+			n := len(fmt.Sprint(arg))
+			if b, ok := arg.([]byte); ok {
+				n = len(b)
+			}
+			p.bytes[len(p.bytes)-1] += len(fmt.Sprintf("$%d\r\n\r\n", n)) + n
+		}
+	}
+	return cmds, err
+}
+
+// What is too much for the server to read at once goes in several pipelines, and what is too large alone by itself.
+func TestWritesTogetherAreSplit(t *testing.T) {
+	srv := servers.Redis(t, servers.Shared())
+	client := &pipes{Client: raw(t, srv)}
+	s, err := New(client, Options{Prefix: newPrefix()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	warm(t, s)
+	var group []*write
+	total := 0
+	for i := range 60 {
+		rec := held(fmt.Sprint("k", i), 1)
+		rec.Data = make([]byte, 100*(i%7))
+		if i == 30 {
+			rec.Data = make([]byte, mostRead)
+		}
+		w := mustPutting(t, s, rec)
+		group, total = append(group, w), total+w.size
+	}
+	s.together(t.Context(), group)
+	for _, w := range group {
+		if rec, err := s.Get(t.Context(), w.key); s.outcome(w) != nil || err != nil || rec.Version != w.version {
+			t.Errorf("%s: %v; it is stored at %s, %v", w.key, s.outcome(w), rec.Version, err)
+		}
+	}
+	large := 0
+	for _, n := range client.bytes {
+		if n > mostRead {
+			large++
+		}
+	}
+	if least := total / mostRead; large != 1 || len(client.bytes) < least || len(client.bytes) > 2*least {
+		t.Errorf("of %d bytes in all pipelines of %v bytes: want some %d, and one larger than %d", total, client.bytes, least, mostRead)
+	}
 }
