@@ -29,7 +29,7 @@ type rival struct {
 	start func(b *testing.B) (connect func(w *wire) (locker, error), addr string, process int)
 }
 
-var rivals = []rival{{"leasehold", startLeasehold}, {"rdlm", startRDLM}, {"etcd", startEtcd}, {"redis", startRedis}}
+var rivals = []rival{{"leasehold", startLeasehold}, {"nothing", startNothing}, {"rdlm", startRDLM}, {"etcd", startEtcd}, {"redis", startRedis}}
 
 type leaseholdClient struct{ *wire }
 

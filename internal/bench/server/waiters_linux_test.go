@@ -150,17 +150,18 @@ func (c *audience) hold(t *testing.T, name string) *seat {
 
 const namesOfCrowd = 100
 
-func crowdName(i int) string { return fmt.Sprintf("crowd-%d", i%namesOfCrowd) }
+// crowdName is the name that the i-th of the crowd of a server waits for.
+func crowdName(site, i int) string { return fmt.Sprintf("crowd-%d-%d", site, i%namesOfCrowd) }
 
 // fill has n wait, in the queues of 100 names, and compares the memory of the server before and after.
 func (c *audience) fill(t *testing.T, n int) {
 	for i := range min(n, namesOfCrowd) {
-		c.hold(c.t, crowdName(i))
+		c.hold(c.t, crowdName(0, i))
 	}
 	before := c.s.memory(t, "VmRSS")
 	begun := time.Now()
 	for i := range n {
-		c.crowd = append(c.crowd, c.take(c.t, i, crowdName(i), time.Hour))
+		c.crowd = append(c.crowd, c.take(c.t, i, crowdName(0, i), time.Hour))
 	}
 	eventually(t, "all wait", time.Minute, func() bool { return c.waiting() == n })
 	took := time.Since(begun)
