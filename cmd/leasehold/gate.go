@@ -3,7 +3,7 @@ package main
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
+	"log/slog"
 	"net/url"
 	"os"
 	"os/signal"
@@ -11,8 +11,10 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/tlsfiles"
 	"github.com/leasehold/leasehold/gate"
 	"github.com/leasehold/leasehold/store"
 )
@@ -57,11 +59,11 @@ func (a *app) gateCommand() *cobra.Command {
 	f.StringVar(&o.listen, "listen", "127.0.0.1:8080", "address to listen on")
 	f.StringVar(&o.upstream, "upstream", "", "where the program listens: http://, https://, or h2c:// for HTTP/2 without TLS")
 	f.StringVar(&o.admin, "admin", "", "address to serve the gate's own state on (default: none)")
-	f.StringVar(&o.server.cert, "tls-cert", "", "file with the gate's certificate: HTTPS; it is read again for each connection")
+	f.StringVar(&o.server.cert, "tls-cert", "", "file with the gate's certificate: HTTPS; it is read again when it changes")
 	f.StringVar(&o.server.key, "tls-key", "", "file with its key")
 	f.StringVar(&o.server.clientCA, "client-ca", "", "file with the authorities that sign clients' certificates: every client needs one")
 	f.StringVar(&o.upstreamCA, "upstream-ca", "", "file with the authorities that sign the program's certificate (default: the system's)")
-	f.StringVar(&o.upstreamCert, "upstream-cert", "", "file with the gate's certificate for the program; it is read again for each connection")
+	f.StringVar(&o.upstreamCert, "upstream-cert", "", "file with the gate's certificate for the program; it is read again when it changes")
 	f.StringVar(&o.upstreamKey, "upstream-key", "", "file with its key")
 	f.StringVar(&o.upstreamName, "upstream-name", "", "name that the program's certificate has to bear (default: the host of --upstream)")
 	f.StringArrayVar(&o.reads, "read", nil, "'METHOD /path' of requests that change nothing though their method may; may be repeated")
@@ -70,7 +72,7 @@ func (a *app) gateCommand() *cobra.Command {
 	f.DurationVar(&o.minLeft, "min-left", time.Second, "how much of the term has to be left when a write is forwarded")
 	f.DurationVar(&o.drain, "drain", 5*time.Second, "how long writes under way have to end when the gate closes, as far as the term lasts")
 	f.DurationVar(&o.stall, "stall", time.Minute, "how long a client may neither send nor read in the middle of a request")
-	for _, name := range []string{"ttl", "as"} {
+	for _, name := range []string{"ttl", "as", "keys"} {
 		a.flag(f, name)
 	}
 	return cmd
@@ -82,7 +84,7 @@ type gateKeeper struct {
 	name   string
 	o      gateOptions
 	opts   gate.Options
-	server *tls.Config
+	server *tlsfiles.File[tls.Config]
 	timing supervise.Timing
 	words  *words
 	known  holderOf
@@ -121,17 +123,21 @@ func (k *gateKeeper) check() (err error) {
 			return usage("--%s %v: want a duration above 0", d.flag, d.value)
 		}
 	}
-	if err := (serveOptions{listen: o.listen, cert: o.server.cert, key: o.server.key, clientCA: o.server.clientCA, anybody: true}).validate(); err != nil {
+	if err := o.front().validate(); err != nil {
 		return err
 	}
-	if k.server, err = o.server.tls(); err != nil {
-		return usage("%w", err)
+	log := k.a.logTo(k.a.err)
+	if k.server, err = o.server.tls(log); err != nil {
+		return err
 	}
 	k.opts = gate.Options{
 		Upstream: upstream, Name: k.name, Reads: o.reads, Writes: o.writes, Kubernetes: o.kubernetes,
 		MinLeft: o.minLeft, Drain: o.drain, Stall: o.stall, Holder: k.known.get, Clock: k.a.clk,
 	}
-	if k.opts.TLS, err = o.upstreamTLS(); err != nil {
+	if k.opts.Keys, err = k.a.keys(); err != nil {
+		return err
+	}
+	if k.opts.TLS, err = o.upstreamTLS(log); err != nil {
 		return err
 	}
 	g, err := gate.New(k.opts)
@@ -155,17 +161,22 @@ func (k *gateKeeper) checkTiming() (err error) {
 	return nil
 }
 
+// front is what the gate's own side has in common with a server of leases.
+func (o gateOptions) front() serveOptions {
+	front := o.server
+	serveFlags(pflag.NewFlagSet("", pflag.ContinueOnError), &front) // the defaults of what a gate has no flags for
+	front.listen, front.admin, front.anybody = o.listen, o.admin, true
+	front.cert, front.key, front.clientCA = o.server.cert, o.server.key, o.server.clientCA
+	return front
+}
+
 // upstreamTLS returns the configuration of TLS towards the program.
-func (o gateOptions) upstreamTLS() (*tls.Config, error) {
+func (o gateOptions) upstreamTLS(log *slog.Logger) (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: o.upstreamName}
 	if o.upstreamCA != "" {
-		pem, err := os.ReadFile(o.upstreamCA)
-		if err != nil {
+		var err error
+		if config.RootCAs, err = tlsfiles.Authorities(o.upstreamCA); err != nil {
 			return nil, usage("--upstream-ca: %w", err)
-		}
-		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, usage("--upstream-ca %s: no certificate in it: want a PEM file", o.upstreamCA)
 		}
 	}
 	if (o.upstreamCert == "") != (o.upstreamKey == "") {
@@ -174,12 +185,10 @@ func (o gateOptions) upstreamTLS() (*tls.Config, error) {
 	if o.upstreamCert == "" {
 		return config, nil
 	}
-	if _, err := tls.LoadX509KeyPair(o.upstreamCert, o.upstreamKey); err != nil {
+	pair, err := tlsfiles.Pair(log, o.upstreamCert, o.upstreamKey)
+	if err != nil {
 		return nil, usage("--upstream-cert %s --upstream-key %s: %w", o.upstreamCert, o.upstreamKey, err)
 	}
-	config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-		pair, err := tls.LoadX509KeyPair(o.upstreamCert, o.upstreamKey)
-		return &pair, err
-	}
+	config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return pair.Get(), nil }
 	return config, nil
 }

@@ -149,7 +149,7 @@ func (k *gateKeeper) serve(ctx context.Context, g *gate.Gate, me string, log *sl
 	protocols.SetHTTP2(true)
 	protocols.SetUnencryptedHTTP2(k.o.server.cert == "")
 	front := &http.Server{
-		Handler: g, TLSConfig: k.server, Protocols: &protocols, MaxHeaderBytes: gateHeaderBytes, IdleTimeout: idleLimit,
+		Handler: g, TLSConfig: serverTLS(k.server), Protocols: &protocols, MaxHeaderBytes: gateHeaderBytes, IdleTimeout: idleLimit,
 		ReadHeaderTimeout: headerLimit, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
 	url, err := s.listen(ctx, "listen", k.o.listen, front, k.o.server.cert != "", fail)

@@ -36,16 +36,40 @@ func openAudit(a *app, path string) (*audit, error) {
 	if path == "-" {
 		return &audit{file: a.err}, nil
 	}
-	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	f, err := openAuditFile(path)
 	if err != nil {
-		return nil, usage("--audit: %w", err)
+		return nil, usage("%w", err)
 	}
 	return &audit{file: f, own: true}, nil
 }
 
+func openAuditFile(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("--audit: %w", err)
+	}
+	return f, nil
+}
+
+// reopens reports whether the file can be opened again. A nil log has none.
+func (l *audit) reopens() bool { return l != nil && l.own }
+
+// reopen opens the file again, which may have been renamed to make room for a new one.
+func (l *audit) reopen() error {
+	f, err := openAuditFile(l.file.Name())
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_ = l.file.Close() // every line was written at once
+	l.file = f
+	return nil
+}
+
 func (l *audit) close() {
 	if l.own {
-		_ = l.file.Close() // every line was written at once
+		_ = l.file.Close() // as before
 	}
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -90,11 +91,15 @@ func TestServeIsKilled(t *testing.T) {
 	}
 }
 
+func sha256sum(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
+}
+
 func TestServePolicy(t *testing.T) {
 	p := newPlace(t)
 	policy := func(token string) {
-		sum := sha256.Sum256([]byte(token))
-		text := fmt.Sprintf("callers:\n- name: ci\n  token_sha256: [%x]\n  allow: [{actions: [acquire], names: ['ci/*']}]\n", sum)
+		text := fmt.Sprintf("callers:\n- name: ci\n  token_sha256: [%s]\n  allow: [{actions: [acquire], names: ['ci/*']}]\n", sha256sum(token))
 		if err := os.WriteFile(p.path("policy.yaml"), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

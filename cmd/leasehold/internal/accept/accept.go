@@ -1,0 +1,185 @@
+// Package accept lets a server take so many connections and no more, of all clients and of each one, and keeps none whose client
+// doesn't read what it is sent.
+package accept
+
+import (
+	"log/slog"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/leasehold/leasehold/clock"
+)
+
+// Options of a [Listener].
+type Options struct {
+	Clock clock.Clock
+	// Most is how many connections there may be at a time, 0 for any number.
+	Most int
+	// PerClient is how many of one client, 0 for any number. A client is an IPv4 address, or a /64 of IPv6.
+	PerClient int
+	// Stall is how long a client may take for each 64 KiB that it is sent.
+	Stall time.Duration
+	// Log is told of connections that are closed at once, once a minute.
+	Log *slog.Logger
+}
+
+// The limits, as they are named in metrics and in the log.
+const (
+	limitAll    = "all"
+	limitClient = "client"
+)
+
+// Listener accepts connections within limits. What is beyond them is closed at once, before a byte is read or sent: an answer, over
+// TLS above all, costs what the limit is to save. It is a [prometheus.Collector].
+type Listener struct {
+	net.Listener
+	opts Options
+
+	mu      sync.Mutex
+	open    int
+	of      map[netip.Prefix]int
+	refused map[string]float64
+	said    clock.Instant // when the log was told last
+}
+
+// New returns a listener that accepts from l.
+func New(l net.Listener, opts Options) *Listener {
+	return &Listener{Listener: l, opts: opts, of: map[netip.Prefix]int{}, refused: map[string]float64{}}
+}
+
+// Accept implements [net.Listener].
+func (l *Listener) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		who := client(c.RemoteAddr())
+		if limit := l.enter(who); limit != "" {
+			_ = c.Close() // nobody is told
+			l.say(limit, who)
+			continue
+		}
+		return &conn{Conn: c, l: l, leave: sync.OnceFunc(func() { l.leave(who) })}, nil
+	}
+}
+
+// enter counts a connection, or returns which limit it is beyond.
+func (l *Listener) enter(who netip.Prefix) (limit string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.opts.Most > 0 && l.open >= l.opts.Most:
+		limit = limitAll
+	case l.opts.PerClient > 0 && l.of[who] >= l.opts.PerClient:
+		limit = limitClient
+	default:
+		l.open++
+		l.of[who]++
+		return ""
+	}
+	l.refused[limit]++
+	return limit
+}
+
+func (l *Listener) leave(who netip.Prefix) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.open--
+	if l.of[who]--; l.of[who] == 0 {
+		delete(l.of, who)
+	}
+}
+
+// say tells the log of a connection that was refused, unless it was told of one within the last minute.
+func (l *Listener) say(limit string, who netip.Prefix) {
+	l.mu.Lock()
+	now := l.opts.Clock.Now()
+	quiet := l.said != 0 && now.Sub(l.said) < time.Minute
+	if !quiet {
+		l.said = now
+	}
+	open, most := l.open, l.opts.Most
+	if limit == limitClient {
+		open, most = l.of[who], l.opts.PerClient
+	}
+	l.mu.Unlock()
+	if !quiet {
+		l.opts.Log.Warn("connections are refused: there are too many", "limit", limit, "most", most, "open", open, "client", who)
+	}
+}
+
+// client is whom a connection is counted for. One that has no address, as over a Unix socket, is everybody's.
+func client(addr net.Addr) netip.Prefix {
+	tcp, ok := addr.(*net.TCPAddr)
+	if !ok {
+		return netip.Prefix{}
+	}
+	const network = 64 // of IPv6: one site's
+	ip := tcp.AddrPort().Addr().Unmap().WithZone("")
+	bits := ip.BitLen()
+	if ip.Is6() {
+		bits = network
+	}
+	p, err := ip.Prefix(bits)
+	if err != nil { // never: the bits are the address's
+		return netip.Prefix{}
+	}
+	return p
+}
+
+var (
+	descOpen    = prometheus.NewDesc("leasehold_connections", "Connections that are open.", nil, nil)
+	descRefused = prometheus.NewDesc("leasehold_connections_refused_total", "Connections that were closed at once, by the limit that they were beyond: all, or client for one client's.", []string{"limit"}, nil)
+)
+
+// Describe implements [prometheus.Collector].
+func (l *Listener) Describe(c chan<- *prometheus.Desc) {
+	c <- descOpen
+	c <- descRefused
+}
+
+// Collect implements [prometheus.Collector].
+func (l *Listener) Collect(c chan<- prometheus.Metric) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c <- prometheus.MustNewConstMetric(descOpen, prometheus.GaugeValue, float64(l.open))
+	for _, limit := range []string{limitAll, limitClient} {
+		c <- prometheus.MustNewConstMetric(descRefused, prometheus.CounterValue, l.refused[limit], limit)
+	}
+}
+
+// conn is a connection that is counted.
+type conn struct {
+	net.Conn
+	l     *Listener
+	leave func()
+}
+
+// piece is what a client has to take within [Options.Stall].
+const piece = 64 << 10
+
+// Write implements [net.Conn]. It fails when the client doesn't read, so that the connection is closed.
+func (c *conn) Write(p []byte) (n int, err error) {
+	for {
+		part := p[n:min(n+piece, len(p))]
+		if err := c.SetWriteDeadline(c.l.opts.Clock.Wall().Add(c.l.opts.Stall)); err != nil {
+			return n, err
+		}
+		m, err := c.Conn.Write(part)
+		if n += m; err != nil || n == len(p) {
+			return n, err
+		}
+	}
+}
+
+// Close implements [net.Conn].
+func (c *conn) Close() error {
+	err := c.Conn.Close() // first: a place is free when there is one
+	c.leave()
+	return err
+}

@@ -1,0 +1,250 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/accept"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/policy"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/stores"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/systemd"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/tlsfiles"
+	"github.com/leasehold/leasehold/server"
+	"github.com/leasehold/leasehold/store"
+)
+
+// lockServer is one call of serve.
+type lockServer struct {
+	a       *app
+	o       serveOptions
+	opts    server.Options
+	log     *slog.Logger
+	tls     *tlsfiles.File[tls.Config] // nil without TLS
+	policy  *policy.Policy             // nil if everybody may do everything
+	audit   *audit                     // nil for none
+	manager *systemd.Manager           // nil for none
+}
+
+// run serves st until ctx ends, and then for as long as it takes to end what is under way.
+func (s *lockServer) run(ctx context.Context, st store.Store) (err error) {
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", s.o.listen)
+	if err != nil {
+		return fmt.Errorf("--listen %s: %w: name another address", s.o.listen, err)
+	}
+	defer func() { _ = l.Close() }() // it is, but after an error
+	limits := s.o.limits()
+	limits.Log = s.log
+	line := accept.New(l, limits)
+	s.opts.Collectors = []prometheus.Collector{line, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})}
+	access := s.access()
+	srv, err := server.New(st, s.opts)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, srv.Close()) }()
+	hs := &http.Server{
+		Handler: access(srv), ReadHeaderTimeout: headerLimit, IdleTimeout: idleLimit, MaxHeaderBytes: headerBytes, TLSConfig: serverTLS(s.tls),
+		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
+	}
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	admin, err := s.serveAdmin(ctx, srv, fail)
+	if err != nil {
+		return err
+	}
+	var own sync.WaitGroup
+	defer own.Wait()
+	defer admin()
+	own.Go(func() {
+		if s.tls == nil {
+			fail(untimely(hs.Serve(line)))
+		} else {
+			fail(untimely(hs.ServeTLS(line, "", "")))
+		}
+	})
+	what, url := s.announce(l.Addr())
+	if s.o.demo {
+		defer s.a.play(ctx, url)()
+	}
+	own.Go(func() {
+		s.manager.Report(ctx, s.a.clk, func(ctx context.Context) (string, error) {
+			return fmt.Sprintf("serving %s on %s; %d wait", what, url, srv.Waiting()), srv.Ready(ctx)
+		})
+	})
+	<-ctx.Done()
+	s.end(ctx, srv, hs)
+	return context.Cause(ctx)
+}
+
+// announce says what is served, where and to whom.
+func (s *lockServer) announce(addr net.Addr) (what, url string) {
+	what, url = stores.Redact(s.a.values.Get("store")), "http://"+addr.String()
+	if s.o.demo {
+		what = "a demo"
+	}
+	if s.tls != nil {
+		url = "https://" + addr.String()
+	}
+	s.log.Info(fmt.Sprintf("serving %s on %s", what, url))
+	switch {
+	case s.o.demo || s.o.known():
+	case s.o.anybody:
+		s.log.Warn(fmt.Sprintf("whoever reaches %s may take and end any lease: nobody has to say who they are", addr))
+	default:
+		s.log.Info("only this machine is served, since nobody has to say who they are: see --policy and --client-ca")
+	}
+	return what, url
+}
+
+// end finishes what is under way. New connections are refused, but for the time in which others are told not to come.
+func (s *lockServer) end(ctx context.Context, srv *server.Server, hs *http.Server) {
+	ctx = context.WithoutCancel(ctx)
+	srv.Drain()
+	s.manager.Stopping(fmt.Sprintf("ending; %d wait", srv.Waiting()))
+	if s.o.drainDelay > 0 {
+		s.log.Info(fmt.Sprintf("ending in %v: not ready for more", s.o.drainDelay))
+		_ = clock.Sleep(ctx, s.a.clk, s.o.drainDelay) // ctx has no end
+	}
+	if n := srv.Waiting(); n > 0 {
+		s.log.Info("ending: who waits is told to come again", "waiting", n)
+	}
+	if err := srv.Close(); err != nil { // those who wait are answered
+		s.log.Warn("ending: " + oneLine(err))
+	}
+	limited, cancel := clock.WithTimeout(ctx, s.a.clk, s.o.drain)
+	defer cancel()
+	if hs.Shutdown(limited) != nil {
+		s.log.Warn(fmt.Sprintf("requests have not ended within %v, and are broken off", s.o.drain))
+		_ = hs.Close()
+	}
+}
+
+// untimely is the error of a server that has ended: none if it was asked to.
+func untimely(err error) error {
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+// serveAdmin serves what says how the server fares on an address of its own, if there is to be one, until the function that it returns
+// is called.
+func (s *lockServer) serveAdmin(ctx context.Context, srv *server.Server, fail context.CancelCauseFunc) (end func(), err error) {
+	if s.o.admin == "" {
+		return func() {}, nil
+	}
+	mux := http.NewServeMux()
+	for _, path := range []string{"/healthz", "/readyz", "/metrics"} {
+		mux.Handle("GET "+path, srv)
+	}
+	servers := &gateServers{clk: s.a.clk, drain: soon}
+	hs := &http.Server{Handler: mux, ReadHeaderTimeout: headerLimit, ReadTimeout: headerLimit, WriteTimeout: stallLimit, IdleTimeout: idleLimit}
+	url, err := servers.listen(ctx, "admin", s.o.admin, hs, false, fail)
+	if err != nil {
+		return nil, err
+	}
+	s.log.Info("serving the state on " + url)
+	return servers.close, nil
+}
+
+// reloads reports whether there is anything to read again.
+func (s *lockServer) reloads() bool { return s.policy != nil || s.tls != nil || s.audit.reopens() }
+
+// reload reads again what stands in files, and says what came of it.
+func (s *lockServer) reload() {
+	s.manager.Reloading(func() {
+		did := false
+		read := func(what, done string, again func() error) {
+			did = true
+			if err := again(); err != nil {
+				s.log.Error(fmt.Sprintf("%s; the %s from before stays in force", oneLine(err), what))
+				return
+			}
+			s.log.Info("the " + what + " was " + done)
+		}
+		if s.policy != nil {
+			read("policy", "read again", s.policy.Reload)
+		}
+		if s.tls != nil {
+			read("certificate", "read again", s.tls.Reload)
+		}
+		if s.audit.reopens() {
+			read("audit log", "opened anew", s.audit.reopen)
+		}
+		if !did {
+			s.log.Info("there is nothing to read again")
+		}
+	})
+}
+
+// tls returns the configuration of TLS, nil if there is to be none.
+func (o serveOptions) tls(log *slog.Logger) (*tlsfiles.File[tls.Config], error) {
+	if o.cert == "" {
+		return nil, nil //nolint:nilnil // no TLS is no configuration
+	}
+	base := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
+	if o.clientCA != "" {
+		base.ClientAuth = tls.RequireAndVerifyClientCert
+		if o.policy != "" {
+			base.ClientAuth = tls.VerifyClientCertIfGiven // others may have tokens
+		}
+	}
+	f, err := tlsfiles.Server(log, base, o.cert, o.key, o.clientCA)
+	if err != nil {
+		return nil, usage("%w", err)
+	}
+	return f, nil
+}
+
+// serverTLS has each connection use what is in the files when it begins.
+func serverTLS(f *tlsfiles.File[tls.Config]) *tls.Config {
+	if f == nil {
+		return nil
+	}
+	return &tls.Config{
+		MinVersion:         tls.VersionTLS12,
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return f.Get(), nil },
+	}
+}
+
+// healthcheck asks a server on this machine whether it is ready.
+func (o serveOptions) healthcheck(ctx context.Context) error {
+	addr, scheme, transport := o.listen, "http", &http.Transport{}
+	if o.admin != "" {
+		addr = o.admin
+	} else if o.cert != "" {
+		// It is this machine's own server: that it answers is the question, not who it is.
+		scheme, transport.TLSClientConfig = "https", &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12} //nolint:gosec // see above
+	}
+	host, port, _ := net.SplitHostPort(addr) // checked before
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	ctx, cancel := clock.WithTimeout(ctx, clock.System(), headerLimit)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://"+net.JoinHostPort(host, port)+"/readyz", nil)
+	if err != nil {
+		return usage("%s: %w", addr, err)
+	}
+	resp, err := (&http.Client{Transport: transport}).Do(req)
+	if err != nil {
+		return &exitError{exitNo, err}
+	}
+	defer transport.CloseIdleConnections()
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode != http.StatusOK {
+		return &exitError{exitNo, fmt.Errorf("%s is not ready: %s", addr, resp.Status)}
+	}
+	return nil
+}
