@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/sessions"
 	"github.com/leasehold/leasehold/lease"
@@ -63,7 +64,7 @@ type claim struct {
 	pool  pool
 	set   set
 	taken []int // places that the index has for free, and that aren't
-	raced bool  // somebody was faster, so it is better to draw than to go by the order
+	raced bool  // others are about, or were faster, so it is better to draw than to go by the order
 }
 
 // probes is how many candidates of each kind are tried before all values are looked at; inOrder, how many of the released ones are
@@ -122,7 +123,7 @@ func (c *claim) grant(ctx context.Context, place int, token fence.Token, standin
 	if before != "" && before != c.opts.As {
 		_ = c.unbind(ctx, before, value)
 	}
-	if len(c.taken) >= slack {
+	if len(c.taken) >= slack && (!c.raced || rand.IntN(2) == 0) { // another one does, if others are about
 		c.pool.take(append(c.taken, place)...)
 		_, _ = put(ctx, c.st, c.rec, c.pool)
 	}
@@ -165,26 +166,41 @@ func (c *claim) draw(ctx context.Context) (l *lease.Lease, place int, err error)
 	if !ok {
 		return nil, 0, &OutsideError{Pool: c.name, Value: c.value, Values: c.set.Values}
 	}
-	l, err = c.s.TryAcquire(ctx, leaseKey(c.name, c.value))
+	l, err = c.acquire(ctx, place)
 	return l, place, err
 }
 
-// any takes a free value.
+// any takes a free value. Who loses a race for one steps back, for longer each time: many who race for few values would else write
+// more often in vain than not. The index is read before that, so that those who come back look in different places.
 func (c *claim) any(ctx context.Context) (l *lease.Lease, place int, err error) {
-	for {
+	for round := 0; ; round++ {
+		c.raced = c.raced || c.lately(c.pool.Before, c.m.TTL()/50)
 		for _, draw := range []func(context.Context) (*lease.Lease, int, error){c.unused, c.released, c.search} {
 			if l, place, err = draw(ctx); l != nil || err != nil {
-				return l, place, err
+				break
 			}
+		}
+		if l != nil || err != nil && !errors.Is(err, errTaken) {
+			return l, place, err
+		}
+		if err := c.load(ctx); err != nil {
+			return nil, 0, err
+		}
+		longest := min(c.m.TTL()/stepBack<<min(2*round, 16), c.m.TTL()/3)
+		if err := clock.Sleep(ctx, c.m.Clock(), jitter(longest)); err != nil {
+			return nil, 0, err
 		}
 	}
 }
 
+// stepBack is the part of the TTL that the first step back takes at most.
+const stepBack = 250
+
 // unused takes a value that was never held. All of them are equally long unused, so any of them will do, and those who come at the same
 // time seldom want the same.
 func (c *claim) unused(ctx context.Context) (*lease.Lease, int, error) {
-	for _, i := range drawn(c.pool.unused(c.set.size)) {
-		rec, err := store.Load(ctx, c.st, leaseKey(c.name, c.set.value(i)))
+	for _, i := range c.drawn(c.pool.unused(c.set.size)) {
+		rec, err := c.m.Look(ctx, leaseKey(c.name, c.set.value(i)))
 		if err != nil {
 			return nil, 0, err
 		}
@@ -192,52 +208,52 @@ func (c *claim) unused(ctx context.Context) (*lease.Lease, int, error) {
 			c.taken = append(c.taken, i)
 			continue
 		}
-		if l, err := c.try(ctx, i); !errors.Is(err, errTaken) {
-			return l, i, err
-		}
+		l, err := c.try(ctx, i)
+		return l, i, err
 	}
 	return nil, 0, nil
 }
 
 // released takes a value that was released: the first that is still free, or any if others are about.
 func (c *claim) released(ctx context.Context) (*lease.Lease, int, error) {
-	for n := 0; n < min(inOrder, len(c.pool.Free)) && !c.raced; n++ {
-		if l, err := c.reuse(ctx, c.pool.Free[n]); !errors.Is(err, errTaken) {
-			return l, c.pool.Free[n], err
-		}
+	var order []int
+	if !c.raced {
+		order = c.pool.Free[:min(inOrder, len(c.pool.Free))]
 	}
-	for _, i := range drawn(c.pool.Free) {
+	for _, i := range slices.Concat(order, c.drawn(c.pool.Free)) {
 		if slices.Contains(c.taken, i) {
 			continue
 		}
-		if l, err := c.reuse(ctx, i); !errors.Is(err, errTaken) {
+		free, err := c.free(ctx, i)
+		if err != nil {
+			return nil, 0, err
+		}
+		if free {
+			l, err := c.try(ctx, i)
 			return l, i, err
 		}
+		c.taken = append(c.taken, i)
 	}
 	return nil, 0, nil
 }
 
-// reuse takes the lease of a value that was held before, if it seems to be free.
-func (c *claim) reuse(ctx context.Context, i int) (*lease.Lease, error) {
-	free, err := c.free(ctx, i)
-	if err != nil {
-		return nil, err
-	}
-	if !free {
-		c.taken = append(c.taken, i)
-		return nil, errTaken
-	}
-	return c.try(ctx, i)
-}
-
 // free reports whether a value seems to be free: released, or kept by a session that is closed.
 func (c *claim) free(ctx context.Context, i int) (bool, error) {
-	rec, err := store.Load(ctx, c.st, leaseKey(c.name, c.set.value(i)))
+	rec, err := c.m.Look(ctx, leaseKey(c.name, c.set.value(i)))
 	if err != nil || rec.Owner == "" || rec.Session == "" {
 		return rec.Owner == "", err
 	}
 	session, err := store.Load(ctx, c.st, rec.Session)
 	return session.Owner != rec.Owner, err
+}
+
+// acquire takes the lease of a value that was held before, as a rule: so it doesn't begin with the write for a new one.
+func (c *claim) acquire(ctx context.Context, i int) (*lease.Lease, error) {
+	key := leaseKey(c.name, c.set.value(i))
+	if _, err := c.m.Look(ctx, key); err != nil {
+		return nil, err
+	}
+	return c.s.TryAcquire(ctx, key)
 }
 
 // errTaken says that a candidate isn't free.
@@ -255,9 +271,12 @@ func (c *claim) try(ctx context.Context, i int) (*lease.Lease, error) {
 }
 
 // drawn returns some of the places, in any order.
-func drawn(places []int) []int {
+func (c *claim) drawn(places []int) []int {
 	places = slices.Clone(places)
 	n := min(probes, len(places))
+	if c.raced { // the more look for a free value, the more of them find the same
+		n = min(n, probes/4)
+	}
 	for i := range n {
 		j := i + rand.IntN(len(places)-i)
 		places[i], places[j] = places[j], places[i]

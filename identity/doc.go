@@ -19,7 +19,8 @@
 //
 // A claim costs two writes, that of the lease and that of its window, and a third one when a name gets another value. Who met
 // several candidates that were taken writes that into the index, and a release adds its value at the end. Candidates are tried up to
-// a fixed number. Only when none of them is free are all values listed; what that shows goes into the index, too, and if
+// a fixed number: fewer, and in no order, where many are about; and who loses a race for one steps back, for longer each time.
+// Only when none of them is free are all values listed; what that shows goes into the index, too, and if
 // nothing is free it serves everybody for a third of a TTL. Values of dead holders are found then: each session is
 // looked at, and closed before a value of it is taken, which is the lease's rule.
 //

@@ -134,6 +134,7 @@ func offer(ctx context.Context, st store.Store, clk clock.Clock, pool string, pl
 			return
 		}
 		p.add(place)
+		p.Before, p.Last = p.Last, clk.Wall()
 		if _, ok := put(ctx, st, rec, p); ok || clock.Sleep(ctx, clk, jitter(pause<<n)) != nil {
 			return
 		}

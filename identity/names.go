@@ -59,7 +59,7 @@ func (c *claim) own(ctx context.Context) (had string, l *lease.Lease, place int,
 		return n.Value, nil, 0, c.mayMove(ctx, n.Value)
 	}
 	for {
-		l, err = c.s.TryAcquire(ctx, leaseKey(c.name, n.Value))
+		l, err = c.acquire(ctx, place)
 		var held *lease.HeldError
 		if !errors.As(err, &held) {
 			return n.Value, l, place, err

@@ -38,6 +38,10 @@ type pool struct {
 	Free   []int  `json:"free,omitempty"` // places of released values, the one released first before the others
 	Full   *full  `json:"full,omitempty"` // what a look at all values showed, if none was free
 
+	// When values were released last, and before that, by those clocks: a hint at how many are about.
+	Last   time.Time `json:"last,omitzero"`
+	Before time.Time `json:"before,omitzero"`
+
 	Looking time.Time `json:"looking,omitzero"` // since when somebody looks at all values, by its wall clock
 }
 

@@ -111,7 +111,7 @@ func (c *claim) publish(ctx context.Context, found pool) error {
 // exhausted looks at the hold that is to expire first, and no other.
 func (c *claim) exhausted(ctx context.Context) (*lease.Lease, int, error) {
 	i := c.pool.Full.Soonest
-	l, err := c.s.TryAcquire(ctx, leaseKey(c.name, c.set.value(i)))
+	l, err := c.acquire(ctx, i)
 	var held *lease.HeldError
 	if errors.As(err, &held) {
 		rest := c.pool.Full.Expires - c.m.Clock().Wall().Sub(c.pool.Full.At)
@@ -187,7 +187,7 @@ func (c *claim) reclaim(ctx context.Context, v view, found *pool) (l *lease.Leas
 		wg.Go(func() {
 			for n := first; n < len(keepers); n += lookers {
 				places := keepers[n]
-				got, failure := c.s.TryAcquire(ctx, leaseKey(c.name, c.set.value(places[0])))
+				got, failure := c.acquire(ctx, places[0])
 				var held *lease.HeldError
 				mu.Lock()
 				switch {

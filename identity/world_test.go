@@ -22,6 +22,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const ttl = 15 * time.Second
 
+// wallOffset is how far wall clocks are ahead of the bubble's time: layouts begin later than that.
+const wallOffset = 30 * 365 * 24 * time.Hour
+
 // world is one database and the processes that use it, in virtual time.
 type world struct {
 	*testing.T
@@ -65,7 +68,7 @@ func (w world) process(plan faulty.Plan) *process {
 		}
 		return faulty.Fault{}
 	})
-	p.clk.StepWall(30 * 365 * 24 * time.Hour) // layouts begin later than the bubble's time
+	p.clk.StepWall(wallOffset)
 	var err error
 	if p.m, err = lease.NewManager(p.net, lease.Options{TTL: ttl, Clock: p.clk}); err != nil {
 		w.Fatal(err)
