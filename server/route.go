@@ -60,6 +60,10 @@ var routes = []route{
 // take for every name.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	hurry(w, r, s.clk)
+	if p := checkOrigin(r); p != nil {
+		fail(w, p)
+		return
+	}
 	switch path := r.URL.EscapedPath(); {
 	case path == "/healthz" || path == "/readyz":
 		s.health(w, r)
