@@ -29,7 +29,8 @@ type rival struct {
 	start func(b *testing.B) (connect func(w *wire) (locker, error), addr string, process int)
 }
 
-var rivals = []rival{{"leasehold", startLeasehold}, {"nothing", startNothing}, {"rdlm", startRDLM}, {"etcd", startEtcd}, {"redis", startRedis}}
+// The last of them is none: it does nothing.
+var rivals = []rival{{"leasehold", startLeasehold}, {"rdlm", startRDLM}, {"etcd", startEtcd}, {"redis", startRedis}, {"nothing", startNothing}}
 
 type leaseholdClient struct{ *wire }
 
@@ -56,14 +57,17 @@ func startRDLM(b *testing.B) (func(*wire) (locker, error), string, int) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a port that is free
+	l, err := net.Listen("tcp4", ":0") //nolint:noctx,gosec // a port that is free on all addresses: RDLM takes them all
 	if err != nil {
 		b.Fatal(err)
 	}
-	addr := l.Addr().String()
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	if err != nil {
+		b.Fatal(err)
+	}
 	_ = l.Close()
+	addr := "127.0.0.1:" + port
 	program := filepath.Join(filepath.Dir(dir), "rdlm-server", "rdlm")
-	_, port, _ := strings.Cut(addr, ":")
 	cmd := exec.CommandContext(context.Background(), program, "--port="+port, "--logging=error")
 	cmd.Stderr = os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
