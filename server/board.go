@@ -73,6 +73,7 @@ type watcher struct{ wake chan struct{} }
 func newBoard(s *Server) *board {
 	return &board{
 		s: s, watchers: map[*watcher]bool{}, names: map[string]seen{}, sessions: map[string]seen{}, kept: map[string]map[string]struct{}{},
+		seq: 1, // 0 is that of a watcher who has been told nothing
 	}
 }
 

@@ -171,6 +171,9 @@ func (s *Server) history(c *call) (any, error) {
 
 func (s *Server) waiters(c *call) (any, error) {
 	name := c.r.PathValue("name")
+	if err := store.CheckKey(name); err != nil {
+		return nil, err
+	}
 	now := s.clk.Now()
 	all := []wire.Waiter{}
 	for _, w := range s.reg.Waiting(name) {

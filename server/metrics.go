@@ -73,9 +73,9 @@ func (m *metrics) note(e Event) {
 	m.requests.WithLabelValues(e.Op, e.Outcome).Inc()
 	done := e.Outcome == outcomeOK
 	switch {
-	case e.Op == "renew" && done:
+	case (e.Op == "renew" || e.Op == "renew session") && done:
 		m.renewals.Observe(e.Duration.Seconds())
-	case e.Op == "renew" && (e.Outcome == string(wire.CodeNotCurrent) || e.Outcome == string(wire.CodeBroken)):
+	case (e.Op == "renew" || e.Op == "renew session") && (e.Outcome == string(wire.CodeNotCurrent) || e.Outcome == string(wire.CodeBroken)):
 		m.lost.Inc()
 	case e.Op == "verify" && e.stale:
 		m.stale.Inc()
@@ -84,7 +84,7 @@ func (m *metrics) note(e Event) {
 		m.transitions.WithLabelValues("acquired").Inc()
 	case e.Op == "release" && done:
 		m.transitions.WithLabelValues("released").Inc()
-	case e.Op == "break" && done:
+	case (e.Op == "break" || e.Op == "unlock" && e.Token != 0) && done:
 		m.transitions.WithLabelValues("broken").Inc()
 	case e.reason != "" && done:
 		m.transitions.WithLabelValues(e.reason).Inc()

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/grants"
 	"github.com/leasehold/leasehold/internal/wire"
@@ -82,7 +83,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var allow []string
 	for i, rt := range routes {
 		switch ok := match(r, patterns[i], segments); {
-		case ok && rt.method == r.Method:
+		case ok && (rt.method == r.Method || rt.method == http.MethodGet && r.Method == http.MethodHead && rt.op != "watch"):
 			s.handle(rt, w, r)
 			return
 		case ok:
@@ -96,32 +97,6 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	methods := strings.Join(allow, ", ")
 	w.Header().Set("Allow", methods)
 	fail(w, wire.NewProblem(wire.CodeMethod, "%s %s: this path takes %s", r.Method, r.URL.EscapedPath(), methods))
-}
-
-// speakRDLM passes a request on if its caller may acquire names. RDLM's clients can't say who they are but by a certificate, or
-// a bearer token that a proxy adds.
-func (s *Server) speakRDLM(w http.ResponseWriter, r *http.Request) {
-	c := &call{w: w, r: r}
-	err := s.admit(route{}, c)
-	if name, ok := strings.CutPrefix(r.URL.Path, "/locks/"); ok && err == nil {
-		name, _, _ = strings.Cut(name, "/")
-		err = c.may(Acquire, name)
-	}
-	if err != nil {
-		fail(w, s.problem(err))
-		return
-	}
-	s.rdlm.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, c.caller)))
-}
-
-// callerKey is of the caller in the context of a request that is passed on.
-type callerKey struct{}
-
-func callerOf(r *http.Request) Caller {
-	if c, ok := r.Context().Value(callerKey{}).(Caller); ok {
-		return c
-	}
-	return Anybody
 }
 
 // patterns are the segments of the routes' paths.
@@ -191,10 +166,15 @@ func (s *Server) handle(rt route, w http.ResponseWriter, r *http.Request) {
 	if rt.action != Read && c.event.Outcome == outcomeOK {
 		s.board.touch(context.WithoutCancel(r.Context()), c.event.Name)
 	}
-	c.event.Time, c.event.Remote, c.event.Duration = s.clk.Wall(), remote(r), s.clk.Now().Sub(begun)
-	s.metrics.note(c.event)
+	s.told(c.event, r, begun)
+}
+
+// told tells whoever listens of a request that was answered.
+func (s *Server) told(e Event, r *http.Request, begun clock.Instant) {
+	e.Time, e.Remote, e.Duration = s.clk.Wall(), remote(r), s.clk.Now().Sub(begun)
+	s.metrics.note(e)
 	if s.opts.OnEvent != nil {
-		s.opts.OnEvent(c.event)
+		s.opts.OnEvent(e)
 	}
 }
 
@@ -332,6 +312,9 @@ func fail(w http.ResponseWriter, p *wire.Problem) {
 	h.Set("Cache-Control", "no-store")
 	if p.Code == wire.CodeUnavailable || p.Code == wire.CodeClosing || p.Code == wire.CodeTooMany {
 		h.Set("Retry-After", "1")
+	}
+	if p.Code == wire.CodeUnauthenticated {
+		h.Set("WWW-Authenticate", "Bearer")
 	}
 	w.WriteHeader(p.Status)
 	_, _ = w.Write(append(text, '\n'))

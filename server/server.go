@@ -140,9 +140,7 @@ func New(st store.Store, opts Options) (*Server, error) {
 	}
 	s.waiting = newQuota(opts.MaxWaiting)
 	if opts.RDLM != nil {
-		o := *opts.RDLM
-		o.Enter = func(r *http.Request) (func(), error) { return s.waiting.enter(payer(callerOf(r), r)) }
-		s.rdlm = rdlm.New(s.reg, st, opts.Clock, o)
+		s.rdlm = s.newRDLM(*opts.RDLM)
 	}
 	s.closing, s.stop = context.WithCancel(context.Background())
 	var err error

@@ -128,6 +128,17 @@ func TestWatch(t *testing.T) {
 	}
 }
 
+// Who has been told that there is nothing isn't told so again.
+func TestWatchNothing(t *testing.T) {
+	s := newSite(t, server.Options{})
+	w := s.stream(t, "", "")
+	if kind, _ := w.next(); kind != "reset" {
+		t.Fatalf("the first event is %s", kind)
+	}
+	s.acquired(t, "a", "")
+	w.lease("a", wire.StateHeld)
+}
+
 // Who waits is on the board, too.
 func TestWatchWaiters(t *testing.T) {
 	s := newSite(t, server.Options{})

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/leasehold/leasehold/internal/wire"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
@@ -50,11 +51,13 @@ func ParseAdmin(text string) (Admin, error) {
 }
 
 // admit reports whether a request may go on, or answers it.
-func (a Admin) admit(w http.ResponseWriter, r *http.Request) bool {
+func (a Admin) admit(x *exchange) bool {
+	w, r := x.w, x.r
 	switch {
 	case a.open:
 		return true
 	case a.users == nil:
+		x.done.Err = wire.NewProblem(wire.CodeForbidden, "nobody may do this here: admin_userpass_file says who may")
 		say(w, http.StatusForbidden, "Forbidden")
 		return false
 	}
@@ -64,6 +67,7 @@ func (a Admin) admit(w http.ResponseWriter, r *http.Request) bool {
 	if same := subtle.ConstantTimeCompare(want[:], got[:]) == 1; known && same {
 		return true
 	}
+	x.done.Err = wire.NewProblem(wire.CodeUnauthenticated, "want a user and a password that admin_userpass_file knows")
 	w.Header().Set("WWW-Authenticate", "Basic realm=Restricted")
 	w.Header().Set("Content-Length", "0")
 	w.WriteHeader(http.StatusUnauthorized)
@@ -94,6 +98,9 @@ type resourceList struct {
 // locked returns the names that RDLM would show: those that are held, in order.
 func (h *Handler) locked(ctx context.Context) (names []string, err error) {
 	for rec, err := range h.st.List(ctx, "") {
+		if errors.Is(err, store.ErrCorrupt) {
+			continue // the others are locked all the same
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -105,10 +112,11 @@ func (h *Handler) locked(ctx context.Context) (names []string, err error) {
 	return names, nil
 }
 
-func (h *Handler) resources(w http.ResponseWriter, r *http.Request) {
+func (h *Handler) resources(x *exchange) {
+	w, r := x.w, x.r
 	names, err := h.locked(r.Context())
 	if err != nil {
-		h.failed(w, err)
+		h.failed(x, err)
 		return
 	}
 	all := resourceList{Links: resourceLinks{link{"/resources"}}}
@@ -123,10 +131,11 @@ func (h *Handler) resources(w http.ResponseWriter, r *http.Request) {
 	h.hal(w, r, all)
 }
 
-func (h *Handler) resource(w http.ResponseWriter, r *http.Request, name string) {
+func (h *Handler) resource(x *exchange) {
+	w, r, name := x.w, x.r, x.done.Name
 	rec, err := store.Load(r.Context(), h.st, name)
 	if err != nil {
-		h.failed(w, err)
+		h.failed(x, err)
 		return
 	}
 	one := resource{Links: resourceLinks{link{"/resources/" + name}}, Name: name}
@@ -147,11 +156,15 @@ func (h *Handler) resource(w http.ResponseWriter, r *http.Request, name string) 
 }
 
 // clear frees a name and its queue, and reports whether there was anything. What was taken by other means than RDLM's is left.
-func (h *Handler) clear(ctx context.Context, name string) (bool, error) {
+func (h *Handler) clear(x *exchange, name string) (bool, error) {
+	ctx := x.r.Context()
 	waiters := h.reg.Remove(name, "")
 	rec, err := store.Load(ctx, h.st, name)
 	if _, ours := uidOf(rec.Owner); err != nil || !ours || expired(rec) {
 		return waiters > 0, err
+	}
+	if x.done.Name == name {
+		x.of(rec)
 	}
 	_, err = h.reg.Release(ctx, name, rec.Owner, rec.Token, "deleted by an administrator")
 	if errors.Is(err, lease.ErrNotCurrent) {
@@ -160,27 +173,29 @@ func (h *Handler) clear(ctx context.Context, name string) (bool, error) {
 	return true, err
 }
 
-func (h *Handler) unlock(w http.ResponseWriter, r *http.Request, name string) {
-	switch found, err := h.clear(r.Context(), name); {
+func (h *Handler) unlock(x *exchange) {
+	w, name := x.w, x.done.Name
+	switch found, err := h.clear(x, name); {
 	case err != nil:
-		h.failed(w, err)
+		h.failed(x, err)
 	case !found:
+		x.done.Err = store.NotFound(name)
 		say(w, http.StatusNotFound, "no resource (with locks) found")
 	default:
 		none(w)
 	}
 }
 
-func (h *Handler) unlockAll(w http.ResponseWriter, r *http.Request) {
-	names, err := h.locked(r.Context())
+func (h *Handler) unlockAll(x *exchange) {
+	names, err := h.locked(x.r.Context())
 	for _, name := range names {
 		if err == nil {
-			_, err = h.clear(r.Context(), name)
+			_, err = h.clear(x, name)
 		}
 	}
 	if err != nil {
-		h.failed(w, err)
+		h.failed(x, err)
 		return
 	}
-	none(w)
+	none(x.w)
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/leasehold/leasehold/internal/wire"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -38,7 +39,7 @@ var (
 )
 
 // invalid answers a request that isn't valid.
-func (h *Handler) invalid(w http.ResponseWriter, err error) {
+func (h *Handler) invalid(x *exchange, err error) {
 	var bad *requestError
 	if !errors.As(err, &bad) {
 		bad = errJSON
@@ -46,7 +47,8 @@ func (h *Handler) invalid(w http.ResponseWriter, err error) {
 	if bad == errConfused && !h.opts.Strict {
 		bad = errJSON
 	}
-	say(w, bad.status, bad.msg)
+	x.done.Err = wire.NewProblem(wire.CodeInvalid, "%s", bad.msg)
+	say(x.w, bad.status, bad.msg)
 }
 
 func (h *Handler) parse(w http.ResponseWriter, r *http.Request) (ask, error) {

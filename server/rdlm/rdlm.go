@@ -9,8 +9,10 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/grants"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
@@ -26,6 +28,18 @@ type Options struct {
 	MaxBody int64
 	// Enter, if set, is asked before a request waits, and returns what is called when it waits no more, or why it may not.
 	Enter func(*http.Request) (leave func(), err error)
+	// OnDone, if set, is told each request for a lock when it has been answered. It must not block.
+	OnDone func(*http.Request, Done)
+}
+
+// Done is a request that was answered.
+type Done struct {
+	Op     string // "acquire", "renew", "release", "show"; of administrators "list", "waiters" and "unlock"
+	Name   string // "" for all
+	Holder string
+	Token  fence.Token
+	Waited time.Duration
+	Err    error // why it was not done; nil when it was
 }
 
 // Handler speaks RDLM's protocol. It is an [http.Handler] for the paths /, /locks and /resources.
@@ -62,57 +76,86 @@ func Serves(path string) bool {
 // ServeHTTP implements [http.Handler].
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := r.URL.EscapedPath()
-	methods := map[string]func(){}
+	methods := map[string]op{}
+	var name, uid string
 	admin := false
 	if m := lockPath.FindStringSubmatch(path); m != nil {
-		methods[http.MethodPost] = func() { h.acquire(w, r, m[1]) }
+		name = m[1]
+		methods[http.MethodPost] = op{"acquire", h.acquire}
 	} else if m := ownedPath.FindStringSubmatch(path); m != nil {
-		methods[http.MethodGet] = func() { h.show(w, r, m[1], m[2]) }
-		methods[http.MethodPut] = func() { h.renew(w, r, m[1], m[2]) }
-		methods[http.MethodDelete] = func() { h.release(w, r, m[1], m[2]) }
+		name, uid = m[1], m[2]
+		methods[http.MethodGet] = op{"show", h.show}
+		methods[http.MethodPut] = op{"renew", h.renew}
+		methods[http.MethodDelete] = op{"release", h.release}
 	} else if path == "/resources" {
 		admin = true
-		methods[http.MethodGet] = func() { h.resources(w, r) }
-		methods[http.MethodDelete] = func() { h.unlockAll(w, r) }
+		methods[http.MethodGet] = op{"list", h.resources}
+		methods[http.MethodDelete] = op{"unlock", h.unlockAll}
 	} else if m := resourcePath.FindStringSubmatch(path); m != nil {
-		admin = true
-		methods[http.MethodGet] = func() { h.resource(w, r, m[1]) }
-		methods[http.MethodDelete] = func() { h.unlock(w, r, m[1]) }
-	} else if path == "/" {
-		methods[http.MethodGet] = func() { plain(w, welcome) }
-	} else {
+		name, admin = m[1], true
+		methods[http.MethodGet] = op{"waiters", h.resource}
+		methods[http.MethodDelete] = op{"unlock", h.unlock}
+	} else if path == "/" && r.Method == http.MethodGet {
+		plain(w, welcome)
+		return
+	} else if path != "/" {
 		say(w, http.StatusNotFound, "Not Found")
 		return
 	}
-	serve := methods[r.Method]
-	switch {
-	case serve == nil:
+	asked, ok := methods[r.Method]
+	if !ok {
 		say(w, http.StatusMethodNotAllowed, "Method Not Allowed")
-	case admin && !h.opts.Admin.admit(w, r):
-	default:
-		serve()
+		return
+	}
+	x := &exchange{w: w, r: r, uid: uid, done: Done{Op: asked.name, Name: name}}
+	if !admin || h.opts.Admin.admit(x) {
+		asked.serve(x)
+	}
+	if h.opts.OnDone != nil {
+		h.opts.OnDone(r, x.done)
 	}
 }
 
-func (h *Handler) acquire(w http.ResponseWriter, r *http.Request, name string) {
+// op is something that can be asked for.
+type op struct {
+	name  string
+	serve func(*exchange)
+}
+
+// exchange is a request and its answer.
+type exchange struct {
+	w    http.ResponseWriter
+	r    *http.Request
+	uid  string // in the path
+	done Done
+}
+
+// of notes which term the exchange is about.
+func (x *exchange) of(rec store.Record) { x.done.Holder, x.done.Token = rec.Owner, rec.Token }
+
+func (h *Handler) acquire(x *exchange) {
+	w, r, name := x.w, x.r, x.done.Name
 	ask, err := h.parse(w, r)
 	if err != nil {
-		h.invalid(w, err)
+		h.invalid(x, err)
 		return
 	}
+	x.done.Holder = owner(ask.uid)
 	req := grants.Request{
 		Key: name, Owner: owner(ask.uid), TTL: ask.ttl(), Wait: ask.waiting(), ID: requestID(ask.uid), Info: ask.info(),
 	}
 	if h.opts.Enter != nil && req.Wait > 0 {
 		leave, err := h.opts.Enter(r)
-		if err != nil {
+		if x.done.Err = err; err != nil {
 			w.Header().Set("Retry-After", "1")
 			say(w, http.StatusTooManyRequests, err.Error())
 			return
 		}
 		defer leave()
 	}
+	begun := h.clk.Now()
 	g, err := h.reg.Acquire(r.Context(), req)
+	x.done.Waited, x.done.Err = h.clk.Now().Sub(begun), err
 	var held *lease.HeldError
 	switch {
 	case errors.As(err, &held):
@@ -120,8 +163,9 @@ func (h *Handler) acquire(w http.ResponseWriter, r *http.Request, name string) {
 	case errors.Is(err, grants.ErrRemoved), errors.Is(err, grants.ErrReplaced), errors.Is(err, grants.ErrClosed):
 		say(w, http.StatusConflict, "lock request deleted")
 	case err != nil:
-		h.failed(w, err)
+		h.failed(x, err)
 	default:
+		x.of(g.Record)
 		url := location(r) + lockHref(name, ask.uid)
 		w.Header().Set("Location", url)
 		tell(w, g.Record)
@@ -138,10 +182,11 @@ func (h *Handler) find(ctx context.Context, name, uid string) (store.Record, boo
 // expired reports whether a lock's lifetime is over, as far as the store knows its age.
 func expired(rec store.Record) bool { return rec.Session == "" && rec.Age >= rec.TTL }
 
-func (h *Handler) show(w http.ResponseWriter, r *http.Request, name, uid string) {
+func (h *Handler) show(x *exchange) {
+	w, r, name, uid := x.w, x.r, x.done.Name, x.uid
 	rec, active, err := h.find(r.Context(), name, uid)
 	if err != nil {
-		h.failed(w, err)
+		h.failed(x, err)
 		return
 	}
 	if active {
@@ -155,12 +200,14 @@ func (h *Handler) show(w http.ResponseWriter, r *http.Request, name, uid string)
 			return
 		}
 	}
-	say(w, http.StatusNotFound, "lock not found")
+	h.gone(x, nil)
 }
 
-func (h *Handler) renew(w http.ResponseWriter, r *http.Request, name, uid string) {
+func (h *Handler) renew(x *exchange) {
+	w, r, name, uid := x.w, x.r, x.done.Name, x.uid
 	rec, active, err := h.find(r.Context(), name, uid)
 	if err == nil && active {
+		x.of(rec)
 		var g grants.Grant
 		if g, err = h.reg.Renew(r.Context(), name, rec.Owner, rec.Token, 0); err == nil {
 			tell(w, g.Record)
@@ -168,38 +215,47 @@ func (h *Handler) renew(w http.ResponseWriter, r *http.Request, name, uid string
 			return
 		}
 	}
-	h.gone(w, err)
+	h.gone(x, err)
 }
 
-func (h *Handler) release(w http.ResponseWriter, r *http.Request, name, uid string) {
+func (h *Handler) release(x *exchange) {
+	w, r, name, uid := x.w, x.r, x.done.Name, x.uid
 	rec, active, err := h.find(r.Context(), name, uid)
 	if err == nil && active {
+		x.of(rec)
 		if _, err = h.reg.Release(r.Context(), name, rec.Owner, rec.Token, "released"); err == nil {
 			none(w)
 			return
 		}
 	} else if err == nil && h.reg.Remove(name, requestID(uid)) > 0 {
+		x.done.Op = "give up" // a place in the queue: nobody's term ends
 		none(w)
 		return
 	}
-	h.gone(w, err)
+	h.gone(x, err)
 }
 
 // gone answers for a lock that is not there, or that could not be looked for.
-func (h *Handler) gone(w http.ResponseWriter, err error) {
+func (h *Handler) gone(x *exchange, err error) {
+	if err == nil {
+		err = &lease.NotCurrentError{Record: store.Record{Key: x.done.Name}}
+	}
 	var lost *lease.LostError
-	if err == nil || errors.Is(err, lease.ErrNotCurrent) || errors.As(err, &lost) {
-		say(w, http.StatusNotFound, "lock not found")
+	if errors.Is(err, lease.ErrNotCurrent) || errors.As(err, &lost) {
+		x.done.Err = err
+		say(x.w, http.StatusNotFound, "lock not found")
 		return
 	}
-	h.failed(w, err)
+	h.failed(x, err)
 }
 
-func (h *Handler) failed(w http.ResponseWriter, err error) {
+func (h *Handler) failed(x *exchange, err error) {
 	if errors.Is(err, store.ErrInvalid) {
-		h.invalid(w, &requestError{http.StatusBadRequest, err.Error()})
+		h.invalid(x, &requestError{http.StatusBadRequest, err.Error()})
 		return
 	}
+	x.done.Err = err
+	w := x.w
 	w.Header().Set("Retry-After", "1")
 	say(w, http.StatusServiceUnavailable, "Service Unavailable")
 }

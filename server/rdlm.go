@@ -1,0 +1,90 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/server/rdlm"
+)
+
+// newRDLM returns what speaks RDLM's protocol, on the same queues, and tells of its requests as of the others.
+func (s *Server) newRDLM(opts rdlm.Options) *rdlm.Handler {
+	opts.Enter = func(r *http.Request) (func(), error) { return s.waiting.enter(payer(passedOf(r).caller, r)) }
+	opts.OnDone = s.rdlmDone
+	return rdlm.New(s.reg, s.st, s.clk, opts)
+}
+
+// passed is what is known of a request that is passed on.
+type passed struct {
+	caller Caller
+	begun  clock.Instant
+}
+
+// passedKey is of that in the context of the request.
+type passedKey struct{}
+
+func passedOf(r *http.Request) passed {
+	if p, ok := r.Context().Value(passedKey{}).(passed); ok {
+		return p
+	}
+	return passed{caller: Anybody}
+}
+
+// rdlmAction is what a request of RDLM's is about to do, and to what; name ends in "*" when that is to all.
+func rdlmAction(r *http.Request) (action Action, name string) {
+	if locked, ok := strings.CutPrefix(r.URL.Path, "/locks/"); ok {
+		name, _, _ = strings.Cut(locked, "/")
+		return Acquire, name
+	}
+	name = "*"
+	if one, ok := strings.CutPrefix(r.URL.Path, "/resources/"); ok {
+		name = one
+	}
+	if r.Method == http.MethodDelete {
+		return Break, name // it ends the holds of others
+	}
+	return Read, name
+}
+
+// speakRDLM passes a request on if its caller may do that. RDLM's clients can't say who they are but by a certificate, or a bearer token
+// that a proxy adds.
+func (s *Server) speakRDLM(w http.ResponseWriter, r *http.Request) {
+	begun := s.clk.Now()
+	c := &call{w: w, r: r}
+	err := s.admit(route{}, c)
+	action, name := rdlmAction(r)
+	if err == nil && r.URL.Path != "/" {
+		err = c.may(action, name)
+	}
+	if err != nil {
+		p := s.problem(err)
+		fail(w, p)
+		s.told(Event{
+			Caller: c.event.Caller, Action: action, Op: "rdlm", Name: strings.TrimSuffix(name, "*"), Outcome: string(p.Code),
+		}, r, begun)
+		return
+	}
+	s.rdlm.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), passedKey{}, passed{c.caller, begun})))
+}
+
+// rdlmDone tells of a request of RDLM's that was answered.
+func (s *Server) rdlmDone(r *http.Request, d rdlm.Done) {
+	p := passedOf(r)
+	action, _ := rdlmAction(r)
+	e := Event{
+		Caller: p.caller.Name(), Action: action, Op: d.Op, Name: d.Name, Holder: d.Holder, Token: d.Token,
+		Outcome: outcomeOK, Waited: d.Waited, Note: "by RDLM's protocol",
+	}
+	if d.Op == "show" {
+		e.Action = Read
+	}
+	if d.Err != nil {
+		e.Outcome = string(s.problem(d.Err).Code)
+	}
+	if e.Action != Read && e.Outcome == outcomeOK {
+		s.board.touch(context.WithoutCancel(r.Context()), e.Name)
+	}
+	s.told(e, r, p.begun)
+}
