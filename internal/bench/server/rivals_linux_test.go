@@ -41,7 +41,7 @@ func startLeasehold(b *testing.B) (func(*wire) (locker, error), string, int) {
 
 func (c leaseholdClient) lock(name string) (string, error) {
 	r, err := c.ask("POST", "/v1/leases/"+name, "", `{"ttl": 60, "wait": 600}`)
-	return r.header.Get("Leasehold-Sequencer"), err
+	return r.sequencer, err
 }
 
 func (c leaseholdClient) unlock(name, term string) error {
@@ -90,7 +90,7 @@ func startRDLM(b *testing.B) (func(*wire) (locker, error), string, int) {
 
 func (c rdlmClient) lock(name string) (string, error) {
 	r, err := c.ask("POST", "/locks/"+name, "", `{"title": "t", "wait": 600, "lifetime": 60}`)
-	_, path, _ := strings.Cut(strings.TrimPrefix(r.header.Get("Location"), "http://"), "/")
+	_, path, _ := strings.Cut(strings.TrimPrefix(r.location, "http://"), "/")
 	return "/" + path, err
 }
 
