@@ -3,6 +3,7 @@ package election
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/internal/sessions"
@@ -196,6 +197,13 @@ func (c *candidate) list(ctx context.Context, watch *sessions.Watch, me Candidat
 	})
 }
 
+// patience is how long the candidate leaves a free name to those who are preferred to it: a thirtieth of the TTL for each, a tenth
+// at most.
+func (c *candidate) patience() time.Duration {
+	ahead := c.opts.ahead(c.look().control, c.session.Key())
+	return time.Duration(min(ahead, 3)) * c.m.TTL() / 30
+}
+
 // campaign waits until the candidate may lead, and leads.
 func (c *candidate) campaign(ctx context.Context) {
 	if o := c.look(); !o.mayLead() {
@@ -219,7 +227,7 @@ func (c *candidate) campaign(ctx context.Context) {
 			}
 		}
 	})
-	l, err := c.session.Acquire(waiting, c.name)
+	l, err := c.session.AcquireBehind(waiting, c.name, c.patience)
 	gaveUp := waiting.Err() != nil
 	stop()
 	wg.Wait()

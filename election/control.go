@@ -134,14 +134,30 @@ func (o Options) rank(c Candidate) [2]int {
 	return [2]int{zone, -c.Priority}
 }
 
+// prefers reports whether a is preferred to b.
+func (o Options) prefers(a, b Candidate) bool {
+	x, y := o.rank(a), o.rank(b)
+	return cmp.Or(cmp.Compare(x[0], y[0]), cmp.Compare(x[1], y[1])) < 0
+}
+
 // preferred returns the best of the other candidates that may lead, if it is better than the one of session.
 func (o Options) preferred(c control, session string) (best Candidate, better bool) {
 	best = Candidate{Session: session, Zone: o.Zone, Priority: o.Priority}
 	for _, other := range c.Candidates {
-		a, b := o.rank(other), o.rank(best)
-		if other.Session != session && !other.Ineligible && cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1])) < 0 {
+		if other.Session != session && !other.Ineligible && o.prefers(other, best) {
 			best, better = other, true
 		}
 	}
 	return best, better
+}
+
+// ahead returns how many of the other candidates that may lead are better than the one of session.
+func (o Options) ahead(c control, session string) (n int) {
+	me := Candidate{Zone: o.Zone, Priority: o.Priority}
+	for _, other := range c.Candidates {
+		if other.Session != session && !other.Ineligible && o.prefers(other, me) {
+			n++
+		}
+	}
+	return n
 }

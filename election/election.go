@@ -39,7 +39,7 @@ type Callbacks struct {
 // Options of a candidate. The zero value is that of one among equals.
 type Options struct {
 	Name     string // shown to people, and named in transfers; the manager's owner id by default
-	Priority int    // whoever has the highest is preferred: see FailBack
+	Priority int    // whoever has the highest is preferred, when the name is free and in FailBack
 	Zone     string // where the candidate is
 
 	// Zones, if set, are preferred in this order, before any priority.
@@ -48,8 +48,8 @@ type Options struct {
 	// Eligible, if set, says whether the candidate may lead now. It is asked every third of the TTL, and must not block.
 	Eligible func() bool
 
-	// FailBack says when a leader gives way to a candidate that is preferred to it. A name that has become free goes to
-	// whoever is first, preferred or not.
+	// FailBack says when a leader gives way to a candidate that is preferred to it. A name that has become free is left to those
+	// who are preferred for a while in any case: a thirtieth of the TTL for each that is known, a tenth at most.
 	FailBack FailBack
 
 	// MinHold is how long a leader leads before it gives way, against flapping.

@@ -31,6 +31,8 @@ type world struct {
 	db *memory.DB
 	st store.Store
 
+	ageless bool // the store of those who come vouches for no Age
+
 	mu      sync.Mutex
 	leading map[string]election.Term // by candidate, while OnStartedLeading runs
 	story   []string
@@ -74,7 +76,11 @@ func (w *world) candidate(name string, opts election.Options, change ...func(*pr
 	for _, f := range change {
 		f(p)
 	}
-	p.net = faulty.Wrap(w.db.Open(), func(op faulty.Op) faulty.Fault {
+	st := store.Store(w.db.Open())
+	if w.ageless {
+		st = faulty.Ageless(st)
+	}
+	p.net = faulty.Wrap(st, func(op faulty.Op) faulty.Fault {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if p.plan != nil && !p.cut {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/internal/rules"
@@ -15,14 +16,14 @@ import (
 //
 // A claim that may have reached the store when ctx ended is withdrawn in the background, or left to expire.
 func (m *Manager) Acquire(ctx context.Context, key string) (*Lease, error) {
-	return m.acquire(ctx, key, nil, false)
+	return m.acquire(ctx, key, nil, false, nil)
 }
 
 // TryAcquire is Acquire without waiting: a name that is held is a *[HeldError], a store that doesn't answer an error. It
 // remembers what it saw: when nothing proves that an abandoned holder is gone, a try that comes a TTL after the first one
 // takes the name.
 func (m *Manager) TryAcquire(ctx context.Context, key string) (*Lease, error) {
-	return m.acquire(ctx, key, nil, true)
+	return m.acquire(ctx, key, nil, true, nil)
 }
 
 // Run holds key while f runs: it acquires (and waits, as Acquire does), calls f, waits for it to return, and releases.
@@ -52,7 +53,7 @@ func (l *Lease) run(ctx context.Context, f func(context.Context, *Lease) error) 
 	return f(ctx, l)
 }
 
-func (m *Manager) acquire(ctx context.Context, key string, s *Session, try bool) (*Lease, error) {
+func (m *Manager) acquire(ctx context.Context, key string, s *Session, try bool, patience func() time.Duration) (*Lease, error) {
 	if err := checkName(key); err != nil {
 		return nil, err
 	}
@@ -62,7 +63,7 @@ func (m *Manager) acquire(ctx context.Context, key string, s *Session, try bool)
 	if m.suppose {
 		h.SupposeNew()
 	}
-	if err := m.pursue(ctx, &h, s); err != nil {
+	if err := m.pursue(ctx, &h, s, patience); err != nil {
 		return nil, err
 	}
 	l := m.newLease(&h, s)
@@ -86,13 +87,17 @@ func (m *Manager) claim(s *Session) rules.Claim {
 	return c
 }
 
-// pursue drives h until it is held or has come to nothing, which is an error.
-func (m *Manager) pursue(ctx context.Context, h *rules.Hold, s *Session) error {
+// pursue drives h until it is held or has come to nothing, which is an error. patience, which may be nil, says for how long h leaves the
+// name to others.
+func (m *Manager) pursue(ctx context.Context, h *rules.Hold, s *Session, patience func() time.Duration) error {
 	ctx, cancel := m.joined(ctx, s)
 	defer cancel(nil)
 	var holder *HeldError
 	var failed string
 	for {
+		if patience != nil {
+			h.Patience = patience()
+		}
 		act := h.Next(m.envIn(s))
 		switch {
 		case h.Phase == rules.Held:
@@ -107,7 +112,7 @@ func (m *Manager) pursue(ctx context.Context, h *rules.Hold, s *Session) error {
 		case ctx.Err() != nil:
 			m.giveUp(h, s)
 			return m.refusal(ctx, h, holder)
-		case act.Kind == rules.Wait:
+		case act.Kind == rules.Wait && h.Seen().Rec.Owner != "":
 			holder = m.waiting(holder, m.heldBy(h, act))
 		}
 		m.do(ctx, h, s, act)

@@ -43,6 +43,13 @@ func (m *Manager) Look(ctx context.Context, key string) (store.Record, error) {
 // Manager returns the manager that opened the session.
 func (s *Session) Manager() *Manager { return s.hold.m }
 
+// AcquireBehind is [Session.Acquire] for one who goes behind others. A name that has become free is left to them for as long as
+// patience says, which is asked again whenever something changes; one that its holder has abandoned is freed first, so that they
+// hear of it at once. What is handed over to this session's manager is taken without delay. patience must not block.
+func (s *Session) AcquireBehind(ctx context.Context, key string, patience func() time.Duration) (*Lease, error) {
+	return s.hold.m.acquire(ctx, key, s, false, patience)
+}
+
 // Background runs f in a goroutine that the manager's Close waits for. The context ends with the session, and with the
 // manager. It reports false, and doesn't run f, when the manager is closed.
 func (s *Session) Background(f func(ctx context.Context)) bool {

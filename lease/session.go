@@ -47,7 +47,7 @@ func (m *Manager) OpenSession(ctx context.Context) (*Session, error) {
 // makes another one under it.
 func (m *Manager) makeSession(ctx context.Context) (*rules.Hold, error) {
 	h := rules.NewSession(SessionKey(m.owner), m.claim(nil), m.timing)
-	return &h, m.pursue(ctx, &h, nil)
+	return &h, m.pursue(ctx, &h, nil, nil)
 }
 
 // notice is what an operator tells a session: leases of it that were broken, by key, with their tokens.
@@ -58,12 +58,12 @@ type notice struct {
 // Acquire is [Manager.Acquire] for a lease that the session keeps. It fails with the session's *[LostError] when the
 // session ends meanwhile.
 func (s *Session) Acquire(ctx context.Context, key string) (*Lease, error) {
-	return s.hold.m.acquire(ctx, key, s, false)
+	return s.hold.m.acquire(ctx, key, s, false, nil)
 }
 
 // TryAcquire is [Manager.TryAcquire] for a lease that the session keeps.
 func (s *Session) TryAcquire(ctx context.Context, key string) (*Lease, error) {
-	return s.hold.m.acquire(ctx, key, s, true)
+	return s.hold.m.acquire(ctx, key, s, true, nil)
 }
 
 // Check returns nil while the session is valid at this instant, and a *[LostError] for ever after; see [Lease.Check].

@@ -12,11 +12,12 @@ type Op uint8
 
 // The operations.
 const (
-	OpNone  Op = iota
-	OpClaim    // take the name
-	OpFence    // close an abandoned session, so that its holder's renewals fail
-	OpRenew    // keep the name
-	OpLeave    // free the name, or hand it over
+	OpNone   Op = iota
+	OpClaim     // take the name
+	OpFence     // close an abandoned session, so that its holder's renewals fail
+	OpVacate    // free a name that is abandoned, so that those who go before this hold hear of it
+	OpRenew     // keep the name
+	OpLeave     // free the name, or hand it over
 )
 
 // Attempt is one write that is to happen once. It may take several requests; all carry one nonce and one version, so that
@@ -56,14 +57,18 @@ func (h *Hold) beginClaim(env Env, s Standing) {
 	if s == Offered && Off(RuleOfferToken) {
 		token = prev.Token
 	}
-	why := WhyExpired
+	h.begin(OpClaim, Claimed(prev, h.Claim, token, s.why(), env.Wall, env.Nonce()))
+}
+
+// why says how the term ended of a record with that standing.
+func (s Standing) why() string {
 	switch s {
 	case Mine:
-		why = WhyGivenUp
+		return WhyGivenUp
 	case SessionGone:
-		why = WhySession
+		return WhySession
 	}
-	h.begin(OpClaim, Claimed(prev, h.Claim, token, why, env.Wall, env.Nonce()))
+	return WhyExpired
 }
 
 func (h *Hold) beginRenew(env Env) {
@@ -187,7 +192,7 @@ func (h *Hold) superseded(env Env, cur store.Record) {
 	h.worked()
 	switch {
 	case h.Phase == Waiting:
-		if att.Doubt {
+		if att.Doubt && att.Op == OpClaim {
 			h.mine = appended(h.mine, att.Rec.Nonce)
 		}
 	case att.Op == OpRenew && ours && (cur.Mark != "" || Off(RuleRestored)):
@@ -261,6 +266,7 @@ func (h *Hold) landed(env Env, rec store.Record) {
 		h.end(nil)
 	case att.Op == OpClaim:
 		h.claimed(env, rec, att.Sent)
+	case att.Op == OpVacate: // it is free now, for others at first
 	default:
 		h.Term = rec
 		if h.Phase == Held {

@@ -41,5 +41,7 @@
 //     certain, since it doesn't expire as long as the session lives: it is tried until the session is over.
 //   - A term of one's own from before (a release whose outcome is unknown, a claim that was given up): it is known by its
 //     nonces, taken again at once under a new token, and never adopted, since its release may be on its way.
+//   - One that goes behind others (Patience) leaves a free name to them for a while. What is abandoned it frees first, at the version
+//     that it found dead, since nothing else tells them: then all see it free, and none of them has to have seen it die.
 //   - The same owner with a nonce that this process did not write is another holder: a clone of this process, perhaps.
 package rules

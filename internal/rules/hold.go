@@ -51,6 +51,10 @@ type Hold struct {
 	Timing Timing
 	Try    bool // don't wait for a name that is taken
 
+	// Patience is how long a name that has become free is left to others, who go before this hold. One that its holder has
+	// abandoned is freed first, so that they hear of it. A try has none.
+	Patience time.Duration
+
 	Phase    Phase
 	Cause    Cause
 	Err      error         // why it Ended without having been held, or without having been let go; or the last failure
@@ -68,6 +72,8 @@ type Hold struct {
 	gone                  bool     // the record is known not to be this hold's own any more
 	failures              int      // in a row
 	renewAt, retryAt      clock.Instant
+	left                  string        // the free version that is left to others until claimAt
+	claimAt               clock.Instant // 0 when none is
 	leave                 Exit
 }
 

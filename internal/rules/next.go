@@ -84,12 +84,35 @@ func (h *Hold) nextWaiting(env Env) Action {
 		}
 		h.begin(OpFence, Freed(h.session.Rec, WhyExpired, env.Wall, env.Nonce()))
 	default:
-		h.beginClaim(env, v.Standing)
+		if act, later := h.letOthers(env, v.Standing); later {
+			return act
+		}
+		if h.att.Op == OpNone {
+			h.beginClaim(env, v.Standing)
+		}
 	}
 	if h.Phase != Waiting { // there is no token left
 		return Action{}
 	}
 	return h.pursue(env, limit)
+}
+
+// letOthers leaves a name that may be taken to those who go before this hold, for as long as its patience lasts. It reports false
+// when there is nothing to wait for, or a write has begun.
+func (h *Hold) letOthers(env Env, s Standing) (Action, bool) {
+	switch version := h.rec.Rec.Version; {
+	case h.Patience <= 0 || h.Try || s == Mine || s == Offered:
+		return Action{}, false
+	case s != Free:
+		h.begin(OpVacate, Freed(h.rec.Rec, s.why(), env.Wall, env.Nonce()))
+		return Action{}, false
+	case h.claimAt == 0 || h.left != version:
+		h.left, h.claimAt = version, env.Now.Add(h.Patience)
+	}
+	if env.Now >= h.claimAt {
+		return Action{}, false
+	}
+	return Action{Kind: Wait, Key: h.Key, Version: h.left, Until: h.claimAt}, true
 }
 
 // drop gives up a claim whose outcome stayed unknown until it would be of no use. It is settled: a session might keep it.

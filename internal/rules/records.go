@@ -68,9 +68,13 @@ func Freed(rec store.Record, why string, wall time.Time, nonce string) store.Rec
 	if Off(RuleKeepToken) {
 		token = 0
 	}
-	return store.Record{
+	free := store.Record{
 		Key: rec.Key, Version: rec.Version, Token: token, Data: rec.Data, Past: ended(rec, why, wall), Nonce: nonce,
 	}
+	if rec.Mark == store.MarkHanded {
+		free.Past = rec.Past // the successor's term never began
+	}
+	return free
 }
 
 // HandedOver returns rec in the name of its owner's successor, under the next token.

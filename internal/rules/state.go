@@ -57,6 +57,10 @@ func (h *Hold) AppendState(b []byte, now clock.Instant, quantum time.Duration, n
 		b = names(b, nonce)
 	}
 	b = names(b, h.pending)
+	if h.Patience > 0 {
+		b = names(b, h.left)
+		due(h.claimAt)
+	}
 	return appendText(b, h.leave.To)
 }
 

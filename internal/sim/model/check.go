@@ -33,7 +33,7 @@ func (t Transition) String() string {
 
 var (
 	phases = []string{"waiting", "held", "lost", "leaving", "ended"}
-	ops    = []string{"nothing", "claim", "fence", "renew", "leave"}
+	ops    = []string{"nothing", "claim", "fence", "vacate", "renew", "leave"}
 	kinds  = []string{"", "read", "write", "wait"}
 )
 

@@ -13,6 +13,8 @@ var Scopes = []Scope{
 	{Name: "session, abandoned", Prompt: true, Stays: true, Orphan: true, Holders: 2, Writes: 3, Wants: 1},
 	{Name: "broken, handed over", Prompt: true, Stays: true, Holders: 2, Writes: 5, Wants: 1, Handover: true, Breaks: 1},
 	{Name: "clones", Prompt: true, Stays: true, Holders: 2, Writes: 4, Wants: 1, Clones: 1},
+	{Name: "patience", Prompt: true, Stays: true, Holders: 2, Writes: 4, Wants: 1, Patient: true},
+	{Name: "patience, abandoned", Prompt: true, Stays: true, Orphan: true, Holders: 2, Writes: 4, Wants: 1, Patient: true},
 	{Name: "three", Prompt: true, Stays: true, Holders: 3, Writes: 3, Wants: 1},
 }
 
@@ -35,6 +37,10 @@ var Expected = []Transition{
 	{rules.Waiting, rules.OpFence, rules.Write, "done", rules.Waiting},
 	{rules.Waiting, rules.OpFence, rules.Write, "conflict", rules.Waiting},
 	{rules.Waiting, rules.OpFence, rules.Write, "unknown", rules.Waiting},
+	{rules.Waiting, rules.OpVacate, rules.Write, "done", rules.Waiting},
+	{rules.Waiting, rules.OpVacate, rules.Write, "conflict", rules.Waiting},
+	{rules.Waiting, rules.OpVacate, rules.Write, "unknown", rules.Waiting},
+	{rules.Waiting, rules.OpVacate, rules.Read, "done", rules.Waiting},
 	{rules.Held, rules.OpRenew, rules.Write, "done", rules.Held},
 	{rules.Held, rules.OpRenew, rules.Write, "done", rules.Lost}, // too late
 	{rules.Held, rules.OpRenew, rules.Write, "conflict", rules.Held},

@@ -94,6 +94,9 @@ func (w *world) begin(c *check, i int) *world {
 			claim.Session = sessionKey
 		}
 		q.hold = rules.New(name, claim, timing, false, p.seen, p.mine)
+		if w.left.Patient && i == 1 {
+			q.hold.Patience = tick
+		}
 	}
 	q.shown = rules.Waiting
 	n.run(c, q)

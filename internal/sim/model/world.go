@@ -30,6 +30,7 @@ type Scope struct {
 	Stays    bool // nobody lets go by itself
 	Prompt   bool // nobody is paused: who has something to do does it before time passes
 	Rejects  int  // requests that the store refuses
+	Patient  bool // the second process goes behind the others
 }
 
 // tick is one step of true time. A TTL is five of them.
