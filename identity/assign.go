@@ -96,6 +96,9 @@ type assigning struct {
 
 func (a *assigning) run(ctx context.Context) (Assignment, error) {
 	owner, err := a.owner(ctx)
+	if err == nil { // before anything is taken
+		err = store.Check(rules.Claimed(store.Record{Key: poolKey(a.name)}, a.claimOf(owner), 1, "", time.Time{}, "nonce"))
+	}
 	if err != nil {
 		return Assignment{}, err
 	}
@@ -188,17 +191,21 @@ func (a *assigning) rewrite(ctx context.Context, value string, f func(store.Reco
 	return out, err
 }
 
+// claimOf is what is written of the holder.
+func (a *assigning) claimOf(owner string) rules.Claim {
+	return rules.Claim{Owner: owner, TTL: a.m.TTL(), Session: a.opts.Session, Info: a.opts.Info}
+}
+
 // settle makes an assignment of what was handed over to owner. The long TTL comes last: what fails before that ends soon.
 func (a *assigning) settle(ctx context.Context, owner string, place int) (Assignment, error) {
 	value := a.set.value(place)
-	claim := rules.Claim{Owner: owner, TTL: a.m.TTL(), Session: a.opts.Session, Info: a.opts.Info}
 	taken := false
 	rec, err := a.rewrite(ctx, value, func(rec store.Record) (store.Record, bool, error) {
 		switch {
 		case rec.Owner == owner && rec.Mark == store.MarkHanded:
 			token, err := rules.NextToken(rec.Token, a.m.Clock().Wall())
 			taken = true
-			return rules.Claimed(rec, claim, token, rules.WhyHanded, a.m.Clock().Wall(), ""), true, err
+			return rules.Claimed(rec, a.claimOf(owner), token, rules.WhyHanded, a.m.Clock().Wall(), ""), true, err
 		case rec.Owner == owner && taken: // an earlier try of this one landed
 			return rec, false, nil
 		}

@@ -19,6 +19,7 @@ import (
 // Entry is a value that somebody has.
 type Entry struct {
 	Value    string
+	Number   uint64    // see [Hold.Number]
 	Name     string    // of the instance; "" for one without
 	Standing bool      // an assignment, which no process keeps
 	Floor    time.Time // of its window; zero while that isn't stored yet
@@ -66,7 +67,7 @@ func list(ctx context.Context, st store.Store, pool string) (Values, []Entry, er
 		if !ok || rec.Owner == "" {
 			continue
 		}
-		e := Entry{Value: s.value(place), Record: rec}
+		e := Entry{Value: s.value(place), Number: s.low + uint64(place), Record: rec}
 		if w := windows[windowKey(pool, e.Value)]; w.Token == rec.Token {
 			e.Name, e.Standing, e.Floor, e.Ceiling = w.Name, w.Standing && rec.Session == "", w.Floor, w.Ceiling
 		}

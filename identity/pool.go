@@ -20,6 +20,9 @@ const recordPrefix = ".identity/"
 
 const format = 1
 
+// Key returns the name of the lease of a value.
+func Key(pool, value string) string { return leaseKey(pool, value) }
+
 func leaseKey(pool, value string) string {
 	return KeyPrefix + url.PathEscape(pool) + "/" + url.PathEscape(value)
 }

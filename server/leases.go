@@ -85,13 +85,11 @@ func (s *Server) called(c *call, holder string) string {
 func (s *Server) grant(c *call, g grants.Grant) (*wire.Grant, error) {
 	rec := g.Record
 	seq := fence.Sequencer{Name: rec.Key, Holder: rec.Owner, Token: rec.Token}
-	answer := &wire.Grant{Lease: s.lease(rec), Sequencer: seq.String()}
-	if len(s.opts.Keys) > 0 {
-		var err error
-		if answer.Sequencer, err = s.opts.Keys.Sign(seq); err != nil {
-			return nil, err
-		}
+	text, err := s.signed(seq)
+	if err != nil {
+		return nil, err
 	}
+	answer := &wire.Grant{Lease: s.lease(rec), Sequencer: text}
 	if g.ValidUntil != clock.Never {
 		valid, every := wire.Seconds(s.left(g)), wire.Seconds(rec.TTL/renewals)
 		answer.ValidFor, answer.RenewEvery = &valid, &every
@@ -100,6 +98,14 @@ func (s *Server) grant(c *call, g grants.Grant) (*wire.Grant, error) {
 	c.w.Header().Set(wire.HeaderToken, rec.Token.String())
 	c.w.Header().Set(fence.Header, answer.Sequencer)
 	return answer, nil
+}
+
+// signed is a sequencer as it is given out.
+func (s *Server) signed(seq fence.Sequencer) (string, error) {
+	if len(s.opts.Keys) > 0 {
+		return s.opts.Keys.Sign(seq)
+	}
+	return seq.String(), nil
 }
 
 // left is for how long a grant is valid, to the millisecond, rounded down.

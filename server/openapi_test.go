@@ -58,11 +58,16 @@ func TestDescribedFields(t *testing.T) {
 	d := describe(t)
 	for _, v := range []any{
 		wire.AcquireRequest{},
+		wire.Assigned{},
 		wire.BreakRequest{},
 		wire.Candidate{},
 		wire.Grant{},
 		wire.HandoffRequest{},
 		wire.History{},
+		wire.IDs{},
+		wire.Identities{},
+		wire.Identity{},
+		wire.IdentityRequest{},
 		wire.Lease{},
 		wire.List{},
 		wire.Pause{},

@@ -44,6 +44,10 @@ var routes = []route{
 	{http.MethodPost, "/v1/sessions", "open session", Acquire, (*Server).openSession},
 	{http.MethodPut, "/v1/sessions/{id}", "renew session", Acquire, (*Server).renewSession},
 	{http.MethodDelete, "/v1/sessions/{id}", "close session", Acquire, (*Server).closeSession},
+	{http.MethodPost, "/v1/identities/{pool}", "assign", Assign, (*Server).assign},
+	{http.MethodGet, "/v1/identities/{pool}", "list identities", Read, (*Server).identities},
+	{http.MethodDelete, "/v1/identities/{pool}/{value}", "release identity", Assign, (*Server).unassign},
+	{http.MethodGet, "/v1/ids/{layout}", "make ids", Assign, (*Server).ids},
 	{http.MethodPost, "/v1/verify", "verify", Read, (*Server).verify},
 	{http.MethodGet, "/v1/watch", "watch", Read, (*Server).watch},
 	{http.MethodGet, "/v1/openapi.yaml", "openapi", Read, (*Server).openapi},
@@ -163,7 +167,7 @@ func (s *Server) handle(rt route, w http.ResponseWriter, r *http.Request) {
 	default:
 		reply(w, c.status, body)
 	}
-	if rt.action != Read && c.event.Outcome == outcomeOK {
+	if rt.action != Read && rt.method != http.MethodGet && c.event.Outcome == outcomeOK {
 		s.board.touch(context.WithoutCancel(r.Context()), c.event.Name)
 	}
 	s.told(c.event, r, begun)
@@ -310,7 +314,7 @@ func fail(w http.ResponseWriter, p *wire.Problem) {
 	h := w.Header()
 	h.Set("Content-Type", wire.ContentProblem)
 	h.Set("Cache-Control", "no-store")
-	if p.Code == wire.CodeUnavailable || p.Code == wire.CodeClosing || p.Code == wire.CodeTooMany {
+	if p.Code == wire.CodeUnavailable || p.Code == wire.CodeClosing || p.Code == wire.CodeTooMany || p.Code == wire.CodeNoIDs {
 		h.Set("Retry-After", "1")
 	}
 	if p.Code == wire.CodeUnauthenticated {

@@ -16,6 +16,7 @@ import (
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/grants"
 	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/server/rdlm"
 	"github.com/leasehold/leasehold/store"
 )
@@ -39,6 +40,7 @@ const (
 	Break   Action = "break"   // end the hold of another
 	Handoff Action = "handoff" // have whoever leads hand over to another candidate
 	Pause   Action = "pause"   // have nobody lead, and resume
+	Assign  Action = "assign"  // have values of a pool, and ids
 	Records Action = "records" // read and write the store's records themselves: what package client's store does
 )
 
@@ -99,6 +101,9 @@ type Options struct {
 	// RDLM, if set, has the server speak RDLM's protocol, too, at /locks, /resources and /: see package server/rdlm.
 	RDLM *rdlm.Options
 
+	// IDPools are the pools that the server's own numbers in ids come from, by the name of their layout: otherwise [identity.LayoutPool].
+	IDPools map[string]string
+
 	// Authenticate returns who sends a request; an error is answered with 401. By default it is [Anybody].
 	Authenticate func(*http.Request) (Caller, error)
 	// Collectors are shown at /metrics beside the server's own.
@@ -116,6 +121,8 @@ type Server struct {
 	rdlm *rdlm.Handler // nil if it isn't spoken
 
 	waiting *quota
+	manager *lease.Manager // takes what is assigned, and the server's own numbers
+	mint    *mint
 	metrics *metrics
 	board   *board
 	id      string // of this server, among those that ever ran
@@ -144,7 +151,11 @@ func New(st store.Store, opts Options) (*Server, error) {
 	}
 	s.closing, s.stop = context.WithCancel(context.Background())
 	var err error
-	if s.metrics, err = newMetrics(s); err != nil {
+	if s.manager, err = lease.NewManager(st, lease.Options{Name: "server", Clock: opts.Clock}); err == nil {
+		s.mint = newMint(s.manager, opts.IDPools)
+		s.metrics, err = newMetrics(s)
+	}
+	if err != nil {
 		s.stop()
 		return nil, errors.Join(err, s.reg.Close())
 	}
@@ -176,6 +187,11 @@ func (o *Options) complete() error {
 			return fmt.Errorf("server: %s %v: want %v to %v", d.field, *d.value, d.least, d.max)
 		}
 	}
+	for layout := range o.IDPools {
+		if _, err := layoutOf(layout); err != nil {
+			return fmt.Errorf("server: IDPools: %w", err)
+		}
+	}
 	if o.MaxBody == 0 {
 		o.MaxBody = DefaultMaxBody
 	}
@@ -202,7 +218,7 @@ func (s *Server) Drain() { s.drains.Store(true) }
 func (s *Server) Close() error {
 	s.stop()
 	s.board.close()
-	return s.reg.Close()
+	return errors.Join(s.mint.close(), s.reg.Close())
 }
 
 // owner returns the id under which a holder of that name holds. Two that call themselves the same are two.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/identity"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
@@ -29,6 +30,10 @@ const (
 	CodeNoRoute         Code = "no_such_route"
 	CodeMethod          Code = "method_not_allowed"
 	CodeHeld            Code = "held"
+	CodeExhausted       Code = "pool_exhausted"
+	CodeMismatch        Code = "pool_mismatch"
+	CodeUndeclared      Code = "pool_undeclared"
+	CodeNoIDs           Code = "ids_unavailable"
 	CodeNotCurrent      Code = "not_current"
 	CodeBroken          Code = "broken"
 	CodeReplaced        Code = "replaced"
@@ -71,6 +76,10 @@ var kinds = map[Code]struct {
 	CodeNoRoute:         {http.StatusNotFound, "there is nothing at this path", nil},
 	CodeMethod:          {http.StatusMethodNotAllowed, "this path does not take this method", nil},
 	CodeHeld:            {http.StatusConflict, "somebody else holds the name", lease.ErrHeld},
+	CodeExhausted:       {http.StatusConflict, "every value of the pool is held", identity.ErrExhausted},
+	CodeMismatch:        {http.StatusConflict, "the pool has other values, or the name in it", identity.ErrMismatch},
+	CodeUndeclared:      {http.StatusConflict, "nobody has said yet what the values of the pool are", identity.ErrUndeclared},
+	CodeNoIDs:           {http.StatusServiceUnavailable, "no ids can be made now", ErrUnavailable},
 	CodeNotCurrent:      {http.StatusConflict, "the term is not the current one", lease.ErrNotCurrent},
 	CodeBroken:          {http.StatusConflict, "an operator broke the hold", lease.ErrLost},
 	CodeReplaced:        {http.StatusConflict, "the same request was sent again, and has this one's place", ErrReplaced},
@@ -185,7 +194,9 @@ func ProblemOf(err error) *Problem {
 		p = NewProblem(CodeNotCurrent, "%v", late)
 		p.Name, p.Holder, p.Token, p.Got = late.Name, late.Holder, late.Current, late.Got
 	default:
-		p = NewProblem(codeOf(err), "%v", err)
+		if p = identityProblem(err); p == nil {
+			p = NewProblem(codeOf(err), "%v", err)
+		}
 	}
 	return p
 }

@@ -1,0 +1,175 @@
+package server
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/identity"
+	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/store"
+)
+
+// The bounds of a window.
+const (
+	minWindow     = time.Second
+	maxWindow     = 30 * 24 * time.Hour
+	defaultWindow = 2 * time.Minute
+)
+
+// inPool notes the pool of a request, and whether the caller may do that in it.
+func (s *Server) inPool(c *call, action Action) (string, error) {
+	pool := c.r.PathValue("pool")
+	if err := store.CheckKey(pool); err != nil {
+		return "", err
+	}
+	c.event.Name = identity.Key(pool, "")
+	return pool, c.may(action, c.event.Name+"*")
+}
+
+func (s *Server) assign(c *call) (any, error) {
+	pool, err := s.inPool(c, Assign)
+	if err != nil {
+		return nil, err
+	}
+	o, err := s.assignment(c)
+	if err != nil {
+		return nil, err
+	}
+	a, err := identity.Assign(c.r.Context(), s.manager, pool, o)
+	if err != nil {
+		return nil, err
+	}
+	e := identity.Entry{
+		Value: a.Value, Number: a.Number, Name: a.Name, Standing: o.Session == "", Floor: a.Floor, Ceiling: a.Ceiling, Record: a.Record,
+	}
+	e.Record.Age = 0 // it was written just now
+	answer := &wire.Assigned{Identity: shownIdentity(pool, e), Sequencer: a.Sequencer().String(), Renewed: a.Renewed}
+	if answer.Sequencer, err = s.signed(a.Sequencer()); err != nil {
+		return nil, err
+	}
+	if !a.Renewed {
+		c.status = http.StatusCreated
+	}
+	c.event.Name, c.event.Holder, c.event.Token = a.Record.Key, a.Record.Owner, a.Record.Token
+	c.w.Header().Set(wire.HeaderToken, a.Record.Token.String())
+	c.w.Header().Set(fence.Header, answer.Sequencer)
+	return answer, nil
+}
+
+// assignment reads what a caller wants.
+func (s *Server) assignment(c *call) (o identity.AssignOptions, err error) {
+	var body wire.IdentityRequest
+	if err := c.read(&body); err != nil {
+		return o, err
+	}
+	o = identity.AssignOptions{
+		Options: identity.Options{Values: identity.Values{Range: body.Range, Names: body.Names, Prefix: body.Prefix, Bits: body.Bits}, As: body.As},
+		Value:   body.Value, Session: body.Session, Info: body.Info,
+	}
+	if err := o.Values.Check(); err != nil {
+		return o, wire.NewProblem(wire.CodeInvalid, "%v", err)
+	}
+	if o.TTL, err = within("ttl", body.TTL, s.opts.MaxTTL, store.MinTTL, s.opts.MaxTTL); err != nil {
+		return o, err
+	}
+	if o.Window, err = within("window", body.Window, defaultWindow, minWindow, maxWindow); err != nil {
+		return o, err
+	}
+	if key := c.r.Header.Get(wire.HeaderKey); key != "" && o.As == "" {
+		o.As = "request:" + c.caller.Name() + "/" + key // whoever sends it again is given the same
+	}
+	if o.As != "" {
+		if err := store.CheckKey(o.As); err != nil {
+			return o, wire.Invalid("as", o.As, "at most 255 bytes of printable text")
+		}
+	}
+	if body.Session != "" {
+		_, err = s.sessionRecord(c, body.Session)
+		return o, err
+	}
+	o.Holder = owner(s.called(c, strings.TrimPrefix(body.As, "/")))
+	return o, nil
+}
+
+// shownIdentity is a value that somebody has.
+func shownIdentity(pool string, e identity.Entry) wire.Identity {
+	rec := e.Record
+	id := wire.Identity{
+		Pool: pool, Value: e.Value, Number: e.Number, As: e.Name, Kept: wire.KeptRunning, Holder: rec.Owner, Token: rec.Token,
+		Acquired: rec.Acquired, Session: rec.Session, Info: rec.Info,
+	}
+	if e.Standing {
+		ttl, left := wire.Seconds(rec.TTL), wire.Seconds(max(rec.TTL-rec.Age, 0))
+		id.Kept, id.TTL, id.ExpiresIn = wire.KeptAssigned, &ttl, &left
+	}
+	if !e.Ceiling.IsZero() {
+		id.Floor, id.Ceiling = &e.Floor, &e.Ceiling
+	}
+	return id
+}
+
+func (s *Server) identities(c *call) (any, error) {
+	pool, err := s.inPool(c, Read)
+	if err != nil {
+		return nil, err
+	}
+	values, entries, err := identity.List(c.r.Context(), s.st, pool)
+	if err != nil {
+		return nil, missingPool(pool, err)
+	}
+	answer := wire.Identities{
+		Pool: pool, Range: values.Range, Names: values.Names, Prefix: values.Prefix, Bits: values.Bits, Identities: make([]wire.Identity, len(entries)),
+	}
+	for i, e := range entries {
+		answer.Identities[i] = shownIdentity(pool, e)
+	}
+	return answer, nil
+}
+
+// missingPool is the problem of a pool that is only looked at.
+func missingPool(pool string, err error) error {
+	if errors.Is(err, identity.ErrUndeclared) {
+		return wire.NewProblem(wire.CodeNotFound, "there is no pool %s: the first POST that says what its values are makes it", pool)
+	}
+	return err
+}
+
+// unassign gives a value back. It is named by its term, as any lease is, or by the name that has it.
+func (s *Server) unassign(c *call) (any, error) {
+	pool, err := s.inPool(c, Assign)
+	if err != nil {
+		return nil, err
+	}
+	value, q := c.r.PathValue("value"), c.r.URL.Query()
+	c.event.Name = identity.Key(pool, value)
+	o := identity.ReleaseOptions{As: q.Get("as"), By: c.caller.Name()}
+	if o.By == "" {
+		o.By = remote(c.r)
+	}
+	if o.As == "" {
+		c.r.SetPathValue("name", c.event.Name)
+		if _, o.Token, err = s.term(c); err != nil {
+			return nil, orAs(err)
+		}
+	}
+	if text := q.Get("used"); text != "" {
+		if o.Used, err = time.Parse(time.RFC3339Nano, text); err != nil {
+			return nil, wire.Invalid("used", text, "a time such as 2026-01-02T15:04:05Z")
+		}
+	}
+	if _, err := identity.Release(c.r.Context(), s.st, s.clk, pool, value, o); err != nil {
+		return nil, missingPool(pool, err)
+	}
+	return nil, nil
+}
+
+// orAs adds, to the problem of a term that is missing, that a name will do.
+func orAs(err error) error {
+	if p := wire.ProblemOf(err); p.Field == "holder" {
+		return wire.Invalid("as", "", "the name that has the value, or the term: the header "+fence.Header)
+	}
+	return err
+}
