@@ -159,6 +159,13 @@ func TestFilters(t *testing.T) {
 	count("the rows of the prefix", "2")
 	p.do(chromedp.SendKeys(chromedp.CSS("#prefix"), "z"))
 	p.until("empty", `!document.getElementById('empty').hidden`)
+	p.shot("nothing-fits")
+	p.fit()
+	p.do(chromedp.Navigate(s.URL + "/?prefix=a%2F&search=app-2"))
+	count("the row that the address seeks", "1")
+	p.until("it says what it seeks", `document.getElementById('prefix').value === 'a/' && document.getElementById('search').value === 'app-2'`)
+	p.do(retype("search"), chromedp.KeyEvent("x"))
+	p.until("the address follows", `location.search === '?search=x&prefix=a%2F'`)
 }
 
 // The board is worked without a mouse: arrows go from row to row, Enter opens one, Escape comes back to it.

@@ -108,6 +108,7 @@ function route() {
   const was = byID('board').hidden;
   byID('board').hidden = name !== '';
   byID('detail').hidden = name === '';
+  document.body.classList.toggle('one', name !== '');
   if (name) {
     detail.open(name);
     scrollTo(0, 0);
@@ -119,16 +120,20 @@ function route() {
 }
 
 function status() {
-  const now = performance.now(), stale = model.staleFor(now);
+  const now = performance.now(), polled = detail.fresh(now), stale = polled ? 0 : model.staleFor(now);
+  const why = model.error || cut;
   document.body.classList.toggle('stale', stale > 0);
   const el = byID('live');
   let state = 'live', text = 'Live';
   if (stale > 0) {
     state = 'stale';
-    text = `Not current: ${duration(Math.floor(stale / 1000) * 1000)} old${model.error ? `, ${model.error}` : cut ? `, ${cut}` : ''}`;
+    text = `Not current: ${duration(Math.floor(stale / 1000) * 1000)} old${why ? `, ${why}` : ''}`;
   } else if (cut === strangers) {
     state = 'connecting';
     text = 'Not signed in';
+  } else if (polled && why) {
+    state = 'polled';
+    text = `Read every few seconds: not live, ${why}`;
   } else if (cut) {
     state = 'cut';
     text = `Not connected: ${cut}`;
@@ -144,7 +149,7 @@ function status() {
 }
 
 /** @type {Record<string, string>} */
-const said = { live: 'Live', stale: 'What is shown is not current', cut: 'Not connected', connecting: 'Connecting' };
+const said = { live: 'Live', stale: 'What is shown is not current', cut: 'Not connected', connecting: 'Connecting', polled: 'Not live' };
 
 let mono = performance.now(), day = Date.now();
 
@@ -154,6 +159,7 @@ function wakeUp() {
   [mono, day] = [performance.now(), Date.now()];
   if (ahead > slept && model.loaded) {
     model.forget();
+    detail.forget();
     start();
   }
 }
@@ -164,6 +170,20 @@ setInterval(() => {
   board.render();
   detail.render();
 }, tick);
+
+// What is sought is a part of the address, to come back to and to send to others.
+function remember() {
+  const query = new URLSearchParams();
+  for (const id of sought) if (inputByID(id).value.trim()) query.set(id, inputByID(id).value.trim());
+  const text = query.size > 0 ? `?${query}` : location.pathname;
+  history.replaceState(null, '', text + location.hash);
+}
+
+const sought = ['search', 'prefix'];
+for (const id of sought) {
+  inputByID(id).value = new URLSearchParams(location.search).get(id) || '';
+  inputByID(id).addEventListener('input', remember);
+}
 
 let typing = 0;
 inputByID('prefix').addEventListener('input', () => {

@@ -12,6 +12,7 @@ import { candidates, queue, terms } from './tables.js';
 import { means } from './words.js';
 
 const reread = 3_000; // for what the stream doesn't tell
+const patience = 10_000; // after which what was read is not current
 
 /**
  * @typedef {object} Found  what the server said about the name
@@ -57,6 +58,19 @@ export class Detail {
     this.render();
   }
 
+  /**
+   * fresh reports whether a name is shown as it is, by what is read every few seconds.
+   * @param {number} now
+   */
+  fresh(now) {
+    return this.name !== '' && now - this.readAt < patience;
+  }
+
+  /** forget has what was read count as old. */
+  forget() {
+    this.readAt = this.triedAt = -Infinity;
+  }
+
   /** close returns the name that was shown. */
   close() {
     const { name } = this;
@@ -75,7 +89,6 @@ export class Detail {
       type: 'button', 'data-ms': ms, onclick: () => { this.span = ms; this.draw(); },
     }, text)));
     const body = h('div', { hidden: true },
-      facts,
       h('div.titled', {}, h('h3', {}, 'Who held it'), choice), picture, legend(),
       h('h3', {}, 'Who waits at this server'), waiters, standing, past,
       h('h3', {}, 'The same by command'),
@@ -83,7 +96,7 @@ export class Detail {
       h('h3', {}, 'Record'), h('pre', { tabindex: '0', 'aria-label': 'Record, as JSON' }, record));
     const all = [
       h('p.back', {}, h('a', { href: '#/' }, '← Board')),
-      h('div.heading', {}, title, state, expiry.el, this.operator.buttons, meaning), this.operator.notes, problem, body,
+      h('div.heading', {}, title, state, expiry.el, this.operator.buttons, meaning), this.operator.notes, problem, facts, body,
     ];
     return { all, body, title, state, meaning, facts, picture, past, waiters, standing, record, problem, expiry, choice };
   }
@@ -97,27 +110,35 @@ export class Detail {
       this.seen = key;
       void this.read();
     }
-    if (!this.found) {
+    const best = this.best(now);
+    this.parts.facts.hidden = best === null;
+    if (!best) {
       badge(this.parts.state, 'unknown');
+      this.parts.expiry.el.hidden = true;
       return;
     }
-    const stale = this.model.staleFor(now) > 0 || now - this.readAt > 10_000;
-    const shown = live || this.found.row, state = this.model.judge(shown, stale);
-    badge(this.parts.state, state, stale ? `was ${shown.lease.state}` : '');
-    this.parts.expiry.el.hidden = !shown.lease.holder;
-    this.parts.expiry.show(shown.lease, this.expiry(shown), now, stale);
-    setText(this.parts.meaning, means(state, shown.lease, this.expiry(shown), this.found.terms, now, this.found.wall));
-    this.facts(shown.lease, now, stale);
-    this.operator.show(this.found.row.lease, this.found.me, now - this.readAt > 10_000);
+    const { row: { lease }, expiry, stale, wall } = best, state = this.model.judge(best.row, stale, best.asOf);
+    badge(this.parts.state, state, stale ? `was ${lease.state}` : '');
+    this.parts.expiry.el.hidden = !lease.holder;
+    this.parts.expiry.show(lease, expiry, now, stale);
+    setText(this.parts.meaning, means(state, lease, expiry, this.found ? this.found.terms : [], now, wall));
+    this.facts(lease, expiry, now, stale, wall);
+    if (this.found) this.operator.show(this.found.row.lease, this.found.me, !this.fresh(now));
   }
 
   /**
-   * expiry is that of the stream, or of what was read of a name that isn't on it.
-   * @param {import('./model.js').Row} shown
+   * best is what is known of the name: by the stream, else by what is read every few seconds, else what was known last; or null.
+   * @param {number} now
    */
-  expiry(shown) {
-    const e = this.model.expiry(shown);
-    return Number.isNaN(e.until) && this.found ? this.found.row.expiry : e;
+  best(now) {
+    const { model, found } = this, live = model.rows.get(this.name);
+    if (live && model.staleFor(now) === 0) {
+      const expiry = model.expiry(live);
+      return { row: live, expiry: Number.isNaN(expiry.until) && found ? found.row.expiry : expiry, stale: false, asOf: model.asOf, wall: model.wall };
+    }
+    if (found && this.fresh(now)) return { row: found.row, expiry: found.row.expiry, stale: false, asOf: this.readAt, wall: found.wall };
+    const last = found ? found.row : live;
+    return last ? { row: last, expiry: last.expiry, stale: true, asOf: now, wall: found ? found.wall : model.wall } : null;
   }
 
   async read() {
@@ -158,12 +179,13 @@ export class Detail {
 
   /**
    * @param {import('./model.js').Lease} l
+   * @param {import('./model.js').Expiry} expiry
    * @param {number} now
    * @param {boolean} stale
+   * @param {number} wall
    */
-  facts(l, now, stale) {
-    const held = stale ? NaN : this.model.heldFor(l, now), kept = this.model.sessions.get(l.session || '');
-    const ttl = kept && kept.ttl > 0 ? kept.ttl : (l.ttl || 0) * 1000;
+  facts(l, expiry, now, stale, wall) {
+    const held = stale ? NaN : this.model.heldFor(l, now, wall), ttl = expiry.ttl || (l.ttl || 0) * 1000;
     /** @type {[string, string][]} */
     const all = [['Holder', l.holder || 'nobody']];
     if (l.holder) all.push(['Held for', Number.isNaN(held) ? '–' : duration(held)], ['Since', l.acquired ? moment(l.acquired) : '–']);
@@ -186,7 +208,7 @@ export class Detail {
     if (!this.found || !this.name) return;
     const { terms: past, waiters, wall, row: { lease } } = this.found, at = performance.now(), now = wall + at;
     const ms = this.span || fitting(past, now), width = Math.floor(this.parts.picture.clientWidth);
-    const { until, exact } = this.expiry(this.model.rows.get(this.name) || this.found.row);
+    const { until, exact } = (this.best(at) || this.found.row).expiry;
     const end = lease.holder && exact && until < at ? Math.max(wall + until, Date.parse(lease.acquired || '') || 0) : now;
     if (width > 0) this.parts.picture.replaceChildren(past.length > 0 ? lanes(past, now, ms, width, end) : h('p.empty', {}, 'Nobody ever held it.'));
     for (const button of this.parts.choice.children) button.setAttribute('aria-pressed', String(button.getAttribute('data-ms') === String(ms)));

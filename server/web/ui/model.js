@@ -170,9 +170,10 @@ export class Model {
    * heldFor is for how long a lease has been held, by the clocks of servers, in ms; NaN when that isn't known.
    * @param {Lease} l
    * @param {number} now
+   * @param {number} [wall] the server's time of day when performance.now() was 0
    */
-  heldFor(l, now) {
-    return l.acquired ? this.wall + now - Date.parse(l.acquired) : NaN;
+  heldFor(l, now, wall = this.wall) {
+    return l.acquired ? wall + now - Date.parse(l.acquired) : NaN;
   }
 
   /**
@@ -185,18 +186,19 @@ export class Model {
   }
 
   /**
-   * judge returns the state of a row, as of the server's last look.
+   * judge returns the state of a row, as of the server's last look, or of when it was read.
    * @param {Row} row
    * @param {boolean} stale
+   * @param {number} [asOf]
    */
-  judge(row, stale) {
+  judge(row, stale, asOf = this.asOf) {
     const l = row.lease;
     if (stale) return 'unknown';
     if (l.paused && l.state === 'free') return 'paused';
     if (l.state !== 'held') return l.state;
     const { until, ttl } = this.expiry(row);
     if (!Number.isNaN(until)) {
-      const left = until - this.asOf;
+      const left = until - asOf;
       if (left <= 0) return 'expired';
       if (left < ttl / 3) return 'in jeopardy';
     }
