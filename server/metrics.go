@@ -31,9 +31,9 @@ type metrics struct {
 }
 
 var (
-	descHeld    = prometheus.NewDesc("leasehold_held", "Names by state: held, broken, handed over, free.", []string{"state"}, nil)
+	descHeld    = prometheus.NewDesc("leasehold_held", "Names by state: held, expired (its holder has not renewed it, as far as that is known), broken, handed over, free.", []string{"state"}, nil)
 	descToken   = prometheus.NewDesc("leasehold_token", "The highest fencing token of all names.", nil, nil)
-	descExpires = prometheus.NewDesc("leasehold_expires_seconds", "In how long the first of the holds ends unless it is renewed; absent when none is known to.", nil, nil)
+	descExpires = prometheus.NewDesc("leasehold_expires_seconds", "In how long the first of the holds ends that have not ended, unless it is renewed; absent when that is known of none.", nil, nil)
 	descWaiters = prometheus.NewDesc("leasehold_waiters", "Requests that wait for a name at this server.", nil, nil)
 	descUp      = prometheus.NewDesc("leasehold_store_up", "1 if the store answered this look, else 0: then the others above are absent.", nil, nil)
 )
@@ -104,7 +104,7 @@ func (m *metrics) Collect(c chan<- prometheus.Metric) {
 		c <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
 	gauge(descWaiters, float64(m.s.reg.QueuedInAll()))
-	states := map[string]int{wire.StateHeld: 0, wire.StateBroken: 0, wire.StateHanded: 0, wire.StateFree: 0}
+	states := map[string]int{wire.StateHeld: 0, wire.StateBroken: 0, wire.StateHanded: 0, wire.StateFree: 0, stateExpired: 0}
 	var highest float64
 	first := time.Duration(-1)
 	ctx, cancel := clock.WithTimeout(context.Background(), m.s.clk, readyLimit)
@@ -120,11 +120,16 @@ func (m *metrics) Collect(c chan<- prometheus.Metric) {
 		if lease.Reserved(rec.Key) {
 			continue
 		}
-		states[state(rec)]++
-		highest = max(highest, float64(rec.Token))
-		if left := rec.TTL - rec.Age; expires(rec) && (first < 0 || left < first) {
-			first = max(left, 0)
+		s, left := state(rec), rec.TTL-rec.Age
+		switch {
+		case !expires(rec):
+		case left > 0 && (first < 0 || left < first):
+			first = left
+		case left <= 0 && s == wire.StateHeld:
+			s = stateExpired
 		}
+		states[s]++
+		highest = max(highest, float64(rec.Token))
 	}
 	gauge(descUp, 1)
 	for s, n := range states {
@@ -135,6 +140,9 @@ func (m *metrics) Collect(c chan<- prometheus.Metric) {
 		gauge(descExpires, first.Seconds())
 	}
 }
+
+// stateExpired is of a name that anyone may take, though nobody has yet.
+const stateExpired = "expired"
 
 // expires reports whether it is known when a hold ends.
 func expires(rec store.Record) bool { return rec.Owner != "" && rec.Session == "" && rec.Age > 0 }

@@ -3,8 +3,10 @@ package server_test
 import (
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/leasehold/leasehold/server"
 )
@@ -22,6 +24,24 @@ func (s *site) scrape(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return string(text)
+}
+
+// A name whose holder is gone is not held, and doesn't hide when the next one ends.
+func TestMetricsOfExpired(t *testing.T) {
+	s := newSite(t, server.Options{})
+	s.acquired(t, "gone", `{"ttl": 0.01}`)
+	s.acquired(t, "there", `{"ttl": 3600}`)
+	var text string
+	for deadline := time.Now().Add(20 * time.Second); !strings.Contains(text, "\nleasehold_held{state=\"expired\"} 1"); text = s.scrape(t) {
+		if time.Now().After(deadline) {
+			t.Fatalf("it never expires:\n%s", text)
+		}
+	}
+	_, rest, _ := strings.Cut(text, "\nleasehold_expires_seconds ")
+	left, err := strconv.ParseFloat(strings.SplitN(rest, "\n", 2)[0], 64)
+	if err != nil || left < 3000 || !strings.Contains(text, "\nleasehold_held{state=\"held\"} 1") {
+		t.Errorf("%v %v\n%s", left, err, text)
+	}
 }
 
 func TestMetrics(t *testing.T) {
