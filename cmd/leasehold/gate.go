@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/systemd"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/tlsfiles"
 	"github.com/leasehold/leasehold/gate"
 	"github.com/leasehold/leasehold/store"
@@ -46,8 +47,8 @@ func (a *app) gateCommand() *cobra.Command {
 			"GET, HEAD, OPTIONS and TRACE are reads; everything else writes, and so do upgrades, as to WebSocket. --read and --write\n" +
 			"name exceptions, as 'POST /search/**'; --kubernetes knows those of a Kubernetes API server.\n\n" +
 			"SIGTERM closes it: writes under way have --drain to end, then NAME is released, then the program ends.\n" +
-			"--admin serves /healthz, /active and /standby (200 or 503), and /state (JSON). Nobody must reach the program but through\n" +
-			"the gate: have it listen on this machine only.",
+			"--admin serves /healthz, /active and /standby (200 or 503), /state (JSON) and /metrics. Nobody must reach the program but\n" +
+			"through the gate: have it listen on this machine only. With --keys the sequencer is signed.",
 		Example: "  leasehold gate billing --listen :8080 --upstream http://127.0.0.1:9090\n" +
 			"  leasehold gate billing --listen :8443 --tls-cert s.crt --tls-key s.key --upstream h2c://127.0.0.1:50051 --read 'POST /shop.Catalog/Get*'\n" +
 			"  leasehold gate cluster --kubernetes --listen :6443 --tls-cert s.crt --tls-key s.key --upstream https://127.0.0.1:16443 --upstream-ca ca.crt",
@@ -88,12 +89,18 @@ type gateKeeper struct {
 	timing supervise.Timing
 	words  *words
 	known  holderOf
+
+	manager *systemd.Manager // nil for none
 }
 
 func (a *app) gate(ctx context.Context, name string, o gateOptions) error {
 	k := &gateKeeper{a: a, name: name, o: o}
 	if err := k.check(); err != nil {
 		return err
+	}
+	var err error
+	if k.manager, err = systemd.FromEnv(); err != nil {
+		return usage("%w", err)
 	}
 	// A reader of standard error that goes away must not end this program.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)

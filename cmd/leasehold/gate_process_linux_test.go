@@ -17,6 +17,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -264,6 +265,51 @@ func TestGateThatWasStopped(t *testing.T) {
 	east.wants(http.MethodGet, "/", http.StatusOK)
 	if len(l.tokens) > 0 {
 		t.Errorf("a write under token %d has reached the program", <-l.tokens)
+	}
+}
+
+// The program gets sequencers that only who has the keys can make, and Prometheus what the gate does.
+func TestGateKeysAndMetrics(t *testing.T) {
+	p := newPlace(t)
+	const key = "0123456789abcdef"
+	if err := os.WriteFile(p.path("keys"), []byte("# mine\n"+key+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	sent := make(chan string, 1)
+	program := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			sent <- r.Header.Get(fence.Header)
+		}
+	}))
+	defer program.Close()
+	prog := p.start("gate", "ledger", "--keys", "keys", "--upstream", program.URL, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")
+	url := regexp.MustCompile(`serving http://\S+ on (http://\S+)`)
+	eventually(t, "it serves", func() bool {
+		return url.MatchString(prog.stderr.String()) && adminURL.MatchString(prog.stderr.String())
+	})
+	g := &gateway{program: prog, c: http.DefaultClient, adm: adminURL.FindStringSubmatch(prog.stderr.String())[1], url: url.FindStringSubmatch(prog.stderr.String())[1]}
+	eventually(t, "it is active", func() bool { return g.is("/active") })
+	g.wants(http.MethodGet, "/", http.StatusOK)
+	g.wants(http.MethodPost, "/", http.StatusOK)
+	keys, err := fence.NewKeys([]byte(key))
+	if err != nil {
+		t.Fatal(err)
+	}
+	seq, err := keys.Verify(<-sent)
+	if err != nil || seq.Name != "ledger" {
+		t.Errorf("%v, %v", seq, err)
+	}
+	_, text := g.ask(http.MethodGet, g.adm+"/metrics")
+	for _, line := range []string{
+		`leasehold_gate_active{lease="ledger"} 1`, `leasehold_gate_requests_total{kind="read",lease="ledger"} 1`,
+		`leasehold_gate_requests_total{kind="write",lease="ledger"} 1`, `leasehold_gate_requests_total{kind="refused",lease="ledger"} 0`,
+		`leasehold_gate_cut_total{lease="ledger"} 0`, `leasehold_gate_writes_in_flight{lease="ledger"} 0`,
+		`leasehold_gate_left_seconds{lease="ledger"} 1`, `leasehold_gate_token{lease="ledger"} ` + strconv.FormatFloat(float64(seq.Token), 'g', -1, 64),
+		`leasehold_build_info{version="`,
+	} {
+		if !strings.Contains(text, "\n"+line) {
+			t.Errorf("no line %s in\n%s", line, text)
+		}
 	}
 }
 

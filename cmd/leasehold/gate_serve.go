@@ -54,6 +54,7 @@ func (k *gateKeeper) run(ctx context.Context, st store.Store) (err error) {
 	k.known.kick = make(chan struct{}, 1)
 	var watch sync.WaitGroup
 	watch.Go(func() { k.watch(watching, st, m.Owner()) })
+	watch.Go(func() { k.report(ctx, g) })
 	defer watch.Wait()
 	defer stop()
 	closing := context.AfterFunc(ctx, servers.shut) // new connections are not for one that leaves
@@ -71,6 +72,17 @@ func (k *gateKeeper) run(ctx context.Context, st store.Store) (err error) {
 		return cause
 	}
 	return err
+}
+
+// report tells a service manager how the gate fares, until ctx ends.
+func (k *gateKeeper) report(ctx context.Context, g *gate.Gate) {
+	k.manager.Report(ctx, k.a.clk, func(context.Context) (string, error) {
+		if g.State().Open {
+			return k.name + ": passing writes", nil
+		}
+		return k.name + ": passing reads only", nil
+	})
+	k.manager.Stopping(k.name + ": letting go")
 }
 
 // event is told what becomes of the session.
@@ -236,6 +248,7 @@ func (k *gateKeeper) admin(g *gate.Gate, me string) http.Handler {
 	mux.HandleFunc("GET /healthz", func(http.ResponseWriter, *http.Request) {})
 	mux.HandleFunc("GET /active", role(true))
 	mux.HandleFunc("GET /standby", role(false))
+	mux.Handle("GET /metrics", gateMetrics{g, k.name}.handler())
 	mux.HandleFunc("GET /state", func(w http.ResponseWriter, _ *http.Request) {
 		s, h := g.State(), k.known.get()
 		state := gateState{

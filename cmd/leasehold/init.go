@@ -29,7 +29,7 @@ func (a *app) initCommand() *cobra.Command {
 			return usage("%q needs no preparing, or isn't known: init knows %s", args[0], strings.Join(known, ", "))
 		},
 	}
-	cmd.AddCommand(a.initDynamoDBCommand(), a.initKubernetesCommand(), a.initPostgresCommand())
+	cmd.AddCommand(a.initDynamoDBCommand(), a.initKubernetesCommand(), a.initPostgresCommand(), a.initSystemdCommand())
 	return cmd
 }
 

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -253,5 +254,30 @@ func TestServeReadsCertificatesAgain(t *testing.T) {
 	})
 	if err := asks(after); err != nil {
 		t.Errorf("after an error: %v", err)
+	}
+}
+
+// What the manual has operators alert on is there.
+func TestAlertsAreOfMetrics(t *testing.T) {
+	text, err := os.ReadFile("../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, part, ok := strings.Cut(string(text), "\n## What to alert on\n")
+	if !ok {
+		t.Fatal("the part is gone")
+	}
+	part, _, _ = strings.Cut(part, "\n## ")
+	s := newPlace(t).serve()
+	s.ask(http.MethodPost, "/v1/leases/a", `{"ttl": 60}`, "")
+	_, metrics := s.ask(http.MethodGet, "/metrics", "", "")
+	names := regexp.MustCompile(`leasehold_[a-z_]+`).FindAllString(part, -1)
+	for _, name := range names {
+		if name = strings.TrimSuffix(name, "_bucket"); !strings.Contains(metrics, "\n# TYPE "+name+" ") {
+			t.Errorf("%s is not served", name)
+		}
+	}
+	if len(names) < 10 {
+		t.Errorf("only %v", names)
 	}
 }
