@@ -76,7 +76,7 @@ const (
 )
 
 func newClaim(s taker, m *lease.Manager, pool string, o Options) *claim {
-	return &claim{s: s, m: m, st: sessions.Bounded(m), name: pool, opts: o, hasty: o.NoWait}
+	return &claim{s: s, m: m, st: patient{sessions.Bounded(m), m}, name: pool, opts: o, hasty: o.NoWait}
 }
 
 // hold claims a value and its window, for the session.
@@ -200,7 +200,7 @@ const stepBack = 250
 // time seldom want the same.
 func (c *claim) unused(ctx context.Context) (*lease.Lease, int, error) {
 	for _, i := range c.drawn(c.pool.unused(c.set.size)) {
-		rec, err := c.m.Look(ctx, leaseKey(c.name, c.set.value(i)))
+		rec, err := c.read(ctx, i)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -239,7 +239,7 @@ func (c *claim) released(ctx context.Context) (*lease.Lease, int, error) {
 
 // free reports whether a value seems to be free: released, or kept by a session that is closed.
 func (c *claim) free(ctx context.Context, i int) (bool, error) {
-	rec, err := c.m.Look(ctx, leaseKey(c.name, c.set.value(i)))
+	rec, err := c.read(ctx, i)
 	if err != nil || rec.Owner == "" || rec.Session == "" {
 		return rec.Owner == "", err
 	}
@@ -249,11 +249,20 @@ func (c *claim) free(ctx context.Context, i int) (bool, error) {
 
 // acquire takes the lease of a value that was held before, as a rule: so it doesn't begin with the write for a new one.
 func (c *claim) acquire(ctx context.Context, i int) (*lease.Lease, error) {
-	key := leaseKey(c.name, c.set.value(i))
-	if _, err := c.m.Look(ctx, key); err != nil {
+	rec, err := c.read(ctx, i)
+	if err != nil {
 		return nil, err
 	}
-	return c.s.TryAcquire(ctx, key)
+	return c.s.TryAcquire(ctx, rec.Key)
+}
+
+// read reads the lease's record of a value.
+func (c *claim) read(ctx context.Context, i int) (store.Record, error) {
+	rec, err := store.Load(ctx, c.st, leaseKey(c.name, c.set.value(i)))
+	if err == nil {
+		c.m.Notice(rec)
+	}
+	return rec, err
 }
 
 // errTaken says that a candidate isn't free.

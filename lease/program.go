@@ -20,24 +20,19 @@ func (m *Manager) Clock() clock.Clock { return m.clk }
 // TTL returns how long a name of this manager stays taken after its holder's last sign of life.
 func (m *Manager) TTL() time.Duration { return m.timing.TTL }
 
-// Look reads the record of a name, and remembers what it saw: an attempt at the name after that doesn't begin with the write
-// that would be right if there were no record. A record that isn't there has no Version, and is no error. It blocks for a tenth of the
-// TTL at most.
-func (m *Manager) Look(ctx context.Context, key string) (store.Record, error) {
-	ctx, cancel := clock.WithTimeout(ctx, m.clk, m.timing.TTL/10)
-	defer cancel()
-	rec, err := store.Load(ctx, m.st, key)
-	if err != nil || rec.Version == "" {
-		return rec, err
+// Notice tells the manager of a name's record that was just read: an attempt at the name after that doesn't begin with the write
+// that would be right if there were no record. It says nothing of a record that isn't stored.
+func (m *Manager) Notice(rec store.Record) {
+	if rec.Version == "" {
+		return
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	past, known := m.memory[key]
+	past, known := m.memory[rec.Key]
 	if known || len(m.memory) < maxMemory {
 		past.seen = past.seen.Note(rec, m.clk.Now())
-		m.memory[key] = past
+		m.memory[rec.Key] = past
 	}
-	return rec, nil
 }
 
 // Manager returns the manager that opened the session.

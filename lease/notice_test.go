@@ -6,12 +6,13 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/faulty"
 	"github.com/leasehold/leasehold/store/memory"
 )
 
-// Who has looked at a name that others had before begins with no write that is refused.
-func TestLook(t *testing.T) {
+// Who has read the record of a name that others had before begins with no write that is refused.
+func TestNotice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := memory.NewDB(memory.Options{Clock: clock.NewFake(0)})
 		manager := func() (*lease.Manager, *faulty.Store) {
@@ -37,13 +38,12 @@ func TestLook(t *testing.T) {
 			t.Fatal(err)
 		}
 		m, st := manager()
-		if rec, err := m.Look(t.Context(), "none"); err != nil || rec.Version != "" {
-			t.Errorf("%+v: %v", rec, err)
-		}
-		if rec, err := m.Look(t.Context(), "a"); err != nil || rec.Token != l.Token() {
-			t.Errorf("%+v: %v", rec, err)
-		}
 		for _, name := range []string{"a", "none"} {
+			rec, err := store.Load(t.Context(), st, name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m.Notice(rec)
 			before := st.Count(faulty.Put)
 			l, err := m.TryAcquire(t.Context(), name)
 			if err != nil {
