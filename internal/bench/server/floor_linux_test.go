@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // What no server on this machine can be faster than: net/http that does nothing, and the disk.
@@ -71,14 +72,18 @@ func BenchmarkSync(b *testing.B) {
 	}
 	b.Cleanup(func() { _ = f.Close() })
 	page := make([]byte, 4096)
+	var took []time.Duration
 	for b.Loop() {
+		begun := time.Now()
 		if _, err := f.WriteAt(page, 0); err != nil {
 			b.Fatal(err)
 		}
 		if err := f.Sync(); err != nil {
 			b.Fatal(err)
 		}
+		took = append(took, time.Since(begun))
 	}
 	b.ReportMetric(0, "ns/op")
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "syncs/s")
+	percentiles(b, took)
 }
