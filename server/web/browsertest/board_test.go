@@ -2,6 +2,7 @@ package browsertest
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -57,6 +58,7 @@ func allStates(t *testing.T) *site {
 	s.put(t, store.Record{Key: "c/orphan", Owner: "app-4/x", Session: ".session/app-4/x/1"})
 	s.put(t, store.Record{Key: "b/expired", Owner: "app-3/x", TTL: time.Second})
 	s.broken(t, store.Record{Key: "d/broken", Owner: "app-5/x", Info: map[string]string{"host": "db-7"}})
+	s.put(t, store.Record{Key: "d/handed", Owner: "app-7/x", Mark: store.MarkHanded})
 	s.put(t, store.Record{Key: "e/contended", Owner: "app-6/x"})
 	s.put(t, store.Record{Key: "f/free", Token: 17})
 	s.put(t, store.Record{Key: "g/paused", Token: 18})
@@ -72,7 +74,7 @@ func TestStates(t *testing.T) {
 	p := open(t, desk, s.URL)
 	for name, state := range map[string]string{
 		"a/held": "held", "a/session": "held", "b/expired": "expired", "d/broken": "broken", "e/contended": "contended", "f/free": "free",
-		"g/paused": "paused", "c/orphan": "expired",
+		"g/paused": "paused", "c/orphan": "expired", "d/handed": "handed over",
 	} {
 		p.state(name, state)
 	}
@@ -80,7 +82,7 @@ func TestStates(t *testing.T) {
 	p.until("what is left of its session", row("a/session")+`.querySelector('.expiry').innerText.startsWith('in ')`)
 	p.until("the session is over", row("c/orphan")+`.querySelector('.expiry').innerText === 'session over'`)
 	order := eval[string](p, `[...document.querySelectorAll('#rows a')].map((a) => a.textContent).join()`)
-	if want := "b/expired,c/orphan,d/broken,e/contended,g/paused,a/held,a/session,f/free"; order != want {
+	if want := "b/expired,c/orphan,d/broken,d/handed,e/contended,g/paused,a/held,a/session,f/free"; order != want {
 		t.Errorf("in the order %s, want %s", order, want)
 	}
 	p.stands("states-light")
@@ -97,23 +99,33 @@ func (p *page) stands(name string) {
 	p.fit()
 }
 
+// history notes the states that each name on the board goes through, so that none is missed however busy the machine is.
+const history = `window.went = {}; new MutationObserver(() => {
+	for (const r of document.querySelectorAll('#rows .row')) {
+		const all = went[r.querySelector('a').textContent] ??= [], state = r.querySelector('.badge').dataset.state;
+		if (all.at(-1) !== state) all.push(state);
+	}
+}).observe(document.getElementById('rows'), {subtree: true, childList: true, attributes: true, attributeFilter: ['data-state']})`
+
 // A holder that has not renewed for two thirds of its TTL is in jeopardy, before it expires; a renewal ends that. The leases of a
 // session drain with it, and are refilled by its renewals.
 func TestJeopardy(t *testing.T) {
 	s := serve(t, nil, server.Options{})
 	p := open(t, desk, s.URL)
+	p.do(chromedp.Evaluate[chromedp.Void](history))
 	const ttl, id = 12 * time.Second, ".session/worker/x/1"
 	session := store.Record{Key: id, Owner: "worker/x", TTL: ttl}
 	job := store.Record{Key: "job", Owner: "a/x", TTL: ttl}
 	s.put(t, store.Record{Key: "kept/1", Owner: "worker/x", Session: id})
 	s.put(t, store.Record{Key: "kept/2", Owner: "worker/x", Session: id})
-	for _, round := range [][]string{{"held", "in jeopardy"}, {"held", "expired"}} {
+	went := ""
+	for _, round := range []string{"held,in jeopardy", ",held,in jeopardy,expired"} {
 		session, job = s.put(t, session), s.put(t, job)
-		for _, state := range round {
-			for _, name := range []string{"job", "kept/1", "kept/2"} {
-				p.state(name, state)
-			}
+		went += round
+		for _, name := range []string{"job", "kept/1", "kept/2"} {
+			p.until(name+" went "+went, fmt.Sprintf(`went[%q]?.join().replace(/^expired,/, '') === %q`, name, went)) // kept/1 is there before its session
 		}
+		p.shot("jeopardy")
 	}
 	p.do(chromedp.Navigate(s.URL + "/#/kept%2F1"))
 	p.until("the detail says so", `document.querySelector('.meaning').innerText.includes('worker/x has not renewed')`)
@@ -151,7 +163,7 @@ func TestFilters(t *testing.T) {
 	p.do(retype("search"), chromedp.KeyEvent("APP-6"))
 	count("one row of that holder", "1")
 	p.do(retype("search"), chromedp.KeyEvent(" "))
-	count("all rows", "8")
+	count("all rows", "9")
 	broken := chromedp.Click(chromedp.CSS(`#states [data-state="broken"]`))
 	p.do(broken)
 	count("the broken row", "1")
