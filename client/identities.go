@@ -1,0 +1,133 @@
+package client
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/identity"
+	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/lease"
+)
+
+// AssignOptions of [Client.Assign].
+type AssignOptions struct {
+	Values  identity.Values   // of the pool: the first one who assigns says it; after that they have to be the same, or none
+	As      string            // whose value it is: the same name is given the same value. "" is somebody else each time
+	Value   string            // this one, and no other; "" for any
+	TTL     time.Duration     // how long it stays taken past the last Assign of that name: by default the longest that the server allows
+	Window  time.Duration     // how far ahead of now ids made with the value may be dated: 2 min by default
+	Session string            // the ID of a session that keeps the value, instead of the TTL
+	Info    map[string]string // for people
+}
+
+// Identity is a value of a pool that somebody has.
+type Identity struct {
+	Pool      string
+	Value     string
+	Number    uint64 // the value of a range; else its place in the pool, from 0 on
+	As        string
+	Standing  bool   // it is assigned until its TTL is over; else a process or a session keeps it
+	Holder    string // the id under which it is held
+	Token     fence.Token
+	Acquired  time.Time     // by the wall clock of who granted it; for people
+	TTL       time.Duration // 0 if a process or a session keeps it
+	ExpiresIn time.Duration // when the server answered, unless it is assigned again; 0 as TTL is
+	Session   string
+	Floor     time.Time // ids made with it have times from here on: see [identity.Hold.Floor]
+	Ceiling   time.Time // up to here, and no others
+	Info      map[string]string
+
+	// Sequencer is what requests to a guarded resource carry, and what proves the term to the server. Lists have none.
+	Sequencer string
+	Renewed   bool // the name had it already
+}
+
+// Assign has a value of a pool assigned that nobody else has. A name that has one gets that, under the same token, with its TTL and window
+// counted anew. The error matches [identity.ErrExhausted] when all values are held, [identity.ErrMismatch] when the pool or the name has others,
+// [identity.ErrUndeclared] when nobody has said yet what the values are, and is a *[lease.HeldError] when a process keeps the name's value.
+// After one that matches [store.ErrUnknownOutcome] it may have been assigned: with a name, Assign again.
+func (c *Client) Assign(ctx context.Context, pool string, o AssignOptions) (Identity, error) {
+	q := request{method: http.MethodPost, path: poolPath(pool)}
+	if o.As == "" {
+		q.header = http.Header{wire.HeaderKey: {rand.Text()}}
+	}
+	var w wire.Assigned
+	err := c.answered(ctx, effort{what: pool, write: true}, q, func(time.Duration) any {
+		return wire.IdentityRequest{
+			Range: o.Values.Range, Names: o.Values.Names, Prefix: o.Values.Prefix, Bits: o.Values.Bits,
+			As: o.As, Value: o.Value, TTL: seconds(o.TTL), Window: seconds(o.Window), Session: o.Session, Info: o.Info,
+		}
+	}, &w)
+	id := identityOf(w.Identity)
+	id.Sequencer, id.Renewed = w.Sequencer, w.Renewed
+	return id, err
+}
+
+// Identities returns what the values of a pool are, and those that somebody has, in order. The error matches [store.ErrNotFound] when there
+// is no such pool.
+func (c *Client) Identities(ctx context.Context, pool string) (identity.Values, []Identity, error) {
+	var w wire.Identities
+	err := c.read(ctx, pool, poolPath(pool), nil, &w)
+	var all []Identity
+	for _, id := range w.Identities {
+		all = append(all, identityOf(id))
+	}
+	return identity.Values{Range: w.Range, Names: w.Names, Prefix: w.Prefix, Bits: w.Bits}, all, err
+}
+
+// Unassign gives a value back that [Client.Assign] returned, and that nobody uses any more. used is from when on no id was made with it; the
+// zero time is for not knowing: then its next holder's ids begin at the ceiling. It is sent even if ctx is done, and blocks for 10 s at most. The error
+// is a *[lease.NotCurrentError] when the term was over already.
+func (c *Client) Unassign(ctx context.Context, id Identity, used time.Time) error {
+	q := request{
+		method: http.MethodDelete, path: poolPath(id.Pool) + "/" + segment(id.Value), query: url.Values{},
+		header: http.Header{fence.Header: {id.Sequencer}},
+	}
+	if !used.IsZero() {
+		q.query.Set("used", used.UTC().Format(time.RFC3339Nano))
+	}
+	over := func(err error) bool { return errors.Is(err, lease.ErrNotCurrent) }
+	return c.answered(context.WithoutCancel(ctx), effort{what: id.Pool, write: true, settled: over}, q, nil, nil)
+}
+
+// IDs returns n ids of a layout, 1 to 10,000, that nobody else is given: decimal, or base 32 of those of more than 64 bits, as package flake
+// writes and reads them. The error matches [ErrUnavailable] when the server can't make any now.
+func (c *Client) IDs(ctx context.Context, layout string, n int) ([]string, error) {
+	return c.ids(ctx, layout, url.Values{"n": {strconv.Itoa(n)}})
+}
+
+// IDsWith is IDs, and puts metadata into each id, for the layouts that have bits for it.
+func (c *Client) IDsWith(ctx context.Context, layout string, n int, metadata uint64) ([]string, error) {
+	return c.ids(ctx, layout, url.Values{"n": {strconv.Itoa(n)}, "metadata": {strconv.FormatUint(metadata, 10)}})
+}
+
+func (c *Client) ids(ctx context.Context, layout string, query url.Values) ([]string, error) {
+	var w wire.IDs
+	err := c.read(ctx, layout, "/v1/ids/"+segment(layout), query, &w)
+	return w.IDs, err
+}
+
+func identityOf(w wire.Identity) Identity {
+	id := Identity{
+		Pool: w.Pool, Value: w.Value, Number: w.Number, As: w.As, Standing: w.Kept == wire.KeptAssigned, Holder: w.Holder, Token: w.Token,
+		Acquired: w.Acquired, Session: w.Session, Info: w.Info,
+	}
+	if w.TTL != nil {
+		id.TTL = time.Duration(*w.TTL)
+	}
+	if w.ExpiresIn != nil {
+		id.ExpiresIn = time.Duration(*w.ExpiresIn)
+	}
+	if w.Floor != nil && w.Ceiling != nil {
+		id.Floor, id.Ceiling = *w.Floor, *w.Ceiling
+	}
+	return id
+}
+
+func poolPath(pool string) string { return "/v1/identities/" + segment(pool) }
