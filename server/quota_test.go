@@ -61,7 +61,7 @@ func TestWaitingPerCaller(t *testing.T) {
 	waits(ctx, "POST", "/locks/a", `{"title": "x", "wait": 60, "lifetime": 60}`, "ci")
 	const watch = "/v1/watch"
 	for _, c := range []struct{ method, path, body string }{
-		{"POST", "/v1/leases/a", `{"wait": 60}`}, {"GET", watch, ""},
+		{"POST", "/v1/leases/a", `{"wait": 1}`}, {"GET", watch, ""},
 	} {
 		var p wire.Problem
 		got := s.ask(t, c.method, c.path, c.body, &p, "Who", "ci")
@@ -70,7 +70,7 @@ func TestWaitingPerCaller(t *testing.T) {
 			t.Errorf("%s: %+v", c.path, p)
 		}
 	}
-	got := s.ask(t, "POST", "/locks/a", `{"title": "x", "wait": 60, "lifetime": 60}`, nil, "Who", "ci")
+	got := s.ask(t, "POST", "/locks/a", `{"title": "x", "wait": 1, "lifetime": 60}`, nil, "Who", "ci")
 	if want(t, got, http.StatusTooManyRequests); got.header.Get("Retry-After") == "" {
 		t.Error("RDLM: it doesn't say when to come again")
 	}
