@@ -144,7 +144,7 @@ func (n *name) load(ctx context.Context) error {
 func (n *name) note(rec store.Record) {
 	env := n.env()
 	n.mu.Lock()
-	n.seen = n.seen.Note(rec, env.Now)
+	n.seen, n.noted = n.seen.Note(rec, env.Now), env.Now
 	n.mu.Unlock()
 	if n.hold != nil && n.hold.Phase == rules.Waiting {
 		n.hold.Read(env, n.key, rec, nil)

@@ -32,8 +32,9 @@ type name struct {
 
 	// What follows is the goroutine's own, but for seen and trouble, which are written with mu held.
 	seen, session rules.Seen
-	trouble       error    // why the hold's last request failed
-	mine          []string // nonces of claims that were given up
+	noted         clock.Instant // when the record was last read or written here, but by the hold
+	trouble       error         // why the hold's last request failed
+	mine          []string      // nonces of claims that were given up
 	hold          *rules.Hold
 	claimant      *waiter       // whom hold is for
 	withdrawn     bool          // hold is being let go
@@ -150,6 +151,9 @@ func (n *name) serve() {
 		if n.r.suppose {
 			h.SupposeNew()
 		}
+		if env.Now < n.noted.Add(calm) {
+			h.Fresh()
+		}
 		n.hold, n.claimant = &h, w
 	}
 	if n.hold == nil {
@@ -228,8 +232,9 @@ func (n *name) request(act rules.Action) (store.Record, error) {
 	return store.Load(ctx, n.r.st, act.Key)
 }
 
-// calm is how long a version has to last before the store is asked to tell of the next one. While a name goes from one of the queue
-// to the next within a moment that would cost more than the hand-over; and a change by somebody else is noticed that much later.
+// calm is how long a version has to last before the store is asked to tell of the next one, and for how long what was read or written
+// here is taken for the present record by those who wait. While a name goes from one of the queue to the next within a moment, to
+// ask would cost more than the hand-over; and a change by somebody else is noticed that much later.
 const calm = 2 * time.Millisecond
 
 // await waits for the record to change, for the time that act allows, or for something to be asked.

@@ -39,7 +39,8 @@ func TestComesDuringAChange(t *testing.T) {
 	})
 }
 
-// While a name goes from one to the next at once, nobody asks the store to tell of changes; when it stays with one, somebody does.
+// While a name goes from one to the next at once, nobody reads its record or asks the store to tell of changes; when it stays with
+// one, somebody does.
 func TestWatchesCalmNames(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		r, net := w.registry()
@@ -48,14 +49,15 @@ func TestWatchesCalmNames(t *testing.T) {
 		for _, owner := range names(5) {
 			queue = append(queue, send(r, wants(owner, time.Minute)))
 		}
+		reads := net.Count(faulty.Get)
 		for _, q := range queue {
 			released(t, r, rec)
 			<-q.done
 			rec = q.grant.Record
 		}
 		last := send(r, wants("last", time.Minute))
-		if got := net.Count(faulty.Wait); got != 0 || last.over() {
-			t.Errorf("%d waits for changes", got)
+		if got := net.Count(faulty.Wait); got != 0 || net.Count(faulty.Get) != reads || last.over() {
+			t.Errorf("%d waits for changes, %d reads", got, net.Count(faulty.Get)-reads)
 		}
 		time.Sleep(2 * calm)
 		synctest.Wait()

@@ -111,6 +111,10 @@ func (h *Hold) SupposeNew() {
 	}
 }
 
+// Fresh tells a new hold that what it was given of the record has just been read or written: it need not be read again. It is not for
+// one that only tries: that is refused by what the record says now.
+func (h *Hold) Fresh() { h.recFresh = h.rec.Known && !h.Try }
+
 // Valid reports whether the hold may be relied on at now.
 func (h *Hold) Valid(now clock.Instant) bool { return h.Phase == Held && now < h.Deadline }
 
