@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -35,6 +37,19 @@ func layoutArg(name string) (flake.Layout, error) {
 		names = append(names, l.Name())
 	}
 	return flake.Layout{}, usage("LAYOUT %q: want one of %s", name, strings.Join(names, ", "))
+}
+
+// checkIDPools checks which pool numbers in ids come from, by layout.
+func checkIDPools(pools map[string]string) error {
+	for _, layout := range slices.Sorted(maps.Keys(pools)) {
+		if _, err := layoutArg(layout); err != nil {
+			return usage("--id-pool %s=%s: %w", layout, pools[layout], err)
+		}
+		if err := poolArg(pools[layout]); err != nil {
+			return usage("--id-pool %s=%s: %w", layout, pools[layout], err)
+		}
+	}
+	return nil
 }
 
 func completeLayouts(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {

@@ -35,6 +35,8 @@ type serveOptions struct {
 	strict    bool
 	rdlmAdmin string
 
+	idPools map[string]string // by layout
+
 	maxTTL, maxWait     time.Duration
 	maxWaiting          int // of one caller
 	connections, client int // connections, of all and of one client; 0 for the defaults
@@ -86,6 +88,7 @@ func serveFlags(f *pflag.FlagSet, o *serveOptions) {
 	f.BoolVar(&o.rdlm, "rdlm", true, "speak RDLM's protocol, too")
 	f.BoolVar(&o.strict, "rdlm-strict", false, "with RDLM's own faults: 500 for some requests that aren't valid")
 	f.StringVar(&o.rdlmAdmin, "admin_userpass_file", "no", "who may use RDLM's /resources: yes for everybody, no, or a file of user:password lines")
+	f.StringToStringVar(&o.idPools, "id-pool", nil, "LAYOUT=POOL: where the server's own number in ids of LAYOUT comes from (default ids-LAYOUT); may be repeated")
 	f.DurationVar(&o.drain, "drain", 20*time.Second, "how long requests under way have to end after SIGTERM")
 	f.DurationVar(&o.drainDelay, "drain-delay", 0, "how long to go on serving after SIGTERM, while /readyz says 503, before that")
 	f.DurationVar(&o.maxTTL, "max-ttl", store.MaxTTL, "the longest TTL that a request may ask for")
@@ -131,7 +134,10 @@ func (a *app) serve(ctx context.Context, o serveOptions) (err error) {
 func (s *lockServer) complete() (err error) {
 	o := s.o
 	s.opts = server.Options{
-		Clock: s.a.clk, Version: readVersion().Version, MaxTTL: o.maxTTL, MaxWait: o.maxWait, MaxWaiting: o.maxWaiting,
+		Clock: s.a.clk, Version: readVersion().Version, MaxTTL: o.maxTTL, MaxWait: o.maxWait, MaxWaiting: o.maxWaiting, IDPools: o.idPools,
+	}
+	if err := checkIDPools(o.idPools); err != nil {
+		return err
 	}
 	if s.opts.Keys, err = s.a.keys(); err != nil {
 		return err
