@@ -31,8 +31,11 @@ const (
 	onExitExit   = "exit"
 )
 
-// failBackNever as --fail-back is to lead for as long as one can.
-const failBackNever = "never"
+// What --fail-back may be, if not a duration.
+const (
+	failBackNever = "never" // lead for as long as one can
+	failBackIdle  = "when-idle"
+)
 
 // electOptions are the flags of elect that are not settings.
 type electOptions struct {
@@ -42,6 +45,8 @@ type electOptions struct {
 	zone            string
 	zones           []string
 	failBack        string
+	eligibleIf      string
+	idleIf          string
 	minHold         time.Duration
 	drain           time.Duration
 	onExit          string
@@ -66,6 +71,7 @@ func (a *app) electCommand() *cobra.Command {
 			"wrong command line, 125 for other errors.",
 		Example: "  leasehold elect scheduler --on-active './scheduler --serve' --on-passive './follow $LEASEHOLD_LEADER'\n" +
 			"  leasehold elect db --as east --priority 10 --fail-back 5m --min-hold 10m -- ./primary\n" +
+			"  leasehold elect db --eligible-if 'test ! -e /etc/drained' --fail-back when-idle --idle-if ./no-jobs -- ./primary\n" +
 			"  leasehold handoff db --to west --reason 'east is drained'",
 		Args:              electArgs,
 		ValidArgsFunction: a.completeNames,
@@ -76,10 +82,12 @@ func (a *app) electCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&o.active, "on-active", "", "command for the shell to run while leading")
 	f.StringVar(&o.passive, "on-passive", "", "command for the shell to run while somebody else leads (default: none)")
-	f.IntVar(&o.priority, "priority", 0, "the candidate with the highest is preferred: see --fail-back")
+	f.IntVar(&o.priority, "priority", 0, "the candidate with the highest is preferred, when the name is free and in --fail-back")
 	f.StringVar(&o.zone, "zone", "", "where this candidate is")
 	f.StringSliceVar(&o.zones, "prefer", nil, "zones in the order in which they are preferred, before any priority")
-	f.StringVar(&o.failBack, "fail-back", o.failBack, "give way to a candidate that is preferred once it has been there for so long: a duration, or never")
+	f.StringVar(&o.failBack, "fail-back", o.failBack, "give way to a candidate that is preferred: once it has been there for a duration, when-idle (see --idle-if), or never")
+	f.StringVar(&o.idleIf, "idle-if", "", "command for the shell that exits with 0 while the active one may be stopped; asked while a candidate is preferred")
+	f.StringVar(&o.eligibleIf, "eligible-if", "", "command for the shell that exits with 0 while this candidate may lead; asked every third of the TTL (default: it always may)")
 	f.DurationVar(&o.minHold, "min-hold", 0, "lead for so long at least before giving way to a candidate that is preferred")
 	f.DurationVar(&o.drain, "drain", o.drain, "how long a command has from SIGTERM to SIGKILL when there is no hurry")
 	f.StringVar(&o.onExit, "on-exit", o.onExit, "when the active command ends by itself: rejoin after a pause, or exit with its code")
@@ -155,14 +163,18 @@ func (e *elector) check(argv []string) (err error) {
 	}
 	o := e.opts
 	e.rules = election.Options{Name: e.a.values.Get("as"), Priority: o.priority, Zone: o.zone, Zones: o.zones, MinHold: o.minHold}
-	if o.failBack != failBackNever {
+	if o.failBack != failBackNever && o.failBack != failBackIdle {
 		d, err := time.ParseDuration(o.failBack)
 		if err != nil || d <= 0 {
-			return usage("--fail-back %q: want never, or a duration such as 5m", o.failBack)
+			return usage("--fail-back %q: want never, when-idle, or a duration such as 5m", o.failBack)
 		}
 		e.rules.FailBack.After = d
 	}
 	switch {
+	case o.failBack == failBackIdle && o.idleIf == "":
+		return usage("--fail-back when-idle: --idle-if CMD is missing: a command that exits with 0 while the active one may be stopped")
+	case o.failBack == failBackNever && o.idleIf != "":
+		return usage("--idle-if and --fail-back never: a leader that never gives way isn't asked; write --fail-back when-idle")
 	case o.minHold < 0:
 		return usage("--min-hold %v: want a duration that is not negative", o.minHold)
 	case o.minHold > 0 && o.failBack == failBackNever:
@@ -220,6 +232,12 @@ func (e *elector) run(ctx context.Context, st store.Store) (err error) {
 	}
 	defer func() { err = errors.Join(err, e.m.Close()) }()
 	e.follower = &follower{run: e.follow}
+	if e.opts.eligibleIf != "" {
+		defer e.askEligible(ctx).close()
+	}
+	if e.opts.idleIf != "" {
+		defer e.askIdle().close()
+	}
 	rest := newBackoff()
 	for {
 		life, end := context.WithCancelCause(ctx)
