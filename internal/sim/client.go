@@ -90,7 +90,7 @@ func (c *client) start() {
 		claim.Session = c.session.key
 	}
 	c.hold = rules.New(c.key, claim, w.timing, w.rng.IntN(3) == 0, m.seen, m.mine)
-	if c.n.id%3 == 2 { // goes behind the others
+	if w.cfg.Patient && c.n.id%2 == 1 {
 		c.hold.Patience = w.cfg.TTL / 10
 	}
 	if w.cfg.Suppose {

@@ -20,6 +20,7 @@ type Config struct {
 	BadRates bool          // clock rates beyond the bound that the margin covers
 	WildWall bool          // wall clocks are set back and forth by up to an hour
 	Suppose  bool          // who knows nothing of a name writes as if it were new
+	Patient  bool          // every other node leaves free names to the others at first
 	Chance   Chances
 }
 
@@ -62,6 +63,7 @@ func Draw(seed uint64) Config {
 		c.Chance.Wipe, c.Chance.Restore = 0, 0
 	}
 	c.Suppose = rng.IntN(2) == 0
+	c.Patient = rng.IntN(4) == 0
 	return c
 }
 

@@ -33,7 +33,7 @@ func TestEveryRuleIsNeeded(t *testing.T) {
 		t.Run(string(rule), func(t *testing.T) {
 			rules.SwitchOff(rule)
 			start := time.Now()
-			how := noticed(rule, 1000, 40_000)
+			how := noticed(rule, 1000, 300_000)
 			if how == "" {
 				t.Error("nothing notices that it is gone")
 			}
