@@ -116,16 +116,15 @@ func (s *lockServer) announce(addr net.Addr) (what, url string) {
 
 // end finishes what is under way. New connections are refused, but for the time in which others are told not to come.
 func (s *lockServer) end(ctx context.Context, srv *server.Server, hs *http.Server) {
+	why := context.Cause(ctx)
 	ctx = context.WithoutCancel(ctx)
 	srv.Drain()
 	s.manager.Stopping(fmt.Sprintf("ending; %d wait", srv.Waiting()))
-	if s.o.drainDelay > 0 {
-		s.log.Info(fmt.Sprintf("ending in %v: not ready for more", s.o.drainDelay))
+	if s.o.drainDelay > 0 && errors.As(why, new(*signalError)) {
+		s.log.Info(fmt.Sprintf("%v: ending in %v, and not ready for more", why, s.o.drainDelay))
 		_ = clock.Sleep(ctx, s.a.clk, s.o.drainDelay) // ctx has no end
 	}
-	if n := srv.Waiting(); n > 0 {
-		s.log.Info("ending: who waits is told to come again", "waiting", n)
-	}
+	s.log.Info(fmt.Sprintf("%v: ending; who waits is told to come again", why), "waiting", srv.Waiting())
 	if err := srv.Close(); err != nil { // those who wait are answered
 		s.log.Warn("ending: " + oneLine(err))
 	}

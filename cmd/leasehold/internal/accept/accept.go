@@ -177,6 +177,15 @@ func (c *conn) Write(p []byte) (n int, err error) {
 	}
 }
 
+// CloseWrite is for net/http, which ends an answer by it before it closes what the client has not stopped sending on: otherwise the
+// answer would be lost.
+func (c *conn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
+}
+
 // Close implements [net.Conn].
 func (c *conn) Close() error {
 	err := c.Conn.Close() // first: a place is free when there is one
