@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/election"
+	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/wire"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
@@ -22,6 +23,9 @@ func (s *Server) handoff(c *call) (any, error) {
 	}
 	if (body.To == "") != body.Any {
 		return nil, wire.Invalid("to", body.To, `the candidate that is to lead, as GET lists it; or "any": true, for whoever is next`)
+	}
+	if body.Token > fence.MaxToken {
+		return nil, wire.Invalid("token", body.Token.String(), "the token of the term to end, or none for whoever leads")
 	}
 	wait, err := within("wait", body.Wait, 0, 0, s.opts.MaxWait)
 	if err != nil {

@@ -193,8 +193,8 @@ func (s *Server) breakHold(c *call) (any, error) {
 	if err := c.read(&body); err != nil {
 		return nil, err
 	}
-	if body.Token == 0 {
-		return nil, wire.Invalid("token", "0", "the token of the term to end, as GET says it: no other term is touched")
+	if body.Token == 0 || body.Token > fence.MaxToken {
+		return nil, wire.Invalid("token", body.Token.String(), "the token of the term to end, as GET says it: no other term is touched")
 	}
 	grace, err := within("grace", body.Grace, 0, 0, store.MaxTTL)
 	if err != nil {
@@ -217,8 +217,9 @@ func (s *Server) list(c *call) (any, error) {
 	q := c.r.URL.Query()
 	prefix, after := q.Get("prefix"), q.Get("after")
 	limit := maxPage
-	if text := q.Get("limit"); text != "" {
+	if q.Has("limit") {
 		var err error
+		text := q.Get("limit")
 		if limit, err = strconv.Atoi(text); err != nil || limit < 1 || limit > maxPage {
 			return nil, wire.Invalid("limit", text, "a number from 1 to "+strconv.Itoa(maxPage))
 		}

@@ -20,7 +20,10 @@ type description struct {
 
 type schema struct {
 	Properties map[string]struct {
-		Enum []string `yaml:"enum"`
+		Enum  []any `yaml:"enum"`
+		Items struct {
+			Enum []string `yaml:"enum"`
+		} `yaml:"items"`
 	} `yaml:"properties"`
 	AllOf []schema `yaml:"allOf"`
 	Ref   string   `yaml:"$ref"`
@@ -93,9 +96,16 @@ func TestDescribedFields(t *testing.T) {
 			t.Errorf("%s: described %v, want %v", name, got, want)
 		}
 	}
+	var actions []string
+	for _, a := range Actions() {
+		actions = append(actions, string(a))
+	}
+	if may := d.Components.Schemas["Whoami"].Properties["may"].Items.Enum; !slices.Equal(may, actions) {
+		t.Errorf("the actions %v are described, there are %v", may, actions)
+	}
 	codes := d.Components.Schemas["Problem"].Properties["code"].Enum
 	for _, c := range wire.Codes() {
-		if !slices.Contains(codes, string(c)) {
+		if !slices.Contains(codes, any(string(c))) {
 			t.Errorf("the code %s is not described", c)
 		}
 	}

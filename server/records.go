@@ -16,6 +16,9 @@ import (
 // Records are the store itself, over HTTP: what package client makes a store of. A record's version is its ETag, and what a write
 // has to match.
 
+// contentLines is the content type of a list of records.
+const contentLines = "application/x-ndjson"
+
 // recordPage is how many records a list sends before it flushes them.
 const recordPage = 256
 
@@ -128,7 +131,7 @@ func (s *Server) listRecords(c *call) (any, error) {
 		if err != nil {
 			line = wire.RecordLine{Problem: s.problem(err)}
 		}
-		c.w.Header().Set("Content-Type", "application/x-ndjson")
+		c.w.Header().Set("Content-Type", contentLines)
 		if out.Encode(line) != nil || err != nil && !errors.Is(err, store.ErrCorrupt) {
 			return nil, errAnswered
 		}
@@ -136,6 +139,7 @@ func (s *Server) listRecords(c *call) (any, error) {
 			_ = http.NewResponseController(c.w).Flush()
 		}
 	}
+	c.w.Header().Set("Content-Type", contentLines)
 	_ = out.Encode(wire.RecordLine{End: true})
 	return nil, errAnswered
 }

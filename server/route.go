@@ -222,9 +222,12 @@ func (s *Server) problem(err error) *wire.Problem {
 func (c *call) read(v any) error {
 	d := json.NewDecoder(c.r.Body)
 	d.DisallowUnknownFields()
-	err := d.Decode(v)
+	err := d.Decode(&v) // null makes it nil
 	if errors.Is(err, io.EOF) {
 		return nil
+	}
+	if err == nil && v == nil {
+		return wire.NewProblem(wire.CodeInvalid, "body: null: want one JSON object")
 	}
 	if err == nil {
 		if _, err = d.Token(); errors.Is(err, io.EOF) {
