@@ -59,6 +59,23 @@ export function fitting(terms, now) {
 }
 
 /**
+ * grouped returns in which lane each term is: that of its holder, and of holders that call themselves the same and never held it at
+ * the same time, as those of one program that is started again and again.
+ * @param {{term: Term, from: number, to: number}[]} all
+ * @returns {Map<Term, string>}
+ */
+function grouped(all) {
+  const lanesOf = new Map();
+  for (const t of all) {
+    const called = t.term.holder.slice(0, Math.max(t.term.holder.lastIndexOf('/'), 0)) || t.term.holder;
+    const same = all.filter((o) => o.term.holder !== t.term.holder && o.term.holder.startsWith(`${called}/`) && !o.term.holder.slice(called.length + 1).includes('/'));
+    const alone = same.length === 0 || same.some((o) => Math.max(o.from, t.from) < Math.min(o.to, t.to));
+    lanesOf.set(t.term, alone ? t.term.holder : called);
+  }
+  return lanesOf;
+}
+
+/**
  * lanes draws the picture.
  * @param {Term[]} terms newest first
  * @param {number} now the server's time of day
@@ -70,7 +87,8 @@ export function lanes(terms, now, ms, width, end = now) {
   const { all: ever, gaps: gapsEver, overlaps: overlapsEver, first } = times(terms, now, end);
   const inView = (/** @type {Span} */ { to }) => to > now - ms;
   const all = ever.filter(inView), gaps = gapsEver.filter(inView), overlaps = overlapsEver.filter(inView);
-  const holders = [...new Set(all.map((t) => t.term.holder))].reverse();
+  const laneOf = grouped(all), named = (/** @type {{term: Term}} */ t) => laneOf.get(t.term) || '';
+  const holders = [...new Set(all.map(named))].reverse();
   const height = top + Math.max(holders.length, 1) * lane + axis;
   const x = (/** @type {number} */ t) => edge + Math.min(Math.max((t - (now - ms)) / ms, 0), 1) * (width - 2 * edge);
   const band = (/** @type {Span} */ { from, to }, /** @type {string} */ cls, /** @type {string} */ title) => s('rect', {
@@ -88,10 +106,10 @@ export function lanes(terms, now, ms, width, end = now) {
       s('text', { x: edge, y: y + 15, class: 'holder' }, cutTo(holder, Math.floor(width / 8))));
   });
   for (const t of all) {
-    const others = all.filter((o) => o !== t && o.term.holder === t.term.holder);
+    const others = all.filter((o) => o !== t && named(o) === named(t));
     const limit = Math.min(width - edge, ...others.filter((o) => o.from > t.from).map((o) => x(o.from)));
     const alone = !others.some((o) => o.from < t.from);
-    svg.append(...block(t, end < now, x, top + holders.indexOf(t.term.holder) * lane + 21, limit, alone));
+    svg.append(...block(t, end < now, x, top + holders.indexOf(named(t)) * lane + 21, limit, alone));
   }
   svg.append(...overlaps.map((o) => band(o, 'overlap', `two holders for ${duration(o.to - o.from)}`)));
   svg.append(...ticks(ms, width, height));
