@@ -111,8 +111,7 @@ func (v view) successor(h handoff) (from, to string, err error) {
 	case v.State != stateHeld:
 		return "", "", &exitError{exitNo, fmt.Errorf("nobody leads %s: it is %s%s", h.name, v.State, v.whoStands())}
 	case !slices.ContainsFunc(v.Candidates, func(c candidateView) bool { return c.Holder == v.Holder }):
-		return "", "", &exitError{exitNo, fmt.Errorf("%s holds %s and is no candidate (`leasehold run`, say), so it can't be told to hand over: "+
-			"`leasehold break %s --token %d` ends its hold", v.Holder, h.name, h.name, v.Token)}
+		return "", "", &exitError{exitNo, v.noLeader(h)}
 	case h.anyone:
 		return v.Holder, "", nil
 	}
@@ -133,6 +132,31 @@ func (v view) successor(h handoff) (from, to string, err error) {
 		return v.Holder, found[0].Holder, nil
 	}
 	return "", "", &exitError{exitNo, err}
+}
+
+// noLeader says what to do about a holder that is no candidate, as that of `leasehold run` isn't: what it runs would begin anew
+// elsewhere, so that is for somebody to decide.
+func (v view) noLeader(h handoff) error {
+	if len(v.Holders) > 1 {
+		return fmt.Errorf("%s is shared by %d, of whom none leads: `leasehold show %s` lists them, and `leasehold break %s --token N` ends the one under token N",
+			h.name, len(v.Holders), h.name, h.name)
+	}
+	token := v.Token
+	if len(v.Holders) == 1 {
+		token = v.Holders[0].Token
+	}
+	next := "whoever is quick is next"
+	switch {
+	case v.Kind == kindFair && len(v.Waiting) > 0:
+		next = v.Waiting[0].Holder + " is next in the queue"
+		if i := slices.IndexFunc(v.Waiting, func(w shareView) bool { return w.Holder == h.to || strings.HasPrefix(w.Holder, h.to+"/") }); h.to != "" && i > 0 {
+			next += fmt.Sprintf("; %s is number %d there", v.Waiting[i].Holder, i+1)
+		}
+	case len(v.Candidates) > 0:
+		next = "a candidate leads then" + v.whoStands()
+	}
+	return fmt.Errorf("%s holds %s and is no candidate (`leasehold run`, say), so it can't be told to hand over. Wait until its command has ended, or end it: "+
+		"leasehold break %s --token %d --reason 'why'; %s", v.Holder, h.name, h.name, token, next)
 }
 
 // whoStands lists the candidates, for the end of a sentence.
