@@ -163,7 +163,9 @@ func (s *site) stand(t *testing.T, o election.Options) {
 	}()
 	t.Cleanup(func() {
 		stop()
-		<-ended
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Errorf("candidate %s: %v", o.Name, err)
+		}
 		if err := m.Close(); err != nil {
 			t.Error(err)
 		}
