@@ -19,9 +19,9 @@
 //	        └─► queue of takings  ──► gate ─┴─► lock of the file ──► one transaction with all that is queued
 //
 // The writes of a process share transactions. Processes take turns: at the gate of each queue they stand in line in the order
-// in which they came (Linux; elsewhere roughly), and only the first of each line waits for the lock of the file. So a
-// renewal has one batch of takings before it at most, whatever is queued there. A version begins with the token of its
-// record; that is how a write is known as a renewal or release before anything is read.
+// in which they came (Linux; elsewhere roughly), and only the first of each line, and one that was on its own until then, wait
+// for the lock of the file. So a renewal has a batch or two of takings before it at most, whatever is queued there. A version
+// begins with the token of its record; that is how a write is known as a renewal or release before anything is read.
 //
 // A write whose context ends while it is queued is not done. A write whose commit fails is not done if the disk was full or
 // read-only, and otherwise of unknown outcome: the log may have it when it is read after a crash.

@@ -20,9 +20,13 @@ import (
 // So each draws a number from a counter in the file, locks the byte of that number and waits for the lock on the byte of
 // the number before. No one else waits for that one. The locks are of open file descriptions, and the kernel drops those of
 // a process that dies.
+//
+// Who drew the last number doesn't draw another one while nobody else does: whoever comes then finds the gate open, and its number
+// is seen at the next turn. So a process that is on its own pays one read for a turn.
 type gate struct {
 	f     *os.File      // nil where there can't be a gate
 	stuck chan struct{} // of a wait that was given up: closed when it ends
+	next  int64         // the number that is to be drawn next if nobody has drawn since this gate did; 0 before that
 }
 
 const (
@@ -60,6 +64,9 @@ func (g *gate) enter(c clock.Clock, running *sync.WaitGroup) (leave func()) {
 			return func() {}
 		}
 	}
+	if g.next != 0 && g.counter() == g.next {
+		return func() {}
+	}
 	number, err := g.draw()
 	if err != nil {
 		return func() {}
@@ -95,14 +102,19 @@ func (g *gate) draw() (int64, error) {
 		return 0, err
 	}
 	defer func() { _ = g.set(unix.F_OFD_SETLK, unix.F_UNLCK, counterByte) }()
-	var counter [8]byte
-	_, _ = g.f.ReadAt(counter[:], 0) // short in a new file: the rest is zero
-	number := int64(binary.LittleEndian.Uint64(counter[:]) % numbers)
-	binary.LittleEndian.PutUint64(counter[:], uint64(number+1))
-	if _, err := g.f.WriteAt(counter[:], 0); err != nil {
+	number := g.counter()
+	if _, err := g.f.WriteAt(binary.LittleEndian.AppendUint64(nil, uint64(number+1)), 0); err != nil {
 		return 0, err
 	}
+	g.next = (number + 1) % numbers
 	return number, g.set(unix.F_OFD_SETLK, unix.F_WRLCK, firstByte+number)
+}
+
+// counter returns the number that is to be drawn next.
+func (g *gate) counter() int64 {
+	var counter [8]byte
+	_, _ = g.f.ReadAt(counter[:], 0) // short in a new file: the rest is zero
+	return int64(binary.LittleEndian.Uint64(counter[:]) % numbers)
 }
 
 // set changes the lock on one byte.

@@ -65,6 +65,33 @@ func TestGateKeepsOrder(t *testing.T) {
 	}
 }
 
+// Who is on its own draws no numbers. It stands in line again, behind the others, as soon as there are any.
+func TestGateOfOne(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "gate")
+	g, other := testGate(t, path), testGate(t, path)
+	var running sync.WaitGroup
+	for range 5 {
+		g.enter(clock.System(), &running)()
+	}
+	if got := drawn(t, g); got != 1 {
+		t.Fatalf("%d numbers were drawn by one who is on its own", got)
+	}
+	leave := other.enter(clock.System(), &running)
+	passed := make(chan func(), 1)
+	go func() { passed <- g.enter(clock.System(), &running) }()
+	for drawn(t, other) != 3 {
+		time.Sleep(100 * time.Microsecond)
+	}
+	select {
+	case <-passed:
+		t.Error("it passed one who came before it")
+	case <-time.After(gatePatience / 10):
+	}
+	leave()
+	(<-passed)()
+	running.Wait()
+}
+
 // Whoever stands in line behind a process that doesn't move passes it, at once when it comes again.
 func TestGateIsNoTrap(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "gate")

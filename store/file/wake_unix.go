@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -49,11 +50,13 @@ func newBell(dir, id string, running *sync.WaitGroup, one func(uint64), all func
 	return &bell{dir: dir, id: id, running: running, one: one, all: all}
 }
 
-func (b *bell) base() string          { return filepath.Join(b.dir, "fifo-"+b.id) }
+const fifoPrefix = "fifo-"
+
+func (b *bell) base() string          { return baseOf(b.dir, b.id) }
 func (b *bell) shard(n int) string    { return filepath.Join(b.dir, fmt.Sprintf("%02x", n)) }
 func (b *bell) link(shard int) string { return filepath.Join(b.shard(shard), b.id) }
 func (b *bell) tmp() string           { return filepath.Join(b.dir, "tmp-"+b.id) }
-func baseOf(dir, id string) string    { return filepath.Join(dir, "fifo-"+id) }
+func baseOf(dir, id string) string    { return filepath.Join(dir, fifoPrefix+id) }
 func isThere(err error) bool          { return err == nil || errors.Is(err, os.ErrExist) }
 
 // listen makes a key heard from the moment when it returns.
@@ -212,7 +215,11 @@ func (b *bell) ring(hashes []uint64) {
 		n := shardOf(h)
 		messages[n] = binary.LittleEndian.AppendUint64(messages[n], h)
 	}
-	for _, name := range names(b.dir) {
+	found := names(b.dir)
+	if !slices.ContainsFunc(found, func(name string) bool { return strings.HasPrefix(name, fifoPrefix) && name != fifoPrefix+b.id }) {
+		return // nobody but this store waits
+	}
+	for _, name := range found {
 		n, err := strconv.ParseUint(name, 16, 8)
 		if err != nil || n >= shards || messages[n] == nil {
 			continue
@@ -248,7 +255,7 @@ func (b *bell) sweep() {
 	for _, name := range names(b.dir) {
 		path := filepath.Join(b.dir, name)
 		switch {
-		case strings.HasPrefix(name, "fifo-"):
+		case strings.HasPrefix(name, fifoPrefix):
 			fd, err := unix.Open(path, unix.O_WRONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 			if err == unix.ENXIO {
 				_ = os.Remove(path)
