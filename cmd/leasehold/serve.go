@@ -185,12 +185,23 @@ func (o serveOptions) validate() error {
 		return usage("--rdlm-strict and --rdlm=false: want one of them")
 	case o.check && o.clientCA != "" && o.policy == "" && o.admin == "":
 		return usage("--healthcheck and --client-ca: a server that wants everybody's certificate can't be asked without one: give both of them --admin")
-	case o.policy != "" && o.cert == "" && !o.anybody && !loopback(host):
-		return usage("--listen %s: tokens would travel in the clear: add --tls-cert and --tls-key, or --allow-anybody if a proxy in front does that", o.listen)
-	case !o.known() && !o.anybody && !o.check && !loopback(host):
-		return usage("--listen %s: whoever reaches that address could take any lease: add --policy or --client-ca, or --allow-anybody if the network keeps others out", o.listen)
+	}
+	if err := o.validateReach(host); err != nil {
+		return err
 	}
 	return o.validateLimits()
+}
+
+// validateReach sees that nobody beyond this machine is served who need not say who they are, unless that was asked for.
+func (o serveOptions) validateReach(host string) error {
+	switch {
+	case loopback(host) || o.anybody:
+	case o.policy != "" && o.cert == "":
+		return usage("--listen %s: tokens would travel in the clear: add --tls-cert and --tls-key, or --allow-anybody if a proxy in front does that", o.listen)
+	case !o.known() && !o.check:
+		return usage("--listen %s: whoever reaches that address could take any lease: add --policy or --client-ca, or --allow-anybody if the network keeps others out", o.listen)
+	}
+	return nil
 }
 
 // validateLimits says which limit is none.
