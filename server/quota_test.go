@@ -127,5 +127,22 @@ func TestDrain(t *testing.T) {
 	s.srv.Drain()
 	want(t, s.ask(t, "GET", "/readyz", "", nil), http.StatusServiceUnavailable)
 	want(t, s.ask(t, "GET", "/healthz", "", nil), http.StatusOK)
-	s.acquired(t, "a", "") // it goes on serving
+	g := s.acquired(t, "a", `{"ttl": 60}`) // it goes on serving
+	waited := make(chan answer, 1)
+	go func() { waited <- s.ask(t, "POST", "/v1/leases/a", `{"wait": 60}`, nil) }()
+	for s.busy(t) == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	if err := s.srv.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, got := range []answer{<-waited, s.ask(t, "POST", "/v1/leases/b", "", nil), s.ask(t, "PUT", "/v1/leases/a", "", nil, "Leasehold-Sequencer", g.Sequencer)} {
+		if want(t, got, http.StatusServiceUnavailable); got.header.Get("Retry-After") == "" {
+			t.Errorf("%s: it doesn't say when to come again", got.asked)
+		}
+	}
+	var kept wire.Lease
+	if want(t, s.ask(t, "GET", "/v1/leases/a", "", &kept), http.StatusOK); kept.Holder != g.Holder || kept.Token != g.Token {
+		t.Errorf("what was held is now %+v", kept)
+	}
 }
