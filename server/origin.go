@@ -13,8 +13,8 @@ var foreign = http.NewCrossOriginProtection()
 // checkOrigin returns the problem of a request that changes something and comes from another site's page.
 func checkOrigin(r *http.Request) *wire.Problem {
 	if err := foreign.Check(r); err != nil {
-		return wire.NewProblem(wire.CodeForbidden, "%s %s: a page of another site asks for it (Origin %.80q): only this server's own page may change something",
-			r.Method, r.URL.EscapedPath(), r.Header.Get("Origin"))
+		return wire.NewProblem(wire.CodeForbidden, "%s %s: a page of another site asks for it (Origin %.80q): only this server's own page may change something; "+
+			"a proxy in between has to pass the Host header on, which is %.80q here", r.Method, r.URL.EscapedPath(), r.Header.Get("Origin"), r.Host)
 	}
 	return nil
 }
