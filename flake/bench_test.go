@@ -31,6 +31,48 @@ func BenchmarkNext(b *testing.B) {
 	}
 }
 
+// roomyScatter is as roomy, with its bits where Scatter has them.
+func roomyScatter(tb testing.TB) Layout {
+	l, err := NewLayout(Spec{
+		Name: "roomy", Epoch: epoch2020, Unit: time.Millisecond,
+		Fields: []Field{
+			{Part: Sequence, Bits: 22, Reversed: true}, {Part: Time, Bits: 40, Reversed: true}, {Part: Node, Bits: 2}, {Part: Metadata, Bits: 32},
+		},
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return l
+}
+
+func BenchmarkNextScattered(b *testing.B) {
+	g, err := New[ID96](roomyScatter(b), 1, forever, Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := g.Next(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkNextScatteredBy16(b *testing.B) {
+	g, err := New[ID96](roomyScatter(b), 1, forever, Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.SetParallelism(8)
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			if _, err := g.Next(); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
 func BenchmarkNextBy16(b *testing.B) {
 	g, err := New[ID](roomy(b), 1, forever, Options{})
 	if err != nil {

@@ -32,14 +32,19 @@ func New[T Value](l Layout, node uint64, w Window, o Options) (*Generator[T], er
 
 // Next returns an id that no other call has returned, or will. It blocks for [Options.MaxWait] at most. Its errors are a
 // [WindowError], an [AheadError], an [ExhaustedError], or [ErrStopped].
-func (g *Generator[T]) Next() (T, error) {
+func (g *Generator[T]) Next() (id T, err error) {
 	s := g.state
 	n, ok := s.step()
-	if !ok {
+	switch {
+	case !ok:
 		return g.slow(n, 0)
-	}
-	if s.simple {
+	case s.simple:
 		return idOf[T](s.packSimple(n)), nil
+	case s.leading:
+		if long, ok := any(&id).(*ID96); ok { // it always is
+			s.leadingID(long, n)
+			return id, nil
+		}
 	}
 	return idOf[T](s.pack(n)), nil
 }

@@ -1,6 +1,7 @@
 package flake
 
 import (
+	"encoding/binary"
 	"math/bits"
 	"math/rand/v2"
 	"sync/atomic"
@@ -10,11 +11,15 @@ import (
 // state is time and sequence in one number that only rises: time<<seqBits | sequence. Each number that is taken is an id.
 type state struct {
 	simple    bool // an id has up to 64 bits, and time and sequence aren't reversed
+	leading   bool // a long id begins with sequence and time, both reversed: with a number in reverse, in its first 64 bits
 	seqBits   uint8
 	timeShift uint8
 	seqShift  uint8
 	mask      uint64 // of the sequence
 	node      word   // in its place
+	nodeFirst uint64 // the first bytes of it in a long id, as they are written
+	nodeLast  uint32 // and the last
+	spare     uint8  // bits that an id has less than 96
 
 	layout Layout
 	rolls  bool // the sequence goes on from unit to unit of time
@@ -25,12 +30,13 @@ type state struct {
 
 	ceiling atomic.Uint64 // numbers below it are in the window, as far as it is known
 
-	// What every call touches. One is written by all, the other only read, so they are on cache lines of their own.
-	_     [64]byte
+	// What every call touches. One is written by all, the other only read, so they are on cache lines of their own, and not on
+	// neighbours, which processors fetch together.
+	_     [128]byte
 	next  atomic.Uint64 // the number to be taken next; with the bit halted once it is stopped
-	_     [56]byte
+	_     [120]byte
 	limit atomic.Uint64 // numbers below it can be taken without a look at the clock; 0 for none
-	_     [56]byte
+	_     [120]byte
 }
 
 // halted is a bit above every number that a layout has.
@@ -44,9 +50,13 @@ func newState(l Layout, node uint64, w Window, o Options) *state {
 	s := &state{
 		simple:  l.bits <= 64 && !timed.reversed && !sequence.reversed,
 		seqBits: uint8(sequence.bits), timeShift: uint8(timed.shift), seqShift: uint8(sequence.shift), mask: sequence.max(),
+		leading: timed.reversed && sequence.reversed && sequence.shift+sequence.bits == uint(l.bits) &&
+			timed.shift+timed.bits == sequence.shift && timed.shift >= MaxBits-64,
+		spare:  uint8(MaxBits - l.bits),
 		node:   l.parts[Node].put(node),
 		layout: l, rolls: !l.Ordered(), window: w, opts: o.withDefaults(&l),
 	}
+	s.nodeFirst, s.nodeLast = bits.ReverseBytes64(s.node.hi<<32|s.node.lo>>32), bits.ReverseBytes32(uint32(s.node.lo))
 	s.begin = l.tickFrom(w.Floor()) << s.seqBits
 	if s.rolls {
 		// Programs that make few ids each must not all begin in the same partition.
@@ -74,6 +84,17 @@ func (s *state) pack(n uint64) word {
 // packSimple is pack where the layout is simple. The shifts are below 64, which the compiler can't know.
 func (s *state) packSimple(n uint64) word {
 	return word{0, n>>(s.seqBits&63)<<(s.timeShift&63) | n&s.mask<<(s.seqShift&63) | s.node.lo}
+}
+
+// leadingID is pack where the layout is leading. It reverses the bits in each byte only: the order in which they are written does the
+// rest of it.
+func (s *state) leadingID(id *ID96, n uint64) {
+	n <<= s.spare & 63
+	n = n>>1&0x5555555555555555 | n&0x5555555555555555<<1
+	n = n>>2&0x3333333333333333 | n&0x3333333333333333<<2
+	n = n>>4&0x0f0f0f0f0f0f0f0f | n&0x0f0f0f0f0f0f0f0f<<4
+	binary.LittleEndian.PutUint64(id[:8], n|s.nodeFirst)
+	binary.LittleEndian.PutUint32(id[8:], s.nodeLast)
 }
 
 // noNumber is none.
