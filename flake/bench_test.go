@@ -58,6 +58,19 @@ func BenchmarkNextScattered(b *testing.B) {
 	}
 }
 
+func BenchmarkNextWith(b *testing.B) {
+	g, err := New[ID96](roomyScatter(b), 1, forever, Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := g.NextWith(7); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 func BenchmarkNextScatteredBy16(b *testing.B) {
 	g, err := New[ID96](roomyScatter(b), 1, forever, Options{})
 	if err != nil {

@@ -50,15 +50,20 @@ func (g *Generator[T]) Next() (id T, err error) {
 }
 
 // NextWith is Next, and puts metadata into the id. Metadata that doesn't fit is an [OverflowError].
-func (g *Generator[T]) NextWith(metadata uint64) (T, error) {
+func (g *Generator[T]) NextWith(metadata uint64) (id T, err error) {
 	s := g.state
 	if err := s.layout.holds(Metadata, metadata); err != nil {
-		var none T
-		return none, err
+		return id, err
 	}
 	n, ok := s.step()
-	if !ok {
+	switch {
+	case !ok:
 		return g.slow(n, metadata)
+	case s.trailing:
+		if long, ok := any(&id).(*ID96); ok { // it always is
+			s.trailingID(long, n, metadata)
+			return id, nil
+		}
 	}
 	return idOf[T](s.pack(n).or(s.layout.parts[Metadata].put(metadata))), nil
 }

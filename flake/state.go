@@ -12,6 +12,7 @@ import (
 type state struct {
 	simple    bool // an id has up to 64 bits, and time and sequence aren't reversed
 	leading   bool // a long id begins with sequence and time, both reversed: with a number in reverse, in its first 64 bits
+	trailing  bool // metadata are in the last 32 bits of such an id
 	seqBits   uint8
 	timeShift uint8
 	seqShift  uint8
@@ -57,6 +58,8 @@ func newState(l Layout, node uint64, w Window, o Options) *state {
 		layout: l, rolls: !l.Ordered(), window: w, opts: o.withDefaults(&l),
 	}
 	s.nodeFirst, s.nodeLast = bits.ReverseBytes64(s.node.hi<<32|s.node.lo>>32), bits.ReverseBytes32(uint32(s.node.lo))
+	metadata := l.parts[Metadata]
+	s.trailing = s.leading && metadata.shift+metadata.bits <= 32 && !metadata.reversed
 	s.begin = l.tickFrom(w.Floor()) << s.seqBits
 	if s.rolls {
 		// Programs that make few ids each must not all begin in the same partition.
@@ -95,6 +98,13 @@ func (s *state) leadingID(id *ID96, n uint64) {
 	n = n>>4&0x0f0f0f0f0f0f0f0f | n&0x0f0f0f0f0f0f0f0f<<4
 	binary.LittleEndian.PutUint64(id[:8], n|s.nodeFirst)
 	binary.LittleEndian.PutUint32(id[8:], s.nodeLast)
+}
+
+// trailingID is leadingID with metadata, where these are trailing.
+func (s *state) trailingID(id *ID96, n, metadata uint64) {
+	s.leadingID(id, n)
+	last := uint32(metadata << (s.layout.parts[Metadata].shift & 31))
+	binary.LittleEndian.PutUint32(id[8:], s.nodeLast|bits.ReverseBytes32(last))
 }
 
 // noNumber is none.

@@ -18,22 +18,24 @@ func TestLeadingIDs(t *testing.T) {
 	sequence, timed := Field{Part: Sequence, Bits: 12, Reversed: true}, Field{Part: Time, Bits: 42, Reversed: true}
 	node, metadata := Field{Part: Node, Bits: 10}, Field{Part: Metadata, Bits: 32}
 	for _, c := range []struct {
-		layout  Layout
-		leading bool
+		layout            Layout
+		leading, trailing bool
 	}{
-		{Scatter(), true},
-		{with(sequence, timed, metadata), true},
-		{with(sequence, timed, metadata, Field{Part: Node, Bits: 3}), true},
-		{with(timed, sequence, node, metadata), false},
-		{with(node, sequence, timed, metadata), false},
-		{with(sequence, node, timed, metadata), false},
-		{with(sequence, timed, Field{Part: Metadata, Bits: 20}), false}, // some of it is beyond the first 64 bits
-		{with(Field{Part: Unused, Bits: 2}, sequence, timed, metadata), false},
-		{with(Field{Part: Sequence, Bits: 12}, timed, node, metadata), false},
+		{Scatter(), true, true},
+		{with(sequence, timed, metadata), true, true},
+		{with(sequence, timed, metadata, Field{Part: Node, Bits: 3}), true, false},
+		{with(sequence, timed, node, Field{Part: Metadata, Bits: 20}, Field{Part: Unused, Bits: 12}), true, true},
+		{with(sequence, timed, node, Field{Part: Metadata, Bits: 32, Reversed: true}), true, false},
+		{with(timed, sequence, node, metadata), false, false},
+		{with(node, sequence, timed, metadata), false, false},
+		{with(sequence, node, timed, metadata), false, false},
+		{with(sequence, timed, Field{Part: Metadata, Bits: 20}), false, false}, // some of it is beyond the first 64 bits
+		{with(Field{Part: Unused, Bits: 2}, sequence, timed, metadata), false, false},
+		{with(Field{Part: Sequence, Bits: 12}, timed, node, metadata), false, false},
 	} {
 		s := generator[ID96](t, c.layout, c.layout.Nodes()-1, forever, Options{}).state
-		if s.leading != c.leading {
-			t.Errorf("%+v: leading: %v", c.layout.Spec().Fields, s.leading)
+		if s.leading != c.leading || s.trailing != c.trailing {
+			t.Errorf("%+v: leading: %v, trailing: %v", c.layout.Spec().Fields, s.leading, s.trailing)
 		}
 		for range 1000 {
 			if !s.leading {
@@ -43,6 +45,14 @@ func TestLeadingIDs(t *testing.T) {
 			n := rand.Uint64N(c.layout.ticks << s.seqBits)
 			if s.leadingID(&got, n); got != makeID96(s.pack(n)) {
 				t.Fatalf("%+v: %x becomes %v, want %v", c.layout.Spec().Fields, n, got.Hex(), makeID96(s.pack(n)).Hex())
+			}
+			if !s.trailing {
+				continue
+			}
+			m := rand.Uint64() & c.layout.parts[Metadata].max()
+			want := makeID96(s.pack(n).or(c.layout.parts[Metadata].put(m)))
+			if s.trailingID(&got, n, m); got != want {
+				t.Fatalf("%+v: %x with %x becomes %v, want %v", c.layout.Spec().Fields, n, m, got.Hex(), want.Hex())
 			}
 		}
 	}

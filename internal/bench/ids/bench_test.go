@@ -27,6 +27,10 @@ var makers = []maker{
 	{"leasehold twitter", func(b *testing.B) func() error { return next[flake.ID](b, flake.Twitter()) }},
 	{"leasehold twitter, 22 bits of sequence", func(b *testing.B) func() error { return next[flake.ID](b, roomy(b)) }},
 	{"leasehold scatter, 22 bits of sequence", func(b *testing.B) func() error { return next[flake.ID96](b, roomyScatter(b)) }},
+	{"leasehold scatter with metadata, 22 bits of sequence", func(b *testing.B) func() error {
+		g := waiting[flake.ID96](b, roomyScatter(b))
+		return func() error { _, err := g.NextWith(7); return err }
+	}},
 	{"leasehold sonyflake", func(b *testing.B) func() error { return next[flake.ID](b, flake.Sonyflake()) }},
 	{"bwmarrin/snowflake", func(b *testing.B) func() error { return snowflakes(b, 10, 12) }},
 	{"bwmarrin/snowflake, 22 bits of sequence", func(b *testing.B) func() error { return snowflakes(b, 0, 22) }},
@@ -42,14 +46,19 @@ var makers = []maker{
 	{"google/uuid v7", func(*testing.B) func() error { return func() error { _, err := uuid.NewV7(); return err } }},
 }
 
-// next is a generator with the default options, but that it waits for as long as it has to, as the others do.
 func next[T flake.Value](b *testing.B, l flake.Layout) func() error {
+	g := waiting[T](b, l)
+	return func() error { _, err := g.Next(); return err }
+}
+
+// waiting is a generator with the default options, but that it waits for as long as it has to, as the others do.
+func waiting[T flake.Value](b *testing.B, l flake.Layout) *flake.Generator[T] {
 	g, err := flake.New[T](l, 0, flake.Between(time.Now(), time.Now().Add(time.Hour)), flake.Options{MaxWait: time.Hour})
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { g.Stop() })
-	return func() error { _, err := g.Next(); return err }
+	return g
 }
 
 func roomy(b *testing.B) flake.Layout {
