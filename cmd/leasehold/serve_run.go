@@ -36,8 +36,9 @@ type lockServer struct {
 	manager *systemd.Manager           // nil for none
 }
 
-// spareHeap is memory that is never touched, so it takes none of the machine's. The collector of garbage, which counts it as in use, runs
-// a few times a second under load, not tens of times: a server without waiters has a heap of next to nothing.
+// spareHeap is memory that is never touched, and so never the machine's. The collector of garbage, which counts it as in use, lets as
+// much garbage lie before it begins, and runs a few times a second under load, not tens of times: without waiters the server's own heap
+// is next to nothing.
 const spareHeap = 32 << 20
 
 // run serves st until ctx ends, and then for as long as it takes to end what is under way.
