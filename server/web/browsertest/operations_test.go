@@ -220,6 +220,7 @@ func TestHandoff(t *testing.T) {
 		p.fit()
 		p.do(chromedp.Click(chromedp.CSS(confirm)))
 		p.leads("west")
+		p.until("nothing is announced any more", `document.querySelector('.said').innerText === ''`)
 		p.until("the dialog is closed", `!document.querySelector('dialog[open]')`)
 		p.until("the past says why", `document.querySelector('[aria-label=Terms]').innerText.includes('handed over')`)
 		if e := <-events; e.Action != server.Handoff || e.Outcome != "ok" || e.Name != "leader" || !strings.Contains(e.Note, "drain eu-1") {
@@ -232,7 +233,8 @@ func TestHandoff(t *testing.T) {
 func TestHandoffOfAnotherTerm(t *testing.T) {
 	s, p, _ := elected(t, func(s *site) *page { return open(t, desk, s.URL+"/#/leader") })
 	p.expect = "409"
-	p.do(chromedp.Click(chromedp.CSS(".actions button.handoff")), chromedp.SendKeys(chromedp.CSS("#confirm-name"), "leader"))
+	p.do(chromedp.Click(chromedp.CSS(".actions button.handoff")), chromedp.SendKeys(chromedp.CSS("#confirm-name"), "leader"),
+		chromedp.Click(chromedp.CSS("dialog[open] input[value='']"))) // whoever is next
 	if status := s.ask(t.Context(), t, http.MethodPost, "/v1/leases/leader/handoff", `{"to": "west", "wait": 20}`); status != http.StatusOK {
 		t.Fatal(status)
 	}

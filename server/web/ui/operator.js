@@ -29,16 +29,12 @@ export class Operator {
   /** @param {import('./operations.js').Operation} operation */
   start(operation) {
     if (!this.lease || this.refused.has(operation.action)) return;
+    const of = term(this.lease);
     operation.open(this.lease, (said) => {
-      this.saidOf = this.term();
+      this.saidOf = of;
       setText(this.said, said);
       this.changed();
     });
-  }
-
-  /** term is what changes when what was asked for has been done. */
-  term() {
-    return this.lease ? `${this.lease.token} ${this.lease.holder}` : '';
   }
 
   /**
@@ -49,7 +45,7 @@ export class Operator {
    */
   show(l, me, stale) {
     this.lease = l;
-    if (this.saidOf && this.saidOf !== this.term()) {
+    if (this.saidOf && this.saidOf !== term(l)) {
       this.saidOf = '';
       setText(this.said, '');
     }
@@ -67,4 +63,12 @@ export class Operator {
     setText(this.refusal, stale ? 'Nothing can be done while what is shown is not current.'
       : `${me.caller || 'Whoever has not signed in'} may not ${what} here: the server's policy does not allow it.`);
   }
+}
+
+/**
+ * term is what changes when what was asked for has been done.
+ * @param {import('./model.js').Lease} l
+ */
+function term(l) {
+  return `${l.token} ${l.holder}`;
 }
