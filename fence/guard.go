@@ -1,6 +1,9 @@
 package fence
 
-import "context"
+import (
+	"context"
+	"slices"
+)
 
 // Guard decides at a resource whether a request of an earlier term is refused. [Online] asks whoever knows the current term;
 // [Offline] remembers the highest token that it has seen. Where the resource can check by itself, inside the caller's own
@@ -36,11 +39,21 @@ type doer interface {
 type Current struct {
 	Holder string // "" when nobody holds the name
 	Token  Token  // of the current term, or of the last when nobody holds the name
+
+	// Shares are all the terms that are current, when several may hold the name at a time, as the readers of a read/write lock do.
+	// Token is then that of the newest there has been, and Holder its holder, if that term is still current.
+	Shares []Share
 }
 
-// judge returns a *[StaleError] unless s is of the current term.
-func (c Current) judge(s Sequencer) error {
-	if s.Token == 0 || s.Token != c.Token || s.Holder != c.Holder {
+// Share is one of several terms that are current at a time.
+type Share struct {
+	Holder string
+	Token  Token
+}
+
+// Check returns a *[StaleError] unless s is of the current term, or of one of those that are.
+func (c Current) Check(s Sequencer) error {
+	if s.Token == 0 || (s.Token != c.Token || s.Holder != c.Holder) && !slices.Contains(c.Shares, Share{s.Holder, s.Token}) {
 		return &StaleError{Name: s.Name, Got: s.Token, Current: c.Token, Holder: c.Holder}
 	}
 	return nil

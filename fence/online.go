@@ -81,7 +81,7 @@ func (o *Online) Check(ctx context.Context, s Sequencer) error {
 	t := o.topic(s.Name)
 	arrived := o.now()
 	if a := t.answer.Load(); a != nil {
-		err := a.current.judge(s)
+		err := a.current.Check(s)
 		if err == nil && age(a.asked, arrived) < o.opts.MaxAge || err != nil && a.current.final(s) {
 			return err
 		}
@@ -103,7 +103,7 @@ func (o *Online) Check(ctx context.Context, s Sequencer) error {
 		// then its failure is as good as one's own, and not everybody waits for a source that is down in turn.
 		switch {
 		case q.err == nil && (fresh || age(q.asked, arrived) <= o.opts.MaxAge):
-			return t.answer.Load().current.judge(s)
+			return t.answer.Load().current.Check(s)
 		case mine || fresh && !q.alone:
 			return unsettled(s, q.err)
 		}

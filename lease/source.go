@@ -7,7 +7,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Source returns what a [fence.Online] guard asks: who holds each name, according to the store. It knows of no validity: a
+// Source returns what a [fence.Online] guard asks: who holds each name, according to the store. Shares of locks it doesn't know:
+// [github.com/leasehold/leasehold/lock.Source] does. It knows of no validity: a
 // holder that has not renewed in time counts until somebody else has the name, or an operator has broken the hold.
 func Source(st store.Store) fence.Source { return source{st} }
 
@@ -28,8 +29,8 @@ func (s source) Current(ctx context.Context, name string) (fence.Current, error)
 		if err != nil {
 			return fence.Current{}, err
 		}
-		if session.Owner != rec.Owner {
-			c.Holder = "" // it was closed, and all that it kept
+		if session.Owner != rec.Owner || session.Mark == store.MarkBroken {
+			c.Holder = "" // it was closed or broken, and all that it kept
 		}
 	}
 	return c, nil

@@ -34,7 +34,7 @@
 // # Tokens
 //
 // Tokens rise with every grant of a name. The shares of a semaphore are valid side by side, so what they guard has to keep a mark
-// for each slot: [Hold.Sequencer] names slot 2 of "licences" as "licences#2". The readers of a read/write lock need no guard
+// for each slot: [Hold.Sequencer] names slot 2 of "licences" as "licences#2". An online guard asks [Source]. The readers of a read/write lock need no guard
 // against each other; a writer's token is higher than that of any reader or writer before it, and than that of any lease of that name
 // before it was shared.
 package lock

@@ -12,6 +12,7 @@ import (
 	"github.com/leasehold/leasehold/internal/grants"
 	"github.com/leasehold/leasehold/internal/wire"
 	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/lock"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -269,14 +270,18 @@ func (s *Server) verify(c *call) (any, error) {
 	if err := c.may(Read, seq.Name); err != nil {
 		return nil, err
 	}
-	seen := &witness{Store: s.st, key: seq.Name}
+	seen := &witness{Store: s.st, key: seq.Name, rec: store.Record{Key: seq.Name}}
 	current, err := lease.Source(seen).Current(c.r.Context(), seq.Name)
+	if err == nil && current.Check(seq) != nil { // a share of a lock, perhaps
+		current, err = lock.Source(seen).Current(c.r.Context(), seq.Name)
+	}
 	if err != nil {
 		return nil, err
 	}
-	v := wire.Verdict{Name: seq.Name, Holder: seq.Holder, Token: seq.Token, Current: current.Token == seq.Token && current.Holder == seq.Holder}
-	if c.event.stale = !v.Current; c.event.stale {
-		v.Reason = (&fence.StaleError{Name: seq.Name, Got: seq.Token, Current: current.Token, Holder: current.Holder}).Error()
+	v := wire.Verdict{Name: seq.Name, Holder: seq.Holder, Token: seq.Token, Current: true}
+	if stale := current.Check(seq); stale != nil {
+		c.event.stale, v.Current = true, false
+		v.Reason = stale.Error()
 		now := s.lease(seen.rec)
 		v.Now = &now
 	}
@@ -288,14 +293,19 @@ type witness struct {
 	store.Store
 	key string
 	rec store.Record
+
+	read bool // rec is what the store said, and will be said again
+	err  error
 }
 
 // Get implements [store.Store].
 func (w *witness) Get(ctx context.Context, key string) (store.Record, error) {
-	rec, err := w.Store.Get(ctx, key)
-	if key == w.key {
-		w.rec = rec
-		w.rec.Key = key
+	if key != w.key {
+		return w.Store.Get(ctx, key)
 	}
-	return rec, err
+	if !w.read {
+		w.rec, w.err = w.Store.Get(ctx, key)
+		w.rec.Key, w.read = key, true
+	}
+	return w.rec, w.err
 }

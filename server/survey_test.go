@@ -13,6 +13,8 @@ import (
 	"github.com/leasehold/leasehold/client"
 	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/lock"
 	"github.com/leasehold/leasehold/server"
 	"github.com/leasehold/leasehold/store"
 )
@@ -147,7 +149,8 @@ func TestShowWithAnElectionThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// A sequencer that is stale is judged by one read of the name, which is also what is shown.
+// A sequencer that is current takes one read. One that is stale is judged by one read of the name, which is also what is shown, and one
+// of the lock of that name.
 func TestVerifyReadsOnce(t *testing.T) {
 	s, gets := newRotten(t, "")
 	g := s.acquired(t, "a", "")
@@ -160,7 +163,39 @@ func TestVerifyReadsOnce(t *testing.T) {
 	want(t, s.ask(t, "DELETE", "/v1/leases/a", "", nil, "Leasehold-Sequencer", g.Sequencer), http.StatusNoContent)
 	before = gets.Load()
 	want(t, s.ask(t, "POST", "/v1/verify", `{"sequencer": "`+g.Sequencer+`"}`, &v), http.StatusOK)
-	if n := gets.Load() - before; n != 1 || v.Current || v.Now == nil || v.Now.Name != "a" || v.Now.State != wire.StateFree || v.Now.Token != g.Token {
+	if n := gets.Load() - before; n != 2 || v.Current || v.Now == nil || v.Now.Name != "a" || v.Now.State != wire.StateFree || v.Now.Token != g.Token {
 		t.Errorf("stale: %d reads, %+v", n, v)
+	}
+}
+
+// A share of a lock is current while it is held.
+func TestVerifyAShare(t *testing.T) {
+	s := newSite(t, server.Options{})
+	m, err := lease.NewManager(s.db.Open(), lease.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	session, err := m.OpenSession(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	sem, err := lock.NewSemaphore(session, "licences", lock.SemaphoreOptions{Limit: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := sem.Acquire(t.Context(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, held := range []bool{true, false} {
+		var v wire.Verdict
+		want(t, s.ask(t, "POST", "/v1/verify", `{"sequencer": "`+h.Sequencer().String()+`"}`, &v), http.StatusOK)
+		if v.Current != held || v.Name != "licences#0" || held == (v.Now != nil) {
+			t.Errorf("%+v, want current: %t", v, held)
+		}
+		if err := h.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

@@ -1,15 +1,13 @@
 package main
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold/leasehold/fence"
-	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/lock"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -43,15 +41,11 @@ func (a *app) verifyCommand() *cobra.Command {
 				return err
 			}
 			return a.withStore(cmd.Context(), false, func(st store.Store) error {
-				guard, err := fence.NewOnline(lease.Source(st), fence.OnlineOptions{})
+				guard, err := fence.NewOnline(lock.Source(st), fence.OnlineOptions{})
 				if err != nil {
 					return err
 				}
-				err = guard.Check(cmd.Context(), s)
-				if errors.Is(err, fence.ErrStale) {
-					err = a.verifyShare(cmd.Context(), st, s, err)
-				}
-				return a.verdict(s, err)
+				return a.verdict(s, guard.Check(cmd.Context(), s))
 			})
 		},
 	}
@@ -91,38 +85,6 @@ func (a *app) forged(err error) error {
 	}
 	a.say("%v", err)
 	return &exitError{code: exitNo}
-}
-
-// verifyShare returns nil if s is of a share that is held, and otherwise err. That of a semaphore is called NAME#SLOT.
-func (a *app) verifyShare(ctx context.Context, st store.Store, s fence.Sequencer, err error) error {
-	names := []string{s.Name}
-	if i := strings.LastIndex(s.Name, "#"); i > 0 {
-		names = append(names, s.Name[:i])
-	}
-	for _, name := range names {
-		v := view{Name: name, State: stateFree}
-		if failed := a.addShares(ctx, st, &v); failed != nil {
-			return failed
-		}
-		stale := &fence.StaleError{Name: s.Name, Got: s.Token, Current: v.Token}
-		for _, h := range v.Holders {
-			own := name
-			if h.Slot != nil {
-				own += fmt.Sprintf("#%d", *h.Slot)
-			}
-			if own != s.Name || !h.held() {
-				continue
-			}
-			if h.Token == s.Token && h.Holder == s.Holder {
-				return nil
-			}
-			stale.Holder, stale.Current = h.Holder, h.Token
-		}
-		if v.Kind == kindSemaphore || v.Kind == kindShared {
-			err = stale
-		}
-	}
-	return err
 }
 
 func (a *app) verdict(s fence.Sequencer, err error) error {

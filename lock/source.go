@@ -1,0 +1,104 @@
+package lock
+
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/store"
+)
+
+// Source returns what a [fence.Online] guard asks, for leases as [lease.Source] does, and for shares of locks: those of a read/write
+// lock under its name, and those of a semaphore under NAME#SLOT, as [Hold.Sequencer] names them. A share counts until it has been
+// given back, or its session was closed or broken: it is not known whether its holder has renewed in time. A question about
+// a lease takes a read more than with lease.Source, one about a read/write lock one more for each that holds it.
+func Source(st store.Store) fence.Source { return source{st, lease.Source(st)} }
+
+type source struct {
+	st     store.Store
+	leases fence.Source
+}
+
+// Current implements [fence.Source].
+func (s source) Current(ctx context.Context, name string) (fence.Current, error) {
+	if of, slot, ok := slotOf(name); ok {
+		state, err := s.state(ctx, of)
+		if err != nil {
+			return fence.Current{}, err
+		}
+		if state.Kind == kindSemaphore {
+			return s.ofSlot(ctx, state, slot)
+		}
+	}
+	whole, err := s.leases.Current(ctx, name)
+	if err != nil {
+		return fence.Current{}, err
+	}
+	state, err := s.state(ctx, name)
+	if err != nil || state.Kind != kindRW {
+		return whole, err
+	}
+	return s.ofShares(ctx, state, whole)
+}
+
+// slotOf takes apart the name of a semaphore's slot.
+func slotOf(name string) (of string, slot int, ok bool) {
+	i := strings.LastIndexByte(name, '#')
+	if i <= 0 {
+		return "", 0, false
+	}
+	slot, err := strconv.Atoi(name[i+1:])
+	return name[:i], slot, err == nil && strconv.Itoa(slot) == name[i+1:]
+}
+
+// state reads a roster. A name that is too long for one has none.
+func (s source) state(ctx context.Context, name string) (State, error) {
+	if store.CheckKey(prefix+name) != nil {
+		return State{}, nil
+	}
+	return Read(ctx, s.st, name)
+}
+
+func (s source) ofSlot(ctx context.Context, state State, slot int) (fence.Current, error) {
+	for _, h := range state.Held {
+		if h.Slot != slot {
+			continue
+		}
+		live, err := s.live(ctx, h)
+		if live || err != nil {
+			return fence.Current{Holder: h.Owner, Token: h.Token}, err
+		}
+	}
+	return fence.Current{Token: state.Token}, nil // no share that is granted later has a lower one
+}
+
+// ofShares joins the shares with whoever has the name as a whole, and had it before it was shared.
+func (s source) ofShares(ctx context.Context, state State, whole fence.Current) (fence.Current, error) {
+	c := fence.Current{Token: max(state.Token, whole.Token)}
+	if whole.Holder != "" {
+		c.Shares = append(c.Shares, fence.Share{Holder: whole.Holder, Token: whole.Token})
+	}
+	for _, h := range state.Held {
+		live, err := s.live(ctx, h)
+		if err != nil {
+			return fence.Current{}, err
+		}
+		if live {
+			c.Shares = append(c.Shares, fence.Share{Holder: h.Owner, Token: h.Token})
+		}
+	}
+	for _, share := range c.Shares {
+		if share.Token == c.Token {
+			c.Holder = share.Holder
+		}
+	}
+	return c, nil
+}
+
+// live reports whether the session of a share has been neither closed nor broken.
+func (s source) live(ctx context.Context, h Share) (bool, error) {
+	session, err := store.Load(ctx, s.st, h.Session)
+	return session.Owner != "" && session.Mark != store.MarkBroken, err
+}
