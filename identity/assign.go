@@ -308,19 +308,9 @@ func release(ctx context.Context, st store.Store, clk clock.Clock, pool, value s
 	if !ok {
 		return value, &OutsideError{Pool: pool, Value: value, Values: c.set.Values}
 	}
-	rec, err := store.Load(ctx, st, leaseKey(pool, value))
+	rec, err := c.releasable(ctx, value, o)
 	if err != nil {
 		return value, err
-	}
-	w, err := c.window(ctx, value)
-	current := w.Token == rec.Token
-	switch {
-	case err != nil:
-		return value, err
-	case rec.Owner == "" || o.Token != 0 && o.Token != rec.Token || o.As != "" && current && w.Name != o.As:
-		return value, &lease.NotCurrentError{Record: rec, Token: o.Token}
-	case o.Token == 0 && !(current && w.Standing && rec.Session == ""):
-		return value, &KeptError{pool, value, rec}
 	}
 	err = closeWindow(ctx, st, windowKey(pool, value), rec.Token, o.Used)
 	_, failed := lease.Free(ctx, st, rec.Key, lease.Eviction{Token: rec.Token, By: o.By})
@@ -328,6 +318,25 @@ func release(ctx context.Context, st store.Store, clk clock.Clock, pool, value s
 		offer(ctx, st, clk, pool, place, offerPause)
 	}
 	return value, err
+}
+
+// releasable returns the record of a value's lease, if it is one that o says to end.
+func (c *claim) releasable(ctx context.Context, value string, o ReleaseOptions) (store.Record, error) {
+	rec, err := store.Load(ctx, c.st, leaseKey(c.name, value))
+	if err != nil {
+		return rec, err
+	}
+	w, err := c.window(ctx, value)
+	current := w.Token == rec.Token
+	switch {
+	case err != nil:
+		return rec, err
+	case rec.Owner == "", o.Token != 0 && o.Token != rec.Token, o.As != "" && current && w.Name != o.As:
+		return rec, &lease.NotCurrentError{Record: rec, Token: o.Token}
+	case o.Token == 0 && !(current && w.Standing && rec.Session == ""):
+		return rec, &KeptError{c.name, value, rec}
+	}
+	return rec, nil
 }
 
 // offerPause is about how long an offer that lost a race waits before the next.
