@@ -82,7 +82,8 @@ type Session struct {
 	TTL        time.Duration
 	ValidUntil clock.Instant // as that of a [Grant]: it is that of all the leases that the session keeps
 	RenewEvery time.Duration
-	// Broken are leases of the session that an operator broke since the last renewal, with their tokens: stop what they guard.
+	// Broken are leases of the session that an operator broke, with their tokens: stop what they guard, and release them. Each
+	// renewal says so until that is done.
 	Broken map[string]fence.Token
 
 	clk clock.Clock

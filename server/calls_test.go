@@ -232,6 +232,16 @@ func TestCallsOfSessions(t *testing.T) {
 	if err != nil || again.Broken["shard-1"] != g.Token || again.ValidUntil <= ses.ValidUntil {
 		t.Errorf("%+v, %v", again, err)
 	}
+	// It is said until the holder has let go: an answer may be lost.
+	if again, err = c.RenewSession(ctx, ses, 0); err != nil || again.Broken["shard-1"] != g.Token {
+		t.Errorf("%+v, %v", again, err)
+	}
+	if err := c.Release(ctx, g); err != nil {
+		t.Error(err)
+	}
+	if again, err = c.RenewSession(ctx, ses, 0); err != nil || again.Broken != nil {
+		t.Errorf("%+v, %v", again, err)
+	}
 	if err := c.CloseSession(ctx, ses); err != nil {
 		t.Error(err)
 	}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"encoding/json"
 	"maps"
 	"net/http"
@@ -63,12 +64,37 @@ func (s *Server) session(c *call, g grants.Grant) (*wire.Session, error) {
 	if g.Notice == nil {
 		return answer, nil
 	}
-	var notice struct{ Broken map[string]fence.Token }
-	if err := json.Unmarshal(g.Notice, &notice); err != nil {
+	var told notice
+	if err := json.Unmarshal(g.Notice, &told); err != nil {
 		return nil, store.Corrupt(rec.Key, err)
 	}
-	answer.Broken = notice.Broken
+	answer.Broken = told.Broken
 	return answer, nil
+}
+
+// notice is what [lease.Break] writes on the record of a session.
+type notice struct {
+	Broken map[string]fence.Token `json:"broken"`
+}
+
+// unreleased returns what is left of a notice: the leases that the session still holds. It is told of each until it has let go, for an
+// answer may be lost.
+func (s *Server) unreleased(ctx context.Context, owner string, text []byte) []byte {
+	var told notice
+	if json.Unmarshal(text, &told) != nil {
+		return text // the answer says so
+	}
+	for name, token := range told.Broken {
+		rec, err := store.Load(ctx, s.st, name)
+		if err == nil && (rec.Owner != owner || rec.Token != token) {
+			delete(told.Broken, name)
+		}
+	}
+	if len(told.Broken) == 0 {
+		return nil
+	}
+	text, _ = json.Marshal(told) // strings and numbers
+	return text
 }
 
 // ownerOf returns the owner of a session that lives, as far as its record says.
@@ -103,7 +129,8 @@ func (s *Server) renewSession(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	g, err := s.reg.Renew(c.r.Context(), rec.Key, rec.Owner, rec.Token, ttl)
+	left := func(notice []byte) []byte { return s.unreleased(c.r.Context(), rec.Owner, notice) }
+	g, err := s.reg.RenewSession(c.r.Context(), rec.Key, rec.Owner, rec.Token, ttl, left)
 	if err != nil {
 		return nil, err
 	}

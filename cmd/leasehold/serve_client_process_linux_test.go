@@ -94,8 +94,21 @@ func TestCallsWhoseAnswersAreLost(t *testing.T) {
 	if l.Name != "job" || l.Pause != nil {
 		t.Errorf("resumed: %+v", l)
 	}
-	if terms, err := c.History(t.Context(), "job"); err != nil || len(terms) != 1 {
-		t.Errorf("%d terms, want one: %+v, %v", len(terms), terms, err)
+	ses, err := c.OpenSession(t.Context(), client.SessionOptions{TTL: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l = call("acquire with a session", func() (err error) {
+		g, err = c.Acquire(t.Context(), "job", client.AcquireOptions{Session: ses.ID})
+		return err
+	}, func(l client.Lease) bool { return l.State == client.Held })
+	if g.Token != l.Token || g.Holder != ses.Holder {
+		t.Errorf("granted %+v, and the first try %+v", g, l)
+	}
+	call("close the session", func() error { return c.CloseSession(t.Context(), ses) },
+		func(client.Lease) bool { _, err := c.direct.RenewSession(t.Context(), ses, 0); return err != nil })
+	if terms, err := c.History(t.Context(), "job"); err != nil || len(terms) != 2 {
+		t.Errorf("%d terms, want two: %+v, %v", len(terms), terms, err)
 	}
 }
 

@@ -15,8 +15,8 @@ import (
 // patience bounds the requests of one change, together.
 const patience = 10 * time.Second
 
-// renew writes the term once more.
-func (n *name) renew(owner string, token fence.Token, ttl time.Duration) (Grant, error) {
+// renew writes the term once more. left returns what is left to be told of a notice; nil when nothing is.
+func (n *name) renew(owner string, token fence.Token, ttl time.Duration, left func(notice []byte) []byte) (Grant, error) {
 	var g Grant
 	rec, sent, err := n.alter(owner, token, func(cur store.Record) (store.Record, error) {
 		switch {
@@ -25,8 +25,10 @@ func (n *name) renew(owner string, token fence.Token, ttl time.Duration) (Grant,
 		case cur.Mark == store.MarkBroken:
 			return cur, &lease.LostError{Key: n.key, Token: token, Cause: lease.Broken, Err: errors.New(cur.Note)}
 		case cur.Mark == store.MarkNotice:
-			g.Notice = cur.Data
-			cur.Mark, cur.Note, cur.Data = "", "", nil
+			if g.Notice = left(cur.Data); g.Notice == nil {
+				cur.Mark, cur.Note = "", ""
+			}
+			cur.Data = g.Notice
 		}
 		if ttl != 0 {
 			cur.TTL = ttl

@@ -178,6 +178,17 @@ func (n *name) withdraw() {
 	n.over()
 }
 
+// granted returns the term that w was granted before: renewed, unless a session keeps it, whose renewals count for it.
+func (n *name) granted(w *waiter, rec store.Record) (Grant, error) {
+	if rec.Session == "" {
+		return n.renew(rec.Owner, rec.Token, w.req.TTL, untouched)
+	}
+	if rec.Session != w.req.Session || rec.Mark != "" {
+		return Grant{}, &lease.NotCurrentError{Record: rec, Token: rec.Token}
+	}
+	return Grant{Record: rec, ValidUntil: clock.Never}, nil
+}
+
 // again grants the term that the record shows to a request that is sent again.
 func (n *name) again() bool {
 	w, rec := n.claimant, n.hold.Seen().Rec
@@ -185,7 +196,7 @@ func (n *name) again() bool {
 		return false
 	}
 	n.look()
-	g, err := n.renew(rec.Owner, rec.Token, w.req.TTL)
+	g, err := n.granted(w, rec)
 	if err != nil {
 		return false // it has just ended: the next step sees that
 	}

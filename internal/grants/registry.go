@@ -169,10 +169,17 @@ func (r *Registry) free(rec store.Record) {
 // *[lease.LostError] when an operator broke it: then it is to be released. After one that matches
 // [store.ErrUnknownOutcome] it may be called again.
 func (r *Registry) Renew(ctx context.Context, key, owner string, token fence.Token, ttl time.Duration) (Grant, error) {
+	return r.renew(ctx, key, owner, token, ttl, untouched)
+}
+
+// untouched leaves a notice for the session that it is for.
+func untouched(notice []byte) []byte { return notice }
+
+func (r *Registry) renew(ctx context.Context, key, owner string, token fence.Token, ttl time.Duration, left func([]byte) []byte) (Grant, error) {
 	if ttl != 0 && (ttl < store.MinTTL || ttl > store.MaxTTL) {
 		return Grant{}, badTTL(ttl)
 	}
-	return r.change(ctx, key, func(n *name) (Grant, error) { return n.renew(owner, token, ttl) })
+	return r.change(ctx, key, func(n *name) (Grant, error) { return n.renew(owner, token, ttl, left) })
 }
 
 // Release ends a term, and returns the record as it is then: the next term's, if somebody was waiting. The error is a

@@ -5,13 +5,21 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/rules"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
 
+// RenewSession is [Registry.Renew] of a session. left is given the notice on its record, if there is one, and returns what is left of it,
+// which is what the grant says and the record keeps: nobody knows whether what was told before was heard. It may be called more
+// than once.
+func (r *Registry) RenewSession(ctx context.Context, key, owner string, token fence.Token, ttl time.Duration, left func(notice []byte) []byte) (Grant, error) {
+	return r.renew(ctx, key, owner, token, ttl, left)
+}
+
 // OpenSession starts a session for a holder elsewhere: a record that keeps what is acquired under its key as long as it is
-// renewed, with [Registry.Renew]; [Registry.Release] ends it, and frees all that it kept with that one write. After an error
+// renewed, with [Registry.RenewSession]; [Registry.Release] ends it, and frees all that it kept with that one write. After an error
 // that matches [store.ErrUnknownOutcome] it can be called again: what may have been opened expires.
 func (r *Registry) OpenSession(ctx context.Context, owner string, ttl time.Duration, info map[string]string) (Grant, error) {
 	if ttl < store.MinTTL || ttl > store.MaxTTL {

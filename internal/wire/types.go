@@ -160,8 +160,8 @@ type Session struct {
 	TTL        Seconds     `json:"ttl"`
 	ValidFor   Seconds     `json:"valid_for"`
 	RenewEvery Seconds     `json:"renew_every"`
-	// Broken are leases of the session that an operator broke since the last renewal, with their tokens: stop what they
-	// guard, and release them.
+	// Broken are leases of the session that an operator broke, with their tokens: stop what they guard, and release them. Each
+	// renewal says so until that is done.
 	Broken map[string]fence.Token `json:"broken,omitempty"`
 }
 
