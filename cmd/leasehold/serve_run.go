@@ -122,10 +122,10 @@ func (s *lockServer) end(ctx context.Context, srv *server.Server, hs *http.Serve
 	srv.Drain()
 	s.manager.Stopping(fmt.Sprintf("ending; %d wait", srv.Waiting()))
 	if s.o.drainDelay > 0 && errors.As(why, new(*signalError)) {
-		s.log.Info(fmt.Sprintf("%v: ending in %v, and not ready for more", why, s.o.drainDelay))
+		s.log.Info(fmt.Sprintf("ending in %v (%v), and not ready for more", s.o.drainDelay, why))
 		_ = clock.Sleep(ctx, s.a.clk, s.o.drainDelay) // ctx has no end
 	}
-	s.log.Info(fmt.Sprintf("%v: ending; who waits is told to come again", why), "waiting", srv.Waiting())
+	s.log.Info(fmt.Sprintf("ending (%v); who waits is told to come again", why), "waiting", srv.Waiting())
 	if err := srv.Close(); err != nil { // those who wait are answered
 		s.log.Warn("ending: " + oneLine(err))
 	}
