@@ -16,17 +16,20 @@ import (
 // crowd is how many names a board has to bear.
 const crowd = 10_000
 
-// frames scrolls through the whole page in 120 steps, and returns how long each frame took, in ms, the shortest first.
+// frames scrolls through the whole page in 120 steps, in 10 s at most, and returns how long each frame took, in ms, the shortest
+// first.
 const frames = `new Promise((done) => {
 	const gaps = [], end = document.documentElement.scrollHeight;
-	let last = performance.now(), n = 0, most = 0;
+	const begun = performance.now();
+	let last = begun, n = 0, most = 0;
 	const step = (now) => {
 		gaps.push(now - last);
 		last = now;
 		scrollTo(0, (n / 120) * end);
 		most = Math.max(most, document.querySelectorAll('#rows .row').length);
-		if (n++ < 120) requestAnimationFrame(step);
-		else done({frames: gaps.slice(2).sort((a, b) => a - b), rows: most});
+		if (n++ < 120 && now - begun < 10_000) return requestAnimationFrame(step);
+		scrollTo(0, end);
+		done({frames: gaps.sort((a, b) => a - b), rows: most});
 	};
 	requestAnimationFrame(step);
 })`
