@@ -1,8 +1,6 @@
 package ids
 
-import (
-	"time"
-)
+import "time"
 
 // plain is Snowflake as Twitter wrote it, for comparison: its worker number is leased, its time is the clock's, and a clock that is behind
 // the last id's time is refused. What it knows of that is gone when the process is.
