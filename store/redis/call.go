@@ -83,7 +83,7 @@ func (s *Store) run(ctx context.Context, sc script, key string, replicas bool, a
 		if err != nil { // ctx ended, and cmd is the goroutine's; or nothing was begun
 			return nil, !t.tear(), err
 		}
-		answer, err = cmd.Slice()
+		answer, err = answerTo(cmd.Cmd)
 		switch {
 		case isRefusal(err, "NOSCRIPT"):
 			continue
@@ -114,6 +114,14 @@ func (s *Store) failed(ctx context.Context, err error) error {
 		return context.Cause(ctx)
 	}
 	return explain(err, s.opts.Prefix)
+}
+
+// answerTo returns what a script answered, also where that is a word alone.
+func answerTo(cmd *goredis.Cmd) ([]any, error) {
+	if word, ok := cmd.Val().(string); ok && cmd.Err() == nil {
+		return []any{word}, nil
+	}
+	return cmd.Slice()
 }
 
 func first(answer []any) string {

@@ -39,7 +39,7 @@ func (s *Store) readAll(ctx context.Context, keys, known []string) ([]reading, e
 	}
 	all := make([]reading, len(keys))
 	for i, cmd := range cmds {
-		answer, err := cmd.Slice()
+		answer, err := answerTo(cmd)
 		if isRefusal(err, "NOSCRIPT") { // the first of them teaches it, and the others find it
 			var args []any
 			if known != nil {

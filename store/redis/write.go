@@ -109,7 +109,7 @@ func (s *Store) pipeline(ctx context.Context, group []*write) {
 		return nil
 	})
 	for i, w := range group {
-		answer, err := cmds[i].Slice()
+		answer, err := answerTo(cmds[i].Cmd)
 		switch {
 		case isRefusal(err, "NOSCRIPT"): // the first of them teaches it, and the others find it
 			w.answer, w.unknown, w.err = s.run(ctx, w.script, w.key, false, w.args...)
