@@ -108,13 +108,16 @@ func TestRivalsTakeTurns(t *testing.T) {
 				}
 			}
 			var released time.Time
+			returned := make(chan struct{})
 			time.AfterFunc(time.Minute, func() {
+				defer close(returned)
 				released = time.Now()
 				if err := held.Release(t.Context()); err != nil {
 					t.Error(err)
 				}
 			})
 			next, err := b.lock(t.Context())
+			<-returned // it may hear of the release before who releases
 			must(t, next, err)
 			if held.Check() == nil || released.IsZero() {
 				t.Fatal("both hold it")

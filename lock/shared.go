@@ -102,7 +102,9 @@ func (a *attempt) pursue(ctx context.Context) (entry, error) {
 			rec, err = a.again(ctx, failure)
 			continue
 		}
-		changed := r.drop(func(session string) bool { return a.over[session] || rules.Off(rules.RuleShareOver) })
+		changed := r.drop(func(session string) bool {
+			return a.over[session] && !rules.Off(rules.RuleShareGone) || rules.Off(rules.RuleShareOver)
+		})
 		switch {
 		case r.grants(a.mine):
 			token, err := rules.NextToken(rec.Token, a.m.Clock().Wall())

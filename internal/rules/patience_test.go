@@ -62,8 +62,10 @@ func TestPatienceEnds(t *testing.T) {
 // An abandoned name is freed, so that the others hear of it: they can't see that somebody has died, and may come to know it later.
 func TestPatienceFreesAnAbandonedName(t *testing.T) {
 	outcomes := map[string]func(r *rig){
-		"done":     func(r *rig) { r.wrote("10", nil) },
-		"conflict": func(r *rig) { r.wrote("", conflict(store.Record{Key: "job", Token: 7, Version: "10", Nonce: "another's"})) },
+		"done": func(r *rig) { r.wrote("10", nil) },
+		"conflict": func(r *rig) {
+			r.wrote("", conflict(store.Record{Key: "job", Token: 7, Version: "10", Nonce: "another's"}))
+		},
 		"unknown, and it landed": func(r *rig) {
 			rec := r.next(Write).Rec
 			r.wrote("", errLost)

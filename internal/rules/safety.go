@@ -49,7 +49,8 @@ const (
 	RuleShareLimit  Rule = "shares-within-limit"     // the weights of all holders never add up to more than the limit
 	RuleShareWriter Rule = "writer-excludes-readers" // a writer has to wait for the readers
 	RuleShareOver   Rule = "share-of-a-dead-session" // a share is taken only from a session that is over
+	RuleShareGone   Rule = "dead-share-taken"        // nobody is refused for the sake of a session that is over
 )
 
 // ShareRules lists them.
-var ShareRules = []Rule{RuleShareLimit, RuleShareWriter, RuleShareOver}
+var ShareRules = []Rule{RuleShareLimit, RuleShareWriter, RuleShareOver, RuleShareGone}

@@ -9,18 +9,19 @@ import (
 	"github.com/leasehold/leasehold/internal/sim/linear"
 )
 
-// Counts says what is in a history; Freed are the shares that are known to have been taken back.
-type Counts struct{ Granted, Refused, GivenUp, Freed int }
+// Counts says what is in a history; Freed are the shares that are known to have been taken
+// back, Settled the given up ones that are known to be gone.
+type Counts struct{ Granted, Refused, GivenUp, Freed, Settled int }
 
 // Counts returns what was recorded.
 func (h *History) Counts() Counts {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	var n [freed + 1]int
+	var n [settled + 1]int
 	for _, o := range h.ops {
 		n[o.kind]++
 	}
-	return Counts{n[grant], n[refusal], n[givenUp], n[freed]}
+	return Counts{n[grant], n[refusal], n[givenUp], n[freed], n[settled]}
 }
 
 // Check returns an error when what was seen can't have been a lock, that says how far an order can be found, or one that
@@ -73,7 +74,11 @@ func (o *op) step(s state) (bool, any) {
 		s.slots[word] |= bit
 		s.last = o.token
 	case refusal:
-		return s.used+s.lingering+s.doubtful+o.weight > s.limit, s
+		excuses := s.used + s.lingering + s.doubtful
+		if o.inTurn {
+			excuses -= o.weight
+		}
+		return excuses+o.weight > s.limit, s
 	case givenUp:
 		s.doubtful += o.weight
 	case ended:
@@ -87,6 +92,8 @@ func (o *op) step(s state) (bool, any) {
 			s.unfreed -= o.weight
 			s.lingering = min(s.lingering, s.unfreed)
 		}
+	case settled:
+		s.doubtful -= o.weight
 	}
 	return true, s
 }

@@ -29,12 +29,16 @@ func (s *script) granted(who string, slot int) {
 
 func (s *script) take(who string, weight, slot int) { s.call(who, weight); s.granted(who, slot) }
 func (s *script) refused(who string, weight int)    { s.call(who, weight); s.calls[who].Refused() }
-func (s *script) givenUp(who string, weight int)    { s.call(who, weight); s.calls[who].GivenUp() }
-func (s *script) end(who string)                    { s.shares[who].End() }
-func (s *script) freed(who string)                  { s.end(who); s.shares[who].Freed() }
+func (s *script) givenUp(who string, weight int) *Doubt {
+	s.call(who, weight)
+	return s.calls[who].GivenUp()
+}
+func (s *script) end(who string)   { s.shares[who].End() }
+func (s *script) freed(who string) { s.end(who); s.shares[who].Freed() }
 
 func TestCheck(t *testing.T) {
 	semaphore, rw := func() *History { return Semaphore(3) }, RWMutex
+	mutex := func() *History { return Semaphore(1) }
 	for name, tt := range map[string]struct {
 		kind func() *History
 		tell func(s *script)
@@ -89,6 +93,33 @@ func TestCheck(t *testing.T) {
 			s.givenUp("a", 1)
 			s.take("b", 1, 0)
 			s.refused("c", 1)
+		}, false},
+		"refused though what was given up is gone": {semaphore, func(s *script) {
+			s.givenUp("a", 3).Settled()
+			s.refused("b", 1)
+		}, false},
+		"refused for another that was given up": {semaphore, func(s *script) {
+			s.givenUp("a", 3).Settled()
+			s.givenUp("b", 3)
+			s.refused("c", 1)
+		}, true},
+		"refused for one that is in turn, and refused": {mutex, func(s *script) {
+			s.take("a", 1, 0)
+			s.call("b", 1)
+			s.freed("a")
+			s.refused("c", 1)
+			s.calls["b"].RefusedInTurn()
+		}, true},
+		"refused after one that was in turn": {mutex, func(s *script) {
+			s.take("a", 1, 0)
+			s.call("b", 1)
+			s.freed("a")
+			s.calls["b"].RefusedInTurn()
+			s.refused("c", 1)
+		}, false},
+		"refused in turn for nobody": {mutex, func(s *script) {
+			s.call("a", 1)
+			s.calls["a"].RefusedInTurn()
 		}, false},
 		"refused before it was given up": {semaphore, func(s *script) { s.refused("a", 1); s.givenUp("b", 3) }, false},
 		"a slot twice":                   {semaphore, func(s *script) { s.take("a", 1, 0); s.take("b", 1, 0) }, false},

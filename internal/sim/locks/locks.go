@@ -9,12 +9,13 @@
 //	…
 //	share.End()   // before it is released, or when its validity ends
 //	… // release
-//	share.Freed() // when that is known to be done
+//	share.Freed() // when that is known to be done, or the session is known to be over
 //	err := h.Check(time.Minute)
 //
 // A share counts from its grant until its holder has stopped to rely on it. After that the lock may take it back at any
-// instant: for a dead holder nobody knows when. An acquisition that was given up may have been granted for a while, or never:
-// it excuses refusals from then on. Tokens have to rise with every grant, and no two holders have one slot.
+// instant, until it is known to have: for a dead holder when its session is closed. An acquisition that was given up may have been
+// granted for a while, or never: it excuses refusals until it is settled, by the end of its session, too. After that
+// nobody may be refused for its sake. Tokens have to rise with every grant, and no two holders have one slot.
 //
 // The search for an order is that of package linear.
 package locks
@@ -53,6 +54,7 @@ const (
 	givenUp             // a share that may be granted from now on, or never
 	ended               // the holder of a share has stopped to rely on it
 	freed               // it is known to have been taken back
+	settled             // one that was given up is known not to be granted, and never to be
 )
 
 // op is one thing that was seen. It took from its call to its return; what happens at an instant has the two side by side.
@@ -64,6 +66,7 @@ type op struct {
 	token  fence.Token
 	slot   int
 	ended  int64 // when the share ended, if it has
+	inTurn bool  // it excuses refusals, but not its own
 
 	called, returned int64
 }
@@ -75,7 +78,7 @@ func (o *op) String() string {
 	} else {
 		share += fmt.Sprintf(" (weight %d)", o.weight)
 	}
-	what := [...]string{"is granted", "is refused", "is given up", "is not relied on any more", "has been taken back"}[o.kind]
+	what := [...]string{"is granted", "is refused", "is given up", "is not relied on any more", "has been taken back", "is known to be gone"}[o.kind]
 	if o.kind == grant {
 		what += fmt.Sprintf(" slot %d, token %d", o.slot, o.token)
 	}
@@ -128,8 +131,33 @@ func (c *Call) Granted(token fence.Token, slot int) *Share {
 // Refused says that the share was not to be had, and that nobody waited for it before.
 func (c *Call) Refused() { c.record(refusal) }
 
+// RefusedInTurn is Refused for one that may have had its turn, as a fair mutex gives it before the mutex itself: while it asked, others
+// may have been refused for its sake, though nobody held the share.
+func (c *Call) RefusedInTurn() {
+	c.o.inTurn = true
+	c.record(refusal)
+	c.GivenUp().Settled()
+}
+
 // GivenUp says that nothing is known. If the share was granted, it is being taken back.
-func (c *Call) GivenUp() { c.record(givenUp) }
+func (c *Call) GivenUp() *Doubt {
+	c.record(givenUp)
+	return &Doubt{h: c.h, o: c.o}
+}
+
+// Doubt is an acquisition that was given up.
+type Doubt struct {
+	h *History
+	o op
+}
+
+// Settled says that nothing of it is left, and that nothing of it will come: its session is over. It is called once.
+func (d *Doubt) Settled() {
+	d.h.mu.Lock()
+	defer d.h.mu.Unlock()
+	d.o.kind, d.o.called = settled, d.h.tick()
+	d.h.add(d.o)
+}
 
 // Share is one that was granted.
 type Share struct {

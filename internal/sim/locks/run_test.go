@@ -27,6 +27,7 @@ const ttl = 15 * time.Second
 // user is how a program uses a lock: as one of its session's, and for how much of it.
 type user struct {
 	weight int
+	turns  bool // it takes its turn before the lock itself
 	lock   func(ctx context.Context) (*lock.Hold, error)
 	try    func(ctx context.Context) (*lock.Hold, error)
 }
@@ -46,20 +47,21 @@ var kinds = []struct {
 	{"read-write lock", RWMutex, func(s *lease.Session, rng *rand.Rand) (user, error) {
 		rw, err := lock.NewRWMutex(s, "rw")
 		if err != nil || rng.IntN(3) == 0 {
-			return user{Writer, rw.Lock, rw.TryLock}, err
+			return user{Writer, false, rw.Lock, rw.TryLock}, err
 		}
-		return user{1, rw.RLock, rw.TryRLock}, nil
+		return user{1, false, rw.RLock, rw.TryRLock}, nil
 	}},
 	{"mutex, fair or not", func() *History { return Semaphore(1) }, func(s *lease.Session, rng *rand.Rand) (user, error) {
-		m, err := lock.NewMutex(s, "m", lock.MutexOptions{Fair: rng.IntN(2) == 0})
-		return user{1, m.Lock, m.TryLock}, err
+		fair := rng.IntN(2) == 0
+		m, err := lock.NewMutex(s, "m", lock.MutexOptions{Fair: fair})
+		return user{1, fair, m.Lock, m.TryLock}, err
 	}},
 }
 
 func ofSemaphore(s *lease.Session, weight int, fair bool) (user, error) {
 	sem, err := lock.NewSemaphore(s, "sem", lock.SemaphoreOptions{Limit: 4, Fair: fair})
 	return user{
-		weight,
+		weight, false,
 		func(ctx context.Context) (*lock.Hold, error) { return sem.Acquire(ctx, weight) },
 		func(ctx context.Context) (*lock.Hold, error) { return sem.TryAcquire(ctx, weight) },
 	}, err
@@ -71,8 +73,11 @@ type world struct {
 	db      *memory.DB
 	ageless bool
 	bad     bool // its network
+	tries   bool // nobody waits: with a good network no refusal is excused by a wait that was given up
 	h       *History
 	wg      sync.WaitGroup
+	ctx     context.Context // of the witnesses
+	seeing  sync.WaitGroup
 	lost    int // shares whose validity ended before they were released
 	mu      sync.Mutex
 }
@@ -86,6 +91,40 @@ type process struct {
 	clk    *clock.Fake
 	rate   float64
 	outage faulty.Outage
+
+	mu   sync.Mutex
+	gone bool     // its session is over
+	left []func() // to be told of that
+}
+
+// whenGone calls f when the session is over: at once if it is.
+func (p *process) whenGone(f func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.gone {
+		f()
+		return
+	}
+	p.left = append(p.left, f)
+}
+
+// witness waits until the store says that the session is over, or ctx is done.
+func (p *process) witness(ctx context.Context) {
+	st := p.w.db.Open()
+	defer st.Close()
+	rec, err := store.Load(ctx, st, p.Key())
+	for err == nil && rec.Owner != "" {
+		rec, err = store.Wait(ctx, st, p.Key(), rec.Version)
+	}
+	if err != nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.gone = true
+	for _, f := range p.left {
+		f()
+	}
 }
 
 // start starts a process, and returns nil when it gets no session.
@@ -112,6 +151,7 @@ func (w *world) start(rng *rand.Rand) *process {
 		p.close()
 		return nil
 	}
+	w.seeing.Go(func() { p.witness(w.ctx) })
 	return p
 }
 
@@ -164,7 +204,7 @@ func (p *process) once(client int, rng *rand.Rand, use func(*lease.Session, *ran
 	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(rng.Int64N(int64(6*ttl))))
 	defer cancel()
 	acquire := u.lock
-	if rng.IntN(2) == 0 {
+	if rng.IntN(2) == 0 || p.w.tries {
 		acquire = u.try
 	}
 	call := p.w.h.Call(client, u.weight)
@@ -175,11 +215,14 @@ func (p *process) once(client int, rng *rand.Rand, use func(*lease.Session, *ran
 	}
 	var held *lock.HeldError
 	refused := errors.As(err, &held)
-	if refused && held.Waiting == 0 {
+	switch {
+	case refused && held.Waiting == 0 && u.turns:
+		call.RefusedInTurn()
+	case refused && held.Waiting == 0:
 		call.Refused()
 	}
 	if !refused || p.w.bad { // even a try may have sent a write, and got no answer
-		call.GivenUp()
+		p.whenGone(call.GivenUp().Settled)
 	}
 }
 
@@ -206,12 +249,12 @@ func (p *process) hold(rng *rand.Rand, h *lock.Hold, call *Call) {
 		}
 	}
 	share.End()
-	if rng.IntN(8) == 0 {
-		return // it is forgotten, and ends with the session
-	}
-	if h.Release(context.Background()) == nil {
+	// It may be forgotten, and end with the session.
+	if rng.IntN(8) != 0 && h.Release(context.Background()) == nil {
 		share.Freed()
+		return
 	}
+	p.whenGone(share.Freed)
 }
 
 // run lets processes contend for one lock, and returns what they saw.
@@ -220,6 +263,9 @@ func run(t *testing.T, seed uint64, history func() *History, use func(*lease.Ses
 	synctest.Test(t, func(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 0x10c5))
 		w := &world{t: t, db: memory.NewDB(memory.Options{Clock: clock.NewFake(0)}), ageless: rng.IntN(2) == 0, bad: rng.IntN(2) == 0, h: h}
+		w.tries = rng.IntN(4) == 0
+		var stop context.CancelFunc
+		w.ctx, stop = context.WithCancel(context.Background())
 		for i := range 4 {
 			rng := rand.New(rand.NewPCG(seed, uint64(i)))
 			w.wg.Go(func() {
@@ -231,6 +277,8 @@ func run(t *testing.T, seed uint64, history func() *History, use func(*lease.Ses
 			})
 		}
 		w.wg.Wait()
+		stop()
+		w.seeing.Wait()
 		lost = w.lost
 	})
 	return h, lost
@@ -254,14 +302,14 @@ func TestHistories(t *testing.T) {
 					t.Fatalf("seed %d: %v\nagain: go test ./internal/sim/locks -run TestHistories -locks.seeds 1 -locks.seed %d", seed, err, seed)
 				}
 				c := h.Counts()
-				sum = Counts{sum.Granted + c.Granted, sum.Refused + c.Refused, sum.GivenUp + c.GivenUp, sum.Freed + c.Freed}
+				sum = Counts{sum.Granted + c.Granted, sum.Refused + c.Refused, sum.GivenUp + c.GivenUp, sum.Freed + c.Freed, sum.Settled + c.Settled}
 				lost += n
 			}
 			t.Logf("%+v, %d lost", sum, lost)
 			if *seeds < 40 {
 				return
 			}
-			if sum.Granted < 400 || sum.Refused < 100 || sum.GivenUp < 100 || sum.Freed < 200 || lost < 10 {
+			if sum.Granted < 400 || sum.Refused < 100 || sum.GivenUp < 100 || sum.Freed < 200 || sum.Settled < 50 || lost < 10 {
 				t.Error("too little of something")
 			}
 		})
