@@ -52,7 +52,11 @@ type OverflowError struct {
 }
 
 func (e *OverflowError) Error() string {
-	return fmt.Sprintf("%v %s doesn't fit: the layout %s has %d bits for it", e.Part, e.Value, e.Layout, e.Bits)
+	text := fmt.Sprintf("%v %s doesn't fit: the layout %s has %d bits for it", e.Part, e.Value, e.Layout, e.Bits)
+	if e.Part == Time || e.Bits == 0 {
+		return text
+	}
+	return fmt.Sprintf("%s, so %d is the highest", text, uint64(1)<<e.Bits-1)
 }
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }

@@ -134,9 +134,9 @@ func TestTwittersOwnID(t *testing.T) {
 func TestPartsThatDontFit(t *testing.T) {
 	now := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 	for want, p := range map[string]Parts{
-		"node 1024 doesn't fit: the layout twitter has 10 bits":     {Time: now, Node: 1024},
-		"sequence 4096 doesn't fit: the layout twitter has 12 bits": {Time: now, Sequence: 4096},
-		"metadata 1 doesn't fit: the layout twitter has 0 bits":     {Time: now, Metadata: 1},
+		"node 1024 doesn't fit: the layout twitter has 10 bits for it, so 1023 is the highest": {Time: now, Node: 1024},
+		"sequence 4096 doesn't fit: the layout twitter has 12 bits":                            {Time: now, Sequence: 4096},
+		"metadata 1 doesn't fit: the layout twitter has 0 bits":                                {Time: now, Metadata: 1},
 		"time 2009-": {Time: now.AddDate(-17, 0, 0)},
 		"time 2096-": {Time: now.AddDate(70, 0, 0)},
 	} {
