@@ -80,6 +80,15 @@ func (s State) meant(to string) (all []Candidate) {
 	return all
 }
 
+// names lists the candidates' names, for people.
+func (s State) names() string {
+	all := make([]string, len(s.Candidates))
+	for i, c := range s.Candidates {
+		all[i] = fmt.Sprintf("%.60q", c.Name)
+	}
+	return strings.Join(all, ", ")
+}
+
 // successor returns the owner id of the one candidate that is called to, lives as far as its session's record says, and may lead.
 func (s State) successor(ctx context.Context, st store.Store, name, to string) (string, error) {
 	var found []Candidate
@@ -95,7 +104,7 @@ func (s State) successor(ctx context.Context, st store.Store, name, to string) (
 	var why error
 	switch {
 	case len(found) == 0:
-		why = errors.New("nobody stands by that name")
+		why = fmt.Errorf("nobody who lives stands by that name, but %s", s.names())
 	case len(found) > 1:
 		why = fmt.Errorf("%d are called so: give the holder's id of one", len(found))
 	case found[0].Ineligible:

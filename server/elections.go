@@ -60,6 +60,11 @@ func (s *Server) pause(c *call) (any, error) {
 		return nil, err
 	}
 	c.event.Note = body.Reason
+	leader, err := election.Now(c.r.Context(), s.st, c.r.PathValue("name"))
+	if err != nil {
+		return nil, err
+	}
+	c.event.Holder, c.event.Token = leader.Owner, leader.Token
 	if err := election.SetPause(c.r.Context(), s.st, c.r.PathValue("name"), c.by(), body.Reason, s.clk.Wall()); err != nil {
 		return nil, err
 	}

@@ -78,6 +78,10 @@ func (a *app) views(ctx context.Context, st store.Store, prefix string, all bool
 		if !all && lease.Reserved(r.rec.Key) {
 			continue
 		}
+		if r.bad != nil {
+			views = append(views, view{Name: r.rec.Key, State: stateUnreadable, Note: oneLine(r.bad)})
+			continue
+		}
 		look := a.look
 		if r.more {
 			look = a.full
@@ -97,6 +101,7 @@ func (a *app) views(ctx context.Context, st store.Store, prefix string, all bool
 type named struct {
 	rec  store.Record
 	more bool
+	bad  error // why the record can't be read; nil when it can
 }
 
 // recordsUnder returns the names under prefix, those too of which there is nothing but a roster. It returns what can be read,
@@ -112,10 +117,14 @@ func recordsUnder(ctx context.Context, st store.Store, prefix string) (map[strin
 		for rec, err := range st.List(ctx, p) {
 			if err != nil {
 				errs = append(errs, unlessInvalid(err))
+				var corrupt *store.CorruptError
+				if errors.As(err, &corrupt) && strings.HasPrefix(corrupt.Key, prefix) {
+					found[corrupt.Key] = named{rec: store.Record{Key: corrupt.Key}, more: found[corrupt.Key].more, bad: err}
+				}
 				continue
 			}
 			if p == prefix {
-				found[rec.Key] = named{rec, found[rec.Key].more}
+				found[rec.Key] = named{rec: rec, more: found[rec.Key].more}
 			}
 			for _, beside := range []string{lock.KeyPrefix, election.KeyPrefix} {
 				if name, ok := strings.CutPrefix(rec.Key, beside); ok && !lease.Reserved(prefix) {

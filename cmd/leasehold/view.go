@@ -12,12 +12,13 @@ import (
 
 // The states in which a name is shown.
 const (
-	stateFree    = "free"
-	stateHeld    = "held"
-	stateExpired = "expired" // its holder is gone, and anyone may take it
-	stateBroken  = "broken"  // an operator has ended the hold; its holder hasn't let go yet
-	stateHanded  = "handed"  // to a successor whose term has not begun yet
-	statePaused  = "paused"  // an election in which nobody may lead, and nobody does
+	stateFree       = "free"
+	stateHeld       = "held"
+	stateExpired    = "expired"    // its holder is gone, and anyone may take it
+	stateBroken     = "broken"     // an operator has ended the hold; its holder hasn't let go yet
+	stateHanded     = "handed"     // to a successor whose term has not begun yet
+	stateUnreadable = "unreadable" // its record can't be read
+	statePaused     = "paused"     // an election in which nobody may lead, and nobody does
 )
 
 // view is a name as it is shown, and as it is in JSON. Fields are only ever added.
