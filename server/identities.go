@@ -160,10 +160,8 @@ func (s *Server) unassign(c *call) (any, error) {
 			return nil, wire.Invalid("used", text, "a time such as 2026-01-02T15:04:05Z")
 		}
 	}
-	if _, err := identity.Release(c.r.Context(), s.st, s.clk, pool, value, o); err != nil {
-		return nil, missingPool(pool, err)
-	}
-	return nil, nil
+	_, err = identity.Release(c.r.Context(), s.st, s.clk, pool, value, o)
+	return nil, missingPool(pool, err)
 }
 
 // orAs adds, to the problem of a term that is missing, that a name will do.

@@ -66,7 +66,8 @@ func decoded(layouts []flake.Layout, text, form string) ([]decodedView, error) {
 	var views []decodedView
 	var failure error
 	for _, l := range layouts {
-		v, err := decodedView{}, error(nil)
+		var v decodedView
+		var err error
 		if l.Bits() > 64 {
 			v, err = decode[flake.ID96](l, text, form)
 		} else {
