@@ -157,11 +157,12 @@ func eval[T any](p *page, js string) T {
 	return v
 }
 
-// until waits for an expression to become true.
+// until waits for an expression to become true. One that looks at what isn't there yet is not.
 func (p *page) until(what, js string) {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
 	defer cancel()
+	js = "(() => { try { return (" + js + ") } catch (e) { if (e instanceof TypeError) return false; throw e } })()"
 	poll := chromedp.Poll[chromedp.Void](js, chromedp.WithPollingInterval(50*time.Millisecond), chromedp.WithPollingTimeout(0))
 	if err := chromedp.Do(ctx, poll); err != nil {
 		p.shot("failed")
