@@ -25,8 +25,12 @@ type ExhaustedError struct {
 }
 
 func (e *ExhaustedError) Error() string {
-	return fmt.Sprintf("%s: %v: %d of %d values are held, by %s among others; the first hold expires in %v unless it is renewed",
-		e.Pool, ErrExhausted, e.Held, e.Size, strings.Join(e.Holders, ", "), e.ExpiresIn.Round(time.Millisecond))
+	by := strings.Join(e.Holders, ", ")
+	if e.Held > len(e.Holders) {
+		by += " among others"
+	}
+	return fmt.Sprintf("%s: %v: %d of %d values are held, by %s; the first hold expires in %v unless it is renewed",
+		e.Pool, ErrExhausted, e.Held, e.Size, by, e.ExpiresIn.Round(time.Millisecond))
 }
 
 // Is reports whether target is [ErrExhausted].
