@@ -68,7 +68,7 @@ func TestCrowdOfServers(t *testing.T) {
 	n = sites * (n / sites)
 	t.Logf("%d waiters at %d servers on one file in %v: %d MiB resident together, %d at most; %d KiB a waiter",
 		n, sites, took.Round(time.Millisecond), resident>>20, most>>20, (resident-before)/int64(n)>>10)
-	if limit := before + int64(n)*(mostMemory-256<<20)/50_000; resident > limit {
+	if limit := mostFor(sites, n, before); resident > limit {
 		t.Errorf("%d MiB for %d waiters: want at most %d", resident>>20, n, limit>>20)
 	}
 	passed, dropped := all[0].pass(t), all[0].leave(t)
