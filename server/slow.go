@@ -32,7 +32,7 @@ func hurry(w http.ResponseWriter, r *http.Request, clk clock.Clock) {
 // an error it is not: net/http reads what is left of the body, and a client that sends nothing would keep it for ever.
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if err == io.EOF { //nolint:errorlint // readers return it as it is
+	if err == io.EOF {
 		_ = b.rc.SetReadDeadline(time.Time{})
 	}
 	return n, err
