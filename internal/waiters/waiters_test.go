@@ -45,6 +45,9 @@ func (s *server) Read(ctx context.Context, wants []Want) ([]Result, error) {
 	}
 	slow := s.slow
 	s.mu.Unlock()
+	if slow == 0 { // a timer that is due as it is made crashes the race detector in virtual time, now and then (Go 1.26)
+		return results, err
+	}
 	select {
 	case <-time.After(slow):
 	case <-ctx.Done():
