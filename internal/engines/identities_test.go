@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -14,27 +13,12 @@ import (
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/faulty"
-	"github.com/leasehold/leasehold/store/file"
 )
 
 // TestIdentities has the values of pools claimed on each engine: who races for them gets one each, a name its own, and a value's windows
 // follow one another also when its holder dies.
 func TestIdentities(t *testing.T) {
-	t.Run("file", func(t *testing.T) {
-		path := filepath.Join(t.TempDir(), "leases.db")
-		tryIdentities(t, func(t testing.TB) store.Store {
-			st, err := file.Open(t.Context(), path, file.Options{})
-			return opened(t, st, err)
-		})
-	})
-	for _, k := range kinds {
-		t.Run(k.name, func(t *testing.T) {
-			t.Parallel()
-			srv := k.start(t)
-			inst := k.prepare(t, srv)
-			tryIdentities(t, func(t testing.TB) store.Store { return inst.open(t, srv.Addr) })
-		})
-	}
+	onEach(t, tryIdentities)
 }
 
 func tryIdentities(t *testing.T, open func(t testing.TB) store.Store) {

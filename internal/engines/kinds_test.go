@@ -2,12 +2,14 @@ package engines
 
 import (
 	"context"
+	"path/filepath"
 	"testing"
 
 	"go.uber.org/goleak"
 
 	"github.com/leasehold/leasehold/internal/servers"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/file"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(servers.Main(m)) }
@@ -43,6 +45,25 @@ type instance struct {
 
 // kinds are the engines that have a server.
 var kinds = []kind{etcdKind, consulKind, zooKeeper, kubernetesKind, postgresKind, redisKind, natsKind, dynamoDB}
+
+// onEach has try use each engine, the embedded file first. All handles that it opens are on one set of records.
+func onEach(t *testing.T, try func(t *testing.T, open func(t testing.TB) store.Store)) {
+	t.Run("file", func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "leases.db")
+		try(t, func(t testing.TB) store.Store {
+			st, err := file.Open(t.Context(), path, file.Options{})
+			return opened(t, st, err)
+		})
+	})
+	for _, k := range kinds {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			srv := k.start(t)
+			inst := k.prepare(t, srv)
+			try(t, func(t testing.TB) store.Store { return inst.open(t, srv.Addr) })
+		})
+	}
+}
 
 // opened is a store that is closed when the test ends.
 func opened[S store.Store](t testing.TB, st S, err error) store.Store {

@@ -3,7 +3,6 @@ package engines
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -13,7 +12,6 @@ import (
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/lock"
 	"github.com/leasehold/leasehold/store"
-	"github.com/leasehold/leasehold/store/file"
 )
 
 // lockTTL is that of the sessions that keep locks here. Servers share the machine, so it is not the shortest.
@@ -22,21 +20,7 @@ const lockTTL = 3 * time.Second
 // TestLocks has the locks of package lock used on each engine: what their users see is what a lock shows, waiters are served
 // in their order, and who dies loses its share.
 func TestLocks(t *testing.T) {
-	t.Run("file", func(t *testing.T) {
-		path := filepath.Join(t.TempDir(), "leases.db")
-		tryLocks(t, func(t testing.TB) store.Store {
-			st, err := file.Open(t.Context(), path, file.Options{})
-			return opened(t, st, err)
-		})
-	})
-	for _, k := range kinds {
-		t.Run(k.name, func(t *testing.T) {
-			t.Parallel()
-			srv := k.start(t)
-			inst := k.prepare(t, srv)
-			tryLocks(t, func(t testing.TB) store.Store { return inst.open(t, srv.Addr) })
-		})
-	}
+	onEach(t, tryLocks)
 }
 
 // holder is a process that uses locks.

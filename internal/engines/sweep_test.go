@@ -2,7 +2,6 @@ package engines
 
 import (
 	"maps"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -10,27 +9,12 @@ import (
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
-	"github.com/leasehold/leasehold/store/file"
 	"github.com/leasehold/leasehold/sweep"
 )
 
 // TestSweep has a sweep meet, on each engine, what is old, what a dead process has left behind, and what is held.
 func TestSweep(t *testing.T) {
-	t.Run("file", func(t *testing.T) {
-		path := filepath.Join(t.TempDir(), "leases.db")
-		trySweep(t, func(t testing.TB) store.Store {
-			st, err := file.Open(t.Context(), path, file.Options{})
-			return opened(t, st, err)
-		})
-	})
-	for _, k := range kinds {
-		t.Run(k.name, func(t *testing.T) {
-			t.Parallel()
-			srv := k.start(t)
-			inst := k.prepare(t, srv)
-			trySweep(t, func(t testing.TB) store.Store { return inst.open(t, srv.Addr) })
-		})
-	}
+	onEach(t, trySweep)
 }
 
 func trySweep(t *testing.T, open func(t testing.TB) store.Store) {
