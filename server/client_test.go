@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/leasehold/leasehold/client"
@@ -69,10 +70,10 @@ func TestLeaseOverHTTP(t *testing.T) {
 // What is no answer of a lock server's says nothing about a write; where no connection could be had, nothing was done.
 func TestAnswersOfOthers(t *testing.T) {
 	s := newSite(t, server.Options{})
-	var broken http.HandlerFunc
+	var broken atomic.Pointer[http.HandlerFunc] // a connection that is aborted orders nothing
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if broken != nil {
-			broken(w, r)
+		if h := broken.Load(); h != nil {
+			(*h)(w, r)
 			return
 		}
 		s.srv.ServeHTTP(w, r)
@@ -90,7 +91,7 @@ func TestAnswersOfOthers(t *testing.T) {
 		"200 of others":  func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>welcome")) },
 		"a broken reply": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
 	} {
-		broken = h
+		broken.Store(&h)
 		if _, err := st.Put(t.Context(), rec); !errors.Is(err, store.ErrUnknownOutcome) {
 			t.Errorf("%s: Put: %v, want an unknown outcome", what, err)
 		}
