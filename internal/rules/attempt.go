@@ -192,9 +192,7 @@ func (h *Hold) superseded(env Env, cur store.Record) {
 	h.worked()
 	switch {
 	case h.Phase == Waiting:
-		if att.Doubt && att.Op == OpClaim {
-			h.mine = appended(h.mine, att.Rec.Nonce)
-		}
+		h.mine = appended(h.mine, att.claimNonce())
 	case att.Op == OpRenew && ours && (cur.Mark != "" || Off(RuleRestored)):
 		h.marked(env, cur)
 	case att.Op == OpRenew && Off(RuleConflict):
