@@ -65,6 +65,7 @@ func (p *probe) run(ctx context.Context) {
 	cmd := exec.CommandContext(limited, argv[0])
 	cmd.Args, cmd.Env, cmd.Stdout, cmd.Stderr = argv[1:], p.env, os.Stderr, os.Stderr
 	cmd.WaitDelay = time.Second
+	whole(cmd)
 	err := cmd.Run()
 	if ctx.Err() != nil {
 		return

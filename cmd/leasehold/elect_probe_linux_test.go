@@ -23,13 +23,13 @@ func (p place) remove(name string) {
 }
 
 // A candidate that is not eligible doesn't lead, and a leader that isn't any more steps down for one that is. A command that hangs says
-// no.
+// no, and is ended with all that it has started.
 func TestElectEligibleIf(t *testing.T) {
 	p := newPlace(t)
 	p.touch("a-may")
 	a := p.candidate("a", tells("a"), "--eligible-if", "test -e a-may")
 	p.told("a")
-	b := p.candidate("b", tells("b"), "--eligible-if", "test ! -e b-hangs || sleep 100")
+	b := p.candidate("b", tells("b"), "--eligible-if", "test ! -e b-hangs || { sleep 100 & echo $! >hung; wait; }")
 	c := p.candidate("c", tells("c"), "--eligible-if", "false")
 	for _, x := range []*program{b, c} {
 		eventually(t, "it stands", func() bool { return strings.Contains(x.stderr.String(), "ligible") })
@@ -45,12 +45,14 @@ func TestElectEligibleIf(t *testing.T) {
 	if out := b.stderr.String(); !strings.Contains(out, "not eligible: --eligible-if: it has not ended in time") {
 		t.Errorf("b said: %s", out)
 	}
+	hung := p.pid("hung")
 	for _, x := range []*program{a, b, c} {
 		x.signal(syscall.SIGTERM)
 		if code := x.code(); code != 128+int(syscall.SIGTERM) {
 			t.Errorf("exit code %d: %s", code, x.stderr)
 		}
 	}
+	eventually(t, "nothing is left of a command that hung", func() bool { return !runs(hung) })
 }
 
 // A leader gives way to a candidate that is preferred when it is idle, and not before.
