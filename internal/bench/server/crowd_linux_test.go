@@ -28,7 +28,6 @@ const (
 type site struct {
 	*audience
 	people *exec.Cmd
-	stay   io.Closer
 	many   int
 }
 
