@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
@@ -61,12 +62,10 @@ func (p *probe) ask() bool {
 func (p *probe) run(ctx context.Context) {
 	limited, cancel := clock.WithTimeout(ctx, p.clk, p.limit)
 	defer cancel()
-	argv := shell(p.command)
-	cmd := exec.CommandContext(limited, argv[0])
-	cmd.Args, cmd.Env, cmd.Stdout, cmd.Stderr = argv[1:], p.env, os.Stderr, os.Stderr
-	cmd.WaitDelay = time.Second
-	whole(cmd)
-	err := cmd.Run()
+	err := p.once(limited)
+	for errors.Is(err, syscall.ECHILD) && limited.Err() == nil { // who cleans up after the active command took its exit code
+		err = p.once(limited)
+	}
 	if ctx.Err() != nil {
 		return
 	}
@@ -80,6 +79,15 @@ func (p *probe) run(ctx context.Context) {
 	if news {
 		p.news(err == nil, err)
 	}
+}
+
+func (p *probe) once(ctx context.Context) error {
+	argv := shell(p.command)
+	cmd := exec.CommandContext(ctx, argv[0])
+	cmd.Args, cmd.Env, cmd.Stdout, cmd.Stderr = argv[1:], p.env, os.Stderr, os.Stderr
+	cmd.WaitDelay = time.Second
+	whole(cmd)
+	return cmd.Run()
 }
 
 // askEligible has --eligible-if decide whether this candidate may lead. It blocks until there is a first answer.

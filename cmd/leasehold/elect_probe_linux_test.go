@@ -29,8 +29,8 @@ func TestElectEligibleIf(t *testing.T) {
 	p.touch("a-may")
 	a := p.candidate("a", tells("a"), "--eligible-if", "test -e a-may")
 	p.told("a")
-	b := p.candidate("b", tells("b"), "--eligible-if", "test ! -e b-hangs || { sleep 100 & echo $! >hung; wait; }")
-	c := p.candidate("c", tells("c"), "--eligible-if", "false")
+	b := p.candidate("b", tells("b"), "--eligible-if", "test ! -e b-hangs || sleep 100")
+	c := p.candidate("c", tells("c"), "--eligible-if", "sleep 100 & echo $! >hung; wait")
 	for _, x := range []*program{b, c} {
 		eventually(t, "it stands", func() bool { return strings.Contains(x.stderr.String(), "ligible") })
 	}
@@ -46,13 +46,13 @@ func TestElectEligibleIf(t *testing.T) {
 		t.Errorf("b said: %s", out)
 	}
 	hung := p.pid("hung")
+	eventually(t, "nothing is left of a command that hung", func() bool { return !runs(hung) })
 	for _, x := range []*program{a, b, c} {
 		x.signal(syscall.SIGTERM)
 		if code := x.code(); code != 128+int(syscall.SIGTERM) {
 			t.Errorf("exit code %d: %s", code, x.stderr)
 		}
 	}
-	eventually(t, "nothing is left of a command that hung", func() bool { return !runs(hung) })
 }
 
 // A leader gives way to a candidate that is preferred when it is idle, and not before.
