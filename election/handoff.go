@@ -2,7 +2,6 @@ package election
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -80,11 +79,11 @@ func (s State) meant(to string) (all []Candidate) {
 	return all
 }
 
-// names lists the candidates' names, for people.
-func (s State) names() string {
-	all := make([]string, len(s.Candidates))
-	for i, c := range s.Candidates {
-		all[i] = fmt.Sprintf("%.60q", c.Name)
+// list lists candidates for people, by their names or ids.
+func list(candidates []Candidate, called func(Candidate) string) string {
+	all := make([]string, len(candidates))
+	for i, c := range candidates {
+		all[i] = fmt.Sprintf("%.60q", called(c))
 	}
 	return strings.Join(all, ", ")
 }
@@ -101,19 +100,27 @@ func (s State) successor(ctx context.Context, st store.Store, name, to string) (
 			found = append(found, c)
 		}
 	}
-	var why error
 	switch {
 	case len(found) == 0:
-		why = fmt.Errorf("nobody who lives stands by that name, but %s", s.names())
+		return "", noCandidate("%s: nobody who lives stands as %q, but %s", name, to, list(s.Candidates, func(c Candidate) string { return c.Name }))
 	case len(found) > 1:
-		why = fmt.Errorf("%d are called so: give the holder's id of one", len(found))
+		return "", noCandidate("%s: %d candidates are called %q: give the holder's id of one: %s", name, len(found), to, list(found, Candidate.Owner))
 	case found[0].Ineligible:
-		why = errors.New("it is not eligible now")
-	default:
-		return found[0].Owner(), nil
+		return "", noCandidate("%s: candidate %q is not eligible now", name, to)
 	}
-	return "", fmt.Errorf("%s: candidate %q: %w: %w", name, to, ErrNoCandidate, why)
+	return found[0].Owner(), nil
 }
+
+// noCandidateError is an [ErrNoCandidate] that says which of its reasons it is.
+type noCandidateError string
+
+func noCandidate(format string, args ...any) error {
+	return noCandidateError(fmt.Sprintf(format, args...))
+}
+
+func (e noCandidateError) Error() string { return string(e) }
+
+func (noCandidateError) Unwrap() error { return ErrNoCandidate }
 
 func tooLong(field, value string) error {
 	return &store.InvalidError{Field: field, Value: fmt.Sprintf("%.60q", value), Want: fmt.Sprintf("%d bytes at most", maxReason)}

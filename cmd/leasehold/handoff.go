@@ -74,28 +74,23 @@ func (a *app) handoff(ctx context.Context, st store.Store, h handoff) error {
 	if err != nil {
 		return err
 	}
-	from, to, err := v.successor(h)
-	if err != nil || from == to {
-		if err == nil {
-			a.say("%s leads already", to)
-		}
-		return err
-	}
 	by := whoAmI()
 	if h.reason != "" {
 		by += ": " + h.reason
 	}
 	began := a.clk.Now()
-	switch err := election.StepDown(ctx, st, h.name, v.Token, to, by); {
-	case errors.Is(err, election.ErrNoLeader), errors.Is(err, election.ErrNoCandidate), errors.Is(err, fence.ErrStale): // since just now
-		return &exitError{exitNo, err}
+	order, err := election.HandOver(ctx, st, h.name, v.Token, h.to, by)
+	switch {
 	case err != nil:
-		return err
+		return v.notOrdered(h, err)
+	case order.Done:
+		a.say("%s leads already", order.To)
+		return nil
 	case h.wait == 0:
-		a.say("%s is told to hand %s over", from, h.name)
+		a.say("%s is told to hand %s over", order.From.Owner, h.name)
 		return nil
 	}
-	next, err := a.awaitTerm(ctx, st, h, v, to)
+	next, err := a.awaitTerm(ctx, st, h, v, order.To)
 	if err != nil {
 		return err
 	}
@@ -103,35 +98,19 @@ func (a *app) handoff(ctx context.Context, st store.Store, h handoff) error {
 	return nil
 }
 
-// successor returns who leads and who is to lead, by their holder's ids; "" for anyone.
-func (v view) successor(h handoff) (from, to string, err error) {
+// notOrdered says why nothing was ordered, and what can be done.
+func (v view) notOrdered(h handoff, err error) error {
 	switch {
-	case v.State == statePaused:
-		return "", "", &exitError{exitNo, fmt.Errorf("nobody leads %s: it is %s; `leasehold resume %s` ends that", h.name, v.Note, h.name)}
-	case v.State != stateHeld:
-		return "", "", &exitError{exitNo, fmt.Errorf("nobody leads %s: it is %s%s", h.name, v.State, v.whoStands())}
-	case !slices.ContainsFunc(v.Candidates, func(c candidateView) bool { return c.Holder == v.Holder }):
-		return "", "", &exitError{exitNo, v.noLeader(h)}
-	case h.anyone:
-		return v.Holder, "", nil
+	case errors.Is(err, election.ErrNotElected), errors.Is(err, election.ErrNoLeader) && len(v.Holders) > 0:
+		err = v.noLeader(h)
+	case errors.Is(err, election.ErrNoLeader) && v.State == statePaused:
+		err = fmt.Errorf("nobody leads %s: it is %s; `leasehold resume %s` ends that", h.name, v.Note, h.name)
+	case errors.Is(err, election.ErrNoLeader):
+		err = fmt.Errorf("nobody leads %s: it is %s%s", h.name, v.State, v.whoStands())
+	case !errors.Is(err, election.ErrNoCandidate) && !errors.Is(err, fence.ErrStale): // stale: another leads since just now
+		return err
 	}
-	var found []candidateView
-	for _, c := range v.Candidates {
-		if c.Name == h.to || c.Holder == h.to || strings.HasPrefix(c.Holder, h.to+"/") {
-			found = append(found, c)
-		}
-	}
-	switch {
-	case len(found) == 0:
-		err = fmt.Errorf("%s: no candidate %q%s", h.name, h.to, v.whoStands())
-	case len(found) > 1:
-		err = fmt.Errorf("%s: %d candidates are called %q: give one's holder's id%s", h.name, len(found), h.to, v.whoStands())
-	case found[0].Role == roleIneligible:
-		err = fmt.Errorf("%s: candidate %q is not eligible now%s", h.name, h.to, v.whoStands())
-	default:
-		return v.Holder, found[0].Holder, nil
-	}
-	return "", "", &exitError{exitNo, err}
+	return &exitError{exitNo, err}
 }
 
 // noLeader says what to do about a holder that is no candidate, as that of `leasehold run` isn't: what it runs would begin anew
