@@ -285,7 +285,7 @@ func run(t *testing.T, seed uint64, history func() *History, use func(*lease.Ses
 }
 
 var (
-	seeds = flag.Uint64("locks.seeds", 40, "how many seeds TestHistories tries")
+	seeds = flag.Uint64("locks.seeds", 100, "how many seeds TestHistories tries")
 	first = flag.Uint64("locks.seed", 0, "the first of them")
 )
 
@@ -306,7 +306,7 @@ func TestHistories(t *testing.T) {
 				lost += n
 			}
 			t.Logf("%+v, %d lost", sum, lost)
-			if *seeds < 40 {
+			if *seeds < 100 {
 				return
 			}
 			if sum.Granted < 400 || sum.Refused < 100 || sum.GivenUp < 100 || sum.Freed < 200 || sum.Settled < 50 || lost < 10 {
