@@ -1,7 +1,9 @@
 package server
 
 import (
+	"net"
 	"net/http"
+	"strings"
 
 	"github.com/leasehold/leasehold/internal/wire"
 )
@@ -10,11 +12,25 @@ import (
 // server that asks nobody who he is has nothing else to tell it by. Whoever is no browser says nothing of an origin, and is let by.
 var foreign = http.NewCrossOriginProtection()
 
-// checkOrigin returns the problem of a request that changes something and comes from another site's page.
-func checkOrigin(r *http.Request) *wire.Problem {
+// checkOrigin returns the problem of a request that a page of another site has a browser send.
+func (s *Server) checkOrigin(r *http.Request) *wire.Problem {
+	if s.opts.LocalNames && !localName(r.Host) {
+		return wire.NewProblem(wire.CodeForbidden, "Host %.80q: this server asks nobody who he is, so it answers to addresses and localhost only: "+
+			"a page of that name could be anybody's. Ask it by its address, or start it with --policy, or with --allow-anybody", r.Host)
+	}
 	if err := foreign.Check(r); err != nil {
 		return wire.NewProblem(wire.CodeForbidden, "%s %s: a page of another site asks for it (Origin %.80q): only this server's own page may change something; "+
 			"a proxy in between has to pass the Host header on, which is %.80q here", r.Method, r.URL.EscapedPath(), r.Header.Get("Origin"), r.Host)
 	}
 	return nil
+}
+
+// localName reports whether the host of a request, with its port if there is one, is an address, or a name that no name server makes
+// lead here.
+func localName(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	host = strings.ToLower(strings.TrimSuffix(host, "."))
+	return host == "localhost" || strings.HasSuffix(host, ".localhost") || net.ParseIP(strings.Trim(host, "[]")) != nil
 }

@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"testing"
 
 	"github.com/leasehold/leasehold/internal/wire"
@@ -39,5 +40,27 @@ func TestForeignPages(t *testing.T) {
 	want(t, s.ask(t, "GET", "/v1/leases/a", "", &l), http.StatusOK)
 	if l.Holder != "" {
 		t.Errorf("%+v", l)
+	}
+}
+
+// A page can have its own name lead to this machine, and then it is the server's own page to the browser. A server that asks nobody who
+// he is doesn't answer to such a name.
+func TestForeignNames(t *testing.T) {
+	for _, local := range []bool{true, false} {
+		s := newSite(t, server.Options{LocalNames: local, RDLM: &rdlm.Options{}})
+		for host, ok := range map[string]bool{
+			"127.0.0.1": true, "127.0.0.1:7070": true, "[::1]:7070": true, "[::1]": true, "10.0.0.1:1": true, "localhost": true, "LocalHost:7070": true, "a.localhost.:1": true,
+			"evil.example": false, "evil.example:7070": false, "localhost.evil.example": false, "127.0.0.1.evil.example:7070": false, "notlocalhost": false, "": false,
+		} {
+			for _, path := range []string{"/v1/leases", "/", "/nothing", "/locks/active/a"} {
+				r := httptest.NewRequest(http.MethodGet, path, nil)
+				r.Host = host
+				w := httptest.NewRecorder()
+				s.srv.ServeHTTP(w, r)
+				if refused := w.Code == http.StatusForbidden; refused != (local && !ok) {
+					t.Errorf("%s asked for as %q, by local names only: %t: %d", path, host, local, w.Code)
+				}
+			}
+		}
 	}
 }

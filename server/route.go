@@ -65,17 +65,20 @@ var routes = []route{
 // take for every name.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	hurry(w, r, s.clk)
-	if p := checkOrigin(r); p != nil {
+	path := r.URL.EscapedPath()
+	switch path {
+	case "/healthz", "/readyz":
+		s.health(w, r)
+		return
+	case "/metrics":
+		s.metrics.handler.ServeHTTP(w, r)
+		return
+	}
+	if p := s.checkOrigin(r); p != nil {
 		fail(w, p)
 		return
 	}
-	switch path := r.URL.EscapedPath(); {
-	case path == "/healthz" || path == "/readyz":
-		s.health(w, r)
-		return
-	case path == "/metrics":
-		s.metrics.handler.ServeHTTP(w, r)
-		return
+	switch {
 	case web.Serves(r):
 		web.ServeHTTP(w, r)
 		return
@@ -83,7 +86,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.speakRDLM(w, r)
 		return
 	}
-	segments := strings.Split(r.URL.EscapedPath(), "/")
+	segments := strings.Split(path, "/")
 	var allow []string
 	for i, rt := range routes {
 		switch ok := match(r, patterns[i], segments); {

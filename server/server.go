@@ -106,6 +106,9 @@ type Options struct {
 
 	// Authenticate returns who sends a request; an error is answered with 401. By default it is [Anybody].
 	Authenticate func(*http.Request) (Caller, error)
+	// LocalNames refuses requests whose Host is neither an address nor localhost. It is for a server that authenticates nobody since it
+	// listens on loopback only: there, a page whose name was made to lead to this machine (DNS rebinding) could do everything.
+	LocalNames bool
 	// Collectors are shown at /metrics beside the server's own.
 	Collectors []prometheus.Collector
 	// OnEvent, if set, is told every request to /v1 when it has been answered. It must not block.

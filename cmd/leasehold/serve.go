@@ -78,7 +78,7 @@ func (a *app) serveCommand() *cobra.Command {
 
 func serveFlags(f *pflag.FlagSet, o *serveOptions) {
 	f.StringVar(&o.listen, "listen", "127.0.0.1:7070", "address to listen on")
-	f.BoolVar(&o.anybody, "allow-anybody", false, "listen beyond this machine though callers need not say who they are")
+	f.BoolVar(&o.anybody, "allow-anybody", false, "listen beyond this machine, and answer to any name, though callers need not say who they are")
 	f.StringVar(&o.admin, "admin", "", "address to serve /healthz, /readyz and /metrics on, too, to whoever asks and without TLS (default: none)")
 	f.StringVar(&o.cert, "tls-cert", "", "file with the server's certificate: HTTPS; it is read again when it changes")
 	f.StringVar(&o.key, "tls-key", "", "file with its key")
@@ -135,6 +135,7 @@ func (s *lockServer) complete() (err error) {
 	o := s.o
 	s.opts = server.Options{
 		Clock: s.a.clk, Version: readVersion().Version, MaxTTL: o.maxTTL, MaxWait: o.maxWait, MaxWaiting: o.maxWaiting, IDPools: o.idPools,
+		LocalNames: !o.known() && !o.anybody,
 	}
 	if err := checkIDPools(o.idPools); err != nil {
 		return err
