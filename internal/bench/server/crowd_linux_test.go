@@ -122,7 +122,7 @@ func crowdOf(what string) error {
 		}
 		all = append(all, conn)
 		body := fmt.Sprintf(`{"holder": "%d", "ttl": 3600, "wait": 3600}`, i)
-		if _, err := fmt.Fprintf(conn, "POST /v1/leases/%s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", crowdName(site, i), len(body), body); err != nil {
+		if _, err := fmt.Fprintf(conn, "POST /v1/leases/%s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", crowdName(site, i), len(body), body); err != nil {
 			return err
 		}
 	}

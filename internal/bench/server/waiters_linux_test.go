@@ -89,7 +89,7 @@ func (c *audience) take(t *testing.T, i int, name string, wait time.Duration) *s
 	t.Cleanup(func() { _ = conn.Close() })
 	p := &seat{conn: conn, sent: time.Now()}
 	body := fmt.Sprintf(`{"holder": "%d", "ttl": 3600, "wait": %v}`, i, wait.Seconds())
-	if _, err := fmt.Fprintf(conn, "POST /v1/leases/%s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", name, len(body), body); err != nil {
+	if _, err := fmt.Fprintf(conn, "POST /v1/leases/%s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", name, len(body), body); err != nil {
 		t.Fatal(err)
 	}
 	return p
@@ -111,7 +111,7 @@ func (p *seat) answer() error {
 // release releases what was granted to p, on its connection, and returns when it began to.
 func (p *seat) release(name string) (time.Time, error) {
 	begun := time.Now()
-	if _, err := fmt.Fprintf(p.conn, "DELETE /v1/leases/%s HTTP/1.1\r\nHost: x\r\nLeasehold-Sequencer: %s\r\n\r\n", name, p.sequencer); err != nil {
+	if _, err := fmt.Fprintf(p.conn, "DELETE /v1/leases/%s HTTP/1.1\r\nHost: localhost\r\nLeasehold-Sequencer: %s\r\n\r\n", name, p.sequencer); err != nil {
 		return begun, err
 	}
 	err := p.answer()
