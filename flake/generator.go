@@ -52,8 +52,8 @@ func (g *Generator[T]) Next() (id T, err error) {
 // NextWith is Next, and puts metadata into the id. Metadata that doesn't fit is an [OverflowError].
 func (g *Generator[T]) NextWith(metadata uint64) (id T, err error) {
 	s := g.state
-	if err := s.layout.holds(Metadata, metadata); err != nil {
-		return id, err
+	if metadata > s.metaMax {
+		return id, s.layout.holds(Metadata, metadata)
 	}
 	n, ok := s.step()
 	switch {

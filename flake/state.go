@@ -20,7 +20,9 @@ type state struct {
 	node      word   // in its place
 	nodeFirst uint64 // the first bytes of it in a long id, as they are written
 	nodeLast  uint32 // and the last
-	spare     uint8  // bits that an id has less than 96
+	metaMax   uint64 // the highest metadata
+	metaShift uint8
+	spare     uint8 // bits that an id has less than 96
 
 	layout Layout
 	rolls  bool // the sequence goes on from unit to unit of time
@@ -59,6 +61,7 @@ func newState(l Layout, node uint64, w Window, o Options) *state {
 	}
 	s.nodeFirst, s.nodeLast = bits.ReverseBytes64(s.node.hi<<32|s.node.lo>>32), bits.ReverseBytes32(uint32(s.node.lo))
 	metadata := l.parts[Metadata]
+	s.metaMax, s.metaShift = metadata.max(), uint8(metadata.shift)
 	s.trailing = s.leading && metadata.shift+metadata.bits <= 32 && !metadata.reversed
 	s.begin = l.tickFrom(w.Floor()) << s.seqBits
 	if s.rolls {
@@ -103,7 +106,7 @@ func (s *state) leadingID(id *ID96, n uint64) {
 // trailingID is leadingID with metadata, where these are trailing.
 func (s *state) trailingID(id *ID96, n, metadata uint64) {
 	s.leadingID(id, n)
-	last := uint32(metadata << (s.layout.parts[Metadata].shift & 31))
+	last := uint32(metadata << (s.metaShift & 31))
 	binary.LittleEndian.PutUint32(id[8:], s.nodeLast|bits.ReverseBytes32(last))
 }
 
