@@ -18,19 +18,6 @@ func roomy(tb testing.TB) Layout {
 	return l
 }
 
-func BenchmarkNext(b *testing.B) {
-	g, err := New[ID](roomy(b), 1, forever, Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := g.Next(); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
 // roomyScatter is as roomy, with its bits where Scatter has them.
 func roomyScatter(tb testing.TB) Layout {
 	l, err := NewLayout(Spec{
@@ -45,61 +32,38 @@ func roomyScatter(tb testing.TB) Layout {
 	return l
 }
 
-func BenchmarkNextScattered(b *testing.B) {
-	g, err := New[ID96](roomyScatter(b), 1, forever, Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
+// alone measures what make costs one goroutine, and crowded what it costs 16.
+func alone[T Value](b *testing.B, l Layout, make func(*Generator[T]) (T, error)) {
+	g := generator[T](b, l, 1, forever, Options{})
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := g.Next(); err != nil {
+		if _, err := make(g); err != nil {
 			b.Fatal(err)
 		}
 	}
 }
 
-func BenchmarkNextWith(b *testing.B) {
-	g, err := New[ID96](roomyScatter(b), 1, forever, Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := g.NextWith(7); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-func BenchmarkNextScatteredBy16(b *testing.B) {
-	g, err := New[ID96](roomyScatter(b), 1, forever, Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
+func crowded[T Value](b *testing.B, l Layout, make func(*Generator[T]) (T, error)) {
+	g := generator[T](b, l, 1, forever, Options{})
 	b.SetParallelism(8)
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			if _, err := g.Next(); err != nil {
-				b.Fatal(err)
+			if _, err := make(g); err != nil {
+				b.Error(err)
+				return
 			}
 		}
 	})
 }
 
-func BenchmarkNextBy16(b *testing.B) {
-	g, err := New[ID](roomy(b), 1, forever, Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.SetParallelism(8)
-	b.RunParallel(func(pb *testing.PB) {
-		for pb.Next() {
-			if _, err := g.Next(); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-}
+func with7(g *Generator[ID96]) (ID96, error) { return g.NextWith(7) }
+
+func BenchmarkNext(b *testing.B)              { alone(b, roomy(b), (*Generator[ID]).Next) }
+func BenchmarkNextScattered(b *testing.B)     { alone(b, roomyScatter(b), (*Generator[ID96]).Next) }
+func BenchmarkNextWith(b *testing.B)          { alone(b, roomyScatter(b), with7) }
+func BenchmarkNextBy16(b *testing.B)          { crowded(b, roomy(b), (*Generator[ID]).Next) }
+func BenchmarkNextScatteredBy16(b *testing.B) { crowded(b, roomyScatter(b), (*Generator[ID96]).Next) }
+func BenchmarkNextWithBy16(b *testing.B)      { crowded(b, roomyScatter(b), with7) }
 
 func BenchmarkAddBy16(b *testing.B) {
 	var n atomic.Uint64
