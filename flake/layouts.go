@@ -67,6 +67,25 @@ func Layouts() []Layout {
 	return []Layout{Twitter(), Sonyflake(), TSID(), JavaScript(), Reversed(), Scatter()}
 }
 
+// Names returns the names of [Layouts].
+func Names() []string {
+	var names []string
+	for _, l := range Layouts() {
+		names = append(names, l.Name())
+	}
+	return names
+}
+
+// Named returns the one of [Layouts] that has that name, if one does.
+func Named(name string) (Layout, bool) {
+	for _, l := range Layouts() {
+		if l.Name() == name {
+			return l, true
+		}
+	}
+	return Layout{}, false
+}
+
 // known is NewLayout for specs of this file, which a test checks.
 func known(s Spec) Layout {
 	l, err := NewLayout(s)

@@ -251,14 +251,10 @@ func noIDs(err error) error {
 
 // layoutOf returns the layout of that name.
 func layoutOf(name string) (flake.Layout, error) {
-	var names []string
-	for _, l := range flake.Layouts() {
-		if l.Name() == name {
-			return l, nil
-		}
-		names = append(names, l.Name())
+	if l, ok := flake.Named(name); ok {
+		return l, nil
 	}
-	return flake.Layout{}, wire.Invalid("layout", name, "one of "+strings.Join(names, ", "))
+	return flake.Layout{}, wire.Invalid("layout", name, "one of "+strings.Join(flake.Names(), ", "))
 }
 
 // order reads what a caller wants.

@@ -29,14 +29,10 @@ const (
 
 // layoutArg returns the layout of that name.
 func layoutArg(name string) (flake.Layout, error) {
-	var names []string
-	for _, l := range flake.Layouts() {
-		if l.Name() == name {
-			return l, nil
-		}
-		names = append(names, l.Name())
+	if l, ok := flake.Named(name); ok {
+		return l, nil
 	}
-	return flake.Layout{}, usage("LAYOUT %q: want one of %s", name, strings.Join(names, ", "))
+	return flake.Layout{}, usage("LAYOUT %q: want one of %s", name, strings.Join(flake.Names(), ", "))
 }
 
 // checkIDPools checks which pool numbers in ids come from, by layout.
@@ -53,11 +49,7 @@ func checkIDPools(pools map[string]string) error {
 }
 
 func completeLayouts(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	var names []string
-	for _, l := range flake.Layouts() {
-		names = append(names, l.Name())
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
+	return flake.Names(), cobra.ShellCompDirectiveNoFileComp
 }
 
 // idNext is what `id next` was asked to do.
