@@ -32,23 +32,23 @@ func roomyScatter(tb testing.TB) Layout {
 	return l
 }
 
-// alone measures what make costs one goroutine, and crowded what it costs 16.
-func alone[T Value](b *testing.B, l Layout, make func(*Generator[T]) (T, error)) {
+// alone measures what an id costs one goroutine, and crowded what one costs 16.
+func alone[T Value](b *testing.B, l Layout, one func(*Generator[T]) (T, error)) {
 	g := generator[T](b, l, 1, forever, Options{})
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := make(g); err != nil {
+		if _, err := one(g); err != nil {
 			b.Fatal(err)
 		}
 	}
 }
 
-func crowded[T Value](b *testing.B, l Layout, make func(*Generator[T]) (T, error)) {
+func crowded[T Value](b *testing.B, l Layout, one func(*Generator[T]) (T, error)) {
 	g := generator[T](b, l, 1, forever, Options{})
 	b.SetParallelism(8)
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			if _, err := make(g); err != nil {
+			if _, err := one(g); err != nil {
 				b.Error(err)
 				return
 			}
