@@ -2,6 +2,7 @@ package election
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -97,13 +98,7 @@ func (c *candidate) set(f func()) {
 func (c *candidate) follow(ctx context.Context) {
 	version, known, told := "", false, ""
 	for ctx.Err() == nil {
-		var rec store.Record
-		var err error
-		if known {
-			rec, err = store.Wait(ctx, c.m.Store(), prefix+c.name, version)
-		} else {
-			rec, err = store.Load(ctx, c.m.Store(), prefix+c.name)
-		}
+		rec, err := c.next(ctx, version, known)
 		if err == nil {
 			version, known = rec.Version, true
 			if err = c.heard(rec); err == nil {
@@ -116,6 +111,28 @@ func (c *candidate) follow(ctx context.Context) {
 		}
 		_ = clock.Sleep(ctx, c.clk, c.m.TTL()/30)
 	}
+}
+
+// next reads the control record or, once one is known, waits for another than that of version. It blocks for a TTL at most, and reads
+// again then: an answer, or news, may have been lost with the connection that was to bring it.
+func (c *candidate) next(ctx context.Context, version string, known bool) (store.Record, error) {
+	if known {
+		limited, cancel := clock.WithTimeout(ctx, c.clk, c.m.TTL())
+		rec, err := store.Wait(limited, c.m.Store(), prefix+c.name, version)
+		quiet := limited.Err() != nil
+		cancel()
+		if !quiet || err == nil || ctx.Err() != nil {
+			return rec, err
+		}
+	}
+	limit := c.m.TTL() / 3
+	limited, cancel := clock.WithTimeout(ctx, c.clk, limit)
+	defer cancel()
+	rec, err := store.Load(limited, c.m.Store(), prefix+c.name)
+	if err != nil && limited.Err() != nil {
+		err = fmt.Errorf("%s: no answer for %v: %w", prefix+c.name, limit, err)
+	}
+	return rec, err
 }
 
 // refresh reads the control record. It blocks until the store has answered or ctx is done.

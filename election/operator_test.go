@@ -116,8 +116,45 @@ func TestControlRecordThatCanNotBeRead(t *testing.T) {
 		}
 		w.candidate("a", election.Options{})
 		time.Sleep(time.Hour)
-		w.expect("a: .election/job: its data have format 2: this version reads format 1")
+		w.expect("")
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if got := strings.Join(w.errs, ", "); got != "a: .election/job: its data have format 2: this version reads format 1" {
+			t.Errorf("%q", got)
+		}
 	})
+}
+
+// An answer that is lost without a sign, or news, doesn't keep a candidate from ever hearing whether it may lead.
+func TestAnswersThatAreLostWithoutASign(t *testing.T) {
+	for _, lost := range []faulty.Kind{faulty.Get, faulty.Push} {
+		t.Run(string(lost), func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				if err := election.SetPause(t.Context(), w.st, "job", "op", "", time.Now()); err != nil {
+					t.Fatal(err)
+				}
+				first := true
+				w.candidate("a", election.Options{}, func(p *process) {
+					p.plan = func(op faulty.Op) faulty.Fault {
+						if op.Key != ".election/job" && op.Record.Key != ".election/job" || op.Kind != lost || !first {
+							return faulty.Fault{}
+						}
+						first = false
+						return faulty.Fault{LoseReply: true, Silent: true}
+					}
+				})
+				time.Sleep(ttl / 10)
+				if err := election.Resume(t.Context(), w.st, "job"); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(3 * ttl / 2)
+				w.expect("a leads")
+				if first {
+					t.Error("nothing was lost")
+				}
+			})
+		})
+	}
 }
 
 // A transfer is one write: the successor leads within a push, and nobody else comes in between.

@@ -36,6 +36,7 @@ type world struct {
 	mu      sync.Mutex
 	leading map[string]election.Term // by candidate, while OnStartedLeading runs
 	story   []string
+	errs    []string // that candidates were told of
 	last    fence.Token
 }
 
@@ -106,7 +107,11 @@ func (w *world) candidate(name string, opts election.Options, change ...func(*pr
 				defer p.mu.Unlock()
 				p.leaders = append(p.leaders, strings.SplitN(l.Owner, "/", 2)[0])
 			},
-			OnError: func(err error) { w.tell("%s: %v", name, err) },
+			OnError: func(err error) {
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				w.errs = append(w.errs, fmt.Sprintf("%s: %v", name, err))
+			},
 			OnStuck: func(_ election.Term, cause error) {
 				p.note("stuck")
 				p.mu.Lock()
