@@ -129,6 +129,32 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
+// Of a long log only the end is kept: what failed stands there, after all else, and not so long that its beginning is lost.
+func TestWhatFailedIsToldAtTheEnd(t *testing.T) {
+	_, report := tallied(t, map[string]string{
+		"a/a_test.go": head + `func TestA(t *testing.T) { t.Error("broken bone"); for i := range 1000 { t.Logf("line %d.", i) } }`,
+		"b/b_test.go": head + `func TestB(t *testing.T) { t.Log("chatter") }`,
+	})
+	_, end, ok := strings.Cut(report, "\nwhat failed, again:\n")
+	if !ok {
+		t.Fatalf("nothing is told again:\n%s", report)
+	}
+	for _, s := range []string{"FAIL  m/a\n", "broken bone", "line 0.", "line 999.", "--- FAIL: TestA", "lines, which are above\n"} {
+		if !strings.Contains(end, s) {
+			t.Errorf("the end does not say %q", s)
+		}
+	}
+	if lines := strings.Count(end, "\n"); lines < 200 || lines > 220 {
+		t.Errorf("%d lines", lines)
+	}
+	if strings.Contains(end, "line 500.") || !strings.Contains(report, "line 500.") {
+		t.Error("line 500 has to be told the first time, and no other")
+	}
+	if !strings.HasSuffix(end, "\n1 passed, 1 failed, 0 skipped\n") {
+		t.Errorf("it ends with %q", end[max(0, len(end)-100):])
+	}
+}
+
 func TestAStreamThatBreaksOffIsAFailure(t *testing.T) {
 	var out bytes.Buffer
 	tally := newTally(&out)

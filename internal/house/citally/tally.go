@@ -47,6 +47,7 @@ type tally struct {
 	builds                  map[string][]string // output of the compiler by import path
 	shown                   map[string]bool     // builds whose output was printed
 	all                     []*test
+	stories                 []string // of what failed
 	passed, failed, skipped int
 }
 
@@ -181,25 +182,45 @@ func (g *group) count(packageFailed bool) (passed, failed, skipped int) {
 	return passed, failed, skipped
 }
 
-// explain prints all that a failed package has said, but for the tests of it that passed.
+// explain prints all that a failed package has said, but for the tests of it that passed, and keeps it for the end.
 func (t *tally) explain(g *group, e event) {
+	story := "FAIL  " + e.Package + "\n"
+	tell := func(output ...string) {
+		text := strings.Join(output, "")
+		t.print(text)
+		story += shortened(text)
+	}
 	if e.FailedBuild != "" && !t.shown[e.FailedBuild] {
 		t.shown[e.FailedBuild] = true
-		t.print(t.builds[e.FailedBuild])
+		tell(t.builds[e.FailedBuild]...)
 	}
 	for _, tt := range g.order {
 		if tt.result == "fail" {
-			t.print(tt.output)
+			tell(tt.output...)
 		}
 	}
-	t.print(g.output)
-	t.print([]string{e.Output})
+	tell(append(slices.Clone(g.output), e.Output)...)
+	t.stories = append(t.stories, story)
 }
 
-func (t *tally) print(output []string) {
-	for line := range strings.Lines(strings.Join(output, "")) {
+func (t *tally) print(text string) {
+	for line := range strings.Lines(text) {
 		fmt.Fprint(t.out, "      ", line)
 	}
+}
+
+// Of a long text the end of the report has this many lines of the beginning, where a panic says why, and of the end.
+const firstLines, lastLines = 120, 80
+
+// shortened leaves out the middle of a long text.
+func shortened(text string) string {
+	lines := strings.SplitAfter(text, "\n")
+	more := len(lines) - firstLines - lastLines
+	if more <= 0 {
+		return text
+	}
+	return strings.Join(lines[:firstLines], "") + fmt.Sprintf("… %d lines, which are above\n", more) +
+		strings.Join(lines[len(lines)-lastLines:], "")
 }
 
 // reason is what a skipped test gave as its reason.
@@ -214,7 +235,7 @@ func (tt *test) reason() string {
 	return cmp.Or(strings.Join(said, " "), "no reason given")
 }
 
-// summary prints the slowest tests and, last, the counts.
+// summary prints the slowest tests, what failed once more, since of a long log it is the end that is kept, and, last, the counts.
 func (t *tally) summary() {
 	const most = 10
 	slowest := slices.DeleteFunc(t.all, func(tt *test) bool { return strings.Contains(tt.name, "/") || tt.took < 0.1 })
@@ -224,6 +245,12 @@ func (t *tally) summary() {
 	}
 	for _, tt := range slowest[:min(most, len(slowest))] {
 		fmt.Fprintf(t.out, "  %7.2f s  %s %s\n", tt.took, tt.pkg, tt.name)
+	}
+	if len(t.stories) > 0 {
+		fmt.Fprintln(t.out, "what failed, again:")
+	}
+	for _, story := range t.stories {
+		t.print(story)
 	}
 	fmt.Fprintf(t.out, "%d passed, %d failed, %d skipped\n", t.passed, t.failed, t.skipped)
 }
