@@ -161,6 +161,8 @@ func (b *board) touch(ctx context.Context, key string) {
 		return
 	}
 	// What can't be read now, the next look will tell.
+	ctx, cancel := clock.WithTimeout(ctx, b.s.clk, 10*boardPoll)
+	defer cancel()
 	rec, err := store.Load(ctx, b.s.st, key)
 	if err != nil {
 		return
@@ -173,7 +175,7 @@ func (b *board) touch(ctx context.Context, key string) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if name, p, ok := readElection(control); ok {
+	if name, p, ok := readElection(control, b.s.clk.Wall()); ok {
 		b.pauses[name] = p
 	}
 	if isSession(key) {
@@ -220,7 +222,7 @@ func (b *board) note(as seen) {
 
 // same reports whether two pauses are one.
 func same(a, b *wire.Pause) bool {
-	return a == b || a != nil && b != nil && a.By == b.By && a.Reason == b.Reason && a.Since.Equal(b.Since)
+	return a == b || a != nil && b != nil && a.By == b.By && a.Reason == b.Reason && a.Since.Equal(b.Since) && (a.Until == b.Until || a.Until != nil && b.Until != nil && a.Until.Equal(*b.Until))
 }
 
 // tell wakes the watchers. b.mu is held.
