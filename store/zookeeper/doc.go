@@ -19,13 +19,17 @@
 //
 // The version that ZooKeeper counts starts anew when a znode is deleted and made again, so by itself it would let a
 // write that comes late hit the next record of that name. So each record gets a birth, a random id, which is the name of a
-// child of it. A version is "BIRTH.N". Every write is one multi, hence atomic and one round trip:
+// child of it. A version is "BIRTH.N". A write is one multi, hence atomic and one round trip:
 //
 //	create   create record, create record/BIRTH
 //	put      check record/BIRTH exists, set record at N
 //	delete   delete record/BIRTH, delete record at N
 //
 // The 32-bit count is not used up: a record that comes near its end is deleted and born again in the same multi.
+//
+// Writes of one handle that are asked for while others are under way go together, when those are answered or a millisecond
+// later: in one multi for each 64 KiB, which is what the largest record takes alone. When the server refuses such a multi
+// nothing is written, and each write is sent by itself.
 //
 // A conflict takes a second round trip, to read the record that was there instead: ZooKeeper's answer has no room for it.
 //

@@ -13,9 +13,24 @@ import (
 // Put implements [store.Store]. It takes one round trip, and one more to read the record that is in its way. The very first
 // record takes a few more, for the root.
 func (s *Store) Put(ctx context.Context, rec store.Record) (store.Record, error) {
+	w, stored, err := s.putting(rec)
+	switch {
+	case err != nil:
+		return store.Record{}, err
+	case w == nil:
+		return store.Record{}, s.mismatch(ctx, rec.Key, rec.Version)
+	}
+	if err := s.write(ctx, w); err != nil {
+		return store.Record{}, err
+	}
+	return stored, nil
+}
+
+// putting returns the write of a record, and the record as it is stored then; nil for a version that no record ever had.
+func (s *Store) putting(rec store.Record) (*write, store.Record, error) {
 	body, err := store.Marshal(rec)
 	if err != nil {
-		return store.Record{}, err
+		return nil, store.Record{}, err
 	}
 	path := s.node(rec.Key)
 	var next version // that the record will have
@@ -26,7 +41,7 @@ func (s *Store) Put(ctx context.Context, rec store.Record) (store.Record, error)
 	} else {
 		v, ok := parseVersion(rec.Version)
 		if !ok {
-			return store.Record{}, s.mismatch(ctx, rec.Key, rec.Version)
+			return nil, store.Record{}, nil
 		}
 		if v.n <= s.last {
 			next = version{v.birth, v.n + 1}
@@ -39,12 +54,9 @@ func (s *Store) Put(ctx context.Context, rec store.Record) (store.Record, error)
 			ops = append(deletion(path, v), s.creation(path, next.birth, body)...)
 		}
 	}
-	if err := s.write(ctx, rec.Key, rec.Version, ops); err != nil {
-		return store.Record{}, err
-	}
 	stored := store.Canonical(rec)
 	stored.Version = next.String()
-	return stored, nil
+	return &write{key: rec.Key, version: rec.Version, ops: ops, size: len(body)}, stored, nil
 }
 
 func (s *Store) creation(path, birth string, body []byte) []any {
@@ -70,7 +82,7 @@ func (s *Store) Delete(ctx context.Context, key, version string) error {
 	if !ok {
 		return s.mismatch(ctx, key, version)
 	}
-	return s.write(ctx, key, version, deletion(s.node(key), v))
+	return s.write(ctx, &write{key: key, version: version, ops: deletion(s.node(key), v)})
 }
 
 // mismatch returns why a write at a version that no record ever had is not done.
@@ -92,30 +104,6 @@ func (s *Store) explain(ctx context.Context, key, version string, session *int64
 		return store.Corrupt(key, fmt.Errorf("its znode has no child %s: something else removed it: make it again", v.birth))
 	}
 	return &store.ConflictError{Current: r.rec}
-}
-
-// write has the server do all of ops or nothing. They are for a write to key at that version.
-func (s *Store) write(ctx context.Context, key, version string, ops []any) error {
-	for {
-		session := s.conn.SessionID()
-		_, err := call(ctx, s, func(conn *zk.Conn) ([]zk.MultiResponse, error) { return conn.Multi(ops...) })
-		switch {
-		case err == nil:
-			return nil
-		case version == "" && errors.Is(err, zk.ErrNoNode):
-			if err := s.makeRoot(ctx); err != nil {
-				return err
-			}
-			continue
-		case !errors.Is(err, zk.ErrNoNode) && !errors.Is(err, zk.ErrNodeExists) && !errors.Is(err, zk.ErrBadVersion):
-			return s.outcome(key, err)
-		}
-		err = s.explain(ctx, key, version, &session)
-		if version == "" && errors.Is(err, store.ErrNotFound) {
-			continue // what was in the way is gone
-		}
-		return err
-	}
 }
 
 // makeRoot makes the root and the znodes above it, as far as they are missing.

@@ -11,6 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/internal/groups"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -35,6 +36,8 @@ type Store struct {
 	acl   []zk.ACL
 	clock clock.Clock
 	last  int32 // the highest version that is written on top of
+
+	writes *groups.Groups[*write]
 
 	life context.Context // ended by Close
 	end  context.CancelCauseFunc
@@ -70,6 +73,7 @@ func New(conn *zk.Conn, opts Options) (*Store, error) {
 		acl = zk.WorldACL(zk.PermAll)
 	}
 	s := &Store{conn: conn, root: root, acl: acl, clock: clock.System(), last: math.MaxInt32 - 1}
+	s.writes = groups.New(s.together)
 	s.watches.byKey = map[string]*watch{}
 	s.life, s.end = context.WithCancelCause(context.Background())
 	return s, nil
@@ -91,6 +95,7 @@ func (s *Store) Close() error {
 	s.end(store.ErrClosed)
 	ended := make(chan struct{})
 	go func() {
+		s.writes.Close()
 		s.running.Wait()
 		close(ended)
 	}()
