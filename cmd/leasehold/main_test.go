@@ -88,4 +88,4 @@ func await(ts *testscript.TestScript, _ bool, args []string) {
 }
 
 // patienceOfTests is how long a test waits for what has to come, on a machine that is busy.
-const patienceOfTests = 30 * time.Second
+const patienceOfTests = 2 * time.Minute
