@@ -177,6 +177,10 @@ var Table = []Row{
 		Why: "it starts real servers for the tests of every module, so it must bring nothing into their graphs",
 	},
 	{
+		Dir: "internal/steady", Floor: F1, Tests: true, Only: []string{"std", "clock"},
+		Why: "it serves the tests of every module, so it must bring nothing into their graphs",
+	},
+	{
 		Dir: "internal/section", Floor: F1, Tests: true, Only: []string{"std"},
 		Why: "it serves the tests of every module, so it must bring nothing into their graphs",
 	},

@@ -1,0 +1,196 @@
+package steady
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/clock"
+)
+
+const (
+	late     = 50 * time.Millisecond // a witness that is woken so late has seen a stall
+	attempts = 10
+	patience = 3 * time.Minute // no attempt begins after that
+)
+
+// Run runs a test that wants a machine without stalls, again if it failed while there was one: 10 times at most, and for 3 minutes at
+// most before the last attempt. The test has to do all anew in each attempt, and use the t that it is given. It blocks until all is
+// cleaned up.
+func Run(t *testing.T, test func(t testing.TB)) {
+	t.Helper()
+	failure, skipped := judge(t, clock.System(), test)
+	if skipped {
+		t.SkipNow()
+	}
+	if failure != "" {
+		t.Fatal(failure)
+	}
+}
+
+// judge makes attempts until one can be judged.
+func judge(t testing.TB, clk clock.Clock, test func(t testing.TB)) (failure string, skipped bool) {
+	t.Helper()
+	begun := clk.Now()
+	for n := 1; ; n++ {
+		w := watch(clk)
+		a := attempt(t, test)
+		stall := w.stop()
+		if a.skipped || len(a.failures) == 0 {
+			return "", a.skipped
+		}
+		failure := strings.Join(a.failures, "\n")
+		if stall < late {
+			return failure, false
+		}
+		if n == attempts || clk.Now().Sub(begun) > patience {
+			return fmt.Sprintf("the machine stalled in each of %d attempts, in the last one for %v:\n%s", n, stall, failure), false
+		}
+		t.Logf("attempt %d is made again, since the machine stalled for %v in it:\n%s", n, stall, failure)
+	}
+}
+
+// witness knows for how long the machine has stalled at most.
+type witness struct {
+	cancel context.CancelFunc
+	done   chan struct{}
+	worst  time.Duration // once done is closed
+}
+
+func watch(clk clock.Clock) *witness {
+	ctx, cancel := context.WithCancel(context.Background())
+	w := &witness{cancel: cancel, done: make(chan struct{})}
+	last := clk.Now()
+	go func() {
+		defer close(w.done)
+		const nap = 2 * time.Millisecond
+		for ctx.Err() == nil {
+			_ = clock.Sleep(ctx, clk, nap) // an error is the end
+			now := clk.Now()
+			w.worst, last = max(w.worst, now.Sub(last)-nap), now
+		}
+	}()
+	return w
+}
+
+func (w *witness) stop() time.Duration {
+	w.cancel()
+	<-w.done
+	return w.worst
+}
+
+// try is one attempt: what the test has for its testing.TB. Its failures are not yet those of the test.
+type try struct {
+	testing.TB
+	ctx    context.Context
+	cancel context.CancelFunc
+
+	failed atomic.Bool
+
+	mu       sync.Mutex
+	failures []string
+	skipped  bool
+	cleanups []func()
+}
+
+// attempt runs the test once, on a goroutine of its own, since FailNow ends that.
+func attempt(t testing.TB, test func(t testing.TB)) *try {
+	a := &try{TB: t}
+	a.ctx, a.cancel = context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer a.cleanUp()
+		defer a.cancel()
+		test(a)
+	}()
+	<-done
+	return a
+}
+
+// cleanUp runs the clean-ups, the latest first, though one of them ends the goroutine.
+func (a *try) cleanUp() {
+	a.mu.Lock()
+	n := len(a.cleanups) - 1
+	if n < 0 {
+		a.mu.Unlock()
+		return
+	}
+	last := a.cleanups[n]
+	a.cleanups = a.cleanups[:n]
+	a.mu.Unlock()
+	defer a.cleanUp()
+	last()
+}
+
+func (a *try) Context() context.Context { return a.ctx }
+
+func (a *try) Cleanup(f func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.cleanups = append(a.cleanups, f)
+}
+
+func (a *try) Failed() bool { return a.failed.Load() || a.TB.Failed() }
+
+func (a *try) Fail() { a.say("it failed") }
+
+func (a *try) FailNow() {
+	a.Fail()
+	runtime.Goexit()
+}
+
+func (a *try) Error(args ...any) { a.say(fmt.Sprintln(args...)) }
+
+func (a *try) Errorf(format string, args ...any) { a.say(fmt.Sprintf(format, args...)) }
+
+func (a *try) Fatal(args ...any) {
+	a.say(fmt.Sprintln(args...))
+	runtime.Goexit()
+}
+
+func (a *try) Fatalf(format string, args ...any) {
+	a.say(fmt.Sprintf(format, args...))
+	runtime.Goexit()
+}
+
+func (a *try) SkipNow() {
+	a.mu.Lock()
+	a.skipped = true
+	a.mu.Unlock()
+	runtime.Goexit()
+}
+
+func (a *try) Skip(args ...any) {
+	a.TB.Log(args...)
+	a.SkipNow()
+}
+
+func (a *try) Skipf(format string, args ...any) {
+	a.TB.Logf(format, args...)
+	a.SkipNow()
+}
+
+// say notes a failure, and where it was found.
+func (a *try) say(text string) {
+	a.failed.Store(true)
+	where := ""
+	var frames [16]uintptr
+	for found := runtime.CallersFrames(frames[:runtime.Callers(3, frames[:])]); ; {
+		frame, more := found.Next()
+		if strings.HasSuffix(frame.File, "_test.go") {
+			where += fmt.Sprintf("%s:%d: ", frame.File[strings.LastIndexByte(frame.File, '/')+1:], frame.Line)
+		}
+		if !more {
+			break
+		}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.failures = append(a.failures, where+strings.TrimSuffix(text, "\n"))
+}
