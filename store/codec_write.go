@@ -83,9 +83,33 @@ func appendPast(b []byte, past []Term) []byte {
 	return append(b, ']')
 }
 
+// appendTime appends t, which passed checkDate, as a string in the form of time.RFC3339Nano, in UTC: a record holds up to 17 times,
+// and the time package takes thrice as long.
 func appendTime(b []byte, t time.Time) []byte {
-	return append(t.UTC().AppendFormat(append(b, '"'), time.RFC3339Nano), '"')
+	t = t.UTC()
+	year, month, day := t.Date()
+	hour, minute, second := t.Clock()
+	b = appendTwo(appendTwo(append(b, '"'), year/100), year%100)
+	b = appendTwo(append(b, '-'), int(month))
+	b = appendTwo(append(b, '-'), day)
+	b = appendTwo(append(b, 'T'), hour)
+	b = appendTwo(append(b, ':'), minute)
+	b = appendTwo(append(b, ':'), second)
+	if ns := t.Nanosecond(); ns != 0 {
+		b = append(b, ".000000000"...)
+		for i := len(b) - 1; ns != 0; i-- {
+			b[i] = byte('0' + ns%10)
+			ns /= 10
+		}
+		for b[len(b)-1] == '0' {
+			b = b[:len(b)-1]
+		}
+	}
+	return append(b, 'Z', '"')
 }
+
+// appendTwo appends the two digits of n.
+func appendTwo(b []byte, n int) []byte { return append(b, byte('0'+n/10), byte('0'+n%10)) }
 
 // appendText appends s, which is valid UTF-8, as a string of JSON that HTML and JavaScript may hold, too.
 func appendText(b []byte, s string) []byte {
@@ -93,6 +117,10 @@ func appendText(b []byte, s string) []byte {
 	b = append(b, '"')
 	start := 0
 	for i := 0; i < len(s); {
+		if plain[s[i]] {
+			i++
+			continue
+		}
 		c, size := rune(s[i]), 1
 		if c >= utf8.RuneSelf {
 			c, size = utf8.DecodeRuneInString(s[i:])
@@ -123,6 +151,14 @@ func appendText(b []byte, s string) []byte {
 	}
 	return append(append(b, s[start:]...), '"')
 }
+
+// plain are the bytes that are characters, and not escaped.
+var plain = func() (all [256]bool) {
+	for c := range rune(utf8.RuneSelf) {
+		all[c] = !escaped(c)
+	}
+	return all
+}()
 
 // escaped reports whether c isn't written as it is.
 func escaped(c rune) bool {

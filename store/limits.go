@@ -76,11 +76,17 @@ func checkFields(rec Record) error {
 
 // checkDate refuses what RFC 3339 can't write.
 func checkDate(field string, t time.Time) error {
-	if year := t.UTC().Year(); year < 0 || year > 9999 {
-		return &InvalidError{Field: field, Value: fmt.Sprintf("in the year %d", year), Want: "a date in the years 0 to 9999"}
+	if at := t.Unix(); at < earliest || at >= latest {
+		return &InvalidError{Field: field, Value: fmt.Sprintf("in the year %d", t.UTC().Year()), Want: "a date in the years 0 to 9999"}
 	}
 	return nil
 }
+
+// The bounds of dates, in seconds as Unix counts them: each write of a record checks up to 17.
+var (
+	earliest = time.Date(0, time.January, 1, 0, 0, 0, 0, time.UTC).Unix()
+	latest   = time.Date(10000, time.January, 1, 0, 0, 0, 0, time.UTC).Unix()
+)
 
 func checkPast(past []Term) error {
 	for _, t := range past {
