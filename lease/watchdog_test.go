@@ -165,11 +165,25 @@ func TestWatchdogBitesAtEveryLoss(t *testing.T) {
 // watchdogChild is the environment variable that makes of a test a process with a watchdog; its value says what befalls it.
 const watchdogChild = "LEASEHOLD_WATCHDOG_CHILD"
 
+// stoppable is the TTL of a child that its parent stops. What else befalls one jumps over a TTL of a minute, so that no stall of the
+// machine ends its lease before.
+const stoppable = time.Second
+
 // child holds a name under a watchdog, and does what no context ends. It never returns if the watchdog works.
 func child(fate string) {
 	var cut atomic.Bool
-	st := faulty.Wrap(memory.New(memory.Options{}), func(faulty.Op) faulty.Fault { return faulty.Fault{Drop: cut.Load()} })
-	m, err := lease.NewManager(st, lease.Options{TTL: 200 * time.Millisecond})
+	dropped := make(chan bool, 100)
+	st := faulty.Wrap(memory.New(memory.Options{}), func(faulty.Op) faulty.Fault {
+		if cut.Load() {
+			dropped <- true
+		}
+		return faulty.Fault{Drop: cut.Load()}
+	})
+	clk, length := clock.NewFake(0), time.Minute
+	if fate == "stopped" {
+		length = stoppable
+	}
+	m, err := lease.NewManager(st, lease.Options{TTL: length, Clock: clk})
 	if err != nil {
 		panic(err)
 	}
@@ -177,18 +191,28 @@ func child(fate string) {
 	if err != nil {
 		panic(err)
 	}
+	fmt.Println("held") // before the watchdog can bite
 	lease.Watchdog(l, nil)
-	fmt.Println("held")
-	cut.Store(fate == "cut")
 	defer fmt.Println("a deferred function ran")
-	for fate != "released" {
+	switch fate {
+	case "cut":
+		cut.Store(true)
+		clk.Jump(length / 3) // to the next renewal
+		<-dropped
+		clk.Jump(length / 20) // to its end; the next one comes soon after, while the lease is still valid
+		<-dropped
+		clk.Jump(length)
+	case "released":
+		if err := l.Release(context.Background()); err != nil {
+			panic(err)
+		}
+		clk.Jump(2 * length)
+		_ = clock.Sleep(context.Background(), clock.System(), 100*time.Millisecond)
+		os.Exit(3)
+	}
+	for {
 		_ = clock.Sleep(context.Background(), clock.System(), time.Hour)
 	}
-	if err := l.Release(context.Background()); err != nil {
-		panic(err)
-	}
-	_ = clock.Sleep(context.Background(), clock.System(), time.Second) // five times the TTL
-	os.Exit(3)
 }
 
 // startChild runs this test as another process with a watchdog, and returns when it holds its name. finish waits for its end.
