@@ -22,6 +22,7 @@ import (
 	awsdynamodb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/leasehold/leasehold/internal/servers"
+	"github.com/leasehold/leasehold/internal/steady"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store/dynamodb"
 )
@@ -61,7 +62,7 @@ func (u *units) take() tally {
 
 // dynamoDBTable makes a table on a DynamoDB Local of the test's own, and returns a function that opens it through url, or
 // directly where that is "".
-func dynamoDBTable(t *testing.T) (srv *servers.Server, open func(url string, onRequest func(dynamodb.Request)) *dynamodb.Store) {
+func dynamoDBTable(t testing.TB) (srv *servers.Server, open func(url string, onRequest func(dynamodb.Request)) *dynamodb.Store) {
 	t.Helper()
 	srv = servers.DynamoDB(t)
 	client := func(url string) *awsdynamodb.Client {
@@ -94,7 +95,7 @@ func dynamoDBTable(t *testing.T) (srv *servers.Server, open func(url string, onR
 	}
 }
 
-func newManager(t *testing.T, st *dynamodb.Store, opts lease.Options) *lease.Manager {
+func newManager(t testing.TB, st *dynamodb.Store, opts lease.Options) *lease.Manager {
 	t.Helper()
 	m, err := lease.NewManager(st, opts)
 	if err != nil {
@@ -108,7 +109,7 @@ func newManager(t *testing.T, st *dynamodb.Store, opts lease.Options) *lease.Man
 	return m
 }
 
-func must(t *testing.T) func(*lease.Lease, error) *lease.Lease {
+func must(t testing.TB) func(*lease.Lease, error) *lease.Lease {
 	return func(l *lease.Lease, err error) *lease.Lease {
 		t.Helper()
 		if err != nil {
@@ -119,7 +120,9 @@ func must(t *testing.T) func(*lease.Lease, error) *lease.Lease {
 }
 
 // What each operation takes of a DynamoDB table, counted at the client: requests, read and write units.
-func TestDynamoDBUnits(t *testing.T) {
+func TestDynamoDBUnits(t *testing.T) { steady.Run(t, dynamoDBUnits) }
+
+func dynamoDBUnits(t testing.TB) {
 	_, open := dynamoDBTable(t)
 	var u units
 	quiet := lease.Options{TTL: 10 * time.Minute} // no renewal comes in between
@@ -180,7 +183,7 @@ func formatted(table [][5]string) string {
 type openTable = func(string, func(dynamodb.Request)) *dynamodb.Store
 
 // renewals waits for some renewals of a lease.
-func renewals(t *testing.T, open openTable, row func(string, int, int), u *units) {
+func renewals(t testing.TB, open openTable, row func(string, int, int), u *units) {
 	const n = 3
 	var seen atomic.Int64
 	enough := make(chan struct{})
@@ -191,7 +194,7 @@ func renewals(t *testing.T, open openTable, row func(string, int, int), u *units
 				close(enough)
 			}
 		}
-	}), lease.Options{TTL: 3 * time.Second})
+	}), lease.Options{TTL: 9 * time.Second})
 	seen.Store(0) // from here on: a read, a write, renewals
 	u.take()
 	l := must(t)(m.Acquire(t.Context(), "renewed"))
@@ -207,7 +210,7 @@ func renewals(t *testing.T, open openTable, row func(string, int, int), u *units
 }
 
 // session holds many leases in one session, and counts what keeps them alive.
-func session(t *testing.T, open openTable, row func(string, int, int), u *units) {
+func session(t testing.TB, open openTable, row func(string, int, int), u *units) {
 	leases := 1000
 	if testing.Short() {
 		leases = 100
@@ -219,7 +222,7 @@ func session(t *testing.T, open openTable, row func(string, int, int), u *units)
 			u.count(r)
 			renewed <- struct{}{}
 		}
-	}), lease.Options{TTL: 6 * time.Second})
+	}), lease.Options{TTL: 15 * time.Second})
 	s, err := m.OpenSession(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -258,7 +261,9 @@ func session(t *testing.T, open openTable, row func(string, int, int), u *units)
 }
 
 // A lease outlives a time of throttling that is shorter than what is left of its validity.
-func TestDynamoDBThrottlingLosesNothing(t *testing.T) {
+func TestDynamoDBThrottlingLosesNothing(t *testing.T) { steady.Run(t, dynamoDBThrottlingLosesNothing) }
+
+func dynamoDBThrottlingLosesNothing(t testing.TB) {
 	srv, open := dynamoDBTable(t)
 	target, err := url.Parse(srv.URL)
 	if err != nil {
@@ -282,16 +287,16 @@ func TestDynamoDBThrottlingLosesNothing(t *testing.T) {
 	t.Cleanup(front.Close)
 	var mu sync.Mutex
 	var states []lease.State
-	m := newManager(t, open(front.URL, nil), lease.Options{TTL: 5 * time.Second, OnEvent: func(e lease.Event) {
+	m := newManager(t, open(front.URL, nil), lease.Options{TTL: 15 * time.Second, OnEvent: func(e lease.Event) {
 		mu.Lock()
 		defer mu.Unlock()
 		states = append(states, e.State)
 	}})
 	l := must(t)(m.Acquire(t.Context(), "job"))
-	// Throttled from before the next renewal on, for most of the validity of 4 s that the acquisition gave.
+	// Throttled from before the next renewal on, for most of the validity of 12 s that the acquisition gave.
 	throttle.Store(true)
 	before := l.ValidUntil()
-	time.Sleep(3 * time.Second)
+	time.Sleep(8 * time.Second)
 	if err := l.Check(); err != nil {
 		t.Errorf("while throttled: %v", err)
 	}

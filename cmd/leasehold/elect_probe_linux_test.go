@@ -5,6 +5,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/leasehold/leasehold/internal/steady"
 )
 
 // touch makes a file that commands look for, remove takes it away.
@@ -24,7 +26,9 @@ func (p place) remove(name string) {
 
 // A candidate that is not eligible doesn't lead, and a leader that isn't any more steps down for one that is. A command that hangs says
 // no, and is ended with all that it has started.
-func TestElectEligibleIf(t *testing.T) {
+func TestElectEligibleIf(t *testing.T) { steady.Run(t, electEligibleIf) }
+
+func electEligibleIf(t testing.TB) {
 	p := newPlace(t)
 	p.touch("a-may")
 	a := p.candidate("a", tells("a"), "--eligible-if", "test -e a-may")
@@ -56,7 +60,9 @@ func TestElectEligibleIf(t *testing.T) {
 }
 
 // A leader gives way to a candidate that is preferred when it is idle, and not before.
-func TestElectFailBackWhenIdle(t *testing.T) {
+func TestElectFailBackWhenIdle(t *testing.T) { steady.Run(t, electFailBackWhenIdle) }
+
+func electFailBackWhenIdle(t testing.TB) {
 	p := newPlace(t)
 	a := p.candidate("a", tells("a"), "--fail-back", "when-idle", "--idle-if", "echo asked >>asked; test -e idle")
 	p.told("a")

@@ -6,6 +6,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/leasehold/leasehold/internal/steady"
 )
 
 // candidate starts one that stands for "job" with a short TTL. Its active and passive commands are for the shell.
@@ -40,7 +42,9 @@ func tells(name string) string {
 
 // The store is out: the active command, which ignores SIGTERM, is gone before the validity is, and the candidate goes on, and leads
 // again when the store is back.
-func TestPitfall_C1_RealOutageOfALeader(t *testing.T) {
+func TestPitfall_C1_RealOutageOfALeader(t *testing.T) { steady.Run(t, realOutageOfALeader) }
+
+func realOutageOfALeader(t testing.TB) {
 	p := newPlace(t)
 	elect := p.candidate("a", "echo $$ >pid; exec ticker ticks stubborn")
 	p.ticked("ticks")
@@ -65,7 +69,9 @@ func TestPitfall_C1_RealOutageOfALeader(t *testing.T) {
 }
 
 // The supervisor hangs: the guard kills the active command in time.
-func TestPitfall_C1_LeaderStopped(t *testing.T) {
+func TestPitfall_C1_LeaderStopped(t *testing.T) { steady.Run(t, leaderStopped) }
+
+func leaderStopped(t testing.TB) {
 	p := newPlace(t)
 	elect := p.candidate("a", "ticker ticks stubborn & echo $! >pid; wait")
 	p.ticked("ticks")
@@ -79,11 +85,13 @@ func TestPitfall_C1_LeaderStopped(t *testing.T) {
 }
 
 // The leader is killed: its active command dies with it, and the other leads when its TTL is over.
-func TestKilledLeader(t *testing.T) {
+func TestKilledLeader(t *testing.T) { steady.Run(t, killedLeader) }
+
+func killedLeader(t testing.TB) {
 	p := newPlace(t)
 	a := p.candidate("a", "echo $$ >pid; exec ticker ticks stubborn")
 	p.ticked("ticks")
-	p.candidate("b", "echo $LEASEHOLD_TOKEN >b", "--on-passive", "echo $LEASEHOLD_LEADER >follows; exec sleep 60")
+	p.candidate("b", "echo $LEASEHOLD_TOKEN >b", "--on-passive", "echo $LEASEHOLD_LEADER >follows; exec sleep 1000")
 	p.content("follows")
 	start := time.Now()
 	a.signal(syscall.SIGKILL)
@@ -97,11 +105,13 @@ func TestKilledLeader(t *testing.T) {
 }
 
 // A hand-over between two processes: what led has ended before the next begins, though it takes its time, and the token rises.
-func TestHandoffBetweenProcesses(t *testing.T) {
+func TestHandoffBetweenProcesses(t *testing.T) { steady.Run(t, handoffBetweenProcesses) }
+
+func handoffBetweenProcesses(t testing.TB) {
 	p := newPlace(t)
 	p.candidate("a", "echo $LEASEHOLD_TOKEN >token-a; "+tells("a"))
 	p.told("a")
-	p.candidate("b", "echo $LEASEHOLD_TOKEN >token-b; "+tells("b"), "--on-passive", "echo >follows; exec sleep 60")
+	p.candidate("b", "echo $LEASEHOLD_TOKEN >token-b; "+tells("b"), "--on-passive", "echo >follows; exec sleep 1000")
 	p.content("follows")
 	p.must("handoff", "job", "--to", "b")
 	p.told("a a-ends b")
@@ -117,11 +127,13 @@ func TestHandoffBetweenProcesses(t *testing.T) {
 }
 
 // A signal ends the candidate: first its command, then its term, and the other leads at once.
-func TestSignalHandsOver(t *testing.T) {
+func TestSignalHandsOver(t *testing.T) { steady.Run(t, signalHandsOver) }
+
+func signalHandsOver(t testing.TB) {
 	p := newPlace(t)
 	a := p.candidate("a", tells("a"))
 	p.told("a")
-	b := p.candidate("b", tells("b"), "--on-passive", "echo >follows; exec sleep 60")
+	b := p.candidate("b", tells("b"), "--on-passive", "echo >follows; exec sleep 1000")
 	p.content("follows")
 	start := time.Now()
 	a.signal(syscall.SIGTERM)
@@ -149,11 +161,15 @@ func TestSignalHandsOver(t *testing.T) {
 // What ignores SIGTERM when it is to step down is killed after --drain. The lease goes on being renewed for as long as that takes, and
 // nobody else leads before it is dead.
 func TestStubbornLeaderIsKilledAfterTheDrain(t *testing.T) {
+	steady.Run(t, stubbornLeaderIsKilledAfterTheDrain)
+}
+
+func stubbornLeaderIsKilledAfterTheDrain(t testing.TB) {
 	p := newPlace(t)
 	a := p.candidate("a", "echo $$ >pid; exec ticker ticks stubborn", "--drain", "6s")
 	p.ticked("ticks")
 	ticker := p.pid("pid")
-	p.candidate("b", "ps -o stat= -p "+p.content("pid")+" >dead; echo >b", "--on-passive", "echo >follows; exec sleep 60")
+	p.candidate("b", "ps -o stat= -p "+p.content("pid")+" >dead; echo >b", "--on-passive", "echo >follows; exec sleep 1000")
 	p.content("follows")
 	start := time.Now()
 	p.must("handoff", "job", "--to", "b")
@@ -170,7 +186,9 @@ func TestStubbornLeaderIsKilledAfterTheDrain(t *testing.T) {
 }
 
 // The passive command is gone before the active one begins, and is started again for each new leader, whom it is told.
-func TestPassiveCommand(t *testing.T) {
+func TestPassiveCommand(t *testing.T) { steady.Run(t, passiveCommand) }
+
+func passiveCommand(t testing.TB) {
 	p := newPlace(t)
 	a := p.candidate("a", tells("a"))
 	p.told("a")
@@ -181,7 +199,7 @@ func TestPassiveCommand(t *testing.T) {
 	a.signal(syscall.SIGTERM)
 	a.code()
 	p.told("a b-follows-a-passive a-ends b-follows-no-more b")
-	p.candidate("c", tells("c"), "--on-passive", "echo >c-follows; exec sleep 60")
+	p.candidate("c", tells("c"), "--on-passive", "echo >c-follows; exec sleep 1000")
 	p.content("c-follows")
 	p.must("handoff", "job", "--to", "c")
 	eventually(t, "c leads, and b follows", func() bool { // in either order
@@ -191,7 +209,9 @@ func TestPassiveCommand(t *testing.T) {
 }
 
 // A command that ends by itself gives up the leadership for a while, or ends the program with its code.
-func TestActiveCommandEndsByItself(t *testing.T) {
+func TestActiveCommandEndsByItself(t *testing.T) { steady.Run(t, activeCommandEndsByItself) }
+
+func activeCommandEndsByItself(t testing.TB) {
 	p := newPlace(t)
 	once := p.candidate("a", "exit 7", "--on-exit", "exit")
 	if code := once.code(); code != 7 {
@@ -206,12 +226,14 @@ func TestActiveCommandEndsByItself(t *testing.T) {
 	if words := again.stderr.String(); !strings.Contains(words, "has ended with code 3; no candidate for 1s") || !strings.Contains(words, "no candidate for 2s") {
 		t.Errorf("%s", words)
 	}
-	p.candidate("b", "echo >b; exec sleep 60")
+	p.candidate("b", "echo >b; exec sleep 1000")
 	p.content("b") // who rests leaves it to others
 }
 
 // A leader gives way to a candidate in a zone that is preferred, and no sooner than it has led for the time it is to.
-func TestLeaderGivesWay(t *testing.T) {
+func TestLeaderGivesWay(t *testing.T) { steady.Run(t, leaderGivesWay) }
+
+func leaderGivesWay(t testing.TB) {
 	p := newPlace(t)
 	start := time.Now()
 	p.candidate("a", tells("a"), "--zone", "us", "--prefer", "eu,us", "--fail-back", "100ms", "--min-hold", "3s")

@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/steady"
 )
 
 // ledger is a program that knows nothing of leases: a TLS server that wants a certificate of its clients.
@@ -35,7 +36,7 @@ type ledger struct {
 }
 
 // newLedger starts one. One certificate, in files in the folder, serves for everybody here.
-func newLedger(t *testing.T, p place) *ledger {
+func newLedger(t testing.TB, p place) *ledger {
 	t.Helper()
 	l := &ledger{arrived: make(chan struct{}), goOn: make(chan struct{}), tokens: make(chan fence.Token, 16)}
 	l.Server = httptest.NewUnstartedServer(l)
@@ -52,7 +53,7 @@ func newLedger(t *testing.T, p place) *ledger {
 }
 
 // selfSigned makes a certificate for this machine, as a server and as a client, and writes cert.pem and key.pem.
-func selfSigned(t *testing.T, p place) tls.Certificate {
+func selfSigned(t testing.TB, p place) tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -126,7 +127,7 @@ type gateway struct {
 	name string
 }
 
-func (l *ledger) gate(t *testing.T, p place, name string) *gateway {
+func (l *ledger) gate(t testing.TB, p place, name string) *gateway {
 	t.Helper()
 	g := &gateway{l: l, c: l.Client(), name: name}
 	g.program = p.start("gate", "ledger", "--as", name, "--ttl", "4s", "--upstream", l.URL, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0",
@@ -177,7 +178,9 @@ func (g *gateway) wants(method, path string, want int) string {
 
 // Two gates in front of one program, with certificates everywhere: the one that is told to end has its writes end first, then
 // releases the name; a stream through the other one goes on all the time.
-func TestGateHandsOver(t *testing.T) {
+func TestGateHandsOver(t *testing.T) { steady.Run(t, gateHandsOver) }
+
+func gateHandsOver(t testing.TB) {
 	p := newPlace(t)
 	l := newLedger(t, p)
 	east := l.gate(t, p, "east")
@@ -235,7 +238,9 @@ func TestGateHandsOver(t *testing.T) {
 }
 
 // A gate that was stopped past the end of its term, with a write under way, passes nothing more when it goes on.
-func TestGateThatWasStopped(t *testing.T) {
+func TestGateThatWasStopped(t *testing.T) { steady.Run(t, gateThatWasStopped) }
+
+func gateThatWasStopped(t testing.TB) {
 	p := newPlace(t)
 	l := newLedger(t, p)
 	east := l.gate(t, p, "east")
@@ -314,7 +319,7 @@ func TestGateKeysAndMetrics(t *testing.T) {
 }
 
 // stream reads a stream until it is ended. The channel tells of lines that were read, and of the error at its end.
-func (g *gateway) stream(t *testing.T) (end func(), ticks chan error) {
+func (g *gateway) stream(t testing.TB) (end func(), ticks chan error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, g.url+"/stream", nil)

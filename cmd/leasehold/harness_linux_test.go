@@ -22,12 +22,12 @@ import (
 
 // place is a folder with a store, in which programs run.
 type place struct {
-	t   *testing.T
+	t   testing.TB
 	dir string
 }
 
 // newPlace returns an empty one. What still runs in it when the test ends is killed: a test that fails leaves nothing.
-func newPlace(t *testing.T) place {
+func newPlace(t testing.TB) place {
 	t.Helper()
 	p := place{t, t.TempDir()}
 	t.Cleanup(func() {
@@ -59,7 +59,7 @@ func (p place) command(args ...string) *exec.Cmd {
 
 // program is one that runs.
 type program struct {
-	t      *testing.T
+	t      testing.TB
 	cmd    *exec.Cmd
 	stderr *lockedBuffer
 	ended  chan struct{}
@@ -129,7 +129,7 @@ func (l *lockedBuffer) String() string {
 }
 
 // eventually waits until ok says so.
-func eventually(t *testing.T, what string, ok func() bool) {
+func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(patienceOfTests); !ok(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(deadline) {
@@ -199,7 +199,7 @@ func runs(pid int) bool {
 }
 
 // childrenOf returns the processes whose parent is pid.
-func childrenOf(t *testing.T, pid int) []int {
+func childrenOf(t testing.TB, pid int) []int {
 	t.Helper()
 	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
 	if err != nil {
@@ -247,7 +247,7 @@ func (p place) lastTick(name string) clock.Instant {
 
 // reader looks into the store while the programs can't.
 type reader struct {
-	t  *testing.T
+	t  testing.TB
 	st *file.Store
 }
 

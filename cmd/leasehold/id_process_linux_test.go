@@ -4,11 +4,15 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/leasehold/leasehold/internal/steady"
 )
 
 // A value that is lost while CMD runs: CMD is dead before the validity of what was last written has ended, and the exit code says so;
 // with --restart it is claimed again, under a higher token.
-func TestLostValue(t *testing.T) {
+func TestLostValue(t *testing.T) { steady.Run(t, lostValue) }
+
+func lostValue(t testing.TB) {
 	p := newPlace(t)
 	run := p.start("id", "assign", "machines", "--range", "7-7", "--as", "web1", "--ttl", "4s", "--",
 		"sh", "-c", "echo $LEASEHOLD_ID >id; exec ticker ticks stubborn")
@@ -33,8 +37,8 @@ func TestLostValue(t *testing.T) {
 // An operator ends a hold: with --restart the value is claimed again under a higher token. A signal ends CMD, and the value is free.
 func TestValueIsClaimedAgain(t *testing.T) {
 	p := newPlace(t)
-	run := p.start("id", "assign", "machines", "--range", "7-7", "--as", "web1", "--ttl", "4s", "--restart", "--",
-		"sh", "-c", `echo $LEASEHOLD_TOKEN >>tokens; echo >started; exec sleep 60`)
+	run := p.start("id", "assign", "machines", "--range", "7-7", "--as", "web1", "--ttl", "20s", "--restart", "--",
+		"sh", "-c", `echo $LEASEHOLD_TOKEN >>tokens; echo >started; exec sleep 1000`)
 	p.content("started")
 	first := p.content("tokens")
 	p.must("id", "release", "machines", "--as", "web1", "--token", first)
@@ -53,9 +57,11 @@ func TestValueIsClaimedAgain(t *testing.T) {
 }
 
 // The program is killed: its value is free when its TTL is over, and the same name gets it before that is up for others.
-func TestKilledValue(t *testing.T) {
+func TestKilledValue(t *testing.T) { steady.Run(t, killedValue) }
+
+func killedValue(t testing.TB) {
 	p := newPlace(t)
-	run := p.start("id", "assign", "machines", "--range", "7-7", "--as", "web1", "--ttl", "2s", "--", "sh", "-c", "echo $$ >pid; exec sleep 60")
+	run := p.start("id", "assign", "machines", "--range", "7-7", "--as", "web1", "--ttl", "2s", "--", "sh", "-c", "echo $$ >pid; exec sleep 1000")
 	pid := p.pid("pid")
 	run.signal(syscall.SIGKILL)
 	run.code()

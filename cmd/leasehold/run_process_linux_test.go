@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/internal/steady"
 )
 
 // The timing of these tests: 3.2 s of validity, SIGTERM 2.48 s after a renewal, SIGKILL at 2.88 s, the guard at 3.04 s.
@@ -22,7 +23,9 @@ func runArgsWith(flags []string, name string, cmd ...string) []string {
 
 // A store that can't be written any more: the command, which ignores SIGTERM, is dead before the validity of what was last
 // written has ended, and the exit code says that the lease was lost.
-func TestPitfall_C1_RealOutage(t *testing.T) {
+func TestPitfall_C1_RealOutage(t *testing.T) { steady.Run(t, realOutage) }
+
+func realOutage(t testing.TB) {
 	p := newPlace(t)
 	run := p.start(runArgsWith(shortTTL, "job", "sh", "-c", "echo $$ >pid; exec ticker ticks stubborn")...)
 	p.ticked("ticks")
@@ -45,7 +48,9 @@ func TestPitfall_C1_RealOutage(t *testing.T) {
 }
 
 // The supervisor itself is stopped, and can't kill: the guard does, before the validity ends.
-func TestPitfall_C1_SupervisorStopped(t *testing.T) {
+func TestPitfall_C1_SupervisorStopped(t *testing.T) { steady.Run(t, supervisorStopped) }
+
+func supervisorStopped(t testing.TB) {
 	p := newPlace(t)
 	run := p.start(runArgsWith(shortTTL, "job", "sh", "-c", "ticker ticks stubborn & echo $! >pid; wait")...)
 	p.ticked("ticks")
@@ -71,13 +76,15 @@ func TestPitfall_C2_LossHasItsExitCode(t *testing.T) {
 		"outage": func(p place, _ string) { p.cutOff() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := newPlace(t)
-			run := p.start(runArgsWith(shortTTL, "job", "sh", "-c",
-				`trap "exit 0" TERM; echo $LEASEHOLD_TOKEN >token; while :; do sleep 0.01; done`)...)
-			lose(p, p.content("token"))
-			if code := run.code(); code != exitLost {
-				t.Errorf("exit code %d, want %d; standard error:\n%s", code, exitLost, run.stderr)
-			}
+			steady.Run(t, func(t testing.TB) {
+				p := newPlace(t)
+				run := p.start(runArgsWith(shortTTL, "job", "sh", "-c",
+					`trap "exit 0" TERM; echo $LEASEHOLD_TOKEN >token; while :; do sleep 0.01; done`)...)
+				lose(p, p.content("token"))
+				if code := run.code(); code != exitLost {
+					t.Errorf("exit code %d, want %d; standard error:\n%s", code, exitLost, run.stderr)
+				}
+			})
 		})
 	}
 }
@@ -85,7 +92,7 @@ func TestPitfall_C2_LossHasItsExitCode(t *testing.T) {
 // A name that is broken is free as soon as the command has ended: nobody has to wait for the TTL.
 func TestBrokenNameIsFreedWhenTheCommandHasEnded(t *testing.T) {
 	p := newPlace(t)
-	run := p.start(runArgsWith([]string{"--ttl", "4s"}, "job", "sh", "-c", `echo $LEASEHOLD_TOKEN >token; exec sleep 60`)...)
+	run := p.start(runArgsWith([]string{"--ttl", "20s"}, "job", "sh", "-c", `echo $LEASEHOLD_TOKEN >token; exec sleep 1000`)...)
 	p.must("break", "job", "--token", p.content("token"), "--yes", "--reason", "drill")
 	run.code()
 	rec, _ := p.reader().record("job")
@@ -203,7 +210,9 @@ func TestPitfall_C4_KernelKillsTheCommand(t *testing.T) {
 }
 
 // After the owner was killed another one takes over: not before its TTL has passed, and soon after.
-func TestTakeoverAfterKill(t *testing.T) {
+func TestTakeoverAfterKill(t *testing.T) { steady.Run(t, takeoverAfterKill) }
+
+func takeoverAfterKill(t testing.TB) {
 	p := newPlace(t)
 	run := p.start(runArgsWith(shortTTL, "job", "ticker", "ticks")...)
 	p.ticked("ticks")
@@ -279,7 +288,7 @@ func TestStoreIsLocked(t *testing.T) {
 	p := newPlace(t)
 	p.must("run", "job", "--", "true")
 	p.cutOff()
-	run := p.start("run", "-w", "1500ms", "job", "--", "true")
+	run := p.start("run", "-w", "10s", "job", "--", "true")
 	if code := run.code(); code != exitConflict || !strings.Contains(run.stderr.String(), "waiting for the store") {
 		t.Errorf("exit code %d, want %d; standard error:\n%s", code, exitConflict, run.stderr)
 	}

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/internal/steady"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -31,20 +33,22 @@ func TestPitfall_C1_RealOutageOfShares(t *testing.T) {
 	for name, flags := range ways {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := newPlace(t)
-			run := p.start(runArgsWith(append(flags, shortTTL...), "job", "sh", "-c", "echo $$ >pid; exec ticker ticks stubborn")...)
-			p.ticked("ticks")
-			ticker, reader := p.pid("pid"), p.reader()
-			restore := p.cutOff()
-			rec, written := reader.session()
-			eventually(t, "the command is dead", func() bool { return !runs(ticker) })
-			if end := written.Add(validity(rec)); p.lastTick("ticks") >= end {
-				t.Errorf("it ran on for %v after the end of its validity", p.lastTick("ticks").Sub(end))
-			}
-			restore()
-			if code := run.code(); code != exitLost || !strings.Contains(run.stderr.String(), "SIGTERM") {
-				t.Errorf("exit code %d, want %d: %s", code, exitLost, run.stderr)
-			}
+			steady.Run(t, func(t testing.TB) {
+				p := newPlace(t)
+				run := p.start(runArgsWith(slices.Concat(flags, shortTTL), "job", "sh", "-c", "echo $$ >pid; exec ticker ticks stubborn")...)
+				p.ticked("ticks")
+				ticker, reader := p.pid("pid"), p.reader()
+				restore := p.cutOff()
+				rec, written := reader.session()
+				eventually(t, "the command is dead", func() bool { return !runs(ticker) })
+				if end := written.Add(validity(rec)); p.lastTick("ticks") >= end {
+					t.Errorf("it ran on for %v after the end of its validity", p.lastTick("ticks").Sub(end))
+				}
+				restore()
+				if code := run.code(); code != exitLost || !strings.Contains(run.stderr.String(), "SIGTERM") {
+					t.Errorf("exit code %d, want %d: %s", code, exitLost, run.stderr)
+				}
+			})
 		})
 	}
 }
@@ -75,26 +79,28 @@ func TestKilledHolderFreesItsShare(t *testing.T) {
 	for name, flags := range ways {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := newPlace(t)
-			holder := p.start(runArgsWith(append(flags, shortTTL...), "job", "sh", "-c", "echo $$ >pid; exec ticker ticks stubborn")...)
-			p.ticked("ticks")
-			next := append(flags, shortTTL...)
-			if name == "shared" {
-				next = shortTTL // who writes waits for readers
-			}
-			start := time.Now()
-			holder.signal(syscall.SIGKILL)
-			waiter := p.start(runArgsWith(next, "job", "sh", "-c", "echo >next")...)
-			p.content("next")
-			if took := time.Since(start); took < 3*time.Second || took > 10*time.Second {
-				t.Errorf("it took %v: want the TTL, 4 s", took)
-			}
-			if runs(p.pid("pid")) {
-				t.Error("the killed holder's command still runs")
-			}
-			if code := waiter.code(); code != 0 {
-				t.Errorf("exit code %d: %s", code, waiter.stderr)
-			}
+			steady.Run(t, func(t testing.TB) {
+				p := newPlace(t)
+				holder := p.start(runArgsWith(slices.Concat(flags, shortTTL), "job", "sh", "-c", "echo $$ >pid; exec ticker ticks stubborn")...)
+				p.ticked("ticks")
+				next := slices.Concat(flags, shortTTL)
+				if name == "shared" {
+					next = shortTTL // who writes waits for readers
+				}
+				start := time.Now()
+				holder.signal(syscall.SIGKILL)
+				waiter := p.start(runArgsWith(next, "job", "sh", "-c", "echo >next")...)
+				p.content("next")
+				if took := time.Since(start); took < 3*time.Second || took > 10*time.Second {
+					t.Errorf("it took %v: want the TTL, 4 s", took)
+				}
+				if runs(p.pid("pid")) {
+					t.Error("the killed holder's command still runs")
+				}
+				if code := waiter.code(); code != 0 {
+					t.Errorf("exit code %d: %s", code, waiter.stderr)
+				}
+			})
 		})
 	}
 }

@@ -13,11 +13,13 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/leasehold/leasehold/internal/steady"
 )
 
 // managed is the socket of a service manager.
 type managed struct {
-	t *testing.T
+	t testing.TB
 	*net.UnixConn
 }
 
@@ -61,8 +63,10 @@ func (m managed) until(want string) string {
 }
 
 // A service manager is told when the server is ready, that it lives, that it reads its files again, and that it ends.
-func TestServeTellsItsManager(t *testing.T) {
-	m, prog := newPlace(t).manage("--drain-delay", "200ms", "--admin", "127.0.0.1:0")
+func TestServeTellsItsManager(t *testing.T) { steady.Run(t, serveTellsItsManager) }
+
+func serveTellsItsManager(t testing.TB) {
+	m, prog := newPlace(t).manage("--drain-delay", "3s", "--admin", "127.0.0.1:0")
 	ready := m.told()
 	if !strings.HasPrefix(ready, "READY=1\nSTATUS=serving file:") || !strings.HasSuffix(ready, "; 0 wait\nWATCHDOG=1") {
 		t.Fatalf("at first: %q", ready)
@@ -158,7 +162,9 @@ func TestServeLog(t *testing.T) {
 }
 
 // Who says nothing, or reads nothing, doesn't keep a connection; who has as many as it may is not let in.
-func TestServeLimitsConnections(t *testing.T) {
+func TestServeLimitsConnections(t *testing.T) { steady.Run(t, serveLimitsConnections) }
+
+func serveLimitsConnections(t testing.TB) {
 	p := newPlace(t)
 	s := p.serve("--max-connections-per-client", "2")
 	addr := strings.TrimPrefix(s.url, "http://")

@@ -19,6 +19,7 @@ import (
 	"github.com/leasehold/leasehold/admiral"
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/steady"
 )
 
 // span is a command to supervise: to the file that its argument names, and its token, it writes the reading of the clock when
@@ -48,7 +49,7 @@ const (
 	standbyTTL  = 3 * time.Second
 )
 
-func newPods(t *testing.T) *pods { return &pods{newPlace(t), map[string]*program{}} }
+func newPods(t testing.TB) *pods { return &pods{newPlace(t), map[string]*program{}} }
 
 // conf writes the configuration file of a pod.
 func (p *pods) conf(pod string) string {
@@ -140,7 +141,9 @@ func (p *pods) spans(name string) map[fence.Token][2]clock.Instant {
 }
 
 // TestStandbyUnderKillsAndStops: CMD of one term is gone before that of the next begins, however its supervisor ended.
-func TestStandbyUnderKillsAndStops(t *testing.T) {
+func TestStandbyUnderKillsAndStops(t *testing.T) { steady.Run(t, standbyUnderKillsAndStops) }
+
+func standbyUnderKillsAndStops(t testing.TB) {
 	p := newPods(t)
 	for _, pod := range []string{"a", "b", "c"} {
 		p.run(pod, "--", "span", "span")
@@ -195,7 +198,9 @@ func TestStandbyUnderKillsAndStops(t *testing.T) {
 }
 
 // TestStandbyOperator is the operator's side, with real instances.
-func TestStandbyOperator(t *testing.T) {
+func TestStandbyOperator(t *testing.T) { steady.Run(t, standbyOperator) }
+
+func standbyOperator(t testing.TB) {
 	p := newPods(t)
 	conf := p.conf("any")
 	op := func(want int, args ...string) string {
@@ -216,12 +221,13 @@ func TestStandbyOperator(t *testing.T) {
 	}
 	p.run("b", "--", "span", "span")
 	eventually(t, "b knows who is active", func() bool { _, st := p.get("b", "/state"); return st.Initialized })
+	out := op(0, "status", "--wait", "5s")
 	for _, want := range []string{"active", "region-of-a", "region-of-b", "passive"} {
-		if out := op(0, "status", "--wait", "1s"); !strings.Contains(out, want) {
+		if !strings.Contains(out, want) {
 			t.Errorf("%s is not in:\n%s", want, out)
 		}
 	}
-	if out := op(exitOwn, "switchover", "--to", "nobody", "--wait", "1s"); !strings.Contains(out, "a (active)") {
+	if out := op(exitOwn, "switchover", "--to", "nobody", "--wait", "5s"); !strings.Contains(out, "a (active)") {
 		t.Errorf("to nobody: %s", out)
 	}
 	if out := op(0, "switchover", "--to", "b"); !strings.Contains(out, "a has handed over to b") {
@@ -247,7 +253,9 @@ func TestStandbyOperator(t *testing.T) {
 }
 
 // TestStandbyNotify: CMD runs all the time, and is told by file, signal and hook, in that order.
-func TestStandbyNotify(t *testing.T) {
+func TestStandbyNotify(t *testing.T) { steady.Run(t, standbyNotify) }
+
+func standbyNotify(t testing.TB) {
 	p := newPods(t)
 	script := "trap 'echo usr1 >>log' USR1; trap 'echo usr2 >>log' USR2; trap 'exit 0' TERM; echo up $LEASEHOLD_ROLE_FILE >ready; while :; do sleep 0.02; done"
 	hook := "#!/bin/sh\necho hook $1 $LEASEHOLD_ROLE $(head -1 role) token=$LEASEHOLD_TOKEN >>hooks\n"
@@ -279,7 +287,9 @@ func TestStandbyNotify(t *testing.T) {
 }
 
 // TestStandbyHookThatFails: an instance that can't be made active gives the lease to another one.
-func TestStandbyHookThatFails(t *testing.T) {
+func TestStandbyHookThatFails(t *testing.T) { steady.Run(t, standbyHookThatFails) }
+
+func standbyHookThatFails(t testing.TB) {
 	p := newPods(t)
 	hook := "#!/bin/sh\ntest $1 = passive\n"
 	if err := os.WriteFile(p.path("hook"), []byte(hook), 0o700); err != nil { //nolint:gosec // it is to be executed
@@ -298,7 +308,9 @@ func TestStandbyHookThatFails(t *testing.T) {
 }
 
 // TestStandbyEndsWithCMD: with its exit code, and the lease is free.
-func TestStandbyEndsWithCMD(t *testing.T) {
+func TestStandbyEndsWithCMD(t *testing.T) { steady.Run(t, standbyEndsWithCMD) }
+
+func standbyEndsWithCMD(t testing.TB) {
 	for _, args := range [][]string{
 		{"--", "sh", "-c", "exit 7"},
 		{"--mode", "notify", "--notify-file", "role", "--", "sh", "-c", "until grep -q ^active role; do sleep 0.02; done; exit 7"},
@@ -330,7 +342,9 @@ func TestNotifiedProgramDiesWithUs(t *testing.T) {
 }
 
 // TestStandbyPrefix: a prefix of another deployment ends the program, and it says whose.
-func TestStandbyPrefix(t *testing.T) {
+func TestStandbyPrefix(t *testing.T) { steady.Run(t, standbyPrefix) }
+
+func standbyPrefix(t testing.TB) {
 	p := newPods(t)
 	a := p.run("a", "--se_ip_prefix", "auto", "--", "sh", "-c", "echo $LEASEHOLD_SE_IP_PREFIX >prefix; exec sleep 1000")
 	if got := p.content("prefix"); got != "240.0" {

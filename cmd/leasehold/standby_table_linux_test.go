@@ -16,10 +16,11 @@ import (
 
 	"github.com/leasehold/leasehold/admiral"
 	"github.com/leasehold/leasehold/internal/servers"
+	"github.com/leasehold/leasehold/internal/steady"
 )
 
 // admiralRow writes Admiral's row as Admiral does: without a condition.
-func admiralRow(t *testing.T, db *dynamodb.Client, owner string, updated time.Time) {
+func admiralRow(t testing.TB, db *dynamodb.Client, owner string, updated time.Time) {
 	t.Helper()
 	_, err := db.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String(admiral.DefaultTable), Item: map[string]types.AttributeValue{
 		"leaseName":   &types.AttributeValueMemberS{Value: "prod"},
@@ -33,7 +34,9 @@ func admiralRow(t *testing.T, db *dynamodb.Client, owner string, updated time.Ti
 }
 
 // TestStandbyOverAdmiralsTable: beside an instance of Admiral, and under a hold that was written by hand.
-func TestStandbyOverAdmiralsTable(t *testing.T) {
+func TestStandbyOverAdmiralsTable(t *testing.T) { steady.Run(t, standbyOverAdmiralsTable) }
+
+func standbyOverAdmiralsTable(t testing.TB) {
 	srv := servers.DynamoDB(t)
 	client := &http.Client{Transport: &http.Transport{}}
 	defer client.CloseIdleConnections()
