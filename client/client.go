@@ -140,11 +140,19 @@ func (c *Client) HandOver(ctx context.Context, name string, h Handover) (Lease, 
 	})
 }
 
-// Pause has nobody lead the election of a name until [Client.Resume], and returns how the name stands when nobody leads, or when the
-// wait is over. What is held by no candidate takes no notice.
-func (c *Client) Pause(ctx context.Context, name, reason string, wait time.Duration) (Lease, error) {
-	return c.order(ctx, effort{what: name, wait: wait}, name, "pause", func(wait time.Duration) any {
-		return wire.PauseRequest{Reason: reason, Wait: seconds(wait)}
+// PauseOptions say why and for how long nobody leads.
+type PauseOptions struct {
+	Reason string        // for people; required
+	For    time.Duration // how long: [election.MinPause] to [election.MaxPause]; 0 is until [Client.Resume]
+	Wait   time.Duration // for how long to wait until nobody leads
+}
+
+// Pause has nobody lead the election of a name until [Client.Resume], or until the pause ends by itself, and returns how the name stands
+// when nobody leads, or when the wait is over. What is held by no candidate takes no notice. A pause that ends by itself is for
+// liveness: see [election.Pause].
+func (c *Client) Pause(ctx context.Context, name string, o PauseOptions) (Lease, error) {
+	return c.order(ctx, effort{what: name, wait: o.Wait}, name, "pause", func(wait time.Duration) any {
+		return wire.PauseRequest{Reason: o.Reason, For: seconds(o.For), Wait: seconds(wait)}
 	})
 }
 

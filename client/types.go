@@ -42,7 +42,8 @@ type Lease struct {
 // Pause says that nobody may lead the election of a name.
 type Pause struct {
 	By, Reason string
-	Since      time.Time // by the wall clock of who paused it; for people
+	Since      time.Time // by the wall clock of who paused it
+	Until      time.Time // by the same: when it ends by itself; zero: it lasts until it is resumed
 }
 
 // Candidate is one that stands for election. It may have died within the last TTL.
@@ -136,6 +137,9 @@ func leaseOf(w wire.Lease) Lease {
 	}
 	if w.Paused != nil {
 		l.Pause = &Pause{By: w.Paused.By, Reason: w.Paused.Reason, Since: w.Paused.Since}
+		if w.Paused.Until != nil {
+			l.Pause.Until = *w.Paused.Until
+		}
 	}
 	for _, c := range w.Candidates {
 		l.Candidates = append(l.Candidates, Candidate(c))

@@ -24,6 +24,8 @@ type candidate struct {
 
 	mu      sync.Mutex
 	now     outlook
+	pause   *Pause        // the last that was heard of; nil when the election is not paused
+	ends    clock.Instant // when that is over by itself; Never when it isn't
 	wish    *order        // of the leader itself
 	changed chan struct{} // closed, and replaced, when one of those changes
 }
@@ -31,6 +33,7 @@ type candidate struct {
 // outlook is what is wanted of a candidate.
 type outlook struct {
 	control                  // as last read
+	ends     clock.Instant   // when the pause is over by itself
 	known    bool            // it was read in this session
 	eligible bool            // as last asked
 	changed  <-chan struct{} // closed when any of that may have changed
@@ -78,7 +81,10 @@ func (c *candidate) look() outlook {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	o := c.now
-	o.changed = c.changed
+	o.changed, o.ends = c.changed, c.ends
+	if o.Pause != nil && c.clk.Now() >= c.ends {
+		o.Pause = nil
+	}
 	if c.wish != nil {
 		o.Order = c.wish
 	}
@@ -148,9 +154,27 @@ func (c *candidate) refresh(ctx context.Context) error {
 func (c *candidate) heard(rec store.Record) error {
 	k, err := readControl(rec)
 	if err == nil {
-		c.set(func() { c.now.control, c.now.known = k, true })
+		c.set(func() {
+			if k.Pause == nil || c.pause == nil || !k.Pause.equal(*c.pause) {
+				c.pause, c.ends = k.Pause, c.endOf(k.Pause)
+			}
+			c.now.control, c.now.known = k, true
+		})
 	}
 	return err
+}
+
+// endOf returns when a pause that is news is over by itself. A candidate that was there when it was set counts its length from now, so
+// that no wall clock shortens it. One that has come later can't tell but by the time of day. c.mu is held.
+func (c *candidate) endOf(p *Pause) clock.Instant {
+	if p == nil || p.Until.IsZero() {
+		return clock.Never
+	}
+	left := p.Until.Sub(p.Since)
+	if !c.now.known {
+		left = min(left, p.Until.Sub(c.clk.Wall()))
+	}
+	return c.clk.Now().Add(left)
 }
 
 // failed tells the program why the candidate doesn't hear what is wanted of it, when that is news, and returns what was told.
@@ -221,13 +245,23 @@ func (c *candidate) patience() time.Duration {
 	return time.Duration(min(ahead, 3)) * c.m.TTL() / 30
 }
 
+// sitOut blocks until what speaks against leading may have changed, or ctx is done.
+func (c *candidate) sitOut(ctx context.Context, o outlook) {
+	if o.Pause != nil && o.ends != clock.Never {
+		limited, cancel := clock.WithTimeout(ctx, c.clk, o.ends.Sub(c.clk.Now()))
+		defer cancel()
+		ctx = limited
+	}
+	select {
+	case <-o.changed:
+	case <-ctx.Done():
+	}
+}
+
 // campaign waits until the candidate may lead, and leads.
 func (c *candidate) campaign(ctx context.Context) {
 	if o := c.look(); !o.mayLead() {
-		select {
-		case <-o.changed:
-		case <-ctx.Done():
-		}
+		c.sitOut(ctx, o)
 		return
 	}
 	waiting, stop := context.WithCancel(ctx)

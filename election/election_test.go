@@ -306,7 +306,7 @@ func TestBadArguments(t *testing.T) {
 		"wide margin":    election.Run(t.Context(), m, "x", cb, election.Options{StopMargin: 14 * time.Second}),
 		"negative":       election.Run(t.Context(), m, "x", cb, election.Options{MinHold: -1}),
 		"long zone":      election.Run(t.Context(), m, "x", cb, election.Options{Zone: strings.Repeat("x", 256)}),
-		"nobody pauses":  election.SetPause(t.Context(), m.Store(), "x", "", "", time.Now()),
+		"nobody pauses":  election.SetPause(t.Context(), m.Store(), "x", election.Pause{Since: time.Now()}),
 		"nobody leads":   election.StepDown(t.Context(), m.Store(), "x", 1, "", "ada"),
 		"bad name there": election.Resume(t.Context(), m.Store(), ""),
 	} {

@@ -94,7 +94,7 @@ func ExampleSetPause() {
 	st := memory.New(memory.Options{})
 	defer st.Close()
 	ctx := context.Background()
-	if err := election.SetPause(ctx, st, "scheduler", "ada@ops", "the database is being moved", time.Now()); err != nil {
+	if err := election.SetPause(ctx, st, "scheduler", election.Pause{By: "ada@ops", Reason: "the database is being moved", Since: time.Now()}); err != nil {
 		fmt.Println(err)
 		return
 	}

@@ -38,7 +38,7 @@ func HandOver(ctx context.Context, st store.Store, name string, token fence.Toke
 	}
 	switch {
 	case h.From.Owner == "" && state.Pause != nil:
-		return h, fmt.Errorf("%s: %w: it is paused by %s: %s", name, ErrNoLeader, state.Pause.By, state.Pause.Reason)
+		return h, fmt.Errorf("%s: %w: it is paused by %s", name, ErrNoLeader, *state.Pause)
 	case h.From.Owner == "":
 		return h, fmt.Errorf("%s: %w", name, ErrNoLeader)
 	case token != 0 && token != h.From.Token:

@@ -103,7 +103,7 @@ func TestHandOverByNoCandidate(t *testing.T) {
 	if !errors.Is(err, election.ErrNotElected) || h.From.Owner != "script/1" {
 		t.Errorf("%+v, %v", h, err)
 	}
-	if err := election.SetPause(t.Context(), st, "other", "ops", "drill", time.Now()); err != nil {
+	if err := election.SetPause(t.Context(), st, "other", election.Pause{By: "ops", Reason: "drill", Since: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := election.HandOver(t.Context(), st, "other", 0, "", "ada"); !errors.Is(err, election.ErrNoLeader) || !strings.Contains(err.Error(), "paused by ops: drill") {
@@ -117,7 +117,7 @@ func TestPauseAskedForAgain(t *testing.T) {
 	defer func() { _ = st.Close() }()
 	since := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	for i, reason := range []string{"move", "move", "another"} {
-		if err := election.SetPause(t.Context(), st, "job", "ada", reason, since.Add(time.Duration(i)*time.Hour)); err != nil {
+		if err := election.SetPause(t.Context(), st, "job", election.Pause{By: "ada", Reason: reason, Since: since.Add(time.Duration(i) * time.Hour)}); err != nil {
 			t.Fatal(err)
 		}
 		state, err := election.Read(t.Context(), st, "job")

@@ -103,7 +103,7 @@ func (s *leadership) stopIfNeeded(ctx context.Context, o outlook, now clock.Inst
 	case ctx.Err() != nil:
 		cause = context.Cause(ctx)
 	case o.Pause != nil:
-		cause = fmt.Errorf("%w by %s: %s", ErrPaused, o.Pause.By, o.Pause.Reason)
+		cause = fmt.Errorf("%w by %s", ErrPaused, *o.Pause)
 	case o.Order != nil && o.Order.Token == s.term.Token:
 		cause, s.to = fmt.Errorf("%w: %s", ErrOrdered, o.Order.By), o.Order.To
 	case !o.eligible:

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/store"
 )
@@ -24,19 +25,22 @@ const KeyPrefix = prefix
 // State is what an election's records say.
 type State struct {
 	Leader     Leader
-	Pause      *Pause      // nil unless it is paused
+	Pause      *Pause      // nil unless it is paused: one that is over by the time of day is none
 	Candidates []Candidate // in the order in which they came; some may have died since
 	Unused     time.Time   // since when there is none, and no pause, by the wall clock of the [Prune] that found so; else zero
 }
 
-// StateOf returns what a record whose key begins with [KeyPrefix] says of its election: all but who leads, which the record of the
-// name itself says. A record that isn't stored says nothing. The error matches [store.ErrCorrupt] when it can't be read.
-func StateOf(rec store.Record) (State, error) {
+// StateOf returns what a record whose key begins with [KeyPrefix] says of its election at a time of day: all but who leads, which the
+// record of the name itself says. A record that isn't stored says nothing. The error matches [store.ErrCorrupt] when it can't be read.
+func StateOf(rec store.Record, now time.Time) (State, error) {
 	k, err := readControl(rec)
+	if k.Pause != nil && k.Pause.Over(now) {
+		k.Pause = nil
+	}
 	return State{Pause: k.Pause, Candidates: k.Candidates, Unused: k.Unused}, err
 }
 
-// Read returns the state of an election. It blocks until the store has answered or ctx is done.
+// Read returns the state of an election, by this machine's time of day. It blocks until the store has answered or ctx is done.
 func Read(ctx context.Context, st store.Store, name string) (State, error) {
 	if err := checkName(name); err != nil {
 		return State{}, err
@@ -49,35 +53,37 @@ func Read(ctx context.Context, st store.Store, name string) (State, error) {
 	if err != nil {
 		return State{}, err
 	}
-	state, err := StateOf(rec)
+	state, err := StateOf(rec, clock.System().Wall())
 	state.Leader = l
 	return state, err
 }
 
-// SetPause has nobody lead until [Resume]: the leader steps down when it hears of it, at the latest when its validity ends, and no
-// candidate campaigns. A pause on a pause replaces it, unless it is by the same one for the same reason: then that stands, so that it
-// can be asked for again. now is the time of day, for people.
-func SetPause(ctx context.Context, st store.Store, name, by, reason string, now time.Time) error {
+// SetPause has nobody lead until [Resume], or until the pause ends by itself: the leader steps down when it hears of it, at the latest
+// when its validity ends, and no candidate campaigns. p needs who pauses it, and since when, which is the time of day. A pause on a
+// pause replaces it, unless neither has an end and both are by the same one for the same reason: then the first stands, so that it can
+// be asked for again. It blocks until the store has answered or ctx is done. After an error that matches [store.ErrUnknownOutcome] it
+// may be paused, and can be asked for again.
+func SetPause(ctx context.Context, st store.Store, name string, p Pause) error {
 	if err := checkName(name); err != nil {
 		return err
 	}
-	switch {
-	case by == "":
-		return &store.InvalidError{Field: "by", Value: `""`, Want: "who pauses it"}
-	case len(by)+len(reason) > maxReason:
-		return tooLong("reason", by+": "+reason)
+	p.Since, p.Until = p.Since.UTC().Round(0), p.Until.UTC().Round(0)
+	if err := p.check(); err != nil {
+		return err
 	}
-	p := &Pause{By: by, Reason: reason, Since: now.UTC()}
 	return change(ctx, st, name, func(k *control) (bool, error) {
-		if k.Pause != nil && k.Pause.By == by && k.Pause.Reason == reason {
-			return false, nil // after an unknown outcome, too
+		if k.Pause != nil {
+			again := k.Pause.By == p.By && k.Pause.Reason == p.Reason && k.Pause.Until.IsZero() && p.Until.IsZero()
+			if again || k.Pause.equal(p) {
+				return false, nil
+			}
 		}
-		k.Pause = p
+		k.Pause = &p
 		return true, nil
 	})
 }
 
-// Resume ends a pause. The error matches [ErrNotPaused] when there is none.
+// Resume ends a pause, and forgets one that has ended by itself. The error matches [ErrNotPaused] when there is none.
 func Resume(ctx context.Context, st store.Store, name string) error {
 	if err := checkName(name); err != nil {
 		return err

@@ -30,7 +30,7 @@ func TestPauseAndResume(t *testing.T) {
 		if err := election.Resume(t.Context(), w.st, "job"); !errors.Is(err, election.ErrNotPaused) {
 			t.Errorf("%v", err)
 		}
-		if err := election.SetPause(t.Context(), w.st, "job", "ada", "migration", time.Now()); err != nil {
+		if err := election.SetPause(t.Context(), w.st, "job", election.Pause{By: "ada", Reason: "migration", Since: time.Now()}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
@@ -62,7 +62,7 @@ func TestPauseAndResume(t *testing.T) {
 // A pause holds for those who come after it, too: they don't even take the name.
 func TestPauseOfAnElectionWithoutCandidates(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		if err := election.SetPause(t.Context(), w.st, "job", "ada", "migration", time.Now()); err != nil {
+		if err := election.SetPause(t.Context(), w.st, "job", election.Pause{By: "ada", Reason: "migration", Since: time.Now()}); err != nil {
 			t.Fatal(err)
 		}
 		w.candidate("a", election.Options{})
@@ -91,7 +91,7 @@ func TestPauseThatACandidateHasNotHeardOf(t *testing.T) {
 		deaf = true
 		a.mu.Unlock()
 		token := w.leader().Token
-		if err := election.SetPause(t.Context(), w.st, "job", "ada", "migration", time.Now()); err != nil {
+		if err := election.SetPause(t.Context(), w.st, "job", election.Pause{By: "ada", Reason: "migration", Since: time.Now()}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
@@ -130,7 +130,7 @@ func TestAnswersThatAreLostWithoutASign(t *testing.T) {
 	for _, lost := range []faulty.Kind{faulty.Get, faulty.Push} {
 		t.Run(string(lost), func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
-				if err := election.SetPause(t.Context(), w.st, "job", "op", "", time.Now()); err != nil {
+				if err := election.SetPause(t.Context(), w.st, "job", election.Pause{By: "op", Since: time.Now()}); err != nil {
 					t.Fatal(err)
 				}
 				first := true

@@ -96,7 +96,7 @@ func TestWatchNeverGoesBack(t *testing.T) {
 // A look that fails says nothing about pauses.
 func TestWatchPausedWhileTheStoreIsDown(t *testing.T) {
 	s, st := newSlowSite(t)
-	if err := election.SetPause(t.Context(), st, "boss", "ops", "", time.Now()); err != nil {
+	if err := election.SetPause(t.Context(), st, "boss", election.Pause{By: "ops", Since: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	w := s.stream(t, "", "")

@@ -205,9 +205,16 @@ func TestCallsOfOperators(t *testing.T) {
 	if err != nil || !strings.HasPrefix(l.Holder, "west/") || len(l.Candidates) != 2 || l.Candidates[0].Name != "east" {
 		t.Errorf("%+v, %v", l, err)
 	}
-	l, err = c.Pause(ctx, "job", "a move", time.Minute)
+	l, err = c.Pause(ctx, "job", client.PauseOptions{Reason: "a move", Wait: time.Minute})
 	if err != nil || l.Holder != "" || l.Pause == nil || l.Pause.Reason != "a move" {
 		t.Errorf("%+v, %v", l, err)
+	}
+	l, err = c.Pause(ctx, "job", client.PauseOptions{Reason: "a drill", For: time.Hour})
+	if err != nil || l.Pause == nil || l.Pause.Until.Sub(l.Pause.Since) != time.Hour {
+		t.Errorf("%+v, %v", l.Pause, err)
+	}
+	if _, err = c.Pause(ctx, "job", client.PauseOptions{Reason: "a drill", For: time.Millisecond}); !errors.Is(err, store.ErrInvalid) {
+		t.Errorf("%v", err)
 	}
 	if l, err = c.Resume(ctx, "job"); err != nil || l.Pause != nil || l.Name != "job" {
 		t.Errorf("%+v, %v", l, err)

@@ -46,7 +46,7 @@ func (s *Server) handoff(c *call) (any, error) {
 	return s.await(c, wait, func(l election.Leader) bool { return l.Owner != "" && l.Token > h.From.Token })
 }
 
-// pause has nobody lead a name until it is resumed. With "wait" it answers when nobody leads, or when the wait is over.
+// pause has nobody lead a name until it is resumed, or "for" is over. With "wait" it answers when nobody leads, or when the wait is over.
 func (s *Server) pause(c *call) (any, error) {
 	var body wire.PauseRequest
 	if err := c.read(&body); err != nil {
@@ -55,17 +55,28 @@ func (s *Server) pause(c *call) (any, error) {
 	if body.Reason == "" {
 		return nil, wire.Invalid("reason", "", "why, for whoever wonders that nobody leads")
 	}
+	length, err := within("for", body.For, 0, election.MinPause, election.MaxPause)
+	if err != nil {
+		return nil, err
+	}
 	wait, err := within("wait", body.Wait, 0, 0, s.opts.MaxWait)
 	if err != nil {
 		return nil, err
 	}
 	c.event.Note = body.Reason
+	if length > 0 {
+		c.event.Note += ", for " + length.String()
+	}
 	leader, err := election.Now(c.r.Context(), s.st, c.r.PathValue("name"))
 	if err != nil {
 		return nil, err
 	}
 	c.event.Holder, c.event.Token = leader.Owner, leader.Token
-	if err := election.SetPause(c.r.Context(), s.st, c.r.PathValue("name"), c.by(), body.Reason, s.clk.Wall()); err != nil {
+	p := election.Pause{By: c.by(), Reason: body.Reason, Since: s.clk.Wall()}
+	if length > 0 {
+		p.Until = p.Since.Add(length)
+	}
+	if err := election.SetPause(c.r.Context(), s.st, c.r.PathValue("name"), p); err != nil {
 		return nil, err
 	}
 	c.event.reason = "paused"
@@ -120,7 +131,7 @@ func (s *Server) standing(ctx context.Context, name string) (*wire.Lease, error)
 	if rec, err = store.Load(ctx, s.st, election.KeyPrefix+name); err != nil {
 		return nil, err
 	}
-	state, err := election.StateOf(rec)
+	state, err := election.StateOf(rec, s.clk.Wall())
 	if err != nil {
 		l.Problem = s.problem(err) // the hold can be told all the same
 	}
@@ -139,7 +150,11 @@ func pauseOf(state election.State) *wire.Pause {
 	if state.Pause == nil {
 		return nil
 	}
-	return &wire.Pause{By: state.Pause.By, Reason: state.Pause.Reason, Since: state.Pause.Since}
+	p := &wire.Pause{By: state.Pause.By, Reason: state.Pause.Reason, Since: state.Pause.Since}
+	if until := state.Pause.Until; !until.IsZero() {
+		p.Until = &until
+	}
+	return p
 }
 
 // named is the problem of an order that can't be given, and who leads, if that is known.

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/internal/wire"
 	"github.com/leasehold/leasehold/server"
@@ -111,7 +112,7 @@ func TestWatchPausedBeforeAnybodyLed(t *testing.T) {
 	s := newSite(t, server.Options{})
 	st := s.db.Open()
 	defer func() { _ = st.Close() }()
-	if err := election.SetPause(t.Context(), st, "boss", "ops", "", time.Now()); err != nil {
+	if err := election.SetPause(t.Context(), st, "boss", election.Pause{By: "ops", Since: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	w := s.stream(t, "", "")
@@ -124,5 +125,30 @@ func TestWatchPausedBeforeAnybodyLed(t *testing.T) {
 	}
 	if kind, e := w.next(); kind != "lease" || !e.Gone || e.Lease.Name != "boss" {
 		t.Errorf("%s %+v", kind, e)
+	}
+}
+
+// A pause that ends by itself goes from the board, and from the answers, by the server's time of day.
+func TestWatchPauseThatEnds(t *testing.T) {
+	clk := clock.NewFake(0)
+	s := newSite(t, server.Options{Clock: clk})
+	var l wire.Lease
+	want(t, s.ask(t, "POST", "/v1/leases/boss/pause", `{"reason": "drill", "for": "1h"}`, &l), http.StatusOK)
+	if l.Paused == nil || l.Paused.Until == nil || l.Paused.Until.Sub(l.Paused.Since) != time.Hour {
+		t.Fatalf("%+v", l.Paused)
+	}
+	w := s.stream(t, "", "")
+	w.next()
+	if l := w.lease("boss", wire.StateFree); l.Paused == nil || l.Paused.Until == nil {
+		t.Errorf("%+v", l)
+	}
+	clk.StepWall(time.Hour)
+	if kind, e := w.next(); kind != "lease" || !e.Gone || e.Lease.Name != "boss" {
+		t.Errorf("%s %+v", kind, e)
+	}
+	l = wire.Lease{}
+	want(t, s.ask(t, "GET", "/v1/leases/boss", "", &l), http.StatusOK)
+	if l.Paused != nil {
+		t.Errorf("%+v", l)
 	}
 }

@@ -50,6 +50,7 @@ var refusals = []struct {
 	{"POST", "/v1/leases/NAME/handoff", `{"any": true}`, "", wire.CodeNotElected, ""},
 	{"POST", "/v1/leases/a/handoff", `{"to": "x"}`, "", wire.CodeNoLeader, ""},
 	{"POST", "/v1/leases/a/pause", `{}`, "", wire.CodeInvalid, "reason"},
+	{"POST", "/v1/leases/a/pause", `{"reason": "drill", "for": "1ms"}`, "", wire.CodeInvalid, "for"},
 	{"POST", "/v1/leases/a/resume", ``, "", wire.CodeNotPaused, ""},
 	{"POST", "/v1/identities/a", `{"as": "web1"}`, "", wire.CodeUndeclared, ""},
 	{"POST", "/v1/identities/a", `{"range": "9-1"}`, "", wire.CodeInvalid, ""},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/internal/wire"
@@ -37,7 +38,7 @@ func (s *Server) survey(ctx context.Context, prefix string) (found sight, err er
 			case listErr != nil:
 				err = listErr
 			default:
-				found.note(rec)
+				found.note(rec, s.clk.Wall())
 			}
 		}
 	}
@@ -49,8 +50,8 @@ func (s *Server) survey(ctx context.Context, prefix string) (found sight, err er
 	return found, err
 }
 
-func (f sight) note(rec store.Record) {
-	name, pause, stands := readElection(rec)
+func (f sight) note(rec store.Record, now time.Time) {
+	name, pause, stands := readElection(rec, now)
 	switch {
 	case stands:
 		f.pauses[name] = pause
@@ -86,13 +87,13 @@ func (f sight) after(name string) []string {
 	return names[i:]
 }
 
-// readElection returns the name and the pause of an election, if rec is the record of one.
-func readElection(rec store.Record) (name string, p *wire.Pause, ok bool) {
+// readElection returns the name of an election, and its pause if there is one now, if rec is the record of one.
+func readElection(rec store.Record, now time.Time) (name string, p *wire.Pause, ok bool) {
 	name, ok = strings.CutPrefix(rec.Key, election.KeyPrefix)
 	if !ok {
 		return "", nil, false
 	}
-	if state, err := election.StateOf(rec); err == nil {
+	if state, err := election.StateOf(rec, now); err == nil {
 		p = pauseOf(state)
 	}
 	return name, p, true

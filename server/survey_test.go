@@ -117,7 +117,7 @@ func TestListPaused(t *testing.T) {
 	st := s.db.Open()
 	defer func() { _ = st.Close() }()
 	for _, name := range []string{"a2", "a3", "b"} {
-		if err := election.SetPause(t.Context(), st, name, "ops", "drill", time.Now()); err != nil {
+		if err := election.SetPause(t.Context(), st, name, election.Pause{By: "ops", Reason: "drill", Since: time.Now()}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -192,7 +192,7 @@ func TestWatchPaused(t *testing.T) {
 	}
 	st := s.db.Open()
 	defer func() { _ = st.Close() }()
-	if err := election.SetPause(t.Context(), st, "boss", "ops", "failover drill", time.Now()); err != nil {
+	if err := election.SetPause(t.Context(), st, "boss", election.Pause{By: "ops", Reason: "failover drill", Since: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	if l := w.lease("boss", wire.StateHeld); l.Paused == nil || l.Paused.By != "ops" || l.Paused.Reason != "failover drill" || l.Paused.Since.IsZero() {

@@ -19,10 +19,10 @@ type beside struct {
 	declares string    // why it says something even if nobody is on it; "" if it doesn't
 }
 
-func readBeside(rec store.Record) (b beside, err error) {
+func readBeside(rec store.Record, now time.Time) (b beside, err error) {
 	b.rec = rec
 	if strings.HasPrefix(rec.Key, election.KeyPrefix) {
-		state, err := election.StateOf(rec)
+		state, err := election.StateOf(rec, now)
 		for _, c := range state.Candidates {
 			b.sessions = append(b.sessions, c.Session)
 		}
@@ -51,7 +51,7 @@ func (s *sweeper) sessionsOn(ctx context.Context, key string) ([]string, error) 
 	if err != nil {
 		return nil, err
 	}
-	b, err := readBeside(rec)
+	b, err := readBeside(rec, s.wall)
 	return b.sessions, err
 }
 
@@ -66,7 +66,7 @@ func (s *sweeper) tidy(ctx context.Context) {
 			s.failed(ctx, err)
 			continue
 		}
-		b, err := readBeside(rec)
+		b, err := readBeside(rec, s.wall)
 		if err != nil || rec.Version == "" {
 			continue // told before, or gone
 		}

@@ -224,7 +224,7 @@ func TestLocksAndElections(t *testing.T) {
 			must(rw.RLock(t.Context()))(t)
 			stand(t, p, who+"/election")
 		}
-		if err := election.SetPause(t.Context(), w.open(), "paused", "ada", "a test", w.clk.Wall()); err != nil {
+		if err := election.SetPause(t.Context(), w.open(), "paused", election.Pause{By: "ada", Reason: "a test", Since: w.clk.Wall()}); err != nil {
 			t.Fatal(err)
 		}
 		given := must(lock.NewSemaphore(alive.Session, "given back", lock.SemaphoreOptions{Limit: 3}))(t)

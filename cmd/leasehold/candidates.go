@@ -36,7 +36,7 @@ func (a *app) candidates(ctx context.Context, st store.Store, name string) error
 		return err
 	}
 	if v.Pause != nil {
-		a.say("%s is %s (%s)", name, pauseText(*v.Pause), ago(v.Pause.Since, a.clk.Wall()))
+		a.say("%s is %s (%s)", name, pauseText(*v.Pause, a.clk.Wall()), ago(v.Pause.Since, a.clk.Wall()))
 	}
 	switch {
 	case a.output() != outputTable:

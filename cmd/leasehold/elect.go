@@ -270,7 +270,7 @@ func (e *elector) announce(ctx context.Context) {
 	limited, cancel := clock.WithTimeout(ctx, e.a.clk, e.timing.TTL/10)
 	defer cancel()
 	if state, err := election.Read(limited, e.m.Store(), e.name); err == nil && state.Pause != nil {
-		e.words.say("%s is %s: nobody leads until `leasehold resume %s`", e.name, pauseText(pauseView(*state.Pause)), e.name)
+		e.words.say("%s is %s: nobody leads %s", e.name, pauseText(pauseView(*state.Pause), e.a.clk.Wall()), pauseEnd(state.Pause.Until, e.name))
 	}
 }
 

@@ -119,7 +119,7 @@ func (k *gateKeeper) watch(ctx context.Context, st store.Store, me string) {
 		state, err := election.Read(limited, st, k.name)
 		cancel()
 		if err == nil {
-			k.known.now.Store(holder(state, me))
+			k.known.now.Store(holder(state, me, k.a.clk.Wall()))
 		}
 		timer := clock.NewTimer(k.a.clk, k.timing.TTL/3)
 		select {
@@ -134,12 +134,12 @@ func (k *gateKeeper) watch(ctx context.Context, st store.Store, me string) {
 // soon is when to try again while the name changes hands.
 const soon = time.Second
 
-func holder(state election.State, me string) *gate.Holder {
+func holder(state election.State, me string, now time.Time) *gate.Holder {
 	switch l := state.Leader; {
 	case l.Owner != "" && l.Owner != me:
 		return &gate.Holder{Owner: l.Owner, Token: l.Token, Since: l.Since}
 	case state.Pause != nil:
-		return &gate.Holder{Note: pauseText(pauseView(*state.Pause))}
+		return &gate.Holder{Note: pauseText(pauseView(*state.Pause), now)}
 	}
 	return &gate.Holder{Retry: soon}
 }

@@ -119,7 +119,7 @@ func (a *app) writeObservation(o observation) error {
 	case o.Leader != "":
 		who = fmt.Sprintf("%s leads (token %d) since %s", o.Leader, o.Token, at(*o.Since, o.Time))
 	case o.Pause != nil:
-		who += ": " + pauseText(*o.Pause)
+		who += ": " + pauseText(*o.Pause, o.Time)
 	}
 	var age time.Duration
 	if o.Age != nil {

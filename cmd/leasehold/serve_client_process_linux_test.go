@@ -84,7 +84,7 @@ func TestCallsWhoseAnswersAreLost(t *testing.T) {
 	}, func(l client.Lease) bool { return l.State == client.Broken })
 	call("release", func() error { return c.Release(t.Context(), g) }, func(l client.Lease) bool { return l.State == client.Free })
 	call("pause", func() (err error) {
-		_, err = c.Pause(t.Context(), "job", "a drill", 0)
+		_, err = c.Pause(t.Context(), "job", client.PauseOptions{Reason: "a drill"})
 		return err
 	}, func(l client.Lease) bool { return l.Pause != nil })
 	call("resume", func() (err error) {

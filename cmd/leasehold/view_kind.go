@@ -39,6 +39,7 @@ type pauseView struct {
 	By     string    `json:"by"`
 	Reason string    `json:"reason,omitempty"`
 	Since  time.Time `json:"since"`
+	Until  time.Time `json:"until,omitzero"` // when it ends by itself, if it does
 }
 
 // candidateView is a candidate as it is in JSON.
@@ -173,9 +174,10 @@ func (a *app) addElection(ctx context.Context, st store.Store, v *view) error {
 	}
 	v.Kind = kindElection
 	if p := state.Pause; p != nil {
-		v.Pause = &pauseView{By: p.By, Reason: p.Reason, Since: p.Since}
+		pause := pauseView(*p)
+		v.Pause = &pause
 		if v.State == stateFree || v.State == stateExpired {
-			v.State, v.Note = statePaused, pauseText(*v.Pause)
+			v.State, v.Note = statePaused, pauseText(pause, a.clk.Wall())
 		}
 	}
 	for _, c := range state.Candidates {
@@ -198,12 +200,24 @@ func (a *app) addElection(ctx context.Context, st store.Store, v *view) error {
 	return nil
 }
 
-func pauseText(p pauseView) string {
+// pauseText says by whom it was paused, why and until when.
+func pauseText(p pauseView, now time.Time) string {
 	text := "paused by " + p.By
 	if p.Reason != "" {
 		text += ": " + p.Reason
 	}
+	if !p.Until.IsZero() {
+		text += fmt.Sprintf(" (until %s, in %s)", at(p.Until, now), roughly(max(p.Until.Sub(now), 0)))
+	}
 	return text
+}
+
+// pauseEnd says until when nobody leads.
+func pauseEnd(until time.Time, name string) string {
+	if until.IsZero() {
+		return fmt.Sprintf("until `leasehold resume %s`", name)
+	}
+	return fmt.Sprintf("until then, or `leasehold resume %s`", name)
 }
 
 // unlessInvalid returns err unless a store has no room for what is asked about: then there is nothing.
@@ -253,7 +267,7 @@ func (v view) kindRows(now time.Time) [][2]string {
 		rows = append(rows, [2]string{"kind", v.Kind})
 	}
 	if v.Pause != nil && v.State != statePaused {
-		rows = append(rows, [2]string{"pause", pauseText(*v.Pause) + ": it is about to take effect"})
+		rows = append(rows, [2]string{"pause", pauseText(*v.Pause, now) + ": it is about to take effect"})
 	}
 	for _, h := range v.Holders {
 		what := h.Mode

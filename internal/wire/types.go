@@ -71,9 +71,10 @@ type Lease struct {
 
 // Pause says that nobody may lead the election of a name.
 type Pause struct {
-	By     string    `json:"by"`
-	Reason string    `json:"reason,omitempty"`
-	Since  time.Time `json:"since"` // by the wall clock of who paused it; for people
+	By     string     `json:"by"`
+	Reason string     `json:"reason,omitempty"`
+	Since  time.Time  `json:"since"`           // by the wall clock of who paused it
+	Until  *time.Time `json:"until,omitempty"` // by the same: when it ends by itself; absent: it lasts until it is resumed
 }
 
 // Candidate is one that stands for election. It may have died within the last TTL.
@@ -122,6 +123,7 @@ type HandoffRequest struct {
 // PauseRequest is the body of POST /v1/leases/{name}/pause.
 type PauseRequest struct {
 	Reason string   `json:"reason"`         // for people: nobody may lead, and they will wonder why
+	For    *Seconds `json:"for,omitempty"`  // how long it lasts; absent: until it is resumed
 	Wait   *Seconds `json:"wait,omitempty"` // how long to wait until nobody leads
 }
 

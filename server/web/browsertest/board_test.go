@@ -62,7 +62,7 @@ func allStates(t *testing.T) *site {
 	s.put(t, store.Record{Key: "e/contended", Owner: "app-6/x"})
 	s.put(t, store.Record{Key: "f/free", Token: 17})
 	s.put(t, store.Record{Key: "g/paused", Token: 18})
-	if err := election.SetPause(t.Context(), s.st, "g/paused", "ops", "failover drill", time.Now()); err != nil {
+	if err := election.SetPause(t.Context(), s.st, "g/paused", election.Pause{By: "ops", Reason: "failover drill", Since: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	s.waiter(t, "e%2Fcontended", "ci-1")

@@ -251,12 +251,12 @@ func TestPause(t *testing.T) {
 		const confirm = "dialog[open] button.pause"
 		p.do(chromedp.Click(chromedp.CSS(".actions button.pause")), chromedp.SendKeys(chromedp.CSS("#confirm-name"), "leader"))
 		p.until("a reason is wanted", `document.querySelector('`+confirm+`').disabled`)
-		p.do(chromedp.SendKeys(chromedp.CSS("#reason"), "the database is being moved"))
+		p.do(chromedp.SendKeys(chromedp.CSS("#reason"), "the database is being moved"), chromedp.SendKeys(chromedp.CSS("#for"), "2h"))
 		p.until("it may be paused", `!document.querySelector('`+confirm+`').disabled`)
 		p.shot("pause-" + sc.name)
 		p.fit()
 		p.do(chromedp.Click(chromedp.CSS(confirm)))
-		p.until("nobody leads", `document.querySelector('.heading .badge').dataset.state === 'paused' && document.querySelector('.meaning').innerText.includes('the database is being moved')`)
+		p.until("nobody leads", `document.querySelector('.heading .badge').dataset.state === 'paused' && document.querySelector('.meaning').innerText.includes('the database is being moved (until 20')`)
 		if e := <-events; e.Op != "pause" || e.Outcome != "ok" || e.Name != "leader" {
 			t.Errorf("audited %+v", e)
 		}

@@ -39,7 +39,7 @@ func (s *stage) elect(ctx context.Context, c contest) {
 		return // the play is over
 	}
 	defer func() { _ = st.Close() }()
-	if c.paused != "" && election.SetPause(ctx, st, c.name, "night shift", c.paused, s.clk.Wall()) != nil {
+	if c.paused != "" && election.SetPause(ctx, st, c.name, election.Pause{By: "night shift", Reason: c.paused, Since: s.clk.Wall()}) != nil {
 		return
 	}
 	var wg sync.WaitGroup

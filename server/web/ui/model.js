@@ -1,5 +1,6 @@
 // @ts-check
 // What is known about every name, and since when. Times are milliseconds of performance.now(), but for the server's time of day.
+import { moment } from './dom.js';
 
 /**
  * @typedef {object} Lease  as the API shows it
@@ -21,6 +22,7 @@
  * @property {string} by
  * @property {string} [reason]
  * @property {string} since
+ * @property {string} [until]  when it ends by itself
  *
  * @typedef {object} Candidate
  * @property {string} name
@@ -48,11 +50,11 @@ const patience = 10_000;
 export const states = ['expired', 'in jeopardy', 'broken', 'handed over', 'contended', 'unknown', 'paused', 'held', 'free'];
 
 /**
- * pauseText says by whom an election was paused, and why.
+ * pauseText says by whom an election was paused, why and until when.
  * @param {Pause} p
  */
 export function pauseText(p) {
-  return p.reason ? `${p.by}: ${p.reason}` : p.by;
+  return (p.reason ? `${p.by}: ${p.reason}` : p.by) + (p.until ? ` (until ${moment(p.until)})` : '');
 }
 
 /** Model is all that is known. */

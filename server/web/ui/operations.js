@@ -177,25 +177,27 @@ function about(c) {
  * @param {(said: string) => void} done
  */
 function openPause(l, done) {
-  const name = confirmation(l), reason = field({ id: 'reason', maxlength: '200' });
+  const name = confirmation(l), reason = field({ id: 'reason', maxlength: '200' }), length = field({ id: 'for', maxlength: '20', placeholder: '10m' });
+  const order = () => ({ reason: reason.value.trim(), ...(length.value.trim() ? { for: length.value.trim() } : {}) });
   const candidate = (l.candidates || []).some((c) => c.holder === l.holder);
   openDialog(`Pause ${l.name}`, {
     kind: 'pause',
     body: [
-      h('p', {}, 'Nobody leads until it is resumed: what the leader does is not done.'),
+      h('p', {}, 'Nobody leads until it is resumed, or for as long as you say: what the leader does is not done.'),
       list(still, l.holder ? [
         itself(l),
         candidate ? `${l.holder} hears of it within about ${third(l)}, and lets go when its work has ended. If it is stopped or cut off, it may work on.`
           : `${l.holder} holds the name and is no candidate: it takes no notice.`,
         late,
       ] : ['Nobody leads now.']),
-      h('label', {}, 'Reason, for whoever wonders that nobody leads (needed)', reason), name.label,
+      h('label', {}, 'Reason, for whoever wonders that nobody leads (needed)', reason),
+      h('label', {}, 'For how long (else until it is resumed)', length), name.label,
     ],
     confirm: 'Pause',
     ready: () => name.given() && reason.value.trim() !== '',
-    command: () => leasehold('pause', l.name, { reason: reason.value.trim() }),
+    command: () => leasehold('pause', l.name, order()),
     async submit() {
-      await send(l, 'pause', { reason: reason.value.trim() });
+      await send(l, 'pause', order());
       done(l.holder ? `Paused. ${l.holder} steps down when it hears of it.` : 'Paused.');
     },
   });

@@ -39,7 +39,7 @@ function meaning(state, l, e, terms, time) {
     case 'contended':
       return `${l.waiters === 1 ? 'One waits' : `${l.waiters} wait`} for it at this server, first come, first served.`;
     case 'paused':
-      return 'Nobody leads until it is resumed.';
+      return l.paused?.until ? 'Nobody leads until then, or until it is resumed.' : 'Nobody leads until it is resumed.';
     case 'free':
       return last?.until ? `Nobody holds it. The last hold ended ${duration(time - Date.parse(last.until))} ago: ${last.ended || 'no reason is known'}.`
         : 'Nobody holds it, and nobody did as far as is known.';
