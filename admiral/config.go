@@ -2,6 +2,7 @@ package admiral
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -26,13 +27,16 @@ type Config struct {
 	Role             string // to assume before the table is used; "" for none
 	Region           string // of the table
 
-	Endpoint string // of DynamoDB, when it is another than the Region's: a local one, say
-	Store    string // URL of a Leasehold store, in place of a table
+	HomeRegion string // the one Region in which everybody writes to a global table in eventual mode; "" for other tables
+	PodRegion  string // where this instance runs, for people; Region by default
+	Endpoint   string // of DynamoDB, when it is another than the Region's: a local one, say
+	Store      string // URL of a Leasehold store, in place of a table
 }
 
-// The keys of the file. The last two are Leasehold's own.
+// The keys of the file. The last four are Leasehold's own.
 var keys = []string{
-	"leaseName", "podIdentifier", "waitTimeInSeconds", "failureThreshold", "tableName", "role", "region", "endpoint", "store",
+	"leaseName", "podIdentifier", "waitTimeInSeconds", "failureThreshold", "tableName", "role", "region",
+	"homeRegion", "podRegion", "endpoint", "store",
 }
 
 // section is the key under which Admiral reads all others.
@@ -46,6 +50,9 @@ func (c Config) TTL() time.Duration { return c.WaitTime * time.Duration(c.Failur
 
 // Renew is the time from one renewal to the next: WaitTime, as Admiral has it, or a third of the TTL if that is less.
 func (c Config) Renew() time.Duration { return min(c.WaitTime, c.TTL()/3) }
+
+// runsIn is where this instance runs, for people.
+func (c Config) runsIn() string { return cmp.Or(c.PodRegion, c.Region) }
 
 // LoadConfig reads a configuration file; see [ParseConfig].
 func LoadConfig(path string) (Config, error) {
@@ -73,7 +80,8 @@ func ParseConfig(b []byte) (Config, error) {
 	}
 	c := Config{
 		LeaseName: values["leaseName"].text, PodIdentifier: values["podIdentifier"].text, TableName: values["tableName"].text,
-		Role: values["role"].text, Region: values["region"].text, Endpoint: values["endpoint"].text, Store: values["store"].text,
+		Role: values["role"].text, Region: values["region"].text, HomeRegion: values["homeRegion"].text, PodRegion: values["podRegion"].text,
+		Endpoint: values["endpoint"].text, Store: values["store"].text,
 	}
 	if c.TableName == "" {
 		c.TableName = DefaultTable

@@ -23,6 +23,9 @@ const nested = `dynamoDB:
   region: us-east-2
 `
 
+// ours are the keys that Admiral doesn't have.
+const ours = "  homeRegion: us-east-2\n  podRegion: us-east-1\n  endpoint: http://127.0.0.1:8000\n  store: file:x\n"
+
 // flat is the sample that is widely copied: the section is there and empty.
 const flat = `dynamoDB:
 leaseName: prod
@@ -49,6 +52,10 @@ func TestBothShapes(t *testing.T) {
 		if err != nil || c != want {
 			t.Errorf("%s: %+v, %v", name, c, err)
 		}
+	}
+	if c, err := admiral.ParseConfig([]byte(nested + ours)); err != nil ||
+		c.HomeRegion != "us-east-2" || c.PodRegion != "us-east-1" || c.Endpoint != "http://127.0.0.1:8000" || c.Store != "file:x" {
+		t.Errorf("%+v, %v", c, err)
 	}
 	if want.TTL() != 45*time.Second || want.Renew() != 15*time.Second {
 		t.Errorf("TTL %v, renewed every %v", want.TTL(), want.Renew())

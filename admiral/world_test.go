@@ -166,7 +166,10 @@ func (w *world) ours(pod string, opts admiral.Options) *instance {
 }
 
 func config(pod string) admiral.Config {
-	return admiral.Config{LeaseName: leaseName, PodIdentifier: pod, WaitTime: wait, FailureThreshold: threshold, Region: "region-of-" + pod}
+	return admiral.Config{
+		LeaseName: leaseName, PodIdentifier: pod, WaitTime: wait, FailureThreshold: threshold,
+		Region: "region-of-the-table", PodRegion: "region-of-" + pod,
+	}
 }
 
 // active says whether the instance is running and believes that it may write.

@@ -264,10 +264,10 @@ func (s *standIn) tell(ctx context.Context) {
 		if !st.ReadOnly {
 			line = fmt.Sprintf("active (term %d)", st.Token)
 		}
-		if line != said {
+		if line != said && (!st.ReadOnly || !alike(line, said)) {
 			s.words.say("%s: %s", s.lease.name(), line)
+			said = line
 		}
-		said = line
 		if active == st.ReadOnly {
 			active = !st.ReadOnly
 			s.metrics.Changed(active)
@@ -277,4 +277,15 @@ func (s *standIn) tell(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// alike reports whether two lines differ in numbers only: errors of one cause have ports in them, and times.
+func alike(a, b string) bool {
+	words := func(r rune) rune {
+		if r >= '0' && r <= '9' {
+			return -1
+		}
+		return r
+	}
+	return strings.Map(words, a) == strings.Map(words, b)
 }

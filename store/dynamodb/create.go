@@ -13,6 +13,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/dynamodb/internal/table"
 )
 
 // DefaultTable is the name of a table whose name nobody says.
@@ -45,7 +46,7 @@ func Create(ctx context.Context, client Creator, name string) (created bool, err
 			return created, fmt.Errorf("table %s can't be looked at: check that this identity has dynamodb:DescribeTable: %w", name, err)
 		}
 		if out.Table.TableStatus != types.TableStatusCreating {
-			for _, f := range []store.Finding{reviewStatus(out.Table), reviewSchema(out.Table)} {
+			for _, f := range []store.Finding{table.ReviewStatus(out.Table), reviewSchema(out.Table)} {
 				if f.Status == store.StatusFail {
 					return created, fmt.Errorf("table %s is there, but %s: %s", name, f.Detail, f.Advice)
 				}

@@ -107,13 +107,14 @@ func Open(ctx context.Context, client Client, name string, opts Options) (*Store
 	if name == "" {
 		return nil, errors.New(`dynamodb: table "": want the name of a table`)
 	}
-	if region := regionOf(client); opts.HomeRegion != "" && region != "" && region != opts.HomeRegion {
-		return nil, fmt.Errorf("table %s: its home Region is %s, and this client is one of %s: %s", name, opts.HomeRegion, region, adviseHome)
+	if region := table.RegionOf(client); opts.HomeRegion != "" && region != "" && region != opts.HomeRegion {
+		return nil, fmt.Errorf("table %s: its home Region is %s, and this client is one of %s: %s", name, opts.HomeRegion, region, table.AdviseHome)
 	}
 	s := &Store{
 		client: client, opts: opts,
-		table: table.New(client, name, table.Options{Attempt: opts.Attempt, Clock: opts.Clock, OnRequest: opts.OnRequest}),
+		table: table.New(client, name, table.Options{Attempt: opts.Attempt, Clock: opts.Clock, OnRequest: opts.OnRequest, Identity: opts.Identity}),
 	}
+	s.table.Make = "make it with `leasehold init dynamodb`"
 	s.watches.byKey = map[string]*watch{}
 	if !opts.Unchecked {
 		if err := s.checkTable(ctx); err != nil {

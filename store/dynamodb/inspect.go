@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/dynamodb/internal/table"
 )
 
 // probePrefix begins the keys of the records that Inspect makes and deletes again.
@@ -15,24 +16,9 @@ const probePrefix = ".doctor/"
 // Inspect implements [store.Inspector]: identity (where Options.Identity is set), the table and its mode, permissions by
 // trying them on a record of its own, and the server's clock. It reads the table once, as List does.
 func (s *Store) Inspect(ctx context.Context) []store.Finding {
-	var all []store.Finding
-	if s.opts.Identity != nil {
-		all = append(all, s.inspectIdentity(ctx))
-	}
-	all = append(all, s.inspectTable(ctx)...)
+	all := append(s.table.Who(ctx), s.inspectTable(ctx)...)
 	all = append(all, s.inspectPermissions(ctx)...)
 	return append(all, s.inspectClock(ctx))
-}
-
-func (s *Store) inspectIdentity(ctx context.Context) store.Finding {
-	who, err := s.opts.Identity(ctx)
-	if err != nil {
-		return store.Finding{
-			What: "identity", Status: store.StatusWarn, Detail: "can't be asked for: " + err.Error(),
-			Advice: "check the credentials; asking needs no permission, but the way to STS",
-		}
-	}
-	return store.Finding{What: "identity", Status: store.StatusOK, Detail: who}
 }
 
 func (s *Store) inspectTable(ctx context.Context) []store.Finding {
@@ -41,19 +27,19 @@ func (s *Store) inspectTable(ctx context.Context) []store.Finding {
 		return []store.Finding{s.blind("table", "dynamodb:DescribeTable", err)}
 	}
 	all := []store.Finding{{
-		What: "table", Status: store.StatusOK, Detail: s.table.Name + " in " + orUnknown(regionOf(s.client)),
+		What: "table", Status: store.StatusOK, Detail: s.table.Name + " in " + orUnknown(table.RegionOf(s.client)),
 	}}
 	ttl, err := s.table.DescribeTTL(ctx)
 	if err != nil {
 		all = append(all, s.blind("time to live", "dynamodb:DescribeTimeToLive", err))
-		for _, f := range review(desc.Table, nil, regionOf(s.client), s.opts.HomeRegion) {
+		for _, f := range review(desc.Table, nil, table.RegionOf(s.client), s.opts.HomeRegion) {
 			if f.What != "time to live" {
 				all = append(all, f)
 			}
 		}
 		return all
 	}
-	return append(all, review(desc.Table, ttl.TimeToLiveDescription, regionOf(s.client), s.opts.HomeRegion)...)
+	return append(all, review(desc.Table, ttl.TimeToLiveDescription, table.RegionOf(s.client), s.opts.HomeRegion)...)
 }
 
 // blind is the finding that something can't be looked at: a failure, unless the caller vouches for the table.

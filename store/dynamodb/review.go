@@ -1,7 +1,6 @@
 package dynamodb
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,24 +8,24 @@ import (
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/dynamodb/internal/table"
 )
 
 // checkTable refuses a table where leases would not work or not be safe.
 func (s *Store) checkTable(ctx context.Context) error {
 	desc, err := s.table.Describe(ctx)
 	if err != nil {
-		return fmt.Errorf("%w (Options.Unchecked, or unchecked=true in a URL, opens a table that may not be described)", err)
+		return undescribed(err)
 	}
 	ttl, err := s.table.DescribeTTL(ctx)
 	if err != nil {
-		return fmt.Errorf("%w (Options.Unchecked, or unchecked=true in a URL, opens a table that may not be described)", err)
+		return undescribed(err)
 	}
 	var errs []error
-	for _, f := range review(desc.Table, ttl.TimeToLiveDescription, regionOf(s.client), s.opts.HomeRegion) {
+	for _, f := range review(desc.Table, ttl.TimeToLiveDescription, table.RegionOf(s.client), s.opts.HomeRegion) {
 		if f.Status == store.StatusFail {
 			errs = append(errs, fmt.Errorf("table %s: %s: %s", s.table.Name, f.Detail, f.Advice))
 		}
@@ -34,28 +33,20 @@ func (s *Store) checkTable(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
+// undescribed says what else helps against err if that is that the table may not be described.
+func undescribed(err error) error {
+	if !table.Denied(err) {
+		return err
+	}
+	return fmt.Errorf("%w (Options.Unchecked, or unchecked=true in a URL, opens a table that may not be described)", err)
+}
+
 // review says what a table's description means for leases.
 func review(t *types.TableDescription, ttl *types.TimeToLiveDescription, region, home string) []store.Finding {
 	return []store.Finding{
-		reviewStatus(t), reviewSchema(t), reviewRegions(t, region, home),
+		table.ReviewStatus(t), reviewSchema(t), table.ReviewRegions(t, region, home),
 		reviewTTL(ttl), reviewCapacity(t), reviewProtection(t),
 	}
-}
-
-func reviewStatus(t *types.TableDescription) store.Finding {
-	f := store.Finding{What: "table status", Status: store.StatusOK, Detail: string(t.TableStatus)}
-	switch t.TableStatus {
-	case types.TableStatusActive, types.TableStatusUpdating:
-		return f
-	case types.TableStatusCreating:
-		f.Advice = "try again when the table is ACTIVE"
-	case types.TableStatusInaccessibleEncryptionCredentials:
-		f.Advice = "let DynamoDB use the table's KMS key again"
-	default:
-		f.Advice = "restore the table, or name another one"
-	}
-	f.Status, f.Detail = store.StatusFail, fmt.Sprintf("its status is %s, not ACTIVE", t.TableStatus)
-	return f
 }
 
 func reviewSchema(t *types.TableDescription) store.Finding {
@@ -75,49 +66,6 @@ func reviewSchema(t *types.TableDescription) store.Finding {
 		f.Advice = "make a table of its own with `leasehold init dynamodb`; a table of another lock library takes the schema of that library"
 	}
 	return f
-}
-
-const adviseHome = "leases of this table are safe only while all who take them write in one Region: run in that Region, or make " +
-	"a table in strong mode (MRSC)"
-
-func reviewRegions(t *types.TableDescription, region, home string) store.Finding {
-	f := store.Finding{What: "consistency mode", Status: store.StatusOK}
-	region = cmp.Or(region, regionOfARN(aws.ToString(t.TableArn)))
-	var others []string
-	for _, r := range t.Replicas {
-		if name := aws.ToString(r.RegionName); name != region {
-			others = append(others, name)
-		}
-	}
-	slices.Sort(others)
-	legacy := aws.ToString(t.GlobalTableVersion) == "2017.11.29"
-	strong := t.MultiRegionConsistency == types.MultiRegionConsistencyStrong
-	switch {
-	case home != "" && region != "" && home != region:
-		f.Status, f.Detail, f.Advice = store.StatusFail, fmt.Sprintf("its home Region is %s, and this client is one of %s", home, region), adviseHome
-	case len(others) == 0 && !legacy:
-		f.Detail = "one Region: strong reads and conditional writes hold"
-	case strong:
-		f.Detail = fmt.Sprintf("global table in strong mode (MRSC), with %s: reads and conditions hold in all Regions", strings.Join(others, ", "))
-	case home != "":
-		f.Status = store.StatusWarn
-		f.Detail = fmt.Sprintf("global table in eventual mode (MREC), with %s; written in %s only, as home_region says", listed(others), home)
-		f.Advice = "see that every other program that takes these leases writes in " + home + ", too"
-	default:
-		f.Status = store.StatusFail
-		f.Detail = fmt.Sprintf("it is a global table in eventual mode (MREC), with %s: conditions are judged on each Region's copy, "+
-			"and the last writer wins, so two Regions could hold one lease", listed(others))
-		f.Advice = fmt.Sprintf("set home_region (Options.HomeRegion) to the one Region in which all take their leases, such as %s, or make a table "+
-			"in strong mode (MRSC), or one in a single Region", cmp.Or(region, "us-east-1"))
-	}
-	return f
-}
-
-func listed(regions []string) string {
-	if len(regions) == 0 {
-		return "other Regions"
-	}
-	return strings.Join(regions, ", ")
 }
 
 // reviewTTL: DynamoDB deletes rows whose TTL attribute is a number of seconds in the past. Of a row's attributes two are
@@ -163,21 +111,4 @@ func reviewProtection(t *types.TableDescription) store.Finding {
 		f.Advice = "turn it on: a table that is deleted and made anew has forgotten who holds what"
 	}
 	return f
-}
-
-// regionOf returns the Region of the client, or "" where it doesn't say.
-func regionOf(client any) string {
-	if c, ok := client.(interface{ Options() dynamodb.Options }); ok {
-		return c.Options().Region
-	}
-	return ""
-}
-
-// regionOfARN returns the Region in arn:aws:dynamodb:REGION:ACCOUNT:table/NAME, or "".
-func regionOfARN(arn string) string {
-	const partOfRegion, parts = 3, 6
-	if f := strings.SplitN(arn, ":", parts); len(f) == parts {
-		return f[partOfRegion]
-	}
-	return ""
 }

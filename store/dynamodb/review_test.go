@@ -153,7 +153,7 @@ func TestOpenLooksAtTheTable(t *testing.T) {
 	}{
 		"one Region":            {single, noTTL, Options{}, nil},
 		"strong mode":           {fmt.Sprintf(globalTable, "STRONG"), noTTL, Options{}, nil},
-		"eventual mode":         {fmt.Sprintf(globalTable, "EVENTUAL"), noTTL, Options{}, []string{"table leases", "MREC", "eu-west-1", "home_region", "Options.HomeRegion"}},
+		"eventual mode":         {fmt.Sprintf(globalTable, "EVENTUAL"), noTTL, Options{}, []string{"table leases", "MREC", "eu-west-1", "home_region", "HomeRegion in Go", "homeRegion"}},
 		"eventual mode, pinned": {fmt.Sprintf(globalTable, "EVENTUAL"), noTTL, Options{HomeRegion: "us-east-1"}, nil},
 		"pinned elsewhere":      {fmt.Sprintf(globalTable, "EVENTUAL"), noTTL, Options{HomeRegion: "eu-west-1"}, []string{"home Region is eu-west-1", "one of us-east-1"}},
 		"elsewhere, unchecked":  {"", "", Options{HomeRegion: "eu-west-1", Unchecked: true}, []string{"home Region is eu-west-1"}},

@@ -97,7 +97,8 @@
 // more. A read is one strong read, two of a row that a neighbour wrote or that was acquired and not yet renewed, and four of
 // a row that a neighbour deleted. A list reads the whole table.
 //
-// Permissions: dynamodb:GetItem, UpdateItem, DeleteItem and Scan, and for Inspect DescribeTable and DescribeTimeToLive.
+// Permissions: dynamodb:GetItem, UpdateItem, DeleteItem and Scan, and for Inspect and Check DescribeTable and
+// DescribeTimeToLive.
 //
 // A row that can't be read, since an attribute is missing, of the wrong type or makes no sense, is an error that matches
 // [store.ErrCorrupt] and names table, key and attribute; the row is left as it is.

@@ -305,7 +305,7 @@ func TestOptions(t *testing.T) {
 // Inspect finds nothing wrong with a table that is right, says what is with one that isn't, and leaves nothing behind.
 func TestInspect(t *testing.T) {
 	each(t, func(t *testing.T, w *world) {
-		if err := w.Check(t.Context(), ""); err != nil {
+		if err := w.Check(t.Context()); err != nil {
 			t.Error(err)
 		}
 		for _, f := range w.Inspect(t.Context()) {
@@ -328,7 +328,7 @@ func TestInspect(t *testing.T) {
 			for _, f := range s.Inspect(t.Context()) {
 				found[f.What] = f.Status
 			}
-			if err := s.Check(t.Context(), ""); err == nil || !strings.Contains(err.Error(), w.name) || !strings.Contains(err.Error(), "want the key "+k.key) {
+			if err := s.Check(t.Context()); err == nil || !strings.Contains(err.Error(), w.name) || !strings.Contains(err.Error(), "want the key "+k.key) {
 				t.Errorf("as %s: %v", k.name, err)
 			}
 			if found["key schema"] != store.StatusFail || found["permissions"] != store.StatusFail {
@@ -355,34 +355,28 @@ func (c replicated) DescribeTable(ctx context.Context, in *dynamodb.DescribeTabl
 // A global table of eventual consistency is refused, unless this is the Region that everybody writes in.
 func TestCheckOfAGlobalTable(t *testing.T) {
 	w := newWorld(t, kindOf(t, "admiral"))
-	s, err := w.kind.open(replicated{w.client}, w.name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = s.Close() }()
-	for home, refused := range map[string]bool{"": true, "eu-west-1": true, "us-east-1": false} {
-		if err := s.Check(t.Context(), home); (err != nil) != refused || err != nil && !strings.Contains(err.Error(), "one Region") {
+	for home, want := range map[string]string{"": "home_region", "eu-west-1": "its home Region is eu-west-1", "us-east-1": ""} {
+		s, err := Admiral(replicated{w.client}, AdmiralOptions{Table: w.name, Wait: testWait, Threshold: testThreshold, Access: Access{HomeRegion: home}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Check(t.Context()); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("home Region %q: %v", home, err)
+		}
+		for _, f := range s.Inspect(t.Context()) {
+			if failed := f.Status == store.StatusFail; failed != (f.What == "consistency mode" && want != "") {
+				t.Errorf("home Region %q: %+v", home, f)
+			}
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
 		}
 	}
 }
 
-// What DynamoDB says of a table, and what that means for leases.
-func TestInspectTables(t *testing.T) {
+// What DynamoDB's own expiry means for leases.
+func TestInspectTTL(t *testing.T) {
 	w := newWorld(t, kindOf(t, "dynamodb-lease"))
-	here := types.ReplicaDescription{RegionName: ptr("us-east-1")}
-	for _, c := range []struct {
-		t    types.TableDescription
-		want store.Status
-	}{
-		{types.TableDescription{}, store.StatusOK},
-		{types.TableDescription{Replicas: []types.ReplicaDescription{here}}, store.StatusFail},
-		{types.TableDescription{Replicas: []types.ReplicaDescription{here}, MultiRegionConsistency: types.MultiRegionConsistencyStrong}, store.StatusOK},
-	} {
-		if f := inspectRegions(&c.t); f.Status != c.want {
-			t.Errorf("%+v, want %s", f, c.want)
-		}
-	}
 	for attr, want := range map[string]store.Status{"lease_expiry": store.StatusOK, "": store.StatusWarn, "other": store.StatusFail} {
 		ttl := &types.TimeToLiveDescription{AttributeName: &attr, TimeToLiveStatus: types.TimeToLiveStatusEnabled}
 		if attr == "" {

@@ -8,17 +8,17 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/dynamodb/internal/table"
 )
 
 // Inspect implements [store.Inspector]: the table and its key, whether conditions hold in it, DynamoDB's own expiry,
 // permissions by trying them on a record of its own, and this machine's clock against the server's. It takes about ten
 // requests.
 func (s *Store) Inspect(ctx context.Context) []store.Finding {
-	all := []store.Finding{{What: "neighbour", Status: store.StatusOK, Detail: s.schema.name + ": " + s.schema.guarantee}}
+	all := append([]store.Finding{{What: "neighbour", Status: store.StatusOK, Detail: s.schema.name + ": " + s.schema.guarantee}}, s.table.Who(ctx)...)
 	all = append(all, s.inspectTable(ctx)...)
 	all = append(all, s.inspectWrites(ctx)...)
 	return append(all, s.inspectClock(ctx))
@@ -29,7 +29,9 @@ func (s *Store) inspectTable(ctx context.Context) []store.Finding {
 	if err != nil {
 		return []store.Finding{failed("table", err, "give this identity dynamodb:DescribeTable, or correct the table's name")}
 	}
-	all := []store.Finding{s.inspectKey(out.Table), inspectRegions(out.Table)}
+	all := []store.Finding{
+		table.ReviewStatus(out.Table), s.inspectKey(out.Table), table.ReviewRegions(out.Table, table.RegionOf(s.client), s.home),
+	}
 	ttl, err := s.table.DescribeTTL(ctx)
 	if err != nil {
 		return append(all, failed("time to live", err, "give this identity dynamodb:DescribeTimeToLive"))
@@ -63,43 +65,18 @@ func (s *Store) inspectKey(t *types.TableDescription) store.Finding {
 	return f
 }
 
-// Check returns an error when leases in the table don't work or aren't safe: no such table, another key, DynamoDB's own
-// expiry by an attribute that isn't the neighbour's, or a global table of eventual consistency, unless home is the Region
-// that this client writes in: the one in which everybody does, neighbours included. The error says what to do.
-func (s *Store) Check(ctx context.Context, home string) error {
+// Check returns an error when leases in the table don't work or aren't safe: no such table, one that isn't ready, another key,
+// DynamoDB's own expiry by an attribute that isn't the neighbour's, or a global table of eventual consistency, unless
+// Access.HomeRegion is the Region that this client writes in: the one in which everybody does, neighbours included. The error
+// says what to do. It blocks until the server answered or ctx is done.
+func (s *Store) Check(ctx context.Context) error {
 	var errs []error
 	for _, f := range s.inspectTable(ctx) {
-		pinned := f.What == consistency && home != "" && home == s.region()
-		if f.Status == store.StatusFail && !pinned {
+		if f.Status == store.StatusFail {
 			errs = append(errs, fmt.Errorf("table %s: %s: %s: %s", s.table.Name, f.What, f.Detail, f.Advice))
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// region returns the Region of the client, or "" where it doesn't say.
-func (s *Store) region() string {
-	if c, ok := s.client.(interface{ Options() dynamodb.Options }); ok {
-		return c.Options().Region
-	}
-	return ""
-}
-
-const consistency = "consistency mode"
-
-// inspectRegions sees that conditions hold for all who write.
-func inspectRegions(t *types.TableDescription) store.Finding {
-	f := store.Finding{What: consistency, Status: store.StatusOK, Detail: "one Region: strong reads and conditional writes hold"}
-	switch {
-	case len(t.Replicas) == 0:
-	case t.MultiRegionConsistency == types.MultiRegionConsistencyStrong:
-		f.Detail = "global table of strong consistency: reads and conditions hold in all Regions"
-	default:
-		f.Status = store.StatusFail
-		f.Detail = "global table of eventual consistency: conditions hold in one Region only, and the last writer wins"
-		f.Advice = "have everybody, neighbours included, write in one Region, and name that (home_region in a URL), or use a table of strong consistency"
-	}
-	return f
 }
 
 func (s *Store) inspectTTL(ttl *types.TimeToLiveDescription) store.Finding {

@@ -24,6 +24,7 @@ type Request = table.Request
 type Store struct {
 	schema schema
 	client Client
+	home   string // Access.HomeRegion
 	table  *table.Table
 
 	mu      sync.Mutex
@@ -57,10 +58,12 @@ func open(client Client, name string, sc schema, access Access) (*Store, error) 
 	if name == "" {
 		return nil, fmt.Errorf(`%s: Table "": want the name of the table that the neighbour uses`, sc.name)
 	}
-	return &Store{
-		schema: sc, client: client, table: table.New(client, name, access),
+	s := &Store{
+		schema: sc, client: client, home: access.HomeRegion, table: table.New(client, name, access),
 		settled: map[string]known{}, sighted: map[string]sighted{},
-	}, nil
+	}
+	s.table.Make = "make it as " + sc.name + " says"
+	return s, nil
 }
 
 // Close implements [store.Store].

@@ -2,6 +2,7 @@ package standby
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 
@@ -18,17 +19,16 @@ import (
 )
 
 // OpenTable opens the table that cfg names, in Admiral's schema, under cfg's role. Credentials come from where the AWS CLI
-// takes them; the role is assumed with them. It fails when there are none or the role is refused, rather than later.
+// takes them; the role is assumed with them. It fails when there are none or the role is refused, rather than later, and when
+// the table is one in which leases don't work or aren't safe: see [neighbour.Store.Check].
 func OpenTable(ctx context.Context, cfg admiral.Config) (store.Store, error) {
-	loaded, err := config.LoadDefaultConfig(ctx, config.WithRegion(cfg.Region)) // "" is AWS_REGION
+	loaded, client, err := stores.LoadAWS(ctx, config.WithRegion(cfg.Region)) // "" is AWS_REGION
 	if err != nil {
-		return nil, fmt.Errorf("table %s: the AWS configuration can't be read: %w", cfg.TableName, err)
+		return nil, fmt.Errorf("table %s: %w", cfg.TableName, err)
 	}
 	if loaded.Region == "" {
 		return nil, fmt.Errorf("table %s: region is missing in the configuration, and AWS_REGION is not set", cfg.TableName)
 	}
-	client := stores.Closable(loaded.HTTPClient)
-	loaded.HTTPClient = client
 	if cfg.Role != "" {
 		session := func(o *stscreds.AssumeRoleOptions) { o.RoleSessionName = sessionName(cfg.PodIdentifier) }
 		role := stscreds.NewAssumeRoleProvider(sts.NewFromConfig(loaded), cfg.Role, session)
@@ -43,12 +43,18 @@ func OpenTable(ctx context.Context, cfg admiral.Config) (store.Store, error) {
 			o.BaseEndpoint = &cfg.Endpoint
 		}
 	})
-	st, err := neighbour.Admiral(db, neighbour.AdmiralOptions{Table: cfg.TableName, Wait: cfg.WaitTime, Threshold: cfg.FailureThreshold})
+	st, err := neighbour.Admiral(db, neighbour.AdmiralOptions{
+		Table: cfg.TableName, Wait: cfg.WaitTime, Threshold: cfg.FailureThreshold, Access: neighbour.Access{HomeRegion: cfg.HomeRegion},
+	})
 	if err != nil {
 		client.CloseIdleConnections()
 		return nil, err
 	}
-	return &table{st, client}, nil
+	t := &table{st, client}
+	if err := st.Check(ctx); err != nil {
+		return nil, errors.Join(err, t.Close())
+	}
+	return t, nil
 }
 
 // table closes its connections with it.

@@ -1,12 +1,15 @@
 package standby_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -126,5 +129,64 @@ func TestRole(t *testing.T) {
 	t.Setenv("AWS_REGION", "")
 	if _, err := standby.OpenTable(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "region is missing") {
 		t.Errorf("no Region: %v", err)
+	}
+}
+
+// TestEventualMode: in a global table in eventual mode, instances in two Regions could both be active, so it is refused unless
+// everybody writes in one Region.
+func TestEventualMode(t *testing.T) {
+	target, err := url.Parse(admiralTable(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	global := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }, ModifyResponse: func(r *http.Response) error {
+		if !strings.HasSuffix(r.Request.Header.Get("X-Amz-Target"), ".DescribeTable") {
+			return nil
+		}
+		b, err := io.ReadAll(r.Body)
+		if err != nil {
+			return err
+		}
+		b = bytes.Replace(b, []byte(`{"Table":{`), []byte(`{"Table":{"GlobalTableVersion":"2019.11.21","Replicas":[{"RegionName":"eu-west-1"}],`), 1)
+		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(b)), int64(len(b))
+		r.Header.Set("Content-Length", strconv.Itoa(len(b)))
+		r.Header.Del("X-Amz-Crc32")
+		return nil
+	}, Transport: closing(t).Transport}
+	front := httptest.NewServer(global)
+	defer front.Close()
+	cfg := admiral.Config{
+		LeaseName: "prod", PodIdentifier: "east", WaitTime: time.Second, FailureThreshold: 3, TableName: admiral.DefaultTable,
+		Region: "us-east-2", Endpoint: front.URL,
+	}
+	for home, want := range map[string]string{"": "homeRegion", "eu-west-1": "home Region is eu-west-1", "us-east-2": ""} {
+		cfg.HomeRegion = home
+		st, err := standby.OpenTable(t.Context(), cfg)
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("homeRegion %q: %v", home, err)
+		}
+		if err == nil {
+			if err := st.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// TestWrongTable: the error says what to do, and the same when it is met again, so that nobody takes it for news.
+func TestWrongTable(t *testing.T) {
+	cfg := admiral.Config{
+		LeaseName: "prod", PodIdentifier: "east", WaitTime: time.Second, FailureThreshold: 3, TableName: "admiral-laese",
+		Region: "us-east-2", Endpoint: admiralTable(t),
+	}
+	_, first := standby.OpenTable(t.Context(), cfg)
+	_, second := standby.OpenTable(t.Context(), cfg)
+	if first == nil || second == nil || first.Error() != second.Error() {
+		t.Fatalf("first: %v\nsecond: %v", first, second)
+	}
+	for _, want := range []string{"table admiral-laese", "no such table", "its name or the Region", "as admiral says"} {
+		if !strings.Contains(first.Error(), want) {
+			t.Errorf("%q is not in: %v", want, first)
+		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 	awsdynamodb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
+	"github.com/aws/smithy-go/logging"
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/store"
@@ -133,15 +134,14 @@ func dialDynamoDB(ctx context.Context, rest string) (*DynamoDB, error) {
 	if profile := u.params[paramProfile]; profile != "" {
 		load = append(load, config.WithSharedConfigProfile(profile))
 	}
-	cfg, err := config.LoadDefaultConfig(ctx, load...)
+	cfg, client, err := LoadAWS(ctx, load...)
 	if err != nil {
-		return nil, fmt.Errorf("table %s: the AWS configuration can't be read: %w", u.table, err)
+		return nil, fmt.Errorf("table %s: %w", u.table, err)
 	}
 	if cfg.Region == "" {
 		return nil, fmt.Errorf("table %s: no Region: add ?region=REGION to the URL, or set AWS_REGION", u.table)
 	}
-	d := &DynamoDB{Table: u.table, opts: u.opts, neighbour: u.neighbour, http: Closable(cfg.HTTPClient)}
-	cfg.HTTPClient = d.http
+	d := &DynamoDB{Table: u.table, opts: u.opts, neighbour: u.neighbour, http: client}
 	d.Client = awsdynamodb.NewFromConfig(cfg, func(o *awsdynamodb.Options) {
 		if e := u.params[paramEndpoint]; e != "" {
 			o.BaseEndpoint = &e
@@ -151,8 +151,20 @@ func dialDynamoDB(ctx context.Context, rest string) (*DynamoDB, error) {
 	return d, nil
 }
 
-// Closable returns the AWS SDK's client, with the settings that it has (AWS_CA_BUNDLE, …), as one whose connections can be closed.
-func Closable(client config.HTTPClient) *http.Client {
+// LoadAWS returns the configuration that the AWS CLI would have, with the HTTP client in it, whose connections can be closed.
+// The SDK keeps silent under it: what matters is in the errors, and its lines fit no --log-format.
+func LoadAWS(ctx context.Context, opts ...func(*config.LoadOptions) error) (aws.Config, *http.Client, error) {
+	cfg, err := config.LoadDefaultConfig(ctx, append(opts, config.WithLogger(logging.Nop{}))...)
+	if err != nil {
+		return aws.Config{}, nil, fmt.Errorf("the AWS configuration can't be read: %w", err)
+	}
+	client := closable(cfg.HTTPClient)
+	cfg.HTTPClient = client
+	return cfg, client, nil
+}
+
+// closable returns the AWS SDK's client, with the settings that it has (AWS_CA_BUNDLE, …), as one whose connections can be closed.
+func closable(client config.HTTPClient) *http.Client {
 	buildable, ok := client.(*awshttp.BuildableClient)
 	if !ok {
 		buildable = awshttp.NewBuildableClient()

@@ -44,7 +44,7 @@ func neighbourParams() []string {
 }
 
 // opener makes a store over a neighbour's table. It does no I/O.
-type opener func(client neighbour.Client) (*neighbour.Store, error)
+type opener func(client neighbour.Client, access neighbour.Access) (*neighbour.Store, error)
 
 // schema returns how to open the table if the URL says that a neighbour uses it, or nil. Options that the schema refuses are
 // an error here already.
@@ -70,7 +70,7 @@ func (u *dynamoDBURL) schema() (open opener, err error) {
 	if open, err = u.opener(name); err != nil {
 		return nil, err
 	}
-	st, err := open(new(awsdynamodb.Client)) // to have the options checked
+	st, err := open(new(awsdynamodb.Client), neighbour.Access{}) // to have the options checked
 	if err != nil {
 		return nil, err
 	}
@@ -93,20 +93,29 @@ func (u *dynamoDBURL) opener(name string) (opener, error) {
 			return nil, fmt.Errorf("parameter %s=%q: want Admiral's failureThreshold, a number", paramThreshold, u.params[paramThreshold])
 		}
 		opts := neighbour.AdmiralOptions{Table: u.table, Wait: wait, Threshold: threshold, Skew: skew}
-		return func(c neighbour.Client) (*neighbour.Store, error) { return neighbour.Admiral(c, opts) }, nil
+		return func(c neighbour.Client, access neighbour.Access) (*neighbour.Store, error) {
+			opts.Access = access
+			return neighbour.Admiral(c, opts)
+		}, nil
 	case "dynamodb-lease":
 		ttl, err := u.duration(paramNeighbourTTL, time.Minute)
 		if err != nil {
 			return nil, err
 		}
 		opts := neighbour.DynamoDBLeaseOptions{Table: u.table, TTL: ttl, Skew: skew}
-		return func(c neighbour.Client) (*neighbour.Store, error) { return neighbour.DynamoDBLease(c, opts) }, nil
+		return func(c neighbour.Client, access neighbour.Access) (*neighbour.Store, error) {
+			opts.Access = access
+			return neighbour.DynamoDBLease(c, opts)
+		}, nil
 	}
 	opts := neighbour.AWSLockClientOptions{
 		Table: u.table, KeyAttribute: u.params[paramKeyAttribute], SortKey: u.params[paramSortKey], SortValue: u.params[paramSortValue],
 		Duration: neighbour.DurationText(u.params[paramDuration]),
 	}
-	return func(c neighbour.Client) (*neighbour.Store, error) { return neighbour.AWSLockClient(c, opts) }, nil
+	return func(c neighbour.Client, access neighbour.Access) (*neighbour.Store, error) {
+		opts.Access = access
+		return neighbour.AWSLockClient(c, opts)
+	}, nil
 }
 
 // neighbourStore closes its client with it.
@@ -123,13 +132,13 @@ func (s *neighbourStore) Close() error {
 
 // openNeighbour opens a neighbour's table, and refuses one in which leases aren't safe.
 func openNeighbour(ctx context.Context, open opener, d *DynamoDB) (store.Store, error) {
-	st, err := open(d.Client)
+	st, err := open(d.Client, neighbour.Access{HomeRegion: d.opts.HomeRegion, Identity: d.opts.Identity})
 	if err != nil {
 		d.Close()
 		return nil, err
 	}
 	s := &neighbourStore{st, d}
-	if err := st.Check(ctx, d.opts.HomeRegion); err != nil {
+	if err := st.Check(ctx); err != nil {
 		_ = s.Close() // there is nothing to lose
 		return nil, err
 	}

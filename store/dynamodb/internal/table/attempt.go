@@ -106,6 +106,7 @@ func (t *Table) attempt(parent context.Context, c call) (answer, fate, error) {
 		a.date = dateOf(err)
 	}
 	t.listen(a.date, sent)
+	err = replied(err)
 	if t.opts.OnRequest != nil {
 		t.opts.OnRequest(request(c, a, err, t.opts.Clock.Now().Sub(sent)))
 	}

@@ -31,6 +31,31 @@ var throttles = []string{
 
 const replicatedConflict = "ReplicatedWriteConflictException"
 
+const accessDenied = "AccessDeniedException"
+
+// Denied reports whether err is that this identity may not do something.
+func Denied(err error) bool { return code(err) == accessDenied }
+
+// replyError says in few words what the service replied, and the same whenever it replies the same: the client's own text has
+// the number of the request in it.
+type replyError struct {
+	error
+	text string
+}
+
+func (e *replyError) Error() string { return e.text }
+func (e *replyError) Unwrap() error { return e.error }
+
+// replied returns err in the words of the service, if it is the service's.
+func replied(err error) error {
+	var op *smithy.OperationError
+	var api smithy.APIError
+	if code(err) == "" || !errors.As(err, &op) || !errors.As(err, &api) {
+		return err
+	}
+	return &replyError{err, fmt.Sprintf("%s: %s: %s", op.OperationName, api.ErrorCode(), api.ErrorMessage())}
+}
+
 // code returns the service's code for an error, or "" when the service didn't say one.
 func code(err error) string {
 	var api smithy.APIError
@@ -100,8 +125,8 @@ func (t *Table) explain(err error, op string) error {
 	what := "table " + t.Name
 	switch c := code(err); c {
 	case "ResourceNotFoundException":
-		return fmt.Errorf("%s: there is no such table in this account and Region: make it with `leasehold init dynamodb`, or correct its name or the Region: %w", what, err)
-	case "AccessDeniedException":
+		return fmt.Errorf("%s: there is no such table in this account and Region: correct its name or the Region, or %s: %w", what, t.Make, err)
+	case accessDenied:
 		return fmt.Errorf("%s: not allowed: give this identity dynamodb:%s on the table: %w", what, op, err)
 	case "UnrecognizedClientException", "InvalidSignatureException", "ExpiredTokenException", "MissingAuthenticationTokenException", "IncompleteSignatureException", "InvalidClientTokenId":
 		return fmt.Errorf("%s: the credentials are refused: renew them, and set the machine's clock right: %w", what, err)

@@ -32,6 +32,11 @@ type Options struct {
 	Attempt   time.Duration // bounds one request: 2 s by default
 	Clock     clock.Clock   // clock.System() by default
 	OnRequest func(Request) // told of each request that was made, retries included; it must not block
+
+	// HomeRegion is the one Region in which all, other libraries included, write to a global table in eventual mode.
+	HomeRegion string
+	// Identity, if set, says who the client is to AWS, for those who examine the table.
+	Identity func(context.Context) (string, error)
 }
 
 // Request is one request to the server, for those who count.
@@ -50,6 +55,7 @@ const DefaultAttempt = 2 * time.Second
 // table is closed or [maxAttempts] attempts have failed.
 type Table struct {
 	Name   string
+	Make   string // how to make it, for those who find none
 	client Client
 	opts   Options
 
