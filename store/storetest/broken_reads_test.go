@@ -108,12 +108,12 @@ var brokenReads = []breakage{
 	}, "AgeIsLowerBound"),
 	shared("counts ages from the creation", func(*memory.DB) func(*engine) {
 		var mu sync.Mutex
-		before := map[string]time.Duration{} // of earlier versions
+		before := map[string]time.Duration{} // of earlier versions, and far more: the check may be held up after its write
 		return func(e *engine) {
 			e.put = func(ctx context.Context, rec store.Record) (store.Record, error) {
 				if old, err := e.Store.Get(ctx, rec.Key); err == nil {
 					mu.Lock()
-					before[rec.Key] += old.Age
+					before[rec.Key] += 10_000 * old.Age
 					mu.Unlock()
 				}
 				return e.Store.Put(ctx, rec)

@@ -33,7 +33,7 @@ func Within(t testing.TB, d time.Duration) context.Context {
 func Eventually(t testing.TB, try func() error) {
 	t.Helper()
 	var err error
-	for end := time.Now().Add(3 * patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if err = try(); err == nil {
 			return
 		}
@@ -66,7 +66,7 @@ func (w Waiting) End(t testing.TB) {
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(3 * patience):
+	case <-time.After(patience):
 		t.Fatal("a waiter was never woken")
 	}
 }
