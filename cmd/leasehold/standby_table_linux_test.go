@@ -81,11 +81,12 @@ func standbyOverAdmiralsTable(t testing.TB) {
 	admiralRow(t, db, "theirs", time.Now())
 	start("a")
 	start("b")
-	for range 4 { // longer than wait × threshold
+	var last time.Time // before its last sign of life was written
+	for range 4 {      // longer than wait × threshold
 		time.Sleep(standbyWait)
-		admiralRow(t, db, "theirs", time.Now())
+		last = time.Now()
+		admiralRow(t, db, "theirs", last)
 	}
-	last := time.Now()
 	for _, pod := range []string{"a", "b"} {
 		if _, st := p.get(pod, "/state"); st.State != "passive" || st.Owner != "theirs" {
 			t.Errorf("%s beside an active Admiral: %+v", pod, st)

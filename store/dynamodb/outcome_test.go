@@ -23,7 +23,11 @@ func TestLostReplyIsRecognised(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f, table := testFront(t)
-			s := testOpen(t, testClient(t, f.URL), table, Options{Attempt: 300 * time.Millisecond})
+			var opts Options
+			if lost.hang {
+				opts.Attempt = 300 * time.Millisecond
+			}
+			s := testOpen(t, testClient(t, f.URL), table, opts)
 			rec := store.Record{Key: "k"}
 			for _, step := range []string{"create", "update", "update after two"} {
 				faults := []fault{lost}
@@ -37,7 +41,8 @@ func TestLostReplyIsRecognised(t *testing.T) {
 				if err != nil {
 					t.Fatalf("%s: %v", step, err)
 				}
-				if n := f.requests("PutItem"); n != len(faults)+1 {
+				// A server that is slow of its own accord has more attempts give up.
+				if n := f.requests("PutItem"); n < len(faults)+1 || n > len(faults)+1 && !lost.hang {
 					t.Errorf("%s: %d writes, want %d", step, n, len(faults)+1)
 				}
 				if rec, err = s.Get(t.Context(), "k"); err != nil || rec.Version != written.Version || rec.Token != next.Token {
@@ -152,7 +157,12 @@ func TestOutcomesOfFailures(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f, table := testFront(t)
-			var opts Options
+			var writes atomic.Int64
+			opts := Options{OnRequest: func(r Request) {
+				if r.Operation == "PutItem" {
+					writes.Add(1)
+				}
+			}}
 			if c.fault.hang {
 				opts.Attempt = 300 * time.Millisecond
 			}
@@ -163,7 +173,7 @@ func TestOutcomesOfFailures(t *testing.T) {
 			if err == nil || errors.Is(err, store.ErrUnknownOutcome) != c.unknown {
 				t.Errorf("%v, want unknown: %v", err, c.unknown)
 			}
-			if n := f.requests("PutItem"); n != c.requests {
+			if n := int(writes.Load()); n != c.requests {
 				t.Errorf("%d requests, want %d", n, c.requests)
 			}
 		})
@@ -211,19 +221,23 @@ func TestThrottling(t *testing.T) {
 // Backing off ends with the context, and what was only throttled is not done.
 func TestThrottlingIsBoundedByTheContext(t *testing.T) {
 	f, table := testFront(t)
-	s := testOpen(t, testClient(t, f.URL), table, Options{})
-	f.do(fault{unsent: true, answer: says(400, "ThrottlingException")}.times(100)...)
 	errEnough := errors.New("enough")
 	ctx, cancel := context.WithCancelCause(t.Context())
-	timer := time.AfterFunc(200*time.Millisecond, func() { cancel(errEnough) })
-	defer timer.Stop()
-	start := time.Now()
+	defer cancel(nil)
+	var throttled atomic.Int64
+	const most = 3
+	s := testOpen(t, testClient(t, f.URL), table, Options{OnRequest: func(r Request) {
+		if r.Operation == "PutItem" && throttled.Add(1) == most { // between two attempts
+			cancel(errEnough)
+		}
+	}})
+	f.do(fault{op: "PutItem", unsent: true, answer: says(400, "ThrottlingException")}.times(100)...)
 	_, err := s.Put(ctx, held("k", 1))
 	if !errors.Is(err, errEnough) || errors.Is(err, store.ErrUnknownOutcome) || !strings.Contains(err.Error(), "throttled") {
 		t.Errorf("%v, want the context's cause, a known outcome and the reason", err)
 	}
-	if took := time.Since(start); took > 2*time.Second {
-		t.Errorf("took %v", took)
+	if n := f.requests("PutItem"); n != most {
+		t.Errorf("%d requests, want none after the context has ended, with %d", n, most)
 	}
 }
 
