@@ -58,6 +58,15 @@ type Clock interface {
 // so that TTL·(1−δ) takes TTL·(1−δ)/(1−ρ) of true time, the taker's fast, so that TTL takes TTL/(1+ρ).
 func Margin(rho float64) float64 { return 2 * rho / (1 + rho) }
 
+// At calls f, in a goroutine of its own, once t has come on c. Between the moment at which t was worked out and the call of At
+// any time may pass, which isn't so of [Clock.AfterFunc]. The stop function is that of AfterFunc.
+func At(c Clock, t Instant, f func()) (stop func() bool) {
+	if s, ok := c.(system); ok {
+		return s.at(t, f)
+	}
+	return c.AfterFunc(t.Sub(c.Now()), f)
+}
+
 // Timer fires once. Its channel is closed when it does.
 type Timer struct {
 	C    <-chan struct{}
@@ -91,6 +100,13 @@ func Sleep(ctx context.Context, c Clock, d time.Duration) error {
 func WithTimeout(parent context.Context, c Clock, d time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(parent)
 	stop := c.AfterFunc(d, func() { cancel(context.DeadlineExceeded) })
+	return timeoutCtx{ctx}, func() { stop(); cancel(context.Canceled) }
+}
+
+// WithDeadline is WithTimeout for an instant of c.
+func WithDeadline(parent context.Context, c Clock, t Instant) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(parent)
+	stop := At(c, t, func() { cancel(context.DeadlineExceeded) })
 	return timeoutCtx{ctx}, func() { stop(); cancel(context.Canceled) }
 }
 

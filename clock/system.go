@@ -18,11 +18,16 @@ func (system) Wall() time.Time { return time.Now() }
 // slice is the longest that one runtime timer is trusted to run: those stop during suspension.
 const slice = 5 * time.Second
 
-func (s system) AfterFunc(d time.Duration, f func()) func() bool {
-	t := &slicedTimer{due: s.Now().Add(d), f: f}
+func (s system) AfterFunc(d time.Duration, f func()) func() bool { return start(s.Now().Add(d), d, f) }
+
+func (s system) at(t Instant, f func()) func() bool { return start(t, t.Sub(s.Now()), f) }
+
+// start starts a timer that is due then, as long from now.
+func start(due Instant, left time.Duration, f func()) (stop func() bool) {
+	t := &slicedTimer{due: due, f: f}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.timer = time.AfterFunc(min(max(d, 0), slice), t.tick)
+	t.timer = time.AfterFunc(min(max(left, 0), slice), t.tick)
 	return t.stop
 }
 

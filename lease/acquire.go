@@ -94,11 +94,11 @@ func (m *Manager) pursue(ctx context.Context, h *rules.Hold, s *Session, patienc
 	defer cancel(nil)
 	var holder *HeldError
 	var failed string
-	for {
+	for env := m.envIn(s); ; {
 		if patience != nil {
 			h.Patience = patience()
 		}
-		act := h.Next(m.envIn(s))
+		act := h.Next(env)
 		switch {
 		case h.Phase == rules.Held:
 			m.remember(h, true)
@@ -115,7 +115,7 @@ func (m *Manager) pursue(ctx context.Context, h *rules.Hold, s *Session, patienc
 		case act.Kind == rules.Wait && h.Seen().Rec.Owner != "":
 			holder = m.waiting(holder, m.heldBy(h, act))
 		}
-		m.do(ctx, h, s, act)
+		env = m.do(ctx, h, s, act)
 		failed = m.retrying(ctx, h, failed)
 	}
 }
@@ -179,18 +179,20 @@ func (m *Manager) settle(h *rules.Hold, s *Session) {
 		if s != nil {
 			leaving.Insist(clock.Never)
 			ctx, cancel := m.joined(m.ctx, s)
-			_ = m.leave(ctx, &leaving)
+			_ = m.leave(ctx, &leaving, m.env())
 			cancel(nil)
 			leaving.Insist(m.clk.Now().Add(m.timing.TTL))
 		}
-		_ = m.leave(m.ctx, &leaving)
+		_ = m.leave(m.ctx, &leaving, m.env())
 	})
 }
 
-// letGo lets a hold go, and blocks until that is done, or until e.By at most.
+// letGo lets a hold go, and blocks until that is done, or for a bounded time: a third of the TTL, or a second if that is longer.
 func (m *Manager) letGo(ctx context.Context, h *rules.Hold, s *Session, e rules.Exit) error {
-	h.Stop(m.env(), e)
-	err := m.leave(ctx, h)
+	env := m.env()
+	e.By = env.Now.Add(max(m.timing.TTL/3, time.Second))
+	h.Stop(env, e)
+	err := m.leave(ctx, h, env)
 	if s != nil && h.Unsettled() {
 		m.settle(h, s)
 	}

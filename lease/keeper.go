@@ -8,17 +8,22 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// keeper renews one hold. Its goroutine alone touches the hold until it has retired; then whoever made it retire does.
-// So renewals and the release of a term can't overtake one another.
+// keeper renews one hold. It sleeps until that is due, and has a goroutine from then on, which alone touches the hold until it has
+// retired; then whoever made it retire does. So renewals and the release of a term can't overtake one another, and a
+// lease that is released soon costs a timer.
 type keeper struct {
 	l      *Lease
-	hold   rules.Hold
+	hold   *rules.Hold
 	notice func(data []byte) // for what a notice on the record says; may be nil
+	shown  clock.Instant     // the deadline that the lease shows
 
-	ctx   context.Context // done when the keeper is to retire
-	stop  context.CancelFunc
-	done  chan struct{}
-	shown clock.Instant // the deadline that the lease shows
+	sleep   func() bool // ends its sleep
+	retired bool        // guarded by the manager's lock
+
+	// These are set when it wakes up, under the manager's lock.
+	ctx  context.Context // done when the keeper is to retire
+	stop context.CancelFunc
+	done chan struct{} // nil before
 }
 
 // answer is what came of a request.
@@ -28,25 +33,58 @@ type answer struct {
 	err error
 }
 
-// keep starts the keeper of a lease that was just acquired.
+// keep has the hold of a lease that was just acquired kept.
 func (l *Lease) keep(h *rules.Hold, notice func([]byte)) error {
-	k := &keeper{l: l, hold: *h, notice: notice, done: make(chan struct{}), shown: h.Deadline}
-	k.ctx, k.stop = context.WithCancel(l.m.ctx)
+	k := &keeper{l: l, hold: h, notice: notice, shown: h.Deadline}
 	l.keeper = k
-	if !l.m.start(k.run) {
-		k.stop()
-		close(k.done)
+	k.sleep = clock.At(l.m.clk, h.Due(), k.wake)
+	if !l.m.rest(k) {
+		k.sleep()
 		l.end(Closed, ErrClosed)
 		return ErrClosed
 	}
 	return nil
 }
 
+// rest has Close end the lease while the keeper sleeps. It reports false when the manager is closed.
+func (m *Manager) rest(k *keeper) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.closed && k.done == nil { // it is still asleep
+		m.asleep[k] = struct{}{}
+	}
+	return !m.closed
+}
+
+// wake begins to run, unless the keeper has retired or the manager is closed.
+func (k *keeper) wake() {
+	m := k.l.m
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed || k.retired {
+		return
+	}
+	delete(m.asleep, k)
+	k.ctx, k.stop = context.WithCancel(m.ctx)
+	k.done = make(chan struct{})
+	m.wg.Go(k.run)
+}
+
 // retire stops the keeper, waits for it, and returns the hold.
 func (k *keeper) retire() *rules.Hold {
+	m := k.l.m
+	m.mu.Lock()
+	k.retired = true
+	delete(m.asleep, k)
+	done := k.done
+	m.mu.Unlock()
+	if done == nil {
+		k.sleep()
+		return k.hold
+	}
 	k.stop()
-	<-k.done
-	return &k.hold
+	<-done
+	return k.hold
 }
 
 // run keeps the hold until it is lost or the keeper is told to retire. A request that is under way then is cut short and
@@ -96,7 +134,7 @@ func (k *keeper) wait(act rules.Action, pending chan answer) chan answer {
 	}
 	select {
 	case a := <-pending:
-		m.tell(&k.hold, m.env(), a.act, a.rec, a.err)
+		m.tell(k.hold, m.env(), a.act, a.rec, a.err)
 		return nil
 	case <-due:
 		if pending == nil {
@@ -119,7 +157,7 @@ func (k *keeper) send(act rules.Action) chan answer {
 
 // show makes the hold's state the lease's.
 func (k *keeper) show() {
-	l, h := k.l, &k.hold
+	l, h := k.l, k.hold
 	if h.Phase == rules.Held && h.Deadline != k.shown {
 		if !l.deadline.CompareAndSwap(int64(k.shown), int64(h.Deadline)) {
 			h.Deadline = k.shown // Check has declared it over, or it was released

@@ -57,7 +57,11 @@ func (m *Manager) newLease(h *rules.Hold, s *Session) *Lease {
 	} else {
 		l.deadline.Store(int64(h.Deadline))
 	}
-	l.emit(StateHeld, l.Left(), nil)
+	var left time.Duration
+	if m.opts.OnEvent != nil { // nobody else can look yet
+		left = l.Left()
+	}
+	l.emit(StateHeld, left, nil)
 	return l
 }
 
@@ -255,7 +259,6 @@ func (l *Lease) leave(ctx context.Context, e rules.Exit) error {
 	}
 	defer close(l.left)
 	h := l.takeHold()
-	e.By = l.m.clk.Now().Add(max(l.m.timing.TTL/3, time.Second))
 	err := l.m.letGo(context.WithoutCancel(ctx), h, l.s, e)
 	if l.s != nil {
 		l.s.forget(l)

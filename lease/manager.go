@@ -30,6 +30,7 @@ type Manager struct {
 	mu     sync.Mutex
 	closed bool
 	memory map[string]recollection // what was last seen of names that aren't held here
+	asleep map[*keeper]struct{}    // whose leases Close has to end
 }
 
 // recollection is what outlives one attempt at a name: the observation, so that an abandoned lease is noticed by callers who
@@ -58,7 +59,7 @@ func NewManager(st store.Store, opts Options) (*Manager, error) {
 	maps.Copy(info, opts.Info)
 	m := &Manager{
 		st: st, opts: opts, timing: opts.timing(), clk: opts.Clock, owner: owner, info: info,
-		memory: map[string]recollection{}, suppose: store.Describe(st).CheapRefusal,
+		memory: map[string]recollection{}, asleep: map[*keeper]struct{}{}, suppose: store.Describe(st).CheapRefusal,
 	}
 	m.ctx, m.stop = context.WithCancel(context.Background())
 	return m, nil
@@ -73,8 +74,14 @@ func (m *Manager) Owner() string { return m.owner }
 func (m *Manager) Close() error {
 	m.mu.Lock()
 	m.closed = true
+	asleep := m.asleep
+	m.asleep = nil
 	m.mu.Unlock()
 	m.stop()
+	for k := range asleep {
+		k.sleep()
+		k.l.end(Closed, ErrClosed)
+	}
 	m.wg.Wait()
 	return nil
 }
@@ -134,7 +141,7 @@ func lastOf(nonces []string) []string {
 
 // request carries out a read, a write or a wait.
 func (m *Manager) request(ctx context.Context, act rules.Action) (store.Record, error) {
-	ctx, cancel := clock.WithTimeout(ctx, m.clk, act.Until.Sub(m.clk.Now()))
+	ctx, cancel := clock.WithDeadline(ctx, m.clk, act.Until)
 	defer cancel()
 	switch act.Kind {
 	case rules.Read:
@@ -146,16 +153,19 @@ func (m *Manager) request(ctx context.Context, act rules.Action) (store.Record, 
 	}
 }
 
-// do carries out one action of h and tells h what came of it. It blocks; ctx ends it.
-func (m *Manager) do(ctx context.Context, h *rules.Hold, s *Session, act rules.Action) {
+// do carries out one action of h, tells h what came of it, and returns how the world was then. It blocks; ctx ends it.
+func (m *Manager) do(ctx context.Context, h *rules.Hold, s *Session, act rules.Action) rules.Env {
 	switch act.Kind {
 	case rules.Sleep:
 		_ = clock.Sleep(ctx, m.clk, act.Until.Sub(m.clk.Now()))
 		h.Woke()
 	case rules.Read, rules.Write, rules.Wait:
 		rec, err := m.request(ctx, act)
-		m.tell(h, m.envIn(s), act, rec, err)
+		env := m.envIn(s)
+		m.tell(h, env, act, rec, err)
+		return env
 	}
+	return m.envIn(s)
 }
 
 // tell tells h what came of an action.
@@ -170,10 +180,10 @@ func (m *Manager) tell(h *rules.Hold, env rules.Env, act rules.Action, rec store
 	}
 }
 
-// leave drives a hold that was told to stop until it has ended, and remembers what it leaves behind.
-func (m *Manager) leave(ctx context.Context, h *rules.Hold) error {
+// leave drives a hold that was told to stop until it has ended, and remembers what it leaves behind. The world is as env says.
+func (m *Manager) leave(ctx context.Context, h *rules.Hold, env rules.Env) error {
 	for {
-		act := h.Next(m.env())
+		act := h.Next(env)
 		if h.Phase == rules.Ended {
 			m.remember(h, false)
 			return h.Err
@@ -182,6 +192,6 @@ func (m *Manager) leave(ctx context.Context, h *rules.Hold) error {
 			m.remember(h, false)
 			return store.Unknown(h.Key, context.Cause(ctx))
 		}
-		m.do(ctx, h, nil, act)
+		env = m.do(ctx, h, nil, act)
 	}
 }

@@ -102,14 +102,20 @@ func (h *Hold) Wrote(env Env, rec store.Record, err error) {
 	if !Off(RuleLateAnswer) {
 		h.Expire(env) // an answer that comes too late revives nothing
 	}
-	if h.att.Op == OpFence {
-		h.fenced(env, rec, err)
-		return
-	}
-	var conflict *store.ConflictError
 	switch {
+	case h.att.Op == OpFence:
+		h.fenced(env, rec, err)
 	case err == nil:
 		h.landed(env, rec)
+	default:
+		h.refused(env, err)
+	}
+}
+
+// refused takes note of a write that failed.
+func (h *Hold) refused(env Env, err error) {
+	var conflict *store.ConflictError
+	switch {
 	case errors.As(err, &conflict) && conflict.Current.Version != h.att.Rec.Version:
 		h.met(env, conflict.Current)
 	case errors.Is(err, store.ErrNotFound):

@@ -144,6 +144,9 @@ func (h *Hold) stale(s Standing) string {
 	return ""
 }
 
+// Due returns when a hold that was just acquired needs to be looked after: by Next, as often as that says from then on.
+func (h *Hold) Due() clock.Instant { return min(h.renewAt, h.Deadline) }
+
 func (h *Hold) nextHeld(env Env) Action {
 	switch {
 	case h.Expire(env):
@@ -151,7 +154,7 @@ func (h *Hold) nextHeld(env Env) Action {
 	case h.Claim.Session != "":
 		return Action{Kind: Sleep, Until: h.Deadline}
 	case h.att.Op == OpNone && env.Now < h.renewAt:
-		return Action{Kind: Sleep, Until: min(h.renewAt, h.Deadline)}
+		return Action{Kind: Sleep, Until: h.Due()}
 	case env.Now < h.retryAt:
 		return Action{Kind: Sleep, Until: min(h.retryAt, h.Deadline)}
 	case h.att.Op == OpNone:

@@ -124,8 +124,8 @@ func ended(rec store.Record, why string, wall time.Time) []store.Term {
 		return rec.Past
 	}
 	term := store.Term{Owner: rec.Owner, Token: rec.Token, From: rec.Acquired, Until: wall, Why: clip(why)}
-	past := append([]store.Term{term}, rec.Past...)
-	return past[:min(len(past), store.MaxPast)]
+	kept := rec.Past[:min(len(rec.Past), store.MaxPast-1)]
+	return append(append(make([]store.Term, 0, len(kept)+1), term), kept...)
 }
 
 // handedOn reports whether rec remembers that the term under token ended by being handed over.

@@ -1,0 +1,114 @@
+package lease_test
+
+import (
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/faulty"
+	"github.com/leasehold/leasehold/store/memory"
+)
+
+// A claim that took longer than the time from one renewal to the next is renewed at once.
+func TestASlowClaimIsRenewedAtOnce(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		n := w.node(lease.Options{})
+		n.plan(once(faulty.Fault{Delay: ttl / 2}, claims("job")))
+		l := n.acquire("job")
+		time.Sleep(time.Millisecond)
+		if left := l.Left(); left < validity-2*time.Millisecond {
+			t.Errorf("%v left, want a renewal's %v", left, validity)
+		}
+		release(t, l)
+	})
+}
+
+// A lease may be released, and its manager closed, while the first renewal is becoming due.
+func TestReleaseAndCloseAsTheRenewalBegins(t *testing.T) {
+	const ttl = 30 * time.Millisecond
+	var all sync.WaitGroup
+	for range 100 {
+		m, err := lease.NewManager(memory.New(memory.Options{}), lease.Options{TTL: ttl})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := m.Acquire(t.Context(), "job")
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Go(func() {
+			time.Sleep(ttl * 3 / 10)
+			var both sync.WaitGroup
+			both.Go(func() {
+				if err := l.Release(t.Context()); err != nil {
+					t.Errorf("Release: %v", err)
+				}
+			})
+			both.Go(func() {
+				if err := m.Close(); err != nil {
+					t.Errorf("Close: %v", err)
+				}
+			})
+			both.Wait()
+			if l.Check() == nil {
+				t.Error("still held")
+			}
+		})
+	}
+	all.Wait()
+}
+
+// late is a clock whose timers can't be stopped: they are always just about to fire.
+type late struct{ clock.Clock }
+
+func (c late) AfterFunc(d time.Duration, f func()) func() bool {
+	c.Clock.AfterFunc(d, f)
+	return func() bool { return false }
+}
+
+// A timer for the first renewal that fires while the lease is being released, or when that or its manager's Close is over,
+// begins nothing. The race detector sees two at one hold.
+func TestARenewalThatComesDueTooLate(t *testing.T) {
+	for name, c := range map[string]struct {
+		lost bool // what is written at the end
+		end  func(t *testing.T, m *lease.Manager, l *lease.Lease)
+	}{
+		"released": {false, func(t *testing.T, _ *lease.Manager, l *lease.Lease) { release(t, l) }},
+		"being released": {true, func(t *testing.T, _ *lease.Manager, l *lease.Lease) {
+			time.Sleep(ttl / 5)
+			if err := l.Release(t.Context()); !errors.Is(err, store.ErrUnknownOutcome) {
+				t.Errorf("Release: %v", err)
+			}
+		}},
+		"closed": {false, func(_ *testing.T, m *lease.Manager, _ *lease.Lease) { _ = m.Close() }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				net := faulty.Wrap(memory.New(memory.Options{}), nil)
+				m, err := lease.NewManager(net, lease.Options{TTL: ttl, Clock: late{clock.NewFake(0)}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				l, err := m.Acquire(t.Context(), "job")
+				if err != nil {
+					t.Fatal(err)
+				}
+				net.SetPlan(func(faulty.Op) faulty.Fault { return faulty.Fault{Drop: c.lost, Silent: c.lost} })
+				c.end(t, m, l)
+				net.SetPlan(func(op faulty.Op) faulty.Fault {
+					t.Errorf("%v of %s after the end", op.Kind, op.Key)
+					return faulty.Fault{}
+				})
+				time.Sleep(2 * ttl)
+				if err := m.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
