@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/leasehold/leasehold/internal/steady"
 	"github.com/leasehold/leasehold/store/dynamodb/neighbour"
 )
 
@@ -23,7 +24,7 @@ const (
 // admiral is an instance that runs Admiral's published algorithm, faults included: it scans one page of the table, eventually
 // consistent; it compares wall clocks; its writes are unconditional, and what becomes of them is ignored.
 type admiral struct {
-	t      *testing.T
+	t      testing.TB
 	client *dynamodb.Client
 	table  string
 	lease  string
@@ -40,7 +41,7 @@ type admiralRow struct {
 	updatedTime                  int64
 }
 
-func newAdmiral(t *testing.T, w *world, pod string) *admiral {
+func newAdmiral(t testing.TB, w *world, pod string) *admiral {
 	return &admiral{
 		t: t, client: w.client, table: w.table, lease: "job", pod: pod, readOnly: true, now: func() int64 { return time.Now().UTC().Unix() },
 	}
@@ -127,7 +128,7 @@ func (a *admiral) ticks(n int, look func()) {
 	}
 }
 
-func admiralWorld(t *testing.T) *world {
+func admiralWorld(t testing.TB) *world {
 	return newWorld(t, "leaseName", "", func(c neighbour.Client, table string) (*neighbour.Store, error) {
 		return neighbour.Admiral(c, neighbour.AdmiralOptions{Table: table, Wait: admiralWait * time.Second, Threshold: admiralThreshold})
 	})
@@ -136,6 +137,10 @@ func admiralWorld(t *testing.T) *world {
 // Admiral holds; we are passive; it crashes, and we take over when its rule says so.
 func TestAdmiralHoldsAndCrashes(t *testing.T) {
 	t.Parallel()
+	steady.Run(t, admiralHoldsAndCrashes)
+}
+
+func admiralHoldsAndCrashes(t testing.TB) {
 	w := admiralWorld(t)
 	they, m := newAdmiral(t, w, "pod-1"), w.manager(w.url, ourTTL)
 	they.ticks(4, func() { excluded(t, m, "job") })
@@ -161,6 +166,10 @@ func TestAdmiralHoldsAndCrashes(t *testing.T) {
 // We hold, an Admiral looks on and stays passive; we release, and it becomes active, but only after it has read itself back.
 func TestAdmiralIsExcluded(t *testing.T) {
 	t.Parallel()
+	steady.Run(t, admiralIsExcluded)
+}
+
+func admiralIsExcluded(t testing.TB) {
 	w := admiralWorld(t)
 	they, m := newAdmiral(t, w, "pod-1"), w.manager(w.url, ourTTL)
 	l := acquire(t, m, "job")
@@ -189,6 +198,10 @@ func TestAdmiralIsExcluded(t *testing.T) {
 // We crash: Admiral takes over, and not while the lease is valid.
 func TestAdmiralTakesOver(t *testing.T) {
 	t.Parallel()
+	steady.Run(t, admiralTakesOver)
+}
+
+func admiralTakesOver(t testing.TB) {
 	w := admiralWorld(t)
 	they := newAdmiral(t, w, "pod-1")
 	l, _ := cutOffFor(t, w, ourTTL)
@@ -201,6 +214,10 @@ func TestAdmiralTakesOver(t *testing.T) {
 // An operator's hold stops both: we don't take it however long it lasts, we lose what we hold, and Admiral stays passive.
 func TestAdmiralHoldStopsEverybody(t *testing.T) {
 	t.Parallel()
+	steady.Run(t, admiralHoldStopsEverybody)
+}
+
+func admiralHoldStopsEverybody(t testing.TB) {
 	w := admiralWorld(t)
 	they, m := newAdmiral(t, w, "pod-1"), w.manager(w.url, ourTTL)
 	l := acquire(t, m, "job")
@@ -229,6 +246,10 @@ func TestAdmiralHoldStopsEverybody(t *testing.T) {
 // wait.
 func TestAdmiralLateTakeOverMeetsNobodyActive(t *testing.T) {
 	t.Parallel()
+	steady.Run(t, admiralLateTakeOverMeetsNobodyActive)
+}
+
+func admiralLateTakeOverMeetsNobodyActive(t testing.TB) {
 	w := admiralWorld(t)
 	they, m := newAdmiral(t, w, "pod-2"), w.manager(w.url, ourTTL)
 	newAdmiral(t, w, "pod-1").tick() // holds once, and crashes
@@ -257,6 +278,10 @@ func TestAdmiralLateTakeOverMeetsNobodyActive(t *testing.T) {
 // never would.
 func TestAdmiralThatWakesUpOverlapsUntilTheNextRenewal(t *testing.T) {
 	t.Parallel()
+	steady.Run(t, admiralThatWakesUpOverlapsUntilTheNextRenewal)
+}
+
+func admiralThatWakesUpOverlapsUntilTheNextRenewal(t testing.TB) {
 	w := admiralWorld(t)
 	they, m := newAdmiral(t, w, "pod-1"), w.manager(w.url, ourTTL)
 	they.ticks(2, func() {})
@@ -284,6 +309,10 @@ func TestAdmiralThatWakesUpOverlapsUntilTheNextRenewal(t *testing.T) {
 // A wall clock that is ahead makes Admiral take over what is ours. Skew covers it.
 func TestAdmiralAheadOfUs(t *testing.T) {
 	t.Parallel()
+	steady.Run(t, admiralAheadOfUs)
+}
+
+func admiralAheadOfUs(t testing.TB) {
 	const ahead = 20
 	for _, skew := range []time.Duration{0, ahead * time.Second} {
 		w := admiralWorld(t)

@@ -56,7 +56,7 @@ var java = &program{
 
 // ready builds the program unless that was done before, and returns how to start it. It skips the test where a tool is
 // missing, or fails it where everything is required.
-func (p *program) ready(t *testing.T) []string {
+func (p *program) ready(t testing.TB) []string {
 	t.Helper()
 	p.once.Do(p.make)
 	if p.skip != "" && os.Getenv("LEASEHOLD_TEST_REQUIRE") != "all" {

@@ -22,18 +22,18 @@ type neighbourhood struct {
 	name  string
 	lease time.Duration // of the neighbour
 	slack time.Duration // by which its rule lets a hold last longer than its lease
-	start func(t *testing.T, w *world, owner string) other
-	world func(t *testing.T) *world
+	start func(t testing.TB, w *world, owner string) other
+	world func(t testing.TB) *world
 }
 
 const rustTTL = 4 // seconds; at least 2
 
 var rustSide = neighbourhood{
 	name: "dynamodb-lease", lease: rustTTL * time.Second, slack: 2 * time.Second,
-	start: func(t *testing.T, w *world, _ string) other {
+	start: func(t testing.TB, w *world, _ string) other {
 		return &rustClient{run(t, rust, w.url, w.table, strconv.Itoa(rustTTL))}
 	},
-	world: func(t *testing.T) *world {
+	world: func(t testing.TB) *world {
 		return newWorld(t, "key", "lease_expiry", func(c neighbour.Client, table string) (*neighbour.Store, error) {
 			return neighbour.DynamoDBLease(c, neighbour.DynamoDBLeaseOptions{Table: table, TTL: rustTTL * time.Second})
 		})
@@ -44,11 +44,11 @@ const javaLease = 4 * time.Second
 
 var javaSide = neighbourhood{
 	name: "dynamodb-lock-client", lease: javaLease, slack: time.Second,
-	start: func(t *testing.T, w *world, owner string) other {
+	start: func(t testing.TB, w *world, owner string) other {
 		ms := func(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 		return &javaClient{run(t, java, w.url, w.table, owner, ms(javaLease), ms(javaLease/4))}
 	},
-	world: func(t *testing.T) *world {
+	world: func(t testing.TB) *world {
 		return newWorld(t, "key", "", func(c neighbour.Client, table string) (*neighbour.Store, error) {
 			return neighbour.AWSLockClient(c, neighbour.AWSLockClientOptions{Table: table})
 		})

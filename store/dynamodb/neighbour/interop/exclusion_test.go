@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/internal/servers"
+	"github.com/leasehold/leasehold/internal/steady"
 	"github.com/leasehold/leasehold/lease"
 )
 
@@ -17,7 +18,7 @@ const ttl = 4 * time.Second
 func TestNeighbours(t *testing.T) {
 	for _, n := range []neighbourhood{rustSide, javaSide} {
 		t.Run(n.name, func(t *testing.T) {
-			for name, test := range map[string]func(t *testing.T, n neighbourhood){
+			for name, test := range map[string]func(t testing.TB, n neighbourhood){
 				"they hold and release":      theyHold,
 				"we hold and release":        weHold,
 				"they crash":                 theyCrash,
@@ -30,7 +31,7 @@ func TestNeighbours(t *testing.T) {
 			} {
 				t.Run(name, func(t *testing.T) {
 					t.Parallel()
-					test(t, n)
+					steady.Run(t, func(t testing.TB) { test(t, n) })
 				})
 			}
 		})
@@ -38,7 +39,7 @@ func TestNeighbours(t *testing.T) {
 }
 
 // A lease that the neighbour keeps is not ours, however often we look; one that it releases is at once.
-func theyHold(t *testing.T, n neighbourhood) {
+func theyHold(t testing.TB, n neighbourhood) {
 	w := n.world(t)
 	they, m := n.start(t, w, "they"), w.manager(w.url, ttl)
 	if !they.acquire("job") {
@@ -57,7 +58,7 @@ func theyHold(t *testing.T, n neighbourhood) {
 }
 
 // A lease that we keep is not the neighbour's, however often it tries; one that we release is at once.
-func weHold(t *testing.T, n neighbourhood) {
+func weHold(t testing.TB, n neighbourhood) {
 	w := n.world(t)
 	they, m := n.start(t, w, "they"), w.manager(w.url, ttl)
 	l := acquire(t, m, "job")
@@ -78,7 +79,7 @@ func weHold(t *testing.T, n neighbourhood) {
 }
 
 // A neighbour that crashed keeps its lease until its own rule ends it, and no longer than that.
-func theyCrash(t *testing.T, n neighbourhood) {
+func theyCrash(t testing.TB, n neighbourhood) {
 	w := n.world(t)
 	they, m := n.start(t, w, "they"), w.manager(w.url, ttl)
 	if !they.acquire("job") {
@@ -109,7 +110,7 @@ func theyCrash(t *testing.T, n neighbourhood) {
 }
 
 // When we are gone without a word the neighbour gets the lease, but not while it is valid.
-func weCrash(t *testing.T, n neighbourhood) {
+func weCrash(t testing.TB, n neighbourhood) {
 	w := n.world(t)
 	they := n.start(t, w, "they")
 	l, _ := cutOffFor(t, w, ttl)
@@ -123,7 +124,7 @@ func weCrash(t *testing.T, n neighbourhood) {
 }
 
 // cutOffFor returns a lease of that TTL that is valid, of a holder whom the store has just become unreachable for.
-func cutOffFor(t *testing.T, w *world, ttl time.Duration) (*lease.Lease, *servers.Network) {
+func cutOffFor(t testing.TB, w *world, ttl time.Duration) (*lease.Lease, *servers.Network) {
 	t.Helper()
 	network := servers.Proxy(t, w.addr)
 	l := acquire(t, w.manager("http://"+network.Addr, ttl), "job")
@@ -135,7 +136,7 @@ func cutOffFor(t *testing.T, w *world, ttl time.Duration) (*lease.Lease, *server
 }
 
 // A neighbour that was stopped past its lease finds it gone, and doesn't get it back by renewing it.
-func theyPause(t *testing.T, n neighbourhood) {
+func theyPause(t testing.TB, n neighbourhood) {
 	w := n.world(t)
 	they, m := n.start(t, w, "they"), w.manager(w.url, ttl)
 	if !they.acquire("job") {
@@ -152,7 +153,7 @@ func theyPause(t *testing.T, n neighbourhood) {
 }
 
 // When we were cut off past our lease and come back, we don't get it back by renewing it either.
-func weAreCut(t *testing.T, n neighbourhood) {
+func weAreCut(t testing.TB, n neighbourhood) {
 	w := n.world(t)
 	they := n.start(t, w, "they")
 	l, network := cutOffFor(t, w, ttl)
@@ -171,7 +172,7 @@ func weAreCut(t *testing.T, n neighbourhood) {
 }
 
 // Tokens rise although the neighbour wipes the row in between.
-func tokensRise(t *testing.T, n neighbourhood) {
+func tokensRise(t testing.TB, n neighbourhood) {
 	w := n.world(t)
 	they, m := n.start(t, w, "they"), w.manager(w.url, ttl)
 	last := uint64(0)

@@ -1,11 +1,19 @@
 package interop
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/leasehold/leasehold/internal/steady"
+)
 
 // A row that Java's client releases and keeps is free to us, and ours to it; whoever lists the locks can read every row of the
 // table, companions included.
 func TestJavaKeepsRows(t *testing.T) {
 	t.Parallel()
+	steady.Run(t, javaKeepsRows)
+}
+
+func javaKeepsRows(t testing.TB) {
 	w := javaSide.world(t)
 	they, m := javaSide.start(t, w, "they").(*javaClient), w.manager(w.url, ttl)
 	for range 2 {

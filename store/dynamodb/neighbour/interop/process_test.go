@@ -12,11 +12,11 @@ import (
 )
 
 // answerWithin is how long a neighbour may take to answer.
-const answerWithin = 30 * time.Second
+const answerWithin = 3 * time.Minute
 
 // process is a neighbour that runs. It does what it is told, one line at a time.
 type process struct {
-	t      *testing.T
+	t      testing.TB
 	cmd    *exec.Cmd
 	in     io.WriteCloser
 	lines  chan string
@@ -25,7 +25,7 @@ type process struct {
 }
 
 // run starts a neighbour. It is killed at the end of the test.
-func run(t *testing.T, p *program, args ...string) *process {
+func run(t testing.TB, p *program, args ...string) *process {
 	t.Helper()
 	command := p.ready(t)
 	cmd := exec.Command(command[0], append(command[1:], args...)...)

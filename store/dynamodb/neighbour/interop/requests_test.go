@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold/leasehold/internal/steady"
 	"github.com/leasehold/leasehold/lease"
 	native "github.com/leasehold/leasehold/store/dynamodb"
 )
@@ -31,7 +32,7 @@ type counter struct {
 	reads, writes int
 }
 
-func newCounter(t *testing.T, target string) *counter {
+func newCounter(t testing.TB, target string) *counter {
 	t.Helper()
 	u, err := url.Parse(target)
 	if err != nil {
@@ -86,9 +87,11 @@ func (c *counter) during(f func()) string {
 type bill struct{ who, acquire, refused, renew, release string }
 
 // TestRequests counts what each operation costs, for the neighbours and for us, and sees that docs/dynamodb.md says so.
-func TestRequests(t *testing.T) {
+func TestRequests(t *testing.T) { steady.Run(t, requests) }
+
+func requests(t testing.TB) {
 	rows := []bill{
-		ourBill(t, "Leasehold, its own table", func(t *testing.T) (*world, func(url string) *lease.Manager) {
+		ourBill(t, "Leasehold, its own table", func(t testing.TB) (*world, func(url string) *lease.Manager) {
 			w := rustSide.world(t)
 			w.table += "-native"
 			if _, err := native.Create(t.Context(), w.client, w.table); err != nil {
@@ -124,7 +127,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-func ourBill(t *testing.T, who string, open func(t *testing.T) (*world, func(url string) *lease.Manager)) bill {
+func ourBill(t testing.TB, who string, open func(t testing.TB) (*world, func(url string) *lease.Manager)) bill {
 	w, manager := open(t)
 	c := newCounter(t, w.url)
 	m, another := manager(c.url), manager(w.url)
@@ -141,7 +144,7 @@ func ourBill(t *testing.T, who string, open func(t *testing.T) (*world, func(url
 	return b
 }
 
-func theirBill(t *testing.T, who string, n neighbourhood) bill {
+func theirBill(t testing.TB, who string, n neighbourhood) bill {
 	w := n.world(t)
 	another := n.start(t, w, "another")
 	if !another.acquire("taken") {
@@ -174,7 +177,7 @@ func theirBill(t *testing.T, who string, n neighbourhood) bill {
 	return b
 }
 
-func admiralBill(t *testing.T) bill {
+func admiralBill(t testing.TB) bill {
 	w := admiralWorld(t)
 	c := newCounter(t, w.url)
 	a, other := newAdmiral(t, w, "a"), newAdmiral(t, w, "b")

@@ -20,7 +20,7 @@ import (
 
 // world is a table that a neighbour and Leasehold share.
 type world struct {
-	t      *testing.T
+	t      testing.TB
 	url    string
 	addr   string
 	table  string
@@ -30,7 +30,7 @@ type world struct {
 }
 
 // newWorld makes a table with that key, whose rows DynamoDB expires by ttl if that is set.
-func newWorld(t *testing.T, key, ttl string, open func(neighbour.Client, string) (*neighbour.Store, error)) *world {
+func newWorld(t testing.TB, key, ttl string, open func(neighbour.Client, string) (*neighbour.Store, error)) *world {
 	t.Helper()
 	srv := servers.DynamoDB(t, servers.Shared())
 	w := &world{
@@ -53,7 +53,7 @@ func newWorld(t *testing.T, key, ttl string, open func(neighbour.Client, string)
 	return w
 }
 
-func newClient(t *testing.T, url string) *dynamodb.Client {
+func newClient(t testing.TB, url string) *dynamodb.Client {
 	t.Helper()
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
@@ -107,9 +107,9 @@ func text(v types.AttributeValue) string {
 	return ""
 }
 
-func acquire(t *testing.T, m *lease.Manager, name string) *lease.Lease {
+func acquire(t testing.TB, m *lease.Manager, name string) *lease.Lease {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 45*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	l, err := m.Acquire(ctx, name)
 	if err != nil {
@@ -118,7 +118,7 @@ func acquire(t *testing.T, m *lease.Manager, name string) *lease.Lease {
 	return l
 }
 
-func release(t *testing.T, l *lease.Lease) {
+func release(t testing.TB, l *lease.Lease) {
 	t.Helper()
 	if err := l.Release(t.Context()); err != nil {
 		t.Fatalf("Leasehold releases %s: %v", l.Key(), err)
@@ -126,7 +126,7 @@ func release(t *testing.T, l *lease.Lease) {
 }
 
 // excluded checks that Leasehold doesn't get a name that a neighbour holds.
-func excluded(t *testing.T, m *lease.Manager, name string) {
+func excluded(t testing.TB, m *lease.Manager, name string) {
 	t.Helper()
 	l, err := m.TryAcquire(t.Context(), name)
 	var held *lease.HeldError
@@ -139,7 +139,7 @@ func excluded(t *testing.T, m *lease.Manager, name string) {
 }
 
 // during calls look again and again for that long.
-func during(t *testing.T, d time.Duration, look func()) {
+func during(t testing.TB, d time.Duration, look func()) {
 	t.Helper()
 	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(d / 20) {
 		look()
@@ -147,7 +147,7 @@ func during(t *testing.T, d time.Duration, look func()) {
 }
 
 // until calls look until it says so, and returns how long that took.
-func until(t *testing.T, what string, within time.Duration, look func() bool) time.Duration {
+func until(t testing.TB, what string, within time.Duration, look func() bool) time.Duration {
 	t.Helper()
 	start := time.Now()
 	for !look() {
