@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -88,16 +89,16 @@ const (
 // dynamoDBBackend is DynamoDB Local: one that is up already, or one of its own.
 func dynamoDBBackend(ctx context.Context, dir string) (*backend, error) {
 	b := &backend{stop: func() {}}
+	up := func() error { return nil }
 	endpoint := os.Getenv("AWS_ENDPOINT_URL_DYNAMODB")
 	if endpoint == "" {
-		proc, url, err := startDynamoDB(dir)
+		own, err := startDynamoDB(dir)
 		if err != nil {
 			return nil, err
 		}
-		endpoint = url
-		b.stop = func() { _ = proc.Process.Kill(); _ = proc.Wait() }
+		endpoint, b.stop, up = own.url, own.stop, own.up
 		b.cut = func() (func(), error) {
-			return func() { _ = proc.Process.Signal(syscall.SIGCONT) }, proc.Process.Signal(syscall.SIGSTOP)
+			return func() { _ = own.cmd.Process.Signal(syscall.SIGCONT) }, own.cmd.Process.Signal(syscall.SIGSTOP)
 		}
 	}
 	cfg := admiral.Config{
@@ -106,37 +107,68 @@ func dynamoDBBackend(ctx context.Context, dir string) (*backend, error) {
 	b.what = fmt.Sprintf("the table %s of DynamoDB Local at %s", table, endpoint)
 	b.config = fmt.Sprintf("  tableName: %s\n  endpoint: %s\n", table, endpoint)
 	b.open = func(ctx context.Context) (store.Store, error) { return openTable(ctx, cfg) }
-	if err := makeTable(ctx, client(endpoint)); err != nil {
+	if err := makeTable(ctx, client(endpoint), up); err != nil {
 		b.stop()
 		return nil, err
 	}
 	return b, nil
 }
 
+// server is a DynamoDB Local of this program's own.
+type server struct {
+	cmd    *exec.Cmd
+	url    string
+	output bytes.Buffer  // to be read once ended is closed
+	ended  chan struct{} // closed when it has ended
+}
+
 // startDynamoDB starts the program that `scripts/engines install` has installed.
-func startDynamoDB(dir string) (*exec.Cmd, string, error) {
+func startDynamoDB(dir string) (*server, error) {
 	program, err := servers.Program("dynamodb", "Loopback.class")
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	java, err := exec.LookPath("java")
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it is closed at once: the server takes a port, not a listener
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	addr := l.Addr().String()
 	_, port, err := net.SplitHostPort(addr)
 	if err := errors.Join(err, l.Close()); err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	home := filepath.Dir(program)
-	cmd := exec.Command(java, "-Xmx256m", "-Djava.library.path="+home, "-cp", home+":"+home+"/*", "Loopback", //nolint:noctx // ended by stop
-		"-sharedDb", "-inMemory", "-disableTelemetry", "-port", port)
-	cmd.Dir = dir
-	return cmd, "http://" + addr, cmd.Start()
+	s := &server{url: "http://" + addr, ended: make(chan struct{})}
+	s.cmd = exec.Command(java, "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", //nolint:noctx // ended by stop
+		"-Djava.library.path="+home, "-Djava.io.tmpdir="+dir, "-cp", home+":"+home+"/*", "Loopback", "-sharedDb", "-inMemory", "-disableTelemetry", "-port", port)
+	s.cmd.Dir, s.cmd.Stdout, s.cmd.Stderr = dir, &s.output, &s.output
+	if err := s.cmd.Start(); err != nil {
+		return nil, err
+	}
+	go func() { // stop waits for it
+		defer close(s.ended)
+		_ = s.cmd.Wait()
+	}()
+	return s, nil
+}
+
+// up returns an error once the server has ended.
+func (s *server) up() error {
+	select {
+	case <-s.ended:
+		return fmt.Errorf("it has ended:\n%s", s.output.Bytes())
+	default:
+		return nil
+	}
+}
+
+func (s *server) stop() {
+	_ = s.cmd.Process.Kill()
+	<-s.ended
 }
 
 func client(endpoint string) *dynamodb.Client {
@@ -148,9 +180,9 @@ func client(endpoint string) *dynamodb.Client {
 	})
 }
 
-// makeTable makes Admiral's table once the server is up.
-func makeTable(ctx context.Context, db *dynamodb.Client) error {
-	ctx, cancel := clock.WithTimeout(ctx, clock.System(), 30*time.Second)
+// makeTable makes Admiral's table once the server answers, as long as it is up. A busy machine takes its time to start a JVM.
+func makeTable(ctx context.Context, db *dynamodb.Client, up func() error) error {
+	ctx, cancel := clock.WithTimeout(ctx, clock.System(), 2*time.Minute)
 	defer cancel()
 	key := "leaseName"
 	for {
@@ -163,8 +195,11 @@ func makeTable(ctx context.Context, db *dynamodb.Client) error {
 		if err == nil || errors.As(err, &there) {
 			return nil
 		}
+		if ended := up(); ended != nil {
+			return ended
+		}
 		if clock.Sleep(ctx, clock.System(), 100*time.Millisecond) != nil {
-			return err
+			return fmt.Errorf("it doesn't answer: %w", err)
 		}
 	}
 }

@@ -41,7 +41,7 @@ func main() {
 	}
 }
 
-// play starts the store and the instances, and plays the five scenes.
+// play starts the store and the instances, and plays the scenes.
 func play(ctx context.Context, kind string) error {
 	dir, err := os.MkdirTemp("", "admiral-dr")
 	if err != nil {
