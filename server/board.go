@@ -154,12 +154,13 @@ func (b *board) look(ctx context.Context) {
 // touch looks at one name or session that this server has changed, if anybody watches.
 func (b *board) touch(ctx context.Context, key string) {
 	b.mu.Lock()
-	idle, now := len(b.watchers) == 0, b.s.clk.Now()
+	idle := len(b.watchers) == 0
 	_, stands := b.pauses[key]
 	b.mu.Unlock()
 	if idle || key == "" || lease.Reserved(key) && !isSession(key) {
 		return
 	}
+	now := b.s.clk.Now()
 	// What can't be read now, the next look will tell.
 	ctx, cancel := clock.WithTimeout(ctx, b.s.clk, 10*boardPoll)
 	defer cancel()

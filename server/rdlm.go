@@ -4,8 +4,8 @@ import (
 	"context"
 	"net/http"
 	"strings"
+	"time"
 
-	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/server/rdlm"
 )
 
@@ -19,7 +19,7 @@ func (s *Server) newRDLM(opts rdlm.Options) *rdlm.Handler {
 // passed is what is known of a request that is passed on.
 type passed struct {
 	caller Caller
-	begun  clock.Instant
+	begun  time.Time
 }
 
 // passedKey is of that in the context of the request.
@@ -51,7 +51,7 @@ func rdlmAction(r *http.Request) (action Action, name string) {
 // speakRDLM passes a request on if its caller may do that. RDLM's clients can't say who they are but by a certificate, or a bearer token
 // that a proxy adds.
 func (s *Server) speakRDLM(w http.ResponseWriter, r *http.Request) {
-	begun := s.clk.Now()
+	begun := s.clk.Wall()
 	c := &call{w: w, r: r}
 	err := s.admit(route{}, c)
 	action, name := rdlmAction(r)

@@ -13,9 +13,11 @@ import (
 type Seconds time.Duration
 
 // MarshalJSON writes a number of seconds, to the millisecond, rounded up.
-func (s Seconds) MarshalJSON() ([]byte, error) {
+func (s Seconds) MarshalJSON() ([]byte, error) { return s.append(nil), nil }
+
+func (s Seconds) append(b []byte) []byte {
 	ms := math.Ceil(float64(s) / float64(time.Millisecond))
-	return strconv.AppendFloat(nil, ms/1000, 'f', -1, 64), nil
+	return strconv.AppendFloat(b, ms/1000, 'f', -1, 64)
 }
 
 // UnmarshalJSON reads a number of seconds, or a string with units.
