@@ -27,6 +27,7 @@ type candidate struct {
 	pause   *Pause        // the last that was heard of; nil when the election is not paused
 	ends    clock.Instant // when that is over by itself; Never when it isn't
 	wish    *order        // of the leader itself
+	heardOf int           // how many readings of the control record were taken note of
 	changed chan struct{} // closed, and replaced, when one of those changes
 }
 
@@ -104,13 +105,15 @@ func (c *candidate) set(f func()) {
 func (c *candidate) follow(ctx context.Context) {
 	version, known, told := "", false, ""
 	for ctx.Err() == nil {
-		rec, err := c.next(ctx, version, known)
+		rec, since, err := c.next(ctx, version, known)
 		if err == nil {
-			version, known = rec.Version, true
-			if err = c.heard(rec); err == nil {
+			version = rec.Version
+			known, err = c.heard(rec, since)
+			if err == nil {
 				told = ""
 				continue
 			}
+			known = true // what can't be read is read again when it has changed
 		}
 		if ctx.Err() == nil {
 			told = c.failed(err, told)
@@ -120,48 +123,68 @@ func (c *candidate) follow(ctx context.Context) {
 }
 
 // next reads the control record or, once one is known, waits for another than that of version. It blocks for a TTL at most, and reads
-// again then: an answer, or news, may have been lost with the connection that was to bring it.
-func (c *candidate) next(ctx context.Context, version string, known bool) (store.Record, error) {
+// again then: an answer, or news, may have been lost with the connection that was to bring it. since is for heard.
+func (c *candidate) next(ctx context.Context, version string, known bool) (rec store.Record, since int, err error) {
 	if known {
+		since = c.readings()
 		limited, cancel := clock.WithTimeout(ctx, c.clk, c.m.TTL())
 		rec, err := store.Wait(limited, c.m.Store(), prefix+c.name, version)
 		quiet := limited.Err() != nil
 		cancel()
 		if !quiet || err == nil || ctx.Err() != nil {
-			return rec, err
+			return rec, since, err
 		}
 	}
+	since = c.readings()
 	limit := c.m.TTL() / 3
 	limited, cancel := clock.WithTimeout(ctx, c.clk, limit)
 	defer cancel()
-	rec, err := store.Load(limited, c.m.Store(), prefix+c.name)
+	rec, err = store.Load(limited, c.m.Store(), prefix+c.name)
 	if err != nil && limited.Err() != nil {
 		err = fmt.Errorf("%s: no answer for %v: %w", prefix+c.name, limit, err)
 	}
-	return rec, err
+	return rec, since, err
 }
 
 // refresh reads the control record. It blocks until the store has answered or ctx is done.
 func (c *candidate) refresh(ctx context.Context) error {
-	rec, err := store.Load(ctx, c.m.Store(), prefix+c.name)
-	if err != nil {
-		return err
+	for {
+		since := c.readings()
+		rec, err := store.Load(ctx, c.m.Store(), prefix+c.name)
+		if err != nil {
+			return err
+		}
+		if noted, err := c.heard(rec, since); noted || err != nil {
+			return err
+		}
 	}
-	return c.heard(rec)
 }
 
-// heard takes note of the control record.
-func (c *candidate) heard(rec store.Record) error {
+// readings returns how many readings of the control record have been taken note of.
+func (c *candidate) readings() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.heardOf
+}
+
+// heard takes note of the control record, which was asked for when there had been since readings. If there was one meanwhile, either
+// may be the older: then it takes no note of this one, and the caller has to read again.
+func (c *candidate) heard(rec store.Record, since int) (noted bool, err error) {
 	k, err := readControl(rec)
-	if err == nil {
-		c.set(func() {
-			if k.Pause == nil || c.pause == nil || !k.Pause.equal(*c.pause) {
-				c.pause, c.ends = k.Pause, c.endOf(k.Pause)
-			}
-			c.now.control, c.now.known = k, true
-		})
+	if err != nil {
+		return false, err
 	}
-	return err
+	c.set(func() {
+		if noted = c.heardOf == since; !noted {
+			return
+		}
+		if k.Pause == nil || c.pause == nil || !k.Pause.equal(*c.pause) {
+			c.pause, c.ends = k.Pause, c.endOf(k.Pause)
+		}
+		c.now.control, c.now.known = k, true
+		c.heardOf++
+	})
+	return noted, nil
 }
 
 // endOf returns when a pause that is news is over by itself. A candidate that was there when it was set counts its length from now, so
