@@ -115,7 +115,7 @@ func tellSession(ctx context.Context, st store.Store, rec store.Record, e Evicti
 		return rec.TTL, nil
 	}
 	session, err := store.Load(ctx, st, rec.Session)
-	for err == nil && session.Owner == rec.Owner {
+	for err == nil && rules.NeedsNotice(session, rec.Owner) {
 		told := notice{Broken: map[string]fence.Token{}}
 		var before notice
 		if json.Unmarshal(session.Data, &before) == nil { // not yet met by the session

@@ -131,6 +131,27 @@ func TestBreakOfSessionLease(t *testing.T) {
 	})
 }
 
+// A session that was broken ends, whichever of its leases is broken before it has met that.
+func TestBreakOfSessionThenOfItsLease(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		n := w.node(lease.Options{})
+		s := n.open()
+		a, b := n.under(s, "a"), n.under(s, "b")
+		w.breaks(s.Key(), lease.Eviction{Token: w.get(s.Key()).Token})
+		w.breaks("a", lease.Eviction{Token: a.Token()})
+		if rec := w.get(s.Key()); rec.Mark != store.MarkBroken {
+			t.Errorf("the session's record: %+v", rec)
+		}
+		time.Sleep(5 * time.Second)
+		for _, l := range []*lease.Lease{a, b} {
+			lostWith(t, l, lease.Broken)
+		}
+		if s.Check() == nil {
+			t.Error("the session lives on")
+		}
+	})
+}
+
 // The notice may reach the session before the lease knows that its claim has landed.
 func TestBreakOfSessionLeaseUnderWay(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {

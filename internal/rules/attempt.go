@@ -216,7 +216,7 @@ func (h *Hold) superseded(env Env, cur store.Record) {
 		h.pending, h.Term = "", cur
 		h.beginLeave(env)
 	case att.Op == OpLeave && Off(RuleExactTerm):
-		h.Term.Version = cur.Version
+		h.Term = cur
 		h.beginLeave(env)
 	case att.Op == OpLeave && h.leave.To != "":
 		h.gone = true

@@ -160,7 +160,11 @@ func (h *Hold) nextHeld(env Env) Action {
 	case h.att.Op == OpNone:
 		h.beginRenew(env)
 	}
-	return h.pursue(env, min(env.Now.Add(h.Timing.Attempt), h.Deadline))
+	limit := env.Now.Add(h.Timing.Attempt)
+	if !Off(RuleCapped) {
+		limit = min(limit, h.Deadline)
+	}
+	return h.pursue(env, limit)
 }
 
 func (h *Hold) nextLeaving(env Env) Action {

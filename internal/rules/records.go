@@ -97,7 +97,13 @@ func Broken(rec store.Record, note string, grace time.Duration, nonce string) st
 	return rec
 }
 
-// Noticed returns a session's record with a notice on it; data is what the session is to be told.
+// NeedsNotice reports whether the session in rec has to be told of a break of a lease that it keeps for owner. One that is over
+// needn't be, nor one that was broken itself: it ends with all that it keeps, unless a notice takes the place of that mark.
+func NeedsNotice(rec store.Record, owner string) bool {
+	return rec.Owner == owner && (rec.Mark != store.MarkBroken || Off(RuleBreakStays))
+}
+
+// Noticed returns a session's record with a notice on it; data is what the session is to be told. See [NeedsNotice].
 func Noticed(rec store.Record, note string, data []byte, nonce string) store.Record {
 	rec.Mark, rec.Note, rec.Data = store.MarkNotice, clip(note), data
 	rec.Nonce = markNonce(rec.Nonce, nonce)

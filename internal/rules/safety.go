@@ -33,7 +33,13 @@ const (
 	RuleStopFirst   Rule = "stop-before-release"    // work has stopped before the name is freed (the driver's rule)
 	RuleNotice      Rule = "session-told-of-break"  // a session learns that a lease of it was broken (the driver's rule)
 	RuleEarlyNotice Rule = "notice-outlives-claim"  // a break that a session learns of before the claim's answer counts (the driver's)
+	RuleBreakStays  Rule = "break-outlives-notice"  // a notice takes no break off a session's record
 	RuleSettle      Rule = "session-lease-settled"  // what a session keeps is let go for certain (the driver's rule)
+	RuleCapped      Rule = "request-within-hold"    // no request of a holder outlives its validity
+	RuleSessionTold Rule = "session-loss-told"      // the leases of a session hear of its end (the driver's rule)
+	RuleToldOnce    Rule = "end-told-once"          // the end of a term is told once (the driver's rule)
+	RuleGuard       Rule = "guard-remembers"        // a guard remembers the highest token that it accepted (the guard's rule)
+	RuleTwin        Rule = "refused-copy-unknown"   // the refusal of one copy of a request isn't the request's (the engine's rule)
 	RuleCAS         Rule = "conditional-write"      // every write names the version it replaces (the store's rule)
 )
 
@@ -41,7 +47,8 @@ const (
 var Rules = []Rule{
 	RuleSent, RuleFirstSent, RuleMargin, RuleWholeTTL, RuleSeen, RuleNonce, RuleOwnTerm, RuleClone, RuleKeepToken,
 	RuleRaiseToken, RuleClockToken, RuleFence, RuleOnce, RuleConflict, RuleRestored, RuleExactTerm, RuleLateAnswer, RuleLateClaim, RuleSessionHeld,
-	RuleConfirm, RuleOfferToken, RuleSessionPoll, RuleMarkChain, RuleBroken, RuleStopFirst, RuleNotice, RuleEarlyNotice, RuleSettle, RuleCAS,
+	RuleConfirm, RuleOfferToken, RuleSessionPoll, RuleMarkChain, RuleBroken, RuleStopFirst, RuleNotice, RuleEarlyNotice, RuleBreakStays, RuleSettle,
+	RuleCapped, RuleSessionTold, RuleToldOnce, RuleGuard, RuleTwin, RuleCAS,
 }
 
 // The rules by which package lock grants shares. They are switched off like the others; internal/sim/locks notices.

@@ -35,6 +35,7 @@ type client struct {
 	brokenHere map[string]fence.Token // of a session: leases that it was told were broken
 	shown      rules.Phase
 	deadline   clock.Instant // as last shown
+	term, told int           // how many terms it was given, and how many times it was told of the end of one
 	working    bool
 	tick       int
 	gaveUp     clock.Instant // Waiting: when it loses patience
@@ -192,11 +193,7 @@ func (c *client) lost() {
 	w := c.w()
 	c.working = false
 	if c.isSession {
-		for _, k := range c.n.clients {
-			if k.session == c && k.active {
-				k.sessionEnded()
-			}
-		}
+		c.endLeases()
 	}
 	if w.rng.IntN(4) == 0 {
 		c.finish()
@@ -215,8 +212,7 @@ func (c *client) lost() {
 
 func (c *client) sessionEnded() {
 	if c.hold.Phase == rules.Held {
-		c.hold.LoseSession()
-		c.show()
+		c.lose(rules.CauseSession)
 		if !c.busy {
 			c.idle()
 		}
@@ -271,7 +267,14 @@ func (c *client) send(act rules.Action) {
 		c.step()
 	})
 	op := c.op
-	c.w().transmit(c.n, act.Key, act.Kind == rules.Write, func() (store.Record, error) { return c.w().apply(c, act) },
+	apply := func() (store.Record, error) {
+		rec, err := c.w().apply(c, act)
+		if act.Kind == rules.Write && (c.op != op || c.n.dead) {
+			c.w().count(map[bool]string{true: lateLanded, false: lateRefused}[err == nil])
+		}
+		return rec, err
+	}
+	c.w().transmit(c.n, act.Key, act.Kind == rules.Write, apply,
 		func(rec store.Record, err error) {
 			if c.op != op || !c.busy {
 				return // too late
@@ -298,6 +301,7 @@ func (c *client) outcome(rec store.Record, err error) {
 	} else {
 		c.hold.Read(c.env(), c.asked.Key, rec, err)
 	}
+	c.show()
 }
 
 // poll reads the record now and then until it has another version than the one that is waited for to change. The reads that
@@ -355,12 +359,10 @@ func (c *client) rearm() {
 		return
 	}
 	op, due := c.op, c.due
-	c.w().at(c.n.trueAt(due), func() {
-		c.n.deliver(func() {
-			if c.op == op && c.active && c.n.local() >= due {
-				c.onDue()
-			}
-		})
+	c.n.timer(c.n.trueAt(due), func() {
+		if c.op == op && c.active && c.n.local() >= due {
+			c.onDue()
+		}
 	})
 }
 

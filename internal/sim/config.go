@@ -29,10 +29,10 @@ type Config struct {
 type Chances struct {
 	DropRequest, DropReply, Duplicate, Late, Reject float64
 
-	Pause, Crash, Clone, Rate, Wall, Partition float64
-	Outage, Restart, Wipe, Restore             float64
-	Break, OddCall                             float64
-	HandOver                                   float64 // of each release
+	Pause, Suspend, Crash, Clone, Rate, Wall, Partition float64
+	Outage, Restart, Wipe, Restore                      float64
+	Break, OddCall                                      float64
+	HandOver                                            float64 // of each release
 }
 
 // Draw returns the configuration of a seed.
@@ -64,6 +64,7 @@ func Draw(seed uint64) Config {
 	}
 	c.Suppose = rng.IntN(2) == 0
 	c.Patient = rng.IntN(4) == 0
+	c.Chance.Suspend = often(0.2 * perTTL)
 	return c
 }
 
@@ -77,7 +78,10 @@ func (c Config) Aim(off rules.Rule) Config {
 	case rules.RuleSettle:
 		c.Sessions, c.BadRates, c.Chance.Clone = true, false, 0
 		c.Chance.Outage, c.Chance.OddCall = 0.5*perTTL, 0.5*perTTL
-	case rules.RuleEarlyNotice:
+	case rules.RuleTwin:
+		c.Sessions, c.BadRates, c.Chance.Clone = true, false, 0
+		c.Chance.Duplicate, c.Chance.Reject, c.Chance.DropReply = 0.3, 0.3, 0.3
+	case rules.RuleEarlyNotice, rules.RuleBreakStays:
 		c.Sessions, c.BadRates, c.Chance.Clone = true, false, 0
 		c.Chance.Break, c.Chance.Late = perTTL, 0.1
 	}

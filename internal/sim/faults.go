@@ -28,14 +28,17 @@ func (w *World) faults() {
 func (w *World) nodeFaults(n *node) {
 	ch := &w.cfg.Chance
 	ttl := w.cfg.TTL
-	if w.chance(ch.Pause, "pause or suspension") {
-		n.pause(w.between(0, 3*ttl))
+	if !n.paused && w.chance(ch.Pause, "pause") {
+		n.stop(w.between(0, 3*ttl), false)
+	}
+	if !n.paused && w.chance(ch.Suspend, "suspension") {
+		n.stop(w.between(0, 3*ttl), true)
 	}
 	if w.chance(ch.Rate, "clock rate changed") {
 		n.setRate(w.rate())
 		w.logf("%s: its clock runs at %+.1f %% now", n, float64(n.ratePPM-1e6)/1e4)
 	}
-	if w.cfg.WildWall && w.chance(ch.Wall, "wall clock set") {
+	if w.cfg.WildWall && w.chance(ch.Wall, "wall clock step") {
 		n.wall = w.between(-time.Hour, time.Hour)
 		w.logf("%s: its wall clock is set, %v off", n, n.wall)
 	}
@@ -47,7 +50,7 @@ func (w *World) nodeFaults(n *node) {
 		w.spans.fault(n.slot, w.now, w.now+int64(d), "cut off")
 		w.after(d, func() { n.mute, n.deaf = false, false; w.logf("%s is connected again", n) })
 	}
-	if w.chance(ch.OddCall, "odd call") {
+	if !w.calm && ch.OddCall > 0 && w.rng.Float64() < ch.OddCall {
 		w.oddCall(n)
 	}
 	if len(w.nodes) < 12 && !n.paused && w.chance(ch.Clone, "clone") {
@@ -61,7 +64,10 @@ func (w *World) nodeFaults(n *node) {
 func (w *World) crash(n *node) {
 	w.logf("%s crashes", n)
 	w.bury(n)
-	w.after(w.between(0, 2*w.cfg.TTL), func() { w.boot(n.slot) })
+	w.after(w.between(0, 2*w.cfg.TTL), func() {
+		w.count("process restart")
+		w.boot(n.slot)
+	})
 }
 
 // bury ends a process at once.
@@ -137,28 +143,6 @@ func (c *client) revive() {
 	}
 }
 
-// oddCall lets a program do what programs shouldn't: release twice, release while it waits, after a loss, or at any time.
-func (w *World) oddCall(n *node) {
-	if len(n.clients) == 0 || n.paused {
-		return
-	}
-	c := n.clients[w.rng.IntN(len(n.clients))]
-	if !c.active {
-		return
-	}
-	w.logf("%s calls release out of turn", c)
-	switch {
-	case c.hold.Phase == rules.Held && !c.isSession:
-		c.quit()
-	case c.busy || c.hold.Phase == rules.Held:
-	default:
-		c.stop(rules.WhyReleased, "")
-		c.stop(rules.WhyReleased, "")
-		c.op++
-		c.step()
-	}
-}
-
 func (w *World) storeFaults() {
 	ch, s := &w.cfg.Chance, w.server
 	if w.chance(ch.Outage, "store outage") {
@@ -207,8 +191,13 @@ func (w *World) operator() {
 	grace := rec.TTL
 	if rec.Session != "" {
 		if session := w.look(rec.Session); session.Owner == rec.Owner {
+			if w.rng.IntN(4) == 0 { // the session as a whole: its key is a name, too
+				w.count("break of a session")
+				w.after(w.between(0, w.cfg.TTL/10), func() { w.mark(rules.Broken(session, "operator", session.TTL, w.nonce())) })
+				return
+			}
 			grace = max(grace, session.TTL)
-			if !rules.Off(rules.RuleNotice) {
+			if rules.NeedsNotice(session, rec.Owner) && !rules.Off(rules.RuleNotice) {
 				w.mark(rules.Noticed(session, "operator", tell(session.Data, key, rec.Token), w.nonce()))
 			}
 		}

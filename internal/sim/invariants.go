@@ -34,6 +34,7 @@ const (
 	Announced   = "a hold is valid when it is announced"
 	NoRevival   = "a hold that has ended stays ended"
 	InTime      = "a loss is signalled by its deadline"
+	ToldOnce    = "the end of each term is told once"
 	NotSpurious = "a hold is not given up while it is one's own"
 	BreakWorks  = "a broken hold ends within its TTL"
 	Served      = "when faults stop, a free name is taken and every waiter is served"
@@ -41,8 +42,8 @@ const (
 
 // Invariants lists them.
 var Invariants = []string{
-	OneHolder, Order, GuardOrder, GuardAgrees, ExactTerm, FencedEnds, FenceDead, Announced, NoRevival, InTime, NotSpurious,
-	BreakWorks, Served,
+	OneHolder, Order, GuardOrder, GuardAgrees, ExactTerm, FencedEnds, FenceDead, Announced, NoRevival, InTime, ToldOnce,
+	NotSpurious, BreakWorks, Served,
 }
 
 // checker holds a run against the invariants. It knows the true time and the whole world, as no process does.
@@ -103,12 +104,12 @@ func (k *checker) afterEvent() {
 		}
 	}
 	for _, n := range w.live {
-		if n.paused {
+		if n.paused || w.now <= n.awake { // the timers of a machine that was suspended are late by a bounded time
 			continue
 		}
 		for _, c := range n.clients {
-			if c.active && c.hold.Phase == rules.Held && n.local() > c.hold.Deadline.Add(time.Millisecond) {
-				k.violated(InTime, "%s has been over for %v", c, n.local().Sub(c.hold.Deadline))
+			if until := c.validUntil(); c.active && c.hold.Phase == rules.Held && n.local() > until.Add(time.Millisecond) {
+				k.violated(InTime, "%s was over at %v, and it is %v", c, until, n.local())
 			}
 		}
 	}
@@ -197,8 +198,10 @@ func (k *checker) accepted(key string, token fence.Token) {
 // write is told each write of a valid holder that reaches the guard as good as at once.
 func (k *checker) write(c *client) {
 	w := k.w
-	if until, ok := k.broken[c.key+c.hold.Term.Token.String()]; ok && w.now > until && k.ratesHold() && w.now >= k.excused && !k.cloned(c) {
-		k.violated(BreakWorks, "%s goes on under token %d", c, c.hold.Term.Token)
+	for term := c; term != nil; term = term.session {
+		if until, ok := k.broken[term.key+term.hold.Term.Token.String()]; ok && w.now > until && k.ratesHold() && w.now >= k.excused && !k.cloned(c) {
+			k.violated(BreakWorks, "%s goes on though %s was broken, token %d", c, term.key, term.hold.Term.Token)
+		}
 	}
 	if !k.ratesHold() || w.now < k.excused || k.cloned(c) {
 		return
@@ -212,6 +215,9 @@ func (k *checker) announced(c *client) {
 	if !c.valid() {
 		k.violated(Announced, "%s", c)
 	}
+	if c.told != c.term-1 {
+		k.violated(ToldOnce, "%s begins term %d, and was told of %d ends", c, c.term, c.told)
+	}
 	if k.w.calm {
 		k.served[c] = true
 	}
@@ -221,6 +227,13 @@ func (k *checker) announced(c *client) {
 func (k *checker) extended(c *client) {
 	if c.n.local() >= c.deadline {
 		k.violated(NoRevival, "%s was over for %v", c, c.n.local().Sub(c.deadline))
+	}
+}
+
+// told is told each time that a program is told of the end of a term.
+func (k *checker) told(c *client) {
+	if c.told != c.term {
+		k.violated(ToldOnce, "%s was told of %d ends of %d terms", c, c.told, c.term)
 	}
 }
 
@@ -267,7 +280,7 @@ func (k *checker) vacancies() {
 	for _, key := range k.w.keys {
 		if k.waiting(key) == nil || len(k.holders(key)) > 0 {
 			k.vacant[key] = k.w.now
-		} else if vacant := k.w.now - max(k.vacant[key], k.calmAt+int64(3*k.w.cfg.TTL)); vacant > bound {
+		} else if vacant := k.w.now - max(k.vacant[key], k.calmAt+int64(3*k.w.cfg.TTL+slice)); vacant > bound {
 			k.violated(Served, "%s has been free for %v while %s waits", key, duration(vacant), k.waiting(key))
 		}
 	}

@@ -10,6 +10,12 @@ import (
 
 var errRefused = errors.New("the store refused the request")
 
+// What becomes of a write that arrives when its sender doesn't wait for it any more.
+const (
+	lateLanded  = "late write: applied after its sender gave up"
+	lateRefused = "late write: came after a newer one"
+)
+
 // transmit takes a request to the store, and the answer back, as the network does: late, twice, or not at all.
 func (w *World) transmit(n *node, key string, isWrite bool, apply func() (store.Record, error), answer func(store.Record, error)) {
 	copies := 1
@@ -27,7 +33,7 @@ func (w *World) transmit(n *node, key string, isWrite bool, apply func() (store.
 				return
 			case w.chance(w.cfg.Chance.Reject, "rejected request"):
 				err := errRefused
-				if copies > 1 { // not done, but its twin may be: no engine may call that refused
+				if copies > 1 && !rules.Off(rules.RuleTwin) { // not done, but its twin may be: no engine may call that refused
 					err = store.Unknown(key, err)
 				}
 				w.reply(n, store.Record{}, err, answer)
@@ -44,7 +50,9 @@ func (w *World) reply(n *node, rec store.Record, err error, answer func(store.Re
 		return
 	}
 	w.after(w.delay(), func() {
-		if !n.deaf {
+		switch {
+		case n.deaf, n.asleep && w.rng.IntN(2) == 0: // the connection of a machine that sleeps may be gone
+		default:
 			n.deliver(func() { answer(rec, err) })
 		}
 	})

@@ -18,9 +18,13 @@ type node struct {
 	owner  string
 	dead   bool
 	paused bool
+	asleep bool     // paused, and its machine with it: its timers stand still
+	late   []func() // timers that came due while it slept
 	deaf   bool     // partitioned: nothing arrives
 	mute   bool     // partitioned: nothing leaves
 	inbox  []func() // what came while it was paused
+	slept  int64    // true time at which it last fell asleep
+	awake  int64    // true time from which on its timers are right again
 	exempt int64    // a clone and its original: until when both may rely on what one held
 
 	shared   int   // nonces that were handed out when it was last cloned
@@ -98,23 +102,51 @@ func (n *node) deliver(f func()) {
 	}
 }
 
-func (n *node) pause(d time.Duration) {
-	if n.paused || n.dead {
-		return
-	}
-	n.paused = true
-	n.w.logf("%s is paused for %v", n, d)
-	n.w.spans.fault(n.slot, n.w.now, n.w.now+int64(d), "paused")
-	n.w.after(d, func() {
-		n.paused = false
-		n.w.logf("%s goes on", n)
-		inbox := n.inbox
-		n.inbox = nil
-		n.w.rng.Shuffle(len(inbox), func(i, j int) { inbox[i], inbox[j] = inbox[j], inbox[i] })
-		for _, f := range inbox {
+// slice is how late a timer may be that was set before its machine was suspended: see [clock.System].
+const slice = 5 * time.Second
+
+// timer calls f on the node at true time t, if the machine doesn't sleep: timers stand still then, though the clock goes on.
+func (n *node) timer(t int64, f func()) {
+	set := n.w.now
+	n.w.at(t, func() {
+		switch {
+		case n.asleep:
+			n.late = append(n.late, f)
+		case set <= n.slept && n.w.now < n.awake:
+			n.w.after(n.w.between(0, duration(n.awake-n.w.now)), func() { n.deliver(f) })
+		default:
 			n.deliver(f)
 		}
 	})
+}
+
+// stop keeps the process from doing anything for d; or its whole machine, which then hears half of what it is sent.
+func (n *node) stop(d time.Duration, machine bool) {
+	what := map[bool]string{false: "paused", true: "suspended"}[machine]
+	n.paused, n.asleep = true, machine
+	if machine {
+		n.slept = n.w.now
+	}
+	n.w.logf("%s is %s for %v", n, what, d)
+	n.w.spans.fault(n.slot, n.w.now, n.w.now+int64(d), what)
+	n.w.after(d, n.resume)
+}
+
+func (n *node) resume() {
+	w := n.w
+	w.logf("%s goes on", n)
+	if n.asleep {
+		n.awake = w.now + int64(slice)
+	}
+	inbox, late := n.inbox, n.late
+	n.paused, n.asleep, n.inbox, n.late = false, false, nil, nil
+	for _, f := range late {
+		w.after(w.between(0, slice), func() { n.deliver(f) })
+	}
+	w.rng.Shuffle(len(inbox), func(i, j int) { inbox[i], inbox[j] = inbox[j], inbox[i] })
+	for _, f := range inbox {
+		n.deliver(f)
+	}
 }
 
 func (n *node) String() string { return fmt.Sprintf("n%d", n.id) }

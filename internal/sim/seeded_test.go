@@ -15,6 +15,7 @@ import (
 )
 
 func init() {
+	switchOff = rules.SwitchOff
 	// go test -tags seededbugs ./internal/sim -run TestLive -live.off session-fenced-first
 	flag.Func("live.off", "switch the safety rule of this `name` off for TestLive", func(name string) error {
 		if !slices.Contains(rules.Rules, rules.Rule(name)) {

@@ -25,24 +25,35 @@ func (c *client) show() {
 	if h.Phase == c.shown {
 		return
 	}
-	was := c.shown
 	c.shown = h.Phase
 	switch h.Phase {
 	case rules.Held:
 		c.acquired()
 	case rules.Lost:
-		w.Stats.Losses++
 		w.logf("%s is lost: %s", c, causes[h.Cause])
-		w.spans.end(c, true)
 		w.check.lost(c)
 		c.working = c.working && rules.Off(rules.RuleStopFirst)
+		c.end(true)
 	case rules.Leaving, rules.Ended:
-		if was == rules.Held {
-			w.Stats.Releases++
-			w.logf("%s lets go", c)
-			w.spans.end(c, false)
-		}
+		c.end(false)
 	}
+}
+
+// end tells the program that its term is over, as lease.Lease does: once, whatever comes after.
+func (c *client) end(lost bool) {
+	w := c.w()
+	if c.term == 0 || c.told == c.term && !rules.Off(rules.RuleToldOnce) {
+		return
+	}
+	c.told++
+	if lost {
+		w.Stats.Losses++
+	} else {
+		w.Stats.Releases++
+		w.logf("%s lets go", c)
+	}
+	w.spans.end(c, lost)
+	w.check.told(c)
 }
 
 var causes = map[rules.Cause]string{
@@ -55,6 +66,7 @@ func (c *client) acquired() {
 	w := c.w()
 	w.logf("%s is held under token %d until %v from now", c, c.hold.Term.Token, c.validUntil().Sub(c.n.local()))
 	c.deadline = c.hold.Deadline
+	c.term++
 	w.check.announced(c)
 	w.spans.begin(c)
 	if c.isSession {
@@ -65,7 +77,7 @@ func (c *client) acquired() {
 		c.hold.Deadline, c.deadline = clock.Never, clock.Never
 	}
 	if c.session != nil && c.session.brokenHere[c.key] == c.hold.Term.Token {
-		c.broken() // the notice came before the claim's answer
+		c.lose(rules.CauseBroken) // the notice came before the claim's answer
 		return
 	}
 	c.working = true
@@ -108,16 +120,11 @@ func (c *client) quit() {
 			w.Stats.Handovers++
 		}
 	}
-	if c.busy { // a request under way is cut short, and its outcome taken for unknown
-		c.outcome(store.Record{}, store.Unknown(c.key, errTimeout))
-		c.show()
-		if c.hold.Phase != rules.Held {
-			c.step()
-			return
-		}
+	c.cut()
+	if c.hold.Phase == rules.Held {
+		c.op++ // no timer counts any more
+		c.stop(rules.WhyReleased, to)
 	}
-	c.op++ // the timer, too
-	c.stop(rules.WhyReleased, to)
 	c.step()
 }
 
@@ -130,6 +137,9 @@ func (w *World) write(c *client) {
 	}
 	w.after(d, func() {
 		g := w.guards[key]
+		if rules.Off(rules.RuleGuard) {
+			g.mark = fence.Mark{}
+		}
 		mark, err := g.mark.Admit(key, owner, token)
 		w.Stats.Writes++
 		if err != nil {
@@ -162,12 +172,17 @@ func (c *client) noticed(data []byte) {
 // broken: the session of c has learned that c's lease was broken.
 func (c *client) broken() {
 	c.w().logf("%s learns that it was broken", c)
-	c.hold.LoseSession()
-	c.hold.Cause = rules.CauseBroken
-	c.show()
+	c.lose(rules.CauseBroken)
 	if !c.busy {
 		c.idle()
 	}
+}
+
+// lose ends a term that a session keeps.
+func (c *client) lose(cause rules.Cause) {
+	c.hold.LoseSession()
+	c.hold.Cause = cause
+	c.show()
 }
 
 func describe(before, now store.Record) string {

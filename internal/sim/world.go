@@ -152,9 +152,12 @@ func (w *World) chance(p float64, fault string) bool {
 	if w.calm || p == 0 || w.rng.Float64() >= p {
 		return false
 	}
-	w.Stats.Faults[fault]++
+	w.count(fault)
 	return true
 }
+
+// count takes down that something went wrong.
+func (w *World) count(fault string) { w.Stats.Faults[fault]++ }
 
 // between returns a random duration.
 func (w *World) between(low, high time.Duration) time.Duration {
@@ -171,8 +174,13 @@ func (w *World) boot(slot int) *node {
 	n := &node{w: w, id: len(w.nodes), slot: slot, memory: map[string]memory{}, anchorTrue: w.now, ratePPM: w.rate()}
 	n.owner = fmt.Sprintf("given/%d", n.id) // they share a given name; the rest is random
 	n.anchor = clock.Instant(w.rng.Int64N(int64(1000 * time.Hour)))
+	w.count("clock offset")
 	if w.cfg.WildWall {
+		w.count("wall clock offset")
 		n.wall = w.between(-time.Hour, time.Hour)
+	}
+	if len(w.live) > 0 {
+		w.count("shared given name")
 	}
 	w.add(n)
 	w.logf("%s starts at place %d, clock rate %+.1f %%", n, slot, float64(n.ratePPM-1e6)/1e4)

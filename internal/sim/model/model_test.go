@@ -246,6 +246,22 @@ func TestMissing(t *testing.T) {
 	}
 }
 
+// What a hold was told once isn't among what none ever was, whatever followed.
+func TestUnmet(t *testing.T) {
+	none := Unmet(nil)
+	taken := map[Transition]uint64{}
+	for _, tr := range Expected {
+		taken[tr] = 1
+	}
+	some := Unmet(taken)
+	if len(none) != 40 || len(some) == 0 || len(some) > 15 {
+		t.Errorf("%d of nothing taken, %d of what is expected: %v", len(none), len(some), some)
+	}
+	if want := "held renew: write done"; !slices.Contains(none, want) || slices.Contains(some, want) {
+		t.Errorf("%q: %v, and then %v", want, none, some)
+	}
+}
+
 // An expected transition that is there twice, or that nothing can take, would make the check's own check worthless.
 func TestExpectedAreDistinct(t *testing.T) {
 	seen := map[Transition]bool{}

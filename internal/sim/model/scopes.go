@@ -55,4 +55,26 @@ var Expected = []Transition{
 	{rules.Leaving, rules.OpLeave, rules.Write, "conflict", rules.Leaving},
 	{rules.Leaving, rules.OpLeave, rules.Write, "conflict", rules.Ended},
 	{rules.Leaving, rules.OpLeave, rules.Write, "unknown", rules.Leaving},
+	{rules.Leaving, rules.OpLeave, rules.Read, "done", rules.Leaving},
+	{rules.Leaving, rules.OpLeave, rules.Read, "done", rules.Ended},
+	{rules.Leaving, rules.OpLeave, rules.Read, "unknown", rules.Leaving},
 }
+
+// requests are what a hold asks for, and outcomes what it can be told of that.
+var (
+	requests = []Transition{
+		{From: rules.Waiting, Op: rules.OpNone, Kind: rules.Read}, {From: rules.Waiting, Op: rules.OpClaim, Kind: rules.Write},
+		{From: rules.Waiting, Op: rules.OpClaim, Kind: rules.Read}, {From: rules.Waiting, Op: rules.OpFence, Kind: rules.Write},
+		{From: rules.Waiting, Op: rules.OpVacate, Kind: rules.Write}, {From: rules.Waiting, Op: rules.OpVacate, Kind: rules.Read},
+		{From: rules.Held, Op: rules.OpRenew, Kind: rules.Write}, {From: rules.Held, Op: rules.OpRenew, Kind: rules.Read},
+		{From: rules.Leaving, Op: rules.OpLeave, Kind: rules.Write}, {From: rules.Leaving, Op: rules.OpLeave, Kind: rules.Read},
+	}
+	outcomes = map[rules.Kind][]string{
+		rules.Read:  {"done", "unknown", "refused"},
+		rules.Write: {"done", "conflict", "not found", "unknown", "refused"},
+	}
+	leftOut = map[string]string{
+		"not found": "nothing deletes a record here; the simulator's stores are wiped",
+		"refused":   "the store refuses in the world called refusals only",
+	}
+)

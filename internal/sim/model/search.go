@@ -95,6 +95,30 @@ func Missing(want []Transition, taken map[Transition]uint64) []Transition {
 	return slices.DeleteFunc(slices.Clone(want), func(t Transition) bool { return taken[t] > 0 })
 }
 
+// Unmet returns what a hold can be told, of which it never was whatever phase followed, with the reason where the worlds leave it
+// out on purpose.
+func Unmet(taken map[Transition]uint64) []string {
+	met := map[Transition]bool{}
+	for t := range taken {
+		t.To = 0
+		met[t] = true
+	}
+	var all []string
+	for _, r := range requests {
+		for _, outcome := range outcomes[r.Kind] {
+			r.Outcome = outcome
+			if !met[r] {
+				text := fmt.Sprintf("%s %s: %s %s", phases[r.From], ops[r.Op], kinds[r.Kind], outcome)
+				if why := leftOut[outcome]; why != "" {
+					text += " (" + why + ")"
+				}
+				all = append(all, text)
+			}
+		}
+	}
+	return all
+}
+
 // Merge adds the transitions of one report to those of others.
 func Merge(all, more map[Transition]uint64) {
 	for t := range maps.Keys(more) {

@@ -279,7 +279,7 @@ func (w *world) leave(c *check, i int, to string) *world {
 	}
 	q.turn++
 	q.wait = "-"
-	q.hold.Stop(n.env(q), rules.Exit{Why: rules.WhyReleased, To: to, By: n.now(q).Add(2 * tick)})
+	q.hold.Stop(n.env(q), rules.Exit{Why: rules.WhyReleased, To: to, By: n.now(q).Add(3 * tick)})
 	n.run(c, q)
 	return n
 }
@@ -317,7 +317,7 @@ func (w *world) breaks() *world {
 	}
 	n := *w
 	n.left.Breaks--
-	if s := n.get(sessionKey); rec.Session != "" && s.Owner == rec.Owner && !rules.Off(rules.RuleNotice) {
+	if s := n.get(sessionKey); rec.Session != "" && rules.NeedsNotice(s, rec.Owner) && !rules.Off(rules.RuleNotice) {
 		n.set(rules.Noticed(s, "op", []byte(rec.Token.String()), "o"+n.stamp()))
 	}
 	n.set(rules.Broken(rec, "op", ttl, "o"+n.stamp()))

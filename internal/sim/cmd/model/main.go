@@ -17,7 +17,8 @@ import (
 type summary struct {
 	States  uint64         `json:"states"`
 	Reports []model.Report `json:"reports"`
-	Missing []string       `json:"missing"`
+	Missing []string       `json:"missing"` // transitions that should have been taken and never were
+	Unmet   []string       `json:"unmet"`   // outcomes that no hold ever met
 	taken   map[model.Transition]uint64
 }
 
@@ -48,6 +49,10 @@ func main() {
 		}
 	}
 	if *scope == "" {
+		s.Unmet = model.Unmet(s.taken)
+		for _, what := range s.Unmet {
+			fmt.Println("never taken:", what)
+		}
 		for _, t := range model.Missing(model.Expected, s.taken) {
 			fmt.Println("never taken, and should have been:", t)
 			s.Missing = append(s.Missing, t.String())
