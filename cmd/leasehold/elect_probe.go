@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
@@ -63,9 +62,6 @@ func (p *probe) run(ctx context.Context) {
 	limited, cancel := clock.WithTimeout(ctx, p.clk, p.limit)
 	defer cancel()
 	err := p.once(limited)
-	for errors.Is(err, syscall.ECHILD) && limited.Err() == nil { // who cleans up after the active command took its exit code
-		err = p.once(limited)
-	}
 	if ctx.Err() != nil {
 		return
 	}

@@ -30,7 +30,8 @@
 // The supervisor may itself be killed or stopped. So a second process, the guard, is told the command's process group and
 // the time by which it has to be dead. It kills the group when that time comes, or when the supervisor is gone. On Linux the
 // kernel kills the command, too, when the supervisor dies (PR_SET_PDEATHSIG), and the supervisor is a child subreaper: what
-// the command started and then left to itself becomes a child of the supervisor, which finds it and ends it.
+// the command started and then left to itself becomes a child of the supervisor, which finds it and ends it. What other parts of this
+// program start and wait for, a probe or a store's helper for credentials, and what was there before the command, it leaves alone.
 //
 // # What this can't promise
 //

@@ -23,7 +23,8 @@ func GuardMain() {
 
 // guard is the supervisor's end of its guard.
 type guard struct {
-	pid int
+	pid  int
+	proc *os.Process
 
 	mu   sync.Mutex
 	pipe int // written without blocking: a guard that hangs must not hang the supervisor; -1 once closed
@@ -51,7 +52,7 @@ func startGuard() (*guard, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &guard{pid: proc.Pid}
+	g := &guard{pid: proc.Pid, proc: proc}
 	if g.pipe, err = unix.FcntlInt(w.Fd(), unix.F_DUPFD_CLOEXEC, 0); err == nil {
 		err = unix.SetNonblock(g.pipe, true)
 	}
@@ -65,6 +66,9 @@ func executable() (string, error) {
 	}
 	return os.Executable()
 }
+
+// forget leaves it to the supervisor's reaper to wait for the guard.
+func (g *guard) forget() { _ = g.proc.Release() }
 
 // killBy tells the guard. If the pipe is full or broken, the supervisor's own timer is what remains.
 func (g *guard) killBy(group int, t clock.Instant) {

@@ -29,6 +29,7 @@ type Process struct {
 
 	mu      sync.Mutex // keeps signals from a group that is gone, whose number may be another's by then
 	absent  bool       // the group is gone
+	family  *family
 	lastRun atomic.Int64
 
 	exited, gone chan struct{}
@@ -41,7 +42,7 @@ const pollLeft = 10 * time.Millisecond
 // Start runs c in a process group of its own, under a guard, and forwards to the group every signal that this process is
 // sent. When this process runs in the foreground of a terminal that is its standard input, the group gets the terminal.
 //
-// One Process at a time: it reaps every child of this program.
+// One Process at a time: it reaps every child of this program that nobody else here waits for.
 func Start(c Command) (*Process, error) {
 	if err := adopt(); err != nil {
 		return nil, fmt.Errorf("become the parent of orphans: %w", err)
@@ -51,13 +52,14 @@ func Start(c Command) (*Process, error) {
 		return nil, fmt.Errorf("start the guard process: %w", err)
 	}
 	p := &Process{
-		cmd: c, guard: g,
+		cmd: c, guard: g, family: newFamily(c.Clock, g.pid),
 		signals: make(chan os.Signal, 64), children: make(chan os.Signal, 1),
 		exited: make(chan struct{}), gone: make(chan struct{}),
 	}
 	if !c.Detached {
 		p.tty = openTerminal()
 	}
+	g.forget()
 	signal.Notify(p.children, unix.SIGCHLD)
 	signal.Notify(p.signals, forwarded(c.Detached)...)
 	started := make(chan error)
@@ -100,6 +102,7 @@ func (p *Process) exec(attr *unix.SysProcAttr) error {
 	proc, err := os.StartProcess(p.cmd.Path, p.cmd.Args, &os.ProcAttr{Env: p.cmd.Env, Files: []*os.File{in, os.Stdout, os.Stderr}, Sys: attr})
 	if err == nil {
 		p.pid = proc.Pid
+		_ = proc.Release() // reap waits for it
 	}
 	return err
 }
@@ -151,19 +154,18 @@ func (p *Process) stop() {
 	p.guard.close()
 }
 
-// reap takes note of every child that has ended or stopped.
+// reap takes note of the command if it has ended or stopped, and of all others that are nobody's.
 func (p *Process) reap() {
-	for {
+	for !p.ended {
 		var ws unix.WaitStatus
-		pid, err := unix.Wait4(-1, &ws, unix.WNOHANG|unix.WUNTRACED, nil)
+		pid, err := unix.Wait4(p.pid, &ws, unix.WNOHANG|unix.WUNTRACED, nil)
 		if err == unix.EINTR {
 			continue
 		}
 		if err != nil || pid <= 0 {
-			return
+			break
 		}
 		switch {
-		case pid != p.pid:
 		case ws.Stopped():
 			p.stopped(ws.StopSignal())
 		case ws.Signaled():
@@ -172,6 +174,13 @@ func (p *Process) reap() {
 			p.status, p.ended = Status{Code: ws.ExitStatus()}, true
 		}
 	}
+	command := p.pid
+	if p.ended {
+		command = 0 // its number may be another's by now
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.family.reap(command)
 }
 
 // left reports whether there is anything left of the command, which itself has been reaped.
@@ -181,18 +190,7 @@ func (p *Process) left() bool {
 	if !p.absent {
 		p.absent = unix.Kill(-p.pid, 0) == unix.ESRCH
 	}
-	return !p.absent || len(p.orphans()) > 0
-}
-
-// orphans returns what the command's descendants left to this process. The command itself may be among them.
-func (p *Process) orphans() []int {
-	var pids []int
-	for _, pid := range children() {
-		if pid != p.guard.pid {
-			pids = append(pids, pid)
-		}
-	}
-	return pids
+	return !p.absent || len(p.family.orphans()) > 0
 }
 
 // signal sends sig to the group, and to orphans outside it if they are to have it too.
@@ -205,7 +203,7 @@ func (p *Process) signal(sig unix.Signal, orphans bool) {
 	if !orphans {
 		return
 	}
-	for _, pid := range p.orphans() { // children of this process: their numbers are theirs until it reaps them
+	for _, pid := range p.family.orphans() { // children of this process: their numbers are theirs until it reaps them
 		if group, err := unix.Getpgid(pid); err == nil && group != p.pid {
 			_ = unix.Kill(pid, sig)
 		}

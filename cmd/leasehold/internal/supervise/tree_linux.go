@@ -3,6 +3,7 @@ package supervise
 import (
 	"bytes"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -15,8 +16,20 @@ func dieWithParent(attr *unix.SysProcAttr) { attr.Pdeathsig = unix.SIGKILL }
 // adopt makes orphans among the descendants children of this process, wherever they went.
 func adopt() error { return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
 
-// children returns the processes whose parent is this one. It is empty where the kernel doesn't tell.
+// children returns the processes whose parent is this one. It is empty where the kernel doesn't tell. A child that is reaped while the
+// kernel makes its list may hide another one, so there have to be two lists that are the same.
 func children() []int {
+	last := listChildren()
+	for {
+		next := listChildren()
+		if slices.Equal(last, next) {
+			return next
+		}
+		last = next
+	}
+}
+
+func listChildren() []int {
 	tasks, err := os.ReadDir("/proc/self/task")
 	if err != nil {
 		return nil
@@ -34,6 +47,45 @@ func children() []int {
 		}
 	}
 	return pids
+}
+
+// awaited returns the processes of which this one has a process file descriptor. That is what os/exec waits by, so those are somebody's
+// own. A child has one from before it runs until it has been waited for.
+func awaited() map[int]bool {
+	all := map[int]bool{}
+	open, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return all
+	}
+	for _, fd := range open {
+		what, err := os.Readlink("/proc/self/fd/" + fd.Name())
+		if err != nil || !strings.Contains(what, "pidfd") { // "anon_inode:[pidfd]", or "pidfd:[123]"
+			continue
+		}
+		info, err := os.ReadFile("/proc/self/fdinfo/" + fd.Name())
+		if err != nil {
+			continue // it has been closed
+		}
+		for line := range strings.Lines(string(info)) {
+			if number, ok := strings.CutPrefix(line, "Pid:"); ok {
+				if pid, err := strconv.Atoi(strings.TrimSpace(number)); err == nil && pid > 0 {
+					all[pid] = true
+				}
+			}
+		}
+	}
+	return all
+}
+
+// hasEnded reports whether a child has ended, all its threads included, or is no child any more.
+func hasEnded(pid int) bool {
+	for {
+		var info unix.Siginfo
+		err := unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
+		if err != unix.EINTR {
+			return err == unix.ECHILD || err == nil && info.Signo != 0
+		}
+	}
 }
 
 // parentOf returns the parent of a process, or 0.

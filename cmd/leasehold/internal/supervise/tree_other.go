@@ -12,6 +12,10 @@ func adopt() error { return nil }
 
 func children() []int { return nil }
 
+func awaited() map[int]bool { return nil }
+
+func hasEnded(int) bool { return false }
+
 // parentOf: not known here.
 func parentOf(int) int { return 0 }
 
