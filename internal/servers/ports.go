@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"testing"
 )
 
 // Ports are taken from below the range that Linux gives to outgoing connections, so that none of those gets in the way of a
@@ -47,6 +48,18 @@ func reserve() (port, error) {
 		p.release()
 	}
 	return port{}, fmt.Errorf("no free port between %d and %d", firstPort, lastPort)
+}
+
+// FreeAddr returns an address on loopback on which nobody listens, for a server that the test starts, or for none. Until the test ends
+// nobody who asks here gets the same.
+func FreeAddr(t testing.TB) string {
+	t.Helper()
+	p, err := reserve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.release)
+	return p.addr()
 }
 
 // ErrLocked is the error of [Lock] for a file that is locked already.

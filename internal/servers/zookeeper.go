@@ -41,13 +41,13 @@ var zookeeper = &engine{
 	},
 }
 
-// ZooKeeper starts ZooKeeper with sessions of 1 s to 10 s; the setting tickTime moves both. Its URL is its connect string.
+// ZooKeeper starts ZooKeeper with sessions of 1 s to 60 s; the settings tickTime and maxSessionTimeout move these. Its URL is its connect string.
 func ZooKeeper(t testing.TB, opts ...Option) *Server { t.Helper(); return start(t, zookeeper, opts) }
 
 func planZooKeeper(_ context.Context, s *Server, java string) (command, error) {
 	settings := map[string]string{
 		"tickTime": "500", "dataDir": s.Dir + "/data", "clientPort": s.ports[0].String(), "clientPortAddress": "127.0.0.1",
-		"admin.enableServer": "false", "4lw.commands.whitelist": "srvr,ruok,mntr", "maxClientCnxns": "0",
+		"admin.enableServer": "false", "4lw.commands.whitelist": "srvr,ruok,mntr", "maxClientCnxns": "0", "maxSessionTimeout": "60000",
 	}
 	s.URL = s.Addr
 	for name, value := range s.config.settings {

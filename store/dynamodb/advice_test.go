@@ -3,7 +3,6 @@ package dynamodb
 import (
 	"context"
 	"errors"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -37,12 +36,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		want   []string
 	}{
 		"unreachable": {func(t *testing.T) (Client, string) {
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer l.Close()
-			return testClient(t, "http://"+l.Addr().String()), table
+			return testClient(t, "http://"+servers.FreeAddr(t)), table
 		}, []string{"can't be reached", "endpoint", "Region"}},
 		"silent": {func(t *testing.T) (Client, string) {
 			network := servers.Proxy(t, srv.Addr)

@@ -46,11 +46,7 @@ func TestNewRefuses(t *testing.T) {
 func TestErrorsSayWhatToDo(t *testing.T) {
 	srv := servers.Kubernetes(t, servers.Shared())
 	namespace := newNamespace(t, srv)
-	nobody, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	nobody.Close()
+	nobody := servers.FreeAddr(t)
 	other := httptest.NewTLSServer(http.NotFoundHandler())
 	defer other.Close()
 	for _, c := range []struct {
@@ -58,7 +54,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		spoil           func(*rest.Config)
 		wants           []string
 	}{
-		{"unreachable", namespace, func(c *rest.Config) { c.Host = "https://" + nobody.Addr().String() }, []string{"can't be reached", "address"}},
+		{"unreachable", namespace, func(c *rest.Config) { c.Host = "https://" + nobody }, []string{"can't be reached", "address"}},
 		{"untrusted", namespace, func(c *rest.Config) { c.CAData, c.CAFile = nil, "" }, []string{"certificate is not trusted", "certificate-authority"}},
 		{"another name", namespace, func(c *rest.Config) { c.ServerName = "elsewhere.example" }, []string{"certificate is not trusted", "by a name that is in the certificate"}},
 		{"bad token", namespace, func(c *rest.Config) { c.BearerToken = "wrong" }, []string{"credentials", "renew"}},

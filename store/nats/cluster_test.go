@@ -3,7 +3,6 @@ package nats
 import (
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -68,12 +67,7 @@ func startCluster(t testing.TB) []*member {
 func freeAddrs(t testing.TB, n int) (addrs []string) {
 	t.Helper()
 	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close()
-		addrs = append(addrs, l.Addr().String())
+		addrs = append(addrs, servers.FreeAddr(t))
 	}
 	return addrs
 }

@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"fmt"
-	"net"
 	"net/url"
 	"sync/atomic"
 	"testing"
@@ -128,15 +127,4 @@ func conform(t *testing.T, opts Options) {
 
 func held(key string, token fence.Token) store.Record {
 	return store.Record{Key: key, Owner: "holder", Token: token, TTL: time.Minute, Nonce: fmt.Sprint("n", token)}
-}
-
-// refusing returns an address on which nobody listens.
-func refusing(t testing.TB) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }

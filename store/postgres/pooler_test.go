@@ -36,7 +36,7 @@ func pooler(t testing.TB, srv *servers.Server) (dsn string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, own, err := net.SplitHostPort(refusing(t))
+	_, own, err := net.SplitHostPort(servers.FreeAddr(t))
 	if err != nil {
 		t.Fatal(err)
 	}

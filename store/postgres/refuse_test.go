@@ -65,7 +65,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		"no such database": {with(t, srv.URL, func(u *url.URL, _ url.Values) { u.Path = "/missing" }), table, []string{`"missing"`, "database that exists"}},
 		"encoding":         {with(t, srv.URL, func(u *url.URL, _ url.Values) { u.Path = "/latin" }), table, []string{"LATIN1", "ENCODING 'UTF8'"}},
 		"read-only":        {with(t, srv.URL, func(_ *url.URL, q url.Values) { q.Set("default_transaction_read_only", "on") }), table, []string{"read-only", "default_transaction_read_only"}},
-		"unreachable":      {at(t, srv.URL, refusing(t)), table, []string{"connection refused", "is the server up"}},
+		"unreachable":      {at(t, srv.URL, servers.FreeAddr(t)), table, []string{"connection refused", "is the server up"}},
 		"wrong password": {with(t, secure.URL, func(u *url.URL, _ url.Values) { u.User = url.UserPassword("postgres", "wrong-secret") }), "",
 			[]string{"password authentication failed", "PGPASSWORD"}},
 		"no password":       {with(t, secure.URL, func(u *url.URL, _ url.Values) { u.User = url.User("postgres") }), "", []string{"PGPASSWORD"}},

@@ -41,7 +41,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		change func(*goredis.Options)
 		want   []string
 	}{
-		"unreachable":       {plain, func(o *goredis.Options) { o.Addr = free(t) }, []string{"connection refused", "is the server up"}},
+		"unreachable":       {plain, func(o *goredis.Options) { o.Addr = servers.FreeAddr(t) }, []string{"connection refused", "is the server up"}},
 		"no password":       {locked, func(o *goredis.Options) { o.Password = "" }, []string{"NOAUTH", "REDIS_URL"}},
 		"wrong password":    {locked, func(o *goredis.Options) { o.Password = "wrong-secret" }, []string{"WRONGPASS", "REDIS_URL"}},
 		"password for none": {plain, func(o *goredis.Options) { o.Username, o.Password = "ada", "wrong-secret" }, []string{"WRONGPASS", "check the user"}},
@@ -83,7 +83,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 
 func port(t testing.TB) string {
 	t.Helper()
-	_, port, _ := strings.Cut(free(t), ":")
+	_, port, _ := strings.Cut(servers.FreeAddr(t), ":")
 	return port
 }
 

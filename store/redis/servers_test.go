@@ -40,8 +40,8 @@ func cluster(t testing.TB) (addrs []string) {
 	var clients []*goredis.Client
 	var buses []string
 	for range nodes {
-		_, bus, _ := net.SplitHostPort(free(t))
-		srv := servers.Redis(t, servers.Set("cluster-enabled", "yes"), servers.Set("cluster-port", bus), servers.Set("cluster-node-timeout", "5000"))
+		_, bus, _ := net.SplitHostPort(servers.FreeAddr(t))
+		srv := servers.Redis(t, servers.Set("cluster-enabled", "yes"), servers.Set("cluster-port", bus), servers.Set("cluster-node-timeout", "60000"))
 		addrs, buses, clients = append(addrs, srv.Addr), append(buses, bus), append(clients, raw(t, srv))
 	}
 	for i, c := range clients {
@@ -53,7 +53,7 @@ func cluster(t testing.TB) (addrs []string) {
 		do(t, clients[0], "cluster", "meet", host, port, buses[i])
 	}
 	for _, c := range clients {
-		for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
 			info := do(t, c, "cluster", "info").(string)
 			if strings.Contains(info, "cluster_state:ok") && strings.Contains(info, fmt.Sprintf("cluster_known_nodes:%d", nodes)) && strings.Contains(info, "cluster_size:3") {
 				break
@@ -64,16 +64,6 @@ func cluster(t testing.TB) (addrs []string) {
 		}
 	}
 	return addrs
-}
-
-func free(t testing.TB) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // TestASlotThatMoves: a record in a slot that goes to another node is found there.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/internal/servers"
+	"github.com/leasehold/leasehold/internal/steady"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/storetest"
 )
@@ -20,20 +21,20 @@ import (
 const jar = "/usr/share/java/zookeeper.jar"
 
 // ensemble starts three servers, the third of which follows one of the others over a network that it returns.
-func ensemble(t *testing.T) (addrs [3]string, networks []*servers.Network) {
+func ensemble(t testing.TB) (addrs [3]string, networks []*servers.Network) {
 	t.Helper()
 	if _, err := os.Stat(jar); err != nil && os.Getenv("LEASEHOLD_TEST_REQUIRE") != "all" {
 		t.Skip("not tried here: ZooKeeper is not installed: ", err)
 	}
 	var quorum, election [3]string
 	for i := range addrs {
-		addrs[i], quorum[i], election[i] = freePort(t), freePort(t), freePort(t)
+		addrs[i], quorum[i], election[i] = servers.FreeAddr(t), servers.FreeAddr(t), servers.FreeAddr(t)
 	}
 	for i := range addrs {
 		var text strings.Builder
 		dir := t.TempDir()
 		_, port, _ := net.SplitHostPort(addrs[i])
-		fmt.Fprintf(&text, "tickTime=500\ninitLimit=40\nsyncLimit=40\ndataDir=%s\nclientPort=%s\nclientPortAddress=127.0.0.1\nadmin.enableServer=false\n", dir, port)
+		fmt.Fprintf(&text, "tickTime=500\nmaxSessionTimeout=60000\ninitLimit=40\nsyncLimit=40\ndataDir=%s\nclientPort=%s\nclientPortAddress=127.0.0.1\nadmin.enableServer=false\n", dir, port)
 		for j := range addrs {
 			at := quorum[j]
 			if i == 2 && j < 2 {
@@ -63,15 +64,7 @@ func ensemble(t *testing.T) (addrs [3]string, networks []*servers.Network) {
 	return addrs, networks
 }
 
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	defer l.Close()
-	return l.Addr().String()
-}
-
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -79,7 +72,9 @@ func must(t *testing.T, err error) {
 }
 
 // TestReadsOnAServerThatIsBehind: what was acknowledged elsewhere is seen, though the server at hand has not heard of it.
-func TestReadsOnAServerThatIsBehind(t *testing.T) {
+func TestReadsOnAServerThatIsBehind(t *testing.T) { steady.Run(t, readsOnAServerThatIsBehind) }
+
+func readsOnAServerThatIsBehind(t testing.TB) {
 	addrs, networks := ensemble(t)
 	root := aRoot()
 	ahead, _ := open(t, addrs[0], root)

@@ -13,15 +13,18 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/leasehold/leasehold/internal/servers"
+	"github.com/leasehold/leasehold/internal/steady"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/storetest"
 )
 
-func TestAnExpiredSessionCostsNothing(t *testing.T) {
+func TestAnExpiredSessionCostsNothing(t *testing.T) { steady.Run(t, anExpiredSessionCostsNothing) }
+
+func anExpiredSessionCostsNothing(t testing.TB) {
 	srv := servers.ZooKeeper(t, servers.Shared())
 	network := servers.Proxy(t, srv.Addr)
 	root := aRoot()
-	s, _ := open(t, network.Addr, root)
+	s, _ := openFor(t, network.Addr, root, shortSession)
 	other, _ := open(t, srv.Addr, root)
 	rec, changed := storetest.MustPut(t, s, held("kept")), storetest.MustPut(t, s, held("changed"))
 	session := s.conn.SessionID()
@@ -36,8 +39,8 @@ func TestAnExpiredSessionCostsNothing(t *testing.T) {
 			return true, nil
 		}
 		network.Refuse()
-		time.Sleep(sessionTimeout + 2*time.Second) // the server is to forget the session: no event tells when
-		storetest.MustPut(t, other, changed)       // while nobody watches
+		time.Sleep(shortSession + 2*time.Second) // the server is to forget the session: no event tells when
+		storetest.MustPut(t, other, changed)     // while nobody watches
 		network.Heal()
 		s.awaitState(t, false)
 		s.awaitState(t, true)
@@ -58,10 +61,14 @@ func TestAnExpiredSessionCostsNothing(t *testing.T) {
 }
 
 func TestAWaitGoesOnWhenTheConnectionBreaks(t *testing.T) {
+	steady.Run(t, aWaitGoesOnWhenTheConnectionBreaks)
+}
+
+func aWaitGoesOnWhenTheConnectionBreaks(t testing.TB) {
 	srv := servers.ZooKeeper(t, servers.Shared())
 	network := servers.Proxy(t, srv.Addr)
 	root := aRoot()
-	s, r := open(t, network.Addr, root)
+	s, r := openFor(t, network.Addr, root, shortSession)
 	other, _ := open(t, srv.Addr, root)
 	rec := storetest.MustPut(t, other, held("k"))
 	s.awaitState(t, true)
@@ -103,53 +110,55 @@ func TestAWaitGoesOnWhenTheConnectionBreaks(t *testing.T) {
 // TestOutcomesInABadNetwork: what may have happened is unknown, and what was never sent is not.
 func TestOutcomesInABadNetwork(t *testing.T) {
 	srv := servers.ZooKeeper(t, servers.Shared())
-	network := servers.Proxy(t, srv.Addr)
-	root := aRoot()
-	s, _ := open(t, network.Addr, root)
-	other, _ := open(t, srv.Addr, root)
 	for _, c := range []struct {
 		name          string
-		fault, end    func()
+		fault         func(testing.TB, *servers.Network, *Store)
 		unknown, done bool
 	}{
-		{"reply lost", func() { network.SwallowReplies(true) }, func() { network.SwallowReplies(false) }, true, true},
-		{"request lost", func() { network.DropRequests(true) }, func() { network.DropRequests(false) }, true, false},
-		{"no server", func() { network.Refuse(); s.awaitState(t, false) }, network.Heal, false, false},
+		{"reply lost", func(_ testing.TB, n *servers.Network, _ *Store) { n.SwallowReplies(true) }, true, true},
+		{"request lost", func(_ testing.TB, n *servers.Network, _ *Store) { n.DropRequests(true) }, true, false},
+		{"no server", func(t testing.TB, n *servers.Network, s *Store) { n.Refuse(); s.awaitState(t, false) }, false, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s.awaitState(t, true)
-			there := storetest.MustPut(t, other, held("there/"+c.name))
-			gone := storetest.MustPut(t, other, held("gone/"+c.name))
-			c.fault()
-			ctx := storetest.Within(t, 300*time.Millisecond)
-			_, putErr := s.Put(ctx, there)
-			ctx = storetest.Within(t, 300*time.Millisecond)
-			deleteErr := s.Delete(ctx, gone.Key, gone.Version)
-			c.end()
-			for call, err := range map[string]error{"Put": putErr, "Delete": deleteErr} {
-				if !errors.Is(err, context.DeadlineExceeded) || isUnknown(err) != c.unknown {
-					t.Errorf("%s: %v; want an unknown outcome: %v", call, err, c.unknown)
+			steady.Run(t, func(t testing.TB) {
+				network := servers.Proxy(t, srv.Addr)
+				root := aRoot()
+				s, _ := open(t, network.Addr, root)
+				other, _ := open(t, srv.Addr, root)
+				s.awaitState(t, true)
+				there := storetest.MustPut(t, other, held("there/"+c.name))
+				gone := storetest.MustPut(t, other, held("gone/"+c.name))
+				c.fault(t, network, s)
+				ctx := storetest.Within(t, 2*time.Second)
+				_, putErr := s.Put(ctx, there)
+				ctx = storetest.Within(t, 2*time.Second)
+				deleteErr := s.Delete(ctx, gone.Key, gone.Version)
+				network.Heal()
+				for call, err := range map[string]error{"Put": putErr, "Delete": deleteErr} {
+					if !errors.Is(err, context.DeadlineExceeded) || isUnknown(err) != c.unknown {
+						t.Errorf("%s: %v; want an unknown outcome: %v", call, err, c.unknown)
+					}
+					if !c.unknown && !strings.Contains(err.Error(), "no session with ZooKeeper") {
+						t.Errorf("%s: %v, want that there is no session", call, err)
+					}
 				}
-				if !c.unknown && !strings.Contains(err.Error(), "no session with ZooKeeper") {
-					t.Errorf("%s: %v, want that there is no session", call, err)
+				if !c.unknown {
+					return
 				}
-			}
-			if !c.unknown {
-				return
-			}
-			got, err := other.Get(t.Context(), there.Key)
-			if err != nil || (got.Version != there.Version) != c.done {
-				t.Errorf("Put: version %q after %q, %v; want it done: %v", got.Version, there.Version, err, c.done)
-			}
-			if _, err := other.Get(t.Context(), gone.Key); errors.Is(err, store.ErrNotFound) != c.done {
-				t.Errorf("Delete: %v; want it done: %v", err, c.done)
-			}
+				got, err := other.Get(t.Context(), there.Key)
+				if err != nil || (got.Version != there.Version) != c.done {
+					t.Errorf("Put: version %q after %q, %v; want it done: %v", got.Version, there.Version, err, c.done)
+				}
+				if _, err := other.Get(t.Context(), gone.Key); errors.Is(err, store.ErrNotFound) != c.done {
+					t.Errorf("Delete: %v; want it done: %v", err, c.done)
+				}
+			})
 		})
 	}
 }
 
 // awaitState waits until the client noticed that it has a session, or none.
-func (s *Store) awaitState(t *testing.T, session bool) {
+func (s *Store) awaitState(t testing.TB, session bool) {
 	t.Helper()
 	storetest.Eventually(t, func() error {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -239,7 +248,7 @@ func writeOn(ctx context.Context, t *testing.T, s *Store, rec store.Record) stor
 
 func TestCloseWaitsForRequests(t *testing.T) {
 	srv := servers.ZooKeeper(t, servers.Shared())
-	conn, _ := connect(t, srv.Addr)
+	conn, _ := connect(t, srv.Addr, sessionTimeout)
 	s, err := New(conn, Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -258,8 +267,12 @@ func TestCloseWaitsForRequests(t *testing.T) {
 }
 
 func TestCloseDoesNotWaitForeverForAServerThatIsStopped(t *testing.T) {
+	steady.Run(t, closeDoesNotWaitForeverForAServerThatIsStopped)
+}
+
+func closeDoesNotWaitForeverForAServerThatIsStopped(t testing.TB) {
 	srv := servers.ZooKeeper(t)
-	conn, _ := connect(t, srv.Addr)
+	conn, _ := connect(t, srv.Addr, shortSession)
 	s, err := New(conn, Options{})
 	if err != nil {
 		t.Fatal(err)

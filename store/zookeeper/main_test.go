@@ -19,8 +19,12 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(servers.Main(m)) }
 
-// sessionTimeout is what tests ask for: short, so that a lost connection is noticed soon.
-const sessionTimeout = 3 * time.Second
+// How long sessions are that tests ask for: long, so that a machine that stalls breaks no connection; short where a lost one is to be
+// noticed soon.
+const (
+	sessionTimeout = 30 * time.Second
+	shortSession   = 3 * time.Second
+)
 
 type quiet struct{}
 
@@ -76,10 +80,10 @@ func (c counted) Write(b []byte) (int, error) {
 }
 
 // connect returns a connection that has a session, or will have one.
-func connect(t testing.TB, addr string) (*zk.Conn, *requests) {
+func connect(t testing.TB, addr string, timeout time.Duration) (*zk.Conn, *requests) {
 	t.Helper()
 	r := &requests{}
-	conn, _, err := zk.Connect([]string{addr}, sessionTimeout, zk.WithLogger(quiet{}), zk.WithDialer(r.dial))
+	conn, _, err := zk.Connect([]string{addr}, timeout, zk.WithLogger(quiet{}), zk.WithDialer(r.dial))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +94,13 @@ func connect(t testing.TB, addr string) (*zk.Conn, *requests) {
 // open returns a store with a connection of its own.
 func open(t testing.TB, addr, root string) (*Store, *requests) {
 	t.Helper()
-	conn, r := connect(t, addr)
+	return openFor(t, addr, root, sessionTimeout)
+}
+
+// openFor is open with sessions of that length.
+func openFor(t testing.TB, addr, root string, timeout time.Duration) (*Store, *requests) {
+	t.Helper()
+	conn, r := connect(t, addr, timeout)
 	s, err := New(conn, Options{Root: root})
 	if err != nil {
 		t.Fatal(err)

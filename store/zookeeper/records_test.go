@@ -283,7 +283,7 @@ func TestWatchesThatFiredAreForgotten(t *testing.T) {
 func TestPermissions(t *testing.T) {
 	srv := servers.ZooKeeper(t, servers.Shared())
 	root := aRoot()
-	conn, _ := connect(t, srv.Addr)
+	conn, _ := connect(t, srv.Addr, sessionTimeout)
 	if err := conn.AddAuth("digest", []byte("ada:secret")); err != nil {
 		t.Fatal(err)
 	}

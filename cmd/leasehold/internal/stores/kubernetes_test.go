@@ -2,7 +2,6 @@ package stores
 
 import (
 	"encoding/json"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -76,11 +75,7 @@ func TestOpenKubernetes(t *testing.T) {
 		}
 	}
 
-	nobody, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	nobody.Close()
+	nobody := servers.FreeAddr(t)
 	broken := filepath.Join(t.TempDir(), "broken")
 	if err := os.WriteFile(broken, []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
@@ -94,7 +89,7 @@ func TestOpenKubernetes(t *testing.T) {
 		"no such file":      {"k8s://default?kubeconfig=/nowhere/config", []string{"kubeconfig", "/nowhere/config"}},
 		"a broken file":     {"k8s://default?kubeconfig=" + broken, []string{"the kubeconfig can't be read"}},
 		"no rights":         {"k8s://default?kubeconfig=" + srv.Extra["user-kubeconfig"], []string{"may not get Leases in namespace default", "leasehold init kubernetes"}},
-		"unreachable":       {"k8s://default?kubeconfig=" + changed(t, srv, "server", "https://"+nobody.Addr().String()), []string{"can't be reached", "server in the kubeconfig"}},
+		"unreachable":       {"k8s://default?kubeconfig=" + changed(t, srv, "server", "https://"+nobody), []string{"can't be reached", "server in the kubeconfig"}},
 		"untrusted":         {"k8s://default?kubeconfig=" + changed(t, srv, "certificate-authority-data", nil), []string{"certificate is not trusted", "certificate-authority"}},
 	} {
 		st, err := open(c.url)
