@@ -41,7 +41,7 @@ func TestLive(t *testing.T) {
 			if err := h.Check(time.Minute); err != nil {
 				t.Errorf("what the store answered: %v", err)
 			}
-			if h.Len() < 50 {
+			if h.Len() < 10 { // mostly hundreds; how many in the quietest depends on how goroutines are scheduled
 				t.Errorf("only %d requests reached the store", h.Len())
 			}
 			if t.Failed() {
