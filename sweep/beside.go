@@ -16,7 +16,7 @@ type beside struct {
 	rec      store.Record
 	sessions []string  // of those on it
 	unused   time.Time // as noted; zero if it isn't
-	declares string    // why it says something even if nobody is on it; "" if it doesn't
+	paused   bool      // so it says something even if nobody is on it
 }
 
 func readBeside(rec store.Record, now time.Time) (b beside, err error) {
@@ -27,9 +27,7 @@ func readBeside(rec store.Record, now time.Time) (b beside, err error) {
 			b.sessions = append(b.sessions, c.Session)
 		}
 		b.unused = state.Unused
-		if state.Pause != nil {
-			b.declares = "a pause"
-		}
+		b.paused = state.Pause != nil
 		return b, err
 	}
 	state, err := lock.StateOf(rec)
@@ -39,9 +37,6 @@ func readBeside(rec store.Record, now time.Time) (b beside, err error) {
 		}
 	}
 	b.unused = state.Unused
-	if state.Kind == lock.KindSemaphore {
-		b.declares = "a limit"
-	}
 	return b, err
 }
 
@@ -86,7 +81,7 @@ func (s *sweeper) tidyOne(ctx context.Context, b beside) bool {
 			gone++
 		}
 	}
-	empty := gone == len(b.sessions) && b.declares == ""
+	empty := gone == len(b.sessions) && !b.paused
 	switch {
 	case empty && !b.unused.IsZero() && b.unused.Before(s.cutoff()) && s.mayForget(b.rec):
 		s.delete(ctx, stale{b.rec.Key, b.rec.Version, "unused since " + b.unused.UTC().Format(time.DateOnly)})

@@ -14,8 +14,9 @@
 //	a session that nobody has renewed for its TTL       is closed
 //	a session that is closed                            is deleted, unless something that is kept names it
 //	a roster of a lock, a list of candidates            those whose sessions are over are taken off. One that nobody is left on
-//	                                                    is noted as unused, and deleted when it has been that for OlderThan. A
-//	                                                    semaphore's isn't: it says the limit; nor a pause
+//	                                                    is noted as unused, and deleted when it has been that for OlderThan:
+//	                                                    a semaphore's too, whose limit is then what the next user says.
+//	                                                    A pause isn't deleted before it is over
 //	a value of an identity pool, its windows, a name    stay: ids that were made of them depend on them
 //	what another program wrote, what carries data       stays
 //

@@ -227,8 +227,10 @@ func TestLocksAndElections(t *testing.T) {
 		if err := election.SetPause(t.Context(), w.open(), "paused", election.Pause{By: "ada", Reason: "a test", Since: w.clk.Wall()}); err != nil {
 			t.Fatal(err)
 		}
-		given := must(lock.NewSemaphore(alive.Session, "given back", lock.SemaphoreOptions{Limit: 3}))(t)
-		if err := must(given.Acquire(t.Context(), 1))(t).Release(t.Context()); err != nil {
+		given := must(lock.NewSemaphore(alive.Session, "given", lock.SemaphoreOptions{Limit: 3}))(t)
+		share := must(given.Acquire(t.Context(), 1))(t)
+		before := share.Token()
+		if err := share.Release(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		dead.die()
@@ -240,7 +242,7 @@ func TestLocksAndElections(t *testing.T) {
 			}
 		}
 		expect(t, "sweep", found, map[string]sweep.Deed{
-			".lock/licences": sweep.Pruned, ".lock/dead/rw": sweep.Pruned, ".election/dead/election": sweep.Pruned, "dead/election": sweep.Freed,
+			".lock/licences": sweep.Pruned, ".lock/given": sweep.Pruned, ".lock/dead/rw": sweep.Pruned, ".election/dead/election": sweep.Pruned, "dead/election": sweep.Freed,
 		})
 		state := must(lock.Read(t.Context(), w.open(), "licences"))(t)
 		if len(state.Held) != 1 || state.Held[0].Session != alive.Key() || state.Limit != 3 {
@@ -249,11 +251,33 @@ func TestLocksAndElections(t *testing.T) {
 		w.later(31 * day)
 		found, _ = w.sweep(sweep.Options{})
 		expect(t, "a month after", found, map[string]sweep.Deed{
-			".lock/dead/rw": sweep.Deleted, ".election/dead/election": sweep.Deleted, "dead/election": sweep.Deleted,
+			".lock/given": sweep.Deleted, ".lock/dead/rw": sweep.Deleted, ".election/dead/election": sweep.Deleted, "dead/election": sweep.Deleted,
 		})
 		if p := must(election.Read(t.Context(), w.open(), "paused"))(t).Pause; p == nil {
 			t.Error("the pause is gone")
 		}
+		sem := must(lock.NewSemaphore(alive.Session, "given", lock.SemaphoreOptions{Limit: 5}))(t)
+		if h := must(sem.Acquire(t.Context(), 5))(t); h.Token() <= before {
+			t.Errorf("token %d after %d", h.Token(), before)
+		}
+	})
+}
+
+// A pause that has ended by itself is none: its record goes as that of an election that nobody uses.
+func TestAPauseThatIsOverGoes(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		now := w.clk.Wall()
+		if err := election.SetPause(t.Context(), w.open(), "paused", election.Pause{By: "ada", Since: now, Until: now.Add(time.Hour)}); err != nil {
+			t.Fatal(err)
+		}
+		found, _ := w.sweep(sweep.Options{})
+		expect(t, "at first", found, nil)
+		w.later(31 * day)
+		found, _ = w.sweep(sweep.Options{})
+		expect(t, "when it is over", found, map[string]sweep.Deed{".election/paused": sweep.Pruned})
+		w.later(31 * day)
+		found, _ = w.sweep(sweep.Options{})
+		expect(t, "a month after that", found, map[string]sweep.Deed{".election/paused": sweep.Deleted})
 	})
 }
 

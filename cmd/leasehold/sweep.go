@@ -32,7 +32,7 @@ func (a *app) sweepCommand() *cobra.Command {
 		Short: "Delete what is of no use any more",
 		Long: "Delete the records of names that have been free for --older-than, of sessions that are over, and of locks and elections that\n" +
 			"nobody has used for so long. What somebody who is gone has held is freed, and goes with a later sweep. A record that is in\n" +
-			"use stays, and so do values of identity pools, limits of semaphores, pauses, and what other programs wrote.\n\n" +
+			"use stays, and so do values of identity pools, pauses that are not over, and what other programs wrote.\n\n" +
 			"To see who is gone, it watches what is held for its TTL, --observe at most. A record is deleted only as it was when it was\n" +
 			"judged. With it a name forgets its token: the next one is the time of day, so --older-than has to be more than any clock\n" +
 			"is ever behind. Once a week, from cron, is often enough; nothing depends on it.",
