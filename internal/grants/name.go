@@ -17,7 +17,7 @@ import (
 )
 
 // name is one name, with what is asked about it. Its goroutine runs while anything is; one change that is asked of an idle name is
-// made by whoever asks.
+// made by whoever asks, and so are the first steps of who asks for an idle name.
 type name struct {
 	r   *Registry
 	key string
@@ -99,14 +99,6 @@ func (n *name) take() (todo []func(), idle bool) {
 // idle reports whether nothing is asked. n.mu is held.
 func (n *name) idle() bool { return len(n.todo) == 0 && n.queue.Len() == 0 && n.hold == nil }
 
-// start starts the goroutine of a name that was idle.
-func (n *name) start() {
-	go func() {
-		defer n.r.wg.Done()
-		n.run()
-	}()
-}
-
 // turn does what has been asked of a name that was idle in the goroutine of whoever asks, who waits for it anyhow. If more has
 // been asked meanwhile, the name's own goroutine does that.
 func (n *name) turn() {
@@ -115,6 +107,11 @@ func (n *name) turn() {
 	for _, do := range todo {
 		do()
 	}
+	n.rest()
+}
+
+// rest leaves what is asked to the name's own goroutine, if anything is.
+func (n *name) rest() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.running = !n.idle(); n.running {
@@ -139,6 +136,19 @@ func (n *name) stop() {
 
 // serve takes one step towards granting the name to the first of the queue.
 func (n *name) serve() {
+	act := n.next()
+	if n.over() {
+		return
+	}
+	if taken := act.Kind == rules.Wait || act.Kind == rules.Refuse; taken && n.again() {
+		return
+	}
+	n.do(act)
+	n.over()
+}
+
+// next returns what is to be done for the first of the queue.
+func (n *name) next() rules.Action {
 	n.refuse()
 	w := n.first()
 	env := n.env()
@@ -157,17 +167,9 @@ func (n *name) serve() {
 		n.hold, n.claimant = &h, w
 	}
 	if n.hold == nil {
-		return
+		return rules.Action{}
 	}
-	act := n.hold.Next(env)
-	if n.over() {
-		return
-	}
-	if taken := act.Kind == rules.Wait || act.Kind == rules.Refuse; taken && n.again() {
-		return
-	}
-	n.do(act)
-	n.over()
+	return n.hold.Next(env)
 }
 
 // withdraw lets a hold go that nobody wants any more.
@@ -225,18 +227,27 @@ func (n *name) do(act rules.Action) {
 		n.await(act)
 	case rules.Read, rules.Write:
 		rec, err := n.request(act)
-		if act.Kind == rules.Write {
-			n.hold.Wrote(n.env(), rec, err)
-		} else {
-			n.hold.Read(n.env(), act.Key, rec, err)
-		}
-		n.look()
+		n.hear(act, rec, err)
 	}
+}
+
+// hear tells the hold what came of a request.
+func (n *name) hear(act rules.Action, rec store.Record, err error) {
+	if act.Kind == rules.Write {
+		n.hold.Wrote(n.env(), rec, err)
+	} else {
+		n.hold.Read(n.env(), act.Key, rec, err)
+	}
+	n.look()
 }
 
 func (n *name) request(act rules.Action) (store.Record, error) {
 	ctx, cancel := clock.WithTimeout(n.r.ctx, n.r.clk, act.Until.Sub(n.r.clk.Now()))
 	defer cancel()
+	return n.send(ctx, act)
+}
+
+func (n *name) send(ctx context.Context, act rules.Action) (store.Record, error) {
 	if act.Kind == rules.Write {
 		return n.r.st.Put(ctx, act.Rec)
 	}

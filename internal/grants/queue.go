@@ -20,13 +20,18 @@ type answer struct {
 type waiter struct {
 	req    Request
 	since  clock.Instant
-	answer chan answer // of capacity 1
-	rank   uint64      // before those with a higher one, and those without, which is 0
+	limit  clock.Instant // until when it waits for an answer: for a while, too, if it doesn't wait for the name
+	answer chan answer   // of capacity 1
+	rank   uint64        // before those with a higher one, and those without, which is 0
 	place  *list.Element
 }
 
 func newWaiter(req Request, now clock.Instant) *waiter {
-	return &waiter{req: req, since: now, answer: make(chan answer, 1)}
+	wait := req.Wait
+	if wait == 0 {
+		wait = patience
+	}
+	return &waiter{req: req, since: now, limit: now.Add(wait), answer: make(chan answer, 1)}
 }
 
 func (w *waiter) claim() rules.Claim {

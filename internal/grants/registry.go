@@ -124,31 +124,17 @@ func (r *Registry) Acquire(ctx context.Context, req Request) (Grant, error) {
 	if err := check(req); err != nil {
 		return Grant{}, err
 	}
+	rank := r.rank(ctx, req)
 	w := newWaiter(req, r.clk.Now())
-	w.rank = r.rank(ctx, req)
+	w.rank = rank
 	n, idle, err := r.ask(req.Key, func(n *name) { n.enqueue(w) })
 	if err != nil {
 		return Grant{}, err
 	}
 	if idle {
-		n.start()
+		n.try(ctx, w)
 	}
-	wait := req.Wait
-	if wait == 0 {
-		wait = patience
-	}
-	timer := clock.NewTimer(r.clk, wait)
-	defer timer.Stop()
-	var a answer
-	select {
-	case a = <-w.answer:
-	case <-timer.C:
-		a = n.leave(w, n.missed())
-	case <-ctx.Done():
-		a = n.leave(w, context.Cause(ctx))
-	case <-r.ctx.Done():
-		a = n.leave(w, ErrClosed)
-	}
+	a := n.answered(ctx, w)
 	if a.err == nil && ctx.Err() != nil { // nobody is there to be told
 		r.free(a.grant.Record)
 		return Grant{}, context.Cause(ctx)
