@@ -4,6 +4,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -188,13 +189,13 @@ func (f *fleet) finish(within time.Duration) (stuck int) {
 	for _, p := range procs {
 		_ = p.stdin.Close() // which tells it, if it is still there
 	}
-	deadline := clock.NewTimer(f.clk, within)
-	defer deadline.Stop()
+	deadline, cancel := clock.WithTimeout(context.Background(), f.clk, within)
+	defer cancel()
 	for _, p := range procs {
 		select {
 		case <-p.ended:
 			continue
-		case <-deadline.C:
+		case <-deadline.Done():
 		}
 		if f.kill(p) {
 			stuck++

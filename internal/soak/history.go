@@ -5,6 +5,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/soak/resources"
 )
 
 // term is one acquisition by one process.
@@ -105,7 +106,7 @@ func (h *history) take(proc int, e event) {
 	case refused:
 		h.refusals++
 	case wrote, turned, erred:
-		h.took(e)
+		h.took(proc, e)
 	case slow:
 		h.stalls = append(h.stalls, stall{proc, e.Text, e.Since, e.At})
 	case gaveUp:
@@ -181,19 +182,51 @@ type tally struct {
 	failed  int
 	example string                 // one of the errors
 	newest  map[string]fence.Token // by name: of the acknowledged writes
+	own     map[writer]fence.Token // the same of each process
+	late    int                    // writes that were acknowledged after one of a later term of the same process
+}
+
+// writer is a process that writes under a name.
+type writer struct {
+	proc int
+	name string
+}
+
+// tried reports whether a resource of each kind has acknowledged a write, and a late one, which can be told from its log, came to
+// one of them at least.
+func (h *history) tried(kinds map[string]string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	late := len(kinds) == 0
+	for _, k := range resources.Kinds {
+		if _, here := kinds[k.Name]; !here {
+			continue
+		}
+		t := h.resources[k.Name]
+		if t == nil || len(t.acks) == 0 {
+			return false
+		}
+		late = late || t.refused > 0 || t.late > 0 && !k.Rewrites
+	}
+	return late
 }
 
 // took adds what a worker has told. The lock is held.
-func (h *history) took(e event) {
+func (h *history) took(proc int, e event) {
 	t := h.resources[e.Resource]
 	if t == nil {
-		t = &tally{newest: map[string]fence.Token{}}
+		t = &tally{newest: map[string]fence.Token{}, own: map[writer]fence.Token{}}
 		h.resources[e.Resource] = t
 	}
 	switch e.Kind {
 	case wrote:
 		t.acks = append(t.acks, ack{e.Name, e.Holder, e.Seq})
 		t.newest[e.Name] = max(t.newest[e.Name], e.Token)
+		w := writer{proc, e.Name}
+		if e.Token < t.own[w] {
+			t.late++
+		}
+		t.own[w] = max(t.own[w], e.Token)
 	case turned:
 		t.refused++
 	default:

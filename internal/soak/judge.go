@@ -8,11 +8,13 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/rules"
 )
 
 // verdict is what a history amounts to.
 type verdict struct {
 	overlaps    []overlap // those that a stop explains
+	stalls      int       // and those that only a stall of the machine does
 	longestTail time.Duration
 	violations  []string
 }
@@ -28,7 +30,7 @@ type overlap struct {
 func (h *history) judge(now clock.Instant, ttl time.Duration) verdict {
 	var v verdict
 	v.tokens(h.terms)
-	v.sections(h.sections, h.windows, now)
+	v.sections(h.sections, h.windows, now, rules.Timing{TTL: ttl}.WithDefaults())
 	v.broken(h.sections, h.breaks, ttl)
 	return v
 }
@@ -68,8 +70,11 @@ func (v *verdict) tokens(terms []term) {
 	}
 }
 
-// sections sees that sections of different processes overlap only where one of the two was stopped inside its own.
-func (v *verdict) sections(sections []section, windows []window, now clock.Instant) {
+// sections sees that sections of different processes overlap only where one of the two was stopped inside its own: by us, or by a
+// machine that was busy with others. A section begins before its Check, and nobody else holds the name before the margin has passed
+// since: so whatever the machine does, one that began earlier than that had no lease to begin under.
+func (v *verdict) sections(sections []section, windows []window, now clock.Instant, timing rules.Timing) {
+	margin := timing.TTL - timing.Validity()
 	stops := map[int][]window{}
 	for _, w := range windows {
 		stops[w.proc] = append(stops[w.proc], w)
@@ -81,14 +86,14 @@ func (v *verdict) sections(sections []section, windows []window, now clock.Insta
 		inside[s.name] = slices.DeleteFunc(inside[s.name], func(o section) bool { return o.to <= s.from })
 		for _, o := range inside[s.name] {
 			if o.proc != s.proc {
-				v.judgeOverlap(overlap{o, s, s.from, min(o.to, s.to)}, stops)
+				v.judgeOverlap(overlap{o, s, s.from, min(o.to, s.to)}, stops, margin)
 			}
 		}
 		inside[s.name] = append(inside[s.name], s)
 	}
 }
 
-func (v *verdict) judgeOverlap(o overlap, stops map[int][]window) {
+func (v *verdict) judgeOverlap(o overlap, stops map[int][]window, margin time.Duration) {
 	for _, s := range []section{o.a, o.b} {
 		for _, w := range stops[s.proc] {
 			// The section was stopped before the other one began. What it still does once it goes on, before it looks again,
@@ -99,6 +104,10 @@ func (v *verdict) judgeOverlap(o overlap, stops map[int][]window) {
 				return
 			}
 		}
+	}
+	if o.from.Sub(o.a.from) >= margin {
+		v.stalls++
+		return
 	}
 	v.violate("%s: processes %d (token %d) and %d (token %d) were both inside for %v, and neither was stopped: [%d, %d] and [%d, %d]",
 		o.a.name, o.a.proc, o.a.token, o.b.proc, o.b.token, o.to.Sub(o.from), o.a.from, o.a.to, o.b.from, o.b.to)

@@ -20,6 +20,7 @@ func TestJudge(t *testing.T) {
 		windows  []window
 		breaks   []eviction
 		overlaps int
+		stalls   int
 		want     string // part of the violation; "" is none
 	}{
 		{name: "nothing"},
@@ -29,8 +30,9 @@ func TestJudge(t *testing.T) {
 		{name: "overlap", sections: []section{in(1, 10, 20), in(2, 19, 30)}, want: "processes 1 (token 1) and 2 (token 1) were both inside for 1ns"},
 		{name: "overlap, told in another order", sections: []section{in(2, 19, 30), in(1, 10, 20)}, want: "both inside for 1ns"},
 		{name: "one within the other", sections: []section{in(1, 10, 40), in(2, 20, 30)}, want: "both inside for 10ns"},
-		{name: "overlap with a long one, after a short one", sections: []section{in(1, 10, 50), in(1, 12, 13), in(2, 40, 45)}, want: "both inside for 5ns"},
-		{name: "one that never ended", sections: []section{in(1, 10, never), in(2, 900, 910)}, want: "both inside for 10ns"},
+		{name: "overlap with a long one, after a short one", sections: []section{in(1, 10, 50), in(1, 12, 13), in(2, 29, 45)}, want: "both inside for 16ns"},
+		{name: "one that never ended", sections: []section{in(1, 10, never), in(2, 29, 39)}, want: "both inside for 10ns"},
+		{name: "the margin is over, so the machine stalled in the first", sections: []section{in(1, 10, 40), in(2, 30, 50)}, stalls: 1},
 		{
 			name: "the first was stopped inside", sections: []section{in(1, 10, 40), in(2, 20, 30)}, windows: []window{{1, 15, 38}}, overlaps: 1,
 		},
@@ -70,8 +72,8 @@ func TestJudge(t *testing.T) {
 			h.terms, h.sections, h.windows, h.breaks = c.terms, c.sections, c.windows, c.breaks
 			v := h.judge(1000, 100)
 			expect(t, v.violations, c.want)
-			if len(v.overlaps) != c.overlaps {
-				t.Errorf("got %d explained overlaps, want %d", len(v.overlaps), c.overlaps)
+			if len(v.overlaps) != c.overlaps || v.stalls != c.stalls {
+				t.Errorf("got %d overlaps with stops and %d with stalls, want %d and %d", len(v.overlaps), v.stalls, c.overlaps, c.stalls)
 			}
 		})
 	}
@@ -162,5 +164,37 @@ func TestLogsOfResources(t *testing.T) {
 		if n := late(writes); n != c.stale || (len(v.violations) > 0) != c.lost {
 			t.Errorf("%v, of which %d was acknowledged: %d stale, %q", c.tokens, c.acked, n, v.violations)
 		}
+	}
+}
+
+// The guarded resources have been tried when each has acknowledged a write, and a late one came to one whose log tells.
+func TestTried(t *testing.T) {
+	const told, rewritten = "grpc", "file-replace"
+	h := newHistory()
+	for _, c := range []struct {
+		proc int
+		e    event
+		want bool
+	}{
+		{1, event{Kind: wrote, Resource: told, Name: "n", Token: 5}, false},
+		{1, event{Kind: wrote, Resource: rewritten, Name: "n", Token: 5}, false},
+		{1, event{Kind: wrote, Resource: rewritten, Name: "n", Token: 4}, false}, // the log shows the last writes only
+		{2, event{Kind: wrote, Resource: told, Name: "n", Token: 4}, false},      // perhaps before the other process's
+		{1, event{Kind: wrote, Resource: told, Name: "m", Token: 4}, false},
+		{1, event{Kind: wrote, Resource: told, Name: "n", Token: 4}, true},
+	} {
+		h.take(c.proc, c.e)
+		if got := h.tried(map[string]string{told: "", rewritten: ""}); got != c.want {
+			t.Errorf("after %+v of process %d: %v", c.e, c.proc, got)
+		}
+	}
+	h = newHistory()
+	h.take(1, event{Kind: wrote, Resource: told, Name: "n", Token: 5})
+	h.take(2, event{Kind: turned, Resource: told, Name: "n", Token: 4})
+	if !h.tried(map[string]string{told: ""}) {
+		t.Error("a refusal is none of a late write")
+	}
+	if !h.tried(nil) {
+		t.Error("there are no resources to wait for")
 	}
 }

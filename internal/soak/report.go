@@ -35,8 +35,8 @@ func (r *report) print(out io.Writer, t *tormentor) {
 	row("faults", "%d kills, %d stops (longest %v), %d breaks; %d found nothing to strike", t.kills, t.stops, round(t.longestStop), t.breaks, t.missed)
 	row("terms", "%d; ended by: %s", len(h.terms), counts(h.losses))
 	row("guarded writes", "%d accepted, %d refused as stale", r.writes, h.refusals)
-	row("critical sections", "%d; %d overlaps, each in a section that was stopped (longest %v, then %v more before it looked again)",
-		len(h.sections), len(r.overlaps), round(r.longestOverlap()), round(r.longestTail))
+	row("critical sections", "%d; %d overlaps, each in a section that was stopped (longest %v, then %v more before it looked again), and %d where the machine stalled",
+		len(h.sections), len(r.overlaps), round(r.longestOverlap()), round(r.longestTail), r.stalls)
 	n, longest, what := h.longestStall(t.clk.Now())
 	row("store", "%d requests over %v; the longest, a %s, took %v; %d operations given up", n, slowFrom, cmp.Or(what, "-"), round(longest), h.givenUp)
 	if r.settle > 0 {

@@ -74,9 +74,11 @@ func runWorker(encoded string) error {
 		w.term(ctx)
 	}
 	if w.s != nil {
-		err = w.s.Close(ctx)
+		if err := w.s.Close(ctx); err != nil {
+			w.fail("close the session", err)
+		}
 	}
-	return errors.Join(err, w.requester.close(), w.m.Close(), st.Close())
+	return errors.Join(w.requester.close(), w.m.Close(), st.Close())
 }
 
 // term is one acquisition and what is done under it.
