@@ -84,6 +84,7 @@ func (n *node) setRate(ppm int64) {
 	n.ratePPM = ppm
 	for _, c := range n.clients {
 		c.rearm()
+		n.w.spans.validity(c)
 	}
 }
 

@@ -27,6 +27,7 @@ type span struct {
 	key        string
 	token      fence.Token
 	from, to   int64
+	valid      int64 // until when it was valid, whenever its process noticed
 	renewals   []int64
 	lost       bool
 	fromWorker *client
@@ -47,12 +48,26 @@ func (p *Picture) begin(c *client) {
 	s := &span{lane: c.n.slot, key: c.key, token: c.hold.Term.Token, from: c.w().now, fromWorker: c}
 	p.open[c] = s
 	p.holds = append(p.holds, s)
+	p.validity(c)
+}
+
+// validity takes down until when c's hold is valid, and if c is a session, what it keeps.
+func (p *Picture) validity(c *client) {
+	if p == nil {
+		return
+	}
+	for _, k := range c.n.clients {
+		if s := p.open[k]; s != nil && (k == c || k.session == c) && (s.valid == 0 || s.valid > c.w().now) {
+			s.valid = c.n.trueAt(k.validUntil())
+		}
+	}
 }
 
 func (p *Picture) extend(c *client) {
 	if p == nil {
 		return
 	}
+	p.validity(c)
 	if s := p.open[c]; s != nil {
 		s.renewals = append(s.renewals, c.w().now)
 	}
@@ -99,12 +114,12 @@ func (p *Picture) SVG(out io.Writer) error {
 	b.WriteString(`<style>
 svg{background:#fff;color:#1b1f24}text{fill:#1b1f24}.dim{fill:#667}.lane{stroke:#dde}.a{fill:#2f6fab}.b{fill:#b7791f}
 .lost{stroke:#c0392b;stroke-width:3}.renew{stroke:#fff;stroke-opacity:.7}.bad{fill:#c0392b;fill-opacity:.16}.badline{stroke:#c0392b}
-.tok{fill:#fff;font-size:10px}.calm{fill:#2e8b57;fill-opacity:.10}
+.over{fill-opacity:.3}.tok{fill:#fff;font-size:10px}.calm{fill:#2e8b57;fill-opacity:.10}
 @media (prefers-color-scheme:dark){svg{background:#14171c}text{fill:#e6e8eb}.dim{fill:#99a}.lane{stroke:#2a2f38}.tok{fill:#fff}}
 </style>` + "\n")
 	fmt.Fprintf(b, "<title>Seed %d: %d processes, TTL %v</title>\n", p.cfg.Seed, p.cfg.Nodes, p.cfg.TTL)
 	fmt.Fprintf(b, `<text x="%d" y="24" font-size="15">Seed %d: who held what (blue: a, brown: b), and what went wrong. TTL %v.</text>`+"\n", margin, p.cfg.Seed, p.cfg.TTL)
-	b.WriteString(`<text x="70" y="42" class="dim">A bar is a hold as its process knew it, a white line in it a renewal, a red edge a loss; the number is the token's end.</text>` + "\n")
+	b.WriteString(`<text x="70" y="42" class="dim">A bar is a hold while it is valid, a white line in it a renewal, a red edge a loss; a pale end is over, and not noticed yet. The number is the token's end.</text>` + "\n")
 	fmt.Fprintf(b, `<rect class="calm" x="%.1f" y="%d" width="%.1f" height="%d"><title>no faults from here on</title></rect>`+"\n",
 		p.x(int64(p.calm)), topMargin, p.x(int64(p.length))-p.x(int64(p.calm)), (p.lanes+1)*laneHigh)
 	for lane := -1; lane < p.lanes; lane++ {
@@ -153,16 +168,21 @@ func (p *Picture) drawHolds(b *strings.Builder) {
 		if s.key != "a" {
 			y += barHigh + 2
 		}
-		x, wide := p.x(s.from), max(p.x(s.to)-p.x(s.from), 1)
+		x, wide := p.x(s.from), max(p.x(min(s.to, s.valid))-p.x(s.from), 1)
 		fmt.Fprintf(b, `<rect class="%s" x="%.1f" y="%d" width="%.1f" height="%d" rx="2"><title>%s under token %d, %.1f s to %.1f s</title></rect>`+"\n",
-			s.key, x, y, wide, barHigh, s.key, s.token, seconds(s.from), seconds(s.to))
+			s.key, x, y, wide, barHigh, s.key, s.token, seconds(s.from), seconds(min(s.to, s.valid)))
+		end := max(p.x(s.to), x+wide)
+		if end > x+wide {
+			fmt.Fprintf(b, `<rect class="%s over" x="%.1f" y="%d" width="%.1f" height="%d"><title>over, and not noticed yet</title></rect>`+"\n",
+				s.key, x+wide, y, end-x-wide, barHigh)
+		}
 		for _, r := range s.renewals {
 			fmt.Fprintf(b, `<line class="renew" x1="%.1f" x2="%.1f" y1="%d" y2="%d"/>`+"\n", p.x(r), p.x(r), y+2, y+barHigh-2)
 		}
 		if s.lost {
-			fmt.Fprintf(b, `<line class="lost" x1="%.1f" x2="%.1f" y1="%d" y2="%d"/>`+"\n", x+wide, x+wide, y-1, y+barHigh+1)
+			fmt.Fprintf(b, `<line class="lost" x1="%.1f" x2="%.1f" y1="%d" y2="%d"/>`+"\n", end, end, y-1, y+barHigh+1)
 		}
-		if wide > 30 {
+		if wide > 44 {
 			fmt.Fprintf(b, `<text class="tok" x="%.1f" y="%d">…%05d</text>`+"\n", x+3, y+13, uint64(s.token)%100000)
 		}
 	}

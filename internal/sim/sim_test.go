@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -113,6 +114,36 @@ func TestPicture(t *testing.T) {
 				t.Errorf("seed %d: the picture lacks %q", seed, want)
 			}
 		}
+	}
+}
+
+// Bars end when validity does, so those of one name don't overlap, however late a process notices.
+func TestPictureShowsOneHolder(t *testing.T) {
+	bars := regexp.MustCompile(`<title>(\w) under token (\d+), ([0-9.]+) s to ([0-9.]+) s</title>`)
+	compared, late := 0, 0
+	for seed := uint64(1); seed <= 80; seed++ {
+		cfg := sim.Draw(seed)
+		if cfg.BadRates || cfg.Chance.Clone > 0 || cfg.Chance.Wipe > 0 || cfg.Chance.Restore > 0 {
+			continue // of which there may be two, each for its own reason
+		}
+		var svg bytes.Buffer
+		if err := sim.Run(cfg, sim.Options{Picture: true}).Picture.SVG(&svg); err != nil {
+			t.Fatal(err)
+		}
+		late += strings.Count(svg.String(), "not noticed yet</title>")
+		until := map[string]float64{} // holds are drawn in the order in which they began
+		for _, bar := range bars.FindAllStringSubmatch(svg.String(), -1) {
+			from, _ := strconv.ParseFloat(bar[3], 64)
+			to, _ := strconv.ParseFloat(bar[4], 64)
+			if from < until[bar[1]]-0.11 { // both are rounded
+				t.Errorf("seed %d: %s is shown held under token %s from %.1f s, and by another until %.1f s", seed, bar[1], bar[2], from, until[bar[1]])
+			}
+			until[bar[1]] = max(until[bar[1]], to)
+			compared++
+		}
+	}
+	if compared < 200 || late < 20 {
+		t.Errorf("%d bars, %d of them with an end that came late: too few to say anything", compared, late)
 	}
 }
 

@@ -164,9 +164,26 @@ that decides in production; see the package docs of internal/sim and internal/si
 		}
 		fmt.Fprintf(b, "| `%s` | %s | %.1f s | %s |\n", x.Rule, where, x.Seconds, strings.ReplaceAll(x.What, "|", "\\|"))
 	}
+	b.WriteString(elsewhere)
 	fmt.Fprintf(b, "\n## One run\n\n![Who held what, and what went wrong, in one run](proof.svg)\n\nSeed %d. Its story, event by event: `go run ./internal/sim/cmd/sim -seed %d -trace`.\n", picture, picture)
 	return b.String()
 }
+
+// elsewhere says what the simulator leaves to others, and why.
+const elsewhere = `
+## Looked at elsewhere
+
+- The goroutines that carry the rules out: ` + "`TestLive`" + ` in internal/sim runs the lease package itself in virtual time, with faults, an oracle
+  and a linearizability check, but no exact replay.
+- Locks: internal/sim/locks checks what users of semaphores, read/write locks and mutexes saw, whatever went wrong; the rules by which
+  shares are granted can be switched off, too, and it notices each.
+- Ids: internal/sim/ids counts ids that were made twice ([ids](ids.md)).
+- Going behind others is here and in the model check (patience). Who has priority is the election's to say, and its own tests'.
+- A sweep frees and closes what waiters free and close, by the same judgement and at the version that was judged. It deletes only what has been
+  of no use for an hour at least, which is longer than a run here; its own tests are in sweep.
+- What clients of real servers see is checked for linearizability as the simulator's histories are (internal/engines), outcomes that were
+  never learned left open.
+`
 
 func (m searched) violations() (n int) {
 	for _, r := range m.Reports {
