@@ -61,7 +61,7 @@ func LoadConfig(path string) (Config, error) {
 	}
 	b, err := os.ReadFile(path)
 	if err != nil {
-		return Config{}, fmt.Errorf("dr_state_store_config_path: %w", err)
+		return Config{}, fmt.Errorf("the configuration file: %w", err)
 	}
 	c, err := ParseConfig(b)
 	if err != nil {

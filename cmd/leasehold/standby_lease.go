@@ -34,6 +34,7 @@ func (o *leaseOptions) add(cmd *cobra.Command) {
 type checkedLease struct {
 	a       *app
 	cfg     admiral.Config
+	path    string // of the file; "" for none, or where the checker is unknown
 	checker string // as the registry writes it
 }
 
@@ -76,10 +77,19 @@ func (o leaseOptions) resolve(a *app) (checkedLease, error) {
 	}
 	for _, name := range admiral.Checkers().Names() {
 		if strings.EqualFold(name, l.checker) {
-			l.checker = name
+			l.checker, l.path = name, path
 		}
 	}
 	return l, nil
+}
+
+// make makes the checker, which does no I/O. Its error names the file that it is about.
+func (l checkedLease) make(p admiral.Params) (admiral.StateChecker, error) {
+	c, err := admiral.Checkers().New(l.checker, p)
+	if err != nil && l.path != "" {
+		return nil, fmt.Errorf("%s: %w", l.path, err)
+	}
+	return c, err
 }
 
 // params are what the checker needs, but for its options.
@@ -104,8 +114,8 @@ func (l checkedLease) open(ctx context.Context) (store.Store, error) {
 	if l.checker == admiral.NoOP {
 		return nil, usage("the state checker %s has no lease: there is nothing to look at or to change", admiral.NoOP)
 	}
-	// Making the checker does no I/O; it says what is missing in the file.
-	if _, err := admiral.Checkers().New(l.checker, l.params()); err != nil {
+	// Making the checker says what is missing in the file.
+	if _, err := l.make(l.params()); err != nil {
 		return nil, &exitError{exitUsage, err}
 	}
 	p := l.params()

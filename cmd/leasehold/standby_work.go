@@ -40,7 +40,7 @@ func (s *standIn) checker() (admiral.StateChecker, error) {
 	if s.o.prefix != "" {
 		p.Table, p.Store = s.claiming(p.Table), s.claiming(p.Store)
 	}
-	return admiral.Checkers().New(s.lease.checker, p)
+	return s.lease.make(p)
 }
 
 type opener = func(context.Context, admiral.Config) (store.Store, error)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -356,17 +357,22 @@ func (c replicated) DescribeTable(ctx context.Context, in *dynamodb.DescribeTabl
 func TestCheckOfAGlobalTable(t *testing.T) {
 	w := newWorld(t, kindOf(t, "admiral"))
 	for home, want := range map[string]string{"": "home_region", "eu-west-1": "its home Region is eu-west-1", "us-east-1": ""} {
-		s, err := Admiral(replicated{w.client}, AdmiralOptions{Table: w.name, Wait: testWait, Threshold: testThreshold, Access: Access{HomeRegion: home}})
+		access := Access{HomeRegion: home, Identity: func(context.Context) (string, error) { return "somebody", nil }}
+		s, err := Admiral(replicated{w.client}, AdmiralOptions{Table: w.name, Wait: testWait, Threshold: testThreshold, Access: access})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := s.Check(t.Context()); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("home Region %q: %v", home, err)
 		}
-		for _, f := range s.Inspect(t.Context()) {
+		found := s.Inspect(t.Context())
+		for _, f := range found {
 			if failed := f.Status == store.StatusFail; failed != (f.What == "consistency mode" && want != "") {
 				t.Errorf("home Region %q: %+v", home, f)
 			}
+		}
+		if !slices.ContainsFunc(found, func(f store.Finding) bool { return f.What == "identity" && f.Detail == "somebody" }) {
+			t.Errorf("nobody's identity: %+v", found)
 		}
 		if err := s.Close(); err != nil {
 			t.Error(err)

@@ -25,18 +25,27 @@ func (s *Store) Inspect(ctx context.Context) []store.Finding {
 }
 
 func (s *Store) inspectTable(ctx context.Context) []store.Finding {
+	all, err := s.review(ctx)
+	if err != nil {
+		all = append(all, failed("table", err, "leases need that the table is looked at first"))
+	}
+	return all
+}
+
+// review says what the table's description means for leases, as far as it can be read. The error says what to do.
+func (s *Store) review(ctx context.Context) ([]store.Finding, error) {
 	out, err := s.table.Describe(ctx)
 	if err != nil {
-		return []store.Finding{failed("table", err, "give this identity dynamodb:DescribeTable, or correct the table's name")}
+		return nil, err
 	}
 	all := []store.Finding{
 		table.ReviewStatus(out.Table), s.inspectKey(out.Table), table.ReviewRegions(out.Table, table.RegionOf(s.client), s.home),
 	}
 	ttl, err := s.table.DescribeTTL(ctx)
 	if err != nil {
-		return append(all, failed("time to live", err, "give this identity dynamodb:DescribeTimeToLive"))
+		return all, err
 	}
-	return append(all, s.inspectTTL(ttl.TimeToLiveDescription))
+	return append(all, s.inspectTTL(ttl.TimeToLiveDescription)), nil
 }
 
 func failed(what string, err error, advice string) store.Finding {
@@ -70,8 +79,9 @@ func (s *Store) inspectKey(t *types.TableDescription) store.Finding {
 // Access.HomeRegion is the Region that this client writes in: the one in which everybody does, neighbours included. The error
 // says what to do. It blocks until the server answered or ctx is done.
 func (s *Store) Check(ctx context.Context) error {
-	var errs []error
-	for _, f := range s.inspectTable(ctx) {
+	all, err := s.review(ctx)
+	errs := []error{err}
+	for _, f := range all {
 		if f.Status == store.StatusFail {
 			errs = append(errs, fmt.Errorf("table %s: %s: %s: %s", s.table.Name, f.What, f.Detail, f.Advice))
 		}

@@ -62,7 +62,7 @@ func open(client Client, name string, sc schema, access Access) (*Store, error) 
 		schema: sc, client: client, home: access.HomeRegion, table: table.New(client, name, access),
 		settled: map[string]known{}, sighted: map[string]sighted{},
 	}
-	s.table.Make = "make it as " + sc.name + " says"
+	s.table.Make = "make it as the documentation of " + sc.name + " says"
 	return s, nil
 }
 

@@ -184,7 +184,7 @@ func TestWrongTable(t *testing.T) {
 	if first == nil || second == nil || first.Error() != second.Error() {
 		t.Fatalf("first: %v\nsecond: %v", first, second)
 	}
-	for _, want := range []string{"table admiral-laese", "no such table", "its name or the Region", "as admiral says"} {
+	for _, want := range []string{"table admiral-laese", "no such table", "its name or the Region", "as the documentation of admiral says"} {
 		if !strings.Contains(first.Error(), want) {
 			t.Errorf("%q is not in: %v", want, first)
 		}
