@@ -13,6 +13,9 @@
 //	Acquire ──► queue ──► first of the queue: rules.Hold says what to read, write and wait for ──► granted
 //	Renew, Release ──► one write each, against the version that was last seen; a conflict brings the present one
 //
+// While the name is idle, whoever asks is that goroutine, for one change or for the first steps towards a grant: there is nobody to
+// be woken. What has to be waited for, or isn't known when whoever asks has to leave, goes on in a goroutine of the name's own.
+//
 // A release with somebody in the queue is one write that ends one term and begins the next: nobody else is woken for it.
 //
 // # Order
