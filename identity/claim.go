@@ -20,6 +20,9 @@ import (
 // it had last, if that is free; while somebody else holds it under that same name, Claim waits for it, until ctx is done ([Options.NoWait]): a
 // process that was just killed holds its value until its TTL is over. If another instance has got the value, the name gets another one.
 //
+// A value whose window begins later than [Options.Window] from now, and than 2 min, is passed over, unless the name had it: a clock was
+// ahead once, and no ids could be made of it until then. If only such are free, it is an *[AheadError].
+//
 // It blocks until the store has answered or ctx is done. A store that fails is an error; what may have been taken is given back in
 // the background. The errors match [ErrMismatch] and [ErrUndeclared] when the pool isn't what Options say.
 func Claim(ctx context.Context, s *lease.Session, pool string, o Options) (*Hold, error) {
@@ -33,6 +36,7 @@ func Claim(ctx context.Context, s *lease.Session, pool string, o Options) (*Hold
 		o.Window = defaultWindow
 	}
 	c := newClaim(s, s.Manager(), pool, o)
+	c.near = true
 	h, err := c.hold(ctx, s)
 	for errors.Is(err, errBound) { // another process of that name was first
 		h, err = c.hold(ctx, s)
@@ -59,12 +63,15 @@ type claim struct {
 	value    string // the only one that will do; "" for any
 	hasty    bool   // what is held isn't waited for
 	standing bool   // it is to be an assignment that no session keeps
+	near     bool   // a value whose window begins late won't do
 
 	rec   store.Record // the pool's
 	pool  pool
 	set   set
 	taken []int // places that the index has for free, and that aren't
 	raced bool  // others are about, or were faster, so it is better to draw than to go by the order
+
+	ahead map[int]time.Time // places that are free, and when their windows begin, which is too late
 }
 
 // probes is how many candidates of each kind are tried before all values are looked at; inOrder, how many of the released ones are
@@ -76,7 +83,7 @@ const (
 )
 
 func newClaim(s taker, m *lease.Manager, pool string, o Options) *claim {
-	return &claim{s: s, m: m, st: patient{sessions.Bounded(m), m}, name: pool, opts: o, hasty: o.NoWait}
+	return &claim{s: s, m: m, st: patient{sessions.Bounded(m), m}, name: pool, opts: o, hasty: o.NoWait, ahead: map[int]time.Time{}}
 }
 
 // hold claims a value and its window, for the session.
@@ -175,16 +182,22 @@ func (c *claim) draw(ctx context.Context) (l *lease.Lease, place int, err error)
 func (c *claim) any(ctx context.Context) (l *lease.Lease, place int, err error) {
 	for round := 0; ; round++ {
 		c.raced = c.raced || c.lately(c.pool.Before, c.m.TTL()/50)
-		for _, draw := range []func(context.Context) (*lease.Lease, int, error){c.unused, c.released, c.search} {
-			if l, place, err = draw(ctx); l != nil || err != nil {
-				break
-			}
+		late := len(c.ahead)
+		l, place, err = c.unused(ctx)
+		if l == nil && err == nil {
+			l, place, err = c.released(ctx)
+		}
+		if l == nil && err == nil && len(c.ahead) == late {
+			l, place, err = c.search(ctx)
 		}
 		if l != nil || err != nil && !errors.Is(err, errTaken) {
 			return l, place, err
 		}
 		if err := c.load(ctx); err != nil {
 			return nil, 0, err
+		}
+		if len(c.ahead) > late {
+			continue
 		}
 		longest := min(c.m.TTL()/stepBack<<min(2*round, 16), c.m.TTL()/3)
 		if err := clock.Sleep(ctx, c.m.Clock(), jitter(longest)); err != nil {
@@ -216,23 +229,31 @@ func (c *claim) unused(ctx context.Context) (*lease.Lease, int, error) {
 
 // released takes a value that was released: the first that is still free, or any if others are about.
 func (c *claim) released(ctx context.Context) (*lease.Lease, int, error) {
+	known := slices.DeleteFunc(slices.Clone(c.pool.Free), c.isLate)
 	var order []int
 	if !c.raced {
-		order = c.pool.Free[:min(inOrder, len(c.pool.Free))]
+		order = known[:min(inOrder, len(known))]
 	}
-	for _, i := range slices.Concat(order, c.drawn(c.pool.Free)) {
-		if slices.Contains(c.taken, i) {
+	for _, i := range slices.Concat(order, c.drawn(known)) {
+		if slices.Contains(c.taken, i) || c.isLate(i) {
 			continue
 		}
 		free, err := c.free(ctx, i)
 		if err != nil {
 			return nil, 0, err
 		}
-		if free {
+		if !free {
+			c.taken = append(c.taken, i)
+			continue
+		}
+		late, err := c.late(ctx, i)
+		if err != nil {
+			return nil, 0, err
+		}
+		if !late {
 			l, err := c.try(ctx, i)
 			return l, i, err
 		}
-		c.taken = append(c.taken, i)
 	}
 	return nil, 0, nil
 }

@@ -11,6 +11,7 @@ import (
 var (
 	ErrExhausted  = errors.New("pool is exhausted")          // an *ExhaustedError
 	ErrMismatch   = errors.New("pool is declared otherwise") // a *MismatchError
+	ErrAhead      = errors.New("no value can be used yet")   // an *AheadError
 	ErrUndeclared = errors.New("pool is not declared: say what its values are")
 	ErrWindow     = errors.New("the value was granted to a later holder")
 )
@@ -35,6 +36,24 @@ func (e *ExhaustedError) Error() string {
 
 // Is reports whether target is [ErrExhausted].
 func (e *ExhaustedError) Is(target error) bool { return target == ErrExhausted }
+
+// AheadError says that the values of a pool that are free have windows that begin later than who claims can wait for: clocks of those who
+// held them were ahead, or the clock here is behind. It matches [ErrAhead].
+type AheadError struct {
+	Pool  string
+	Free  int           // how many values are free, as far as is known
+	Value string        // whose window begins first
+	Floor time.Time     // when that is
+	In    time.Duration // how long that is from now, by the clock here
+}
+
+func (e *AheadError) Error() string {
+	return fmt.Sprintf("%s: %v: of %d that are free, %s is the first, from %s on, in %v: see that the clock here is right, wait, or widen the pool",
+		e.Pool, ErrAhead, e.Free, e.Value, e.Floor.UTC().Format(time.RFC3339), e.In.Round(time.Second))
+}
+
+// Is reports whether target is [ErrAhead].
+func (e *AheadError) Is(target error) bool { return target == ErrAhead }
 
 // MismatchError says that a pool is used as what it isn't. The first claim says what it is. It matches [ErrMismatch].
 type MismatchError struct {

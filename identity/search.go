@@ -43,7 +43,8 @@ func (c *claim) search(ctx context.Context) (*lease.Lease, int, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	found := pool{New: make([]byte, len(c.pool.New)), Free: v.free[:min(len(v.free), maxFree)]}
+	known := slices.Concat(v.free, v.late)
+	found := pool{New: make([]byte, len(c.pool.New)), Free: known[:min(len(known), maxFree)]}
 	for _, i := range v.unused {
 		found.New[i/8] |= 1 << (i % 8)
 	}
@@ -53,9 +54,17 @@ func (c *claim) search(ctx context.Context) (*lease.Lease, int, error) {
 		if l, place, err = c.reclaim(ctx, v, &found); err != nil {
 			return nil, 0, err
 		}
+		if l == nil && len(v.late) > 0 {
+			found.Full, found.Looking = nil, time.Time{}
+			return nil, 0, errors.Join(c.publish(ctx, found), c.noneNear(v.late))
+		}
 	}
 	if err := c.publish(ctx, found); err != nil && l == nil {
 		return nil, 0, err
+	}
+	if l != nil {
+		l, err = c.unlessLate(ctx, l, place)
+		return l, place, err
 	}
 	if l == nil && found.Full != nil && c.pool.Full != nil {
 		return nil, 0, c.asError(found.Full.Expires)
@@ -111,7 +120,14 @@ func (c *claim) publish(ctx context.Context, found pool) error {
 // exhausted looks at the hold that is to expire first, and no other.
 func (c *claim) exhausted(ctx context.Context) (*lease.Lease, int, error) {
 	i := c.pool.Full.Soonest
+	if c.isLate(i) {
+		return nil, 0, c.noneNear([]int{i})
+	}
 	l, err := c.acquire(ctx, i)
+	if err == nil {
+		l, err = c.unlessLate(ctx, l, i)
+		return l, i, err
+	}
 	var held *lease.HeldError
 	if errors.As(err, &held) {
 		rest := c.pool.Full.Expires - c.m.Clock().Wall().Sub(c.pool.Full.At)
@@ -128,6 +144,7 @@ func (c *claim) asError(expires time.Duration) error {
 // view is what a look at all values shows.
 type view struct {
 	unused, free []int            // free in the order in which they were released
+	late         []int            // those of the free ones that are known to be
 	kept         map[string][]int // by what keeps them: a session, or the lease itself
 	owners       map[string]bool
 	held         int
@@ -151,6 +168,8 @@ func (c *claim) look(ctx context.Context) (view, error) {
 		switch {
 		case !ok:
 			v.unused = append(v.unused, i)
+		case rec.Owner == "" && c.isLate(i):
+			v.late = append(v.late, i)
 		case rec.Owner == "":
 			v.free = append(v.free, i)
 		default:

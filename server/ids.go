@@ -241,7 +241,7 @@ func noIDs(err error) error {
 	switch {
 	case errors.Is(err, flake.ErrStopped):
 		return grants.ErrClosed
-	case errors.As(err, &window), errors.As(err, &ahead), errors.As(err, &exhausted), errors.Is(err, identity.ErrExhausted):
+	case errors.As(err, &window), errors.As(err, &ahead), errors.As(err, &exhausted), errors.Is(err, identity.ErrExhausted), errors.Is(err, identity.ErrAhead):
 		return wire.NewProblem(wire.CodeNoIDs, "%v", err)
 	case errors.Is(err, identity.ErrUndeclared), errors.Is(err, identity.ErrMismatch), errors.As(err, new(*flake.OverflowError)):
 		return wire.NewProblem(wire.CodeInternal, "the server's pool of numbers: %v", err)

@@ -116,7 +116,7 @@ func (a *app) idError(err error) error {
 	case errors.As(err, &held):
 		now := a.clk.Wall()
 		return &exitError{code, fmt.Errorf("%s is held by %s since %s (%s)", held.Key, held.Owner, at(held.Since, now), ago(held.Since, now))}
-	case errors.Is(err, identity.ErrExhausted), errors.As(err, &other):
+	case errors.Is(err, identity.ErrExhausted), errors.Is(err, identity.ErrAhead), errors.As(err, &other):
 		return &exitError{code, err}
 	case errors.Is(err, lease.ErrNotCurrent):
 		return &exitError{exitNo, err}

@@ -65,7 +65,8 @@ func (w *idWork) claim(ctx context.Context, s *lease.Session) (*identity.Hold, e
 			return h, err
 		case ctx.Err() != nil, errors.Is(err, lease.ErrLost):
 			return nil, err
-		case errors.Is(err, identity.ErrMismatch), errors.Is(err, identity.ErrUndeclared), errors.Is(err, store.ErrInvalid), errors.Is(err, store.ErrCorrupt):
+		case errors.Is(err, identity.ErrMismatch), errors.Is(err, identity.ErrUndeclared), errors.Is(err, identity.ErrAhead),
+			errors.Is(err, store.ErrInvalid), errors.Is(err, store.ErrCorrupt):
 			return nil, w.a.idError(err)
 		case errors.As(err, &held):
 			w.words.waitFor(held)
