@@ -107,7 +107,7 @@ func useOnce(t *testing.T, p *process, rng *rand.Rand, book *ledger, fair bool) 
 	stop := context.AfterFunc(h.Context(), leave)
 	defer stop()
 	select {
-	case <-time.After(time.Duration(rng.IntN(10)) * time.Second):
+	case <-time.After(1 + time.Duration(rng.IntN(10))*time.Second): // see gate/race_test.go for why never 0
 	case <-h.Context().Done():
 	}
 	leave()

@@ -121,7 +121,7 @@ func cancelledWrites(ctx context.Context, e *env) error {
 		}
 		slices.Sort(took)
 		writeCtx, cancel := context.WithCancelCause(ctx)
-		timer := time.AfterFunc(rand.N(2*took[len(took)/2]+1), func() { cancel(errStop) })
+		timer := time.AfterFunc(1+rand.N(2*took[len(took)/2]+1), func() { cancel(errStop) })
 		a.run(writeCtx, handles[i%2])
 		timer.Stop()
 		cancel(nil)
