@@ -47,13 +47,10 @@ func tryIdentities(t *testing.T, open func(t testing.TB) store.Store) {
 
 type starter func(t *testing.T, ttl time.Duration, plan faulty.Plan) holder
 
-// calmTTL is for processes none of which is to die: a server that is busy is to lose none of them.
-const calmTTL = 15 * time.Second
-
 // raceForValues has more claimants than a pool has values claim at once.
 func raceForValues(t *testing.T, start starter, rates faulty.Rates) {
 	const processes, each, size = 5, 5, 16
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	o := identity.Options{Values: identity.Values{Range: fmt.Sprintf("1-%d", size)}}
 	pool := fmt.Sprintf("race-%v", rates.LoseReply)
@@ -120,7 +117,7 @@ func ownValue(t *testing.T, start starter) {
 
 // windowsFollow has the only value of a pool go from a process that releases it to one that dies, and on; each makes ids of it.
 func windowsFollow(t *testing.T, start starter) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	o := identity.Options{Values: identity.Values{Range: "7-7"}, As: "only", Window: time.Second}
 	seen := map[flake.ID]bool{}
@@ -139,18 +136,18 @@ func windowsFollow(t *testing.T, start starter) {
 		}
 		return h, g
 	}
-	h, g := claim(start(t, lockTTL, nil))
+	h, g := claim(start(t, deadTTL, nil))
 	used := g.Stop()
 	must(t, h.Release(ctx, used))
 
-	p := start(t, lockTTL, nil)
+	p := start(t, deadTTL, nil)
 	dead, g := claim(p)
 	if !dead.Floor().Equal(used) {
 		t.Errorf("used up to %v, and the next floor is %v", used, dead.Floor())
 	}
 	p.m.Close() // without a release: nobody renews any more
 	died := time.Now()
-	next, g2 := claim(start(t, lockTTL, nil))
+	next, g2 := claim(start(t, deadTTL, nil))
 	t.Logf("a dead holder's value was had after %v", time.Since(died).Round(time.Millisecond))
 	if !next.Floor().Equal(dead.Ceiling()) || next.Token() <= dead.Token() {
 		t.Errorf("[%v, %v) under token %d is followed by [%v, %v) under token %d",

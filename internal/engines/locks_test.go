@@ -9,13 +9,19 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/internal/sim/locks"
+	"github.com/leasehold/leasehold/internal/steady"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/lock"
 	"github.com/leasehold/leasehold/store"
 )
 
-// lockTTL is that of the sessions that keep locks here. Servers share the machine, so it is not the shortest.
-const lockTTL = 3 * time.Second
+// How long sessions are: of processes that die, in a test that is made again where the machine stalled, and in one that isn't; and of
+// those that are to outlive a server that is busy, and a machine that stalls.
+const (
+	lockTTL = 3 * time.Second
+	deadTTL = 15 * time.Second
+	calmTTL = time.Minute
+)
 
 // TestLocks has the locks of package lock used on each engine: what their users see is what a lock shows, waiters are served
 // in their order, and who dies loses its share.
@@ -30,19 +36,7 @@ type holder struct {
 }
 
 func tryLocks(t *testing.T, open func(t testing.TB) store.Store) {
-	var all []holder
-	for range 4 {
-		m, err := lease.NewManager(open(t), lease.Options{TTL: lockTTL})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { m.Close() })
-		s, err := m.OpenSession(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, holder{s, m})
-	}
+	all := fourHolders(t, open, calmTTL)
 	t.Run("semaphore", func(t *testing.T) {
 		contend(t, all, locks.Semaphore(3), func(h holder, n int) (acquire, int) {
 			weight := 1 + n%3
@@ -83,7 +77,22 @@ func tryLocks(t *testing.T, open func(t testing.TB) store.Store) {
 			}, 1
 		})
 	})
-	t.Run("turns, and a death", func(t *testing.T) { queue(t, all) })
+	t.Run("turns, and a death", func(t *testing.T) {
+		steady.Run(t, func(t testing.TB) { queue(t, fourHolders(t, open, lockTTL)) })
+	})
+}
+
+func fourHolders(t testing.TB, open func(t testing.TB) store.Store, ttl time.Duration) (all []holder) {
+	t.Helper()
+	for range 4 {
+		m, err := lease.NewManager(open(t), lease.Options{TTL: ttl})
+		must(t, err)
+		t.Cleanup(func() { m.Close() })
+		s, err := m.OpenSession(t.Context())
+		must(t, err)
+		all = append(all, holder{s, m})
+	}
+	return all
 }
 
 func must(t testing.TB, err error) {
@@ -97,7 +106,7 @@ type acquire func(ctx context.Context) (*lock.Hold, error)
 
 // contend has each process use a lock some times, and checks what they saw.
 func contend(t *testing.T, all []holder, h *locks.History, use func(p holder, n int) (acquire, int)) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	var wg sync.WaitGroup
 	for i, p := range all {
@@ -126,17 +135,18 @@ func contend(t *testing.T, all []holder, h *locks.History, use func(p holder, n 
 		})
 	}
 	wg.Wait()
-	if err := h.Check(time.Minute); err != nil {
+	if err := h.Check(5 * time.Minute); err != nil {
 		t.Error(err)
 	}
 }
 
 // queue has three processes wait in turn for one that dies, the first of which dies, too.
-func queue(t *testing.T, all []holder) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+func queue(t testing.TB, all []holder) {
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
+	name := "turn/" + all[0].Key() // of this attempt
 	turn := func(p holder) (*lock.Hold, error) {
-		m, err := lock.NewMutex(p.Session, "turn", lock.MutexOptions{Fair: true})
+		m, err := lock.NewMutex(p.Session, name, lock.MutexOptions{Fair: true})
 		must(t, err)
 		return m.Lock(ctx)
 	}
@@ -169,7 +179,7 @@ func queue(t *testing.T, all []holder) {
 			}
 		})
 		for { // until it stands in the queue
-			s, err := lock.Read(ctx, all[3].m.Store(), "turn")
+			s, err := lock.Read(ctx, all[3].m.Store(), name)
 			must(t, err)
 			if len(s.Waiting) == i+1 {
 				break

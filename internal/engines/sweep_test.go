@@ -28,7 +28,7 @@ func trySweep(t *testing.T, open func(t testing.TB) store.Store) {
 	leases := map[string]*lease.Lease{}
 	session := ""
 	for _, who := range []string{"dead", "alive"} {
-		m, err := lease.NewManager(open(t), lease.Options{TTL: lockTTL})
+		m, err := lease.NewManager(open(t), lease.Options{TTL: deadTTL})
 		must(t, err)
 		t.Cleanup(func() { m.Close() })
 		s, err := m.OpenSession(t.Context())
@@ -53,7 +53,7 @@ func trySweep(t *testing.T, open func(t testing.TB) store.Store) {
 	for _, name := range []string{"alive/session", "alive/itself"} {
 		must(t, leases[name].Check())
 	}
-	m, err := lease.NewManager(open(t), lease.Options{TTL: lockTTL})
+	m, err := lease.NewManager(open(t), lease.Options{TTL: deadTTL})
 	must(t, err)
 	defer m.Close()
 	for name, before := range map[string]fence.Token{"old": token, "dead/itself": leases["dead/itself"].Token()} {

@@ -36,7 +36,7 @@ func (quiet) Printf(string, ...any) {}
 
 func zkConnect(t testing.TB, addr string) *zk.Conn {
 	t.Helper()
-	conn, _, err := zk.Connect([]string{addr}, 3*time.Second, zk.WithLogger(quiet{}))
+	conn, _, err := zk.Connect([]string{addr}, 15*time.Second, zk.WithLogger(quiet{}))
 	if err != nil {
 		t.Fatal(err)
 	}
