@@ -80,6 +80,9 @@ func TestSeeds(t *testing.T) {
 	if sum.Terms < 5*int(seeds) || sum.Losses < int(seeds) || sum.Releases < int(seeds) || sum.Writes < 50*int(seeds) || sum.Refused == 0 {
 		t.Errorf("too little happened: %+v", sum)
 	}
+	if seeds < 400 {
+		return // some faults are rare
+	}
 	for _, kind := range []string{
 		"break", "break of a session", "clock offset", "clock rate changed", "clone", "crash", "dropped request", "duplicated request",
 		"hand-over", "late message", "late write: applied after its sender gave up", "late write: came after a newer one", "lost reply",
