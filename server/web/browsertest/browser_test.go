@@ -30,7 +30,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // patience is how long a test waits for what the page should show.
-const patience = 30 * time.Second
+const patience = 3 * time.Minute
 
 // screen is what a page is looked at on.
 type screen struct {
