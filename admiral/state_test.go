@@ -263,3 +263,22 @@ func TestFlags(t *testing.T) {
 		t.Errorf("%+v, %v", *f, err)
 	}
 }
+
+// TestStatusAtTheInstant: renewals leave an active instance active, and it is read-only when its validity has ended though
+// nothing of it has run since.
+func TestStatusAtTheInstant(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a := w.ours("a", admiral.Options{})
+		a.activeSoon(time.Second)
+		time.Sleep(2 * ttl)
+		if st := a.state.Status(); st.ReadOnly || st.Reason != "" || !st.Initialized || st.Owner == "" || st.ExpiresIn <= 0 || st.ExpiresIn > ttl {
+			t.Errorf("active: %+v", st)
+		}
+		a.sigstop()
+		time.Sleep(ttl)
+		if st := a.state.Status(); !st.ReadOnly || st.Reason == "" || st.ExpiresIn != 0 {
+			t.Errorf("after its validity: %+v", st)
+		}
+		a.sigcont()
+	})
+}
