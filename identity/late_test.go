@@ -18,15 +18,15 @@ func (w world) ahead(n int, o Options) (p *process, all []*Hold) {
 	return p, all
 }
 
-// late expects an AheadError of a claim.
-func (p *process) late(free int) *AheadError {
+// late expects an AheadError of a claim, and returns how long it is to be waited.
+func (p *process) late(free int) time.Duration {
 	p.w.Helper()
 	_, err := Claim(p.w.Context(), p.s, "machines", Options{})
 	var ahead *AheadError
 	if !errors.As(err, &ahead) || !errors.Is(err, ErrAhead) || ahead.Free != free || ahead.In <= day-time.Hour || ahead.In > day+time.Hour {
 		p.w.Fatalf("%v, want %d that are a day ahead", err, free)
 	}
-	return ahead
+	return ahead.In
 }
 
 // A value whose window begins a day from now is of no use to who makes ids: another one is claimed for as long as there is one, and
@@ -52,7 +52,7 @@ func TestLateValuesArePassedOver(t *testing.T) {
 			t.Errorf("what no process makes ids of can have one: %+v, %v", got, err)
 		}
 		q.release(h, q.clk.Wall())
-		time.Sleep(first.In)
+		time.Sleep(first)
 		for range 29 {
 			q.claim(Options{})
 		}

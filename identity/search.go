@@ -66,7 +66,7 @@ func (c *claim) search(ctx context.Context) (*lease.Lease, int, error) {
 		l, err = c.unlessLate(ctx, l, place)
 		return l, place, err
 	}
-	if l == nil && found.Full != nil && c.pool.Full != nil {
+	if found.Full != nil && c.pool.Full != nil {
 		return nil, 0, c.asError(found.Full.Expires)
 	}
 	return l, place, nil
