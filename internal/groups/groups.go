@@ -1,7 +1,7 @@
 // Package groups has writes to a server sent together when many are asked for at once, as databases commit them in groups.
 //
-// A write that finds none under way is sent at once, alone, by its caller. Those that are asked for meanwhile are sent
-// together when it is answered, or after a millisecond, if that comes first. So both sides handle one request instead of
+// A write that finds none under way, or few, is sent at once, alone, by its caller. Those that are asked for meanwhile are sent
+// together when one of these is answered, or after a millisecond, if that comes first. So both sides handle one request instead of
 // many, and nobody waits long for that.
 package groups
 
@@ -33,6 +33,7 @@ const patience = time.Millisecond
 // Groups sends writes. Its methods may be called from any goroutine.
 type Groups[W Write] struct {
 	send    func(ctx context.Context, group []W)
+	width   int            // requests under way that have writes wait
 	timer   *time.Timer    // fires when the queue's first has waited long enough
 	running sync.WaitGroup // goroutines that send
 
@@ -57,10 +58,11 @@ type group struct {
 	cancel context.CancelFunc
 }
 
-// New returns groups that call send, which blocks until the writes are answered, or soon after its context is done: that is
+// New returns groups of which width requests are under way before writes wait, 1 where more at once cost the server more than the
+// wait costs the caller. They call send, which blocks until the writes are answered, or soon after its context is done: that is
 // when no caller waits any more. What came of each write, send notes in it.
-func New[W Write](send func(ctx context.Context, group []W)) *Groups[W] {
-	g := &Groups[W]{send: send, keys: map[string]struct{}{}}
+func New[W Write](width int, send func(ctx context.Context, group []W)) *Groups[W] {
+	g := &Groups[W]{send: send, width: width, keys: map[string]struct{}{}}
 	g.timer = time.AfterFunc(patience, g.overdue) //nolint:forbidigo // a suspension that prolongs a millisecond does no harm
 	g.timer.Stop()
 	return g
@@ -76,7 +78,7 @@ func (g *Groups[W]) Do(ctx context.Context, w W, alone func()) (sent bool, err e
 		return false, store.ErrClosed
 	}
 	_, busy := g.keys[w.Key()]
-	if g.flying == 0 || busy { // the second of a key is as good as refused, and delays nobody by it
+	if g.flying < g.width || busy { // the second of a key is as good as refused, and delays nobody by it
 		g.flying++
 		round := g.round
 		g.mu.Unlock()

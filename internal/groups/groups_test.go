@@ -40,7 +40,7 @@ type server struct {
 func newServer(t *testing.T, trip time.Duration) *server {
 	s := &server{}
 	s.trip.Store(int64(trip))
-	s.Groups = New(s.serve)
+	s.Groups = New(1, s.serve)
 	t.Cleanup(func() {
 		s.Close()
 		if s.flying != 0 || len(s.keys) != 0 || len(s.queue) != 0 {
@@ -287,5 +287,32 @@ func TestClose(t *testing.T) {
 		do("late", false, store.ErrClosed)
 		all.Wait()
 		s.Close()
+	})
+}
+
+// As many requests as the width are under way before writes wait, and each that is answered has those sent that do.
+func TestWidth(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t, patience/2)
+		s.width = 2
+		var writes []*write
+		var all sync.WaitGroup
+		for i := range 6 {
+			w := &write{key: fmt.Sprint(i)}
+			writes = append(writes, w)
+			all.Go(func() {
+				if sent, err := s.do(t.Context(), w); !sent || err != nil {
+					t.Errorf("%s: %v, %v", w.key, sent, err)
+				}
+			})
+			synctest.Wait() // it is under way, or in the queue
+			time.Sleep(patience / 100)
+		}
+		all.Wait()
+		for i, w := range writes {
+			if want := [][]string{{"0"}, {"1"}, {"2", "3", "4", "5"}}[min(i, 2)]; !slices.Equal(w.group, want) {
+				t.Errorf("%d was sent with %v, want %v", i, w.group, want)
+			}
+		}
 	})
 }

@@ -79,7 +79,7 @@ func New(client *clientv3.Client, opts Options) (*Store, error) {
 		watcher: clientv3.NewWatcher(client),
 		watches: map[string]*watch{}, closing: make(chan struct{}),
 	}
-	s.writes = groups.New(s.together)
+	s.writes = groups.New(1, s.together)
 	// Without a leader a member can't tell what happens elsewhere: it ends such a watch instead of leaving it silent.
 	s.watching, s.stop = context.WithCancel(clientv3.WithRequireLeader(context.Background()))
 	return s, nil

@@ -95,7 +95,7 @@ func New(client Client, opts Options) (*Store, error) {
 	if _, ok := client.(Subscriber); ok && !opts.NoNotify {
 		s.channel = opts.Prefix + "changed"
 	}
-	s.waiters, s.writes = waiters.New(source{s}), groups.New(s.together)
+	s.waiters, s.writes = waiters.New(source{s}), groups.New(1, s.together)
 	return s, nil
 }
 

@@ -27,7 +27,7 @@
 //
 // The 32-bit count is not used up: a record that comes near its end is deleted and born again in the same multi.
 //
-// Writes of one handle that are asked for while others are under way go together, when those are answered or a millisecond
+// Writes of one handle that are asked for while two others are under way go together, when one is answered or a millisecond
 // later: in one multi for each 64 KiB, which is what the largest record takes alone. When the server refuses such a multi
 // nothing is written, and each write is sent by itself.
 //

@@ -73,7 +73,7 @@ func New(conn *zk.Conn, opts Options) (*Store, error) {
 		acl = zk.WorldACL(zk.PermAll)
 	}
 	s := &Store{conn: conn, root: root, acl: acl, clock: clock.System(), last: math.MaxInt32 - 1}
-	s.writes = groups.New(s.together)
+	s.writes = groups.New(2, s.together)
 	s.watches.byKey = map[string]*watch{}
 	s.life, s.end = context.WithCancelCause(context.Background())
 	return s, nil
