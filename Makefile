@@ -27,7 +27,7 @@ fuzz: ## fuzz every target for a minute
 soak: ## 50 processes, 5 minutes of kills, stops and breaks on one store; SOAK="-duration 1h" for more
 	go run ./internal/soak $(SOAK)
 
-proof: ## 100,000 simulated seeds, 20 million states, every seeded bug; writes docs/proof.md
+proof: ## 100,000 simulated seeds, 11 million states, every seeded bug; writes docs/proof.md
 	scripts/proof
 
 bench: ## measure, and write the figures into docs/benchmarks.md
