@@ -20,6 +20,7 @@ type report struct {
 	verdict
 	writes    int           // that guarded files have accepted
 	settle    time.Duration // the longest that a name was free when the faults were over
+	late      time.Duration // by how much the machine was late meanwhile
 	resources []audited
 	stuck     int // processes that did not end when told
 }
