@@ -306,6 +306,9 @@ func TestOptions(t *testing.T) {
 // Inspect finds nothing wrong with a table that is right, says what is with one that isn't, and leaves nothing behind.
 func TestInspect(t *testing.T) {
 	each(t, func(t *testing.T, w *world) {
+		if w.kind.ttl != "" {
+			w.expireRows(t)
+		}
 		if err := w.Check(t.Context()); err != nil {
 			t.Error(err)
 		}

@@ -60,7 +60,8 @@ var kinds = []kind{
 	}},
 }
 
-// makeTable makes a table for a schema, and has it deleted at the end of the test.
+// makeTable makes a table for a schema, and has it deleted at the end of the test. DynamoDB's own expiry is off: it
+// deletes rows in the midst of a test.
 func makeTable(t testing.TB, client *dynamodb.Client, k kind) string {
 	t.Helper()
 	name := "neighbour-" + newID()
@@ -83,15 +84,6 @@ func makeTable(t testing.TB, client *dynamodb.Client, k kind) string {
 			t.Log(err)
 		}
 	})
-	if k.ttl != "" {
-		_, err := client.UpdateTimeToLive(t.Context(), &dynamodb.UpdateTimeToLiveInput{
-			TableName:               &name,
-			TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: &k.ttl, Enabled: aws.Bool(true)},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
 	return name
 }
 
@@ -109,6 +101,18 @@ func newWorld(t testing.TB, k kind) *world {
 	w := &world{kind: k, client: client, name: makeTable(t, client, k)}
 	w.Store = w.open(t)
 	return w
+}
+
+// expireRows has DynamoDB delete rows when their time is past.
+func (w *world) expireRows(t testing.TB) {
+	t.Helper()
+	_, err := w.client.UpdateTimeToLive(t.Context(), &dynamodb.UpdateTimeToLiveInput{
+		TableName:               &w.name,
+		TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: &w.kind.ttl, Enabled: aws.Bool(true)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // open returns one more handle.

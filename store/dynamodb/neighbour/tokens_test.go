@@ -48,6 +48,23 @@ func TestPitfall_F1_TokenOutlivesTheNeighbour(t *testing.T) {
 	})
 }
 
+// A token outlives DynamoDB's own expiry, too, which deletes the row of a neighbour that crashed.
+func TestTokenOutlivesExpiry(t *testing.T) {
+	w := newWorld(t, kindOf(t, "dynamodb-lease"))
+	rec := mustPut(t, w, ours("job", 1<<40, ""))
+	w.plant(t, "job", theirRow(w.kind.name, time.Now().Add(-time.Hour)))
+	theirs := mustGet(t, w, "job")
+	w.expireRows(t)
+	for w.attrs(t, "job") != nil {
+		time.Sleep(50 * time.Millisecond)
+	}
+	free := mustGet(t, w.open(t), "job")
+	if free.Owner != "" || free.Token < rec.Token || free.Token > theirs.Token || string(free.Data) != "state" {
+		t.Errorf("expired, it reads %+v; ours had token %d, and the neighbour's hold read %d", free, rec.Token, theirs.Token)
+	}
+	mustPut(t, w, ours("job", theirs.Token+1, free.Version))
+}
+
 // A crash between the two writes of a claim: nobody is told of a token that a neighbour could make forgotten.
 func TestCrashBetweenRowAndCompanion(t *testing.T) {
 	each(t, func(t *testing.T, w *world) {
