@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -56,6 +55,16 @@ func eventually(t testing.TB, what string, ok func() bool) {
 			t.Fatalf("%s: not within %v", what, soon)
 		}
 	}
+}
+
+// awaitReads blocks until n reads were answered in all.
+func (w *wire) awaitReads(t testing.TB, n int) {
+	t.Helper()
+	eventually(t, fmt.Sprint(n, " reads"), func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return w.reads >= n
+	})
 }
 
 func mustWake(t testing.TB, what string, result <-chan waited, want store.Record) {
@@ -137,6 +146,7 @@ func TestCompactionDuringWait(t *testing.T) {
 	for _, rec := range []store.Record{changed, unchanged, gone} {
 		waits[rec.Key] = startWait(t, cut, rec.Key, rec.Version)
 	}
+	traffic.awaitReads(t, 3) // or one of them tells the news, and not its watch
 	network.Refuse()
 	for range 10 {
 		changed.Token++
@@ -172,6 +182,7 @@ func TestChangeBetweenTwoWatches(t *testing.T) {
 	direct := open(t, client, prefix)
 	rec := storetest.MustPut(t, direct, held("k", 1))
 	waiting := startWait(t, cut, "k", rec.Version)
+	traffic.awaitReads(t, 1)
 	network.Refuse()
 	for i := range fence.Token(5) {
 		storetest.MustPut(t, direct, held(fmt.Sprint("other", i), 1))
@@ -180,10 +191,9 @@ func TestChangeBetweenTwoWatches(t *testing.T) {
 	if _, err := client.Compact(t.Context(), revision, clientv3.WithCompactPhysical()); err != nil {
 		t.Fatal(err)
 	}
-	traffic.take()
 	next := make(chan store.Record, 1)
 	once := sync.OnceFunc(func() {
-		eventually(t, "a read after the watch had ended", func() bool { return slices.Contains(traffic.take(), rangeCall) })
+		traffic.awaitReads(t, 2) // the second when the watch had ended
 		rec.Token++
 		next <- storetest.MustPut(t, direct, rec)
 	})

@@ -12,6 +12,7 @@ import (
 type wire struct {
 	mu          sync.Mutex
 	calls       []string // methods of the requests with one answer
+	reads       int      // that were answered
 	streams     int      // of watches
 	creations   []int64  // revisions at which watches were to begin
 	compactions int      // watches that ended because their revision had been compacted
@@ -32,6 +33,9 @@ func (w *wire) unary(ctx context.Context, method string, req, reply any, cc *grp
 	err := invoke(ctx, method, req, reply, cc, opts...)
 	if spoil != nil {
 		err = spoil(method, err)
+	}
+	if method == rangeCall && err == nil {
+		w.note(func() { w.reads++ })
 	}
 	return err
 }
