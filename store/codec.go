@@ -23,17 +23,9 @@ type wire struct {
 	Mark     Mark              `json:"mark,omitempty"`
 	Note     string            `json:"note,omitempty"`
 	Info     map[string]string `json:"info,omitempty"`
-	Past     []wireTerm        `json:"past,omitempty"`
+	Past     wirePast          `json:"past,omitempty"`
 	Data     []byte            `json:"data,omitempty"`
 	Nonce    string            `json:"nonce,omitempty"`
-}
-
-type wireTerm struct {
-	Owner string      `json:"owner"`
-	Token fence.Token `json:"token"`
-	From  time.Time   `json:"from"`
-	Until time.Time   `json:"until"`
-	Why   string      `json:"why,omitempty"`
 }
 
 const format = 1
@@ -88,7 +80,7 @@ func Unmarshal(b []byte) (Record, error) {
 	if err := checkFields(rec); err != nil {
 		return Record{}, err
 	}
-	// Bytes that somebody else wrote may grow when Marshal writes them: a < sixfold, eight empty terms to 90 bytes each.
+	// Bytes that somebody else wrote may grow when Marshal writes them: a < sixfold, eight empty terms to 30 bytes each.
 	if len(b) > MaxRecord/8 {
 		if _, err := Marshal(rec); err != nil {
 			return Record{}, err
@@ -109,7 +101,7 @@ func readAny(b []byte) (Record, error) {
 	}
 	rec := Record{
 		Owner: w.Owner, Token: w.Token, Session: w.Session, Mark: w.Mark, Note: w.Note,
-		Info: w.Info, Data: w.Data, Nonce: w.Nonce,
+		Info: w.Info, Past: w.Past, Data: w.Data, Nonce: w.Nonce,
 	}
 	if w.TTL != "" {
 		ttl, err := time.ParseDuration(w.TTL)
@@ -120,9 +112,6 @@ func readAny(b []byte) (Record, error) {
 	}
 	if w.Acquired != nil {
 		rec.Acquired = w.Acquired.UTC()
-	}
-	for _, t := range w.Past {
-		rec.Past = append(rec.Past, Term{t.Owner, t.Token, t.From.UTC(), t.Until.UTC(), t.Why})
 	}
 	return rec, nil
 }

@@ -23,9 +23,8 @@ func MarshalApart(rec Record) ([]byte, error) {
 
 // MarshalTerm returns a term of a record that MarshalApart took, as JSON.
 func MarshalTerm(t Term) []byte {
-	const times = 140
-	list := appendPast(make([]byte, 0, times+len(t.Owner)+len(t.Why)), []Term{t})
-	return list[1 : len(list)-1]
+	const numbers = 64
+	return appendTerm(make([]byte, 0, numbers+len(t.Owner)+len(t.Why)), t, nil)
 }
 
 // UnmarshalApart is [Unmarshal] for what MarshalApart wrote and the terms of Past, the newest first, each as MarshalTerm wrote

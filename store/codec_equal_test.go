@@ -73,7 +73,9 @@ func TestReadersAgree(t *testing.T) {
 		`{"v":1,"token":1,"ttl":""}`, `{"v":1,"token":1,"ttl":"-1h1h"}`, `{"v":1,"token":1,"acquired":"2026-01-01T1:00:00Z"}`,
 		`{"v":1,"token":1,"acquired":"2026-01-01T01:00:00,5Z"}`, `{"v":1,"token":1,"acquired":""}`, `{"v":1,"token":1,"info":{}}`,
 		`{"v":1,"token":1,"info":{"a":"1","a":"2"}}`, `{"v":1,"token":1,"info":{"a":"1",}}`, `{"v":1,"token":1,"past":[]}`,
-		`{"v":1,"token":1,"past":[{}]}`, `{"v":1,"token":1,"data":""}`, `{"v":1,"token":1,"data":"AB=="}`, `{"v":1,"token":1,"data":"AA"}`,
+		`{"v":1,"token":1,"past":[{}]}`, `{"v":1,"token":1,"past":[["a",1,-0,0]]}`, `{"v":1,"token":1,"past":[["a",1,01,0]]}`,
+		`{"v":1,"token":1,"past":[["a",1,9007199254740992,0]]}`, `{"v":1,"token":1,"past":[["a",1,0,0,""]]}`, `{"v":1,"token":1,"past":[["a",1,0,0],]}`,
+		`{"v":1,"token":1,"past":[[0,1,0,0]]}`, `{"v":1,"token":1,"past":[["a",1,0,0],[00,1,0,0]]}`, `{"v":1,"token":1,"past":[["a",1,0,0],[0,1,0,0,0]]}`, `{"v":1,"token":1,"data":""}`, `{"v":1,"token":1,"data":"AB=="}`, `{"v":1,"token":1,"data":"AA"}`,
 	} {
 		checkReaders(t, []byte(b))
 	}

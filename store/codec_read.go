@@ -16,7 +16,7 @@ func readRecord(b []byte) (Record, bool) {
 	var rec Record
 	r.want(`{"v":1`)
 	if r.is(`,"owner":`) {
-		rec.Owner = r.text("")
+		rec.Owner = r.text()
 	}
 	r.want(`,"token":`)
 	rec.Token = r.token()
@@ -24,16 +24,16 @@ func readRecord(b []byte) (Record, bool) {
 		rec.TTL = r.duration()
 	}
 	if r.is(`,"session":`) {
-		rec.Session = r.text("")
+		rec.Session = r.text()
 	}
 	if r.is(`,"acquired":`) {
 		rec.Acquired = r.time()
 	}
 	if r.is(`,"mark":`) {
-		rec.Mark = Mark(r.text(""))
+		rec.Mark = Mark(r.text())
 	}
 	if r.is(`,"note":`) {
-		rec.Note = r.text("")
+		rec.Note = r.text()
 	}
 	if r.is(`,"info":{`) {
 		rec.Info = r.info()
@@ -45,7 +45,7 @@ func readRecord(b []byte) (Record, bool) {
 		rec.Data = r.data()
 	}
 	if r.is(`,"nonce":`) {
-		rec.Nonce = r.text("")
+		rec.Nonce = r.text()
 	}
 	r.want(`}`)
 	return rec, !r.failed && len(r.rest) == 0
@@ -94,14 +94,7 @@ func (r *reader) raw() []byte {
 	return nil
 }
 
-// text takes a string. Where it is the same as like, it is like, and takes no memory of its own.
-func (r *reader) text(like string) string {
-	s := r.raw()
-	if string(s) == like {
-		return like
-	}
-	return string(s)
-}
+func (r *reader) text() string { return string(r.raw()) }
 
 func (r *reader) token() fence.Token {
 	n := 0
@@ -144,38 +137,13 @@ func (r *reader) data() []byte {
 func (r *reader) info() map[string]string {
 	info := map[string]string{}
 	for !r.failed {
-		k := r.text("")
+		k := r.text()
 		r.want(`:`)
-		info[k] = r.text("")
+		info[k] = r.text()
 		if !r.is(`,`) {
 			break
 		}
 	}
 	r.want(`}`)
 	return info
-}
-
-func (r *reader) past() []Term {
-	past := make([]Term, 0, MaxPast)
-	var last Term
-	for !r.failed {
-		r.want(`{"owner":`)
-		t := Term{Owner: r.text(last.Owner)}
-		r.want(`,"token":`)
-		t.Token = r.token()
-		r.want(`,"from":`)
-		t.From = r.time()
-		r.want(`,"until":`)
-		t.Until = r.time()
-		if r.is(`,"why":`) {
-			t.Why = r.text(last.Why)
-		}
-		r.want(`}`)
-		past, last = append(past, t), t
-		if !r.is(`,`) {
-			break
-		}
-	}
-	r.want(`]`)
-	return past
 }

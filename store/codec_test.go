@@ -26,7 +26,11 @@ func full() store.Record {
 		Owner: "host/42/f00d", Token: fence.MaxToken, TTL: 15*time.Second + 900*time.Millisecond + 1, Session: "session/f00d",
 		Acquired: at.In(time.FixedZone("", 3600)), Mark: store.MarkBroken, Note: "alice: maintenance",
 		Info: map[string]string{"host": "host", "pid": "42", "op": "a <b> & \"c\""},
-		Past: []store.Term{{Owner: "old", Token: 7, From: at.Add(-time.Hour), Until: at.Add(-time.Minute), Why: "released"}},
+		Past: []store.Term{
+			{Owner: "old", Token: 1795252396123, From: at.Add(-time.Hour), Until: at.Add(-time.Minute), Why: "released"},
+			{Owner: "older", Token: 1795248796123, From: at.Add(-2 * time.Hour), Until: at.Add(-time.Hour), Why: "released"},
+			{Owner: "old", Token: 7, From: at.Add(-3 * time.Hour)},
+		},
 		Data: []byte{0, 1, 0xff}, Nonce: "n1",
 	}
 }
@@ -52,6 +56,19 @@ func TestWireFormat(t *testing.T) {
 		if err != nil || !reflect.DeepEqual(read, rec) {
 			t.Errorf("%s is read as\n%+v, %v, want\n%+v", name, read, err, rec)
 		}
+	}
+}
+
+// A term may be an object, too, as they all were.
+func TestTermsAsObjects(t *testing.T) {
+	rec := full()
+	want, err := os.ReadFile("testdata/objects.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec.Acquired = rec.Acquired.UTC()
+	if read, err := store.Unmarshal(want); err != nil || !reflect.DeepEqual(read, rec) {
+		t.Errorf("read as\n%+v, %v, want\n%+v", read, err, rec)
 	}
 }
 
@@ -101,6 +118,16 @@ func TestUnmarshalRefuses(t *testing.T) {
 		"a line break":        {`{"v":1,"token":0,"session":"a\nb"}`, "Session"},
 		"nine ended terms":    {`{"v":1,"token":0,"past":[{},{},{},{},{},{},{},{},{}]}`, "Past"},
 		"a year before 0":     {`{"v":1,"token":0,"acquired":"0000-01-01T00:00:00+23:59"}`, "Acquired"},
+		"a term of three":     {`{"v":1,"token":0,"past":[["a",1,2]]}`, "past: term 0: 3 values"},
+		"an owner not there":  {`{"v":1,"token":0,"past":[["a",1,2,3],[1,1,2,3]]}`, "past: term 1: owner: 1: want"},
+		"an owner before all": {`{"v":1,"token":0,"past":[["a",1,2,3],[-1,1,2,3]]}`, "owner: -1: want"},
+		"no owner":            {`{"v":1,"token":0,"past":[[null,1,2,3]]}`, "owner: null: want"},
+		"half a token":        {`{"v":1,"token":0,"past":[["a",1.5,2,3]]}`, "past: term 0: token: "},
+		"half a nanosecond":   {`{"v":1,"token":0,"past":[["a",1,0.5,3]]}`, "from: 0.5: want"},
+		"no end":              {`{"v":1,"token":0,"past":[["a",1,2,null]]}`, "until: null: want"},
+		"a day alone":         {`{"v":1,"token":0,"past":[["a",1,2,"2026-01-01"]]}`, "past: term 0: until: "},
+		"a reason not there":  {`{"v":1,"token":0,"past":[["a",1,2,3,0]]}`, "why: 0: want"},
+		"years later":         {`{"v":1,"token":0,"past":[["a",9007199254740991,0,0]]}`, "Past"},
 		"a year beyond 9999":  {`{"v":1,"token":0,"past":[{"from":"9999-12-31T23:59:59-01:00"}]}`, "Past"},
 		"more than MaxRecord": {`{"v":1,"token":0,"data":"` + strings.Repeat("AAAA", store.MaxRecord/4) + `"}`, "at most 65536"},
 		"more, when written":  {`{"v":1,"token":0,"info":{"k":"` + strings.Repeat("<", store.MaxRecord/5) + `"}}`, "at most 65536"},
@@ -131,6 +158,7 @@ func FuzzUnmarshal(f *testing.F) {
 		}
 		f.Add(b)
 	}
+	f.Add([]byte(`{"v":1,"token":0,"past":[["a",1,-2,3,"b"],[0,1,"0000-01-01T00:00:00Z",9007199254740992,0,"later"]]}`))
 	f.Add([]byte(`{"v":1,"token":0,"acquired":"0000-01-01T00:00:00+23:59"}`))
 	f.Add([]byte(`{"v":1,"token":0,"past":[{"from":"9999-12-31T23:59:59-23:59","why":"\u2028"}],"ttl":"1h1ns"}`))
 	f.Add([]byte(`{"v":1,"token":1e0,"ttl":"-0s","info":{"\ud800":"<"},"data":"AA\n=="}`))

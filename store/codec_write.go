@@ -16,7 +16,7 @@ func sizeHint(rec Record) int {
 		n += len(k) + len(v) + 6
 	}
 	for _, t := range rec.Past {
-		n += len(t.Owner) + len(t.Why) + 140
+		n += len(t.Owner) + len(t.Why) + 64
 	}
 	return n + base64.StdEncoding.EncodedLen(len(rec.Data))
 }
@@ -68,19 +68,6 @@ func appendInfo(b []byte, info map[string]string) []byte {
 		separator = ','
 	}
 	return append(b, '}')
-}
-
-func appendPast(b []byte, past []Term) []byte {
-	separator := byte('[')
-	for _, t := range past {
-		b = appendText(append(append(b, separator), `{"owner":`...), t.Owner)
-		b = strconv.AppendUint(append(b, `,"token":`...), uint64(t.Token), 10)
-		b = appendTime(append(b, `,"from":`...), t.From)
-		b = appendTime(append(b, `,"until":`...), t.Until)
-		b = append(appendField(b, `,"why":`, t.Why), '}')
-		separator = ','
-	}
-	return append(b, ']')
 }
 
 // appendTime appends t, which passed checkDate, as a string in the form of time.RFC3339Nano, in UTC: a record holds up to 17 times,

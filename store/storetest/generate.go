@@ -29,6 +29,15 @@ func Records() *rapid.Generator[store.Record] {
 			From: date.Draw(t, "from"), Until: date.Draw(t, "until"), Why: text.Draw(t, "why"),
 		}
 	})
+	usual := rapid.Custom(func(t *rapid.T) store.Term { // as leases leave them
+		few, soon := rapid.SampledFrom([]string{"", "a", "b"}), rapid.Int64Range(-1<<54, 1<<54)
+		token := rapid.Uint64Range(0, 1<<43).Draw(t, "token")
+		from := time.UnixMilli(int64(token)).Add(time.Duration(soon.Draw(t, "acquired after")))
+		return store.Term{
+			Owner: few.Draw(t, "owner"), Token: fence.Token(token), Why: few.Draw(t, "why"),
+			From: from, Until: from.Add(time.Duration(soon.Draw(t, "held for"))),
+		}
+	})
 	return rapid.Custom(func(t *rapid.T) store.Record {
 		rec := store.Record{
 			Key:   rapid.StringOfN(letter, 1, 40, store.MaxKey).Draw(t, "key"),
@@ -37,7 +46,7 @@ func Records() *rapid.Generator[store.Record] {
 			Session: text.Draw(t, "session"), Acquired: date.Draw(t, "acquired"),
 			Mark: rapid.SampledFrom([]store.Mark{"", store.MarkBroken, store.MarkHanded, store.MarkNotice}).Draw(t, "mark"),
 			Note: text.Draw(t, "note"), Info: rapid.MapOfN(anyText, anyText, -1, 8).Draw(t, "info"),
-			Past: rapid.SliceOfN(term, -1, store.MaxPast).Draw(t, "past"), Data: rapid.SliceOfN(rapid.Byte(), -1, 500).Draw(t, "data"),
+			Past: rapid.SliceOfN(rapid.OneOf(term, usual), -1, store.MaxPast).Draw(t, "past"), Data: rapid.SliceOfN(rapid.Byte(), -1, 500).Draw(t, "data"),
 			Nonce: text.Draw(t, "nonce"),
 		}
 		if rec.Owner != "" {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -146,6 +147,7 @@ func largestRecords(ctx context.Context, e *env) error {
 	most.Token, most.TTL = fence.MaxToken, store.MaxTTL
 	most.Past = nil
 	for i := range store.MaxPast {
+		text := text[:len(text)-1] + strconv.Itoa(i) // another in each: what is the same again takes no room
 		most.Past = append(most.Past, store.Term{Owner: text, Token: fence.MaxToken - fence.Token(i), From: most.Acquired, Until: most.Acquired, Why: text})
 	}
 	byData := held("data", 1)

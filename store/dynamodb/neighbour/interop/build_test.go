@@ -123,6 +123,13 @@ func (p *program) built() (string, error) {
 	return dir, nil
 }
 
+// TestNeighboursAreBuilt does nothing else, so that who wants their libraries fetched before all other tests can have that.
+func TestNeighboursAreBuilt(t *testing.T) {
+	for _, p := range []*program{rust, java} {
+		t.Run(p.name, func(t *testing.T) { p.ready(t) })
+	}
+}
+
 // cacheDir is where neighbours are built, outside the checkout, as the servers of scripts/engines are.
 func cacheDir() (string, error) {
 	if dir := os.Getenv("LEASEHOLD_CACHE"); dir != "" {
