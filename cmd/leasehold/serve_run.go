@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"runtime"
 	"sync"
 
@@ -41,10 +42,22 @@ type lockServer struct {
 // is next to nothing.
 const spareHeap = 32 << 20
 
+// spareProcessor is one more than Go would take, for the file engine: its sync keeps one from everything else until the runtime
+// notices that it is blocked. On two cores, 512 clients get a fifth more done with it. It returns what takes it away again; GOMAXPROCS
+// in the environment decides alone.
+func spareProcessor(st store.Store) (undo func()) {
+	if os.Getenv("GOMAXPROCS") != "" || store.Describe(st).Engine != "file" {
+		return func() {}
+	}
+	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + 1)
+	return runtime.SetDefaultGOMAXPROCS
+}
+
 // run serves st until ctx ends, and then for as long as it takes to end what is under way.
 func (s *lockServer) run(ctx context.Context, st store.Store) (err error) {
 	spare := make([]byte, spareHeap)
 	defer runtime.KeepAlive(spare)
+	defer spareProcessor(st)()
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", s.o.listen)
 	if err != nil {

@@ -1,5 +1,46 @@
 package main
 
-import "testing"
+import (
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/file"
+	"github.com/leasehold/leasehold/store/memory"
+)
 
 func TestServe(t *testing.T) { scripts(t, "serve") }
+
+// The file engine's syncs have a processor to wait on, unless the environment says how many there are.
+func TestSpareProcessor(t *testing.T) {
+	t.Setenv("GOMAXPROCS", "")
+	f, err := file.Open(t.Context(), filepath.Join(t.TempDir(), "leases.db"), file.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := memory.New(memory.Options{})
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0)) // the test's own may be another
+	runtime.SetDefaultGOMAXPROCS()
+	usual := runtime.GOMAXPROCS(0)
+	check := func(what string, st store.Store, want int) {
+		t.Helper()
+		undo := spareProcessor(st)
+		if n := runtime.GOMAXPROCS(0); n != want {
+			t.Errorf("%s: %d processors, want %d", what, n, want)
+		}
+		undo()
+		if n := runtime.GOMAXPROCS(0); n != usual {
+			t.Errorf("%s: %d processors afterwards, want %d", what, n, usual)
+		}
+	}
+	check("a file", f, usual+1)
+	check("no file", m, usual)
+	t.Setenv("GOMAXPROCS", "7")
+	check("a file, and a setting", f, usual)
+	for _, st := range []store.Store{f, m} {
+		if err := st.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
