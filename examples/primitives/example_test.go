@@ -116,6 +116,7 @@ func Example_handleLockLost() {
 		return
 	}
 	st.SetPlan(func(faulty.Op) faulty.Fault { return faulty.Fault{Err: errors.New("connection refused")} })
+	l.Events()                // from here on, none is missed
 	clk.Jump(5 * time.Second) // a renewal is due
 	primitives.HandleLockLost(l, os.Stdout)
 	fmt.Println("its context is done:", l.Context().Err() != nil)
