@@ -3,6 +3,7 @@ package steady
 import (
 	"context"
 	"fmt"
+	"os"
 	"runtime"
 	"strings"
 	"sync"
@@ -14,7 +15,8 @@ import (
 )
 
 const (
-	late     = 50 * time.Millisecond // a witness that is woken so late has seen a stall
+	late     = 50 * time.Millisecond  // a witness that is woken so late has seen a stall
+	slow     = 250 * time.Millisecond // so has one whose byte takes so long to be on the disk
 	attempts = 10
 	patience = 3 * time.Minute // no attempt begins after that
 )
@@ -24,7 +26,9 @@ const (
 // cleaned up.
 func Run(t *testing.T, test func(t testing.TB)) {
 	t.Helper()
-	failure, skipped := judge(t, clock.System(), test)
+	write, done := disk()
+	defer done()
+	failure, skipped := judge(t, clock.System(), write, test)
 	if skipped {
 		t.SkipNow()
 	}
@@ -33,12 +37,28 @@ func Run(t *testing.T, test func(t testing.TB)) {
 	}
 }
 
+// disk returns what writes a byte to the disk that temporary files are on, as far as that works.
+func disk() (write, done func()) {
+	f, err := os.CreateTemp("", "steady-")
+	if err != nil {
+		return func() {}, func() {}
+	}
+	write = func() {
+		_, _ = f.WriteAt([]byte{0}, 0)
+		_ = f.Sync()
+	}
+	return write, func() {
+		_ = f.Close()
+		_ = os.Remove(f.Name())
+	}
+}
+
 // judge makes attempts until one can be judged.
-func judge(t testing.TB, clk clock.Clock, test func(t testing.TB)) (failure string, skipped bool) {
+func judge(t testing.TB, clk clock.Clock, write func(), test func(t testing.TB)) (failure string, skipped bool) {
 	t.Helper()
 	begun := clk.Now()
 	for n := 1; ; n++ {
-		w := watch(clk)
+		w := watch(clk, write)
 		a := attempt(t, test)
 		stall := w.stop()
 		if a.skipped || len(a.failures) == 0 {
@@ -55,33 +75,50 @@ func judge(t testing.TB, clk clock.Clock, test func(t testing.TB)) (failure stri
 	}
 }
 
-// witness knows for how long the machine has stalled at most.
+// witness knows for how long the machine, or its disk, has stalled at most.
 type witness struct {
-	cancel context.CancelFunc
-	done   chan struct{}
-	worst  time.Duration // once done is closed
+	clk     clock.Clock
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+	woken   time.Duration // how late, at most
+	written time.Duration // within what time, at most
 }
 
-func watch(clk clock.Clock) *witness {
+func watch(clk clock.Clock, write func()) *witness {
 	ctx, cancel := context.WithCancel(context.Background())
-	w := &witness{cancel: cancel, done: make(chan struct{})}
+	w := &witness{clk: clk, cancel: cancel}
 	last := clk.Now()
-	go func() {
-		defer close(w.done)
-		const nap = 2 * time.Millisecond
-		for ctx.Err() == nil {
-			_ = clock.Sleep(ctx, clk, nap) // an error is the end
-			now := clk.Now()
-			w.worst, last = max(w.worst, now.Sub(last)-nap), now
-		}
-	}()
+	w.running.Go(func() { w.sleeps(ctx, last) })
+	w.running.Go(func() { w.writes(ctx, write) })
 	return w
 }
 
-func (w *witness) stop() time.Duration {
+func (w *witness) sleeps(ctx context.Context, last clock.Instant) {
+	const nap = 2 * time.Millisecond
+	for ctx.Err() == nil {
+		_ = clock.Sleep(ctx, w.clk, nap) // an error is the end
+		now := w.clk.Now()
+		w.woken, last = max(w.woken, now.Sub(last)-nap), now
+	}
+}
+
+func (w *witness) writes(ctx context.Context, write func()) {
+	const pause = 100 * time.Millisecond
+	for ctx.Err() == nil {
+		before := w.clk.Now()
+		write()
+		w.written = max(w.written, w.clk.Now().Sub(before))
+		_ = clock.Sleep(ctx, w.clk, pause) // an error is the end
+	}
+}
+
+func (w *witness) stop() (stall time.Duration) {
 	w.cancel()
-	<-w.done
-	return w.worst
+	w.running.Wait()
+	if w.written >= slow {
+		return max(w.woken, w.written)
+	}
+	return w.woken
 }
 
 // try is one attempt: what the test has for its testing.TB. Its failures are not yet those of the test.

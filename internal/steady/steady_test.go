@@ -1,8 +1,10 @@
 package steady
 
 import (
+	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,6 +15,9 @@ import (
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// fast is a disk that keeps nobody waiting.
+func fast() {}
 
 // A failure is that of the test where the machine was steady, and is told with its place. Clean-ups have run, the latest first, though
 // one of them ends early.
@@ -25,7 +30,7 @@ func TestFailures(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var did []string
 			attempts := 0
-			failure, _ := judge(t, clock.NewFake(0), func(t testing.TB) {
+			failure, _ := judge(t, clock.NewFake(0), fast, func(t testing.TB) {
 				attempts++
 				t.Cleanup(func() { did = append(did, "first") })
 				t.Cleanup(func() { did = append(did, "last"); t.FailNow() })
@@ -74,7 +79,7 @@ func TestStalls(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			f, n := clock.NewFake(0), 0
-			failure, _ := judge(t, f, func(t testing.TB) {
+			failure, _ := judge(t, f, fast, func(t testing.TB) {
 				n++
 				time.Sleep(time.Second)
 				if n <= c.stalls {
@@ -95,7 +100,7 @@ func TestStalls(t *testing.T) {
 func TestSkipped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, n := clock.NewFake(0), 0
-		failure, skipped := judge(t, f, func(t testing.TB) {
+		failure, skipped := judge(t, f, fast, func(t testing.TB) {
 			n++
 			stalled(f, time.Second)
 			t.Skip("no such device")
@@ -104,4 +109,52 @@ func TestSkipped(t *testing.T) {
 			t.Errorf("%d attempts, %v, %s", n, skipped, failure)
 		}
 	})
+}
+
+// A disk that stalls is a stall, too.
+func TestSlowDisks(t *testing.T) {
+	for _, c := range []struct {
+		takes    time.Duration // in the first attempt
+		attempts int64
+	}{{slow - 1, 1}, {slow, 2}} {
+		synctest.Test(t, func(t *testing.T) {
+			var n atomic.Int64
+			takes := func() {
+				if n.Load() == 1 {
+					time.Sleep(c.takes)
+				}
+			}
+			failure, _ := judge(t, clock.NewFake(0), takes, func(t testing.TB) {
+				n := n.Add(1)
+				time.Sleep(time.Second)
+				if n == 1 {
+					t.Error("broken bone")
+				}
+			})
+			if n.Load() != c.attempts || (failure == "") != (c.attempts > 1) {
+				t.Errorf("%v: %d attempts, %s", c.takes, n.Load(), failure)
+			}
+		})
+	}
+}
+
+// The disk of the system takes a byte, and what was written is gone in the end.
+func TestDisk(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	write, done := disk()
+	write()
+	left := func() int {
+		all, err := os.ReadDir(os.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(all)
+	}
+	if n := left(); n != 1 {
+		t.Errorf("%d files", n)
+	}
+	done()
+	if n := left(); n != 0 {
+		t.Errorf("%d files are left", n)
+	}
 }
