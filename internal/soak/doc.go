@@ -9,8 +9,8 @@
 //   - Critical sections that ask Check and nothing else overlap only where one of the two processes was stopped inside its
 //     section, by us or by a busy machine, which no lease can prevent.
 //   - No token is given out twice, and one that is given out later is higher.
-//   - When the faults are over, each name is taken again within its TTL and a second, and what the machine
-//     was late by meanwhile; and each process ends when told.
+//   - When the faults are over, each name that somebody wants is taken again within its TTL and a second, and what the machine and its
+//     disk were late by meanwhile; and each process ends when told.
 //
 // The faults are drawn from the seed that is printed; what the processes are at when a fault strikes is not. Sections are
 // compared by CLOCK_BOOTTIME, which all processes of a machine read alike.

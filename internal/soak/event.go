@@ -13,6 +13,8 @@ import (
 type kind string
 
 const (
+	wanted   kind = "wanted"   // to have a name
+	gone     kind = "gone"     // without it: refused, or tired of waiting
 	acquired kind = "acquired" // a name; Since is when the attempt began
 	released kind = "released" // or found lost: Text is the cause then
 	entered  kind = "entered"  // an unguarded critical section

@@ -16,6 +16,7 @@ type term struct {
 	holder string
 	since  clock.Instant // when the attempt began
 	at     clock.Instant // when it was held
+	wanted clock.Instant // since when somebody had wanted it, without a break
 }
 
 // section is one stay of a process in the critical section of a name.
@@ -71,12 +72,14 @@ type history struct {
 	failures  map[string]int    // what should have worked, by what was said
 	holder    map[string]int    // by name: the process that holds it, as far as is known
 	freed     map[string]clock.Instant
+	wanting   map[string]map[int]bool  // by name: the processes that want it and don't have it
+	wanted    map[string]clock.Instant // by name: since when there has been one
 }
 
 func newHistory() *history {
 	return &history{
 		inside: map[int]int{}, stopped: map[int]int{}, losses: map[string]int{}, resources: map[string]*tally{}, failures: map[string]int{},
-		holder: map[string]int{}, freed: map[string]clock.Instant{},
+		holder: map[string]int{}, freed: map[string]clock.Instant{}, wanting: map[string]map[int]bool{}, wanted: map[string]clock.Instant{},
 	}
 }
 
@@ -85,17 +88,16 @@ func (h *history) take(proc int, e event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch e.Kind {
+	case wanted:
+		h.wants(proc, e.Name, e.At)
+	case gone:
+		delete(h.wanting[e.Name], proc)
 	case acquired:
-		h.terms = append(h.terms, term{proc, e.Name, e.Token, e.Holder, e.Since, e.At})
+		h.terms = append(h.terms, term{proc, e.Name, e.Token, e.Holder, e.Since, e.At, h.wanted[e.Name]})
 		h.holder[e.Name] = proc
+		delete(h.wanting[e.Name], proc)
 	case released:
-		if e.Text != "" {
-			h.losses[e.Text]++
-		}
-		if h.holder[e.Name] == proc {
-			delete(h.holder, e.Name)
-			h.freed[e.Name] = e.At
-		}
+		h.release(proc, e)
 	case entered:
 		h.inside[proc] = len(h.sections)
 		h.sections = append(h.sections, section{proc, e.Name, e.Token, e.At, clock.Never})
@@ -113,6 +115,31 @@ func (h *history) take(proc int, e event) {
 		h.givenUp++
 	default:
 		h.failures[e.Text]++
+	}
+}
+
+// wants says that a process wants a name from then on. The lock is held.
+func (h *history) wants(proc int, name string, at clock.Instant) {
+	if h.wanting[name] == nil {
+		h.wanting[name] = map[int]bool{}
+	}
+	if len(h.wanting[name]) == 0 {
+		h.wanted[name] = at
+	}
+	h.wanting[name][proc] = true
+}
+
+// release ends a term, of which the next holder may have told before. The lock is held.
+func (h *history) release(proc int, e event) {
+	if e.Text != "" {
+		h.losses[e.Text]++
+	}
+	switch {
+	case h.holder[e.Name] == proc:
+		delete(h.holder, e.Name)
+		h.freed[e.Name] = e.At
+	case e.Text == "":
+		h.freed[e.Name] = max(h.freed[e.Name], e.At)
 	}
 }
 
@@ -151,6 +178,9 @@ func (h *history) died(proc int, at clock.Instant) {
 	if i, ok := h.stopped[proc]; ok {
 		h.windows[i].to = at
 		delete(h.stopped, proc)
+	}
+	for _, procs := range h.wanting {
+		delete(procs, proc)
 	}
 	for name, p := range h.holder {
 		if p == proc {

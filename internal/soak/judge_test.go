@@ -53,15 +53,15 @@ func TestJudge(t *testing.T) {
 		},
 		{
 			name:  "tokens rise",
-			terms: []term{{1, "n", 5, "a", 10, 20}, {2, "n", 6, "b", 15, 30}, {1, "n", 7, "a", 31, 32}, {3, "m", 5, "c", 40, 41}},
+			terms: []term{{1, "n", 5, "a", 10, 20, 0}, {2, "n", 6, "b", 15, 30, 0}, {1, "n", 7, "a", 31, 32, 0}, {3, "m", 5, "c", 40, 41, 0}},
 		},
-		{name: "one token twice", terms: []term{{1, "n", 5, "a", 10, 20}, {2, "n", 5, "b", 12, 30}}, want: "token 5 was given out twice: to a and to b"},
-		{name: "one token twice to one holder", terms: []term{{1, "n", 5, "a", 10, 20}, {1, "n", 5, "a", 22, 30}}, want: "given out twice"},
-		{name: "token falls", terms: []term{{1, "n", 5, "a", 10, 20}, {2, "n", 4, "b", 21, 30}}, want: "token 4 of b was given out after token 5 of a"},
-		{name: "at the same time any order will do", terms: []term{{1, "n", 5, "a", 10, 20}, {2, "n", 4, "b", 19, 30}}},
+		{name: "one token twice", terms: []term{{1, "n", 5, "a", 10, 20, 0}, {2, "n", 5, "b", 12, 30, 0}}, want: "token 5 was given out twice: to a and to b"},
+		{name: "one token twice to one holder", terms: []term{{1, "n", 5, "a", 10, 20, 0}, {1, "n", 5, "a", 22, 30, 0}}, want: "given out twice"},
+		{name: "token falls", terms: []term{{1, "n", 5, "a", 10, 20, 0}, {2, "n", 4, "b", 21, 30, 0}}, want: "token 4 of b was given out after token 5 of a"},
+		{name: "at the same time any order will do", terms: []term{{1, "n", 5, "a", 10, 20, 0}, {2, "n", 4, "b", 19, 30, 0}}},
 		{
 			name:  "token falls below one before the last",
-			terms: []term{{1, "n", 9, "a", 1, 2}, {2, "n", 5, "b", 1, 3}, {3, "n", 6, "c", 4, 5}}, want: "token 6 of c was given out after token 9 of a",
+			terms: []term{{1, "n", 9, "a", 1, 2, 0}, {2, "n", 5, "b", 1, 3, 0}, {3, "n", 6, "c", 4, 5, 0}}, want: "token 6 of c was given out after token 9 of a",
 		},
 		{name: "broken, and soon over", sections: []section{in(1, 10, 20), in(1, 130, 140)}, breaks: []eviction{{"n", 1, 30}}},
 		{name: "broken, and goes on", sections: []section{in(1, 10, 20), in(1, 131, 140)}, breaks: []eviction{{"n", 1, 30}}, want: "process 1 went on 101ns after token 1 was broken"},
@@ -196,5 +196,40 @@ func TestTried(t *testing.T) {
 	}
 	if !h.tried(nil) {
 		t.Error("there are no resources to wait for")
+	}
+}
+
+// A name is free from the end of a hold on, for as long as somebody wants it and nobody has it.
+func TestFreeFor(t *testing.T) {
+	ev := func(k kind, at clock.Instant) event { return event{Kind: k, Name: "n", At: at} }
+	type step struct {
+		proc int
+		e    event
+	}
+	held := []step{{1, ev(wanted, 10)}, {1, ev(acquired, 20)}} // before the start at 50
+	for name, c := range map[string]struct {
+		steps []step
+		want  int64
+	}{
+		"it is waited for":          {[]step{{2, ev(wanted, 30)}, {1, ev(released, 100)}, {2, ev(acquired, 300)}}, 200},
+		"nobody wants it at first":  {[]step{{1, ev(released, 100)}, {2, ev(wanted, 290)}, {2, ev(acquired, 300)}}, 10},
+		"who wanted it gave up":     {[]step{{2, ev(wanted, 30)}, {2, ev(gone, 90)}, {1, ev(released, 100)}, {3, ev(wanted, 290)}, {3, ev(acquired, 300)}}, 10},
+		"one gave up, another came": {[]step{{2, ev(wanted, 30)}, {1, ev(released, 100)}, {3, ev(wanted, 290)}, {2, ev(gone, 295)}, {3, ev(acquired, 300)}}, 200},
+		"who wanted it died":        {[]step{{2, ev(wanted, 30)}, {2, event{}}, {1, ev(released, 100)}, {3, ev(wanted, 290)}, {3, ev(acquired, 300)}}, 10},
+		"its holder died":           {[]step{{2, ev(wanted, 30)}, {1, event{}}, {2, ev(acquired, 300)}}, 250},
+		"it was free at the start":  {[]step{{1, ev(released, 30)}, {2, ev(wanted, 35)}, {2, ev(acquired, 300)}}, 250},
+		"the release is told late":  {[]step{{2, ev(wanted, 30)}, {2, ev(acquired, 300)}, {1, ev(released, 290)}}, 10},
+	} {
+		h := newHistory()
+		for _, s := range append(held[:2:2], c.steps...) {
+			if s.e == (event{}) {
+				h.died(s.proc, 40)
+				continue
+			}
+			h.take(s.proc, s.e)
+		}
+		if got, ok := h.freeFor("n", 50); !ok || int64(got) != c.want {
+			t.Errorf("%s: %d, %v, want %d", name, got, ok, c.want)
+		}
 	}
 }

@@ -41,7 +41,8 @@ func (r *report) print(out io.Writer, t *tormentor) {
 	n, longest, what := h.longestStall(t.clk.Now())
 	row("store", "%d requests over %v; the longest, a %s, took %v; %d operations given up", n, slowFrom, cmp.Or(what, "-"), round(longest), h.givenUp)
 	if r.settle > 0 {
-		row("afterwards", "every name taken again, after %v at most; %d processes did not end", round(r.settle), r.stuck)
+		row("afterwards", "every name that was wanted taken again, after %v at most (the machine was late by %v); %d processes did not end",
+			round(r.settle), round(r.late), r.stuck)
 	}
 	row("violations", "%d", len(r.violations))
 	_ = tw.Flush()

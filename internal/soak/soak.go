@@ -63,7 +63,8 @@ func run(ctx context.Context, c config, out io.Writer) (r *report, err error) {
 	t := &tormentor{fleet: f, st: st}
 	r = t.watched(ctx, out)
 	if len(r.violations) == 0 && ctx.Err() == nil {
-		r.settle, r.late = f.settle(ctx)
+		r.settle, r.late, err = f.settle(ctx)
+		f.wrong(err)
 	}
 	r.stuck = f.finish(c.TTL + patience)
 	if err := errors.Join(f.errs...); err != nil {
@@ -136,19 +137,22 @@ func (t *tormentor) look() (v verdict, writes int) {
 }
 
 // settle waits until every name has been taken once more, now that no fault strikes any more, and until the guarded resources have
-// been tried: on a busy machine little happens in the time of a run. It returns the longest time that a name was free before, which is
-// more than allowed if that never happens, and by how much the machine woke it late meanwhile.
-func (f *fleet) settle(ctx context.Context) (longest, late time.Duration) {
-	const nap = 10 * time.Millisecond
+// been tried: on a busy machine little happens in the time of a run. It returns the longest time that a name was free before though
+// somebody wanted it, which is more than allowed if that never happens, and by how much the machine was late meanwhile.
+func (f *fleet) settle(ctx context.Context) (longest, late time.Duration, err error) {
+	w, err := newWitness(f.clk, filepath.Dir(f.Store))
+	if err != nil {
+		return 0, 0, err
+	}
+	defer func() { err = errors.Join(err, w.close()) }()
 	start := f.clk.Now()
 	limit := start.Add(longHold(f.TTL) + f.TTL + patience)
 	wait := func(done func() bool) bool {
 		for !done() {
-			before := f.clk.Now()
-			if before >= limit || clock.Sleep(ctx, f.clk, nap) != nil {
+			if f.clk.Now() >= limit || err != nil || ctx.Err() != nil {
 				return false
 			}
-			late += max(f.clk.Now().Sub(before)-nap, 0)
+			err = w.look(ctx)
 		}
 		return true
 	}
@@ -160,19 +164,19 @@ func (f *fleet) settle(ctx context.Context) (longest, late time.Duration) {
 		}
 		longest = max(longest, free)
 	}
-	settled := late
+	late = w.late
 	wait(func() bool { return f.hist.tried(f.host.Addresses) }) // audit sees what hasn't been
-	return longest, settled
+	return longest, late, err
 }
 
-// freeFor returns how long a name was free, counted from start at the earliest, before it was taken for the first time after
-// start, and whether it was.
+// freeFor returns how long a name was free though somebody wanted it, counted from start at the earliest, before it was taken for the
+// first time after start, and whether it was.
 func (h *history) freeFor(name string, start clock.Instant) (time.Duration, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for i := len(h.terms) - 1; i >= 0; i-- {
 		if t := h.terms[i]; t.name == name && t.at > start {
-			return t.at.Sub(max(h.freed[name], start)), true
+			return t.at.Sub(max(h.freed[name], t.wanted, start)), true
 		}
 	}
 	return 0, false
@@ -183,7 +187,7 @@ func (r *report) conclude(ctx context.Context, t *tormentor) {
 	v, writes := t.look()
 	r.resources = t.audit(ctx, &v)
 	if most := t.TTL + poll + r.late; r.settle > most {
-		v.violate("a name was free for %v when the faults were over: want %v at most", r.settle, most)
+		v.violate("a name that somebody wanted was free for %v when the faults were over: want %v at most", r.settle, most)
 	}
 	if r.stuck > 0 {
 		v.violate("%d processes did not end when they were told", r.stuck)

@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
@@ -78,15 +79,27 @@ func runWorker(encoded string) error {
 			w.fail("close the session", err)
 		}
 	}
-	return errors.Join(w.requester.close(), w.m.Close(), st.Close())
+	return errors.Join(w.requester.close(), w.m.Close(), closed(st))
+}
+
+// closed closes the store, however long that takes: when all processes end at once and the disk is slow, it takes longer than Close
+// waits for the lock of the file.
+func closed(st store.Store) error {
+	err := st.Close()
+	for err != nil && strings.Contains(err.Error(), "another process holds its lock") {
+		err = st.Close()
+	}
+	return err
 }
 
 // term is one acquisition and what is done under it.
 func (w *worker) term(ctx context.Context) {
 	i := w.rng.IntN(w.Names)
 	begun := w.clk.Now()
+	w.tell(event{Kind: wanted, Name: name(i), At: begun})
 	l, err := w.acquire(ctx, name(i))
 	if err != nil {
+		w.tell(event{Kind: gone, Name: name(i), At: w.clk.Now()})
 		if !errors.Is(err, lease.ErrHeld) && !errors.Is(err, lease.ErrLost) && ctx.Err() == nil {
 			w.fail("acquire", err)
 		}
