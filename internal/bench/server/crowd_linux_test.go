@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/leasehold/leasehold/internal/steady"
 )
 
 // A process may not have as many files open as a crowd of 50,000 needs: such a limit is often 20,000. So the crowd waits at three
@@ -27,6 +29,7 @@ const (
 // site is one server and the process of those who wait at it.
 type site struct {
 	*audience
+	number int
 	people *exec.Cmd
 	many   int
 }
@@ -45,17 +48,20 @@ func TestCrowdOfServers(t *testing.T) {
 	dir := t.TempDir()
 	var all []*site
 	var before int64
-	for range sites {
+	for i := range sites {
 		s := serve(t, dir, "127.0.0.1:0")
-		all = append(all, &site{audience: &audience{t: t, s: s, client: newClient(4)}, many: n / sites})
+		all = append(all, &site{audience: &audience{t: t, s: s, client: newClient(4)}, number: i, many: n / sites})
 		before += s.memory(t, "VmRSS")
 	}
 	begun := time.Now()
-	for i, s := range all {
-		s.gather(t, i)
+	for _, s := range all {
+		for k := range namesOfCrowd {
+			s.hold(t, crowdName(s.number, k))
+		}
+		s.gather()
 	}
 	for _, s := range all {
-		eventually(t, "all wait", 5*time.Minute, func() bool { return s.waiting() == s.many })
+		s.allWait(t)
 	}
 	took := time.Since(begun)
 	time.Sleep(2 * time.Second) // what was needed to get in line is given back, or not
@@ -70,40 +76,46 @@ func TestCrowdOfServers(t *testing.T) {
 	if limit := mostFor(sites, n, before); resident > limit {
 		t.Errorf("%d MiB for %d waiters: want at most %d", resident>>20, n, limit>>20)
 	}
-	passed, dropped := all[0].pass(t), all[0].leave(t)
+	passed := all[0].pass(t)
 	t.Logf("hand-over among %d waiters: p50 %v, p99 %v", n, passed[len(passed)/2], passed[len(passed)*99/100])
-	t.Logf("one of %d waiters closes its connection, %d times: dropped within %v at the most", n, len(dropped), dropped[len(dropped)-1])
-	if dropped[len(dropped)-1] > time.Second {
-		t.Error("a waiter that has gone is not dropped within a second")
-	}
-	all[1].vanish(t)
+	steady.Run(t, func(t testing.TB) {
+		dropped := all[0].leave(t)
+		t.Logf("one of %d waiters closes its connection, %d times: dropped within %v at the most", n, len(dropped), dropped[len(dropped)-1])
+		if dropped[len(dropped)-1] > time.Second {
+			t.Error("a waiter that has gone is not dropped within a second")
+		}
+	})
+	steady.Run(t, all[1].vanish)
 }
 
-// gather starts the process of those who wait at a server, for names of its own.
-func (s *site) gather(t *testing.T, i int) {
-	t.Helper()
-	for k := range namesOfCrowd {
-		s.hold(t, crowdName(i, k))
-	}
+// gather starts the process of those who wait at a server, for names of its own. It ends with the whole test.
+func (s *site) gather() {
+	s.t.Helper()
 	self, err := os.Executable()
 	if err != nil {
-		t.Fatal(err)
+		s.t.Fatal(err)
 	}
-	s.people = exec.CommandContext(context.Background(), self)
-	s.people.Env = append(os.Environ(), fmt.Sprintf("%s=%s %d %d", crowdHelper, s.s.addr, i, s.many))
-	s.people.Stderr = os.Stderr
-	s.people.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	stay, err := s.people.StdinPipe()
+	people := exec.CommandContext(context.Background(), self)
+	people.Env = append(os.Environ(), fmt.Sprintf("%s=%s %d %d", crowdHelper, s.s.addr, s.number, s.many))
+	people.Stderr = os.Stderr
+	people.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	stay, err := people.StdinPipe()
 	if err == nil {
-		err = s.people.Start()
+		err = people.Start()
 	}
 	if err != nil {
-		t.Fatal(err)
+		s.t.Fatal(err)
 	}
-	t.Cleanup(func() {
+	s.t.Cleanup(func() {
 		_ = stay.Close()
-		_ = s.people.Wait()
+		_ = people.Wait()
 	})
+	s.people = people
+}
+
+func (s *site) allWait(t testing.TB) {
+	t.Helper()
+	eventually(t, "all wait", 5*time.Minute, func() bool { return s.waiting() == s.many })
 }
 
 // crowdOf is the process of those who wait at one server. It ends when its standard input does.
@@ -157,22 +169,27 @@ func (s *site) pass(t *testing.T) (took []time.Duration) {
 }
 
 // leave has a waiter close its connection, several times, and sees how long it stays in the queue.
-func (s *site) leave(t *testing.T) (took []time.Duration) {
+func (s *site) leave(t testing.TB) (took []time.Duration) {
 	t.Helper()
-	s.hold(t, "left")
+	name := s.name("left")
+	s.hold(t, name)
 	for range 20 {
-		p := s.take(t, 1, "left", time.Hour)
-		eventually(t, "it waits", 10*time.Second, func() bool { return s.queued("left") == 1 })
+		p := s.take(t, 1, name, time.Hour)
+		eventually(t, "it waits", 10*time.Second, func() bool { return s.queued(name) == 1 })
 		_ = p.conn.Close()
-		took = append(took, eventually(t, "it is dropped", 10*time.Second, func() bool { return s.queued("left") == 0 }))
+		took = append(took, eventually(t, "it is dropped", 10*time.Second, func() bool { return s.queued(name) == 0 }))
 	}
 	slices.Sort(took)
 	return took
 }
 
 // vanish kills all who wait at one server.
-func (s *site) vanish(t *testing.T) {
+func (s *site) vanish(t testing.TB) {
 	t.Helper()
+	if s.people.ProcessState != nil { // after an attempt that says nothing
+		s.gather()
+		s.allWait(t)
+	}
 	if err := s.people.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/leasehold/leasehold/internal/steady"
 )
 
 // crowd is how many wait at a time; LEASEHOLD_WAITERS says otherwise.
@@ -45,8 +47,12 @@ func TestWaiters(t *testing.T) {
 	c := &audience{t: t, s: s, client: newClient(4)}
 	t.Run("memory", func(t *testing.T) { c.fill(t, n) })
 	t.Run("order", func(t *testing.T) { c.order(t, n) })
-	t.Run("deadline", func(t *testing.T) { c.deadlines(t, n) })
-	t.Run("gone", func(t *testing.T) { c.gone(t, n) })
+	t.Run("deadline", func(t *testing.T) {
+		steady.Run(t, func(t testing.TB) { c.deadlines(t, n) })
+	})
+	t.Run("gone", func(t *testing.T) {
+		steady.Run(t, func(t testing.TB) { c.gone(t, n) })
+	})
 }
 
 // allowFiles raises the number of files that this process and its children may have open.
@@ -68,6 +74,13 @@ type audience struct {
 	s      *served
 	client *http.Client
 	crowd  []*seat
+	names  int // that were made up
+}
+
+// name returns one of its own for each attempt at a test.
+func (c *audience) name(what string) string {
+	c.names++
+	return fmt.Sprintf("%s-%d", what, c.names)
 }
 
 // seat is one who waits, on a connection of its own.
@@ -79,7 +92,7 @@ type seat struct {
 }
 
 // take sends a request that waits. The connections come from several addresses, since one has not ports enough.
-func (c *audience) take(t *testing.T, i int, name string, wait time.Duration) *seat {
+func (c *audience) take(t testing.TB, i int, name string, wait time.Duration) *seat {
 	t.Helper()
 	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, byte(2+i/10_000))}, Timeout: time.Minute}
 	conn, err := d.DialContext(t.Context(), "tcp", c.s.addr)
@@ -147,7 +160,7 @@ func (c *audience) figure(path, word string) int {
 }
 
 // hold takes a name that others are to wait for.
-func (c *audience) hold(t *testing.T, name string) *seat {
+func (c *audience) hold(t testing.TB, name string) *seat {
 	t.Helper()
 	p := c.take(t, 0, name, 0)
 	if err := p.answer(); err != nil || p.status != http.StatusCreated {
@@ -213,14 +226,15 @@ func (c *audience) order(t *testing.T, n int) {
 }
 
 // deadlines has some wait for times that end, and sees when they are told.
-func (c *audience) deadlines(t *testing.T, n int) {
+func (c *audience) deadlines(t testing.TB, n int) {
 	const many = 200
-	c.hold(t, "deadline")
+	name := c.name("deadline")
+	c.hold(t, name)
 	late := make([]time.Duration, many)
 	var group sync.WaitGroup
 	for i := range many {
 		wait := 2*time.Second + time.Duration(i)*5*time.Millisecond
-		p := c.take(t, i, "deadline", wait)
+		p := c.take(t, i, name, wait)
 		group.Go(func() {
 			if err := p.answer(); err != nil || p.status != http.StatusConflict {
 				t.Errorf("%d %v", p.status, err)
@@ -237,10 +251,15 @@ func (c *audience) deadlines(t *testing.T, n int) {
 }
 
 // gone has half of the crowd go, and sees how long the server thinks that they wait.
-func (c *audience) gone(t *testing.T, n int) {
+func (c *audience) gone(t testing.TB, n int) {
+	for i := len(c.crowd); i < n; i++ { // after an attempt that says nothing
+		c.crowd = append(c.crowd, c.take(c.t, i, crowdName(0, i), time.Hour))
+	}
+	eventually(t, "all wait", time.Minute, func() bool { return c.waiting() == n })
 	for _, p := range c.crowd[:n/2] {
 		_ = p.conn.Close()
 	}
+	c.crowd = c.crowd[n/2:]
 	took := eventually(t, "they are dropped", 30*time.Second, func() bool { return c.waiting() == n-n/2 })
 	t.Logf("%d of %d waiters close their connections: dropped within %v", n/2, n, took.Round(time.Millisecond))
 	if n <= crowd && took > time.Second { // to notice tens of thousands at a time takes what it takes
