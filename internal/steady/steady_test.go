@@ -140,11 +140,12 @@ func TestSlowDisks(t *testing.T) {
 
 // The disk of the system takes a byte, and what was written is gone in the end.
 func TestDisk(t *testing.T) {
-	t.Setenv("TMPDIR", t.TempDir())
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
 	write, done := disk()
 	write()
 	left := func() int {
-		all, err := os.ReadDir(os.TempDir())
+		all, err := os.ReadDir(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
