@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
@@ -138,16 +139,28 @@ func deleteAll(ctx context.Context, st store.Store, prefix string) error {
 	return nil
 }
 
+// interruptWait is how long what is under way may take to end when the user interrupts: only what has an outcome can be cleaned up after.
+const interruptWait = 10 * time.Second
+
 // measure calls op again and again from callers goroutines, for that long.
 func (a *app) measure(ctx context.Context, what string, callers int, length time.Duration, op func(ctx context.Context, caller int) error) (result, error) {
 	took := make([][]time.Duration, callers)
 	errs := make([]error, callers)
-	var wg sync.WaitGroup
+	outlives, end := context.WithCancel(context.WithoutCancel(ctx))
+	var wg, patient sync.WaitGroup
+	patient.Go(func() {
+		select {
+		case <-ctx.Done():
+			_ = clock.Sleep(outlives, a.clk, interruptWait) // an error is the end
+		case <-outlives.Done():
+		}
+		end()
+	})
 	start := a.clk.Now()
 	for i := range callers {
 		wg.Go(func() {
 			for began := start; began.Sub(start) < length && ctx.Err() == nil; {
-				if errs[i] = op(ctx, i); errs[i] != nil {
+				if errs[i] = op(outlives, i); errs[i] != nil {
 					return
 				}
 				now := a.clk.Now()
@@ -158,6 +171,8 @@ func (a *app) measure(ctx context.Context, what string, callers int, length time
 	}
 	wg.Wait()
 	elapsed := a.clk.Now().Sub(start)
+	end()
+	patient.Wait()
 	if ctx.Err() != nil {
 		return result{}, context.Cause(ctx)
 	}
