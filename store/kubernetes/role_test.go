@@ -68,7 +68,7 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: leasehold}]
 	c.BearerToken = srv.Extra["user-token"]
 	s := open(t, dial(t, c), namespace)
 	// The server learns of the binding a little later.
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 		verb := map[bool]func() error{
 			true:  func() error { _, err := s.Get(t.Context(), "bound"); return err },
 			false: func() error { _, err := keys(t.Context(), s, "bound"); return err },
