@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"strings"
@@ -14,6 +15,13 @@ import (
 
 	"github.com/leasehold/leasehold/store"
 )
+
+// errStranger says that an answer has no index, which every one of Consul's to a read has: another server's, or a proxy's, that
+// there is no such page would be taken for a key that isn't stored.
+var errStranger = errors.New("the answer has no X-Consul-Index")
+
+// strangerAdvice is for an answer that Consul doesn't give.
+const strangerAdvice = "what answers there isn't Consul's HTTP API: are host and port right (8500 as a rule)?"
 
 // refused reports whether the error of a request means that the server did not and will not do it.
 func refused(err error) bool {
@@ -56,8 +64,12 @@ func (s *Store) advice(err error) string {
 		return "consul's certificate isn't signed by an authority that this machine trusts: name the file of the one that is (CONSUL_CACERT)"
 	case errors.As(err, &op) && op.Op == "remote error": // so does crypto/tls call an alert
 		return "consul refuses the TLS connection: it may want a certificate of yours (CONSUL_CLIENT_CERT and CONSUL_CLIENT_KEY)"
+	case errors.Is(err, errStranger):
+		return strangerAdvice
 	case errors.As(err, &op) && op.Op == "dial":
 		return "consul can't be reached: is an agent running there, and does the network let this machine reach it?"
+	case errors.Is(err, io.EOF), strings.Contains(err.Error(), "malformed HTTP"):
+		return "the connection broke, or no HTTP came; if it is always so, are host and port right (8500 as a rule)?"
 	}
 	return ""
 }
@@ -78,6 +90,8 @@ func (s *Store) statusAdvice(status api.StatusError) string {
 		return "consul has no leader: a majority of the datacenter's servers has to be up and to reach one another"
 	case strings.Contains(status.Body, "No path to datacenter"):
 		return "consul knows no datacenter of that name"
+	case status.Code == http.StatusNotFound || status.Code == http.StatusMethodNotAllowed:
+		return strangerAdvice
 	}
 	return ""
 }

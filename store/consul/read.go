@@ -45,7 +45,9 @@ func (s *Store) read(ctx context.Context, key string, index uint64, wait time.Du
 	if err != nil {
 		return row{}, 0, err
 	}
-	last = max(meta.LastIndex, 1) // 0 wouldn't block
+	if last = meta.LastIndex; last == 0 {
+		return row{}, 0, errStranger
+	}
 	if pair == nil {
 		return row{rec: store.Record{Key: key}, index: last}, last, nil
 	}
@@ -81,6 +83,9 @@ func (s *Store) pairs(ctx context.Context, prefix string) (api.KVPairs, error) {
 	pairs, meta, err := s.client.KV().List(prefix, s.query(ctx, 0, 0))
 	if err != nil {
 		return nil, s.failed(ctx, err)
+	}
+	if meta.LastIndex == 0 {
+		return nil, s.failed(ctx, errStranger)
 	}
 	if meta.ResultsFilteredByACLs {
 		return nil, fmt.Errorf("consul keeps records back from this token: give it a policy with key_prefix %q { policy = \"read\" }", s.prefix)
