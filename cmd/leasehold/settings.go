@@ -23,7 +23,7 @@ func settings() []config.Setting {
 	}
 	return []config.Setting{
 		{Name: "store", Default: url, Check: func(v string) error { _, err := stores.Parse(v); return err }},
-		{Name: "ttl", Default: supervise.DefaultTTL.String(), Check: checkDuration},
+		{Name: "ttl", Default: supervise.DefaultTTL.String(), Check: checkTTL},
 		{Name: "kill-after", Check: checkDuration},
 		{Name: "conflict-exit-code", Default: strconv.Itoa(exitConflict), Check: checkExitCode},
 		{Name: "as", Default: ""},
@@ -83,6 +83,13 @@ func checkDuration(v string) error {
 		return fmt.Errorf("%q: want a duration such as 20s or 1m30s", v)
 	}
 	return nil
+}
+
+func checkTTL(v string) error {
+	if d, err := time.ParseDuration(v); err == nil && d == 0 { // each part would take it for a default of its own
+		return fmt.Errorf("%q: want a duration above 0, such as 20s or 1m30s", v)
+	}
+	return checkDuration(v)
 }
 
 func checkExitCode(v string) error {

@@ -35,7 +35,7 @@ type Input struct {
 	Outage   time.Duration
 
 	Replicas      int           // that stand for election: 2 to 1000
-	TTL           time.Duration // T, as in lease.Options
+	TTL           time.Duration // T: 10 ms to 366 days
 	Poll          time.Duration // P: the pause between two looks at the store, or what its push takes
 	WarmUp        time.Duration // W
 	CrashReleases bool          // a crash releases the lease, since a supervisor outlives it
@@ -46,7 +46,9 @@ func (in Input) Check() error {
 	if in.Replicas < 2 || in.Replicas > 1000 {
 		return fmt.Errorf("%d replicas: want 2 to 1000", in.Replicas)
 	}
-	if err := (rules.Timing{TTL: in.TTL}).WithDefaults().Check(); err != nil {
+	timing := rules.Timing{TTL: in.TTL}.WithDefaults()
+	timing.TTL = in.TTL // 0 is a default elsewhere: here it would make takeovers take less than no time
+	if err := timing.Check(); err != nil {
 		return err
 	}
 	for _, d := range []struct {

@@ -163,6 +163,15 @@ func TestDowntimeIsAYearAtMost(t *testing.T) {
 	}
 }
 
+// A TTL of 0, which is a default elsewhere, would make takeovers take less than no time.
+func TestPlanWithoutATTL(t *testing.T) {
+	in := base()
+	in.TTL = 0
+	if p, err := Compute(in); err == nil || !strings.Contains(err.Error(), "TTL 0s: want 10ms") {
+		t.Errorf("%+v, %v", p.Takeover, err)
+	}
+}
+
 func TestRates(t *testing.T) {
 	for s, perYear := range map[string]float64{
 		"1/day": 365, "2/year": 2, " 0.5 / month ": 6, "1/36h": 365 * 24 / 36.0, "3/week": 3 * 365 / 7.0, "0": 0, "0/day": 0, "1e2/hour": 876000,
