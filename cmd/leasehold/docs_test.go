@@ -10,6 +10,22 @@ import (
 	"github.com/spf13/pflag"
 )
 
+// Help takes what is quoted in a flag's description for the name of its value: a command there reads as what has to be typed.
+func TestFlagsTakeOneWord(t *testing.T) {
+	var see func(*cobra.Command)
+	see = func(cmd *cobra.Command) {
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if value, _ := pflag.UnquoteUsage(f); strings.Contains(value, " ") || f.Value.Type() == "bool" && value != "" {
+				t.Errorf("%s --help says --%s %s", cmd.CommandPath(), f.Name, value)
+			}
+		})
+		for _, sub := range cmd.Commands() {
+			see(sub)
+		}
+	}
+	see(newApp().root(nil))
+}
+
 // The manual tells of every command, flag, setting and exit code.
 func TestManualIsComplete(t *testing.T) {
 	b, err := os.ReadFile("../../docs/command.md")

@@ -52,7 +52,7 @@ func (a *app) pauseCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&p.Reason, "reason", "", "why, for people")
-	f.DurationVar(&length, "for", 0, "how long it lasts (default: until `leasehold resume`)")
+	f.DurationVar(&length, "for", 0, "how long it lasts (default: until leasehold resume)")
 	f.DurationVarP(&wait, "wait", "w", wait, "how long it may take until nobody leads")
 	f.BoolVarP(&noWait, "no-wait", "n", false, "don't wait until nobody leads")
 	return cmd

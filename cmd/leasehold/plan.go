@@ -57,7 +57,7 @@ func (a *app) planCommand() *cobra.Command {
 	flags.IntVar(&in.Replicas, "replicas", in.Replicas, "how many stand for election")
 	flags.DurationVar(&in.Poll, "poll", in.Poll, "how long until a waiter learns of a change: between two looks, or what the store's push takes")
 	flags.DurationVar(&in.WarmUp, "warm-up", 0, "from being elected to working")
-	flags.BoolVar(&in.CrashReleases, "crash-releases", false, "a crash releases the lease, as under `leasehold run`")
+	flags.BoolVar(&in.CrashReleases, "crash-releases", false, "a crash releases the lease, as under leasehold run")
 	flags.StringVar(&picture, "svg", "", "write a picture to this file, too")
 	a.flag(flags, "ttl")
 	a.flag(flags, "output")

@@ -46,7 +46,7 @@ func (a *app) releaseCommand() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVar(&text, "token", "", "the token of the term to end, as `leasehold show NAME` prints it")
+	cmd.Flags().StringVar(&text, "token", "", "the token of the term to end, as leasehold show NAME prints it")
 	return cmd
 }
 

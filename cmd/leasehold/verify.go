@@ -28,8 +28,8 @@ func (a *app) verifyCommand() *cobra.Command {
 		Short: "Say by its exit code whether a sequencer is of the current term",
 		Long: "Exit with 0 if the name of the sequencer is held by its holder under its token, and with 1 if it isn't. `leasehold run`\n" +
 			"gives CMD its sequencer in LEASEHOLD_SEQUENCER. With --keys it has to be signed by one of them, as `run --keys` does; an\n" +
-			"unsigned one, or one that somebody else has signed, is refused with 1. The answer may be outdated when it arrives; what must not be done twice has\n" +
-			"to refuse old tokens itself.",
+			"unsigned one, or one that somebody else has signed, is refused with 1. The answer may be outdated when it arrives; what\n" +
+			"must not be done twice has to refuse old tokens itself.",
 		Example: "  leasehold verify \"$LEASEHOLD_SEQUENCER\" || exit",
 		Args:    want("SEQUENCER"),
 		RunE: func(cmd *cobra.Command, args []string) error {
