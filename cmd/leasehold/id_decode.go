@@ -157,7 +157,11 @@ func decodedRows(v decodedView, now time.Time) []column {
 		part.cells, value.cells = append(part.cells, name), append(value.cells, text)
 	}
 	row("layout", v.Layout)
-	row("time", fmt.Sprintf("%s (%s)", v.Time.Format(time.RFC3339Nano), ago(v.Time, now)))
+	when := ago(v.Time, now)
+	if ahead := v.Time.Sub(now); ahead >= time.Second { // of a clock that is wrong, or of another layout
+		when = "in " + roughly(ahead)
+	}
+	row("time", fmt.Sprintf("%s (%s)", v.Time.Format(time.RFC3339Nano), when))
 	row("node", strconv.FormatUint(v.Node, 10))
 	row("sequence", strconv.FormatUint(v.Sequence, 10))
 	if v.Metadata != nil {
