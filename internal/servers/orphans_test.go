@@ -75,7 +75,9 @@ func TestPauseAndKillReachEveryProcess(t *testing.T) {
 		}
 		return all
 	}
-	eventually(t, "all are paused", func() bool { return strings.Trim(states(), "TZ") == "" }) // or dead, and not reaped
+	if all := states(); strings.Trim(all, "TZ") != "" { // or dead, and not reaped
+		t.Errorf("paused, they are in the states %s", all)
+	}
 	s.Resume()
 	eventually(t, "all go on", func() bool { return !strings.Contains(states(), "T") })
 	s.Kill()

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"testing"
 )
 
@@ -41,13 +42,36 @@ func reserve() (port, error) {
 			return port{}, err
 		}
 		p := port{number: number, lock: lock}
-		if l, err := net.Listen("tcp", ":"+p.String()); err == nil {
-			_ = l.Close()
+		if refuses(p.addr()) {
 			return p, nil
 		}
 		p.release()
 	}
 	return port{}, fmt.Errorf("no free port between %d and %d", firstPort, lastPort)
+}
+
+// refuses reports whether nobody listens at an address. It doesn't try to listen there itself: a child that is forked meanwhile would
+// have the listener, too, until its program runs, and keep the next one from the port.
+func refuses(addr string) bool {
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		return errors.Is(err, syscall.ECONNREFUSED)
+	}
+	_ = conn.Close()
+	return false
+}
+
+// hangUp closes a listener. When it returns nobody listens there any more, no child that was forked before either.
+func hangUp(l net.Listener) {
+	_ = l.Close()
+	for {
+		conn, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			return
+		}
+		_ = conn.Close()
+		pause(tick / 10)
+	}
 }
 
 // FreeAddr returns an address on loopback on which nobody listens, for a server that the test starts, or for none. Until the test ends

@@ -3,6 +3,7 @@ package servers
 import (
 	"errors"
 	"net"
+	"os/exec"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -35,6 +36,47 @@ func TestReserveGivesAPortOnce(t *testing.T) {
 			l.Close()
 		}
 		p.release()
+	}
+}
+
+// A child has all descriptors between its fork and its program's start.
+func TestForksDontKeepPorts(t *testing.T) {
+	var running sync.WaitGroup
+	defer running.Wait()
+	stop := make(chan struct{})
+	defer close(stop)
+	for range 2 {
+		running.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					_ = exec.Command("true").Run()
+				}
+			}
+		})
+	}
+	for range 1000 {
+		p, err := reserve()
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := net.Listen("tcp", p.addr())
+		if err != nil {
+			t.Fatalf("a reserved port can't be listened on: %v", err)
+		}
+		l.Close()
+		p.release()
+	}
+	n := Proxy(t, newEcho(t).addr)
+	for range 500 {
+		n.Refuse()
+		if conn, err := net.Dial("tcp", n.Addr); err == nil {
+			conn.Close()
+			t.Fatal("a proxy that refuses connections took one")
+		}
+		n.Heal() // which fails the test where it can't listen
 	}
 }
 

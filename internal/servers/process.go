@@ -77,6 +77,20 @@ func (p *process) freeze() []int {
 	return all
 }
 
+// rest stops the process and all that it started, and returns when none of them runs any more: a signal takes effect when one of a
+// process's threads gets to run, and until then the others serve. It waits for 10 s at most: a thread that waits for a child to start a
+// program stops only then.
+func (p *process) rest() {
+	for _, pid := range p.freeze() {
+		for range 1000 {
+			if stopped(pid) {
+				break
+			}
+			pause(tick)
+		}
+	}
+}
+
 // thaw lets the process and all that it started go on.
 func (p *process) thaw() {
 	if p.ended() {

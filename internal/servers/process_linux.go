@@ -35,6 +35,17 @@ func running(pid int) bool {
 	return state != "" && state != "Z" && state != "X"
 }
 
+// stopped reports whether no thread of the process runs, or will before it is told to.
+func stopped(pid int) bool {
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	for _, name := range threads {
+		if state, _ := status(name); strings.Trim(state, "TtZX") != "" {
+			return false
+		}
+	}
+	return true
+}
+
 // status returns the state and the parent of a process out of its stat file, or nothing when it is gone.
 func status(name string) (state string, parent int) {
 	text, err := os.ReadFile(name)

@@ -18,6 +18,7 @@ const (
 func attributes(syscall.Signal, *account) *syscall.SysProcAttr { return nil }
 func children(int) []int                                       { return nil }
 func running(int) bool                                         { return false }
+func stopped(int) bool                                         { return true }
 func signalOne(int, syscall.Signal)                            {}
 
 // Lock does not work here.

@@ -26,6 +26,7 @@ type Network struct {
 	delay    time.Duration
 	drop     bool // what clients send is thrown away
 	swallow  bool // what the server sends is thrown away
+	lost     int  // how often something was thrown away
 }
 
 // Proxy starts a proxy in front of an address. It ends with the test.
@@ -80,6 +81,13 @@ func (n *Network) SwallowReplies(on bool) { n.throwAway(&n.swallow, on) }
 // was thrown away.
 func (n *Network) DropRequests(on bool) { n.throwAway(&n.drop, on) }
 
+// Lost returns how often anything was thrown away so far.
+func (n *Network) Lost() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.lost
+}
+
 func (n *Network) throwAway(what *bool, on bool) {
 	n.change(func() {
 		if *what && !on {
@@ -128,7 +136,7 @@ func (n *Network) listen() {
 // deafen ends accepting connections; n.mu is held.
 func (n *Network) deafen() {
 	if n.listener != nil {
-		_ = n.listener.Close()
+		hangUp(n.listener)
 		n.listener = nil
 	}
 }

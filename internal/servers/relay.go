@@ -171,6 +171,9 @@ func (n *Network) passes(l *link) bool {
 func (n *Network) thrown(l *link, away *bool) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	l.torn = l.torn || *away
+	if *away {
+		l.torn = true
+		n.lost++
+	}
 	return *away
 }

@@ -2,6 +2,8 @@ package servers
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 )
@@ -83,5 +85,25 @@ func keeps(t *testing.T, s *Server, c client) {
 	s.Restart() // while it runs
 	if got := read(); got != "five" {
 		t.Errorf("got %q, want what was put before the second restart", got)
+	}
+}
+
+// TestRedisServesWhenItHasReadItsData: until then it answers questions about itself, and refuses the rest.
+func TestRedisServesWhenItHasReadItsData(t *testing.T) {
+	t.Parallel()
+	s := Redis(t)
+	var script strings.Builder
+	for i := range 20_000 {
+		fmt.Fprintf(&script, "SET key%d value\r\n", i)
+	}
+	script.WriteString("QUIT\r\n")
+	if _, err := s.exchange(t.Context(), script.String()); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		s.Restart()
+		if err := (redisClient{}).put(t.Context(), s, "value"); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

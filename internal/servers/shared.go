@@ -18,6 +18,7 @@ var pool = struct {
 // sharedServer is started by the first test that asks for it.
 type sharedServer struct {
 	once   sync.Once
+	number int // of its folder
 	server *Server
 	err    error
 }
@@ -64,17 +65,16 @@ func share(t testing.TB, e *engine, c config) *Server {
 	dir := pool.dir
 	shared := pool.servers[key]
 	if shared == nil {
-		shared = &sharedServer{}
+		shared = &sharedServer{number: len(pool.servers)}
 		pool.servers[key] = shared
 	}
-	number := len(pool.servers)
 	pool.Unlock()
 	if dir == "" {
 		t.Fatal("a shared server has to be stopped after the last test: TestMain must run servers.Main(m)")
 	}
 	shared.once.Do(func() {
 		// It outlives the test that asks first, and so its context.
-		shared.server, shared.err = launch(context.Background(), e, fmt.Sprintf("%s/%d", dir, number), c)
+		shared.server, shared.err = launch(context.Background(), e, fmt.Sprintf("%s/%d", dir, shared.number), c)
 	})
 	if shared.err != nil {
 		fail(t, e, shared.err)

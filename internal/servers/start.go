@@ -87,11 +87,11 @@ func (s *Server) Kill() {
 	s.process.kill()
 }
 
-// Pause stops the server with SIGSTOP: its connections stay open, and nobody answers.
+// Pause stops the server with SIGSTOP: its connections stay open, and nobody answers from the moment when it returns.
 func (s *Server) Pause() {
 	s.tb.Helper()
 	s.mustBeOwn("paused")
-	s.process.freeze()
+	s.process.rest()
 }
 
 // Resume lets a paused server go on.
