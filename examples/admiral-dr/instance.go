@@ -18,6 +18,10 @@ type line struct {
 	Token  fence.Token `json:"token,omitempty"`
 	Holder string      `json:"holder,omitempty"`
 	Write  bool        `json:"write,omitempty"`
+
+	// Of a write: when the instance asked whether it may, and when it knew. All processes of a machine read the clock alike.
+	Asked   clock.Instant `json:"asked,omitempty"`
+	Allowed clock.Instant `json:"allowed,omitempty"`
 }
 
 // runInstance is one instance: it finds out whether it may write, says so, and writes while it may.
@@ -53,10 +57,12 @@ func runInstance(ctx context.Context, path string, out io.Writer) error {
 			}
 		}
 		// The write: only under a term, with its token, and with a context that ends when the term does.
+		asked := now()
 		if term, err := state.Guard(ctx); err == nil {
+			allowed := now()
 			writing, done := term.Bind(ctx)
 			if writing.Err() == nil {
-				err = said.Encode(line{Write: true, Token: term.Token(), Holder: term.Owner()})
+				err = said.Encode(line{Write: true, Token: term.Token(), Holder: term.Owner(), Asked: asked, Allowed: allowed})
 			}
 			done()
 			if err != nil {

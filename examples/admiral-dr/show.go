@@ -32,8 +32,10 @@ type show struct {
 
 	mu                sync.Mutex
 	procs             map[string]*process
-	mark              fence.Mark // of what both instances write to
+	mark              fence.Mark    // of what both instances write to
+	latest            clock.Instant // when the first write of the latest term was allowed
 	accepted, refused int
+	both              int // of the refused: those that were allowed after latest, so that both instances were active
 }
 
 // process is one instance.
@@ -203,8 +205,14 @@ func (s *show) said(pod string, l line) {
 	if l.Write {
 		mark, err := s.mark.Admit(leaseName, l.Holder, l.Token)
 		if err != nil {
-			s.refused++
+			s.refused++ // it has come late, as any message may, unless it was sent late
+			if l.Asked > s.latest {
+				s.both++
+			}
 			return
+		}
+		if mark != s.mark {
+			s.latest = l.Allowed
 		}
 		s.mark = mark
 		s.accepted++
