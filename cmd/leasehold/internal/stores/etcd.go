@@ -55,6 +55,8 @@ func etcdConfig(u server) (clientv3.Config, error) {
 			password = os.Getenv("ETCDCTL_PASSWORD")
 		}
 		cfg.Username, cfg.Password = user, password
+	} else if cfg.Password == "" {
+		cfg.Password = os.Getenv("ETCDCTL_PASSWORD")
 	}
 	if cfg.Username != "" && cfg.Password == "" {
 		return cfg, fmt.Errorf("user %q has no password: write etcd://USER:PASSWORD@HOST, or set ETCDCTL_PASSWORD", cfg.Username)

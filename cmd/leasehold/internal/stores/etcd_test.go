@@ -61,6 +61,9 @@ func refuseURL(t *testing.T, url string, wants ...string) {
 			t.Errorf("%s: %v, want one that says %q", Redact(url), err, want)
 		}
 	}
+	if strings.Contains(err.Error(), "%!") {
+		t.Errorf("%s: the error isn't written well: %v", Redact(url), err)
+	}
 	if strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("%s: the error shows the password: %v", Redact(url), err)
 	}
@@ -162,6 +165,10 @@ func TestEtcdUsers(t *testing.T) {
 	tryURL(t, "etcd://"+srv.Addr)
 	t.Setenv("ETCDCTL_USER", "ada")
 	refuseURL(t, "etcd://"+srv.Addr, "ETCDCTL_PASSWORD")
+	refuseURL(t, "etcd://ada@"+srv.Addr, "ETCDCTL_PASSWORD")
 	t.Setenv("ETCDCTL_PASSWORD", "hunter2@")
 	tryURL(t, "etcd://"+srv.Addr)
+	t.Setenv("ETCDCTL_USER", "bob:b")
+	tryURL(t, "etcd://ada@"+srv.Addr)
+	refuseURL(t, "etcd://ada:wrong@"+srv.Addr, "user name or the password is wrong")
 }

@@ -1,6 +1,7 @@
 package stores
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -61,33 +62,38 @@ func parseRedis(rest string) (u redisURL, err error) {
 	if u.server, err = parseServerOrNone(rest, port, redisParams...); err != nil {
 		return u, err
 	}
+	return u, u.readOptions()
+}
+
+// readOptions reads what the path and the parameters say.
+func (u *redisURL) readOptions() (err error) {
 	if u.path != "" {
 		if u.database, err = strconv.Atoi(u.path); err != nil || u.database < 0 {
-			return u, fmt.Errorf("path %q: want the number of a database", u.path)
+			return fmt.Errorf("path %q: want the number of a database", u.path)
 		}
 	}
 	u.opts.Prefix = u.params[paramPrefix]
 	if u.opts.ClockStep, err = u.duration(paramAge, 0); err != nil {
-		return u, err
+		return err
 	}
 	if u.opts.ReplicaWait, err = u.duration(paramReplicaWait, 0); err != nil {
-		return u, err
+		return err
 	}
 	notify, err := u.boolean(paramNotify, true)
 	if err != nil {
-		return u, err
+		return err
 	}
 	u.opts.NoNotify = !notify
 	if text, ok := u.params[paramReplicas]; ok {
 		if u.opts.Replicas, err = strconv.Atoi(text); err != nil || u.opts.Replicas < 0 {
-			return u, fmt.Errorf("parameter %s=%q: want a number", paramReplicas, text)
+			return fmt.Errorf("parameter %s=%q: want a number", paramReplicas, text)
 		}
 	}
 	cluster, err := u.cluster()
 	if cluster && u.database != 0 {
-		return u, fmt.Errorf("database %d: a cluster has only one", u.database)
+		return fmt.Errorf("database %d: a cluster has only one", u.database)
 	}
-	return u, err
+	return err
 }
 
 // cluster reports whether the hosts are a cluster's.
@@ -103,7 +109,7 @@ func (u redisURL) cluster() (bool, error) {
 	return yes, err
 }
 
-// fromEnv replaces what names the server by what REDIS_URL names.
+// fromEnv adds what REDIS_URL says: the server, and whatever else this URL leaves out.
 func (u redisURL) fromEnv() (_ redisURL, secure bool, err error) {
 	const form = "redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE], or rediss://"
 	scheme, rest, ok := strings.Cut(os.Getenv("REDIS_URL"), ":")
@@ -111,17 +117,21 @@ func (u redisURL) fromEnv() (_ redisURL, secure bool, err error) {
 		return u, false, errors.New("it names no host: write one, or set REDIS_URL to " + form)
 	}
 	env, err := parseRedis(rest)
-	if err != nil || len(env.hosts) == 0 {
-		return u, false, fmt.Errorf("REDIS_URL: want %s: %w", form, errors.Join(err))
+	if err == nil && len(env.hosts) == 0 {
+		err = errors.New("it names no host")
+	}
+	if err != nil {
+		return u, false, fmt.Errorf("REDIS_URL: want %s: %w", form, err)
 	}
 	u.user, u.password, u.hosts = env.user, env.password, env.hosts
-	if u.path == "" {
-		u.database = env.database
-	}
+	u.path = cmp.Or(u.path, env.path)
 	for name, value := range env.params {
 		if _, ok := u.params[name]; !ok {
 			u.params[name] = value
 		}
+	}
+	if err := u.readOptions(); err != nil {
+		return u, false, fmt.Errorf("this URL with what REDIS_URL adds: %w", err)
 	}
 	return u, scheme == redissName, nil
 }

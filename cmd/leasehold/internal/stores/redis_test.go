@@ -37,6 +37,14 @@ func TestRedisURLs(t *testing.T) {
 	t.Setenv("REDIS_URL", srv.URL+"/5")
 	tryURL(t, "redis://")
 	tryURL(t, "redis://?prefix=team:")
+	t.Setenv("REDIS_URL", srv.URL+"/5?age=1s&notify=false&replicas=1&replica_wait=10ms")
+	refuseURL(t, "redis://", "0 replicas acknowledged")
+	if p := store.Describe(tryURL(t, "redis://?replicas=0")); !p.Age || p.Push {
+		t.Errorf("what REDIS_URL asks for is left out: %+v", p)
+	}
+	refuseURL(t, "redis://?cluster=true", "REDIS_URL", "a cluster has only one")
+	t.Setenv("REDIS_URL", "redis:///5")
+	refuseURL(t, "redis://", "REDIS_URL", "it names no host")
 	t.Setenv("REDIS_URL", "redis://ada:hunter2@127.0.0.1:1")
 	refuseURL(t, "redis://", "is the server up")
 }
