@@ -7,7 +7,6 @@ import (
 
 // advice says what to do about an error, by what it says.
 var advice = []struct{ says, do string }{
-	{"bucket not found", "make it: nats kv add BUCKET --history=1 --replicas=3"},
 	{"stream not found", "the bucket isn't there any more"},
 	{"bucket already exists", "it has other settings: use it as it is, or give the new one another name"},
 	{"stream name already in use", "it has other settings: use it as it is, or give the new one another name"},

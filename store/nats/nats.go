@@ -71,6 +71,9 @@ func Open(ctx context.Context, js jetstream.JetStream, bucket string, opts Optio
 		s.stream, err = js.Stream(ctx, "KV_"+bucket)
 		return err
 	})
+	if errors.Is(err, jetstream.ErrBucketNotFound) {
+		return nil, fmt.Errorf("bucket %q: %w: make it: nats kv add %s --history=1 --replicas=3", bucket, err, bucket)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("bucket %q: %w", bucket, Explain(err))
 	}

@@ -66,6 +66,8 @@ func explain(err error, prefix string) error {
 		hint = "is the server up, and are host and port right?"
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
 		hint = "the server did not answer in time; if it never does, does the port speak TLS or not (rediss:// or redis://)?"
+	case strings.HasPrefix(err.Error(), "redis: can't parse"):
+		hint = "what answers there isn't Redis: are host and port right?"
 	case errors.Is(err, io.EOF), errors.As(err, &op):
 		hint = "the connection broke; if it always does, does the port want TLS (rediss://), or a certificate of this client (cert and key)?"
 	}

@@ -3,6 +3,8 @@ package redis
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
@@ -36,12 +38,15 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	node := servers.Redis(t, servers.Set("cluster-enabled", "yes"), servers.Set("cluster-port", port(t)))
 	full := servers.Redis(t, servers.Set("maxmemory", "1"), servers.Set("maxmemory-policy", "noeviction"))
 	lonely := servers.Redis(t, servers.Set("min-replicas-to-write", "1"))
+	web := httptest.NewServer(http.NotFoundHandler())
+	defer web.Close()
 	for name, c := range map[string]struct {
 		srv    *servers.Server
 		change func(*goredis.Options)
 		want   []string
 	}{
 		"unreachable":       {plain, func(o *goredis.Options) { o.Addr = servers.FreeAddr(t) }, []string{"connection refused", "is the server up"}},
+		"a web server":      {plain, func(o *goredis.Options) { o.Addr = web.Listener.Addr().String() }, []string{"isn't Redis", "host and port"}},
 		"no password":       {locked, func(o *goredis.Options) { o.Password = "" }, []string{"NOAUTH", "REDIS_URL"}},
 		"wrong password":    {locked, func(o *goredis.Options) { o.Password = "wrong-secret" }, []string{"WRONGPASS", "REDIS_URL"}},
 		"password for none": {plain, func(o *goredis.Options) { o.Username, o.Password = "ada", "wrong-secret" }, []string{"WRONGPASS", "check the user"}},

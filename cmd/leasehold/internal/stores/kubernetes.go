@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -143,6 +144,9 @@ func dialKubernetes(text string) (*coordination.CoordinationV1Client, *http.Clie
 		return nil, nil, "", err
 	}
 	cfg, err := config.ClientConfig()
+	if file := os.Getenv(clientcmd.RecommendedConfigPathEnvVar); clientcmd.IsEmptyConfig(err) && file != "" && u.params[paramKubeconfig] == "" {
+		return nil, nil, "", fmt.Errorf("KUBECONFIG=%s: no cluster in it, or no such file: is the path right?", file)
+	}
 	if clientcmd.IsEmptyConfig(err) {
 		return nil, nil, "", fmt.Errorf("no cluster is configured: set KUBECONFIG, add ?%s=FILE to the URL, or run in a pod with a service account (%s is missing or empty)", paramKubeconfig, filepath.Join("~", ".kube", "config"))
 	}

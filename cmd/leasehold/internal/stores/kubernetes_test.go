@@ -104,6 +104,10 @@ func TestOpenKubernetes(t *testing.T) {
 			}
 		}
 	}
+	t.Setenv("KUBECONFIG", "/nowhere/config")
+	if _, err := open("k8s://default"); err == nil || !strings.Contains(err.Error(), "KUBECONFIG=/nowhere/config: ") {
+		t.Errorf("KUBECONFIG names no file: %v", err)
+	}
 	t.Setenv("KUBECONFIG", "")
 	if _, err := open("k8s://default"); err == nil || !strings.Contains(err.Error(), "set KUBECONFIG") || !strings.Contains(err.Error(), "?kubeconfig=FILE") {
 		t.Errorf("without any configuration: %v", err)

@@ -210,7 +210,10 @@ func (u natsURL) openBucket(ctx context.Context, conn *natsgo.Conn, opts Options
 	if !errors.Is(err, jetstream.ErrBucketNotFound) {
 		return st, err
 	}
-	if !u.create || opts.MustExist {
+	switch {
+	case u.create && opts.MustExist:
+		return nil, fmt.Errorf("%w; or have `leasehold run` make it, by this very URL", err)
+	case !u.create:
 		return nil, fmt.Errorf("%w; or have `leasehold run` make it: add ?%s=true&%s=3 to the URL", err, paramCreate, paramReplicas)
 	}
 	if err := nats.Create(ctx, js, u.bucket, u.replicas); err != nil {

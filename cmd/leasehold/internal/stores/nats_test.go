@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/leasehold/leasehold/internal/servers"
@@ -16,7 +17,7 @@ func TestNATSURLs(t *testing.T) {
 	noEnv(t, natsEnv...)
 	srv := servers.NATS(t)
 	url := "nats://" + srv.Addr
-	refuseURL(t, url, `bucket "leasehold"`, "nats kv add", "create=true")
+	refuseURL(t, url, `bucket "leasehold"`, "nats kv add leasehold ", "create=true")
 	tryURL(t, url+"?create=true")
 	tryURL(t, url)
 	if p := store.Describe(tryURL(t, url)); p.Fencing != store.FencingPerPrimary {
@@ -29,8 +30,8 @@ func TestNATSURLs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := u.Open(t.Context(), Options{MustExist: true}); err == nil {
-		t.Error("a bucket that must exist was made")
+	if _, err := u.Open(t.Context(), Options{MustExist: true}); err == nil || !strings.Contains(err.Error(), "by this very URL") {
+		t.Errorf("a bucket that must exist: %v, want an error that says who makes it", err)
 	}
 	refuseURL(t, url+"/three?create=true&replicas=3", "use 1 replica")
 	refuseURL(t, url+"?replicas=9", "want 1 to 5")
