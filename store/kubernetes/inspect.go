@@ -27,13 +27,14 @@ func (s *Store) Properties() store.Properties {
 	}
 }
 
-// Inspect looks at the server, and tries each permission on a Lease of its own, which it deletes again. It takes some ten
+// Inspect looks at the server, and tries each permission on a Lease of its own, which it deletes again. It takes a dozen
 // requests.
 func (s *Store) Inspect(ctx context.Context) []store.Finding {
 	found := []store.Finding{s.inspectServer(ctx), s.inspectLimit()}
 	if found[0].Status == store.StatusFail {
 		return found
 	}
+	found = append(found, s.inspectIdentity(ctx))
 	return append(found, s.inspectLeases(ctx)...)
 }
 
@@ -54,6 +55,32 @@ func (s *Store) inspectServer(ctx context.Context) store.Finding {
 		v.GitVersion = "of a version that it does not tell"
 	}
 	f.Detail = fmt.Sprintf("Kubernetes %s, namespace %s, answered in %v", v.GitVersion, s.namespace, took.Round(time.Microsecond))
+	return f
+}
+
+// inspectIdentity says who the server takes us for. Servers before 1.28, and some others, don't tell.
+func (s *Store) inspectIdentity(ctx context.Context) store.Finding {
+	f := store.Finding{What: "identity", Status: store.StatusOK}
+	const path, question = "/apis/authentication.k8s.io/v1/selfsubjectreviews", `{"apiVersion":"authentication.k8s.io/v1","kind":"SelfSubjectReview"}`
+	body, err := s.rest.Post().AbsPath(path).SetHeader("Content-Type", "application/json").SetHeader("Accept", "application/json").
+		Body([]byte(question)).MaxRetries(0).DoRaw(ctx)
+	var review struct {
+		Status struct {
+			UserInfo struct {
+				Username string `json:"username"`
+			} `json:"userInfo"`
+		} `json:"status"`
+	}
+	switch {
+	case statusCode(err) == http.StatusUnauthorized:
+		f.Status, f.Detail, f.Advice = store.StatusFail, err.Error(), "renew the token or certificate, or choose another context"
+	case err != nil && !refused(err):
+		f.Status, f.Detail, f.Advice = store.StatusWarn, err.Error(), "the detail says what is wrong"
+	case err != nil || json.Unmarshal(body, &review) != nil || review.Status.UserInfo.Username == "":
+		f.Detail = "the server doesn't tell"
+	default:
+		f.Detail = review.Status.UserInfo.Username
+	}
 	return f
 }
 
