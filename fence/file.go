@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"unicode/utf8"
 )
 
 // File keeps marks in a file: a line of JSON for each mark that was saved, the last one of a resource counts. One process at a
@@ -98,12 +99,17 @@ func (m *File) Load(_ context.Context, resource string) (Mark, error) {
 }
 
 // Save is [Marks.Save]. It blocks until the mark is on disk, whatever ctx says. After a write that failed nothing more is
-// saved: whether that mark is in the file is known only when it is opened again.
+// saved: whether that mark is in the file is known only when it is opened again. A mark that the file couldn't give back as it
+// was is refused: one whose token no term may bear, or with a resource or a holder that isn't UTF-8.
 func (m *File) Save(_ context.Context, resource string, mark Mark) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.err != nil {
 		return m.err
+	}
+	if mark.Token == 0 || mark.Token > MaxToken || !utf8.ValidString(resource) || !utf8.ValidString(mark.Holder) {
+		return fmt.Errorf("fence marks: resource %.60q, token %d, holder %.60q: want UTF-8, and a token from 1 to %d",
+			resource, mark.Token, mark.Holder, MaxToken)
 	}
 	text, err := json.Marshal(line{resource, mark})
 	if err != nil {

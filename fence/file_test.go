@@ -19,6 +19,41 @@ func marks(t testing.TB) *File {
 	return m
 }
 
+// What the file couldn't give back as it was is not saved, and doesn't get in the way of the other marks.
+func TestFileSavesWhatItCanRead(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "marks")
+	m, err := OpenFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Save(t.Context(), "n", Mark{5, "a"}); err != nil {
+		t.Fatal(err)
+	}
+	for says, s := range map[string]Sequencer{
+		"token 9007199254740992": {"n", "b", MaxToken + 1},
+		"token 0":                {"n", "b", 0},
+		`resource "\xff"`:        {"\xff", "b", 6},
+		`holder "\xff"`:          {"n", "\xff", 6},
+	} {
+		if err := m.Save(t.Context(), s.Name, Mark{s.Token, s.Holder}); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%+v: %v, want an error that says %s", s, err, says)
+		}
+	}
+	if err := m.Save(t.Context(), "n", Mark{MaxToken, "é"}); err != nil {
+		t.Errorf("after refusals: %v", err)
+	}
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if m, err = OpenFile(path); err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	if got, _ := m.Load(t.Context(), "n"); got != (Mark{MaxToken, "é"}) {
+		t.Errorf("opened again: %+v", got)
+	}
+}
+
 func TestFileSurvivesCrashes(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "marks")
 	open := func() *File {

@@ -58,7 +58,7 @@ func NewOffline(marks Marks) (*Offline, error) {
 	return &Offline{marks: marks, resources: map[string]*resource{}, most: remembered}, nil
 }
 
-// Check is [Guard.Check]. The resource is the lease's name.
+// Check is [Guard.Check]. The resource is the lease's name. What can't be a sequencer is an error that matches [ErrMalformed].
 func (o *Offline) Check(ctx context.Context, s Sequencer) error {
 	return o.enter(ctx, s, nil)
 }
@@ -90,6 +90,10 @@ func (o *Offline) enter(ctx context.Context, s Sequencer, u *user) error {
 				r.mu.Unlock()
 				return err
 			}
+		}
+		if err := s.Valid(); err != nil && s.Token != 0 { // 0 is for the mark to refuse: nobody has presented a token
+			r.mu.Unlock()
+			return err
 		}
 		taking, idle := r.taking, r.idle
 		if taking == nil {

@@ -58,6 +58,28 @@ func TestOfflineWritesOncePerToken(t *testing.T) {
 	}
 }
 
+// What can't be a sequencer is refused before it ends what is done in the current term.
+func TestOfflineMalformed(t *testing.T) {
+	c := &counting{Marks: &memoryMarks{}}
+	o := offline(t, c)
+	err := o.Do(t.Context(), Sequencer{"n", "a", 5}, func(ctx context.Context) error {
+		for _, s := range []Sequencer{{"n", "b", MaxToken + 1}, {"n", "\xff", 6}, {"n", "", 6}} {
+			soon, cancel := context.WithTimeout(ctx, time.Millisecond)
+			defer cancel()
+			if err := o.Check(soon, s); !errors.Is(err, ErrMalformed) {
+				t.Errorf("%v: %v", s, err)
+			}
+		}
+		return context.Cause(ctx)
+	})
+	if err != nil {
+		t.Errorf("what was under way: %v", err)
+	}
+	if n := c.saved.Load(); n != 1 {
+		t.Errorf("%d marks were saved", n)
+	}
+}
+
 // A token that can't be made durable is not admitted, and what is known goes on.
 func TestOfflineMarkThatCantBeStored(t *testing.T) {
 	c := &counting{Marks: marks(t)}
