@@ -25,6 +25,7 @@ func TestLeaderLossDuringWait(t *testing.T) {
 	s := open(t, dial(t, members[0].Addr, traffic.options()...), prefix)
 	rec := storetest.MustPut(t, s, held("k", 1))
 	waiting := startWait(t, s, "k", rec.Version)
+	traffic.awaitReads(t, 1) // a first read that fails ends the Wait
 	members[1].Kill()
 	members[2].Kill()
 	eventually(t, "a watch that ended because there is no leader", func() bool {

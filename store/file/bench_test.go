@@ -111,6 +111,9 @@ func echoHelper() error {
 		return err
 	}
 	defer s.Close()
+	if args().Bare {
+		withoutNet(s)
+	}
 	rec, err := store.Load(ctx, s, args().Key)
 	if err != nil {
 		return err

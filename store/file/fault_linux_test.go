@@ -85,10 +85,12 @@ type outcomes struct {
 	lines        map[string][]string    // by outcome
 }
 
-// follow reads what p writes until its writer is dead, and kills that at the kill'th report.
-func (o *outcomes) follow(t testing.TB, p *process, writer *os.Process, kill int) {
+// follow reads what p writes until its writer is dead, and kills that at the kill'th report, or when there was one of the outcome until
+// if that is later: strace counts calls by thread, and which thread makes them is the scheduler's choice.
+func (o *outcomes) follow(t testing.TB, p *process, writer *os.Process, kill int, until string) {
 	t.Helper()
-	for n := 0; writer != nil; n++ {
+	const most = 30_000
+	for n, killed := 0, false; writer != nil; n++ {
 		line, err := p.out.ReadString('\n')
 		if err != nil { // a line that was cut off was not acknowledged
 			break
@@ -102,8 +104,9 @@ func (o *outcomes) follow(t testing.TB, p *process, writer *os.Process, kill int
 		if outcome == "ok" {
 			o.acknowledged[key] = token
 		}
-		o.attempted[key] = token
-		if n == kill {
+		o.attempted[key] = max(token, o.attempted[key]) // 0 where it couldn't be read
+		if !killed && n >= kill && (o.lines[until] != nil || n >= most) {
+			killed = true
 			_ = writer.Kill()
 		}
 	}
@@ -143,7 +146,7 @@ func TestKilled(t *testing.T) {
 	o := newOutcomes()
 	for range 10 {
 		p := start(t, "write", helperArgs{Path: path, N: 4})
-		o.follow(t, p, ready(t, p), rand.IntN(400))
+		o.follow(t, p, ready(t, p), rand.IntN(400), "ok")
 		o.check(t, path)
 	}
 }
@@ -168,7 +171,7 @@ func TestKilledAtSystemCall(t *testing.T) {
 				path := testPath(t)
 				p := strace(t, path, fmt.Sprintf("%s:signal=KILL:when=%d", call, when))
 				o := newOutcomes()
-				o.follow(t, p, ready(t, p), 300) // it may die in Open, or not before that many writes
+				o.follow(t, p, ready(t, p), 300, "ok") // it may die in Open, or not before that many writes
 				o.check(t, path)
 			})
 		}
@@ -180,7 +183,7 @@ func TestSyncFails(t *testing.T) {
 	path := testPath(t)
 	p := strace(t, path, "fsync:error=EIO:when=20+7")
 	o := newOutcomes()
-	o.follow(t, p, ready(t, p), 300)
+	o.follow(t, p, ready(t, p), 300, "unknown")
 	if len(o.lines["unknown"]) == 0 || len(o.lines["ok"]) == 0 {
 		t.Errorf("outcomes %v: want unknown and ok ones", o.lines)
 	}
@@ -200,7 +203,7 @@ func TestWriteFails(t *testing.T) {
 	path := testPath(t)
 	p := strace(t, path, "pwrite64:error=ENOSPC:when=60+9")
 	o := newOutcomes()
-	o.follow(t, p, ready(t, p), 300)
+	o.follow(t, p, ready(t, p), 300, "failed")
 	if len(o.lines["failed"]) == 0 || len(o.lines["ok"]) == 0 || len(o.lines["unknown"]) > 0 {
 		t.Errorf("outcomes %v: want failed and ok ones", o.lines)
 	}

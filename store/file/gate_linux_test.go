@@ -30,10 +30,18 @@ func testGate(t testing.TB, path string) *gate {
 	return g
 }
 
+// still is a clock on which nobody's patience ends.
+func still() clock.Clock {
+	clk := clock.NewFake(0)
+	clk.SetRate(0)
+	return clk
+}
+
 // Those in line pass in the order in which they came, and one who comes again gets in line behind them.
 func TestGateKeepsOrder(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "gate")
 	const n = 20
+	clk := still()
 	var gates []*gate
 	for range n {
 		gates = append(gates, testGate(t, path))
@@ -47,15 +55,15 @@ func TestGateKeepsOrder(t *testing.T) {
 		mu.Unlock()
 		leave()
 	}
-	first := gates[0].enter(clock.System(), &running)
+	first := gates[0].enter(clk, &running)
 	for i := 1; i < n; i++ {
-		group.Go(func() { pass(i, gates[i].enter(clock.System(), &running)) })
+		group.Go(func() { pass(i, gates[i].enter(clk, &running)) })
 		for drawn(t, gates[0]) != uint64(i+1) {
 			time.Sleep(100 * time.Microsecond)
 		}
 	}
 	pass(0, first)
-	pass(n, gates[0].enter(clock.System(), &running))
+	pass(n, gates[0].enter(clk, &running))
 	group.Wait()
 	running.Wait()
 	for i, got := range order {
@@ -69,23 +77,24 @@ func TestGateKeepsOrder(t *testing.T) {
 func TestGateOfOne(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "gate")
 	g, other := testGate(t, path), testGate(t, path)
+	clk := still()
 	var running sync.WaitGroup
 	for range 5 {
-		g.enter(clock.System(), &running)()
+		g.enter(clk, &running)()
 	}
 	if got := drawn(t, g); got != 1 {
 		t.Fatalf("%d numbers were drawn by one who is on its own", got)
 	}
-	leave := other.enter(clock.System(), &running)
+	leave := other.enter(clk, &running)
 	passed := make(chan func(), 1)
-	go func() { passed <- g.enter(clock.System(), &running) }()
+	go func() { passed <- g.enter(clk, &running) }()
 	for drawn(t, other) != 3 {
 		time.Sleep(100 * time.Microsecond)
 	}
 	select {
 	case <-passed:
 		t.Error("it passed one who came before it")
-	case <-time.After(gatePatience / 10):
+	case <-time.After(50 * time.Millisecond): // in which nothing must happen
 	}
 	leave()
 	(<-passed)()

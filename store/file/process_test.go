@@ -31,6 +31,7 @@ type helperArgs struct {
 	Path string
 	Key  string
 	N    int
+	Bare bool // without the safety net of those who wait
 }
 
 func args() (a helperArgs) {

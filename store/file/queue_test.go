@@ -162,8 +162,12 @@ func TestRemovedLockFile(t *testing.T) {
 	var group sync.WaitGroup
 	for _, s := range stores {
 		group.Go(func() {
-			for range each {
-				if _, err := raise(s, "k"); err != nil {
+			for raised := 0; raised < each && !t.Failed(); {
+				_, err := raise(s, "k")
+				switch {
+				case err == nil:
+					raised++
+				case !strings.Contains(err.Error(), "another program") || errors.Is(err, store.ErrUnknownOutcome): // SQLite's locks keep no order
 					t.Error(err)
 				}
 			}

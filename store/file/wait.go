@@ -48,6 +48,7 @@ func (w *waiter) wake() {
 type waiters struct {
 	store *Store
 	bell  *bell
+	net   time.Duration // netMin; tests take the safety net away
 	kick  chan struct{} // of capacity 1: somebody waits
 
 	mu     sync.Mutex
@@ -56,7 +57,7 @@ type waiters struct {
 }
 
 func newWaiters(s *Store) *waiters {
-	ws := &waiters{store: s, kick: make(chan struct{}, 1), byHash: map[uint64]map[*waiter]struct{}{}}
+	ws := &waiters{store: s, net: netMin, kick: make(chan struct{}, 1), byHash: map[uint64]map[*waiter]struct{}{}}
 	ws.bell = newBell(s.path+wakeSuffix, s.id, &s.running, ws.wake, ws.wakeAll)
 	return ws
 }
@@ -128,7 +129,7 @@ func (ws *waiters) ring(keys []string) {
 // process that was killed after its commit and before it rang. Without one they are how a change is noticed.
 const (
 	netMin  = 5 * time.Second
-	netMax  = 10 * time.Second
+	netMax  = 2 * netMin
 	pollMin = 10 * time.Millisecond
 	pollMax = 250 * time.Millisecond
 )
@@ -141,7 +142,7 @@ func (ws *waiters) watch() {
 	pause := pollMin
 	for ws.somebody() {
 		if ws.bell.works() {
-			pause = netMin + rand.N(netMax-netMin)
+			pause = ws.net + rand.N(ws.net)
 		}
 		if !ws.sleep(pause) {
 			return

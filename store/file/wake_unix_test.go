@@ -54,7 +54,7 @@ func TestFullBell(t *testing.T) {
 
 // Who waits for one change after the other keeps its name in the wake folder, which a look takes away when nobody waits any more.
 func TestNameLingers(t *testing.T) {
-	s := testOpen(t, testPath(t))
+	s := withoutNet(testOpen(t, testPath(t)))
 	rec := mustPut(t, s, held("k", 1))
 	shard := s.waiters.bell.shard(shardOf(hash("k")))
 	for range 3 {
