@@ -2,6 +2,7 @@ package consul
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/leasehold/leasehold/store"
@@ -21,12 +22,18 @@ func (s *Store) Wait(ctx context.Context, key, version string) (store.Record, er
 		return store.Record{}, store.ErrClosed
 	}
 	defer s.leave(key, w)
+	// A read under way, too, ends with Close.
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(s.life, func() { cancel(store.ErrClosed) })()
 	seen, next := s.look(w)
 	base := seen.row
 	if seen.row.index == 0 || seen.row.err != nil || seen.row.rec.Version != version {
 		// What the query last saw may be older than the version that is waited on.
 		var err error
-		if base, err = s.load(ctx, key); err != nil || base.rec.Version != version {
+		if base, err = s.load(ctx, key); errors.Is(err, store.ErrClosed) {
+			return store.Record{}, store.ErrClosed
+		} else if err != nil || base.rec.Version != version {
 			return base.rec.Clone(), err
 		}
 	}
@@ -44,8 +51,6 @@ func (s *Store) Wait(ctx context.Context, key, version string) (store.Record, er
 		case <-next:
 		case <-ctx.Done():
 			return store.Record{}, context.Cause(ctx)
-		case <-s.life.Done():
-			return store.Record{}, store.ErrClosed
 		}
 		seen, next = s.look(w)
 	}

@@ -24,17 +24,18 @@ const sessionPoll = 5 * time.Millisecond
 // session waits until the client has a session. So nothing is queued in the client while there is none, to be sent long
 // after the caller has gone. Its errors are unsentErrors.
 func (s *Store) session(ctx context.Context) error {
-	for {
+	for waited := false; ; waited = true {
 		if s.life.Err() != nil {
 			return unsentError{store.ErrClosed}
 		}
-		if ctx.Err() != nil {
+		if ctx.Err() != nil && !waited {
 			return unsentError{context.Cause(ctx)}
 		}
 		if s.conn.State() == zk.StateHasSession {
 			return nil
 		}
-		if clock.Sleep(ctx, s.clock, sessionPoll) != nil {
+		// The end of ctx may come just after the pause.
+		if clock.Sleep(ctx, s.clock, sessionPoll) != nil || ctx.Err() != nil {
 			return unsentError{fmt.Errorf("no session with ZooKeeper (last tried %s): is it running, has it a quorum, and does the network let this machine reach it? %w",
 				s.conn.Server(), context.Cause(ctx))}
 		}

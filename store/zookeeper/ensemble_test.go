@@ -51,10 +51,10 @@ func ensemble(t testing.TB) (addrs [3]string, networks []*servers.Network) {
 		must(t, cmd.Start())
 		t.Cleanup(func() { _ = cmd.Wait() }) // killed by the end of the context
 		if i == 1 {                          // the first two elect one of them
-			storetest.Eventually(t, func() error { _, err := srvr(t.Context(), addrs[1]); return err })
+			serves(t, func() error { _, err := srvr(t.Context(), addrs[1]); return err })
 		}
 	}
-	storetest.Eventually(t, func() error {
+	serves(t, func() error {
 		facts, err := srvr(t.Context(), addrs[2])
 		if err == nil && facts["Mode"] != "follower" {
 			err = fmt.Errorf("the third server is %q", facts["Mode"])
@@ -62,6 +62,20 @@ func ensemble(t testing.TB) (addrs [3]string, networks []*servers.Network) {
 		return err
 	})
 	return addrs, networks
+}
+
+// serves waits for servers as long as those of internal/servers are waited for.
+func serves(t testing.TB, try func() error) {
+	t.Helper()
+	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		err := try()
+		if err == nil {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatal(err)
+		}
+	}
 }
 
 func must(t testing.TB, err error) {

@@ -157,6 +157,32 @@ func TestOutcomesInABadNetwork(t *testing.T) {
 	}
 }
 
+// endsBetween is a context that ends after it was first asked, and whose end nobody hears of.
+type endsBetween struct {
+	context.Context
+	asked bool
+}
+
+func (c *endsBetween) Done() <-chan struct{} { return nil }
+func (c *endsBetween) Value(any) any         { return nil } // else its cause would be its parent's
+
+func (c *endsBetween) Err() error {
+	if !c.asked {
+		c.asked = true
+		return nil
+	}
+	return context.DeadlineExceeded
+}
+
+// TestAContextThatEndsBetweenTwoLooksForASession: its error says what was waited for, as at any other moment.
+func TestAContextThatEndsBetweenTwoLooksForASession(t *testing.T) {
+	s, _ := open(t, "127.0.0.1:1", aRoot())
+	_, err := s.Put(&endsBetween{Context: t.Context()}, held("k"))
+	if !errors.Is(err, context.DeadlineExceeded) || isUnknown(err) || !strings.Contains(err.Error(), "no session with ZooKeeper") {
+		t.Errorf("Put: %v, want the context's cause and that there is no session", err)
+	}
+}
+
 // awaitState waits until the client noticed that it has a session, or none.
 func (s *Store) awaitState(t testing.TB, session bool) {
 	t.Helper()
@@ -256,11 +282,10 @@ func TestCloseWaitsForRequests(t *testing.T) {
 	release := make(chan struct{})
 	var answered atomic.Bool
 	ctx, cancel := context.WithCancel(t.Context())
-	time.AfterFunc(100*time.Millisecond, cancel)
-	time.AfterFunc(300*time.Millisecond, func() { close(release) })
-	if _, err := call(ctx, s, func(*zk.Conn) (bool, error) { <-release; answered.Store(true); return true, nil }); !errors.Is(err, context.Canceled) {
+	if _, err := call(ctx, s, func(*zk.Conn) (bool, error) { cancel(); <-release; answered.Store(true); return true, nil }); !errors.Is(err, context.Canceled) {
 		t.Errorf("a call whose context ended: %v", err)
 	}
+	time.AfterFunc(100*time.Millisecond, func() { close(release) })
 	if err := s.Close(); err != nil || !answered.Load() {
 		t.Errorf("Close: %v; the request was answered before: %v", err, answered.Load())
 	}
@@ -294,6 +319,45 @@ func closeDoesNotWaitForeverForAServerThatIsStopped(t testing.TB) {
 	}
 	close(answer)
 	srv.Resume()
+}
+
+// TestCloseEndsAWaitThatStillReads: it needs no answer from the server for that.
+func TestCloseEndsAWaitThatStillReads(t *testing.T) {
+	srv := servers.ZooKeeper(t, servers.Shared())
+	network := servers.Proxy(t, srv.Addr)
+	conn, r := connect(t, network.Addr, sessionTimeout)
+	s, err := New(conn, Options{Root: aRoot()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stale := storetest.MustPut(t, s, held("k"))
+	<-s.watch("k").set // there is nothing left to do for a Wait but to read
+	stale.Version = newBirth() + ".0"
+	network.Cut()
+	var w storetest.Waiting
+	r.during(func() {
+		w = storetest.StartWait(t, s, stale)
+		storetest.Eventually(t, func() error {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			if r.count[opMulti] == 0 {
+				return errors.New("the Wait has not asked the server")
+			}
+			return nil
+		})
+	})
+	if err := s.Close(); err == nil || !strings.Contains(err.Error(), "has not answered") {
+		t.Errorf("Close: %v, want that something was not answered", err)
+	}
+	select {
+	case err := <-w:
+		if !errors.Is(err, store.ErrClosed) {
+			t.Errorf("Wait: %v", err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("the Wait goes on")
+	}
+	network.Heal()
 }
 
 // TestAMissedEventIsMadeUpFor: a watch that doesn't fire, as the client's may after it reconnected, keeps a waiter no

@@ -137,6 +137,10 @@ func (s *Store) Wait(ctx context.Context, key, version string) (store.Record, er
 	if err := store.CheckKey(key); err != nil {
 		return store.Record{}, err
 	}
+	// A read under way, too, ends with Close.
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(s.life, func() { cancel(store.ErrClosed) })()
 	var base *watch // whose row had that version
 	pause := retryMin
 	for {
