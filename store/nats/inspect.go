@@ -33,9 +33,9 @@ func (s *Store) Inspect(ctx context.Context) []store.Finding {
 	})
 	if err != nil {
 		bucket := store.Finding{What: "bucket", Status: store.StatusFail, Detail: Explain(err).Error(), Advice: "make the bucket, and allow $JS.API.STREAM.INFO." + s.config.Name}
-		return []store.Finding{server, bucket}
+		return []store.Finding{server, s.inspectIdentity(), bucket}
 	}
-	findings := []store.Finding{server, s.inspectBucket(info), s.inspectDurability(info)}
+	findings := []store.Finding{server, s.inspectIdentity(), s.inspectBucket(info), s.inspectDurability(info)}
 	return append(findings, s.inspectKeys(ctx)...)
 }
 
