@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,7 +28,8 @@ func (s *Store) Inspect(ctx context.Context) []store.Finding {
 		{What: "connection", Status: store.StatusOK, Detail: fmt.Sprintf("%s, session %#x", s.conn.Server(), s.conn.SessionID())},
 		s.inspectServer(ctx),
 	}
-	return append(findings, s.inspectRoot(ctx), s.inspectWrites(ctx))
+	findings = append(findings, s.inspectRoot(ctx))
+	return append(findings, s.inspectWrites(ctx)...)
 }
 
 // inspectServer says what the server says about itself, to whoever asks.
@@ -102,13 +104,13 @@ func (s *Store) inspectRoot(ctx context.Context) store.Finding {
 	return f
 }
 
-// inspectWrites tries what a lease does.
-func (s *Store) inspectWrites(ctx context.Context) store.Finding {
-	fail := func(what string, err error) store.Finding {
-		return store.Finding{
+// inspectWrites tries what a lease does, and says who did it.
+func (s *Store) inspectWrites(ctx context.Context) []store.Finding {
+	fail := func(what string, err error) []store.Finding {
+		return []store.Finding{{
 			What: "permissions", Status: store.StatusFail, Detail: what + ": " + err.Error(),
 			Advice: "give this account crwd on " + s.root + " and what is below",
-		}
+		}}
 	}
 	rec, err := s.Put(ctx, store.Record{Key: ".doctor/" + rand.Text()})
 	if err != nil {
@@ -121,8 +123,40 @@ func (s *Store) inspectWrites(ctx context.Context) store.Finding {
 	if _, err := s.Get(ctx, rec.Key); err != nil {
 		return fail("read it", err)
 	}
+	identity := s.inspectIdentity(ctx, s.node(rec.Key))
 	if err := s.Delete(ctx, rec.Key, rec.Version); err != nil {
-		return fail("delete it", err)
+		return append(fail("delete it", err), identity)
 	}
-	return store.Finding{What: "permissions", Status: store.StatusOK, Detail: "created, wrote, read and deleted a record"}
+	return []store.Finding{identity, {What: "permissions", Status: store.StatusOK, Detail: "created, wrote, read and deleted a record"}}
+}
+
+// inspectIdentity says who the server takes us for: it replaces the scheme "auth" in a new znode's list of accounts by those
+// of the connection. The znode is below parent, and goes with the session at the latest.
+func (s *Store) inspectIdentity(ctx context.Context, parent string) store.Finding {
+	f := store.Finding{What: "identity", Status: store.StatusOK}
+	path := parent + "/" + rand.Text()
+	acl, err := call(ctx, s, func(conn *zk.Conn) ([]zk.ACL, error) {
+		if _, err := conn.Create(path, nil, zk.FlagEphemeral, zk.AuthACL(zk.PermAll)); err != nil {
+			return nil, err
+		}
+		acl, _, err := conn.GetACL(path)
+		return acl, errors.Join(err, conn.Delete(path, -1))
+	})
+	var names []string
+	for _, a := range acl {
+		if a.Scheme == "digest" { // what follows is made of the password
+			a.ID, _, _ = strings.Cut(a.ID, ":")
+		}
+		names = append(names, a.Scheme+":"+a.ID)
+	}
+	switch {
+	case errors.Is(err, zk.ErrInvalidACL):
+		f.Detail = "nobody in particular: the connection has no account"
+	case err != nil:
+		f.Status, f.Detail = store.StatusWarn, s.readError(path, err).Error()
+	default:
+		slices.Sort(names) // the server keeps no order
+		f.Detail = strings.Join(names, ", ")
+	}
+	return f
 }
