@@ -2,11 +2,13 @@ package main
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/internal/steady"
 )
 
@@ -33,6 +35,21 @@ func (p place) told(want string) {
 			p.t.Fatalf("the story is %q, want %q", p.story(), want)
 		}
 	}
+}
+
+// stands waits until candidates of "job" by these names are on the list: one may follow a leader before its own place there is written.
+func (p place) stands(names ...string) {
+	p.t.Helper()
+	st := p.reader().st
+	eventually(p.t, strings.Join(names, ", ")+" stand", func() bool {
+		state, err := election.Read(p.t.Context(), st, "job")
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		return !slices.ContainsFunc(names, func(name string) bool {
+			return !slices.ContainsFunc(state.Candidates, func(c election.Candidate) bool { return c.Name == name })
+		})
+	})
 }
 
 // tells is an active command that tells of its beginning, and of its end, which takes a while when it is told to.
@@ -113,6 +130,7 @@ func handoffBetweenProcesses(t testing.TB) {
 	p.told("a")
 	p.candidate("b", "echo $LEASEHOLD_TOKEN >token-b; "+tells("b"), "--on-passive", "echo >follows; exec sleep 1000")
 	p.content("follows")
+	p.stands("b")
 	p.must("handoff", "job", "--to", "b")
 	p.told("a a-ends b")
 	if a, b := p.content("token-a"), p.content("token-b"); a >= b {
@@ -171,6 +189,7 @@ func stubbornLeaderIsKilledAfterTheDrain(t testing.TB) {
 	ticker := p.pid("pid")
 	p.candidate("b", "ps -o stat= -p "+p.content("pid")+" >dead; echo >b", "--on-passive", "echo >follows; exec sleep 1000")
 	p.content("follows")
+	p.stands("b")
 	start := time.Now()
 	p.must("handoff", "job", "--to", "b")
 	if took := time.Since(start); took < 6*time.Second || took > 15*time.Second {
@@ -201,6 +220,7 @@ func passiveCommand(t testing.TB) {
 	p.told("a b-follows-a-passive a-ends b-follows-no-more b")
 	p.candidate("c", tells("c"), "--on-passive", "echo >c-follows; exec sleep 1000")
 	p.content("c-follows")
+	p.stands("c")
 	p.must("handoff", "job", "--to", "c")
 	eventually(t, "c leads, and b follows", func() bool { // in either order
 		story := strings.TrimPrefix(p.story(), "a b-follows-a-passive a-ends b-follows-no-more b b-ends ")

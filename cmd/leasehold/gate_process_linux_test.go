@@ -304,17 +304,23 @@ func TestGateKeysAndMetrics(t *testing.T) {
 	if err != nil || seq.Name != "ledger" {
 		t.Errorf("%v, %v", seq, err)
 	}
-	_, text := g.ask(http.MethodGet, g.adm+"/metrics")
 	for _, line := range []string{
 		`leasehold_gate_active{lease="ledger"} 1`, `leasehold_gate_requests_total{kind="read",lease="ledger"} 1`,
 		`leasehold_gate_requests_total{kind="write",lease="ledger"} 1`, `leasehold_gate_requests_total{kind="refused",lease="ledger"} 0`,
-		`leasehold_gate_cut_total{lease="ledger"} 0`, `leasehold_gate_writes_in_flight{lease="ledger"} 0`,
-		`leasehold_gate_left_seconds{lease="ledger"} 1`, `leasehold_gate_token{lease="ledger"} ` + strconv.FormatFloat(float64(seq.Token), 'g', -1, 64),
+		`leasehold_gate_cut_total{lease="ledger"} 0`, `leasehold_gate_writes_in_flight{lease="ledger"} 0`, // once the gate has noted the end, too
+		`leasehold_gate_token{lease="ledger"} ` + strconv.FormatFloat(float64(seq.Token), 'g', -1, 64),
 		`leasehold_build_info{version="`,
 	} {
-		if !strings.Contains(text, "\n"+line) {
-			t.Errorf("no line %s in\n%s", line, text)
-		}
+		eventually(t, line, func() bool {
+			_, text := g.ask(http.MethodGet, g.adm+"/metrics")
+			return strings.Contains(text, "\n"+line)
+		})
+	}
+	_, text := g.ask(http.MethodGet, g.adm+"/metrics")
+	_, rest, _ := strings.Cut(text, "\n"+`leasehold_gate_left_seconds{lease="ledger"} `)
+	value, _, _ := strings.Cut(rest, "\n")
+	if left, err := strconv.ParseFloat(value, 64); err != nil || left <= 0 || left > 16 {
+		t.Errorf("%v left, of a term that is valid for 16 s: %v\n%s", left, err, text)
 	}
 }
 

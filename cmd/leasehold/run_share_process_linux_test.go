@@ -55,6 +55,10 @@ func TestPitfall_C1_RealOutageOfShares(t *testing.T) {
 
 // Who waits for a share, and loses its place by an outage of the store, goes on waiting.
 func TestWaiterForAShareOutlivesAnOutage(t *testing.T) {
+	steady.Run(t, waiterForAShareOutlivesAnOutage)
+}
+
+func waiterForAShareOutlivesAnOutage(t testing.TB) {
 	p := newPlace(t)
 	p.start("run", "job", "--slots", "1", "--ttl", "2m", "--", "sh", "-c", "echo >held; until [ -e done ]; do sleep 0.01; done")
 	p.content("held")

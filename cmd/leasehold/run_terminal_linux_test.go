@@ -38,6 +38,9 @@ func (p place) onTerminal(cmd *exec.Cmd) *console {
 	if err == nil {
 		err = unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 100})
 	}
+	if err == nil {
+		err = keepOutput(fd)
+	}
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -66,6 +69,17 @@ func (p place) onTerminal(cmd *exec.Cmd) *console {
 		<-read
 	})
 	return c
+}
+
+// keepOutput has the keys that send signals throw nothing away. The kernel would do so after it has sent the signal: by then who gets it
+// may have written something.
+func keepOutput(fd int) error {
+	modes, err := unix.IoctlGetTermios(fd, unix.TCGETS)
+	if err != nil {
+		return err
+	}
+	modes.Lflag |= unix.NOFLSH
+	return unix.IoctlSetTermios(fd, unix.TCSETS, modes)
 }
 
 func (c *console) send(text string) {
@@ -208,7 +222,7 @@ func TestStoppedPastValidity(t *testing.T) { steady.Run(t, stoppedPastValidity) 
 func stoppedPastValidity(t testing.TB) {
 	p := newPlace(t)
 	c := p.shell()
-	c.send("leasehold run job --ttl 1s -- ticker ticks stubborn\r")
+	c.send("leasehold run job --ttl 4s -- ticker ticks stubborn\r")
 	p.ticked("ticks")
 	c.send(ctrlZ)
 	c.expect("Stopped")

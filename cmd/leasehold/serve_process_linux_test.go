@@ -21,9 +21,11 @@ type served struct {
 	url string
 }
 
-func (p place) serve(args ...string) *served {
+func (p place) serve(args ...string) *served { p.t.Helper(); return p.serveAt("127.0.0.1:0", args...) }
+
+func (p place) serveAt(addr string, args ...string) *served {
 	p.t.Helper()
-	s := &served{place: p, program: p.start(append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)}
+	s := &served{place: p, program: p.start(append([]string{"serve", "--listen", addr}, args...)...)}
 	eventually(p.t, "it listens", func() bool {
 		_, url, ok := strings.Cut(s.stderr.String(), " on http://")
 		s.url = "http://" + strings.TrimSpace(strings.SplitN(url, "\n", 2)[0])
