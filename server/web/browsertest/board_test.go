@@ -99,11 +99,12 @@ func (p *page) stands(name string) {
 	p.fit()
 }
 
-// history notes the states that each name on the board goes through, so that none is missed however busy the machine is.
+// history notes the states that each name on the board goes through, so that none is missed however busy the machine is. While the page
+// hears nothing, for want of time, it shows that it knows none.
 const history = `window.went = {}; new MutationObserver(() => {
 	for (const r of document.querySelectorAll('#rows .row')) {
 		const all = went[r.querySelector('a').textContent] ??= [], state = r.querySelector('.badge').dataset.state;
-		if (all.at(-1) !== state) all.push(state);
+		if (state !== 'unknown' && all.at(-1) !== state) all.push(state);
 	}
 }).observe(document.getElementById('rows'), {subtree: true, childList: true, attributes: true, attributeFilter: ['data-state']})`
 

@@ -76,9 +76,11 @@ func open(t *testing.T, sc screen, url string) *page {
 	t.Helper()
 	p := &page{t: t}
 	// The test's own context ends before the browser has been closed.
+	// The folder of its profile is chromedp's: processes of the browser's may outlive it, and write there while the test's own folder is
+	// being removed, which would be a failure.
 	ctx, endBrowser := chromedp.NewExecAllocator(context.WithoutCancel(t.Context()), append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(chromium(t)), chromedp.NoSandbox, // which root has none of
-		chromedp.UserDataDir(t.TempDir()), chromedp.WindowSize(int(sc.width), int(sc.height)))...)
+		chromedp.WindowSize(int(sc.width), int(sc.height)))...)
 	ctx, endTab := chromedp.NewContext(ctx, chromedp.WithListener(p.listen))
 	p.ctx = ctx
 	t.Cleanup(func() {
@@ -283,7 +285,7 @@ func (s *site) broken(t *testing.T, rec store.Record) {
 	}
 }
 
-// listenAt serves at an address where somebody served before.
+// listenAt serves at an address, where somebody may have served before.
 func listenAt(t *testing.T, addr string, h http.Handler) *httptest.Server {
 	t.Helper()
 	var lc net.ListenConfig

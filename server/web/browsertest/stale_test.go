@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"iter"
-	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
 	"sync/atomic"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/leasehold/leasehold/internal/servers"
 	"github.com/leasehold/leasehold/server"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/memory"
@@ -67,8 +67,8 @@ func TestServerIsGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }, FlushInterval: -1}
-	front := httptest.NewServer(proxy)
-	addr := front.Listener.Addr().String()
+	addr := servers.FreeAddr(t) // which nobody else gets while nobody listens there
+	front := listenAt(t, addr, proxy)
 	p := open(t, desk, front.URL)
 	p.expect = "ERR_"
 	p.state("job", "held")
