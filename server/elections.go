@@ -36,9 +36,9 @@ func (s *Server) handoff(c *call) (any, error) {
 	h, err := election.HandOver(c.r.Context(), s.st, name, body.Token, body.To, note(c.by(), body.Reason))
 	c.event.Holder = h.From.Owner
 	if err != nil {
-		return nil, named(name, h.From, err)
+		return nil, s.named(c, h.From, err)
 	}
-	c.event.Token = h.From.Token
+	c.ordered, c.event.Token = true, h.From.Token
 	if h.Done {
 		return s.standing(c.r.Context(), name)
 	}
@@ -79,7 +79,7 @@ func (s *Server) pause(c *call) (any, error) {
 	if err := election.SetPause(c.r.Context(), s.st, c.r.PathValue("name"), p); err != nil {
 		return nil, err
 	}
-	c.event.reason = "paused"
+	c.ordered, c.event.reason = true, "paused"
 	return s.await(c, wait, func(l election.Leader) bool { return l.Owner == "" })
 }
 
@@ -90,8 +90,9 @@ func (s *Server) resume(c *call) (any, error) {
 	}
 	name := c.r.PathValue("name")
 	if err := election.Resume(c.r.Context(), s.st, name); err != nil {
-		return nil, named(name, election.Leader{}, err)
+		return nil, s.named(c, election.Leader{}, err)
 	}
+	c.ordered = true
 	return s.standing(c.r.Context(), name)
 }
 
@@ -158,9 +159,9 @@ func pauseOf(state election.State) *wire.Pause {
 }
 
 // named is the problem of an order that can't be given, and who leads, if that is known.
-func named(name string, leader election.Leader, err error) error {
-	p := wire.ProblemOf(err)
-	p.Name = name
+func (s *Server) named(c *call, leader election.Leader, err error) error {
+	p := s.failure(c.r, err)
+	p.Name = c.r.PathValue("name")
 	if p.Holder == "" {
 		p.Holder, p.Token = leader.Owner, leader.Token
 	}

@@ -59,7 +59,7 @@ func (s *Server) speakRDLM(w http.ResponseWriter, r *http.Request) {
 		err = c.may(action, name)
 	}
 	if err != nil {
-		p := s.problem(err)
+		p := s.failure(r, err)
 		fail(w, p)
 		s.told(Event{
 			Caller: c.event.Caller, Action: action, Op: "rdlm", Name: strings.TrimSuffix(name, "*"), Outcome: string(p.Code),
@@ -81,7 +81,7 @@ func (s *Server) rdlmDone(r *http.Request, d rdlm.Done) {
 		e.Action = Read
 	}
 	if d.Err != nil {
-		e.Outcome = string(s.problem(d.Err).Code)
+		e.Outcome = string(s.failure(r, d.Err).Code)
 	}
 	if e.Action != Read && e.Outcome == outcomeOK {
 		s.board.touch(context.WithoutCancel(r.Context()), e.Name)

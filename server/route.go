@@ -142,6 +142,8 @@ type call struct {
 	caller Caller
 	status int // of an answer that is not 200
 	event  Event
+
+	ordered bool // what was asked for is done: what is left is to see what comes of it, and to answer
 }
 
 // errAnswered is what a handler returns when it has answered by itself.
@@ -160,8 +162,10 @@ func (s *Server) handle(rt route, w http.ResponseWriter, r *http.Request) {
 	switch {
 	case errors.Is(err, errAnswered):
 	case err != nil:
-		p := s.problem(err)
-		c.event.Outcome = string(p.Code)
+		p := s.failure(r, err)
+		if p.Code != wire.CodeGone || !c.ordered {
+			c.event.Outcome = string(p.Code)
+		}
 		if c.event.Token == 0 {
 			c.event.Token = p.Got
 		}
@@ -220,6 +224,19 @@ func (s *Server) problem(err error) *wire.Problem {
 		return wire.NewProblem(wire.CodeRemoved, "%v", err)
 	}
 	return wire.ProblemOf(err)
+}
+
+// failure is the problem of a request that was not done. A store does not fail that gives up since whoever asked has hung up, or was cut
+// off by a server that ends.
+func (s *Server) failure(r *http.Request, err error) *wire.Problem {
+	p := s.problem(err)
+	switch {
+	case p.Code != wire.CodeUnavailable || r.Context().Err() == nil || !errors.Is(err, context.Canceled):
+		return p
+	case s.closing.Err() != nil:
+		return s.problem(grants.ErrClosed)
+	}
+	return wire.NewProblem(wire.CodeGone, "the client closed its connection, or its side of it, before there was an answer")
 }
 
 // read reads the JSON body of a request into v, which stays as it is when there is no body.

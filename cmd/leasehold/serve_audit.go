@@ -73,12 +73,18 @@ func (l *audit) close() {
 	}
 }
 
-// plenty is done very often, and changes nobody's ownership when it succeeds.
-var plenty = []string{"renew", "renew session", "read record", "list records"}
+// The operations that have no line of their own when all went well: what only looks, and renewals, which change nobody's ownership.
+var (
+	looking  = []string{"read record", "list records"}
+	renewing = []string{"renew", "renew session"}
+)
 
-// note writes a line, but for what only looks, and for renewals that went well.
+// note writes a line, but for renewals that went well, and for what only looks unless that was refused, or failed: a watcher's going is
+// neither.
 func (l *audit) note(e server.Event) {
-	if e.Outcome == "ok" && (e.Action == server.Read || slices.Contains(plenty, e.Op)) {
+	look := e.Action == server.Read || slices.Contains(looking, e.Op)
+	switch {
+	case e.Outcome == "ok" && (look || slices.Contains(renewing, e.Op)), e.Outcome == "client_gone" && look:
 		return
 	}
 	text, err := json.Marshal(auditLine{e.Time, e.Caller, e.Remote, e.Op, e.Name, e.Holder, e.Token, e.Outcome, e.Note})

@@ -46,6 +46,7 @@ const (
 	CodeTooLarge        Code = "too_large"
 	CodeTooSlow         Code = "too_slow"
 	CodeTooMany         Code = "too_many_requests"
+	CodeGone            Code = "client_gone"
 	CodeCorrupt         Code = "corrupt_record"
 	CodeInternal        Code = "internal"
 	CodeUnavailable     Code = "store_unavailable"
@@ -62,6 +63,9 @@ var (
 	ErrTooMany         = errors.New("too many requests at a time")
 	ErrUnavailable     = errors.New("the server can't answer now")
 )
+
+// statusGone is what servers call a request whose client has hung up: HTTP has no status for it.
+const statusGone = 499
 
 // kinds is the table of problems: the status and the title of each code, and the error that it is to a program, if there is one.
 var kinds = map[Code]struct {
@@ -92,6 +96,7 @@ var kinds = map[Code]struct {
 	CodeTooLarge:        {http.StatusRequestEntityTooLarge, "the request is too large", store.ErrInvalid},
 	CodeTooSlow:         {http.StatusRequestTimeout, "the rest of the request did not come", nil},
 	CodeTooMany:         {http.StatusTooManyRequests, "too many requests of one client at a time", ErrTooMany},
+	CodeGone:            {statusGone, "the client hung up before it was done", nil},
 	CodeCorrupt:         {http.StatusInternalServerError, "a stored record can't be read", store.ErrCorrupt},
 	CodeInternal:        {http.StatusInternalServerError, "the server failed", nil},
 	CodeUnavailable:     {http.StatusServiceUnavailable, "the store does not answer", ErrUnavailable},
