@@ -137,8 +137,9 @@ type zooKeeperDialer struct {
 	config  *tls.Config // nil without TLS
 	timeout time.Duration
 
-	mu   sync.Mutex
-	last error
+	mu    sync.Mutex
+	tried bool  // an attempt has come to its end
+	last  error // of that
 }
 
 func (d *zooKeeperDialer) dial(network, addr string, _ time.Duration) (net.Conn, error) {
@@ -153,7 +154,7 @@ func (d *zooKeeperDialer) dial(network, addr string, _ time.Duration) (net.Conn,
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.last = err; err != nil {
+	if d.tried, d.last = true, err; err != nil {
 		return nil, err
 	}
 	return hastyConn{conn, d.timeout}, nil
@@ -182,6 +183,8 @@ func (d *zooKeeperDialer) explain(cause error) error {
 		op   *net.OpError
 	)
 	switch {
+	case !d.tried: // a server of names, or a network, that gives no answer
+		return fmt.Errorf("it can't be reached: there is no connection yet: is it running there, and does the network let this machine reach it? %w", cause)
 	case d.last == nil && d.config == nil:
 		return fmt.Errorf("it takes the connection and opens no session: has it a quorum, and is this its plain client port (2181 as a rule; tls=true for the other)? %w", cause)
 	case d.last == nil:

@@ -105,9 +105,9 @@ func TestZooKeeperOverTLS(t *testing.T) {
 		"zk://" + addr + "?tls=true":                                     "its certificate isn't trusted",
 		"zk://" + addr + "?server_name=zk.example&cacert=" + certs["ca"]: "server_name=NAME",
 		"zk://" + srv.Addr + "?cacert=" + certs["ca"]:                    "name its secureClientPort",
-		"zk://" + addr:        "is this its plain client port",
-		"zk://127.0.0.1:1":    "is it running there",
-		"zk://nobody.invalid": "can't be reached",
+		"zk://" + addr:         "is this its plain client port",
+		"zk://127.0.0.1:1":     "is it running there",
+		"zk://nobody..invalid": "can't be reached", // so written that nobody is asked for its address
 	} {
 		t.Run(want, func(t *testing.T) {
 			t.Parallel()
@@ -125,6 +125,22 @@ func TestZooKeeperOverTLS(t *testing.T) {
 				t.Errorf("it took %v", took)
 			}
 		})
+	}
+}
+
+// While there is no answer to the first attempt, nothing is claimed of a connection.
+func TestZooKeeperThatGivesNoAnswer(t *testing.T) {
+	for _, c := range []struct {
+		d    *zooKeeperDialer
+		want string
+	}{
+		{&zooKeeperDialer{}, "there is no connection yet"},
+		{&zooKeeperDialer{tried: true}, "it takes the connection and opens no session"},
+		{&zooKeeperDialer{tried: true, last: io.EOF}, "does the network let this machine reach it? EOF"},
+	} {
+		if err := c.d.explain(context.DeadlineExceeded); !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v, want one that says %q", err, c.want)
+		}
 	}
 }
 
