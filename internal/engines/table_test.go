@@ -219,7 +219,8 @@ version that is named. How to write its URL: [Stores](stores.md).
 	}
 	b.WriteString(`
 - **fencing**: linearizable, when no failure that the store survives loses a write that it acknowledged, so that no token is
-  given twice; per primary, when a failover may. lease.Options.Fencing demands the former.
+  given twice; per primary, when a failover may. lease.Options.Fencing demands the former. NATS is shown with sync_interval: always
+  on its servers and sync=always in its URL; without, it is per primary, and a machine that fails may take a lease with it.
 - **waiting**: push, when the server tells of a change; poll, when it has to be asked.
 - **age**: whether the engine vouches for how old a record is, so that a process that has just started takes an abandoned
   name at once. PostgreSQL, Redis and DynamoDB can, if they are told how far their server's clock may step.
