@@ -73,18 +73,17 @@ func (l *audit) close() {
 	}
 }
 
-// The operations that have no line of their own when all went well: what only looks, and renewals, which change nobody's ownership.
+// What has no line of its own when all went well: what only looks, and renewals, which change nobody's ownership.
 var (
 	looking  = []string{"read record", "list records"}
+	answered = []string{"ok", "not_found", "client_gone"} // of a look: that there is nothing is an answer, and a watcher's going is no failure
 	renewing = []string{"renew", "renew session"}
 )
 
-// note writes a line, but for renewals that went well, and for what only looks unless that was refused, or failed: a watcher's going is
-// neither.
+// note writes a line, but for renewals that went well, and for what only looks unless that was refused, or failed.
 func (l *audit) note(e server.Event) {
 	look := e.Action == server.Read || slices.Contains(looking, e.Op)
-	switch {
-	case e.Outcome == "ok" && (look || slices.Contains(renewing, e.Op)), e.Outcome == "client_gone" && look:
+	if look && slices.Contains(answered, e.Outcome) || e.Outcome == "ok" && slices.Contains(renewing, e.Op) {
 		return
 	}
 	text, err := json.Marshal(auditLine{e.Time, e.Caller, e.Remote, e.Op, e.Name, e.Holder, e.Token, e.Outcome, e.Note})

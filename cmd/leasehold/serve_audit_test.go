@@ -31,7 +31,9 @@ func TestAuditLines(t *testing.T) {
 		{server.Read, "show", "forbidden", true},
 		{server.Records, "read record", "ok", false},
 		{server.Records, "read record", "client_gone", false},
+		{server.Records, "read record", "not_found", false},
 		{server.Records, "read record", "store_unavailable", true},
+		{server.Records, "delete record", "not_found", true},
 		{server.Records, "write record", "ok", true},
 		{server.Records, "write record", "client_gone", true},
 	} {
