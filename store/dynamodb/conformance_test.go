@@ -14,6 +14,7 @@ import (
 func instance(t testing.TB, opts Options) storetest.Instance {
 	name, srv := testTable(t)
 	network := servers.Proxy(t, srv.Addr)
+	opts.Attempt = patient
 	return storetest.Instance{
 		Open: func(ctx context.Context) (store.Store, error) {
 			return Open(ctx, testClient(t, "http://"+network.Addr), name, opts)

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
@@ -128,7 +127,7 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // pass sends the request on. It isn't cut short when the client goes away, as requests in a network aren't.
 func (f *front) pass(r *http.Request, body []byte) (int, http.Header, []byte, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), patient)
 	defer cancel()
 	out, err := http.NewRequestWithContext(ctx, r.Method, f.target+r.URL.Path, bytes.NewReader(body))
 	if err != nil {

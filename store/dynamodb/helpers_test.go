@@ -1,6 +1,7 @@
 package dynamodb
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"strings"
@@ -51,9 +52,14 @@ func testTable(t testing.TB) (string, *servers.Server) {
 	return name, srv
 }
 
+// patient is how long an attempt may take where a test doesn't say: no server is so slow that a test which counts requests, or wants
+// one outcome, meets an attempt that was given up.
+const patient = time.Minute
+
 // testOpen opens the store in that table and closes it at the end of the test.
 func testOpen(t testing.TB, client Client, name string, opts Options) *Store {
 	t.Helper()
+	opts.Attempt = cmp.Or(opts.Attempt, patient)
 	s, err := Open(t.Context(), client, name, opts)
 	if err != nil {
 		t.Fatal(err)

@@ -43,19 +43,22 @@ const (
 	testTTL       = 3 * time.Second // dynamodb-lease's
 )
 
+// patient has no attempt given up because the server is slow: another one would follow, which tests that count requests don't expect.
+var patient = Access{Attempt: time.Minute}
+
 var kinds = []kind{
 	{"admiral", "leaseName", "", "", func(c Client, table string) (*Store, error) {
-		return Admiral(c, AdmiralOptions{Table: table, Wait: testWait, Threshold: testThreshold})
+		return Admiral(c, AdmiralOptions{Table: table, Wait: testWait, Threshold: testThreshold, Access: patient})
 	}},
 	{"dynamodb-lease", "key", "", "lease_expiry", func(c Client, table string) (*Store, error) {
-		return DynamoDBLease(c, DynamoDBLeaseOptions{Table: table, TTL: testTTL})
+		return DynamoDBLease(c, DynamoDBLeaseOptions{Table: table, TTL: testTTL, Access: patient})
 	}},
 	{"aws-lock-client", "key", "", "", func(c Client, table string) (*Store, error) {
-		return AWSLockClient(c, AWSLockClientOptions{Table: table})
+		return AWSLockClient(c, AWSLockClientOptions{Table: table, Access: patient})
 	}},
 	{"aws-lock-client/dynamolock", "lock", "kind", "", func(c Client, table string) (*Store, error) {
 		return AWSLockClient(c, AWSLockClientOptions{
-			Table: table, KeyAttribute: "lock", SortKey: "kind", SortValue: "job", Duration: DurationDynamolock,
+			Table: table, KeyAttribute: "lock", SortKey: "kind", SortValue: "job", Duration: DurationDynamolock, Access: patient,
 		})
 	}},
 }

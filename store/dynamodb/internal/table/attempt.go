@@ -60,7 +60,8 @@ func (t *Table) do(ctx context.Context, c call) (a answer, perhaps bool, err err
 		case n == maxAttempts:
 			return a, perhaps, fmt.Errorf("%d attempts failed, the last by: %w", n, err)
 		}
-		if clock.Sleep(ctx, t.opts.Clock, pause(n, err)) != nil {
+		// An attempt after the end of ctx, which may come just after the pause, would say nothing of the last one's answer.
+		if clock.Sleep(ctx, t.opts.Clock, pause(n, err)) != nil || ctx.Err() != nil {
 			return a, perhaps, interrupted(ctx, err)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -148,6 +149,43 @@ func TestSilence(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// throttling is a client that is told to ask later.
+type throttling struct{ Client }
+
+func (throttling) PutItem(ctx context.Context, _ *dynamodb.PutItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error) {
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	return nil, answered(400, "ThrottlingException")
+}
+
+// endsAfter is a clock on which every pause is over just before a context ends.
+type endsAfter struct {
+	clock.Clock
+	end func()
+}
+
+func (c endsAfter) AfterFunc(d time.Duration, f func()) func() bool {
+	return c.Clock.AfterFunc(d, func() { f(); c.end() })
+}
+
+// A context that ends as a pause is over changes nothing of what is known: the write was refused each time.
+func TestContextEndsWithAPause(t *testing.T) {
+	for range 20 {
+		synctest.Test(t, func(t *testing.T) {
+			errEnough := errors.New("enough")
+			ctx, cancel := context.WithCancelCause(t.Context())
+			clk := endsAfter{clock.NewFake(0), func() { cancel(errEnough) }}
+			tab := New(throttling{}, "t", Options{Attempt: time.Minute, Clock: clk})
+			defer tab.Close()
+			err := tab.Put(ctx, nil, nil, Cond{}, nil)
+			if !errors.Is(err, errEnough) || errors.Is(err, store.ErrUnknownOutcome) || !strings.Contains(err.Error(), "throttled") {
+				t.Errorf("%v, want the context's cause, a known outcome and the reason", err)
+			}
+		})
 	}
 }
 

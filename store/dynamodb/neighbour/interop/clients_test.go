@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold/leasehold/internal/servers"
 	"github.com/leasehold/leasehold/store/dynamodb/neighbour"
 )
 
@@ -22,15 +23,27 @@ type neighbourhood struct {
 	name  string
 	lease time.Duration // of the neighbour
 	slack time.Duration // by which its rule lets a hold last longer than its lease
-	start func(t testing.TB, w *world, owner string) other
-	world func(t testing.TB) *world
+
+	program *program
+	start   func(t testing.TB, w *world, owner string) other
+	world   func(t testing.TB) *world
+}
+
+// ready has the neighbour's program built and DynamoDB run, so that no attempt at a test has to wait for them.
+func (n neighbourhood) ready(t testing.TB) {
+	t.Helper()
+	n.program.ready(t)
+	servers.DynamoDB(t, servers.Shared())
 }
 
 const rustTTL = 4 // seconds; at least 2
 
 var rustSide = neighbourhood{
 	name: "dynamodb-lease", lease: rustTTL * time.Second, slack: 2 * time.Second,
+	program: rust,
 	start: func(t testing.TB, w *world, _ string) other {
+		w.expire(true)
+		defer w.expire(false)
 		return &rustClient{run(t, rust, w.url, w.table, strconv.Itoa(rustTTL))}
 	},
 	world: func(t testing.TB) *world {
@@ -44,6 +57,7 @@ const javaLease = 4 * time.Second
 
 var javaSide = neighbourhood{
 	name: "dynamodb-lock-client", lease: javaLease, slack: time.Second,
+	program: java,
 	start: func(t testing.TB, w *world, owner string) other {
 		ms := func(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 		return &javaClient{run(t, java, w.url, w.table, owner, ms(javaLease), ms(javaLease/4))}

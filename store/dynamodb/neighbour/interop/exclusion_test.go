@@ -18,6 +18,7 @@ const ttl = 4 * time.Second
 func TestNeighbours(t *testing.T) {
 	for _, n := range []neighbourhood{rustSide, javaSide} {
 		t.Run(n.name, func(t *testing.T) {
+			n.ready(t)
 			for name, test := range map[string]func(t testing.TB, n neighbourhood){
 				"they hold and release":      theyHold,
 				"we hold and release":        weHold,

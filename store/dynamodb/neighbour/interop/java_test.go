@@ -10,6 +10,7 @@ import (
 // table, companions included.
 func TestJavaKeepsRows(t *testing.T) {
 	t.Parallel()
+	javaSide.ready(t)
 	steady.Run(t, javaKeepsRows)
 }
 

@@ -25,16 +25,17 @@ type world struct {
 	addr   string
 	table  string
 	key    string
+	ttl    string // the attribute by which the neighbour wants DynamoDB to expire rows; "" for none
 	client *dynamodb.Client
 	open   func(client neighbour.Client, table string) (*neighbour.Store, error)
 }
 
-// newWorld makes a table with that key, whose rows DynamoDB expires by ttl if that is set.
+// newWorld makes a table with that key. DynamoDB expires no rows in it: see expire.
 func newWorld(t testing.TB, key, ttl string, open func(neighbour.Client, string) (*neighbour.Store, error)) *world {
 	t.Helper()
 	srv := servers.DynamoDB(t, servers.Shared())
 	w := &world{
-		t: t, url: srv.URL, addr: srv.Addr, key: key, client: newClient(t, srv.URL), open: open,
+		t: t, url: srv.URL, addr: srv.Addr, key: key, ttl: ttl, client: newClient(t, srv.URL), open: open,
 		table: "interop-" + strconv.FormatInt(time.Now().UnixNano(), 36),
 	}
 	_, err := w.client.CreateTable(t.Context(), &dynamodb.CreateTableInput{
@@ -42,15 +43,23 @@ func newWorld(t testing.TB, key, ttl string, open func(neighbour.Client, string)
 		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: &key, AttributeType: types.ScalarAttributeTypeS}},
 		KeySchema:            []types.KeySchemaElement{{AttributeName: &key, KeyType: types.KeyTypeHash}},
 	})
-	if err == nil && ttl != "" {
-		_, err = w.client.UpdateTimeToLive(t.Context(), &dynamodb.UpdateTimeToLiveInput{
-			TableName: &w.table, TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: &ttl, Enabled: aws.Bool(true)},
-		})
-	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	return w
+}
+
+// expire has DynamoDB expire rows, or no more. A neighbour that wants that looks only when it starts. From then on it is off: DynamoDB
+// Local looks every ten seconds or so for rows whose second has come, which the neighbour's own rule leaves for one second more, and
+// what it deletes nobody takes over.
+func (w *world) expire(on bool) {
+	w.t.Helper()
+	_, err := w.client.UpdateTimeToLive(w.t.Context(), &dynamodb.UpdateTimeToLiveInput{
+		TableName: &w.table, TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: &w.ttl, Enabled: &on},
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
 }
 
 func newClient(t testing.TB, url string) *dynamodb.Client {
