@@ -142,12 +142,13 @@ func TestCallsWait(t *testing.T) {
 		t.Errorf("%+v, %v", waiters, err)
 	}
 	time.Sleep(300 * time.Millisecond) // its validity, counted from before it was sent, would be over
+	released := clock.System().Now()
 	if err := c.Release(ctx, first); err != nil {
 		t.Fatal(err)
 	}
 	g := <-got
-	if g.Left() <= g.RenewEvery || g.Waited < 300*time.Millisecond || g.Token <= first.Token {
-		t.Errorf("%+v: %v left", g, g.Left())
+	if g.ValidUntil <= released || g.Waited < 300*time.Millisecond || g.Token <= first.Token {
+		t.Errorf("%+v: valid until %v after the release", g, g.ValidUntil.Sub(released))
 	}
 }
 

@@ -393,7 +393,7 @@ func TestNumbers(t *testing.T) {
 	for i, n := range []string{`-3`, `0`, `"-1"`, `false`} { // over at once
 		name := fmt.Sprint("over", i)
 		s.locked(t, name, `{"title": null, "wait": -5, "lifetime": `+n+`}`)
-		s.locked(t, name, `{"title": null, "wait": 1, "lifetime": 60}`)
+		s.locked(t, name, `{"title": null, "wait": 60, "lifetime": 60}`)
 	}
 }
 

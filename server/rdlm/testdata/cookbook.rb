@@ -32,7 +32,7 @@ def release(path)
 end
 
 def with_lock(name, title)
-  path = acquire(name, title)
+  path = acquire(name, title, wait: 60)
   raise "not locked: #{path}" if path.is_a?(Symbol)
   begin
     yield
