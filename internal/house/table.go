@@ -170,7 +170,7 @@ var Table = []Row{
 	},
 	{
 		Dir: "fence/fencesql/interop", Floor: Outer, Libs: []string{"github.com/jackc/pgx/v5", "modernc.org/sqlite"},
-		Why: "it is nothing but tests: the guards in real databases, whose drivers no user of fencesql needs",
+		Why: "it is nothing but tests: the guards, and ids, in real databases, whose drivers no user of fencesql or flake needs",
 	},
 	{
 		Dir: "internal/servers/...", Floor: F1, Tests: true, Only: []string{"std", "internal/servers"},
