@@ -52,3 +52,36 @@ func TestCrashesFindsWhatIsBroken(t *testing.T) {
 		}
 	}
 }
+
+// A write that nothing was heard of may land after a read that didn't show it, before the next one.
+func TestCrashesKnowsThatWritesCanBeLate(t *testing.T) {
+	t.Parallel()
+	db := memory.NewDB(memory.Options{})
+	e := &engine{Store: db.Open()}
+	var mu sync.Mutex
+	under := map[string]store.Record{} // way, by key
+	writes := 0
+	e.put = func(ctx context.Context, rec store.Record) (store.Record, error) {
+		mu.Lock()
+		late, ok := under[rec.Key]
+		delete(under, rec.Key)
+		if writes++; !ok && writes%100 == 0 {
+			under[rec.Key] = rec
+			mu.Unlock()
+			return store.Record{}, store.Unknown(rec.Key, errors.New("no answer"))
+		}
+		mu.Unlock()
+		if ok {
+			if _, err := e.Store.Put(ctx, late); err != nil {
+				t.Error(err)
+			}
+		}
+		return e.Store.Put(ctx, rec)
+	}
+	if err := Crashes(t.Context(), e, db.Open(), func() {}); err != nil {
+		t.Error(err)
+	}
+	if writes < 100 {
+		t.Errorf("%d writes, none of them late", writes)
+	}
+}

@@ -30,7 +30,7 @@ func Crashes(ctx context.Context, s, other store.Store, crash func()) error {
 	wrong := make(chan error, 3*len(all))
 	for i := range all {
 		w := &all[i]
-		w.key = fmt.Sprint("crash", i)
+		w.key, w.pending = fmt.Sprint("crash", i), map[string]bool{}
 		writers.Go(func() { wrong <- w.write(writing, s) })
 		for _, handle := range []store.Store{s, other} {
 			chasers.Go(func() {
@@ -52,9 +52,8 @@ func Crashes(ctx context.Context, s, other store.Store, crash func()) error {
 		err = errors.Join(err, <-wrong)
 	}
 	for i := range all {
-		if rec := all[i].rec; err == nil {
-			rec.Note = lastNote
-			_, err = mustPut(ctx, other, rec)
+		if err == nil {
+			err = all[i].writeLast(ctx, other)
 		}
 	}
 	if err != nil { // nobody will be woken
@@ -75,8 +74,9 @@ const lastNote = "last"
 
 // crashWriter is the only one who writes its key, so it can tell what each of its writes must have done.
 type crashWriter struct {
-	key string
-	rec store.Record // the last state that is certain
+	key     string
+	rec     store.Record    // the last state that is certain
+	pending map[string]bool // by nonce: writes of unknown outcome, over that very version, which may land yet
 }
 
 // write writes until ctx ends, and checks each outcome.
@@ -89,8 +89,11 @@ func (w *crashWriter) write(ctx context.Context, s store.Store) error {
 		got, err := s.Put(tryCtx, next)
 		cancel()
 		if err == nil {
-			w.rec = got
+			w.certain(got)
 			continue
+		}
+		if errors.Is(err, store.ErrUnknownOutcome) {
+			w.pending[next.Nonce] = true
 		}
 		stored, readErr := patientLoad(ctx, s, w.key)
 		switch {
@@ -98,17 +101,39 @@ func (w *crashWriter) write(ctx context.Context, s store.Store) error {
 			return readErr
 		case stored.Nonce == next.Nonce && !errors.Is(err, store.ErrUnknownOutcome):
 			return fmt.Errorf("%s: write %d was reported as not done, by %w, and was done", w.key, n, err)
-		case stored.Nonce != next.Nonce && stored.Version != w.rec.Version:
+		case !w.pending[stored.Nonce] && stored.Version != w.rec.Version:
 			return fmt.Errorf("%s: version %q was acknowledged, and stored is %q", w.key, w.rec.Version, stored.Version)
 		}
-		w.rec = stored
+		w.certain(stored)
 	}
 	stored, err := patientLoad(ctx, s, w.key)
 	if err == nil && stored.Token < w.rec.Token {
 		err = fmt.Errorf("%s: write %d was acknowledged, and stored is %d", w.key, w.rec.Token, stored.Token)
 	}
-	w.rec = stored
+	w.certain(stored)
 	return err
+}
+
+// certain takes note of what is stored for certain. Of the writes that are pending, none lands once it has another version.
+func (w *crashWriter) certain(rec store.Record) {
+	if rec.Version != w.rec.Version {
+		clear(w.pending)
+	}
+	w.rec = rec
+}
+
+// writeLast writes once more, when all is well, over what is stored.
+func (w *crashWriter) writeLast(ctx context.Context, s store.Store) error {
+	for {
+		rec := w.rec
+		rec.Note = lastNote
+		_, err := mustPut(ctx, s, rec)
+		var c *store.ConflictError
+		if !errors.As(err, &c) || !w.pending[c.Current.Nonce] {
+			return err
+		}
+		w.certain(c.Current)
+	}
 }
 
 // patientLoad reads until it succeeds.
