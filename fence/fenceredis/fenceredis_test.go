@@ -25,6 +25,7 @@ func dial(t testing.TB, srv *servers.Server) *redis.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
+	opts.ReadTimeout = time.Minute // a script that takes long is not sent again
 	client := redis.NewClient(opts)
 	t.Cleanup(func() { client.Close() })
 	return client
@@ -220,7 +221,7 @@ func TestCluster(t *testing.T) {
 	if err := dial(t, srv).ClusterAddSlotsRange(t.Context(), 0, 16383).Err(); err != nil {
 		t.Fatal(err)
 	}
-	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{srv.Addr}})
+	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{srv.Addr}, ReadTimeout: time.Minute})
 	t.Cleanup(func() { client.Close() })
 	r := &register{t: t, client: client, prefix: "{billing}:"}
 	for ctx := t.Context(); !strings.Contains(client.ClusterInfo(ctx).Val(), "cluster_state:ok"); {

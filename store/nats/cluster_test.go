@@ -52,7 +52,7 @@ func startCluster(t testing.TB) []*member {
 	eventually(t, "a cluster", func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
-		nc, err := natsgo.Connect("nats://" + members[0].addr)
+		nc, err := natsgo.Connect("nats://"+members[0].addr, natsgo.Timeout(soon))
 		if err != nil {
 			return false
 		}

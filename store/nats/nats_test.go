@@ -34,7 +34,7 @@ func newBucket(t testing.TB, js jetstream.JetStream, replicas int) string {
 // dial returns a connection that is closed at the end of the test.
 func dial(t testing.TB, addr string, opts ...natsgo.Option) jetstream.JetStream {
 	t.Helper()
-	opts = append([]natsgo.Option{natsgo.MaxReconnects(-1), natsgo.ReconnectWait(100 * time.Millisecond)}, opts...)
+	opts = append([]natsgo.Option{natsgo.MaxReconnects(-1), natsgo.ReconnectWait(100 * time.Millisecond), natsgo.Timeout(soon)}, opts...)
 	nc, err := natsgo.Connect("nats://"+addr, opts...)
 	if err != nil {
 		t.Fatal(err)
@@ -62,8 +62,8 @@ func held(key string, token fence.Token) store.Record {
 	return store.Record{Key: key, Owner: "holder", Token: token, TTL: time.Minute, Nonce: fmt.Sprint("n", token)}
 }
 
-// soon is how long a test waits for what should come at once.
-const soon = 20 * time.Second
+// soon is how long a test waits for what should come at once, on a machine that is busy with other things.
+const soon = time.Minute
 
 // eventually fails the test unless ok soon returns true.
 func eventually(t testing.TB, what string, ok func() bool) {

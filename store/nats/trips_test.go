@@ -15,8 +15,9 @@ func TestRoundTrips(t *testing.T) {
 	js := dial(t, srv.Addr)
 	bucket := newBucket(t, js, 1)
 	counted := dial(t, srv.Addr)
-	manager := func(s *Store, ttl time.Duration) *lease.Manager {
-		m, err := lease.NewManager(s, lease.Options{TTL: ttl})
+	manager := func(s *Store, renew time.Duration) *lease.Manager {
+		// An answer that takes long must not have a renewal sent again.
+		m, err := lease.NewManager(s, lease.Options{TTL: 3 * time.Hour, Renew: renew, Attempt: time.Minute})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -61,7 +62,7 @@ func TestRoundTrips(t *testing.T) {
 	}
 	expect("acquire of a name that another holds", 1)
 
-	quick := manager(s, 300*time.Millisecond)
+	quick := manager(s, 2*time.Second)
 	renewed, err := quick.TryAcquire(t.Context(), "renewed")
 	if err != nil {
 		t.Fatal(err)

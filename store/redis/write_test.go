@@ -77,7 +77,10 @@ func TestWritesTogetherWithoutAnswer(t *testing.T) {
 	s, direct := opened.(owner).Store, mustOpen(t, srv, srv.Addr, Options{Prefix: prefix})
 	warm(t, direct)
 	group := []*write{mustPutting(t, s, held("a", 1)), mustPutting(t, s, held("b", 1))}
-	storetest.MustPut(t, s, held("connected", 1))
+	connected := mustPutting(t, s, held("connected", 1))
+	if s.together(t.Context(), []*write{connected}); s.outcome(connected) != nil { // the client has connections of their own for them
+		t.Fatal(s.outcome(connected))
+	}
 	network.SwallowReplies(true)
 	ended := make(chan struct{})
 	go func() { defer close(ended); s.together(t.Context(), group) }()
