@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 
@@ -254,22 +253,11 @@ func (c *call) read(v any) error {
 		if _, err = d.Token(); errors.Is(err, io.EOF) {
 			return nil
 		}
-		return wire.NewProblem(wire.CodeInvalid, "body: want one JSON object and nothing behind it")
+		if err == nil || errors.As(err, new(*json.SyntaxError)) {
+			return wire.NewProblem(wire.CodeInvalid, "body: want one JSON object and nothing behind it")
+		}
 	}
 	return c.unread(err)
-}
-
-// unread is the problem of a body that can't be read.
-func (c *call) unread(err error) error {
-	var large *http.MaxBytesError
-	switch {
-	case errors.As(err, &large):
-		return wire.NewProblem(wire.CodeTooLarge, "body: want at most %d bytes", large.Limit)
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		c.w.Header().Set("Connection", "close") // what comes late is no request
-		return wire.NewProblem(wire.CodeTooSlow, "body: it was not there within %v", bodyLimit)
-	}
-	return wire.NewProblem(wire.CodeInvalid, "body: %v", err)
 }
 
 // term returns the term that a request names.

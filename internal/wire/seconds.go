@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -20,16 +21,20 @@ func (s Seconds) append(b []byte) []byte {
 	return strconv.AppendFloat(b, ms/1000, 'f', -1, 64)
 }
 
-// UnmarshalJSON reads a number of seconds, or a string with units.
+// UnmarshalJSON reads a number of seconds, or a string with units. The error is of the kind to which package json adds the field.
 func (s *Seconds) UnmarshalJSON(text []byte) error {
+	word, err := "", error(nil)
 	if strings.HasPrefix(string(text), `"`) {
-		var word string
-		if err := json.Unmarshal(text, &word); err != nil {
-			return err
+		if err = json.Unmarshal(text, &word); err == nil {
+			err = s.parse(word)
 		}
-		return s.parse(word)
+	} else {
+		err = s.number(string(text))
 	}
-	return s.number(string(text))
+	if err != nil {
+		return &json.UnmarshalTypeError{Value: string(text), Type: reflect.TypeFor[Seconds]()}
+	}
+	return nil
 }
 
 // ParseSeconds reads what a query parameter says: "15", "0.5" or "1m30s".

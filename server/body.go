@@ -1,0 +1,66 @@
+package server
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"reflect"
+	"strings"
+
+	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/store"
+)
+
+// unread is the problem of a body that can't be read.
+func (c *call) unread(err error) error {
+	var (
+		large  *http.MaxBytesError
+		typed  *json.UnmarshalTypeError
+		syntax *json.SyntaxError
+	)
+	switch {
+	case errors.As(err, &large):
+		return wire.NewProblem(wire.CodeTooLarge, "body: want at most %d bytes", large.Limit)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		c.w.Header().Set("Connection", "close") // what comes late is no request
+		return wire.NewProblem(wire.CodeTooSlow, "body: it was not there within %v", bodyLimit)
+	case errors.As(err, &typed):
+		return mistyped(typed)
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return wire.NewProblem(wire.CodeInvalid, "body: it ends too early: want one complete JSON object")
+	case errors.As(err, &syntax):
+		return wire.NewProblem(wire.CodeInvalid, "body: %v: want one JSON object", syntax)
+	}
+	return wire.NewProblem(wire.CodeInvalid, "body: %s", strings.TrimPrefix(err.Error(), "json: "))
+}
+
+// mistyped is the problem of a field whose value is of another type than it has to be.
+func mistyped(err *json.UnmarshalTypeError) error {
+	if err.Field == "" {
+		return wire.NewProblem(wire.CodeInvalid, "body: %s: want one JSON object", err.Value)
+	}
+	want := ""
+	switch kind := err.Type.Kind(); {
+	case err.Type == reflect.TypeFor[wire.Seconds]():
+		want = fmt.Sprintf(`seconds, or a duration such as "1m30s", %v at most`, store.MaxTTL)
+	case err.Type == reflect.TypeFor[fence.Token]():
+		want = "a token: a whole number"
+	case kind == reflect.String:
+		want = "a string"
+	case kind == reflect.Bool:
+		want = "true or false"
+	case kind == reflect.Slice:
+		want = "an array"
+	case kind == reflect.Map, kind == reflect.Struct:
+		want = "an object"
+	default:
+		want = "a whole number"
+	}
+	p := wire.Invalid(err.Field, err.Value, want)
+	p.Detail = fmt.Sprintf("body: %s: %.80s: want %s", err.Field, err.Value, want)
+	return p
+}
