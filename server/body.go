@@ -43,7 +43,7 @@ func mistyped(err *json.UnmarshalTypeError) error {
 	if err.Field == "" {
 		return wire.NewProblem(wire.CodeInvalid, "body: %s: want one JSON object", err.Value)
 	}
-	want := ""
+	var want string
 	switch kind := err.Type.Kind(); {
 	case err.Type == reflect.TypeFor[wire.Seconds]():
 		want = fmt.Sprintf(`seconds, or a duration such as "1m30s", %v at most`, store.MaxTTL)

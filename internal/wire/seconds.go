@@ -23,7 +23,8 @@ func (s Seconds) append(b []byte) []byte {
 
 // UnmarshalJSON reads a number of seconds, or a string with units. The error is of the kind to which package json adds the field.
 func (s *Seconds) UnmarshalJSON(text []byte) error {
-	word, err := "", error(nil)
+	var word string
+	var err error
 	if strings.HasPrefix(string(text), `"`) {
 		if err = json.Unmarshal(text, &word); err == nil {
 			err = s.parse(word)
