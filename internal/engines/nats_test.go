@@ -31,7 +31,7 @@ var natsKind = kind{
 
 func natsClient(t testing.TB, addr string) jetstream.JetStream {
 	t.Helper()
-	nc, err := natsgo.Connect("nats://"+addr, natsgo.MaxReconnects(-1), natsgo.ReconnectWait(100*time.Millisecond))
+	nc, err := natsgo.Connect("nats://"+addr, natsgo.MaxReconnects(-1), natsgo.ReconnectWait(100*time.Millisecond), natsgo.Timeout(time.Minute))
 	if err != nil {
 		t.Fatal(err)
 	}
