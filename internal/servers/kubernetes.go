@@ -88,7 +88,7 @@ func (s *Server) writeKubeconfig(name, token string) error {
 
 // kubernetesReady wants the server ready, and the namespace that things go into by default, which it makes after that.
 func kubernetesReady(ctx context.Context, s *Server) error {
-	if s.Extra["token"] == "" {
+	if s.Extra["ca"] == "" { // somebody else's
 		return dials(ctx, s.Addr)
 	}
 	token := []string{"Authorization", "Bearer " + s.Extra["token"]}
@@ -98,7 +98,7 @@ func kubernetesReady(ctx context.Context, s *Server) error {
 	return wants(200, `"Active"`)(s.get(ctx, s.URL+"/api/v1/namespaces/default", token...))
 }
 
-// adoptKubernetes takes the path of a kubeconfig.
+// adoptKubernetes takes the path of an administrator's kubeconfig. The user leasehold's is beside it if its name begins with user-.
 func adoptKubernetes(s *Server, file string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -110,5 +110,18 @@ func adoptKubernetes(s *Server, file string) error {
 	}
 	s.URL, s.Addr = string(found[1]), string(found[2])
 	s.Extra["kubeconfig"], s.Env["KUBECONFIG"] = file, file
+	s.Extra["token"] = tokenIn(text)
+	file = filepath.Join(filepath.Dir(file), "user-"+filepath.Base(file))
+	if text, err = os.ReadFile(file); err == nil {
+		s.Extra["user-kubeconfig"], s.Extra["user-token"] = file, tokenIn(text)
+	}
 	return nil
+}
+
+// tokenIn returns the token in a kubeconfig; "" if it has none.
+func tokenIn(text []byte) string {
+	if found := regexp.MustCompile(`"?token"?: *"?([^"\s]+)`).FindSubmatch(text); found != nil {
+		return string(found[1])
+	}
+	return ""
 }

@@ -58,7 +58,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		{"untrusted", namespace, func(c *rest.Config) { c.CAData, c.CAFile = nil, "" }, []string{"certificate is not trusted", "certificate-authority"}},
 		{"another name", namespace, func(c *rest.Config) { c.ServerName = "elsewhere.example" }, []string{"certificate is not trusted", "by a name that is in the certificate"}},
 		{"bad token", namespace, func(c *rest.Config) { c.BearerToken = "wrong" }, []string{"credentials", "renew"}},
-		{"no rights", namespace, func(c *rest.Config) { c.BearerToken = srv.Extra["user-token"] }, []string{"may not", namespace, "leasehold init kubernetes"}},
+		{"no rights", namespace, func(c *rest.Config) { c.BearerToken = userToken(t, srv) }, []string{"may not", namespace, "leasehold init kubernetes"}},
 		{"no such namespace", "nowhere", func(*rest.Config) {}, []string{"namespace nowhere does not exist", "kubectl create namespace nowhere"}},
 		{"another server", namespace, func(c *rest.Config) { c.Host, c.Insecure, c.CAData = other.URL, true, nil }, []string{"is it a Kubernetes API server?"}},
 	} {

@@ -393,7 +393,7 @@ func joined(t *testing.T, s *Store, key string, n int) {
 func TestWaitEndsWithTheRight(t *testing.T) {
 	t.Parallel()
 	srv := servers.Kubernetes(t, servers.Shared())
-	network := servers.Proxy(t, srv.Addr)
+	user, network := userToken(t, srv), servers.Proxy(t, srv.Addr)
 	c := config(t, srv, network.Addr)
 	var token atomic.Value
 	token.Store(srv.Extra["token"])
@@ -408,7 +408,7 @@ func TestWaitEndsWithTheRight(t *testing.T) {
 	s := open(t, dial(t, c), newNamespace(t, srv))
 	w := startWait(t, s, "k", "")
 	watching(t, s, "k")
-	token.Store(srv.Extra["user-token"])
+	token.Store(user)
 	network.Reset()
 	select {
 	case got := <-w:
