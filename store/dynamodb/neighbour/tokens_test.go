@@ -55,8 +55,10 @@ func TestTokenOutlivesExpiry(t *testing.T) {
 	w.plant(t, "job", theirRow(w.kind.name, time.Now().Add(-time.Hour)))
 	theirs := mustGet(t, w, "job")
 	w.expireRows(t)
-	for w.attrs(t, "job") != nil {
-		time.Sleep(50 * time.Millisecond)
+	for end := time.Now().Add(2 * time.Minute); w.attrs(t, "job") != nil; time.Sleep(50 * time.Millisecond) { // it looks every 10 s
+		if time.Now().After(end) {
+			t.Fatal("the expired row was never deleted")
+		}
 	}
 	free := mustGet(t, w.open(t), "job")
 	if free.Owner != "" || free.Token < rec.Token || free.Token > theirs.Token || string(free.Data) != "state" {
