@@ -2,9 +2,12 @@ package main
 
 import (
 	"bytes"
+	"io"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/leasehold/leasehold/internal/steady"
 )
@@ -16,6 +19,23 @@ func TestMain(m *testing.M) {
 		return
 	}
 	os.Exit(m.Run())
+}
+
+// TestNextSceneWaitsForBoth: after a hand-over the successor may say that it is active before the predecessor says that it no longer
+// is. The next scene must not befall the predecessor.
+func TestNextSceneWaitsForBoth(t *testing.T) {
+	s := &show{out: io.Discard, procs: map[string]*process{"east": {}, "west": {}}}
+	s.said("east", line{State: "active"})
+	s.said("west", line{State: "active"})
+	var told atomic.Bool
+	late := time.AfterFunc(50*time.Millisecond, func() {
+		told.Store(true)
+		s.said("east", line{State: "passive"})
+	})
+	defer late.Stop()
+	if pod, err := s.active(t.Context()); pod != "west" || err != nil || !told.Load() {
+		t.Errorf("%q (%v) was called active; had east said that it no longer is: %v", pod, err, told.Load())
+	}
 }
 
 // TestPlay plays all of it on a file. Its leases last for 3 s, and the scenes want them kept until something befalls them.

@@ -266,23 +266,32 @@ func (s *show) until(ctx context.Context, pod, state string) error {
 	}
 }
 
-// active waits until one of the instances is active, and returns its name.
+// active waits until one of the instances is active, and returns its name. While both of them are by what they said last, one has
+// not yet said that it no longer is: which, can't be told.
 func (s *show) active(ctx context.Context) (string, error) {
 	ctx, cancel := clock.WithTimeout(ctx, clock.System(), 30*time.Second)
 	defer cancel()
 	for {
-		s.mu.Lock()
-		for pod, p := range s.procs {
-			if p.state == "active" {
-				s.mu.Unlock()
-				return pod, nil
-			}
+		if said := s.saidActive(); len(said) == 1 {
+			return said[0], nil
 		}
-		s.mu.Unlock()
 		if err := s.pause(ctx, 10*time.Millisecond); err != nil {
-			return "", fmt.Errorf("nobody is active: %w", err)
+			return "", fmt.Errorf("%d instances are active by what they said last, where it must be 1: %w", len(s.saidActive()), err)
 		}
 	}
+}
+
+// saidActive returns the names of the instances that are active by what they said last.
+func (s *show) saidActive() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []string
+	for pod, p := range s.procs {
+		if p.state == "active" {
+			out = append(out, pod)
+		}
+	}
+	return out
 }
 
 // end stops every instance and waits for it.
