@@ -8,6 +8,7 @@ package watches
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -85,8 +86,20 @@ type Reader struct {
 	Confirm bool
 }
 
-// Wait is [store.Waiter]'s. It returns [store.ErrClosed] when closing is closed.
-func (w *Watch) Wait(ctx context.Context, closing <-chan struct{}, version string, r Reader) (store.Record, error) {
+// Wait is [store.Waiter]'s. It returns [store.ErrClosed] when life, the store's, has ended.
+func (w *Watch) Wait(ctx, life context.Context, version string, r Reader) (store.Record, error) {
+	// A read under way, too, ends with it.
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(life, func() { cancel(store.ErrClosed) })()
+	rec, err := w.wait(ctx, life.Done(), version, r)
+	if errors.Is(err, store.ErrClosed) {
+		return store.Record{}, store.ErrClosed
+	}
+	return rec, err
+}
+
+func (w *Watch) wait(ctx context.Context, closing <-chan struct{}, version string, r Reader) (store.Record, error) {
 	var told state // of a change that is to be confirmed
 	for began, tries := false, 0; ; {
 		st, err := w.after(ctx, closing, func(st state) bool { return st.tries > tries })

@@ -3,6 +3,7 @@ package watches
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 
@@ -17,12 +18,14 @@ var errPassing = errors.New("passes")
 
 // world is a server with one key, whose watch the test speaks for.
 type world struct {
-	w       *Watch
-	closing chan struct{}
+	w    *Watch
+	life context.Context
+	end  context.CancelFunc
 
 	rec      store.Record
 	revision uint64
 	err      error
+	mute     bool // it answers no read
 	reads    int
 }
 
@@ -34,7 +37,9 @@ type outcome struct {
 func version(v string) store.Record { return store.Record{Key: "k", Version: v} }
 
 func newWorld(v string, revision uint64) *world {
-	return &world{w: New("k"), closing: make(chan struct{}), rec: version(v), revision: revision}
+	wd := &world{w: New("k"), rec: version(v), revision: revision}
+	wd.life, wd.end = context.WithCancel(context.Background())
+	return wd
 }
 
 func (wd *world) set(v string, revision uint64) { wd.rec, wd.revision = version(v), revision }
@@ -43,9 +48,13 @@ func (wd *world) set(v string, revision uint64) { wd.rec, wd.revision = version(
 func (wd *world) wait(ctx context.Context, v string, confirm bool) <-chan outcome {
 	result := make(chan outcome, 1)
 	go func() {
-		rec, err := wd.w.Wait(ctx, wd.closing, v, Reader{
-			Read: func(context.Context, string, uint64) (store.Record, uint64, error) {
+		rec, err := wd.w.Wait(ctx, wd.life, v, Reader{
+			Read: func(ctx context.Context, _ string, _ uint64) (store.Record, uint64, error) {
 				wd.reads++
+				if wd.mute {
+					<-ctx.Done()
+					return store.Record{}, 0, fmt.Errorf("a read: %w", context.Cause(ctx))
+				}
 				return wd.rec, wd.revision, wd.err
 			},
 			Passing: func(err error) bool { return errors.Is(err, errPassing) },
@@ -155,7 +164,23 @@ func TestWait(t *testing.T) {
 			returned(t, "a read that failed", result, "1", store.ErrCorrupt)
 		},
 		"closing": func(t *testing.T, wd *world, result <-chan outcome) {
-			close(wd.closing)
+			wd.end()
+			returned(t, "closed", result, "", store.ErrClosed)
+		},
+		"closing during the first read": func(t *testing.T, wd *world, result <-chan outcome) {
+			wd.mute = true
+			wd.w.Again()
+			nothing(t, "before", result)
+			wd.end()
+			returned(t, "closed", result, "", store.ErrClosed)
+		},
+		"closing during a later read": func(t *testing.T, wd *world, result <-chan outcome) {
+			wd.w.Again()
+			synctest.Wait()
+			wd.mute = true
+			wd.w.Again()
+			nothing(t, "before", result)
+			wd.end()
 			returned(t, "closed", result, "", store.ErrClosed)
 		},
 	} {

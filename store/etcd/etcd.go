@@ -41,8 +41,7 @@ type Store struct {
 	closed  bool
 	watches map[string]*watch // by key; only of keys that somebody waits for
 
-	closing  chan struct{} // closed with closed
-	watching context.Context
+	watching context.Context    // ends with closed
 	stop     context.CancelFunc // ends watching
 	running  sync.WaitGroup     // the goroutines of the watches
 }
@@ -77,7 +76,7 @@ func New(client *clientv3.Client, opts Options) (*Store, error) {
 		client: client, prefix: prefix,
 		kv:      clientv3.NewKVFromKVClient(observed{clientv3.RetryKVClient(client)}, client),
 		watcher: clientv3.NewWatcher(client),
-		watches: map[string]*watch{}, closing: make(chan struct{}),
+		watches: map[string]*watch{},
 	}
 	s.writes = groups.New(1, s.together)
 	// Without a leader a member can't tell what happens elsewhere: it ends such a watch instead of leaving it silent.
@@ -101,7 +100,7 @@ func checkPrefix(prefix string) error {
 }
 
 // ready returns why no operation may begin: the store was closed, or ctx is done.
-func (s *Store) ready(ctx context.Context) error { return watches.Ready(ctx, s.closing) }
+func (s *Store) ready(ctx context.Context) error { return watches.Ready(ctx, s.watching.Done()) }
 
 // Properties implements [store.Describer].
 func (s *Store) Properties() store.Properties {
@@ -122,7 +121,6 @@ func (s *Store) Close() error {
 	first := !s.closed
 	if first {
 		s.closed = true
-		close(s.closing)
 		s.stop()
 	}
 	s.mu.Unlock()

@@ -25,7 +25,7 @@ func (s *Store) Wait(ctx context.Context, key, version string) (store.Record, er
 		return store.Record{}, err
 	}
 	defer s.leave(w)
-	return w.Wait(ctx, s.closing, version, watches.Reader{
+	return w.Wait(ctx, s.watching, version, watches.Reader{
 		Read:    func(ctx context.Context, key string, _ uint64) (store.Record, uint64, error) { return s.load(ctx, key) },
 		Passing: func(err error) bool { return code(err) == codes.Unavailable },
 	})
@@ -88,7 +88,7 @@ func (s *Store) serve(ctx context.Context, w *watch) {
 			return
 		}
 		w.Again()
-		if watches.Pause(ctx, s.closing, pause) != nil {
+		if watches.Pause(ctx, s.watching.Done(), pause) != nil {
 			return
 		}
 	}

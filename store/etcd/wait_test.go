@@ -208,6 +208,27 @@ func TestChangeBetweenTwoWatches(t *testing.T) {
 	mustWake(t, "a key that changed between two watches", waiting, <-next)
 }
 
+// A Wait that still reads needs no answer from the server to end with the store.
+func TestCloseEndsAWaitThatStillReads(t *testing.T) {
+	srv := servers.Etcd(t, servers.Shared())
+	network, reading := servers.Proxy(t, srv.Addr), make(chan struct{})
+	traffic := &wire{beforeRead: sync.OnceFunc(func() { network.Cut(); close(reading) })}
+	s := open(t, dial(t, network.Addr, traffic.options()...), newPrefix(t))
+	waiting := startWait(t, s, "k", "")
+	<-reading
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	select {
+	case got := <-waiting:
+		if !errors.Is(got.err, store.ErrClosed) {
+			t.Errorf("%+v, want ErrClosed", got)
+		}
+	case <-time.After(soon):
+		t.Error("Wait goes on")
+	}
+}
+
 // Pages are read one after the other. A compaction between them changes nothing.
 func TestCompactionDuringList(t *testing.T) {
 	srv := servers.Etcd(t)

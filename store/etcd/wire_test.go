@@ -19,6 +19,7 @@ type wire struct {
 	noLeader    int      // watch streams that ended because the member lost its leader
 	spoil       func(method string, err error) error
 	beforeWatch func(revision int64) // called before a watch is begun
+	beforeRead  func()
 }
 
 func (w *wire) options() []grpc.DialOption {
@@ -28,8 +29,11 @@ func (w *wire) options() []grpc.DialOption {
 func (w *wire) unary(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	w.mu.Lock()
 	w.calls = append(w.calls, method)
-	spoil := w.spoil
+	spoil, beforeRead := w.spoil, w.beforeRead
 	w.mu.Unlock()
+	if beforeRead != nil && method == rangeCall {
+		beforeRead()
+	}
 	err := invoke(ctx, method, req, reply, cc, opts...)
 	if spoil != nil {
 		err = spoil(method, err)

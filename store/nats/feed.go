@@ -52,7 +52,7 @@ func (s *Store) serve(ctx context.Context, f *feed) {
 			pause = watches.RetryMin
 		}
 		s.again(f)
-		if watches.Pause(ctx, s.closing, pause) != nil {
+		if watches.Pause(ctx, s.watching.Done(), pause) != nil {
 			return
 		}
 	}

@@ -38,8 +38,7 @@ type Store struct {
 	watches map[string]*watch // by key; only of keys that somebody waits for
 	feeds   map[string]*feed  // by filter
 
-	closing  chan struct{} // closed with closed
-	watching context.Context
+	watching context.Context    // ends with closed
 	stop     context.CancelFunc // ends watching
 	running  sync.WaitGroup     // the goroutines of the feeds
 }
@@ -62,7 +61,7 @@ func Open(ctx context.Context, js jetstream.JetStream, bucket string, opts Optio
 	}
 	s := &Store{
 		conn: js.Conn(), js: js, api: apiPrefix(js.Options()), opts: opts,
-		watches: map[string]*watch{}, feeds: map[string]*feed{}, closing: make(chan struct{}),
+		watches: map[string]*watch{}, feeds: map[string]*feed{},
 	}
 	err := s.bounded(ctx, func(ctx context.Context) (err error) {
 		if s.kv, err = js.KeyValue(ctx, bucket); err != nil {
@@ -165,7 +164,7 @@ func (s *Store) bounded(ctx context.Context, do func(context.Context) error) err
 }
 
 // ready returns why no operation may begin: the store was closed, or ctx is done.
-func (s *Store) ready(ctx context.Context) error { return watches.Ready(ctx, s.closing) }
+func (s *Store) ready(ctx context.Context) error { return watches.Ready(ctx, s.watching.Done()) }
 
 // Properties implements [store.Describer].
 func (s *Store) Properties() store.Properties {
@@ -188,7 +187,6 @@ func (s *Store) Close() error {
 	s.mu.Lock()
 	if !s.closed {
 		s.closed = true
-		close(s.closing)
 		s.stop()
 	}
 	s.mu.Unlock()

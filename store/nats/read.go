@@ -64,7 +64,7 @@ func (s *Store) loadFrom(ctx context.Context, key string, floor uint64) (rec sto
 				return rec, sequence, err
 			}
 		}
-		if err := watches.Pause(ctx, s.closing, catchUp); err != nil {
+		if err := watches.Pause(ctx, s.watching.Done(), catchUp); err != nil {
 			return store.Record{}, 0, err
 		}
 	}

@@ -1,10 +1,16 @@
 package nats
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"net"
+	"sync"
 	"testing"
 	"time"
+
+	natsgo "github.com/nats-io/nats.go"
 
 	"github.com/leasehold/leasehold/internal/servers"
 	"github.com/leasehold/leasehold/store"
@@ -179,6 +185,47 @@ func TestConnectionClosedDuringWait(t *testing.T) {
 	}
 	if _, err := s.Put(t.Context(), held("k", 1)); err == nil {
 		t.Error("a write over a closed connection succeeded")
+	}
+}
+
+// reader dials connections that say when a record is about to be read.
+type reader struct{ reads func() }
+
+func (r reader) Dial(network, addr string) (net.Conn, error) {
+	conn, err := net.Dial(network, addr)
+	return &readerConn{conn, r}, err
+}
+
+type readerConn struct {
+	net.Conn
+	reader
+}
+
+func (c *readerConn) Write(b []byte) (int, error) {
+	if bytes.Contains(b, []byte("STREAM.MSG.GET")) {
+		c.reads()
+	}
+	return c.Conn.Write(b)
+}
+
+// A Wait that still reads needs no answer from the server to end with the store.
+func TestCloseEndsAWaitThatStillReads(t *testing.T) {
+	srv := servers.NATS(t, servers.Shared())
+	network, reading := servers.Proxy(t, srv.Addr), make(chan struct{})
+	r := reader{sync.OnceFunc(func() { network.Cut(); close(reading) })}
+	s := open(t, dial(t, network.Addr, natsgo.SetCustomDialer(r)), newBucket(t, dial(t, srv.Addr), 1))
+	waiting := startWait(t, s, "k", "")
+	<-reading
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	select {
+	case got := <-waiting:
+		if !errors.Is(got.err, store.ErrClosed) {
+			t.Errorf("%+v, want ErrClosed", got)
+		}
+	case <-time.After(soon):
+		t.Error("Wait goes on")
 	}
 }
 

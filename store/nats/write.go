@@ -79,7 +79,7 @@ func (s *Store) write(ctx context.Context, key, version string, send func(ctx co
 			return &store.ConflictError{Current: current}
 		}
 		if tries > 0 {
-			if err := watches.Pause(ctx, s.closing, watches.RetryMin); err != nil {
+			if err := watches.Pause(ctx, s.watching.Done(), watches.RetryMin); err != nil {
 				return err
 			}
 		}
@@ -106,7 +106,7 @@ func (s *Store) connected(ctx context.Context) error {
 			return Explain(fmt.Errorf("the connection is %s", s.conn.Status()))
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-s.closing:
+		case <-s.watching.Done():
 			return store.ErrClosed
 		}
 	}
