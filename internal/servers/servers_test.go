@@ -59,12 +59,14 @@ func keeps(t *testing.T, s *Server, c client) {
 	}
 
 	s.Pause()
-	if err := put("two", time.Second); err == nil {
-		t.Error("a paused server answered")
+	short, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if got, err := c.get(short, s); err == nil { // not a write: it might be done at any time after the pause
+		t.Errorf("a paused server answered %q", got)
 	}
 	s.Resume()
-	if got := read(); got != "one" && got != "two" {
-		t.Errorf("got %q after a pause, want one or two", got)
+	if got := read(); got != "one" {
+		t.Errorf("got %q after a pause, want one", got)
 	}
 	if err := put("three", within); err != nil {
 		t.Fatalf("put after a pause: %v", err)
@@ -91,7 +93,7 @@ func keeps(t *testing.T, s *Server, c client) {
 // TestRedisServesWhenItHasReadItsData: until then it answers questions about itself, and refuses the rest.
 func TestRedisServesWhenItHasReadItsData(t *testing.T) {
 	t.Parallel()
-	s := Redis(t)
+	s := Redis(t, Set("appendfsync", "no")) // a process that is killed loses nothing by it
 	var script strings.Builder
 	for i := range 20_000 {
 		fmt.Fprintf(&script, "SET key%d value\r\n", i)
