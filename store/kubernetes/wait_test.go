@@ -127,6 +127,7 @@ func TestWaitsOutliveTheServer(t *testing.T) {
 	s := open(t, dial(t, config(t, srv, srv.Addr)), newNamespace(t, srv))
 	rec := storetest.MustPut(t, s, held("k", 1))
 	waits := []<-chan waited{startWait(t, s, "k", rec.Version), startWait(t, s, "k", rec.Version), startWait(t, s, "new", "")}
+	joined(t, s, "k", 2)
 	watching(t, s, "k")
 	watching(t, s, "new")
 	srv.Kill()
