@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/internal/servers"
-	"github.com/leasehold/leasehold/internal/steady"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/storetest"
 )
@@ -109,13 +108,9 @@ func TestWritesTogetherInSeveralMultis(t *testing.T) {
 
 // A connection that breaks before the answer comes leaves the outcome of all unknown.
 func TestWritesTogetherOverABrokenConnection(t *testing.T) {
-	steady.Run(t, writesTogetherOverABrokenConnection)
-}
-
-func writesTogetherOverABrokenConnection(t testing.TB) {
 	srv := servers.ZooKeeper(t, servers.Shared())
 	network, root := servers.Proxy(t, srv.Addr), aRoot()
-	s, _ := openFor(t, network.Addr, root, shortSession)
+	s, _ := open(t, network.Addr, root)
 	direct, _ := open(t, srv.Addr, root)
 	storetest.MustPut(t, s, held("first"))
 	network.SwallowReplies(true)
@@ -138,12 +133,10 @@ func writesTogetherOverABrokenConnection(t testing.TB) {
 }
 
 // Writes that are asked for at the same time share requests, and whoever doesn't wait for the answer learns what is known.
-func TestWritesAtTheSameTime(t *testing.T) { steady.Run(t, writesAtTheSameTime) }
-
-func writesAtTheSameTime(t testing.TB) {
+func TestWritesAtTheSameTime(t *testing.T) {
 	srv := servers.ZooKeeper(t, servers.Shared())
 	network, root := servers.Proxy(t, srv.Addr), aRoot()
-	s, r := openFor(t, network.Addr, root, shortSession)
+	s, r := open(t, network.Addr, root)
 	direct, _ := open(t, srv.Addr, root)
 	storetest.MustPut(t, s, held("first"))
 	const writers, times = 40, 5
