@@ -128,7 +128,7 @@ func TestAssignIsIdempotent(t *testing.T) {
 func TestAssignForASession(t *testing.T) {
 	s := newSite(t, server.Options{})
 	var session wire.Session
-	want(t, s.ask(t, "POST", "/v1/sessions", `{"holder": "worker", "ttl": "5s"}`, &session), http.StatusCreated)
+	want(t, s.ask(t, "POST", "/v1/sessions", `{"holder": "worker", "ttl": "1m"}`, &session), http.StatusCreated)
 	body := `{"range": "1-1", "as": "worker", "session": "` + session.Session + `"}`
 	a := s.assigned(t, "workers", body, http.StatusCreated)
 	if a.Holder != session.Holder || a.Session != session.Session || a.Kept != wire.KeptRunning || a.TTL != nil {
