@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"strings"
 	"sync"
@@ -19,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/leasehold/leasehold/internal/servers"
+	"github.com/leasehold/leasehold/internal/steady"
 	"github.com/leasehold/leasehold/store/faulty"
 	"github.com/leasehold/leasehold/store/memory"
 )
@@ -32,7 +34,7 @@ const (
 
 // site is one gate, with a client that knows nothing of it.
 type site struct {
-	t      *testing.T
+	t      testing.TB
 	name   string
 	client *kubernetes.Clientset
 	stop   func() // has the gate end, and waits
@@ -42,7 +44,7 @@ type site struct {
 }
 
 // newSite starts a gate in front of an API server, on a store that others share.
-func newSite(t *testing.T, name string, srv *servers.Server, db *memory.DB) *site {
+func newSite(t testing.TB, name string, srv *servers.Server, db *memory.DB) *site {
 	t.Helper()
 	s := &site{t: t, name: name}
 	net := faulty.Wrap(db.Open(), func(faulty.Op) faulty.Fault {
@@ -83,7 +85,7 @@ func newSite(t *testing.T, name string, srv *servers.Server, db *memory.DB) *sit
 	return s
 }
 
-func listen(t *testing.T) net.Listener {
+func listen(t testing.TB) net.Listener {
 	t.Helper()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -148,7 +150,7 @@ func (s *site) reads() {
 }
 
 // sees waits until a watch tells of a new object.
-func sees(t *testing.T, w watch.Interface, name string) {
+func sees(t testing.TB, w watch.Interface, name string) {
 	t.Helper()
 	timeout := time.After(patience)
 	for {
@@ -166,12 +168,24 @@ func sees(t *testing.T, w watch.Interface, name string) {
 	}
 }
 
-// Two gates in front of one API server, used by client-go, over a partition and a hand-over.
+// Two gates in front of one API server, used by client-go, over a partition and a hand-over. Who leads goes on leading until something
+// befalls it, unless this process isn't run for half a TTL.
 func TestTwoGatesInFrontOfAnAPIServer(t *testing.T) {
 	srv := servers.Kubernetes(t)
+	attempt := 0
+	steady.Run(t, func(t testing.TB) {
+		attempt++
+		play(t, srv, fmt.Sprint("-", attempt))
+	})
+}
+
+// play goes through all of it. The names of what it creates end in suffix.
+func play(t testing.TB, srv *servers.Server, suffix string) {
+	t.Helper()
+	first, second, third, fourth := "first"+suffix, "second"+suffix, "third"+suffix, "fourth"+suffix
 	db := memory.NewDB(memory.Options{})
 	east := newSite(t, "east", srv, db)
-	east.eventuallyCreates("first")
+	east.eventuallyCreates(first)
 	west := newSite(t, "west", srv, db)
 	west.eventuallyRefuses("east")
 	west.reads()
@@ -181,16 +195,16 @@ func TestTwoGatesInFrontOfAnAPIServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.Stop()
-	if err := east.create("second"); err != nil {
+	if err := east.create(second); err != nil {
 		t.Fatal(err)
 	}
-	sees(t, w, "second")
+	sees(t, w, second)
 
 	// A write is under way, since the API server has stopped, when the east loses the store. It is cut before the west may
 	// begin; whether it is done is nobody's guess.
 	srv.Pause()
 	under := make(chan error, 1)
-	go func() { under <- east.create("unknown") }()
+	go func() { under <- east.create("unknown" + suffix) }()
 	time.Sleep(500 * time.Millisecond) // it may come later than that, and is refused then
 	east.setCut(true)
 	err = <-under
@@ -198,23 +212,23 @@ func TestTwoGatesInFrontOfAnAPIServer(t *testing.T) {
 	if !apierrors.IsServiceUnavailable(err) || !strings.Contains(err.Error(), "the write was cut") {
 		t.Errorf("the write under way: %v", err)
 	}
-	west.eventuallyCreates("third")
-	sees(t, w, "third")
+	west.eventuallyCreates(third)
+	sees(t, w, third)
 	east.reads()
 	east.setCut(false)
 	east.eventuallyRefuses("west")
 
 	// The west ends, and the east is next.
 	began := time.Now()
-	second, err := east.client.CoreV1().ConfigMaps("default").Watch(t.Context(), meta.ListOptions{})
+	again, err := east.client.CoreV1().ConfigMaps("default").Watch(t.Context(), meta.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer second.Stop()
+	defer again.Stop()
 	go west.stop()
-	east.eventuallyCreates("fourth")
+	east.eventuallyCreates(fourth)
 	t.Logf("handed over in %v", time.Since(began).Round(time.Millisecond))
-	sees(t, second, "fourth")
+	sees(t, again, fourth)
 }
 
 // eventuallyRefuses waits until the gate knows who holds the lease, and names it.
