@@ -23,14 +23,22 @@ var errStranger = errors.New("the answer has no X-Consul-Index")
 // strangerAdvice is for an answer that Consul doesn't give.
 const strangerAdvice = "what answers there isn't Consul's HTTP API: are host and port right (8500 as a rule)?"
 
+// noLeader is what a server says that knows of no leader, or of none that can reach a majority.
+const noLeader = "No cluster leader"
+
+func leaderless(err error) bool {
+	var status api.StatusError
+	return errors.As(err, &status) && strings.Contains(status.Body, noLeader)
+}
+
 // refused reports whether the error of a request means that the server did not and will not do it.
 func refused(err error) bool {
 	var status api.StatusError
 	if !errors.As(err, &status) {
 		return false
 	}
-	// Of "No cluster leader" Consul says itself that it is always safe to try again: nothing was given to Raft.
-	return status.Code/100 == 4 || strings.Contains(status.Body, "No cluster leader")
+	// Consul says itself that it is always safe to try again where there is no leader: nothing was given to Raft.
+	return status.Code/100 == 4 || leaderless(err)
 }
 
 // failed returns the error of a request, for people: what to do about it. It matches the cause of ctx when that has ended.
@@ -86,7 +94,7 @@ func (s *Store) statusAdvice(status api.StatusError) string {
 		return "consul takes no request of this size: raise limits.txn_max_req_len and limits.kv_max_value_size to 128 KiB at least"
 	case status.Code == http.StatusTooManyRequests:
 		return "consul's rate limit is reached: raise limits.request_limits, or ask less often"
-	case strings.Contains(status.Body, "No cluster leader"):
+	case strings.Contains(status.Body, noLeader):
 		return "consul has no leader: a majority of the datacenter's servers has to be up and to reach one another"
 	case strings.Contains(status.Body, "No path to datacenter"):
 		return "consul knows no datacenter of that name"

@@ -201,8 +201,7 @@ func permissions(t *testing.T, lists string) {
 	network := servers.Proxy(t, srv.Addr)
 	secret := token(t, admin, `key_prefix "leasehold/" { policy = "read" }`)
 	s, _ := open(t, api.Config{Address: network.Addr, Token: secret}, Options{})
-	w := storetest.StartWait(t, s, rec)
-	asking(t, s, rec.Key)
+	w := waiting(t, s, rec)
 	own, _, err := s.client.ACL().TokenReadSelf(nil)
 	if err != nil {
 		t.Fatal(err)

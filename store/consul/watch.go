@@ -113,7 +113,7 @@ func (s *Store) follow(ctx context.Context, key string, w *watch) {
 		r, last, err := s.ask(ctx, key, w, index)
 		limit := retryMax
 		switch {
-		case err != nil && refused(err) && s.advice(err) != "":
+		case err != nil && refused(err) && !leaderless(err) && s.advice(err) != "":
 			seen.refused = err
 			s.show(w, seen)
 		case err != nil:
