@@ -299,3 +299,10 @@ func listenAt(t *testing.T, addr string, h http.Handler) *httptest.Server {
 	s.Start()
 	return s
 }
+
+// hangUp ends a server and its connections. Nobody may come back in between: the server would wait for a stream that never ends.
+func hangUp(s *httptest.Server) {
+	_ = s.Listener.Close()
+	s.CloseClientConnections()
+	s.Close()
+}

@@ -72,8 +72,7 @@ func TestServerIsGone(t *testing.T) {
 	p := open(t, desk, front.URL)
 	p.expect = "ERR_"
 	p.state("job", "held")
-	front.CloseClientConnections()
-	front.Close()
+	hangUp(front)
 	p.until("it says so", `/reached|closed/.test(document.getElementById('live').innerText)`)
 	p.state("job", "unknown")
 	p.do(chromedp.Click(chromedp.CSS("#rows a")))
@@ -85,8 +84,7 @@ func TestServerIsGone(t *testing.T) {
 	p.do(chromedp.KeyEvent("\x1b"))
 	s.put(t, store.Record{Key: "missed", Owner: "you/x"})
 	again := listenAt(t, addr, proxy)
-	defer again.Close()
+	defer hangUp(again)
 	p.state("job", "held")
 	p.state("missed", "held")
-	again.CloseClientConnections()
 }
