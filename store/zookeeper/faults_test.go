@@ -334,18 +334,7 @@ func TestCloseEndsAWaitThatStillReads(t *testing.T) {
 	<-s.watch("k").set // there is nothing left to do for a Wait but to read
 	stale.Version = newBirth() + ".0"
 	network.Cut()
-	var w storetest.Waiting
-	r.during(func() {
-		w = storetest.StartWait(t, s, stale)
-		storetest.Eventually(t, func() error {
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			if r.count[opMulti] == 0 {
-				return errors.New("the Wait has not asked the server")
-			}
-			return nil
-		})
-	})
+	w := waitThatReads(t, s, r, stale)
 	if err := s.Close(); err == nil || !strings.Contains(err.Error(), "has not answered") {
 		t.Errorf("Close: %v, want that something was not answered", err)
 	}
@@ -358,6 +347,38 @@ func TestCloseEndsAWaitThatStillReads(t *testing.T) {
 		t.Error("the Wait goes on")
 	}
 	network.Heal()
+}
+
+// waitThatReads returns a Wait that has asked the server what is stored.
+func waitThatReads(t *testing.T, s *Store, r *requests, stale store.Record) (w storetest.Waiting) {
+	t.Helper()
+	r.during(func() {
+		w = storetest.StartWait(t, s, stale)
+		storetest.Eventually(t, func() error {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			if r.count[opMulti] == 0 {
+				return errors.New("the Wait has not asked the server")
+			}
+			return nil
+		})
+	})
+	return w
+}
+
+// TestAWaitReadsAgainWhenTheConnectionBreaks as it reads: that is no reason to end.
+func TestAWaitReadsAgainWhenTheConnectionBreaks(t *testing.T) {
+	srv := servers.ZooKeeper(t, servers.Shared())
+	network := servers.Proxy(t, srv.Addr)
+	s, r := open(t, network.Addr, aRoot())
+	stale := storetest.MustPut(t, s, held("k"))
+	<-s.watch("k").set // there is nothing left to do for a Wait but to read
+	stale.Version = newBirth() + ".0"
+	network.Cut()
+	w := waitThatReads(t, s, r, stale)
+	network.Reset()
+	network.Heal()
+	w.End(t)
 }
 
 // TestAMissedEventIsMadeUpFor: a watch that doesn't fire, as the client's may after it reconnected, keeps a waiter no

@@ -151,15 +151,9 @@ func (s *Store) Wait(ctx context.Context, key, version string) (store.Record, er
 		if err := s.await(ctx, w.set); err != nil {
 			return store.Record{}, err
 		}
-		if w.lost != nil {
-			if err := s.retry(ctx, key, w.lost, pause); err != nil {
-				return store.Record{}, err
-			}
-			pause = min(2*pause, retryMax)
-			continue
-		}
-		pause = retryMin
+		lost := w.lost
 		switch {
+		case lost != nil:
 		case w.err == nil && w.row.rec.Version == version:
 			base = w
 		case w.err == nil && w.follows(base):
@@ -167,11 +161,23 @@ func (s *Store) Wait(ctx context.Context, key, version string) (store.Record, er
 		default:
 			// The server at hand may be behind the version that is waited on.
 			var session int64
-			r, err := s.load(ctx, key, &session)
-			if err != nil || r.rec.Version != version {
-				return r.rec, err
+			var f found
+			if f, lost = fresh(ctx, s, &session, readNode(s.node(key))); answered(lost) {
+				r, err := s.rowOf(key, f, lost)
+				if err != nil || r.rec.Version != version {
+					return r.rec, err
+				}
+				lost = nil
 			}
 		}
+		if lost != nil {
+			if err := s.retry(ctx, key, lost, pause); err != nil {
+				return store.Record{}, err
+			}
+			pause = min(2*pause, retryMax)
+			continue
+		}
+		pause = retryMin
 		if err := s.silence(ctx, key, w); err != nil {
 			return store.Record{}, err
 		}
@@ -190,7 +196,7 @@ func (s *Store) await(ctx context.Context, done <-chan struct{}) error {
 	}
 }
 
-// retry returns nil after a pause when it makes sense to set a watch anew that was lost.
+// retry returns nil after a pause when it makes sense to begin anew what was lost: to set a watch, or to read.
 func (s *Store) retry(ctx context.Context, key string, lost error, pause time.Duration) error {
 	var unsent unsentError
 	if errors.As(lost, &unsent) || answered(lost) {
