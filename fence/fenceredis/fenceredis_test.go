@@ -217,7 +217,8 @@ func TestBadInput(t *testing.T) {
 
 // In a cluster the mark has to be in the slot of the keys; elsewhere the script is refused as a whole.
 func TestCluster(t *testing.T) {
-	srv := servers.Redis(t, servers.Set("cluster-enabled", "yes"))
+	_, bus, _ := strings.Cut(servers.FreeAddr(t), ":") // else it takes one of its own choice, which may be another server's
+	srv := servers.Redis(t, servers.Set("cluster-enabled", "yes"), servers.Set("cluster-port", bus))
 	if err := dial(t, srv).ClusterAddSlotsRange(t.Context(), 0, 16383).Err(); err != nil {
 		t.Fatal(err)
 	}

@@ -55,15 +55,17 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		"another authority": {secure, func(o *goredis.Options) { o.TLSConfig = trusting(t, mutual.Extra["ca"], "127.0.0.1") }, []string{"certificate", "cacert"}},
 		"another name":      {secure, func(o *goredis.Options) { o.TLSConfig = trusting(t, secure.Extra["ca"], "elsewhere") }, []string{"elsewhere", "by the name in its certificate"}},
 		"no certificate":    {mutual, func(o *goredis.Options) { o.TLSConfig = trusting(t, mutual.Extra["ca"], "127.0.0.1") }, []string{"cert and key"}},
-		"no TLS there":      {plain, func(o *goredis.Options) { o.TLSConfig = trusting(t, secure.Extra["ca"], "127.0.0.1") }, []string{"TLS"}},
-		"TLS wanted there":  {secure, func(o *goredis.Options) { o.TLSConfig = nil }, []string{"rediss://"}},
-		"cluster":           {node, func(*goredis.Options) {}, []string{"CLUSTERDOWN", "CLUSTER INFO"}},
-		"memory is full":    {full, func(*goredis.Options) {}, []string{"OOM", "raise maxmemory"}},
-		"lacks replicas":    {lonely, func(*goredis.Options) {}, []string{"NOREPLICAS", "min-replicas-to-write asks"}},
+		"no TLS there": {plain, func(o *goredis.Options) { // which waits for the rest of a command
+			o.TLSConfig, o.DialTimeout = trusting(t, secure.Extra["ca"], "127.0.0.1"), 3*time.Second
+		}, []string{"TLS"}},
+		"TLS wanted there": {secure, func(o *goredis.Options) { o.TLSConfig = nil }, []string{"rediss://"}},
+		"cluster":          {node, func(*goredis.Options) {}, []string{"CLUSTERDOWN", "CLUSTER INFO"}},
+		"memory is full":   {full, func(*goredis.Options) {}, []string{"OOM", "raise maxmemory"}},
+		"lacks replicas":   {lonely, func(*goredis.Options) {}, []string{"NOREPLICAS", "min-replicas-to-write asks"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			opts := options(t, c.srv, c.srv.Addr)
-			opts.MaxRetries, opts.DialerRetries, opts.DialTimeout, opts.ReadTimeout = -1, 1, 3*time.Second, 3*time.Second
+			opts.MaxRetries, opts.DialerRetries, opts.DialTimeout = -1, 1, time.Minute
 			c.change(opts)
 			s, err := openOwner(opts, Options{Prefix: newPrefix()})
 			if err != nil {
@@ -96,7 +98,7 @@ func TestANodeOfAClusterNeedsAClustersClient(t *testing.T) {
 	addrs := cluster(t)
 	moved := 0
 	for _, addr := range addrs {
-		s, err := openOwner(&goredis.Options{Addr: addr}, Options{})
+		s, err := openOwner(&goredis.Options{Addr: addr, ReadTimeout: time.Minute}, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

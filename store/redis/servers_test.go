@@ -69,7 +69,7 @@ func cluster(t testing.TB) (addrs []string) {
 // TestASlotThatMoves: a record in a slot that goes to another node is found there.
 func TestASlotThatMoves(t *testing.T) {
 	addrs := cluster(t)
-	client := goredis.NewClusterClient(&goredis.ClusterOptions{Addrs: addrs})
+	client := goredis.NewClusterClient(&goredis.ClusterOptions{Addrs: addrs, ReadTimeout: time.Minute})
 	defer client.Close()
 	s, err := New(client, Options{Prefix: "{moving}:"})
 	if err != nil {
@@ -85,7 +85,7 @@ func TestASlotThatMoves(t *testing.T) {
 	var from, to *goredis.Client
 	var ids [2]string
 	for _, addr := range addrs {
-		c := goredis.NewClient(&goredis.Options{Addr: addr})
+		c := goredis.NewClient(&goredis.Options{Addr: addr, ReadTimeout: time.Minute})
 		defer c.Close()
 		id, err := c.ClusterMyID(ctx).Result()
 		if err != nil {
