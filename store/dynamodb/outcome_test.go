@@ -163,8 +163,9 @@ func TestOutcomesOfFailures(t *testing.T) {
 					writes.Add(1)
 				}
 			}}
-			if c.fault.hang {
-				opts.Attempt = 300 * time.Millisecond
+			if c.fault.hang { // until its time is over, which is at once
+				clk := clock.NewFake(0)
+				opts.Clock, c.fault.after = clk, func() { clk.Jump(patient) }
 			}
 			s := testOpen(t, testClient(t, f.URL), table, opts)
 			c.fault.op = "PutItem"

@@ -45,7 +45,7 @@ func (s *Store) Wait(ctx context.Context, key, version string) (store.Record, er
 			}
 			continue
 		}
-		if err := w.read(ctx, s, key); err != nil {
+		if err := w.read(ctx, s, key, news); err != nil {
 			return store.Record{}, err
 		}
 	}
@@ -157,10 +157,9 @@ func (w *watch) due(most time.Duration) clock.Instant {
 	return at
 }
 
-// read reads the record for all who wait, or waits for the one who does so already. It returns nil when there is something
-// new to look at.
-func (w *watch) read(ctx context.Context, s *Store, key string) error {
-	news := w.awaited()
+// read reads the record for all who wait, unless another does so now, or has done so since the look that gave news. It returns nil
+// when there is something new to look at.
+func (w *watch) read(ctx context.Context, s *Store, key string, news <-chan struct{}) error {
 	select {
 	case w.turn <- struct{}{}:
 	case <-news:
@@ -171,6 +170,11 @@ func (w *watch) read(ctx context.Context, s *Store, key string) error {
 		return context.Cause(ctx)
 	}
 	defer func() { <-w.turn }()
+	select {
+	case <-news: // another's turn was just before
+		return nil
+	default:
+	}
 	w.mu.Lock()
 	w.reads++
 	nth := w.reads
@@ -203,10 +207,4 @@ func (w *watch) begun() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.reads
-}
-
-func (w *watch) awaited() <-chan struct{} {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.news
 }

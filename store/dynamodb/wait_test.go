@@ -58,6 +58,27 @@ func TestPaceOfAWait(t *testing.T) {
 	}
 }
 
+// Who is to read, and is late because others were quicker, doesn't read again what they have read.
+func TestReadsAreShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := new(virtual)
+		s := testVirtual(t, v, Options{Clock: clock.NewFake(0)})
+		w := s.watches.join("k")
+		defer s.watches.leave("k", w)
+		for range 20 { // turn and news come at once
+			_, _, news := w.look(0, "", time.Second)
+			for range 2 {
+				if err := w.read(t.Context(), s, "k", news); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if n := v.requests("GetItem"); n != 20 {
+			t.Errorf("%d reads, want 20", n)
+		}
+	})
+}
+
 // A renewal wakes who waits, and doesn't quicken the pace. A change of holder does.
 func TestRenewalsDontQuickenAWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
