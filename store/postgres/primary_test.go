@@ -126,6 +126,7 @@ func TestFailover(t *testing.T) {
 	mustExec(t, conn, "ALTER SYSTEM SET synchronous_standby_names = '*'")
 	mustExec(t, conn, "SELECT pg_reload_conf()")
 	replicates(t, conn, "sync_state", "sync")
+	mustExec(t, conn, "CHECKPOINT") // by the process that has commits wait, which hears of the setting by itself
 	s := mustOpen(t, both, Options{Table: table})
 	if s.Properties().Fencing != store.FencingLinearizable {
 		t.Errorf("with a synchronous standby: %+v", s.Properties())
