@@ -58,7 +58,7 @@ func (s *Store) serveBatch(l *lane) {
 func (s *Store) writeLocked(leave func()) (batch []*request, outcome func(*request) error) {
 	s.turn.Lock()
 	defer s.turn.Unlock()
-	err := s.main.lock()
+	err := s.lock()
 	leave()
 	batch = s.take()
 	if err != nil {

@@ -60,6 +60,6 @@
 //   - Safety against copies. A file that is put back from a copy has forgotten what came after; one that is copied to
 //     another machine while its holders live is another store. A file that is removed or replaced under a process that
 //     has it open is noticed at that process's next write, which fails.
-//   - That a call returns as soon as its context ends while the disk itself hangs, or that Close does while another process
-//     holds the lock: it gives up after 5 s with an error, and frees the rest when it can.
+//   - That a call returns as soon as its context ends, or Close soon, while the disk itself hangs; nor that Close does while
+//     another process holds the lock: it gives up after 5 s with an error, and frees the rest when it can.
 package file

@@ -36,9 +36,10 @@ type Store struct {
 	terms   lane          // renewals and releases: they keep a term
 	takings lane          // all other writes
 
-	turn   sync.Mutex // one lane at a time goes for the file lock; guards main and writer
-	main   *lockFile
-	writer *conn // nil after a fault, until the next batch
+	turn    sync.Mutex // one lane at a time goes for the file lock; guards main and writer
+	main    *lockFile
+	awaited atomic.Int64 // the instant since when main is waited for; 0 when it is not
+	writer  *conn        // nil after a fault, until the next batch
 
 	readers *pool
 	waiters *waiters
@@ -168,12 +169,12 @@ func newStore(path string, opened os.FileInfo, main *lockFile, writer *conn) *St
 	return s
 }
 
-// closeWait is how long Close waits for writes that wait for the file lock.
+// closeWait is how long Close lets the store wait for the file lock.
 const closeWait = 5 * time.Second
 
 // Close implements [store.Store]. Writes that are still queued are not done and return [store.ErrClosed]; those being done
-// are finished first. When another process keeps the file lock for longer than 5 s, because it is stopped as a rule, Close
-// returns an error; what is left is released when that process goes on or ends.
+// are finished first, however long the disk takes. When another process keeps the file lock for longer than 5 s, because it is
+// stopped as a rule, Close returns an error; what is left is released when that process goes on or ends.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	first := !s.closed
@@ -187,17 +188,40 @@ func (s *Store) Close() error {
 	if first {
 		go s.release()
 	}
-	timer := clock.NewTimer(s.clock, closeWait)
-	defer timer.Stop()
-	select {
-	case <-s.ended:
-		if first {
-			return s.endErr
-		}
-		return nil
-	case <-timer.C:
+	if !s.waitForEnd() {
 		return fmt.Errorf("%s: closed, but another process holds its lock, stopped perhaps; it is released when that one goes on or ends", s.path)
 	}
+	if first {
+		return s.endErr
+	}
+	return nil
+}
+
+// waitForEnd returns true when all is released, and false when the file lock has been waited for, during the call, for closeWait.
+func (s *Store) waitForEnd() bool {
+	for begun := s.clock.Now(); ; {
+		left := closeWait
+		if since := clock.Instant(s.awaited.Load()); since != 0 {
+			left = max(since, begun).Add(closeWait).Sub(s.clock.Now())
+		}
+		if left <= 0 {
+			return false
+		}
+		timer := clock.NewTimer(s.clock, left)
+		select {
+		case <-s.ended:
+			timer.Stop()
+			return true
+		case <-timer.C:
+		}
+	}
+}
+
+// lock waits for the file lock.
+func (s *Store) lock() error {
+	s.awaited.Store(int64(s.clock.Now()))
+	defer s.awaited.Store(0)
+	return s.main.lock()
 }
 
 // release waits for the goroutines and frees what the store holds. The file lock keeps SQLite's closing checkpoint of one
@@ -205,7 +229,7 @@ func (s *Store) Close() error {
 func (s *Store) release() {
 	defer close(s.ended)
 	s.running.Wait()
-	errs := []error{s.main.lock()}
+	errs := []error{s.lock()}
 	errs = append(errs, s.readers.close())
 	if s.writer != nil {
 		errs = append(errs, s.writer.close())

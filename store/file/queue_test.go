@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -145,6 +146,32 @@ func TestStoppedLockHolder(t *testing.T) {
 	}
 	if got, err := testOpen(t, s.path).Get(t.Context(), "k"); err != nil || got.Version != rec.Version {
 		t.Errorf("after: %+v, %v", got, err)
+	}
+}
+
+// What the store itself still does, on a disk that takes its time, is no other process's fault, and is waited for.
+func TestCloseWaitsForTheDisk(t *testing.T) {
+	s, err := Open(t.Context(), testPath(t), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	clk := clock.NewFake(1)
+	s.clock = clk
+	s.running.Add(1) // as a sync does that takes long
+	closed := make(chan error, 1)
+	go func() { closed <- s.Close() }()
+	<-s.closing
+	for range 20 {
+		clk.Jump(closeWait)
+		select {
+		case err := <-closed:
+			t.Fatalf("Close: %v, and not all was done", err)
+		case <-time.After(5 * time.Millisecond): // in which nothing must happen
+		}
+	}
+	s.running.Done()
+	if err := <-closed; err != nil {
+		t.Errorf("Close: %v", err)
 	}
 }
 
