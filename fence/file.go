@@ -169,7 +169,7 @@ func (m *File) Close() error {
 	if m.f == nil {
 		return nil
 	}
-	err := m.f.Close()
+	err := errors.Join(unlockFile(m.f), m.f.Close())
 	m.f, m.err = nil, fmt.Errorf("fence marks: %s: %w", m.path, os.ErrClosed)
 	return err
 }
