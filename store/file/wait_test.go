@@ -153,15 +153,14 @@ func TestWaitAcrossProcesses(t *testing.T) {
 	rec := mustPut(t, s, held("k", 1))
 	p := start(t, "echo", helperArgs{Path: path, Key: "k", Bare: true})
 	p.line(t)
-	ctx, cancel := context.WithTimeout(t.Context(), soon)
-	defer cancel()
 	const rounds = 50
 	for range rounds {
 		rec.Token++
-		mine, err := s.Put(ctx, rec)
-		if err == nil {
-			rec, err = s.Wait(ctx, "k", mine.Version)
-		}
+		mine := mustPut(t, s, rec)
+		ctx, cancel := context.WithTimeout(t.Context(), soon)
+		var err error
+		rec, err = s.Wait(ctx, "k", mine.Version)
+		cancel()
 		if err != nil {
 			t.Fatal(err)
 		}
