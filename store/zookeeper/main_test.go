@@ -113,8 +113,8 @@ func openFor(t testing.TB, addr, root string, timeout time.Duration) (*Store, *r
 	return s, r
 }
 
-// aRoot returns a root that no other test uses.
-func aRoot() string { return "/test/" + newBirth() }
+// aRoot returns a root that no other test uses, below a znode that no other test makes: it may be for one account.
+func aRoot() string { return "/test-" + newBirth() + "/root" }
 
 func held(key string) store.Record {
 	return store.Record{Key: key, Owner: "holder", Token: 1, TTL: time.Minute, Nonce: newBirth()}

@@ -12,6 +12,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/leasehold/leasehold/internal/servers"
+	"github.com/leasehold/leasehold/internal/steady"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/storetest"
 )
@@ -325,7 +326,10 @@ func TestPermissions(t *testing.T) {
 	}
 }
 
-func TestInspect(t *testing.T) {
+// A server has 2 s to say its version and mode.
+func TestInspect(t *testing.T) { steady.Run(t, inspects) }
+
+func inspects(t testing.TB) {
 	srv := servers.ZooKeeper(t, servers.Shared())
 	s, _ := open(t, srv.Addr, aRoot())
 	f := findings(s.Inspect(t.Context()))
