@@ -157,7 +157,7 @@ func (l *ledger) step(ctx context.Context, s store.Store, key string) error {
 		next := held(key, rec.Token+1)
 		next.Version = rec.Version
 		written, err := s.Put(ctx, next)
-		if errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrNotFound) {
+		if errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrNotFound) || overtaken(err, rec) {
 			return nil
 		}
 		if err != nil {
@@ -178,13 +178,19 @@ func (l *ledger) step(ctx context.Context, s store.Store, key string) error {
 	case n == 8:
 		_, err = store.Wait(ctx, s, key, "some other version")
 	default:
-		_, err = increment(ctx, s, "counter")
-		if errors.Is(err, store.ErrNotFound) {
-			_, err = s.Put(ctx, held("counter", 1))
+		if _, err = increment(ctx, s, "counter"); !errors.Is(err, store.ErrNotFound) {
+			return err
 		}
-		if errors.Is(err, store.ErrConflict) {
-			err = nil
+		_, err = s.Put(ctx, held("counter", 1))
+		if errors.Is(err, store.ErrConflict) || overtaken(err, store.Record{}) {
+			return nil
 		}
 	}
 	return err
+}
+
+// overtaken says that a record was made where nobody held one, as before has it, and that others read it and wrote over it before the
+// engine knew that it counts: of such a write it may say that its outcome is unknown.
+func overtaken(err error, before store.Record) bool {
+	return errors.Is(err, store.ErrUnknownOutcome) && before.Owner == ""
 }
