@@ -361,7 +361,8 @@ func (c replicated) DescribeTable(ctx context.Context, in *dynamodb.DescribeTabl
 func TestCheckOfAGlobalTable(t *testing.T) {
 	w := newWorld(t, kindOf(t, "admiral"))
 	for home, want := range map[string]string{"": "home_region", "eu-west-1": "its home Region is eu-west-1", "us-east-1": ""} {
-		access := Access{HomeRegion: home, Identity: func(context.Context) (string, error) { return "somebody", nil }}
+		access := patient
+		access.HomeRegion, access.Identity = home, func(context.Context) (string, error) { return "somebody", nil }
 		s, err := Admiral(replicated{w.client}, AdmiralOptions{Table: w.name, Wait: testWait, Threshold: testThreshold, Access: access})
 		if err != nil {
 			t.Fatal(err)

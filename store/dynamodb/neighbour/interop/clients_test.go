@@ -24,9 +24,15 @@ type neighbourhood struct {
 	lease time.Duration // of the neighbour
 	slack time.Duration // by which its rule lets a hold last longer than its lease
 
-	program *program
-	start   func(t testing.TB, w *world, owner string) other
-	world   func(t testing.TB) *world
+	program  *program
+	startFor func(t testing.TB, w *world, owner string, lease time.Duration) other
+	world    func(t testing.TB) *world
+}
+
+// start runs a neighbour with the usual lease.
+func (n neighbourhood) start(t testing.TB, w *world, owner string) other {
+	t.Helper()
+	return n.startFor(t, w, owner, n.lease)
 }
 
 // ready has the neighbour's program built and DynamoDB run, so that no attempt at a test has to wait for them.
@@ -41,10 +47,10 @@ const rustTTL = 4 // seconds; at least 2
 var rustSide = neighbourhood{
 	name: "dynamodb-lease", lease: rustTTL * time.Second, slack: 2 * time.Second,
 	program: rust,
-	start: func(t testing.TB, w *world, _ string) other {
+	startFor: func(t testing.TB, w *world, _ string, lease time.Duration) other {
 		w.expire(true)
 		defer w.expire(false)
-		return &rustClient{run(t, rust, w.url, w.table, strconv.Itoa(rustTTL))}
+		return &rustClient{run(t, rust, w.url, w.table, strconv.Itoa(int(lease/time.Second)))}
 	},
 	world: func(t testing.TB) *world {
 		return newWorld(t, "key", "lease_expiry", func(c neighbour.Client, table string) (*neighbour.Store, error) {
@@ -58,9 +64,9 @@ const javaLease = 4 * time.Second
 var javaSide = neighbourhood{
 	name: "dynamodb-lock-client", lease: javaLease, slack: time.Second,
 	program: java,
-	start: func(t testing.TB, w *world, owner string) other {
+	startFor: func(t testing.TB, w *world, owner string, lease time.Duration) other {
 		ms := func(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
-		return &javaClient{run(t, java, w.url, w.table, owner, ms(javaLease), ms(javaLease/4))}
+		return &javaClient{run(t, java, w.url, w.table, owner, ms(lease), ms(lease/4))}
 	},
 	world: func(t testing.TB) *world {
 		return newWorld(t, "key", "", func(c neighbour.Client, table string) (*neighbour.Store, error) {

@@ -2,9 +2,9 @@ package interop
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"net/http"
-	"strconv"
 	"testing"
 	"time"
 
@@ -36,7 +36,7 @@ func newWorld(t testing.TB, key, ttl string, open func(neighbour.Client, string)
 	srv := servers.DynamoDB(t, servers.Shared())
 	w := &world{
 		t: t, url: srv.URL, addr: srv.Addr, key: key, ttl: ttl, client: newClient(t, srv.URL), open: open,
-		table: "interop-" + strconv.FormatInt(time.Now().UnixNano(), 36),
+		table: "interop-" + rand.Text(),
 	}
 	_, err := w.client.CreateTable(t.Context(), &dynamodb.CreateTableInput{
 		TableName: &w.table, BillingMode: types.BillingModePayPerRequest,
