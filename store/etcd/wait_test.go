@@ -119,6 +119,11 @@ func TestWaitsShareWatches(t *testing.T) {
 		for range waiters {
 			waiting = append(waiting, startWait(t, s, stored[i].Key, stored[i].Version))
 		}
+		eventually(t, "all to wait", func() bool { // one that comes when the others have gone begins a watch
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return s.watches[stored[i].Key].waiters == waiters
+		})
 	}
 	for i := range stored {
 		stored[i] = storetest.MustPut(t, s, stored[i])
