@@ -38,7 +38,7 @@ type ledger struct {
 // newLedger starts one. One certificate, in files in the folder, serves for everybody here.
 func newLedger(t testing.TB, p place) *ledger {
 	t.Helper()
-	l := &ledger{arrived: make(chan struct{}), goOn: make(chan struct{}), tokens: make(chan fence.Token, 16)}
+	l := &ledger{arrived: make(chan struct{}, 1), goOn: make(chan struct{}), tokens: make(chan fence.Token, 16)}
 	l.Server = httptest.NewUnstartedServer(l)
 	cert := selfSigned(t, p)
 	pool := x509.NewCertPool()
@@ -211,14 +211,22 @@ func gateHandsOver(t testing.TB) {
 		}
 		answered <- nil
 	}()
-	<-l.arrived
+	select {
+	case <-l.arrived:
+	case err := <-answered:
+		t.Fatalf("the slow write has not arrived: %v", err)
+	}
 	<-l.tokens
 	east.signal(syscall.SIGTERM)
 	eventually(t, "east refuses writes", func() bool { return !east.is("/active") })
 	if west.is("/active") {
 		t.Error("west is active while a write goes on in the east")
 	}
-	l.goOn <- struct{}{}
+	select {
+	case l.goOn <- struct{}{}:
+	case err := <-answered:
+		t.Fatalf("the slow write was not waited for: %v", err)
+	}
 	if err := <-answered; err != nil {
 		t.Error(err)
 	}
@@ -251,7 +259,11 @@ func gateThatWasStopped(t testing.TB) {
 		code, text := east.ask(http.MethodPost, east.url+"/slow")
 		answered <- fmt.Sprint(code, " ", text)
 	}()
-	<-l.arrived
+	select {
+	case <-l.arrived:
+	case text := <-answered:
+		t.Fatalf("the slow write has not arrived: %s", text)
+	}
 	first := <-l.tokens
 	east.signal(syscall.SIGSTOP)
 	eventually(t, "west is active", func() bool { return west.is("/active") })
@@ -339,11 +351,16 @@ func (g *gateway) stream(t testing.TB) (end func(), ticks chan error) {
 			defer resp.Body.Close()
 		}
 		for b := make([]byte, 5); err == nil; {
-			_, err = io.ReadFull(resp.Body, b)
-			select {
-			case ticks <- err:
-			default:
+			if _, err = io.ReadFull(resp.Body, b); err == nil {
+				select {
+				case ticks <- nil:
+				default:
+				}
 			}
+		}
+		select {
+		case ticks <- err:
+		case <-ctx.Done():
 		}
 	}()
 	return cancel, ticks

@@ -23,7 +23,7 @@ type console struct {
 	read     int // how much of what is shown has been expected
 }
 
-// onTerminal starts cmd as the leader of a session with a terminal of 100 columns.
+// onTerminal starts cmd as the leader of a session with a terminal of 250 columns: room for a machine's name of any length.
 func (p place) onTerminal(cmd *exec.Cmd) *console {
 	p.t.Helper()
 	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
@@ -36,7 +36,7 @@ func (p place) onTerminal(cmd *exec.Cmd) *console {
 		err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0)
 	}
 	if err == nil {
-		err = unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 100})
+		err = unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 250})
 	}
 	if err == nil {
 		err = keepOutput(fd)
@@ -233,7 +233,7 @@ func stoppedPastValidity(t testing.TB) {
 		t.Errorf("exit code %d, want 0", code)
 	}
 	c.send("fg\r")
-	c.expect("is lost")
+	c.expect("lost: job: ") // whether the lease is found to have ended first, or the command
 	c.expect("ready> ")
 	c.send("echo code=$?\r")
 	c.expect("code=79")
