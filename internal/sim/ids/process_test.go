@@ -53,7 +53,11 @@ func (n *node) start() (*process, error) {
 	if n.rng.IntN(2) == 0 {
 		st = faulty.Ageless(st)
 	}
-	network := n.cut.Plan(n.w.outage.Plan(n.w.network(n.rng.Uint64())))
+	usual := n.w.network(n.rng.Uint64())
+	if n.w.fine && n.rng.IntN(2) == 0 {
+		usual = nil
+	}
+	network := n.cut.Plan(n.w.outage.Plan(usual))
 	p.net = faulty.Wrap(st, func(op faulty.Op) faulty.Fault {
 		if p.dead.Load() {
 			return faulty.Fault{Drop: true}

@@ -41,6 +41,7 @@ func TestNoIDTwice(t *testing.T) {
 		calm = length / 4
 	}
 	p := fleet(*seed, length, calm, *least)
+	p.fine = length < day
 	if raceDetector { // it looks for races, and is a hundred times slower
 		p = fleet(*seed, 2*time.Hour, 30*time.Minute, 10_000)
 		p.nodes, p.values = 16, 6
