@@ -83,6 +83,10 @@ func (c *counter) during(f func()) string {
 	return strings.Join(parts, ", ")
 }
 
+// never is how long a lease is that nobody renews while the requests of something else are counted. Java's client has one beat for all
+// that it holds, whenever that was acquired.
+const never = time.Hour
+
 // bill is a row of the page.
 type bill struct{ who, acquire, refused, renew, release string }
 
@@ -95,13 +99,13 @@ func TestRequests(t *testing.T) {
 
 func requests(t testing.TB) {
 	rows := []bill{
-		ourBill(t, "Leasehold, its own table", func(t testing.TB) (*world, func(url string) *lease.Manager) {
+		ourBill(t, "Leasehold, its own table", func(t testing.TB) (*world, func(url string, ttl time.Duration) *lease.Manager) {
 			w := rustSide.world(t)
 			w.table += "-native"
 			if _, err := native.Create(t.Context(), w.client, w.table); err != nil {
 				t.Fatal(err)
 			}
-			return w, func(url string) *lease.Manager {
+			return w, func(url string, ttl time.Duration) *lease.Manager {
 				st, err := native.Open(t.Context(), newClient(t, url), w.table, native.Options{Attempt: time.Minute}) // no slow server is asked twice
 				if err != nil {
 					t.Fatal(err)
@@ -131,17 +135,18 @@ func requests(t testing.TB) {
 	}
 }
 
-func ourBill(t testing.TB, who string, open func(t testing.TB) (*world, func(url string) *lease.Manager)) bill {
+func ourBill(t testing.TB, who string, open func(t testing.TB) (*world, func(url string, ttl time.Duration) *lease.Manager)) bill {
 	w, manager := open(t)
 	c := newCounter(t, w.url)
-	m, another := manager(c.url), manager(w.url)
+	m, another := manager(c.url, never), manager(w.url, ttl)
 	b := bill{who: who, renew: "1 write every TTL/3, for all leases of a session together"}
 	var l *lease.Lease
 	b.acquire = c.during(func() { l = acquire(t, m, "new") })
 	b.release = c.during(func() { release(t, l) })
 	acquire(t, another, "taken")
-	b.refused = c.during(func() { excluded(t, m, "taken") }) // while m has nothing to renew
+	b.refused = c.during(func() { excluded(t, m, "taken") })
 	b.acquire += "; " + c.during(func() { acquire(t, m, "new") }) + " when its last state is remembered"
+	acquire(t, manager(c.url, ttl), "kept")
 	if n := c.during(func() { time.Sleep(ttl) }); !strings.HasSuffix(n, " writes") {
 		t.Errorf("%s: %s in a TTL of one lease", who, n)
 	}
@@ -156,8 +161,6 @@ func theirBill(t testing.TB, who string, n neighbourhood) bill {
 	}
 	c := newCounter(t, w.url)
 	w.url = c.url
-	// What it holds it keeps only long after: Java's client has one beat for all that it holds, whenever it was acquired.
-	const never = time.Hour
 	they := n.startFor(t, w, "they", never)
 	b := bill{who: who}
 	b.acquire = c.during(func() {
