@@ -265,7 +265,7 @@ func gateThatWasStopped(t testing.TB) {
 		t.Fatalf("the slow write has not arrived: %s", text)
 	}
 	first := <-l.tokens
-	east.signal(syscall.SIGSTOP)
+	p.pause(east.program)
 	eventually(t, "west is active", func() bool { return west.is("/active") })
 	west.wants(http.MethodPost, "/", http.StatusOK)
 	if next := <-l.tokens; next <= first {

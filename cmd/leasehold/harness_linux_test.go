@@ -289,3 +289,31 @@ func (p place) cutOff() (restore func()) {
 	p.t.Cleanup(restore)
 	return restore
 }
+
+// pause stops a program (SIGSTOP), but not while it has the lock of the store's file: until it went on, nobody else could write.
+func (p place) pause(prog *program) {
+	p.t.Helper()
+	restore := p.cutOff()
+	defer restore()
+	prog.signal(syscall.SIGSTOP)
+	eventually(p.t, "the program is stopped", func() bool { return stopped(p.t, prog.cmd.Process.Pid) })
+}
+
+// stopped reports whether all threads of a process are.
+func stopped(t testing.TB, pid int) bool {
+	t.Helper()
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, thread := range threads {
+		stat, err := os.ReadFile(thread)
+		if err != nil {
+			continue // it has ended
+		}
+		if _, rest, _ := strings.Cut(string(stat), ") "); !strings.HasPrefix(rest, "T") {
+			return false
+		}
+	}
+	return len(threads) > 0
+}

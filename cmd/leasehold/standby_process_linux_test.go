@@ -160,7 +160,7 @@ func standbyUnderKillsAndStops(t testing.TB) {
 			<-prog.ended
 			delete(p.progs, victim)
 		case 1:
-			prog.signal(syscall.SIGSTOP)
+			p.pause(prog)
 			delete(p.progs, victim) // it doesn't answer
 		}
 		p.active()
