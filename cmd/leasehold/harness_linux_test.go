@@ -311,7 +311,7 @@ func stopped(t testing.TB, pid int) bool {
 		if err != nil {
 			continue // it has ended
 		}
-		if _, rest, _ := strings.Cut(string(stat), ") "); !strings.HasPrefix(rest, "T") {
+		if _, rest, _ := strings.Cut(string(stat), ") "); !strings.HasPrefix(rest, "T") && !strings.HasPrefix(rest, "t") { // t is under strace
 			return false
 		}
 	}
