@@ -25,12 +25,13 @@ type overlap struct {
 	from, to clock.Instant
 }
 
-// judge says which promises were broken, when leases have that TTL. Sections that are still going on count until now. The
-// history must not change meanwhile.
-func (h *history) judge(now clock.Instant, ttl time.Duration) verdict {
+// judge says which promises were broken, when leases have that TTL. A section of which no end is known is left to a later judgement: that
+// its process left it may be on its way still, while the next one has told already that it is inside. The history must not change
+// meanwhile.
+func (h *history) judge(ttl time.Duration) verdict {
 	var v verdict
 	v.tokens(h.terms)
-	v.sections(h.sections, h.windows, now, rules.Timing{TTL: ttl}.WithDefaults())
+	v.sections(h.sections, h.windows, rules.Timing{TTL: ttl}.WithDefaults())
 	v.broken(h.sections, h.breaks, ttl)
 	return v
 }
@@ -73,7 +74,7 @@ func (v *verdict) tokens(terms []term) {
 // sections sees that sections of different processes overlap only where one of the two was stopped inside its own: by us, or by a
 // machine that was busy with others. A section begins before its Check, and nobody else holds the name before the margin has passed
 // since: so whatever the machine does, one that began earlier than that had no lease to begin under.
-func (v *verdict) sections(sections []section, windows []window, now clock.Instant, timing rules.Timing) {
+func (v *verdict) sections(sections []section, windows []window, timing rules.Timing) {
 	margin := timing.TTL - timing.Validity()
 	stops := map[int][]window{}
 	for _, w := range windows {
@@ -82,7 +83,9 @@ func (v *verdict) sections(sections []section, windows []window, now clock.Insta
 	sorted := slices.SortedFunc(slices.Values(sections), func(a, b section) int { return cmp.Compare(a.from, b.from) })
 	inside := map[string][]section{} // by name: those that may still be going on
 	for _, s := range sorted {
-		s.to = min(s.to, now)
+		if s.to == clock.Never {
+			continue
+		}
 		inside[s.name] = slices.DeleteFunc(inside[s.name], func(o section) bool { return o.to <= s.from })
 		for _, o := range inside[s.name] {
 			if o.proc != s.proc {
