@@ -17,10 +17,19 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// openBreak clicks on the button of the detail, and types into the dialog.
+// press presses Enter on a button of the detail as soon as it is offered: what is shown may not be current after the page was kept busy,
+// and what moves as that changes would be under the mouse instead.
+func (p *page) press(kind string) {
+	p.t.Helper()
+	button := ".actions button." + kind
+	p.until(kind+" is offered", `document.querySelector('`+button+`:not([hidden])').getAttribute('aria-disabled') === 'false'`)
+	p.do(chromedp.SendKeys(chromedp.CSS(button), "\r"))
+}
+
+// openBreak presses the button of the detail, and types into the dialog.
 func (p *page) openBreak(typed string) {
 	p.t.Helper()
-	p.do(chromedp.Click(chromedp.CSS(".actions button.danger")))
+	p.press("danger")
 	p.until("the dialog is open", `document.querySelector('dialog[open] #confirm-name')`)
 	p.until("nothing can be broken yet", `document.querySelector('dialog button.danger').disabled`)
 	p.do(chromedp.SendKeys(chromedp.CSS("#confirm-name"), typed))
@@ -204,7 +213,7 @@ func TestHandoff(t *testing.T) {
 		p.shot("election-" + sc.name)
 		p.fit()
 		const confirm = "dialog[open] button.handoff"
-		p.do(chromedp.Click(chromedp.CSS(".actions button.handoff")))
+		p.press("handoff")
 		for what, js := range map[string]string{
 			"west is the choice":      `document.querySelector('dialog[open] input:checked').closest('label').innerText.startsWith('west')`,
 			"north can't be chosen":   `[...document.querySelectorAll('dialog[open] label')].find((l) => l.innerText.startsWith('north')).querySelector('input').disabled`,
@@ -234,7 +243,8 @@ func TestHandoff(t *testing.T) {
 func TestHandoffOfAnotherTerm(t *testing.T) {
 	s, p, _ := elected(t, func(s *site) *page { return open(t, desk, s.URL+"/#/leader") })
 	p.expect = "409"
-	p.do(chromedp.Click(chromedp.CSS(".actions button.handoff")), chromedp.SendKeys(chromedp.CSS("#confirm-name"), "leader"),
+	p.press("handoff")
+	p.do(chromedp.SendKeys(chromedp.CSS("#confirm-name"), "leader"),
 		chromedp.Click(chromedp.CSS("dialog[open] input[value='']"))) // whoever is next
 	if status := s.ask(t.Context(), t, http.MethodPost, "/v1/leases/leader/handoff", `{"to": "west", "wait": 20}`); status != http.StatusOK {
 		t.Fatal(status)
@@ -250,7 +260,8 @@ func TestPause(t *testing.T) {
 	for _, sc := range []screen{desk, night, phone} {
 		s, p, events := elected(t, func(s *site) *page { return open(t, sc, s.URL+"/#/leader") })
 		const confirm = "dialog[open] button.pause"
-		p.do(chromedp.Click(chromedp.CSS(".actions button.pause")), chromedp.SendKeys(chromedp.CSS("#confirm-name"), "leader"))
+		p.press("pause")
+		p.do(chromedp.SendKeys(chromedp.CSS("#confirm-name"), "leader"))
 		p.until("a reason is wanted", `document.querySelector('`+confirm+`').disabled`)
 		p.do(chromedp.SendKeys(chromedp.CSS("#reason"), "the database is being moved"), chromedp.SendKeys(chromedp.CSS("#for"), "2h"))
 		p.until("it may be paused", `!document.querySelector('`+confirm+`').disabled`)
@@ -267,7 +278,8 @@ func TestPause(t *testing.T) {
 		p.do(chromedp.Navigate("about:blank"), chromedp.Navigate(s.URL))
 		p.state("leader", "paused")
 		p.until("who and why", row("leader")+`.querySelector('.holder').innerText.includes('the database is being moved')`)
-		p.do(chromedp.Click(chromedp.CSS("#rows a")), chromedp.Click(chromedp.CSS(".actions button.primary")))
+		p.do(chromedp.Click(chromedp.CSS("#rows a")))
+		p.press("primary")
 		p.until("it says who leads then", `/east|west/.test(document.querySelector('dialog[open]').innerText)`)
 		p.shot("resume-" + sc.name)
 		p.fit()
