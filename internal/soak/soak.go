@@ -194,6 +194,9 @@ func (r *report) conclude(ctx context.Context, t *tormentor) {
 	}
 	t.hist.mu.Lock()
 	defer t.hist.mu.Unlock()
+	if n := len(t.hist.inside); n > 0 { // all processes have ended, and so has all that is to be judged
+		v.violate("of %d processes it is not known when they left", n)
+	}
 	for what, n := range t.hist.failures {
 		v.violate("%d times: %s", n, what)
 	}
