@@ -15,12 +15,13 @@ import (
 	"github.com/hashicorp/consul/api"
 
 	"github.com/leasehold/leasehold/internal/servers"
+	"github.com/leasehold/leasehold/internal/steady"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/storetest"
 )
 
 // asking waits until the handle has a query under way for the key.
-func asking(t *testing.T, s *Store, key string) {
+func asking(t testing.TB, s *Store, key string) {
 	t.Helper()
 	storetest.Eventually(t, func() error {
 		s.mu.Lock()
@@ -34,7 +35,7 @@ func asking(t *testing.T, s *Store, key string) {
 
 // waiting begins a Wait that has nothing to read any more: a read of its own that fails ends a Wait, and what becomes of the one before
 // it, which had the query sent, doesn't matter.
-func waiting(t *testing.T, s *Store, rec store.Record) storetest.Waiting {
+func waiting(t testing.TB, s *Store, rec store.Record) storetest.Waiting {
 	storetest.StartWait(t, s, rec)
 	asking(t, s, rec.Key)
 	return storetest.StartWait(t, s, rec)
@@ -131,7 +132,9 @@ func writeOn(ctx context.Context, t *testing.T, s *Store, rec store.Record) stor
 }
 
 // TestAServerThatIsStopped: calls end with their contexts, and Close ends the queries.
-func TestAServerThatIsStopped(t *testing.T) {
+func TestAServerThatIsStopped(t *testing.T) { steady.Run(t, aServerThatIsStopped) }
+
+func aServerThatIsStopped(t testing.TB) {
 	srv := servers.Consul(t)
 	client, _, hangUp, err := dial(api.Config{Address: srv.Addr})
 	if err != nil {
@@ -152,15 +155,13 @@ func TestAServerThatIsStopped(t *testing.T) {
 		t.Errorf("Get: %v", err)
 	}
 	start := time.Now()
-	if err := s.Close(); err != nil || time.Since(start) > longWait/3 {
+	if err := s.Close(); err != nil || time.Since(start) > 2*time.Second {
 		t.Errorf("Close: %v after %v", err, time.Since(start))
 	}
 	if n := len(s.slots); n != 0 {
 		t.Errorf("%d queries are under way after Close", n)
 	}
-	if err := <-w; !errors.Is(err, store.ErrClosed) {
-		t.Errorf("Wait: %v", err)
-	}
+	w.Closed(t)
 }
 
 // TestCloseEndsAWaitThatStillReads: it needs no answer from the server for that.
@@ -184,14 +185,7 @@ func TestCloseEndsAWaitThatStillReads(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
-	select {
-	case err := <-w:
-		if !errors.Is(err, store.ErrClosed) {
-			t.Errorf("Wait: %v", err)
-		}
-	case <-time.After(20 * time.Second):
-		t.Error("the Wait goes on")
-	}
+	w.Closed(t)
 }
 
 // deposed answers as a server without a leader does while it is told to.

@@ -219,19 +219,12 @@ func TestCloseEndsAWaitThatStillReads(t *testing.T) {
 	network, reading := servers.Proxy(t, srv.Addr), make(chan struct{})
 	traffic := &wire{beforeRead: sync.OnceFunc(func() { network.Cut(); close(reading) })}
 	s := open(t, dial(t, network.Addr, traffic.options()...), newPrefix(t))
-	waiting := startWait(t, s, "k", "")
+	waiting := storetest.StartWait(t, s, store.Record{Key: "k"})
 	<-reading
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
-	select {
-	case got := <-waiting:
-		if !errors.Is(got.err, store.ErrClosed) {
-			t.Errorf("%+v, want ErrClosed", got)
-		}
-	case <-time.After(soon):
-		t.Error("Wait goes on")
-	}
+	waiting.Closed(t)
 }
 
 // Pages are read one after the other. A compaction between them changes nothing.

@@ -3,7 +3,6 @@ package nats
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"sync"
@@ -214,19 +213,12 @@ func TestCloseEndsAWaitThatStillReads(t *testing.T) {
 	network, reading := servers.Proxy(t, srv.Addr), make(chan struct{})
 	r := reader{sync.OnceFunc(func() { network.Cut(); close(reading) })}
 	s := open(t, dial(t, network.Addr, natsgo.SetCustomDialer(r)), newBucket(t, dial(t, srv.Addr), 1))
-	waiting := startWait(t, s, "k", "")
+	waiting := storetest.StartWait(t, s, store.Record{Key: "k"})
 	<-reading
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
-	select {
-	case got := <-waiting:
-		if !errors.Is(got.err, store.ErrClosed) {
-			t.Errorf("%+v, want ErrClosed", got)
-		}
-	case <-time.After(soon):
-		t.Error("Wait goes on")
-	}
+	waiting.Closed(t)
 }
 
 // BenchmarkHandOver is the time from a write to the return of a Wait over another connection.

@@ -89,6 +89,8 @@ type ledger struct {
 	mu       sync.Mutex
 	replaced map[[2]string]bool // by key and version: a write replaced or deleted it
 	made     map[[2]string]bool // by key and version: a write made it
+
+	companions bool // see Instance
 }
 
 // note records an acknowledged write and returns an error when it can't have been done after those of before.
@@ -118,7 +120,7 @@ func everythingAtOnce(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	l := &ledger{replaced: map[[2]string]bool{}, made: map[[2]string]bool{}}
+	l := &ledger{replaced: map[[2]string]bool{}, made: map[[2]string]bool{}, companions: e.Companions}
 	err = together(ctx, workers, func(ctx context.Context, i int) error {
 		s := handles[i%len(handles)]
 		for range e.times(150, 10) {
@@ -157,7 +159,7 @@ func (l *ledger) step(ctx context.Context, s store.Store, key string) error {
 		next := held(key, rec.Token+1)
 		next.Version = rec.Version
 		written, err := s.Put(ctx, next)
-		if errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrNotFound) || overtaken(err, rec) {
+		if errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrNotFound) || l.overtaken(err, rec) {
 			return nil
 		}
 		if err != nil {
@@ -182,15 +184,14 @@ func (l *ledger) step(ctx context.Context, s store.Store, key string) error {
 			return err
 		}
 		_, err = s.Put(ctx, held("counter", 1))
-		if errors.Is(err, store.ErrConflict) || overtaken(err, store.Record{}) {
+		if errors.Is(err, store.ErrConflict) || l.overtaken(err, store.Record{}) {
 			return nil
 		}
 	}
 	return err
 }
 
-// overtaken says that a record was made where nobody held one, as before has it, and that others read it and wrote over it before the
-// engine knew that it counts: of such a write it may say that its outcome is unknown.
-func overtaken(err error, before store.Record) bool {
-	return errors.Is(err, store.ErrUnknownOutcome) && before.Owner == ""
+// overtaken says that the engine may not know of a write whether it counted: see [Instance.Companions]. Before it, the record was before.
+func (l *ledger) overtaken(err error, before store.Record) bool {
+	return l.companions && before.Owner == "" && errors.Is(err, store.ErrUnknownOutcome)
 }

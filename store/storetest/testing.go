@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -56,6 +57,19 @@ func StartWait(t testing.TB, s store.Store, rec store.Record) Waiting {
 		ended <- err
 	}()
 	return ended
+}
+
+// Closed returns when the Wait has ended because its store was closed. It fails the test after 30 s, and when the Wait ended otherwise.
+func (w Waiting) Closed(t testing.TB) {
+	t.Helper()
+	select {
+	case err := <-w:
+		if !errors.Is(err, store.ErrClosed) {
+			t.Errorf("Wait: %v, want ErrClosed", err)
+		}
+	case <-time.After(patience):
+		t.Fatal("a waiter goes on though its store was closed")
+	}
 }
 
 // End returns when the Wait has been woken. It fails the test after 30 s, and when the Wait failed.

@@ -338,14 +338,7 @@ func TestCloseEndsAWaitThatStillReads(t *testing.T) {
 	if err := s.Close(); err == nil || !strings.Contains(err.Error(), "has not answered") {
 		t.Errorf("Close: %v, want that something was not answered", err)
 	}
-	select {
-	case err := <-w:
-		if !errors.Is(err, store.ErrClosed) {
-			t.Errorf("Wait: %v", err)
-		}
-	case <-time.After(20 * time.Second):
-		t.Error("the Wait goes on")
-	}
+	w.Closed(t)
 	network.Heal()
 }
 

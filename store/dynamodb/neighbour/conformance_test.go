@@ -21,7 +21,7 @@ func TestConformance(t *testing.T) {
 				network := servers.Proxy(t, srv.Addr)
 				return storetest.Instance{
 					Open: func(context.Context) (store.Store, error) { return k.open(testClient(t, "http://"+network.Addr), name) },
-					Slow: true,
+					Slow: true, Companions: true,
 					Cut:  func() error { network.Cut(); return nil },
 					Heal: func() error { network.Heal(); return nil },
 				}
