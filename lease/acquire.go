@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/internal/drive"
 	"github.com/leasehold/leasehold/internal/rules"
 )
 
@@ -57,21 +57,19 @@ func (m *Manager) acquire(ctx context.Context, key string, s *Session, try bool,
 	if err := checkName(key); err != nil {
 		return nil, err
 	}
-	past := m.recall(key)
-	h := rules.New(key, m.claim(s), m.timing, try, past.seen, past.mine)
-	h.RecallSession(past.session)
+	d := drive.Want(key, m.claim(s), m.timing, try, m.memory.Recall(key))
 	if m.suppose {
-		h.SupposeNew()
+		d.Hold.SupposeNew()
 	}
-	if err := m.pursue(ctx, &h, s, patience); err != nil {
+	if err := m.pursue(ctx, &d, s, patience); err != nil {
 		return nil, err
 	}
-	l := m.newLease(&h, s)
+	l := m.newLease(&d, s)
 	var err error
 	if s != nil {
 		err = s.enlist(l)
 	} else {
-		err = l.keep(&h, nil)
+		err = l.keep(&d, nil)
 	}
 	if err != nil {
 		return nil, err
@@ -87,35 +85,36 @@ func (m *Manager) claim(s *Session) rules.Claim {
 	return c
 }
 
-// pursue drives h until it is held or has come to nothing, which is an error. patience, which may be nil, says for how long h leaves the
-// name to others.
-func (m *Manager) pursue(ctx context.Context, h *rules.Hold, s *Session, patience func() time.Duration) error {
+// pursue runs d until the name is held or that has come to nothing, which is an error. patience, which may be nil, says for how long
+// the name is left to others.
+func (m *Manager) pursue(ctx context.Context, d *drive.Driver, s *Session, patience func() time.Duration) error {
 	ctx, cancel := m.joined(ctx, s)
 	defer cancel(nil)
 	var holder *HeldError
 	var failed string
-	for env := m.envIn(s); ; {
+	h := &d.Hold
+	for env := m.run.EnvIn(s.term()); ; {
 		if patience != nil {
 			h.Patience = patience()
 		}
-		act := h.Next(env)
+		act := d.Next(env, ctx.Err() == nil)
 		switch {
 		case h.Phase == rules.Held:
-			m.remember(h, true)
+			m.memory.Forget(h.Key)
 			return nil
 		case h.Phase != rules.Waiting:
-			m.giveUp(h, s)
-			return m.refusal(ctx, h, nil)
-		case act.Kind == rules.Refuse:
-			m.remember(h, false)
-			return m.heldBy(h, act)
-		case ctx.Err() != nil:
-			m.giveUp(h, s)
+			if ctx.Err() == nil {
+				holder = nil // not for its sake
+			}
+			m.settle(d, s)
 			return m.refusal(ctx, h, holder)
+		case act.Kind == rules.Refuse:
+			m.memory.Remember(h)
+			return m.heldBy(h, act)
 		case act.Kind == rules.Wait && h.Seen().Rec.Owner != "":
 			holder = m.waiting(holder, m.heldBy(h, act))
 		}
-		env = m.do(ctx, h, s, act)
+		env = m.run.Do(ctx, d, s.term(), act)
 		failed = m.retrying(ctx, h, failed)
 	}
 }
@@ -161,42 +160,25 @@ func linked(ctx context.Context, f func()) (stop func() bool) {
 	return context.AfterFunc(ctx, f)
 }
 
-// giveUp withdraws a claim that nobody wants any more. What may have reached the store is freed in the background.
-func (m *Manager) giveUp(h *rules.Hold, s *Session) {
-	env := m.env()
-	h.Stop(env, rules.Exit{Why: rules.WhyGivenUp, By: env.Now.Add(m.timing.TTL)})
-	m.remember(h, false)
-	if h.Phase != rules.Ended {
-		m.settle(h, s)
+// settle goes on in the background with a hold that is being let go, if anything is left to be done.
+func (m *Manager) settle(d *drive.Driver, s *Session) {
+	m.memory.Remember(&d.Hold)
+	alive := func() bool { return s != nil && s.Context().Err() == nil }
+	if !d.Settle(m.run.Env(), alive()) {
+		return
 	}
-}
-
-// settle goes on in the background with a hold that is being let go. A lease that keeps itself expires if that fails. One
-// that a session keeps doesn't, so that is tried for as long as the session lives.
-func (m *Manager) settle(h *rules.Hold, s *Session) {
-	leaving := *h
+	leaving := *d
 	m.start(func() {
-		if s != nil {
-			leaving.Insist(clock.Never)
-			ctx, cancel := m.joined(m.ctx, s)
-			_ = m.leave(ctx, &leaving, m.env())
+		for more := true; more; more = leaving.Settle(m.run.Env(), alive()) {
+			ctx, cancel := m.ctx, func(error) {}
+			if leaving.Insists() {
+				ctx, cancel = m.joined(m.ctx, s)
+			}
+			_ = m.run.Finish(ctx, &leaving, m.run.Env())
 			cancel(nil)
-			leaving.Insist(m.clk.Now().Add(m.timing.TTL))
+			m.memory.Remember(&leaving.Hold)
 		}
-		_ = m.leave(m.ctx, &leaving, m.env())
 	})
-}
-
-// letGo lets a hold go, and blocks until that is done, or for a bounded time: a third of the TTL, or a second if that is longer.
-func (m *Manager) letGo(ctx context.Context, h *rules.Hold, s *Session, e rules.Exit) error {
-	env := m.env()
-	e.By = env.Now.Add(max(m.timing.TTL/3, time.Second))
-	h.Stop(env, e)
-	err := m.leave(ctx, h, env)
-	if s != nil && h.Unsettled() {
-		m.settle(h, s)
-	}
-	return err
 }
 
 // refusal is the error of an acquisition that came to nothing.

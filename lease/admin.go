@@ -2,14 +2,13 @@ package lease
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/drive"
 	"github.com/leasehold/leasehold/internal/rules"
 	"github.com/leasehold/leasehold/store"
 )
@@ -68,7 +67,7 @@ func Break(ctx context.Context, st store.Store, key string, e Eviction) (store.R
 		if e.Grace != 0 {
 			grace = max(e.Grace, store.MinTTL)
 		}
-		return rules.Broken(rec, e.note(), grace, newNonce()), nil
+		return rules.Broken(rec, e.note(), grace, drive.Nonce()), nil
 	})
 }
 
@@ -80,7 +79,7 @@ func Free(ctx context.Context, st store.Store, key string, e Eviction) (store.Re
 		if _, err := tellSession(ctx, st, rec, e); err != nil {
 			return store.Record{}, err
 		}
-		return rules.Freed(rec, rules.WhyReleased+" by "+e.note(), clock.System().Wall(), newNonce()), nil
+		return rules.Freed(rec, rules.WhyReleased+" by "+e.note(), clock.System().Wall(), drive.Nonce()), nil
 	})
 }
 
@@ -115,19 +114,13 @@ func tellSession(ctx context.Context, st store.Store, rec store.Record, e Evicti
 		return rec.TTL, nil
 	}
 	session, err := store.Load(ctx, st, rec.Session)
-	for err == nil && rules.NeedsNotice(session, rec.Owner) {
-		told := notice{Broken: map[string]fence.Token{}}
-		var before notice
-		if json.Unmarshal(session.Data, &before) == nil { // not yet met by the session
-			maps.Copy(told.Broken, before.Broken)
-		}
-		told.Broken[rec.Key] = rec.Token
-		data, encErr := json.Marshal(told)
-		if encErr != nil {
-			return 0, encErr
+	for err == nil {
+		told, needed := drive.Notify(session, rec, e.note(), drive.Nonce())
+		if !needed {
+			break
 		}
 		var conflict *store.ConflictError
-		_, err = st.Put(ctx, rules.Noticed(session, e.note(), data, newNonce()))
+		_, err = st.Put(ctx, told)
 		if !errors.As(err, &conflict) {
 			break
 		}

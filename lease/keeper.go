@@ -4,18 +4,18 @@ import (
 	"context"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/internal/drive"
 	"github.com/leasehold/leasehold/internal/rules"
 	"github.com/leasehold/leasehold/store"
 )
 
-// keeper renews one hold. It sleeps until that is due, and has a goroutine from then on, which alone touches the hold until it has
+// keeper runs the driver of one hold. It sleeps until that is due, and has a goroutine from then on, which alone touches the hold until it has
 // retired; then whoever made it retire does. So renewals and the release of a term can't overtake one another, and a
 // lease that is released soon costs a timer.
 type keeper struct {
 	l      *Lease
-	hold   *rules.Hold
+	d      *drive.Driver
 	notice func(data []byte) // for what a notice on the record says; may be nil
-	shown  clock.Instant     // the deadline that the lease shows
 
 	sleep   func() bool // ends its sleep
 	retired bool        // guarded by the manager's lock
@@ -34,10 +34,10 @@ type answer struct {
 }
 
 // keep has the hold of a lease that was just acquired kept.
-func (l *Lease) keep(h *rules.Hold, notice func([]byte)) error {
-	k := &keeper{l: l, hold: h, notice: notice, shown: h.Deadline}
+func (l *Lease) keep(d *drive.Driver, notice func([]byte)) error {
+	k := &keeper{l: l, d: d, notice: notice}
 	l.keeper = k
-	k.sleep = clock.At(l.m.clk, h.Due(), k.wake)
+	k.sleep = clock.At(l.m.clk, d.Hold.Due(), k.wake)
 	if !l.m.rest(k) {
 		k.sleep()
 		l.end(Closed, ErrClosed)
@@ -70,8 +70,8 @@ func (k *keeper) wake() {
 	m.wg.Go(k.run)
 }
 
-// retire stops the keeper, waits for it, and returns the hold.
-func (k *keeper) retire() *rules.Hold {
+// retire stops the keeper, waits for it, and returns the driver.
+func (k *keeper) retire() *drive.Driver {
 	m := k.l.m
 	m.mu.Lock()
 	k.retired = true
@@ -80,11 +80,11 @@ func (k *keeper) retire() *rules.Hold {
 	m.mu.Unlock()
 	if done == nil {
 		k.sleep()
-		return k.hold
+		return k.d
 	}
 	k.stop()
 	<-done
-	return k.hold
+	return k.d
 }
 
 // run keeps the hold until it is lost or the keeper is told to retire. A request that is under way then is cut short and
@@ -96,12 +96,12 @@ func (k *keeper) run() {
 	for {
 		var act rules.Action
 		if pending == nil && k.ctx.Err() == nil {
-			act = k.hold.Next(k.l.m.env())
+			act = k.d.Next(k.l.m.run.Env(), true)
 		} else {
-			k.hold.Expire(k.l.m.env())
+			k.d.Hold.Expire(k.l.m.run.Env())
 		}
 		k.show()
-		if pending == nil && (k.hold.Phase != rules.Held || k.ctx.Err() != nil) {
+		if pending == nil && (k.d.Hold.Phase != rules.Held || k.ctx.Err() != nil) {
 			break
 		}
 		if act.Kind == rules.Read || act.Kind == rules.Write {
@@ -118,7 +118,7 @@ func (k *keeper) run() {
 // channel of the request that is still under way.
 func (k *keeper) wait(act rules.Action, pending chan answer) chan answer {
 	m := k.l.m
-	until := k.hold.Deadline
+	until := k.d.Hold.Deadline
 	if act.Kind == rules.Sleep {
 		until = min(until, act.Until)
 	}
@@ -127,18 +127,18 @@ func (k *keeper) wait(act rules.Action, pending chan answer) chan answer {
 		retire = k.ctx.Done()
 	}
 	var due <-chan struct{}
-	if k.hold.Phase == rules.Held {
+	if k.d.Hold.Phase == rules.Held {
 		timer := clock.NewTimer(m.clk, until.Sub(m.clk.Now()))
 		defer timer.Stop()
 		due = timer.C
 	}
 	select {
 	case a := <-pending:
-		m.tell(k.hold, m.env(), a.act, a.rec, a.err)
+		k.d.Tell(m.run.Env(), a.act, a.rec, a.err)
 		return nil
 	case <-due:
 		if pending == nil {
-			k.hold.Woke()
+			k.d.Hold.Woke()
 		}
 	case <-retire:
 	}
@@ -149,7 +149,7 @@ func (k *keeper) wait(act rules.Action, pending chan answer) chan answer {
 func (k *keeper) send(act rules.Action) chan answer {
 	c := make(chan answer, 1)
 	go func() { // ends with k.ctx, and run waits for its answer
-		rec, err := k.l.m.request(k.ctx, act)
+		rec, err := k.l.m.run.Request(k.ctx, act)
 		c <- answer{act, rec, err}
 	}()
 	return c
@@ -157,17 +157,8 @@ func (k *keeper) send(act rules.Action) chan answer {
 
 // show makes the hold's state the lease's.
 func (k *keeper) show() {
-	l, h := k.l, k.hold
-	if h.Phase == rules.Held && h.Deadline != k.shown {
-		if !l.deadline.CompareAndSwap(int64(k.shown), int64(h.Deadline)) {
-			h.Deadline = k.shown // Check has declared it over, or it was released
-		}
-		k.shown = h.Deadline
-	}
-	if h.Phase == rules.Held && clock.Instant(l.deadline.Load()) == clock.Always {
-		h.Deadline = clock.Always
-		h.Expire(l.m.env())
-	}
+	l, h := k.l, &k.d.Hold
+	k.d.Show(&l.term)
 	if h.Phase == rules.Lost {
 		l.end(causeOf(h.Cause), h.Err)
 		return
@@ -185,8 +176,7 @@ func (k *keeper) show() {
 		l.emit(StateHeld, left, nil)
 	}
 	l.mu.Unlock()
-	if h.Notice != nil && k.notice != nil {
-		k.notice(h.Notice)
-		h.Notice = nil
+	if data := k.d.Notice(); data != nil && k.notice != nil {
+		k.notice(data)
 	}
 }

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/drive"
 	"github.com/leasehold/leasehold/internal/rules"
 	"github.com/leasehold/leasehold/store"
 )
@@ -21,9 +21,7 @@ type Lease struct {
 	key   string
 	token fence.Token
 
-	// deadline is until when the hold is valid by itself; a lease of a session is valid while the session is, too. It is
-	// clock.Always once the hold has ended, whoever notices that first.
-	deadline atomic.Int64
+	term drive.Term // what the program relies on
 
 	mu       sync.Mutex
 	lost     *LostError         // why it ended; nil before
@@ -31,31 +29,19 @@ type Lease struct {
 	ctx      context.Context    // nil until somebody asks for it
 	cancel   context.CancelFunc // of ctx
 	events   stream
-	term     store.Record  // of a lease that a session keeps
+	kept     store.Record  // of a lease that a session keeps
 	keeper   *keeper       // of one that keeps itself
 	onEnd    func()        // called once the hold has ended
 	left     chan struct{} // closed when a release is over
 	leaveErr error         // its outcome
 }
 
-// A lease of a session costs under 1 KiB of memory: it keeps no more than so many past terms and bytes of data.
-const (
-	keptPast = 2
-	keptData = 128
-)
-
 // newLease makes a lease of a hold that was just acquired.
-func (m *Manager) newLease(h *rules.Hold, s *Session) *Lease {
-	l := &Lease{m: m, s: s, key: h.Key, token: h.Term.Token}
-	if s != nil {
-		l.deadline.Store(int64(clock.Never))
-		l.term = h.Term
-		l.term.Info = nil // a session may have very many leases, and nothing needs it
-		if len(l.term.Past) > keptPast || len(l.term.Data) > keptData {
-			l.term.Past, l.term.Data, l.term.Version = nil, nil, "" // read again by the release
-		}
-	} else {
-		l.deadline.Store(int64(h.Deadline))
+func (m *Manager) newLease(d *drive.Driver, s *Session) *Lease {
+	l := &Lease{m: m, s: s, key: d.Hold.Key, token: d.Hold.Term.Token}
+	d.Begin(&l.term, s.term())
+	if s != nil { // a session may have very many: under 1 KiB each
+		l.kept = drive.Kept(d.Hold.Term)
 	}
 	var left time.Duration
 	if m.opts.OnEvent != nil { // nobody else can look yet
@@ -86,7 +72,7 @@ func (l *Lease) Sequencer() fence.Sequencer {
 // each call, so a process that was stopped past the end of its lease learns of it here first. It does no I/O, takes well
 // under a microsecond and allocates nothing while the lease is valid.
 func (l *Lease) Check() error {
-	d := l.until()
+	d := l.term.Until()
 	if l.m.clk.Now() < d {
 		return nil
 	}
@@ -95,11 +81,11 @@ func (l *Lease) Check() error {
 
 // ValidUntil returns the instant of the manager's clock at which the lease ends unless it is renewed; [clock.Always] when
 // it has ended.
-func (l *Lease) ValidUntil() clock.Instant { return l.until() }
+func (l *Lease) ValidUntil() clock.Instant { return l.term.Until() }
 
 // Left returns for how long the lease is still valid without a renewal; 0 when it has ended.
 func (l *Lease) Left() time.Duration {
-	d := l.until()
+	d := l.term.Until()
 	if d == clock.Always {
 		return 0
 	}
@@ -137,29 +123,17 @@ func (l *Lease) Events() <-chan Event {
 	return l.events.c
 }
 
-// until returns the deadline that counts now.
-func (l *Lease) until() clock.Instant {
-	d := clock.Instant(l.deadline.Load())
-	if l.s != nil {
-		d = min(d, clock.Instant(l.s.hold.deadline.Load()))
-	}
-	return d
-}
-
-// loss returns why the lease ended. When the keeper has not noticed yet that validity is over, it is over all the same:
-// the deadline is taken away, so that no renewal that lands late brings it back.
+// loss returns why the lease ended. When the keeper has not noticed yet that validity is over, it is over all the same.
 func (l *Lease) loss() error {
-	self := l
-	if l.s != nil && clock.Instant(l.deadline.Load()) != clock.Always {
-		self = l.s.hold
-	}
-	d := self.deadline.Load()
-	if now := l.m.clk.Now(); now < clock.Instant(d) || (d != int64(clock.Always) && !self.deadline.CompareAndSwap(d, int64(clock.Always))) {
+	over := l.term.Over(l.m.clk.Now())
+	switch {
+	case over == nil:
 		return l.Check() // renewed in the meantime
-	}
-	self.end(self.overdue())
-	if self != l {
+	case over != &l.term:
+		l.s.hold.end(l.s.hold.overdue())
 		l.end(l.s.why())
+	default:
+		l.end(l.overdue())
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -186,10 +160,9 @@ func (l *Lease) end(cause Cause, err error) {
 func (l *Lease) markEnded(cause Cause, err error) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.lost != nil {
+	if !l.term.End() {
 		return false
 	}
-	l.deadline.Store(int64(clock.Always))
 	l.lost = &LostError{Key: l.key, Token: l.token, Cause: cause, Err: err}
 	if l.cancel != nil {
 		l.cancel()
@@ -243,7 +216,6 @@ func (l *Lease) HandOver(ctx context.Context, to string) error {
 }
 
 func (l *Lease) leave(ctx context.Context, e rules.Exit) error {
-	l.end(Released, nil)
 	l.mu.Lock()
 	first := l.left == nil
 	if first {
@@ -258,10 +230,11 @@ func (l *Lease) leave(ctx context.Context, e rules.Exit) error {
 		return l.leaveErr
 	}
 	defer close(l.left)
-	h := l.takeHold()
-	err := l.m.letGo(context.WithoutCancel(ctx), h, l.s, e)
+	d := drive.Leave(program{l}, e)
+	err := l.m.run.Finish(context.WithoutCancel(ctx), d, l.m.run.Env())
+	l.m.settle(d, l.s)
 	if l.s != nil {
-		l.s.forget(l)
+		l.s.roster.Forget(l)
 	}
 	var conflict *store.ConflictError
 	if e.To != "" && errors.As(err, &conflict) {
@@ -271,11 +244,18 @@ func (l *Lease) leave(ctx context.Context, e rules.Exit) error {
 	return err
 }
 
-// takeHold stops the keeper, if there is one, and returns the hold, which from then on is the caller's.
-func (l *Lease) takeHold() *rules.Hold {
+// program is what [drive.Leave] needs of a lease.
+type program struct{ l *Lease }
+
+func (p program) Stop() { p.l.end(Released, nil) }
+
+func (p program) Retire() *drive.Driver {
+	l := p.l
 	if l.keeper != nil {
 		return l.keeper.retire()
 	}
-	h := rules.Resume(l.term, l.m.claim(l.s), l.m.timing)
-	return &h
+	d := drive.Resume(l.kept, l.m.claim(l.s), l.m.timing)
+	return &d
 }
+
+func (p program) Env() rules.Env { return p.l.m.run.Env() }

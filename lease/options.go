@@ -124,9 +124,6 @@ func newOwner(name string) (owner string, info map[string]string) {
 	return owner, map[string]string{"host": host, "pid": pid}
 }
 
-// newNonce identifies one write. It comes from the kernel, so that two clones of one process have different ones.
-func newNonce() string { return rand.Text()[:20] }
-
 // reserved begins the keys that Leasehold keeps for itself.
 const reserved = "."
 

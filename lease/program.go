@@ -6,13 +6,14 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/internal/drive"
 	"github.com/leasehold/leasehold/store"
 )
 
 // What primitives that are made of leases, such as those of package lock, need of a manager.
 
 // Store returns the store that the manager keeps its leases in.
-func (m *Manager) Store() store.Store { return m.st }
+func (m *Manager) Store() store.Store { return m.run.Store }
 
 // Clock returns the clock by which the manager measures.
 func (m *Manager) Clock() clock.Clock { return m.clk }
@@ -26,13 +27,7 @@ func (m *Manager) Notice(rec store.Record) {
 	if rec.Version == "" {
 		return
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	past, known := m.memory[rec.Key]
-	if known || len(m.memory) < maxMemory {
-		past.seen = past.seen.Note(rec, m.clk.Now())
-		m.memory[rec.Key] = past
-	}
+	m.memory.Note(rec, m.clk.Now())
 }
 
 // Manager returns the manager that opened the session.
@@ -57,7 +52,7 @@ func (s *Session) Background(f func(ctx context.Context)) bool {
 }
 
 // SessionKey returns a key, never used before, for the record of a session of that owner.
-func SessionKey(owner string) string { return sessionPrefix + owner + "/" + newNonce() }
+func SessionKey(owner string) string { return sessionPrefix + owner + "/" + drive.Nonce() }
 
 // OwnerOf returns the owner id of the manager that opened the session of that key, or "" if it is no session's key.
 func OwnerOf(sessionKey string) string {

@@ -2,42 +2,35 @@ package lease
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/fence"
-	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/drive"
 	"github.com/leasehold/leasehold/store"
 )
 
 // Session keeps any number of leases alive with one heartbeat. They are valid while the session is, and end with it. It is
 // safe for concurrent use.
 type Session struct {
-	hold *Lease // on the session's own record
-
-	mu     sync.Mutex
-	leases map[string]*Lease
-	missed map[string]fence.Token // terms that an operator broke before their claims were known to have landed
-	over   bool
+	hold   *Lease // on the session's own record
+	roster drive.Roster[*Lease]
 }
 
 // OpenSession starts a session: one write now, and one every TTL/3 while it is open. It blocks until the store has answered
 // or ctx is done.
 func (m *Manager) OpenSession(ctx context.Context) (*Session, error) {
-	h, err := m.makeSession(ctx)
+	d, err := m.makeSession(ctx)
 	for errors.Is(err, store.ErrConflict) { // the record was made too slowly to be of use, and is not made twice
-		h, err = m.makeSession(ctx)
+		d, err = m.makeSession(ctx)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open a session: %w", err)
 	}
-	s := &Session{leases: map[string]*Lease{}, missed: map[string]fence.Token{}}
-	s.hold = m.newLease(h, nil)
+	s := &Session{}
+	s.hold = m.newLease(d, nil)
 	s.hold.onEnd = s.end
-	if err := s.hold.keep(h, s.told); err != nil {
+	if err := s.hold.keep(d, s.told); err != nil {
 		return nil, fmt.Errorf("open a session: %w", err)
 	}
 	return s, nil
@@ -45,14 +38,9 @@ func (m *Manager) OpenSession(ctx context.Context) (*Session, error) {
 
 // makeSession writes the record of a new session. Its key comes from the kernel, as a nonce does: no clone of this process
 // makes another one under it.
-func (m *Manager) makeSession(ctx context.Context) (*rules.Hold, error) {
-	h := rules.NewSession(SessionKey(m.owner), m.claim(nil), m.timing)
-	return &h, m.pursue(ctx, &h, nil, nil)
-}
-
-// notice is what an operator tells a session: leases of it that were broken, by key, with their tokens.
-type notice struct {
-	Broken map[string]fence.Token `json:"broken"`
+func (m *Manager) makeSession(ctx context.Context) (*drive.Driver, error) {
+	d := drive.Open(SessionKey(m.owner), m.claim(nil), m.timing)
+	return &d, m.pursue(ctx, &d, nil, nil)
 }
 
 // Acquire is [Manager.Acquire] for a lease that the session keeps. It fails with the session's *[LostError] when the
@@ -87,15 +75,19 @@ func (s *Session) Close(ctx context.Context) error {
 	return s.hold.Release(ctx)
 }
 
+// term is what is shown of the session's own record; s may be nil.
+func (s *Session) term() *drive.Term {
+	if s == nil {
+		return nil
+	}
+	return &s.hold.term
+}
+
 // end ends every lease of a session that is over.
 func (s *Session) end() {
-	s.mu.Lock()
-	s.over = true
-	leases := s.leases
-	s.leases = nil
-	s.mu.Unlock()
+	ended := s.roster.Close()
 	cause, err := s.why()
-	for _, l := range leases {
+	for _, l := range ended {
 		l.end(cause, err)
 	}
 }
@@ -111,54 +103,24 @@ func (s *Session) why() (Cause, error) {
 
 // enlist adds a lease that was just acquired. If the session ended meanwhile, the lease ends at once.
 func (s *Session) enlist(l *Lease) error {
-	s.mu.Lock()
-	over, last, older := s.over, l, s.leases[l.key]
-	if older != nil && older.token > l.token {
-		last, older = older, l // which comes late
-	}
-	if !over {
-		s.leases[l.key] = last
-	}
-	broken := s.missed[l.key] == l.token
-	delete(s.missed, l.key)
-	s.mu.Unlock()
-	if older != nil && !over {
-		older.end(Taken, nil) // an operator ended that term; the notice of it is on its way
+	e := s.roster.Enlist(l)
+	if e.Another {
+		e.Older.end(Taken, nil)
 	}
 	switch {
-	case over:
+	case e.Over:
 		cause, err := s.why()
 		l.end(cause, err)
 		return fmt.Errorf("acquire %s: the session is over: %w", l.key, l.Check())
-	case broken:
+	case e.Broken:
 		l.end(Broken, nil)
 	}
 	return nil
 }
 
-func (s *Session) forget(l *Lease) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.leases[l.key] == l {
-		delete(s.leases, l.key)
-	}
-}
-
 // told ends the leases that a notice names.
 func (s *Session) told(data []byte) {
-	var n notice
-	if err := json.Unmarshal(data, &n); err != nil {
-		return // written by something newer; the records themselves still say what was broken
-	}
-	for key, token := range n.Broken {
-		s.mu.Lock()
-		l := s.leases[key]
-		if l == nil || l.token < token {
-			s.missed[key] = token
-		}
-		s.mu.Unlock()
-		if l != nil && l.token == token {
-			l.end(Broken, nil)
-		}
+	for _, l := range s.roster.Told(data) {
+		l.end(Broken, nil)
 	}
 }

@@ -11,6 +11,7 @@ const (
 	F0    Floor = iota // the contract, tokens, time
 	F1                 // engines, and what guards resources
 	Rules              // the decisions of the lease, which know no engine
+	Drive              // what carries them out, for the lease, the server and the proofs
 	F2                 // the lease
 	F3                 // primitives made of leases
 	F4                 // what serves them to others
@@ -19,7 +20,7 @@ const (
 )
 
 func (f Floor) String() string {
-	return [...]string{"F0", "F1", "between F1 and F2", "F2", "F3", "F4", "F5", "outside the floors"}[f]
+	return [...]string{"F0", "F1", "between F1 and F2", "between the rules and F2", "F2", "F3", "F4", "F5", "outside the floors"}[f]
 }
 
 // Row says where a package stands and what it may import beyond the standard library and the floors below it.
@@ -107,6 +108,11 @@ var Table = []Row{
 			"store.Load", "store.Wait",
 		},
 		Why: "decisions are pure: no clock, no chance, no lock, no I/O, so that a model check can exhaust them",
+	},
+	{
+		Dir: "internal/drive", Floor: Drive,
+		Never: []string{"time.Now", "time.Since", "time.After", "time.AfterFunc", "time.NewTimer", "time.Sleep", "clock.System", "clock.NewFake"},
+		Why:   "the simulator and the model check run it by events, under clocks of their own",
 	},
 	{Dir: "lease", Floor: F2},
 

@@ -1,0 +1,140 @@
+package drive
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/store"
+)
+
+// Member is a lease that a session keeps.
+type Member interface {
+	comparable
+	Key() string
+	Token() fence.Token
+}
+
+// Roster is what one session keeps, and hears of it. Its zero value is that of a session that keeps nothing yet. It is safe for
+// concurrent use.
+type Roster[L Member] struct {
+	mu      sync.Mutex
+	members map[string]L
+	missed  map[string]fence.Token // terms that an operator broke before their claims were known to have landed
+	over    bool
+}
+
+// Entry is what a session makes of a lease that was just acquired under it.
+type Entry[L Member] struct {
+	Over    bool // the session is over, and the lease with it
+	Broken  bool // an operator broke it before the claim was known to have landed
+	Older   L    // another term of the name: an operator ended it, and the notice of that is on its way
+	Another bool // there is an Older
+}
+
+// Enlist adds a lease that was just acquired.
+func (r *Roster[L]) Enlist(l L) (e Entry[L]) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	key := l.Key()
+	last := l
+	older, another := r.members[key]
+	if another && older.Token() > l.Token() {
+		last, older = older, l // which comes late
+	}
+	e.Broken = r.missed[key] == l.Token()
+	delete(r.missed, key)
+	if e.Over = r.over; e.Over {
+		return e
+	}
+	if r.members == nil {
+		r.members = map[string]L{}
+	}
+	r.members[key] = last
+	e.Older, e.Another = older, another
+	return e
+}
+
+// Forget takes a lease out that was let go.
+func (r *Roster[L]) Forget(l L) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.members[l.Key()] == l {
+		delete(r.members, l.Key())
+	}
+}
+
+// Close ends the session, and returns the leases that end with it.
+func (r *Roster[L]) Close() (ended []L) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !rules.Off(rules.RuleSessionTold) {
+		for _, key := range slices.Sorted(maps.Keys(r.members)) {
+			ended = append(ended, r.members[key])
+		}
+	}
+	r.over, r.members = true, nil
+	return ended
+}
+
+// notice is what an operator tells a session: leases of it that were broken, by key, with their tokens.
+type notice struct {
+	Broken map[string]fence.Token `json:"broken"`
+}
+
+// Told returns the leases that a notice says were broken, which are over. It remembers those whose claims are still on their way.
+func (r *Roster[L]) Told(data []byte) (broken []L) {
+	var n notice
+	if err := json.Unmarshal(data, &n); err != nil {
+		return nil // written by something newer; the records themselves still say what was broken
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, key := range slices.Sorted(maps.Keys(n.Broken)) {
+		token := n.Broken[key]
+		l, ok := r.members[key]
+		if (!ok || l.Token() < token) && !rules.Off(rules.RuleEarlyNotice) {
+			if r.missed == nil {
+				r.missed = map[string]fence.Token{}
+			}
+			r.missed[key] = token
+		}
+		if ok && l.Token() == token {
+			broken = append(broken, l)
+		}
+	}
+	return broken
+}
+
+// Clone returns the roster of a clone of the process, whose leases twin knows.
+func (r *Roster[L]) Clone(twin func(L) L) *Roster[L] {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := &Roster[L]{members: maps.Clone(r.members), missed: maps.Clone(r.missed), over: r.over}
+	for key, l := range c.members {
+		c.members[key] = twin(l)
+	}
+	return c
+}
+
+// Notify returns the record of a session with a notice that rec, which it keeps, was broken: it is written before rec is. It reports
+// false when the session need not be told. What the session was told before, and has not met yet, stays.
+func Notify(session, rec store.Record, note, nonce string) (store.Record, bool) {
+	if !rules.NeedsNotice(session, rec.Owner) || rules.Off(rules.RuleNotice) {
+		return store.Record{}, false
+	}
+	told := notice{Broken: map[string]fence.Token{}}
+	var before notice
+	if json.Unmarshal(session.Data, &before) == nil { // not yet met by the session
+		maps.Copy(told.Broken, before.Broken)
+	}
+	told.Broken[rec.Key] = rec.Token
+	data, err := json.Marshal(told)
+	if err != nil {
+		return store.Record{}, false // a map of names and numbers has a text
+	}
+	return rules.Noticed(session, note, data, nonce), true
+}

@@ -1,0 +1,80 @@
+package drive
+
+import (
+	"context"
+	"crypto/rand"
+	mathrand "math/rand/v2"
+
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/store"
+)
+
+// Runner carries out what drivers ask for, on a store and a clock.
+type Runner struct {
+	Store store.Store
+	Clock clock.Clock
+}
+
+// Nonce returns one that no other process can have: it comes from the kernel, so that a clone of this process makes others.
+func Nonce() string { return rand.Text()[:20] }
+
+// Env returns what a hold is told of the world.
+func (r Runner) Env() rules.Env {
+	return rules.Env{Now: r.Clock.Now(), Wall: r.Clock.Wall(), Nonce: Nonce, Jitter: mathrand.Float64()}
+}
+
+// EnvIn is Env for a hold that is to be kept by the session of that term; nil for none.
+func (r Runner) EnvIn(session *Term) rules.Env {
+	env := r.Env()
+	if session != nil {
+		env.Session = session.Until()
+	}
+	return env
+}
+
+// Request carries out a read, a write or a wait. It blocks until it is answered, its time is over or ctx is done.
+func (r Runner) Request(ctx context.Context, act rules.Action) (store.Record, error) {
+	ctx, cancel := clock.WithDeadline(ctx, r.Clock, act.Until)
+	defer cancel()
+	switch act.Kind {
+	case rules.Read:
+		return store.Load(ctx, r.Store, act.Key)
+	case rules.Write:
+		return r.Store.Put(ctx, act.Rec)
+	default:
+		return store.Wait(ctx, r.Store, act.Key, act.Version)
+	}
+}
+
+// Do carries out one action of d, tells d what came of it, and returns how the world was then. It blocks; ctx ends it.
+func (r Runner) Do(ctx context.Context, d *Driver, session *Term, act rules.Action) rules.Env {
+	var rec store.Record
+	var err error
+	switch act.Kind {
+	case rules.Idle, rules.Refuse:
+		return r.EnvIn(session)
+	case rules.Sleep:
+		_ = clock.Sleep(ctx, r.Clock, act.Until.Sub(r.Clock.Now()))
+	default:
+		rec, err = r.Request(ctx, act)
+	}
+	env := r.EnvIn(session)
+	d.Tell(env, act, rec, err)
+	return env
+}
+
+// Finish drives a hold that is being let go until it has ended; the world is as env says. It blocks. When ctx ends it, the outcome is
+// unknown.
+func (r Runner) Finish(ctx context.Context, d *Driver, env rules.Env) error {
+	for {
+		act := d.Next(env, true)
+		if d.Hold.Phase == rules.Ended {
+			return d.Hold.Err
+		}
+		if ctx.Err() != nil {
+			return store.Unknown(d.Hold.Key, context.Cause(ctx))
+		}
+		env = r.Do(ctx, d, nil, act)
+	}
+}

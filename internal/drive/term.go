@@ -1,0 +1,79 @@
+package drive
+
+import (
+	"sync/atomic"
+
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/store"
+)
+
+// Term is what a program relies on while it holds a name. It is safe for concurrent use: the program looks at the clock for itself, and
+// whoever notices first that the term is over ends it.
+type Term struct {
+	// until is until when it is valid by itself; one of a session is valid while the session is, too. It is clock.Always once the
+	// term is over.
+	until   atomic.Int64
+	ended   atomic.Bool // its program was told
+	session *Term       // that keeps it; nil when it keeps itself
+}
+
+// Begin begins the term of a hold that was just acquired. session is the term of the session that keeps it, or nil.
+func (d *Driver) Begin(t, session *Term) {
+	d.shown = d.Hold.Deadline
+	if session != nil { // from here on only the session's validity counts
+		d.shown = clock.Never
+	}
+	t.session = session
+	t.until.Store(int64(d.shown))
+}
+
+// Until returns the deadline that counts now; [clock.Always] when the term is over.
+func (t *Term) Until() clock.Instant {
+	d := t.own()
+	if t.session != nil {
+		d = min(d, t.session.own())
+	}
+	return d
+}
+
+func (t *Term) own() clock.Instant { return clock.Instant(t.until.Load()) }
+
+func (t *Term) extend(from, to clock.Instant) bool {
+	return t.until.CompareAndSwap(int64(from), int64(to))
+}
+
+// Over declares the term over if it is at now, by its own deadline or by that of the session that keeps it, and returns the one whose
+// deadline that is; nil if it was renewed meanwhile. The deadline is taken away, so that no renewal that lands late brings it back.
+func (t *Term) Over(now clock.Instant) *Term {
+	self := t
+	if t.session != nil && t.own() != clock.Always {
+		self = t.session
+	}
+	d := self.own()
+	if now < d || d != clock.Always && !self.extend(d, clock.Always) {
+		return nil
+	}
+	return self
+}
+
+// End ends the term for its program, and reports whether the program is to be told: it is told once, whatever comes after.
+func (t *Term) End() bool {
+	t.until.Store(int64(clock.Always))
+	return !t.ended.Swap(true) || rules.Off(rules.RuleToldOnce)
+}
+
+// A term that a session keeps is kept in little memory: of its record no more than so many past terms and bytes of data.
+const (
+	keptPast = 2
+	keptData = 128
+)
+
+// Kept returns what is kept of the record of a term that a session keeps, so that it can be resumed.
+func Kept(rec store.Record) store.Record {
+	rec.Info = nil // a session may have very many leases, and nothing needs it
+	if len(rec.Past) > keptPast || len(rec.Data) > keptData {
+		rec.Past, rec.Data, rec.Version = nil, nil, "" // read again by the release
+	}
+	return rec
+}
