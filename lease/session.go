@@ -118,9 +118,14 @@ func (s *Session) enlist(l *Lease) error {
 	return nil
 }
 
-// told ends the leases that a notice names.
+// told ends the leases that a notice names. Where it can't be read, any of them may have been broken: all end, with the session.
 func (s *Session) told(data []byte) {
-	for _, l := range s.roster.Told(data) {
+	broken, err := s.roster.Told(data)
+	if err != nil {
+		s.hold.end(Broken, fmt.Errorf("read the notice on %s: %w: open another session", s.hold.key, err))
+		return
+	}
+	for _, l := range broken {
 		l.end(Broken, nil)
 	}
 }

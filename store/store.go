@@ -6,6 +6,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/leasehold/leasehold/fence"
@@ -24,7 +25,7 @@ type Record struct {
 	Info     map[string]string // for people: host, pid, operation, version
 	Past     []Term            // the last MaxPast terms, newest first
 	Data     []byte            // the primitive's own state
-	Nonce    string            // id of the write that made this version
+	Nonce    string            // id of the write that made this record; see Foreign
 	Version  string            // the store's compare-and-swap value; "" when the record is not stored yet
 
 	// Age is a lower bound, which the engine vouches for whatever wall clocks do, on the time since the write that made
@@ -40,7 +41,7 @@ type Mark string
 // The marks.
 const (
 	// MarkBroken: an operator ended the hold. Its holder renews it no more and stops; who wants the name takes it when the
-	// holder has let go, or when the record has not changed for TTL.
+	// holder has let go, or when its holder has not written it for TTL.
 	MarkBroken Mark = "broken"
 	// MarkHanded: the holder before named Owner its successor. Owner's term begins with its own write, under a token of
 	// its own, which takes the mark off; it counts from there. If none comes, the record is dead after TTL like any other.
@@ -66,6 +67,16 @@ func (r Record) Clone() Record {
 	r.Data = slices.Clone(r.Data)
 	return r
 }
+
+// foreignNonce begins the nonce that an engine gives a record which another program wrote.
+const foreignNonce = "foreign/"
+
+// ForeignNonce returns the nonce of a record that another program wrote, in a format that an engine shares with it. sign is
+// what that program changes whenever it renews.
+func ForeignNonce(sign string) string { return foreignNonce + sign }
+
+// Foreign reports whether another program wrote the record.
+func (r Record) Foreign() bool { return r.Nonce == "" || strings.HasPrefix(r.Nonce, foreignNonce) }
 
 // Store keeps records. All methods may be called from any goroutine. They block until the store answered or ctx is done;
 // a write whose ctx ends while it is under way has an unknown outcome. A call whose ctx was done before does nothing; its

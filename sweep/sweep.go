@@ -171,7 +171,7 @@ func (s *sweeper) sort(rec store.Record) {
 	case strings.HasPrefix(rec.Key, lock.KeyPrefix), strings.HasPrefix(rec.Key, election.KeyPrefix):
 		s.beside = append(s.beside, rec.Key)
 	case lease.Reserved(rec.Key):
-	case rec.Nonce == "": // another program wrote it
+	case rec.Foreign():
 		if rec.Owner == "" {
 			s.tell(rec.Key, Kept, "another program wrote it")
 		}

@@ -30,7 +30,9 @@ func (s *sweeper) meet(rec store.Record) *sight {
 
 // small is what has to be known of a record to see it die.
 func small(rec store.Record) store.Record {
-	return store.Record{Key: rec.Key, Owner: rec.Owner, TTL: rec.TTL, Version: rec.Version, Age: rec.Age}
+	return store.Record{
+		Key: rec.Key, Owner: rec.Owner, Token: rec.Token, TTL: rec.TTL, Nonce: rec.Nonce, Version: rec.Version, Age: rec.Age,
+	}
 }
 
 // meetSessions looks at the sessions that were named and not listed. They are read after what names them, so one that isn't there any

@@ -2,6 +2,7 @@ package drive
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -86,10 +87,14 @@ type notice struct {
 }
 
 // Told returns the leases that a notice says were broken, which are over. It remembers those whose claims are still on their way.
-func (r *Roster[L]) Told(data []byte) (broken []L) {
+// Where the notice can't be read, which it says by an error, any lease of the session may have been broken.
+func (r *Roster[L]) Told(data []byte) (broken []L, err error) {
 	var n notice
 	if err := json.Unmarshal(data, &n); err != nil {
-		return nil // written by something newer; the records themselves still say what was broken
+		return nil, fmt.Errorf("%.60q tells of broken leases: %w", data, err)
+	}
+	if len(n.Broken) == 0 {
+		return nil, fmt.Errorf("%.60q tells of broken leases, and names none", data)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -106,7 +111,7 @@ func (r *Roster[L]) Told(data []byte) (broken []L) {
 			broken = append(broken, l)
 		}
 	}
-	return broken
+	return broken, nil
 }
 
 // Clone returns the roster of a clone of the process, whose leases twin knows.

@@ -250,7 +250,7 @@ func (h *Hold) marked(env Env, cur store.Record) {
 		h.lose(CauseBroken)
 	default:
 		if cur.Mark == store.MarkNotice {
-			h.Notice = cur.Data
+			h.Notice = append([]byte{}, cur.Data...) // an empty one says something, too
 			h.Term.Mark, h.Term.Note, h.Term.Data = "", "", nil
 		}
 		h.beginRenew(env)

@@ -200,8 +200,8 @@ func TestClaimOfAnAbandonedName(t *testing.T) {
 		t.Errorf("%+v", act)
 	}
 	r.now += 10
-	held.Version = "4"
-	r.h.Read(r.env(), "job", held, nil) // renewed
+	held.Version, held.Nonce = "4", "renewed"
+	r.h.Read(r.env(), "job", held, nil)
 	act = r.next(Wait)
 	if act.Version != "4" || act.Until != r.now.Add(rigTTL) {
 		t.Errorf("%+v", act)

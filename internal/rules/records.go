@@ -113,7 +113,12 @@ func Noticed(rec store.Record, note string, data []byte, nonce string) store.Rec
 // A mark keeps the nonce of the version that it was put on, so that the holder, and no clone of it, knows it for its own.
 const markSep = "+"
 
-func markNonce(prev, nonce string) string { return baseNonce(prev) + markSep + nonce }
+func markNonce(prev, nonce string) string {
+	if (store.Record{Nonce: prev}).Foreign() {
+		prev = "" // of a version that no holder of ours will look for
+	}
+	return baseNonce(prev) + markSep + nonce
+}
 
 func baseNonce(nonce string) string {
 	base, _, _ := strings.Cut(nonce, markSep)

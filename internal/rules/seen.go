@@ -7,24 +7,34 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Seen is an observation: a record, and since when, on the observer's own clock, it is known not to have changed.
+// Seen is an observation: a record, and since when, on the observer's own clock, its holder is known to have shown no sign of life.
 type Seen struct {
 	Rec   store.Record
 	Since clock.Instant
 	Known bool
 }
 
-// Note returns the observation after a read of rec came back at now. The clock of a version starts when a read of it first
+// Note returns the observation after a read of rec came back at now. The clock of a write starts when a read of it first
 // came back, or as much earlier as the engine vouches for with the record's Age.
 func (s Seen) Note(rec store.Record, now clock.Instant) Seen {
 	since := now.Add(-rec.Age)
 	if rec.Age == store.Forever {
 		since = clock.Always
 	}
-	if s.Known && (s.Rec.Version == rec.Version || Off(RuleSeen)) {
+	if s.Known && (sameWrite(s.Rec, rec) || Off(RuleSeen)) {
 		since = min(since, s.Since)
 	}
 	return Seen{Rec: rec, Since: since, Known: true}
+}
+
+// sameWrite reports whether both records are what one write of their holder left. What others do beside it gives a record
+// another version and is no sign of life: a label on a Kubernetes object, a row that is written back as it was. A record without
+// a nonce is told from others by its version alone.
+func sameWrite(a, b store.Record) bool {
+	if a.Version == b.Version {
+		return true
+	}
+	return a.Nonce != "" && a.Nonce == b.Nonce && a.Owner == b.Owner && a.Token == b.Token && a.Session == b.Session
 }
 
 // Dead returns the instant from which the record counts as abandoned unless it changes: the whole TTL, by the observer's

@@ -38,6 +38,38 @@ func TestNote(t *testing.T) {
 	}
 }
 
+// What others do to a record beside its holder's writes is no sign of life, though it makes another version.
+func TestFinding_S17_AnotherVersionIsNoSignOfLife(t *testing.T) {
+	own := store.Record{Key: "job", Owner: "a", Token: 3, TTL: 100, Nonce: "n", Version: "1"}
+	for name, c := range map[string]struct {
+		change func(*store.Record)
+		since  clock.Instant
+	}{
+		"a label":               {func(*store.Record) {}, 50},
+		"a change of its data":  {func(r *store.Record) { r.Data = []byte("x") }, 50},
+		"a renewal":             {func(r *store.Record) { r.Nonce = "m" }, 90},
+		"a mark":                {func(r *store.Record) { r.Nonce = "n+m" }, 90},
+		"another holder":        {func(r *store.Record) { r.Owner = "b" }, 90},
+		"another token":         {func(r *store.Record) { r.Token = 4 }, 90},
+		"another session":       {func(r *store.Record) { r.Session = "s" }, 90},
+		"nothing tells a write": {func(r *store.Record) { r.Nonce = "" }, 90},
+	} {
+		rec := own
+		rec.Version = "2"
+		c.change(&rec)
+		if got := (Seen{own, 50, true}).Note(rec, 90); got.Since != c.since || got.Rec.Version != "2" {
+			t.Errorf("%s: version %s since %d, want since %d", name, got.Rec.Version, got.Since, c.since)
+		}
+	}
+	bare := own
+	bare.Nonce = ""
+	next := bare
+	next.Version = "2"
+	if got := (Seen{bare, 50, true}).Note(next, 90); got.Since != 90 {
+		t.Errorf("two versions without a nonce: since %d, want 90", got.Since)
+	}
+}
+
 func TestJudge(t *testing.T) {
 	own := store.Record{Key: "job", Owner: "a", TTL: 100, Nonce: "n", Version: "1"}
 	with := func(change func(*store.Record)) store.Record {

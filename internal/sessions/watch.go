@@ -96,7 +96,7 @@ func (w *Watch) note(key string, rec store.Record) (due clock.Instant, over bool
 		return 0, true
 	}
 	now := w.clk.Now()
-	kept := store.Record{Version: rec.Version, TTL: rec.TTL, Age: rec.Age}
+	kept := store.Record{Owner: rec.Owner, Token: rec.Token, TTL: rec.TTL, Nonce: rec.Nonce, Version: rec.Version, Age: rec.Age}
 	w.keep(key, sight{Seen: seen.Note(kept, now), looked: now})
 	return w.seen[key].Dead(), false
 }

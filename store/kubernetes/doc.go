@@ -56,6 +56,7 @@
 // state and history of the annotations, and a token that is one higher for each transition. So tokens rise over its terms as
 // well, but client-go doesn't know them: what is guarded by tokens is not guarded from it.
 //
+//   - A sign of life is what its holder wrote: times, holder, transitions, duration. Labels and annotations are none, to either.
 //   - client-go cuts its duration to whole seconds. A hold of its counts one second longer here.
 //   - It compares times cut to whole seconds, so a renewal in the second of the one before would be none to it. Each gets a
 //     second of its own: renewTime may be a few seconds ahead after a burst of writes. For a TTL under 4 s, which may be

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -51,10 +52,22 @@ func versionOf(obj *coordinationv1.Lease, ours bool) version {
 		fmt.Fprintf(h, "%q ", obj.Annotations[name])
 	}
 	if !ours {
-		fmt.Fprintf(h, "%d %d %d", deref(obj.Spec.LeaseDurationSeconds), micro(obj.Spec.AcquireTime), micro(obj.Spec.RenewTime))
+		_, _ = h.Write([]byte(signOf(obj.Spec)))
 	}
 	v.write = binary.BigEndian.Uint64(h.Sum(nil))
 	return v
+}
+
+// signOf is all that client-go's elector writes when it takes, renews or releases a Lease.
+func signOf(spec coordinationv1.LeaseSpec) string {
+	return fmt.Sprintf("%q %d %d %d %d", deref(spec.HolderIdentity), deref(spec.LeaseTransitions),
+		deref(spec.LeaseDurationSeconds), micro(spec.AcquireTime), micro(spec.RenewTime))
+}
+
+// foreignNonce is another one whenever client-go's elector has written the Lease, and the same when somebody has labelled it.
+func foreignNonce(spec coordinationv1.LeaseSpec) string {
+	sum := sha256.Sum256([]byte(signOf(spec)))
+	return store.ForeignNonce(hex.EncodeToString(sum[:8]))
 }
 
 func micro(t *metav1.MicroTime) int64 {
@@ -177,7 +190,7 @@ func sameTerm(spec coordinationv1.LeaseSpec, owner string, term int32) bool {
 // the annotations, of the term with that many transitions.
 func foreign(key string, spec coordinationv1.LeaseSpec, last store.Record, term int32) (store.Record, error) {
 	rec := store.Record{
-		Key: key, Owner: deref(spec.HolderIdentity), Data: last.Data, Past: last.Past,
+		Key: key, Owner: deref(spec.HolderIdentity), Data: last.Data, Past: last.Past, Nonce: foreignNonce(spec),
 		// Each transition is a change of ownership.
 		Token: min(last.Token+fence.Token(max(deref(spec.LeaseTransitions)-term, 1)), fence.MaxToken),
 	}
