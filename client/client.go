@@ -45,8 +45,8 @@ type AcquireOptions struct {
 	Holder  string            // what the holder calls itself: by default what the server knows the caller as
 	TTL     time.Duration     // how long the hold lasts past its last renewal: by default what the server says, to the millisecond
 	Wait    time.Duration     // how long to wait for the name at most; 0 for not at all
-	Session string            // the ID of a session that keeps the lease, instead of renewals of its own
-	Info    map[string]string // for people
+	Session Session           // keeps the lease, instead of renewals of its own; the zero value for none
+	Info    map[string]string // for people; no key begins with a dot
 }
 
 // Acquire takes a name, after waiting for it in the server's queue if that is asked for; the context's end ends the wait, and gives up
@@ -56,11 +56,12 @@ type AcquireOptions struct {
 // After one that matches [store.ErrUnknownOutcome] the name may be held, by nobody who knows of it, for one TTL.
 func (c *Client) Acquire(ctx context.Context, name string, opts AcquireOptions) (Grant, error) {
 	q := request{method: http.MethodPost, path: leasePath(name), header: http.Header{wire.HeaderKey: {rand.Text()}}}
+	opts.Session.prove(q.header)
 	var w wire.Grant
 	sentAt := c.clk.Now()
 	err := c.answered(ctx, effort{what: name, wait: opts.Wait, write: true}, q, func(wait time.Duration) any {
 		sentAt = c.clk.Now() // the answer to this one is what counts
-		return wire.AcquireRequest{Holder: opts.Holder, TTL: seconds(opts.TTL), Wait: seconds(wait), Session: opts.Session, Info: opts.Info}
+		return wire.AcquireRequest{Holder: opts.Holder, TTL: seconds(opts.TTL), Wait: seconds(wait), Session: opts.Session.ID, Info: opts.Info}
 	}, &w)
 	if err != nil {
 		return Grant{}, err
@@ -90,6 +91,7 @@ func (c *Client) Renew(ctx context.Context, g Grant, ttl time.Duration) (Grant, 
 	if err != nil {
 		return Grant{}, err
 	}
+	w.Secret = string(g.Secret) // which is told once
 	return c.grantOf(w, sentAt), nil
 }
 
@@ -102,7 +104,7 @@ func (c *Client) Release(ctx context.Context, g Grant) error {
 
 // ofTerm is a request about a term.
 func (c *Client) ofTerm(method string, g Grant) request {
-	return request{method: method, path: leasePath(g.Name), header: http.Header{fence.Header: {g.Sequencer}}}
+	return request{method: method, path: leasePath(g.Name), header: http.Header{fence.Header: {g.Sequencer}, wire.HeaderSecret: {string(g.Secret)}}}
 }
 
 // Eviction tells [Client.Break] which term to end, and what to write down about it.

@@ -7,6 +7,7 @@ import "github.com/leasehold/leasehold/internal/wire"
 var (
 	ErrUnauthenticated = wire.ErrUnauthenticated // it wants a token, or a certificate
 	ErrForbidden       = wire.ErrForbidden
+	ErrSecret          = wire.ErrSecret      // the grant or session has another secret, or none: an earlier version granted it
 	ErrRemoved         = wire.ErrRemoved     // an operator took the request out of the queue
 	ErrReplaced        = wire.ErrReplaced    // another one with the same idempotency key has its place
 	ErrTooMany         = wire.ErrTooMany     // of this client's, at a time

@@ -22,7 +22,7 @@ type AssignOptions struct {
 	Value   string            // this one, and no other; "" for any
 	TTL     time.Duration     // how long it stays taken past the last Assign of that name: by default the longest that the server allows
 	Window  time.Duration     // how far ahead of now ids made with the value may be dated: 2 min by default
-	Session string            // the ID of a session that keeps the value, instead of the TTL
+	Session Session           // keeps the value, instead of the TTL; the zero value for none
 	Info    map[string]string // for people
 }
 
@@ -53,15 +53,16 @@ type Identity struct {
 // [identity.ErrUndeclared] when nobody has said yet what the values are, and is a *[lease.HeldError] when a process keeps the name's value.
 // After one that matches [store.ErrUnknownOutcome] it may have been assigned: with a name, Assign again.
 func (c *Client) Assign(ctx context.Context, pool string, o AssignOptions) (Identity, error) {
-	q := request{method: http.MethodPost, path: poolPath(pool)}
+	q := request{method: http.MethodPost, path: poolPath(pool), header: http.Header{}}
+	o.Session.prove(q.header)
 	if o.As == "" {
-		q.header = http.Header{wire.HeaderKey: {rand.Text()}}
+		q.header.Set(wire.HeaderKey, rand.Text())
 	}
 	var w wire.Assigned
 	err := c.answered(ctx, effort{what: pool, write: true}, q, func(time.Duration) any {
 		return wire.IdentityRequest{
 			Range: o.Values.Range, Names: o.Values.Names, Prefix: o.Values.Prefix, Bits: o.Values.Bits,
-			As: o.As, Value: o.Value, TTL: seconds(o.TTL), Window: seconds(o.Window), Session: o.Session, Info: o.Info,
+			As: o.As, Value: o.Value, TTL: seconds(o.TTL), Window: seconds(o.Window), Session: o.Session.ID, Info: o.Info,
 		}
 	}, &w)
 	id := identityOf(w.Identity)

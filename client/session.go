@@ -29,8 +29,11 @@ func (c *Client) OpenSession(ctx context.Context, opts SessionOptions) (Session,
 // RenewSession renews a session and all that it keeps, with another TTL from now on if ttl isn't 0, and returns it as it is then. The
 // error is a *[lease.NotCurrentError] when it is over, and all that it kept.
 func (c *Client) RenewSession(ctx context.Context, s Session, ttl time.Duration) (Session, error) {
-	q := request{method: http.MethodPut, path: sessionPath(s.ID)}
-	return c.session(ctx, effort{what: s.ID, write: true}, q, func(time.Duration) any { return wire.RenewRequest{TTL: seconds(ttl)} })
+	renewed, err := c.session(ctx, effort{what: s.ID, write: true}, s.request(http.MethodPut), func(time.Duration) any {
+		return wire.RenewRequest{TTL: seconds(ttl)}
+	})
+	renewed.Secret = s.Secret // which is told once
+	return renewed, err
 }
 
 func (c *Client) session(ctx context.Context, e effort, q request, body func(time.Duration) any) (Session, error) {
@@ -51,7 +54,21 @@ func (c *Client) session(ctx context.Context, e effort, q request, body func(tim
 func (c *Client) CloseSession(ctx context.Context, s Session) error {
 	over := func(err error) bool { return errors.Is(err, lease.ErrNotCurrent) }
 	e := effort{what: s.ID, write: true, settled: over}
-	return c.answered(context.WithoutCancel(ctx), e, request{method: http.MethodDelete, path: sessionPath(s.ID)}, nil, nil)
+	return c.answered(context.WithoutCancel(ctx), e, s.request(http.MethodDelete), nil, nil)
+}
+
+// request is one about the session.
+func (s Session) request(method string) request {
+	q := request{method: method, path: sessionPath(s.ID), header: http.Header{}}
+	s.prove(q.header)
+	return q
+}
+
+// prove adds the secret of the session, if it is one, to a request that uses it.
+func (s Session) prove(h http.Header) {
+	if s.ID != "" {
+		h.Set(wire.HeaderSecret, string(s.Secret))
+	}
 }
 
 func sessionPath(id string) string { return "/v1/sessions/" + segment(id) }

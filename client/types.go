@@ -59,9 +59,10 @@ type Candidate struct {
 // Grant is a term that the server has granted, or renewed. It isn't renewed by itself: see the package's doc.
 type Grant struct {
 	Lease
-	// Sequencer is what requests to the guarded resource carry, in the header [fence.Header]. It is what proves the term to the
-	// server, too: keep it as secret as the name is.
+	// Sequencer is what requests to the guarded resource carry, in the header [fence.Header].
 	Sequencer string
+	// Secret proves the term to the server: Renew and Release send it. Nobody else is told it, and no other answer has it.
+	Secret Secret
 	// ValidUntil is until when the holder may rely on it, by the client's clock, counted from before the request was sent. It is
 	// [clock.Never] when a session keeps it: then the session's counts.
 	ValidUntil clock.Instant
@@ -70,6 +71,15 @@ type Grant struct {
 
 	clk clock.Clock
 }
+
+// Secret is what proves a grant or a session to the server. Formatted it is "[secret]", so that no log has it; string(s) is the text.
+type Secret string
+
+// String returns "[secret]".
+func (Secret) String() string { return "[secret]" }
+
+// GoString returns "[secret]".
+func (Secret) GoString() string { return "[secret]" }
 
 // Left returns for how long the holder may go on relying on the grant; 0 when that is over. It doesn't ask the server: what was
 // broken or taken meanwhile is found by the guard of the resource, and by the next renewal.
@@ -86,6 +96,8 @@ type Session struct {
 	// Broken are leases of the session that an operator broke, with their tokens: stop what they guard, and release them. Each
 	// renewal says so until that is done.
 	Broken map[string]fence.Token
+	// Secret proves the session to the server: each call that uses it sends it. Nobody else is told it.
+	Secret Secret
 
 	clk clock.Clock
 }
@@ -153,7 +165,7 @@ func leaseOf(w wire.Lease) Lease {
 // grantOf returns a grant as the client's clock has it: sentAt is from before the request was sent.
 func (c *Client) grantOf(w wire.Grant, sentAt clock.Instant) Grant {
 	g := Grant{
-		Lease: leaseOf(w.Lease), Sequencer: w.Sequencer, ValidUntil: clock.Never, RenewEvery: value(w.RenewEvery),
+		Lease: leaseOf(w.Lease), Sequencer: w.Sequencer, Secret: Secret(w.Secret), ValidUntil: clock.Never, RenewEvery: value(w.RenewEvery),
 		Waited: value(w.Waited), clk: c.clk,
 	}
 	if w.ValidFor != nil {
@@ -165,7 +177,7 @@ func (c *Client) grantOf(w wire.Grant, sentAt clock.Instant) Grant {
 func (c *Client) sessionOf(w wire.Session, sentAt clock.Instant) Session {
 	return Session{
 		ID: w.Session, Holder: w.Holder, Token: w.Token, TTL: time.Duration(w.TTL), RenewEvery: time.Duration(w.RenewEvery),
-		ValidUntil: sentAt.Add(time.Duration(w.ValidFor)), Broken: w.Broken, clk: c.clk,
+		ValidUntil: sentAt.Add(time.Duration(w.ValidFor)), Broken: w.Broken, Secret: Secret(w.Secret), clk: c.clk,
 	}
 }
 

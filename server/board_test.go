@@ -82,7 +82,7 @@ func TestWatchNeverGoesBack(t *testing.T) {
 	<-st.read // a list that knows nothing of what follows
 	s.acquired(t, "new", "")
 	w.lease("new", wire.StateHeld)
-	want(t, s.ask(t, "DELETE", "/v1/leases/old", "", nil, "Leasehold-Sequencer", first.Sequencer), http.StatusNoContent)
+	want(t, s.ask(t, "DELETE", "/v1/leases/old", "", nil, "Leasehold-Sequencer", first.Sequencer, "Leasehold-Secret", first.Secret), http.StatusNoContent)
 	w.lease("old", wire.StateFree)
 	close(release)
 	looks := st.done.Load()

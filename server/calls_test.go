@@ -229,7 +229,7 @@ func TestCallsOfSessions(t *testing.T) {
 	if err != nil || ses.Left() <= 0 || ses.RenewEvery != 20*time.Second {
 		t.Fatalf("%+v, %v", ses, err)
 	}
-	g, err := c.Acquire(ctx, "shard-1", client.AcquireOptions{Session: ses.ID})
+	g, err := c.Acquire(ctx, "shard-1", client.AcquireOptions{Session: ses})
 	if err != nil || g.ValidUntil != clock.Never || g.Holder != ses.Holder || g.RenewEvery != 0 {
 		t.Errorf("%+v, %v", g, err)
 	}
@@ -351,7 +351,7 @@ func TestCallsWatch(t *testing.T) {
 	if err := <-broken; err == nil {
 		t.Error("no error when the stream broke off")
 	}
-	want(t, s.ask(t, "DELETE", "/v1/leases/a", "", nil, "Leasehold-Sequencer", a.Sequencer), http.StatusNoContent)
+	want(t, s.ask(t, "DELETE", "/v1/leases/a", "", nil, "Leasehold-Sequencer", a.Sequencer, "Leasehold-Secret", a.Secret), http.StatusNoContent)
 	network.Heal()
 	// The board rests while nobody watches: it may tell what was missed, or all anew.
 	e := <-events

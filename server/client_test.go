@@ -52,7 +52,7 @@ func TestLeaseOverHTTP(t *testing.T) {
 	if _, err := m.TryAcquire(t.Context(), "job"); !errors.As(err, &held) || held.Owner != g.Holder {
 		t.Fatalf("%v, want it held by %s", err, g.Holder)
 	}
-	want(t, s.ask(t, "DELETE", "/v1/leases/job", "", nil, "Leasehold-Sequencer", g.Sequencer), http.StatusNoContent)
+	want(t, s.ask(t, "DELETE", "/v1/leases/job", "", nil, "Leasehold-Sequencer", g.Sequencer, "Leasehold-Secret", g.Secret), http.StatusNoContent)
 	l, err := m.Acquire(t.Context(), "job")
 	if err != nil {
 		t.Fatal(err)

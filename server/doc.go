@@ -24,6 +24,9 @@
 // A name with a slash is written with %2F. A term is named by its sequencer, in the header Leasehold-Sequencer, or by the query
 // parameters holder and token.
 //
+// Holder and token are public. What proves a term, or a session, is the secret that the answer to its POST tells once: requests in the
+// name of its holder carry it in the header Leasehold-Secret.
+//
 // Errors are problems (RFC 9457) with a code that stays the same; package client turns them back into Leasehold's own errors.
 //
 // # Validity over HTTP

@@ -7,7 +7,6 @@ import (
 	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/wire"
-	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -115,9 +114,6 @@ func (s *Server) await(c *call, wait time.Duration, reached func(election.Leader
 
 // standing returns how a name stands, with what is left of the session that keeps it, and its election.
 func (s *Server) standing(ctx context.Context, name string) (*wire.Lease, error) {
-	if lease.Reserved(name) {
-		return nil, wire.Invalid("name", name, "a name that does not begin with a dot: those are Leasehold's own")
-	}
 	rec, err := store.Load(ctx, s.st, name)
 	if err != nil {
 		return nil, err

@@ -1,6 +1,8 @@
 package server
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"net/http"
 	"strings"
@@ -8,6 +10,7 @@ import (
 
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/identity"
+	"github.com/leasehold/leasehold/internal/grants"
 	"github.com/leasehold/leasehold/internal/wire"
 	"github.com/leasehold/leasehold/store"
 )
@@ -59,6 +62,9 @@ func (s *Server) assign(c *call) (any, error) {
 	return answer, nil
 }
 
+// requestName begins the names of those who have a value by a request with an Idempotency-Key, and no name of their own.
+const requestName = "request:"
+
 // assignment reads what a caller wants.
 func (s *Server) assignment(c *call) (o identity.AssignOptions, err error) {
 	var body wire.IdentityRequest
@@ -78,8 +84,17 @@ func (s *Server) assignment(c *call) (o identity.AssignOptions, err error) {
 	if o.Window, err = within("window", body.Window, defaultWindow, minWindow, maxWindow); err != nil {
 		return o, err
 	}
-	if key := c.r.Header.Get(wire.HeaderKey); key != "" && o.As == "" {
-		o.As = "request:" + c.caller.Name() + "/" + key // whoever sends it again is given the same
+	if strings.HasPrefix(o.As, requestName) {
+		return o, wire.Invalid("as", o.As, "a name that does not begin with "+requestName+": those are of requests with an Idempotency-Key")
+	}
+	if id := c.requestID(); id != "" && o.As == "" {
+		sum := sha256.Sum256([]byte(id)) // the name is shown, the key is its caller's
+		o.As = requestName + hex.EncodeToString(sum[:16])
+	}
+	for key := range body.Info {
+		if grants.OwnInfo(key) {
+			return o, wire.Invalid("info", key, "keys that do not begin with a dot: those are Leasehold's own")
+		}
 	}
 	if o.As != "" {
 		if err := store.CheckKey(o.As); err != nil {
@@ -99,7 +114,7 @@ func shownIdentity(pool string, e identity.Entry) wire.Identity {
 	rec := e.Record
 	id := wire.Identity{
 		Pool: pool, Value: e.Value, Number: e.Number, As: e.Name, Kept: wire.KeptRunning, Holder: rec.Owner, Token: rec.Token,
-		Acquired: rec.Acquired, Session: rec.Session, Info: rec.Info,
+		Acquired: rec.Acquired, Session: rec.Session, Info: grants.Shown(rec.Info),
 	}
 	if e.Standing {
 		ttl, left := wire.Seconds(rec.TTL), wire.Seconds(max(rec.TTL-rec.Age, 0))

@@ -130,16 +130,21 @@ func TestAssignForASession(t *testing.T) {
 	var session wire.Session
 	want(t, s.ask(t, "POST", "/v1/sessions", `{"holder": "worker", "ttl": "1m"}`, &session), http.StatusCreated)
 	body := `{"range": "1-1", "as": "worker", "session": "` + session.Session + `"}`
-	a := s.assigned(t, "workers", body, http.StatusCreated)
+	assigned := func(status int) (a wire.Assigned) {
+		want(t, s.ask(t, "POST", "/v1/identities/workers", body, &a, "Leasehold-Secret", session.Secret), status)
+		return a
+	}
+	s.refused(t, "POST", "/v1/identities/workers", body, wire.CodeSecret)
+	a := assigned(http.StatusCreated)
 	if a.Holder != session.Holder || a.Session != session.Session || a.Kept != wire.KeptRunning || a.TTL != nil {
 		t.Errorf("%+v", a)
 	}
-	if again := s.assigned(t, "workers", body, http.StatusOK); again.Token != a.Token {
+	if again := assigned(http.StatusOK); again.Token != a.Token {
 		t.Errorf("%+v, then %+v", a, again)
 	}
 	s.refused(t, "POST", "/v1/identities/workers", `{"as": "worker"}`, wire.CodeHeld)
 	s.refused(t, "DELETE", "/v1/identities/workers/1?as=worker", "", wire.CodeHeld)
-	want(t, s.ask(t, "DELETE", "/v1/sessions/"+strings.ReplaceAll(session.Session, "/", "%2F"), "", nil), http.StatusNoContent)
+	want(t, s.ask(t, "DELETE", "/v1/sessions/"+strings.ReplaceAll(session.Session, "/", "%2F"), "", nil, "Leasehold-Secret", session.Secret), http.StatusNoContent)
 	s.refused(t, "POST", "/v1/identities/workers", body, wire.CodeNotCurrent)
 	if b := s.assigned(t, "workers", `{"as": "other"}`, http.StatusCreated); b.Token <= a.Token {
 		t.Errorf("%+v after %+v", b, a)

@@ -44,7 +44,7 @@ func TestIdentityCalls(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := c.Assign(ctx, "red/blue", client.AssignOptions{As: "b", Session: session.ID})
+	b, err := c.Assign(ctx, "red/blue", client.AssignOptions{As: "b", Session: session})
 	if err != nil || b.Session != session.ID || b.Standing || b.Holder != session.Holder {
 		t.Errorf("%+v, %v", b, err)
 	}

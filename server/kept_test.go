@@ -31,7 +31,7 @@ func (s *site) kept(t *testing.T, names ...string) wire.Session {
 	var open wire.Session
 	want(t, s.ask(t, "POST", "/v1/sessions", `{"holder": "worker", "ttl": 60}`, &open), http.StatusCreated)
 	for _, name := range names {
-		want(t, s.ask(t, "POST", "/v1/leases/"+url.PathEscape(name), `{"session": "`+open.Session+`"}`, nil), http.StatusCreated)
+		want(t, s.ask(t, "POST", "/v1/leases/"+url.PathEscape(name), `{"session": "`+open.Session+`"}`, nil, "Leasehold-Secret", open.Secret), http.StatusCreated)
 	}
 	return open
 }
@@ -57,12 +57,12 @@ func TestWatchSessions(t *testing.T) {
 		}
 	}
 	for range 2 {
-		want(t, s.ask(t, "PUT", path, "", nil), http.StatusOK)
+		want(t, s.ask(t, "PUT", path, "", nil, "Leasehold-Secret", open.Secret), http.StatusOK)
 		if again := w.session(open.Session); again.Seq <= first.Seq || again.Gone || again.ExpiresIn == nil || time.Duration(*again.ExpiresIn) < 59*time.Second {
 			t.Errorf("renewed: %+v after %+v", again, first)
 		}
 	}
-	want(t, s.ask(t, "DELETE", path, "", nil), http.StatusNoContent)
+	want(t, s.ask(t, "DELETE", path, "", nil, "Leasehold-Secret", open.Secret), http.StatusNoContent)
 	if over := w.session(open.Session); !over.Gone || over.ExpiresIn != nil {
 		t.Errorf("closed: %+v", over)
 	}
@@ -85,7 +85,7 @@ func TestWatchSessionOfAnotherPrefix(t *testing.T) {
 	w := s.stream(t, "?prefix=b", "")
 	w.next()
 	w.lease("b", wire.StateHeld)
-	want(t, s.ask(t, "POST", "/v1/leases/bb", `{"session": "`+open.Session+`"}`, nil), http.StatusCreated)
+	want(t, s.ask(t, "POST", "/v1/leases/bb", `{"session": "`+open.Session+`"}`, nil, "Leasehold-Secret", open.Secret), http.StatusCreated)
 	w.lease("bb", wire.StateHeld)
 	w.session(open.Session)
 }

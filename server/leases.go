@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -43,7 +44,8 @@ func (s *Server) acquire(c *call) (any, error) {
 		return nil, err
 	}
 	waited := wire.Seconds(c.event.Waited)
-	answer.Waited = &waited
+	answer.Waited, answer.Secret = &waited, g.Secret
+	c.w.Header().Set(wire.HeaderSecret, g.Secret)
 	return answer, nil
 }
 
@@ -69,10 +71,19 @@ func (s *Server) request(c *call) (grants.Request, error) {
 			return grants.Request{}, err
 		}
 	}
-	if key := c.r.Header.Get(wire.HeaderKey); key != "" {
-		req.ID = c.caller.Name() + "/" + key
-	}
+	req.ID = c.requestID()
 	return req, nil
+}
+
+// requestID is the same when the same caller sends a request with the same key again, and nobody else's; "" without a key. Callers
+// without a name are told apart by the key alone.
+func (c *call) requestID() string {
+	key := c.r.Header.Get(wire.HeaderKey)
+	if key == "" {
+		return ""
+	}
+	who := c.caller.Name()
+	return fmt.Sprintf("http %d %s/%s", len(who), who, key)
 }
 
 // called is what a holder calls itself, and else what the caller is known as.
@@ -123,7 +134,7 @@ func (s *Server) renew(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	g, err := s.reg.Renew(c.r.Context(), c.r.PathValue("name"), holder, token, ttl)
+	g, err := s.reg.Renew(c.r.Context(), c.r.PathValue("name"), holder, token, ttl, c.proof())
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +155,7 @@ func (s *Server) release(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, err = s.reg.Release(c.r.Context(), c.r.PathValue("name"), holder, token, "released")
+	_, err = s.reg.Release(c.r.Context(), c.r.PathValue("name"), holder, token, "released", c.proof())
 	return nil, err
 }
 
@@ -154,11 +165,7 @@ func (s *Server) show(c *call) (any, error) {
 
 // load reads the record of the name in the path. A name that nobody ever held is free.
 func (s *Server) load(c *call) (store.Record, error) {
-	name := c.r.PathValue("name")
-	if lease.Reserved(name) {
-		return store.Record{}, wire.Invalid("name", name, "a name that does not begin with a dot: those are Leasehold's own")
-	}
-	return store.Load(c.r.Context(), s.st, name)
+	return store.Load(c.r.Context(), s.st, c.r.PathValue("name"))
 }
 
 func (s *Server) history(c *call) (any, error) {
@@ -184,7 +191,7 @@ func (s *Server) waiters(c *call) (any, error) {
 	now := s.clk.Now()
 	all := []wire.Waiter{}
 	for _, w := range s.reg.Waiting(name) {
-		all = append(all, wire.Waiter{Holder: w.Owner, Waited: wire.Seconds(now.Sub(w.Since)), Left: wire.Seconds(max(w.Until.Sub(now), 0)), Info: w.Info})
+		all = append(all, wire.Waiter{Holder: w.Owner, Waited: wire.Seconds(now.Sub(w.Since)), Left: wire.Seconds(max(w.Until.Sub(now), 0)), Info: grants.Shown(w.Info)})
 	}
 	return wire.Waiters{Name: name, Waiters: all}, nil
 }
@@ -267,6 +274,9 @@ func (s *Server) verify(c *call) (any, error) {
 		return nil, err
 	}
 	c.event.Name, c.event.Holder, c.event.Token = seq.Name, seq.Holder, seq.Token
+	if lease.Reserved(seq.Name) {
+		return nil, reserved(seq.Name)
+	}
 	if err := c.may(Read, seq.Name); err != nil {
 		return nil, err
 	}

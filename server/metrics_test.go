@@ -48,9 +48,9 @@ func TestMetrics(t *testing.T) {
 	s := newSite(t, server.Options{Version: "v1.2.3"})
 	a := s.acquired(t, "a", "")
 	b := s.acquired(t, "b", "")
-	want(t, s.ask(t, "PUT", "/v1/leases/a", "", nil, "Leasehold-Sequencer", a.Sequencer), http.StatusOK)
-	want(t, s.ask(t, "DELETE", "/v1/leases/b", "", nil, "Leasehold-Sequencer", b.Sequencer), http.StatusNoContent)
-	want(t, s.ask(t, "PUT", "/v1/leases/b", "", nil, "Leasehold-Sequencer", b.Sequencer), http.StatusConflict)
+	want(t, s.ask(t, "PUT", "/v1/leases/a", "", nil, "Leasehold-Sequencer", a.Sequencer, "Leasehold-Secret", a.Secret), http.StatusOK)
+	want(t, s.ask(t, "DELETE", "/v1/leases/b", "", nil, "Leasehold-Sequencer", b.Sequencer, "Leasehold-Secret", b.Secret), http.StatusNoContent)
+	want(t, s.ask(t, "PUT", "/v1/leases/b", "", nil, "Leasehold-Sequencer", b.Sequencer, "Leasehold-Secret", b.Secret), http.StatusConflict)
 	want(t, s.ask(t, "POST", "/v1/verify", `{"sequencer": "`+b.Sequencer+`"}`, nil), http.StatusOK)
 	text := s.scrape(t)
 	for _, line := range []string{

@@ -143,7 +143,7 @@ func TestDrain(t *testing.T) {
 	if err := s.srv.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for _, got := range []answer{<-waited, s.ask(t, "POST", "/v1/leases/b", "", nil), s.ask(t, "PUT", "/v1/leases/a", "", nil, "Leasehold-Sequencer", g.Sequencer)} {
+	for _, got := range []answer{<-waited, s.ask(t, "POST", "/v1/leases/b", "", nil), s.ask(t, "PUT", "/v1/leases/a", "", nil, "Leasehold-Sequencer", g.Sequencer, "Leasehold-Secret", g.Secret)} {
 		if want(t, got, http.StatusServiceUnavailable); got.header.Get("Retry-After") == "" {
 			t.Errorf("%s: it doesn't say when to come again", got.asked)
 		}

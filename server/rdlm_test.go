@@ -100,7 +100,7 @@ func TestManners(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 	g := s.acquired(t, "job", "")
-	a := s.ask(t, "DELETE", "/v1/leases/job", "", nil, "Leasehold-Sequencer", g.Sequencer)
+	a := s.ask(t, "DELETE", "/v1/leases/job", "", nil, "Leasehold-Sequencer", g.Sequencer, "Leasehold-Secret", g.Secret)
 	if _, sent := a.header["Content-Length"]; a.status != http.StatusNoContent || sent {
 		t.Errorf("RFC 9110, 8.6, allows no Content-Length with %+v", a)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/grants"
 	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/server/rdlm"
 	"github.com/leasehold/leasehold/server/web"
 )
@@ -189,7 +190,8 @@ func (s *Server) told(e Event, r *http.Request, begun time.Time) {
 	}
 }
 
-// admit finds out who calls, and whether it may do that. Handlers of what isn't named by the path ask [call.may] themselves.
+// admit finds out who calls, and whether it may do that. Handlers of what isn't named by the path ask [call.may] themselves; who uses a
+// session has to be allowed to take something.
 func (s *Server) admit(rt route, c *call) error {
 	caller, err := s.opts.Authenticate(c.r)
 	if err != nil {
@@ -197,9 +199,17 @@ func (s *Server) admit(rt route, c *call) error {
 	}
 	c.caller, c.event.Caller = caller, caller.Name()
 	if name := c.r.PathValue("name"); name != "" {
+		if lease.Reserved(name) {
+			return reserved(name)
+		}
 		return c.may(rt.action, name)
 	}
 	return nil
+}
+
+// reserved is the problem of a name that is none.
+func reserved(name string) error {
+	return wire.Invalid("Key", name, "a name that does not begin with a dot: those are Leasehold's own")
 }
 
 func (c *call) may(action Action, name string) error {
@@ -221,6 +231,10 @@ func (s *Server) problem(err error) *wire.Problem {
 		return wire.NewProblem(wire.CodeReplaced, "%v", err)
 	case errors.Is(err, grants.ErrRemoved):
 		return wire.NewProblem(wire.CodeRemoved, "%v", err)
+	case errors.Is(err, grants.ErrSecret), errors.Is(err, grants.ErrNoSecret):
+		p := wire.NewProblem(wire.CodeSecret, "%v", err)
+		p.Field = wire.HeaderSecret
+		return p
 	}
 	return wire.ProblemOf(err)
 }
@@ -286,6 +300,9 @@ func (s *Server) term(c *call) (holder string, token fence.Token, err error) {
 	c.event.Holder, c.event.Token = holder, token
 	return holder, token, nil
 }
+
+// proof is what a request proves by its secret.
+func (c *call) proof() grants.Proof { return grants.Secret(c.r.Header.Get(wire.HeaderSecret)) }
 
 func (s *Server) sequencer(text string) (seq fence.Sequencer, err error) {
 	if len(s.opts.Keys) > 0 {

@@ -48,7 +48,8 @@ const (
 type Caller interface {
 	// Name is who it is, for the audit log and as the default holder; "" for somebody unknown.
 	Name() string
-	// May reports whether the caller may do that to the name, or to all names that begin with it if it ends in "*".
+	// May reports whether the caller may do that to the name, or to all names that begin with it if it ends in "*"; and for "" whether
+	// there is any name that it may do that to.
 	May(action Action, name string) bool
 }
 
@@ -239,7 +240,7 @@ func (s *Server) lease(rec store.Record) wire.Lease {
 		return l
 	}
 	ttl, acquired := wire.Seconds(rec.TTL), rec.Acquired
-	l.TTL, l.Acquired, l.Session, l.Info, l.Note = &ttl, &acquired, rec.Session, rec.Info, rec.Note
+	l.TTL, l.Acquired, l.Session, l.Info, l.Note = &ttl, &acquired, rec.Session, grants.Shown(rec.Info), rec.Note
 	if rec.Session == "" && rec.Age > 0 {
 		left := wire.Seconds(max(rec.TTL-rec.Age, 0))
 		l.ExpiresIn = &left

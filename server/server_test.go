@@ -116,7 +116,7 @@ func TestTerm(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	var again wire.Grant
-	resp := s.ask(t, "PUT", "/v1/leases/billing%2Feu", "", &again, "Leasehold-Sequencer", g.Sequencer)
+	resp := s.ask(t, "PUT", "/v1/leases/billing%2Feu", "", &again, "Leasehold-Sequencer", g.Sequencer, "Leasehold-Secret", g.Secret)
 	want(t, resp, http.StatusOK)
 	if again.Token != g.Token || resp.header.Get("Leasehold-Token") != g.Token.String() {
 		t.Errorf("renewed: %+v", again)
@@ -126,7 +126,7 @@ func TestTerm(t *testing.T) {
 	if !v.Current {
 		t.Errorf("%+v", v)
 	}
-	want(t, s.ask(t, "DELETE", "/v1/leases/billing%2Feu?holder="+g.Holder+"&token="+g.Token.String(), "", nil), http.StatusNoContent)
+	want(t, s.ask(t, "DELETE", "/v1/leases/billing%2Feu?holder="+g.Holder+"&token="+g.Token.String(), "", nil, "Leasehold-Secret", g.Secret), http.StatusNoContent)
 	var l wire.Lease
 	want(t, s.ask(t, "GET", "/v1/leases/billing%2Feu", "", &l), http.StatusOK)
 	if l.State != wire.StateFree || l.Token != g.Token {
@@ -137,7 +137,7 @@ func TestTerm(t *testing.T) {
 		t.Errorf("%+v", v)
 	}
 	for _, method := range []string{"PUT", "DELETE"} {
-		want(t, s.ask(t, method, "/v1/leases/billing%2Feu", "", &p, "Leasehold-Sequencer", g.Sequencer), http.StatusConflict)
+		want(t, s.ask(t, method, "/v1/leases/billing%2Feu", "", &p, "Leasehold-Sequencer", g.Sequencer, "Leasehold-Secret", g.Secret), http.StatusConflict)
 		if p.Code != wire.CodeNotCurrent {
 			t.Errorf("%s: %+v", method, p)
 		}
@@ -174,12 +174,12 @@ func TestWait(t *testing.T) {
 	hangUp()
 	<-left
 	s.waiting(t, "job", 1)
-	want(t, s.ask(t, "DELETE", "/v1/leases/job", "", nil, "Leasehold-Sequencer", first.Sequencer), http.StatusNoContent)
+	want(t, s.ask(t, "DELETE", "/v1/leases/job", "", nil, "Leasehold-Sequencer", first.Sequencer, "Leasehold-Secret", first.Secret), http.StatusNoContent)
 	g := <-granted
 	if !strings.HasPrefix(g.Holder, "second/") || g.Token <= first.Token || g.Waited == nil {
 		t.Errorf("%+v", g)
 	}
-	want(t, s.ask(t, "DELETE", "/v1/leases/job", "", nil, "Leasehold-Sequencer", g.Sequencer), http.StatusNoContent)
+	want(t, s.ask(t, "DELETE", "/v1/leases/job", "", nil, "Leasehold-Sequencer", g.Sequencer, "Leasehold-Secret", g.Secret), http.StatusNoContent)
 }
 
 // waiting blocks until so many wait.
@@ -205,7 +205,7 @@ func TestIdempotencyKey(t *testing.T) {
 	var first, again wire.Grant
 	want(t, s.ask(t, "POST", "/v1/leases/job", `{"holder": "a"}`, &first, "Idempotency-Key", "k1"), http.StatusCreated)
 	want(t, s.ask(t, "POST", "/v1/leases/job", `{"holder": "a"}`, &again, "Idempotency-Key", "k1"), http.StatusCreated)
-	if again.Token != first.Token || again.Holder != first.Holder {
+	if again.Token != first.Token || again.Holder != first.Holder || first.Secret == "" || again.Secret != first.Secret {
 		t.Errorf("sent again: %+v, first %+v", again, first)
 	}
 	want(t, s.ask(t, "POST", "/v1/leases/job", `{"holder": "a"}`, nil, "Idempotency-Key", "k2"), http.StatusConflict)
@@ -216,17 +216,19 @@ func TestSession(t *testing.T) {
 	var ses wire.Session
 	want(t, s.ask(t, "POST", "/v1/sessions", `{"holder": "worker"}`, &ses), http.StatusCreated)
 	path := "/v1/sessions/" + strings.ReplaceAll(ses.Session, "/", "%2F")
-	a := s.acquired(t, "shard-1", `{"session": "`+ses.Session+`"}`)
+	secret := ses.Secret
+	var a wire.Grant
+	want(t, s.ask(t, "POST", "/v1/leases/shard-1", `{"session": "`+ses.Session+`"}`, &a, "Leasehold-Secret", secret), http.StatusCreated)
 	if a.Holder != ses.Holder || a.ValidFor != nil {
 		t.Errorf("%+v", a)
 	}
 	want(t, s.ask(t, "POST", "/v1/leases/shard-1/break", `{"token": `+a.Token.String()+`, "note": "stuck"}`, nil), http.StatusOK)
-	want(t, s.ask(t, "PUT", path, "", &ses), http.StatusOK)
+	want(t, s.ask(t, "PUT", path, "", &ses, "Leasehold-Secret", secret), http.StatusOK)
 	if ses.Broken["shard-1"] != a.Token {
 		t.Errorf("the session is told %+v", ses)
 	}
-	want(t, s.ask(t, "DELETE", path, "", nil), http.StatusNoContent)
-	want(t, s.ask(t, "PUT", path, "", nil), http.StatusConflict)
+	want(t, s.ask(t, "DELETE", path, "", nil, "Leasehold-Secret", secret), http.StatusNoContent)
+	want(t, s.ask(t, "PUT", path, "", nil, "Leasehold-Secret", secret), http.StatusConflict)
 	want(t, s.ask(t, "POST", "/v1/leases/shard-2", `{"session": "`+ses.Session+`"}`, nil), http.StatusConflict)
 }
 
@@ -236,7 +238,7 @@ type known string
 func (k known) Name() string { return string(k) }
 
 func (k known) May(action server.Action, name string) bool {
-	return action == server.Read || k != "" && action == server.Acquire && strings.HasPrefix(name, string(k)+"-")
+	return action == server.Read || k != "" && action == server.Acquire && (name == "" || strings.HasPrefix(name, string(k)+"-"))
 }
 
 // A session is its opener's: its id is seen by whoever may look at what it keeps.
@@ -248,14 +250,14 @@ func TestSessionIsItsOpeners(t *testing.T) {
 	want(t, s.ask(t, "POST", "/v1/sessions", `{"info": {"caller": "b"}}`, &ses, "Authorization", "a"), http.StatusCreated)
 	path := "/v1/sessions/" + strings.ReplaceAll(ses.Session, "/", "%2F")
 	for _, other := range []string{"b", ""} {
-		want(t, s.ask(t, "POST", "/v1/leases/b-1", `{"session": "`+ses.Session+`"}`, nil, "Authorization", other), http.StatusForbidden)
-		want(t, s.ask(t, "PUT", path, "", nil, "Authorization", other), http.StatusForbidden)
-		want(t, s.ask(t, "DELETE", path, "", nil, "Authorization", other), http.StatusForbidden)
+		want(t, s.ask(t, "POST", "/v1/leases/b-1", `{"session": "`+ses.Session+`"}`, nil, "Authorization", other, "Leasehold-Secret", ses.Secret), http.StatusForbidden)
+		want(t, s.ask(t, "PUT", path, "", nil, "Authorization", other, "Leasehold-Secret", ses.Secret), http.StatusForbidden)
+		want(t, s.ask(t, "DELETE", path, "", nil, "Authorization", other, "Leasehold-Secret", ses.Secret), http.StatusForbidden)
 	}
 	want(t, s.ask(t, "POST", "/v1/sessions", "", nil), http.StatusForbidden)
-	want(t, s.ask(t, "POST", "/v1/leases/a-1", `{"session": "`+ses.Session+`"}`, nil, "Authorization", "a"), http.StatusCreated)
-	want(t, s.ask(t, "PUT", path, "", nil, "Authorization", "a"), http.StatusOK)
-	want(t, s.ask(t, "DELETE", path, "", nil, "Authorization", "a"), http.StatusNoContent)
+	want(t, s.ask(t, "POST", "/v1/leases/a-1", `{"session": "`+ses.Session+`"}`, nil, "Authorization", "a", "Leasehold-Secret", ses.Secret), http.StatusCreated)
+	want(t, s.ask(t, "PUT", path, "", nil, "Authorization", "a", "Leasehold-Secret", ses.Secret), http.StatusOK)
+	want(t, s.ask(t, "DELETE", path, "", nil, "Authorization", "a", "Leasehold-Secret", ses.Secret), http.StatusNoContent)
 }
 
 func TestListAndHistory(t *testing.T) {
@@ -308,7 +310,7 @@ func TestBadRequests(t *testing.T) {
 		{"POST", "/v1/leases/job", `{"holder": "` + strings.Repeat("x", 2000) + `"}`, 413, wire.CodeTooLarge, ""},
 		{"POST", "/v1/leases/job", `{"holder": "` + strings.Repeat("x", 300) + `"}`, 400, wire.CodeInvalid, "Owner"},
 		{"POST", "/v1/leases/.session%2Fx", `{}`, 400, wire.CodeInvalid, "Key"},
-		{"GET", "/v1/leases/.session%2Fx", ``, 400, wire.CodeInvalid, "name"},
+		{"GET", "/v1/leases/.session%2Fx", ``, 400, wire.CodeInvalid, "Key"},
 		{"POST", "/v1/leases/job", `{"session": "x"}`, 400, wire.CodeInvalid, "session"},
 		{"PUT", "/v1/leases/job", ``, 400, wire.CodeInvalid, "holder"},
 		{"PUT", "/v1/leases/job?holder=a&token=x", ``, 400, wire.CodeInvalid, "token"},

@@ -13,16 +13,19 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// infoCaller is the key of a session's info that says who opened it. Its id is no secret, and it may keep names of others.
+// infoCaller is the key of a session's info that says who opened it. Its id is no secret.
 const infoCaller = "caller"
 
-// mayUse reports whether the caller may use a session that opener opened: its own, or without a name, who may acquire everything.
+// mayUse reports whether the caller may use a session that opener opened: its own, if there is anything that it may keep with it; or
+// without a name, who may acquire everything.
 func (c *call) mayUse(opener string) error {
 	switch who := c.caller.Name(); {
 	case who == "":
 		return c.may(Acquire, "*")
 	case who != opener:
 		return wire.NewProblem(wire.CodeForbidden, "%s may not use a session that it has not opened", who)
+	case !c.caller.May(Acquire, "") && !c.caller.May(Assign, ""):
+		return wire.NewProblem(wire.CodeForbidden, "%s may not use a session: there is nothing that it may acquire or assign", who)
 	}
 	return nil
 }
@@ -51,7 +54,12 @@ func (s *Server) openSession(c *call) (any, error) {
 		return nil, err
 	}
 	c.status = http.StatusCreated
-	return s.session(c, g)
+	answer, err := s.session(c, g)
+	if err == nil {
+		answer.Secret = g.Secret
+		c.w.Header().Set(wire.HeaderSecret, g.Secret)
+	}
+	return answer, err
 }
 
 func (s *Server) session(c *call, g grants.Grant) (*wire.Session, error) {
@@ -97,7 +105,7 @@ func (s *Server) unreleased(ctx context.Context, owner string, text []byte) []by
 	return text
 }
 
-// ownerOf returns the owner of a session that lives, as far as its record says.
+// ownerOf returns the owner of a session that lives, as far as its record says, and that the request has the secret of.
 func (s *Server) ownerOf(c *call, id string) (string, error) {
 	rec, err := s.sessionRecord(c, id)
 	if err != nil {
@@ -117,6 +125,9 @@ func (s *Server) sessionRecord(c *call, id string) (store.Record, error) {
 	if err == nil {
 		err = c.mayUse(rec.Info[infoCaller])
 	}
+	if err == nil {
+		err = c.proof()(rec)
+	}
 	return rec, err
 }
 
@@ -130,7 +141,7 @@ func (s *Server) renewSession(c *call) (any, error) {
 		return nil, err
 	}
 	left := func(notice []byte) []byte { return s.unreleased(c.r.Context(), rec.Owner, notice) }
-	g, err := s.reg.RenewSession(c.r.Context(), rec.Key, rec.Owner, rec.Token, ttl, left)
+	g, err := s.reg.RenewSession(c.r.Context(), rec.Key, rec.Owner, rec.Token, ttl, c.proof(), left)
 	if err != nil {
 		return nil, err
 	}
@@ -143,6 +154,6 @@ func (s *Server) closeSession(c *call) (any, error) {
 		return nil, err
 	}
 	c.event.Name, c.event.Holder, c.event.Token = rec.Key, rec.Owner, rec.Token
-	_, err = s.reg.Release(c.r.Context(), rec.Key, rec.Owner, rec.Token, "closed")
+	_, err = s.reg.Release(c.r.Context(), rec.Key, rec.Owner, rec.Token, "closed", c.proof())
 	return nil, err
 }

@@ -160,7 +160,7 @@ func TestVerifyReadsOnce(t *testing.T) {
 	if n := gets.Load() - before; n != 1 || !v.Current {
 		t.Errorf("current: %d reads, %+v", n, v)
 	}
-	want(t, s.ask(t, "DELETE", "/v1/leases/a", "", nil, "Leasehold-Sequencer", g.Sequencer), http.StatusNoContent)
+	want(t, s.ask(t, "DELETE", "/v1/leases/a", "", nil, "Leasehold-Sequencer", g.Sequencer, "Leasehold-Secret", g.Secret), http.StatusNoContent)
 	before = gets.Load()
 	want(t, s.ask(t, "POST", "/v1/verify", `{"sequencer": "`+g.Sequencer+`"}`, &v), http.StatusOK)
 	if n := gets.Load() - before; n != 2 || v.Current || v.Now == nil || v.Now.Name != "a" || v.Now.State != wire.StateFree || v.Now.Token != g.Token {

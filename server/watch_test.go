@@ -104,7 +104,7 @@ func TestWatch(t *testing.T) {
 	}
 	w.lease("a", wire.StateHeld)
 	// What this server does is seen at once; what others do to the store, at the next look.
-	want(t, s.ask(t, "DELETE", "/v1/leases/a", "", nil, "Leasehold-Sequencer", a.Sequencer), http.StatusNoContent)
+	want(t, s.ask(t, "DELETE", "/v1/leases/a", "", nil, "Leasehold-Sequencer", a.Sequencer, "Leasehold-Secret", a.Secret), http.StatusNoContent)
 	w.lease("a", wire.StateFree)
 	missedFrom := w.id
 	st := s.db.Open()

@@ -61,7 +61,7 @@ func TestShowKept(t *testing.T) {
 	if l.ExpiresIn == nil || time.Duration(*l.ExpiresIn) <= 50*time.Second || time.Duration(*l.TTL) != time.Minute {
 		t.Errorf("%+v", l)
 	}
-	want(t, s.ask(t, "DELETE", "/v1/sessions/"+url.PathEscape(open.Session), "", nil), http.StatusNoContent)
+	want(t, s.ask(t, "DELETE", "/v1/sessions/"+url.PathEscape(open.Session), "", nil, "Leasehold-Secret", open.Secret), http.StatusNoContent)
 	l = wire.Lease{}
 	want(t, s.ask(t, "GET", "/v1/leases/job", "", &l), http.StatusOK)
 	if l.Holder != "" && (l.ExpiresIn == nil || *l.ExpiresIn != 0) {

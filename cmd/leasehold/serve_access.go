@@ -4,12 +4,14 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"strings"
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/server"
 )
 
-// access returns what has each request told to the log, at level debug, when it has ended. No query and no header is in it: tokens are.
+// access returns what has each request told to the log, at level debug, when it has ended. No query and no header is in it: tokens are;
+// and of a path of RDLM's no uid, which is the secret of its lock.
 func (s *lockServer) access() func(http.Handler) http.Handler {
 	if !s.log.Enabled(context.Background(), slog.LevelDebug) {
 		return func(h http.Handler) http.Handler { return h }
@@ -59,6 +61,16 @@ func (e *entry) Write(p []byte) (int, error) {
 	return n, err
 }
 
+// logged is a path without what is secret in it.
+func logged(path string) string {
+	if locked, ok := strings.CutPrefix(path, "/locks/"); ok {
+		if name, _, ok := strings.Cut(locked, "/"); ok {
+			return "/locks/" + name + "/…"
+		}
+	}
+	return path
+}
+
 type accessLog struct {
 	next http.Handler
 	clk  clock.Clock
@@ -70,7 +82,7 @@ func (l *accessLog) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	e, begun := &entry{ResponseWriter: w}, l.clk.Now()
 	defer func() { // for a request that is broken off, too
 		l.log.LogAttrs(context.Background(), slog.LevelDebug, "request",
-			slog.String("method", r.Method), slog.String("path", r.URL.EscapedPath()), slog.Int("status", e.status), slog.Int("bytes", e.bytes),
+			slog.String("method", r.Method), slog.String("path", logged(r.URL.EscapedPath())), slog.Int("status", e.status), slog.Int("bytes", e.bytes),
 			slog.Float64("seconds", l.clk.Now().Sub(begun).Seconds()), slog.String("remote", r.RemoteAddr), slog.String("caller", e.caller))
 	}()
 	l.next.ServeHTTP(e, r.WithContext(context.WithValue(r.Context(), entryKey{}, e)))

@@ -99,7 +99,7 @@ func TestCallsWhoseAnswersAreLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	l = call("acquire with a session", func() (err error) {
-		g, err = c.Acquire(t.Context(), "job", client.AcquireOptions{Session: ses.ID})
+		g, err = c.Acquire(t.Context(), "job", client.AcquireOptions{Session: ses})
 		return err
 	}, func(l client.Lease) bool { return l.State == client.Held })
 	if g.Token != l.Token || g.Holder != ses.Holder {

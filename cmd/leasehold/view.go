@@ -6,6 +6,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/grants"
 	"github.com/leasehold/leasehold/internal/rules"
 	"github.com/leasehold/leasehold/store"
 )
@@ -73,7 +74,7 @@ func newView(seen, session rules.Seen, now clock.Instant) view {
 	rec := seen.Rec
 	v := view{
 		Name: rec.Key, State: stateHeld, Holder: rec.Owner, Token: rec.Token, TTL: rec.TTL.Seconds(),
-		Session: rec.Session, Note: rec.Note, Info: rec.Info,
+		Session: rec.Session, Note: rec.Note, Info: grants.Shown(rec.Info),
 	}
 	for _, t := range rec.Past {
 		v.Past = append(v.Past, termView{Holder: t.Owner, Token: t.Token, From: t.From, Until: &t.Until, Why: t.Why})

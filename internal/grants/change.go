@@ -16,9 +16,9 @@ import (
 const patience = 10 * time.Second
 
 // renew writes the term once more. left returns what is left to be told of a notice; nil when nothing is.
-func (n *name) renew(owner string, token fence.Token, ttl time.Duration, left func(notice []byte) []byte) (Grant, error) {
+func (n *name) renew(owner string, token fence.Token, ttl time.Duration, by Proof, left func(notice []byte) []byte) (Grant, error) {
 	var g Grant
-	rec, sent, err := n.alter(owner, token, func(cur store.Record) (store.Record, error) {
+	rec, sent, err := n.alter(owner, token, by, func(cur store.Record) (store.Record, error) {
 		switch {
 		case cur.Session != "":
 			return cur, &store.InvalidError{Field: "Session", Value: cur.Session, Want: "a renewal of the session, which keeps this name"}
@@ -41,10 +41,10 @@ func (n *name) renew(owner string, token fence.Token, ttl time.Duration, left fu
 }
 
 // release ends the term, and begins that of the first of the queue with the same write.
-func (n *name) release(owner string, token fence.Token, why string) (Grant, error) {
+func (n *name) release(owner string, token fence.Token, why string, by Proof) (Grant, error) {
 	var heir *waiter
 	var nonce string
-	rec, sent, err := n.alter(owner, token, func(cur store.Record) (store.Record, error) {
+	rec, sent, err := n.alter(owner, token, by, func(cur store.Record) (store.Record, error) {
 		wall := n.r.clk.Wall()
 		heir, nonce = n.first(), newNonce()
 		if heir == nil {
@@ -67,14 +67,15 @@ func (n *name) release(owner string, token fence.Token, why string) (Grant, erro
 		return Grant{}, err
 	}
 	if !n.settle(heir, answer{grant: Grant{Record: rec, ValidUntil: heir.until(sent)}}) {
-		return n.release(heir.req.Owner, rec.Token, rules.WhyGivenUp) // it has left in the meantime
+		return n.release(heir.req.Owner, rec.Token, rules.WhyGivenUp, nil) // it has left in the meantime
 	}
 	return Grant{Record: rec}, nil
 }
 
 // alter writes what f makes of the record while owner holds it under token, and returns it as it is then, and when the
-// write was sent. It begins with the version that was last seen. f sets the nonce; it is called again for another version.
-func (n *name) alter(owner string, token fence.Token, f func(store.Record) (store.Record, error)) (store.Record, clock.Instant, error) {
+// write was sent, if by allows it. It begins with the version that was last seen. f sets the nonce; it is called again for another
+// version.
+func (n *name) alter(owner string, token fence.Token, by Proof, f func(store.Record) (store.Record, error)) (store.Record, clock.Instant, error) {
 	ctx, cancel := clock.WithTimeout(n.r.ctx, n.r.clk, patience)
 	defer cancel()
 	if !n.seen.Known || n.seen.Rec.Owner != owner || n.seen.Rec.Token != token {
@@ -86,6 +87,11 @@ func (n *name) alter(owner string, token fence.Token, f func(store.Record) (stor
 		cur := n.seen.Rec
 		if cur.Owner != owner || cur.Token != token {
 			return cur, 0, &lease.NotCurrentError{Record: cur, Token: token}
+		}
+		if by != nil {
+			if err := by(cur); err != nil {
+				return cur, 0, err
+			}
 		}
 		next, err := f(cur)
 		if err != nil {

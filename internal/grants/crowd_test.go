@@ -112,7 +112,7 @@ func (c *crowd) turn(w *world, r *Registry, rnd *rand.Rand, holder string) bool 
 			break
 		}
 		c.leave(holder)
-		renewed, err := r.Renew(context.Background(), "job", holder, g.Record.Token, 0)
+		renewed, err := r.Renew(context.Background(), "job", holder, g.Record.Token, 0, nil)
 		var lost *lease.LostError
 		switch {
 		case err == nil:
@@ -125,7 +125,7 @@ func (c *crowd) turn(w *world, r *Registry, rnd *rand.Rand, holder string) bool 
 	}
 	c.leave(holder)
 	if rnd.IntN(5) > 0 {
-		_, _ = r.Release(context.Background(), "job", holder, g.Record.Token, "released")
+		_, _ = r.Release(context.Background(), "job", holder, g.Record.Token, "released", nil)
 	}
 	return true
 }

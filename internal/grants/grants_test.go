@@ -25,11 +25,11 @@ func TestTerm(t *testing.T) {
 			t.Errorf("valid until %v, want %v", g.ValidUntil, want)
 		}
 		time.Sleep(5 * time.Second)
-		renewed, err := r.Renew(t.Context(), "job", "a", g.Record.Token, 0)
+		renewed, err := r.Renew(t.Context(), "job", "a", g.Record.Token, 0, nil)
 		if want := w.clk.Now().Add(validity); err != nil || renewed.ValidUntil != want || renewed.Record.Token != g.Record.Token {
 			t.Errorf("renewed: %+v, %v; want it valid until %v", renewed, err, want)
 		}
-		if renewed, err = r.Renew(t.Context(), "job", "a", g.Record.Token, time.Minute); err != nil || renewed.Record.TTL != time.Minute {
+		if renewed, err = r.Renew(t.Context(), "job", "a", g.Record.Token, time.Minute, nil); err != nil || renewed.Record.TTL != time.Minute {
 			t.Errorf("renewed for a minute: %+v, %v", renewed, err)
 		}
 		if w.written() != 3 {
@@ -44,9 +44,9 @@ func TestTerm(t *testing.T) {
 			t.Errorf("the next term has token %d after %d", again.Token, g.Record.Token)
 		}
 		for what, err := range map[string]error{
-			"renewing":            second(r.Renew(t.Context(), "job", "a", g.Record.Token, 0)),
-			"releasing":           second(r.Release(t.Context(), "job", "a", g.Record.Token, "")),
-			"renewing as another": second(r.Renew(t.Context(), "job", "b", again.Token, 0)),
+			"renewing":            second(r.Renew(t.Context(), "job", "a", g.Record.Token, 0, nil)),
+			"releasing":           second(r.Release(t.Context(), "job", "a", g.Record.Token, "", nil)),
+			"renewing as another": second(r.Renew(t.Context(), "job", "b", again.Token, 0, nil)),
 		} {
 			if !errors.Is(err, lease.ErrNotCurrent) {
 				t.Errorf("%s what isn't the term: %v", what, err)
@@ -251,7 +251,7 @@ func TestHeirOfAnUnknownRelease(t *testing.T) {
 				outage.Start()
 				return faulty.Fault{LoseReply: landed, Drop: !landed}
 			})
-			if _, err := r.Release(t.Context(), "job", "a", rec.Token, "released"); !errors.Is(err, store.ErrUnknownOutcome) {
+			if _, err := r.Release(t.Context(), "job", "a", rec.Token, "released", nil); !errors.Is(err, store.ErrUnknownOutcome) {
 				t.Errorf("released: %v", err)
 			}
 			net.SetPlan(nil)
@@ -273,7 +273,7 @@ func TestLostReplies(t *testing.T) {
 			net.SetPlan(once(fault, puts("a")))
 			rec := granted(t, r, wants("a", time.Minute))
 			net.SetPlan(once(fault, puts("a")))
-			if _, err := r.Renew(t.Context(), "job", "a", rec.Token, 0); err != nil {
+			if _, err := r.Renew(t.Context(), "job", "a", rec.Token, 0, nil); err != nil {
 				t.Errorf("%+v: renewal: %v", fault, err)
 			}
 			q := send(r, wants("b", time.Minute))
@@ -339,7 +339,7 @@ func TestBroken(t *testing.T) {
 			t.Fatal(err)
 		}
 		var lost *lease.LostError
-		if _, err := r.Renew(t.Context(), "job", "a", rec.Token, 0); !errors.As(err, &lost) || lost.Cause != lease.Broken {
+		if _, err := r.Renew(t.Context(), "job", "a", rec.Token, 0, nil); !errors.As(err, &lost) || lost.Cause != lease.Broken {
 			t.Errorf("renewed: %v", err)
 		}
 		if q.over() {
@@ -389,7 +389,7 @@ func TestClose(t *testing.T) {
 		if _, err := r.Acquire(t.Context(), wants("c", 0)); !errors.Is(err, ErrClosed) {
 			t.Errorf("Acquire: %v", err)
 		}
-		if _, err := r.Renew(t.Context(), "job", "a", rec.Token, 0); !errors.Is(err, ErrClosed) {
+		if _, err := r.Renew(t.Context(), "job", "a", rec.Token, 0, nil); !errors.Is(err, ErrClosed) {
 			t.Errorf("Renew: %v", err)
 		}
 	})
@@ -431,14 +431,14 @@ func TestSession(t *testing.T) {
 		q := send(r, wants("b", time.Hour))
 		for range 10 {
 			time.Sleep(5 * time.Second)
-			if _, err := r.Renew(t.Context(), s.Record.Key, "a", s.Record.Token, 0); err != nil {
+			if _, err := r.Renew(t.Context(), s.Record.Key, "a", s.Record.Token, 0, nil); err != nil {
 				t.Fatal(err)
 			}
 		}
 		if q.over() {
 			t.Fatalf("taken from a session that lives: %+v", q.grant)
 		}
-		if _, err := r.Renew(t.Context(), "job", "a", g.Record.Token, 0); !errors.Is(err, store.ErrInvalid) {
+		if _, err := r.Renew(t.Context(), "job", "a", g.Record.Token, 0, nil); !errors.Is(err, store.ErrInvalid) {
 			t.Errorf("renewed by itself: %v", err)
 		}
 		begun := time.Now()
@@ -446,7 +446,7 @@ func TestSession(t *testing.T) {
 		if got := q.at.Sub(begun); q.err != nil || got < ttl || got > ttl+ttl/3 {
 			t.Errorf("granted %v after the session's last renewal, %v", got, q.err)
 		}
-		if _, err := r.Renew(t.Context(), s.Record.Key, "a", s.Record.Token, 0); !errors.Is(err, lease.ErrNotCurrent) {
+		if _, err := r.Renew(t.Context(), s.Record.Key, "a", s.Record.Token, 0, nil); !errors.Is(err, lease.ErrNotCurrent) {
 			t.Errorf("a session that was closed lives: %v", err)
 		}
 	})

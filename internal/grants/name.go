@@ -183,7 +183,7 @@ func (n *name) withdraw() {
 // granted returns the term that w was granted before: renewed, unless a session keeps it, whose renewals count for it.
 func (n *name) granted(w *waiter, rec store.Record) (Grant, error) {
 	if rec.Session == "" {
-		return n.renew(rec.Owner, rec.Token, w.req.TTL, untouched)
+		return n.renew(rec.Owner, rec.Token, w.req.TTL, nil, untouched)
 	}
 	if rec.Session != w.req.Session || rec.Mark != "" {
 		return Grant{}, &lease.NotCurrentError{Record: rec, Token: rec.Token}
@@ -194,8 +194,11 @@ func (n *name) granted(w *waiter, rec store.Record) (Grant, error) {
 // again grants the term that the record shows to a request that is sent again.
 func (n *name) again() bool {
 	w, rec := n.claimant, n.hold.Seen().Rec
-	if w.req.ID == "" || rec.Info[requestInfo] != w.req.ID {
+	if w.req.ID == "" || rec.Info[requestInfo] != idDigest(w.req.ID) {
 		return false
+	}
+	if _, ok := w.secretOf(rec); !ok {
+		return false // what it says it is was not written by a registry: it is somebody else's
 	}
 	n.look()
 	g, err := n.granted(w, rec)

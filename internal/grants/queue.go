@@ -23,6 +23,8 @@ type waiter struct {
 	limit  clock.Instant // until when it waits for an answer: for a while, too, if it doesn't wait for the name
 	answer chan answer   // of capacity 1
 	rank   uint64        // before those with a higher one, and those without, which is 0
+	secret string        // of the term that is claimed for it
+	kept   string        // what the record of that keeps of it
 	place  *list.Element
 }
 
@@ -31,11 +33,17 @@ func newWaiter(req Request, now clock.Instant) *waiter {
 	if wait == 0 {
 		wait = patience
 	}
-	return &waiter{req: req, since: now, limit: now.Add(wait), answer: make(chan answer, 1)}
+	w := &waiter{req: req, since: now, limit: now.Add(wait), answer: make(chan answer, 1)}
+	if w.secret = req.Secret; w.secret != "" {
+		w.kept = keptOf(nil, w.secret)
+	} else {
+		w.secret, w.kept = newSecret(req.ID)
+	}
+	return w
 }
 
 func (w *waiter) claim() rules.Claim {
-	return rules.Claim{Owner: w.req.Owner, TTL: w.req.TTL, Session: w.req.Session, Info: info(w.req)}
+	return rules.Claim{Owner: w.req.Owner, TTL: w.req.TTL, Session: w.req.Session, Info: info(w.req, w.kept)}
 }
 
 func (w *waiter) timing() rules.Timing { return rules.Timing{TTL: w.req.TTL}.WithDefaults() }
@@ -48,15 +56,14 @@ func (w *waiter) until(sent clock.Instant) clock.Instant {
 	return sent.Add(w.timing().Validity())
 }
 
-func info(req Request) map[string]string {
-	if req.ID == "" {
-		return req.Info
+// info is that of a record which keeps that of a secret.
+func info(req Request, kept string) map[string]string {
+	m := make(map[string]string, len(req.Info)+2)
+	maps.Copy(m, req.Info)
+	m[secretInfo] = kept
+	if req.ID != "" {
+		m[requestInfo] = idDigest(req.ID)
 	}
-	m := maps.Clone(req.Info)
-	if m == nil {
-		m = map[string]string{}
-	}
-	m[requestInfo] = req.ID
 	return m
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -31,12 +32,13 @@ type Request struct {
 	Wait    time.Duration     // how long to wait for the name at most; 0 for not at all
 
 	// ID is the same when the request is sent again, and no other's. A request that is sent again takes the place of the
-	// first one in the queue, and if that has been granted, it is granted the same term. "" for one that never is.
+	// first one in the queue, and if that has been granted, it is granted the same term and told the same secret. "" for one that
+	// never is. It begins with who the caller is, so that nobody else sends it. It is neither stored nor shown.
 	ID string
-}
 
-// requestInfo is the key of Info that remembers a request's ID.
-const requestInfo = "request"
+	// Secret, if set, is the secret of the grant: 128 bits or more that nobody can guess. Otherwise the registry makes one.
+	Secret string
+}
 
 // Grant is a name that is held.
 type Grant struct {
@@ -44,6 +46,7 @@ type Grant struct {
 	// ValidUntil is until when the holder may rely on it, by the registry's clock; [clock.Never] if a session keeps it.
 	ValidUntil clock.Instant
 	Notice     []byte // on a session's record: what the session is told; see package lease
+	Secret     string // of a new grant: what proves it from now on. It is told to nobody else, and stored nowhere
 }
 
 // Waiter is a place in a queue.
@@ -139,6 +142,9 @@ func (r *Registry) Acquire(ctx context.Context, req Request) (Grant, error) {
 		r.free(a.grant.Record)
 		return Grant{}, context.Cause(ctx)
 	}
+	if a.err == nil {
+		a.grant.Secret, _ = w.secretOf(a.grant.Record)
+	}
 	return a.grant, a.err
 }
 
@@ -147,32 +153,32 @@ func (r *Registry) free(rec store.Record) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.closed {
-		r.wg.Go(func() { _, _ = r.Release(r.ctx, rec.Key, rec.Owner, rec.Token, rules.WhyGivenUp) })
+		r.wg.Go(func() { _, _ = r.Release(r.ctx, rec.Key, rec.Owner, rec.Token, rules.WhyGivenUp, nil) })
 	}
 }
 
 // Renew renews a term, with another TTL if ttl isn't 0. The error is a *[lease.NotCurrentError] when the term is over, and a
-// *[lease.LostError] when an operator broke it: then it is to be released. After one that matches
-// [store.ErrUnknownOutcome] it may be called again.
-func (r *Registry) Renew(ctx context.Context, key, owner string, token fence.Token, ttl time.Duration) (Grant, error) {
-	return r.renew(ctx, key, owner, token, ttl, untouched)
+// *[lease.LostError] when an operator broke it: then it is to be released; and that of by, if the request does not prove the term. After
+// one that matches [store.ErrUnknownOutcome] it may be called again.
+func (r *Registry) Renew(ctx context.Context, key, owner string, token fence.Token, ttl time.Duration, by Proof) (Grant, error) {
+	return r.renew(ctx, key, owner, token, ttl, by, untouched)
 }
 
 // untouched leaves a notice for the session that it is for.
 func untouched(notice []byte) []byte { return notice }
 
-func (r *Registry) renew(ctx context.Context, key, owner string, token fence.Token, ttl time.Duration, left func([]byte) []byte) (Grant, error) {
+func (r *Registry) renew(ctx context.Context, key, owner string, token fence.Token, ttl time.Duration, by Proof, left func([]byte) []byte) (Grant, error) {
 	if ttl != 0 && (ttl < store.MinTTL || ttl > store.MaxTTL) {
 		return Grant{}, badTTL(ttl)
 	}
-	return r.change(ctx, key, func(n *name) (Grant, error) { return n.renew(owner, token, ttl, left) })
+	return r.change(ctx, key, func(n *name) (Grant, error) { return n.renew(owner, token, ttl, by, left) })
 }
 
 // Release ends a term, and returns the record as it is then: the next term's, if somebody was waiting. The error is a
-// *[lease.NotCurrentError] when the term is over already. After one that matches [store.ErrUnknownOutcome] it may be called
-// again.
-func (r *Registry) Release(ctx context.Context, key, owner string, token fence.Token, why string) (store.Record, error) {
-	g, err := r.change(ctx, key, func(n *name) (Grant, error) { return n.release(owner, token, why) })
+// *[lease.NotCurrentError] when the term is over already, and that of by, if the request does not prove the term. After one that matches
+// [store.ErrUnknownOutcome] it may be called again.
+func (r *Registry) Release(ctx context.Context, key, owner string, token fence.Token, why string, by Proof) (store.Record, error) {
+	g, err := r.change(ctx, key, func(n *name) (Grant, error) { return n.release(owner, token, why, by) })
 	return g.Record, err
 }
 
@@ -296,11 +302,23 @@ func check(req Request) error {
 	if req.Owner == "" {
 		return &store.InvalidError{Field: "Owner", Value: `""`, Want: "the holder's id"}
 	}
+	for key := range req.Info {
+		if OwnInfo(key) {
+			return badInfo(key)
+		}
+	}
 	if req.Wait < 0 {
 		return &store.InvalidError{Field: "Wait", Value: req.Wait.String(), Want: "0, which is not to wait, or more"}
 	}
-	c := rules.Claim{Owner: req.Owner, TTL: req.TTL, Session: req.Session, Info: info(req)}
+	c := rules.Claim{Owner: req.Owner, TTL: req.TTL, Session: req.Session, Info: info(req, strings.Repeat("x", keptSize))}
 	return store.Check(rules.Claimed(store.Record{Key: req.Key}, c, 1, "", time.Time{}, "nonce"))
+}
+
+// keptSize is how many bytes a record keeps of a secret.
+var keptSize = len(keptOf(make([]byte, 16), ""))
+
+func badInfo(key string) error {
+	return &store.InvalidError{Field: "Info", Value: fmt.Sprintf("%.40q", key), Want: "keys that do not begin with a dot: those are Leasehold's own"}
 }
 
 func badTTL(ttl time.Duration) error {

@@ -147,7 +147,7 @@ func granted(t *testing.T, r *Registry, req Request) store.Record {
 
 func released(t *testing.T, r *Registry, rec store.Record) {
 	t.Helper()
-	if _, err := r.Release(context.Background(), rec.Key, rec.Owner, rec.Token, "released"); err != nil {
+	if _, err := r.Release(context.Background(), rec.Key, rec.Owner, rec.Token, "released", nil); err != nil {
 		t.Fatalf("Release by %s: %v", rec.Owner, err)
 	}
 }

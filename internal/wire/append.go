@@ -29,6 +29,7 @@ func (g *Grant) Append(b []byte) ([]byte, error) {
 	b = appendSeconds(b, `,"valid_for":`, g.ValidFor)
 	b = appendSeconds(b, `,"renew_every":`, g.RenewEvery)
 	b = appendText(append(b, `,"sequencer":`...), g.Sequencer)
+	b = appendField(b, `,"secret":`, g.Secret)
 	b = appendSeconds(b, `,"waited":`, g.Waited)
 	return append(b, '}'), nil
 }

@@ -37,7 +37,7 @@ func fullGrant(text string, n uint64, ns int64) *Grant {
 			Info: map[string]string{text: text, "b": ""}, Note: text, Waiters: int(ns), Paused: &Pause{By: text}, Candidates: []Candidate{{Name: text}},
 			Problem: &Problem{Code: CodeHeld, Detail: text},
 		},
-		ValidFor: &s, RenewEvery: &s, Sequencer: text, Waited: &s,
+		ValidFor: &s, RenewEvery: &s, Sequencer: text, Secret: text, Waited: &s,
 	}
 }
 

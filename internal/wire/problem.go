@@ -26,6 +26,7 @@ const (
 	CodeInvalid         Code = "invalid_request"
 	CodeUnauthenticated Code = "unauthenticated"
 	CodeForbidden       Code = "forbidden"
+	CodeSecret          Code = "wrong_secret"
 	CodeNotFound        Code = "not_found"
 	CodeNoRoute         Code = "no_such_route"
 	CodeMethod          Code = "method_not_allowed"
@@ -58,6 +59,7 @@ const (
 var (
 	ErrUnauthenticated = errors.New("the server does not know the caller")
 	ErrForbidden       = errors.New("the server's policy does not allow it")
+	ErrSecret          = errors.New("the secret is not that of the term or session")
 	ErrReplaced        = errors.New("the same request was sent again, and has this one's place")
 	ErrRemoved         = errors.New("the request was taken out of the queue")
 	ErrTooMany         = errors.New("too many requests at a time")
@@ -76,6 +78,7 @@ var kinds = map[Code]struct {
 	CodeInvalid:         {http.StatusBadRequest, "the request is not valid", store.ErrInvalid},
 	CodeUnauthenticated: {http.StatusUnauthorized, "the caller is not known", ErrUnauthenticated},
 	CodeForbidden:       {http.StatusForbidden, "the caller may not do this", ErrForbidden},
+	CodeSecret:          {http.StatusForbidden, "the secret is not that of the term or session", ErrSecret},
 	CodeNotFound:        {http.StatusNotFound, "there is no such record", store.ErrNotFound},
 	CodeNoRoute:         {http.StatusNotFound, "there is nothing at this path", nil},
 	CodeMethod:          {http.StatusMethodNotAllowed, "this path does not take this method", nil},

@@ -9,8 +9,9 @@ import (
 
 // The headers beside [fence.Header], which names a term wherever one is to be named.
 const (
-	HeaderKey   = "Idempotency-Key" // of a POST that may be sent again
-	HeaderToken = "Leasehold-Token" // of the term that an answer is about
+	HeaderKey    = "Idempotency-Key"  // of a POST that may be sent again
+	HeaderToken  = "Leasehold-Token"  // of the term that an answer is about
+	HeaderSecret = "Leasehold-Secret" // that came with the grant of a term or of a session, of a request in the name of its holder
 )
 
 // The states of a lease.
@@ -46,7 +47,7 @@ type AcquireRequest struct {
 	TTL     *Seconds          `json:"ttl,omitempty"`     // how long the hold lasts past its last renewal
 	Wait    *Seconds          `json:"wait,omitempty"`    // how long to wait for the name
 	Session string            `json:"session,omitempty"` // that keeps the lease, from POST /v1/sessions
-	Info    map[string]string `json:"info,omitempty"`    // for people
+	Info    map[string]string `json:"info,omitempty"`    // for people; a key that begins with a dot is refused
 }
 
 // Lease is a name, as answers show it.
@@ -95,8 +96,10 @@ type Grant struct {
 	ValidFor *Seconds `json:"valid_for,omitempty"`
 	// RenewEvery is how often to renew it.
 	RenewEvery *Seconds `json:"renew_every,omitempty"`
-	Sequencer  string   `json:"sequencer"`        // what requests to the guarded resource carry
-	Waited     *Seconds `json:"waited,omitempty"` // for the name, at the server
+	Sequencer  string   `json:"sequencer"` // what requests to the guarded resource carry
+	// Secret is what proves the term to the server: HeaderSecret of each renewal, and of the release. Only the answer to the POST has it.
+	Secret string   `json:"secret,omitempty"`
+	Waited *Seconds `json:"waited,omitempty"` // for the name, at the server
 }
 
 // RenewRequest is the body of PUT /v1/leases/{name} and PUT /v1/sessions/{id}; it may be empty.
@@ -165,6 +168,9 @@ type Session struct {
 	// Broken are leases of the session that an operator broke, with their tokens: stop what they guard, and release them. Each
 	// renewal says so until that is done.
 	Broken map[string]fence.Token `json:"broken,omitempty"`
+	// Secret is what proves the session to the server: HeaderSecret of each request that renews, uses or closes it. Only the answer to
+	// the POST has it.
+	Secret string `json:"secret,omitempty"`
 }
 
 // VerifyRequest is the body of POST /v1/verify.

@@ -143,14 +143,14 @@ func (h *Handler) resource(x *exchange) {
 		Locks []lock `json:"locks"`
 	}{Locks: []lock{}}
 	if rec.Owner != "" && !expired(rec) {
-		uid, ok := uidOf(rec.Owner)
+		uid, ok := shownUID(rec.Owner)
 		if !ok {
 			uid = rec.Owner // held by other means: shown, and not to be released by its uid
 		}
 		one.Embedded.Locks = append(one.Embedded.Locks, h.active(rec, uid, false))
 	}
 	for _, q := range h.reg.Waiting(name) {
-		one.Embedded.Locks = append(one.Embedded.Locks, h.queued(name, q, false))
+		one.Embedded.Locks = append(one.Embedded.Locks, h.queued(name, shown(q), q, false))
 	}
 	h.hal(w, r, one)
 }
@@ -160,13 +160,13 @@ func (h *Handler) clear(x *exchange, name string) (bool, error) {
 	ctx := x.r.Context()
 	waiters := h.reg.Remove(name, "")
 	rec, err := store.Load(ctx, h.st, name)
-	if _, ours := uidOf(rec.Owner); err != nil || !ours || expired(rec) {
+	if _, ours := shownUID(rec.Owner); err != nil || !ours || expired(rec) {
 		return waiters > 0, err
 	}
 	if x.done.Name == name {
 		x.of(rec)
 	}
-	_, err = h.reg.Release(ctx, name, rec.Owner, rec.Token, "deleted by an administrator")
+	_, err = h.reg.Release(ctx, name, rec.Owner, rec.Token, "deleted by an administrator", nil)
 	if errors.Is(err, lease.ErrNotCurrent) {
 		err = nil
 	}

@@ -85,12 +85,16 @@ func (h *Handler) active(rec store.Record, uid string, alone bool) lock {
 	return l
 }
 
-// queued shows a place in a queue.
-func (h *Handler) queued(name string, q grants.Waiter, alone bool) lock {
-	uid, ok := uidOf(q.Owner)
-	if !ok {
-		uid = q.Owner
+// shown is what others see for the uid of who waits.
+func shown(q grants.Waiter) string {
+	if uid, ok := shownUID(q.Owner); ok {
+		return uid
 	}
+	return q.Owner
+}
+
+// queued shows a place in a queue.
+func (h *Handler) queued(name, uid string, q grants.Waiter, alone bool) lock {
 	l := newLock(name, uid, q.Info, alone)
 	now, wall := h.clk.Now(), h.clk.Wall()
 	l.WaitSince, l.WaitExpires = naive(wall.Add(q.Since.Sub(now))), naive(wall.Add(q.Until.Sub(now)))

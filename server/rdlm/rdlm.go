@@ -3,6 +3,7 @@ package rdlm
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -142,7 +143,7 @@ func (h *Handler) acquire(x *exchange) {
 	}
 	x.done.Holder = owner(ask.uid)
 	req := grants.Request{
-		Key: name, Owner: owner(ask.uid), TTL: ask.ttl(), Wait: ask.waiting(), ID: requestID(ask.uid), Info: ask.info(),
+		Key: name, Owner: owner(ask.uid), TTL: ask.ttl(), Wait: ask.waiting(), ID: requestID(ask.uid), Info: ask.info(), Secret: ask.uid,
 	}
 	if h.opts.Enter != nil && req.Wait > 0 {
 		leave, err := h.opts.Enter(r)
@@ -176,7 +177,12 @@ func (h *Handler) acquire(x *exchange) {
 // find returns the record of a lock that is active under that uid.
 func (h *Handler) find(ctx context.Context, name, uid string) (store.Record, bool, error) {
 	rec, err := store.Load(ctx, h.st, name)
-	return rec, err == nil && rec.Owner == owner(uid) && rec.Mark == "" && !expired(rec), err
+	return rec, err == nil && holds(rec, uid), err
+}
+
+// holds reports whether a record is of a lock that is active under that uid.
+func holds(rec store.Record, uid string) bool {
+	return rec.Owner == owner(uid) && grants.Secret(uid)(rec) == nil && rec.Mark == "" && !expired(rec)
 }
 
 // expired reports whether a lock's lifetime is over, as far as the store knows its age.
@@ -184,19 +190,19 @@ func expired(rec store.Record) bool { return rec.Session == "" && rec.Age >= rec
 
 func (h *Handler) show(x *exchange) {
 	w, r, name, uid := x.w, x.r, x.done.Name, x.uid
-	rec, active, err := h.find(r.Context(), name, uid)
+	rec, err := store.Load(r.Context(), h.st, name)
 	if err != nil {
 		h.failed(x, err)
 		return
 	}
-	if active {
+	if holds(rec, uid) || ownerPrefix+uid == rec.Owner && !expired(rec) { // who was shown the digest may look, and no more
 		tell(w, rec)
 		h.hal(w, r, h.active(rec, uid, true))
 		return
 	}
 	for _, q := range h.reg.Waiting(name) {
-		if q.ID == requestID(uid) {
-			h.hal(w, r, h.queued(name, q, true))
+		if q.ID == requestID(uid) || q.Owner == ownerPrefix+uid {
+			h.hal(w, r, h.queued(name, uid, q, true))
 			return
 		}
 	}
@@ -209,7 +215,7 @@ func (h *Handler) renew(x *exchange) {
 	if err == nil && active {
 		x.of(rec)
 		var g grants.Grant
-		if g, err = h.reg.Renew(r.Context(), name, rec.Owner, rec.Token, 0); err == nil {
+		if g, err = h.reg.Renew(r.Context(), name, rec.Owner, rec.Token, 0, grants.Secret(uid)); err == nil {
 			tell(w, g.Record)
 			h.hal(w, r, h.active(g.Record, uid, true))
 			return
@@ -223,7 +229,7 @@ func (h *Handler) release(x *exchange) {
 	rec, active, err := h.find(r.Context(), name, uid)
 	if err == nil && active {
 		x.of(rec)
-		if _, err = h.reg.Release(r.Context(), name, rec.Owner, rec.Token, "released"); err == nil {
+		if _, err = h.reg.Release(r.Context(), name, rec.Owner, rec.Token, "released", grants.Secret(uid)); err == nil {
 			none(w)
 			return
 		}
@@ -260,11 +266,18 @@ func (h *Handler) failed(x *exchange, err error) {
 	say(w, http.StatusServiceUnavailable, "Service Unavailable")
 }
 
-func owner(uid string) string     { return "rdlm/" + uid }
-func requestID(uid string) string { return "rdlm/" + uid }
+// owner is under which a lock is held. Who knows a uid may release its lock, so others are shown its digest.
+func owner(uid string) string {
+	sum := sha256.Sum256([]byte("rdlm uid " + uid))
+	return ownerPrefix + hex.EncodeToString(sum[:16])
+}
 
-// uidOf returns the uid of an owner, and whether it is RDLM's.
-func uidOf(owner string) (string, bool) { return strings.CutPrefix(owner, "rdlm/") }
+const ownerPrefix = "rdlm/"
+
+func requestID(uid string) string { return "rdlm " + uid }
+
+// shownUID returns what others are shown for the uid of an owner, and whether that is RDLM's.
+func shownUID(owner string) (string, bool) { return strings.CutPrefix(owner, ownerPrefix) }
 
 func newUID() string {
 	var b [16]byte

@@ -191,11 +191,12 @@ func TestQueue(t *testing.T) {
 		answer
 		err error
 	}
+	own := map[string]string{"deleted": `, "uid": "` + strings.Repeat("d", 32) + `"`}
 	wait := func(ctx context.Context, title string) chan late {
 		done := make(chan late, 1)
 		before := len(s.reg.Waiting("job"))
 		go func() {
-			a, err := s.try(ctx, http.MethodPost, "/locks/job", `{"title": "`+title+`", "wait": 60, "lifetime": 60}`)
+			a, err := s.try(ctx, http.MethodPost, "/locks/job", `{"title": "`+title+`", "wait": 60, "lifetime": 60`+own[title]+`}`)
 			done <- late{a, err}
 		}()
 		s.waiting(t, before+1)
@@ -211,7 +212,10 @@ func TestQueue(t *testing.T) {
 	if n := len(r.Embedded.Locks); n != 4 || !r.Embedded.Locks[0].Active || r.Embedded.Locks[0].Links.Resource != nil || string(r.Embedded.Locks[2].Title) != `"deleted"` {
 		t.Fatalf("%d: %+v", n, r.Embedded.Locks)
 	}
-	queued := r.Embedded.Locks[2].Links.Self.Href
+	if shown := r.Embedded.Locks[2].Links.Self.Href; s.ask(t, http.MethodGet, shown, "").status != 200 || s.ask(t, http.MethodDelete, shown, "").status != 404 {
+		t.Errorf("%s is shown to others, and gives up a place in the queue", shown)
+	}
+	queued := "/locks/job/" + strings.Repeat("d", 32)
 	var l lock
 	if err := json.Unmarshal([]byte(s.ask(t, http.MethodGet, queued, "").body), &l); err != nil || l.Active || l.WaitSince == "" || l.WaitExpires == "" || l.ActiveSince != "" {
 		t.Errorf("%+v, %v", l, err)

@@ -70,7 +70,7 @@ module Leasehold
       begin
         yield grant
       ensure
-        call(:Delete, path, nil, { 'Leasehold-Sequencer' => grant['sequencer'] })
+        call(:Delete, path, nil, { 'Leasehold-Sequencer' => grant['sequencer'], 'Leasehold-Secret' => grant['secret'] })
       end
     end
 

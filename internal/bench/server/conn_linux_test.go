@@ -43,8 +43,8 @@ func (w *wire) close() { _ = w.conn.Close() }
 
 // reply is an answer over HTTP: its body, until the next one, and of its header what says which term was granted.
 type reply struct {
-	location, sequencer string
-	body                []byte
+	location, sequencer, secret string
+	body                        []byte
 }
 
 // ask sends a request over HTTP; headers are lines. It is an error if the status is not one of 2xx.
@@ -98,6 +98,8 @@ func (w *wire) answer() (r reply, status int, err error) {
 			r.location = string(value)
 		case is(name, "Leasehold-Sequencer"):
 			r.sequencer = string(value)
+		case is(name, "Leasehold-Secret"):
+			r.secret = string(value)
 		}
 		if err != nil {
 			return r, 0, err

@@ -74,6 +74,7 @@ type hold struct {
 	Holder    string  `json:"holder"`
 	Token     uint64  `json:"token"`
 	Sequencer string  `json:"sequencer"`
+	Secret    string  `json:"secret"`
 	ValidFor  float64 `json:"valid_for"`
 
 	sent     time.Time // the request that was last acknowledged
@@ -214,7 +215,7 @@ func (l *ledger) granted(name string, h *hold, least uint64, again bool) {
 // renew renews a hold, and reports whether it is still one.
 func (l *ledger) renew(name string, h *hold) bool {
 	sent := time.Now()
-	status, text, err := l.ask(http.MethodPut, "/v1/leases/"+name, "", "Leasehold-Sequencer", h.Sequencer)
+	status, text, err := l.ask(http.MethodPut, "/v1/leases/"+name, "", "Leasehold-Sequencer", h.Sequencer, "Leasehold-Secret", h.Secret)
 	if err != nil {
 		time.Sleep(25 * time.Millisecond)
 		return time.Now().Before(h.validUntil())
@@ -243,7 +244,7 @@ func (l *ledger) release(name string, h *hold) {
 	h.released = true
 	l.releases++
 	l.mu.Unlock()
-	_, _, _ = l.ask(http.MethodDelete, "/v1/leases/"+name, "", "Leasehold-Sequencer", h.Sequencer) // else it expires
+	_, _, _ = l.ask(http.MethodDelete, "/v1/leases/"+name, "", "Leasehold-Sequencer", h.Sequencer, "Leasehold-Secret", h.Secret) // else it expires
 }
 
 // inspect looks, after a kill, whether what was acknowledged is there.

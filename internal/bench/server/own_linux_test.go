@@ -56,7 +56,9 @@ func (p program) ask(method, name, term, body string) (string, error) {
 		return "", err
 	}
 	if term != "" {
-		req.Header.Set("Leasehold-Sequencer", term)
+		sequencer, secret, _ := strings.Cut(term, " ")
+		req.Header.Set("Leasehold-Sequencer", sequencer)
+		req.Header.Set("Leasehold-Secret", secret)
 	}
 	resp, err := p.client.Do(req)
 	if err != nil {
@@ -67,7 +69,7 @@ func (p program) ask(method, name, term, body string) (string, error) {
 	if err == nil && resp.StatusCode/100 != 2 {
 		err = fmt.Errorf("%s %s: %s %s", method, name, resp.Status, text)
 	}
-	return resp.Header.Get("Leasehold-Sequencer"), err
+	return resp.Header.Get("Leasehold-Sequencer") + " " + resp.Header.Get("Leasehold-Secret"), err
 }
 
 func (p program) lock(name string) (string, error) {

@@ -41,11 +41,11 @@ func startLeasehold(b *testing.B) (func(*wire) (locker, error), string, int) {
 
 func (c leaseholdClient) lock(name string) (string, error) {
 	r, err := c.ask("POST", "/v1/leases/"+name, "", `{"ttl": 60, "wait": 600}`)
-	return r.sequencer, err
+	return "Leasehold-Sequencer: " + r.sequencer + "\r\nLeasehold-Secret: " + r.secret + "\r\n", err
 }
 
 func (c leaseholdClient) unlock(name, term string) error {
-	_, err := c.ask("DELETE", "/v1/leases/"+name, "Leasehold-Sequencer: "+term+"\r\n", "")
+	_, err := c.ask("DELETE", "/v1/leases/"+name, term, "")
 	return err
 }
 

@@ -85,10 +85,10 @@ func (c *audience) name(what string) string {
 
 // seat is one who waits, on a connection of its own.
 type seat struct {
-	conn             net.Conn
-	status           int
-	token, sequencer string
-	sent, done       time.Time
+	conn                     net.Conn
+	status                   int
+	token, sequencer, secret string
+	sent, done               time.Time
 }
 
 // take sends a request that waits. The connections come from several addresses, since one has not ports enough.
@@ -117,6 +117,7 @@ func (p *seat) answer() error {
 	defer func() { _ = resp.Body.Close() }()
 	p.done, p.status = time.Now(), resp.StatusCode
 	p.token, p.sequencer = resp.Header.Get("Leasehold-Token"), resp.Header.Get("Leasehold-Sequencer")
+	p.secret = resp.Header.Get("Leasehold-Secret")
 	_, err = io.Copy(io.Discard, resp.Body)
 	return err
 }
@@ -124,7 +125,7 @@ func (p *seat) answer() error {
 // release releases what was granted to p, on its connection, and returns when it began to.
 func (p *seat) release(name string) (time.Time, error) {
 	begun := time.Now()
-	if _, err := fmt.Fprintf(p.conn, "DELETE /v1/leases/%s HTTP/1.1\r\nHost: localhost\r\nLeasehold-Sequencer: %s\r\n\r\n", name, p.sequencer); err != nil {
+	if _, err := fmt.Fprintf(p.conn, "DELETE /v1/leases/%s HTTP/1.1\r\nHost: localhost\r\nLeasehold-Sequencer: %s\r\nLeasehold-Secret: %s\r\n\r\n", name, p.sequencer, p.secret); err != nil {
 		return begun, err
 	}
 	err := p.answer()

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -27,8 +28,18 @@ func (c *caller) close() { c.http.CloseIdleConnections() }
 // path is where a name is.
 func path(name string) string { return "/v1/leases/" + url.PathEscape(name) }
 
-// do sends body, if it isn't nil, and reads the answer into v, if that isn't. An answer that is a problem is its error.
-func (c *caller) do(ctx context.Context, method, path string, body, v any, sequencer string) error {
+// proofOf is what a request proves a term by, or a session, which has no sequencer.
+func proofOf(sequencer, secret string) http.Header {
+	h := http.Header{}
+	h.Set(wire.HeaderSecret, secret)
+	if sequencer != "" {
+		h.Set(fence.Header, sequencer)
+	}
+	return h
+}
+
+// do sends body, if it isn't nil, in the name of a holder if it has a proof, and reads the answer into v, if that isn't. An answer that is a problem is its error.
+func (c *caller) do(ctx context.Context, method, path string, body, v any, proof http.Header) error {
 	text := []byte{}
 	if body != nil {
 		var err error
@@ -40,9 +51,7 @@ func (c *caller) do(ctx context.Context, method, path string, body, v any, seque
 	if err != nil {
 		return err
 	}
-	if sequencer != "" {
-		req.Header.Set(fence.Header, sequencer)
-	}
+	maps.Copy(req.Header, proof)
 	resp, err := c.http.Do(req)
 	if err != nil {
 		return err

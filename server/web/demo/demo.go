@@ -97,7 +97,7 @@ func (s *stage) act(ctx context.Context, r role) {
 		var g wire.Grant
 		err := s.caller.do(ctx, http.MethodPost, path(r.name), wire.AcquireRequest{
 			Holder: r.holder, TTL: &ttl, Wait: &wait, Info: map[string]string{"doing": r.doing, "scene": strconv.Itoa(scene)},
-		}, &g, "")
+		}, &g, nil)
 		if err == nil {
 			s.held(ctx, r, g)
 		}
@@ -115,16 +115,16 @@ func (s *stage) held(ctx context.Context, r role, g wire.Grant) {
 		if r.habit == pauses && n%3 == 0 {
 			every = r.ttl * 9 / 10
 		}
-		if !s.sleep(ctx, every) || s.caller.do(ctx, http.MethodPut, path(r.name), nil, nil, g.Sequencer) != nil {
+		if !s.sleep(ctx, every) || s.caller.do(ctx, http.MethodPut, path(r.name), nil, nil, proofOf(g.Sequencer, g.Secret)) != nil {
 			return // the play is over, or a visitor has broken the hold
 		}
 	}
 	switch r.habit {
 	case crash: // without a word
 	case hangs:
-		_ = s.caller.do(ctx, http.MethodPost, path(r.name)+"/break", wire.BreakRequest{Token: g.Token, Note: "it hangs"}, nil, "")
+		_ = s.caller.do(ctx, http.MethodPost, path(r.name)+"/break", wire.BreakRequest{Token: g.Token, Note: "it hangs"}, nil, nil)
 	default:
-		_ = s.caller.do(ctx, http.MethodDelete, path(r.name), nil, nil, g.Sequencer) // one that isn't its own any more is not to be released
+		_ = s.caller.do(ctx, http.MethodDelete, path(r.name), nil, nil, proofOf(g.Sequencer, g.Secret)) // one that isn't its own any more is not to be released
 	}
 }
 
@@ -133,12 +133,12 @@ func (s *stage) consume(ctx context.Context) {
 	ttl := wire.Seconds(12 * time.Second)
 	for ctx.Err() == nil {
 		var session wire.Session
-		err := s.caller.do(ctx, http.MethodPost, "/v1/sessions", wire.SessionRequest{Holder: "consumer-0", TTL: &ttl}, &session, "")
+		err := s.caller.do(ctx, http.MethodPost, "/v1/sessions", wire.SessionRequest{Holder: "consumer-0", TTL: &ttl}, &session, nil)
 		for i := 0; err == nil && i < shards; i++ {
-			err = s.caller.do(ctx, http.MethodPost, path(fmt.Sprintf("orders/shard-%d", i)), wire.AcquireRequest{Session: session.Session}, nil, "")
+			err = s.caller.do(ctx, http.MethodPost, path(fmt.Sprintf("orders/shard-%d", i)), wire.AcquireRequest{Session: session.Session}, nil, proofOf("", session.Secret))
 		}
 		for err == nil && s.sleep(ctx, time.Duration(session.RenewEvery)) {
-			err = s.caller.do(ctx, http.MethodPut, "/v1/sessions/"+url.PathEscape(session.Session), nil, nil, "")
+			err = s.caller.do(ctx, http.MethodPut, "/v1/sessions/"+url.PathEscape(session.Session), nil, nil, proofOf("", session.Secret))
 		}
 		s.sleep(ctx, time.Duration(ttl)) // a visitor may have broken one
 	}
