@@ -20,7 +20,8 @@ const MinKey = 16
 
 // Keys sign sequencers and verify them, so that whoever is given one can pass it on but can't make one up. The first key signs;
 // all of them verify, so that keys can be changed without a gap: add the new one as the last everywhere, then make it the
-// first, then take the old one out. Holders of a key can sign for any name.
+// first, then take the old one out. Holders of a key can sign for any name. A key that is shorter than [MinKey] neither signs nor
+// verifies, so Keys that are empty, or have only such keys, refuse every text; only nil Keys mean that nothing is signed.
 type Keys [][]byte
 
 // NewKeys returns keys, or an error when there is none, or one that is too short to be secret.
@@ -38,8 +39,8 @@ func NewKeys(keys ...[]byte) (Keys, error) {
 
 // Sign returns the sequencer as text with a signature: HMAC-SHA-256 over the text before it.
 func (k Keys) Sign(s Sequencer) (string, error) {
-	if len(k) == 0 {
-		return "", errors.New("keys: there is none to sign with")
+	if len(k) == 0 || len(k[0]) < MinKey {
+		return "", fmt.Errorf("keys: there is none of %d bytes or more to sign with: make them by NewKeys", MinKey)
 	}
 	if err := s.Valid(); err != nil {
 		return "", err
@@ -56,7 +57,7 @@ func (k Keys) Verify(text string) (Sequencer, error) {
 		return Sequencer{}, err
 	}
 	for _, key := range k {
-		if hmac.Equal([]byte(got), []byte(mac(key, s.String()))) {
+		if len(key) >= MinKey && hmac.Equal([]byte(got), []byte(mac(key, s.String()))) {
 			return s, nil
 		}
 	}

@@ -14,6 +14,7 @@
 //   - A write is forwarded only while the term is valid, with [Options.MinLeft] of it left, looked at twice: when the request
 //     comes, and when there is a connection to send it on.
 //   - It carries the term's sequencer in the header Leasehold-Sequencer. One that a client has sent is taken out of every request.
+//   - It is sent once, and so is a body: a request whose body the program may not expect is the last on its connection.
 //   - Writes in flight are cut [Options.CutBefore] before the validity ends, and no byte of a write's body is taken on after that.
 //   - [Gate.Open] returns when no write is under way any more, so a lease that is released after it has none behind it.
 //   - A read goes on whatever becomes of the lease.
@@ -26,9 +27,9 @@
 //
 // # What a write is
 //
-// GET, HEAD, OPTIONS and TRACE are reads, every other method writes, and so does a request for an upgrade, such as to
+// GET, HEAD, OPTIONS and TRACE without a body are reads, every other request writes, and so does one for an upgrade, such as to
 // WebSocket. [Options.Reads] and [Options.Writes] name exceptions. A header or parameter that has the program take another
-// method than the request's own makes a write of it. Where there are exceptions, so does a path that can be read in two ways:
+// method than the request's own makes a write of it, and so does a query that can't be parsed. Where there are exceptions, so does a path that can be read in two ways:
 // with dot segments, empty segments, semicolons, backslashes, or any of those and slashes escaped.
 //
 // # Refusals

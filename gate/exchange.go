@@ -11,6 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/leasehold/leasehold/internal/httpwrite"
 )
 
 // farewell is how long a client has to take the rest of an answer that was cut.
@@ -23,6 +25,7 @@ type exchange struct {
 	ctx     context.Context // of the request to the upstream
 	cancel  context.CancelCauseFunc
 	upgrade bool
+	body    bool     // it brings one
 	what    string   // for the log
 	o       *opening // of a write
 
@@ -31,6 +34,7 @@ type exchange struct {
 	cutAt bool // it was cut
 
 	sent    atomic.Bool // there was a connection to send it on
+	wrote   atomic.Bool // its header was sent, or a part of it
 	stalled atomic.Bool // its client didn't send the rest of it
 }
 
@@ -43,7 +47,7 @@ func exchangeOf(ctx context.Context) *exchange {
 
 // newExchange returns the exchange of a request, and the context of its way to the upstream.
 func (g *Gate) newExchange(w http.ResponseWriter, r *http.Request) (*exchange, context.Context) {
-	x := &exchange{g: g, rc: http.NewResponseController(w), upgrade: upgrade(r), what: r.Method + " " + r.URL.Path}
+	x := &exchange{g: g, rc: http.NewResponseController(w), upgrade: httpwrite.Upgrade(r), body: httpwrite.HasBody(r), what: r.Method + " " + r.URL.Path}
 	ctx, cancel := context.WithCancelCause(r.Context())
 	x.ctx, x.cancel = ctx, cancel
 	return x, context.WithValue(ctx, exchangeKey{}, x)
@@ -93,16 +97,37 @@ func (x *exchange) deadline(set func(time.Time) error, t time.Time) {
 	}
 }
 
-// connected is told of the connection that a write is about to be sent on, and keeps it from being sent if that took too long.
-func (x *exchange) connected(info httptrace.GotConnInfo) {
-	if x.o.term.Left() >= x.g.opts.MinLeft && x.ctx.Err() == nil {
+// alone reports whether a request must be the last on its connection: a program that doesn't read its body runs that as the next
+// request. Of writes that isn't asked where a body is expected, as it would cost a connection for each.
+func (x *exchange) alone(method string) bool {
+	switch method {
+	case http.MethodPost, http.MethodPut, http.MethodPatch:
+		return x.body && x.o == nil
+	}
+	return x.body
+}
+
+// connected is called with the connection that a request is about to be sent on, and keeps it from being sent if it must not be. A
+// request that has to be the last there and isn't marked so is shared.
+func (x *exchange) connected(info httptrace.GotConnInfo, shared bool) {
+	http2 := x.g.opts.Upstream.Scheme == schemeH2C && !x.upgrade
+	if secure, ok := info.Conn.(*tls.Conn); ok {
+		http2 = secure.ConnectionState().NegotiatedProtocol == "h2"
+	}
+	var why error
+	switch {
+	case x.ctx.Err() != nil || x.o != nil && x.o.term.Left() < x.g.opts.MinLeft:
+		why = errShort
+	case x.o != nil && x.wrote.Load() && !http2: // HTTP/2 sends again only what the program says it has not looked at
+		why = errTwice
+	case shared && !http2:
+		why = errShared
+	default:
 		x.sent.Store(true)
 		return
 	}
-	x.cancel(errShort)
-	// HTTP/2 looks at the context before it sends anything. HTTP/1 doesn't.
-	secure, ok := info.Conn.(*tls.Conn)
-	if http2 := x.g.opts.Upstream.Scheme == schemeH2C && !x.upgrade || ok && secure.ConnectionState().NegotiatedProtocol == "h2"; !http2 {
+	x.cancel(why)
+	if !http2 { // HTTP/2 looks at the context before it sends anything. HTTP/1 doesn't.
 		_ = info.Conn.Close() // to have sending fail is the purpose
 	}
 }

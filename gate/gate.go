@@ -3,7 +3,6 @@ package gate
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -34,11 +33,11 @@ type Options struct {
 	Name string
 
 	// Reads are requests that change nothing although their method may, as "POST /search/**". One that is named here may
-	// also be upgraded, to WebSocket say, without a lease.
+	// also bring a body, and be upgraded, to WebSocket say, without a lease.
 	Reads []string
 
-	// Writes are requests that change something although their method says that they don't, as "GET /jobs/*/run". They
-	// count for more than Reads.
+	// Writes are requests that change something although their method says that they don't, as "GET /jobs/*/run". GET stands
+	// for HEAD too. They count for more than Reads.
 	Writes []string
 
 	// Kubernetes says that the upstream is a Kubernetes API server. Then creating an access, token or rules review is a read;
@@ -63,7 +62,7 @@ type Options struct {
 	// reading the next part of the answer: a minute by default.
 	Stall time.Duration
 
-	// Keys, if set, sign the sequencers.
+	// Keys, unless nil, sign the sequencers: those of [fence.NewKeys].
 	Keys fence.Keys
 
 	// Holder, if set, returns who holds the lease, for refusals. It must not block.
@@ -158,8 +157,10 @@ func (o *Options) complete() error {
 	if o.CutBefore >= o.MinLeft {
 		return fmt.Errorf("gate: CutBefore %v: want less than MinLeft, %v, or each write is cut as it begins", o.CutBefore, o.MinLeft)
 	}
-	if len(o.Keys) > 0 && len(o.Keys[0]) < fence.MinKey {
-		return errors.New("gate: Keys: make them by fence.NewKeys")
+	if o.Keys != nil {
+		if _, err := fence.NewKeys(o.Keys...); err != nil {
+			return fmt.Errorf("gate: Keys: %w", err)
+		}
 	}
 	if o.Clock == nil {
 		o.Clock = clock.System()
@@ -190,7 +191,7 @@ func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		g.reads.Add(1)
 	}
 	r = r.WithContext(ctx)
-	if r.ContentLength != 0 {
+	if x.body {
 		r.Body = requestBody{r.Body, x}
 	}
 	g.proxy.ServeHTTP(response{w, x}, r)

@@ -27,10 +27,12 @@ type Term interface {
 // ErrExpiring is what [Gate.Open] returns when the validity of its term is about to end.
 var ErrExpiring = errors.New("gate: the term is about to expire")
 
-// Why a write is cut, as the cause of its context.
+// Why a request is cut, as the cause of its context.
 var (
-	errCut   = errors.New("cut: the term under which it was forwarded is over, or about to be")
-	errShort = errors.New("not sent: too little of the term is left")
+	errCut    = errors.New("cut: the term under which it was forwarded is over, or about to be")
+	errShort  = errors.New("not sent: too little of the term is left")
+	errTwice  = errors.New("the connection broke after the write was sent, and a write is not sent twice")
+	errShared = errors.New("not sent: the upstream speaks HTTP/1 now, and spoke HTTP/2 before: try again")
 )
 
 // opening is one call of Open.
@@ -50,7 +52,7 @@ type opening struct {
 func (g *Gate) Open(ctx context.Context, term Term) error {
 	o := &opening{term: term, seq: term.Sequencer(), inFlight: map[*exchange]struct{}{}, idle: make(chan struct{})}
 	o.text = o.seq.String()
-	if len(g.opts.Keys) > 0 {
+	if g.opts.Keys != nil {
 		var err error
 		if o.text, err = g.opts.Keys.Sign(o.seq); err != nil {
 			return fmt.Errorf("gate: open under %s: %w", o.seq, err)

@@ -9,11 +9,14 @@ import (
 	"net/http/httptrace"
 	"net/http/httputil"
 	"net/textproto"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/httpwrite"
 )
 
 // schemeH2C is the scheme of an upstream that speaks HTTP/2 without TLS.
@@ -31,6 +34,7 @@ const (
 type upstream struct {
 	plain    *http.Transport
 	upgrades *http.Transport // HTTP/2 has none
+	http2    atomic.Bool     // the program spoke it last: no request can be taken for a part of another's body
 }
 
 func newUpstream(o Options) *upstream {
@@ -55,7 +59,9 @@ func newUpstream(o Options) *upstream {
 		both.SetHTTP1(true)
 		both.SetHTTP2(true)
 	}
-	return &upstream{transport(both), transport(one)}
+	u := &upstream{plain: transport(both), upgrades: transport(one)}
+	u.http2.Store(o.Upstream.Scheme == schemeH2C)
+	return u
 }
 
 func (u *upstream) close() {
@@ -66,13 +72,23 @@ func (u *upstream) close() {
 // RoundTrip implements [http.RoundTripper].
 func (u *upstream) RoundTrip(r *http.Request) (*http.Response, error) {
 	x := exchangeOf(r.Context())
-	if x.o != nil {
-		r = r.WithContext(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{GotConn: x.connected}))
+	alone := x.alone(r.Method)
+	if x.o != nil || alone {
+		shared := alone && u.http2.Load()
+		r = r.WithContext(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{
+			GotConn:      func(info httptrace.GotConnInfo) { x.connected(info, shared) },
+			WroteHeaders: func() { x.wrote.Store(true) },
+		}))
+		r.Close = alone && !shared
 	}
 	if r.Header.Get("Upgrade") != "" {
 		return u.upgrades.RoundTrip(r)
 	}
-	return u.plain.RoundTrip(r)
+	resp, err := u.plain.RoundTrip(r)
+	if http2 := err == nil && resp.ProtoMajor == 2; err == nil && http2 != u.http2.Load() {
+		u.http2.Store(http2)
+	}
+	return resp, err
 }
 
 func (g *Gate) newProxy() *httputil.ReverseProxy {
@@ -91,12 +107,17 @@ func (g *Gate) rewrite(p *httputil.ProxyRequest) {
 	}
 	p.SetURL(&target)
 	p.Out.Host = p.In.Host
+	p.Out.URL.RawQuery = p.In.URL.RawQuery // the proxy takes out what it can't parse
 	forwarded(p)
 	g.strip(p.Out.Header)
-	if x := exchangeOf(p.In.Context()); x.o != nil {
+	x := exchangeOf(p.In.Context())
+	if x.o != nil {
 		p.Out.Header.Set(fence.Header, x.o.text)
 	}
-	if !upgrade(p.In) { // to h2c: the requests after it would not pass here
+	if !x.body {
+		p.Out.Header.Del("Expect") // nothing comes that could be waited for
+	}
+	if !httpwrite.Upgrade(p.In) || httpwrite.OffersH2C(p.In) {
 		p.Out.Header.Del("Upgrade")
 		p.Out.Header.Del("Connection")
 	}
@@ -118,6 +139,9 @@ func forwarded(p *httputil.ProxyRequest) {
 	}
 }
 
+// framing are headers that say where a request ends.
+var framing = []string{"Content-Length", "Transfer-Encoding"}
+
 // strip takes out what a client must not say. Some frameworks take an underscore for a hyphen, so the gate does as well.
 func (g *Gate) strip(h http.Header) {
 	for name := range h {
@@ -129,10 +153,8 @@ func (g *Gate) strip(h http.Header) {
 			delete(h, name)
 			continue
 		}
-		for _, override := range overrides {
-			if hyphened == override && hyphened != name {
-				delete(h, name)
-			}
+		if hyphened != name && (httpwrite.Override(hyphened) || slices.Contains(framing, hyphened)) {
+			delete(h, name)
 		}
 	}
 }
@@ -161,8 +183,10 @@ func (g *Gate) failed(w http.ResponseWriter, r *http.Request, err error) {
 	no := &refusal{code: http.StatusBadGateway, Error: "upstream_failed", Message: "the upstream did not answer: " + err.Error()}
 	cause := context.Cause(r.Context())
 	switch {
-	case errors.Is(cause, errShort):
+	case errors.Is(cause, errShort) && x.o != nil:
 		no = g.tooLate(x.o)
+	case errors.Is(cause, errTwice), errors.Is(cause, errShared):
+		no.Message = "the upstream did not answer: " + cause.Error()
 	case errors.Is(cause, errCut), x.overdue():
 		no = x.o.refusal("cut", "the write was cut since this instance's term of %s ends")
 		w.Header().Set("Connection", "close") // its deadlines are those of a cut

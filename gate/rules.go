@@ -7,6 +7,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/leasehold/leasehold/internal/httpwrite"
 )
 
 // rules say which requests write.
@@ -78,21 +80,26 @@ func (p pattern) match(method string, segments []string) bool {
 	return true
 }
 
+// matchWrite is match for what makes a write of a request: GET stands for HEAD too, which frameworks answer by the same code.
+func (p pattern) matchWrite(method string, segments []string) bool {
+	return p.match(method, segments) || method == http.MethodHead && p.match(http.MethodGet, segments)
+}
+
 // write reports whether a request writes. What makes a read of it has to fit exactly; what makes a write of it fits an upstream
 // that ignores case and a slash at the end, too.
 func (r rules) write(req *http.Request) bool {
 	switch {
-	case overridden(req):
+	case httpwrite.Disguised(req):
 		return true
 	case !r.kubernetes && len(r.reads) == 0 && len(r.writes) == 0:
-		return upgrade(req) || !readMethod(req.Method)
+		return plainly(req)
 	case ambiguous(req.URL):
 		return true
 	}
 	segments := strings.Split(strings.TrimPrefix(req.URL.Path, "/"), "/")
 	if len(r.writes) > 0 {
 		lower := strings.Split(strings.ToLower(strings.Trim(req.URL.Path, "/")), "/")
-		matches := func(p pattern) bool { return p.match(req.Method, lower) }
+		matches := func(p pattern) bool { return p.matchWrite(req.Method, lower) }
 		if slices.ContainsFunc(r.writes, matches) {
 			return true
 		}
@@ -107,53 +114,15 @@ func (r rules) write(req *http.Request) bool {
 		return true
 	case slices.ContainsFunc(r.reads, matches):
 		return false
-	case upgrade(req):
-		return true
 	case req.Method == http.MethodPost && resource.reviews():
-		return false
+		return httpwrite.Upgrade(req)
 	}
-	return !readMethod(req.Method)
+	return plainly(req)
 }
 
-func readMethod(method string) bool {
-	switch method {
-	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:
-		return true
-	}
-	return false
-}
-
-// upgrade reports whether a request wants to go on in another protocol. HTTP/2 is none: the offer to go on in it is not passed on.
-func upgrade(r *http.Request) bool {
-	to := r.Header.Get("Upgrade")
-	return to != "" && !strings.EqualFold(to, schemeH2C)
-}
-
-// overrides are headers that have some frameworks take another method than the request's own, and methodParameter is a
-// parameter that has.
-var overrides = []string{"X-Http-Method-Override", "X-Http-Method", "X-Method-Override"}
-
-const methodParameter = "_method"
-
-// overridden reports whether a request asks to be taken for one whose method writes.
-func overridden(r *http.Request) bool {
-	for _, name := range overrides {
-		for _, method := range r.Header[name] {
-			if !readMethod(strings.ToUpper(strings.TrimSpace(method))) {
-				return true
-			}
-		}
-	}
-	if !strings.ContainsAny(r.URL.RawQuery, "_%") {
-		return false
-	}
-	for name, methods := range r.URL.Query() {
-		writes := func(method string) bool { return !readMethod(strings.ToUpper(method)) }
-		if strings.EqualFold(name, methodParameter) && slices.ContainsFunc(methods, writes) {
-			return true
-		}
-	}
-	return false
+// plainly reports whether a request writes by all but what patterns say, and what disguises it.
+func plainly(req *http.Request) bool {
+	return httpwrite.Method(req.Method) || httpwrite.Body(req) || httpwrite.Upgrade(req)
 }
 
 // ambiguous reports whether a path can be read in two ways, by the gate and by the upstream.

@@ -54,7 +54,7 @@ func table(t *testing.T, opts gate.Options, requests ...string) {
 
 func TestMethods(t *testing.T) {
 	table(t, gate.Options{},
-		"GET /a", "HEAD /a", "OPTIONS /a", "TRACE /a", "GET //a/../b;c", "GET /a?q=%zz&b=100%",
+		"GET /a", "HEAD /a", "OPTIONS /a", "TRACE /a", "GET //a/../b;c", "!GET /a?q=%zz&b=100%",
 		"!POST /a", "!PUT /a", "!PATCH /a", "!DELETE /a", "!QUERY /a", "!get /a",
 		// Upgrades.
 		"!GET /a|Upgrade: websocket|Connection: Upgrade", "!GET /a|Upgrade: SPDY/3.1|Connection: Upgrade", "GET /a|Upgrade: h2c|Connection: Upgrade",

@@ -44,9 +44,9 @@ func (a *app) gateCommand() *cobra.Command {
 		Long: "Be a reverse proxy for a program that knows nothing of leases, and a candidate for NAME. Reads pass always. Writes pass while\n" +
 			"this instance holds NAME, with --min-left of its term left, and carry the header Leasehold-Sequencer; otherwise they get 503\n" +
 			"and JSON that says who holds it. Writes in flight are cut before the term ends: those may have been done all the same.\n\n" +
-			"GET, HEAD, OPTIONS and TRACE are reads; everything else writes, and so do upgrades, as to WebSocket. --read and --write\n" +
-			"name exceptions, as 'POST /search/**'; --kubernetes knows those of a Kubernetes API server.\n\n" +
-			"SIGTERM closes it: writes under way have --drain to end, then NAME is released, then the program ends.\n" +
+			"GET, HEAD, OPTIONS and TRACE without a body are reads; everything else writes, and so do upgrades, as to WebSocket. --read and\n" +
+			"--write name exceptions, as 'POST /search/**'; --kubernetes knows those of a Kubernetes API server.\n\n" +
+			"SIGTERM closes it: writes under way have --drain to end, then NAME is released, then the program ends. SIGHUP does nothing.\n" +
 			"--admin serves /healthz, /active and /standby (200 or 503), /state (JSON) and /metrics. Nobody must reach the program but\n" +
 			"through the gate: have it listen on this machine only. With --keys the sequencer is signed.",
 		Example: "  leasehold gate billing --listen :8080 --upstream http://127.0.0.1:9090\n" +

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -364,4 +365,50 @@ func (g *gateway) stream(t testing.TB) (end func(), ticks chan error) {
 		}
 	}()
 	return cancel, ticks
+}
+
+// A gate goes on after SIGHUP, as a service does, and whatever it says is of the format that was asked for.
+func TestFinding_G7_GateOutlivesSIGHUPAndLogsAsAsked(t *testing.T) {
+	p := newPlace(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() { // a program that answers each request twice
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				for in := bufio.NewReader(c); ; {
+					if _, err := http.ReadRequest(in); err != nil {
+						return
+					}
+					const answer = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+					_, _ = io.WriteString(c, answer+answer)
+				}
+			}()
+		}
+	}()
+	prog := p.start("gate", "ledger", "--log-format", "json", "--upstream", "http://"+l.Addr().String(), "--listen", "127.0.0.1:0")
+	url := regexp.MustCompile(`serving http://\S+ on (http://[0-9.:]+)`)
+	eventually(t, "it serves", func() bool { return url.MatchString(prog.stderr.String()) })
+	g := &gateway{program: prog, c: http.DefaultClient, url: url.FindStringSubmatch(prog.stderr.String())[1]}
+	g.wants(http.MethodGet, "/", http.StatusOK)
+	eventually(t, "it tells of the second answer", func() bool { return strings.Contains(prog.stderr.String(), "Unsolicited response") })
+	prog.signal(syscall.SIGHUP)
+	eventually(t, "it tells of the signal", func() bool { return strings.Contains(prog.stderr.String(), "SIGHUP") })
+	g.wants(http.MethodGet, "/", http.StatusOK)
+	prog.signal(syscall.SIGTERM)
+	if code := prog.code(); code != 128+int(syscall.SIGTERM) {
+		t.Errorf("exit code %d:\n%s", code, prog.stderr)
+	}
+	for line := range strings.Lines(prog.stderr.String()) {
+		if !json.Valid([]byte(line)) {
+			t.Errorf("no JSON: %s", line)
+		}
+	}
 }

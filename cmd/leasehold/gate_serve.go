@@ -40,6 +40,10 @@ func (k *gateKeeper) run(ctx context.Context, st store.Store) (err error) {
 	defer func() { err = errors.Join(err, m.Close()) }()
 	log := k.words.log
 	k.opts.Log = log
+	slog.SetDefault(log) // what net/http has to say of connections to the program comes through package log
+	k.a.hangup.is(func() {
+		k.words.say("%s: certificates are read again when they change: nothing to do on SIGHUP", k.name)
+	})
 	g, err := gate.New(k.opts)
 	if err != nil {
 		return &exitError{exitUsage, err}

@@ -13,7 +13,7 @@ import (
 
 // Options of the server's interceptors. A method is given in full: /package.Service/Method.
 type Options struct {
-	// Keys, if set, verify sequencers: one without a signature of theirs is refused.
+	// Keys, unless nil, verify sequencers: one without a signature of theirs is refused. Keys that are empty refuse all.
 	Keys fence.Keys
 
 	// Name returns the name of the lease that guards what a call is for; a sequencer of another lease is refused. When it is
@@ -45,7 +45,7 @@ func (o *Options) sequencer(ctx context.Context, method string) (s fence.Sequenc
 	switch {
 	case len(texts) > 1:
 		return s, true, errors.Join(fence.ErrMalformed, errors.New("the key "+fence.MetadataKey+" is there more than once"))
-	case len(texts) == 1 && len(o.Keys) > 0:
+	case len(texts) == 1 && o.Keys != nil:
 		s, err = o.Keys.Verify(texts[0])
 	case len(texts) == 1:
 		s, err = fence.ParseSequencer(texts[0])

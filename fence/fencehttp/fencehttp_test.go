@@ -201,7 +201,11 @@ func TestBodyOfStaleRefusal(t *testing.T) {
 
 func request(t *testing.T, url, method string, sequencers ...string) *http.Request {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader("x"))
+	var body io.Reader = strings.NewReader("x")
+	if method == http.MethodGet { // one with a body is a write
+		body = nil
+	}
+	r, err := http.NewRequestWithContext(t.Context(), method, url, body)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,11 +7,12 @@ import (
 	"net/http"
 
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/httpwrite"
 )
 
 // Options of a [Handler].
 type Options struct {
-	// Keys, if set, verify sequencers: one without a signature of theirs is refused.
+	// Keys, unless nil, verify sequencers: one without a signature of theirs is refused. Keys that are empty refuse all.
 	Keys fence.Keys
 
 	// Name returns the name of the lease that guards what a request is for; a sequencer of another lease is refused. When it
@@ -20,8 +21,9 @@ type Options struct {
 	// trusted to name the right lease.
 	Name func(*http.Request) string
 
-	// Open says which requests need no sequencer: those that change nothing, GET, HEAD and OPTIONS, when it is nil. One
-	// that bears a sequencer is checked all the same.
+	// Open says which requests need no sequencer: by default those that change nothing, as the gate tells them. These are GET, HEAD,
+	// OPTIONS and TRACE without a body, an upgrade, or a header or parameter that names another method. A request that
+	// bears a sequencer is checked all the same.
 	Open func(*http.Request) bool
 }
 
@@ -63,15 +65,15 @@ func From(ctx context.Context) (fence.Sequencer, bool) {
 func Handler(guard fence.Guard, next http.Handler, opts Options) http.Handler {
 	open := opts.Open
 	if open == nil {
-		open = readOnly
+		open = func(r *http.Request) bool { return !httpwrite.Request(r) }
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		text := r.Header.Get(fence.Header)
-		if text == "" && open(r) {
-			next.ServeHTTP(w, r)
+		texts := r.Header[fence.Header]
+		if len(texts) == 0 && open(r) {
+			next.ServeHTTP(w, plain(r))
 			return
 		}
-		s, err := read(text, len(r.Header.Values(fence.Header)), opts.Keys)
+		s, err := read(texts, opts.Keys)
 		if err == nil && opts.Name != nil {
 			err = s.Of(opts.Name(r))
 		}
@@ -80,7 +82,7 @@ func Handler(guard fence.Guard, next http.Handler, opts Options) http.Handler {
 			return
 		}
 		err = fence.Do(r.Context(), guard, s, func(ctx context.Context) error {
-			next.ServeHTTP(w, r.WithContext(context.WithValue(ctx, contextKey{}, s)))
+			next.ServeHTTP(w, plain(r).WithContext(context.WithValue(ctx, contextKey{}, s)))
 			return nil
 		})
 		if err != nil {
@@ -89,23 +91,29 @@ func Handler(guard fence.Guard, next http.Handler, opts Options) http.Handler {
 	})
 }
 
-func readOnly(r *http.Request) bool {
-	return r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodOptions
+// plain returns a request without the offer to continue in HTTP/2: the requests after it would not pass here.
+func plain(r *http.Request) *http.Request {
+	if !httpwrite.OffersH2C(r) {
+		return r
+	}
+	r = r.Clone(r.Context())
+	r.Header.Del("Upgrade")
+	return r
 }
 
 var errMissing = errors.New("the request has no " + fence.Header + " header: only holders of the lease may do this")
 
-// read returns the sequencer in a header that is there that many times.
-func read(text string, times int, keys fence.Keys) (fence.Sequencer, error) {
+// read returns the sequencer in the values of the header.
+func read(texts []string, keys fence.Keys) (fence.Sequencer, error) {
 	switch {
-	case text == "":
+	case len(texts) == 0:
 		return fence.Sequencer{}, errMissing
-	case times > 1:
+	case len(texts) > 1:
 		return fence.Sequencer{}, errors.Join(fence.ErrMalformed, errors.New("the header is there more than once"))
-	case len(keys) > 0:
-		return keys.Verify(text)
+	case keys != nil:
+		return keys.Verify(texts[0])
 	}
-	return fence.ParseSequencer(text)
+	return fence.ParseSequencer(texts[0])
 }
 
 func refuse(w http.ResponseWriter, err error) {

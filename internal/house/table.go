@@ -45,6 +45,10 @@ var Table = []Row{
 		Dir: "fence", Floor: F0, Only: []string{"std"},
 		Why: "a guarded resource links fence and nothing else",
 	},
+	{
+		Dir: "internal/httpwrite", Floor: F0, Only: []string{"std"},
+		Why: "what reads and what writes is one rule, for the fence of handlers and for the gate",
+	},
 	{Dir: "store", Floor: F0, May: []string{"fence"}, Why: "a record carries a token"},
 	{
 		Dir: "flake", Floor: F0, Only: []string{"std"},
@@ -86,6 +90,7 @@ var Table = []Row{
 		Dir: "fence/...", Floor: F1, Only: []string{"std", "fence"},
 		Why: "a guarded resource links its own client and fence, no store and no lease",
 	},
+	{Dir: "fence/fencehttp", Floor: F1, Only: []string{"std", "fence", "internal/httpwrite"}, Why: "its own client and fence, no store and no lease, and the rule of what writes"},
 	{Dir: "fence/fencedynamodb", Floor: F1, Only: []string{"std", "fence"}, Libs: []string{"github.com/aws/aws-sdk-go-v2"}, Why: "the AWS SDK, and no store"},
 	{Dir: "fence/fenceetcd", Floor: F1, Only: []string{"std", "fence"}, Libs: []string{"go.etcd.io/etcd"}, Why: "etcd's client, and no store"},
 	{Dir: "fence/fencegrpc", Floor: F1, Only: []string{"std", "fence"}, Libs: []string{"google.golang.org/grpc", "google.golang.org/genproto/googleapis/rpc", "google.golang.org/protobuf"}, Why: "gRPC, the details of its statuses, and no store"},

@@ -1,0 +1,141 @@
+package gate_test
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/gate"
+)
+
+// A query arrives as it was sent, or the request is a write.
+func TestFinding_G5_QueriesPassByteForByte(t *testing.T) {
+	arrived := make(chan string, 64) // of tests that fail, too
+	upstream := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { arrived <- r.RequestURI }))
+	defer upstream.Close()
+	leader := serve(t, gate.Options{Upstream: parse(t, upstream.URL)}, nil)
+	follower := standby(t, gate.Options{Upstream: parse(t, upstream.URL)})
+	for target, read := range map[string]bool{
+		"/pay?note=50%&amount=1&z=1&cur=a;b":     false,
+		"/pay?amount=1;_method=DELETE":           false,
+		"/pay?a=%zz":                             false,
+		"/pay?z=1&a=%7e&b=+&c=%20&&d&=e&%41=%2f": true,
+		"/pay?":                                  true,
+		"/pay?_METHOD=get":                       true,
+		"/a%2fb%41?q=1":                          true,
+	} {
+		request := " " + target + " HTTP/1.1\r\nHost: gate\r\nContent-Length: 0\r\n\r\n"
+		for method, url := range map[string]string{"POST": leader.server.URL, "GET": leader.server.URL, "HEAD": follower.URL} {
+			if method == "HEAD" && !read {
+				if got := tell(t, url, method+request); got != "503" {
+					t.Errorf("%s %s through a standby: %s", method, target, got)
+				}
+				continue
+			}
+			if got := tell(t, url, method+request); got != "200" {
+				t.Errorf("%s %s: %s", method, target, got)
+				continue
+			}
+			if got := <-arrived; got != target {
+				t.Errorf("%s %s arrived as %s", method, target, got)
+			}
+		}
+	}
+}
+
+// A parameter that a program may take for the method makes a write of a request, however it is spelled.
+func TestFinding_G7_MethodParameters(t *testing.T) {
+	table(t, gate.Options{Reads: []string{"POST /search"}},
+		"!GET /a?_method[]=DELETE", "!GET /a?.method=DELETE", "!GET /a?%2Emethod=delete", "!GET /a?_method=+DELETE",
+		"!GET /a?x=1&_method=GET&_method=PUT", "!POST /search?_method%5b%5d=x", "GET /a?_methods=DELETE", "GET /a?my_method=DELETE")
+}
+
+// flaky is a program that reads one request of each connection, answers it, reads another, and hangs up.
+func flaky(t *testing.T) (url string, seen func() []string) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	var all []string
+	var serving sync.WaitGroup
+	serve := func(c net.Conn) {
+		defer c.Close()
+		in := bufio.NewReader(c)
+		for n := range 2 {
+			r, err := http.ReadRequest(in)
+			if err != nil {
+				return
+			}
+			_, _ = io.Copy(io.Discard, r.Body)
+			mu.Lock()
+			all = append(all, r.Method+" "+r.URL.Path)
+			mu.Unlock()
+			if n == 0 {
+				_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+			}
+		}
+	}
+	serving.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			serving.Go(func() { serve(c) })
+		}
+	})
+	t.Cleanup(func() {
+		_ = l.Close()
+		serving.Wait()
+	})
+	return "http://" + l.Addr().String(), func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return append([]string(nil), all...)
+	}
+}
+
+// Go's transport sends a request again when its connection breaks, if it takes it for one that may be done twice.
+func TestFinding_G7_NoWriteIsSentTwice(t *testing.T) {
+	for _, c := range []struct {
+		method string
+		header []string
+	}{
+		{"POST", []string{"Idempotency-Key", "7"}},
+		{"DELETE", []string{"X-Idempotency-Key", "7"}},
+		{"GET", nil},
+		{"HEAD", nil},
+	} {
+		url, seen := flaky(t)
+		s := serve(t, gate.Options{Upstream: parse(t, url), Writes: []string{"GET /write"}}, nil)
+		if a := send(s.server.Client(), "GET", s.server.URL+"/warm", nil); a.code != http.StatusOK {
+			t.Fatal(a)
+		}
+		a := send(s.server.Client(), c.method, s.server.URL+"/write", nil, c.header...)
+		if got := strings.Join(seen(), ", "); got != "GET /warm, "+c.method+" /write" {
+			t.Errorf("%s: the program was asked %s", c.method, got)
+		}
+		if a.code != http.StatusBadGateway || c.method != "HEAD" && (a.body.Outcome != "unknown" || !strings.Contains(a.body.Message, "not sent twice")) {
+			t.Errorf("%s: %s: %s", c.method, a, a.text)
+		}
+		s.close()
+		<-s.done
+		s.gate.Close() // the connections of the program end with it
+	}
+}
+
+// Keys that prove nothing are refused.
+func TestFinding_G7_EmptyKeysAreNone(t *testing.T) {
+	for _, keys := range []fence.Keys{{}, {{}}, {[]byte("0123456789abcdef"), []byte("short")}} {
+		if _, err := gate.New(gate.Options{Upstream: parse(t, "http://127.0.0.1:1"), Keys: keys}); err == nil || !strings.Contains(err.Error(), "Keys") {
+			t.Errorf("%q: %v", keys, err)
+		}
+	}
+}
