@@ -152,6 +152,9 @@ func (a *app) timing() (supervise.Timing, error) {
 	return t, nil
 }
 
+// contain returns how what a command starts is to be found and ended.
+func (a *app) contain() supervise.Contain { return supervise.Contain(a.values.Get("contain")) }
+
 // say writes a line for people, unless they want none.
 func (a *app) say(format string, args ...any) {
 	a.logTo(a.err).Info(fmt.Sprintf(format, args...))

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/doctor"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -40,6 +41,7 @@ func (a *app) doctorCommand() *cobra.Command {
 			if err != nil {
 				found = append(found, store.Finding{What: "open", Status: store.StatusFail, Detail: err.Error()})
 			}
+			found = append(found, containment())
 			return a.diagnosis(found)
 		},
 	}
@@ -47,6 +49,24 @@ func (a *app) doctorCommand() *cobra.Command {
 	a.flag(cmd.Flags(), "ttl")
 	a.flag(cmd.Flags(), "output")
 	return cmd
+}
+
+// containment is what `run` can do here about what CMD starts.
+func containment() store.Finding {
+	f := store.Finding{What: "ending CMD", Status: store.StatusOK}
+	how, why, err := supervise.Containment(supervise.ContainAuto)
+	if err != nil {
+		f.Status, f.Detail = store.StatusWarn, err.Error()
+		return f
+	}
+	f.Detail = "what it starts is ended by " + how.Words()
+	if why != nil {
+		f.Detail += fmt.Sprintf(" (no control group: %v)", why)
+	}
+	if how == supervise.ContainGroup {
+		f.Status, f.Advice = store.StatusWarn, "have CMD start nothing in a process group or session of its own"
+	}
+	return f
 }
 
 // diagnosis writes the findings. Some that failed are an error.

@@ -92,7 +92,7 @@ func (a *app) electCommand() *cobra.Command {
 	f.DurationVar(&o.drain, "drain", o.drain, "how long a command has from SIGTERM to SIGKILL when there is no hurry")
 	f.StringVar(&o.onExit, "on-exit", o.onExit, "when the active command ends by itself: rejoin after a pause, or exit with its code")
 	f.StringArrayVar(&o.info, "info", nil, "KEY=VALUE for people to see; may be repeated")
-	for _, name := range []string{"ttl", "kill-after", "as", "keys"} {
+	for _, name := range []string{"ttl", "kill-after", "contain", "as", "keys"} {
 		a.flag(f, name)
 	}
 	return cmd

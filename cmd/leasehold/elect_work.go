@@ -121,6 +121,7 @@ func (e *elector) start(argv []string, role, leader string, term *election.Term)
 	}
 	p, err := supervise.Start(supervise.Command{
 		Path: argv[0], Args: argv[1:], Env: environment(own, envToken, envHolder, envSlot, fence.Variable), Clock: e.a.clk, Detached: true,
+		Contain: e.a.contain(), Contained: e.words.contained, Guards: e.words.guards,
 	})
 	if err != nil {
 		return nil, startError(argv[1], err)

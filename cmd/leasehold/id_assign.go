@@ -68,7 +68,7 @@ func (a *app) idAssignCommand() *cobra.Command {
 	f.DurationVarP(&o.wait, "wait", "w", 0, "wait for a value for so long at most (with CMD; default: until one is free)")
 	f.StringArrayVar(&o.info, "info", nil, "KEY=VALUE for people to see; may be repeated")
 	f.BoolVar(&o.restart, "restart", false, "after a loss, claim a value again and run CMD again")
-	for _, name := range []string{"ttl", "kill-after", "conflict-exit-code", "keys", "output"} {
+	for _, name := range []string{"ttl", "kill-after", "contain", "conflict-exit-code", "keys", "output"} {
 		a.flag(f, name)
 	}
 	f.Lookup("ttl").Usage = "how long the value stays taken after the last sign of life: with CMD 20s by default, else 8784h"
@@ -108,7 +108,7 @@ func (o idAssign) check(cmd *cobra.Command, argv []string) error {
 	if o.window < time.Second || o.window > 30*24*time.Hour {
 		return usage("--window %v: want 1s to 720h", o.window)
 	}
-	for _, flag := range []string{"no-wait", "wait", "restart", "kill-after"} {
+	for _, flag := range []string{"no-wait", "wait", "restart", "kill-after", "contain"} {
 		if cmd.Flags().Changed(flag) && len(argv) == 0 {
 			return usage("--%s: there is no CMD to run: leasehold id assign %s -- CMD", flag, o.pool)
 		}

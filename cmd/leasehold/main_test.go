@@ -15,10 +15,11 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(leakChecked{m}, map[string]func(){"leasehold": main, "ticker": ticker, "span": span, "oldname": oldName})
+	testscript.Main(leakChecked{m}, map[string]func(){"leasehold": main, supervise.GuardName: main, "stamp": stamp, "ticker": ticker, "span": span, "oldname": oldName})
 }
 
 type leakChecked struct{ m *testing.M }
@@ -51,6 +52,14 @@ func ticker() {
 	}
 	fmt.Fprintln(os.Stderr, err)
 	os.Exit(1)
+}
+
+// stamp is a command to supervise that writes the reading of the clock to a file, and ends.
+func stamp() {
+	if err := os.WriteFile(os.Args[1], fmt.Appendf(nil, "%020d", clock.System().Now()), 0o600); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 }
 
 // scripts runs the scripts of one command.

@@ -100,7 +100,7 @@ func (a *app) runCommand() *cobra.Command {
 	f.StringArrayVar(&o.info, "info", nil, "KEY=VALUE for people to see; may be repeated")
 	f.BoolVar(&o.restart, "restart", false, "after a loss, wait for NAME again and run CMD again")
 	o.sharing.add(f)
-	for _, name := range []string{"ttl", "kill-after", "conflict-exit-code", "as", "keys"} {
+	for _, name := range []string{"ttl", "kill-after", "contain", "conflict-exit-code", "as", "keys"} {
 		a.flag(f, name)
 	}
 	return cmd
@@ -270,6 +270,7 @@ func (j *job) once(ctx context.Context) error {
 	}
 	p, err := supervise.Start(supervise.Command{
 		Path: j.path, Args: j.argv, Env: env, Clock: j.a.clk,
+		Contain: j.a.contain(), Contained: j.words.contained, Guards: j.words.guards,
 		Suspended: func() { j.words.suspended(leftOf(h, j.a.clk)) },
 	})
 	if err != nil {

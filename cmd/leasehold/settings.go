@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"time"
 
@@ -25,6 +26,7 @@ func settings() []config.Setting {
 		{Name: "store", Default: url, Check: func(v string) error { _, err := stores.Parse(v); return err }},
 		{Name: "ttl", Default: supervise.DefaultTTL.String(), Check: checkTTL},
 		{Name: "kill-after", Check: checkDuration},
+		{Name: "contain", Default: string(supervise.ContainAuto), Check: checkContain},
 		{Name: "conflict-exit-code", Default: strconv.Itoa(exitConflict), Check: checkExitCode},
 		{Name: "as", Default: ""},
 		{Name: "keys", Default: ""},
@@ -61,6 +63,8 @@ func (a *app) flag(flags *pflag.FlagSet, name string) {
 		flags.String(name, "", "how long the name stays taken after the last sign of life (default 20s)")
 	case "kill-after":
 		flags.String(name, "", "how long CMD has from SIGTERM to SIGKILL (default 2s, or a tenth of the TTL)")
+	case "contain":
+		flags.String(name, "", "how all that CMD starts is found and ended: auto, cgroup, descendants or group (default auto: the first that is allowed)")
 	case "conflict-exit-code":
 		flags.StringP(name, "E", "", "exit code when the name was not acquired (default 75)")
 	case "as":
@@ -90,6 +94,13 @@ func checkTTL(v string) error {
 		return fmt.Errorf("%q: want a duration above 0, such as 20s or 1m30s", v)
 	}
 	return checkDuration(v)
+}
+
+func checkContain(v string) error {
+	if !slices.Contains(supervise.Contains, supervise.Contain(v)) {
+		return fmt.Errorf("%q: want auto, cgroup, descendants or group", v)
+	}
+	return nil
 }
 
 func checkExitCode(v string) error {

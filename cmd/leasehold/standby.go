@@ -74,6 +74,7 @@ func (a *app) standbyCommand() *cobra.Command {
 	f.StringVar(&o.hook, "notify-command", "", "executable to call with the role, active or passive, as its argument")
 	f.DurationVar(&o.early, "early", 0, "notify: how long before the lease ends to become passive (default 2s, or a tenth of the TTL)")
 	a.flag(f, "kill-after")
+	a.flag(f, "contain")
 	cmd.AddCommand(a.standbyStatusCommand(), a.switchoverCommand(), a.holdCommand(), a.resumeCommand())
 	return cmd
 }

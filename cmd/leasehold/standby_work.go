@@ -76,7 +76,10 @@ func (s *standIn) early() time.Duration {
 // work runs CMD under a term: it is gone before the term ends. When it ends by itself, so does this program, with its exit
 // code, and the lease goes to another instance.
 func (s *standIn) work(term admiral.Term) error {
-	p, err := supervise.Start(supervise.Command{Path: s.path, Args: s.argv, Env: s.environ(&term), Clock: s.a.clk, Suspended: s.suspended})
+	p, err := supervise.Start(supervise.Command{
+		Path: s.path, Args: s.argv, Env: s.environ(&term), Clock: s.a.clk, Suspended: s.suspended,
+		Contain: s.a.contain(), Contained: s.words.contained, Guards: s.words.guards,
+	})
 	if err != nil {
 		return startError(s.argv[0], err)
 	}

@@ -270,10 +270,24 @@ func (w *words) notice(n supervise.Notice, cmd string, left time.Duration) {
 		w.say("%s has ended; ending what it has left behind", cmd)
 	case supervise.Asked:
 		w.say("telling %s to end (SIGTERM)", cmd)
+	case supervise.NoGuard:
+		w.say("telling %s to end (SIGTERM): nothing would end it in time if this program couldn't", cmd)
 	case supervise.Killed:
 		w.say("killing what has not ended (SIGKILL)")
 	}
 }
+
+// contained tells, who wants to know it, how everything that the command starts is found and ended.
+func (w *words) contained(how supervise.Contain, why error) {
+	if why != nil {
+		w.log.Debug(fmt.Sprintf("what CMD starts is ended by %s: %v", how.Words(), why))
+		return
+	}
+	w.log.Debug("what CMD starts is ended by " + how.Words())
+}
+
+// guards is told what became of a guard process.
+func (w *words) guards(err error) { w.warn("%v", err) }
 
 // before says how much of the lease is left, if anything.
 func before(left time.Duration) string {

@@ -17,6 +17,15 @@ type Command struct {
 	// and is told to end by [Work.Terminate] only: what interrupts this program is not passed on.
 	Detached bool
 
+	// Contain is how all that the command starts is found and ended: auto by default.
+	Contain Contain
+
+	// Contained, if set, is called once with how that is done, and why no better: nil if nothing is.
+	Contained func(how Contain, why error)
+
+	// Guards, if set, is called when a guard process has ended, with what was done about that.
+	Guards func(error)
+
 	// Suspended, if set, is called before the supervisor stops itself because the user has stopped the command from the
 	// terminal. The lease is not renewed until the user continues the job.
 	Suspended func()

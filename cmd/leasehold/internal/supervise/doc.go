@@ -27,16 +27,25 @@
 //
 // # Who watches the watcher
 //
-// The supervisor may itself be killed or stopped. So a second process, the guard, is told the command's process group and
-// the time by which it has to be dead. It kills the group when that time comes, or when the supervisor is gone. On Linux the
-// kernel kills the command, too, when the supervisor dies (PR_SET_PDEATHSIG), and the supervisor is a child subreaper: what
-// the command started and then left to itself becomes a child of the supervisor, which finds it and ends it. What other parts of this
-// program start and wait for, a probe or a store's helper for credentials, and what was there before the command, it leaves alone.
+// The supervisor may itself be killed or stopped. So two more processes, the guards, know what there is to end and by when. A guard
+// kills all of it when that time comes, or when the supervisor is gone, and again until nothing is left. The supervisor notices when
+// a guard ends or is stopped: it starts another one, or has it continue. If none can be started, the command is asked to end. On
+// Linux the kernel kills the command itself, too, when the supervisor dies (PR_SET_PDEATHSIG).
+//
+// # How descendants are found
+//
+// See [Contain]. In a control group (Linux 5.14, version 2, where this process may make one) the kernel ends all that is in it with
+// one write, whatever forks meanwhile. Otherwise, on Linux, the supervisor is a child subreaper: what the command started and then
+// left to itself becomes a child of the supervisor, which ends it; and the guards look for a mark in the environment of processes
+// ([EnvMark]). Elsewhere there is the process group. What other parts of this program start and wait for, a probe or a
+// store's helper for credentials, and what was there before the command, is left alone.
 //
 // # What this can't promise
 //
-// A process that left the group (setsid), or the machine's process tree altogether (a container started through a daemon),
-// survives the SIGKILL of the supervisor. A process that the kernel can't kill (uninterruptible sleep) outlives the
-// validity; the lease is not released until it is gone, but others may take it. A machine or a container that is paused as a
-// whole pauses supervisor and guard too. In all these cases the token, checked at the guarded resource, is what helps.
+// Supervisor and both guards killed within a few milliseconds leave nobody to end what the kernel doesn't: descendants of the
+// command. Work that was given to a daemon (a container, a systemd unit, an at job) was not started by the command. Without a control
+// group, a process that has left the group and has another environment, or another user's, is not found once the supervisor is
+// gone. A process that the kernel can't kill (uninterruptible sleep) outlives the validity; the lease is not released until it is
+// gone, but others may take it. A machine or a container that is paused as a whole pauses supervisor and guards too. In all these
+// cases the token, checked at the guarded resource, is what helps.
 package supervise

@@ -14,8 +14,8 @@ import (
 // here started and waits for, as os/exec does, for a probe, or for the SDK of a store that runs a program to get credentials. To reap
 // one of those would be to steal its exit code, and to end it no business of the supervisor's.
 type family struct {
-	clk   clock.Clock
-	guard int // 0 once it has been reaped
+	clk    clock.Clock
+	guards map[int]bool // which are reaped elsewhere
 
 	// before are strangers that were there before the command: children of a shell that became this program by exec, say.
 	before map[int]bool
@@ -28,10 +28,13 @@ type family struct {
 // unclaimed is after how long an ended child is nobody's where it can't be known whose it is: who waits for one reaps it at once.
 const unclaimed = 10 * time.Second
 
-// newFamily is to be called before the command is started, and before the guard is released.
-func newFamily(clk clock.Clock, guard int) *family {
+// newFamily is to be called before the command is started, and before the guards are released.
+func newFamily(clk clock.Clock, guards ...int) *family {
 	own := awaited()
-	f := &family{clk: clk, guard: guard, blind: !own[guard], before: map[int]bool{}, ended: map[int]clock.Instant{}}
+	f := &family{clk: clk, guards: map[int]bool{}, blind: true, before: map[int]bool{}, ended: map[int]clock.Instant{}}
+	for _, pid := range guards {
+		f.guards[pid], f.blind = true, !own[pid]
+	}
 	for _, pid := range f.strangers() {
 		f.before[pid] = true
 	}
@@ -43,7 +46,7 @@ func (f *family) strangers() (pids []int) {
 	all := children()
 	own := awaited() // after that: who is on the list has its file descriptor
 	for _, pid := range all {
-		if pid != f.guard && !own[pid] {
+		if !f.guards[pid] && !own[pid] {
 			pids = append(pids, pid)
 		}
 	}
@@ -60,11 +63,8 @@ func (f *family) orphans() (pids []int) {
 	return pids
 }
 
-// reap reaps the strangers that have ended, and the guard, but not the command, whose status is of interest; it is 0 once that is known.
+// reap reaps the strangers that have ended, but not the command, whose status is of interest; it is 0 once that is known.
 func (f *family) reap(command int) {
-	if f.guard != 0 && reaped(f.guard) {
-		f.guard = 0
-	}
 	for _, pid := range f.strangers() {
 		if pid != command && f.claimable(pid) && reaped(pid) {
 			delete(f.before, pid)

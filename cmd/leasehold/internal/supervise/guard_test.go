@@ -19,7 +19,12 @@ func guarded(t *testing.T, clk clock.Clock) (*io.PipeWriter, func() []int) {
 	var killed []int
 	go func() {
 		defer close(ended)
-		Guard(r, clk, func(group int) { killed = append(killed, group) })
+		watchOver(r, clk, func(s *scope) bool {
+			if s.group != 0 {
+				killed = append(killed, s.group)
+			}
+			return false
+		})
 	}()
 	return w, func() []int {
 		_ = w.Close()
@@ -77,6 +82,36 @@ func TestGuardNeverKillsItselfOrEverybody(t *testing.T) {
 		fmt.Fprintln(w, "what's this?")
 		if killed := end(); len(killed) != 0 {
 			t.Errorf("killed %v", killed)
+		}
+	})
+}
+
+// A guard does it again until nothing is left: while the supervisor hangs, and once it is gone.
+func TestGuardKillsAgainUntilNothingIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clk := clock.NewFake(sec)
+		r, w := io.Pipe()
+		ended := make(chan struct{})
+		calls, last := 0, scope{}
+		go func() {
+			defer close(ended)
+			watchOver(r, clk, func(s *scope) bool {
+				calls++
+				last = *s
+				return calls != 3 && calls != 7
+			})
+		}()
+		fmt.Fprint(w, scope{cgroup: "/a group", mark: "m"}.line())
+		fmt.Fprint(w, guardLine(77, clk.Now().Add(time.Second)))
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if want := (scope{77, "/a group", "m"}); calls != 3 || last != want {
+			t.Errorf("%d calls, the last one for %+v; want 3, for %+v", calls, last, want)
+		}
+		_ = w.Close()
+		<-ended
+		if calls != 7 {
+			t.Errorf("%d calls, want 7", calls)
 		}
 	})
 }

@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
-	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -18,16 +17,40 @@ import (
 // ends with the supervisor.
 func GuardMain() {
 	signal.Ignore(unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2)
-	Guard(os.Stdin, clock.System(), func(group int) { _ = unix.Kill(-group, unix.SIGKILL) })
+	if runtime.GOOS == "linux" {
+		_ = os.WriteFile("/proc/self/comm", []byte(GuardName), 0) // it is for people
+	}
+	watchOver(os.Stdin, clock.System(), (*scope).end)
 }
 
-// guard is the supervisor's end of its guard.
+// end kills all of the scope, and reports whether anything is left. A group that has gone is forgotten: its number may be another's.
+func (s *scope) end() (left bool) {
+	if s.group != 0 {
+		if unix.Kill(-s.group, unix.SIGKILL) == unix.ESRCH || !groupLives(s.group) {
+			s.group = 0
+		} else {
+			left = true
+		}
+	}
+	if s.mark != "" && endMarked(s.mark) {
+		left = true
+	}
+	if s.cgroup != "" {
+		if killCgroup(s.cgroup) {
+			return true
+		}
+		if !left {
+			removeCgroup(s.cgroup)
+		}
+	}
+	return left
+}
+
+// guard is the supervisor's end of a guard. Its pipe is written without blocking: a guard that hangs must not hang the supervisor.
 type guard struct {
 	pid  int
 	proc *os.Process
-
-	mu   sync.Mutex
-	pipe int // written without blocking: a guard that hangs must not hang the supervisor; -1 once closed
+	pipe int
 }
 
 // startGuard starts this very program once more, as a guard, in a session of its own.
@@ -46,17 +69,21 @@ func startGuard() (*guard, error) {
 	if err != nil {
 		return nil, fmt.Errorf("this program can't find itself: %w", err)
 	}
-	proc, err := os.StartProcess(self, []string{os.Args[0], GuardArg}, &os.ProcAttr{
-		Dir: "/", Env: []string{}, Files: []*os.File{r, null, null}, Sys: &unix.SysProcAttr{Setsid: true},
-	})
-	if err != nil {
+	g := &guard{}
+	if g.pipe, err = unix.FcntlInt(w.Fd(), unix.F_DUPFD_CLOEXEC, 0); err != nil {
 		return nil, err
 	}
-	g := &guard{pid: proc.Pid, proc: proc}
-	if g.pipe, err = unix.FcntlInt(w.Fd(), unix.F_DUPFD_CLOEXEC, 0); err == nil {
-		err = unix.SetNonblock(g.pipe, true)
+	if err = unix.SetNonblock(g.pipe, true); err == nil {
+		g.proc, err = os.StartProcess(self, []string{GuardName, GuardArg}, &os.ProcAttr{
+			Dir: "/", Env: []string{}, Files: []*os.File{r, null, null}, Sys: &unix.SysProcAttr{Setsid: true},
+		})
 	}
-	return g, err
+	if err != nil {
+		_ = unix.Close(g.pipe)
+		return nil, err
+	}
+	g.pid = g.proc.Pid
+	return g, nil
 }
 
 // executable is the program as it was started, even if its file has been replaced since.
@@ -70,18 +97,7 @@ func executable() (string, error) {
 // forget leaves it to the supervisor's reaper to wait for the guard.
 func (g *guard) forget() { _ = g.proc.Release() }
 
-// killBy tells the guard. If the pipe is full or broken, the supervisor's own timer is what remains.
-func (g *guard) killBy(group int, t clock.Instant) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	_, _ = unix.Write(g.pipe, []byte(guardLine(group, t)))
-}
+// tell writes a line. If the pipe is full or broken, the other guard, and the supervisor's own timer, are what remains.
+func (g *guard) tell(line string) { _, _ = unix.Write(g.pipe, []byte(line)) }
 
-// close lets the guard go: nothing is left for it to kill.
-func (g *guard) close() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	_, _ = unix.Write(g.pipe, []byte(guardDone+"\n"))
-	_ = unix.Close(g.pipe)
-	g.pipe = -1
-}
+func (g *guard) close() { _ = unix.Close(g.pipe) }

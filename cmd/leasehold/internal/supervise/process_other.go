@@ -39,3 +39,12 @@ func (*Process) Status() Status { return Status{} }
 
 // GuardMain does nothing: there is nothing to guard.
 func GuardMain() {}
+
+// Unguarded implements [Work].
+func (*Process) Unguarded() <-chan struct{} { return nil }
+
+// Containment fails as Start does.
+func Containment(Contain) (Contain, error, error) {
+	_, err := Start(Command{})
+	return "", nil, err
+}

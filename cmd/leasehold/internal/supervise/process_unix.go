@@ -3,6 +3,7 @@
 package supervise
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -20,7 +21,8 @@ import (
 type Process struct {
 	cmd     Command
 	pid     int // of the command, and of its process group
-	guard   *guard
+	guards  *guards
+	in      container
 	tty     *terminal // nil without one
 	signals chan os.Signal
 
@@ -32,14 +34,15 @@ type Process struct {
 	family  *family
 	lastRun atomic.Int64
 
-	exited, gone chan struct{}
-	status       Status // set before either is closed
+	exited, gone, unguarded chan struct{}
+
+	status Status // set before exited and gone are closed
 }
 
 // pollLeft is the pause between two looks at whether anything is left, where no signal tells.
 const pollLeft = 10 * time.Millisecond
 
-// Start runs c in a process group of its own, under a guard, and forwards to the group every signal that this process is
+// Start runs c in a process group of its own, contained as it says, under two guards, and forwards to the group every signal that this process is
 // sent. When this process runs in the foreground of a terminal that is its standard input, the group gets the terminal.
 //
 // One Process at a time: it reaps every child of this program that nobody else here waits for.
@@ -47,19 +50,39 @@ func Start(c Command) (*Process, error) {
 	if err := adopt(); err != nil {
 		return nil, fmt.Errorf("become the parent of orphans: %w", err)
 	}
-	g, err := startGuard()
+	in, why, err := contained(c.Contain)
 	if err != nil {
-		return nil, fmt.Errorf("start the guard process: %w", err)
+		return nil, err
+	}
+	p, err := start(c, in)
+	if err != nil && in.cgroup != nil && c.Contain != ContainCgroup { // the kernel may refuse to start anything in it
+		if in, _, failed := contained(ContainDescendants); failed == nil {
+			why = err
+			p, err = start(c, in)
+		}
+	}
+	if err == nil && c.Contained != nil {
+		c.Contained(p.in.kind, why)
+	}
+	return p, err
+}
+
+// start starts c in a container, which it gives back if that fails.
+func start(c Command, in container) (*Process, error) {
+	gs, err := startGuards(c.Clock, in.scope())
+	if err != nil {
+		in.cgroup.close()
+		return nil, fmt.Errorf("start the guard processes: %w", err)
 	}
 	p := &Process{
-		cmd: c, guard: g, family: newFamily(c.Clock, g.pid),
+		cmd: c, guards: gs, in: in, family: newFamily(c.Clock, gs.pids()...),
 		signals: make(chan os.Signal, 64), children: make(chan os.Signal, 1),
-		exited: make(chan struct{}), gone: make(chan struct{}),
+		exited: make(chan struct{}), gone: make(chan struct{}), unguarded: make(chan struct{}),
 	}
 	if !c.Detached {
 		p.tty = openTerminal()
 	}
-	g.forget()
+	gs.forget()
 	signal.Notify(p.children, unix.SIGCHLD)
 	signal.Notify(p.signals, forwarded(c.Detached)...)
 	started := make(chan error)
@@ -78,6 +101,7 @@ func (p *Process) fork(started chan<- error) {
 	defer runtime.UnlockOSThread()
 	attr := &unix.SysProcAttr{Setpgid: true}
 	dieWithParent(attr)
+	p.in.cgroup.startIn(attr)
 	if p.tty.wanted() {
 		attr.Foreground, attr.Ctty = true, p.tty.fd
 	}
@@ -99,7 +123,7 @@ func (p *Process) exec(attr *unix.SysProcAttr) error {
 		defer func() { _ = null.Close() }()
 		in = null
 	}
-	proc, err := os.StartProcess(p.cmd.Path, p.cmd.Args, &os.ProcAttr{Env: p.cmd.Env, Files: []*os.File{in, os.Stdout, os.Stderr}, Sys: attr})
+	proc, err := os.StartProcess(p.cmd.Path, p.cmd.Args, &os.ProcAttr{Env: p.in.environ(p.cmd.Env), Files: []*os.File{in, os.Stdout, os.Stderr}, Sys: attr})
 	if err == nil {
 		p.pid = proc.Pid
 		_ = proc.Release() // reap waits for it
@@ -117,6 +141,7 @@ func (p *Process) serve() {
 	settled := clock.Never
 	for {
 		p.reap()
+		p.guarded()
 		var timer *clock.Timer
 		var poll <-chan struct{}
 		if p.ended {
@@ -151,7 +176,8 @@ func (p *Process) stop() {
 	signal.Stop(p.signals)
 	signal.Stop(p.children)
 	p.tty.close(p.pid, p.status.Signal != nil)
-	p.guard.close()
+	p.guards.close()
+	p.in.cgroup.close()
 }
 
 // reap takes note of the command if it has ended or stopped, and of all others that are nobody's.
@@ -183,6 +209,22 @@ func (p *Process) reap() {
 	p.family.reap(command)
 }
 
+// guarded sees to it that there are guards.
+func (p *Process) guarded() {
+	p.mu.Lock()
+	err := p.guards.look(func(pid int) { p.family.guards[pid] = true })
+	p.mu.Unlock()
+	if err == nil || closed(p.unguarded) {
+		return
+	}
+	if p.cmd.Guards != nil {
+		p.cmd.Guards(err)
+	}
+	if errors.Is(err, errUnguarded) {
+		close(p.unguarded)
+	}
+}
+
 // left reports whether there is anything left of the command, which itself has been reaped.
 func (p *Process) left() bool {
 	p.mu.Lock()
@@ -190,7 +232,7 @@ func (p *Process) left() bool {
 	if !p.absent {
 		p.absent = unix.Kill(-p.pid, 0) == unix.ESRCH
 	}
-	return !p.absent || len(p.family.orphans()) > 0
+	return !p.absent || p.in.cgroup.populated() || len(p.family.orphans()) > 0
 }
 
 // signal sends sig to the group, and to orphans outside it if they are to have it too.
@@ -203,10 +245,19 @@ func (p *Process) signal(sig unix.Signal, orphans bool) {
 	if !orphans {
 		return
 	}
+	told := func(pid int) bool {
+		group, err := unix.Getpgid(pid)
+		return err != nil || group == p.pid
+	}
 	for _, pid := range p.family.orphans() { // children of this process: their numbers are theirs until it reaps them
-		if group, err := unix.Getpgid(pid); err == nil && group != p.pid {
+		if !told(pid) {
 			_ = unix.Kill(pid, sig)
 		}
+	}
+	if sig == unix.SIGKILL {
+		p.in.cgroup.kill()
+	} else {
+		p.in.cgroup.signal(sig, told)
 	}
 }
 
@@ -219,11 +270,20 @@ func (p *Process) Terminate() {
 // Kill implements [Work].
 func (p *Process) Kill() { p.signal(unix.SIGKILL, true) }
 
-// KillBy implements [Work]: the guard sees to it.
+// KillBy implements [Work]: the guards see to it.
 func (p *Process) KillBy(t clock.Instant) {
 	p.lastRun.Store(int64(t))
-	p.guard.killBy(p.pid, t)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	group := p.pid
+	if p.absent {
+		group = 0
+	}
+	p.guards.killBy(group, t)
 }
+
+// Unguarded implements [Work].
+func (p *Process) Unguarded() <-chan struct{} { return p.unguarded }
 
 // Exited implements [Work].
 func (p *Process) Exited() <-chan struct{} { return p.exited }

@@ -19,6 +19,9 @@ type Work interface {
 	KillBy(t clock.Instant)  // sees to it that all of it is killed at t, unless a later t is named by then
 	Exited() <-chan struct{} // closed when the command itself has ended, and left something behind
 	Gone() <-chan struct{}   // closed when nothing of it is left
+
+	// Unguarded returns a channel that is closed when nothing would end w in time if this process didn't: w is asked to end then.
+	Unguarded() <-chan struct{}
 }
 
 // Notice tells the user what was done, and why.
@@ -30,6 +33,7 @@ const (
 	Leftovers                // what the command has left behind
 	Killed                   // what has not ended when told to
 	Asked                    // all of it, because it is to end
+	NoGuard                  // all of it, because no guard process is left
 )
 
 // Watch keeps w from outliving l, whose validity is measured on clk. It blocks until nothing of w is left, and reports
@@ -44,9 +48,9 @@ func WatchUntil(asked <-chan struct{}, l Lease, w Work, t Timing, clk clock.Cloc
 	s := state{killAfter: t.KillAfter, drain: t.Drain, slack: t.Slack(), until: l.ValidUntil()}
 	held := l.Context().Done()
 	exited := w.Exited()
-	ask := asked
+	ask, unguarded := asked, w.Unguarded()
 	for {
-		f := facts{now: clk.Now(), until: l.ValidUntil(), exited: closed(w.Exited()), gone: closed(w.Gone()), asked: closed(asked)}
+		f := facts{now: clk.Now(), until: l.ValidUntil(), exited: closed(w.Exited()), gone: closed(w.Gone()), asked: closed(asked) || closed(w.Unguarded())}
 		before := s.phase
 		order, again := s.next(f)
 		if by, news := s.tellGuard(); news {
@@ -55,7 +59,7 @@ func WatchUntil(asked <-chan struct{}, l Lease, w Work, t Timing, clk clock.Cloc
 		switch {
 		case order == terminate:
 			w.Terminate()
-			tell(reason(s.lost, f.exited))
+			tell(reason(s.lost, f.exited, closed(w.Unguarded())))
 		case order == kill:
 			w.Kill()
 			if before != killing {
@@ -69,7 +73,7 @@ func WatchUntil(asked <-chan struct{}, l Lease, w Work, t Timing, clk clock.Cloc
 			exited = nil
 		}
 		if f.asked {
-			ask = nil
+			ask, unguarded = nil, nil
 		}
 		if f.until == clock.Always {
 			held = nil
@@ -79,6 +83,7 @@ func WatchUntil(asked <-chan struct{}, l Lease, w Work, t Timing, clk clock.Cloc
 		case <-w.Gone():
 		case <-exited:
 		case <-ask:
+		case <-unguarded:
 		case <-held:
 		case <-timer.C:
 		}
@@ -86,12 +91,14 @@ func WatchUntil(asked <-chan struct{}, l Lease, w Work, t Timing, clk clock.Cloc
 	}
 }
 
-func reason(lost, exited bool) Notice {
+func reason(lost, exited, unguarded bool) Notice {
 	switch {
 	case lost:
 		return Terminated
 	case exited:
 		return Leftovers
+	case unguarded:
+		return NoGuard
 	}
 	return Asked
 }

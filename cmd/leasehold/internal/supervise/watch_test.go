@@ -25,13 +25,13 @@ type fakeWork struct {
 	terminated, killed, endedAt clock.Instant
 	guard                       clock.Instant
 	ending                      bool
-	exited, gone                chan struct{}
+	exited, gone, unguarded     chan struct{}
 }
 
 func newFakeWork(clk clock.Clock, stubborn bool) *fakeWork {
 	return &fakeWork{
 		clk: clk, stubborn: stubborn, dying: 20 * time.Millisecond,
-		exited: make(chan struct{}), gone: make(chan struct{}),
+		exited: make(chan struct{}), gone: make(chan struct{}), unguarded: make(chan struct{}),
 	}
 }
 
@@ -83,6 +83,8 @@ func (w *fakeWork) KillBy(t clock.Instant) {
 
 func (w *fakeWork) Exited() <-chan struct{} { return w.exited }
 func (w *fakeWork) Gone() <-chan struct{}   { return w.gone }
+
+func (w *fakeWork) Unguarded() <-chan struct{} { return w.unguarded }
 
 // bench is one supervised command on a store that can be cut off.
 type bench struct {

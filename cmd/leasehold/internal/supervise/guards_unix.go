@@ -1,0 +1,174 @@
+//go:build unix
+
+package supervise
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/leasehold/leasehold/clock"
+)
+
+// Of each supervisor there are two guards: one that is killed together with the supervisor leaves the other.
+const twoGuards = 2
+
+// More guards than replacements in the time of one replacing have something against them: then there is no use in starting more.
+const (
+	replacements = 8
+	replacing    = 10 * time.Second
+)
+
+// guards are the processes that end a command in the supervisor's stead.
+type guards struct {
+	clk   clock.Clock
+	start func() (*guard, error)
+
+	mu       sync.Mutex
+	all      []*guard
+	scope    scope
+	group    int
+	by       clock.Instant // 0 before it is known
+	replaced []clock.Instant
+	closed   bool
+}
+
+// startGuards starts them, and tells them what they are to end.
+func startGuards(clk clock.Clock, s scope) (*guards, error) {
+	gs := &guards{clk: clk, start: startGuard, scope: s}
+	for range twoGuards {
+		g, err := gs.start()
+		if err != nil {
+			gs.close()
+			return nil, err
+		}
+		g.tell(s.line())
+		gs.all = append(gs.all, g)
+	}
+	return gs, nil
+}
+
+// killBy tells them when.
+func (gs *guards) killBy(group int, t clock.Instant) {
+	gs.mu.Lock()
+	defer gs.mu.Unlock()
+	gs.group, gs.by = group, t
+	for _, g := range gs.all {
+		g.tell(guardLine(group, t))
+	}
+}
+
+// errUnguarded: the supervisor alone is left to end the command, and nothing ends it if the supervisor can't.
+var errUnguarded = errors.New("no guard process is left, and none can be started")
+
+// look lets guards go on that were stopped, and replaces those that have ended. It returns what happened, for people; an error that
+// matches errUnguarded if no guard is left. own is told the number of each new one before it can be taken for an orphan.
+func (gs *guards) look(own func(pid int)) error {
+	gs.mu.Lock()
+	defer gs.mu.Unlock()
+	if gs.closed {
+		return nil
+	}
+	var ended []int
+	gs.all = slices.DeleteFunc(gs.all, func(g *guard) bool {
+		if !g.ended() {
+			return false
+		}
+		ended = append(ended, g.pid)
+		g.close()
+		return true
+	})
+	var err error
+	for len(gs.all) < twoGuards && err == nil && gs.mayReplace() {
+		err = gs.replace(own)
+	}
+	switch {
+	case len(gs.all) == 0:
+		return errors.Join(errUnguarded, err)
+	case len(ended) > 0 && err != nil:
+		return fmt.Errorf("guard process %d has ended, and has no successor: %w", ended[0], err)
+	case len(ended) > 0:
+		return fmt.Errorf("guard process %d has ended; %d has its place", ended[0], gs.all[len(gs.all)-1].pid)
+	}
+	return nil
+}
+
+// mayReplace reports whether one more may be started. gs.mu is held.
+func (gs *guards) mayReplace() bool {
+	now := gs.clk.Now()
+	gs.replaced = slices.DeleteFunc(gs.replaced, func(t clock.Instant) bool { return now.Sub(t) >= replacing })
+	return len(gs.replaced) < replacements
+}
+
+// replace starts one more. gs.mu is held.
+func (gs *guards) replace(own func(pid int)) error {
+	gs.replaced = append(gs.replaced, gs.clk.Now())
+	g, err := gs.start()
+	if err != nil {
+		return err
+	}
+	own(g.pid)
+	g.forget()
+	g.tell(gs.scope.line())
+	if gs.by != 0 {
+		g.tell(guardLine(gs.group, gs.by))
+	}
+	gs.all = append(gs.all, g)
+	return nil
+}
+
+// ended reaps a guard that has ended, and reports whether it had. One that was stopped can't do its work, and is let go on.
+func (g *guard) ended() bool {
+	for {
+		var ws unix.WaitStatus
+		pid, err := unix.Wait4(g.pid, &ws, unix.WNOHANG|unix.WUNTRACED, nil)
+		switch {
+		case err == unix.EINTR:
+		case err != nil:
+			return err == unix.ECHILD
+		case pid == g.pid && ws.Stopped():
+			_ = unix.Kill(g.pid, unix.SIGCONT)
+		default:
+			return pid == g.pid
+		}
+	}
+}
+
+// pids returns their numbers.
+func (gs *guards) pids() (all []int) {
+	for _, g := range gs.all {
+		all = append(all, g.pid)
+	}
+	return all
+}
+
+// forget leaves it to look to wait for them.
+func (gs *guards) forget() {
+	for _, g := range gs.all {
+		g.forget()
+	}
+}
+
+// close lets the guards go: nothing is left for them to kill. It waits a moment for their ends, so that a supervisor of this
+// program doesn't find them left behind.
+func (gs *guards) close() {
+	gs.mu.Lock()
+	defer gs.mu.Unlock()
+	for _, g := range gs.all {
+		g.tell(guardDone + "\n")
+		g.close()
+	}
+	gs.closed = true
+	late := gs.clk.Now().Add(parting)
+	for gs.all = slices.DeleteFunc(gs.all, (*guard).ended); len(gs.all) > 0 && gs.clk.Now() < late; gs.all = slices.DeleteFunc(gs.all, (*guard).ended) {
+		_ = clock.Sleep(context.Background(), gs.clk, time.Millisecond)
+	}
+}
+
+// parting is for how long close waits.
+const parting = 300 * time.Millisecond
