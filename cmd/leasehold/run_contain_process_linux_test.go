@@ -49,8 +49,12 @@ var attacks = []attack{
 		run.signal(syscall.SIGKILL)
 	}},
 	{"guards stopped, then supervisor killed", func(run *program, g []int) {
-		hit(syscall.SIGSTOP, g...)
-		eventually(run.t, "the guards go on", func() bool { return !stopped(run.t, g[0]) && !stopped(run.t, g[1]) })
+		for _, pid := range g {
+			hit(syscall.SIGSTOP, pid)
+			eventually(run.t, "the guard continues", func() bool {
+				return strings.Contains(run.stderr.String(), fmt.Sprintf("guard process [%d] was stopped, and continues", pid))
+			})
+		}
 		run.signal(syscall.SIGKILL)
 	}},
 }

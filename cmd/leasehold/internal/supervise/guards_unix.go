@@ -74,9 +74,13 @@ func (gs *guards) look(own func(pid int)) error {
 	if gs.closed {
 		return nil
 	}
-	var ended []int
+	var ended, stopped []int
 	gs.all = slices.DeleteFunc(gs.all, func(g *guard) bool {
-		if !g.ended() {
+		over, halted := g.ended()
+		if halted {
+			stopped = append(stopped, g.pid)
+		}
+		if !over {
 			return false
 		}
 		ended = append(ended, g.pid)
@@ -94,6 +98,8 @@ func (gs *guards) look(own func(pid int)) error {
 		return fmt.Errorf("guard process %d has ended, and has no successor: %w", ended[0], err)
 	case len(ended) > 0:
 		return fmt.Errorf("guard process %d has ended; %d has its place", ended[0], gs.all[len(gs.all)-1].pid)
+	case len(stopped) > 0:
+		return fmt.Errorf("guard process %v was stopped, and continues", stopped)
 	}
 	return nil
 }
@@ -123,18 +129,18 @@ func (gs *guards) replace(own func(pid int)) error {
 }
 
 // ended reaps a guard that has ended, and reports whether it had. One that was stopped can't do its work, and is let go on.
-func (g *guard) ended() bool {
+func (g *guard) ended() (over, stopped bool) {
 	for {
 		var ws unix.WaitStatus
 		pid, err := unix.Wait4(g.pid, &ws, unix.WNOHANG|unix.WUNTRACED, nil)
 		switch {
 		case err == unix.EINTR:
 		case err != nil:
-			return err == unix.ECHILD
+			return err == unix.ECHILD, stopped
 		case pid == g.pid && ws.Stopped():
-			_ = unix.Kill(g.pid, unix.SIGCONT)
+			stopped = unix.Kill(g.pid, unix.SIGCONT) == nil
 		default:
-			return pid == g.pid
+			return pid == g.pid, stopped
 		}
 	}
 }
@@ -165,8 +171,10 @@ func (gs *guards) close() {
 	}
 	gs.closed = true
 	late := gs.clk.Now().Add(parting)
-	for gs.all = slices.DeleteFunc(gs.all, (*guard).ended); len(gs.all) > 0 && gs.clk.Now() < late; gs.all = slices.DeleteFunc(gs.all, (*guard).ended) {
-		_ = clock.Sleep(context.Background(), gs.clk, time.Millisecond)
+	for _, g := range gs.all {
+		for over, _ := g.ended(); !over && gs.clk.Now() < late; over, _ = g.ended() {
+			_ = clock.Sleep(context.Background(), gs.clk, time.Millisecond)
+		}
 	}
 }
 
