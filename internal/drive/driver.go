@@ -132,9 +132,9 @@ func Patience(t rules.Timing) time.Duration { return max(t.TTL/3, time.Second) }
 // that fails. One that a session keeps doesn't, so that is tried for as long as the session lives, and then for a last TTL.
 func (d *Driver) Settle(env rules.Env, session bool) bool {
 	h := &d.Hold
-	kept := h.Claim.Session != "" && !rules.Off(rules.RuleSettle)
+	kept := h.Claim.Session != ""
 	switch {
-	case !h.Unsettled(), d.tried == finally:
+	case !h.Unsettled(), d.tried == finally, kept && rules.Off(rules.RuleSettle):
 		return false
 	case kept && session && d.tried == notYet:
 		d.tried = insisting

@@ -77,3 +77,10 @@ func Kept(rec store.Record) store.Record {
 	}
 	return rec
 }
+
+// Copy makes to what t is, for a clone of the process; session is the clone's.
+func (t *Term) Copy(to, session *Term) {
+	to.until.Store(t.until.Load())
+	to.ended.Store(t.ended.Load())
+	to.session = session
+}

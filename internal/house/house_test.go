@@ -3,6 +3,7 @@ package house_test
 import (
 	"os"
 	"os/exec"
+	"slices"
 	"testing"
 
 	"github.com/leasehold/leasehold/internal/house"
@@ -29,5 +30,15 @@ func TestNoRequiredModuleForcesALaterGo(t *testing.T) {
 	}
 	for _, p := range house.Forcing(string(out)) {
 		t.Error(p)
+	}
+}
+
+// Whoever made holds of its own would drive them in a way of its own, which the simulator doesn't run.
+func TestFinding_S11_OnlyTheDriverMakesHolds(t *testing.T) {
+	for _, dir := range []string{"lease", "internal/sim/..."} {
+		i := slices.IndexFunc(house.Table, func(r house.Row) bool { return r.Dir == dir })
+		if i < 0 || !slices.Contains(house.Table[i].Never, "internal/rules.New") || !slices.Contains(house.Table[i].Never, "internal/rules.Resume") {
+			t.Errorf("%s may make holds", dir)
+		}
 	}
 }

@@ -38,6 +38,9 @@ type Row struct {
 
 const x = "golang.org/x"
 
+// holds are the calls by which rules.Hold is made: only internal/drive drives one.
+var holds = []string{"internal/rules.New", "internal/rules.NewSession", "internal/rules.Resume", "internal/rules.Named"}
+
 // Table is the house.
 var Table = []Row{
 	{Dir: "clock", Floor: F0, Libs: []string{x}, Why: "CLOCK_BOOTTIME comes through x/sys"},
@@ -119,7 +122,7 @@ var Table = []Row{
 		Never: []string{"time.Now", "time.Since", "time.After", "time.AfterFunc", "time.NewTimer", "time.Sleep", "clock.System", "clock.NewFake"},
 		Why:   "the simulator and the model check run it by events, under clocks of their own",
 	},
-	{Dir: "lease", Floor: F2},
+	{Dir: "lease", Floor: F2, Never: holds, Why: "one driver of holds, which the simulator runs, too"},
 
 	{Dir: "internal/sessions", Floor: F2, May: []string{"lease"}, Why: "it stands on the lease, below what lists sessions"},
 
@@ -140,8 +143,8 @@ var Table = []Row{
 	{Dir: "admiral/...", Floor: F4, Libs: []string{"go.yaml.in/yaml/v3"}, Why: "its configuration file"},
 	{
 		Dir: "internal/sim/...", Floor: F4, Libs: []string{"github.com/anishathalye/porcupine"},
-		May: []string{"store/memory", "store/faulty"},
-		Why: "the simulated world has a store, and its histories are checked for linearizability",
+		May: []string{"store/memory", "store/faulty"}, Never: holds,
+		Why: "the simulated world has a store, and its histories are checked for linearizability; it runs the driver that production runs",
 	},
 
 	{

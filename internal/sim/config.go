@@ -74,10 +74,19 @@ func (c Config) Aim(off rules.Rule) Config {
 	switch off {
 	case rules.RuleOfferToken:
 		c.WildWall, c.Chance.Wipe, c.Chance.Clone = false, 0, 0
-		c.Chance.Restore, c.Chance.HandOver = 0.5*perTTL, 0.8
+		c.Chance.Restore, c.Chance.HandOver, c.Chance.Crash = perTTL, 1, 0
 	case rules.RuleSettle:
 		c.Sessions, c.BadRates, c.Chance.Clone = true, false, 0
-		c.Chance.Outage, c.Chance.OddCall = 0.5*perTTL, 0.5*perTTL
+		c.Chance.Outage, c.Chance.OddCall, c.Chance.Late, c.Chance.DropReply = perTTL, 2*perTTL, 0.2, 0.5
+	case rules.RuleLateAnswer: // an answer that is there when a process goes on, before its timers
+		c.BadRates = false
+		c.Chance.Pause, c.Chance.Late, c.Chance.DropReply = 2*perTTL, 0.1, 0
+	case rules.RuleSessionHeld:
+		c.Sessions, c.BadRates, c.Chance.Clone = true, false, 0
+		c.Chance.Pause, c.Chance.Late = 2*perTTL, 0.1
+	case rules.RuleSessionPoll:
+		c.Sessions, c.BadRates, c.Chance.Clone = true, false, 0
+		c.Chance.Crash = 0.5 * perTTL
 	case rules.RuleTwin:
 		c.Sessions, c.BadRates, c.Chance.Clone = true, false, 0
 		c.Chance.Duplicate, c.Chance.Reject, c.Chance.DropReply = 0.3, 0.3, 0.3

@@ -2,10 +2,9 @@ package sim
 
 import (
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/drive"
 	"github.com/leasehold/leasehold/internal/rules"
 	"github.com/leasehold/leasehold/store"
 )
@@ -77,8 +76,15 @@ func (w *World) bury(n *node) {
 		if c.active && c.shown == rules.Held {
 			w.spans.end(c, true)
 		}
-		c.hangUp()
+		if c.run != nil {
+			c.run.hangUp()
+			c.run.done = true
+		}
 		c.active, c.working = false, false
+	}
+	for _, r := range n.settling {
+		r.hangUp()
+		r.done = true
 	}
 	w.remove(n)
 }
@@ -86,15 +92,12 @@ func (w *World) bury(n *node) {
 // clone makes a second process out of the whole memory of the first: of its leases, its owner id, and its clock.
 func (w *World) clone(n *node) {
 	cp := *n
-	cp.id, cp.inbox, cp.clients, cp.session = len(w.nodes), nil, nil, nil
-	cp.memory = map[string]memory{}
-	for key, m := range n.memory {
-		cp.memory[key] = m
-	}
+	cp.id, cp.inbox, cp.clients, cp.session, cp.settling = len(w.nodes), nil, nil, nil, nil
+	cp.memory = n.memory.Clone()
 	twin := map[*client]*client{}
 	for _, c := range n.clients {
 		k := *c
-		k.n, k.onDue = &cp, nil
+		k.n = &cp
 		k.tick++
 		twin[c] = &k
 		cp.clients = append(cp.clients, &k)
@@ -107,34 +110,73 @@ func (w *World) clone(n *node) {
 	w.add(&cp)
 	w.logf("%s is cloned: %s", n, &cp)
 	w.spans.fault(n.slot, w.now, w.now, "clone")
+	leases := map[*lease]*lease{}
+	for _, c := range n.clients { // sessions are before what they keep only by chance
+		if l := c.lease; l != nil {
+			leases[l] = &lease{c: twin[c], token: l.token, kept: l.kept}
+			twin[c].lease = leases[l]
+		}
+	}
 	for _, c := range n.clients {
 		k := twin[c]
-		k.session = twin[c.session]
+		if s, ok := twin[c.session]; ok { // else it is over, and had been taken out
+			k.session = s
+		}
 		if c == n.session {
 			cp.session = k
 		}
+		if c.lease != nil {
+			c.lease.term.Copy(&k.lease.term, k.sessionTerm())
+		}
+		if c.roster != nil {
+			k.roster = c.roster.Clone(func(l *lease) *lease { return leases[l] })
+		}
+	}
+	for _, c := range n.clients {
+		k := twin[c]
+		if c.run != nil {
+			k.run = c.run.clone(&cp, k, k.session)
+		}
 		k.revive()
+	}
+	for _, r := range n.settling {
+		s, ok := twin[r.session]
+		if !ok {
+			s = r.session
+		}
+		if !r.done {
+			b := r.clone(&cp, nil, s)
+			cp.settling = append(cp.settling, b)
+			b.revive()
+		}
 	}
 }
 
-// revive lets a cloned program go on. The connection that its request was sent on is the original's.
+// sessionTerm returns the term of the session that keeps what c holds, or nil.
+func (c *client) sessionTerm() *drive.Term {
+	if c.session == nil || c.session.lease == nil {
+		return nil
+	}
+	return &c.session.lease.term
+}
+
+// revive lets a cloned program go on.
 func (c *client) revive() {
 	w := c.w()
 	switch {
-	case !c.active && c.isSession:
+	case !c.active && c.isSession():
 		return
 	case !c.active:
 		w.after(w.between(0, w.cfg.TTL), c.rest)
 		return
-	case c.busy:
-		asked := c.asked
-		c.answered = func(store.Record, error) {} // the original takes it down
-		c.arm(asked.Until, func() {
-			c.outcome(store.Record{}, store.Unknown(asked.Key, errTimeout))
-			c.step()
-		})
+	case c.session != nil && (c.shown == rules.Held || c.shown == rules.Lost): // nothing runs
+	case c.shown == rules.Lost:
 	default:
-		c.arm(c.n.local(), c.woke)
+		c.run.revive()
+	}
+	if c.shown == rules.Lost {
+		c.finish()
+		return
 	}
 	if c.working {
 		w.spans.begin(c)
@@ -197,8 +239,8 @@ func (w *World) operator() {
 				return
 			}
 			grace = max(grace, session.TTL)
-			if rules.NeedsNotice(session, rec.Owner) && !rules.Off(rules.RuleNotice) {
-				w.mark(rules.Noticed(session, "operator", tell(session.Data, key, rec.Token), w.nonce()))
+			if told, needed := drive.Notify(session, rec, "operator", w.nonce()); needed {
+				w.mark(told)
 			}
 		}
 	}
@@ -233,21 +275,6 @@ func (w *World) mark(rec store.Record) {
 		w.check.marked(stored)
 		w.changed(stored.Key)
 	}
-}
-
-// tell and parse are the text of a notice: "a=17;b=4;".
-func tell(data []byte, key string, token fence.Token) []byte {
-	return append(slices.Clone(data), key+"="+token.String()+";"...)
-}
-
-func parse(data []byte) map[string]fence.Token {
-	all := map[string]fence.Token{}
-	for entry := range strings.SplitSeq(string(data), ";") {
-		if key, text, ok := strings.Cut(entry, "="); ok {
-			all[key], _ = fence.ParseToken(text)
-		}
-	}
-	return all
 }
 
 // calmDown ends the faults: everything is connected, up and running, and stays so.

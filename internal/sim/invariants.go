@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/rules"
 	"github.com/leasehold/leasehold/store"
@@ -88,13 +87,8 @@ func (k *checker) holders(key string) []*client {
 	return all
 }
 
-// relies reports whether c may work. Work that goes on after the name was let go counts until its validity would have ended.
-func (k *checker) relies(c *client) bool {
-	if c.working && (c.shown == rules.Leaving || c.shown == rules.Ended) {
-		return c.deadline != clock.Never && c.n.local() < c.deadline
-	}
-	return c.active && c.valid()
-}
+// relies reports whether c may work: until it is told that its term is over, and by its own clock.
+func (k *checker) relies(c *client) bool { return c.valid() }
 
 func (k *checker) afterEvent() {
 	w := k.w
@@ -108,7 +102,7 @@ func (k *checker) afterEvent() {
 			continue
 		}
 		for _, c := range n.clients {
-			if until := c.validUntil(); c.active && c.hold.Phase == rules.Held && n.local() > until.Add(time.Millisecond) {
+			if until := c.validUntil(); c.active && c.shown == rules.Held && n.local() > until.Add(time.Millisecond) {
 				k.violated(InTime, "%s was over at %v, and it is %v", c, until, n.local())
 			}
 		}
@@ -132,14 +126,14 @@ func (k *checker) oneHolder(key string) {
 			if k.cloned(a) || k.cloned(b) {
 				continue
 			}
-			k.violated(OneHolder, "%s (token %d, %d) and %s (token %d, %d)", b, b.hold.Term.Token, b.shown, a, a.hold.Term.Token, a.shown)
+			k.violated(OneHolder, "%s (token %d, %d) and %s (token %d, %d)", b, b.token(), b.shown, a, a.token(), a.shown)
 		}
 	}
 }
 
 // stored is told each write that the store did.
-func (k *checker) stored(c *client, before row, rec store.Record) {
-	if c.isSession || rec.Key != c.key {
+func (k *checker) stored(c *runner, before row, rec store.Record) {
+	if c.ofSession || rec.Key != c.key {
 		k.sessionStored(c, rec)
 		return
 	}
@@ -159,11 +153,11 @@ func (k *checker) stored(c *client, before row, rec store.Record) {
 // relied reports whether anyone may rely on the term in rec. Who gives up a claim on an abandoned record frees it.
 func (k *checker) relied(rec store.Record) bool {
 	return k.ratesHold() && k.w.now >= k.excused && slices.ContainsFunc(k.holders(rec.Key), func(c *client) bool {
-		return c.hold.Term.Token == rec.Token && !k.cloned(c)
+		return c.token() == rec.Token && !k.cloned(c)
 	})
 }
 
-func (k *checker) sessionStored(c *client, rec store.Record) {
+func (k *checker) sessionStored(c *runner, rec store.Record) {
 	switch {
 	case rec.Owner != "" && k.closed[rec.Key]:
 		k.violated(FencedEnds, "%s was renewed after it had been closed", rec.Key)
@@ -199,15 +193,15 @@ func (k *checker) accepted(key string, token fence.Token) {
 func (k *checker) write(c *client) {
 	w := k.w
 	for term := c; term != nil; term = term.session {
-		if until, ok := k.broken[term.key+term.hold.Term.Token.String()]; ok && w.now > until && k.ratesHold() && w.now >= k.excused && !k.cloned(c) {
-			k.violated(BreakWorks, "%s goes on though %s was broken, token %d", c, term.key, term.hold.Term.Token)
+		if until, ok := k.broken[term.key+term.token().String()]; ok && w.now > until && k.ratesHold() && w.now >= k.excused && !k.cloned(c) {
+			k.violated(BreakWorks, "%s goes on though %s was broken, token %d", c, term.key, term.token())
 		}
 	}
 	if !k.ratesHold() || w.now < k.excused || k.cloned(c) {
 		return
 	}
-	if m := w.guards[c.key].mark; c.hold.Term.Token < m.Token && !k.forgotten(c.hold.Term.Token) {
-		k.violated(GuardAgrees, "%s is valid under token %d, the guard has seen %d", c, c.hold.Term.Token, m.Token)
+	if m := w.guards[c.key].mark; c.token() < m.Token && !k.forgotten(c.token()) {
+		k.violated(GuardAgrees, "%s is valid under token %d, the guard has seen %d", c, c.token(), m.Token)
 	}
 }
 
@@ -237,9 +231,9 @@ func (k *checker) told(c *client) {
 	}
 }
 
-func (k *checker) lost(c *client) {
+func (k *checker) lost(c *client, cause rules.Cause) {
 	r, ok := k.w.server.rows[c.key]
-	if k.w.now >= k.excused && c.hold.Cause == rules.CauseTaken && ok && r.rec.Owner == c.n.owner && r.writer == c.n.id && k.w.now >= c.n.exempt && r.rec.Mark == "" && r.rec.Token == c.hold.Term.Token {
+	if k.w.now >= k.excused && cause == rules.CauseTaken && ok && r.rec.Owner == c.n.owner && r.writer == c.n.id && k.w.now >= c.n.exempt && r.rec.Mark == "" && r.rec.Token == c.token() {
 		k.violated(NotSpurious, "%s", c)
 	}
 }
@@ -290,7 +284,7 @@ func (k *checker) vacancies() {
 func (k *checker) waiting(key string) *client {
 	for _, c := range k.w.byKey[key] {
 		if !c.n.paused {
-			if c.active && c.hold.Phase == rules.Waiting && !c.hold.Try && k.w.now-c.since > int64(k.slack()) {
+			if c.active && c.shown == rules.Waiting && !c.run.d.Hold.Try && k.w.now-c.since > int64(k.slack()) {
 				return c
 			}
 		}
@@ -312,7 +306,7 @@ func (k *checker) patience() time.Duration {
 func (k *checker) done() bool {
 	for _, n := range k.w.live {
 		for _, c := range n.clients {
-			if !c.isSession && !k.served[c] {
+			if !c.isSession() && !k.served[c] {
 				return false
 			}
 		}
@@ -330,7 +324,7 @@ func (k *checker) atTheEnd() {
 	}
 	for _, n := range k.w.live {
 		for _, c := range n.clients {
-			if !c.isSession && c.active && c.hold.Phase == rules.Waiting && !c.hold.Try && !k.served[c] {
+			if !c.isSession() && c.active && c.shown == rules.Waiting && !c.run.d.Hold.Try && !k.served[c] {
 				k.violated(Served, "%s has waited since %v", c, duration(c.since))
 			}
 		}

@@ -87,7 +87,7 @@ func (w *World) called(n *node, act rules.Action) func(store.Record, error) {
 }
 
 // apply is the store's side of a request.
-func (w *World) apply(c *client, act rules.Action) (store.Record, error) {
+func (w *World) apply(c *runner, act rules.Action) (store.Record, error) {
 	age := w.cfg.Age && !w.cfg.BadRates
 	if act.Kind != rules.Write {
 		return w.server.get(act.Key, w.now, age), nil

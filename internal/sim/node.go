@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/drive"
 )
 
 // node is one process on a machine of its own.
@@ -38,12 +38,9 @@ type node struct {
 	clients []*client
 	session *client // open, or nil
 	opened  int
-	memory  map[string]memory
-}
+	memory  *drive.Memory
 
-type memory struct {
-	seen rules.Seen
-	mine []string
+	settling []*runner // what is let go of in the background
 }
 
 // local returns what the node's clock shows.
@@ -83,8 +80,13 @@ func (n *node) setRate(ppm int64) {
 	n.anchor, n.anchorTrue = n.local(), n.w.now
 	n.ratePPM = ppm
 	for _, c := range n.clients {
-		c.rearm()
+		if c.run != nil {
+			c.run.rearm()
+		}
 		n.w.spans.validity(c)
+	}
+	for _, r := range n.settling {
+		r.rearm()
 	}
 }
 

@@ -42,10 +42,10 @@ type fault struct {
 func newPicture(cfg Config) *Picture { return &Picture{cfg: cfg, open: map[*client]*span{}} }
 
 func (p *Picture) begin(c *client) {
-	if p == nil || c.isSession {
+	if p == nil || c.isSession() {
 		return
 	}
-	s := &span{lane: c.n.slot, key: c.key, token: c.hold.Term.Token, from: c.w().now, fromWorker: c}
+	s := &span{lane: c.n.slot, key: c.key, token: c.token(), from: c.w().now, fromWorker: c}
 	p.open[c] = s
 	p.holds = append(p.holds, s)
 	p.validity(c)

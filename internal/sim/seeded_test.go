@@ -43,6 +43,22 @@ func TestEveryRuleIsNeeded(t *testing.T) {
 	}
 }
 
+// The simulator runs the driver that production runs: each of the driver's rules, which no hold knows of, is noticed when it is taken
+// out there.
+func TestFinding_S11_TheSimulatorRunsTheDriver(t *testing.T) {
+	defer rules.SwitchOff("")
+	for _, rule := range []rules.Rule{
+		rules.RuleStopFirst, rules.RuleNotice, rules.RuleEarlyNotice, rules.RuleSettle, rules.RuleSessionTold, rules.RuleToldOnce,
+	} {
+		rules.SwitchOff(rule)
+		how := noticed(rule, 400, 0)
+		if how == "" {
+			t.Errorf("%s: nothing notices that it is gone from internal/drive", rule)
+		}
+		t.Log(rule, how)
+	}
+}
+
 // What an aimed run finds has to be the rule's absence, so that with all rules on it finds nothing.
 func TestAimedRunsAreClean(t *testing.T) {
 	rules.SwitchOff("")

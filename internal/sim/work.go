@@ -2,51 +2,24 @@ package sim
 
 import (
 	"fmt"
-	"maps"
+	"slices"
 
-	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/drive"
 	"github.com/leasehold/leasehold/internal/rules"
 	"github.com/leasehold/leasehold/store"
 )
 
-// show takes note of a change of the hold's phase, as a program is told of it.
-func (c *client) show() {
-	w, h := c.w(), &c.hold
-	if h.Notice != nil {
-		c.noticed(h.Notice)
-		h.Notice = nil
-	}
-	if h.Phase == rules.Held && c.shown == rules.Held && h.Deadline != c.deadline {
-		w.check.extended(c)
-		c.deadline = h.Deadline
-		w.spans.extend(c)
-	}
-	if h.Phase == c.shown {
-		return
-	}
-	c.shown = h.Phase
-	switch h.Phase {
-	case rules.Held:
-		c.acquired()
-	case rules.Lost:
-		w.logf("%s is lost: %s", c, causes[h.Cause])
-		w.check.lost(c)
-		c.working = c.working && rules.Off(rules.RuleStopFirst)
-		c.end(true)
-	case rules.Leaving, rules.Ended:
-		c.end(false)
-	}
-}
-
-// end tells the program that its term is over, as lease.Lease does: once, whatever comes after.
-func (c *client) end(lost bool) {
+// end tells the program that its term is over, as lease.Lease does, and reports whether it was told: once, whatever comes after.
+func (c *client) end(lost bool) bool {
 	w := c.w()
-	if c.term == 0 || c.told == c.term && !rules.Off(rules.RuleToldOnce) {
-		return
+	if c.lease == nil || !c.lease.term.End() {
+		return false
 	}
 	c.told++
+	c.working = false
 	if lost {
+		c.shown = rules.Lost
 		w.Stats.Losses++
 	} else {
 		w.Stats.Releases++
@@ -54,6 +27,27 @@ func (c *client) end(lost bool) {
 	}
 	w.spans.end(c, lost)
 	w.check.told(c)
+	if c.isSession() {
+		c.endLeases()
+	}
+	return true
+}
+
+// endLeases ends the leases of a session, and what is under way for some.
+func (c *client) endLeases() {
+	for _, l := range c.roster.Close() {
+		l.lost(rules.CauseSession)
+	}
+	for _, k := range slices.Clone(c.n.clients) {
+		if k.session == c && k.active && k.shown == rules.Waiting && c.w().rng.IntN(2) == 0 { // or it is about to hear
+			k.run.interrupt()
+		}
+	}
+	for _, r := range slices.Clone(c.n.settling) {
+		if r.session == c {
+			r.interrupt()
+		}
+	}
 }
 
 var causes = map[rules.Cause]string{
@@ -63,26 +57,48 @@ var causes = map[rules.Cause]string{
 
 // acquired: the program is told that it holds the name, and starts to work.
 func (c *client) acquired() {
-	w := c.w()
-	w.logf("%s is held under token %d until %v from now", c, c.hold.Term.Token, c.validUntil().Sub(c.n.local()))
-	c.deadline = c.hold.Deadline
+	w, d := c.w(), &c.run.d
+	l := &lease{c: c, token: d.Hold.Term.Token}
+	if c.session == nil {
+		d.Begin(&l.term, nil)
+		c.run.asked = rules.Action{Kind: rules.Sleep}
+		c.run.arm(d.Hold.Due(), c.run.step)
+	} else {
+		d.Begin(&l.term, &c.session.lease.term)
+		l.kept = drive.Kept(d.Hold.Term)
+		c.run.done = true // until it is let go
+	}
+	c.lease, c.shown, c.deadline = l, rules.Held, d.Hold.Deadline
+	c.n.memory.Forget(c.key)
+	w.logf("%s is held under token %d until %v from now", c, l.token, c.validUntil().Sub(c.n.local()))
 	c.term++
 	w.check.announced(c)
 	w.spans.begin(c)
-	if c.isSession {
+	if c.isSession() {
 		return
 	}
 	w.Stats.Terms++
-	if c.session != nil { // from here on only the session's validity counts
-		c.hold.Deadline, c.deadline = clock.Never, clock.Never
-	}
-	if c.session != nil && c.session.brokenHere[c.key] == c.hold.Term.Token {
-		c.lose(rules.CauseBroken) // the notice came before the claim's answer
+	if c.session != nil && c.enlisted() {
 		return
 	}
 	c.working = true
 	c.tick++
 	c.work(c.tick, 1+w.rng.IntN(30))
+}
+
+// enlisted has the session keep the lease, and reports whether the lease is over by that.
+func (c *client) enlisted() bool {
+	e := c.session.roster.Enlist(c.lease)
+	if e.Another {
+		e.Older.lost(rules.CauseTaken)
+	}
+	switch {
+	case e.Over:
+		c.lost(rules.CauseSession)
+	case e.Broken:
+		c.lost(rules.CauseBroken)
+	}
+	return e.Over || e.Broken
 }
 
 // work writes to the guarded resource now and then, while the lease is valid, and lets go in the end.
@@ -95,8 +111,9 @@ func (c *client) work(tick, steps int) {
 			}
 			if c.valid() {
 				w.write(c)
-			} else if c.hold.Phase == rules.Held {
-				return // the keeper is about to notice
+			} else if c.shown == rules.Held {
+				c.check()
+				return
 			}
 			if steps > 0 {
 				c.work(tick, steps-1)
@@ -107,10 +124,22 @@ func (c *client) work(tick, steps int) {
 	})
 }
 
+// check is lease.Lease.Check of a term whose deadline has passed: the program looks at the clock before the keeper does.
+func (c *client) check() {
+	switch over := c.lease.term.Over(c.n.local()); {
+	case over == nil:
+	case over != &c.lease.term:
+		c.session.lost(rules.CauseExpired)
+		c.lost(rules.CauseSession)
+	default:
+		c.lost(rules.CauseExpired)
+	}
+}
+
 // quit ends the term: by a release, or by handing the name over.
 func (c *client) quit() {
 	w := c.w()
-	if c.hold.Phase != rules.Held {
+	if c.shown != rules.Held {
 		return
 	}
 	to := ""
@@ -120,17 +149,12 @@ func (c *client) quit() {
 			w.Stats.Handovers++
 		}
 	}
-	c.cut()
-	if c.hold.Phase == rules.Held {
-		c.op++ // no timer counts any more
-		c.stop(rules.WhyReleased, to)
-	}
-	c.step()
+	c.leave(to)
 }
 
 // write sends a request to what the name guards. It may be under way for long.
 func (w *World) write(c *client) {
-	token, owner, key := c.hold.Term.Token, c.n.owner, c.key
+	token, owner, key := c.token(), c.n.owner, c.key
 	d := w.delay()
 	if d < w.cfg.TTL/300 { // as good as none: the guard has to agree with a valid lease
 		w.check.write(c)
@@ -151,38 +175,6 @@ func (w *World) write(c *client) {
 		g.accepted++
 		w.check.accepted(key, token)
 	})
-}
-
-// noticed ends the leases that an operator broke, which the session is told by a notice.
-func (c *client) noticed(data []byte) {
-	for _, k := range c.n.clients {
-		if k.session == c && k.active && k.hold.Phase == rules.Held && parse(data)[k.key] == k.hold.Term.Token {
-			k.broken()
-		}
-	}
-	if !rules.Off(rules.RuleEarlyNotice) {
-		c.brokenHere = maps.Clone(c.brokenHere)
-		if c.brokenHere == nil {
-			c.brokenHere = map[string]fence.Token{}
-		}
-		maps.Copy(c.brokenHere, parse(data))
-	}
-}
-
-// broken: the session of c has learned that c's lease was broken.
-func (c *client) broken() {
-	c.w().logf("%s learns that it was broken", c)
-	c.lose(rules.CauseBroken)
-	if !c.busy {
-		c.idle()
-	}
-}
-
-// lose ends a term that a session keeps.
-func (c *client) lose(cause rules.Cause) {
-	c.hold.LoseSession()
-	c.hold.Cause = cause
-	c.show()
 }
 
 func describe(before, now store.Record) string {

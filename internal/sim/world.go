@@ -10,6 +10,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/drive"
 	"github.com/leasehold/leasehold/internal/rules"
 	"github.com/leasehold/leasehold/internal/sim/linear"
 )
@@ -111,7 +112,12 @@ func Run(cfg Config, opts Options) Result {
 	w.check.atTheEnd()
 	for _, n := range w.live {
 		for _, c := range n.clients {
-			c.hangUp()
+			if c.run != nil {
+				c.run.hangUp()
+			}
+		}
+		for _, r := range n.settling {
+			r.hangUp()
 		}
 	}
 	w.Stats.Virtual = duration(w.now)
@@ -171,7 +177,7 @@ func (w *World) nonce() string {
 
 // boot starts a process at a place, with a clock of its own.
 func (w *World) boot(slot int) *node {
-	n := &node{w: w, id: len(w.nodes), slot: slot, memory: map[string]memory{}, anchorTrue: w.now, ratePPM: w.rate()}
+	n := &node{w: w, id: len(w.nodes), slot: slot, memory: &drive.Memory{}, anchorTrue: w.now, ratePPM: w.rate()}
 	n.owner = fmt.Sprintf("given/%d", n.id) // they share a given name; the rest is random
 	n.anchor = clock.Instant(w.rng.Int64N(int64(1000 * time.Hour)))
 	w.count("clock offset")

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/drive"
 	"github.com/leasehold/leasehold/internal/rules"
 	"github.com/leasehold/leasehold/store"
 )
@@ -63,10 +65,9 @@ func (c *check) violated(format string, args ...any) {
 
 // show takes note of a change of a hold's phase.
 func (c *check) show(w *world, p *proc) {
-	h := &p.hold
-	if h.Notice != nil {
-		w.told(c, p, string(h.Notice))
-		h.Notice = nil
+	h := &p.d.Hold
+	if data := p.d.Notice(); data != nil {
+		w.told(c, p, data)
 	}
 	if h.Phase == rules.Held && p.shown == rules.Held && h.Deadline != p.until {
 		if w.now(p) >= p.until {
@@ -89,16 +90,33 @@ func (c *check) show(w *world, p *proc) {
 	}
 }
 
+// member is a lease that a session keeps.
+type member struct {
+	proc  int
+	token fence.Token
+}
+
+func (member) Key() string          { return name }
+func (m member) Token() fence.Token { return m.token }
+
 // told ends the lease of a session that an operator broke.
-func (w *world) told(c *check, keeper *proc, token string) {
+func (w *world) told(c *check, keeper *proc, data []byte) {
+	var kept drive.Roster[member]
 	for i, p := range w.procs {
-		if p.session == keeper.id && p.hold.Key != "" && p.hold.Phase == rules.Held && p.hold.Term.Token.String() == token {
-			q := *p
-			q.hold.LoseSession()
-			w.procs[i] = &q
-			c.show(w, &q)
-			q.sleep = w.now(&q)
+		if p.session == keeper.id && p.d.Hold.Key != "" && p.d.Hold.Phase == rules.Held {
+			kept.Enlist(member{i, p.d.Hold.Term.Token})
 		}
+	}
+	broken, err := kept.Told(data)
+	if err != nil {
+		c.violated("a notice that can't be read: %v", err)
+	}
+	for _, m := range broken {
+		q := *w.procs[m.proc]
+		q.d.Hold.LoseSession()
+		w.procs[m.proc] = &q
+		c.show(w, &q)
+		q.sleep = w.now(&q)
 	}
 }
 
@@ -129,7 +147,7 @@ func (c *check) stored(w *world, writer int, before row, rec store.Record) {
 
 // relied reports whether anyone may rely on the term in rec. Who gives up a claim on an abandoned record frees it.
 func (w *world) relied(rec store.Record) bool {
-	return slices.ContainsFunc(w.procs, func(p *proc) bool { return w.relies(p) && p.hold.Term.Token == rec.Token })
+	return slices.ContainsFunc(w.procs, func(p *proc) bool { return w.relies(p) && p.d.Hold.Term.Token == rec.Token })
 }
 
 // kin reports whether rec was written, or about to be, when p was cloned: then it is p's as well.
@@ -150,7 +168,7 @@ func (c *check) world(w *world) {
 			continue
 		}
 		if holder != nil {
-			c.violated("%s%d (token %d) and %s%d (token %d) are valid at one instant", holder.owner, holder.id, holder.hold.Term.Token, p.owner, p.id, p.hold.Term.Token)
+			c.violated("%s%d (token %d) and %s%d (token %d) are valid at one instant", holder.owner, holder.id, holder.d.Hold.Term.Token, p.owner, p.id, p.d.Hold.Term.Token)
 		}
 		holder = p
 	}

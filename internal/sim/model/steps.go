@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/internal/drive"
 	"github.com/leasehold/leasehold/internal/rules"
 	"github.com/leasehold/leasehold/store"
 )
@@ -67,7 +68,7 @@ func (w *world) tick() *world {
 // due reports whether p has something to do.
 func (w *world) due(p *proc) bool {
 	switch {
-	case p.dead || p.hold.Key == "":
+	case p.dead || p.d.Hold.Key == "":
 		return false
 	case p.asked != nil:
 		return w.now(p) >= p.asked.Until
@@ -78,7 +79,7 @@ func (w *world) due(p *proc) bool {
 // begin lets a process want the name.
 func (w *world) begin(c *check, i int) *world {
 	p := w.procs[i]
-	if p.hold.Key != "" || p.wants == 0 {
+	if p.d.Hold.Key != "" || p.wants == 0 {
 		return nil
 	}
 	if p.session >= 0 && w.now(p) >= w.procs[p.session].validUntil() {
@@ -86,28 +87,32 @@ func (w *world) begin(c *check, i int) *world {
 	}
 	n, q := w.change(i)
 	q.wants--
-	claim := rules.Claim{Owner: p.owner, TTL: ttl}
 	if p.keeps {
-		q.hold = rules.NewSession(sessionKey, claim, timing)
+		q.d = drive.Open(sessionKey, p.claim(), timing)
 	} else {
-		if p.session >= 0 {
-			claim.Session = sessionKey
-		}
-		q.hold = rules.New(name, claim, timing, false, p.seen, p.mine)
+		q.d = drive.Want(name, p.claim(), timing, false, p.past)
 		if w.left.Patient && i == 1 {
-			q.hold.Patience = tick
+			q.d.Hold.Patience = tick
 		}
 	}
-	q.shown = rules.Waiting
+	q.shown, q.wanted = rules.Waiting, true
 	n.run(c, q)
 	return n
+}
+
+func (p *proc) claim() rules.Claim {
+	c := rules.Claim{Owner: p.owner, TTL: ttl}
+	if p.session >= 0 {
+		c.Session = sessionKey
+	}
+	return c
 }
 
 // look lets a process act whose time has come, at any moment from then on: a later one is a pause.
 func (w *world) look(c *check, i int) *world {
 	p := w.procs[i]
 	switch {
-	case p.hold.Key == "":
+	case p.d.Hold.Key == "":
 		return nil
 	case p.asked != nil && w.due(p):
 		n, q := w.change(i)
@@ -116,18 +121,18 @@ func (w *world) look(c *check, i int) *world {
 	case p.asked == nil && p.wait != "-" && w.get(p.key()).Version != p.wait:
 		n, q := w.change(i) // a poll finds a change
 		q.wait = "-"
-		q.hold.Read(n.env(q), q.key(), n.get(q.key()), nil)
+		q.d.Tell(n.env(q), rules.Action{Kind: rules.Wait, Key: q.key()}, n.get(q.key()), nil)
 		n.run(c, q)
 		return n
 	case w.due(p):
 		n, q := w.change(i)
 		q.wait = "-"
-		q.hold.Woke()
+		q.d.Hold.Woke()
 		n.run(c, q)
 		return n
-	case p.hold.Phase == rules.Held && p.session >= 0 && w.procs[p.session].validUntil() == clock.Always:
+	case p.d.Hold.Phase == rules.Held && p.session >= 0 && w.procs[p.session].validUntil() == clock.Always:
 		n, q := w.change(i)
-		q.hold.LoseSession()
+		q.d.Hold.LoseSession()
 		n.run(c, q)
 		return n
 	}
@@ -137,14 +142,19 @@ func (w *world) look(c *check, i int) *world {
 // run asks a hold what to do until it has to wait.
 func (w *world) run(c *check, p *proc) {
 	for p.asked == nil {
-		act := p.hold.Next(w.env(p))
+		act := p.d.Next(w.env(p), p.wanted && w.kept(p))
 		c.show(w, p)
 		switch act.Kind {
 		case rules.Idle:
 			p.sleep = clock.Never
-			if p.hold.Phase == rules.Ended {
-				p.seen, p.mine = p.hold.Seen(), p.hold.Orphans()
-				p.hold = rules.Hold{}
+			switch {
+			case p.d.Hold.Phase == rules.Leaving:
+				continue // it was given up just now
+			case p.d.Hold.Phase == rules.Ended && p.d.Settle(w.env(p), w.kept(p)):
+				continue
+			case p.d.Hold.Phase == rules.Ended:
+				p.past = drive.After(&p.d.Hold)
+				p.d = drive.Driver{}
 				p.shared = false
 			}
 			return
@@ -162,17 +172,18 @@ func (w *world) run(c *check, p *proc) {
 	}
 }
 
+// kept reports whether the session that is to keep what p holds still lives.
+func (w *world) kept(p *proc) bool {
+	return p.session < 0 || w.now(p) < w.procs[p.session].validUntil()
+}
+
 // outcome tells a hold what came of its request.
 func (w *world) outcome(c *check, p *proc, rec store.Record, err error) {
 	act := *p.asked
 	p.asked = nil
-	before, op := p.hold.Phase, p.hold.Doing()
-	if act.Kind == rules.Write {
-		p.hold.Wrote(w.env(p), rec, err)
-	} else {
-		p.hold.Read(w.env(p), act.Key, rec, err)
-	}
-	c.took(before, op, act.Kind, err, p.hold.Phase)
+	before, op := p.d.Hold.Phase, p.d.Hold.Doing()
+	p.d.Tell(w.env(p), act, rec, err)
+	c.took(before, op, act.Kind, err, p.d.Hold.Phase)
 	c.show(w, p)
 	w.run(c, p)
 }
@@ -255,7 +266,7 @@ func (w *world) refuse(i int) *world {
 func (w *world) quit(c *check, i int) *world { return w.leave(c, i, "") }
 
 func (w *world) hand(c *check, i, to int) *world {
-	if !w.left.Handover || w.procs[to].owner == w.procs[i].owner || w.procs[to].keeps || w.procs[i].hold.Phase != rules.Held {
+	if !w.left.Handover || w.procs[to].owner == w.procs[i].owner || w.procs[to].keeps || w.procs[i].d.Hold.Phase != rules.Held {
 		return nil
 	}
 	return w.leave(c, i, w.procs[to].owner)
@@ -263,29 +274,53 @@ func (w *world) hand(c *check, i, to int) *world {
 
 func (w *world) leave(c *check, i int, to string) *world {
 	p := w.procs[i]
-	if p.hold.Key == "" || p.hold.Phase == rules.Leaving || (w.left.Stays && to == "" && p.hold.Phase != rules.Lost) {
+	if p.d.Hold.Key == "" || p.d.Hold.Phase == rules.Leaving || (w.left.Stays && to == "" && p.d.Hold.Phase != rules.Lost) {
 		return nil
 	}
 	n, q := w.change(i)
-	if q.asked != nil { // cut short
-		act := *q.asked
-		q.asked = nil
-		if act.Kind == rules.Write {
-			q.hold.Wrote(n.env(q), store.Record{}, store.Unknown(act.Key, errTimeout))
-		} else {
-			q.hold.Read(n.env(q), act.Key, store.Record{}, errTimeout)
-		}
-		c.show(n, q)
-	}
 	q.turn++
 	q.wait = "-"
-	q.hold.Stop(n.env(q), rules.Exit{Why: rules.WhyReleased, To: to, By: n.now(q).Add(3 * tick)})
+	l := &leaving{n, c, q}
+	if q.d.Hold.Phase == rules.Waiting {
+		l.cut()
+		q.wanted = false
+	} else {
+		q.d = *drive.Leave(l, rules.Exit{Why: rules.WhyReleased, To: to})
+	}
 	n.run(c, q)
 	return n
 }
 
+// leaving is a program that lets go.
+type leaving struct {
+	w *world
+	c *check
+	p *proc
+}
+
+// cut cuts a request short that is under way.
+func (l *leaving) cut() {
+	if asked := l.p.asked; asked != nil {
+		l.p.asked = nil
+		l.p.d.Tell(l.w.env(l.p), *asked, store.Record{}, store.Unknown(asked.Key, errTimeout))
+		l.c.show(l.w, l.p)
+	}
+}
+
+func (l *leaving) Stop() {} // nobody works here but by the hold
+
+func (l *leaving) Retire() *drive.Driver {
+	l.cut()
+	if l.p.session >= 0 {
+		l.p.d = drive.Resume(drive.Kept(l.p.d.Hold.Term), l.p.claim(), timing)
+	}
+	return &l.p.d
+}
+
+func (l *leaving) Env() rules.Env { return l.w.env(l.p) }
+
 func (w *world) crash(i int) *world {
-	if w.left.Crashes == 0 || w.procs[i].hold.Key == "" {
+	if w.left.Crashes == 0 || w.procs[i].d.Hold.Key == "" {
 		return nil
 	}
 	n, q := w.change(i)
@@ -297,7 +332,7 @@ func (w *world) crash(i int) *world {
 // clone makes a second process out of the memory of the first.
 func (w *world) clone(i int) *world {
 	p := w.procs[i]
-	if w.left.Clones == 0 || p.hold.Key == "" || p.session >= 0 || p.keeps {
+	if w.left.Clones == 0 || p.d.Hold.Key == "" || p.session >= 0 || p.keeps {
 		return nil
 	}
 	n, q := w.change(i)
@@ -317,8 +352,10 @@ func (w *world) breaks() *world {
 	}
 	n := *w
 	n.left.Breaks--
-	if s := n.get(sessionKey); rec.Session != "" && rules.NeedsNotice(s, rec.Owner) && !rules.Off(rules.RuleNotice) {
-		n.set(rules.Noticed(s, "op", []byte(rec.Token.String()), "o"+n.stamp()))
+	if rec.Session != "" {
+		if told, needed := drive.Notify(n.get(sessionKey), rec, "op", "o"+n.stamp()); needed {
+			n.set(told)
+		}
 	}
 	n.set(rules.Broken(rec, "op", ttl, "o"+n.stamp()))
 	return &n

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/internal/drive"
 	"github.com/leasehold/leasehold/internal/rules"
 	"github.com/leasehold/leasehold/store"
 )
@@ -58,8 +59,9 @@ type world struct {
 type proc struct {
 	id      int
 	owner   string
-	hold    rules.Hold
+	d       drive.Driver
 	wants   int
+	wanted  bool          // nobody has given up what it waits for
 	asked   *rules.Action // the request under way
 	turn    int           // counts requests: an answer to an earlier one is not heard
 	sleep   clock.Instant // when it looks up, unless it hears something
@@ -72,8 +74,7 @@ type proc struct {
 	shared  bool          // cloned, or with a clone, and relying on what was held then
 	shareTo clock.Instant // until when
 	kinship int           // stamps that were handed out when it was last cloned: what they mark is the clone's, too
-	seen    rules.Seen
-	mine    []string
+	past    drive.Recollection
 }
 
 type row struct {
@@ -177,17 +178,17 @@ func (w *world) env(p *proc) rules.Env {
 }
 
 func (p *proc) validUntil() clock.Instant {
-	if p.hold.Phase != rules.Held || p.wantsNothing() {
+	if p.d.Hold.Phase != rules.Held || p.wantsNothing() {
 		return clock.Always
 	}
-	return p.hold.Deadline
+	return p.d.Hold.Deadline
 }
 
-func (p *proc) wantsNothing() bool { return p.hold.Key == "" || p.dead }
+func (p *proc) wantsNothing() bool { return p.d.Hold.Key == "" || p.dead }
 
 // relies reports whether the process may work.
 func (w *world) relies(p *proc) bool {
-	if p.keeps || p.wantsNothing() || p.hold.Phase != rules.Held || w.now(p) >= p.hold.Deadline {
+	if p.keeps || p.wantsNothing() || p.d.Hold.Phase != rules.Held || w.now(p) >= p.d.Hold.Deadline {
 		return false
 	}
 	return p.session < 0 || w.now(p) < w.procs[p.session].validUntil()
@@ -253,25 +254,22 @@ func (e *encoder) proc(b []byte, w *world, p *proc) []byte {
 	now := w.now(p)
 	due := func(t clock.Instant) { b = rules.AppendDue(b, t, now, e.quantum) }
 	b = append(b, byte(p.wants), byte(p.shown))
-	if p.hold.Key == "" {
+	if p.d.Hold.Key == "" {
 		b = append(b, 'n')
-		if p.seen.Known {
-			b = rules.AppendRecord(append(b, 'k'), &p.seen.Rec, e.name)
-			if p.seen.Rec.Owner != "" {
-				b = binary.AppendUvarint(b, uint64(min(max(now.Sub(p.seen.Since), 0), ttl)/e.quantum))
+		if seen := &p.past.Seen; seen.Known {
+			b = rules.AppendRecord(append(b, 'k'), &seen.Rec, e.name)
+			if seen.Rec.Owner != "" {
+				b = binary.AppendUvarint(b, uint64(min(max(now.Sub(seen.Since), 0), ttl)/e.quantum))
 			}
 		}
-		for _, nonce := range p.mine {
-			b = e.name(b, nonce)
-		}
-		return b
+		return p.past.AppendState(b, e.name)
 	}
-	b = p.hold.AppendState(b, now, e.quantum, e.name)
+	b = p.d.AppendState(b, now, e.quantum, e.name)
 	if p.wait != "-" {
 		b = e.name(append(b, 'w'), p.wait)
 	}
 	due(p.sleep)
-	if p.hold.Phase == rules.Held {
+	if p.d.Hold.Phase == rules.Held {
 		due(p.until)
 	}
 	if p.shared {

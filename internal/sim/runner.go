@@ -1,0 +1,273 @@
+package sim
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/internal/drive"
+	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/store"
+)
+
+// runner runs a driver by events, as goroutines do in production: one thing at a time, each outcome told.
+type runner struct {
+	n         *node
+	c         *client // who waits for what comes of it; nil when it settles in the background what nobody waits for
+	key       string
+	session   *client // that keeps its hold, or nil
+	ofSession bool    // it keeps a session's record
+	d         drive.Driver
+
+	done     bool
+	busy     bool                      // a request is under way
+	asked    rules.Action              // that request, or the wait or the rest
+	answered func(store.Record, error) // takes down its answer
+	op       int                       // number of the request or timer that counts
+	due      clock.Instant
+	onDue    func()
+	polling  string // the version that it waits to see changed
+	polls    int    // the op for which a poll is under way
+}
+
+var (
+	errTimeout   = errors.New("no answer in time")
+	errCancelled = errors.New("the call was cancelled")
+)
+
+func (r *runner) w() *World { return r.n.w }
+
+func (r *runner) env() rules.Env {
+	env := rules.Env{Now: r.n.local(), Wall: r.n.wallClock(), Nonce: r.w().nonce, Jitter: r.w().rng.Float64()}
+	if r.session != nil {
+		env.Session = r.session.validUntil()
+	}
+	return env
+}
+
+// step asks the driver what to do until it has to wait for something.
+func (r *runner) step() {
+	for !r.done && !r.busy && !r.n.dead {
+		if r.d.Insists() && !r.session.valid() {
+			r.settled()
+			return
+		}
+		act := r.d.Next(r.env(), r.wanted())
+		if r.c != nil && !r.c.look(act) {
+			return
+		}
+		switch act.Kind {
+		case rules.Idle:
+			if r.d.Hold.Phase == rules.Ended && r.c == nil {
+				r.settled()
+			}
+			return
+		case rules.Refuse:
+			return
+		case rules.Sleep, rules.Wait:
+			r.asked = act
+			if act.Kind == rules.Wait {
+				r.polling = act.Version
+			}
+			r.arm(min(act.Until, r.patience()), r.woke)
+			r.poll()
+			return
+		}
+		r.send(act)
+	}
+}
+
+// wanted reports whether the program still waits for the name, and its session lives.
+func (r *runner) wanted() bool {
+	return r.c != nil && r.n.local() < r.c.gaveUp && (r.session == nil || r.session.valid())
+}
+
+// patience is when a program that waits has to look up, whatever it sleeps for.
+func (r *runner) patience() clock.Instant {
+	if r.c != nil && r.d.Hold.Phase == rules.Waiting {
+		return r.c.gaveUp
+	}
+	return clock.Never
+}
+
+// woke: the time of a rest or a wait is over, or it was cut short.
+func (r *runner) woke() {
+	r.polling = ""
+	r.d.Tell(r.env(), r.asked, store.Record{}, errCancelled)
+	r.step()
+}
+
+// settle goes on in the background with a hold that is being let go, as a manager does.
+func (r *runner) settle() {
+	r.n.memory.Remember(&r.d.Hold)
+	if !r.d.Settle(r.env(), r.session != nil && r.session.valid()) {
+		return
+	}
+	b := &runner{n: r.n, key: r.key, session: r.session, ofSession: r.ofSession, d: r.d}
+	r.n.settling = append(slices.DeleteFunc(r.n.settling, func(r *runner) bool { return r.done }), b)
+	b.step()
+}
+
+// settled: what was tried in the background has ended, or the session is over for which it was.
+func (r *runner) settled() {
+	r.cut()
+	r.n.memory.Remember(&r.d.Hold)
+	if r.d.Settle(r.env(), r.session != nil && r.session.valid()) {
+		r.step()
+		return
+	}
+	r.done = true
+}
+
+// send carries a request out over the network.
+func (r *runner) send(act rules.Action) {
+	r.busy, r.asked = true, act
+	r.answered = r.w().called(r.n, act)
+	r.arm(act.Until, func() {
+		r.outcome(store.Record{}, store.Unknown(act.Key, errTimeout))
+		r.step()
+	})
+	op := r.op
+	apply := func() (store.Record, error) {
+		rec, err := r.w().apply(r, act)
+		if act.Kind == rules.Write && (r.op != op || r.n.dead) {
+			r.w().count(map[bool]string{true: lateLanded, false: lateRefused}[err == nil])
+		}
+		return rec, err
+	}
+	r.w().transmit(r.n, act.Key, act.Kind == rules.Write, apply,
+		func(rec store.Record, err error) {
+			if r.op != op || !r.busy {
+				return // too late
+			}
+			r.outcome(rec, err)
+			r.step()
+		})
+}
+
+// hangUp takes down that nobody waits for the answer to the request under way any more.
+func (r *runner) hangUp() {
+	if r.busy {
+		r.answered(store.Record{}, store.Unknown(r.asked.Key, errTimeout))
+		r.busy = false
+	}
+}
+
+// cut cuts a request short that is under way. Its outcome is taken for unknown.
+func (r *runner) cut() {
+	if r.busy {
+		r.outcome(store.Record{}, store.Unknown(r.key, errCancelled))
+	}
+	r.polling = ""
+	r.op++ // no timer counts any more
+}
+
+// interrupt ends what it waits for, since who wants it doesn't, or its session is over.
+func (r *runner) interrupt() {
+	if !r.done {
+		r.cut()
+		r.step()
+	}
+}
+
+// outcome tells the driver what came of the request that is under way.
+func (r *runner) outcome(rec store.Record, err error) {
+	r.busy = false
+	r.op++ // it isn't timed any more
+	r.answered(rec, err)
+	r.d.Tell(r.env(), r.asked, rec, err)
+}
+
+// poll reads the record now and then until it has another version than the one that is waited for to change. The reads that
+// would find no change are left out: they change nothing.
+func (r *runner) poll() {
+	w, op, version := r.w(), r.op, r.polling
+	if version == "" || r.polls == op || w.server.rows[r.key].rec.Version == version {
+		return // until the record changes
+	}
+	r.polls = op
+	w.after(w.between(w.cfg.TTL/200, pollEvery(w.cfg)), func() {
+		r.n.deliver(func() {
+			if r.op != op || r.done {
+				return
+			}
+			r.polls = 0
+			read := rules.Action{Kind: rules.Read, Key: r.key}
+			answered := w.called(r.n, read)
+			w.transmit(r.n, r.key, false, func() (store.Record, error) { return w.apply(r, read) },
+				func(rec store.Record, err error) {
+					answered(rec, err)
+					if r.op == op && !r.done && err == nil && rec.Version != version {
+						r.op++
+						r.polling = ""
+						r.d.Tell(r.env(), r.asked, rec, nil)
+						r.step()
+					}
+				})
+			r.poll()
+		})
+	})
+}
+
+// changed lets those who poll key find out, sooner or later.
+func (w *World) changed(key string) {
+	for _, c := range w.byKey[key] {
+		if c.active {
+			c.run.poll()
+		}
+	}
+}
+
+func pollEvery(cfg Config) time.Duration { return cfg.TTL / 15 }
+
+// arm calls f when the node's clock shows t, unless something else is armed before.
+func (r *runner) arm(t clock.Instant, f func()) {
+	r.op++
+	r.due, r.onDue = t, f
+	r.rearm()
+}
+
+// rearm sets the timer anew; the node's clock may run at another rate now.
+func (r *runner) rearm() {
+	if r.done || r.onDue == nil {
+		return
+	}
+	op, due := r.op, r.due
+	r.n.timer(r.n.trueAt(due), func() {
+		if r.op == op && !r.done && r.n.local() >= due {
+			r.onDue()
+		}
+	})
+}
+
+// revive lets the runner of a cloned program go on. The connection that its request was sent on is the original's.
+func (r *runner) revive() {
+	if !r.busy {
+		if r.asked.Kind == rules.Wait {
+			r.asked.Until = r.n.local()
+		}
+		r.arm(r.n.local(), r.woke)
+		return
+	}
+	asked := r.asked
+	r.answered = func(store.Record, error) {} // the original takes it down
+	r.arm(asked.Until, func() {
+		r.outcome(store.Record{}, store.Unknown(asked.Key, errTimeout))
+		r.step()
+	})
+}
+
+func (r *runner) String() string {
+	if r.ofSession {
+		return r.n.String() + " " + r.key
+	}
+	return r.n.String() + ` "` + r.key + `"`
+}
+
+// clone returns the runner of a clone of the process, without its timers.
+func (r *runner) clone(n *node, c, session *client) *runner {
+	k := *r
+	k.n, k.c, k.session, k.onDue, k.polls = n, c, session, nil, 0
+	return &k
+}
