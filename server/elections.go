@@ -169,7 +169,7 @@ func (c *call) by() string {
 	if who := c.caller.Name(); who != "" {
 		return who
 	}
-	return remote(c.r)
+	return c.s.remote(c.r)
 }
 
 // note is what was done, and why.

@@ -162,7 +162,7 @@ func (s *Server) unassign(c *call) (any, error) {
 	c.event.Name = identity.Key(pool, value)
 	o := identity.ReleaseOptions{As: q.Get("as"), By: c.caller.Name()}
 	if o.By == "" {
-		o.By = remote(c.r)
+		o.By = s.remote(c.r)
 	}
 	if o.As == "" {
 		c.r.SetPathValue("name", c.event.Name)

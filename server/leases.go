@@ -26,7 +26,7 @@ func (s *Server) acquire(c *call) (any, error) {
 		return nil, err
 	}
 	if req.Wait > 0 {
-		leave, err := s.waiting.enter(payer(c.caller, c.r))
+		leave, err := s.waiting.enter(s.payer(c.caller, c.r))
 		if err != nil {
 			return nil, err
 		}

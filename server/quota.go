@@ -37,9 +37,9 @@ func (q *quota) enter(who string) (leave func(), err error) {
 }
 
 // payer is whom a request is counted for: who is known is the same from everywhere.
-func payer(caller Caller, r *http.Request) string {
+func (s *Server) payer(caller Caller, r *http.Request) string {
 	if name := caller.Name(); name != "" {
 		return "caller " + name
 	}
-	return "address " + remote(r)
+	return "address " + s.remote(r)
 }

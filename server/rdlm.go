@@ -11,7 +11,7 @@ import (
 
 // newRDLM returns what speaks RDLM's protocol, on the same queues, and tells of its requests as of the others.
 func (s *Server) newRDLM(opts rdlm.Options) *rdlm.Handler {
-	opts.Enter = func(r *http.Request) (func(), error) { return s.waiting.enter(payer(passedOf(r).caller, r)) }
+	opts.Enter = func(r *http.Request) (func(), error) { return s.waiting.enter(s.payer(passedOf(r).caller, r)) }
 	opts.OnDone = s.rdlmDone
 	return rdlm.New(s.reg, s.st, s.clk, opts)
 }
@@ -52,7 +52,7 @@ func rdlmAction(r *http.Request) (action Action, name string) {
 // that a proxy adds.
 func (s *Server) speakRDLM(w http.ResponseWriter, r *http.Request) {
 	begun := s.clk.Wall()
-	c := &call{w: w, r: r}
+	c := &call{s: s, w: w, r: r}
 	err := s.admit(route{}, c)
 	action, name := rdlmAction(r)
 	if err == nil && r.URL.Path != "/" {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -75,6 +74,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if p := s.checkOrigin(r); p != nil {
 		fail(w, p)
+		s.told(Event{Action: Acquire, Op: "cross-origin", Name: r.URL.Path, Outcome: string(p.Code)}, r, s.clk.Wall())
 		return
 	}
 	switch {
@@ -137,6 +137,7 @@ func match(r *http.Request, pattern, segments []string) bool {
 
 // call is a request on its way through the server.
 type call struct {
+	s      *Server
 	w      http.ResponseWriter
 	r      *http.Request
 	caller Caller
@@ -151,7 +152,7 @@ var errAnswered = errors.New("answered")
 
 func (s *Server) handle(rt route, w http.ResponseWriter, r *http.Request) {
 	begun := s.clk.Wall()
-	c := &call{w: w, r: r, status: http.StatusOK}
+	c := &call{s: s, w: w, r: r, status: http.StatusOK}
 	c.event = Event{Action: rt.action, Op: rt.op, Name: r.PathValue("name"), Outcome: outcomeOK}
 	r.Body = http.MaxBytesReader(w, r.Body, s.opts.MaxBody)
 	var body any
@@ -182,7 +183,7 @@ func (s *Server) handle(rt route, w http.ResponseWriter, r *http.Request) {
 // told tells whoever listens of a request that was answered. How long it took is for people only: the time of day, whose reading costs
 // an eighth of the other clock's and tells differences without its steps, is good enough for that.
 func (s *Server) told(e Event, r *http.Request, begun time.Time) {
-	e.Time, e.Remote = s.clk.Wall(), remote(r)
+	e.Time, e.Remote = s.clk.Wall(), s.remote(r)
 	e.Duration = e.Time.Sub(begun)
 	s.metrics.note(e)
 	if s.opts.OnEvent != nil {
@@ -358,13 +359,6 @@ func fail(w http.ResponseWriter, p *wire.Problem) {
 	}
 	w.WriteHeader(p.Status)
 	_, _ = w.Write(append(text, '\n'))
-}
-
-func remote(r *http.Request) string {
-	if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
-		return host
-	}
-	return r.RemoteAddr
 }
 
 // within reads a duration that a request may leave out.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -110,6 +111,9 @@ type Options struct {
 	// LocalNames refuses requests whose Host is neither an address nor localhost. It is for a server that authenticates nobody since it
 	// listens on loopback only: there, a page whose name was made to lead to this machine (DNS rebinding) could do everything.
 	LocalNames bool
+	// TrustedProxies are the addresses of proxies in front, whose header X-Forwarded-For is believed: the client is the last address in it
+	// that isn't a trusted proxy's. Without any, the client is who the connection comes from.
+	TrustedProxies []netip.Prefix
 	// Collectors are shown at /metrics beside the server's own.
 	Collectors []prometheus.Collector
 	// OnEvent, if set, is told every request to /v1 when it has been answered. It must not block.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/netip"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -36,6 +37,7 @@ type serveOptions struct {
 	rdlmAdmin string
 
 	idPools map[string]string // by layout
+	proxies []string          // networks of trusted proxies
 
 	maxTTL, maxWait     time.Duration
 	maxWaiting          int // of one caller
@@ -89,6 +91,7 @@ func serveFlags(f *pflag.FlagSet, o *serveOptions) {
 	f.BoolVar(&o.strict, "rdlm-strict", false, "with RDLM's own faults: 500 for some requests that aren't valid")
 	f.StringVar(&o.rdlmAdmin, "admin_userpass_file", "no", "who may use RDLM's /resources: yes for everybody, no, or a file of user:password lines")
 	f.StringToStringVar(&o.idPools, "id-pool", nil, "LAYOUT=POOL: where the server's own number in ids of LAYOUT comes from (default ids-LAYOUT); may be repeated")
+	f.StringSliceVar(&o.proxies, "trusted-proxies", nil, "ADDRESS or NETWORK/BITS of proxies in front, whose X-Forwarded-For says who the client is; may be repeated")
 	f.DurationVar(&o.drain, "drain", 20*time.Second, "how long requests under way have to end after SIGTERM")
 	f.DurationVar(&o.drainDelay, "drain-delay", 0, "how long to go on serving after SIGTERM, while /readyz says 503, before that")
 	f.DurationVar(&o.maxTTL, "max-ttl", store.MaxTTL, "the longest TTL that a request may ask for")
@@ -138,6 +141,9 @@ func (s *lockServer) complete() (err error) {
 		LocalNames: !o.known() && !o.anybody,
 	}
 	if err := checkIDPools(o.idPools); err != nil {
+		return err
+	}
+	if s.opts.TrustedProxies, err = networks(o.proxies); err != nil {
 		return err
 	}
 	if s.opts.Keys, err = s.a.keys(); err != nil {
@@ -255,6 +261,21 @@ func hostOf(flag, addr string) (string, error) {
 		return "", usage("--%s %s: want HOST:PORT, or :PORT for all addresses", flag, addr)
 	}
 	return host, nil
+}
+
+// networks reads what --trusted-proxies says.
+func networks(texts []string) (all []netip.Prefix, err error) {
+	for _, text := range texts {
+		network, err := netip.ParsePrefix(text)
+		if addr, bad := netip.ParseAddr(text); bad == nil {
+			network, err = netip.PrefixFrom(addr, addr.BitLen()), nil
+		}
+		if err != nil {
+			return nil, usage("--trusted-proxies %s: want an address, or a network such as 10.0.0.0/8", text)
+		}
+		all = append(all, network)
+	}
+	return all, nil
 }
 
 // loopback reports whether only this machine reaches a host.

@@ -74,8 +74,9 @@ func (s *lockServer) run(ctx context.Context, st store.Store) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, srv.Close()) }()
+	last := &lastRequests{}
 	hs := &http.Server{
-		Handler: access(srv), ReadHeaderTimeout: headerLimit, IdleTimeout: idleLimit, MaxHeaderBytes: headerBytes, TLSConfig: serverTLS(s.tls),
+		Handler: last.answer(access(srv)), ConnState: last.follow, ReadHeaderTimeout: headerLimit, IdleTimeout: idleLimit, MaxHeaderBytes: headerBytes, TLSConfig: serverTLS(s.tls),
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
 	}
 	ctx, fail := context.WithCancelCause(ctx)
@@ -104,7 +105,7 @@ func (s *lockServer) run(ctx context.Context, st store.Store) (err error) {
 		})
 	})
 	<-ctx.Done()
-	s.end(ctx, srv, hs)
+	s.end(ctx, srv, hs, line, last)
 	return context.Cause(ctx)
 }
 
@@ -128,8 +129,9 @@ func (s *lockServer) announce(addr net.Addr) (what, url string) {
 	return what, url
 }
 
-// end finishes what is under way. New connections are refused, but for the time in which others are told not to come.
-func (s *lockServer) end(ctx context.Context, srv *server.Server, hs *http.Server) {
+// end finishes what is under way. New connections are refused, but for the time in which others are told not to come. Every request that was
+// accepted is answered.
+func (s *lockServer) end(ctx context.Context, srv *server.Server, hs *http.Server, line *accept.Listener, last *lastRequests) {
 	why := context.Cause(ctx)
 	ctx = context.WithoutCancel(ctx)
 	srv.Drain()
@@ -139,11 +141,14 @@ func (s *lockServer) end(ctx context.Context, srv *server.Server, hs *http.Serve
 		_ = clock.Sleep(ctx, s.a.clk, s.o.drainDelay) // ctx has no end
 	}
 	s.log.Info(fmt.Sprintf("ending (%v); who waits is told to come again", why), "waiting", srv.Waiting())
+	last.begin()
 	if err := srv.Close(); err != nil { // those who wait are answered
 		s.log.Warn("ending: " + oneLine(err))
 	}
 	limited, cancel := clock.WithTimeout(ctx, s.a.clk, s.o.drain)
 	defer cancel()
+	line.Finish(limited)
+	last.wait(limited, s.a.clk)
 	if hs.Shutdown(limited) != nil {
 		s.log.Warn(fmt.Sprintf("requests have not ended within %v, and are broken off", s.o.drain))
 		_ = hs.Close()
@@ -152,7 +157,7 @@ func (s *lockServer) end(ctx context.Context, srv *server.Server, hs *http.Serve
 
 // untimely is the error of a server that has ended: none if it was asked to.
 func untimely(err error) error {
-	if errors.Is(err, http.ErrServerClosed) {
+	if errors.Is(err, http.ErrServerClosed) || errors.Is(err, accept.ErrFinished) {
 		return nil
 	}
 	return err

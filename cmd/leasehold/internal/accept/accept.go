@@ -3,10 +3,13 @@
 package accept
 
 import (
+	"context"
+	"errors"
 	"log/slog"
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -39,6 +42,11 @@ type Listener struct {
 	net.Listener
 	opts Options
 
+	finishing atomic.Bool
+	done      chan struct{} // closed when it has finished
+	close     sync.Once
+	until     atomic.Int64 // the latest end of that, as Unix has it, in nanoseconds
+
 	mu      sync.Mutex
 	open    int
 	of      map[netip.Prefix]int
@@ -48,7 +56,7 @@ type Listener struct {
 
 // New returns a listener that accepts from l.
 func New(l net.Listener, opts Options) *Listener {
-	return &Listener{Listener: l, opts: opts, of: map[netip.Prefix]int{}, refused: map[string]float64{}}
+	return &Listener{Listener: l, opts: opts, of: map[netip.Prefix]int{}, refused: map[string]float64{}, done: make(chan struct{})}
 }
 
 // Accept implements [net.Listener].
@@ -56,8 +64,9 @@ func (l *Listener) Accept() (net.Conn, error) {
 	for {
 		c, err := l.Listener.Accept()
 		if err != nil {
-			return nil, err
+			return nil, l.finished(err)
 		}
+		l.extend()
 		who := client(c.RemoteAddr())
 		if limit := l.enter(who); limit != "" {
 			_ = c.Close() // nobody is told
@@ -66,6 +75,54 @@ func (l *Listener) Accept() (net.Conn, error) {
 		}
 		return &conn{Conn: c, l: l, leave: sync.OnceFunc(func() { l.leave(who) })}, nil
 	}
+}
+
+// ErrFinished is the error of an Accept after [Listener.Finish].
+var ErrFinished = errors.New("no more connections are accepted")
+
+const (
+	quiet  = 20 * time.Millisecond // without a new connection, before a listener that finishes is closed
+	finish = time.Second           // that it takes at most
+)
+
+// Finish has the listener accept the connections that its clients have made already, and then be closed: Accept returns
+// [ErrFinished]. It blocks until that has happened, for 1 s at most, or until ctx is done. A client that connects at the very moment of the closing
+// may still be reset.
+func (l *Listener) Finish(ctx context.Context) {
+	l.until.Store(l.opts.Clock.Wall().Add(finish).UnixNano())
+	l.finishing.Store(true)
+	l.extend()
+	ctx, cancel := clock.WithTimeout(ctx, l.opts.Clock, finish)
+	defer cancel()
+	select {
+	case <-l.done:
+	case <-ctx.Done():
+	}
+}
+
+// extend has a listener that finishes wait a little longer for another connection.
+func (l *Listener) extend() {
+	d, ok := l.Listener.(interface{ SetDeadline(time.Time) error })
+	if !l.finishing.Load() {
+		return
+	}
+	end := l.opts.Clock.Wall().Add(quiet)
+	if last := time.Unix(0, l.until.Load()); last.Before(end) {
+		end = last
+	}
+	if !ok || d.SetDeadline(end) != nil {
+		_ = l.Listener.Close()
+	}
+}
+
+// finished is the error of an Accept.
+func (l *Listener) finished(err error) error {
+	if !l.finishing.Load() {
+		return err
+	}
+	_ = l.Listener.Close() // it accepts nothing more
+	l.close.Do(func() { close(l.done) })
+	return ErrFinished
 }
 
 // enter counts a connection, or returns which limit it is beyond.

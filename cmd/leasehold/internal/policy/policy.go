@@ -177,8 +177,8 @@ func covers(pattern, name string) bool {
 func (p *Policy) Authenticate(r *http.Request) (server.Caller, error) {
 	now := p.now.Load()
 	if header := r.Header.Get("Authorization"); header != "" {
-		token, ok := strings.CutPrefix(header, "Bearer ")
-		if !ok {
+		scheme, token, _ := strings.Cut(header, " ")
+		if !strings.EqualFold(scheme, "Bearer") { // schemes have no case
 			return nil, errors.New("Authorization: want a bearer token") //nolint:staticcheck // the header's name
 		}
 		return now.byToken(token)
