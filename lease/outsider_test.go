@@ -2,12 +2,15 @@ package lease_test
 
 import (
 	"errors"
+	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/faulty"
 )
 
 // touch writes a record as it is, past all networks: it gets another version, and its holder has shown no sign of life.
@@ -65,4 +68,159 @@ func TestFinding_S14_ANoticeThatCantBeReadEndsTheSession(t *testing.T) {
 			})
 		})
 	}
+}
+
+// edit changes a record past all networks, as an outsider does with a tool of the store's.
+func (w *world) edit(key string, change func(*store.Record)) {
+	w.t.Helper()
+	rec := w.get(key)
+	change(&rec)
+	if _, err := w.db.Open().Put(w.t.Context(), rec); err != nil {
+		w.t.Fatal(err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.rows[key], w.highest[key] = rec, rec.Token
+}
+
+// outsiders are what an outsider may do to a record, each with what the loser says then.
+func outsiders(w *world, before store.Record) map[string]struct {
+	do  func()
+	say string
+} {
+	const key = "job/1"
+	edit := func(change func(*store.Record)) func() { return func() { w.edit(key, change) } }
+	return map[string]struct {
+		do  func()
+		say string
+	}{
+		"deletes it":            {func() { w.wipe(key) }, "its record is gone"},
+		"frees it":              {edit(func(r *store.Record) { r.Owner, r.TTL, r.Session = "", 0, "" }), "somebody freed it"},
+		"takes it":              {edit(func(r *store.Record) { r.Owner, r.Token, r.Session = "other", r.Token+1, "" }), "other holds it under token"},
+		"edits the holder":      {edit(func(r *store.Record) { r.Owner = "other" }), "other holds it under token"},
+		"edits the token":       {edit(func(r *store.Record) { r.Token-- }), "of an earlier term"},
+		"edits the session":     {edit(func(r *store.Record) { r.Session = ".session/x" }), "names another session"},
+		"restores it":           {func() { w.restore(before) }, "of an earlier term"},
+		"breaks it, by no tool": {edit(func(r *store.Record) { r.Mark, r.Note, r.Session = store.MarkBroken, "somebody", "" }), "by somebody"},
+	}
+}
+
+// Whatever an outsider does to the record of a lease that a session keeps, its term ends within TTL/3 and says why; the session and
+// its other leases stay. The name can be had again, under a higher token.
+func TestFinding_S16_ASessionLooksAtItsLeases(t *testing.T) {
+	for name := range outsiders(nil, store.Record{}) {
+		for _, leases := range []int{1, 40} { // read one by one, and listed
+			t.Run(fmt.Sprint(name, ", of ", leases), func(t *testing.T) {
+				inWorld(t, func(t *testing.T, w *world) {
+					w.unsafe = true // until it is noticed
+					n := w.node(lease.Options{})
+					release(t, n.acquire("job/1"))
+					before := w.get("job/1")
+					s := n.open()
+					l, others := n.under(s, "job/1"), []*lease.Lease{}
+					for i := 2; i <= leases; i++ {
+						others = append(others, n.under(s, fmt.Sprint("job/", i)))
+					}
+					time.Sleep(time.Minute)
+					valid(t, l)
+					outsider := outsiders(w, before)[name]
+					outsider.do()
+					time.Sleep(ttl / 3)
+					cause := lease.Taken
+					if strings.HasPrefix(name, "breaks") {
+						cause = lease.Broken
+					}
+					lostWith(t, l, cause)
+					if err := fmt.Sprint(l.Check()); !strings.Contains(err, outsider.say) {
+						t.Errorf("it says %q, want %q", err, outsider.say)
+					}
+					release(t, l)
+					for _, other := range others {
+						valid(t, other)
+					}
+					if name == "edits the holder" || name == "edits the session" || name == "takes it" {
+						return // to them it is another's
+					}
+					if again := n.under(s, "job/1"); again.Token() <= l.Token() {
+						t.Errorf("token %d after %d", again.Token(), l.Token())
+					}
+				})
+			})
+		}
+	}
+}
+
+// Labels, the primitive's own data and an outage end no term.
+func TestFinding_S16_WhatIsNoEnd(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		n := w.node(lease.Options{})
+		s := n.open()
+		var leases []*lease.Lease
+		for i := range 40 {
+			leases = append(leases, n.under(s, fmt.Sprint("job/", i)))
+		}
+		for range 100 {
+			w.touch("job/1")
+			w.edit("job/2", func(r *store.Record) { r.Data, r.Nonce = append(r.Data, 'x'), "edited" })
+			time.Sleep(time.Second)
+		}
+		n.outage.StartRefusing(errRefused)
+		time.Sleep(validity / 2)
+		n.outage.End()
+		time.Sleep(time.Minute)
+		for _, l := range leases {
+			valid(t, l)
+		}
+	})
+}
+
+// What looking costs: a read for each of few leases every TTL/4, a List for any number of more; and no goroutine for each.
+func TestFinding_S16_WhatALookCosts(t *testing.T) {
+	for leases, want := range map[int]struct{ gets, lists int }{1: {4, 0}, 16: {64, 0}, 17: {0, 4}, 200: {0, 4}} {
+		t.Run(fmt.Sprint(leases), func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				n := w.node(lease.Options{})
+				s := n.open()
+				for i := range leases {
+					n.under(s, fmt.Sprint("job/", i))
+				}
+				time.Sleep(ttl)
+				goroutines := runtime.NumGoroutine()
+				gets, lists := n.net.Count(faulty.Get), n.net.Count(faulty.List)
+				time.Sleep(2 * ttl)
+				gets, lists = n.net.Count(faulty.Get)-gets, n.net.Count(faulty.List)-lists
+				if gets != 2*want.gets || lists != 2*want.lists {
+					t.Errorf("%d reads and %d Lists in 2 TTLs, want %d and %d", gets, lists, 2*want.gets, 2*want.lists)
+				}
+				if goroutines > 20 {
+					t.Errorf("%d goroutines", goroutines)
+				}
+			})
+		})
+	}
+}
+
+// A List in which a session's leases are few is not repeated: they are read.
+func TestFinding_S16_AListOfOthersIsNotRepeated(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		n := w.node(lease.Options{})
+		s := n.open()
+		for i := range 1000 {
+			if _, err := w.db.Open().Put(t.Context(), store.Record{Key: fmt.Sprint("job/other", i), Nonce: "n"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		leases := map[int]*lease.Lease{}
+		for i := range 17 {
+			leases[i] = n.under(s, fmt.Sprint("job/", i))
+		}
+		time.Sleep(10 * ttl)
+		if n := n.net.Count(faulty.List); n != 1 {
+			t.Errorf("%d Lists", n)
+		}
+		w.wipe("job/3")
+		time.Sleep(ttl / 3)
+		lostWith(t, leases[3], lease.Taken)
+		valid(t, leases[4])
+	})
 }

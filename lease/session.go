@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/internal/drive"
@@ -13,8 +14,9 @@ import (
 // Session keeps any number of leases alive with one heartbeat. They are valid while the session is, and end with it. It is
 // safe for concurrent use.
 type Session struct {
-	hold   *Lease // on the session's own record
-	roster drive.Roster[*Lease]
+	hold    *Lease // on the session's own record
+	roster  drive.Roster[*Lease]
+	looking sync.Once // at the records of its leases
 }
 
 // OpenSession starts a session: one write now, and one every TTL/3 while it is open. It blocks until the store has answered
@@ -115,6 +117,7 @@ func (s *Session) enlist(l *Lease) error {
 	case e.Broken:
 		l.end(Broken, nil)
 	}
+	s.watchOver()
 	return nil
 }
 

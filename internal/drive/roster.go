@@ -59,6 +59,13 @@ func (r *Roster[L]) Enlist(l L) (e Entry[L]) {
 	return e
 }
 
+// Members returns the leases, in no order.
+func (r *Roster[L]) Members() []L {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Collect(maps.Values(r.members))
+}
+
 // Forget takes a lease out that was let go.
 func (r *Roster[L]) Forget(l L) {
 	r.mu.Lock()

@@ -1,0 +1,138 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/store"
+)
+
+// A session's renewals say nothing of the records of its leases, and an outsider may delete, edit or restore one: kubectl, etcdctl,
+// another program that shares the record. So a session looks at them, and ends the terms that the store knows nothing of any more. A
+// look begins TTL/4 after the one before, and has TTL/12 to end: what was done is noticed TTL/3 later at the latest.
+const (
+	looksPerTTL = 4
+	// Up to so many records are read one by one, all at a time. More are listed: by what their names have in common, in one List.
+	readSingly = 16
+	// A List that yields more than so many records for one of the session's is not repeated where it is no more than readCrowded
+	// of them.
+	crowd       = 16
+	readCrowded = 1024
+)
+
+// looker is what a session looks at its leases with. It is used by one goroutine.
+type looker struct {
+	s       *Session
+	crowded bool // a List yields others' records for the most part
+}
+
+// run looks as long as ctx lasts, which ends with the session.
+func (k *looker) run(ctx context.Context) {
+	m := k.s.hold.m
+	for pause := m.timing.TTL / looksPerTTL; clock.Sleep(ctx, m.clk, pause) == nil; {
+		start := m.clk.Now()
+		err := k.look(ctx)
+		pause = m.timing.TTL/looksPerTTL - m.clk.Now().Sub(start)
+		if err != nil { // the store doesn't answer: as soon as it does
+			pause = min(pause, m.timing.Attempt)
+		}
+		pause = max(pause, m.timing.Attempt/2)
+	}
+}
+
+// look ends the leases that are the session's no more by their records. A List only raises doubts, which a read settles.
+func (k *looker) look(ctx context.Context) error {
+	m := k.s.hold.m
+	ctx, cancel := clock.WithTimeout(ctx, m.clk, m.timing.Renew)
+	defer cancel()
+	doubtful := k.s.roster.Members()
+	if n := len(doubtful); n > readSingly && (!k.crowded || n > readCrowded) {
+		var err error
+		if doubtful, err = k.sift(ctx, doubtful); err != nil {
+			return err
+		}
+	}
+	return k.settle(ctx, doubtful)
+}
+
+// sift lists the records of leases, and returns those of which the List shows anything else than that the session has them.
+func (k *looker) sift(ctx context.Context, leases []*Lease) (doubtful []*Lease, err error) {
+	left := make(map[string]*Lease, len(leases))
+	prefix := leases[0].key
+	for _, l := range leases {
+		left[l.key] = l
+		prefix = common(prefix, l.key)
+	}
+	yielded := 0
+	for rec, err := range k.s.hold.m.run.Store.List(ctx, prefix) {
+		if err != nil && !errors.Is(err, store.ErrCorrupt) { // of a record that can't be read the List tells no key
+			return nil, err
+		}
+		yielded++
+		if l := left[rec.Key]; l != nil && err == nil {
+			if cause, _ := rules.Ousted(rec, l.kept); cause == rules.NotLost {
+				delete(left, rec.Key)
+			}
+		}
+	}
+	k.crowded = yielded > crowd*len(leases)
+	for _, l := range left {
+		doubtful = append(doubtful, l)
+	}
+	return doubtful, nil
+}
+
+// common returns what both names begin with.
+func common(a, b string) string {
+	n := 0
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	return strings.ToValidUTF8(a[:n], "")
+}
+
+// settle reads the records of leases, some at a time, and ends those that others have ended. It returns a read's error.
+func (k *looker) settle(ctx context.Context, leases []*Lease) error {
+	var wg sync.WaitGroup
+	errs := make([]error, min(len(leases), readSingly))
+	for i := range errs {
+		wg.Go(func() {
+			for j := i; j < len(leases) && errs[i] == nil; j += len(errs) {
+				errs[i] = leases[j].look(ctx)
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// look reads the record of a lease that a session keeps, and ends the lease if that is another's. One that can't be read is no one's:
+// nobody takes it either.
+func (l *Lease) look(ctx context.Context) error {
+	if l.term.Until() == clock.Always {
+		return nil
+	}
+	rec, err := store.Load(ctx, l.m.run.Store, l.key)
+	if err != nil {
+		if errors.Is(err, store.ErrCorrupt) {
+			return nil
+		}
+		return err
+	}
+	if cause, why := rules.Ousted(rec, l.kept); cause != rules.NotLost {
+		l.end(causeOf(cause), why)
+	}
+	return nil
+}
+
+// watchOver has the session look at its leases from its first one on.
+func (s *Session) watchOver() {
+	s.looking.Do(func() {
+		k := &looker{s: s}
+		s.Background(k.run) // or the manager is closed, which ends the session
+	})
+}
