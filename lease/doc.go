@@ -34,6 +34,9 @@
 //	100        1 List of what names begin with  0.27 Lists a second, of 25 KB
 //	100,000    1 List                           0.27 Lists a second, of 25 MB: 1 to 2.4 s of a core and of the store
 //
+// Where other programs share the records ([store.Toucher]: on Kubernetes, client-go), the look at the first 16 leases is a write, which
+// renews the record for their eyes.
+//
 // A List of more names than the session's is told apart by names alone, so give the names of one session a prefix in common. No
 // lease costs a goroutine. For very many leases take a longer TTL: the requests become as much fewer.
 //

@@ -27,36 +27,78 @@ const (
 // looker is what a session looks at its leases with. It is used by one goroutine.
 type looker struct {
 	s       *Session
-	crowded bool // a List yields others' records for the most part
+	toucher store.Toucher            // nil where no other programs share the records
+	touched map[*Lease]*store.Record // as last seen
+	crowded bool                     // a List yields others' records for the most part
 }
 
 // run looks as long as ctx lasts, which ends with the session.
 func (k *looker) run(ctx context.Context) {
 	m := k.s.hold.m
-	for pause := m.timing.TTL / looksPerTTL; clock.Sleep(ctx, m.clk, pause) == nil; {
-		start := m.clk.Now()
-		err := k.look(ctx)
-		pause = m.timing.TTL/looksPerTTL - m.clk.Now().Sub(start)
-		if err != nil { // the store doesn't answer: as soon as it does
-			pause = min(pause, m.timing.Attempt)
+	every := m.timing.TTL / looksPerTTL
+	for due := m.clk.Now().Add(every); ; {
+		enlisted := k.rest(ctx, due)
+		if ctx.Err() != nil {
+			return
 		}
-		pause = max(pause, m.timing.Attempt/2)
+		start := m.clk.Now()
+		if enlisted {
+			fresh, _ := k.choose(k.s.roster.Members(), true)
+			if k.try(ctx, fresh, nil) != nil {
+				due = min(due, m.clk.Now().Add(m.timing.Attempt))
+			}
+			continue
+		}
+		err := k.look(ctx)
+		now := m.clk.Now()
+		due = max(start.Add(every), now.Add(m.timing.Attempt/2))
+		if err != nil { // the store doesn't answer: as soon as it does
+			due = min(due, now.Add(m.timing.Attempt))
+		}
+		if first := k.earliest(); first > now {
+			due = min(due, first)
+		}
 	}
+}
+
+// rest blocks until due, and returns false; or until a lease was enlisted that is to be touched, and returns true.
+func (k *looker) rest(ctx context.Context, due clock.Instant) (enlisted bool) {
+	clk := k.s.hold.m.clk
+	timer := clock.NewTimer(clk, due.Sub(clk.Now()))
+	defer timer.Stop()
+	select {
+	case <-k.s.enlisted:
+		return true
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return false
 }
 
 // look ends the leases that are the session's no more by their records. A List only raises doubts, which a read settles.
 func (k *looker) look(ctx context.Context) error {
+	leases := k.s.roster.Members()
+	if k.toucher == nil {
+		return k.try(ctx, nil, leases)
+	}
+	touch, others := k.choose(leases, false)
+	return k.try(ctx, touch, others)
+}
+
+// try touches some leases and looks at others, for as long as a look may take.
+func (k *looker) try(ctx context.Context, touch, others []*Lease) error {
 	m := k.s.hold.m
 	ctx, cancel := clock.WithTimeout(ctx, m.clk, m.timing.Renew)
 	defer cancel()
-	doubtful := k.s.roster.Members()
-	if n := len(doubtful); n > readSingly && (!k.crowded || n > readCrowded) {
-		var err error
-		if doubtful, err = k.sift(ctx, doubtful); err != nil {
-			return err
+	err := k.touch(ctx, touch)
+	if n := len(others); n > readSingly && (!k.crowded || n > readCrowded) {
+		doubtful, listErr := k.sift(ctx, others)
+		if listErr != nil {
+			return errors.Join(err, listErr)
 		}
+		others = doubtful
 	}
-	return k.settle(ctx, doubtful)
+	return errors.Join(err, k.settle(ctx, others))
 }
 
 // sift lists the records of leases, and returns those of which the List shows anything else than that the session has them.
@@ -123,16 +165,21 @@ func (l *Lease) look(ctx context.Context) error {
 		}
 		return err
 	}
-	if cause, why := rules.Ousted(rec, l.kept); cause != rules.NotLost {
-		l.end(causeOf(cause), why)
-	}
+	l.oust(rec)
 	return nil
 }
 
 // watchOver has the session look at its leases from its first one on.
 func (s *Session) watchOver() {
 	s.looking.Do(func() {
-		k := &looker{s: s}
+		k := &looker{s: s, touched: map[*Lease]*store.Record{}}
+		if k.toucher, _ = s.hold.m.run.Store.(store.Toucher); k.toucher != nil {
+			s.enlisted = make(chan struct{}, 1)
+		}
 		s.Background(k.run) // or the manager is closed, which ends the session
 	})
+	select {
+	case s.enlisted <- struct{}{}: // where there is none, nobody waits for it
+	default:
+	}
 }

@@ -14,9 +14,11 @@ import (
 // Session keeps any number of leases alive with one heartbeat. They are valid while the session is, and end with it. It is
 // safe for concurrent use.
 type Session struct {
-	hold    *Lease // on the session's own record
-	roster  drive.Roster[*Lease]
-	looking sync.Once // at the records of its leases
+	hold   *Lease // on the session's own record
+	roster drive.Roster[*Lease]
+
+	looking  sync.Once     // at the records of its leases
+	enlisted chan struct{} // one that is to be touched; nil where none are
 }
 
 // OpenSession starts a session: one write now, and one every TTL/3 while it is open. It blocks until the store has answered

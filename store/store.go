@@ -114,6 +114,14 @@ type Waiter interface {
 	Wait(ctx context.Context, key, version string) (Record, error)
 }
 
+// Toucher is the optional extra of stores whose records other programs share that know nothing of sessions.
+type Toucher interface {
+	// Touch renews a record that a session keeps for the eyes of those programs. From the first Touch on, whose outcome may be
+	// unknown, they count the record's own TTL from the last one; before, they leave the record to its session. The record
+	// itself stays as it is, but for its Version. The errors are those of Put.
+	Touch(ctx context.Context, rec Record) (Record, error)
+}
+
 // Load is Get for callers to whom a key that is not stored is a record like any other: Record{Key: key}, free, with
 // token 0.
 func Load(ctx context.Context, s Store, key string) (Record, error) {

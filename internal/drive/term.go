@@ -43,6 +43,23 @@ func (t *Term) extend(from, to clock.Instant) bool {
 	return t.until.CompareAndSwap(int64(from), int64(to))
 }
 
+// Limit bounds a term that a session keeps by a deadline of its own, which counts besides the session's. It reports false when the term
+// is over.
+func (t *Term) Limit(to clock.Instant) bool {
+	for {
+		from := t.own()
+		if from == clock.Always || t.extend(from, to) {
+			return from != clock.Always
+		}
+	}
+}
+
+// Limited reports whether the term has such a deadline, and returns it.
+func (t *Term) Limited() (clock.Instant, bool) {
+	d := t.own()
+	return d, d != clock.Never && d != clock.Always
+}
+
 // Over declares the term over if it is at now, by its own deadline or by that of the session that keeps it, and returns the one whose
 // deadline that is; nil if it was renewed meanwhile. The deadline is taken away, so that no renewal that lands late brings it back.
 func (t *Term) Over(now clock.Instant) *Term {

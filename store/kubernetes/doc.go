@@ -37,8 +37,8 @@
 //
 //	metadata.name                                    the key, if it is an RFC 1123 subdomain; else an escape of it: shard--2f17
 //	spec.holderIdentity                              Owner; "" when nobody holds it
-//	spec.leaseDurationSeconds                        TTL, rounded up, and one more where it is under 4 s
-//	spec.acquireTime, renewTime                      Acquired, and when the record was last written
+//	spec.leaseDurationSeconds                        TTL, rounded up, and one more where it is under 4 s; see below for sessions
+//	spec.acquireTime, renewTime                      Acquired, and when the record was last written or touched
 //	spec.leaseTransitions                            one more whenever there is another holder
 //	metadata.annotations leasehold.dev/record        the whole record, exact
 //	                     leasehold.dev/transitions   of the term that the record tells of
@@ -61,12 +61,16 @@
 //   - It compares times cut to whole seconds, so a renewal in the second of the one before would be none to it. Each gets a
 //     second of its own: renewTime may be a few seconds ahead after a burst of writes. For a TTL under 4 s, which may be
 //     renewed more than once a second, the duration is a second longer instead.
-//   - It can't see that a session is renewed. A lease of a session has a duration of 366 days to it: safe, and if the session
-//     dies only Leasehold takes the lease before that.
+//   - It can't see that a session is renewed. So a session touches the Leases that it keeps ([store.Toucher]): every TTL/4 it writes
+//     renewTime, the real duration and the holder, and a lease whose Touch fails for too long ends, as its own renewal's would. That is
+//     one write every TTL/4 for each of the first 16 leases of a session: 16 a minute at a TTL of 15 s, as many as for the session
+//     itself and about half of what client-go's leader writes. Further leases are not touched: those have a duration of 366 days, and
+//     if the session dies only Leasehold takes them before that.
 //   - Its holder stops only when it has failed to renew for RenewDeadline. Whoever frees or breaks its lease before that has
 //     two at work, and if nobody takes it, it takes it back.
 //   - When it stops after it was overtaken unawares, it takes the new holder out of the Lease (ReleaseOnCancel). That ends no
-//     hold of Leasehold's, to Leasehold: the holder's next renewal puts it right. Another elector may take the Lease before.
+//     hold of Leasehold's, to Leasehold: the holder's next renewal or Touch puts it right. Another elector may take the Lease before;
+//     then the holder notices with that write, TTL/3 later at the latest, and stops.
 //
 // # Connections
 //

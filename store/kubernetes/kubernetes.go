@@ -39,6 +39,7 @@ type Store struct {
 var (
 	_ store.Store     = (*Store)(nil)
 	_ store.Waiter    = (*Store)(nil)
+	_ store.Toucher   = (*Store)(nil)
 	_ store.Describer = (*Store)(nil)
 	_ store.Inspector = (*Store)(nil)
 )

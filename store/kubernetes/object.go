@@ -263,12 +263,17 @@ const often = 4 * time.Second
 func durationSeconds(rec store.Record) int32 {
 	switch {
 	case rec.Session != "":
-		return int32(store.MaxTTL / time.Second) // renewed elsewhere, which the elector can't see
+		return int32(store.MaxTTL / time.Second) // renewed elsewhere, which the elector can't see, until it is touched
 	case rec.Owner == "":
 		return 1 // as client-go writes it
 	}
-	seconds := int32((rec.TTL + time.Second - 1) / time.Second)
-	if rec.TTL < often {
+	return wholeSeconds(rec.TTL)
+}
+
+// wholeSeconds returns for how long an elector has to leave a Lease alone that is renewed for that TTL.
+func wholeSeconds(ttl time.Duration) int32 {
+	seconds := int32((ttl + time.Second - 1) / time.Second)
+	if ttl < often {
 		seconds++
 	}
 	return seconds
