@@ -13,6 +13,10 @@
 // Where suspension is not counted, a lease on a machine that is suspended can seem valid afterwards; the token, checked at
 // the guarded resource, still refuses its writes.
 //
+// No clock counts the time for which a host pauses a virtual machine, or for which the machine was a snapshot: under KVM, CLOCK_BOOTTIME
+// stands still with the rest of the guest. All that the guest can see is its wall clock being set afterwards, if somebody sets it. See
+// "Paused machines" in package lease.
+//
 // # The drift bound
 //
 // Two clocks never run at the same rate. When each is off by at most ρ, a holder that counts TTL·(1−δ) stops before a taker

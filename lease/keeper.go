@@ -16,6 +16,7 @@ type keeper struct {
 	l      *Lease
 	d      *drive.Driver
 	notice func(data []byte) // for what a notice on the record says; may be nil
+	jumps  jumps             // of the wall clock
 
 	sleep   func() bool // ends its sleep
 	retired bool        // guarded by the manager's lock
@@ -96,7 +97,11 @@ func (k *keeper) run() {
 	for {
 		var act rules.Action
 		if pending == nil && k.ctx.Err() == nil {
-			act = k.d.Next(k.l.m.run.Env(), true)
+			env := k.l.m.run.Env()
+			if k.jumps.ahead(env, k.d.Hold.Timing.TTL/jumpShare) {
+				k.d.Hold.Hasten(env.Now)
+			}
+			act = k.d.Next(env, true)
 		} else {
 			k.d.Hold.Expire(k.l.m.run.Env())
 		}
@@ -120,7 +125,7 @@ func (k *keeper) wait(act rules.Action, pending chan answer) chan answer {
 	m := k.l.m
 	until := k.d.Hold.Deadline
 	if act.Kind == rules.Sleep {
-		until = min(until, act.Until)
+		until = min(until, act.Until, m.clk.Now().Add(k.d.Hold.Timing.TTL/jumpLooks))
 	}
 	var retire <-chan struct{}
 	if pending == nil {

@@ -144,6 +144,9 @@ func (h *Hold) stale(s Standing) string {
 	return ""
 }
 
+// Hasten makes the next renewal of a hold that is held due at once.
+func (h *Hold) Hasten(now clock.Instant) { h.renewAt = min(h.renewAt, now) }
+
 // Due returns when a hold that was just acquired needs to be looked after: by Next, as often as that says from then on.
 func (h *Hold) Due() clock.Instant { return min(h.renewAt, h.Deadline) }
 
