@@ -35,7 +35,8 @@
 // An outsider may delete, edit or restore the record of such a lease: with kubectl or etcdctl, or as another program that shares
 // the record. So a session looks at the records of its leases every TTL/4, and ends the term of one that doesn't name it any more
 // ([Taken], with what the record says), TTL/3 later at the latest. A label, or a change of the record's data, ends nothing. A
-// lease that keeps itself meets such a change with its next renewal, as soon. What looking costs:
+// lease that keeps itself meets the change with its next renewal, as soon; it ends by any other version of its record, even a copy that
+// was written back, but not by labels and annotations on a Kubernetes object. What looking costs:
 //
 //	leases     requests every TTL/4             at a TTL of 15 s
 //	1          1 read                           0.27 reads a second

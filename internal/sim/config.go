@@ -33,6 +33,7 @@ type Chances struct {
 	Outage, Restart, Wipe, Restore                      float64
 	Break, OddCall                                      float64
 	HandOver                                            float64 // of each release
+	Outsider                                            float64 // drawn for no seed: see WithOutsiders
 }
 
 // Draw returns the configuration of a seed.

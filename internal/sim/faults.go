@@ -20,6 +20,7 @@ func (w *World) faults() {
 		}
 		w.storeFaults()
 		w.operator()
+		w.outsider()
 		w.faults()
 	})
 }
@@ -177,6 +178,9 @@ func (c *client) revive() {
 	if c.shown == rules.Lost {
 		c.finish()
 		return
+	}
+	if c.isSession() && c.shown == rules.Held {
+		c.lookOn()
 	}
 	if c.working {
 		w.spans.begin(c)

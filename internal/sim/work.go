@@ -75,6 +75,7 @@ func (c *client) acquired() {
 	w.check.announced(c)
 	w.spans.begin(c)
 	if c.isSession() {
+		c.lookOn()
 		return
 	}
 	w.Stats.Terms++
