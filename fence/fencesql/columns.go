@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 
 	"github.com/leasehold/leasehold/fence"
 )
@@ -14,7 +15,7 @@ import (
 //	f, err := columns.Fragment(l.Sequencer(), 3) // whose arguments are $3 and $4
 //	res, err := db.ExecContext(ctx, "UPDATE accounts SET balance = $1, "+f.Set+" WHERE id = $2 AND "+f.Where,
 //		append([]any{100, 7}, f.Args...)...)
-//	err = columns.Admitted(ctx, db, res, l.Sequencer(), "id = $1", 7)
+//	err = columns.Admitted(ctx, db, res, l.Sequencer(), 1, "id = $1", 7)
 //
 // In an upsert, the fragment stands after DO UPDATE. A row that is deleted takes its mark along, so an earlier term may insert it
 // again: mark rows as deleted, or use a [Table].
@@ -61,31 +62,104 @@ func (c *Columns) Fragment(s fence.Sequencer, first int) (Fragment, error) {
 		return Fragment{}, fmt.Errorf("SQL guard: first argument %d: want 1 or more", first)
 	}
 	token, holder := c.dialect.param(first), c.dialect.param(first+1)
-	return Fragment{
-		Set: fmt.Sprintf("%s = %s, %s = %s", tokenColumn, token, holderColumn, holder),
-		Where: fmt.Sprintf("(%s.%s < %s OR %s.%s = %s AND %s.%s = %s)",
-			c.table, tokenColumn, token, c.table, tokenColumn, token, c.table, holderColumn, holder),
-		Args: []any{int64(s.Token), s.Holder},
+	return Fragment{Set: assigns(token, holder), Where: c.admits(token, token, holder), Args: []any{int64(s.Token), s.Holder}}, nil
+}
+
+// Plain is a [Fragment] with a ? for each argument, in order, as query builders want it: gorm, sqlx.Rebind.
+type Plain struct {
+	Set       string         // assignments for SET
+	SetArgs   []any          // its two arguments
+	Values    map[string]any // what Set assigns, by column
+	Where     string         // a condition for WHERE, in parentheses
+	WhereArgs []any          // its three arguments
+}
+
+// Plain returns what [Columns.Fragment] returns, for a statement whose placeholders are question marks without numbers.
+func (c *Columns) Plain(s fence.Sequencer) (Plain, error) {
+	if err := s.Valid(); err != nil {
+		return Plain{}, err
+	}
+	token := int64(s.Token)
+	return Plain{
+		Set: assigns("?", "?"), SetArgs: []any{token, s.Holder}, Values: map[string]any{tokenColumn: token, holderColumn: s.Holder},
+		Where: c.admits("?", "?", "?"), WhereArgs: []any{token, token, s.Holder},
 	}, nil
 }
 
-// Admitted tells what became of an UPDATE of one row with a [Fragment] of s: nil when the row was written. Otherwise it reads the
-// mark of the row that where and args select, and returns a *[fence.StaleError] when that refuses s, or else an error that
-// matches [sql.ErrNoRows]: there is no such row, or another condition of the UPDATE didn't hold. It blocks for one read at most.
-func (c *Columns) Admitted(ctx context.Context, q Querier, res sql.Result, s fence.Sequencer, where string, args ...any) error {
+func assigns(token, holder string) string {
+	return fmt.Sprintf("%s = %s, %s = %s", tokenColumn, token, holderColumn, holder)
+}
+
+// admits is the condition that a row's mark is lower than a token, or that token and of that holder.
+func (c *Columns) admits(lower, same, holder string) string {
+	return fmt.Sprintf("(%[1]s.%[2]s >= 0 AND (%[1]s.%[2]s < %[4]s OR %[1]s.%[2]s = %[5]s AND %[1]s.%[3]s = %[6]s))",
+		c.table, tokenColumn, holderColumn, lower, same, holder)
+}
+
+// AllRows stands for the number of rows in [Columns.Admitted] where that isn't known.
+const AllRows = 0
+
+// Admitted tells what became of an UPDATE with a [Fragment] of s that was meant for so many rows: nil when it wrote them all.
+// Otherwise it reads the mark of one of the rows that where and args select, if there is such a row one that refuses s. It returns
+// a *[fence.StaleError] for that, or else an error that matches [sql.ErrNoRows]: there are no such rows, or another condition of the
+// UPDATE didn't hold. Some of the rows may have been written then, so roll the transaction back. It returns another error when
+// more rows were written.
+//
+// With [AllRows] the UPDATE is meant for all rows that where selects, and Admitted always reads: it returns nil when some were written
+// and none of the others refuses s. It blocks for one read at most.
+func (c *Columns) Admitted(ctx context.Context, q Querier, res sql.Result, s fence.Sequencer, rows int64, where string, args ...any) error {
 	n, err := res.RowsAffected()
-	if err != nil || n > 0 {
+	if err != nil {
 		return err
 	}
-	mark, found, err := readMark(ctx, q, "SELECT "+tokenColumn+", "+holderColumn+" FROM "+c.table+" WHERE "+where, args...)
+	return c.admitted(ctx, sqlReader{q}, n, s, rows, where, args...)
+}
+
+// AdmittedRows is [Columns.Admitted] for an UPDATE that wrote n rows, as gorm tells them.
+func (c *Columns) AdmittedRows(ctx context.Context, q Querier, n int64, s fence.Sequencer, rows int64, where string, args ...any) error {
+	return c.admitted(ctx, sqlReader{q}, n, s, rows, where, args...)
+}
+
+// AdmittedOn is [Columns.Admitted] for a transaction that is not of database/sql, and an UPDATE that wrote n rows.
+func (c *Columns) AdmittedOn(ctx context.Context, conn Conn, n int64, s fence.Sequencer, rows int64, where string, args ...any) error {
+	return c.admitted(ctx, conn, n, s, rows, where, args...)
+}
+
+func (c *Columns) admitted(ctx context.Context, r reader, n int64, s fence.Sequencer, rows int64, where string, args ...any) error {
 	switch {
-	case err != nil:
-		return fmt.Errorf("why a write under token %d of %s matched no row can't be told: %w", s.Token, s.Name, err)
-	case !found:
-		return fmt.Errorf("%s: no such row: %w", c.table, sql.ErrNoRows)
+	case rows < 0:
+		return fmt.Errorf("SQL guard: %d rows: want how many the UPDATE was meant for, or fencesql.AllRows", rows)
+	case rows != AllRows && n == rows:
+		return nil
+	case rows != AllRows && n > rows:
+		return fmt.Errorf("%s: %d rows were written, and %d meant: roll back, and look at the condition of the UPDATE", c.table, n, rows)
 	}
-	if _, err := mark.Admit(s.Name, s.Holder, s.Token); err != nil {
+	first := len(args) + 1
+	token, holder := c.dialect.param(first), c.dialect.param(first+1)
+	query := fmt.Sprintf("SELECT %s, %s FROM %s WHERE (%s) ORDER BY CASE WHEN %s THEN 1 ELSE 0 END LIMIT 1",
+		tokenColumn, holderColumn, c.table, where, c.admits(token, token, holder))
+	mark, found, err := readMark(ctx, r, 0, query, append(slices.Clone(args), int64(s.Token), s.Holder)...)
+	if err != nil {
+		return fmt.Errorf("why a write under token %d of %s matched %d rows can't be told: %w", s.Token, s.Name, n, err)
+	}
+	if found {
+		if _, err := mark.Admit(s.Name, s.Holder, s.Token); err != nil {
+			return partly(n, err)
+		}
+	}
+	switch {
+	case rows == AllRows && n > 0:
+		return nil
+	case !found:
+		return partly(n, fmt.Errorf("%s: no such row: %w", c.table, sql.ErrNoRows))
+	}
+	return partly(n, fmt.Errorf("%s: the fence admits it, but another condition doesn't hold: %w", c.table, sql.ErrNoRows))
+}
+
+// partly adds to an error how many rows were written all the same.
+func partly(n int64, err error) error {
+	if n == 0 {
 		return err
 	}
-	return fmt.Errorf("%s: the fence admits it, but another condition doesn't hold: %w", c.table, sql.ErrNoRows)
+	return fmt.Errorf("%d rows were written, and not all: roll back: %w", n, err)
 }

@@ -1,14 +1,9 @@
 package fencesql
 
 import (
-	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
-
-	"github.com/leasehold/leasehold/fence"
 )
 
 // Dialect is how a database wants its SQL.
@@ -49,23 +44,4 @@ func (d Dialect) check(table string) error {
 		return fmt.Errorf("SQL guard: table %.80q: want ASCII letters, digits and _, perhaps after a schema and a dot", table)
 	}
 	return nil
-}
-
-// Querier is a *[sql.Tx], a *[sql.Conn] or a *[sql.DB].
-type Querier interface {
-	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
-}
-
-// readMark reads one mark: a token and a holder. There may be none.
-func readMark(ctx context.Context, q Querier, query string, args ...any) (mark fence.Mark, found bool, err error) {
-	var token int64
-	err = q.QueryRowContext(ctx, query, args...).Scan(&token, &mark.Holder)
-	if errors.Is(err, sql.ErrNoRows) {
-		return fence.Mark{}, false, nil
-	}
-	if err == nil && (token < 0 || fence.Token(token) > fence.MaxToken) {
-		err = fmt.Errorf("the stored token is %d: want 0 to %d", token, fence.MaxToken)
-	}
-	mark.Token = fence.Token(token)
-	return mark, err == nil, err
 }

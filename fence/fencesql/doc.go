@@ -1,8 +1,10 @@
 // Package fencesql guards what is kept in PostgreSQL or SQLite: the check of the fencing token is a part of the caller's own
-// transaction, so that nothing can come between check and write. It needs nothing but database/sql and works with any driver.
+// transaction, so that nothing can come between check and write. It needs nothing but database/sql and works with any driver, and
+// within any library whose transaction is a [Tx]; for others there is [Conn], and package fencepgx for pgx.
 //
 // A [Table] has one mark for each lease, and guards all that its holder writes. The row of the mark is locked until the
-// transaction ends, so a transaction of a later term waits for those of earlier ones, and they are refused from then on:
+// transaction ends, so a transaction of a later term waits for those of earlier ones that were admitted before, and further ones are
+// refused from then on:
 //
 //	marks, err := fencesql.NewTable(fencesql.PostgreSQL, "leasehold_fence")
 //	_, err = db.Exec(marks.Schema()) // once
@@ -31,5 +33,6 @@
 // a transaction that has read before, that fails with SQLITE_BUSY at once when another has written since: so call it first, or
 // have all transactions begin immediately (for modernc.org/sqlite and mattn/go-sqlite3: _txlock=immediate), and set a busy timeout.
 //
-// PostgreSQL users of pgx get a *sql.DB over their pool from stdlib.OpenDBFromPool.
+// On PostgreSQL, Admit takes advisory locks for the transaction, whose keys are hashes of 64 bits. A program that takes advisory locks
+// under keys of its own shares the space of keys with it.
 package fencesql

@@ -41,11 +41,11 @@ func TestFragment(t *testing.T) {
 	for d, want := range map[fencesql.Dialect][2]string{
 		fencesql.PostgreSQL: {
 			"fence_token = $3, fence_holder = $4",
-			"(app.accounts.fence_token < $3 OR app.accounts.fence_token = $3 AND app.accounts.fence_holder = $4)",
+			"(app.accounts.fence_token >= 0 AND (app.accounts.fence_token < $3 OR app.accounts.fence_token = $3 AND app.accounts.fence_holder = $4))",
 		},
 		fencesql.SQLite: {
 			"fence_token = ?3, fence_holder = ?4",
-			"(app.accounts.fence_token < ?3 OR app.accounts.fence_token = ?3 AND app.accounts.fence_holder = ?4)",
+			"(app.accounts.fence_token >= 0 AND (app.accounts.fence_token < ?3 OR app.accounts.fence_token = ?3 AND app.accounts.fence_holder = ?4))",
 		},
 	} {
 		c, err := fencesql.NewColumns(d, "app.accounts")

@@ -2,8 +2,8 @@ package fencesql
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
+	"hash/fnv"
 
 	"github.com/leasehold/leasehold/fence"
 )
@@ -13,24 +13,34 @@ import (
 // called from any goroutine.
 type Table struct {
 	dialect Dialect
+	name    string
 	schema  string
-	look    string // for a mark that isn't lower than the token
+	look    string // for a mark that isn't lower than the token, or is none
 	raise   string // the mark, if it is lower
 }
 
-// NewTable returns the table of that name, which may begin with a schema and a dot. It does no I/O.
+// NewTable returns the table of that name, which may begin with a schema and a dot. It does no I/O. Spell the name in the same way
+// everywhere: on PostgreSQL the queue of [Table.Admit] is found by it.
 func NewTable(d Dialect, name string) (*Table, error) {
 	if err := d.check(name); err != nil {
 		return nil, err
 	}
-	t := &Table{dialect: d}
+	t := &Table{dialect: d, name: name}
 	t.schema = "CREATE TABLE IF NOT EXISTS " + name + " (name text NOT NULL PRIMARY KEY, token bigint NOT NULL, holder text NOT NULL)"
-	t.look = "SELECT token, holder FROM " + name + " WHERE name = " + d.param(1) + " AND token >= " + d.param(2)
+	const refuses = " WHERE mark.name = %s AND (mark.token >= %s OR mark.token < 1)"
+	const conflict = " ON CONFLICT (name) DO UPDATE SET token = excluded.token, holder = excluded.holder WHERE mark.token < excluded.token AND mark.token > 0"
+	insert := "INSERT INTO " + name + " AS mark (name, token, holder) "
+	where := fmt.Sprintf(refuses, d.param(1), d.param(2))
 	if d == PostgreSQL {
-		t.look += " FOR SHARE"
+		// Locks on rows have no queue: those who share one pass by who waits to raise the mark. Advisory locks have one. The token in
+		// the key, which adds nothing, has the row found before the lock is taken: two that shared it couldn't both raise the mark.
+		t.look = "SELECT mark.token, mark.holder FROM " + name + " AS mark, LATERAL (SELECT pg_advisory_xact_lock_shared($3 + 0 * mark.token)::text) AS queue" +
+			where + " FOR SHARE OF mark"
+		t.raise = insert + "SELECT $1::text, $2::bigint, $3::text FROM (SELECT pg_advisory_xact_lock($4)::text) AS queue" + conflict
+		return t, nil
 	}
-	t.raise = "INSERT INTO " + name + " AS mark (name, token, holder) VALUES (" + d.param(1) + ", " + d.param(2) + ", " + d.param(3) + ")" +
-		" ON CONFLICT (name) DO UPDATE SET token = excluded.token, holder = excluded.holder WHERE mark.token < excluded.token"
+	t.look = "SELECT mark.token, mark.holder FROM " + name + " AS mark" + where
+	t.raise = insert + "VALUES (" + d.param(1) + ", " + d.param(2) + ", " + d.param(3) + ")" + conflict
 	return t, nil
 }
 
@@ -41,33 +51,37 @@ func (t *Table) Schema() string { return t.schema }
 // other error: one that matches [fence.ErrMalformed] when s can't be a sequencer, or one of the database. A sequencer that came
 // from outside has to be of the lease that guards what is written: ask [fence.Sequencer.Of] first.
 //
-// The first transaction of a new token raises the mark, in the caller's transaction: it waits until those of earlier terms have
-// ended, and the mark is raised when it commits. The others write nothing. On PostgreSQL they share a lock on the mark's row
-// and run side by side, and while some of an earlier term always overlap, the first of a later one waits; on SQLite only one
-// transaction writes at a time anyhow. What is rolled back to a savepoint from before
+// The first transaction of a new token raises the mark, in the caller's transaction: it waits until those of earlier terms that were
+// admitted have ended, and the mark is raised when it commits. The others write nothing. On PostgreSQL they share a lock and
+// run side by side; once the first of a later term waits, further ones of an earlier term wait behind it, so that it waits for one
+// transaction's time. The locks are advisory ones, of the name of the table and of the lease, and one on the mark's row. On
+// SQLite only one transaction writes at a time anyhow. What is rolled back to a savepoint from before
 // Admit is not guarded any more. It blocks until it has the lock, until ctx is done, or for as long as the database waits for locks.
-func (t *Table) Admit(ctx context.Context, tx *sql.Tx, s fence.Sequencer) error {
+func (t *Table) Admit(ctx context.Context, tx Tx, s fence.Sequencer) error {
+	return t.AdmitOn(ctx, sqlConn{sqlReader{tx}, tx}, s)
+}
+
+// AdmitOn is [Table.Admit] for a transaction that is not of database/sql.
+func (t *Table) AdmitOn(ctx context.Context, c Conn, s fence.Sequencer) error {
 	if err := s.Valid(); err != nil {
 		return err
 	}
+	raise := []any{s.Name, int64(s.Token), s.Holder}
 	if t.dialect == PostgreSQL {
 		// A mark that has to be raised isn't locked here: two transactions that share the lock couldn't both raise it.
-		if found, err := t.judge(ctx, tx, s); found || err != nil {
+		if found, err := t.judge(ctx, c, s); found || err != nil {
 			return err
 		}
+		raise = append(raise, t.queue(s.Name))
 	}
-	raised, err := tx.ExecContext(ctx, t.raise, s.Name, int64(s.Token), s.Holder)
-	if err != nil {
-		return unsettled(s, err)
-	}
-	n, err := raised.RowsAffected()
+	n, err := c.Exec(ctx, t.raise, raise...)
 	if err != nil {
 		return unsettled(s, err)
 	}
 	if n == 1 {
 		return nil
 	}
-	found, err := t.judge(ctx, tx, s)
+	found, err := t.judge(ctx, c, s)
 	if err == nil && !found {
 		err = unsettled(s, fmt.Errorf("its mark was there and isn't any more: marks must not be deleted"))
 	}
@@ -75,8 +89,12 @@ func (t *Table) Admit(ctx context.Context, tx *sql.Tx, s fence.Sequencer) error 
 }
 
 // judge judges s by its mark, if that is not lower, and locks it. Found says whether there is such a mark.
-func (t *Table) judge(ctx context.Context, tx *sql.Tx, s fence.Sequencer) (found bool, err error) {
-	mark, found, err := readMark(ctx, tx, t.look, s.Name, int64(s.Token))
+func (t *Table) judge(ctx context.Context, c Conn, s fence.Sequencer) (found bool, err error) {
+	args := []any{s.Name, int64(s.Token)}
+	if t.dialect == PostgreSQL {
+		args = append(args, t.queue(s.Name))
+	}
+	mark, found, err := readMark(ctx, c, 1, t.look, args...)
 	if err != nil {
 		return false, unsettled(s, err)
 	}
@@ -85,6 +103,14 @@ func (t *Table) judge(ctx context.Context, tx *sql.Tx, s fence.Sequencer) (found
 	}
 	_, err = mark.Admit(s.Name, s.Holder, s.Token)
 	return true, err
+}
+
+// queue returns the key of the advisory lock that those wait for who write under a lease. Two leases of one key would only wait
+// for each other.
+func (t *Table) queue(lease string) int64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte("leasehold fence\x00" + t.name + "\x00" + lease)) // never fails
+	return int64(h.Sum64())                                                 // all 64 bits, as a key may have any
 }
 
 func unsettled(s fence.Sequencer, err error) error {

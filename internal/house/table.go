@@ -98,6 +98,7 @@ var Table = []Row{
 	{Dir: "fence/fenceetcd", Floor: F1, Only: []string{"std", "fence"}, Libs: []string{"go.etcd.io/etcd"}, Why: "etcd's client, and no store"},
 	{Dir: "fence/fencegrpc", Floor: F1, Only: []string{"std", "fence"}, Libs: []string{"google.golang.org/grpc", "google.golang.org/genproto/googleapis/rpc", "google.golang.org/protobuf"}, Why: "gRPC, the details of its statuses, and no store"},
 	{Dir: "fence/fencekubernetes", Floor: F1, Only: []string{"std", "fence"}, Libs: []string{"k8s.io/client-go", "k8s.io/api", "k8s.io/apimachinery"}, Why: "the Kubernetes client, and no store"},
+	{Dir: "fence/fencepgx", Floor: F1, Only: []string{"std", "fence", "fence/fencesql"}, May: []string{"fence/fencesql"}, Libs: []string{"github.com/jackc/pgx/v5"}, Why: "the SQL guard in transactions of pgx, and no store"},
 	{Dir: "fence/fenceredis", Floor: F1, Only: []string{"std", "fence"}, Libs: []string{"github.com/redis/go-redis/v9"}, Why: "a Redis client, and no store"},
 	{
 		Dir: "fence/fencetest", Floor: F1, Tests: true, Only: []string{"std", "fence"},
@@ -183,7 +184,7 @@ var Table = []Row{
 		Why: "it is nothing but tests: the page in a browser, which the server does not need",
 	},
 	{
-		Dir: "fence/fencesql/interop", Floor: Outer, Libs: []string{"github.com/jackc/pgx/v5", "modernc.org/sqlite"},
+		Dir: "fence/fencesql/interop", Floor: Outer, Libs: []string{"github.com/jackc/pgx/v5", "github.com/jmoiron/sqlx", "gorm.io", "modernc.org/sqlite"},
 		Why: "it is nothing but tests: the guards, and ids, in real databases, whose drivers no user of fencesql or flake needs",
 	},
 	{

@@ -89,7 +89,7 @@ func (a *accounts) update(ctx context.Context, s fence.Sequencer, id int) error 
 		if err != nil {
 			return err
 		}
-		return a.columns.Admitted(ctx, tx, res, s, "id = "+a.mark("1"), id)
+		return a.columns.Admitted(ctx, tx, res, s, 1, "id = "+a.mark("1"), id)
 	})
 }
 
@@ -107,7 +107,7 @@ func (a *accounts) upsert(ctx context.Context, s fence.Sequencer) error {
 		if err != nil {
 			return err
 		}
-		return a.columns.Admitted(ctx, tx, res, s, "id = 7")
+		return a.columns.Admitted(ctx, tx, res, s, 1, "id = 7")
 	})
 }
 
