@@ -56,14 +56,14 @@ func (d *Driver) Next(env rules.Env, wanted bool) rules.Action {
 		d.wanted = false
 	case h.Phase != rules.Waiting, act.Kind != rules.Refuse && !wanted:
 		d.wanted = false
-		d.giveUp(env)
+		d.GiveUp(env)
 		return rules.Action{}
 	}
 	return act
 }
 
-// giveUp withdraws a claim.
-func (d *Driver) giveUp(env rules.Env) {
+// GiveUp lets go of a hold that nobody wants any more.
+func (d *Driver) GiveUp(env rules.Env) {
 	d.Hold.Stop(env, rules.Exit{Why: rules.WhyGivenUp, By: env.Now.Add(d.Hold.Timing.TTL)})
 }
 

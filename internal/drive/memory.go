@@ -15,6 +15,8 @@ type Recollection struct {
 	Seen    rules.Seen
 	session rules.Seen // of the record that keeps the name's record alive
 	mine    []string
+
+	latest rules.Latest // the newest version that is known, for terms of holders elsewhere
 }
 
 // maxOrphans bounds the nonces remembered of one name.

@@ -1,12 +1,13 @@
 package grants
 
 import (
-	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/drive"
 	"github.com/leasehold/leasehold/internal/rules"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
@@ -15,146 +16,95 @@ import (
 // patience bounds the requests of one change, together.
 const patience = 10 * time.Second
 
+// attempt bounds one request of a change, so that one that gets no answer isn't all.
+const attempt = patience / 3
+
+var errRestored = errors.New("its record came back with a restored store, older than it was: acquire the name again")
+
 // renew writes the term once more. left returns what is left to be told of a notice; nil when nothing is.
 func (n *name) renew(owner string, token fence.Token, ttl time.Duration, by Proof, left func(notice []byte) []byte) (Grant, error) {
-	var g Grant
-	rec, sent, err := n.alter(owner, token, by, func(cur store.Record) (store.Record, error) {
-		switch {
-		case cur.Session != "":
-			return cur, &store.InvalidError{Field: "Session", Value: cur.Session, Want: "a renewal of the session, which keeps this name"}
-		case cur.Mark == store.MarkBroken:
-			return cur, &lease.LostError{Key: n.key, Token: token, Cause: lease.Broken, Err: errors.New(cur.Note)}
-		case cur.Mark == store.MarkNotice:
-			if g.Notice = left(cur.Data); g.Notice == nil {
-				cur.Mark, cur.Note = "", ""
-			}
-			cur.Data = g.Notice
-		}
-		if ttl != 0 {
-			cur.TTL = ttl
-		}
-		cur.Nonce = newNonce()
-		return cur, nil
-	})
-	g.Record, g.ValidUntil = rec, sent.Add(rules.Timing{TTL: rec.TTL}.WithDefaults().Validity())
-	return g, err
+	d := n.named(owner, token, ttl, by)
+	d.Hold.Left = left
+	err := n.carry(&d)
+	h := &d.Hold
+	cur := h.Seen().Rec
+	switch {
+	case err != nil:
+		return Grant{Record: cur}, err
+	case h.Renewed():
+		return Grant{Record: h.Term, ValidUntil: h.Deadline, Notice: h.Notice}, nil
+	case h.Cause == rules.CauseBroken:
+		err = &lease.LostError{Key: n.key, Token: token, Cause: lease.Broken, Err: errors.New(cur.Note)}
+	case h.Restored():
+		err = fmt.Errorf("%w: %w", &lease.NotCurrentError{Record: cur, Token: token}, errRestored)
+	default:
+		err = &lease.NotCurrentError{Record: cur, Token: token}
+	}
+	return Grant{Record: cur}, err
 }
 
 // release ends the term, and begins that of the first of the queue with the same write.
 func (n *name) release(owner string, token fence.Token, why string, by Proof) (Grant, error) {
-	var heir *waiter
-	var nonce string
-	rec, sent, err := n.alter(owner, token, by, func(cur store.Record) (store.Record, error) {
-		wall := n.r.clk.Wall()
-		heir, nonce = n.first(), newNonce()
-		if heir == nil {
-			return rules.Freed(cur, why, wall, nonce), nil
-		}
-		next, err := rules.NextToken(cur.Token, wall)
-		return rules.Claimed(cur, heir.claim(), next, why, wall, nonce), err
-	})
+	exit := rules.Exit{Why: why, By: n.r.clk.Now().Add(patience)}
+	heir := n.first()
+	if heir != nil {
+		claim := heir.claim()
+		exit.Heir = &claim
+	}
+	d := n.named(owner, token, 0, by)
+	d.Hold.Stop(n.env(), exit)
+	err := n.carry(&d)
+	h := &d.Hold
+	if conflict, ok := errors.AsType[*store.ConflictError](err); ok {
+		return Grant{Record: conflict.Current}, &lease.NotCurrentError{Record: conflict.Current, Token: token}
+	}
 	unknown := errors.Is(err, store.ErrUnknownOutcome)
+	if unknown {
+		n.past.Orphan(h) // also of the heir's claim
+		n.unwatch()      // what it waits for may have been missed
+	}
 	if heir == nil || err != nil && !unknown {
-		return Grant{Record: rec}, err
+		return Grant{Record: h.Became}, err
 	}
 	if n.claimant == heir { // what it has claimed itself was of a version that is gone, or has to be found out anew
-		n.orphan(n.hold.Orphans()...)
+		n.past.Orphan(&n.d.Hold)
 		n.forget()
 	}
 	if unknown {
-		n.orphan(nonce)
-		n.unwatch() // what it waits for may have been missed
 		return Grant{}, err
 	}
-	if !n.settle(heir, answer{grant: Grant{Record: rec, ValidUntil: heir.until(sent)}}) {
-		return n.release(heir.req.Owner, rec.Token, rules.WhyGivenUp, nil) // it has left in the meantime
+	n.past.Granted(h.Became)
+	if !n.settle(heir, answer{grant: Grant{Record: h.Became, ValidUntil: heir.until(h.BecameAt)}}) {
+		return n.release(heir.req.Owner, h.Became.Token, rules.WhyGivenUp, nil) // it has left in the meantime
 	}
-	return Grant{Record: rec}, nil
+	return Grant{Record: h.Became}, nil
 }
 
-// alter writes what f makes of the record while owner holds it under token, and returns it as it is then, and when the
-// write was sent, if by allows it. It begins with the version that was last seen. f sets the nonce; it is called again for another
-// version.
-func (n *name) alter(owner string, token fence.Token, by Proof, f func(store.Record) (store.Record, error)) (store.Record, clock.Instant, error) {
+// named returns the driver of the term of a holder elsewhere, if by allows it.
+func (n *name) named(owner string, token fence.Token, ttl time.Duration, by Proof) drive.Driver {
+	d := drive.Named(n.key, owner, token, ttl, attempt, n.past)
+	d.Hold.Allow = by
+	return d
+}
+
+// carry drives the change of a term, and takes note of the record as it is then, and tells who waits for it.
+func (n *name) carry(d *drive.Driver) error {
 	ctx, cancel := clock.WithTimeout(n.r.ctx, n.r.clk, patience)
 	defer cancel()
-	if !n.seen.Known || n.seen.Rec.Owner != owner || n.seen.Rec.Token != token {
-		if err := n.load(ctx); err != nil {
-			return store.Record{}, 0, err
-		}
+	n.unwatch() // what it waits for is about to come from here
+	before := n.past.Seen.Rec.Version
+	err := n.r.run.Carry(ctx, d)
+	seen := d.Hold.Seen()
+	if err != nil && (!seen.Known || seen.Rec.Version == before) {
+		return err
 	}
-	for {
-		cur := n.seen.Rec
-		if cur.Owner != owner || cur.Token != token {
-			return cur, 0, &lease.NotCurrentError{Record: cur, Token: token}
-		}
-		if by != nil {
-			if err := by(cur); err != nil {
-				return cur, 0, err
-			}
-		}
-		next, err := f(cur)
-		if err != nil {
-			return cur, 0, err
-		}
-		n.unwatch() // what it waits for is about to come from here
-		sent := n.r.clk.Now()
-		if err := n.put(ctx, next); err != nil {
-			return n.seen.Rec, 0, err
-		}
-		if n.seen.Rec.Nonce == next.Nonce {
-			return n.seen.Rec, sent, nil
-		}
-	}
-}
-
-// put writes rec, and takes note of the record as it is then: it is another one if the version of rec was not the stored one.
-// While it isn't known whether the write has landed, or may yet, it is sent again.
-func (n *name) put(ctx context.Context, rec store.Record) error {
-	for pause := time.Millisecond; ; pause = min(2*pause, time.Second) {
-		stored, err := n.r.st.Put(ctx, rec)
-		var conflict *store.ConflictError
-		switch {
-		case err == nil:
-			n.note(stored)
-			return nil
-		case errors.As(err, &conflict):
-			n.note(conflict.Current)
-			return nil
-		case errors.Is(err, store.ErrNotFound):
-			n.note(store.Record{Key: n.key})
-			return nil
-		case !errors.Is(err, store.ErrUnknownOutcome):
-			return err
-		}
-		if failed := n.load(ctx); failed != nil {
-			return errors.Join(err, failed)
-		}
-		if n.seen.Rec.Version != rec.Version {
-			return nil
-		}
-		if clock.Sleep(ctx, n.r.clk, pause) != nil {
-			return err
-		}
-	}
-}
-
-// load reads the record.
-func (n *name) load(ctx context.Context) error {
-	rec, err := store.Load(ctx, n.r.st, n.key)
-	if err == nil {
-		n.note(rec)
-	}
-	return err
-}
-
-// note takes note of the record as it is, and tells the hold.
-func (n *name) note(rec store.Record) {
 	env := n.env()
 	n.mu.Lock()
-	n.seen, n.noted = n.seen.Note(rec, env.Now), env.Now
+	n.past.Look(&d.Hold)
+	n.noted = env.Now
 	n.mu.Unlock()
-	if n.hold != nil && n.hold.Phase == rules.Waiting {
-		n.hold.Read(env, n.key, rec, nil)
+	if n.d != nil && n.d.Hold.Phase == rules.Waiting {
+		n.d.Hold.Read(env, n.key, seen.Rec, nil)
 	}
+	return err
 }

@@ -10,8 +10,12 @@
 // Whatever is asked about a name while it is busy is done by one goroutine, in order, so requests of one registry never
 // conflict with each other:
 //
-//	Acquire ──► queue ──► first of the queue: rules.Hold says what to read, write and wait for ──► granted
-//	Renew, Release ──► one write each, against the version that was last seen; a conflict brings the present one
+//	Acquire ──► queue ──► first of the queue: drive.Want says what to read, write and wait for ──► granted
+//	Renew, Release ──► drive.Named: one write each, against the version that was last seen; a conflict brings the present one
+//
+// Both are internal/drive, which package lease and the simulator run, too. A term is known here by its owner and its token, so that any
+// registry on the store may renew it in turn. Each renewal counts in its nonce: one that finds the term older than this registry has
+// seen it is refused, since that came back with a restored store. A registry that has not seen it later can't know.
 //
 // While the name is idle, whoever asks is that goroutine, for one change or for the first steps towards a grant: there is nobody to
 // be woken. What has to be waited for, or isn't known when whoever asks has to leave, goes on in a goroutine of the name's own.

@@ -3,14 +3,13 @@ package grants
 import (
 	"container/list"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
-	mathrand "math/rand/v2"
 	"sync"
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/internal/drive"
 	"github.com/leasehold/leasehold/internal/rules"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
@@ -30,17 +29,16 @@ type name struct {
 	tries   int           // how many in the queue don't wait
 	wake    chan struct{} // of capacity 1
 
-	// What follows is the goroutine's own, but for seen and trouble, which are written with mu held.
-	seen, session rules.Seen
-	noted         clock.Instant // when the record was last read or written here, but by the hold
-	trouble       error         // why the hold's last request failed
-	mine          []string      // nonces of claims that were given up
-	hold          *rules.Hold
-	claimant      *waiter       // whom hold is for
-	withdrawn     bool          // hold is being let go
-	awaited       version       // the version whose end was waited for last
-	calm          clock.Instant // from when on the store is asked to tell of that
-	watch         *watch        // that it was asked; nil for not yet
+	// What follows is the goroutine's own, but for past and trouble, which are written with mu held.
+	past      drive.Recollection // of the record, and of claims that were given up
+	noted     clock.Instant      // when the record was last read or written here, but by the hold
+	trouble   error              // why the hold's last request failed
+	d         *drive.Driver      // takes the name for the first of the queue
+	claimant  *waiter            // whom it is for
+	withdrawn bool               // the hold is being let go
+	awaited   version            // the version whose end was waited for last
+	calm      clock.Instant      // from when on the store is asked to tell of that
+	watch     *watch             // that it was asked; nil for not yet
 }
 
 // version is one of a record: the name's own, or that of the session that keeps it.
@@ -97,7 +95,7 @@ func (n *name) take() (todo []func(), idle bool) {
 }
 
 // idle reports whether nothing is asked. n.mu is held.
-func (n *name) idle() bool { return len(n.todo) == 0 && n.queue.Len() == 0 && n.hold == nil }
+func (n *name) idle() bool { return len(n.todo) == 0 && n.queue.Len() == 0 && n.d == nil }
 
 // turn does what has been asked of a name that was idle in the goroutine of whoever asks, who waits for it anyhow. If more has
 // been asked meanwhile, the name's own goroutine does that.
@@ -152,31 +150,29 @@ func (n *name) next() rules.Action {
 	n.refuse()
 	w := n.first()
 	env := n.env()
-	if n.hold != nil && n.claimant != w && n.hold.Phase == rules.Waiting {
+	if n.d != nil && n.claimant != w && n.d.Hold.Phase == rules.Waiting {
 		n.withdraw()
 	}
-	if n.hold == nil && w != nil {
-		h := rules.New(n.key, w.claim(), w.timing(), w.req.Wait == 0, n.seen, n.mine)
-		h.RecallSession(n.session)
+	if n.d == nil && w != nil {
+		d := drive.Want(n.key, w.claim(), w.timing(), w.req.Wait == 0, n.past)
 		if n.r.suppose {
-			h.SupposeNew()
+			d.Hold.SupposeNew()
 		}
 		if env.Now < n.noted.Add(calm) {
-			h.Fresh()
+			d.Hold.Fresh()
 		}
-		n.hold, n.claimant = &h, w
+		n.d, n.claimant = &d, w
 	}
-	if n.hold == nil {
+	if n.d == nil {
 		return rules.Action{}
 	}
-	return n.hold.Next(env)
+	return n.d.Next(env, true)
 }
 
 // withdraw lets a hold go that nobody wants any more.
 func (n *name) withdraw() {
-	env := n.env()
 	n.withdrawn = true
-	n.hold.Stop(env, rules.Exit{Why: rules.WhyGivenUp, By: env.Now.Add(n.hold.Timing.TTL)})
+	n.d.GiveUp(n.env())
 	n.over()
 }
 
@@ -193,7 +189,7 @@ func (n *name) granted(w *waiter, rec store.Record) (Grant, error) {
 
 // again grants the term that the record shows to a request that is sent again.
 func (n *name) again() bool {
-	w, rec := n.claimant, n.hold.Seen().Rec
+	w, rec := n.claimant, n.d.Hold.Seen().Rec
 	if w.req.ID == "" || rec.Info[requestInfo] != idDigest(w.req.ID) {
 		return false
 	}
@@ -222,39 +218,22 @@ func (n *name) do(act rules.Action) {
 		defer timer.Stop()
 		select {
 		case <-timer.C:
-			n.hold.Woke()
+			n.d.Hold.Woke()
 		case <-n.wake:
 		case <-n.r.ctx.Done():
 		}
 	case rules.Wait:
 		n.await(act)
 	case rules.Read, rules.Write:
-		rec, err := n.request(act)
+		rec, err := n.r.run.Request(n.r.ctx, act)
 		n.hear(act, rec, err)
 	}
 }
 
 // hear tells the hold what came of a request.
 func (n *name) hear(act rules.Action, rec store.Record, err error) {
-	if act.Kind == rules.Write {
-		n.hold.Wrote(n.env(), rec, err)
-	} else {
-		n.hold.Read(n.env(), act.Key, rec, err)
-	}
+	n.d.Tell(n.env(), act, rec, err)
 	n.look()
-}
-
-func (n *name) request(act rules.Action) (store.Record, error) {
-	ctx, cancel := clock.WithTimeout(n.r.ctx, n.r.clk, act.Until.Sub(n.r.clk.Now()))
-	defer cancel()
-	return n.send(ctx, act)
-}
-
-func (n *name) send(ctx context.Context, act rules.Action) (store.Record, error) {
-	if act.Kind == rules.Write {
-		return n.r.st.Put(ctx, act.Rec)
-	}
-	return store.Load(ctx, n.r.st, act.Key)
 }
 
 // calm is how long a version has to last before the store is asked to tell of the next one, and for how long what was read or written
@@ -282,13 +261,13 @@ func (n *name) await(act rules.Action) {
 	case <-n.r.ctx.Done():
 	case <-timer.C:
 		if until == act.Until {
-			n.hold.Woke()
+			n.d.Hold.Woke()
 		} else {
 			n.listen(act)
 		}
 	case told := <-told:
 		n.unwatch()
-		n.hold.Read(n.env(), act.Key, told.rec, told.err)
+		n.d.Hold.Read(n.env(), act.Key, told.rec, told.err)
 	}
 }
 
@@ -313,21 +292,25 @@ func (n *name) unwatch() {
 
 // over takes note of a hold that has come to something, and reports whether it has.
 func (n *name) over() bool {
-	h := n.hold
-	switch {
-	case h == nil:
+	if n.d == nil {
 		return true
-	case h.Phase == rules.Held:
+	}
+	switch h := &n.d.Hold; h.Phase {
+	case rules.Held:
 		n.look()
+		n.past.Granted(h.Term)
 		if n.settle(n.claimant, answer{grant: Grant{Record: h.Term, ValidUntil: n.validity(h)}}) {
 			n.forget()
 			return true
 		}
 		n.withdraw()
-		return n.hold == nil
-	case h.Phase == rules.Ended:
+		return n.d == nil
+	case rules.Ended:
 		n.look()
-		n.orphan(h.Orphans()...)
+		n.past.Orphan(h)
+		if n.d.Settle(n.env(), true) { // the holder elsewhere has gone: nobody else lets go of what its session would keep
+			return false
+		}
 		if h.Err != nil && !n.withdrawn {
 			n.settle(n.claimant, answer{err: h.Err})
 		}
@@ -348,43 +331,35 @@ func (n *name) validity(h *rules.Hold) clock.Instant {
 func (n *name) look() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.seen, n.session, n.trouble = n.hold.Seen(), n.hold.SeenSession(), n.hold.Err
+	n.past.Look(&n.d.Hold)
+	n.trouble = n.d.Hold.Err
 }
 
-func (n *name) forget() { n.hold, n.claimant, n.withdrawn = nil, nil, false }
-
-// orphan remembers nonces of claims that may yet be found in the record.
-func (n *name) orphan(nonces ...string) {
-	const most = 16
-	n.mine = append(n.mine, nonces...)
-	n.mine = n.mine[max(0, len(n.mine)-most):]
-}
+func (n *name) forget() { n.d, n.claimant, n.withdrawn = nil, nil, false }
 
 // missed is the error of a request that has to go without the name.
 func (n *name) missed() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.trouble != nil || !n.seen.Known || n.seen.Rec.Owner == "" {
+	if n.trouble != nil || !n.past.Seen.Known || n.past.Seen.Rec.Owner == "" {
 		return fmt.Errorf("%s: %w", n.key, errors.Join(errNoAnswer, n.trouble))
 	}
 	return n.heldBy()
 }
 
 func (n *name) heldBy() error {
-	rec := n.seen.Rec
+	rec := n.past.Seen.Rec
 	return &lease.HeldError{
 		Key: n.key, Owner: rec.Owner, Since: rec.Acquired, Token: rec.Token, Note: rec.Note,
-		ExpiresIn: max(n.seen.Dead().Sub(n.r.clk.Now()), 0),
+		ExpiresIn: max(n.past.Seen.Dead().Sub(n.r.clk.Now()), 0),
 	}
 }
 
 // env is what the hold is told of the world. Whether a session is valid is for its holder to know.
 func (n *name) env() rules.Env {
-	return rules.Env{
-		Now: n.r.clk.Now(), Wall: n.r.clk.Wall(), Nonce: newNonce, Jitter: mathrand.Float64(), Session: clock.Never,
-	}
+	env := n.r.run.Env()
+	env.Session = clock.Never
+	return env
 }
 
 var errNoAnswer = errors.New("the store has not answered in time")
-
-func newNonce() string { return rand.Text()[:20] }

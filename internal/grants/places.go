@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/internal/drive"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -122,6 +123,6 @@ func (r *Registry) save(saved savedPlaces) {
 	ctx, cancel := clock.WithTimeout(context.Background(), r.clk, placesLimit)
 	defer cancel()
 	if rec, err := store.Load(ctx, r.st, placesKey); err == nil {
-		_, _ = r.st.Put(ctx, store.Record{Key: placesKey, Version: rec.Version, Token: rec.Token, Nonce: newNonce(), Data: data})
+		_, _ = r.st.Put(ctx, store.Record{Key: placesKey, Version: rec.Version, Token: rec.Token, Nonce: drive.Nonce(), Data: data})
 	}
 }

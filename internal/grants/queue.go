@@ -163,7 +163,7 @@ func (n *name) front() *waiter {
 func (n *name) refuse() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.tries == 0 || n.seen.Rec.Owner == "" {
+	if n.tries == 0 || n.past.Seen.Rec.Owner == "" {
 		return
 	}
 	held := n.heldBy()

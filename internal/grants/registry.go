@@ -10,6 +10,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/drive"
 	"github.com/leasehold/leasehold/internal/rules"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
@@ -72,6 +73,7 @@ type Options struct {
 type Registry struct {
 	st   store.Store
 	clk  clock.Clock
+	run  drive.Runner // on both
 	opts Options
 
 	suppose bool // a name that isn't known is supposed to be new
@@ -95,7 +97,7 @@ func New(st store.Store, opts Options) *Registry {
 	if opts.Names == 0 {
 		opts.Names = 10_000
 	}
-	r := &Registry{st: st, clk: opts.Clock, opts: opts, names: map[string]*name{}, suppose: store.Describe(st).CheapRefusal}
+	r := &Registry{st: st, clk: opts.Clock, run: drive.Runner{Store: st, Clock: opts.Clock}, opts: opts, names: map[string]*name{}, suppose: store.Describe(st).CheapRefusal}
 	r.places.until = r.clk.Now().Add(returning)
 	r.ctx, r.stop = context.WithCancelCause(context.Background())
 	return r

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/drive"
 	"github.com/leasehold/leasehold/internal/rules"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
@@ -39,7 +40,7 @@ func (r *Registry) OpenSession(ctx context.Context, owner string, ttl time.Durat
 	}
 	secret, kept := newSecret("")
 	claim := rules.Claim{Owner: owner, TTL: ttl, Info: info(Request{Info: about}, kept)}
-	rec := rules.Claimed(store.Record{Key: lease.SessionKey(owner)}, claim, token, "", wall, newNonce())
+	rec := rules.Claimed(store.Record{Key: lease.SessionKey(owner)}, claim, token, "", wall, drive.Nonce())
 	if rec, err = r.st.Put(ctx, rec); err != nil {
 		return Grant{}, fmt.Errorf("open a session: %w", err)
 	}

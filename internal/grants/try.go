@@ -37,10 +37,10 @@ func (n *name) try(ctx context.Context, w *waiter) {
 
 // requestFor makes a request for somebody who may leave meanwhile.
 func (n *name) requestFor(ctx context.Context, act rules.Action) (store.Record, error) {
-	ctx, cancel := clock.WithTimeout(ctx, n.r.clk, act.Until.Sub(n.r.clk.Now()))
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(n.r.ctx, cancel)()
-	return n.send(ctx, act)
+	return n.r.run.Request(ctx, act)
 }
 
 // ended is why who asks has to go without an answer; nil while it doesn't.

@@ -127,7 +127,7 @@ var Table = []Row{
 
 	{Dir: "internal/sessions", Floor: F2, May: []string{"lease"}, Why: "it stands on the lease, below what lists sessions"},
 
-	{Dir: "internal/grants", Floor: F3},
+	{Dir: "internal/grants", Floor: F3, Never: holds, Why: "one driver of holds, which the simulator runs, too"},
 	{Dir: "internal/wire", Floor: F3, May: []string{"election", "identity"}, Why: "its table of problems has their errors"},
 	{Dir: "election", Floor: F3},
 	{Dir: "lock", Floor: F3},

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -33,7 +34,8 @@ type Attempt struct {
 
 // claimNonce returns the attempt's nonce if its record would show this hold as the owner.
 func (a *Attempt) claimNonce() string {
-	if a.Doubt && (a.Op == OpClaim || a.Op == OpRenew) {
+	heir := a.Op == OpLeave && a.Rec.Owner != "" && a.Rec.Mark == ""
+	if a.Doubt && (a.Op == OpClaim || a.Op == OpRenew || heir) {
 		return a.Rec.Nonce
 	}
 	return ""
@@ -78,13 +80,27 @@ func (h *Hold) beginRenew(env Env) {
 }
 
 func (h *Hold) beginLeave(env Env) {
-	rec := Freed(h.Term, h.leave.Why, env.Wall, env.Nonce())
-	if h.leave.To != "" {
-		var err error
-		if rec, err = HandedOver(h.Term, h.leave.To, h.Timing.TTL, env.Wall, env.Nonce()); err != nil {
+	var rec store.Record
+	var err error
+	if h.Allow != nil {
+		if err = h.Allow(h.Term); err != nil {
 			h.end(err)
 			return
 		}
+	}
+	switch {
+	case h.leave.Heir != nil:
+		var token fence.Token
+		token, err = NextToken(h.Term.Token, env.Wall)
+		rec = Claimed(h.Term, *h.leave.Heir, token, h.leave.Why, env.Wall, env.Nonce())
+	case h.leave.To != "":
+		rec, err = HandedOver(h.Term, h.leave.To, h.Timing.TTL, env.Wall, env.Nonce())
+	default:
+		rec = Freed(h.Term, h.leave.Why, env.Wall, env.Nonce())
+	}
+	if err != nil {
+		h.end(err)
+		return
 	}
 	h.begin(OpLeave, rec)
 }
@@ -183,7 +199,7 @@ func (h *Hold) met(env Env, cur store.Record) {
 		h.worked()
 	case cur.Nonce == h.att.Rec.Nonce && h.att.Tied && !Off(RuleNonce):
 		h.landed(env, cur)
-	case cur.Version == h.att.Rec.Version && (h.att.Op != OpLeave || cur.Version != ""):
+	case cur.Version == h.att.Rec.Version && (h.att.Op != OpLeave && h.att.Op != OpRenew || cur.Version != ""):
 		h.att.Ask = false // not yet: the same again
 	default:
 		h.superseded(env, cur)
@@ -199,6 +215,8 @@ func (h *Hold) superseded(env Env, cur store.Record) {
 	switch {
 	case h.Phase == Waiting:
 		h.mine = appended(h.mine, att.claimNonce())
+	case att.Op == OpRenew && ours && h.named:
+		h.take(env, cur)
 	case att.Op == OpRenew && ours && (cur.Mark != "" || Off(RuleRestored)):
 		h.marked(env, cur)
 	case att.Op == OpRenew && Off(RuleConflict):
@@ -209,16 +227,27 @@ func (h *Hold) superseded(env Env, cur store.Record) {
 		if h.Phase == Held {
 			h.lose(CauseTaken)
 		}
-	case att.Op == OpLeave && h.leave.To != "" && handedOn(cur, h.Term.Token):
+	case att.Op == OpLeave:
+		h.overtaken(env, cur, ours)
+	default:
+		h.gone = true
+		h.end(nil)
+	}
+}
+
+// overtaken: the record is another version than the one that was to be let go; ours says whether it is this term all the same.
+func (h *Hold) overtaken(env Env, cur store.Record, ours bool) {
+	switch {
+	case h.leave.To != "" && handedOn(cur, h.Term.Token):
 		h.gone = true
 		h.end(nil) // it was handed over, and the successor has been quick
-	case att.Op == OpLeave && ours:
+	case ours:
 		h.pending, h.Term = "", cur
 		h.beginLeave(env)
-	case att.Op == OpLeave && Off(RuleExactTerm):
+	case Off(RuleExactTerm):
 		h.Term = cur
 		h.beginLeave(env)
-	case att.Op == OpLeave && h.leave.To != "":
+	case h.leave.To != "" || h.named:
 		h.gone = true
 		h.end(&store.ConflictError{Current: cur})
 	default:
@@ -231,6 +260,9 @@ func (h *Hold) superseded(env Env, cur store.Record) {
 // own. A mark names the version it was put on by its nonce. A version of one's own that came back with a restored store is
 // this term, too: it may be let go, but not renewed, since what a session keeps need not have come back with it.
 func (h *Hold) wrote(cur store.Record, att Attempt) bool {
+	if h.named {
+		return h.same(cur, att.Op)
+	}
 	if Off(RuleMarkChain) {
 		return cur.Owner == h.Claim.Owner && cur.Token == h.Term.Token
 	}
@@ -266,6 +298,7 @@ func (h *Hold) landed(env Env, rec store.Record) {
 	switch {
 	case att.Op == OpLeave:
 		h.gone, h.pending = true, ""
+		h.Became, h.BecameAt = rec, att.Sent
 		h.Term = store.Record{Token: rec.Token}
 		h.end(nil)
 	case att.Op == OpClaim:

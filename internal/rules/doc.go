@@ -43,5 +43,7 @@
 //     nonces, taken again at once under a new token, and never adopted, since its release may be on its way.
 //   - One that goes behind others (Patience) leaves a free name to them for a while. What is abandoned it frees first, at the version
 //     that it found dead, since nothing else tells them: then all see it free, and none of them has to have seen it die.
+//   - A term that a server renews in its holder's stead ([Named]) is known by its owner and its token, since several servers may do
+//     that in turn. A version of it that is older than one that was seen came back with a restored store, and is not renewed.
 //   - The same owner with a nonce that this process did not write is another holder: a clone of this process, perhaps.
 package rules

@@ -63,6 +63,14 @@ type Hold struct {
 	Failing  bool          // Held: the last renewal failed (jeopardy)
 	Notice   []byte        // Held: what a notice on the record said; the driver takes it out
 
+	// Left, of a hold that Named returned, is given a notice, and returns what is left to be told of it; nil when nothing is.
+	Left func(notice []byte) []byte
+	// Allow, of such a one, is asked of each version before it is renewed or let go, and ends the hold by an error; it may be nil.
+	Allow func(rec store.Record) error
+	// Became is the record as letting go left it, sent at BecameAt: the heir's term, if there was one.
+	Became   store.Record
+	BecameAt clock.Instant
+
 	rec, session          Seen
 	recFresh, sessionRead bool // read since it last slept
 	att                   Attempt
@@ -74,6 +82,8 @@ type Hold struct {
 	renewAt, retryAt      clock.Instant
 	left                  string        // the free version that is left to others until claimAt
 	claimAt               clock.Instant // 0 when none is
+	named                 bool          // of its term only the owner and the token are known
+	latest                Latest
 	leave                 Exit
 }
 
@@ -82,6 +92,9 @@ type Exit struct {
 	Why string        // for the record's history
 	To  string        // the successor, or "" to free the name
 	By  clock.Instant // when to give up
+
+	// Heir, if it isn't nil, has the name next: its term begins with the write that ends this one, under a token of its own.
+	Heir *Claim
 }
 
 // New returns a hold that wants key. seen is what this process last saw of the record, if anything, and mine the nonces of
@@ -161,6 +174,9 @@ func (h *Hold) Stop(env Env, e Exit) {
 			h.pending = h.att.Rec.Nonce
 		}
 		h.Phase, h.Err = Leaving, nil
+		if h.named && h.rec.Known && h.same(h.rec.Rec, OpLeave) {
+			h.Term = h.rec.Rec
+		}
 		if h.Term.Version == "" {
 			h.att = Attempt{Op: OpLeave, Ask: true}
 			return

@@ -151,9 +151,16 @@ func (h *Hold) Hasten(now clock.Instant) { h.renewAt = min(h.renewAt, now) }
 func (h *Hold) Due() clock.Instant { return min(h.renewAt, h.Deadline) }
 
 func (h *Hold) nextHeld(env Env) Action {
+	if h.named && h.att.Op == OpNone && !h.Renewed() {
+		if h.find(env); h.Phase != Held {
+			return Action{}
+		}
+	}
 	switch {
 	case h.Expire(env):
 		return Action{}
+	case h.Renewed():
+		return Action{Kind: Sleep, Until: h.Deadline}
 	case h.Claim.Session != "":
 		return Action{Kind: Sleep, Until: h.Deadline}
 	case h.att.Op == OpNone && env.Now < h.renewAt:

@@ -1,0 +1,60 @@
+package drive
+
+import (
+	"context"
+	"time"
+
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/store"
+)
+
+// Named returns the driver of a term that a holder elsewhere has, of which a server knows the owner and the token; see [rules.Named]. ttl is
+// 0 for that which the term has. No request of it takes longer than attempt.
+func Named(key, owner string, token fence.Token, ttl, attempt time.Duration, past Recollection) Driver {
+	t := rules.Timing{TTL: ttl, Margin: rules.DefaultMargin, Drift: rules.DefaultDrift, Attempt: attempt}
+	return Driver{Hold: rules.Named(key, owner, token, t, past.Seen, past.latest)}
+}
+
+// Look takes over what h has seen.
+func (r *Recollection) Look(h *rules.Hold) {
+	r.Seen, r.session = h.Seen(), h.SeenSession()
+	r.latest = r.latest.Note(r.Seen.Rec)
+}
+
+// Note takes note of a record that was just read or written.
+func (r *Recollection) Note(rec store.Record, now clock.Instant) {
+	r.Seen = r.Seen.Note(rec, now)
+	r.latest = r.latest.Note(rec)
+}
+
+// Granted takes note of a term that began here: what was known of later versions is of a store that has forgotten them.
+func (r *Recollection) Granted(rec store.Record) { r.latest = rules.LatestOf(rec) }
+
+// Orphan remembers the nonces under which h may yet be found in the record.
+func (r *Recollection) Orphan(h *rules.Hold) {
+	mine := append(r.mine[:len(r.mine):len(r.mine)], h.Orphans()...)
+	r.mine = mine[max(0, len(mine)-maxOrphans):]
+}
+
+// Carry drives a hold that Named made until it is renewed, lost, or let go, or nothing can be done now. It blocks.
+func (r Runner) Carry(ctx context.Context, d *Driver) error {
+	h := &d.Hold
+	for env := r.Env(); ; {
+		act := d.Next(env, true)
+		switch {
+		case h.Renewed(), h.Phase == rules.Lost:
+			return nil
+		case h.Phase == rules.Ended:
+			return h.Err
+		case h.Err != nil && !h.InDoubt():
+			return h.Err // nothing was done: who asks may ask again
+		case ctx.Err() != nil && h.InDoubt():
+			return store.Unknown(h.Key, context.Cause(ctx))
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		}
+		env = r.Do(ctx, d, nil, act)
+	}
+}
