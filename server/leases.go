@@ -32,12 +32,18 @@ func (s *Server) acquire(c *call) (any, error) {
 		}
 		defer leave()
 	}
+	who, what := s.payer(c.caller, c.r), share(false, req.Key, req.Info)
+	if err := s.tally.reserve(who, what); err != nil {
+		return nil, err
+	}
 	begun := s.clk.Now()
 	g, err := s.reg.Acquire(c.r.Context(), req)
 	c.event.Waited = s.clk.Now().Sub(begun)
 	if err != nil {
+		s.tally.giveUp(who, what)
 		return nil, err
 	}
+	s.tally.keep(who, what, g.Record, true)
 	c.status = http.StatusCreated
 	answer, err := s.grant(c, g)
 	if err != nil {
@@ -130,7 +136,7 @@ func (s *Server) renew(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	ttl, err := s.renewal(c)
+	ttl, err := s.renewal(c, s.opts.MaxTTL)
 	if err != nil {
 		return nil, err
 	}
@@ -138,16 +144,17 @@ func (s *Server) renew(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.renewed(c, g)
 	return s.grant(c, g)
 }
 
 // renewal reads the TTL that a renewal asks for; 0 for the one that there is.
-func (s *Server) renewal(c *call) (time.Duration, error) {
+func (s *Server) renewal(c *call, most time.Duration) (time.Duration, error) {
 	var body wire.RenewRequest
 	if err := c.read(&body); err != nil {
 		return 0, err
 	}
-	return within("ttl", body.TTL, 0, store.MinTTL, s.opts.MaxTTL)
+	return within("ttl", body.TTL, 0, store.MinTTL, most)
 }
 
 func (s *Server) release(c *call) (any, error) {
@@ -156,6 +163,9 @@ func (s *Server) release(c *call) (any, error) {
 		return nil, err
 	}
 	_, err = s.reg.Release(c.r.Context(), c.r.PathValue("name"), holder, token, "released", c.proof())
+	if err == nil {
+		s.tally.over(c.r.PathValue("name"))
+	}
 	return nil, err
 }
 

@@ -28,6 +28,8 @@ type metrics struct {
 	stale       prometheus.Counter
 	renewals    prometheus.Histogram
 	waits       prometheus.Histogram
+	acquires    prometheus.Histogram
+	releases    prometheus.Histogram
 }
 
 var (
@@ -51,6 +53,8 @@ func newMetrics(s *Server) (*metrics, error) {
 		lost:     prometheus.NewCounter(prometheus.CounterOpts{Name: "leasehold_lost_total", Help: "Renewals that came when the term was over."}),
 		stale:    prometheus.NewCounter(prometheus.CounterOpts{Name: "leasehold_fenced_writes_total", Help: "Sequencers that were verified and found stale."}),
 		renewals: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "leasehold_renew_duration_seconds", Help: "How long renewals took.", Buckets: buckets}),
+		acquires: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "leasehold_acquire_duration_seconds", Help: "How long it took to acquire a name, with the wait for it.", Buckets: buckets}),
+		releases: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "leasehold_release_duration_seconds", Help: "How long releases took.", Buckets: buckets}),
 		waits:    prometheus.NewHistogram(prometheus.HistogramOpts{Name: "leasehold_acquire_wait_seconds", Help: "How long who acquired a name had waited for it.", Buckets: buckets}),
 	}
 	r := prometheus.NewRegistry()
@@ -58,7 +62,7 @@ func newMetrics(s *Server) (*metrics, error) {
 		Name: "leasehold_build_info", Help: "1, and what is running.", ConstLabels: prometheus.Labels{"version": s.opts.Version},
 	})
 	build.Set(1)
-	r.MustRegister(m, m.requests, m.transitions, m.lost, m.stale, m.renewals, m.waits, build)
+	r.MustRegister(m, m.requests, m.transitions, m.lost, m.stale, m.renewals, m.waits, m.acquires, m.releases, build)
 	for _, c := range s.opts.Collectors {
 		if err := r.Register(c); err != nil {
 			return nil, fmt.Errorf("server: Collectors: %w", err)
@@ -81,8 +85,10 @@ func (m *metrics) note(e Event) {
 		m.stale.Inc()
 	case e.Op == "acquire" && done:
 		m.waits.Observe(e.Waited.Seconds())
+		m.acquires.Observe(e.Duration.Seconds())
 		m.transitions.WithLabelValues("acquired").Inc()
 	case e.Op == "release" && done:
+		m.releases.Observe(e.Duration.Seconds())
 		m.transitions.WithLabelValues("released").Inc()
 	case (e.Op == "break" || e.Op == "unlock" && e.Token != 0) && done:
 		m.transitions.WithLabelValues("broken").Inc()

@@ -199,6 +199,9 @@ func (s *Server) admit(rt route, c *call) error {
 		return wire.NewProblem(wire.CodeUnauthenticated, "%v", err)
 	}
 	c.caller, c.event.Caller = caller, caller.Name()
+	if err := s.rates.take(s.payer(caller, c.r)); err != nil {
+		return err
+	}
 	if name := c.r.PathValue("name"); name != "" {
 		if lease.Reserved(name) {
 			return reserved(name)
@@ -352,7 +355,7 @@ func fail(w http.ResponseWriter, p *wire.Problem) {
 	h.Set("Content-Type", wire.ContentProblem)
 	h.Set("Cache-Control", "no-store")
 	if p.Code == wire.CodeUnavailable || p.Code == wire.CodeClosing || p.Code == wire.CodeTooMany || p.Code == wire.CodeNoIDs {
-		h.Set("Retry-After", "1")
+		h.Set("Retry-After", retryAfter(p))
 	}
 	if p.Code == wire.CodeUnauthenticated {
 		h.Set("WWW-Authenticate", "Bearer")

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -29,6 +30,11 @@ const (
 	DefaultMaxBody = 256 << 10
 
 	DefaultMaxWaiting = 50_000
+
+	DefaultMaxNames      = 100_000
+	DefaultMaxSessions   = 1000
+	DefaultMaxBytes      = 64 << 20
+	DefaultMaxSessionTTL = 24 * time.Hour
 )
 
 // Action is what a request is about to do, as a policy tells actions apart.
@@ -97,6 +103,14 @@ type Options struct {
 	// A caller without a name is the address that it comes from, so everybody behind a proxy is one.
 	MaxWaiting int
 
+	// MaxNames, MaxSessions and MaxBytes are how much one caller may have by this server at a time: names held or asked for (100,000
+	// by default), sessions (1,000), and bytes of the records of both (64 MiB, about 512 and what info has for each). What is beyond that is
+	// answered with 429. They are counted in memory: after a restart, from when a hold is renewed.
+	MaxNames, MaxSessions, MaxBytes int
+	MaxSessionTTL                   time.Duration // the longest TTL of a session: 24 h by default, and MaxTTL at most
+	// MaxRate is how many requests a second of one caller are served, with a burst of twice as many; 0 for any number.
+	MaxRate float64
+
 	// Keys, if set, sign the sequencers that are given out, and verify those that come back.
 	Keys fence.Keys
 
@@ -129,6 +143,8 @@ type Server struct {
 	rdlm *rdlm.Handler // nil if it isn't spoken
 
 	waiting *quota
+	tally   *tally
+	rates   *rates
 	manager *lease.Manager // takes what is assigned, and the server's own numbers
 	mint    *mint
 	metrics *metrics
@@ -153,7 +169,8 @@ func New(st store.Store, opts Options) (*Server, error) {
 		st: st, opts: opts, clk: opts.Clock,
 		reg: grants.New(st, grants.Options{Clock: opts.Clock}),
 	}
-	s.waiting = newQuota(opts.MaxWaiting)
+	s.waiting, s.rates = newQuota(opts.MaxWaiting), newRates(opts.Clock, opts.MaxRate)
+	s.tally = newTally(opts.Clock, usage{opts.MaxNames, opts.MaxSessions, opts.MaxBytes})
 	if opts.RDLM != nil {
 		s.rdlm = s.newRDLM(*opts.RDLM)
 	}
@@ -186,6 +203,7 @@ func (o *Options) complete() error {
 	}{
 		{"TTL", &o.TTL, DefaultTTL, store.MinTTL, store.MaxTTL},
 		{"MaxTTL", &o.MaxTTL, store.MaxTTL, store.MinTTL, store.MaxTTL},
+		{"MaxSessionTTL", &o.MaxSessionTTL, min(DefaultMaxSessionTTL, cmp.Or(o.MaxTTL, store.MaxTTL)), store.MinTTL, store.MaxTTL},
 		{"MaxWait", &o.MaxWait, DefaultMaxWait, time.Millisecond, store.MaxTTL},
 	} {
 		if *d.value == 0 {
@@ -206,11 +224,28 @@ func (o *Options) complete() error {
 	if o.MaxBody < 0 {
 		return fmt.Errorf("server: MaxBody %d: want a number of bytes", o.MaxBody)
 	}
-	if o.MaxWaiting == 0 {
-		o.MaxWaiting = DefaultMaxWaiting
+	return o.completeQuotas()
+}
+
+// completeQuotas settles how much one caller may have.
+func (o *Options) completeQuotas() error {
+	for _, n := range []struct {
+		field     string
+		value     *int
+		otherwise int
+	}{
+		{"MaxWaiting", &o.MaxWaiting, DefaultMaxWaiting}, {"MaxNames", &o.MaxNames, DefaultMaxNames},
+		{"MaxSessions", &o.MaxSessions, DefaultMaxSessions}, {"MaxBytes", &o.MaxBytes, DefaultMaxBytes},
+	} {
+		if *n.value == 0 {
+			*n.value = n.otherwise
+		}
+		if *n.value < 0 {
+			return fmt.Errorf("server: %s %d: want a number above 0", n.field, *n.value)
+		}
 	}
-	if o.MaxWaiting < 0 {
-		return fmt.Errorf("server: MaxWaiting %d: want a number above 0", o.MaxWaiting)
+	if !(o.MaxRate >= 0) { // not a number isn't either
+		return fmt.Errorf("server: MaxRate %v: want a number of requests a second, or 0 for any", o.MaxRate)
 	}
 	return nil
 }

@@ -35,7 +35,7 @@ func (s *Server) openSession(c *call) (any, error) {
 	if err := c.read(&body); err != nil {
 		return nil, err
 	}
-	ttl, err := within("ttl", body.TTL, s.opts.TTL, store.MinTTL, s.opts.MaxTTL)
+	ttl, err := within("ttl", body.TTL, s.opts.TTL, store.MinTTL, s.opts.MaxSessionTTL)
 	if err != nil {
 		return nil, err
 	}
@@ -49,10 +49,16 @@ func (s *Server) openSession(c *call) (any, error) {
 	if who != "" {
 		info[infoCaller] = who
 	}
-	g, err := s.reg.OpenSession(c.r.Context(), owner(s.called(c, body.Holder)), ttl, info)
-	if err != nil {
+	payer, what := s.payer(c.caller, c.r), share(true, "", info)
+	if err := s.tally.reserve(payer, what); err != nil {
 		return nil, err
 	}
+	g, err := s.reg.OpenSession(c.r.Context(), owner(s.called(c, body.Holder)), ttl, info)
+	if err != nil {
+		s.tally.giveUp(payer, what)
+		return nil, err
+	}
+	s.tally.keep(payer, what, g.Record, true)
 	c.status = http.StatusCreated
 	answer, err := s.session(c, g)
 	if err == nil {
@@ -132,7 +138,7 @@ func (s *Server) sessionRecord(c *call, id string) (store.Record, error) {
 }
 
 func (s *Server) renewSession(c *call) (any, error) {
-	ttl, err := s.renewal(c)
+	ttl, err := s.renewal(c, s.opts.MaxSessionTTL)
 	if err != nil {
 		return nil, err
 	}
@@ -145,6 +151,7 @@ func (s *Server) renewSession(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.renewed(c, g)
 	return s.session(c, g)
 }
 
@@ -155,5 +162,8 @@ func (s *Server) closeSession(c *call) (any, error) {
 	}
 	c.event.Name, c.event.Holder, c.event.Token = rec.Key, rec.Owner, rec.Token
 	_, err = s.reg.Release(c.r.Context(), rec.Key, rec.Owner, rec.Token, "closed", c.proof())
+	if err == nil {
+		s.tally.over(rec.Key)
+	}
 	return nil, err
 }

@@ -40,7 +40,11 @@ type serveOptions struct {
 	proxies []string          // networks of trusted proxies
 
 	maxTTL, maxWait     time.Duration
-	maxWaiting          int // of one caller
+	maxWaiting          int // of one caller, and so are:
+	maxNames, maxBytes  int
+	maxSessions         int
+	maxSessionTTL       time.Duration
+	maxRate             float64
 	connections, client int // connections, of all and of one client; 0 for the defaults
 	drain, drainDelay   time.Duration
 }
@@ -97,6 +101,11 @@ func serveFlags(f *pflag.FlagSet, o *serveOptions) {
 	f.DurationVar(&o.maxTTL, "max-ttl", store.MaxTTL, "the longest TTL that a request may ask for")
 	f.DurationVar(&o.maxWait, "max-wait", server.DefaultMaxWait, "the longest wait that a request may ask for")
 	f.IntVar(&o.maxWaiting, "max-waiting", server.DefaultMaxWaiting, "how many requests of one caller, or of one address if callers aren't known, may wait or watch")
+	f.IntVar(&o.maxNames, "max-names", server.DefaultMaxNames, "how many names one caller may hold or ask for by this server")
+	f.IntVar(&o.maxSessions, "max-sessions", server.DefaultMaxSessions, "how many sessions one caller may have by this server")
+	f.IntVar(&o.maxBytes, "max-bytes", server.DefaultMaxBytes, "how many bytes the records of those may have")
+	f.DurationVar(&o.maxSessionTTL, "max-session-ttl", server.DefaultMaxSessionTTL, "the longest TTL of a session")
+	f.Float64Var(&o.maxRate, "max-rate", 0, "how many requests a second of one caller are served, with a burst of twice as many; 0 for any number")
 	f.IntVar(&o.connections, "max-connections", 0, "how many connections there may be (default: what the limit of open files leaves)")
 	f.IntVar(&o.client, "max-connections-per-client", 0, "how many of them from one address (default: nine in ten)")
 	f.BoolVar(&o.demo, "demo", false, "with a store in memory, and actors that hold, contend, pause and crash: to look at")
@@ -138,6 +147,7 @@ func (s *lockServer) complete() (err error) {
 	o := s.o
 	s.opts = server.Options{
 		Clock: s.a.clk, Version: readVersion().Version, MaxTTL: o.maxTTL, MaxWait: o.maxWait, MaxWaiting: o.maxWaiting, IDPools: o.idPools,
+		MaxNames: o.maxNames, MaxSessions: o.maxSessions, MaxBytes: o.maxBytes, MaxSessionTTL: o.maxSessionTTL, MaxRate: o.maxRate,
 		LocalNames: !o.known() && !o.anybody,
 	}
 	if err := checkIDPools(o.idPools); err != nil {
@@ -152,6 +162,13 @@ func (s *lockServer) complete() (err error) {
 	if o.policy != "" {
 		if s.policy, err = policy.Load(o.policy); err != nil {
 			return usage("--%w", err)
+		}
+		s.policy.Wall, s.policy.OnReload = s.a.clk.Wall, func(err error) {
+			if err != nil {
+				s.log.Error("the policy has changed, and what was read before stays in force: " + oneLine(err))
+				return
+			}
+			s.log.Info("the policy has changed, and was read again")
 		}
 		s.opts.Authenticate = s.policy.Authenticate
 	}
@@ -219,6 +236,7 @@ func (o serveOptions) validateLimits() error {
 		least, most time.Duration
 	}{
 		{"max-ttl", o.maxTTL, store.MinTTL, store.MaxTTL}, {"max-wait", o.maxWait, time.Millisecond, store.MaxTTL},
+		{"max-session-ttl", o.maxSessionTTL, store.MinTTL, store.MaxTTL},
 		{"drain", o.drain, 0, store.MaxTTL}, {"drain-delay", o.drainDelay, 0, store.MaxTTL},
 	} {
 		if d.value < d.least || d.value > d.most {
@@ -228,6 +246,10 @@ func (o serveOptions) validateLimits() error {
 	switch {
 	case o.maxWaiting < 1:
 		return usage("--max-waiting %d: want a number above 0", o.maxWaiting)
+	case o.maxNames < 1 || o.maxSessions < 1 || o.maxBytes < 1:
+		return usage("--max-names %d, --max-sessions %d, --max-bytes %d: want numbers above 0", o.maxNames, o.maxSessions, o.maxBytes)
+	case !(o.maxRate >= 0):
+		return usage("--max-rate %v: want a number of requests a second, or 0 for any number", o.maxRate)
 	case o.connections < 0:
 		return usage("--max-connections %d: want a number above 0, or 0 for what the limit of open files leaves", o.connections)
 	case o.client < 0:

@@ -3,6 +3,7 @@ package policy
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"net/http"
 	"net/http/httptest"
 	"path/filepath"
 	"testing"
@@ -18,7 +19,7 @@ func TestFinding_V2_SchemesHaveNoCase(t *testing.T) {
 		t.Fatal(err)
 	}
 	for header, ok := range map[string]bool{"Bearer tok": true, "bearer tok": true, "BEARER tok": true, "bearertok": false, "Basic tok": false, "bearer": false} {
-		r := httptest.NewRequest("GET", "/", nil)
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
 		r.Header.Set("Authorization", header)
 		if caller, err := p.Authenticate(r); (err == nil) != ok || ok && caller.Name() != "ci" {
 			t.Errorf("%s: %v, %v", header, caller, err)

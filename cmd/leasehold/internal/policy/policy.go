@@ -14,10 +14,13 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/server"
 )
 
@@ -30,9 +33,22 @@ type file struct {
 // caller is somebody known.
 type caller struct {
 	Called string   `yaml:"name"`
-	Tokens []string `yaml:"token_sha256"` // hex
-	Certs  []string `yaml:"certificates"` // common names or DNS names of client certificates
+	Tokens []string `yaml:"token_sha256"`    // hex
+	Dated  []dated  `yaml:"expiring_tokens"` // tokens that expire
+	Certs  []string `yaml:"certificates"`    // common names, DNS names, e-mail addresses or URIs of client certificates
 	Allow  []rule   `yaml:"allow"`
+}
+
+// dated is a token that expires.
+type dated struct {
+	Sum     string    `yaml:"sha256"` // hex
+	Expires time.Time `yaml:"expires"`
+}
+
+// known is a token, and whose it is.
+type known struct {
+	of      *caller
+	expires time.Time // zero: never
 }
 
 // rule allows actions on names.
@@ -45,23 +61,52 @@ type rule struct {
 type Policy struct {
 	path string
 	now  atomic.Pointer[rules]
+
+	// OnReload, if set, is told when the file was read again because it has changed, and the error of that.
+	OnReload func(error)
+	// Wall tells whether a token has expired: the system's clock by default.
+	Wall func() time.Time
+
+	mu     sync.Mutex
+	looked time.Time // when the file was last looked at
+	stamp  stamp     // of the file as it was read
 }
+
+// stamp is what changes with a file.
+type stamp struct {
+	at   time.Time
+	size int64
+}
+
+func stampOf(path string) stamp {
+	info, err := os.Stat(path)
+	if err != nil {
+		return stamp{}
+	}
+	return stamp{info.ModTime(), info.Size()}
+}
+
+// lookEvery is how often the file is looked at while there are requests.
+const lookEvery = time.Second
 
 // rules are a file, ready for use.
 type rules struct {
-	tokens    map[[sha256.Size]byte]*caller
+	tokens    map[[sha256.Size]byte]known
 	certs     map[string]*caller
 	anonymous *caller // nil if nothing is allowed to strangers
 }
 
 // Load reads a policy file. Its errors name the line or the caller that is wrong.
 func Load(path string) (*Policy, error) {
-	p := &Policy{path: path}
+	p := &Policy{path: path, Wall: clock.System().Wall}
 	return p, p.Reload()
 }
 
 // Reload reads the file again. After an error the policy is what it was.
 func (p *Policy) Reload() error {
+	p.mu.Lock()
+	p.stamp = stampOf(p.path) // before it is read: what changes meanwhile is read once more
+	p.mu.Unlock()
 	text, err := os.ReadFile(p.path)
 	if err != nil {
 		return fmt.Errorf("policy: %w", err)
@@ -74,6 +119,27 @@ func (p *Policy) Reload() error {
 	return nil
 }
 
+// follow reads the file again if it has changed since it was read.
+func (p *Policy) follow() {
+	now := p.Wall()
+	p.mu.Lock()
+	due := now.Sub(p.looked).Abs() >= lookEvery
+	if due {
+		p.looked = now
+	}
+	before := p.stamp
+	p.mu.Unlock()
+	if !due {
+		return
+	}
+	if as := stampOf(p.path); as == before || as == (stamp{}) {
+		return
+	}
+	if err := p.Reload(); p.OnReload != nil {
+		p.OnReload(err)
+	}
+}
+
 func parse(text []byte) (*rules, error) {
 	var f file
 	d := yaml.NewDecoder(strings.NewReader(string(text)))
@@ -81,7 +147,7 @@ func parse(text []byte) (*rules, error) {
 	if err := d.Decode(&f); err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
-	r := &rules{tokens: map[[sha256.Size]byte]*caller{}, certs: map[string]*caller{}}
+	r := &rules{tokens: map[[sha256.Size]byte]known{}, certs: map[string]*caller{}}
 	for i, c := range f.Callers {
 		if c == nil || c.Called == "" {
 			return nil, fmt.Errorf("caller %d has no name", i+1)
@@ -103,18 +169,26 @@ func parse(text []byte) (*rules, error) {
 }
 
 func (r *rules) add(c *caller) error {
-	if len(c.Tokens)+len(c.Certs) == 0 {
-		return errors.New("want token_sha256 or certificates, to know it by")
+	if len(c.Tokens)+len(c.Dated)+len(c.Certs) == 0 {
+		return errors.New("want token_sha256 or certificates, to know it by; or expiring_tokens")
 	}
+	all := c.Dated
 	for _, text := range c.Tokens {
+		all = append(all, dated{Sum: text})
+	}
+	for i, token := range all {
+		text := token.Sum
+		if i < len(c.Dated) && token.Expires.IsZero() {
+			return fmt.Errorf("expiring_tokens: %.8s…: want expires, a time such as 2026-12-31T00:00:00Z; one that doesn't expire is a token_sha256", text)
+		}
 		sum, err := hex.DecodeString(text)
 		if err != nil || len(sum) != sha256.Size {
 			return fmt.Errorf(`token_sha256 %.20q: want 64 hexadecimal digits: printf %%s "$TOKEN" | sha256sum`, text)
 		}
-		if other := r.tokens[[sha256.Size]byte(sum)]; other != nil {
+		if other := r.tokens[[sha256.Size]byte(sum)].of; other != nil {
 			return fmt.Errorf("token_sha256 %.8s…: caller %s has that token, too", text, other.Called)
 		}
-		r.tokens[[sha256.Size]byte(sum)] = c
+		r.tokens[[sha256.Size]byte(sum)] = known{c, token.Expires}
 	}
 	for _, name := range c.Certs {
 		if other := r.certs[name]; name == "" || other != nil {
@@ -160,7 +234,7 @@ func (c *caller) Name() string { return c.Called }
 func (c *caller) May(action server.Action, name string) bool {
 	return slices.ContainsFunc(c.Allow, func(r rule) bool {
 		return (slices.Contains(r.Actions, "*") || slices.Contains(r.Actions, string(action))) &&
-			slices.ContainsFunc(r.Names, func(pattern string) bool { return covers(pattern, name) })
+			(name == "" || slices.ContainsFunc(r.Names, func(pattern string) bool { return covers(pattern, name) }))
 	})
 }
 
@@ -175,13 +249,14 @@ func covers(pattern, name string) bool {
 
 // Authenticate is [server.Options.Authenticate]: a bearer token decides, then a client's certificate, then what strangers may do.
 func (p *Policy) Authenticate(r *http.Request) (server.Caller, error) {
+	p.follow()
 	now := p.now.Load()
 	if header := r.Header.Get("Authorization"); header != "" {
 		scheme, token, _ := strings.Cut(header, " ")
 		if !strings.EqualFold(scheme, "Bearer") { // schemes have no case
 			return nil, errors.New("Authorization: want a bearer token") //nolint:staticcheck // the header's name
 		}
-		return now.byToken(token)
+		return now.byToken(token, p.Wall())
 	}
 	if c := now.byCertificate(r.TLS); c != nil {
 		return c, nil
@@ -193,18 +268,21 @@ func (p *Policy) Authenticate(r *http.Request) (server.Caller, error) {
 }
 
 // byToken compares hashes with all that are known, so that the time it takes says nothing about them.
-func (r *rules) byToken(token string) (server.Caller, error) {
+func (r *rules) byToken(token string, now time.Time) (server.Caller, error) {
 	sum := sha256.Sum256([]byte(token))
-	var found *caller
-	for known, c := range r.tokens {
-		if subtle.ConstantTimeCompare(known[:], sum[:]) == 1 {
-			found = c
+	var found known
+	for other, k := range r.tokens {
+		if subtle.ConstantTimeCompare(other[:], sum[:]) == 1 {
+			found = k
 		}
 	}
-	if found == nil {
+	switch {
+	case found.of == nil:
 		return nil, errors.New("the bearer token is not known")
+	case !found.expires.IsZero() && !now.Before(found.expires):
+		return nil, fmt.Errorf("the bearer token of %s expired at %s: ask for a new one", found.of.Called, found.expires.UTC().Format(time.RFC3339))
 	}
-	return found, nil
+	return found.of, nil
 }
 
 // byCertificate returns who a verified certificate belongs to, or nil.
@@ -213,7 +291,11 @@ func (r *rules) byCertificate(state *tls.ConnectionState) server.Caller {
 		return nil
 	}
 	cert := state.VerifiedChains[0][0]
-	for _, name := range append([]string{cert.Subject.CommonName}, cert.DNSNames...) {
+	names := slices.Concat([]string{cert.Subject.CommonName}, cert.DNSNames, cert.EmailAddresses)
+	for _, uri := range cert.URIs { // SPIFFE's, for instance
+		names = append(names, uri.String())
+	}
+	for _, name := range names {
 		if c := r.certs[name]; c != nil {
 			return c
 		}
