@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/leasehold/leasehold/internal/doubt"
 	"github.com/leasehold/leasehold/internal/wire"
 	"github.com/leasehold/leasehold/store"
 )
@@ -19,13 +20,15 @@ import (
 // Store is the store of a lock server. It implements [store.Store] and [store.Waiter], and is safe for concurrent use.
 type Store struct {
 	*conn
-	props wire.Store
+	props  wire.Store
+	doubts doubt.Writes // where a read doesn't settle them: the server that answers next may not be the one that wrote
 }
 
 var (
 	_ store.Store     = (*Store)(nil)
 	_ store.Waiter    = (*Store)(nil)
 	_ store.Describer = (*Store)(nil)
+	_ store.Confirmer = (*Store)(nil)
 )
 
 // Open returns the store of the server at that URL, after asking it once what it promises. It blocks until the server has
@@ -59,6 +62,7 @@ func advised(err error) error {
 func (s *Store) Properties() store.Properties {
 	return store.Properties{
 		Engine: s.props.Engine + " over HTTP", Consistency: s.props.Consistency, Fencing: s.props.Fencing, Push: true,
+		Read: s.props.Read, Settle: s.props.Settle,
 		Age: s.props.Age, Guarantee: s.props.Guarantee, CheapRefusal: true,
 	}
 }
@@ -71,11 +75,33 @@ func (s *Store) Close() error {
 
 // Get implements [store.Store].
 func (s *Store) Get(ctx context.Context, key string) (store.Record, error) {
+	rec, err := s.get(ctx, key, nil)
+	return s.sure(ctx, key, rec, err)
+}
+
+// Confirm implements [store.Confirmer]: the server confirms.
+func (s *Store) Confirm(ctx context.Context, key string) (store.Record, error) {
+	rec, err := s.get(ctx, key, url.Values{"confirm": {"true"}})
+	if err == nil || errors.Is(err, store.ErrNotFound) {
+		s.doubts.Confirmed(key, rec.Nonce)
+	}
+	return rec, err
+}
+
+// sure returns what a read brought, or what the server confirms where that shows a write whose outcome is unknown.
+func (s *Store) sure(ctx context.Context, key string, rec store.Record, err error) (store.Record, error) {
+	if (err == nil || errors.Is(err, store.ErrNotFound)) && s.props.Settle == store.SettledByWrite && s.doubts.Shows(key, rec.Nonce) {
+		return s.Confirm(ctx, key)
+	}
+	return rec, err
+}
+
+func (s *Store) get(ctx context.Context, key string, query url.Values) (store.Record, error) {
 	if err := store.CheckKey(key); err != nil {
 		return store.Record{}, err
 	}
 	var line wire.RecordLine
-	if _, err := s.ask(ctx, request{method: http.MethodGet, path: path(key)}, &line); err != nil {
+	if _, err := s.ask(ctx, request{method: http.MethodGet, path: path(key), query: query}, &line); err != nil {
 		return store.Record{}, named(key, err)
 	}
 	return line.Rec()
@@ -97,20 +123,38 @@ func (s *Store) Put(ctx context.Context, rec store.Record) (store.Record, error)
 	}
 	q := request{method: http.MethodPut, path: path(rec.Key), query: url.Values{"version": {rec.Version}}, body: text}
 	var line wire.RecordLine
-	if err := s.write(ctx, rec.Key, q, &line); err != nil {
-		return store.Record{}, s.refused(rec.Key, err)
+	if err := s.write(ctx, rec.Key, rec.Nonce, q, &line); err != nil {
+		return store.Record{}, err
 	}
 	return line.Rec()
 }
 
 // refused is the error of a write.
-func (s *Store) refused(key string, err error) error {
+func (s *Store) refused(ctx context.Context, key, nonce string, err error) error {
 	var conflict *store.ConflictError
-	if errors.As(err, &conflict) || errors.Is(err, store.ErrUnknownOutcome) {
+	switch {
+	case errors.Is(err, store.ErrUnknownOutcome):
+		s.doubts.Unknown(key, nonce)
 		return err
+	case errors.As(err, &conflict):
+		sure, err := s.sure(ctx, key, conflict.Current, nil)
+		if err != nil && !errors.Is(err, store.ErrNotFound) { // the record may show this very write
+			return store.Unknown(key, err)
+		}
+		if err != nil {
+			return err
+		}
+		return &store.ConflictError{Current: sure}
+	case errors.Is(err, store.ErrNotFound):
+		if _, err := s.sure(ctx, key, store.Record{}, named(key, err)); !errors.Is(err, store.ErrNotFound) {
+			return store.Unknown(key, errors.Join(errGone, err))
+		}
 	}
 	return named(key, err)
 }
+
+// errGone says that a write was refused since there was no record, which the store didn't confirm.
+var errGone = errors.New("whether the record is gone isn't certain")
 
 // Delete implements [store.Store].
 func (s *Store) Delete(ctx context.Context, key, version string) error {
@@ -118,10 +162,7 @@ func (s *Store) Delete(ctx context.Context, key, version string) error {
 		return err
 	}
 	q := request{method: http.MethodDelete, path: path(key), query: url.Values{"version": {version}}}
-	if err := s.write(ctx, key, q, nil); err != nil {
-		return s.refused(key, err)
-	}
-	return nil
+	return s.write(ctx, key, "", q, nil)
 }
 
 // List implements [store.Store].
@@ -188,19 +229,25 @@ func (s *Store) Wait(ctx context.Context, key, version string) (store.Record, er
 		case err != nil:
 			return store.Record{}, named(key, err)
 		case status != http.StatusNotModified:
-			return line.Rec()
+			rec, err := line.Rec()
+			return s.sure(ctx, key, rec, err)
 		}
 	}
 }
 
 // write sends a write, whose outcome is unknown if the request may have been carried out.
-func (s *Store) write(ctx context.Context, key string, q request, v any) error {
+func (s *Store) write(ctx context.Context, key, nonce string, q request, v any) error {
+	since := s.doubts.Now()
 	_, err := s.ask(ctx, q, v)
 	var failed sent
-	if errors.As(err, &failed) {
-		return store.Unknown(key, failed.error)
+	switch {
+	case err == nil:
+		s.doubts.Done(key, since)
+		return nil
+	case errors.As(err, &failed):
+		err = store.Unknown(key, failed.error)
 	}
-	return err
+	return s.refused(ctx, key, nonce, err)
 }
 
 // path returns the path of a record.

@@ -10,7 +10,10 @@ import (
 // Source returns what a [fence.Online] guard asks: who holds each name, according to the store. Shares of locks it doesn't know:
 // [github.com/leasehold/leasehold/lock.Source] does. It knows of no validity: a
 // holder that has not renewed in time counts until somebody else has the name, or an operator has broken the hold.
-func Source(st store.Store) fence.Source { return source{st} }
+//
+// It reads durably, see [store.Confirm]: where a plain read isn't, each answer costs a write, and while the store can't make that
+// there is none.
+func Source(st store.Store) fence.Source { return source{store.Confirmed(st)} }
 
 type source struct{ st store.Store }
 

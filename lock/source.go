@@ -14,7 +14,8 @@ import (
 // lock under its name, and those of a semaphore under NAME#SLOT, as [Hold.Sequencer] names them. A share counts until it has been
 // given back, or its session was closed or broken: it is not known whether its holder has renewed in time. A question about
 // a lease takes a read more than with lease.Source, one about a read/write lock one more for each that holds it.
-func Source(st store.Store) fence.Source { return source{st, lease.Source(st)} }
+// It reads as durably as that.
+func Source(st store.Store) fence.Source { return source{store.Confirmed(st), lease.Source(st)} }
 
 type source struct {
 	st     store.Store

@@ -290,7 +290,7 @@ func (s *Server) verify(c *call) (any, error) {
 	if err := c.may(Read, seq.Name); err != nil {
 		return nil, err
 	}
-	seen := &witness{Store: s.st, key: seq.Name, rec: store.Record{Key: seq.Name}}
+	seen := &witness{Store: store.Confirmed(s.st), key: seq.Name, rec: store.Record{Key: seq.Name}}
 	current, err := lease.Source(seen).Current(c.r.Context(), seq.Name)
 	if err == nil && current.Check(seq) != nil { // a share of a lock, perhaps
 		current, err = lock.Source(seen).Current(c.r.Context(), seq.Name)

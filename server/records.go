@@ -32,7 +32,7 @@ func (s *Server) key(c *call) (string, error) {
 }
 
 // getRecord reads a record. With the parameters version and wait it waits until the record has another version, for so long
-// at most, and then answers 304.
+// at most, and then answers 304. With the parameter confirm the read is durable.
 func (s *Server) getRecord(c *call) (any, error) {
 	key, err := s.key(c)
 	if err != nil {
@@ -40,7 +40,11 @@ func (s *Server) getRecord(c *call) (any, error) {
 	}
 	q := c.r.URL.Query()
 	if !q.Has("wait") {
-		rec, err := s.st.Get(c.r.Context(), key)
+		st := s.st
+		if q.Get("confirm") == "true" {
+			st = store.Confirmed(st)
+		}
+		rec, err := st.Get(c.r.Context(), key)
 		if err != nil {
 			return nil, err
 		}
@@ -147,7 +151,9 @@ func (s *Server) listRecords(c *call) (any, error) {
 // describe says what the store promises.
 func (s *Server) describe(*call) (any, error) {
 	p := store.Describe(s.st)
-	return wire.Store{Engine: p.Engine, Consistency: p.Consistency, Fencing: p.Fencing, Age: p.Age, Guarantee: p.Guarantee}, nil
+	return wire.Store{
+		Engine: p.Engine, Consistency: p.Consistency, Fencing: p.Fencing, Read: p.Read, Settle: p.Settle, Age: p.Age, Guarantee: p.Guarantee,
+	}, nil
 }
 
 func sendRecord(c *call, rec store.Record) error {

@@ -16,6 +16,18 @@
 //     of one copy of a request that the client sent again by itself, when another copy may still be on its way. An engine
 //     never reports an unknown outcome as not done.
 //
+// # What a read is worth, and how an unknown outcome is settled
+//
+// The caller of a write of unknown outcome reads the record: if the record bears the nonce of that write, the write landed. That is
+// no proof where a read shows what a failover may take away: a commit whose wait for a synchronous standby was cancelled, or a
+// write that no replica acknowledged. There the engine remembers the writes of its handle whose outcome is unknown, and shows
+// a record that bears one of their nonces only behind a write that waits for the same guarantee. [Properties.Settle] says
+// which it is. Another handle that meets such a record may see what is lost later. That harms nobody who writes before acting: the
+// write is acknowledged together with all that it stands on, or not at all.
+//
+// Who acts on a read alone, as a guard does, needs one that is durable: [Confirm]. [Properties.Read] says what a plain Get is worth,
+// durable, leader or local.
+//
 // # Versions
 //
 // Every stored version of a record has a Version that its key never has again, not even after the record was deleted and

@@ -14,14 +14,46 @@ const (
 	FencingPerPrimary Fencing = "per primary"
 )
 
+// ReadWorth says what a Get shows.
+type ReadWorth string
+
+// The worths of a read, the best first.
+const (
+	// ReadDurable: every write that was acknowledged before, and nothing that a failure takes away which the store survives.
+	ReadDurable ReadWorth = "durable"
+	// ReadLeader: what the leader, or primary, has. One that was cut off shows the past until it notices, and some show a write
+	// that isn't replicated yet. [Confirm] is durable.
+	ReadLeader ReadWorth = "leader"
+	// ReadLocal: what the server at hand has, however old. [Confirm] is durable.
+	ReadLocal ReadWorth = "local"
+)
+
+// Settling says how a holder learns whether a write of unknown outcome landed. To the caller both look alike: it reads the record,
+// and the write landed if the record bears its nonce.
+type Settling string
+
+// The ways to settle.
+const (
+	// SettledByRead: what a Get shows can't be lost, so the nonce in it is proof.
+	SettledByRead Settling = "by a read"
+	// SettledByWrite: a Get may show a write that a failover takes away. So a record that shows a write of this handle whose outcome
+	// is unknown is returned, by Get, by Wait and in a conflict, only behind a second write that waits for all that the store waits
+	// for. While that can't be done, they fail.
+	SettledByWrite Settling = "by a second write"
+)
+
 // Properties are what an engine promises, for code that relies on it and for people.
 type Properties struct {
 	Engine      string  // "etcd"
 	Consistency string  // how reads and writes are made consistent, in one line
-	Fencing     Fencing // "" when the engine doesn't say
-	Push        bool    // its Wait is told by the server; else it polls
-	Age         bool    // this handle vouches for ages
-	Guarantee   string  // what a lease on it is worth, in one line
+	Fencing     Fencing // "" when the engine doesn't say; it may change while the store is open, as the server's settings do
+
+	Read   ReadWorth // what a Get is worth; "" when the engine doesn't say
+	Settle Settling  // how a write of unknown outcome is settled; "" when the engine doesn't say
+
+	Push      bool   // its Wait is told by the server; else it polls
+	Age       bool   // this handle vouches for ages
+	Guarantee string // what a lease on it is worth, in one line
 
 	// CheapRefusal: a Put that is refused, and comes back with the stored record, costs about as much as a Get. Then a name
 	// that isn't known yet is supposed to be new, and acquired without a read before.

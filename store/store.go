@@ -83,8 +83,9 @@ func (r Record) Foreign() bool { return r.Nonce == "" || strings.HasPrefix(r.Non
 // error matches the [context.Cause]. A key or prefix that no store would take is an *[InvalidError]. After Close all return
 // [ErrClosed].
 type Store interface {
-	// Get returns the record under key, or an error that matches [ErrNotFound]. It is linearizable: it sees every write
-	// that was acknowledged to anyone before Get was called.
+	// Get returns the record under key, or an error that matches [ErrNotFound]. It sees every write that was acknowledged to
+	// anyone before Get was called, for as long as no leader is cut off: [Properties.Read] says what that is worth, and
+	// [Confirm] waits for certainty.
 	Get(ctx context.Context, key string) (Record, error)
 
 	// Put writes rec if rec.Version is still the stored one; "" demands that the key is not stored. It returns the

@@ -44,6 +44,7 @@ func (a *app) checkCommand() *cobra.Command {
 				return err
 			}
 			return a.withStore(cmd.Context(), false, func(st store.Store) error {
+				st = store.Confirmed(st) // a script acts on the answer
 				rec, err := store.Load(cmd.Context(), st, name)
 				if err != nil {
 					return err

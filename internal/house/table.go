@@ -70,6 +70,10 @@ var Table = []Row{
 		Dir: "internal/groups", Floor: F0, May: []string{"store"},
 		Why: "it has the writes of engines, below them, sent together",
 	},
+	{
+		Dir: "internal/doubt", Floor: F0, Only: []string{"sync"},
+		Why: "engines, and the client of the lock server, keep their writes of unknown outcome in it",
+	},
 
 	{Dir: "store/memory", Floor: F1, Engine: true},
 	{

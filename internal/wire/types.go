@@ -197,11 +197,13 @@ type Whoami struct {
 
 // Store is the answer to GET /v1/store: what the store behind the server promises.
 type Store struct {
-	Engine      string        `json:"engine"`
-	Consistency string        `json:"consistency"`
-	Fencing     store.Fencing `json:"fencing"`
-	Age         bool          `json:"age"`
-	Guarantee   string        `json:"guarantee"`
+	Engine      string          `json:"engine"`
+	Consistency string          `json:"consistency"`
+	Fencing     store.Fencing   `json:"fencing"`
+	Read        store.ReadWorth `json:"read,omitempty"`
+	Settle      store.Settling  `json:"settle,omitempty"`
+	Age         bool            `json:"age"`
+	Guarantee   string          `json:"guarantee"`
 }
 
 // Event is the data of an event "lease" of GET /v1/watch: a name has changed.

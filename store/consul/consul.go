@@ -112,6 +112,8 @@ func (s *Store) Properties() store.Properties {
 		Engine:      "consul",
 		Consistency: "writes through Raft; reads of the consistent mode, for which the leader asks a majority",
 		Fencing:     store.FencingLinearizable,
+		Read:        store.ReadDurable,
+		Settle:      store.SettledByRead,
 		Push:        true,
 		// A refusal is a write and a read, where a Get is a read. But a name that isn't known is new as a rule.
 		CheapRefusal: true,

@@ -108,6 +108,8 @@ func (s *Store) Properties() store.Properties {
 		Engine:      "etcd",
 		Consistency: "linearizable reads; every write one transaction, conditional on the key's mod revision",
 		Fencing:     store.FencingLinearizable,
+		Read:        store.ReadDurable,
+		Settle:      store.SettledByRead,
 		Push:        true,
 		Guarantee:   "exclusive, and tokens rise, as long as a majority of the members keeps its disks",
 

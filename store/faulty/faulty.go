@@ -221,6 +221,25 @@ func (s *Store) Get(ctx context.Context, key string) (store.Record, error) {
 	return rec, err
 }
 
+// Confirm implements [store.Confirmer] by [store.Confirm] on the inner store, with the faults of a Get.
+func (s *Store) Confirm(ctx context.Context, key string) (store.Record, error) {
+	f, err := s.begin(ctx, Get, store.Record{Key: key})
+	if err == nil {
+		err = s.request(ctx, f)
+	}
+	if err != nil {
+		return store.Record{}, err
+	}
+	rec, err := store.Confirm(ctx, s.inner, key)
+	if lost := s.reply(ctx, f); lost != nil {
+		return store.Record{}, lost
+	}
+	if err == nil && rec.Version == "" {
+		err = store.NotFound(key)
+	}
+	return rec, err
+}
+
 // List implements [store.Store]. The fault is that of the beginning of the iteration.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
 	return func(yield func(store.Record, error) bool) {

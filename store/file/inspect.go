@@ -15,6 +15,8 @@ func (s *Store) Properties() store.Properties {
 		Engine:      "file",
 		Consistency: "linearizable: one writer at a time, each write synced before it is acknowledged",
 		Fencing:     store.FencingLinearizable,
+		Read:        store.ReadDurable,
+		Settle:      store.SettledByRead,
 		Push:        true,
 		Age:         s.boot != "",
 		Guarantee:   "for all processes of one machine, over crashes and reboots",

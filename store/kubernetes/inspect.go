@@ -22,6 +22,8 @@ func (s *Store) Properties() store.Properties {
 		Engine:      "kubernetes",
 		Consistency: "linearizable: reads and conditional writes go to a quorum of the cluster's etcd",
 		Fencing:     store.FencingLinearizable,
+		Read:        store.ReadDurable,
+		Settle:      store.SettledByRead,
 		Push:        true,
 		Guarantee:   "survives the failure of a minority of the control plane; shared with client-go's leader election",
 	}

@@ -288,7 +288,7 @@ func (s *Store) Close() error {
 func (s *Store) Properties() store.Properties {
 	return store.Properties{
 		Engine: "memory", Consistency: "linearizable: one lock in this process", Fencing: store.FencingLinearizable,
-		Push: true, Age: true,
+		Read: store.ReadDurable, Settle: store.SettledByRead, Push: true, Age: true,
 		CheapRefusal: true,
 		Guarantee:    "for the goroutines of one process, as long as it lives",
 	}

@@ -28,6 +28,15 @@ type member struct {
 // startCluster starts three servers that replicate, and returns them when they do.
 func startCluster(t testing.TB) []*member {
 	t.Helper()
+	routes := freeAddrs(t, 3)
+	return startClusterWith(t, func(i int) string {
+		return fmt.Sprintf("listen: %q, routes: [%s]", routes[i], `"nats://`+strings.Join(routes, `", "nats://`)+`"`)
+	})
+}
+
+// startClusterWith starts it with those settings of each member's routes.
+func startClusterWith(t testing.TB, routes func(i int) string) []*member {
+	t.Helper()
 	program, err := servers.Program("nats", "nats-server")
 	if err != nil {
 		if os.Getenv("LEASEHOLD_TEST_REQUIRE") == "all" {
@@ -35,13 +44,13 @@ func startCluster(t testing.TB) []*member {
 		}
 		t.Skip("not tried here: ", err)
 	}
-	clients, routes := freeAddrs(t, 3), freeAddrs(t, 3)
+	clients := freeAddrs(t, 3)
 	var members []*member
 	for i := range clients {
 		dir := t.TempDir()
 		m := &member{t: t, addr: clients[i], program: program, config: filepath.Join(dir, "nats.conf")}
-		text := fmt.Sprintf("server_name: n%d\nlisten: %q\njetstream { store_dir: %q, sync_interval: always }\ncluster { name: c, listen: %q, routes: [%s] }\n",
-			i, m.addr, dir, routes[i], `"nats://`+strings.Join(routes, `", "nats://`)+`"`)
+		text := fmt.Sprintf("server_name: n%d\nlisten: %q\njetstream { store_dir: %q, sync_interval: always }\ncluster { name: c, %s }\n",
+			i, m.addr, dir, routes(i))
 		if err := os.WriteFile(m.config, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -22,8 +22,10 @@
 //   - The sequence of the stream's messages, which only rises. It is the version of records.
 //   - The stream's leader, for reads: they are asked of it (STREAM.MSG.GET), never of any replica as the bucket's own Get does
 //     where direct gets are allowed. A leader that was cut off from the other replicas answers with the past until it notices,
-//     which takes seconds; its writes fail. So with replicas, a read is only nearly linearizable while the network is torn.
-//     Leases don't mind, since taking one is a write.
+//     which takes 2 to 10 s; its writes fail. So with replicas, a plain read is stale while the network is torn. Leases don't mind,
+//     since taking one is a write. Guards do: [Store.Confirm] has a majority agree that what was read is still so, on servers of
+//     version 2.11 or later; on older ones guards fail. It leaves one message without data in the bucket.
+//   - The bucket's settings: Open and every 30 s of writes look at them, and Properties change with them.
 //
 // # Compare-and-swap
 //

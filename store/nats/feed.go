@@ -63,7 +63,7 @@ func (s *Store) serve(ctx context.Context, f *feed) {
 func (s *Store) relay(ctx context.Context, f *feed, reconnected <-chan natsgo.Status) bool {
 	ctx, cancel := context.WithCancel(ctx)
 	opts := []jetstream.WatchOpt{jetstream.UpdatesOnly()}
-	if s.config.Replicas > 1 {
+	if s.config.Load().Replicas > 1 {
 		// "From now on" is what the consumer's server says, which may be ahead of the leader: it has a message already that
 		// who reads from the leader next doesn't see. So it is said where the leader is.
 		last, err := s.lastSequence(ctx)

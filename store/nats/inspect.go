@@ -32,9 +32,10 @@ func (s *Store) Inspect(ctx context.Context) []store.Finding {
 		return err
 	})
 	if err != nil {
-		bucket := store.Finding{What: "bucket", Status: store.StatusFail, Detail: Explain(err).Error(), Advice: "make the bucket, and allow $JS.API.STREAM.INFO." + s.config.Name}
+		bucket := store.Finding{What: "bucket", Status: store.StatusFail, Detail: Explain(err).Error(), Advice: "make the bucket, and allow $JS.API.STREAM.INFO." + s.name}
 		return []store.Finding{server, s.inspectIdentity(), bucket}
 	}
+	s.saw(info.Config)
 	findings := []store.Finding{server, s.inspectIdentity(), s.inspectBucket(info), s.inspectDurability(info)}
 	return append(findings, s.inspectKeys(ctx)...)
 }
@@ -62,7 +63,12 @@ func (s *Store) inspectBucket(info *jetstream.StreamInfo) store.Finding {
 
 func (s *Store) inspectDurability(info *jetstream.StreamInfo) store.Finding {
 	f := store.Finding{What: "durability", Status: store.StatusOK, Detail: "the operator vouches for sync_interval: always"}
-	if s.opts.SyncAlways && info.Config.Storage == jetstream.FileStorage {
+	switch {
+	case s.opts.synced(info.Config):
+		return f
+	case s.opts.SyncAlways && info.Config.PersistMode != jetstream.DefaultPersistMode:
+		f.Status, f.Detail = store.StatusWarn, "the bucket's persist mode is async: a write is acknowledged before it is in a file, whatever sync_interval says"
+		f.Advice = "make a bucket with the default persist mode"
 		return f
 	}
 	f.Status, f.Detail = store.StatusWarn, "acknowledged writes may be lost when a server's machine fails: JetStream syncs every 2 minutes unless told otherwise, and doesn't tell clients"
@@ -72,7 +78,7 @@ func (s *Store) inspectDurability(info *jetstream.StreamInfo) store.Finding {
 
 // inspectKeys tries what the store does, on a key of its own.
 func (s *Store) inspectKeys(ctx context.Context) []store.Finding {
-	permissions := store.Finding{What: "permissions", Status: store.StatusOK, Detail: "keys can be read, written, watched and deleted"}
+	permissions := store.Finding{What: "permissions", Status: store.StatusOK, Detail: "keys can be read, written, confirmed, watched and deleted"}
 	conditions := store.Finding{What: "consistency", Status: store.StatusOK, Detail: "reads by the leader; a write under an old version is refused"}
 	offset, err := s.tryKeys(ctx)
 	switch {
@@ -82,7 +88,7 @@ func (s *Store) inspectKeys(ctx context.Context) []store.Finding {
 		return []store.Finding{permissions, conditions}
 	case err != nil:
 		permissions.Status, permissions.Detail = store.StatusFail, err.Error()
-		permissions.Advice = fmt.Sprintf("allow the subjects that the documentation of store/nats lists, for %s", s.config.Name)
+		permissions.Advice = fmt.Sprintf("allow the subjects that the documentation of store/nats lists, for %s", s.name)
 		return []store.Finding{permissions}
 	}
 	return []store.Finding{permissions, conditions, {What: "clock", Status: store.StatusOK, Detail: fmt.Sprintf("the leader's is %v from this machine's; nothing depends on it", offset.Round(time.Millisecond))}}
@@ -107,6 +113,9 @@ func (s *Store) tryKeys(ctx context.Context) (offset time.Duration, err error) {
 		return 0, errors.Join(errors.New("a record can't be read"), err)
 	}
 	offset = msg.Time.Sub(before.Add(after.Sub(before) / 2))
+	if _, err := s.Confirm(ctx, key); err != nil {
+		return 0, err
+	}
 	told := make(chan error, 1)
 	waitCtx, cancel := clock.WithTimeout(ctx, clock.System(), answerWithin)
 	defer cancel()

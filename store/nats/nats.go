@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	natsgo "github.com/nats-io/nats.go"
@@ -18,8 +19,8 @@ import (
 // Options of [Open]. The zero value is ready for use.
 type Options struct {
 	// SyncAlways says that every server of the bucket runs with sync_interval: always in its jetstream block, so that what is
-	// acknowledged is on a disk. No server tells a client. Only then, and in a bucket that is kept in files, does the store
-	// claim [store.FencingLinearizable].
+	// acknowledged is on a disk. No server tells a client. Only then, and in a bucket that is kept in files and whose persist mode isn't
+	// async, does the store claim [store.FencingLinearizable].
 	SyncAlways bool
 }
 
@@ -29,8 +30,9 @@ type Store struct {
 	js     jetstream.JetStream
 	kv     jetstream.KeyValue
 	stream jetstream.Stream
-	config jetstream.StreamConfig // of the bucket's stream, when it was opened
-	api    string                 // begins the subjects of JetStream's API
+	name   string                                 // of the bucket's stream
+	config atomic.Pointer[jetstream.StreamConfig] // of that, when it was looked at last
+	api    string                                 // begins the subjects of JetStream's API
 	opts   Options
 
 	mu      sync.Mutex // guards what follows
@@ -40,7 +42,8 @@ type Store struct {
 
 	watching context.Context    // ends with closed
 	stop     context.CancelFunc // ends watching
-	running  sync.WaitGroup     // the goroutines of the feeds
+	running  sync.WaitGroup     // the goroutines of the feeds, and a look at the bucket
+	due      clock.Instant      // when to look at the bucket again
 }
 
 var (
@@ -76,10 +79,12 @@ func Open(ctx context.Context, js jetstream.JetStream, bucket string, opts Optio
 	if err != nil {
 		return nil, fmt.Errorf("bucket %q: %w", bucket, Explain(err))
 	}
-	s.config = s.stream.CachedInfo().Config
-	if err := checkConfig(s.config); err != nil {
+	config := s.stream.CachedInfo().Config
+	if err := checkConfig(config); err != nil {
 		return nil, fmt.Errorf("bucket %q: %w", bucket, err)
 	}
+	s.name = config.Name
+	s.saw(config)
 	s.watching, s.stop = context.WithCancel(context.Background())
 	return s, nil
 }
@@ -166,16 +171,23 @@ func (s *Store) bounded(ctx context.Context, do func(context.Context) error) err
 // ready returns why no operation may begin: the store was closed, or ctx is done.
 func (s *Store) ready(ctx context.Context) error { return watches.Ready(ctx, s.watching.Done()) }
 
-// Properties implements [store.Describer].
+// synced reports whether what a bucket acknowledges is on a disk.
+func (o Options) synced(c jetstream.StreamConfig) bool {
+	return o.SyncAlways && c.Storage == jetstream.FileStorage && c.PersistMode == jetstream.DefaultPersistMode
+}
+
+// Properties implements [store.Describer]. What they depend on is looked at again every 30 s while the store is written.
 func (s *Store) Properties() store.Properties {
 	p := store.Properties{
 		Engine:      "nats",
 		Consistency: "reads by the stream's leader; every write conditional on the subject's last sequence",
 		Fencing:     store.FencingPerPrimary,
+		Read:        store.ReadLeader,
+		Settle:      store.SettledByRead,
 		Push:        true,
 		Guarantee:   "exclusive until a server's machine fails: JetStream acknowledges before it syncs, so writes may be lost then",
 	}
-	if s.opts.SyncAlways && s.config.Storage == jetstream.FileStorage {
+	if s.opts.synced(*s.config.Load()) {
 		p.Fencing = store.FencingLinearizable
 		p.Guarantee = "exclusive, and tokens rise, as long as a majority of the replicas keeps its disks"
 	}

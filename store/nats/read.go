@@ -106,7 +106,7 @@ func (s *Store) last(ctx context.Context, subject string) (*message, error) {
 		Message *message            `json:"message"`
 	}
 	err = s.bounded(ctx, func(ctx context.Context) error {
-		msg, err := s.conn.RequestMsgWithContext(ctx, &natsgo.Msg{Subject: s.api + "STREAM.MSG.GET." + s.config.Name, Data: body})
+		msg, err := s.conn.RequestMsgWithContext(ctx, &natsgo.Msg{Subject: s.api + "STREAM.MSG.GET." + s.name, Data: body})
 		if err != nil {
 			return err
 		}

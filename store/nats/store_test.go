@@ -78,7 +78,7 @@ func TestFencing(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := s.Properties().Fencing; got != c.want {
-			t.Errorf("%+v, %s: fencing is %q, want %q", c.opts, s.config.Storage, got, c.want)
+			t.Errorf("%+v, %s: fencing is %q, want %q", c.opts, s.config.Load().Storage, got, c.want)
 		}
 		s.Close()
 	}

@@ -27,7 +27,7 @@ func (s *Store) Wait(ctx context.Context, key, version string) (store.Record, er
 	defer s.leave(w)
 	floor, _ := sequenceOf(version)
 	return w.Wait(ctx, s.watching, version, watches.Reader{
-		Read: s.loadFrom, Floor: floor, Confirm: s.config.Replicas > 1,
+		Read: s.loadFrom, Floor: floor, Confirm: s.config.Load().Replicas > 1,
 		Passing: func(err error) bool { return errors.Is(err, errNoAnswer) },
 	})
 }

@@ -63,6 +63,9 @@ func (s *Store) write(ctx context.Context, key, version string, send func(ctx co
 				return fmt.Errorf("%s: not written: %w", key, err)
 			}
 			err := s.bounded(ctx, func(ctx context.Context) error { return send(ctx, last) })
+			if err == nil {
+				s.lookAgain()
+			}
 			if !mismatch(err) {
 				return outcome(key, err)
 			}

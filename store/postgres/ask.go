@@ -41,7 +41,19 @@ func (s *Store) ask(ctx context.Context, sql string, args []any, scan func(pgx.R
 			return false, s.failed(ctx, err)
 		}
 		mode := s.mode()
+		heard := warningsOf(conn)
+		if heard == nil {
+			s.watch.deaf.Store(true)
+		}
+		heard.forget()
 		err = send(ctx, conn, mode, sql, args, scan)
+		switch {
+		case err != nil:
+		case heard.unreplicated():
+			err = errUnreplicated
+		case ctx.Err() != nil: // the client may have asked the server to cancel a wait for a standby, which ends in success
+			err = context.Cause(ctx)
+		}
 		again := false
 		switch code := sqlstate(err); {
 		case err == nil:

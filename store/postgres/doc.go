@@ -1,6 +1,8 @@
 // Package postgres keeps records in a table of a PostgreSQL database.
 //
-//	pool, err := pgxpool.New(ctx, "postgres://app@db1,db2/app?target_session_attrs=read-write")
+//	config, err := pgxpool.ParseConfig("postgres://app@db1,db2/app?target_session_attrs=read-write")
+//	postgres.HearWarnings(config)
+//	pool, err := pgxpool.NewWithConfig(ctx, config)
 //	err = postgres.Create(ctx, pool, "leasehold") // once, by who may make tables
 //	st, err := postgres.Open(ctx, pool, postgres.Options{Table: "leasehold"})
 //
@@ -42,7 +44,16 @@
 //
 // A write that was refused by an ERROR was rolled back, and is not done; so is one that was never sent. Serialization
 // failures and deadlocks (40001, 40P01) are tried again. All else is unknown: a connection that broke, a context that ended,
-// a FATAL of a server that shuts down.
+// a FATAL of a server that shuts down, a wait for a synchronous standby that the server gave up.
+//
+// When pgx gives a statement up, it has the server cancel it. A commit that waits for its standby then ends in success, on the
+// primary alone: all sessions see it, and a failover takes it away. So a read proves nothing. A record that shows a write of this
+// handle whose outcome is unknown is returned, by Get, by Wait and in a conflict, only behind a commit of another transaction, which
+// waits for the same standbys: pg_logical_emit_message writes some 60 bytes to the log, and changes nothing. While a standby that
+// has to answer is missing, these calls block until ctx ends, no lease is taken and none is renewed. [Store.Confirm] is such a read
+// for guards. It costs a sync of the log, and where standbys are synchronous a round trip to them.
+//
+// The server says by a warning that it gave up to wait: [HearWarnings] has the pool's connections tell the engine.
 //
 // # Primary and standby
 //
@@ -54,10 +65,12 @@
 //
 //   - Anything that the failover loses. A standby that follows asynchronously may lack the last writes, and one that was
 //     promoted while the old primary goes on makes two stores. Name the standbys in synchronous_standby_names, and have the
-//     old primary fenced. Open looks: where somebody replicates and no standby is synchronous, Properties say fencing per
+//     old primary fenced. Where a standby replicates, or has a slot, and none is synchronous, Properties say fencing per
 //     primary. A server that runs with fsync=off promises nothing; Inspect says so.
-//   - That a write was replicated whose wait for the standby was cancelled: the server then reports success with a warning.
-//     Set no statement_timeout on a synchronous primary.
+//   - That a write was replicated whose wait for the standby somebody else cancelled (statement_timeout, pg_cancel_backend), on a
+//     pool without [HearWarnings]: Properties say fencing per primary then. Set no statement_timeout on a synchronous primary.
+//   - To see a standby that is down and has no replication slot. The others are counted at Open, and every 10 s while the handle
+//     writes: Properties change with what is seen.
 //   - Writes beyond what one row takes: each makes a new row version for autovacuum to collect. The table is made for that; a
 //     transaction that stays open for hours keeps autovacuum from it.
 //

@@ -22,6 +22,7 @@ func (s *Store) Inspect(ctx context.Context) []store.Finding {
 	if err != nil {
 		return []store.Finding{{What: "server", Status: store.StatusFail, Detail: err.Error()}}
 	}
+	s.watch.saw(l.replication)
 	trip := clk.Now().Sub(asked)
 	findings := []store.Finding{
 		{What: "server", Status: store.StatusOK, Detail: "PostgreSQL " + l.version},
@@ -30,7 +31,7 @@ func (s *Store) Inspect(ctx context.Context) []store.Finding {
 	for _, p := range l.problems(s.opts.Table) {
 		findings = append(findings, store.Finding{What: p.what, Status: store.StatusFail, Detail: p.detail, Advice: p.advice})
 	}
-	findings = append(findings, s.tryOut(ctx), l.durability(), l.replication(), s.connections(l))
+	findings = append(findings, s.tryOut(ctx), l.durability(), s.replication(l.replication), s.connections(l))
 	return append(findings, s.clockFinding(l.clock.Sub(before.Add(trip/2)), trip))
 }
 
@@ -44,39 +45,51 @@ func (s *Store) tryOut(ctx context.Context) store.Finding {
 	if err == nil {
 		_, err = s.Get(ctx, key)
 	}
+	if err == nil {
+		_, err = s.Confirm(ctx, key)
+	}
 	if rec.Version != "" {
 		err = errors.Join(err, s.Delete(ctx, key, rec.Version))
 	}
 	if err != nil {
 		return store.Finding{What: "permissions", Status: store.StatusFail, Detail: err.Error()}
 	}
-	return store.Finding{What: "permissions", Status: store.StatusOK, Detail: "a record could be made, changed, read and deleted"}
+	return store.Finding{What: "permissions", Status: store.StatusOK, Detail: "a record could be made, changed, read, confirmed and deleted"}
 }
 
 func (l look) durability() store.Finding {
-	f := store.Finding{What: "durability", Status: store.StatusOK, Detail: fmt.Sprintf("fsync=%s, full_page_writes=%s, synchronous_commit=%s", l.fsync, l.fullPages, l.commit)}
+	r := l.replication
+	f := store.Finding{What: "durability", Status: store.StatusOK, Detail: fmt.Sprintf("fsync=%s, full_page_writes=%s, synchronous_commit=%s", r.fsync, l.fullPages, r.commit)}
 	switch {
-	case l.fsync != "on":
+	case r.fsync != "on":
 		f.Status, f.Advice = store.StatusFail, "set fsync=on: a crash of the machine may lose or corrupt everything"
 	case l.fullPages != "on":
 		f.Status, f.Advice = store.StatusWarn, "set full_page_writes=on, unless the file system can't tear pages"
-	case l.commit == "off":
+	case r.commit == "off":
 		f.Status, f.Advice = store.StatusWarn, "set synchronous_commit=on for this role; the engine turns it on for its own writes"
 	}
 	return f
 }
 
-func (l look) replication() store.Finding {
+func (s *Store) replication(r replication) store.Finding {
 	f := store.Finding{What: "replication", Status: store.StatusOK}
+	standbys := fmt.Sprintf("%d standbys replicate", r.followers)
+	if r.slots > 0 {
+		standbys += fmt.Sprintf(", %d slots of standbys are idle", r.slots)
+	}
 	switch {
-	case l.followers == 0:
-		f.Detail = "nobody replicates now"
-	case l.async():
+	case r.followers+r.slots == 0 && !r.waits():
+		f.Detail = "no standby replicates, and none has a slot; a standby that is down and has no slot can't be seen"
+	case r.async():
 		f.Status = store.StatusWarn
-		f.Detail = fmt.Sprintf("%d replicate, and commits don't wait for a standby: a failover may lose the last writes", l.followers)
+		f.Detail = standbys + ", and commits don't wait for a standby: a failover may lose the last writes"
 		f.Advice = "name the standbys in synchronous_standby_names, or let what is guarded refuse older tokens"
+	case s.watch.deaf.Load():
+		f.Status = store.StatusWarn
+		f.Detail = standbys + "; commits wait for " + r.synchronous + ", but a wait that the server cancels looks like success to this pool"
+		f.Advice = "call postgres.HearWarnings on the pool's configuration"
 	default:
-		f.Detail = fmt.Sprintf("%d replicate; commits wait for %s", l.followers, l.synchronous)
+		f.Detail = standbys + "; commits wait for " + r.synchronous
 	}
 	return f
 }

@@ -13,26 +13,24 @@ import (
 
 // look is what can be seen of the server, the session and the table.
 type look struct {
-	version, role, database  string
-	readOnly, standby        bool
-	encoding                 string
-	fsync, fullPages, commit string
-	synchronous              string // standbys that commits wait for
-	followers                int    // that replicate now
-	clock                    time.Time
-	schema, table            string // "" when the table is missing
-	kind, persistence        string // of the table
-	granted                  []string
-	columns                  []string
-	unique                   bool
-	pid                      uint32 // of the server's process
-	pooled                   bool   // it isn't the one that the connection was told of
+	version, role, database string
+	readOnly, standby       bool
+	encoding                string
+	fullPages               string
+	replication             replication
+	clock                   time.Time
+	schema, table           string // "" when the table is missing
+	kind, persistence       string // of the table
+	granted                 []string
+	columns                 []string
+	unique                  bool
+	pid                     uint32 // of the server's process
+	pooled                  bool   // it isn't the one that the connection was told of
 }
 
 const lookSQL = `SELECT current_setting('server_version'), current_user::text, current_database()::text,
   current_setting('transaction_read_only') = 'on', pg_is_in_recovery(), current_setting('server_encoding'),
-  current_setting('fsync'), current_setting('full_page_writes'), current_setting('synchronous_commit'),
-  current_setting('synchronous_standby_names'), (SELECT count(*)::int FROM pg_stat_replication),
+  current_setting('full_page_writes'), ` + replicationSQL + `,
   (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, pg_backend_pid(),
   coalesce(n.nspname, '')::text, coalesce(c.relname, '')::text, coalesce(c.relkind, ' ')::text, coalesce(c.relpersistence, ' ')::text,
   ARRAY(SELECT p FROM unnest(ARRAY['SELECT','INSERT','UPDATE','DELETE']) p WHERE has_table_privilege(c.oid, p)),
@@ -66,25 +64,23 @@ func (s *Store) lookOnce(ctx context.Context, others bool) (l look, err error) {
 		return l, err
 	}
 	var micros int64
-	err = conn.QueryRow(ctx, lookSQL, pgx.QueryExecModeExec, t).Scan(&l.version, &l.role, &l.database, &l.readOnly, &l.standby, &l.encoding,
-		&l.fsync, &l.fullPages, &l.commit, &l.synchronous, &l.followers, &micros, &l.pid,
+	into := []any{&l.version, &l.role, &l.database, &l.readOnly, &l.standby, &l.encoding, &l.fullPages}
+	into = append(append(into, l.replication.columns()...), &micros, &l.pid,
 		&l.schema, &l.table, &l.kind, &l.persistence, &l.granted, &l.columns, &l.unique)
+	err = conn.QueryRow(ctx, lookSQL, pgx.QueryExecModeExec, t).Scan(into...)
 	if err != nil {
 		return l, s.failed(ctx, err)
 	}
 	l.clock = time.UnixMicro(micros)
+	if warningsOf(conn) == nil {
+		s.watch.deaf.Store(true)
+	}
 	l.pooled = l.pid != conn.Conn().PgConn().PID()
 	if l.readOnly && others {
 		discard(conn)
 		return l, errReadOnly
 	}
 	return l, nil
-}
-
-// async reports whether a failover may lose writes that were acknowledged, as far as can be seen.
-func (l look) async() bool {
-	waits := l.synchronous != "" && l.commit != "local" && l.commit != "off"
-	return l.fsync != "on" || (l.followers > 0 && !waits)
 }
 
 // problem is something that keeps the engine from working with what it sees, and what to do.

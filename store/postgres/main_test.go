@@ -49,6 +49,7 @@ func connect(dsn string) (*pgxpool.Pool, error) {
 		return nil, err
 	}
 	config.ShouldPing = ShouldPing
+	HearWarnings(config)
 	return pgxpool.NewWithConfig(context.Background(), config)
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/leasehold/leasehold/internal/doubt"
 	"github.com/leasehold/leasehold/internal/waiters"
 	"github.com/leasehold/leasehold/store"
 )
@@ -38,6 +39,8 @@ type Store struct {
 	sql     statements
 	channel string // of NOTIFY; "" without
 	seen    look   // at Open
+	doubts  doubt.Writes
+	watch   watch // over what the fencing depends on
 
 	plain   atomic.Bool // statements aren't prepared: a pooler may give the next one to another server process
 	waiters *waiters.Waiters
@@ -72,6 +75,7 @@ func Open(ctx context.Context, pool *pgxpool.Pool, opts Options) (*Store, error)
 		return nil, err
 	}
 	s.plain.Store(s.seen.pooled)
+	s.watch.saw(s.seen.replication)
 	if !opts.NoNotify {
 		name := sha256.Sum256([]byte(s.seen.schema + "\x00" + s.seen.table))
 		s.channel = "leasehold_" + hex.EncodeToString(name[:8])
@@ -79,20 +83,26 @@ func Open(ctx context.Context, pool *pgxpool.Pool, opts Options) (*Store, error)
 	return s, nil
 }
 
-// Properties implements [store.Describer].
+// Properties implements [store.Describer]. What they depend on is looked at again every 10 s while the handle writes.
 func (s *Store) Properties() store.Properties {
 	p := store.Properties{
 		Engine:       "postgres",
 		Consistency:  "linearizable: one statement each on the primary, synced before it is acknowledged",
 		Fencing:      store.FencingLinearizable,
+		Read:         store.ReadLeader,
+		Settle:       store.SettledByWrite,
 		Push:         s.pushes(),
 		Age:          s.opts.ClockStep > 0,
 		CheapRefusal: true,
 		Guarantee:    "over crashes of the server, and failovers to standbys that are synchronous",
 	}
-	if s.seen.async() {
+	switch r := s.watch.last(); {
+	case r.async():
 		p.Fencing = store.FencingPerPrimary
 		p.Guarantee = "over crashes of the server; a failover to its standby, which is asynchronous, may lose the last writes"
+	case r.waits() && s.watch.deaf.Load():
+		p.Fencing = store.FencingPerPrimary
+		p.Guarantee = "over crashes of the server; a write whose wait for the standby the server cancelled looks acknowledged, see HearWarnings"
 	}
 	return p
 }
@@ -103,6 +113,7 @@ func (s *Store) pushes() bool { return s.channel != "" && !s.seen.pooled }
 func (s *Store) Close() error {
 	s.closing.Do(func() { close(s.closed) })
 	s.waiters.Close()
+	s.watch.end()
 	return nil
 }
 

@@ -50,11 +50,24 @@ func asText(version string) any {
 
 // Get implements [store.Store].
 func (s *Store) Get(ctx context.Context, key string) (store.Record, error) {
+	return s.stored(s.loadSure(ctx, key))
+}
+
+// stored has a record that isn't there be an error.
+func (s *Store) stored(rec store.Record, err error) (store.Record, error) {
+	if err == nil && rec.Version == "" {
+		return store.Record{}, store.NotFound(rec.Key)
+	}
+	return rec, err
+}
+
+// load is [store.Load] by that statement.
+func (s *Store) load(ctx context.Context, statement, key string) (store.Record, error) {
 	if err := store.CheckKey(key); err != nil {
 		return store.Record{}, err
 	}
 	var r row
-	_, err := s.ask(ctx, s.sql.get, []any{key}, func(rows pgx.Rows) error {
+	_, err := s.ask(ctx, statement, []any{key}, func(rows pgx.Rows) error {
 		var readOnly bool
 		if err := rows.Scan(&readOnly, &r.version, &r.record, &r.age); err != nil {
 			return err
@@ -65,7 +78,7 @@ func (s *Store) Get(ctx context.Context, key string) (store.Record, error) {
 	case err != nil:
 		return store.Record{}, err
 	case r.version == nil:
-		return store.Record{}, store.NotFound(key)
+		return store.Record{Key: key}, nil
 	}
 	return s.record(key, r)
 }

@@ -96,7 +96,7 @@ func orDefault(table string) string {
 
 // statements are those of one table.
 type statements struct {
-	get, create, update, remove, first, next, changed string
+	get, confirm, create, update, remove, first, next, changed string
 }
 
 // The pieces of the statements. age is in microseconds, and NULL where somebody wrote an infinite time.
@@ -106,6 +106,9 @@ const (
 
 	// durable has the commit wait for the log where the session wouldn't.
 	durable = `CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', true) END`
+	// barrier is text that is never NULL on a primary. It has the transaction end in a commit, which waits for all that writes
+	// wait for; what its snapshot showed was committed before.
+	barrier = `CASE WHEN NOT (` + readOnly + `) THEN pg_logical_emit_message(true, 'leasehold', '')::text || coalesce(` + durable + `, '') END`
 	// tell notifies, unless the channel is empty.
 	tell = `CASE WHEN %s <> '' THEN pg_notify(%[1]s, $1)::text END`
 )
@@ -128,6 +131,8 @@ ORDER BY r.key`
 	}
 	return statements{
 		get: `SELECT ` + readOnly + `, ` + columns + ` FROM (VALUES (1)) AS one LEFT JOIN ` + t + ` r ON r.key = $1::text`,
+		confirm: `SELECT b.none OR ` + readOnly + `, ` + columns + `
+FROM (SELECT ` + barrier + ` IS NULL AS none) AS b LEFT JOIN ` + t + ` r ON r.key = $1::text`,
 		create: write(`INSERT INTO `+t+` (key, version, record, written)
   VALUES ($1::text, $2::text, $3::text::json, clock_timestamp()) ON CONFLICT (key) DO NOTHING`, "$4::text"),
 		update: write(`UPDATE `+t+` SET version = $2::text, record = $3::text::json, written = clock_timestamp()

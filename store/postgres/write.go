@@ -21,7 +21,7 @@ func (s *Store) Put(ctx context.Context, rec store.Record) (store.Record, error)
 	if rec.Version != "" {
 		statement, args = s.sql.update, append(args, asText(rec.Version))
 	}
-	if err := s.write(ctx, statement, args, rec.Key, rec.Version); err != nil {
+	if err := s.write(ctx, statement, args, change{rec.Key, rec.Version, rec.Nonce}); err != nil {
 		return store.Record{}, err
 	}
 	return kept, nil
@@ -39,42 +39,54 @@ func (s *Store) Delete(ctx context.Context, key, version string) error {
 		}
 		return &store.ConflictError{Current: rec}
 	}
-	return s.write(ctx, s.sql.remove, []any{key, asText(version), s.channel}, key, version)
+	return s.write(ctx, s.sql.remove, []any{key, asText(version), s.channel}, change{key: key, version: version})
 }
 
 // errIgnored says that the server did nothing though the condition held.
 var errIgnored = errors.New("the server reports neither success nor another version: is there a row-level security policy, a rule or a trigger on the table? Remove it")
 
-// write carries out a change that demands version.
-func (s *Store) write(ctx context.Context, statement string, args []any, key, version string) error {
+// change is what a write is to change: the record under key, if it has that version. nonce is of what it makes of that.
+type change struct{ key, version, nonce string }
+
+// write carries out a change.
+func (s *Store) write(ctx context.Context, statement string, args []any, c change) error {
 	for range maxRetries {
 		var done bool
 		var r row
+		since := s.doubts.Now()
 		unknown, err := s.ask(ctx, statement, args, func(rows pgx.Rows) error {
 			var set, told *string
 			return rows.Scan(&done, &r.version, &r.record, &r.age, &set, &told)
 		})
 		switch {
 		case err != nil && unknown:
-			return store.Unknown(key, err)
+			s.doubts.Unknown(c.key, c.nonce)
+			return store.Unknown(c.key, err)
 		case err != nil:
 			return err
 		case done:
+			s.doubts.Done(c.key, since)
+			s.lookAgain()
 			return nil
 		}
 		current := ""
 		if r.version != nil {
 			current = *r.version
 		}
-		switch {
-		case current == version: // another write came first while this statement waited for it: what it did shows only now
+		if current == c.version { // another write came first while this statement waited for it: what it did shows only now
 			continue
-		case current == "":
-			return store.NotFound(key)
 		}
-		rec, err := s.record(key, r)
-		if err != nil {
-			return err
+		rec := store.Record{Key: c.key}
+		if current != "" {
+			if rec, err = s.record(c.key, r); err != nil {
+				return err
+			}
+		}
+		switch rec, err = s.sure(ctx, rec); {
+		case err != nil: // it may show this very write
+			return store.Unknown(c.key, err)
+		case rec.Version == "":
+			return store.NotFound(c.key)
 		}
 		return &store.ConflictError{Current: rec}
 	}

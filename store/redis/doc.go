@@ -12,7 +12,8 @@
 // acknowledged may be gone, and a name that somebody holds may be given to somebody else. A primary that is cut off goes on
 // for a while, too. So Properties say fencing per primary, and code that demands more refuses this engine when it starts.
 // Tokens still rise as long as wall clocks are roughly right; what is guarded has to refuse older ones itself.
-// [Options.Replicas] makes the loss less likely, not impossible. The same goes for a crash of the machine unless the server
+// [Options.Replicas] makes the loss less likely, not impossible: a lease is held, and renewed, only while so many replicas acknowledge
+// writes, so none is lost if one of those becomes the primary. The same goes for a crash of the machine unless the server
 // runs with appendonly yes and appendfsync always, and for a server that may evict: maxmemory-policy allkeys-…. Inspect
 // tells.
 //
@@ -48,7 +49,9 @@
 // A write that the server answered with an error is not done, and so is one that was never sent. All else is unknown: a
 // connection that broke, a time-out, a context that ended. The engine's writes are not sent again by the client, whatever
 // its MaxRetries: the answer to the second would hide what the first did. A write that too few replicas acknowledged is of
-// unknown outcome.
+// unknown outcome. With Replicas, a record that shows such a write of this handle is returned only behind a second write that
+// enough replicas acknowledge: a script on the same key that changes nothing. While they don't, Get, Wait and Put fail.
+// Without Replicas, a read of the primary settles it. Confirm is such a script, too.
 //
 // go-redis doesn't look at a context while it waits for an answer, unless ContextTimeoutEnabled is set, and then at its
 // deadline only. A call here returns when its context ends; Close waits for what was left behind, at most for the client's

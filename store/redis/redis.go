@@ -9,6 +9,7 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
+	"github.com/leasehold/leasehold/internal/doubt"
 	"github.com/leasehold/leasehold/internal/groups"
 	"github.com/leasehold/leasehold/internal/waiters"
 	"github.com/leasehold/leasehold/store"
@@ -41,7 +42,8 @@ type Options struct {
 	ClockStep time.Duration
 
 	// Replicas is how many replicas have to acknowledge a write before it counts as done, within ReplicaWait. When fewer do,
-	// its outcome is unknown: it is on the primary. 0 asks none. ReplicaWait has to be shorter than the client's
+	// its outcome is unknown: it is on the primary. So it stays for this handle, whatever a read shows, until as many replicas
+	// have acknowledged a later write. 0 asks none. ReplicaWait has to be shorter than the client's
 	// ReadTimeout.
 	Replicas    int
 	ReplicaWait time.Duration // DefaultReplicaWait when 0
@@ -57,6 +59,7 @@ type Store struct {
 	channel string // "" without
 	waiters *waiters.Waiters
 	writes  *groups.Groups[*write]
+	doubts  doubt.Writes // with Replicas
 
 	mu      sync.Mutex
 	isDone  bool
@@ -101,15 +104,22 @@ func New(client Client, opts Options) (*Store, error) {
 
 // Properties implements [store.Describer].
 func (s *Store) Properties() store.Properties {
-	return store.Properties{
+	p := store.Properties{
 		Engine:       "redis",
 		Consistency:  "linearizable while one primary lives: each operation is one script on it",
 		Fencing:      store.FencingPerPrimary,
+		Read:         store.ReadLeader,
+		Settle:       store.SettledByRead,
 		Push:         s.channel != "",
 		Age:          s.opts.ClockStep > 0,
 		CheapRefusal: true,
 		Guarantee:    "while one primary lives; a failover may lose the last writes, and so may a crash unless appendfsync is always",
 	}
+	if n := s.opts.Replicas; n > 0 {
+		p.Settle = store.SettledByWrite
+		p.Guarantee = fmt.Sprintf("while one primary lives, or one of the %d replicas that acknowledged the last write replaces it", n)
+	}
+	return p
 }
 
 // Close implements [store.Store]. It leaves the client open, and waits for calls that were left behind, at most for the

@@ -56,6 +56,11 @@ var getScript = newScript(refuse + `
 if ARGV[1] then ` + matches + ` if matches then return 'same' end end
 ` + show)
 
+// confirmScript writes, so that replicas have something to acknowledge, and changes nothing.
+var confirmScript = newScript(`
+redis.call('HSET', KEYS[1], 'none', '')
+` + refuse + show)
+
 // putScript: ARGV is the version demanded, the new one, the record, the channel, the key as callers know it, then names and
 // values of further fields. What can fail comes before the write: PUBLISH for a missing permission. Nobody hears of it before
 // the script has ended.

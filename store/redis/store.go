@@ -34,17 +34,59 @@ func (s *Store) Delete(ctx context.Context, key, version string) error {
 
 // Get implements [store.Store].
 func (s *Store) Get(ctx context.Context, key string) (store.Record, error) {
+	rec, err := s.load(ctx, getScript, key, false)
+	if err == nil {
+		rec, err = s.sure(ctx, rec)
+	}
+	return stored(rec, err)
+}
+
+// Confirm implements [store.Confirmer]: the read, by a script that writes and changes nothing, and with Replicas their acknowledgement
+// of it on the same connection. It is one round trip, and an error when too few acknowledge within ReplicaWait.
+func (s *Store) Confirm(ctx context.Context, key string) (store.Record, error) {
+	return stored(s.confirm(ctx, key))
+}
+
+// stored has a record that isn't there be an error.
+func stored(rec store.Record, err error) (store.Record, error) {
+	if err == nil && rec.Version == "" {
+		return store.Record{}, store.NotFound(rec.Key)
+	}
+	return rec, err
+}
+
+// confirm is Confirm, where a key that isn't stored is no error.
+func (s *Store) confirm(ctx context.Context, key string) (store.Record, error) {
+	rec, err := s.load(ctx, confirmScript, key, true)
+	if err != nil {
+		return store.Record{}, fmt.Errorf("%s: can't be confirmed: %w", key, err)
+	}
+	s.doubts.Confirmed(key, rec.Nonce)
+	return rec, nil
+}
+
+// sure returns what was read, or what is read behind an acknowledged write where that shows a write in doubt: the server shows what
+// no replica has.
+func (s *Store) sure(ctx context.Context, rec store.Record) (store.Record, error) {
+	if s.opts.Replicas == 0 || !s.doubts.Shows(rec.Key, rec.Nonce) {
+		return rec, nil
+	}
+	return s.confirm(ctx, rec.Key)
+}
+
+// load is [store.Load] by that script.
+func (s *Store) load(ctx context.Context, sc script, key string, replicas bool) (store.Record, error) {
 	if err := store.CheckKey(key); err != nil {
 		return store.Record{}, err
 	}
-	answer, _, err := s.run(ctx, getScript, key, false)
+	answer, _, err := s.run(ctx, sc, key, replicas)
 	switch {
 	case wrongType(err):
 		return store.Record{}, store.Corrupt(key, err)
 	case err != nil:
 		return store.Record{}, err
 	case first(answer) == answerMissing:
-		return store.Record{}, store.NotFound(key)
+		return store.Record{Key: key}, nil
 	}
 	return s.record(key, answer)
 }

@@ -18,9 +18,13 @@ func (s *Store) Wait(ctx context.Context, key, version string) (store.Record, er
 	if err := store.CheckKey(key); err != nil {
 		return store.Record{}, err
 	}
-	return s.waiters.Wait(ctx, waiters.Want{Key: key, Version: version}, func(ctx context.Context) (store.Record, error) {
-		return store.Load(ctx, s, key)
+	rec, err := s.waiters.Wait(ctx, waiters.Want{Key: key, Version: version}, func(ctx context.Context) (store.Record, error) {
+		return s.load(ctx, getScript, key, false)
 	})
+	if err != nil {
+		return rec, err
+	}
+	return s.sure(ctx, rec)
 }
 
 // source is what the waiters read from and listen to.

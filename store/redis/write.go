@@ -2,6 +2,7 @@ package redis
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	goredis "github.com/redis/go-redis/v9"
@@ -16,7 +17,7 @@ type write struct {
 	args   []any
 	size   int // bytes on the wire, rather too many
 
-	version string // that it gives the record; "" when it deletes it
+	version, nonce string // that it gives the record; "" when it deletes it
 
 	answer  []any
 	unknown bool // after an error: it may have been done
@@ -35,7 +36,7 @@ func (s *Store) putting(rec store.Record) (*write, error) {
 	}
 	version, past := shelve(rec.Version, rec.Past)
 	w := s.newWrite(putScript, rec.Key, append([]any{rec.Version, version, body, s.channel, rec.Key}, past...))
-	w.version = version
+	w.version, w.nonce = version, rec.Nonce
 	return w, nil
 }
 
@@ -57,8 +58,43 @@ func (s *Store) newWrite(sc script, key string, args []any) *write {
 	return w
 }
 
-// write has w done, by itself or together with others that are asked for at the same time.
+// write has w done. With Replicas, a write of unknown outcome stays in doubt until replicas have acknowledged a later one.
 func (s *Store) write(ctx context.Context, w *write) error {
+	if s.opts.Replicas == 0 {
+		return s.carryOut(ctx, w)
+	}
+	since := s.doubts.Now()
+	err := s.carryOut(ctx, w)
+	var conflict *store.ConflictError
+	switch {
+	case err == nil:
+		s.doubts.Done(w.key, since)
+		return nil
+	case errors.Is(err, store.ErrUnknownOutcome):
+		s.doubts.Unknown(w.key, w.nonce)
+		return err
+	case errors.As(err, &conflict):
+		return s.sureRefusal(ctx, conflict.Current)
+	case errors.Is(err, store.ErrNotFound):
+		return s.sureRefusal(ctx, store.Record{Key: w.key})
+	}
+	return err
+}
+
+// sureRefusal returns the error of a write that was refused because that record was there.
+func (s *Store) sureRefusal(ctx context.Context, rec store.Record) error {
+	sure, err := s.sure(ctx, rec)
+	switch {
+	case err != nil: // the record may show this very write
+		return store.Unknown(rec.Key, err)
+	case sure.Version == "":
+		return store.NotFound(rec.Key)
+	}
+	return &store.ConflictError{Current: sure}
+}
+
+// carryOut has w done, by itself or together with others that are asked for at the same time.
+func (s *Store) carryOut(ctx context.Context, w *write) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

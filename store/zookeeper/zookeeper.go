@@ -115,6 +115,8 @@ func (s *Store) Properties() store.Properties {
 		Engine:      "zookeeper",
 		Consistency: "writes by quorum; reads in the session of a quorum round before them",
 		Fencing:     store.FencingLinearizable,
+		Read:        store.ReadDurable,
+		Settle:      store.SettledByRead,
 		Push:        true,
 		// A refusal is a write and a read, and so is a Get.
 		CheapRefusal: true,

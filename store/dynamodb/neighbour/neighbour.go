@@ -78,6 +78,8 @@ func (s *Store) Properties() store.Properties {
 		Engine:      "DynamoDB, table of " + s.schema.name,
 		Consistency: "strongly consistent reads and conditional writes of one Region; the record in the neighbour's row, a floor under its tokens in a row beside it",
 		Fencing:     store.FencingLinearizable,
+		Read:        store.ReadDurable,
+		Settle:      store.SettledByRead,
 		Guarantee:   s.schema.guarantee,
 	}
 }

@@ -97,6 +97,7 @@ func (u postgresURL) config() (*pgxpool.Config, error) {
 		return nil, u.hide(err)
 	}
 	config.ShouldPing = postgres.ShouldPing
+	postgres.HearWarnings(config)
 	conn := config.ConnConfig
 	given := func(param, env string) bool { return u.set[param] || os.Getenv(env) != "" }
 	if !given("target_session_attrs", "PGTARGETSESSIONATTRS") {

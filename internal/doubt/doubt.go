@@ -1,0 +1,90 @@
+// Package doubt remembers the writes of a store handle whose outcome is unknown, for engines whose reads may show a write that a
+// failover takes away. Such an engine confirms a record that shows one of them before a caller sees that record.
+package doubt
+
+import "sync"
+
+// The bounds on what is remembered. Beyond them every record is in doubt: that costs writes, and is never wrong.
+const (
+	mostNonces = 32     // of one key
+	mostKeys   = 65_536 // of one handle
+)
+
+// Writes are the writes in doubt. The zero value is ready for use; all methods may be called from any goroutine.
+type Writes struct {
+	mu   sync.Mutex
+	now  uint64
+	keys map[string]map[string]uint64 // by key and nonce: when it came to be in doubt
+	full map[string]uint64            // keys with too many nonces to tell, and since when
+	all  bool
+}
+
+// Now returns a moment for [Writes.Done].
+func (w *Writes) Now() uint64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.now
+}
+
+// Unknown notes a write of unknown outcome that bears nonce; a deletion bears "".
+func (w *Writes) Unknown(key, nonce string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.now++
+	if _, full := w.full[key]; full {
+		w.full[key] = w.now
+		return
+	}
+	if w.keys == nil {
+		w.keys, w.full = map[string]map[string]uint64{}, map[string]uint64{}
+	}
+	nonces := w.keys[key]
+	switch {
+	case nonces == nil && len(w.keys)+len(w.full) >= mostKeys:
+		w.all = true
+	case nonces == nil:
+		w.keys[key] = map[string]uint64{nonce: w.now}
+	case len(nonces) >= mostNonces:
+		delete(w.keys, key)
+		w.full[key] = w.now
+	default:
+		nonces[nonce] = w.now
+	}
+}
+
+// Done notes that a write to key, sent at since or later, was acknowledged with the store's whole promise. A write that was in
+// doubt before then has landed below it, or never will: the version that it demands is gone.
+func (w *Writes) Done(key string, since uint64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for nonce, at := range w.keys[key] {
+		if at <= since {
+			delete(w.keys[key], nonce)
+		}
+	}
+	if len(w.keys[key]) == 0 {
+		delete(w.keys, key)
+	}
+	if w.full[key] <= since {
+		delete(w.full, key)
+	}
+}
+
+// Confirmed notes that the write with that nonce is part of what no failover takes away.
+func (w *Writes) Confirmed(key, nonce string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.keys[key], nonce)
+	if len(w.keys[key]) == 0 {
+		delete(w.keys, key)
+	}
+}
+
+// Shows reports whether a record of key that bears nonce, "" where there is none, shows a write in doubt.
+func (w *Writes) Shows(key, nonce string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, doubted := w.keys[key][nonce]
+	_, full := w.full[key]
+	return doubted || full || w.all
+}

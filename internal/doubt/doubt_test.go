@@ -1,0 +1,49 @@
+package doubt
+
+import (
+	"fmt"
+	"testing"
+)
+
+func TestAWriteIsInDoubtUntilALaterOneIsDone(t *testing.T) {
+	var w Writes
+	before := w.Now()
+	w.Unknown("k", "n1")
+	w.Unknown("k", "")
+	w.Unknown("other", "n1")
+	if !w.Shows("k", "n1") || !w.Shows("k", "") || w.Shows("k", "n2") || w.Shows("none", "n1") {
+		t.Error("what is in doubt isn't what was noted")
+	}
+	w.Done("k", before) // it was sent before them, and says nothing of them
+	if !w.Shows("k", "n1") {
+		t.Error("an earlier write settled a later one")
+	}
+	w.Done("k", w.Now())
+	if w.Shows("k", "n1") || w.Shows("k", "") || !w.Shows("other", "n1") {
+		t.Error("a later write settled the wrong ones")
+	}
+	w.Confirmed("other", "n1")
+	if w.Shows("other", "n1") || len(w.keys) != 0 || len(w.full) != 0 {
+		t.Errorf("remembered: %v, %v", w.keys, w.full)
+	}
+}
+
+func TestWhatIsTooMuchToRememberIsInDoubt(t *testing.T) {
+	var w Writes
+	for i := range mostNonces + 2 {
+		w.Unknown("k", fmt.Sprint(i))
+	}
+	if !w.Shows("k", "0") || !w.Shows("k", "another") || w.Shows("other", "0") {
+		t.Error("a key with too many writes in doubt isn't in doubt itself")
+	}
+	w.Done("k", w.Now())
+	if w.Shows("k", "0") {
+		t.Error("a later write didn't settle the key")
+	}
+	for i := range mostKeys + 1 {
+		w.Unknown(fmt.Sprint(i), "n")
+	}
+	if !w.Shows("any", "other") || len(w.keys) > mostKeys {
+		t.Error("with too many keys in doubt, not all are")
+	}
+}

@@ -1,0 +1,61 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Confirmer is the optional extra of stores whose Get isn't durable. Use [Confirm].
+type Confirmer interface {
+	// Confirm is Get, and durable: it sees every write that was acknowledged to anyone before it was called, also by a leader that
+	// has replaced the one at hand, and what it shows is lost by no failure that the store survives. It may write, but changes
+	// no record. An error that doesn't match [ErrNotFound] says nothing of the record.
+	Confirm(ctx context.Context, key string) (Record, error)
+}
+
+// Confirm returns the record under key for a caller who relies on it without a write of its own, as a guard does. A key that is
+// not stored is Record{Key: key}, as for [Load]. It is a Get where that is durable, or where the store doesn't say, and
+// otherwise costs a write. A store whose reads aren't durable, and that can't confirm them, is an error. It blocks as Get does.
+func Confirm(ctx context.Context, s Store, key string) (Record, error) {
+	p := Describe(s)
+	if p.Read == ReadDurable || p.Read == "" {
+		return Load(ctx, s, key)
+	}
+	c, ok := s.(Confirmer)
+	if !ok {
+		return Record{}, fmt.Errorf("%s: a read of %s is worth only %q, and can't be confirmed: guard with a store whose reads are durable", key, p.Engine, p.Read)
+	}
+	rec, err := c.Confirm(ctx, key)
+	if errors.Is(err, ErrNotFound) {
+		return Record{Key: key}, nil
+	}
+	return rec, err
+}
+
+// Confirmed returns s with a Get that is durable: see [Confirm]. Other methods are those of s, and so is what List shows.
+func Confirmed(s Store) Store { return confirmed{s} }
+
+type confirmed struct{ Store }
+
+// Get implements [Store].
+func (c confirmed) Get(ctx context.Context, key string) (Record, error) {
+	rec, err := Confirm(ctx, c.Store, key)
+	if err == nil && rec.Version == "" {
+		err = NotFound(key)
+	}
+	if err != nil {
+		return Record{}, err
+	}
+	return rec, nil
+}
+
+// Properties implements [Describer].
+func (c confirmed) Properties() Properties {
+	p := Describe(c.Store)
+	p.Push = false
+	if p.Read != "" {
+		p.Read = ReadDurable
+	}
+	return p
+}

@@ -1,0 +1,95 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// Confirm implements [store.Confirmer]: the read, and in the same statement a message in the write-ahead log, whose commit waits
+// for the standbys that commits wait for. It is one round trip, and blocks while too few of them answer. On a primary that was
+// replaced it fails, or blocks, as long as that one's standby doesn't follow it any more.
+func (s *Store) Confirm(ctx context.Context, key string) (store.Record, error) {
+	return s.stored(s.confirm(ctx, key))
+}
+
+// confirm is Confirm, where a key that isn't stored is no error.
+func (s *Store) confirm(ctx context.Context, key string) (store.Record, error) {
+	rec, err := s.load(ctx, s.sql.confirm, key)
+	if err != nil {
+		return store.Record{}, fmt.Errorf("%s: can't be confirmed: %w", key, err)
+	}
+	s.doubts.Confirmed(key, rec.Nonce)
+	return rec, nil
+}
+
+// loadSure is [store.Load], behind a commit of its own where the record shows a write in doubt.
+func (s *Store) loadSure(ctx context.Context, key string) (store.Record, error) {
+	rec, err := s.load(ctx, s.sql.get, key)
+	if err != nil {
+		return rec, err
+	}
+	return s.sure(ctx, rec)
+}
+
+// sure returns what was read, or what is read behind a commit where that shows a write in doubt: the server may show a write that
+// no standby has.
+func (s *Store) sure(ctx context.Context, rec store.Record) (store.Record, error) {
+	if !s.doubts.Shows(rec.Key, rec.Nonce) {
+		return rec, nil
+	}
+	return s.confirm(ctx, rec.Key)
+}
+
+// errUnreplicated says that the server stopped to wait for its standbys.
+var errUnreplicated = errors.New("committed on the primary, perhaps on no standby: the server's wait for its synchronous standbys was cancelled (by statement_timeout or pg_cancel_backend?)")
+
+// warnings are those that a connection brought.
+type warnings struct{ cancelled atomic.Bool }
+
+// warningsKey is where a connection has its warnings.
+const warningsKey = "leasehold.warnings"
+
+// HearWarnings has the connections of a pool tell the engine when the server gives up to wait for a synchronous standby: it then
+// reports success, with a warning. Call it before the pool is made. Without it, and with a synchronous standby, Properties
+// say fencing per primary. Handlers that the configuration has are called as before.
+func HearWarnings(config *pgxpool.Config) {
+	conn := &config.ConnConfig.Config
+	connected, noticed := conn.AfterConnect, conn.OnNotice
+	conn.AfterConnect = func(ctx context.Context, c *pgconn.PgConn) error {
+		c.CustomData()[warningsKey] = &warnings{}
+		if connected == nil {
+			return nil
+		}
+		return connected(ctx, c)
+	}
+	conn.OnNotice = func(c *pgconn.PgConn, n *pgconn.Notice) {
+		// The message is in the server's language, the routine never is.
+		if w, ok := c.CustomData()[warningsKey].(*warnings); ok && n.Routine == "SyncRepWaitForLSN" {
+			w.cancelled.Store(true)
+		}
+		if noticed != nil {
+			noticed(c, n)
+		}
+	}
+}
+
+// warningsOf returns nil for a connection that HearWarnings knows nothing of.
+func warningsOf(conn *pgxpool.Conn) *warnings {
+	w, _ := conn.Conn().PgConn().CustomData()[warningsKey].(*warnings)
+	return w
+}
+
+func (w *warnings) forget() {
+	if w != nil {
+		w.cancelled.Store(false)
+	}
+}
+
+func (w *warnings) unreplicated() bool { return w != nil && w.cancelled.Load() }
