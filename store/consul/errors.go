@@ -31,6 +31,10 @@ func leaderless(err error) bool {
 	return errors.As(err, &status) && strings.Contains(status.Body, noLeader)
 }
 
+// statusClientClosed is what a proxy, or Consul, says of a request whose client it takes for gone. As with 408, the server may have
+// been given it.
+const statusClientClosed = 499
+
 // refused reports whether the error of a request means that the server did not and will not do it.
 func refused(err error) bool {
 	var status api.StatusError
@@ -38,7 +42,7 @@ func refused(err error) bool {
 		return false
 	}
 	// Consul says itself that it is always safe to try again where there is no leader: nothing was given to Raft.
-	return status.Code/100 == 4 || leaderless(err)
+	return status.Code/100 == 4 && status.Code != http.StatusRequestTimeout && status.Code != statusClientClosed || leaderless(err)
 }
 
 // failed returns the error of a request, for people: what to do about it. It matches the cause of ctx when that has ended.

@@ -15,10 +15,15 @@ import (
 
 // SQLSTATEs that are told apart.
 const (
-	codeReadOnly       = "25006"
-	codeSerialization  = "40001"
-	codeDeadlock       = "40P01"
-	codeUnique         = "23505"
+	codeReadOnly      = "25006"
+	codeSerialization = "40001"
+	codeDeadlock      = "40P01"
+	codeUnique        = "23505"
+
+	// Said by the server, or by a pooler, of a statement or a commit that may have been carried out.
+	codeCompletionUnknown = "40003"
+	codeResolutionUnknown = "08007"
+
 	codeDuplicateTable = "42P07"
 	codeNoStatement    = "26000" // prepared on another server process
 	codeStatementThere = "42P05" // by somebody else
@@ -101,7 +106,7 @@ func discard(conn *pgxpool.Conn) {
 func refused(err error) bool {
 	var p *pgconn.PgError
 	if errors.As(err, &p) {
-		return p.SeverityUnlocalized == "ERROR"
+		return p.SeverityUnlocalized == "ERROR" && p.Code != codeCompletionUnknown && p.Code != codeResolutionUnknown
 	}
 	return pgconn.SafeToRetry(err) || errors.Is(err, errReadOnly)
 }

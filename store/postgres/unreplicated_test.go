@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/servers"
@@ -301,6 +302,15 @@ func failOver(t *testing.T) {
 	for _, name := range []string{"kept", "claimed"} {
 		if rec := eventually(t, rest, name); rec.Token < told.newest(name) {
 			t.Errorf("%s: token %d was acknowledged, and %d is left", name, told.newest(name), rec.Token)
+		}
+	}
+}
+
+// TestFinding_S15_AnErrorThatDoesNotKnowIsUnknown: the server says so itself.
+func TestFinding_S15_AnErrorThatDoesNotKnowIsUnknown(t *testing.T) {
+	for code, want := range map[string]bool{"40003": false, "08007": false, "40001": true, "23505": true} {
+		if got := refused(&pgconn.PgError{SeverityUnlocalized: "ERROR", Code: code}); got != want {
+			t.Errorf("SQLSTATE %s: certainly not done: %v, want %v", code, got, want)
 		}
 	}
 }
