@@ -163,13 +163,12 @@ func linked(ctx context.Context, f func()) (stop func() bool) {
 // settle goes on in the background with a hold that is being let go, if anything is left to be done.
 func (m *Manager) settle(d *drive.Driver, s *Session) {
 	m.memory.Remember(&d.Hold)
-	alive := func() bool { return s != nil && s.Context().Err() == nil }
-	if !d.Settle(m.run.Env(), alive()) {
+	if !d.Settle(m.run.Env(), s.alive()) {
 		return
 	}
 	leaving := *d
 	m.start(func() {
-		for more := true; more; more = leaving.Settle(m.run.Env(), alive()) {
+		for more := true; more; more = leaving.Settle(m.run.Env(), s.alive()) {
 			ctx, cancel := m.ctx, func(error) {}
 			if leaving.Insists() {
 				ctx, cancel = m.joined(m.ctx, s)

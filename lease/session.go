@@ -87,6 +87,9 @@ func (s *Session) term() *drive.Term {
 	return &s.hold.term
 }
 
+// alive reports whether s, which may be nil, has not ended.
+func (s *Session) alive() bool { return s != nil && s.Context().Err() == nil }
+
 // end ends every lease of a session that is over.
 func (s *Session) end() {
 	ended := s.roster.Close()

@@ -60,6 +60,12 @@ func (t *Term) Limited() (clock.Instant, bool) {
 	return d, d != clock.Never && d != clock.Always
 }
 
+// Extend moves the deadline of a term that a server renewed for its program, unless the term is over.
+func (t *Term) Extend(to clock.Instant) bool {
+	d := t.own()
+	return d != clock.Always && t.extend(d, to)
+}
+
 // Over declares the term over if it is at now, by its own deadline or by that of the session that keeps it, and returns the one whose
 // deadline that is; nil if it was renewed meanwhile. The deadline is taken away, so that no renewal that lands late brings it back.
 func (t *Term) Over(now clock.Instant) *Term {

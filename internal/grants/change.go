@@ -63,8 +63,9 @@ func (n *name) release(owner string, token fence.Token, why string, by Proof) (G
 		n.past.Orphan(h) // also of the heir's claim
 		n.unwatch()      // what it waits for may have been missed
 	}
+	left := h.Seen().Rec
 	if heir == nil || err != nil && !unknown {
-		return Grant{Record: h.Became}, err
+		return Grant{Record: left}, err
 	}
 	if n.claimant == heir { // what it has claimed itself was of a version that is gone, or has to be found out anew
 		n.past.Orphan(&n.d.Hold)
@@ -73,11 +74,11 @@ func (n *name) release(owner string, token fence.Token, why string, by Proof) (G
 	if unknown {
 		return Grant{}, err
 	}
-	n.past.Granted(h.Became)
-	if !n.settle(heir, answer{grant: Grant{Record: h.Became, ValidUntil: heir.until(h.BecameAt)}}) {
-		return n.release(heir.req.Owner, h.Became.Token, rules.WhyGivenUp, nil) // it has left in the meantime
+	n.past.Granted(left)
+	if !n.settle(heir, answer{grant: Grant{Record: left, ValidUntil: heir.until(h.LeftAt)}}) {
+		return n.release(heir.req.Owner, left.Token, rules.WhyGivenUp, nil) // it has left in the meantime
 	}
-	return Grant{Record: h.Became}, nil
+	return Grant{Record: left}, nil
 }
 
 // named returns the driver of the term of a holder elsewhere, if by allows it.

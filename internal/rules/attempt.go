@@ -298,7 +298,7 @@ func (h *Hold) landed(env Env, rec store.Record) {
 	switch {
 	case att.Op == OpLeave:
 		h.gone, h.pending = true, ""
-		h.Became, h.BecameAt = rec, att.Sent
+		h.LeftAt = att.Sent
 		h.Term = store.Record{Token: rec.Token}
 		h.end(nil)
 	case att.Op == OpClaim:

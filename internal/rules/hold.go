@@ -66,10 +66,8 @@ type Hold struct {
 	// Left, of a hold that Named returned, is given a notice, and returns what is left to be told of it; nil when nothing is.
 	Left func(notice []byte) []byte
 	// Allow, of such a one, is asked of each version before it is renewed or let go, and ends the hold by an error; it may be nil.
-	Allow func(rec store.Record) error
-	// Became is the record as letting go left it, sent at BecameAt: the heir's term, if there was one.
-	Became   store.Record
-	BecameAt clock.Instant
+	Allow  func(rec store.Record) error
+	LeftAt clock.Instant // before the write was sent that let go, and began the heir's term
 
 	rec, session          Seen
 	recFresh, sessionRead bool // read since it last slept

@@ -17,6 +17,8 @@ type client struct {
 	n            *node
 	key          string
 	wantsSession bool
+	served       bool                  // a server takes, renews and frees the name for it
+	number       int                   // of such programs on its node
 	session      *client               // that keeps its hold, or nil
 	roster       *drive.Roster[*lease] // of what it keeps; nil unless it is a session
 
@@ -54,7 +56,11 @@ func (l *lease) Stop() { l.c.end(false) }
 func (l *lease) Retire() *drive.Driver {
 	c := l.c
 	c.run.cut()
-	if c.session != nil {
+	switch {
+	case c.served:
+		c.run = c.runner(drive.Named(c.key, c.owner(), l.token, 0, c.w().timing.Attempt, *c.n.past(c.key)))
+		c.run.d.Hold.Timing = c.w().timing
+	case c.session != nil:
 		c.run = c.runner(drive.Resume(l.kept, c.claim(), c.w().timing))
 	}
 	return &c.run.d
@@ -93,7 +99,7 @@ func (c *client) validUntil() clock.Instant {
 func (c *client) valid() bool { return c.n.local() < c.validUntil() }
 
 func (c *client) claim() rules.Claim {
-	claim := rules.Claim{Owner: c.n.owner, TTL: c.w().cfg.TTL}
+	claim := rules.Claim{Owner: c.owner(), TTL: c.w().cfg.TTL}
 	if c.session != nil {
 		claim.Session = c.session.key
 	}
@@ -124,7 +130,11 @@ func (c *client) start() {
 		c.session = c.n.session
 	}
 	try := w.rng.IntN(3) == 0
-	d := drive.Want(c.key, c.claim(), w.timing, try, c.n.memory.Recall(c.key))
+	past := c.n.memory.Recall(c.key)
+	if c.served {
+		past = *c.n.past(c.key)
+	}
+	d := drive.Want(c.key, c.claim(), w.timing, try, past)
 	if w.cfg.Patient && c.n.id%2 == 1 {
 		d.Hold.Patience = w.cfg.TTL / 10
 	}
@@ -216,6 +226,10 @@ func (c *client) keep() bool {
 // settle leaves to the background what is left to be done of a hold that has come to nothing, or was let go.
 func (c *client) settle() {
 	c.run.cut()
+	if c.served {
+		c.n.past(c.key).Look(&c.run.d.Hold)
+		c.n.past(c.key).Orphan(&c.run.d.Hold)
+	}
 	c.run.settle()
 	if c.session != nil && c.lease != nil && c.shown == rules.Leaving {
 		c.session.roster.Forget(c.lease)
@@ -251,6 +265,10 @@ func (c *client) lost(cause rules.Cause) {
 // leave releases the term, or hands it over.
 func (c *client) leave(to string) {
 	if !c.active || c.shown != rules.Held && c.shown != rules.Lost {
+		return
+	}
+	if c.served {
+		c.release()
 		return
 	}
 	drive.Leave(c.lease, rules.Exit{Why: rules.WhyReleased, To: to})

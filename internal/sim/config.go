@@ -20,6 +20,7 @@ type Config struct {
 	BadRates bool          // clock rates beyond the bound that the margin covers
 	WildWall bool          // wall clocks are set back and forth by up to an hour
 	Suppose  bool          // who knows nothing of a name writes as if it were new
+	Served   bool          // some programs have a server take, renew and free names for them
 	Patient  bool          // every other node leaves free names to the others at first
 	Chance   Chances
 }
@@ -66,12 +67,17 @@ func Draw(seed uint64) Config {
 	c.Suppose = rng.IntN(2) == 0
 	c.Patient = rng.IntN(4) == 0
 	c.Chance.Suspend = often(0.2 * perTTL)
+	c.Served = rng.IntN(4) == 0
 	return c
 }
 
 // Aim returns c with more of the faults without which it takes long to notice that a rule is switched off. Most need none.
 func (c Config) Aim(off rules.Rule) Config {
 	perTTL := 1 / c.TTL.Seconds()
+	switch off {
+	case rules.RuleTwin, rules.RuleEarlyNotice, rules.RuleBreakStays, rules.RuleSettle, rules.RuleSessionHeld, rules.RuleSessionPoll:
+		c.Served = false // sessions alone
+	}
 	switch off {
 	case rules.RuleOfferToken:
 		c.WildWall, c.Chance.Wipe, c.Chance.Clone = false, 0, 0

@@ -95,11 +95,19 @@ func (w *World) clone(n *node) {
 	cp := *n
 	cp.id, cp.inbox, cp.clients, cp.session, cp.settling = len(w.nodes), nil, nil, nil, nil
 	cp.memory = n.memory.Clone()
+	cp.registry = registry{}
+	for key, past := range n.registry {
+		cp.registry[key] = &drive.Recollection{}
+		*cp.registry[key] = *past
+	}
 	twin := map[*client]*client{}
 	for _, c := range n.clients {
 		k := *c
 		k.n = &cp
 		k.tick++
+		if k.served { // who has a server hold the name is elsewhere, and not cloned
+			k.lease, k.run, k.active, k.working, k.term, k.told = nil, nil, false, false, 0, 0
+		}
 		twin[c] = &k
 		cp.clients = append(cp.clients, &k)
 	}
@@ -113,7 +121,7 @@ func (w *World) clone(n *node) {
 	w.spans.fault(n.slot, w.now, w.now, "clone")
 	leases := map[*lease]*lease{}
 	for _, c := range n.clients { // sessions are before what they keep only by chance
-		if l := c.lease; l != nil {
+		if l := c.lease; l != nil && !c.served {
 			leases[l] = &lease{c: twin[c], token: l.token, kept: l.kept}
 			twin[c].lease = leases[l]
 		}
@@ -126,7 +134,7 @@ func (w *World) clone(n *node) {
 		if c == n.session {
 			cp.session = k
 		}
-		if c.lease != nil {
+		if k.lease != nil {
 			c.lease.term.Copy(&k.lease.term, k.sessionTerm())
 		}
 		if c.roster != nil {
@@ -135,7 +143,7 @@ func (w *World) clone(n *node) {
 	}
 	for _, c := range n.clients {
 		k := twin[c]
-		if c.run != nil {
+		if c.run != nil && !c.served {
 			k.run = c.run.clone(&cp, k, k.session)
 		}
 		k.revive()
@@ -145,7 +153,7 @@ func (w *World) clone(n *node) {
 		if !ok {
 			s = r.session
 		}
-		if !r.done {
+		if !r.done && r.then == nil {
 			b := r.clone(&cp, nil, s)
 			cp.settling = append(cp.settling, b)
 			b.revive()

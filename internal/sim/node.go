@@ -40,6 +40,8 @@ type node struct {
 	opened  int
 	memory  *drive.Memory
 
+	registry registry
+
 	settling []*runner // what is let go of in the background
 }
 

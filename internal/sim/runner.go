@@ -20,6 +20,7 @@ type runner struct {
 	ofSession bool    // it keeps a session's record
 	d         drive.Driver
 
+	then     func(*rules.Hold) // what a server does for a holder elsewhere: told what came of it
 	done     bool
 	busy     bool                      // a request is under way
 	asked    rules.Action              // that request, or the wait or the rest
@@ -54,7 +55,11 @@ func (r *runner) step() {
 			return
 		}
 		act := r.d.Next(r.env(), r.wanted())
-		if r.c != nil && !r.c.look(act) {
+		if r.then != nil {
+			if r.answers() {
+				return
+			}
+		} else if r.c != nil && !r.c.look(act) {
 			return
 		}
 		switch act.Kind {

@@ -85,7 +85,7 @@ func TestSeeds(t *testing.T) {
 	}
 	for _, kind := range []string{
 		"break", "break of a session", "clock offset", "clock rate changed", "clone", "crash", "dropped request", "duplicated request",
-		"hand-over", "late message", "late write: applied after its sender gave up", "late write: came after a newer one", "lost reply",
+		"hand-over", "heir", "late message", "late write: applied after its sender gave up", "late write: came after a newer one", "lost reply",
 		"odd call: given up at any moment", "odd call: released amid work", "odd call: released twice, or after a loss",
 		"odd call: session closed under its leases", "partition", "pause", "process restart", "rejected request", "shared given name",
 		"store outage", "store restart", "store restored from a backup", "store wiped", "suspension", "wall clock offset", "wall clock step",

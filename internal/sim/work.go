@@ -59,11 +59,14 @@ var causes = map[rules.Cause]string{
 func (c *client) acquired() {
 	w, d := c.w(), &c.run.d
 	l := &lease{c: c, token: d.Hold.Term.Token}
-	if c.session == nil {
+	switch {
+	case c.served:
+		d.Begin(&l.term, nil)
+	case c.session == nil:
 		d.Begin(&l.term, nil)
 		c.run.asked = rules.Action{Kind: rules.Sleep}
 		c.run.arm(d.Hold.Due(), c.run.step)
-	} else {
+	default:
 		d.Begin(&l.term, &c.session.lease.term)
 		l.kept = drive.Kept(d.Hold.Term)
 		c.run.done = true // until it is let go
@@ -79,6 +82,9 @@ func (c *client) acquired() {
 		return
 	}
 	w.Stats.Terms++
+	if c.served {
+		c.granted()
+	}
 	if c.session != nil && c.enlisted() {
 		return
 	}

@@ -177,7 +177,7 @@ func (w *World) nonce() string {
 
 // boot starts a process at a place, with a clock of its own.
 func (w *World) boot(slot int) *node {
-	n := &node{w: w, id: len(w.nodes), slot: slot, memory: &drive.Memory{}, anchorTrue: w.now, ratePPM: w.rate()}
+	n := &node{w: w, id: len(w.nodes), slot: slot, memory: &drive.Memory{}, registry: registry{}, anchorTrue: w.now, ratePPM: w.rate()}
 	n.owner = fmt.Sprintf("given/%d", n.id) // they share a given name; the rest is random
 	n.anchor = clock.Instant(w.rng.Int64N(int64(1000 * time.Hour)))
 	w.count("clock offset")
@@ -196,6 +196,9 @@ func (w *World) boot(slot int) *node {
 	for _, key := range w.keys {
 		for range 1 + w.rng.IntN(2) {
 			c := n.client(key, w.cfg.Sessions && w.rng.IntN(2) == 0)
+			if w.cfg.Served && !c.wantsSession {
+				c.served, c.number = w.rng.IntN(2) == 0, len(n.clients)
+			}
 			w.after(w.between(0, w.cfg.TTL), c.rest)
 		}
 	}

@@ -117,7 +117,7 @@ func page(s simulated, m searched, bugs []bug, picture uint64) string {
 	fmt.Fprintf(b, `# The proof
 
 Written by `+"`make proof`"+` on %s, %s, %d cores: don't edit. What the simulator and the model check run is internal/rules, the code
-that decides in production, by internal/drive, the driver that package lease runs; see the package docs of internal/sim and internal/sim/model for how, and
+that decides in production, by internal/drive, the driver that package lease and the server run; see the package docs of internal/sim and internal/sim/model for how, and
 [the bugs that they found](bugs.md).
 
 | | |
