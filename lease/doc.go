@@ -48,7 +48,9 @@
 // renews the record for their eyes.
 //
 // A List of more names than the session's is told apart by names alone, so give the names of one session a prefix in common. No
-// lease costs a goroutine. For very many leases take a longer TTL: the requests become as much fewer.
+// lease costs a goroutine. For very many leases take a longer TTL: the requests become as much fewer. On DynamoDB a List is a Scan of
+// the whole table, one read unit for each 4 KiB of it: 67 units a look at 1,000 leases, 18 a second at a TTL of 15 s. What
+// leasehold cost estimates doesn't contain the looks.
 //
 // # Unknown outcomes
 //

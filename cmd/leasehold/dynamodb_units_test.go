@@ -221,10 +221,15 @@ func session(t testing.TB, open openTable, row func(string, int, int), u *units)
 	clk.SetRate(1.0 / 20)
 	var counting atomic.Bool
 	renewed := make(chan struct{}, 100)
+	var looks units
 	m := newManager(t, open("", func(r dynamodb.Request) {
-		if counting.Load() {
+		switch {
+		case !counting.Load():
+		case r.Operation == "PutItem":
 			u.count(r)
 			renewed <- struct{}{}
+		default:
+			looks.count(r)
 		}
 	}), lease.Options{TTL: 15 * time.Second, Clock: clk})
 	s, err := m.OpenSession(t.Context())
@@ -258,6 +263,10 @@ func session(t testing.TB, open openTable, row func(string, int, int), u *units)
 	}
 	counting.Store(false)
 	row(fmt.Sprintf("2 renewals of a session, %d leases", leases), 0, 2)
+	// In that time it looked at the leases up to three times, by a Scan, which takes a unit for each 4 KiB of the table.
+	if got := looks.take(); got.writes > 0 || got.reads > 6 || got.readUnits > 3*float64(leases)/10 {
+		t.Errorf("looks at %d leases: %+v", leases, got)
+	}
 	for _, l := range held {
 		if err := l.Check(); err != nil {
 			t.Fatal(err)
