@@ -159,9 +159,9 @@ func tryOutsiders(t *testing.T, open func(t testing.TB) store.Store, erase func(
 		nextTerm(ctx, t, o, name, l.Token())
 	}
 	t.Logf("%d rounds: noticed %v later at most, of a TTL of %v", outsiderRounds(t), worst, outsiderTTL)
-	// A machine that stands still for as long as a look has on top is no fault of the look's.
-	if limit := outsiderTTL/3 + time.Second; worst > limit {
-		t.Errorf("noticed %v later, want %v at most", worst, limit)
+	// TTL/3 is proven in virtual time, by package lease. Here servers and machine may stand still for as long again.
+	if worst > outsiderTTL {
+		t.Errorf("noticed %v later, want less than the TTL", worst)
 	}
 	must(t, calm.Check())
 	must(t, s.Check())

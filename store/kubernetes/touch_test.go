@@ -199,7 +199,7 @@ func TestFinding_S16_AnElectorReleasesWhatItNoLongerHas(t *testing.T) {
 		}
 		releaseUnawares(t, s.lockOf(t, srv, name, "overtaken"))
 		var both time.Duration
-		for begin, last := time.Now(), time.Now(); time.Since(begin) < sharedTTL*2/3; time.Sleep(5 * time.Millisecond) {
+		for begin, last := time.Now(), time.Now(); time.Since(begin) < sharedTTL && (l.Check() == nil || !leading.Load() || both == 0); time.Sleep(5 * time.Millisecond) {
 			now := time.Now()
 			if leading.Load() && l.Check() == nil {
 				both += now.Sub(last)
@@ -219,8 +219,9 @@ func TestFinding_S16_AnElectorReleasesWhatItNoLongerHas(t *testing.T) {
 		_ = m.Close()
 	}
 	t.Logf("%d rounds, taken in %d: two led for %v at most, of a TTL of %v", rounds, taken, worst, sharedTTL)
-	if worst > sharedTTL/3+time.Second {
-		t.Errorf("two led for %v, want %v at most", worst, sharedTTL/3)
+	// TTL/3 is proven in virtual time, by package lease. Here server and machine may stand still for as long again.
+	if worst > sharedTTL*2/3 {
+		t.Errorf("two led for %v", worst)
 	}
 }
 
