@@ -111,7 +111,8 @@ func (c *Checker) Run(ctx context.Context, s *State) (err error) {
 	r.st = &observed{Store: inner, r: r}
 	r.m, err = lease.NewManager(r.st, lease.Options{
 		TTL: c.cfg.TTL(), Renew: c.opts.Renew, Name: c.cfg.PodIdentifier, Clock: r.clk,
-		Info: map[string]string{infoPod: c.cfg.PodIdentifier, infoRegion: c.cfg.runsIn()},
+		Outlived: true, // what an instance makes active may go on without it
+		Info:     map[string]string{infoPod: c.cfg.PodIdentifier, infoRegion: c.cfg.runsIn()},
 	})
 	if err != nil {
 		return err

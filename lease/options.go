@@ -45,6 +45,11 @@ type Options struct {
 	// may lose acknowledged writes, or doesn't say that it can't. "" takes any store.
 	Fencing store.Fencing
 
+	// Outlived says that work under a lease may outlive this process: what it started elsewhere, say. Then a name stays taken
+	// for its TTL after the process has ended. Otherwise a store that can prove the end ([store.Witness]) gives the name to the
+	// next one at once.
+	Outlived bool
+
 	// Clock is where time comes from; [clock.System] by default.
 	Clock clock.Clock
 

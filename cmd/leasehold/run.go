@@ -271,6 +271,7 @@ func (j *job) once(ctx context.Context) error {
 	p, err := supervise.Start(supervise.Command{
 		Path: j.path, Args: j.argv, Env: env, Clock: j.a.clk,
 		Contain: j.a.contain(), Contained: j.words.contained, Guards: j.words.guards,
+		Proof:     store.Proof(j.st),
 		Suspended: func() { j.words.suspended(leftOf(h, j.a.clk)) },
 	})
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 type Runner struct {
 	Store store.Store
 	Clock clock.Clock
+	Own   string // the owner whose work ends with this process, at the latest: see [store.Witness]; "" for none
 }
 
 // Nonce returns one that no other process can have: it comes from the kernel, so that a clone of this process makes others.
@@ -41,9 +42,12 @@ func (r Runner) Request(ctx context.Context, act rules.Action) (store.Record, er
 	case rules.Read:
 		return store.Load(ctx, r.Store, act.Key)
 	case rules.Write:
+		if r.Own != "" && act.Rec.Owner == r.Own {
+			return store.PutOwn(ctx, r.Store, act.Rec)
+		}
 		return r.Store.Put(ctx, act.Rec)
 	default:
-		return store.Wait(ctx, r.Store, act.Key, act.Version)
+		return store.WaitHolder(ctx, r.Store, act.Key, act.Version)
 	}
 }
 

@@ -277,7 +277,7 @@ func (n *name) listen(act rules.Action) {
 	w := &watch{cancel: cancel, told: make(chan read, 1)}
 	n.watch = w
 	n.r.wg.Go(func() {
-		rec, err := store.Wait(ctx, n.r.st, act.Key, act.Version)
+		rec, err := store.WaitHolder(ctx, n.r.st, act.Key, act.Version)
 		w.told <- read{rec, err}
 	})
 }

@@ -194,6 +194,7 @@ func (h *Hold) Woke() {
 // met takes note of the record as it is, and of what that says of the attempt under way.
 func (h *Hold) met(env Env, cur store.Record) {
 	h.rec, h.recFresh = h.rec.Note(cur, env.Now), true
+	h.sessionRead = h.sessionRead && cur.Age != store.Forever // what ended the holder has ended its session
 	switch {
 	case h.att.Op == OpNone:
 		h.worked()

@@ -71,6 +71,10 @@ func (h *Hold) nextWaiting(env Env) Action {
 			return Action{Kind: Refuse, Until: v.Until}
 		}
 		until := v.Until
+		if h.rec.Rec.Age == store.Forever {
+			// Kept by a session whose end isn't known: a wait for the end of its holder would be over at once, again and again.
+			return Action{Kind: Sleep, Until: min(until, env.Now.Add(h.Timing.Renew))}
+		}
 		if h.rec.Rec.Session != "" && !Off(RuleSessionPoll) {
 			// A session's renewals wake nobody who waits for one of its leases. To be looked at only when it may be dead,
 			// and found renewed since, would be to notice its end up to a TTL late.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 
 	sqlite3 "modernc.org/sqlite/lib"
 
@@ -14,11 +13,24 @@ import (
 
 // Put implements [store.Store].
 func (s *Store) Put(ctx context.Context, rec store.Record) (store.Record, error) {
+	return s.put(ctx, rec, false)
+}
+
+// PutOwn implements [store.Witness]. The proof costs one open file for as long as this process lives.
+func (s *Store) PutOwn(ctx context.Context, rec store.Record) (store.Record, error) {
+	if s.life != nil {
+		s.life.own(s.path + wakeSuffix)
+	}
+	return s.put(ctx, rec, true)
+}
+
+func (s *Store) put(ctx context.Context, rec store.Record, own bool) (store.Record, error) {
 	body, err := store.Marshal(rec)
 	if err != nil {
 		return store.Record{}, err
 	}
 	r := &request{key: rec.Key, version: rec.Version, next: s.newVersion(rec), body: string(body), lane: &s.takings}
+	r.mark, r.own = s.mark(rec, own), own
 	if keepsTerm(rec) {
 		r.lane = &s.terms
 	}
@@ -41,8 +53,9 @@ func (s *Store) Delete(ctx context.Context, key, version string) error {
 // serveBatch takes the file lock and does what is queued then, of both lanes. Nothing but the transaction happens under the
 // lock.
 func (s *Store) serveBatch(l *lane) {
-	leave := l.gate.enter(s.clock, &s.running)
-	batch, outcome := s.writeLocked(leave)
+	l.since.Store(int64(s.clock.Now()))
+	leave := l.gate.enter(s.clock)
+	batch, outcome := s.writeLocked(l, leave)
 	var changed []string
 	for _, r := range batch {
 		err := outcome(r)
@@ -55,10 +68,11 @@ func (s *Store) serveBatch(l *lane) {
 }
 
 // writeLocked leaves the gate as soon as it has the file lock: then the next one gets in line for that.
-func (s *Store) writeLocked(leave func()) (batch []*request, outcome func(*request) error) {
+func (s *Store) writeLocked(l *lane, leave func()) (batch []*request, outcome func(*request) error) {
 	s.turn.Lock()
 	defer s.turn.Unlock()
-	err := s.lock()
+	err := s.main.lock()
+	l.since.Store(0)
 	leave()
 	batch = s.take()
 	if err != nil {
@@ -77,6 +91,11 @@ func notDone(cause error) func(*request) error {
 
 // write does the batch in one transaction. It returns the function that tells the outcome of each of its requests.
 func (s *Store) write(batch []*request) (outcome func(*request) error) {
+	// Who opens the path now gets other files: what is written to these nobody else can see.
+	if err := s.place.moved(); err != nil {
+		_ = s.end(err)
+		return s.refused
+	}
 	results := make(map[*request]error, len(batch))
 	err := s.transact(batch, results)
 	if err == nil {
@@ -127,10 +146,6 @@ func (s *Store) transact(batch []*request, results map[*request]error) error {
 		}
 		s.writer = w
 	}
-	// Whoever opens the path now gets another file: writes to this one would keep what nobody else can see.
-	if info, err := os.Stat(s.path); err != nil || !os.SameFile(info, s.opened) {
-		return errors.New("the file was removed or replaced while it was open: end all programs that use it, then start them again")
-	}
 	w := s.writer
 	if _, err := w.exec("BEGIN IMMEDIATE"); err != nil {
 		return err
@@ -162,9 +177,11 @@ func (s *Store) do(w *conn, r *request, now clock.Instant) (result, err error) {
 	case r.body == "":
 		n, err = w.exec(deleteRow, r.key, r.version)
 	case r.version == "":
-		n, err = w.exec(insertRow, r.key, r.next, s.boot, int64(now), r.body)
+		n, err = w.exec(insertRow, r.key, r.next, r.mark, int64(now), r.body)
+	case r.own:
+		n, err = w.exec(updateRow, r.key, r.next, r.mark, int64(now), r.body, r.version)
 	default:
-		n, err = w.exec(updateRow, r.key, r.next, s.boot, int64(now), r.body, r.version)
+		n, err = w.exec(keepHolder, r.key, r.next, r.mark, int64(now), r.body, r.version)
 	}
 	if err != nil || n == 1 {
 		r.wrote = err == nil
@@ -177,7 +194,7 @@ func (s *Store) do(w *conn, r *request, now clock.Instant) (result, err error) {
 	case len(current) == 0:
 		return store.NotFound(r.key), nil
 	}
-	rec, bad := current[0].record(s.boot)
+	rec, bad := s.record(current[0])
 	if bad != nil {
 		return bad, nil
 	}

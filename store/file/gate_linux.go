@@ -2,8 +2,8 @@ package file
 
 import (
 	"encoding/binary"
+	"errors"
 	"os"
-	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -47,15 +47,23 @@ func openGate(path string) *gate {
 	return &gate{f: f}
 }
 
+// close doesn't wait for a wait that was given up: its system call ends when the process in front goes on or dies.
 func (g *gate) close() error {
 	if g.f == nil {
+		return nil
+	}
+	if g.stuck != nil {
+		go func() {
+			<-g.stuck
+			_ = g.f.Close()
+		}()
 		return nil
 	}
 	return g.f.Close()
 }
 
 // enter waits its turn, and returns the function that lets the next one in. A store has one goroutine for each gate.
-func (g *gate) enter(c clock.Clock, running *sync.WaitGroup) (leave func()) {
+func (g *gate) enter(c clock.Clock) (leave func()) {
 	if g.stuck != nil {
 		select {
 		case <-g.stuck:
@@ -67,38 +75,53 @@ func (g *gate) enter(c clock.Clock, running *sync.WaitGroup) (leave func()) {
 	if g.next != 0 && g.counter() == g.next {
 		return func() {}
 	}
-	number, err := g.draw()
+	number, err := g.draw(c)
 	if err != nil {
 		return func() {}
 	}
 	leave = func() { _ = g.set(unix.F_OFD_SETLK, unix.F_UNLCK, firstByte+number) }
 	front := firstByte + (number+numbers-1)%numbers
-	if g.set(unix.F_OFD_SETLK, unix.F_WRLCK, front) == nil {
+	if g.take(c, front) == nil {
 		_ = g.set(unix.F_OFD_SETLK, unix.F_UNLCK, front)
-		return leave
-	}
-	passed := make(chan struct{})
-	running.Go(func() {
-		defer close(passed)
-		_ = g.set(unix.F_OFD_SETLKW, unix.F_WRLCK, front)
-		_ = g.set(unix.F_OFD_SETLK, unix.F_UNLCK, front)
-	})
-	timer := clock.NewTimer(c, gatePatience)
-	defer timer.Stop()
-	select {
-	case <-passed:
-	case <-timer.C:
-		g.stuck = passed
 	}
 	return leave
 }
 
+// take waits for the lock on one byte, for as long as patience lasts. The system call can't be ended: one that was given up is
+// left to itself, and gives back what it gets.
+func (g *gate) take(c clock.Clock, at int64) error {
+	if err := g.set(unix.F_OFD_SETLK, unix.F_WRLCK, at); !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EACCES) {
+		return err
+	}
+	taken, ended := make(chan error), make(chan struct{})
+	given := make(chan struct{})
+	go func() {
+		defer close(ended)
+		err := g.set(unix.F_OFD_SETLKW, unix.F_WRLCK, at)
+		select {
+		case taken <- err:
+		case <-given:
+			_ = g.set(unix.F_OFD_SETLK, unix.F_UNLCK, at)
+		}
+	}()
+	timer := clock.NewTimer(c, gatePatience)
+	defer timer.Stop()
+	select {
+	case err := <-taken:
+		return err
+	case <-timer.C:
+		close(given)
+		g.stuck = ended
+		return os.ErrDeadlineExceeded
+	}
+}
+
 // draw takes the next number and locks its byte.
-func (g *gate) draw() (int64, error) {
+func (g *gate) draw(c clock.Clock) (int64, error) {
 	if g.f == nil {
 		return 0, os.ErrInvalid
 	}
-	if err := g.set(unix.F_OFD_SETLKW, unix.F_WRLCK, counterByte); err != nil {
+	if err := g.take(c, counterByte); err != nil {
 		return 0, err
 	}
 	defer func() { _ = g.set(unix.F_OFD_SETLK, unix.F_UNLCK, counterByte) }()

@@ -48,24 +48,23 @@ func TestGateKeepsOrder(t *testing.T) {
 	}
 	var mu sync.Mutex
 	var order []int
-	var running, group sync.WaitGroup
+	var group sync.WaitGroup
 	pass := func(i int, leave func()) {
 		mu.Lock()
 		order = append(order, i)
 		mu.Unlock()
 		leave()
 	}
-	first := gates[0].enter(clk, &running)
+	first := gates[0].enter(clk)
 	for i := 1; i < n; i++ {
-		group.Go(func() { pass(i, gates[i].enter(clk, &running)) })
+		group.Go(func() { pass(i, gates[i].enter(clk)) })
 		for drawn(t, gates[0]) != uint64(i+1) {
 			time.Sleep(100 * time.Microsecond)
 		}
 	}
 	pass(0, first)
-	pass(n, gates[0].enter(clk, &running))
+	pass(n, gates[0].enter(clk))
 	group.Wait()
-	running.Wait()
 	for i, got := range order {
 		if got != i {
 			t.Fatalf("passed in the order %v", order)
@@ -78,16 +77,15 @@ func TestGateOfOne(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "gate")
 	g, other := testGate(t, path), testGate(t, path)
 	clk := still()
-	var running sync.WaitGroup
 	for range 5 {
-		g.enter(clk, &running)()
+		g.enter(clk)()
 	}
 	if got := drawn(t, g); got != 1 {
 		t.Fatalf("%d numbers were drawn by one who is on its own", got)
 	}
-	leave := other.enter(clk, &running)
+	leave := other.enter(clk)
 	passed := make(chan func(), 1)
-	go func() { passed <- g.enter(clk, &running) }()
+	go func() { passed <- g.enter(clk) }()
 	for drawn(t, other) != 3 {
 		time.Sleep(100 * time.Microsecond)
 	}
@@ -98,27 +96,25 @@ func TestGateOfOne(t *testing.T) {
 	}
 	leave()
 	(<-passed)()
-	running.Wait()
 }
 
 // Whoever stands in line behind a process that doesn't move passes it, at once when it comes again.
 func TestGateIsNoTrap(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "gate")
 	stopped, g, third := testGate(t, path), testGate(t, path), testGate(t, path)
-	var running sync.WaitGroup
-	goOn := stopped.enter(clock.System(), &running)
-	g.enter(clock.System(), &running)()
+	goOn := stopped.enter(clock.System())
+	g.enter(clock.System())()
 	if g.stuck == nil {
 		t.Fatal("there was no wait")
 	}
-	g.enter(clock.System(), &running)()
-	third.enter(clock.System(), &running)() // its front has gone
+	g.enter(clock.System())()
+	third.enter(clock.System())() // its front has gone
 	if third.stuck != nil {
 		t.Error("the line behind didn't move")
 	}
 	goOn()
-	running.Wait()
-	leave := g.enter(clock.System(), &running)
+	<-g.stuck
+	leave := g.enter(clock.System())
 	if g.stuck != nil {
 		t.Error("the gate isn't used again")
 	}
@@ -129,14 +125,12 @@ func TestGateIsNoTrap(t *testing.T) {
 func TestGateOfTheDead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "gate")
 	dead, g := testGate(t, path), testGate(t, path)
-	var running sync.WaitGroup
-	dead.enter(clock.System(), &running)
+	dead.enter(clock.System())
 	if err := dead.close(); err != nil { // as the kernel does
 		t.Fatal(err)
 	}
-	g.enter(clock.System(), &running)()
+	g.enter(clock.System())()
 	if g.stuck != nil {
 		t.Error("waited")
 	}
-	running.Wait()
 }

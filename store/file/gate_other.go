@@ -2,11 +2,7 @@
 
 package file
 
-import (
-	"sync"
-
-	"github.com/leasehold/leasehold/clock"
-)
+import "github.com/leasehold/leasehold/clock"
 
 // gate lets one process through at a time. It keeps order, as well as a file lock does here, not safety: where there can't
 // be one, writes go straight to the file lock.
@@ -21,7 +17,7 @@ func openGate(path string) *gate {
 }
 
 // enter waits its turn, and returns the function that lets the next one in.
-func (g *gate) enter(clock.Clock, *sync.WaitGroup) (leave func()) {
+func (g *gate) enter(clock.Clock) (leave func()) {
 	if g.l == nil || g.l.lock() != nil {
 		return func() {}
 	}

@@ -18,8 +18,8 @@ func (s *Store) Properties() store.Properties {
 		Read:        store.ReadDurable,
 		Settle:      store.SettledByRead,
 		Push:        true,
-		Age:         s.boot != "",
-		Guarantee:   "for all processes of one machine, over crashes and reboots",
+		Age:         s.life != nil && s.space != "",
+		Guarantee:   "for all processes of one kernel, containers included, over crashes and reboots",
 	}
 }
 
@@ -28,6 +28,19 @@ const little = 64 << 20
 
 // Inspect looks at the file and at the space that is left to it.
 func (s *Store) Inspect(context.Context) []store.Finding {
+	return append(s.inspectFile(), s.inspectProof())
+}
+
+// inspectProof says what is known of holders that have died.
+func (s *Store) inspectProof() store.Finding {
+	f := store.Finding{What: "killed holders", Status: store.StatusOK, Detail: "the kernel tells of their end: their names are free at once"}
+	if s.life == nil {
+		f.Detail = "nothing proves their end on this system and file system: their names are free after their TTL"
+	}
+	return f
+}
+
+func (s *Store) inspectFile() []store.Finding {
 	f := store.Finding{What: "file", Status: store.StatusOK, Detail: s.path}
 	info, err := os.Stat(s.path)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
@@ -16,6 +17,7 @@ import (
 // and a process that has just been served gets in line behind all others of its lane.
 type lane struct {
 	gate  *gate
+	since atomic.Int64  // the instant since when the lane waits for its turn and the file lock; 0 when it doesn't
 	queue list.List     // of *request; guarded by Store.mu
 	kick  chan struct{} // of capacity 1
 }
@@ -27,11 +29,11 @@ func (l *lane) open(dir, name string) {
 }
 
 // failAll takes every request out of the queue and answers it with err. Store.mu is held.
-func (l *lane) failAll(err error) {
+func (l *lane) failAll(err func(*request) error) {
 	for e := l.queue.Front(); e != nil; e = l.queue.Front() {
 		r := l.queue.Remove(e).(*request)
 		r.place = nil
-		r.answer(err)
+		r.answer(err(r))
 	}
 }
 
@@ -41,6 +43,8 @@ type request struct {
 	version string // what has to be stored for the write to be done
 	next    string // the version that it makes
 	body    string // "" deletes the row
+	mark    string // see mark
+	own     bool   // mark names the holder; else that stays as it is
 	lane    *lane
 	place   *list.Element // in the lane's queue; nil once taken. Guarded by Store.mu
 
@@ -65,9 +69,9 @@ func (s *Store) submit(ctx context.Context, r *request) error {
 	}
 	r.done = make(chan struct{})
 	s.mu.Lock()
-	if s.closed {
-		s.mu.Unlock()
-		return store.ErrClosed
+	if s.closed() {
+		defer s.mu.Unlock()
+		return s.refusal(r)
 	}
 	r.place = r.lane.queue.PushBack(r)
 	s.mu.Unlock()
@@ -79,7 +83,7 @@ func (s *Store) submit(ctx context.Context, r *request) error {
 	case <-ctx.Done():
 	}
 	if s.withdraw(r) {
-		return context.Cause(ctx)
+		return s.delayed(context.Cause(ctx))
 	}
 	timer := clock.NewTimer(s.clock, patience)
 	defer timer.Stop()
@@ -87,7 +91,7 @@ func (s *Store) submit(ctx context.Context, r *request) error {
 	case <-r.done:
 		return r.err
 	case <-timer.C:
-		return store.Unknown(r.key, context.Cause(ctx))
+		return store.Unknown(r.key, s.delayed(context.Cause(ctx)))
 	}
 }
 

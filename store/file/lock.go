@@ -24,9 +24,25 @@ func openLock(path string) (*lockFile, error) {
 	return &lockFile{f: f}, nil
 }
 
-func (l *lockFile) lock() error   { return flock(l.f) }
-func (l *lockFile) unlock() error { return funlock(l.f) }
-func (l *lockFile) close() error  { return l.f.Close() }
+// lock waits for the lock, and signs it.
+func (l *lockFile) lock() error { return l.signed(flock(l.f)) }
+
+// try is lock without waiting: it returns errHeld.
+func (l *lockFile) try() error { return l.signed(tryFlock(l.f)) }
+
+func (l *lockFile) signed(err error) error {
+	if err == nil {
+		l.sign()
+	}
+	return err
+}
+
+func (l *lockFile) unlock() error {
+	l.unsign()
+	return funlock(l.f)
+}
+
+func (l *lockFile) close() error { return l.f.Close() }
 
 // errHeld says that tryFlock met a lock.
 var errHeld = errors.New("locked")
@@ -34,7 +50,7 @@ var errHeld = errors.New("locked")
 // lockWithin takes the lock, or closes the file and gives up when ctx is done. The goroutine that is stuck in the system
 // call then ends, and with it the lock, when the call returns; no one can make it return earlier.
 func (l *lockFile) lockWithin(ctx context.Context) error {
-	switch err := tryFlock(l.f); {
+	switch err := l.try(); {
 	case err == nil:
 		return nil
 	case !errors.Is(err, errHeld):
@@ -46,10 +62,11 @@ func (l *lockFile) lockWithin(ctx context.Context) error {
 	case err := <-locked:
 		return err
 	case <-ctx.Done():
+		holder := l.holder()
 		go func() {
 			_ = errors.Join(<-locked, l.close()) // nobody is left to hear of it
 		}()
-		return fmt.Errorf("waiting for the lock on %s, which another process holds (stopped, perhaps): %w", l.f.Name(), context.Cause(ctx))
+		return fmt.Errorf("waiting for the lock on %s, which another process holds%s: let it continue, or end it: %w", l.f.Name(), holder, context.Cause(ctx))
 	}
 }
 

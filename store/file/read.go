@@ -5,7 +5,9 @@ import (
 	"errors"
 	"iter"
 	"strings"
+	"time"
 
+	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -22,16 +24,40 @@ func (s *Store) Get(ctx context.Context, key string) (store.Record, error) {
 	if len(found) == 0 {
 		return store.Record{}, store.NotFound(key)
 	}
-	return found[0].record(s.boot)
+	return s.record(found[0])
+}
+
+// look is Get that also returns the name of the life of the holder. A key that is not stored is a record.
+func (s *Store) look(ctx context.Context, key string) (rec store.Record, holder string, err error) {
+	found, err := s.read(ctx, selectRow, key)
+	if err != nil || len(found) == 0 {
+		return store.Record{Key: key}, "", err
+	}
+	rec, err = s.record(found[0])
+	return rec, found[0].holderOf(rec), err
 }
 
 func (s *Store) read(ctx context.Context, query string, args ...any) (found []row, err error) {
+	now := s.clock.Now()
+	if last := s.lookedAt.Load(); now.Sub(clock.Instant(last)) > placeEvery && s.lookedAt.CompareAndSwap(last, int64(now)) {
+		if err := s.place.moved(); err != nil {
+			return nil, s.end(err)
+		}
+	}
 	err = s.readers.use(ctx, func(c *conn) (err error) {
 		found, err = c.rows(s.clock.Now(), query, args...)
 		return explain(s.path, err)
 	})
+	if _, sqlite := code(err); sqlite != 0 { // for a new connection it may be the first to notice
+		if moved := s.place.moved(); moved != nil {
+			return nil, s.end(moved)
+		}
+	}
 	return found, err
 }
+
+// placeEvery bounds how long reads go on in files that have been moved away.
+const placeEvery = 100 * time.Millisecond
 
 // page is how many rows List reads at once. A long read would keep the log from being used anew.
 const page = 256
@@ -51,7 +77,7 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record,
 				return
 			}
 			for _, r := range rows {
-				if !strings.HasPrefix(r.key, prefix) || !yield(r.record(s.boot)) {
+				if !strings.HasPrefix(r.key, prefix) || !yield(s.record(r)) {
 					return
 				}
 			}
@@ -69,13 +95,14 @@ type pool struct {
 	free chan *conn // of capacity readers; nil stands for one that isn't made yet
 
 	closing <-chan struct{} // the store's
+	ended   func() error    // why that is closed
 }
 
 // readers is how many reads of one store go on at once: enough to keep a few cores busy.
 const readers = 4
 
-func newPool(path string, closing <-chan struct{}) *pool {
-	p := &pool{path: path, free: make(chan *conn, readers), closing: closing}
+func newPool(path string, closing <-chan struct{}, ended func() error) *pool {
+	p := &pool{path: path, free: make(chan *conn, readers), closing: closing, ended: ended}
 	for range readers {
 		p.free <- nil
 	}
@@ -86,7 +113,7 @@ func newPool(path string, closing <-chan struct{}) *pool {
 func (p *pool) use(ctx context.Context, do func(*conn) error) error {
 	select {
 	case <-p.closing:
-		return store.ErrClosed
+		return p.ended()
 	default:
 	}
 	if ctx.Err() != nil {
@@ -98,7 +125,7 @@ func (p *pool) use(ctx context.Context, do func(*conn) error) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	case <-p.closing:
-		return store.ErrClosed
+		return p.ended()
 	}
 	defer func() { p.free <- c }()
 	if c == nil {

@@ -17,15 +17,18 @@ const (
 	selectAfter = "SELECT key, version, boot, written, body FROM records WHERE key > ?1 ORDER BY key LIMIT ?2"
 	insertRow   = "INSERT INTO records (key, version, boot, written, body) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING"
 	updateRow   = "UPDATE records SET version = ?2, boot = ?3, written = ?4, body = ?5 WHERE key = ?1 AND version = ?6"
-	deleteRow   = "DELETE FROM records WHERE key = ?1 AND version = ?2"
+	keepHolder  = "UPDATE records SET version = ?2, boot = iif(instr(boot, '|') > 0, substr(boot, 1, instr(boot, '|') - 1), '') || ?3, " +
+		"written = ?4, body = ?5 WHERE key = ?1 AND version = ?6"
+	deleteRow = "DELETE FROM records WHERE key = ?1 AND version = ?2"
 )
 
 // row is a row of the table.
 type row struct {
-	key, version, boot string
-	written            clock.Instant
-	body               string
-	read               clock.Instant // not after the row was read
+	key, version string
+	mark         string // see mark
+	written      clock.Instant
+	body         string
+	read         clock.Instant // not after the row was read
 }
 
 func scan(values []driver.Value) (r row, err error) {
@@ -33,7 +36,7 @@ func scan(values []driver.Value) (r row, err error) {
 	var written int64
 	r.key, ok[0] = values[0].(string)
 	r.version, ok[1] = values[1].(string)
-	r.boot, ok[2] = values[2].(string)
+	r.mark, ok[2] = values[2].(string)
 	written, ok[3] = values[3].(int64)
 	r.body, ok[4] = values[4].(string)
 	r.written = clock.Instant(written)
@@ -52,16 +55,6 @@ func (c *conn) rows(now clock.Instant, query string, args ...any) (found []row, 
 		return err
 	}, query, args...)
 	return found, err
-}
-
-// record turns a row into the record that callers see. boot is the one of row.read.
-func (r row) record(boot string) (store.Record, error) {
-	rec, err := store.Unmarshal([]byte(r.body))
-	if err != nil {
-		return store.Record{}, store.Corrupt(r.key, err)
-	}
-	rec.Key, rec.Version, rec.Age = r.key, r.version, age(boot, r.boot, r.read, r.written)
-	return rec, nil
 }
 
 // keepsTerm reports whether a write of rec renews or releases the term that it replaces: the version, which names the

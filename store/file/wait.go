@@ -11,6 +11,15 @@ import (
 
 // Wait implements [store.Waiter]. A write of this process wakes it directly, one of another process through the bell.
 func (s *Store) Wait(ctx context.Context, key, version string) (store.Record, error) {
+	return s.wait(ctx, key, version, false)
+}
+
+// WaitHolder implements [store.Witness]. The end of the holder's process wakes it, too, without polling.
+func (s *Store) WaitHolder(ctx context.Context, key, version string) (store.Record, error) {
+	return s.wait(ctx, key, version, true)
+}
+
+func (s *Store) wait(ctx context.Context, key, version string, mourn bool) (store.Record, error) {
 	if err := store.CheckKey(key); err != nil {
 		return store.Record{}, err
 	}
@@ -18,18 +27,32 @@ func (s *Store) Wait(ctx context.Context, key, version string) (store.Record, er
 	w := s.waiters.join(key)
 	defer s.waiters.leave(key, w)
 	for {
-		rec, err := store.Load(ctx, s, key)
-		if err != nil || rec.Version != version {
+		rec, holder, err := s.look(ctx, key)
+		if err != nil || rec.Version != version || mourn && rec.Age == store.Forever {
 			return rec, err
 		}
-		select {
-		case <-w.heard:
-		case <-ctx.Done():
-			return store.Record{}, context.Cause(ctx)
-		case <-s.closing:
-			return store.Record{}, store.ErrClosed
+		if !mourn {
+			holder = ""
+		}
+		if err := s.heed(ctx, w, holder); err != nil {
+			return store.Record{}, err
 		}
 	}
+}
+
+// heed blocks until there may be something to read: a change, or the end of the life of that name.
+func (s *Store) heed(ctx context.Context, w *waiter, holder string) error {
+	death := s.deaths.watch(holder)
+	defer s.deaths.leave(death)
+	select {
+	case <-w.heard:
+	case <-death.ended():
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-s.closing:
+		return s.why()
+	}
+	return nil
 }
 
 // waiter is one Wait.
@@ -145,6 +168,10 @@ func (ws *waiters) watch() {
 			pause = ws.net + rand.N(ws.net)
 		}
 		if !ws.sleep(pause) {
+			return
+		}
+		if err := ws.store.place.moved(); err != nil {
+			_ = ws.store.end(err)
 			return
 		}
 		ws.bell.renew() // before the look: what changes after it is heard

@@ -26,6 +26,10 @@ type Command struct {
 	// Guards, if set, is called when a guard process has ended, with what was done about that.
 	Guards func(error)
 
+	// Proof is the open files that prove to the store that this process lives: see [store.Witness]. The guards keep them open until all
+	// that the command started is gone: so that after the death of this process nobody else has the lease before.
+	Proof []*os.File
+
 	// Suspended, if set, is called before the supervisor stops itself because the user has stopped the command from the
 	// terminal. The lease is not renewed until the user continues the job.
 	Suspended func()

@@ -54,7 +54,7 @@ type guard struct {
 }
 
 // startGuard starts this very program once more, as a guard, in a session of its own.
-func startGuard() (*guard, error) {
+func startGuard(proof []*os.File) (*guard, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func startGuard() (*guard, error) {
 	}
 	if err = unix.SetNonblock(g.pipe, true); err == nil {
 		g.proc, err = os.StartProcess(self, []string{GuardName, GuardArg}, &os.ProcAttr{
-			Dir: "/", Env: []string{}, Files: []*os.File{r, null, null}, Sys: &unix.SysProcAttr{Setsid: true},
+			Dir: "/", Env: []string{}, Files: append([]*os.File{r, null, null}, proof...), Sys: &unix.SysProcAttr{Setsid: true},
 		})
 	}
 	if err != nil {

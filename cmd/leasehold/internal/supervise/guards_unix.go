@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -39,8 +40,8 @@ type guards struct {
 }
 
 // startGuards starts them, and tells them what they are to end.
-func startGuards(clk clock.Clock, s scope) (*guards, error) {
-	gs := &guards{clk: clk, start: startGuard, scope: s}
+func startGuards(clk clock.Clock, s scope, proof []*os.File) (*guards, error) {
+	gs := &guards{clk: clk, start: func() (*guard, error) { return startGuard(proof) }, scope: s}
 	for range twoGuards {
 		g, err := gs.start()
 		if err != nil {

@@ -69,7 +69,7 @@ func Start(c Command) (*Process, error) {
 
 // start starts c in a container, which it gives back if that fails.
 func start(c Command, in container) (*Process, error) {
-	gs, err := startGuards(c.Clock, in.scope())
+	gs, err := startGuards(c.Clock, in.scope(), c.Proof)
 	if err != nil {
 		in.cgroup.close()
 		return nil, fmt.Errorf("start the guard processes: %w", err)

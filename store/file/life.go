@@ -1,0 +1,140 @@
+package file
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/store"
+)
+
+// standing is what is known of a process by the name of its life.
+type standing uint8
+
+const (
+	unknown standing = iota // the name says nothing here
+	alive
+	gone // for good: no process ever has the name again
+)
+
+// mark is what a row says of two processes: the one that its holder lives in, "" if the record doesn't say, and the one that
+// wrote it. They are the same as a rule. An operator's break, a notice and a server's write leave the holder as it is.
+//
+// It is kept in the column boot, where versions before this one write the name of a boot and a slash. They take a text without
+// a slash for one that they know nothing of.
+type mark struct {
+	holder string // name of a life
+	term   string // which term of the record the holder is of: see termOf
+	writer string // name of a life
+	space  string // name of the clock of the writer: see clockSpace
+}
+
+const (
+	markSides = "|" // between holder and writer
+	markParts = ":"
+)
+
+func (m mark) String() string {
+	text := markSides
+	if m.holder != "" {
+		text = m.holder + markParts + m.term + text
+	}
+	if m.writer != "" {
+		text += m.writer + markParts + m.space
+	}
+	return text
+}
+
+// parseMark returns a mark that says nothing for a text of another form.
+func parseMark(text string) (m mark) {
+	holder, writer, ok := strings.Cut(text, markSides)
+	if ok {
+		m.holder, m.term, _ = strings.Cut(holder, markParts)
+		m.writer, m.space, _ = strings.Cut(writer, markParts)
+	}
+	return m
+}
+
+// termOf names a term, so that a mark isn't taken for one of a later term, in which somebody else holds the name.
+func termOf(rec store.Record) string {
+	return strconv.FormatUint(hash(rec.Owner+" "+rec.Token.String()), 36)
+}
+
+// mark returns what this store writes into a row: with own, the holder lives in this process.
+func (s *Store) mark(rec store.Record, own bool) string {
+	if s.life == nil {
+		return mark{}.String()
+	}
+	m := mark{writer: s.life.name, space: s.space}
+	if own {
+		m.holder, m.term = s.life.name, termOf(rec)
+	}
+	return m.String()
+}
+
+// holderOf returns the name of the life of the record's holder, or "".
+func (r row) holderOf(rec store.Record) string {
+	m := parseMark(r.mark)
+	if rec.Owner == "" || m.holder == "" || m.term != termOf(rec) {
+		return ""
+	}
+	return m.holder
+}
+
+// age returns how long ago, at least, the row was written that holds rec. A reading of the writer's clock counts only while the
+// writer lives: that proves the boot to be the same, as no name of a boot does, and its clock to be the one with that name.
+func (s *Store) age(r row, rec store.Record) time.Duration {
+	if holder := r.holderOf(rec); holder != "" && s.standing(holder) == gone {
+		return store.Forever
+	}
+	m := parseMark(r.mark)
+	if m.space == "" || m.space != s.space || s.standing(m.writer) != alive {
+		return 0
+	}
+	return max(r.read.Sub(r.written), 0)
+}
+
+// standing tells how the process stands that has a life of that name. What is read before the call and names the process as its
+// holder is abandoned if it is gone.
+func (s *Store) standing(name string) standing {
+	if s.life == nil {
+		return unknown
+	}
+	return s.family.standing(name)
+}
+
+// record turns a row into the record that callers see.
+func (s *Store) record(r row) (store.Record, error) {
+	rec, err := store.Unmarshal([]byte(r.body))
+	if err != nil {
+		return store.Record{}, store.Corrupt(r.key, err)
+	}
+	rec.Key, rec.Version = r.key, r.version
+	rec.Age = s.age(r, rec)
+	return rec, nil
+}
+
+// Proof implements [store.Witness].
+func (s *Store) Proof() []*os.File {
+	if s.life == nil {
+		return nil
+	}
+	return s.life.proof(s.path + wakeSuffix)
+}
+
+// lifePoll is the pause between two looks at a life where nothing tells of its end.
+const lifePoll = 25 * time.Millisecond
+
+// sleepUntil is a pause that ends with stop; it reports whether it ended by itself.
+func sleepUntil(c clock.Clock, d time.Duration, stop <-chan struct{}) bool {
+	timer := clock.NewTimer(c, d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-stop:
+		return false
+	}
+}

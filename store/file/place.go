@@ -1,0 +1,50 @@
+package file
+
+import (
+	"errors"
+	"fmt"
+	"os"
+)
+
+// place is what the names of a store's files led to when it was opened. A process that opens the store later uses what the names
+// lead to then: if that is something else, the two exclude each other no more.
+type place struct {
+	path  string
+	files []os.FileInfo // by suffix
+}
+
+// suffixes of the files that all who use a store have to have in common. Without path.lock only the order of writers is lost.
+var suffixes = []string{"", "-wal", "-shm"}
+
+// placeOf looks at the files of a database that is open.
+func placeOf(path string) (*place, error) {
+	p := &place{path: path}
+	for _, suffix := range suffixes {
+		info, err := os.Stat(path + suffix)
+		if err != nil {
+			return nil, fmt.Errorf("%s: a file of the store is missing just after it was opened: %w", path, err)
+		}
+		p.files = append(p.files, info)
+	}
+	return p, nil
+}
+
+// moved returns an error if one of the names leads to another file now, or to none.
+func (p *place) moved() error {
+	for i, suffix := range suffixes {
+		info, err := os.Stat(p.path + suffix)
+		if err == nil && os.SameFile(info, p.files[i]) {
+			continue
+		}
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("%s%s: can't be looked at: %w", p.path, suffix, err)
+		}
+		return fmt.Errorf("%s%s was removed or replaced while the store was open: end all programs that use it, then start them again", p.path, suffix)
+	}
+	return nil
+}
+
+func manyLinks(path string, n uint64) error {
+	return fmt.Errorf("%s: the file has %d names (hard links), and those who use another one have another log and lock: "+
+		"find the others (find DIR -xdev -samefile %s) and remove them", path, n, path)
+}
