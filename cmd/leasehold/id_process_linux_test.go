@@ -56,7 +56,7 @@ func TestValueIsClaimedAgain(t *testing.T) {
 	}
 }
 
-// The program is killed: its value is free when its TTL is over, and the same name gets it before that is up for others.
+// The program is killed: its value is free, and the same name gets it before that is up for others.
 func TestKilledValue(t *testing.T) { steady.Run(t, killedValue) }
 
 func killedValue(t testing.TB) {

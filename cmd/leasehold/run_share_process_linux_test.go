@@ -95,8 +95,8 @@ func TestKilledHolderFreesItsShare(t *testing.T) {
 				holder.signal(syscall.SIGKILL)
 				waiter := p.start(runArgsWith(next, "job", "sh", "-c", "echo >next")...)
 				p.content("next")
-				if took := time.Since(start); took < 3*time.Second || took > 10*time.Second {
-					t.Errorf("it took %v: want the TTL, 4 s", took)
+				if took := time.Since(start); took > 10*time.Second {
+					t.Errorf("it took %v: want it at once, and after the TTL, 4 s, at the latest", took)
 				}
 				if runs(p.pid("pid")) {
 					t.Error("the killed holder's command still runs")
