@@ -227,6 +227,10 @@ version that is named. How to write its URL: [Stores](stores.md).
 - **fencing**: linearizable, when no failure that the store survives loses a write that it acknowledged, so that no token is
   given twice; per primary, when a failover may. lease.Options.Fencing demands the former. NATS is shown with sync_interval: always
   on its servers and sync=always in its URL; without, it is per primary, and a machine that fails may take a lease with it.
+- **reads** of PostgreSQL, Redis and NATS are worth what the leader, or primary, has: one that was cut off shows the past until it
+  notices, 2 to 10 s on NATS. Guards, ` + "`check`" + ` and ` + "`verify`" + ` confirm such a read by a write, which costs one more round trip on NATS, and
+  a sync of the log on PostgreSQL. All others are durable. PostgreSQL, and Redis with replicas=N, settle a write of unknown outcome by a
+  second write that waits for standbys or replicas: without them no lease is taken or renewed.
 - **waiting**: push, when the server tells of a change; poll, when it has to be asked.
 - **age**: whether the engine vouches for how old a record is, so that a process that has just started takes an abandoned
   name at once. PostgreSQL, Redis and DynamoDB can, if they are told how far their server's clock may step.

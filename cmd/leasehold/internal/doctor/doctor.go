@@ -55,7 +55,15 @@ func promises(p store.Properties) []store.Finding {
 	if !p.Push {
 		wait.Detail = "by polling"
 	}
-	return append(all, fencing, wait)
+	all = append(all, fencing, wait)
+	if p.Read == "" {
+		return all
+	}
+	reads := store.Finding{What: "reads", Status: store.StatusOK, Detail: string(p.Read)}
+	if p.Read != store.ReadDurable {
+		reads.Detail += ": a server that was cut off shows the past until it notices; guards and check confirm what they read by a write"
+	}
+	return append(all, reads, store.Finding{What: "unknown outcomes", Status: store.StatusOK, Detail: "settled " + string(p.Settle)})
 }
 
 // exam is one examination, with a record of its own.

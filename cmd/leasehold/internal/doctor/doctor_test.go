@@ -143,3 +143,14 @@ func TestSlowStoreGetsALongerTTL(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 }
+
+// TestReads: what a read is worth, and how an unknown outcome is settled, are shown.
+func TestReads(t *testing.T) {
+	found := map[string]string{}
+	for _, f := range promises(store.Properties{Engine: "e", Read: store.ReadLeader, Settle: store.SettledByWrite}) {
+		found[f.What] = f.Detail
+	}
+	if !strings.Contains(found["reads"], "leader: a server that was cut off") || found["unknown outcomes"] != "settled by a second write" {
+		t.Errorf("%v", found)
+	}
+}
