@@ -78,6 +78,13 @@ func TestAimedRunsAreClean(t *testing.T) {
 // noticed looks for a violation among so many seeds, and then so many states of each world.
 func noticed(rule rules.Rule, seeds, states uint64) string {
 	for seed := uint64(1); seed <= seeds; seed++ {
+		if seed == 100 && states > 0 { // some rules show in small worlds at once, and in no run
+			for _, s := range model.Scopes {
+				if r := model.Search(s, 2_000, 2); r.Violation != "" {
+					return fmt.Sprintf("model check, %q: %s", s.Name, r.Violation)
+				}
+			}
+		}
 		if r := sim.Run(sim.Draw(seed).Aim(rule), sim.Options{}); len(r.Violations) > 0 {
 			return fmt.Sprintf("simulator, seed %d: %v", seed, r.Violations[0])
 		}
