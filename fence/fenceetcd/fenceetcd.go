@@ -22,6 +22,7 @@ import (
 	"fmt"
 	"strings"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/leasehold/leasehold/fence"
@@ -74,7 +75,7 @@ func (g *Guard) Check(ctx context.Context, s fence.Sequencer) error {
 // In rare cases the client sends a transaction a second time by itself. Then a refusal is about the second copy; the first
 // may have been applied, before the later term began.
 //
-// A transaction that would write or delete its own mark is refused by the server. The check takes three of the 128 operations that
+// A transaction that would write or delete its own mark is refused by the server. The check takes five of the 128 operations that
 // a transaction may have by default.
 func (g *Guard) Txn(ctx context.Context, s fence.Sequencer) clientv3.Txn {
 	return &txn{guard: g, ctx: ctx, s: s}
@@ -118,25 +119,33 @@ func (t *txn) Commit() (*clientv3.TxnResponse, error) {
 			clientv3.Compare(clientv3.Value(key), "!=", mine),
 		).
 		Then(clientv3.OpGet(key)).
-		Else(
-			// In this order: the server compares what is put with the deletions that come before.
-			clientv3.OpTxn(t.ifs, t.thens, t.elses),
-			clientv3.OpTxn([]clientv3.Cmp{clientv3.Compare(clientv3.Value(key), "=", mine)}, nil, []clientv3.Op{clientv3.OpPut(key, mine)}),
-		).
+		Else(clientv3.OpTxn(
+			[]clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(key), ">", 0), clientv3.Compare(clientv3.Value(key), "<", digits(1))},
+			[]clientv3.Op{clientv3.OpGet(key)}, // lower than every mark: it is none
+			[]clientv3.Op{
+				// In this order: the server compares what is put with the deletions that come before.
+				clientv3.OpTxn(t.ifs, t.thens, t.elses),
+				clientv3.OpTxn([]clientv3.Cmp{clientv3.Compare(clientv3.Value(key), "=", mine)}, nil, []clientv3.Op{clientv3.OpPut(key, mine)}),
+			},
+		)).
 		Commit()
 	switch {
 	case err != nil:
 		return nil, err
 	case resp.Succeeded:
-		return nil, t.refusal(key, resp)
+		return nil, t.refusal(key, resp.Responses[0])
 	}
-	own := resp.Responses[0].GetResponseTxn()
+	inner := resp.Responses[0].GetResponseTxn()
+	if inner.Succeeded {
+		return nil, t.refusal(key, inner.Responses[0])
+	}
+	own := inner.Responses[0].GetResponseTxn()
 	return &clientv3.TxnResponse{Header: resp.Header, Succeeded: own.Succeeded, Responses: own.Responses}, nil
 }
 
 // refusal returns why a transaction was not applied, out of its response.
-func (t *txn) refusal(key string, resp *clientv3.TxnResponse) error {
-	kvs := resp.Responses[0].GetResponseRange().GetKvs()
+func (t *txn) refusal(key string, read *etcdserverpb.ResponseOp) error {
+	kvs := read.GetResponseRange().GetKvs()
 	if len(kvs) == 0 {
 		return fmt.Errorf("%s: the mark %s refused the transaction, and is not there", t.s.Name, key)
 	}

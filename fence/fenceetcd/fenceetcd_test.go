@@ -154,11 +154,11 @@ func TestCallersTransaction(t *testing.T) {
 		}
 	}
 	var many []clientv3.Op
-	for i := range 125 {
+	for i := range 123 {
 		many = append(many, clientv3.OpPut(fmt.Sprint("many/", i), ""))
 	}
 	if _, err := r.guard.Txn(ctx, b).Then(many...).Commit(); err != nil {
-		t.Errorf("of 125 operations: %v", err)
+		t.Errorf("of 123 operations: %v", err)
 	}
 }
 
@@ -239,4 +239,21 @@ func must(g *fenceetcd.Guard, err error) *fenceetcd.Guard {
 		panic(err)
 	}
 	return g
+}
+
+// A value that is lower than every mark is no low mark: it refuses all.
+func TestFinding_G7_AValueThatIsNoMarkRefusesAll(t *testing.T) {
+	r := newRegister(t)
+	for _, value := range []string{"", "-1", "-5 a", "0", "0000000000000000 a", "no mark"} {
+		if _, err := r.client.Put(t.Context(), r.prefix+"fence/n", value); err != nil {
+			t.Fatal(err)
+		}
+		err := r.write(t.Context(), fence.Sequencer{Name: "n", Holder: "a", Token: 5})
+		if err == nil || errors.Is(err, fence.ErrStale) || !strings.Contains(err.Error(), "is no mark") {
+			t.Errorf("%q: %v", value, err)
+		}
+	}
+	if got := r.written(); len(got) > 0 {
+		t.Errorf("written under %v", got)
+	}
 }
