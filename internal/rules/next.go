@@ -67,20 +67,7 @@ func (h *Hold) nextWaiting(env Env) Action {
 	}
 	switch v.Standing {
 	case Taken:
-		if h.Try {
-			return Action{Kind: Refuse, Until: v.Until}
-		}
-		until := v.Until
-		if h.rec.Rec.Age == store.Forever {
-			// Kept by a session whose end isn't known: a wait for the end of its holder would be over at once, again and again.
-			return Action{Kind: Sleep, Until: min(until, env.Now.Add(h.Timing.Renew))}
-		}
-		if h.rec.Rec.Session != "" && !Off(RuleSessionPoll) {
-			// A session's renewals wake nobody who waits for one of its leases. To be looked at only when it may be dead,
-			// and found renewed since, would be to notice its end up to a TTL late.
-			until = min(until, env.Now.Add(h.Timing.Renew))
-		}
-		return Action{Kind: Wait, Key: h.Key, Version: h.rec.Rec.Version, Until: until}
+		return h.nextTaken(env, v.Until)
 	case SessionDead:
 		if Off(RuleFence) {
 			h.beginClaim(env, v.Standing)
@@ -99,6 +86,23 @@ func (h *Hold) nextWaiting(env Env) Action {
 		return Action{}
 	}
 	return h.pursue(env, limit)
+}
+
+// nextTaken waits for a name that is held, until then at the latest.
+func (h *Hold) nextTaken(env Env, until clock.Instant) Action {
+	if h.Try {
+		return Action{Kind: Refuse, Until: until}
+	}
+	if h.rec.Rec.Age == store.Forever {
+		// Kept by a session whose end isn't known: a wait for the end of its holder would be over at once, again and again.
+		return Action{Kind: Sleep, Until: min(until, env.Now.Add(h.Timing.Renew))}
+	}
+	if h.rec.Rec.Session != "" && !Off(RuleSessionPoll) {
+		// A session's renewals wake nobody who waits for one of its leases. To be looked at only when it may be dead,
+		// and found renewed since, would be to notice its end up to a TTL late.
+		until = min(until, env.Now.Add(h.Timing.Renew))
+	}
+	return Action{Kind: Wait, Key: h.Key, Version: h.rec.Rec.Version, Until: until}
 }
 
 // letOthers leaves a name that may be taken to those who go before this hold, for as long as its patience lasts. It reports false
