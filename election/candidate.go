@@ -2,6 +2,7 @@ package election
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -43,8 +44,8 @@ type outlook struct {
 // mayLead reports whether nothing speaks against it.
 func (o outlook) mayLead() bool { return o.known && o.eligible && o.Pause == nil }
 
-// stand is a candidate for as long as a session lives.
-func (c *candidate) stand(ctx context.Context, s *lease.Session) {
+// stand is a candidate for as long as a session lives. An error says that the name is in use as another kind.
+func (c *candidate) stand(ctx context.Context, s *lease.Session) (err error) {
 	c.session, c.changed, c.now = s, make(chan struct{}), outlook{eligible: c.ask()}
 	inner, cancel := context.WithCancelCause(ctx)
 	unlink := context.AfterFunc(s.Context(), func() { cancel(context.Cause(s.Context())) })
@@ -52,13 +53,14 @@ func (c *candidate) stand(ctx context.Context, s *lease.Session) {
 	for _, f := range []func(context.Context){c.follow, c.attend, c.observe} {
 		wg.Go(func() { f(inner) })
 	}
-	for inner.Err() == nil {
-		c.campaign(inner)
+	for inner.Err() == nil && err == nil {
+		err = c.campaign(inner)
 	}
 	unlink()
 	cancel(nil)
 	wg.Wait()
 	c.withdraw(ctx)
+	return err
 }
 
 // withdraw takes the candidate off the list, and closes its session.
@@ -281,11 +283,11 @@ func (c *candidate) sitOut(ctx context.Context, o outlook) {
 	}
 }
 
-// campaign waits until the candidate may lead, and leads.
-func (c *candidate) campaign(ctx context.Context) {
+// campaign waits until the candidate may lead, and leads. An error says that the name is in use as another kind.
+func (c *candidate) campaign(ctx context.Context) error {
 	if o := c.look(); !o.mayLead() {
 		c.sitOut(ctx, o)
-		return
+		return nil
 	}
 	waiting, stop := context.WithCancel(ctx)
 	var wg sync.WaitGroup
@@ -301,14 +303,17 @@ func (c *candidate) campaign(ctx context.Context) {
 			}
 		}
 	})
-	l, err := c.session.AcquireBehind(waiting, c.name, c.patience)
+	l, err := c.session.AcquireBehind(waiting, c.name, store.KindElection, c.patience)
 	gaveUp := waiting.Err() != nil
 	stop()
 	wg.Wait()
 	switch {
 	case err == nil:
 		c.lead(ctx, l)
+	case errors.Is(err, store.ErrKind):
+		return err
 	case !gaveUp && c.session.Check() == nil:
 		_ = clock.Sleep(ctx, c.clk, c.m.TTL()/30)
 	}
+	return nil
 }

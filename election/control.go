@@ -9,12 +9,13 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/kinds"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
 
 // prefix begins the keys of control records.
-const prefix = ".election/"
+const prefix = kinds.Elections
 
 const (
 	format        = 1

@@ -9,6 +9,7 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/store"
 )
 
 // Callbacks tell a candidate what becomes of it.
@@ -123,8 +124,8 @@ var (
 )
 
 // Run is a candidate until ctx is done, and returns the cause then. It campaigns, leads and campaigns again; an error of the store is
-// no reason to return, and tried again. It returns another error only for callbacks, a name or options that are wrong, or a
-// manager that is closed. When it returns, nothing of it is running, its name is let go and its session closed.
+// no reason to return, and tried again. It returns another error only for callbacks, a name or options that are wrong, a
+// manager that is closed, or a name that is in use as another kind: a *[store.KindError]. When it returns, nothing of it is running, its name is let go and its session closed.
 func Run(ctx context.Context, m *lease.Manager, name string, cb Callbacks, opts Options) error {
 	if err := check(m, name, cb, &opts); err != nil {
 		return err
@@ -137,7 +138,10 @@ func Run(ctx context.Context, m *lease.Manager, name string, cb Callbacks, opts 
 		}
 		if err == nil {
 			n = 0
-			c.stand(ctx, s)
+			err = c.stand(ctx, s)
+		}
+		if errors.Is(err, store.ErrKind) {
+			return err
 		}
 		if ctx.Err() == nil {
 			_ = clock.Sleep(ctx, c.clk, min(m.TTL()/100<<min(n, 6), m.TTL()/3))

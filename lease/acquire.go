@@ -8,22 +8,25 @@ import (
 
 	"github.com/leasehold/leasehold/internal/drive"
 	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/store"
 )
 
 // Acquire takes key and returns the lease on it. While somebody else holds it, Acquire waits, and when the store does not
 // answer it tries again, until ctx is done: then the error matches ctx's cause, and [ErrHeld] with a *[HeldError] if the
 // name was held. It takes the name as soon as it is released, or when its holder has shown no sign of life for its TTL.
 //
+// A name that is in use as another kind, such as a semaphore that somebody has a share of, is a *[store.KindError] at once.
+//
 // A claim that may have reached the store when ctx ended is withdrawn in the background, or left to expire.
 func (m *Manager) Acquire(ctx context.Context, key string) (*Lease, error) {
-	return m.acquire(ctx, key, nil, false, nil)
+	return m.acquire(ctx, want{key: key, kind: store.KindLease})
 }
 
 // TryAcquire is Acquire without waiting: a name that is held is a *[HeldError], a store that doesn't answer an error. It
 // remembers what it saw: when nothing proves that an abandoned holder is gone, a try that comes a TTL after the first one
 // takes the name.
 func (m *Manager) TryAcquire(ctx context.Context, key string) (*Lease, error) {
-	return m.acquire(ctx, key, nil, true, nil)
+	return m.acquire(ctx, want{key: key, kind: store.KindLease, try: true})
 }
 
 // Run holds key while f runs: it acquires (and waits, as Acquire does), calls f, waits for it to return, and releases.
@@ -53,23 +56,61 @@ func (l *Lease) run(ctx context.Context, f func(context.Context, *Lease) error) 
 	return f(ctx, l)
 }
 
-func (m *Manager) acquire(ctx context.Context, key string, s *Session, try bool, patience func() time.Duration) (*Lease, error) {
-	if err := checkName(key); err != nil {
+// want is what is asked for.
+type want struct {
+	key      string
+	kind     store.Kind
+	session  *Session             // that is to keep it, or nil
+	try      bool                 // it doesn't wait
+	patience func() time.Duration // for how long it leaves the name to others; may be nil
+}
+
+func (m *Manager) acquire(ctx context.Context, w want) (*Lease, error) {
+	if err := checkName(w.key); err != nil {
 		return nil, err
 	}
-	d := drive.Want(key, m.claim(s), m.timing, try, m.memory.Recall(key))
+	d, err := m.pursueWanted(ctx, w, nil)
+	if other := new(store.KindError); errors.As(err, &other) && len(other.Members) > 0 {
+		gone, _, failed := m.watch.Over(ctx, other.Members)
+		if failed == nil && allGone(gone) {
+			d, err = m.pursueWanted(ctx, w, gone)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return m.begin(d, w.session)
+}
+
+func allGone(gone map[string]bool) bool {
+	for _, over := range gone {
+		if !over {
+			return false
+		}
+	}
+	return true
+}
+
+// pursueWanted is pursue for what is wanted. Members of a name of another kind whose sessions are gone don't count.
+func (m *Manager) pursueWanted(ctx context.Context, w want, gone map[string]bool) (*drive.Driver, error) {
+	claim := m.claim(w.session)
+	claim.Kind = w.kind
+	d := drive.Want(w.key, claim, m.timing, w.try, m.memory.Recall(w.key))
+	d.Hold.Gone = gone
 	if m.suppose {
 		d.Hold.SupposeNew()
 	}
-	if err := m.pursue(ctx, &d, s, patience); err != nil {
-		return nil, err
-	}
-	l := m.newLease(&d, s)
+	return &d, m.pursue(ctx, &d, w.session, w.patience)
+}
+
+// begin returns the lease of a hold that was just acquired.
+func (m *Manager) begin(d *drive.Driver, s *Session) (*Lease, error) {
+	l := m.newLease(d, s)
 	var err error
 	if s != nil {
 		err = s.enlist(l)
 	} else {
-		err = l.keep(&d, nil)
+		err = l.keep(d, nil)
 	}
 	if err != nil {
 		return nil, err

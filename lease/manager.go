@@ -9,6 +9,7 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/internal/drive"
 	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/sessions"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -25,8 +26,9 @@ type Manager struct {
 	stop context.CancelFunc
 	wg   sync.WaitGroup
 
-	suppose bool          // a name that isn't known is supposed to be new
-	memory  *drive.Memory // of names that aren't held here
+	suppose bool            // a name that isn't known is supposed to be new
+	memory  *drive.Memory   // of names that aren't held here
+	watch   *sessions.Watch // of those who are members of names of other kinds
 
 	mu     sync.Mutex
 	closed bool
@@ -54,6 +56,7 @@ func NewManager(st store.Store, opts Options) (*Manager, error) {
 	if !opts.Outlived {
 		m.run.Own = owner
 	}
+	m.watch = sessions.NewWatch(m)
 	m.ctx, m.stop = context.WithCancel(context.Background())
 	return m, nil
 }

@@ -35,9 +35,10 @@ func (s *Session) Manager() *Manager { return s.hold.m }
 
 // AcquireBehind is [Session.Acquire] for one who goes behind others. A name that has become free is left to them for as long as
 // patience says, which is asked again whenever something changes; one that its holder has abandoned is freed first, so that they
-// hear of it at once. What is handed over to this session's manager is taken without delay. patience must not block.
-func (s *Session) AcquireBehind(ctx context.Context, key string, patience func() time.Duration) (*Lease, error) {
-	return s.hold.m.acquire(ctx, key, s, false, patience)
+// hear of it at once. What is handed over to this session's manager is taken without delay. patience must not block. kind is what the
+// name is taken as: [store.KindElection], say, so that nobody takes it as a plain lease meanwhile.
+func (s *Session) AcquireBehind(ctx context.Context, key string, kind store.Kind, patience func() time.Duration) (*Lease, error) {
+	return s.hold.m.acquire(ctx, want{key: key, kind: kind, session: s, patience: patience})
 }
 
 // Background runs f in a goroutine that the manager's Close waits for. The context ends with the session, and with the

@@ -50,12 +50,12 @@ func (m *Manager) makeSession(ctx context.Context) (*drive.Driver, error) {
 // Acquire is [Manager.Acquire] for a lease that the session keeps. It fails with the session's *[LostError] when the
 // session ends meanwhile.
 func (s *Session) Acquire(ctx context.Context, key string) (*Lease, error) {
-	return s.hold.m.acquire(ctx, key, s, false, nil)
+	return s.hold.m.acquire(ctx, want{key: key, kind: store.KindLease, session: s})
 }
 
 // TryAcquire is [Manager.TryAcquire] for a lease that the session keeps.
 func (s *Session) TryAcquire(ctx context.Context, key string) (*Lease, error) {
-	return s.hold.m.acquire(ctx, key, s, true, nil)
+	return s.hold.m.acquire(ctx, want{key: key, kind: store.KindLease, session: s, try: true})
 }
 
 // Check returns nil while the session is valid at this instant, and a *[LostError] for ever after; see [Lease.Check].

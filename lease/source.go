@@ -23,12 +23,17 @@ func (s source) Current(ctx context.Context, name string) (fence.Current, error)
 	if err != nil {
 		return fence.Current{}, err
 	}
+	return CurrentOf(ctx, s.st, rec)
+}
+
+// CurrentOf is what [Source] says of the name whose record has just been read. It reads the session that keeps the name, if one does.
+func CurrentOf(ctx context.Context, st store.Store, rec store.Record) (fence.Current, error) {
 	c := fence.Current{Holder: rec.Owner, Token: rec.Token}
 	switch {
 	case rec.Mark == store.MarkBroken, rec.Mark == store.MarkHanded: // the one is over, the other not begun
 		c.Holder = ""
 	case rec.Session != "":
-		session, err := store.Load(ctx, s.st, rec.Session)
+		session, err := store.Load(ctx, st, rec.Session)
 		if err != nil {
 			return fence.Current{}, err
 		}

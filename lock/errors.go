@@ -6,10 +6,11 @@ import (
 	"strings"
 )
 
-// The errors to branch on, with [errors.Is].
+// The errors to branch on, with [errors.Is], beside those of packages lease and store: a name in use as another kind is a
+// *[store.KindError].
 var (
-	ErrHeld     = errors.New("lock is held")               // a *HeldError
-	ErrMismatch = errors.New("lock is declared otherwise") // a *MismatchError
+	ErrHeld     = errors.New("lock is held")                // a *HeldError
+	ErrMismatch = errors.New("semaphore has another limit") // a *MismatchError
 	ErrFull     = errors.New("lock has no room for another holder or waiter")
 )
 
@@ -36,20 +37,19 @@ func (e *HeldError) Error() string {
 // Is reports whether target is [ErrHeld].
 func (e *HeldError) Is(target error) bool { return target == ErrHeld }
 
-// MismatchError says that a lock is used as what it isn't. The first use of a name says what it is. It matches
-// [ErrMismatch].
+// MismatchError says that a semaphore is used with another limit than the one it has. The first use of a name says what it is. It
+// matches [ErrMismatch].
 type MismatchError struct {
 	Name          string
-	Field         string // "kind" or "limit"
-	Stored, Asked string
+	Stored, Asked int
+	Held          int // of the stored limit, where that is why it stays as it is
 }
 
 func (e *MismatchError) Error() string {
-	msg := fmt.Sprintf("%s: its %s is %s, not %s", e.Name, e.Field, e.Stored, e.Asked)
-	if e.Field == "limit" {
-		msg += ": all who use it have to name the same one; SetLimit changes it"
+	if e.Held > e.Asked {
+		return fmt.Sprintf("%s: its limit is %d, of which %d are held, not %d", e.Name, e.Stored, e.Held, e.Asked)
 	}
-	return msg
+	return fmt.Sprintf("%s: its limit is %d, not %d: all who use it have to name the same one; SetLimit changes it", e.Name, e.Stored, e.Asked)
 }
 
 // Is reports whether target is [ErrMismatch].

@@ -122,7 +122,7 @@ func TestAcquisitionGivenUpWhileItsWriteIsOnItsWay(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		late := false
 		p := w.process(func(op faulty.Op) faulty.Fault {
-			if late && op.Kind == faulty.Put && op.Key == prefix+"licences" {
+			if late && op.Kind == faulty.Put && op.Key == "licences" {
 				late = false
 				return faulty.Fault{ApplyLate: 10 * time.Second, Silent: true}
 			}

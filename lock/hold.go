@@ -92,13 +92,13 @@ func (l *shared) hold(e entry) *Hold {
 func (l *shared) release(ctx context.Context, id string) error {
 	ctx, cancel := clock.WithTimeout(ctx, l.m.Clock(), l.m.TTL()/3)
 	defer cancel()
-	err := l.remove(ctx, id)
+	err := l.remove(ctx, id, nil)
 	if err == nil {
 		return nil
 	}
 	if !fatal(err) {
-		l.s.Background(func(ctx context.Context) { _ = l.remove(ctx, id) })
-		err = store.Unknown(prefix+l.name, err)
+		l.s.Background(func(ctx context.Context) { _ = l.remove(ctx, id, nil) })
+		err = store.Unknown(l.key(), err)
 	}
 	return fmt.Errorf("release %s: %w", l.name, err)
 }

@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/kinds"
 	"github.com/leasehold/leasehold/internal/rules"
 	"github.com/leasehold/leasehold/store"
 )
 
-// prefix begins the keys of rosters.
-const prefix = ".lock/"
+// prefix begins the keys of rosters that are beside the record of their name.
+const prefix = kinds.Locks
 
 // MaxShares is how many holders and waiters a roster has room for.
 const MaxShares = 100
@@ -43,8 +44,8 @@ const format = 1
 // Kinds of lock, as their rosters name them.
 const (
 	kindMutex     = "mutex"
-	kindRW        = "rw"
-	kindSemaphore = "semaphore"
+	kindRW        = string(store.KindRW)
+	kindSemaphore = string(store.KindSemaphore)
 )
 
 // readRoster reads a lock's record. One that isn't stored is an empty roster.

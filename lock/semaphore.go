@@ -3,8 +3,8 @@ package lock
 import (
 	"context"
 	"fmt"
-	"strconv"
 
+	"github.com/leasehold/leasehold/internal/sessions"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
@@ -55,21 +55,22 @@ func SetLimit(ctx context.Context, m *lease.Manager, name string, limit int) err
 	if err := checkName(name); err != nil {
 		return err
 	}
-	return store.Update(ctx, m.Store(), prefix+name, func(rec *store.Record) (bool, error) {
-		r, err := readRoster(*rec)
+	l := &shared{m: m, st: m.Store(), watch: sessions.NewWatch(m), name: name, kind: kindSemaphore, limit: limit}
+	return store.Update(ctx, m.Store(), name, func(rec *store.Record) (bool, error) {
+		was := *rec
+		f, err := l.find(ctx, was, map[string]bool{})
+		r := f.roster
 		held := r.Limit - r.free()
 		switch {
 		case err != nil:
 			return false, err
-		case r.Kind != "" && r.Kind != kindSemaphore:
-			return false, &MismatchError{Name: name, Field: "kind", Stored: r.Kind, Asked: kindSemaphore}
 		case held > limit:
-			stored := fmt.Sprintf("%d, of which %d are held", r.Limit, held)
-			return false, &MismatchError{Name: name, Field: "limit", Stored: stored, Asked: strconv.Itoa(limit)}
-		case r.Kind == kindSemaphore && r.Limit == limit:
+			return false, &MismatchError{Name: name, Stored: r.Limit, Asked: limit, Held: held}
+		case was.Kind == store.KindSemaphore && r.Limit == limit:
 			return false, nil
 		}
-		r.Kind, r.Limit = kindSemaphore, limit
+		r.Limit = limit
+		*rec = f.rec
 		return true, r.write(rec)
 	})
 }

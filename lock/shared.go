@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"maps"
 	mathrand "math/rand/v2"
-	"strconv"
+	"sync"
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
@@ -27,6 +27,10 @@ type shared struct {
 	kind  string
 	limit int
 	fair  bool
+	joins bool // who holds the name alone, by its lease, is waited for as a writer is
+
+	mu   sync.Mutex
+	seen rules.Seen // of a record of the name by which somebody holds it alone
 }
 
 func newShared(s *lease.Session, name, kind string, limit int, fair bool) (*shared, error) {
@@ -53,8 +57,9 @@ func checkName(name string) error {
 type attempt struct {
 	*shared
 	mine  entry
-	try   bool // it doesn't wait: neither for the share nor for the store
-	doubt bool // a write that shows mine may have landed, or may land yet
+	try   bool   // it doesn't wait: neither for the share nor for the store
+	doubt bool   // a write that shows mine may have landed, or may land yet
+	base  string // the version that the last such write was to replace
 
 	over map[string]bool // sessions: those that are over stay so
 	due  clock.Instant   // when to look at sessions again
@@ -91,15 +96,27 @@ func (a *attempt) pursue(ctx context.Context) (entry, error) {
 		if err != nil {
 			return entry{}, err
 		}
-		var r roster
-		if r, err = a.roster(rec); err != nil {
-			return entry{}, err
+		f, failure := a.find(ctx, rec, a.over)
+		r := f.roster
+		switch {
+		case failure != nil || f.holder != "":
+		case r.Limit != a.limit:
+			failure = &MismatchError{Name: a.name, Stored: r.Limit, Asked: a.limit}
+		default:
+			failure = a.look(ctx, r)
 		}
-		if i := find(r.Held, a.mine.ID); i >= 0 {
-			return r.Held[i], nil
-		}
-		if failure := a.look(ctx, r); failure != nil {
+		switch i := find(r.Held, a.mine.ID); {
+		case failure != nil:
 			rec, err = a.again(ctx, failure)
+			continue
+		case i >= 0:
+			return r.Held[i], nil
+		case f.holder != "" && a.try:
+			return entry{}, &HeldError{Name: a.name, Wanted: a.mine.Weight, Holders: []string{f.holder}}
+		case f.holder != "":
+			a.due = f.due
+			rec, err = a.wait(ctx, rec)
+			a.due = clock.Always
 			continue
 		}
 		changed := r.drop(func(session string) bool {
@@ -107,11 +124,11 @@ func (a *attempt) pursue(ctx context.Context) (entry, error) {
 		})
 		switch {
 		case r.grants(a.mine):
-			token, err := rules.NextToken(rec.Token, a.m.Clock().Wall())
+			token, err := rules.NextToken(f.rec.Token, a.m.Clock().Wall())
 			if err != nil {
 				return entry{}, err
 			}
-			rec.Token = token
+			f.rec.Token = token
 			r.grant(a.mine, token)
 		case a.try:
 			return entry{}, a.held(r)
@@ -124,7 +141,7 @@ func (a *attempt) pursue(ctx context.Context) (entry, error) {
 			rec, err = a.wait(ctx, rec)
 			continue
 		}
-		rec, err = a.write(ctx, rec, r)
+		rec, err = a.write(ctx, f.rec, r)
 	}
 }
 
@@ -158,22 +175,6 @@ func (a *attempt) held(r roster) error {
 	return e
 }
 
-// roster reads the record's roster, and sees that all agree on what the lock is. A new one is what this user says.
-func (l *shared) roster(rec store.Record) (roster, error) {
-	r, err := readRoster(rec)
-	switch {
-	case err != nil:
-		return roster{}, err
-	case r.Kind == "":
-		r.Kind, r.Limit = l.kind, l.limit
-	case r.Kind != l.kind:
-		return roster{}, &MismatchError{Name: l.name, Field: "kind", Stored: r.Kind, Asked: l.kind}
-	case r.Limit != l.limit:
-		return roster{}, &MismatchError{Name: l.name, Field: "limit", Stored: strconv.Itoa(r.Limit), Asked: strconv.Itoa(l.limit)}
-	}
-	return r, nil
-}
-
 // wait blocks until the roster changes, or the sessions of those before this one have to be looked at.
 func (a *attempt) wait(ctx context.Context, rec store.Record) (store.Record, error) {
 	pause := a.due.Sub(a.m.Clock().Now())
@@ -196,7 +197,7 @@ func (a *attempt) wait(ctx context.Context, rec store.Record) (store.Record, err
 // load reads the record, and tries again for as long as the store fails.
 func (a *attempt) load(ctx context.Context) (store.Record, error) {
 	for n := 0; ; n++ {
-		rec, err := a.loadOnce(ctx)
+		rec, err := store.Load(ctx, a.st, a.key())
 		if err == nil || fatal(err) || a.try {
 			return rec, err
 		}
@@ -204,26 +205,6 @@ func (a *attempt) load(ctx context.Context) (store.Record, error) {
 			return store.Record{}, err
 		}
 	}
-}
-
-// loadOnce reads the record.
-func (a *attempt) loadOnce(ctx context.Context) (store.Record, error) {
-	rec, err := store.Load(ctx, a.st, prefix+a.name)
-	if err == nil {
-		err = a.inherit(ctx, &rec)
-	}
-	return rec, err
-}
-
-// inherit has the tokens of a record that is not stored yet go on from those of the lease of that name, which may have been held
-// before it was shared.
-func (l *shared) inherit(ctx context.Context, rec *store.Record) error {
-	if rec.Version != "" {
-		return nil
-	}
-	whole, err := store.Load(ctx, l.st, l.name)
-	rec.Token = whole.Token
-	return err
 }
 
 // again reads the record after a failure of something else, unless that is the end.
@@ -240,7 +221,12 @@ func (a *attempt) again(ctx context.Context, failure error) (store.Record, error
 
 // fatal reports whether an error won't go away by trying again.
 func fatal(err error) bool {
-	return errors.Is(err, store.ErrCorrupt) || errors.Is(err, store.ErrInvalid) || errors.Is(err, store.ErrClosed)
+	for _, end := range []error{store.ErrCorrupt, store.ErrInvalid, store.ErrClosed, store.ErrKind, ErrMismatch} {
+		if errors.Is(err, end) {
+			return true
+		}
+	}
+	return false
 }
 
 // pause waits before the nth try after a failure. When ctx ends, the error says what failed, too.
@@ -257,7 +243,7 @@ func (a *attempt) write(ctx context.Context, rec store.Record, r roster) (store.
 	if err := r.write(&rec); err != nil {
 		return store.Record{}, err
 	}
-	rec.Nonce = rand.Text()
+	rec.Nonce, a.base = rand.Text(), rec.Version
 	got, err := a.st.Put(ctx, rec)
 	var conflict *store.ConflictError
 	switch {
@@ -283,26 +269,29 @@ func (a *attempt) withdraw() {
 	if !a.doubt {
 		return
 	}
-	a.s.Background(func(ctx context.Context) { _ = a.remove(ctx, a.mine.ID) })
+	a.s.Background(func(ctx context.Context) { _ = a.remove(ctx, a.mine.ID, &a.base) })
 }
 
 // remove takes an entry off the roster. It blocks until that is known to be done, or ctx is done. When the entry isn't there,
-// the record is written all the same: only then no write that shows it can land any more.
-func (l *shared) remove(ctx context.Context, id string) error {
+// the record is written all the same: only then no write that shows it can land any more. A name that has become another kind
+// has no such entry; then it is enough that it has another version than base, which that write was to replace, if there may be one.
+func (l *shared) remove(ctx context.Context, id string, base *string) error {
 	for n := 0; ; n++ {
-		err := store.Update(ctx, l.st, prefix+l.name, func(rec *store.Record) (bool, error) {
-			r, err := readRoster(*rec)
+		err := store.Update(ctx, l.st, l.key(), func(rec *store.Record) (bool, error) {
+			if other := rec.Owner != "" || rec.Kind != "" && string(rec.Kind) != l.kind; other && l.kind != kindMutex {
+				if base == nil || rec.Version != *base {
+					return false, nil
+				}
+				*rec = rules.Freed(*rec, rules.WhyExpired, l.m.Clock().Wall(), "") // as it was to be taken
+				return true, nil
+			}
+			f, err := l.find(ctx, *rec, map[string]bool{})
 			if err != nil {
 				return false, err
 			}
-			if r.Kind == "" {
-				r.Kind, r.Limit = l.kind, l.limit
-			}
-			if err := l.inherit(ctx, rec); err != nil {
-				return false, err
-			}
-			r.remove(id)
-			return true, r.write(rec)
+			f.roster.remove(id)
+			*rec = f.rec
+			return true, f.roster.write(rec)
 		})
 		if err == nil || fatal(err) {
 			return err

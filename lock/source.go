@@ -13,31 +13,28 @@ import (
 // Source returns what a [fence.Online] guard asks, for leases as [lease.Source] does, and for shares of locks: those of a read/write
 // lock under its name, and those of a semaphore under NAME#SLOT, as [Hold.Sequencer] names them. A share counts until it has been
 // given back, or its session was closed or broken: it is not known whether its holder has renewed in time. A question about
-// a lease takes a read more than with lease.Source, one about a read/write lock one more for each that holds it.
-// It reads as durably as that.
-func Source(st store.Store) fence.Source { return source{store.Confirmed(st), lease.Source(st)} }
+// a read/write lock takes a read for each that holds it, one about a name whose record doesn't say what it is one read more. It reads as
+// durably as lease.Source.
+func Source(st store.Store) fence.Source { return source{store.Confirmed(st)} }
 
-type source struct {
-	st     store.Store
-	leases fence.Source
-}
+type source struct{ st store.Store }
 
 // Current implements [fence.Source].
 func (s source) Current(ctx context.Context, name string) (fence.Current, error) {
 	if of, slot, ok := slotOf(name); ok {
-		state, err := s.state(ctx, of)
+		rec, state, err := s.state(ctx, of)
 		if err != nil {
 			return fence.Current{}, err
 		}
-		if state.Kind == kindSemaphore {
+		if state.Kind == kindSemaphore && rec.Owner == "" {
 			return s.ofSlot(ctx, state, slot)
 		}
 	}
-	whole, err := s.leases.Current(ctx, name)
+	rec, state, err := s.state(ctx, name)
 	if err != nil {
 		return fence.Current{}, err
 	}
-	state, err := s.state(ctx, name)
+	whole, err := lease.CurrentOf(ctx, s.st, rec)
 	if err != nil || state.Kind != kindRW {
 		return whole, err
 	}
@@ -54,12 +51,14 @@ func slotOf(name string) (of string, slot int, ok bool) {
 	return name[:i], slot, err == nil && strconv.Itoa(slot) == name[i+1:]
 }
 
-// state reads a roster. A name that is too long for one has none.
-func (s source) state(ctx context.Context, name string) (State, error) {
-	if store.CheckKey(prefix+name) != nil {
-		return State{}, nil
+// state reads a name's record, and the roster that is beside it where the record doesn't say what the name is.
+func (s source) state(ctx context.Context, name string) (store.Record, State, error) {
+	rec, err := store.Load(ctx, s.st, name)
+	if err != nil || rec.Kind != "" && !rec.Kind.Shared() {
+		return rec, State{}, err
 	}
-	return Read(ctx, s.st, name)
+	state, err := Beside(ctx, s.st, rec)
+	return rec, state, err
 }
 
 func (s source) ofSlot(ctx context.Context, state State, slot int) (fence.Current, error) {

@@ -101,11 +101,11 @@ func TestSourceOfAReadWriteLock(t *testing.T) {
 			}
 		}
 		rwa, rwb := rwmutex(t, a), rwmutex(t, b)
-		ra := take(rwa.RLock)
 		admits(t, g, "a lease from before it was shared", before.Sequencer(), true)
 		if err := before.Release(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+		ra := take(rwa.RLock)
 		admits(t, g, "that lease, released", before.Sequencer(), false)
 		rb := take(rwb.RLock)
 		for _, h := range []*Hold{ra, rb, ra} {

@@ -22,6 +22,7 @@ type wire struct {
 	Acquired *time.Time        `json:"acquired,omitempty"`
 	Mark     Mark              `json:"mark,omitempty"`
 	Note     string            `json:"note,omitempty"`
+	Kind     Kind              `json:"kind,omitempty"`
 	Info     map[string]string `json:"info,omitempty"`
 	Past     wirePast          `json:"past,omitempty"`
 	Data     []byte            `json:"data,omitempty"`
@@ -100,7 +101,7 @@ func readAny(b []byte) (Record, error) {
 		return Record{}, fmt.Errorf("record format %d: this version reads format %d", w.Format, format)
 	}
 	rec := Record{
-		Owner: w.Owner, Token: w.Token, Session: w.Session, Mark: w.Mark, Note: w.Note,
+		Owner: w.Owner, Token: w.Token, Session: w.Session, Mark: w.Mark, Note: w.Note, Kind: w.Kind,
 		Info: w.Info, Past: w.Past, Data: w.Data, Nonce: w.Nonce,
 	}
 	if w.TTL != "" {

@@ -35,6 +35,9 @@ func readRecord(b []byte) (Record, bool) {
 	if r.is(`,"note":`) {
 		rec.Note = r.text()
 	}
+	if r.is(`,"kind":`) {
+		rec.Kind = Kind(r.text())
+	}
 	if r.is(`,"info":{`) {
 		rec.Info = r.info()
 	}

@@ -37,7 +37,7 @@ func full() store.Record {
 
 // Records that are stored somewhere have to be readable for ever: a change of these bytes is a change of the format.
 func TestWireFormat(t *testing.T) {
-	for name, rec := range map[string]store.Record{"empty": {}, "full": full()} {
+	for name, rec := range map[string]store.Record{"empty": {}, "full": full(), "kind": {Kind: store.KindSemaphore, Token: 7, Data: []byte("{}")}} {
 		rec.Key = "k"
 		want, err := os.ReadFile("testdata/" + name + ".json")
 		if err != nil {

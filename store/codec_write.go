@@ -11,7 +11,7 @@ import (
 
 // sizeHint is about how many bytes a record takes in JSON, rather too many.
 func sizeHint(rec Record) int {
-	n := 256 + len(rec.Owner) + len(rec.Session) + len(rec.Mark) + len(rec.Note) + len(rec.Nonce)
+	n := 256 + len(rec.Owner) + len(rec.Session) + len(rec.Mark) + len(rec.Note) + len(rec.Kind) + len(rec.Nonce)
 	for k, v := range rec.Info {
 		n += len(k) + len(v) + 6
 	}
@@ -35,6 +35,7 @@ func appendRecord(b []byte, rec Record) []byte {
 	}
 	b = appendField(b, `,"mark":`, string(rec.Mark))
 	b = appendField(b, `,"note":`, rec.Note)
+	b = appendField(b, `,"kind":`, string(rec.Kind))
 	if len(rec.Info) > 0 {
 		b = appendInfo(append(b, `,"info":`...), rec.Info)
 	}

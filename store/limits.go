@@ -46,6 +46,7 @@ func checkFields(rec Record) error {
 	}
 	for _, f := range []struct{ name, text string }{
 		{"Owner", rec.Owner}, {"Session", rec.Session}, {"Nonce", rec.Nonce}, {"Mark", string(rec.Mark)}, {"Note", rec.Note},
+		{"Kind", string(rec.Kind)},
 	} {
 		if err := checkText(f.name, f.text); err != nil {
 			return err

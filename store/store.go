@@ -21,6 +21,7 @@ type Record struct {
 	Session  string            // key of the record whose renewals keep this one alive; "" when it is its own
 	Acquired time.Time         // wall clock, for people; never decides anything
 	Mark     Mark              // what was done to this hold from outside; "" as a rule
+	Kind     Kind              // what the name is, as its use said; "" where no use has
 	Note     string            // who set the mark, and why; for people
 	Info     map[string]string // for people: host, pid, operation, version
 	Past     []Term            // the last MaxPast terms, newest first

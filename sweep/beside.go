@@ -96,7 +96,7 @@ func (s *sweeper) tidyOne(ctx context.Context, b beside) bool {
 
 func (s *sweeper) prune(ctx context.Context, key, why string) bool {
 	if !s.opts.DryRun {
-		prune, name := lock.Prune, strings.TrimPrefix(key, lock.KeyPrefix)
+		prune, name := lock.Prune, key
 		if strings.HasPrefix(key, election.KeyPrefix) {
 			prune, name = election.Prune, strings.TrimPrefix(key, election.KeyPrefix)
 		}

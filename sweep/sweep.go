@@ -129,7 +129,7 @@ type sweeper struct {
 
 	sights map[string]*sight   // of sessions, and of names that keep themselves, by key
 	keeps  map[string][]string // the names that a session keeps, by its key
-	beside []string            // keys of rosters, and of elections
+	beside []string            // keys of records with rosters, and of elections
 	stale  []stale             // names that are to be deleted
 	named  map[string]bool     // sessions that a record which stays names
 	report Report
@@ -171,6 +171,8 @@ func (s *sweeper) sort(rec store.Record) {
 	case strings.HasPrefix(rec.Key, lock.KeyPrefix), strings.HasPrefix(rec.Key, election.KeyPrefix):
 		s.beside = append(s.beside, rec.Key)
 	case lease.Reserved(rec.Key):
+	case rec.Kind.Shared() && rec.Owner == "":
+		s.beside = append(s.beside, rec.Key)
 	case rec.Foreign():
 		if rec.Owner == "" {
 			s.tell(rec.Key, Kept, "another program wrote it")

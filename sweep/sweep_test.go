@@ -242,7 +242,7 @@ func TestLocksAndElections(t *testing.T) {
 			}
 		}
 		expect(t, "sweep", found, map[string]sweep.Deed{
-			".lock/licences": sweep.Pruned, ".lock/given": sweep.Pruned, ".lock/dead/rw": sweep.Pruned, ".election/dead/election": sweep.Pruned, "dead/election": sweep.Freed,
+			"licences": sweep.Pruned, "given": sweep.Pruned, "dead/rw": sweep.Pruned, ".election/dead/election": sweep.Pruned, "dead/election": sweep.Freed,
 		})
 		state := must(lock.Read(t.Context(), w.open(), "licences"))(t)
 		if len(state.Held) != 1 || state.Held[0].Session != alive.Key() || state.Limit != 3 {
@@ -251,7 +251,7 @@ func TestLocksAndElections(t *testing.T) {
 		w.later(31 * day)
 		found, _ = w.sweep(sweep.Options{})
 		expect(t, "a month after", found, map[string]sweep.Deed{
-			".lock/given": sweep.Deleted, ".lock/dead/rw": sweep.Deleted, ".election/dead/election": sweep.Deleted, "dead/election": sweep.Deleted,
+			"given": sweep.Deleted, "dead/rw": sweep.Deleted, ".election/dead/election": sweep.Deleted, "dead/election": sweep.Deleted,
 		})
 		if p := must(election.Read(t.Context(), w.open(), "paused"))(t).Pause; p == nil {
 			t.Error("the pause is gone")
@@ -315,18 +315,18 @@ func TestALockThatIsUsedAgainStays(t *testing.T) {
 		}
 		turn()
 		found, _ := w.sweep(sweep.Options{})
-		expect(t, "at first", found, map[string]sweep.Deed{".lock/data": sweep.Pruned})
+		expect(t, "at first", found, map[string]sweep.Deed{"data": sweep.Pruned})
 		w.later(31 * day)
 		turn()
 		w.later(31 * day)
 		found, _ = w.sweep(sweep.Options{})
-		expect(t, "used again", found, map[string]sweep.Deed{".lock/data": sweep.Pruned})
+		expect(t, "used again", found, map[string]sweep.Deed{"data": sweep.Pruned})
 		w.later(29 * day)
 		found, _ = w.sweep(sweep.Options{})
 		expect(t, "unused, not for long", found, map[string]sweep.Deed{})
 		w.later(2 * day)
 		found, _ = w.sweep(sweep.Options{})
-		expect(t, "unused", found, map[string]sweep.Deed{".lock/data": sweep.Deleted})
+		expect(t, "unused", found, map[string]sweep.Deed{"data": sweep.Deleted})
 		before := must(lock.Read(t.Context(), w.open(), "data"))(t)
 		turn()
 		if after := must(lock.Read(t.Context(), w.open(), "data"))(t); before.Kind != "" || after.Kind != lock.KindRW {
@@ -400,13 +400,13 @@ func TestPrefix(t *testing.T) {
 		for _, name := range []string{"a/1", "a/2", "b/1"} {
 			w.use(p, name)
 			must(must(lock.NewRWMutex(p.Session, "rw/"+name))(t).RLock(t.Context()))(t)
-			must(must(lock.NewRWMutex(p.Session, name))(t).RLock(t.Context()))(t)
+			must(must(lock.NewRWMutex(p.Session, name[:2]+"shared"))(t).RLock(t.Context()))(t)
 		}
 		w.later(31 * day)
 		p.die()
 		found, _ := w.sweep(sweep.Options{Prefix: "a/"})
 		expect(t, "a/", found, map[string]sweep.Deed{
-			"a/1": sweep.Deleted, "a/2": sweep.Deleted, ".lock/a/1": sweep.Pruned, ".lock/a/2": sweep.Pruned, p.Key(): sweep.Closed,
+			"a/1": sweep.Deleted, "a/2": sweep.Deleted, "a/shared": sweep.Pruned, p.Key(): sweep.Closed,
 		})
 		if w.get(p.Key()).Version == "" {
 			t.Error("a session went with names of a prefix")

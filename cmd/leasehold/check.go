@@ -51,7 +51,7 @@ func (a *app) checkCommand() *cobra.Command {
 				}
 				v, err := a.look(cmd.Context(), st, rec)
 				if err == nil && !v.under(token) {
-					err = a.addShares(cmd.Context(), st, &v)
+					err = a.addShares(cmd.Context(), st, &v, rec)
 				}
 				if err != nil {
 					return err

@@ -21,7 +21,6 @@ import (
 	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/lease"
-	"github.com/leasehold/leasehold/lock"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -220,9 +219,6 @@ func shell(text string) []string { return []string{"/bin/sh", "sh", "-c", text} 
 
 // run is a candidate, again after each active command that has ended by itself.
 func (e *elector) run(ctx context.Context, st store.Store) (err error) {
-	if declared, err := lock.Read(ctx, st, e.name); err == nil && (declared.Kind == lock.KindRW || declared.Kind == lock.KindSemaphore) {
-		return usage("%s is used with --shared or --slots, and can't be led: use another name", e.name)
-	}
 	e.m, err = lease.NewManager(st, lease.Options{
 		TTL: e.timing.TTL, Renew: e.timing.Renew(), Name: e.a.values.Get("as"), Info: e.info, Clock: e.a.clk,
 		OnRetry: e.words.retry, OnEvent: e.event,
@@ -254,7 +250,7 @@ func (e *elector) run(ctx context.Context, st store.Store) (err error) {
 			return true
 		})
 		if !errors.Is(err, errRejoin) {
-			return err
+			return cantLead(e.name, err)
 		}
 		pause := rest.next(e.a.clk.Now().Sub(e.began))
 		e.words.say("%s: %v; no candidate for %v", e.name, err, pause)
@@ -262,6 +258,18 @@ func (e *elector) run(ctx context.Context, st store.Store) (err error) {
 			return err
 		}
 	}
+}
+
+// cantLead explains that a name is in use as what nobody leads; any other error it returns.
+func cantLead(name string, err error) error {
+	other := new(store.KindError)
+	switch {
+	case !errors.As(err, &other):
+		return err
+	case other.Kind.Shared():
+		return usage("%s is in use with --shared or --slots, and can't be led: use another name", name)
+	}
+	return usage("%s is held by %s as a lease, and can't be led: use another name", name, other.Holder)
 }
 
 // announce says that this candidate stands, and whether that is of use.

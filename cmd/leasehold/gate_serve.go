@@ -16,7 +16,6 @@ import (
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/gate"
 	"github.com/leasehold/leasehold/lease"
-	"github.com/leasehold/leasehold/lock"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -25,9 +24,6 @@ const gateHeaderBytes = 64 << 10
 
 // run serves, and stands for election, until ctx is done.
 func (k *gateKeeper) run(ctx context.Context, st store.Store) (err error) {
-	if declared, err := lock.Read(ctx, st, k.name); err == nil && (declared.Kind == lock.KindRW || declared.Kind == lock.KindSemaphore) {
-		return usage("%s is used with --shared or --slots, and can't be led: use another name", k.name)
-	}
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	m, err := lease.NewManager(st, lease.Options{
@@ -75,7 +71,7 @@ func (k *gateKeeper) run(ctx context.Context, st store.Store) (err error) {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
 	}
-	return err
+	return cantLead(k.name, err)
 }
 
 // report tells a service manager how the gate fares, until ctx ends.

@@ -104,7 +104,7 @@ type named struct {
 	bad  error // why the record can't be read; nil when it can
 }
 
-// recordsUnder returns the names under prefix, those too of which there is nothing but a roster. It returns what can be read,
+// recordsUnder returns the names under prefix, those too of which there is nothing but what is beside them. It returns what can be read,
 // and the errors of what can't.
 func recordsUnder(ctx context.Context, st store.Store, prefix string) (map[string]named, error) {
 	found := map[string]named{}
@@ -124,7 +124,7 @@ func recordsUnder(ctx context.Context, st store.Store, prefix string) (map[strin
 				continue
 			}
 			if p == prefix {
-				found[rec.Key] = named{rec: rec, more: found[rec.Key].more}
+				found[rec.Key] = named{rec: rec, more: found[rec.Key].more || rec.Kind.Shared()}
 			}
 			for _, beside := range []string{lock.KeyPrefix, election.KeyPrefix} {
 				if name, ok := strings.CutPrefix(rec.Key, beside); ok && !lease.Reserved(prefix) {

@@ -76,7 +76,7 @@ func (a *app) target(ctx context.Context, st store.Store, name string, token fen
 	if err != nil || rec.Owner != "" && rec.Token == token {
 		return target{v, name, token}, err
 	}
-	if err := a.addShares(ctx, st, &v); err != nil {
+	if err := a.addShares(ctx, st, &v, rec); err != nil {
 		return target{}, err
 	}
 	h := v.shareUnder(token)

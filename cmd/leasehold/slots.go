@@ -35,28 +35,23 @@ func (a *app) slotsCommand() *cobra.Command {
 }
 
 func (a *app) setSlots(ctx context.Context, st store.Store, name string, n int) (err error) {
-	if declared, err := lock.Read(ctx, st, name); err == nil && declared.Kind == "" {
-		if err := declarable(ctx, st, name, n); err != nil {
-			return err
-		}
-	}
 	m, err := lease.NewManager(st, lease.Options{Clock: a.clk})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
 	err = lock.SetLimit(ctx, m, name, n)
-	mismatch := new(lock.MismatchError)
+	other := new(store.KindError)
 	switch {
 	case err == nil:
 		a.say("%s has %s", name, slotCount(n))
 		return nil
-	case !errors.As(err, &mismatch):
-		return err
-	case mismatch.Field == "kind":
-		return usage("%s has no slots: it is used with --shared or --fair", name)
+	case errors.As(err, &other):
+		return &exitError{exitUsage, other}
+	case errors.Is(err, lock.ErrMismatch):
+		return &exitError{exitNo, err}
 	}
-	return &exitError{exitNo, err}
+	return err
 }
 
 func slotCount(n int) string {

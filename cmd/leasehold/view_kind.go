@@ -78,15 +78,15 @@ func (a *app) full(ctx context.Context, st store.Store, rec store.Record) (view,
 	if err != nil || lease.Reserved(rec.Key) {
 		return v, err
 	}
-	if err := a.addShares(ctx, st, &v); err != nil {
+	if err := a.addShares(ctx, st, &v, rec); err != nil {
 		return v, err
 	}
 	return v, a.addElection(ctx, st, &v)
 }
 
-// addShares adds what the roster of a lock of that name says.
-func (a *app) addShares(ctx context.Context, st store.Store, v *view) error {
-	state, err := lock.Read(ctx, st, v.Name)
+// addShares adds what the roster of a lock of that name says, whose own record is rec.
+func (a *app) addShares(ctx context.Context, st store.Store, v *view, rec store.Record) error {
+	state, err := lock.Beside(ctx, st, rec)
 	if err != nil || state.Kind == "" {
 		return unlessInvalid(err)
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/kinds"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -51,7 +52,8 @@ func (h *Hold) beginClaim(env Env, s Standing) {
 		return
 	}
 	// Also what is offered is taken under a new token: an offer may come back with a store that was restored.
-	token, err := NextToken(prev.Token, env.Wall)
+	// Tokens rise over all kinds: what was granted of the name as another kind may stand in the record beside it.
+	token, err := NextToken(max(prev.Token, h.beside.Token), env.Wall)
 	if err != nil {
 		h.end(err)
 		return
@@ -170,6 +172,8 @@ func (h *Hold) Read(env Env, key string, rec store.Record, err error) {
 		h.Expire(env)
 	}
 	switch {
+	case key == kinds.Beside(h.rec.Rec, h.Claim.Kind):
+		h.readBeside(env, key, rec, err)
 	case err != nil:
 		h.failed(env, err)
 	case key != h.Key:

@@ -55,6 +55,10 @@ type Hold struct {
 	// abandoned is freed first, so that they hear of it. A try has none.
 	Patience time.Duration
 
+	// Gone are keys of sessions that are known to be over, for good: whose members keep nobody from using a name as another kind. It is
+	// not changed while the hold lasts.
+	Gone map[string]bool
+
 	Phase    Phase
 	Cause    Cause
 	Err      error         // why it Ended without having been held, or without having been let go; or the last failure
@@ -70,7 +74,8 @@ type Hold struct {
 	LeftAt clock.Instant // before the write was sent that let go, and began the heir's term
 
 	rec, session          Seen
-	recFresh, sessionRead bool // read since it last slept
+	beside                store.Record // what says who uses the name as another kind; Key is "" before it was read
+	recFresh, sessionRead bool         // read since it last slept
 	att                   Attempt
 	once                  bool     // take the record only if nobody ever wrote it
 	mine                  []string // nonces of this process's writes in terms that it has given up
@@ -104,6 +109,7 @@ func New(key string, c Claim, t Timing, try bool, seen Seen, mine []string) Hold
 // NewSession returns a hold that makes and then keeps the record of a new session, whose key nobody has used. It never
 // takes a record that is there already: a session that was closed must not come to life again, and its leases with it.
 func NewSession(key string, c Claim, t Timing) Hold {
+	c.Kind = "" // its key is no name
 	return Hold{Key: key, Claim: c, Timing: t, once: true, rec: Seen{Rec: store.Record{Key: key}, Known: true}, recFresh: true}
 }
 

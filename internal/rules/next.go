@@ -65,6 +65,12 @@ func (h *Hold) nextWaiting(env Env) Action {
 	if key := h.stale(v.Standing); key != "" {
 		return Action{Kind: Read, Key: key, Until: limit}
 	}
+	if key := h.fit(v.Standing); key != "" {
+		return Action{Kind: Read, Key: key, Until: limit}
+	}
+	if h.Phase != Waiting { // it is another kind of name
+		return Action{}
+	}
 	switch v.Standing {
 	case Taken:
 		return h.nextTaken(env, v.Until)

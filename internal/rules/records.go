@@ -39,8 +39,14 @@ func NextToken(prev fence.Token, wall time.Time) (fence.Token, error) {
 // Claimed returns the record by which a claimant takes prev under token; why says how the term in prev, if any, ended.
 func Claimed(prev store.Record, c Claim, token fence.Token, why string, wall time.Time, nonce string) store.Record {
 	rec := store.Record{
-		Key: prev.Key, Version: prev.Version, Data: prev.Data, Past: prev.Past,
+		Key: prev.Key, Version: prev.Version, Kind: prev.Kind, Data: prev.Data, Past: prev.Past,
 		Owner: c.Owner, Token: token, TTL: c.TTL, Session: c.Session, Info: c.Info, Acquired: wall, Nonce: nonce,
+	}
+	if c.Kind != "" {
+		rec.Kind = c.Kind
+		if prev.Kind.Shared() {
+			rec.Data = nil // which listed who shared it
+		}
 	}
 	if prev.Owner != "" && prev.Mark != store.MarkHanded {
 		if prev.Mark == store.MarkBroken {
@@ -56,6 +62,7 @@ type Claim struct {
 	Owner   string
 	TTL     time.Duration
 	Session string
+	Kind    store.Kind // what the name is wanted as; "" when that doesn't matter
 	Info    map[string]string
 }
 
@@ -69,7 +76,7 @@ func Freed(rec store.Record, why string, wall time.Time, nonce string) store.Rec
 		token = 0
 	}
 	free := store.Record{
-		Key: rec.Key, Version: rec.Version, Token: token, Data: rec.Data, Past: ended(rec, why, wall), Nonce: nonce,
+		Key: rec.Key, Version: rec.Version, Token: token, Kind: rec.Kind, Data: rec.Data, Past: ended(rec, why, wall), Nonce: nonce,
 	}
 	if rec.Mark == store.MarkHanded {
 		free.Past = rec.Past // the successor's term never began
@@ -84,7 +91,7 @@ func HandedOver(rec store.Record, to string, ttl time.Duration, wall time.Time, 
 		return store.Record{}, err
 	}
 	return store.Record{
-		Key: rec.Key, Version: rec.Version, Data: rec.Data, Past: ended(rec, WhyHanded+" to "+to, wall),
+		Key: rec.Key, Version: rec.Version, Kind: rec.Kind, Data: rec.Data, Past: ended(rec, WhyHanded+" to "+to, wall),
 		Owner: to, Token: token, TTL: ttl, Acquired: wall, Mark: store.MarkHanded, Note: rec.Owner, Nonce: nonce,
 	}, nil
 }

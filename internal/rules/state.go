@@ -32,7 +32,7 @@ func (h *Hold) AppendState(b []byte, now clock.Instant, quantum time.Duration, n
 	b = append(b, byte(h.Phase), byte(h.Cause), byte(h.att.Op))
 	flags(h.Failing, h.recFresh, h.sessionRead, h.once, h.gone, h.Try, h.Notice != nil, h.rec.Known)
 	flags(h.att.Tied, h.att.Doubt, h.att.Ask, h.session.Known, h.Err != nil)
-	for _, r := range []*store.Record{&h.Term, &h.rec.Rec, &h.session.Rec, &h.att.Rec} {
+	for _, r := range []*store.Record{&h.Term, &h.rec.Rec, &h.session.Rec, &h.att.Rec, &h.beside} {
 		b = AppendRecord(b, r, names)
 	}
 	if h.Phase == Held {
@@ -73,7 +73,7 @@ func AppendDue(b []byte, t, now clock.Instant, quantum time.Duration) []byte {
 // AppendRecord appends what decides of a record; see [Hold.AppendState].
 func AppendRecord(b []byte, r *store.Record, names func([]byte, string) []byte) []byte {
 	b = binary.AppendUvarint(b, uint64(r.Token))
-	for _, text := range []string{r.Owner, r.Session, string(r.Mark)} {
+	for _, text := range []string{r.Owner, r.Session, string(r.Mark), string(r.Kind)} {
 		b = appendText(b, text)
 	}
 	base, mark, _ := strings.Cut(r.Nonce, markSep)

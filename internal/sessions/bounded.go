@@ -2,20 +2,27 @@ package sessions
 
 import (
 	"context"
+	"time"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
+
+// Manager is what has to be known of a manager of leases: that of package lease is one.
+type Manager interface {
+	Store() store.Store
+	Clock() clock.Clock
+	TTL() time.Duration
+}
 
 // Bounded returns the manager's store with a limit on each Get and each Put, so that one that gets no answer isn't all that a
 // caller does: a tenth of the manager's TTL. A Put that it ends has an unknown outcome. It doesn't push: wait on the
 // manager's own store.
-func Bounded(m *lease.Manager) store.Store { return bounded{m.Store(), m} }
+func Bounded(m Manager) store.Store { return bounded{m.Store(), m} }
 
 type bounded struct {
 	store.Store
-	m *lease.Manager
+	m Manager
 }
 
 // Get implements [store.Store].

@@ -9,7 +9,6 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/internal/rules"
-	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -34,7 +33,7 @@ type sight struct {
 }
 
 // NewWatch returns one that has seen nothing, on the store and by the clock of m.
-func NewWatch(m *lease.Manager) *Watch {
+func NewWatch(m Manager) *Watch {
 	return &Watch{st: Bounded(m), clk: m.Clock(), seen: map[string]sight{}}
 }
 

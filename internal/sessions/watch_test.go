@@ -12,7 +12,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/faulty"
 	"github.com/leasehold/leasehold/store/memory"
@@ -31,21 +30,24 @@ type watcher struct {
 	clk *clock.Fake
 }
 
+// manager is the watcher's, as far as a watch knows it.
+type manager struct{ w *watcher }
+
+func (m manager) Store() store.Store { return m.w.net }
+func (m manager) Clock() clock.Clock { return m.w.clk }
+func (manager) TTL() time.Duration   { return ttl }
+
 func inWorld(t *testing.T, f func(t *testing.T, w *watcher)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := &watcher{t: t, db: memory.NewDB(memory.Options{}), clk: clock.NewFake(0)}
 		w.net = faulty.Wrap(faulty.Ageless(w.db.Open()), nil)
-		m, err := lease.NewManager(w.net, lease.Options{TTL: ttl, Clock: w.clk})
-		if err != nil {
-			t.Fatal(err)
-		}
 		defer func() {
-			if err := errors.Join(m.Close(), w.net.Close()); err != nil {
+			if err := w.net.Close(); err != nil {
 				t.Error(err)
 			}
 		}()
-		w.Watch = NewWatch(m)
+		w.Watch = NewWatch(manager{w})
 		f(t, w)
 	})
 }

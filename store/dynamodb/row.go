@@ -26,6 +26,7 @@ const (
 	attrAcquired = "acquired" // S, RFC 3339
 	attrMark     = "mark"     // S
 	attrNote     = "note"     // S
+	attrKind     = "kind"     // S
 	attrInfo     = "info"     // S, a JSON object
 	attrPast     = "past"     // S, a line a term, or B: see encodePast
 	attrData     = "data"     // B
@@ -63,6 +64,7 @@ func (s *Store) encode(rec store.Record) table.Row {
 	}
 	text(attrMark, string(rec.Mark))
 	text(attrNote, rec.Note)
+	text(attrKind, string(rec.Kind))
 	text(attrNonce, rec.Nonce)
 	if len(rec.Info) > 0 {
 		b, _ := json.Marshal(rec.Info) // a map of strings
@@ -96,7 +98,7 @@ func decodeRow(row table.Row) (store.Record, error) {
 	rec := store.Record{
 		Key: d.text(attrKey), Owner: d.text(attrOwner), Token: fence.Token(d.number(attrToken)), TTL: d.duration(attrTTL),
 		Session: d.text(attrSession), Acquired: d.time(attrAcquired), Mark: store.Mark(d.text(attrMark)), Note: d.text(attrNote),
-		Info: d.info(attrInfo), Past: d.past(attrPast), Data: d.bytes(attrData), Nonce: d.text(attrNonce), Version: d.text(attrVersion),
+		Kind: store.Kind(d.text(attrKind)), Info: d.info(attrInfo), Past: d.past(attrPast), Data: d.bytes(attrData), Nonce: d.text(attrNonce), Version: d.text(attrVersion),
 	}
 	d.time(attrWritten)
 	if f := d.number(attrFormat); d.err == nil && f != format {
@@ -121,7 +123,7 @@ func decodeRow(row table.Row) (store.Record, error) {
 // fieldAttrs are the attributes of a record's fields.
 var fieldAttrs = map[string]string{
 	"Key": attrKey, "Owner": attrOwner, "Token": attrToken, "TTL": attrTTL, "Session": attrSession, "Acquired": attrAcquired,
-	"Mark": attrMark, "Note": attrNote, "Info": attrInfo, "Past": attrPast, "Data": attrData, "Nonce": attrNonce,
+	"Mark": attrMark, "Note": attrNote, "Kind": attrKind, "Info": attrInfo, "Past": attrPast, "Data": attrData, "Nonce": attrNonce,
 }
 
 // decoder reads attributes and keeps the first error.

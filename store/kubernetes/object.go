@@ -190,7 +190,7 @@ func sameTerm(spec coordinationv1.LeaseSpec, owner string, term int32) bool {
 // the annotations, of the term with that many transitions.
 func foreign(key string, spec coordinationv1.LeaseSpec, last store.Record, term int32) (store.Record, error) {
 	rec := store.Record{
-		Key: key, Owner: deref(spec.HolderIdentity), Data: last.Data, Past: last.Past, Nonce: foreignNonce(spec),
+		Key: key, Owner: deref(spec.HolderIdentity), Kind: last.Kind, Data: last.Data, Past: last.Past, Nonce: foreignNonce(spec),
 		// Each transition is a change of ownership.
 		Token: min(last.Token+fence.Token(max(deref(spec.LeaseTransitions)-term, 1)), fence.MaxToken),
 	}

@@ -113,6 +113,7 @@ func recordLimits(ctx context.Context, e *env) error {
 		{"Session", func(r *store.Record) { r.Session = long }},
 		{"Nonce", func(r *store.Record) { r.Nonce = "\xff" }},
 		{"Note", func(r *store.Record) { r.Note = long }},
+		{"Kind", func(r *store.Record) { r.Kind = store.Kind(long) }},
 		{"Mark", func(r *store.Record) { r.Mark = "\x00" }},
 		{"Info", func(r *store.Record) { r.Info = map[string]string{"k": "\xff"} }},
 		{"Acquired", func(r *store.Record) { r.Acquired = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) }},
@@ -143,7 +144,7 @@ func largestRecords(ctx context.Context, e *env) error {
 	}
 	most := full(strings.Repeat("m", store.MaxKey))
 	text := strings.Repeat("é", store.MaxKey/2) + "x"
-	most.Owner, most.Session, most.Note, most.Nonce = text, text, text, text
+	most.Owner, most.Session, most.Note, most.Nonce, most.Kind = text, text, text, text, store.Kind(text)
 	most.Token, most.TTL = fence.MaxToken, store.MaxTTL
 	most.Past = nil
 	for i := range store.MaxPast {

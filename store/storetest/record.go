@@ -36,6 +36,7 @@ func roundTrip(ctx context.Context, e *env) error {
 		{Key: "acquired/far", Acquired: time.Date(9999, 12, 31, 23, 59, 59, 999999999, time.UTC)},
 		{Key: "mark", Mark: all.Mark},
 		{Key: "note", Note: all.Note},
+		{Key: "kind", Kind: all.Kind},
 		{Key: "info", Info: all.Info},
 		{Key: "past", Past: all.Past},
 		{Key: "past/zone", Past: []store.Term{{From: monotonic, Until: monotonic.In(time.FixedZone("", -3600))}}},

@@ -1,0 +1,140 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"maps"
+
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/internal/kinds"
+	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/store"
+)
+
+// key returns the key of the record with the roster: the name's own. That of a fair mutex, which only says whose turn it is, is beside it.
+func (l *shared) key() string {
+	if l.kind == kindMutex {
+		return prefix + l.name
+	}
+	return l.name
+}
+
+// found is what the record of a name says to one who wants a share of it.
+type found struct {
+	rec    store.Record // to be written with a roster, if the name is not held alone
+	roster roster
+	holder string        // owner id of who holds the name alone; "" when nobody does
+	due    clock.Instant // when to look at that holder again
+}
+
+// find reads a record as the roster of the lock. over are sessions that are known to be over; it adds to them. A name that nobody uses
+// any more becomes what it is wanted as. One that is in use as another kind is a *[store.KindError]; with joins, who holds it alone
+// is waited for instead.
+func (l *shared) find(ctx context.Context, rec store.Record, over map[string]bool) (found, error) {
+	if rec.Owner != "" && l.kind != kindMutex {
+		due, ended, err := l.holds(ctx, rec)
+		switch {
+		case err != nil:
+			return found{}, err
+		case !ended && l.joins:
+			return found{holder: rec.Owner, due: due}, nil
+		case !ended:
+			return found{}, l.otherwise(rec.Kind, rec.Owner, nil)
+		}
+		why := rules.WhyExpired
+		if rec.Session != "" {
+			why = rules.WhySession
+		}
+		rec = rules.Freed(rec, why, l.m.Clock().Wall(), "")
+	}
+	list := rec // which has the roster
+	if key := kinds.Beside(rec, store.Kind(l.kind)); key != "" && l.kind != kindMutex {
+		beside, err := loadBeside(ctx, l.st, key)
+		if err != nil {
+			return found{}, err
+		}
+		rec.Token = max(rec.Token, beside.Token)
+		list = beside
+	}
+	r, err := l.take(ctx, list, over)
+	if err != nil {
+		return found{}, err
+	}
+	if l.kind != kindMutex {
+		rec.Kind = store.Kind(l.kind)
+	}
+	return found{rec: rec, roster: r}, nil
+}
+
+// take returns the roster in a record if it is one of this lock, and else, if nobody is on it, an empty one.
+func (l *shared) take(ctx context.Context, list store.Record, over map[string]bool) (roster, error) {
+	fresh := roster{Format: format, Kind: l.kind, Limit: l.limit}
+	if list.Key == l.name && !list.Kind.Shared() { // its data are no roster
+		return fresh, nil
+	}
+	sessions, kind, err := kinds.Members(list)
+	if err == nil && kind != "" && string(kind) != l.kind {
+		return fresh, l.vacant(ctx, kind, sessions, over)
+	}
+	if err != nil {
+		return roster{}, err
+	}
+	r, err := readRoster(list)
+	switch {
+	case err != nil:
+		return roster{}, err
+	case r.Kind != l.kind: // a queue of a fair mutex, which keeps nobody out, or nothing
+		return fresh, nil
+	}
+	return r, nil
+}
+
+// vacant returns an error unless the sessions of all members of a name of another kind are over.
+func (l *shared) vacant(ctx context.Context, kind store.Kind, members []string, over map[string]bool) error {
+	gone, _, err := l.watch.Over(ctx, members)
+	if err != nil {
+		return err
+	}
+	maps.Copy(over, gone)
+	for _, session := range members {
+		if !gone[session] {
+			return l.otherwise(kind, "", members)
+		}
+	}
+	return nil
+}
+
+// otherwise is the error of a name that is in use as another kind.
+func (l *shared) otherwise(kind store.Kind, holder string, members []string) error {
+	if kind == "" {
+		kind = store.KindLease
+	}
+	wanted := store.Kind(l.kind)
+	if l.kind == kindMutex {
+		wanted = store.KindLease
+	}
+	return &store.KindError{Name: l.name, Kind: kind, Wanted: wanted, Holder: holder, Members: members}
+}
+
+// holds looks at who holds a name alone, and reports whether that is over; or else when to look again.
+func (l *shared) holds(ctx context.Context, rec store.Record) (due clock.Instant, ended bool, err error) {
+	if rec.Session != "" {
+		over, next, err := l.watch.Over(ctx, []string{rec.Session})
+		return min(next, l.m.Clock().Now().Add(l.m.TTL()/3)), over[rec.Session], err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.m.Clock().Now()
+	l.seen = l.seen.Note(rec, now)
+	due = l.seen.Dead()
+	return due, now >= due, nil
+}
+
+// loadBeside reads a record beside that of a name. A store that has no room for its key has none.
+func loadBeside(ctx context.Context, st store.Store, key string) (store.Record, error) {
+	rec, err := store.Load(ctx, st, key)
+	if errors.Is(err, store.ErrInvalid) {
+		return store.Record{Key: key}, nil
+	}
+	return rec, err
+}
