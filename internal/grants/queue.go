@@ -8,6 +8,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/store"
 )
 
 // answer is what comes of a request.
@@ -43,7 +44,7 @@ func newWaiter(req Request, now clock.Instant) *waiter {
 }
 
 func (w *waiter) claim() rules.Claim {
-	return rules.Claim{Owner: w.req.Owner, TTL: w.req.TTL, Session: w.req.Session, Info: info(w.req, w.kept)}
+	return rules.Claim{Owner: w.req.Owner, TTL: w.req.TTL, Session: w.req.Session, Info: info(w.req, w.kept), Kind: store.KindLease}
 }
 
 func (w *waiter) timing() rules.Timing { return rules.Timing{TTL: w.req.TTL}.WithDefaults() }
