@@ -10,8 +10,9 @@
 //
 // # How it is kept
 //
-// A mutex that is not fair is a lease of the session. The others have a roster: one record, ".lock/NAME", whose data list who holds
-// which share, and who waits, in order. Every change is one compare-and-swap of that record:
+// A mutex is a lease of the session. The others have a roster: the data of the name's own record list who holds which share, and who
+// waits, in order. That of a fair mutex, ".lock/NAME", is beside it, and says only whose turn it is to take the lease. Every change is
+// one compare-and-swap of that record:
 //
 //	            ┌ enough is free, and nobody waits before me ──► write me in, under the next token ──► held
 //	read roster ┤
@@ -25,11 +26,18 @@
 // never used before, so a write of unknown outcome is recognised when the roster is read. One that is given up is taken
 // off again, for as long as the session lives.
 //
+// # What a name is
+//
+// The name's own record says what the name is ([store.Kind]), and the first use of a name says so. While somebody holds it, or a
+// session that lives is on its roster or among its candidates, a use of another kind is a *[store.KindError]. After that it becomes
+// what it is used as next, in the same write. A record without a kind is one that another program wrote, or a version that knew none:
+// then the roster at ".lock/NAME" is read, too, where those kept shares.
+//
 // # Limits
 //
 // A roster has room for [MaxShares] holders and waiters. Each acquisition, and each release, is a write of one record that all
 // share: a lock with a thousand acquisitions a second is better made of many names. n who wait read up to n²/2 sessions every
-// third of the TTL. If somebody deletes a roster, its shares are granted again while they are held; their tokens rise.
+// third of the TTL. If somebody deletes the record of a name, its shares are granted again while they are held; their tokens rise.
 //
 // # Tokens
 //
