@@ -6,6 +6,7 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/store"
 )
 
 // State is how a name stands, as far as its record says.
@@ -33,6 +34,9 @@ type Lease struct {
 	Info      map[string]string
 	Note      string // who broke it or handed it over, and why
 	Waiters   int    // at that server
+
+	Kind    store.Kind // what the name is; "" for a lease
+	Holders []string   // ids of those who share it; some may have died within the last TTL
 
 	Pause      *Pause      // nil unless the election of that name is paused
 	Candidates []Candidate // who stands for election; lists and events have none
@@ -142,7 +146,7 @@ type Verdict struct {
 func leaseOf(w wire.Lease) Lease {
 	l := Lease{
 		Name: w.Name, State: State(w.State), Holder: w.Holder, Token: w.Token, TTL: value(w.TTL), Session: w.Session,
-		Info: w.Info, Note: w.Note, Waiters: w.Waiters, ExpiresIn: (*time.Duration)(w.ExpiresIn),
+		Info: w.Info, Note: w.Note, Waiters: w.Waiters, Kind: w.Kind, Holders: w.Holders, ExpiresIn: (*time.Duration)(w.ExpiresIn),
 	}
 	if w.Acquired != nil {
 		l.Acquired = *w.Acquired

@@ -36,7 +36,7 @@ func (l *shared) find(ctx context.Context, rec store.Record, over map[string]boo
 		switch {
 		case err != nil:
 			return found{}, err
-		case !ended && l.joins:
+		case !ended && l.joins && rec.Kind != store.KindElection:
 			return found{holder: rec.Owner, due: due}, nil
 		case !ended:
 			return found{}, l.otherwise(rec.Kind, rec.Owner, nil)

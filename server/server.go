@@ -19,6 +19,7 @@ import (
 	"github.com/leasehold/leasehold/internal/grants"
 	"github.com/leasehold/leasehold/internal/wire"
 	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/lock"
 	"github.com/leasehold/leasehold/server/rdlm"
 	"github.com/leasehold/leasehold/store"
 )
@@ -275,6 +276,12 @@ func owner(name string) string {
 // lease shows a record.
 func (s *Server) lease(rec store.Record) wire.Lease {
 	l := wire.Lease{Name: rec.Key, State: state(rec), Holder: rec.Owner, Token: rec.Token, Waiters: s.reg.Queued(rec.Key)}
+	if rec.Kind != store.KindLease {
+		l.Kind = rec.Kind
+	}
+	if rec.Kind.Shared() {
+		share(&l, rec)
+	}
 	if rec.Owner == "" {
 		return l
 	}
@@ -285,6 +292,18 @@ func (s *Server) lease(rec store.Record) wire.Lease {
 		l.ExpiresIn = &left
 	}
 	return l
+}
+
+// share shows who shares a name.
+func share(l *wire.Lease, rec store.Record) {
+	shared, err := lock.StateOf(rec)
+	if err != nil {
+		l.State, l.Problem = wire.StateBad, wire.ProblemOf(err)
+		return
+	}
+	for _, h := range shared.Held {
+		l.State, l.Holders = wire.StateHeld, append(l.Holders, h.Owner)
+	}
 }
 
 func state(rec store.Record) string {

@@ -41,7 +41,7 @@ func (g *Grant) plain() bool {
 			return false
 		}
 	}
-	return len(g.Info) == 0 && g.Paused == nil && len(g.Candidates) == 0 && g.Problem == nil
+	return g.Kind == "" && len(g.Holders) == 0 && len(g.Info) == 0 && g.Paused == nil && len(g.Candidates) == 0 && g.Problem == nil
 }
 
 // appendField appends a name and a text, unless that is empty.

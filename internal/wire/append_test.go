@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/store"
 )
 
 // Each field alone: one that is new, and isn't appended, is missed here.
@@ -34,7 +35,7 @@ func fullGrant(text string, n uint64, ns int64) *Grant {
 	return &Grant{
 		Lease: Lease{
 			Name: text, State: text, Holder: text, Token: fence.Token(n), TTL: &s, Session: text, Acquired: &at, ExpiresIn: &s,
-			Info: map[string]string{text: text, "b": ""}, Note: text, Waiters: int(ns), Paused: &Pause{By: text}, Candidates: []Candidate{{Name: text}},
+			Info: map[string]string{text: text, "b": ""}, Note: text, Waiters: int(ns), Kind: store.Kind(text), Holders: []string{text}, Paused: &Pause{By: text}, Candidates: []Candidate{{Name: text}},
 			Problem: &Problem{Code: CodeHeld, Detail: text},
 		},
 		ValidFor: &s, RenewEvery: &s, Sequencer: text, Secret: text, Waited: &s,
@@ -57,7 +58,7 @@ func FuzzAppend(f *testing.F) {
 	f.Add("", uint64(0), int64(1<<62), uint(0x2a))
 	f.Fuzz(func(t *testing.T, text string, n uint64, ns int64, without uint) {
 		g := fullGrant(text, n, ns)
-		g.Info, g.Paused, g.Candidates, g.Problem = nil, nil, nil, nil // those are written by encoding/json
+		g.Kind, g.Holders, g.Info, g.Paused, g.Candidates, g.Problem = "", nil, nil, nil, nil, nil // those are written by encoding/json
 		for i, p := range []**Seconds{&g.TTL, &g.ExpiresIn, &g.ValidFor, &g.RenewEvery, &g.Waited} {
 			if without>>i&1 != 0 {
 				*p = nil

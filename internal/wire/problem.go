@@ -31,6 +31,7 @@ const (
 	CodeNoRoute         Code = "no_such_route"
 	CodeMethod          Code = "method_not_allowed"
 	CodeHeld            Code = "held"
+	CodeOtherKind       Code = "other_kind"
 	CodeExhausted       Code = "pool_exhausted"
 	CodeMismatch        Code = "pool_mismatch"
 	CodeUndeclared      Code = "pool_undeclared"
@@ -83,6 +84,7 @@ var kinds = map[Code]struct {
 	CodeNoRoute:         {http.StatusNotFound, "there is nothing at this path", nil},
 	CodeMethod:          {http.StatusMethodNotAllowed, "this path does not take this method", nil},
 	CodeHeld:            {http.StatusConflict, "somebody else holds the name", lease.ErrHeld},
+	CodeOtherKind:       {http.StatusConflict, "the name is in use as another kind", store.ErrKind},
 	CodeExhausted:       {http.StatusConflict, "every value of the pool is held", identity.ErrExhausted},
 	CodeMismatch:        {http.StatusConflict, "the pool has other values, or the name in it", identity.ErrMismatch},
 	CodeUndeclared:      {http.StatusConflict, "nobody has said yet what the values of the pool are", identity.ErrUndeclared},
@@ -138,6 +140,7 @@ type Problem struct { //nolint:errname // the RFC calls it so
 	Since     *time.Time      `json:"since,omitempty"`
 	ExpiresIn *Seconds        `json:"expires_in,omitempty"` // unless it is renewed
 	Note      string          `json:"note,omitempty"`
+	Kind      store.Kind      `json:"kind,omitempty"`    // what the name is; Want is what it was wanted as
 	Record    json.RawMessage `json:"record,omitempty"`  // as it is stored: [store.Marshal]
 	Version   string          `json:"version,omitempty"` // its version
 }
@@ -171,6 +174,7 @@ func ProblemOf(err error) *Problem {
 		invalid  *store.InvalidError
 		late     *fence.StaleError
 		corrupt  *store.CorruptError
+		other    *store.KindError
 	)
 	switch {
 	case errors.As(err, &p):
@@ -179,6 +183,9 @@ func ProblemOf(err error) *Problem {
 		p = NewProblem(CodeHeld, "%v", held)
 		p.Name, p.Holder, p.Token, p.Note = held.Key, held.Owner, held.Token, held.Note
 		p.Since, p.ExpiresIn = &held.Since, (*Seconds)(&held.ExpiresIn)
+	case errors.As(err, &other):
+		p = NewProblem(CodeOtherKind, "%v", other)
+		p.Name, p.Holder, p.Kind, p.Want = other.Name, other.Holder, other.Kind, string(other.Wanted)
 	case errors.As(err, &stale):
 		p = NewProblem(CodeNotCurrent, "%v", stale)
 		p.Name, p.Holder, p.Token, p.Got = stale.Record.Key, stale.Record.Owner, stale.Record.Token, stale.Token
@@ -241,6 +248,8 @@ func (p *Problem) Err() error {
 			held.ExpiresIn = time.Duration(*p.ExpiresIn)
 		}
 		return held
+	case CodeOtherKind:
+		return &store.KindError{Name: p.Name, Kind: p.Kind, Wanted: store.Kind(p.Want), Holder: p.Holder}
 	case CodeNotCurrent:
 		return &lease.NotCurrentError{Token: p.Got, Record: store.Record{Key: p.Name, Owner: p.Holder, Token: p.Token}}
 	case CodeBroken:

@@ -62,7 +62,9 @@ type Lease struct {
 	ExpiresIn *Seconds          `json:"expires_in,omitempty"`
 	Info      map[string]string `json:"info,omitempty"`
 	Note      string            `json:"note,omitempty"`
-	Waiters   int               `json:"waiters"` // at this server
+	Waiters   int               `json:"waiters"`           // at this server
+	Kind      store.Kind        `json:"kind,omitempty"`    // what the name is, if it isn't a lease
+	Holders   []string          `json:"holders,omitempty"` // of a name that several share; some may have died within the last TTL
 	Paused    *Pause            `json:"paused,omitempty"`
 	// Candidates are those who stand for election in that name, in the order in which they came. Lists and events have none.
 	Candidates []Candidate `json:"candidates,omitempty"`

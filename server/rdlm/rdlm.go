@@ -163,6 +163,8 @@ func (h *Handler) acquire(x *exchange) {
 		say(w, http.StatusRequestTimeout, "lock request (wait) timeout")
 	case errors.Is(err, grants.ErrRemoved), errors.Is(err, grants.ErrReplaced), errors.Is(err, grants.ErrClosed):
 		say(w, http.StatusConflict, "lock request deleted")
+	case errors.Is(err, store.ErrKind):
+		say(w, http.StatusConflict, err.Error())
 	case err != nil:
 		h.failed(x, err)
 	default:

@@ -1,0 +1,62 @@
+package server_test
+
+import (
+	"errors"
+	"net/http"
+	"testing"
+
+	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/lock"
+	"github.com/leasehold/leasehold/server"
+	"github.com/leasehold/leasehold/server/rdlm"
+	"github.com/leasehold/leasehold/store"
+)
+
+// A name that programs share through the library is neither granted by the server, nor shown as free; and they keep out of what the
+// server granted.
+func TestFinding_S1_TheServerKnowsKinds(t *testing.T) {
+	s := newSite(t, server.Options{RDLM: &rdlm.Options{}})
+	st := s.db.Open()
+	defer st.Close()
+	m, err := lease.NewManager(st, lease.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	session, err := m.OpenSession(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	rw, err := lock.NewRWMutex(session, "yy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := rw.TryRLock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var p wire.Problem
+	want(t, s.ask(t, "POST", "/v1/leases/yy", `{"holder": "a"}`, &p), http.StatusConflict)
+	if p.Code != wire.CodeOtherKind || p.Name != "yy" || p.Kind != store.KindRW || p.Want != string(store.KindLease) {
+		t.Errorf("%+v", p)
+	}
+	want(t, s.ask(t, "POST", "/locks/yy", `{"title": "me", "lifetime": 60, "wait": 0}`, nil), http.StatusConflict)
+	var l wire.Lease
+	want(t, s.ask(t, "GET", "/v1/leases/yy", "", &l), http.StatusOK)
+	if l.State != wire.StateHeld || l.Kind != store.KindRW || len(l.Holders) != 1 || l.Holders[0] != m.Owner() {
+		t.Errorf("%+v", l)
+	}
+	if err := h.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var g wire.Grant
+	want(t, s.ask(t, "POST", "/v1/leases/yy", `{"holder": "a"}`, &g), http.StatusCreated)
+	if g.Token <= h.Token() {
+		t.Errorf("token %d after a reader's %d", g.Token, h.Token())
+	}
+	other := new(store.KindError)
+	if _, err := rw.TryRLock(t.Context()); !errors.As(err, &other) || other.Holder != g.Holder {
+		t.Errorf("beside what the server granted: %v", err)
+	}
+}
