@@ -62,14 +62,8 @@ func (h *Hold) nextWaiting(env Env) Action {
 		return Action{}
 	}
 	v := h.Verdict(env.Now)
-	if key := h.stale(v.Standing); key != "" {
-		return Action{Kind: Read, Key: key, Until: limit}
-	}
-	if key := h.fit(v.Standing); key != "" {
-		return Action{Kind: Read, Key: key, Until: limit}
-	}
-	if h.Phase != Waiting { // it is another kind of name
-		return Action{}
+	if act, first := h.before(v.Standing, limit); first {
+		return act
 	}
 	switch v.Standing {
 	case Taken:
@@ -109,6 +103,18 @@ func (h *Hold) nextTaken(env Env, until clock.Instant) Action {
 		until = min(until, env.Now.Add(h.Timing.Renew))
 	}
 	return Action{Kind: Wait, Key: h.Key, Version: h.rec.Rec.Version, Until: until}
+}
+
+// before returns what is to be read before s is acted on, and whether anything is, or the name is in use as another kind.
+func (h *Hold) before(s Standing, limit clock.Instant) (Action, bool) {
+	key := h.stale(s)
+	if key == "" {
+		key = h.fit(s)
+	}
+	if key == "" {
+		return Action{}, h.Phase != Waiting
+	}
+	return Action{Kind: Read, Key: key, Until: limit}, true
 }
 
 // letOthers leaves a name that may be taken to those who go before this hold, for as long as its patience lasts. It reports false
