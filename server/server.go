@@ -280,7 +280,7 @@ func (s *Server) lease(rec store.Record) wire.Lease {
 		l.Kind = rec.Kind
 	}
 	if rec.Kind.Shared() {
-		share(&l, rec)
+		shareOut(&l, rec)
 	}
 	if rec.Owner == "" {
 		return l
@@ -294,8 +294,8 @@ func (s *Server) lease(rec store.Record) wire.Lease {
 	return l
 }
 
-// share shows who shares a name.
-func share(l *wire.Lease, rec store.Record) {
+// shareOut shows who shares a name.
+func shareOut(l *wire.Lease, rec store.Record) {
 	shared, err := lock.StateOf(rec)
 	if err != nil {
 		l.State, l.Problem = wire.StateBad, wire.ProblemOf(err)
