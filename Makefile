@@ -1,6 +1,6 @@
 # The targets below are what is typed here day by day. CI runs .ci/run, which does all of it.
 .DEFAULT_GOAL := help
-.PHONY: help build test race fmt lint fuzz soak proof bench bench-engines bench-server bench-ids engines engines-down examples tidy ci clean
+.PHONY: help build test race fmt lint fuzz soak proof mutants bench bench-engines bench-server bench-ids engines engines-down examples tidy ci clean
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,6 +29,9 @@ soak: ## 50 processes, 5 minutes of kills, stops and breaks on one store; SOAK="
 
 proof: ## 100,000 simulated seeds, 11 million states, every seeded bug; writes docs/proof.md
 	scripts/proof
+
+mutants: ## mutate the packages that safety depends on, and list what no test notices, in docs/proof.md
+	scripts/mutants
 
 bench: ## measure, and write the figures into docs/benchmarks.md
 	scripts/bench

@@ -229,7 +229,8 @@ func TestFinding_G1_BodiesSmuggleNothingThroughAStandby(t *testing.T) {
 			named := standby(t, gate.Options{Upstream: parse(t, program.url), Reads: []string{"GET /page", "POST /page"}})
 			for _, text := range []string{withLength("GET", ""), withLength("POST", ""), chunked("POST", "", smuggled), chunked("GET", "", smuggled)} {
 				for range 3 {
-					if got := tell(t, named.URL, text); got != "200" {
+					// A program that ends a connection with a body unread may reset it, and its answer with it.
+					if got := tell(t, named.URL, text); got != "200" && got != "502" {
 						t.Errorf("%q: %s", text, got)
 					}
 					if got := tell(t, named.URL, "GET /other HTTP/1.1\r\nHost: gate\r\n\r\n"); got != "200" {

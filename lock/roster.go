@@ -8,7 +8,6 @@ import (
 
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/kinds"
-	"github.com/leasehold/leasehold/internal/rules"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -60,8 +59,7 @@ func readRoster(rec store.Record) (roster, error) {
 	if r.Format != format {
 		return roster{}, fmt.Errorf("%s: %w: its roster has format %d: this version reads format %d", rec.Key, store.ErrCorrupt, r.Format, format)
 	}
-	overfull := r.free() < 0 && !rules.Off(rules.RuleShareLimit) && !rules.Off(rules.RuleShareWriter)
-	if overfull || len(r.Held)+len(r.Queue) > MaxShares {
+	if r.free() < 0 || len(r.Held)+len(r.Queue) > MaxShares {
 		return roster{}, fmt.Errorf("%s: %w: %d holders of weight %d over a limit of %d", rec.Key, store.ErrCorrupt, len(r.Held), r.Limit-r.free(), r.Limit)
 	}
 	return r, nil
@@ -106,15 +104,7 @@ func (r roster) grants(e entry) bool {
 	return r.fits(e.Weight) && len(r.Held) < MaxShares && (i == 0 || i < 0 && len(r.Queue) == 0)
 }
 
-func (r roster) fits(weight int) bool {
-	switch {
-	case rules.Off(rules.RuleShareWriter) && r.Kind == kindRW && weight == r.Limit:
-		return true
-	case rules.Off(rules.RuleShareLimit):
-		return weight <= r.free()+1
-	}
-	return weight <= r.free()
-}
+func (r roster) fits(weight int) bool { return weight <= r.free() }
 
 // grant makes e a holder.
 func (r *roster) grant(e entry, t fence.Token) {

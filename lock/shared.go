@@ -119,9 +119,7 @@ func (a *attempt) pursue(ctx context.Context) (entry, error) {
 			a.due = clock.Always
 			continue
 		}
-		changed := r.drop(func(session string) bool {
-			return a.over[session] && !rules.Off(rules.RuleShareGone) || rules.Off(rules.RuleShareOver)
-		})
+		changed := r.drop(func(session string) bool { return a.over[session] })
 		switch {
 		case r.grants(a.mine):
 			token, err := rules.NextToken(f.rec.Token, a.m.Clock().Wall())

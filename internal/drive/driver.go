@@ -114,9 +114,7 @@ type Program interface {
 // Leave begins to let go of a term: the program has stopped before its renewals end, and these before the name is freed, so that
 // neither acts under a term that is another's. What is left to be done is in the driver that it returns.
 func Leave(p Program, e rules.Exit) *Driver {
-	if !rules.Off(rules.RuleStopFirst) {
-		p.Stop()
-	}
+	p.Stop()
 	d := p.Retire()
 	env := p.Env()
 	e.By = env.Now.Add(Patience(d.Hold.Timing))
@@ -134,7 +132,7 @@ func (d *Driver) Settle(env rules.Env, session bool) bool {
 	h := &d.Hold
 	kept := h.Claim.Session != ""
 	switch {
-	case !h.Unsettled(), d.tried == finally, kept && rules.Off(rules.RuleSettle):
+	case !h.Unsettled(), d.tried == finally:
 		return false
 	case kept && session && d.tried == notYet:
 		d.tried = insisting

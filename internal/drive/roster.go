@@ -79,10 +79,8 @@ func (r *Roster[L]) Forget(l L) {
 func (r *Roster[L]) Close() (ended []L) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !rules.Off(rules.RuleSessionTold) {
-		for _, key := range slices.Sorted(maps.Keys(r.members)) {
-			ended = append(ended, r.members[key])
-		}
+	for _, key := range slices.Sorted(maps.Keys(r.members)) {
+		ended = append(ended, r.members[key])
 	}
 	r.over, r.members = true, nil
 	return ended
@@ -108,7 +106,7 @@ func (r *Roster[L]) Told(data []byte) (broken []L, err error) {
 	for _, key := range slices.Sorted(maps.Keys(n.Broken)) {
 		token := n.Broken[key]
 		l, ok := r.members[key]
-		if (!ok || l.Token() < token) && !rules.Off(rules.RuleEarlyNotice) {
+		if !ok || l.Token() < token {
 			if r.missed == nil {
 				r.missed = map[string]fence.Token{}
 			}
@@ -135,7 +133,7 @@ func (r *Roster[L]) Clone(twin func(L) L) *Roster[L] {
 // Notify returns the record of a session with a notice that rec, which it keeps, was broken: it is written before rec is. It reports
 // false when the session need not be told. What the session was told before, and has not met yet, stays.
 func Notify(session, rec store.Record, note, nonce string) (store.Record, bool) {
-	if !rules.NeedsNotice(session, rec.Owner) || rules.Off(rules.RuleNotice) {
+	if !rules.NeedsNotice(session, rec.Owner) {
 		return store.Record{}, false
 	}
 	told := notice{Broken: map[string]fence.Token{}}

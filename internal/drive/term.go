@@ -4,7 +4,6 @@ import (
 	"sync/atomic"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/internal/rules"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -83,7 +82,7 @@ func (t *Term) Over(now clock.Instant) *Term {
 // End ends the term for its program, and reports whether the program is to be told: it is told once, whatever comes after.
 func (t *Term) End() bool {
 	t.until.Store(int64(clock.Always))
-	return !t.ended.Swap(true) || rules.Off(rules.RuleToldOnce)
+	return !t.ended.Swap(true)
 }
 
 // A term that a session keeps is kept in little memory: of its record no more than so many past terms and bytes of data.

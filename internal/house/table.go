@@ -155,8 +155,8 @@ var Table = []Row{
 	{Dir: "admiral/...", Floor: F4, Libs: []string{"go.yaml.in/yaml/v3"}, Why: "its configuration file"},
 	{
 		Dir: "internal/sim/...", Floor: F4, Libs: []string{"github.com/anishathalye/porcupine"},
-		May: []string{"store/memory", "store/faulty"}, Never: holds,
-		Why: "the simulated world has a store, and its histories are checked for linearizability; it runs the driver that production runs",
+		May: []string{"store/memory", "store/faulty", "internal/seeded"}, Never: holds,
+		Why: "the simulated world has a store, its histories are checked for linearizability, and its tools switch seeded bugs on; it runs the driver that production runs",
 	},
 
 	{
@@ -207,11 +207,16 @@ var Table = []Row{
 		Why: "it serves the tests of every module, so it must bring nothing into their graphs",
 	},
 	{
+		Dir: "internal/seeded", Floor: F0, Tests: true, Only: []string{"std"},
+		Why: "mutated code of every package asks it which mutant is on; code that isn't mutated has none to ask for",
+	},
+	{
 		Dir: "internal/section", Floor: F1, Tests: true, Only: []string{"std"},
 		Why: "it serves the tests of every module, so it must bring nothing into their graphs",
 	},
 	{Dir: "internal/engines/...", Floor: Outer, Libs: []string{"*"}, Why: "it runs every engine beside its own client's recipes"},
 	{Dir: "internal/house/...", Floor: Outer, Only: []string{"std"}, Why: "what judges the house stands outside it"},
+	{Dir: "internal/mutate/...", Floor: Outer, Only: []string{"std", "clock", "internal/mutate"}, Why: "what mutates the sources stands outside them, and compiles when they don't"},
 	{Dir: "internal/soak/...", Floor: Outer, Libs: []string{"*"}, Why: "file locks and signals, and the clients of all that it guards"},
 	{Dir: "internal/bench/ids", Floor: Outer, Libs: []string{"*"}, Why: "it measures other libraries that make ids"},
 	{Dir: "internal/bench/...", Floor: Outer, Libs: []string{x}, Why: "what the file system and the machine are"},

@@ -47,19 +47,12 @@ func (h *Hold) begin(op Op, rec store.Record) { h.att = Attempt{Op: op, Rec: rec
 // beginClaim starts the write that takes the record as it was last seen.
 func (h *Hold) beginClaim(env Env, s Standing) {
 	prev := h.rec.Rec
-	if (s == Mine && Off(RuleOwnTerm)) || (s == Offered && Off(RuleConfirm)) {
-		h.claimed(env, prev, env.Now)
-		return
-	}
 	// Also what is offered is taken under a new token: an offer may come back with a store that was restored.
 	// Tokens rise over all kinds: what was granted of the name as another kind may stand in the record beside it.
 	token, err := NextToken(max(prev.Token, h.beside.Token), env.Wall)
 	if err != nil {
 		h.end(err)
 		return
-	}
-	if s == Offered && Off(RuleOfferToken) {
-		token = prev.Token
 	}
 	h.begin(OpClaim, Claimed(prev, h.Claim, token, s.why(), env.Wall, env.Nonce()))
 }
@@ -117,9 +110,7 @@ func (h *Hold) withdraw(env Env) {
 
 // Wrote tells the outcome of the write that Next asked for.
 func (h *Hold) Wrote(env Env, rec store.Record, err error) {
-	if !Off(RuleLateAnswer) {
-		h.Expire(env) // an answer that comes too late revives nothing
-	}
+	h.Expire(env) // an answer that comes too late revives nothing
 	switch {
 	case h.att.Op == OpFence:
 		h.fenced(env, rec, err)
@@ -168,9 +159,7 @@ func (h *Hold) fenced(env Env, rec store.Record, err error) {
 // Read tells the outcome of the read of key that Next asked for, or of a wait for its change. A key that is not stored is
 // Record{Key: key}, without an error.
 func (h *Hold) Read(env Env, key string, rec store.Record, err error) {
-	if !Off(RuleLateAnswer) {
-		h.Expire(env)
-	}
+	h.Expire(env)
 	switch {
 	case key == kinds.Beside(h.rec.Rec, h.Claim.Kind):
 		h.readBeside(env, key, rec, err)
@@ -202,7 +191,7 @@ func (h *Hold) met(env Env, cur store.Record) {
 	switch {
 	case h.att.Op == OpNone:
 		h.worked()
-	case cur.Nonce == h.att.Rec.Nonce && h.att.Tied && !Off(RuleNonce):
+	case cur.Nonce == h.att.Rec.Nonce && h.att.Tied:
 		h.landed(env, cur)
 	case cur.Version == h.att.Rec.Version && (h.att.Op != OpLeave && h.att.Op != OpRenew || cur.Version != ""):
 		h.att.Ask = false // not yet: the same again
@@ -222,11 +211,8 @@ func (h *Hold) superseded(env Env, cur store.Record) {
 		h.mine = appended(h.mine, att.claimNonce())
 	case att.Op == OpRenew && ours && h.named:
 		h.take(env, cur)
-	case att.Op == OpRenew && ours && (cur.Mark != "" || Off(RuleRestored)):
+	case att.Op == OpRenew && ours && cur.Mark != "":
 		h.marked(env, cur)
-	case att.Op == OpRenew && Off(RuleConflict):
-		h.Term.Version = cur.Version
-		h.beginRenew(env)
 	case att.Op == OpRenew:
 		h.gone = true
 		if h.Phase == Held {
@@ -249,9 +235,6 @@ func (h *Hold) overtaken(env Env, cur store.Record, ours bool) {
 	case ours:
 		h.pending, h.Term = "", cur
 		h.beginLeave(env)
-	case Off(RuleExactTerm):
-		h.Term = cur
-		h.beginLeave(env)
 	case h.leave.To != "" || h.named:
 		h.gone = true
 		h.end(&store.ConflictError{Current: cur})
@@ -268,11 +251,8 @@ func (h *Hold) wrote(cur store.Record, att Attempt) bool {
 	if h.named {
 		return h.same(cur, att.Op)
 	}
-	if Off(RuleMarkChain) {
-		return cur.Owner == h.Claim.Owner && cur.Token == h.Term.Token
-	}
 	base := baseNonce(cur.Nonce)
-	if base == "" && !Off(RuleRestored) {
+	if base == "" {
 		return false // a record that is gone, or that nobody of ours wrote
 	}
 	return base == baseNonce(h.Term.Nonce) || base == h.pending || (att.Tied && base == att.Rec.Nonce)
@@ -283,7 +263,7 @@ func (h *Hold) marked(env Env, cur store.Record) {
 	h.Term = cur
 	switch {
 	case h.Phase != Held:
-	case cur.Mark == store.MarkBroken && !Off(RuleBroken):
+	case cur.Mark == store.MarkBroken:
 		h.lose(CauseBroken)
 	default:
 		if cur.Mark == store.MarkNotice {
@@ -324,13 +304,13 @@ func (h *Hold) claimed(env Env, rec store.Record, sent clock.Instant) {
 	if h.Claim.Session != "" {
 		// The session may have ended, and been closed by another, while the claim was on its way.
 		h.Phase, h.Deadline = Held, env.Session
-		if env.Now >= env.Session && !Off(RuleSessionHeld) {
+		if env.Now >= env.Session {
 			h.lose(CauseSession)
 		}
 		return
 	}
 	h.extend(env, sent)
-	if env.Now >= h.Deadline && !Off(RuleLateClaim) {
+	if env.Now >= h.Deadline {
 		h.mine = appended(h.mine, rec.Nonce)
 		return
 	}
@@ -338,9 +318,6 @@ func (h *Hold) claimed(env Env, rec store.Record, sent clock.Instant) {
 }
 
 func (h *Hold) extend(env Env, sent clock.Instant) {
-	if Off(RuleSent) {
-		sent = env.Now
-	}
 	h.Deadline = sent.Add(h.Timing.Validity())
 	// Between 80 % and 100 % of the interval, so that what started together doesn't stay together.
 	h.renewAt = sent.Add(h.Timing.Renew - h.Timing.Renew/5).Add(timesJitter(h.Timing.Renew/5, env.Jitter))

@@ -78,9 +78,9 @@ func (h *Hold) same(cur store.Record, op Op) bool {
 	case cur.Owner == "" || cur.Owner != h.Claim.Owner || cur.Token != h.Term.Token:
 		return false
 	case op == OpLeave:
-		return cur.Token >= h.latest.Token || Off(RuleRestored)
+		return cur.Token >= h.latest.Token
 	}
-	return !h.latest.after(cur) || Off(RuleRestored)
+	return !h.latest.after(cur)
 }
 
 // find takes the term of a hold that [Named] returned from what was last seen of the record, or has that read.
@@ -105,7 +105,7 @@ func (h *Hold) take(env Env, cur store.Record) {
 	case cur.Session != "":
 		h.end(&store.InvalidError{Field: "Session", Value: cur.Session, Want: "a renewal of the session, which keeps this name"})
 		return
-	case cur.Mark == store.MarkBroken && !Off(RuleBroken):
+	case cur.Mark == store.MarkBroken:
 		h.lose(CauseBroken)
 		return
 	case cur.Mark == store.MarkNotice: // nobody knows whether what was told before was heard

@@ -57,7 +57,7 @@ func (h *Hold) nextWaiting(env Env) Action {
 	if !h.rec.Known {
 		return Action{Kind: Read, Key: h.Key, Until: limit}
 	}
-	if h.once && h.rec.Rec.Version != "" && !Off(RuleOnce) {
+	if h.once && h.rec.Rec.Version != "" {
 		h.end(&store.ConflictError{Current: h.rec.Rec})
 		return Action{}
 	}
@@ -69,10 +69,6 @@ func (h *Hold) nextWaiting(env Env) Action {
 	case Taken:
 		return h.nextTaken(env, v.Until)
 	case SessionDead:
-		if Off(RuleFence) {
-			h.beginClaim(env, v.Standing)
-			break
-		}
 		h.begin(OpFence, Freed(h.session.Rec, WhyExpired, env.Wall, env.Nonce()))
 	default:
 		if act, later := h.letOthers(env, v.Standing); later {
@@ -97,7 +93,7 @@ func (h *Hold) nextTaken(env Env, until clock.Instant) Action {
 		// Kept by a session whose end isn't known: a wait for the end of its holder would be over at once, again and again.
 		return Action{Kind: Sleep, Until: min(until, env.Now.Add(h.Timing.Renew))}
 	}
-	if h.rec.Rec.Session != "" && !Off(RuleSessionPoll) {
+	if h.rec.Rec.Session != "" {
 		// A session's renewals wake nobody who waits for one of its leases. To be looked at only when it may be dead,
 		// and found renewed since, would be to notice its end up to a TTL late.
 		until = min(until, env.Now.Add(h.Timing.Renew))
@@ -190,11 +186,7 @@ func (h *Hold) nextHeld(env Env) Action {
 	case h.att.Op == OpNone:
 		h.beginRenew(env)
 	}
-	limit := env.Now.Add(h.Timing.Attempt)
-	if !Off(RuleCapped) {
-		limit = min(limit, h.Deadline)
-	}
-	return h.pursue(env, limit)
+	return h.pursue(env, min(env.Now.Add(h.Timing.Attempt), h.Deadline))
 }
 
 func (h *Hold) nextLeaving(env Env) Action {
@@ -220,7 +212,7 @@ func (h *Hold) pursue(env Env, limit clock.Instant) Action {
 	if h.att.Ask {
 		return Action{Kind: Read, Key: h.Key, Until: limit}
 	}
-	if !h.att.Tied || Off(RuleFirstSent) {
+	if !h.att.Tied {
 		h.att.Sent, h.att.Tied = env.Now, true
 	}
 	return Action{Kind: Write, Key: h.att.Rec.Key, Rec: h.att.Rec, Until: limit}

@@ -26,13 +26,7 @@ func NextToken(prev fence.Token, wall time.Time) (fence.Token, error) {
 	if prev >= fence.MaxToken {
 		return 0, fmt.Errorf("token %d is the last: delete the record once nothing guarded remembers it", prev)
 	}
-	next := prev + 1
-	if Off(RuleRaiseToken) {
-		next = max(prev, 1)
-	}
-	if !Off(RuleClockToken) && !Off(RuleRaiseToken) {
-		next = max(next, fence.Token(max(wall.UnixMilli(), 0)))
-	}
+	next := max(prev+1, fence.Token(max(wall.UnixMilli(), 0)))
 	return min(next, fence.MaxToken), nil
 }
 
@@ -71,12 +65,8 @@ func Freed(rec store.Record, why string, wall time.Time, nonce string) store.Rec
 	if rec.Mark == store.MarkBroken {
 		why = brokenWhy(rec)
 	}
-	token := rec.Token
-	if Off(RuleKeepToken) {
-		token = 0
-	}
 	free := store.Record{
-		Key: rec.Key, Version: rec.Version, Token: token, Kind: rec.Kind, Data: rec.Data, Past: ended(rec, why, wall), Nonce: nonce,
+		Key: rec.Key, Version: rec.Version, Token: rec.Token, Kind: rec.Kind, Data: rec.Data, Past: ended(rec, why, wall), Nonce: nonce,
 	}
 	if rec.Mark == store.MarkHanded {
 		free.Past = rec.Past // the successor's term never began
@@ -107,7 +97,7 @@ func Broken(rec store.Record, note string, grace time.Duration, nonce string) st
 // NeedsNotice reports whether the session in rec has to be told of a break of a lease that it keeps for owner. One that is over
 // needn't be, nor one that was broken itself: it ends with all that it keeps, unless a notice takes the place of that mark.
 func NeedsNotice(rec store.Record, owner string) bool {
-	return rec.Owner == owner && (rec.Mark != store.MarkBroken || Off(RuleBreakStays))
+	return rec.Owner == owner && rec.Mark != store.MarkBroken
 }
 
 // Noticed returns a session's record with a notice on it; data is what the session is to be told. See [NeedsNotice].

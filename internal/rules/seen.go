@@ -21,7 +21,7 @@ func (s Seen) Note(rec store.Record, now clock.Instant) Seen {
 	if rec.Age == store.Forever {
 		since = clock.Always
 	}
-	if s.Known && (sameWrite(s.Rec, rec) || Off(RuleSeen)) {
+	if s.Known && sameWrite(s.Rec, rec) {
 		since = min(since, s.Since)
 	}
 	return Seen{Rec: rec, Since: since, Known: true}
@@ -40,9 +40,6 @@ func sameWrite(a, b store.Record) bool {
 // Dead returns the instant from which the record counts as abandoned unless it changes: the whole TTL, by the observer's
 // clock, after it was first seen as it is.
 func (s Seen) Dead() clock.Instant {
-	if Off(RuleWholeTTL) {
-		return s.Since.Add(s.Rec.TTL / 2)
-	}
 	return s.Since.Add(s.Rec.TTL)
 }
 
@@ -76,7 +73,7 @@ func Judge(rec, session Seen, me string, mine []string, now clock.Instant) Verdi
 		return Verdict{Standing: Free}
 	case r.Owner == me && r.Mark == store.MarkHanded:
 		return Verdict{Standing: Offered}
-	case r.Owner == me && Off(RuleClone), r.Owner == me && slices.Contains(mine, baseNonce(r.Nonce)):
+	case r.Owner == me && slices.Contains(mine, baseNonce(r.Nonce)):
 		return Verdict{Standing: Mine}
 	case r.Session == "":
 		return alive(rec, Dead, now)

@@ -48,9 +48,6 @@ func (t Timing) WithDefaults() Timing {
 
 // Validity is how long a hold is valid from before its last renewal was sent: TTL·(1−δ).
 func (t Timing) Validity() time.Duration {
-	if Off(RuleMargin) {
-		return t.TTL
-	}
 	return t.TTL - time.Duration(math.Ceil(float64(t.TTL)*t.Margin)) // rounded down: never a nanosecond more
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/seeded"
 )
 
 // Config describes a run. Draw makes one from a seed; each seed has its own choice and strength of faults, since a run with
@@ -72,32 +73,32 @@ func Draw(seed uint64) Config {
 }
 
 // Aim returns c with more of the faults without which it takes long to notice that a rule is switched off. Most need none.
-func (c Config) Aim(off rules.Rule) Config {
+func (c Config) Aim(off seeded.Rule) Config {
 	perTTL := 1 / c.TTL.Seconds()
 	switch off {
-	case rules.RuleTwin, rules.RuleEarlyNotice, rules.RuleBreakStays, rules.RuleSettle, rules.RuleSessionHeld, rules.RuleSessionPoll:
+	case seeded.RuleTwin, seeded.RuleEarlyNotice, seeded.RuleBreakStays, seeded.RuleSettle, seeded.RuleSessionHeld, seeded.RuleSessionPoll:
 		c.Served = false // sessions alone
 	}
 	switch off {
-	case rules.RuleOfferToken:
+	case seeded.RuleOfferToken:
 		c.WildWall, c.Chance.Wipe, c.Chance.Clone = false, 0, 0
 		c.Chance.Restore, c.Chance.HandOver, c.Chance.Crash = perTTL, 1, 0
-	case rules.RuleSettle:
+	case seeded.RuleSettle:
 		c.Sessions, c.BadRates, c.Chance.Clone = true, false, 0
 		c.Chance.Outage, c.Chance.OddCall, c.Chance.Late, c.Chance.DropReply = perTTL, 2*perTTL, 0.2, 0.5
-	case rules.RuleLateAnswer: // an answer that is there when a process goes on, before its timers
+	case seeded.RuleLateAnswer: // an answer that is there when a process goes on, before its timers
 		c.BadRates = false
 		c.Chance.Pause, c.Chance.Late, c.Chance.DropReply = 2*perTTL, 0.1, 0
-	case rules.RuleSessionHeld:
+	case seeded.RuleSessionHeld:
 		c.Sessions, c.BadRates, c.Chance.Clone = true, false, 0
 		c.Chance.Pause, c.Chance.Late = 2*perTTL, 0.1
-	case rules.RuleSessionPoll:
+	case seeded.RuleSessionPoll:
 		c.Sessions, c.BadRates, c.Chance.Clone = true, false, 0
 		c.Chance.Crash = 0.5 * perTTL
-	case rules.RuleTwin:
+	case seeded.RuleTwin:
 		c.Sessions, c.BadRates, c.Chance.Clone = true, false, 0
 		c.Chance.Duplicate, c.Chance.Reject, c.Chance.DropReply = 0.3, 0.3, 0.3
-	case rules.RuleEarlyNotice, rules.RuleBreakStays:
+	case seeded.RuleEarlyNotice, seeded.RuleBreakStays:
 		c.Sessions, c.BadRates, c.Chance.Clone = true, false, 0
 		c.Chance.Break, c.Chance.Late = perTTL, 0.1
 	}

@@ -6,12 +6,9 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/seeded"
 	"github.com/leasehold/leasehold/internal/sim"
 )
-
-// switchOff switches a rule off, and the others on; nil in a build in which none can be.
-var switchOff func(rules.Rule)
 
 // Each bug in docs/bugs.md is found again by its seed when its rule is off, in a build with seeded bugs, and by none when it is on.
 func TestFoundBugs(t *testing.T) {
@@ -25,7 +22,7 @@ func TestFoundBugs(t *testing.T) {
 	}
 	for _, row := range rows {
 		t.Run(row[1]+"/"+row[2], func(t *testing.T) {
-			rule := rules.Rule(row[1])
+			rule := seeded.Rule(row[1])
 			seed, err := strconv.ParseUint(row[2], 10, 64)
 			if err != nil {
 				t.Fatal(err)
@@ -34,13 +31,12 @@ func TestFoundBugs(t *testing.T) {
 			for _, v := range sim.Run(cfg, sim.Options{}).Violations {
 				t.Error(v)
 			}
-			if switchOff == nil {
+			if !seeded.Built {
 				return
 			}
-			switchOff(rule)
-			defer switchOff("")
+			without(t, rule)
 			if r := sim.Run(cfg, sim.Options{}); len(r.Violations) == 0 {
-				t.Errorf("not found again: go run -tags seededbugs ./internal/sim/cmd/bugs -rule %s names another seed", rule)
+				t.Errorf("not found again: go run ./internal/mutate/cmd/seeded go run ./internal/sim/cmd/bugs -rule %s names another seed", rule)
 			} else {
 				t.Log(r.Violations[0])
 			}

@@ -33,7 +33,7 @@ func (w *World) transmit(n *node, key string, isWrite bool, apply func() (store.
 				return
 			case w.chance(w.cfg.Chance.Reject, "rejected request"):
 				err := errRefused
-				if copies > 1 && !rules.Off(rules.RuleTwin) { // not done, but its twin may be: no engine may call that refused
+				if copies > 1 { // not done, but its twin may be: no engine may call that refused
 					err = store.Unknown(key, err)
 				}
 				w.reply(n, store.Record{}, err, answer)

@@ -1,5 +1,3 @@
-//go:build seededbugs
-
 package sim_test
 
 import (
@@ -9,30 +7,36 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/seeded"
 	"github.com/leasehold/leasehold/internal/sim"
 	"github.com/leasehold/leasehold/internal/sim/model"
 )
 
 func init() {
-	switchOff = rules.SwitchOff
-	// go test -tags seededbugs ./internal/sim -run TestLive -live.off session-fenced-first
-	flag.Func("live.off", "switch the safety rule of this `name` off for TestLive", func(name string) error {
-		if !slices.Contains(rules.Rules, rules.Rule(name)) {
-			return fmt.Errorf("want one of %v", rules.Rules)
+	// go run ./internal/mutate/cmd/seeded go test ./internal/sim -run TestLive -live.off session-fenced-first
+	flag.Func("live.off", "take the safety rule of this `name` out for TestLive", func(name string) error {
+		if !slices.Contains(seeded.Rules, seeded.Rule(name)) {
+			return fmt.Errorf("want one of %v", seeded.Rules)
 		}
-		rules.SwitchOff(rules.Rule(name))
-		return nil
+		return seeded.SwitchOn(name)
 	})
+}
+
+// without takes a rule out until the test is over. It skips a test in a build in which none can be.
+func without(t *testing.T, rule seeded.Rule) {
+	t.Helper()
+	if err := seeded.SwitchOn(string(rule)); err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() { _ = seeded.SwitchOn("") })
 }
 
 // Each safety rule is there for something: without it, the simulator or the model check finds a violation. A rule whose
 // removal nothing notices is needless, or untested.
 func TestEveryRuleIsNeeded(t *testing.T) {
-	defer rules.SwitchOff("")
-	for _, rule := range rules.Rules {
+	for _, rule := range seeded.Rules {
 		t.Run(string(rule), func(t *testing.T) {
-			rules.SwitchOff(rule)
+			without(t, rule)
 			start := time.Now()
 			how := noticed(rule, 1000, 300_000)
 			if how == "" {
@@ -46,11 +50,10 @@ func TestEveryRuleIsNeeded(t *testing.T) {
 // The simulator runs the driver that production runs: each of the driver's rules, which no hold knows of, is noticed when it is taken
 // out there.
 func TestFinding_S11_TheSimulatorRunsTheDriver(t *testing.T) {
-	defer rules.SwitchOff("")
-	for _, rule := range []rules.Rule{
-		rules.RuleStopFirst, rules.RuleNotice, rules.RuleEarlyNotice, rules.RuleSettle, rules.RuleSessionTold, rules.RuleToldOnce,
+	for _, rule := range []seeded.Rule{
+		seeded.RuleStopFirst, seeded.RuleNotice, seeded.RuleEarlyNotice, seeded.RuleSettle, seeded.RuleSessionTold, seeded.RuleToldOnce,
 	} {
-		rules.SwitchOff(rule)
+		without(t, rule)
 		how := noticed(rule, 400, 0)
 		if how == "" {
 			t.Errorf("%s: nothing notices that it is gone from internal/drive", rule)
@@ -61,8 +64,7 @@ func TestFinding_S11_TheSimulatorRunsTheDriver(t *testing.T) {
 
 // What an aimed run finds has to be the rule's absence, so that with all rules on it finds nothing.
 func TestAimedRunsAreClean(t *testing.T) {
-	rules.SwitchOff("")
-	for _, rule := range rules.Rules {
+	for _, rule := range seeded.Rules {
 		for seed := uint64(1); seed <= 60; seed++ {
 			c := sim.Draw(seed).Aim(rule)
 			if c == sim.Draw(seed) {
@@ -76,7 +78,7 @@ func TestAimedRunsAreClean(t *testing.T) {
 }
 
 // noticed looks for a violation among so many seeds, and then so many states of each world.
-func noticed(rule rules.Rule, seeds, states uint64) string {
+func noticed(rule seeded.Rule, seeds, states uint64) string {
 	for seed := uint64(1); seed <= seeds; seed++ {
 		if seed == 100 && states > 0 { // some rules show in small worlds at once, and in no run
 			for _, s := range model.Scopes {

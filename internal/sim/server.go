@@ -4,7 +4,6 @@ import (
 	"maps"
 	"strconv"
 
-	"github.com/leasehold/leasehold/internal/rules"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -42,7 +41,6 @@ func (s *server) get(key string, now int64, age bool) store.Record {
 func (s *server) put(rec store.Record, writer int, now int64, age bool) (store.Record, error) {
 	old, ok := s.rows[rec.Key]
 	switch {
-	case rules.Off(rules.RuleCAS):
 	case !ok && rec.Version != "":
 		return store.Record{}, store.NotFound(rec.Key)
 	case ok && rec.Version != old.rec.Version:

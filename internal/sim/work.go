@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/drive"
 	"github.com/leasehold/leasehold/internal/rules"
 	"github.com/leasehold/leasehold/store"
@@ -168,9 +167,6 @@ func (w *World) write(c *client) {
 	}
 	w.after(d, func() {
 		g := w.guards[key]
-		if rules.Off(rules.RuleGuard) {
-			g.mark = fence.Mark{}
-		}
 		mark, err := g.mark.Admit(key, owner, token)
 		w.Stats.Writes++
 		if err != nil {

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/seeded"
 	"github.com/leasehold/leasehold/internal/soak/resources"
 	"github.com/leasehold/leasehold/store"
 )
@@ -65,10 +65,10 @@ func parseConfig(args []string, errs io.Writer) (config, error) {
 		return c, fmt.Errorf("-names %d: want at least 1", c.Names)
 	case c.TTL < 500*time.Millisecond || c.TTL > store.MaxTTL:
 		return c, fmt.Errorf("-ttl %v: want at least 500ms: with less, a busy machine stops processes for as long as we do", c.TTL)
-	case c.Bug != "" && !slices.Contains(ownBugs, c.Bug) && !slices.Contains(rules.Rules, rules.Rule(c.Bug)):
-		return c, fmt.Errorf("-bug %q: want one of %v or of %v", c.Bug, ownBugs, rules.Rules)
+	case c.Bug != "" && !slices.Contains(ownBugs, c.Bug) && !slices.Contains(seeded.Rules, seeded.Rule(c.Bug)):
+		return c, fmt.Errorf("-bug %q: want one of %v or of %v", c.Bug, ownBugs, seeded.Rules)
 	}
-	return c, switchOff(c.Bug)
+	return c, switchOn(c.Bug)
 }
 
 // ownBugs are those that every build can seed.

@@ -42,7 +42,7 @@ func runWorker(encoded string) error {
 	if err := json.Unmarshal([]byte(encoded), &w.workerConfig); err != nil {
 		return err
 	}
-	if err := switchOff(w.Bug); err != nil {
+	if err := switchOn(w.Bug); err != nil {
 		return err
 	}
 	w.requester = newRequester(w.workerConfig)

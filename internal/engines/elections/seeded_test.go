@@ -1,19 +1,19 @@
-//go:build seededbugs
-
 package elections
 
 import (
 	"testing"
 
-	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/seeded"
 )
 
 // What the partitions are for: without one of the rules of time, they find two who lead at once.
 func TestPartitionsFindWhatIsLeftOut(t *testing.T) {
-	defer rules.SwitchOff("")
-	for _, rule := range []rules.Rule{rules.RuleSent, rules.RuleMargin, rules.RuleWholeTTL} {
+	defer func() { _ = seeded.SwitchOn("") }()
+	for _, rule := range []seeded.Rule{seeded.RuleSent, seeded.RuleMargin, seeded.RuleWholeTTL} {
 		t.Run(string(rule), func(t *testing.T) {
-			rules.SwitchOff(rule)
+			if err := seeded.SwitchOn(string(rule)); err != nil {
+				t.Skip(err)
+			}
 			for seed := uint64(1); seed <= 300; seed++ {
 				for _, x := range timings[3:] { // the tightest
 					if o := run(t, draw(seed, x), x, candidates(x, func(*world, string, ...any) {})); o.overlaps > 0 {

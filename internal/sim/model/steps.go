@@ -228,7 +228,6 @@ func (w *world) deliver(c *check, i int, again bool) *world {
 func (w *world) put(c *check, writer int, rec store.Record) (store.Record, error) {
 	i := slices.IndexFunc(w.rows, func(r row) bool { return r.rec.Key == rec.Key })
 	switch {
-	case rules.Off(rules.RuleCAS) && i >= 0:
 	case i < 0 && rec.Version != "":
 		return store.Record{}, store.NotFound(rec.Key)
 	case i >= 0 && w.rows[i].rec.Version != rec.Version:

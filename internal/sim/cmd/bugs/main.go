@@ -1,9 +1,7 @@
-//go:build seededbugs
-
 // Bugs switches the safety rules off, one at a time, and looks for what notices: the simulator, seed by seed, or the model
 // check. It exits with 1 when a rule's removal goes unnoticed: that rule is needless, or untested.
 //
-//	go run -tags seededbugs ./internal/sim/cmd/bugs
+//	go run ./internal/mutate/cmd/seeded go run ./internal/sim/cmd/bugs
 package main
 
 import (
@@ -14,19 +12,19 @@ import (
 	"runtime"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/seeded"
 	"github.com/leasehold/leasehold/internal/sim"
 	"github.com/leasehold/leasehold/internal/sim/model"
 )
 
 // finding is how a rule's removal was noticed.
 type finding struct {
-	Rule    rules.Rule `json:"rule"`
-	By      string     `json:"by"` // "" when nothing noticed
-	Seed    uint64     `json:"seed,omitempty"`
-	World   string     `json:"world,omitempty"`
-	What    string     `json:"what"`
-	Seconds float64    `json:"seconds"`
+	Rule    seeded.Rule `json:"rule"`
+	By      string      `json:"by"` // "" when nothing noticed
+	Seed    uint64      `json:"seed,omitempty"`
+	World   string      `json:"world,omitempty"`
+	What    string      `json:"what"`
+	Seconds float64     `json:"seconds"`
 }
 
 func main() {
@@ -37,11 +35,14 @@ func main() {
 	flag.Parse()
 	var all []finding
 	missed := 0
-	for _, r := range rules.Rules {
+	for _, r := range seeded.Rules {
 		if *rule != "" && string(r) != *rule {
 			continue
 		}
-		rules.SwitchOff(r)
+		if err := seeded.SwitchOn(string(r)); err != nil {
+			fmt.Fprintln(os.Stderr, "bugs:", err)
+			os.Exit(64)
+		}
 		f := bySimulator(r, *seeds)
 		if f.By == "" {
 			f = byModel(r, *states)
@@ -76,7 +77,7 @@ func where(f finding) string {
 	return f.World
 }
 
-func bySimulator(r rules.Rule, seeds uint64) finding {
+func bySimulator(r seeded.Rule, seeds uint64) finding {
 	began := clock.System().Now()
 	for seed := uint64(1); seed <= seeds; seed++ {
 		if res := sim.Run(sim.Draw(seed).Aim(r), sim.Options{}); len(res.Violations) > 0 {
@@ -86,7 +87,7 @@ func bySimulator(r rules.Rule, seeds uint64) finding {
 	return finding{Rule: r}
 }
 
-func byModel(r rules.Rule, states uint64) finding {
+func byModel(r seeded.Rule, states uint64) finding {
 	began := clock.System().Now()
 	for _, s := range model.Scopes {
 		if res := model.Search(s, states, runtime.NumCPU()); res.Violation != "" {

@@ -4,8 +4,10 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -83,7 +85,16 @@ func run(in, out string) error {
 	if err := f.Close(); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(out, "proof.md"), []byte(page(s, m, bugs, picture)), 0o644)
+	name := filepath.Join(out, "proof.md")
+	old, err := os.ReadFile(name)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	text := page(s, m, bugs, picture)
+	if _, mutants, found := strings.Cut(string(old), "\n## Mutants\n"); found { // scripts/mutants has written that part
+		text += "\n## Mutants\n" + mutants
+	}
+	return os.WriteFile(name, []byte(text), 0o644)
 }
 
 // mostEventful returns the seed of a short run with few processes in which the most different faults happened.
@@ -153,7 +164,7 @@ that decides in production, by internal/drive, the driver that package lease and
 	for _, what := range m.Unmet {
 		fmt.Fprintf(b, "- %s\n", what)
 	}
-	b.WriteString("\n## Seeded bugs\n\nEach rule was switched off by itself, and this is what noticed first.\n\n| rule | noticed by | after | what it saw |\n|---|---|---|---|\n")
+	b.WriteString("\n## Seeded bugs\n\nEach rule was taken out by itself, and this is what noticed first.\n\n| rule | noticed by | after | what it saw |\n|---|---|---|---|\n")
 	for _, x := range bugs {
 		where := "the model check, " + x.World
 		switch {

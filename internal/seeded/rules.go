@@ -1,6 +1,6 @@
-package rules
+package seeded
 
-// Rule names one safety rule of the protocol. Each can be switched off in a build with the tag seededbugs, and only there,
+// Rule names one safety rule of the protocol. Each is taken out by a seeded bug of its name (internal/mutate), in builds for tests only,
 // so that the simulator and the model check can show that they notice.
 type Rule string
 
@@ -51,7 +51,7 @@ var Rules = []Rule{
 	RuleCapped, RuleSessionTold, RuleToldOnce, RuleGuard, RuleTwin, RuleCAS,
 }
 
-// The rules by which package lock grants shares. They are switched off like the others; internal/sim/locks notices.
+// The rules by which package lock grants shares. They are taken out like the others; internal/sim/locks notices.
 const (
 	RuleShareLimit  Rule = "shares-within-limit"     // the weights of all holders never add up to more than the limit
 	RuleShareWriter Rule = "writer-excludes-readers" // a writer has to wait for the readers

@@ -1,0 +1,43 @@
+package mutate
+
+import (
+	"go/parser"
+	"go/token"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/leasehold/leasehold/internal/seeded"
+)
+
+// Every safety rule has a seeded bug, and every bug its place in the sources.
+func TestBugsHaveTheirPlaces(t *testing.T) {
+	for _, rule := range slices.Concat(seeded.Rules, seeded.ShareRules) {
+		if Bugs[string(rule)] == nil {
+			t.Errorf("nothing takes %s out", rule)
+		}
+	}
+	out, err := seed("../..", Bugs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, text := range out {
+		if _, err := parser.ParseFile(token.NewFileSet(), path, text, 0); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A bug whose code has moved is not lost without a sound.
+func TestABugWhoseCodeHasMoved(t *testing.T) {
+	for says, e := range map[string]Edit{
+		"has no function Hold.gone any more": {attemptGo, "Hold.gone", "x", "y"},
+		"has 0 times, want once":             {attemptGo, "Hold.extend", "h.Deadline == sent", ""},
+		" times, want once: \"prev\"":        {attemptGo, "Hold.beginClaim", "prev", ""},
+		"no such file":                       {"internal/rules/moved.go", "Hold.extend", "", ""},
+	} {
+		if _, err := seed("../..", map[string][]Edit{"bug": {e}}); err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "seeded bug bug") {
+			t.Errorf("%+v: %v, want: %s", e, err, says)
+		}
+	}
+}

@@ -1,0 +1,83 @@
+package mutate
+
+// Files that seeded bugs are in.
+const (
+	attemptGo = "internal/rules/attempt.go"
+	namedGo   = "internal/rules/named.go"
+	nextGo    = "internal/rules/next.go"
+	recordsGo = "internal/rules/records.go"
+	seenGo    = "internal/rules/seen.go"
+	timingGo  = "internal/rules/timing.go"
+	rosterGo  = "lock/roster.go"
+	sharedGo  = "lock/shared.go"
+	driverGo  = "internal/drive/driver.go"
+	keptGo    = "internal/drive/roster.go"
+	termGo    = "internal/drive/term.go"
+)
+
+// Bugs are the seeded bugs, by the names of the safety rules that they take out; see package seeded for what those say.
+var Bugs = map[string][]Edit{
+	"deadline-from-sent":    {{attemptGo, "Hold.extend", "\th.Deadline = sent", "\tsent = env.Now\n\th.Deadline = sent"}},
+	"deadline-from-first":   {{nextGo, "Hold.pursue", "if !h.att.Tied {", "if true {"}},
+	"holder-margin":         {{timingGo, "Timing.Validity", "return t.TTL -", "return t.TTL - 0*"}},
+	"taker-waits-ttl":       {{seenGo, "Seen.Dead", "s.Rec.TTL", "s.Rec.TTL / 2"}},
+	"observed-not-written":  {{seenGo, "Seen.Note", "s.Known && sameWrite(s.Rec, rec)", "s.Known"}},
+	"own-nonce":             {{attemptGo, "Hold.met", "case cur.Nonce == h.att.Rec.Nonce && h.att.Tied:", "case false:"}},
+	"own-older-term":        {{attemptGo, "Hold.beginClaim", "prev := h.rec.Rec", "prev := h.rec.Rec\n\tif s == Mine {\n\t\th.claimed(env, prev, env.Now)\n\t\treturn\n\t}"}},
+	"nonce-not-owner":       {{seenGo, "Judge", "case r.Owner == me && slices.Contains(mine, baseNonce(r.Nonce)):", "case r.Owner == me:"}},
+	"token-kept-on-release": {{recordsGo, "Freed", "Token: rec.Token,", "Token: 0,"}},
+	"token-raised":          {{recordsGo, "NextToken", "next := max(prev+1, fence.Token(max(wall.UnixMilli(), 0)))", "next := max(prev, 1)"}},
+	"token-over-wipe":       {{recordsGo, "NextToken", "next := max(prev+1, fence.Token(max(wall.UnixMilli(), 0)))", "next := prev + 1"}},
+	"session-fenced-first":  {{nextGo, "Hold.nextWaiting", "h.begin(OpFence, Freed(h.session.Rec, WhyExpired, env.Wall, env.Nonce()))", "h.beginClaim(env, v.Standing)"}},
+	"session-made-once":     {{nextGo, "Hold.nextWaiting", `if h.once && h.rec.Rec.Version != "" {`, "if false {"}},
+	"conflict-is-loss":      {{attemptGo, "Hold.superseded", "case att.Op == OpRenew:\n", "case att.Op == OpRenew:\n\t\th.Term.Version = cur.Version\n\t\th.beginRenew(env)\n\tcase false:\n"}},
+	"restored-is-loss": {
+		{attemptGo, "Hold.superseded", `case att.Op == OpRenew && ours && cur.Mark != "":`, "case att.Op == OpRenew && ours:"},
+		{attemptGo, "Hold.wrote", `if base == "" {`, "if false {"},
+		{namedGo, "Hold.same", "return cur.Token >= h.latest.Token", "return true"},
+		{namedGo, "Hold.same", "return !h.latest.after(cur)", "return true"},
+	},
+	"release-exact-term": {{attemptGo, "Hold.overtaken", `case h.leave.To != "" || h.named:`, "case true:\n\t\th.Term = cur\n\t\th.beginLeave(env)\n\tcase false:"}},
+	"late-answer-ignored": {
+		{attemptGo, "Hold.Wrote", "h.Expire(env)", ""},
+		{attemptGo, "Hold.Read", "h.Expire(env)", ""},
+	},
+	"late-claim-not-held":    {{attemptGo, "Hold.claimed", "if env.Now >= h.Deadline {", "if false {"}},
+	"session-checked":        {{attemptGo, "Hold.claimed", "if env.Now >= env.Session {", "if false {"}},
+	"offer-confirmed":        {{attemptGo, "Hold.beginClaim", "prev := h.rec.Rec", "prev := h.rec.Rec\n\tif s == Offered {\n\t\th.claimed(env, prev, env.Now)\n\t\treturn\n\t}"}},
+	"offer-under-new-token":  {{attemptGo, "Hold.beginClaim", "h.begin(OpClaim,", "if s == Offered {\n\t\ttoken = prev.Token\n\t}\n\th.begin(OpClaim,"}},
+	"session-looked-at":      {{nextGo, "Hold.nextTaken", `if h.rec.Rec.Session != "" {`, "if false {"}},
+	"mark-names-its-version": {{attemptGo, "Hold.wrote", "base := baseNonce(cur.Nonce)", "if true {\n\t\treturn cur.Owner == h.Claim.Owner && cur.Token == h.Term.Token\n\t}\n\tbase := baseNonce(cur.Nonce)"}},
+	"broken-not-renewed": {
+		{attemptGo, "Hold.marked", "case cur.Mark == store.MarkBroken:", "case false:"},
+		{namedGo, "Hold.take", "case cur.Mark == store.MarkBroken:", "case false:"},
+	},
+	"break-outlives-notice": {{recordsGo, "NeedsNotice", " && rec.Mark != store.MarkBroken", ""}},
+	"request-within-hold":   {{nextGo, "Hold.nextHeld", "min(env.Now.Add(h.Timing.Attempt), h.Deadline)", "env.Now.Add(h.Timing.Attempt)"}},
+
+	"shares-within-limit": {
+		{rosterGo, "readRoster", "if r.free() < 0 ||", "if"},
+		{rosterGo, "roster.fits", "weight <= r.free()", "weight <= r.free()+1"},
+	},
+	"writer-excludes-readers": {
+		{rosterGo, "readRoster", "if r.free() < 0 ||", "if"},
+		{rosterGo, "roster.fits", "weight <= r.free()", "weight <= r.free() || r.Kind == kindRW && weight == r.Limit"},
+	},
+	"share-of-a-dead-session": {{sharedGo, "attempt.pursue", "return a.over[session]", "return true"}},
+	"dead-share-taken":        {{sharedGo, "attempt.pursue", "return a.over[session]", "return false"}},
+
+	"stop-before-release":   {{driverGo, "Leave", "p.Stop()", ""}},
+	"session-lease-settled": {{driverGo, "Driver.Settle", "d.tried == finally:", "d.tried == finally, kept:"}},
+	"end-told-once":         {{termGo, "Term.End", "!t.ended.Swap(true)", "!t.ended.Swap(true) || true"}},
+	"session-loss-told":     {{keptGo, "Roster.Close", "ended = append(ended, r.members[key])", "_ = key"}},
+	"notice-outlives-claim": {{keptGo, "Roster.Told", "if !ok || l.Token() < token {", "if false {"}},
+	"session-told-of-break": {{keptGo, "Notify", "if !rules.NeedsNotice(session, rec.Owner) {", "if true {"}},
+
+	// What the simulated world does in the place of guards, networks and stores.
+	"guard-remembers":      {{"internal/sim/work.go", "World.write", "mark, err := g.mark.Admit", "g.mark.Token, g.mark.Holder = 0, \"\"\n\t\tmark, err := g.mark.Admit"}},
+	"refused-copy-unknown": {{"internal/sim/network.go", "World.transmit", "if copies > 1 {", "if false {"}},
+	"conditional-write": {
+		{"internal/sim/server.go", "server.put", "case !ok && rec", "case true:\n\tcase !ok && rec"},
+		{"internal/sim/model/steps.go", "world.put", "case i < 0 &&", "case i >= 0:\n\tcase i < 0 &&"},
+	},
+}
