@@ -88,7 +88,7 @@ func TestOf(t *testing.T) {
 // Arguments that make no guard are refused, and none is returned.
 func TestNoGuard(t *testing.T) {
 	src := &book{}
-	for name, make := range map[string]func() error{
+	for name, guard := range map[string]func() error{
 		"no source":     func() error { _, err := NewOnline(nil, OnlineOptions{}); return err },
 		"age below 0":   func() error { _, err := NewOnline(src, OnlineOptions{MaxAge: -1}); return err },
 		"names below 0": func() error { _, err := NewOnline(src, OnlineOptions{Names: -1}); return err },
@@ -96,7 +96,7 @@ func TestNoGuard(t *testing.T) {
 		"no key":        func() error { _, err := Keys{}.Sign(Sequencer{"n", "a", 5}); return err },
 		"a short key":   func() error { _, err := Keys{[]byte("short")}.Sign(Sequencer{"n", "a", 5}); return err },
 	} {
-		if make() == nil {
+		if guard() == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}

@@ -3,6 +3,8 @@ package mutate
 import (
 	"go/parser"
 	"go/token"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -38,6 +40,17 @@ func TestABugWhoseCodeHasMoved(t *testing.T) {
 	} {
 		if _, err := seed("../..", map[string][]Edit{"bug": {e}}); err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "seeded bug bug") {
 			t.Errorf("%+v: %v, want: %s", e, err, says)
+		}
+	}
+}
+
+// Every file that is to be mutated is there.
+func TestTargetsAreThere(t *testing.T) {
+	for _, target := range Targets {
+		for _, name := range target.Files {
+			if _, err := os.Stat(filepath.Join("..", "..", target.Dir, name)); err != nil {
+				t.Errorf("internal/mutate/targets.go: %v", err)
+			}
 		}
 	}
 }
