@@ -48,8 +48,10 @@
 //     a version before this one wrote, and one whose path.lock has been removed, prove nothing. Then names are free after their TTL.
 //
 // While the process that wrote a row lives, and has the reader's time namespace, the age is the difference of two readings of one
-// clock. The time is read under the lock, after the writer asked, so an age is never counted from before that. In all
-// other cases it is 0.
+// clock, which counts from the boot. The time is read under the lock, after the writer asked, so an age is never counted from before that. After
+// the end of that process it is the smaller of the differences of that clock and of the wall clock: after a reboot the first shows
+// less than has passed, and between machines the second is off by the difference of their clocks at most. In all other cases it is 0. So
+// a wall clock that was set back delays those who look once; one that was set forward makes nobody early.
 //
 // # Files
 //

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -253,6 +254,7 @@ func TestFinding_S2_LastsAsLongAsTheProcess(t *testing.T) {
 func TestFinding_S2_AnotherLockFile(t *testing.T) {
 	path := testPath(t)
 	s := testOpen(t, path)
+	begun := clock.System().Now()
 	if _, err := s.PutOwn(t.Context(), held("k", 1)); err != nil {
 		t.Fatal(err)
 	}
@@ -264,8 +266,64 @@ func TestFinding_S2_AnotherLockFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, path+".lock", content)
-	if rec, err := testOpen(t, path).Get(t.Context(), "k"); err != nil || rec.Age != 0 {
-		t.Errorf("age %v, %v; want 0", rec.Age, err)
+	if rec, err := testOpen(t, path).Get(t.Context(), "k"); err != nil || rec.Age > clock.System().Now().Sub(begun) {
+		t.Errorf("age %v, %v; want no more than has passed", rec.Age, err)
+	}
+}
+
+// The age of a row goes on after its writer's end, so that what nobody keeps is free in time for those who look once. No clock makes it older
+// than it is: not one that began again with a boot, not that of another machine or namespace, and not a wall clock that was set.
+func TestFinding_S2_AgeAfterTheWriter(t *testing.T) {
+	path := testPath(t)
+	s := testOpen(t, path)
+	begun := clock.System().Now()
+	start(t, "count", helperArgs{Path: path, Key: "k", N: 1}).stop(t)
+	ended := clock.System().Now()
+	look := func() (row, store.Record) {
+		t.Helper()
+		found, err := s.read(t.Context(), selectRow, "k")
+		if err != nil {
+			t.Fatal(err)
+		}
+		rec, err := s.record(found[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found[0], rec
+	}
+	time.Sleep(50 * time.Millisecond)
+	least := clock.System().Now().Sub(ended)
+	r, rec := look()
+	if most := clock.System().Now().Sub(begun); rec.Age < least-2*time.Millisecond || rec.Age > most {
+		t.Errorf("age %v, want %v to %v", rec.Age, least, most)
+	}
+	was := parseMark(r.mark)
+	if was.wall == "" || s.standing(was.writer) != gone {
+		t.Fatalf("%+v: want a writer that has ended, and its time", was)
+	}
+	const day = 24 * time.Hour
+	ms := func(d time.Duration) string { return strconv.FormatInt(r.wall-d.Milliseconds(), 36) }
+	for _, c := range []struct {
+		name        string
+		written     clock.Instant
+		wall, space string
+		least, most time.Duration
+	}{
+		{"an hour ago", r.read.Add(-time.Hour), ms(time.Hour), was.space, time.Hour, time.Hour + time.Minute},
+		{"before a boot, which was a minute ago", r.read.Add(-time.Minute), ms(day), was.space, time.Minute, 2 * time.Minute},
+		{"before a boot, and later in it than now", r.read.Add(day), ms(day), was.space, 0, 0},
+		{"on a machine that was booted a day later", r.read.Add(-day), ms(0), was.space, 0, time.Minute},
+		{"with a wall clock that was set back since", r.read.Add(-time.Hour), ms(-day), was.space, 0, 0},
+		{"with a wall clock that was set forward since", r.read.Add(-time.Second), ms(day), was.space, time.Second, time.Minute},
+		{"without the time of the wall clock", r.read.Add(-time.Hour), "", was.space, 0, 0},
+		{"in another time namespace", r.read.Add(-time.Hour), ms(time.Hour), was.space + "1", 0, 0},
+	} {
+		m := was
+		m.wall, m.space = c.wall, c.space
+		shell(t, path, fmt.Sprintf("UPDATE records SET written = %d, boot = '%s'", c.written, m))
+		if _, rec := look(); rec.Age < c.least || rec.Age > c.most {
+			t.Errorf("written %s: age %v, want %v to %v", c.name, rec.Age, c.least, c.most)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package file
 
 import (
+	"math"
 	"os"
 	"strconv"
 	"strings"
@@ -29,6 +30,7 @@ type mark struct {
 	term   string // which term of the record the holder is of: see termOf
 	writer string // name of a life
 	space  string // name of the clock of the writer: see clockSpace
+	wall   string // Unix time in milliseconds, in base 36, not before that of the write; "" in versions before this one
 }
 
 const (
@@ -42,7 +44,7 @@ func (m mark) String() string {
 		text = m.holder + markParts + m.term + text
 	}
 	if m.writer != "" {
-		text += m.writer + markParts + m.space
+		text += m.writer + markParts + m.space + markParts + m.wall
 	}
 	return text
 }
@@ -52,7 +54,8 @@ func parseMark(text string) (m mark) {
 	holder, writer, ok := strings.Cut(text, markSides)
 	if ok {
 		m.holder, m.term, _ = strings.Cut(holder, markParts)
-		m.writer, m.space, _ = strings.Cut(writer, markParts)
+		m.writer, writer, _ = strings.Cut(writer, markParts)
+		m.space, m.wall, _ = strings.Cut(writer, markParts)
 	}
 	return m
 }
@@ -67,7 +70,7 @@ func (s *Store) mark(rec store.Record, own bool) string {
 	if s.life == nil {
 		return mark{}.String()
 	}
-	m := mark{writer: s.life.name, space: s.space}
+	m := mark{writer: s.life.name, space: s.space, wall: strconv.FormatInt(s.clock.Wall().UnixMilli()+1, 36)}
 	if own {
 		m.holder, m.term = s.life.name, termOf(rec)
 	}
@@ -83,17 +86,32 @@ func (r row) holderOf(rec store.Record) string {
 	return m.holder
 }
 
-// age returns how long ago, at least, the row was written that holds rec. A reading of the writer's clock counts only while the
-// writer lives: that proves the boot to be the same, as no name of a boot does, and its clock to be the one with that name.
+// age returns how long ago, at least, the row was written that holds rec. While the writer lives, that is the difference of two
+// readings of one clock. After its end the boot may be another one. A clock that began again shows less than has passed, so that
+// difference is still a lower bound, unless the row is read on another machine, or in a time namespace that was given the number of the writer's. The wall
+// clock bounds it then. It alone would count a step of the wall clock; of the two, the smaller one counts.
 func (s *Store) age(r row, rec store.Record) time.Duration {
 	if holder := r.holderOf(rec); holder != "" && s.standing(holder) == gone {
 		return store.Forever
 	}
 	m := parseMark(r.mark)
-	if m.space == "" || m.space != s.space || s.standing(m.writer) != alive {
+	if m.space == "" || m.space != s.space {
 		return 0
 	}
-	return max(r.read.Sub(r.written), 0)
+	age := r.read.Sub(r.written)
+	if s.standing(m.writer) != alive {
+		age = min(age, m.since(r.wall))
+	}
+	return max(age, 0)
+}
+
+// since returns the difference of two readings of the wall clock.
+func (m mark) since(now int64) time.Duration {
+	written, err := strconv.ParseInt(m.wall, 36, 64)
+	if err != nil || written > now || written < 0 {
+		return 0
+	}
+	return time.Duration(min(now-written, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
 }
 
 // standing tells how the process stands that has a life of that name. What is read before the call and names the process as its

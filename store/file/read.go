@@ -45,7 +45,7 @@ func (s *Store) read(ctx context.Context, query string, args ...any) (found []ro
 		}
 	}
 	err = s.readers.use(ctx, func(c *conn) (err error) {
-		found, err = c.rows(s.clock.Now(), query, args...)
+		found, err = c.rows(s.clock, query, args...)
 		return explain(s.path, err)
 	})
 	if _, sqlite := code(err); sqlite != 0 { // for a new connection it may be the first to notice

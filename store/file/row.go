@@ -29,6 +29,7 @@ type row struct {
 	written      clock.Instant
 	body         string
 	read         clock.Instant // not after the row was read
+	wall         int64         // likewise, Unix time in milliseconds
 }
 
 func scan(values []driver.Value) (r row, err error) {
@@ -47,10 +48,11 @@ func scan(values []driver.Value) (r row, err error) {
 }
 
 // rows reads what a SELECT of rows finds.
-func (c *conn) rows(now clock.Instant, query string, args ...any) (found []row, err error) {
+func (c *conn) rows(clk clock.Clock, query string, args ...any) (found []row, err error) {
+	now, wall := clk.Now(), clk.Wall().UnixMilli()
 	err = c.query(func(values []driver.Value) error {
 		r, err := scan(values)
-		r.read = now
+		r.read, r.wall = now, wall
 		found = append(found, r)
 		return err
 	}, query, args...)
