@@ -91,7 +91,7 @@ func (c *Client) Renew(ctx context.Context, g Grant, ttl time.Duration) (Grant, 
 	if err != nil {
 		return Grant{}, err
 	}
-	w.Secret = string(g.Secret) // which is told once
+	w.Secret = string(g.Secret) // which only the first answer has
 	return c.grantOf(w, sentAt), nil
 }
 

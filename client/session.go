@@ -32,7 +32,7 @@ func (c *Client) RenewSession(ctx context.Context, s Session, ttl time.Duration)
 	renewed, err := c.session(ctx, effort{what: s.ID, write: true}, s.request(http.MethodPut), func(time.Duration) any {
 		return wire.RenewRequest{TTL: seconds(ttl)}
 	})
-	renewed.Secret = s.Secret // which is told once
+	renewed.Secret = s.Secret // which only the first answer has
 	return renewed, err
 }
 

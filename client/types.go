@@ -65,7 +65,7 @@ type Grant struct {
 	Lease
 	// Sequencer is what requests to the guarded resource carry, in the header [fence.Header].
 	Sequencer string
-	// Secret proves the term to the server: Renew and Release send it. Nobody else is told it, and no other answer has it.
+	// Secret proves the term to the server: Renew and Release send it. No other answer has it.
 	Secret Secret
 	// ValidUntil is until when the holder may rely on it, by the client's clock, counted from before the request was sent. It is
 	// [clock.Never] when a session keeps it: then the session's counts.
@@ -100,7 +100,7 @@ type Session struct {
 	// Broken are leases of the session that an operator broke, with their tokens: stop what they guard, and release them. Each
 	// renewal says so until that is done.
 	Broken map[string]fence.Token
-	// Secret proves the session to the server: each call that uses it sends it. Nobody else is told it.
+	// Secret proves the session to the server: each call that uses it sends it. No other answer has it.
 	Secret Secret
 
 	clk clock.Clock

@@ -22,7 +22,7 @@
 //
 // A process that is stopped (SIGSTOP, a garbage collection) or whose machine sleeps finds its lease over at the first Check. A virtual
 // machine that its host paused, or that was restored from a snapshot, does not: none of its clocks has counted that time, so Check
-// passes until the next renewal has met the version of whoever took the name. That renewal is at most TTL/3 of the guest's own time
+// passes until the next renewal has met the version of the holder that took the name. That renewal is at most TTL/3 of the guest's own time
 // away. It comes at once, within TTL/12, when the wall clock is found to have jumped ahead by more than TTL/10, as a time daemon or the
 // host's agent has it do after a pause. A wall clock that is set for another reason costs a renewal and ends nothing. So a lease alone is no
 // protection on machines that are paused: the guarded resource has to see the token.

@@ -19,7 +19,7 @@ func (l *shared) key() string {
 	return l.name
 }
 
-// found is what the record of a name says to one who wants a share of it.
+// found is what the record of a name says to a caller that wants a share of it.
 type found struct {
 	rec    store.Record // to be written with a roster, if the name is not held alone
 	roster roster

@@ -43,7 +43,7 @@ type KindError struct {
 	Wanted Kind
 	Holder string // owner id of who holds it alone; "" when nobody does
 
-	// Members are the keys of the sessions of those who share it, wait for a share, or are candidates. Some of them may be gone.
+	// Members are the keys of the sessions that share it, wait for a share, or are candidates. Some of them may be gone.
 	Members []string
 }
 

@@ -286,7 +286,7 @@ func (w *words) contained(how supervise.Contain, why error) {
 	w.log.Debug("what CMD starts is ended by " + how.Words())
 }
 
-// guards is told what became of a guard process.
+// guards is called when a guard process was started, or has ended.
 func (w *words) guards(err error) { w.warn("%v", err) }
 
 // before says how much of the lease is left, if anything.

@@ -3,7 +3,7 @@
 //
 //	Want, Open ──► Next, Tell, Next, Tell … ──► Held ──► Term, Show … ──► Leave ──► Next, Tell … ──► Settle ──► over
 //
-// A [Driver] takes one hold from wanting a name to having let go of it. It has no goroutine and does no I/O: whoever runs it
+// A [Driver] takes one hold from wanting a name to having let go of it. It has no goroutine and does no I/O: the program that runs it
 // carries out what [Driver.Next] returns and tells the outcome. [Runner] does that and blocks; the simulator does it by events.
 //
 // A [Term] is what the program that holds the name relies on. A [Roster] is what a session keeps. A [Recollection] is what
@@ -11,6 +11,6 @@
 //
 // # The order of an end
 //
-// The program is told first, and once; then renewals end; then the name is freed ([Leave]). What a session keeps doesn't expire
+// The program hears of it first, and once; then renewals end; then the name is freed ([Leave]). What a session keeps doesn't expire
 // while the session lives, so letting go of it is tried until the session is over ([Driver.Settle]).
 package drive

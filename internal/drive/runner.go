@@ -20,7 +20,7 @@ type Runner struct {
 // Nonce returns one that no other process can have: it comes from the kernel, so that a clone of this process makes others.
 func Nonce() string { return rand.Text()[:20] }
 
-// Env returns what a hold is told of the world.
+// Env returns what a hold knows of the world.
 func (r Runner) Env() rules.Env {
 	return rules.Env{Now: r.Clock.Now(), Wall: r.Clock.Wall(), Nonce: Nonce, Jitter: mathrand.Float64()}
 }

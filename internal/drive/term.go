@@ -8,7 +8,7 @@ import (
 )
 
 // Term is what a program relies on while it holds a name. It is safe for concurrent use: the program looks at the clock for itself, and
-// whoever notices first that the term is over ends it.
+// the first who notices that the term is over ends it.
 type Term struct {
 	// until is until when it is valid by itself; one of a session is valid while the session is, too. It is clock.Always once the
 	// term is over.

@@ -47,7 +47,7 @@ type Grant struct {
 	// ValidUntil is until when the holder may rely on it, by the registry's clock; [clock.Never] if a session keeps it.
 	ValidUntil clock.Instant
 	Notice     []byte // on a session's record: what the session is told; see package lease
-	Secret     string // of a new grant: what proves it from now on. It is told to nobody else, and stored nowhere
+	Secret     string // of a new grant: what proves it from now on. Nobody else sees it, and it is stored nowhere
 }
 
 // Waiter is a place in a queue.

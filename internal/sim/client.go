@@ -238,7 +238,7 @@ func (c *client) settle() {
 	c.finish()
 }
 
-// lost: the program is told that its term is over. It stops its work, and frees what may be left; or never calls again.
+// lost: the program learns that its term is over. It stops its work, and frees what may be left; or never calls again.
 func (c *client) lost(cause rules.Cause) {
 	w := c.w()
 	if c.shown == rules.Held {

@@ -87,7 +87,7 @@ func (k *checker) holders(key string) []*client {
 	return all
 }
 
-// relies reports whether c may work: until it is told that its term is over, and by its own clock.
+// relies reports whether c may work: until it learns that its term is over, and by its own clock.
 func (k *checker) relies(c *client) bool { return c.valid() }
 
 func (k *checker) afterEvent() {

@@ -8,7 +8,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// WithOutsiders returns c with one who deletes, edits and touches records, by no tool of Leasehold's. Sessions look at what they keep then.
+// WithOutsiders returns c with an outsider that deletes, edits and touches records, by no tool of Leasehold's. Sessions look at what they keep then.
 // A name whose record was deleted has its next token from the clock, so that has to be roughly right.
 func (c Config) WithOutsiders() Config {
 	c.WildWall = false

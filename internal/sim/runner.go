@@ -233,7 +233,7 @@ func (r *runner) arm(t clock.Instant, f func()) {
 	r.rearm()
 }
 
-// rearm sets the timer anew; the node's clock may run at another rate now.
+// rearm sets the timer again; the node's clock may run at another rate now.
 func (r *runner) rearm() {
 	if r.done || r.onDue == nil {
 		return

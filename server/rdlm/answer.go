@@ -85,7 +85,7 @@ func (h *Handler) active(rec store.Record, uid string, alone bool) lock {
 	return l
 }
 
-// shown is what others see for the uid of who waits.
+// shown is what others see for the uid of a waiter.
 func shown(q grants.Waiter) string {
 	if uid, ok := shownUID(q.Owner); ok {
 		return uid

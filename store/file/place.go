@@ -45,6 +45,6 @@ func (p *place) moved() error {
 }
 
 func manyLinks(path string, n uint64) error {
-	return fmt.Errorf("%s: the file has %d names (hard links), and those who use another one have another log and lock: "+
+	return fmt.Errorf("%s: the file has %d names (hard links), and each name has a log and a lock of its own: "+
 		"find the others (find DIR -xdev -samefile %s) and remove them", path, n, path)
 }

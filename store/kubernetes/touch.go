@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// touchPatch is a merge patch that renews a Lease for those who look at nothing but its specification, and leaves the record alone.
+// touchPatch is a merge patch that renews a Lease for readers of its specification, and leaves the record alone.
 type touchPatch struct {
 	Metadata struct {
 		UID             string `json:"uid"`

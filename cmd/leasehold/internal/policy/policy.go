@@ -62,7 +62,7 @@ type Policy struct {
 	path string
 	now  atomic.Pointer[rules]
 
-	// OnReload, if set, is told when the file was read again because it has changed, and the error of that.
+	// OnReload, if set, is called when the file was read again because it had changed, with the error of that.
 	OnReload func(error)
 	// Wall tells whether a token has expired: the system's clock by default.
 	Wall func() time.Time

@@ -68,7 +68,7 @@ func (gs *guards) killBy(group int, t clock.Instant) {
 var errUnguarded = errors.New("no guard process is left, and none can be started")
 
 // look lets guards go on that were stopped, and replaces those that have ended. It returns what happened, for people; an error that
-// matches errUnguarded if no guard is left. own is told the number of each new one before it can be taken for an orphan.
+// matches errUnguarded if no guard is left. own is called with the number of each new guard before it can be taken for an orphan.
 func (gs *guards) look(own func(pid int)) error {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
