@@ -124,6 +124,9 @@ func (x *exchange) connected(info httptrace.GotConnInfo, shared bool) {
 		why = errShared
 	default:
 		x.sent.Store(true)
+		if !http2 {
+			begin(info.Conn)
+		}
 		return
 	}
 	x.cancel(why)

@@ -58,15 +58,9 @@ func TestFinding_G7_MethodParameters(t *testing.T) {
 
 // flaky is a program that reads one request of each connection, answers it, reads another, and hangs up.
 func flaky(t *testing.T) (url string, seen func() []string) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
 	var mu sync.Mutex
 	var all []string
-	var serving sync.WaitGroup
-	serve := func(c net.Conn) {
-		defer c.Close()
+	url = accept(t, func(c net.Conn) {
 		in := bufio.NewReader(c)
 		for n := range 2 {
 			r, err := http.ReadRequest(in)
@@ -81,21 +75,8 @@ func flaky(t *testing.T) (url string, seen func() []string) {
 				_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
 			}
 		}
-	}
-	serving.Go(func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			serving.Go(func() { serve(c) })
-		}
 	})
-	t.Cleanup(func() {
-		_ = l.Close()
-		serving.Wait()
-	})
-	return "http://" + l.Addr().String(), func() []string {
+	return url, func() []string {
 		mu.Lock()
 		defer mu.Unlock()
 		return append([]string(nil), all...)

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -75,6 +76,33 @@ func serveUnder(tb testing.TB, opts gate.Options, change func(*httptest.Server),
 		time.Sleep(time.Millisecond)
 	}
 	return s
+}
+
+// accept serves each connection to the URL that it returns, and closes it then.
+func accept(tb testing.TB, serve func(net.Conn)) (url string) {
+	tb.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			serving.Go(func() {
+				defer c.Close()
+				serve(c)
+			})
+		}
+	})
+	tb.Cleanup(func() {
+		_ = l.Close()
+		serving.Wait()
+	})
+	return "http://" + l.Addr().String()
 }
 
 func parse(tb testing.TB, text string) *url.URL {

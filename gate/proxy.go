@@ -49,6 +49,7 @@ func newUpstream(o Options) *upstream {
 		if o.Dial == nil {
 			t.DialContext = (&net.Dialer{Timeout: dialTimeout}).DialContext
 		}
+		t.DialContext = dialConn(t.DialContext)
 		return t
 	}
 	both, one := new(http.Protocols), new(http.Protocols)
