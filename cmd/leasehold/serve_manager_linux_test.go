@@ -119,7 +119,7 @@ func TestServeTellsOfItsStore(t *testing.T) {
 	if err := os.Rename(p.path("leases.db"), p.path("elsewhere")); err != nil {
 		t.Fatal(err)
 	}
-	m.seek("STATUS=serving ", "; 0 wait: ", "the file can't be opened", "\nWATCHDOG=1")
+	m.seek("STATUS=serving ", "; 0 wait: ", "leases.db was removed or replaced while the store was open", "\nWATCHDOG=1")
 	m.seek("WATCHDOG=1")
 }
 
