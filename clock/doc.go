@@ -6,7 +6,8 @@
 //
 //   - on Linux, CLOCK_BOOTTIME, which counts suspension;
 //   - on macOS, CLOCK_MONOTONIC, which counts sleep there;
-//   - on Windows, GetTickCount64, which counts sleep and hibernation, at a resolution of 10 to 16 ms;
+//   - on Windows, GetTickCount64, which counts sleep and hibernation, at a resolution of 16 ms ([Resolution]), which holders and takers
+//     allow for;
 //   - on FreeBSD, OpenBSD and NetBSD, CLOCK_MONOTONIC, which counts sleep or not as the kernel has it;
 //   - elsewhere, the monotonic clock of the Go runtime, which may not count suspension at all.
 //

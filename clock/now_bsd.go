@@ -4,6 +4,8 @@ package clock
 
 import "golang.org/x/sys/unix"
 
+const resolution = 0 // a fraction of a microsecond
+
 func now() Instant {
 	var ts unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts)

@@ -6,4 +6,6 @@ import "time"
 
 var origin = time.Now()
 
+const resolution = 0 // a fraction of a microsecond
+
 func now() Instant { return Instant(time.Since(origin)) }

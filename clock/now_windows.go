@@ -1,5 +1,12 @@
 package clock
 
-import "golang.org/x/sys/windows"
+import (
+	"time"
+
+	"golang.org/x/sys/windows"
+)
+
+// resolution is that of GetTickCount64: one tick of 1/64 s, which is 15.625 ms, in whole milliseconds.
+const resolution = 16 * time.Millisecond
 
 func now() Instant { return Instant(windows.DurationSinceBoot()) }

@@ -4,7 +4,7 @@
 //
 // One build has all mutants. A function with mutants begins by looking at which one is on ([seeded.Bug]), and calls that copy:
 //
-//	func (t Timing) Validity() time.Duration { switch seeded.Bug { case "holder-margin": return t.Validity__holder_margin() }; …
+//	func (t Timing) validity(resolution time.Duration) time.Duration { switch seeded.Bug { case "holder-margin": return t.validity__holder_margin(resolution) }; …
 //
 // Mutants come from two places. [Bugs] are seeded bugs, each the removal of one safety rule; where they are is described here, in package
 // mutate, and nowhere in the code that they mutate. [Generate] makes mutants of a package by rote: it negates conditions, moves boundaries,

@@ -19,8 +19,8 @@ const (
 var Bugs = map[string][]Edit{
 	"deadline-from-sent":    {{attemptGo, "Hold.extend", "\th.Deadline = sent", "\tsent = env.Now\n\th.Deadline = sent"}},
 	"deadline-from-first":   {{nextGo, "Hold.pursue", "if !h.att.Tied {", "if true {"}},
-	"holder-margin":         {{timingGo, "Timing.Validity", "return t.TTL -", "return t.TTL - 0*"}},
-	"taker-waits-ttl":       {{seenGo, "Seen.Dead", "s.Rec.TTL", "s.Rec.TTL / 2"}},
+	"holder-margin":         {{timingGo, "Timing.validity", "return t.TTL -", "return t.TTL - 0*"}},
+	"taker-waits-ttl":       {{seenGo, "Seen.dead", "s.Rec.TTL", "s.Rec.TTL / 2"}},
 	"observed-not-written":  {{seenGo, "Seen.Note", "s.Known && sameWrite(s.Rec, rec)", "s.Known"}},
 	"own-nonce":             {{attemptGo, "Hold.met", "case cur.Nonce == h.att.Rec.Nonce && h.att.Tied:", "case false:"}},
 	"own-older-term":        {{attemptGo, "Hold.beginClaim", "prev := h.rec.Rec", "prev := h.rec.Rec\n\tif s == Mine {\n\t\th.claimed(env, prev, env.Now)\n\t\treturn\n\t}"}},

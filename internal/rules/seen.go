@@ -2,6 +2,7 @@ package rules
 
 import (
 	"slices"
+	"time"
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/store"
@@ -39,8 +40,11 @@ func sameWrite(a, b store.Record) bool {
 
 // Dead returns the instant from which the record counts as abandoned unless it changes: the whole TTL, by the observer's
 // clock, after it was first seen as it is.
-func (s Seen) Dead() clock.Instant {
-	return s.Since.Add(s.Rec.TTL)
+func (s Seen) Dead() clock.Instant { return s.dead(clock.Resolution) }
+
+// dead adds what the reading at which the record was first seen may have been late by.
+func (s Seen) dead(resolution time.Duration) clock.Instant {
+	return s.Since.Add(s.Rec.TTL).Add(resolution)
 }
 
 // Standing is what a record says to one who wants the name.

@@ -46,9 +46,12 @@ func (t Timing) WithDefaults() Timing {
 	return t
 }
 
-// Validity is how long a hold is valid from before its last renewal was sent: TTL·(1−δ).
-func (t Timing) Validity() time.Duration {
-	return t.TTL - time.Duration(math.Ceil(float64(t.TTL)*t.Margin)) // rounded down: never a nanosecond more
+// Validity is how long a hold is valid from before its last renewal was sent: TTL·(1−δ), less the resolution of the clock.
+func (t Timing) Validity() time.Duration { return t.validity(clock.Resolution) }
+
+// validity subtracts what a reading may be late by: the holder compares a reading with one from before, which was not late.
+func (t Timing) validity(resolution time.Duration) time.Duration {
+	return t.TTL - time.Duration(math.Ceil(float64(t.TTL)*t.Margin)) - resolution // rounded down: never a nanosecond more
 }
 
 // Check returns an error that shows the arithmetic when a hold with these timings would be unsafe, or could not be kept.

@@ -124,3 +124,26 @@ func TestRetryPauses(t *testing.T) {
 		}
 	}
 }
+
+// On a clock that ticks no holder counts on more than TTL·(1−δ) of true time, and no taker waits less than the TTL, whatever the phase of
+// the ticks.
+func TestFinding_S15_ClockThatTicks(t *testing.T) {
+	const tick = 16 * time.Millisecond
+	rapid.Check(t, func(t *rapid.T) {
+		phase := rapid.Int64Range(0, int64(tick)-1).Draw(t, "phase")
+		read := func(at time.Duration) clock.Instant {
+			return clock.Instant((int64(at)-phase)/int64(tick)*int64(tick) + phase)
+		}
+		timing := Timing{TTL: time.Duration(rapid.Int64Range(int64(store.MinTTL), int64(time.Second)).Draw(t, "ttl")), Margin: 0.2}
+		margin := time.Duration(math.Ceil(float64(timing.TTL) * timing.Margin))
+		began := time.Hour + time.Duration(rapid.Int64Range(0, int64(tick)).Draw(t, "began"))
+		after := time.Duration(rapid.Int64Range(0, int64(tick)).Draw(t, "after"))
+		if read(began+timing.TTL-margin+after) < read(began).Add(timing.validity(tick)) {
+			t.Fatalf("%v after the last instant the hold is valid", after)
+		}
+		seen := Seen{Rec: store.Record{TTL: timing.TTL}, Since: read(began), Known: true}
+		if before := after + 1; read(began+timing.TTL-before) >= seen.dead(tick) {
+			t.Fatalf("%v before the TTL has passed the holder is dead", before)
+		}
+	})
+}
