@@ -93,10 +93,13 @@ var Table = []Row{
 	{Dir: "store/postgres/...", Floor: F1, Engine: true, Libs: []string{"github.com/jackc/pgx/v5"}, Why: "a PostgreSQL driver"},
 	{Dir: "store/redis/...", Floor: F1, Engine: true, Libs: []string{"github.com/redis/go-redis/v9"}, Why: "a Redis client"},
 	{Dir: "store/nats/...", Floor: F1, Engine: true, Libs: []string{"github.com/nats-io/nats.go"}, Why: "the NATS client"},
-	{Dir: "store/faulty", Floor: F1, Tests: true},
 	{
-		Dir: "store/storetest", Floor: F1, Tests: true, Libs: []string{"pgregory.net/rapid"}, May: []string{"store/faulty"},
-		Why: "the conformance suite draws records at random and puts faults between itself and the engine",
+		Dir: "store/faulty", Floor: F1, Tests: true, May: []string{"store/memory"},
+		Why: "what a failover loses it loses from memory",
+	},
+	{
+		Dir: "store/storetest", Floor: F1, Tests: true, Libs: []string{"pgregory.net/rapid"}, May: []string{"store/faulty", "lease"},
+		Why: "the conformance suite draws records at random, puts faults between itself and the engine, and has leases on what fails over",
 	},
 	{
 		Dir: "fence/...", Floor: F1, Only: []string{"std", "fence"},

@@ -4,6 +4,9 @@
 // request that never arrives, a reply that is lost, a write that arrives long after its caller gave up, or twice. The
 // outcome of a write that goes wrong is reported as the contract demands: unknown, unless the request was refused.
 //
+// [NewPair] makes a store that fails over: what its primary applied, and showed to reads, is lost when that dies before its replica
+// heard of it.
+//
 // Delays are the network's, so they pass in true time, as the time package has it: virtual time inside a
 // [testing/synctest] bubble, and never the time of one node's clock, which may be wrong or paused.
 package faulty

@@ -3,9 +3,6 @@ package nats
 import (
 	"context"
 	"fmt"
-	"os"
-	"strconv"
-	"sync"
 	"testing"
 	"time"
 
@@ -145,99 +142,26 @@ func TestFinding_S7_AGuardIsNotAnsweredByALeaderThatWasCutOff(t *testing.T) {
 	})
 }
 
-// failovers is how many rounds TestFinding_S7_Failover has.
-func failovers(t testing.TB) int {
-	t.Helper()
-	text := os.Getenv("LEASEHOLD_FAILOVERS")
-	if text == "" {
-		return 2
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
-		t.Fatalf("LEASEHOLD_FAILOVERS=%q: want a number of rounds from 1", text)
-	}
-	return n
-}
-
-// TestFinding_S7_Failover: the leader is cut off, together with a client that renews a lease and claims another, while the majority
-// elects a leader and another client wants both. There are never two holders, and no term that was announced is lost.
-func TestFinding_S7_Failover(t *testing.T) {
+// TestFinding_S7_Failovers: the leader is cut off, together with a client that renews a lease and claims another, while the majority
+// elects a leader and another client wants both.
+func TestFinding_S7_Failovers(t *testing.T) {
 	c := startTorn(t)
-	bucket := newBucket(t, dial(t, c.members[1].addr), 3)
-	stores := [2]*Store{c.open(t, 0, bucket), c.open(t, 1, bucket)}
-	for range failovers(t) {
-		c.failOver(t, stores)
-	}
-}
-
-func (c *torn) failOver(t *testing.T, stores [2]*Store) {
-	var managers [2]*lease.Manager
-	for i, s := range stores {
-		m, err := lease.NewManager(s, lease.Options{TTL: 3 * time.Second, Name: strconv.Itoa(i)})
-		if err != nil {
-			t.Fatal(err)
+	storetest.RunFailovers(t, func(t testing.TB) storetest.Instance {
+		js, bucket := dial(t, c.members[1].addr), fmt.Sprint("failover", buckets.Add(1))
+		eventually(t, "a bucket, after the cut before", func() bool { return Create(t.Context(), js, bucket, 3) == nil })
+		opened := 0
+		return storetest.Instance{
+			Majority: true,
+			Open: func(context.Context) (store.Store, error) {
+				opened++
+				return c.open(t, (opened+1)%2, bucket), nil
+			},
+			Detach: func() error {
+				c.lead(t, c.open(t, 1, bucket))
+				c.cut()
+				return nil
+			},
+			FailOver: func() error { c.heal(); return nil },
 		}
-		defer m.Close()
-		managers[i] = m
-	}
-	c.lead(t, stores[1])
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	var mu sync.Mutex
-	told := map[string][]*lease.Lease{}
-	var claims sync.WaitGroup
-	defer claims.Wait()
-	defer cancel()
-	claim := func(m *lease.Manager, name string) {
-		claims.Go(func() {
-			if l, err := m.Acquire(ctx, name); err == nil {
-				mu.Lock()
-				defer mu.Unlock()
-				told[name] = append(told[name], l)
-			}
-		})
-	}
-	holders := func(name string) (n int, newest fence.Token) {
-		mu.Lock()
-		defer mu.Unlock()
-		for _, l := range told[name] {
-			newest = max(newest, l.Token())
-			if l.Check() == nil {
-				n++
-			}
-		}
-		return n, newest
-	}
-	claim(managers[0], "kept")
-	eventually(t, "a holder", func() bool { n, _ := holders("kept"); return n == 1 })
-	c.cut()
-	for _, name := range []string{"kept", "claimed"} {
-		claim(managers[0], name)
-		claim(managers[1], name)
-	}
-	healed := false
-	for began := time.Now(); ; time.Sleep(time.Millisecond) {
-		held := 0
-		for _, name := range []string{"kept", "claimed"} {
-			n, _ := holders(name)
-			if n > 1 {
-				t.Fatalf("%s has %d holders", name, n)
-			}
-			held += n
-		}
-		switch since := time.Since(began); {
-		case healed && held == 2 && since > 8*time.Second:
-			for _, name := range []string{"kept", "claimed"} {
-				_, newest := holders(name)
-				if rec, err := stores[1].Confirm(ctx, name); err != nil || rec.Token < newest {
-					t.Errorf("%s: token %d was announced, and %d is left: %v", name, newest, rec.Token, err)
-				}
-			}
-			return
-		case !healed && held == 2 && since > 6*time.Second, !healed && since > 30*time.Second:
-			c.heal()
-			healed = true
-		case ctx.Err() != nil:
-			t.Fatal("nobody holds them though there is a majority")
-		}
-	}
+	})
 }

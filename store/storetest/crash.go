@@ -138,11 +138,16 @@ func (w *crashWriter) writeLast(ctx context.Context, s store.Store) error {
 
 // patientLoad reads until it succeeds.
 func patientLoad(ctx context.Context, s store.Store, key string) (store.Record, error) {
+	return patiently(ctx, func(ctx context.Context) (store.Record, error) { return store.Load(ctx, s, key) })
+}
+
+// patiently reads until it succeeds.
+func patiently(ctx context.Context, read func(context.Context) (store.Record, error)) (store.Record, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), crashPatience)
 	defer cancel()
 	for {
 		tryCtx, cancelTry := context.WithTimeout(ctx, time.Second)
-		rec, err := store.Load(tryCtx, s, key)
+		rec, err := read(tryCtx)
 		cancelTry()
 		if err == nil || ctx.Err() != nil {
 			return rec, err

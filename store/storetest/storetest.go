@@ -11,7 +11,7 @@
 //	}
 //
 // What a network does to requests is tried through store/faulty. An engine that talks to a server also gives the hooks Cut
-// and Heal, which do it to its real connections.
+// and Heal, which do it to its real connections. One that is replicated is tried by [RunFailovers], too.
 package storetest
 
 import (
@@ -22,6 +22,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -47,6 +48,18 @@ type Instance struct {
 	// Cut makes the server unreachable for every handle that is open, so that requests hang or fail; Heal ends that. Both
 	// are nil, or neither is.
 	Cut, Heal func() error
+
+	// Detach cuts off what would replace the primary, or the leader, when it dies. What is written from then on reaches the primary alone.
+	// Attach ends that, and nothing is lost. FailOver, after a Detach, has the primary die and the other take its place, for every
+	// handle. All are nil unless the engine is replicated.
+	Detach, Attach, FailOver func() error
+
+	// Majority says that Detach cuts off the leader, with every second handle beginning with the first, from a majority that elects
+	// another one by itself. FailOver is then the end of that.
+	Majority bool
+
+	// Clock is that of the managers that checks have on the engine; [clock.System] when nil.
+	Clock clock.Clock
 }
 
 // limit is how long one check may take; patience how long an engine may take for what it should do at once. Both are there to end
@@ -67,7 +80,7 @@ func Run(t *testing.T, factory Factory) {
 					return
 				}
 			}
-			if err := c.try(t.Context(), inst); err != nil {
+			if err := c.try(t.Context(), inst, t.Logf); err != nil {
 				t.Error(err)
 			}
 		})
@@ -83,10 +96,10 @@ type check struct {
 }
 
 // try runs the check and closes the handles that it opened.
-func (c check) try(ctx context.Context, inst Instance) error {
+func (c check) try(ctx context.Context, inst Instance, logf func(string, ...any)) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	e := &env{Instance: inst}
+	e := &env{Instance: inst, logf: logf}
 	err := c.run(ctx, e)
 	cancel()
 	err = errors.Join(err, e.closeAll())
@@ -148,6 +161,9 @@ var checks = []check{
 	{name: "ReopenAll", needs: needsDurable, run: reopenAll},
 	{name: "Closed", run: closed},
 	{name: "CloseUnderUse", run: closeUnderUse},
+
+	{name: "Unreplicated", needs: needsReplica, run: unreplicated},
+	{name: "Failover", needs: needsReplica, run: failover},
 }
 
 func needsAge(inst Instance) string {
@@ -155,6 +171,13 @@ func needsAge(inst Instance) string {
 		return ""
 	}
 	return "the engine does not vouch for ages"
+}
+
+func needsReplica(inst Instance) string {
+	if inst.Detach != nil {
+		return ""
+	}
+	return "the engine is not replicated here"
 }
 
 func needsDurable(inst Instance) string {
@@ -167,6 +190,7 @@ func needsDurable(inst Instance) string {
 // env is what a check works with: an instance and the handles that the check has opened.
 type env struct {
 	Instance
+	logf    func(format string, args ...any)
 	mu      sync.Mutex
 	handles []store.Store
 	waits   sync.WaitGroup // the Waits that a check has begun

@@ -57,6 +57,9 @@ func TestRightEngines(t *testing.T) {
 			inst.Heal = func() error { outage.End(); return nil }
 			return inst
 		},
+		"replicated, reads durable":       func() Instance { return pairOf(store.ReadDurable) },
+		"replicated, reads of the leader": func() Instance { return pairOf(store.ReadLeader) },
+		"replicated, local reads":         func() Instance { return pairOf(store.ReadLocal) },
 		"slow": func() Instance {
 			db := memory.NewDB(memory.Options{})
 			inst := instanceOf(func() store.Store { return db.Open() })
@@ -73,7 +76,7 @@ func TestRightEngines(t *testing.T) {
 						if c.needs != nil && c.needs(inst) != "" {
 							t.Skip(c.needs(inst))
 						}
-						if err := c.try(t.Context(), inst); err != nil {
+						if err := c.try(t.Context(), inst, t.Logf); err != nil {
 							t.Error(err)
 						}
 					})
@@ -87,7 +90,7 @@ func TestRightEngines(t *testing.T) {
 // check.
 func TestBrokenEngines(t *testing.T) {
 	tried := map[string]bool{}
-	for _, b := range slices.Concat(brokenRecords, brokenWrites, brokenReads, brokenOutcomes, brokenWaits, brokenLives) {
+	for _, b := range slices.Concat(brokenRecords, brokenWrites, brokenReads, brokenOutcomes, brokenWaits, brokenLives, brokenReplicas) {
 		for _, name := range b.caught {
 			tried[name] = true
 			t.Run(b.name+"/"+name, func(t *testing.T) {
@@ -100,7 +103,7 @@ func TestBrokenEngines(t *testing.T) {
 					if c := checks[i]; c.needs != nil && c.needs(inst) != "" {
 						t.Fatalf("the check does not apply: %s", c.needs(inst))
 					}
-					err := checks[i].try(t.Context(), inst)
+					err := checks[i].try(t.Context(), inst, t.Logf)
 					if err == nil {
 						t.Fatal("the check passes")
 					}

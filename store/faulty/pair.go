@@ -1,0 +1,127 @@
+package faulty
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/internal/doubt"
+	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/memory"
+)
+
+// Pair is a primary, and a replica that replaces it when it dies. While they are apart, a write is applied by the primary, which
+// shows it to plain reads, and waits for the replica. If the primary dies then, the write is lost. All methods may be called from
+// any goroutine.
+type Pair struct {
+	primary, replica *memory.DB
+
+	mu        sync.Mutex
+	apart     chan struct{} // nil while the replica has all that the primary has; closed when that is so again
+	failovers int
+}
+
+// NewPair returns a pair without records, the replica following.
+func NewPair(c clock.Clock) *Pair {
+	opts := memory.Options{Clock: c}
+	return &Pair{primary: memory.NewDB(opts), replica: memory.NewDB(opts)}
+}
+
+// Detach has the replica hear of nothing more.
+func (p *Pair) Detach() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.apart == nil {
+		p.replica.Restore(p.primary.Snapshot())
+		p.apart = make(chan struct{})
+	}
+}
+
+// Attach has the replica follow again, with all that it missed. Writes that wait for it are done.
+func (p *Pair) Attach() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.join()
+}
+
+// FailOver has the primary die and the replica take its place: what the replica missed is lost, and the outcome of writes that wait for
+// it stays unknown. Without a Detach before nothing is lost.
+func (p *Pair) FailOver() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.failovers++
+	if p.apart != nil {
+		p.primary.Restore(p.replica.Snapshot())
+	}
+	p.join()
+}
+
+func (p *Pair) join() {
+	if p.apart != nil {
+		close(p.apart)
+		p.apart = nil
+	}
+}
+
+// errDied says that the primary is gone, and what it was asked with it.
+var errDied = errors.New("the primary died")
+
+// replicated returns what waits until the replica has all that the primary has by then. It is called before the primary is asked.
+func (p *Pair) replicated() func(context.Context) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	before := p.failovers
+	return func(ctx context.Context) error {
+		p.mu.Lock()
+		apart := p.apart
+		p.mu.Unlock()
+		if apart != nil {
+			select {
+			case <-apart:
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.failovers != before {
+			return errDied
+		}
+		return nil
+	}
+}
+
+// Primary returns a handle that knows of no replica: its writes are acknowledged by the primary alone, and its reads show what that has.
+func (p *Pair) Primary() *memory.Store { return p.primary.Open() }
+
+// Open returns a handle whose reads are worth that, and which keeps what its Properties promise: a write is acknowledged when the
+// replica has it, and an unknown outcome is settled by nothing less.
+func (p *Pair) Open(worth store.ReadWorth) *Replicated {
+	return &Replicated{pair: p, worth: worth, primary: p.primary.Open(), replica: p.replica.Open()}
+}
+
+// Replicated is a handle to a [Pair]. It implements [store.Store], [store.Waiter] and [store.Confirmer].
+type Replicated struct {
+	pair             *Pair
+	worth            store.ReadWorth
+	primary, replica *memory.Store
+	doubts           doubt.Writes
+}
+
+var (
+	_ store.Store     = (*Replicated)(nil)
+	_ store.Waiter    = (*Replicated)(nil)
+	_ store.Confirmer = (*Replicated)(nil)
+)
+
+// Properties implements [store.Describer].
+func (r *Replicated) Properties() store.Properties {
+	p := r.primary.Properties()
+	p.Engine, p.Consistency, p.Read = "pair", "writes wait for the replica", r.worth
+	if r.worth != store.ReadDurable {
+		p.Settle = store.SettledByWrite
+	}
+	p.Guarantee = "while the primary lives, or the replica in its place"
+	return p
+}
