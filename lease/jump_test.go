@@ -30,11 +30,13 @@ func TestFinding_S13_APausedMachineAsksWhenItsWallClockIsSet(t *testing.T) {
 				l := acquire(n)
 				n.renewed()
 				n.clk.SetRate(0) // the host pauses the machine
+				n.outage.Start() // which hears nothing then
 				w.node(lease.Options{}).acquire("job")
 				n.clk.SetRate(1)
 				if err := l.Check(); err != nil {
 					t.Errorf("the machine's clocks can tell: %v", err)
 				}
+				n.outage.End()
 				n.clk.StepWall(2 * ttl)
 				time.Sleep(ttl/12 + time.Millisecond)
 				synctest.Wait()

@@ -13,7 +13,7 @@ import (
 
 // A session's renewals say nothing of the records of its leases, and an outsider may delete, edit or restore one: kubectl, etcdctl,
 // another program that shares the record. So a session looks at them, and ends the terms that the store knows nothing of any more. A
-// look begins TTL/4 after the one before, and has TTL/12 to end: what was done is noticed TTL/3 later at the latest.
+// look begins TTL/4 after the one before: if it ends within TTL/12, what was done is noticed TTL/3 later at the latest.
 const (
 	looksPerTTL = 4
 	// Up to so many records are read one by one, all at a time. More are listed: by what their names have in common, in one List.
@@ -30,24 +30,35 @@ type looker struct {
 	toucher store.Toucher            // nil where no other programs share the records
 	touched map[*Lease]*store.Record // as last seen
 	crowded bool                     // a List yields others' records for the most part
+
+	pushes    bool // the store does
+	pushed    chan struct{}
+	following map[*Lease]struct{}
+	followAt  clock.Instant
+	followers sync.WaitGroup
 }
 
 // run looks as long as ctx lasts, which ends with the session.
 func (k *looker) run(ctx context.Context) {
 	m := k.s.hold.m
 	every := m.timing.TTL / looksPerTTL
+	defer k.followers.Wait()
 	for due := m.clk.Now().Add(every); ; {
-		enlisted := k.rest(ctx, due)
+		why := k.rest(ctx, due)
 		if ctx.Err() != nil {
 			return
 		}
 		start := m.clk.Now()
-		if enlisted {
-			fresh, _ := k.choose(k.s.roster.Members(), true)
-			if k.try(ctx, fresh, nil) != nil {
+		switch why {
+		case waitFollow:
+			k.follow(ctx)
+			continue
+		case waitEnlisted:
+			if k.touchFresh(ctx) != nil {
 				due = min(due, m.clk.Now().Add(m.timing.Attempt))
 			}
 			continue
+		case waitDue, waitPushed:
 		}
 		err := k.look(ctx)
 		now := m.clk.Now()
@@ -61,18 +72,35 @@ func (k *looker) run(ctx context.Context) {
 	}
 }
 
-// rest blocks until due, and returns false; or until a lease was enlisted that is to be touched, and returns true.
-func (k *looker) rest(ctx context.Context, due clock.Instant) (enlisted bool) {
+// rest blocks until a look is due, or there is something else to do.
+func (k *looker) rest(ctx context.Context, due clock.Instant) wait {
 	clk := k.s.hold.m.clk
-	timer := clock.NewTimer(clk, due.Sub(clk.Now()))
+	timer := clock.NewTimer(clk, min(due, k.followAt).Sub(clk.Now()))
 	defer timer.Stop()
 	select {
 	case <-k.s.enlisted:
-		return true
+		if k.pushes {
+			k.followAt = min(k.followAt, clk.Now().Add(k.s.hold.m.timing.Attempt))
+		}
+		return waitEnlisted
+	case <-k.pushed:
+		return waitPushed
 	case <-timer.C:
+		if k.followAt <= clk.Now() {
+			return waitFollow
+		}
 	case <-ctx.Done():
 	}
-	return false
+	return waitDue
+}
+
+// touchFresh touches the leases that were never touched.
+func (k *looker) touchFresh(ctx context.Context) error {
+	if k.toucher == nil {
+		return nil
+	}
+	fresh, _ := k.choose(k.s.roster.Members(), true)
+	return k.try(ctx, fresh, nil)
 }
 
 // look ends the leases that are the session's no more by their records. A List only raises doubts, which a read settles.
@@ -172,14 +200,14 @@ func (l *Lease) look(ctx context.Context) error {
 // watchOver has the session look at its leases from its first one on.
 func (s *Session) watchOver() {
 	s.looking.Do(func() {
-		k := &looker{s: s, touched: map[*Lease]*store.Record{}}
-		if k.toucher, _ = s.hold.m.run.Store.(store.Toucher); k.toucher != nil {
-			s.enlisted = make(chan struct{}, 1)
+		st := s.hold.m.run.Store
+		k := &looker{s: s, touched: map[*Lease]*store.Record{}, following: map[*Lease]struct{}{}, followAt: clock.Never}
+		k.toucher, _ = st.(store.Toucher)
+		if k.pushes = store.Describe(st).Push; k.pushes {
+			k.pushed = make(chan struct{}, 1)
 		}
+		s.enlisted = make(chan struct{}, 1)
 		s.Background(k.run) // or the manager is closed, which ends the session
 	})
-	select {
-	case s.enlisted <- struct{}{}: // where there is none, nobody waits for it
-	default:
-	}
+	wake(s.enlisted)
 }

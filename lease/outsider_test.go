@@ -150,6 +150,49 @@ func TestFinding_S16_ASessionLooksAtItsLeases(t *testing.T) {
 	}
 }
 
+// Where the store pushes, what an outsider does is noticed at once: of the first leases, and not of those that are let go at once.
+func TestFinding_S16_WhatIsPushedIsNoticedAtOnce(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.unsafe = true // until it is noticed
+		n := w.node(lease.Options{})
+		s := n.open()
+		for i := range 100 {
+			release(t, n.under(s, fmt.Sprint("short/", i)))
+		}
+		time.Sleep(ttl / 4)
+		if waits := n.net.Count(faulty.Wait); waits != 0 {
+			t.Errorf("%d waits for what is let go at once", waits)
+		}
+		var leases []*lease.Lease
+		for i := range 20 {
+			leases = append(leases, n.under(s, fmt.Sprint("job/", i)))
+		}
+		time.Sleep(ttl)
+		if waits := n.net.Count(faulty.Wait); waits != 8 {
+			t.Errorf("%d waits, want 8", waits)
+		}
+		noticed := 0
+		for i, l := range leases {
+			if i%2 == 0 {
+				w.wipe(l.Key())
+			} else {
+				w.edit(l.Key(), func(r *store.Record) { r.Owner = "other" })
+			}
+			time.Sleep(100 * time.Millisecond)
+			if l.Check() != nil {
+				noticed++
+			}
+		}
+		if noticed < 8 {
+			t.Errorf("%d were noticed at once", noticed)
+		}
+		time.Sleep(ttl / 3)
+		for _, l := range leases {
+			lostWith(t, l, lease.Taken)
+		}
+	})
+}
+
 // Labels, the primitive's own data and an outage end no term.
 func TestFinding_S16_WhatIsNoEnd(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {

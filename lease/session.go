@@ -18,7 +18,7 @@ type Session struct {
 	roster drive.Roster[*Lease]
 
 	looking  sync.Once     // at the records of its leases
-	enlisted chan struct{} // one that is to be touched; nil where none are
+	enlisted chan struct{} // one, which may have to be touched and followed
 }
 
 // OpenSession starts a session: one write now, and one every TTL/3 while it is open. It blocks until the store has answered

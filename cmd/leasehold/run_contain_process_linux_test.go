@@ -114,10 +114,12 @@ func TestS9_WhatAProcessGroupMisses(t *testing.T) {
 	}
 	for _, a := range attacks {
 		n, overlaps := rounds(t, 1), 0
-		for range n {
-			if outlived(t, supervise.ContainGroup, a) > 0 {
-				overlaps++
-			}
+		for round := range n {
+			t.Run(fmt.Sprint(a.name, " ", round), func(t *testing.T) { // ends what it leaves behind
+				if outlived(t, supervise.ContainGroup, a) > 0 {
+					overlaps++
+				}
+			})
 		}
 		t.Logf("%s: %d of %d rounds overlap", a.name, overlaps, n)
 	}

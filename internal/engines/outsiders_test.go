@@ -159,9 +159,9 @@ func tryOutsiders(t *testing.T, open func(t testing.TB) store.Store, erase func(
 		nextTerm(ctx, t, o, name, l.Token())
 	}
 	t.Logf("%d rounds: noticed %v later at most, of a TTL of %v", outsiderRounds(t), worst, outsiderTTL)
-	// TTL/3 is proven in virtual time, by package lease. Here servers and machine may stand still for as long again.
-	if worst > outsiderTTL {
-		t.Errorf("noticed %v later, want less than the TTL", worst)
+	// What is measured contains that the test is woken.
+	if limit := outsiderTTL/3 + time.Second; worst > limit {
+		t.Errorf("noticed %v later, want %v at most", worst, limit)
 	}
 	must(t, calm.Check())
 	must(t, s.Check())
