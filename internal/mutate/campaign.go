@@ -1,10 +1,10 @@
 package mutate
 
 import (
-	"context"
-	"errors"
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
@@ -22,10 +21,11 @@ import (
 type Campaign struct {
 	Root    string
 	Dir     string // a folder of its own, for what it builds
+	Cache   string // a folder that keeps what came of mutants
 	Most    int    // of the mutants of a target: how many are tried, drawn by Seed
 	Seed    uint64
 	Workers int
-	Own     bool // run the first suite of a target only
+	Longest time.Duration // how long the tests of a suite that are run with one mutant take, at most: the quickest of those that reach it
 	Log     func(format string, args ...any)
 }
 
@@ -35,6 +35,7 @@ type Result struct {
 	Made      int // by rote
 	Viable    int // of them: those that compile
 	Tried     int
+	Kept      int // runs of a suite that the cache spared
 	Killed    int // a test failed
 	TimedOut  int // counted as killed: the tests would hang
 	Survivors []Mutant
@@ -55,30 +56,39 @@ func (c *Campaign) Try(t Target) (Result, error) {
 		return r, err
 	}
 	r.Viable = len(mutants)
-	rng := rand.New(rand.NewPCG(c.Seed, 0))
-	rng.Shuffle(len(mutants), func(i, j int) { mutants[i], mutants[j] = mutants[j], mutants[i] })
-	mutants = mutants[:min(c.Most, len(mutants))]
-	r.Tried = len(mutants)
-	alive := mutants
+	alive := draw(mutants, c.Seed, c.Most)
+	r.Tried = len(alive)
 	for i, s := range t.Suites {
-		if len(alive) == 0 || c.Own && i > 0 {
+		if len(alive) == 0 {
 			break
 		}
 		p, err := c.prepare(fmt.Sprintf("suite%d", i), overlay, s)
 		if err != nil {
 			return r, err
 		}
-		c.Log("%s: %d mutants by the tests of %s, which take %.1f s", t.Dir, len(alive), s.Dir, p.took.Seconds())
-		alive = c.survivors(p, alive, &r)
-	}
-	slices.SortFunc(alive, func(a, b Mutant) int {
-		if d := strings.Compare(a.File, b.File); d != 0 {
-			return d
+		c.Log("%s: %d mutants by %d tests of %s, which take %.1f s", t.Dir, len(alive), len(p.tests), s.Dir, took(p.tests).Seconds())
+		if alive, err = c.survivors(p, t, s, alive, &r); err != nil {
+			return r, err
 		}
-		return a.Line - b.Line
-	})
+	}
 	r.Survivors, r.Took = alive, clock.System().Now().Sub(began)
 	return r, nil
+}
+
+// draw draws at most n of the mutants, and leaves them in their order. Each is drawn by its own key, so that a change of one function
+// draws no others of the rest.
+func draw(mutants []Mutant, seed uint64, n int) []Mutant {
+	if n >= len(mutants) {
+		return mutants
+	}
+	rank := map[string]uint64{}
+	for _, m := range mutants {
+		sum := sha256.Sum256(fmt.Appendf(nil, "%d %s", seed, m.Key()))
+		rank[m.Name] = binary.BigEndian.Uint64(sum[:])
+	}
+	drawn := slices.SortedFunc(slices.Values(mutants), func(a, b Mutant) int { return cmp.Compare(rank[a.Name], rank[b.Name]) })
+	first := rank[drawn[n].Name]
+	return slices.DeleteFunc(slices.Clone(mutants), func(m Mutant) bool { return rank[m.Name] >= first })
 }
 
 // generate reads the files of a target and makes their mutants.
@@ -90,7 +100,7 @@ func (c *Campaign) generate(t Target) (map[string]*source, []Mutant, error) {
 			return nil, nil, err
 		}
 		for _, e := range entries {
-			if n := e.Name(); strings.HasSuffix(n, ".go") && !strings.HasSuffix(n, "_test.go") && !platform.MatchString(n) {
+			if n := e.Name(); strings.HasSuffix(n, ".go") && !strings.HasSuffix(n, "_test.go") && !platform.MatchString(n) && !slices.Contains(t.Spare, n) {
 				names = append(names, n)
 			}
 		}
@@ -106,7 +116,12 @@ func (c *Campaign) generate(t Target) (map[string]*source, []Mutant, error) {
 		sources[path] = s
 		all = append(all, s.generate()...)
 	}
+	same := map[string]int{}
 	for i := range all {
+		key := all[i].Key()
+		if same[key]++; same[key] > 1 {
+			all[i].What += fmt.Sprintf(" (%d)", same[key])
+		}
 		all[i].Name = "m" + strconv.Itoa(i)
 		all[i].variant.mutant = all[i].Name
 	}
@@ -153,89 +168,6 @@ func (c *Campaign) viable(t Target, sources map[string]*source, mutants []Mutant
 		mutants = slices.DeleteFunc(mutants, func(m Mutant) bool { return bad[m.Name] })
 	}
 	return "", nil, fmt.Errorf("%s: its mutants still don't compile", t.Dir)
-}
-
-// prepared is a suite's test binary.
-type prepared struct {
-	binary, dir, run string
-	took             time.Duration // without a mutant
-}
-
-func (c *Campaign) prepare(name, overlay string, s Suite) (prepared, error) {
-	p := prepared{binary: filepath.Join(c.Dir, name), dir: filepath.Join(c.Root, s.Dir), run: s.Run}
-	if text, err := c.run("", "go", "test", "-c", "-vet=off", "-overlay="+overlay, "-o", p.binary, "./"+s.Dir); err != nil {
-		return p, fmt.Errorf("build the tests of %s: %w: %.2000s", s.Dir, err, text)
-	}
-	began := clock.System().Now()
-	if text, err := c.test(p, "", 5*time.Minute); err != nil {
-		return p, fmt.Errorf("the tests of %s fail without a mutant: %w: %.2000s", s.Dir, err, text)
-	}
-	p.took = clock.System().Now().Sub(began)
-	return p, nil
-}
-
-// test runs a suite with a mutant. The error of tests that hang matches [context.DeadlineExceeded].
-func (c *Campaign) test(p prepared, mutant string, limit time.Duration) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	defer cancel()
-	tmp, err := os.MkdirTemp(c.Dir, "tmp")
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = os.RemoveAll(tmp) }() // it is in Dir, which is removed
-	cmd := exec.CommandContext(ctx, p.binary, "-test.short", "-test.failfast", "-test.run="+p.run)
-	cmd.Dir = p.dir
-	cmd.Env = append(os.Environ(), Env+"="+mutant, "TMPDIR="+tmp)
-	cmd.WaitDelay = time.Second
-	out, err := cmd.CombinedOutput()
-	if ctx.Err() != nil {
-		err = ctx.Err()
-	}
-	return string(out), err
-}
-
-// survivors runs a suite with each of the mutants, and returns those that it doesn't notice, in the order in which they were.
-func (c *Campaign) survivors(p prepared, mutants []Mutant, r *Result) []Mutant {
-	limit := 5*time.Second + 5*p.took
-	var mu sync.Mutex
-	var group sync.WaitGroup
-	lives := make([]bool, len(mutants))
-	next := 0
-	for range c.Workers {
-		group.Go(func() {
-			for {
-				mu.Lock()
-				i := next
-				next++
-				mu.Unlock()
-				if i >= len(mutants) {
-					return
-				}
-				_, err := c.test(p, mutants[i].Name, limit)
-				mu.Lock()
-				switch {
-				case err == nil:
-					lives[i] = true
-				case errors.Is(err, context.DeadlineExceeded):
-					r.TimedOut++
-				default:
-					r.Killed++
-				}
-				if i%100 == 99 {
-					c.Log("%s: %d of %d", p.dir, i+1, len(mutants))
-				}
-				mu.Unlock()
-			}
-		})
-	}
-	group.Wait()
-	var alive []Mutant
-	for i, m := range mutants {
-		if lives[i] {
-			alive = append(alive, m)
-		}
-	}
-	return alive
 }
 
 func (c *Campaign) run(dir, name string, args ...string) (string, error) {

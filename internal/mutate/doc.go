@@ -2,9 +2,9 @@
 // checkout. An overlay (go build -overlay) puts the mutated files in the place of the real ones, so that what is built by tests and tools can
 // have mutants in it, and what is built otherwise never has.
 //
-// One build has all mutants. A function with mutants begins by looking at which one is on ([seeded.Bug]), and calls that copy:
+// One build has all mutants. A function with mutants begins by looking at which one is on (seeded.On), and calls that copy:
 //
-//	func (t Timing) validity(resolution time.Duration) time.Duration { switch seeded.Bug { case "holder-margin": return t.validity__holder_margin(resolution) }; …
+//	func (t Timing) validity(resolution time.Duration) time.Duration { switch seeded.On("Timing.validity") { case "holder-margin": return t.validity__holder_margin(resolution) }; …
 //
 // Mutants come from two places. [Bugs] are seeded bugs, each the removal of one safety rule; where they are is described here, in package
 // mutate, and nowhere in the code that they mutate. [Generate] makes mutants of a package by rote: it negates conditions, moves boundaries,

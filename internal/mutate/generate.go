@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"go/ast"
 	"go/token"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -23,16 +24,21 @@ type Mutant struct {
 var flips = map[token.Token][]string{
 	token.LSS: {"<="}, token.LEQ: {"<"}, token.GTR: {">="}, token.GEQ: {">"},
 	token.EQL: {"!="}, token.NEQ: {"=="},
-	token.LAND: {"||"}, token.LOR: {"&&"},
 	token.ADD: {"-"}, token.SUB: {"+"}, token.MUL: {"/"}, token.QUO: {"*"},
 }
+
+// spared are functions that aren't mutated: those that can't be replaced, and those that make text for people.
+var spared = map[string]bool{"init": true, "main": true, "_": true, "String": true, "GoString": true, "Error": true, "LogValue": true}
+
+// wording finds calls that make the text of an error or a line of a log. What is in them is not mutated.
+var wording = regexp.MustCompile(`^(fmt\.Errorf|errors\.New|(.*\.)?(log|Log|logger|slog)\.?(Debug|Info|Warn|Error|Log|With)?(Context|Attrs)?)$`)
 
 // generate returns the mutants of every function of a file.
 func (s *source) generate() []Mutant {
 	var all []Mutant
 	for _, d := range s.file.Decls {
 		fn, ok := d.(*ast.FuncDecl)
-		if !ok || fn.Body == nil || fn.Name.Name == "init" || fn.Name.Name == "main" || fn.Name.Name == "_" {
+		if !ok || fn.Body == nil || spared[fn.Name.Name] {
 			continue
 		}
 		g := &generator{source: s, fn: fn, seen: map[change]bool{}}
@@ -47,7 +53,7 @@ type generator struct {
 	*source
 	fn    *ast.FuncDecl
 	seen  map[change]bool
-	whole map[ast.Expr]bool // conditions that are negated as a whole
+	plain map[ast.Expr]bool // expressions that aren't negated or counted up: another mutant tells as much
 	out   []Mutant
 }
 
@@ -92,6 +98,11 @@ func (g *generator) visit(n ast.Node) bool {
 		g.drop(n.Body)
 	case *ast.CommClause:
 		g.drop(n.Body)
+	case *ast.CallExpr:
+		if wording.MatchString(g.of(n.Fun)) {
+			return false
+		}
+		g.expression(n)
 	case ast.Expr:
 		g.expression(n)
 	}
@@ -103,7 +114,7 @@ func (g *generator) expression(n ast.Expr) {
 	case *ast.BinaryExpr:
 		g.binary(n)
 	case *ast.UnaryExpr:
-		if n.Op == token.NOT && !g.whole[n] {
+		if n.Op == token.NOT && !g.plain[n] {
 			g.add(n, g.of(n.X))
 		}
 	case *ast.CallExpr:
@@ -111,35 +122,46 @@ func (g *generator) expression(n ast.Expr) {
 			g.add(id, map[string]string{"min": "max", "max": "min"}[id.Name])
 		}
 	case *ast.Ident:
-		if n.Name == "true" || n.Name == "false" {
+		if (n.Name == "true" || n.Name == "false") && !g.plain[n] {
 			g.add(n, strconv.FormatBool(n.Name == "false"))
 		}
 	case *ast.BasicLit:
-		if i, err := strconv.ParseInt(n.Value, 0, 32); n.Kind == token.INT && err == nil {
+		if i, err := strconv.ParseInt(n.Value, 0, 32); n.Kind == token.INT && err == nil && !g.plain[n] {
 			g.add(n, fmt.Sprint(i+1))
 		}
 	}
 }
 
 func (g *generator) negate(cond ast.Expr) {
-	if g.whole == nil {
-		g.whole = map[ast.Expr]bool{}
-	}
-	g.whole[cond] = true
+	g.spare(cond)
 	g.add(cond, "!("+g.of(cond)+")")
 }
 
 func (g *generator) binary(n *ast.BinaryExpr) {
-	x, y := g.of(n.X), g.of(n.Y)
 	for _, op := range flips[n.Op] {
-		if (n.Op == token.EQL || n.Op == token.NEQ) && g.whole[n] {
+		if (n.Op == token.EQL || n.Op == token.NEQ) && g.plain[n] {
 			continue
 		}
 		g.add(n, g.text[g.at(n.Pos()):g.at(n.OpPos)]+op+g.text[g.at(n.OpPos)+len(n.Op.String()):g.at(n.End())])
 	}
-	if n.Op == token.LAND || n.Op == token.LOR {
-		g.add(n, x)
-		g.add(n, y)
+	if n.Op != token.LAND && n.Op != token.LOR {
+		return
+	}
+	// Without each operand of a && b && c. A test that notices that notices b negated, and || in the place of &&.
+	g.add(n, g.of(n.X))
+	if x, ok := ast.Unparen(n.X).(*ast.BinaryExpr); !ok || x.Op != n.Op {
+		g.add(n, g.of(n.Y))
+	}
+	g.spare(n.X, n.Y)
+}
+
+// spare has expressions not negated.
+func (g *generator) spare(all ...ast.Expr) {
+	if g.plain == nil {
+		g.plain = map[ast.Expr]bool{}
+	}
+	for _, e := range all {
+		g.plain[e] = true
 	}
 }
 
@@ -147,11 +169,16 @@ func (g *generator) binary(n *ast.BinaryExpr) {
 func (g *generator) drop(list []ast.Stmt) {
 	for _, st := range list {
 		switch st := st.(type) {
-		case *ast.ExprStmt, *ast.IncDecStmt, *ast.DeferStmt:
+		case *ast.ExprStmt:
+			if call, ok := st.X.(*ast.CallExpr); !ok || !wording.MatchString(g.of(call.Fun)) {
+				g.add(st, "")
+			}
+		case *ast.IncDecStmt, *ast.DeferStmt:
 			g.add(st, "")
 		case *ast.AssignStmt:
 			if st.Tok != token.DEFINE {
 				g.add(st, "")
+				g.spare(st.Rhs...) // its opposite
 			}
 		}
 	}
@@ -178,6 +205,7 @@ func (g *generator) results(t *ast.FuncType, body *ast.BlockStmt) {
 			switch r := n.Results[len(n.Results)-1]; {
 			case last.Name == "error" && g.of(r) != "nil":
 				g.add(r, "nil")
+				g.spare(n.Results...) // nobody reads what is beside an error
 			case last.Name == "bool" && g.of(r) != "true" && g.of(r) != "false":
 				g.negate(r)
 			}

@@ -14,16 +14,51 @@ const (
 	seededFile  = "internal/seeded/build.go"
 	seededBuild = `package seeded
 
-import "os"
+import (
+	"os"
+	"sync"
+)
 
 const Built = true
 
-var Bug = os.Getenv("` + Env + `")
+var (
+	Bug  = os.Getenv("` + Env + `")
+	into = os.Getenv("` + TraceEnv + `")
+	seen sync.Map
+)
+
+// On returns the mutant that is on. It is called by the mutated function of that name, which a trace has once.
+func On(function string) string {
+	if into != "" {
+		trace(function)
+	}
+	return Bug
+}
+
+func trace(function string) {
+	if _, already := seen.LoadOrStore(function, true); already {
+		return
+	}
+	f, err := os.OpenFile(into, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	if err == nil {
+		_, err = f.WriteString(function + "\n")
+	}
+	if err == nil {
+		err = f.Close()
+	}
+	if err != nil {
+		panic(err)
+	}
+}
 `
 )
 
-// Env is the environment variable that switches a mutant on in a program that was built with some.
-const Env = "LEASEHOLD_MUTANT"
+const (
+	// Env is the environment variable that switches a mutant on in a program that was built with some.
+	Env = "LEASEHOLD_MUTANT"
+	// TraceEnv names a file that such a program adds each mutated function to that it runs.
+	TraceEnv = "LEASEHOLD_MUTANT_TRACE"
+)
 
 // Root returns the folder of the checkout that dir is in: that of go.work.
 func Root(dir string) (string, error) {

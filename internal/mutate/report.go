@@ -17,7 +17,10 @@ const judgedFile = "internal/mutate/judged.txt"
 type Judged map[string]string
 
 // Key names a mutant in the table of those that were judged.
-func (m Mutant) Key() string { return m.File + " " + m.Func + ": " + m.What }
+func (m Mutant) Key() string { return m.place() + ": " + m.What }
+
+// place is the function that a mutant is of.
+func (m Mutant) place() string { return m.File + " " + m.Func }
 
 // ReadJudged reads the survivors that were judged: a line with the mutant, and a line that begins with a tab and says what it amounts to.
 func ReadJudged(root string) (Judged, error) {

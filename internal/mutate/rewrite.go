@@ -105,7 +105,7 @@ func (s *source) rewrite(variants []variant) (text string, spans []span) {
 		named, call := s.signature(fn)
 		edits = append(edits, named...)
 		var b strings.Builder
-		b.WriteString(" switch seeded__.Bug { ")
+		fmt.Fprintf(&b, " switch seeded__.On(%q) { ", s.path+" "+nameOf(fn))
 		for _, v := range of {
 			fmt.Fprintf(&b, "case %q: %s; ", v.mutant, call(v.mutant))
 		}

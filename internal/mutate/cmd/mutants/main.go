@@ -27,13 +27,13 @@ func main() {
 	workers := flag.Int("workers", 2, "how many are tried at once")
 	strict := flag.Bool("strict", false, "fail when a survivor isn't judged")
 	least := flag.Float64("least", 0, "fail when less than so many `percent` are killed")
-	own := flag.Bool("own", false, "run the first tests of each package only, which are as a rule its own")
+	longest := flag.Duration("longest", 12*time.Second, "how long the tests of one package that are run with one mutant take without it, at most")
 	write := flag.Bool("write", false, "write the report into docs/proof.md")
 	flag.Parse()
 	if *most == 0 {
 		*most = math.MaxInt
 	}
-	unjudged, killed, err := run(&mutate.Campaign{Most: *most, Seed: *seed, Workers: *workers, Own: *own, Log: log}, flag.Args(), *write)
+	unjudged, killed, err := run(&mutate.Campaign{Most: *most, Seed: *seed, Workers: *workers, Longest: *longest, Log: log}, flag.Args(), *write)
 	switch {
 	case err != nil:
 		fmt.Fprintln(os.Stderr, "mutants:", err)
@@ -59,6 +59,11 @@ func run(c *mutate.Campaign, dirs []string, write bool) (unjudged int, killed fl
 		return 0, 0, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(c.Dir)) }()
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return 0, 0, err
+	}
+	c.Cache = filepath.Join(cache, "leasehold-mutants")
 	judged, err := mutate.ReadJudged(c.Root)
 	if err != nil {
 		return 0, 0, err
