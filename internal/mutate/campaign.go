@@ -25,6 +25,7 @@ type Campaign struct {
 	Most    int    // of the mutants of a target: how many are tried, drawn by Seed
 	Seed    uint64
 	Workers int
+	Spare   Judged        // survivors that are not tried again
 	Longest time.Duration // how long the tests of a suite that are run with one mutant take, at most: the quickest of those that reach it
 	Log     func(format string, args ...any)
 }
@@ -56,6 +57,7 @@ func (c *Campaign) Try(t Target) (Result, error) {
 		return r, err
 	}
 	r.Viable = len(mutants)
+	mutants = slices.DeleteFunc(mutants, func(m Mutant) bool { return c.Spare[m.Key()] != "" })
 	alive := draw(mutants, c.Seed, c.Most)
 	r.Tried = len(alive)
 	for i, s := range t.Suites {

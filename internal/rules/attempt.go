@@ -221,7 +221,6 @@ func (h *Hold) superseded(env Env, cur store.Record) {
 	case att.Op == OpLeave:
 		h.overtaken(env, cur, ours)
 	default:
-		h.gone = true
 		h.end(nil)
 	}
 }
@@ -230,16 +229,13 @@ func (h *Hold) superseded(env Env, cur store.Record) {
 func (h *Hold) overtaken(env Env, cur store.Record, ours bool) {
 	switch {
 	case h.leave.To != "" && handedOn(cur, h.Term.Token):
-		h.gone = true
 		h.end(nil) // it was handed over, and the successor has been quick
 	case ours:
 		h.pending, h.Term = "", cur
 		h.beginLeave(env)
 	case h.leave.To != "" || h.named:
-		h.gone = true
 		h.end(&store.ConflictError{Current: cur})
 	default:
-		h.gone = true
 		h.end(nil)
 	}
 }
@@ -282,7 +278,7 @@ func (h *Hold) landed(env Env, rec store.Record) {
 	h.rec, h.recFresh = h.rec.Note(rec, env.Now), true
 	switch {
 	case att.Op == OpLeave:
-		h.gone, h.pending = true, ""
+		h.pending = ""
 		h.LeftAt = att.Sent
 		h.Term = store.Record{Token: rec.Token}
 		h.end(nil)

@@ -141,7 +141,7 @@ func TestWhatStandsBesideANameHasToBeRead(t *testing.T) {
 	}
 }
 
-// One who waits is refused, too, but a holder of the right kind is waited for, and one's own old terms and offers are taken.
+// A holder of the right kind is waited for; a hold's own old terms and offers are taken.
 func TestTheRightKindIsWaitedFor(t *testing.T) {
 	r := wantedAs(t, store.KindLease)
 	rec := foreign("3")

@@ -80,7 +80,7 @@ type Hold struct {
 	once                  bool     // take the record only if nobody ever wrote it
 	mine                  []string // nonces of this process's writes in terms that it has given up
 	pending               string   // Leaving: nonce of a renewal that may have landed, or may yet
-	gone                  bool     // the record is known not to be this hold's own any more
+	gone                  bool     // Held, Lost: the record is known not to be this hold's own any more
 	failures              int      // in a row
 	renewAt, retryAt      clock.Instant
 	left                  string        // the free version that is left to others until claimAt

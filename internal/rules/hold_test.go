@@ -231,3 +231,98 @@ func TestNeedsNotice(t *testing.T) {
 		t.Error("a notice takes the place of the session's own break")
 	}
 }
+
+// A read that succeeds after one that failed has mended that, whatever it found.
+func TestAReadMendsAFailure(t *testing.T) {
+	r := newRig(t, false)
+	r.read(store.Record{}, errRefused)
+	r.sleep()
+	r.read(store.Record{}, nil)
+	if r.h.Err != nil || r.h.failures != 0 {
+		t.Errorf("after a read of no record: %v, %d failures in a row", r.h.Err, r.h.failures)
+	}
+	r = newRig(t, false)
+	kept := foreign("3")
+	kept.Session = "s"
+	r.read(kept, nil)
+	r.h.Read(r.env(), r.next(Read).Key, store.Record{}, errRefused)
+	r.sleep()
+	r.read(store.Record{Key: "s", Owner: "other", TTL: rigTTL, Version: "1"}, nil)
+	if r.h.Err != nil || r.h.failures != 0 {
+		t.Errorf("after a read of the session: %v, %d failures in a row", r.h.Err, r.h.failures)
+	}
+}
+
+// What was remembered before a failed read has to be read all the same.
+func TestAFailedReadMakesNothingFresh(t *testing.T) {
+	kept := foreign("3")
+	kept.Session = "s"
+	r := newRig(t, false)
+	r.h.rec = Seen{Rec: kept, Known: true, Since: r.now}
+	r.h.RecallSession(Seen{Rec: store.Record{Key: "s", Owner: "other", TTL: rigTTL, Version: "1"}, Known: true, Since: r.now})
+	r.read(store.Record{Key: "job"}, errRefused)
+	r.sleep()
+	r.read(kept, nil)
+}
+
+// A store that vouches for a holder's end has the session read again: what ended the one has ended the other.
+func TestARecordThatIsKnownToBeOver(t *testing.T) {
+	kept := foreign("3")
+	kept.Session = "s"
+	alive := store.Record{Key: "s", Owner: "other", TTL: rigTTL, Version: "1"}
+	r := newRig(t, false)
+	r.read(kept, nil)
+	r.read(alive, nil)
+	act := r.next(Wait)
+	over := kept
+	over.Age = store.Forever
+	r.h.Read(r.env(), act.Key, over, nil)
+	r.read(alive, nil)
+	if act := r.next(Sleep); act.Until != r.now.Add(rigRenew) { // the session lives: a wait for its lease would be over at once
+		t.Errorf("sleeps for %v", act.Until.Sub(r.now))
+	}
+}
+
+// What an operator writes on a term that has ended changes nothing of why it did.
+func TestAMarkOnATermThatHasEnded(t *testing.T) {
+	r := heldRig(t)
+	r.toRenewal()
+	r.next(Write)
+	r.now = r.h.Deadline
+	r.h.Wrote(r.env(), store.Record{}, conflict(marked(Broken(r.h.Term, "ops", rigTTL, "x"))))
+	r.lost(CauseExpired)
+}
+
+// A renewal in doubt is settled by the release: nothing of the hold is left then.
+func TestNothingIsLeftAfterARelease(t *testing.T) {
+	r := heldRig(t)
+	r.toRenewal()
+	r.wrote("", errLost)
+	r.stop("")
+	r.wrote("9", nil)
+	r.ended(nil)
+	if orphans := r.h.Orphans(); len(orphans) != 0 {
+		t.Errorf("%q", orphans)
+	}
+}
+
+// A waiter keeps a claim in doubt until its outcome is known; only a try gives up.
+func TestAWaiterKeepsAClaimInDoubt(t *testing.T) {
+	r := newRig(t, false)
+	r.read(store.Record{}, nil)
+	r.wrote("", errLost)
+	for range 200 {
+		r.sleep()
+		r.read(store.Record{}, errRefused)
+	}
+	if r.phase(Waiting); r.now < clock.Instant(rigTTL) {
+		t.Fatal("the time is too short to tell")
+	}
+}
+
+// A nonce is remembered once.
+func TestANonceIsRememberedOnce(t *testing.T) {
+	if all := appended(appended(nil, "n1"), "n1+mark"); len(all) != 1 {
+		t.Errorf("%q", all)
+	}
+}

@@ -147,8 +147,12 @@ func TestNamedIsNoOtherTerm(t *testing.T) {
 			}
 		}
 	}
-	if r := heldRig(t); r.h.Restored() || r.h.Renewed() {
-		t.Error("a hold that the holder itself keeps came back, or was renewed in its stead")
+	own := heldRig(t)
+	for range 2 {
+		if own.h.Restored() || own.h.Renewed() {
+			t.Error("a hold that the holder itself keeps came back, or was renewed in its stead")
+		}
+		own.h.LoseSession()
 	}
 	r := namedRig(t, theirs(), Latest{})
 	if r.h.Restored() {
@@ -225,7 +229,16 @@ func TestNamedIsAllowed(t *testing.T) {
 		t.Errorf("asked %d times", asked)
 	}
 	r = namedRig(t, theirs(), Latest{})
+	r.h.Allow = func(store.Record) error { asked++; return nil }
+	r.h.Left = func(notice []byte) []byte { return notice }
+	r.wrote("4", nil)
+	r.next(Sleep)
+	if asked != 3 {
+		t.Errorf("asked %d times for one renewal", asked-2)
+	}
+	r = namedRig(t, theirs(), Latest{})
 	r.h.Allow = func(store.Record) error { return nil }
+	r.stop("")
 	r.next(Write)
 }
 
@@ -258,12 +271,17 @@ func TestNamedIsLetGo(t *testing.T) {
 			t.Errorf("%s: let go at %v, want %v; unsettled %v, %q", name, r.h.LeftAt, sent, r.h.Unsettled(), r.h.Orphans())
 		}
 	}
+	handed, err := HandedOver(theirs(), "other", rigTTL, noon, "h")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, c := range map[string]struct {
 		rec    store.Record
 		latest Latest
 	}{
-		"another's":            {foreign("4"), Latest{}},
-		"a later term's known": {theirs(), Latest{51, 0}},
+		"another's":              {foreign("4"), Latest{}},
+		"a later term's known":   {theirs(), Latest{51, 0}},
+		"handed over by another": {handed, Latest{}},
 	} {
 		r := namedRig(t, store.Record{}, c.latest)
 		r.stop("")

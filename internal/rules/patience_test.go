@@ -116,7 +116,18 @@ func TestPatienceHasExceptions(t *testing.T) {
 	r := newRig(t, false)
 	r.h.Patience = patience
 	r.read(offered, nil)
-	r.next(Write)
+	if rec := r.next(Write).Rec; rec.Owner != "me" {
+		t.Errorf("an offer is answered by %+v", rec)
+	}
+
+	given := foreign("9")
+	given.Owner, given.Nonce = "me", "n0"
+	r = newRig(t, false)
+	r.h.Patience, r.h.mine = patience, []string{"n0"}
+	r.read(given, nil)
+	if rec := r.next(Write).Rec; rec.Owner != "me" {
+		t.Errorf("a term of its own, given up, is followed by %+v", rec)
+	}
 
 	r = newRig(t, true)
 	r.h.Patience = patience
@@ -131,4 +142,31 @@ func TestAFreedOfferIsNoTerm(t *testing.T) {
 	if past := Freed(rec, WhyExpired, rec.Acquired, "n").Past; len(past) != 1 || past[0].Owner != "before" {
 		t.Errorf("%+v", past)
 	}
+}
+
+// A name that nobody has ever had is left to others like one that became free.
+func TestPatienceWithANewName(t *testing.T) {
+	r := newRig(t, false)
+	r.h.Patience = patience
+	r.read(store.Record{}, nil)
+	if act := r.next(Wait); act.Version != "" || act.Until != r.now.Add(patience) {
+		t.Errorf("%+v", act)
+	}
+	r.waits()
+	if rec := r.next(Write).Rec; rec.Owner != "me" {
+		t.Errorf("then %+v", rec)
+	}
+}
+
+// To free an abandoned name is nothing that has to be settled when the hold is given up.
+func TestGivingUpWhileAnAbandonedNameIsFreed(t *testing.T) {
+	r := newRig(t, false)
+	r.h.Patience = patience
+	old := foreign("9")
+	old.Age = rigTTL
+	r.read(old, nil)
+	r.wrote("", errLost)
+	r.stop("")
+	r.next(Idle)
+	r.phase(Ended)
 }

@@ -229,6 +229,9 @@ func TestClip(t *testing.T) {
 			t.Errorf("%d bytes clipped to %d, want %d", len(in), len(got), want)
 		}
 	}
+	if got := clip(strings.Repeat("\x80", store.MaxKey+1)); got != "" {
+		t.Errorf("what has no character in it is clipped to %d bytes", len(got))
+	}
 	rapid.Check(t, func(t *rapid.T) {
 		s := rapid.StringMatching(`[aé世𝄞]{0,300}`).Draw(t, "text")
 		got := clip(s)
@@ -244,6 +247,15 @@ func TestHandedOn(t *testing.T) {
 	for token, want := range map[fence.Token]bool{7: false, 6: false, 5: true, 4: false, 3: false} {
 		if got := handedOn(rec, token); got != want {
 			t.Errorf("term %d: %v", token, got)
+		}
+	}
+}
+
+// A mark on what another program wrote names no version: no holder of ours will look for it.
+func TestMarkOnAForeignVersion(t *testing.T) {
+	for prev, want := range map[string]string{"n1": "n1+x", "n1+w": "n1+x", "": "+x", store.ForeignNonce("sign"): "+x"} {
+		if got := markNonce(prev, "x"); got != want {
+			t.Errorf("a mark on %q is %q, want %q", prev, got, want)
 		}
 	}
 }

@@ -84,6 +84,31 @@ func TestTimingCheck(t *testing.T) {
 	}
 }
 
+// What was left out is not taken for zero by mistake: the defaults have to be filled in before.
+func TestTimingCheckWantsEachField(t *testing.T) {
+	for name, c := range map[string]struct {
+		leave func(d *Timing)
+		want  string
+	}{
+		"drift":    {func(d *Timing) { d.Drift = 0 }, "drift 0: want"},
+		"margin":   {func(d *Timing) { d.Margin = 0 }, "margin 0: want"},
+		"renewals": {func(d *Timing) { d.Renew = 0 }, "renewal every 0s"},
+		"attempts": {func(d *Timing) { d.Attempt = 0 }, "attempts of 0s"},
+	} {
+		d := Timing{}.WithDefaults()
+		c.leave(&d)
+		if err := d.Check(); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("without %s: %v, want: %s", name, err, c.want)
+		}
+	}
+	if err := (Timing{Renew: 1, Attempt: 1}).WithDefaults().Check(); err != nil {
+		t.Errorf("one nanosecond is above 0: %v", err)
+	}
+	if err := (Timing{Margin: -0.2}).WithDefaults().Check(); err == nil || !strings.Contains(err.Error(), "above 0 and below 1") {
+		t.Errorf("a negative margin: %v", err)
+	}
+}
+
 // Whatever timings pass: at the worst rates within the bound, the holder has stopped when the taker starts.
 func TestTimingThatPassesIsSafe(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
