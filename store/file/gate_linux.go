@@ -141,11 +141,4 @@ func (g *gate) counter() int64 {
 }
 
 // set changes the lock on one byte.
-func (g *gate) set(cmd int, kind int16, at int64) error {
-	lock := unix.Flock_t{Type: kind, Whence: 0, Start: at, Len: 1}
-	for {
-		if err := unix.FcntlFlock(g.f.Fd(), cmd, &lock); err != unix.EINTR {
-			return err
-		}
-	}
-}
+func (g *gate) set(cmd int, kind int16, at int64) error { return setLock(g.f, cmd, kind, at, 1) }

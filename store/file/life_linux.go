@@ -1,7 +1,6 @@
 package file
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -54,7 +53,8 @@ const (
 func familyIn(f *os.File) (fam *family, key string) {
 	var st unix.Statx_t
 	const want = unix.STATX_INO | unix.STATX_BTIME
-	if err := unix.Statx(int(f.Fd()), "", unix.AT_EMPTY_PATH, want, &st); err != nil || st.Mask&want != want {
+	stat := func(fd uintptr) error { return unix.Statx(int(fd), "", unix.AT_EMPTY_PATH, want, &st) }
+	if err := withFD(f, stat); err != nil || st.Mask&want != want {
 		return nil, ""
 	}
 	born := uint64(st.Btime.Sec)*1e9 + uint64(st.Btime.Nsec)
@@ -175,18 +175,14 @@ func (fam *family) standing(name string) standing {
 // setLock changes the lock of f's description on n bytes.
 func setLock(f *os.File, cmd int, kind int16, at, n int64) error {
 	lock := unix.Flock_t{Type: kind, Start: at, Len: n}
-	for {
-		if err := unix.FcntlFlock(f.Fd(), cmd, &lock); !errors.Is(err, unix.EINTR) {
-			return err
-		}
-	}
+	return withFD(f, func(fd uintptr) error { return unix.FcntlFlock(fd, cmd, &lock) })
 }
 
 // getLock returns the first lock in the way of one on n bytes, which is of another description. Its type is F_UNLCK if there is
 // none.
 func getLock(f *os.File, at, n int64) (unix.Flock_t, error) {
 	lock := unix.Flock_t{Type: unix.F_WRLCK, Start: at, Len: n}
-	err := unix.FcntlFlock(f.Fd(), unix.F_OFD_GETLK, &lock)
+	err := withFD(f, func(fd uintptr) error { return unix.FcntlFlock(fd, unix.F_OFD_GETLK, &lock) })
 	return lock, err
 }
 
