@@ -19,6 +19,7 @@ const (
 	Broken     State = wire.StateBroken // by an operator; its holder hasn't let go yet
 	HandedOver State = wire.StateHanded // to a holder that hasn't taken it yet
 	Unreadable State = wire.StateBad    // its record can't be read: see Lease.Err
+	Declared   State = wire.StatePool   // a pool of identities: nobody can hold its name
 )
 
 // Lease is a name, as the server shows it.

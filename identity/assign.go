@@ -292,7 +292,8 @@ func release(ctx context.Context, st store.Store, clk clock.Clock, pool, value s
 		return "", err
 	}
 	c := &claim{st: st, name: pool}
-	if err := c.load(ctx); err != nil {
+	var err error
+	if _, _, c.set, err = declared(ctx, st, pool, Values{}); err != nil {
 		return "", err
 	}
 	if value == "" && o.As != "" {

@@ -159,7 +159,7 @@ func (c *claim) started(s *lease.Session, l *lease.Lease, place int, w window) (
 
 func (c *claim) load(ctx context.Context) error {
 	var err error
-	c.rec, c.pool, c.set, err = declared(ctx, c.st, c.name, c.opts.Values)
+	c.rec, c.pool, c.set, err = declare(ctx, c.m, c.st, c.name, c.opts.Values)
 	c.taken = nil
 	return err
 }

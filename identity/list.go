@@ -178,7 +178,7 @@ func Import(ctx context.Context, m *lease.Manager, pool string, values map[strin
 // importable returns the names whose values are not theirs yet, or an *ImportError.
 func importable(ctx context.Context, m *lease.Manager, pool string, values map[string]string, of Values) ([]string, error) {
 	failure := &ImportError{Pool: pool, Duplicates: DuplicatesIn(values)}
-	_, _, s, err := declared(ctx, m.Store(), pool, of)
+	_, _, s, err := declare(ctx, m, m.Store(), pool, of)
 	if err != nil {
 		return nil, fmt.Errorf("import into %s: %w", pool, err)
 	}

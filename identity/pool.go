@@ -121,41 +121,29 @@ func (p *pool) add(i int) {
 	}
 }
 
-// declared returns the record of a pool, which it writes if there is none yet and values are given.
+// declared returns the record of a pool that there is; values, if any are given, have to be its values.
 func declared(ctx context.Context, st store.Store, name string, values Values) (store.Record, pool, set, error) {
-	fail := func(err error) (store.Record, pool, set, error) { return store.Record{}, pool{}, set{}, err }
-	var asked set
-	if !values.isZero() {
-		var err error
-		if asked, err = values.check(); err != nil {
-			return fail(err)
-		}
-	}
 	rec, err := store.Load(ctx, st, poolKey(name))
 	if err == nil && rec.Version == "" {
-		if asked.size == 0 {
-			return fail(ErrUndeclared)
-		}
-		err = store.Update(ctx, st, poolKey(name), func(rec *store.Record) (bool, error) {
-			if rec.Version != "" {
-				return false, nil
-			}
-			rec.Data, err = json.Marshal(newPool(&asked))
-			return err == nil, err
-		})
-		if err == nil {
-			rec, err = st.Get(ctx, poolKey(name))
-		}
+		err = ErrUndeclared
 	}
 	if err != nil {
-		return fail(err)
+		return store.Record{}, pool{}, set{}, err
 	}
+	return matching(name, rec, values)
+}
+
+// matching reads a pool's record, and sees that it is a pool of those values, if any are given.
+func matching(name string, rec store.Record, values Values) (store.Record, pool, set, error) {
 	p, s, err := readPool(rec)
-	if err == nil && asked.size != 0 && !asked.equal(s.Values) {
-		err = &MismatchError{Pool: name, Stored: s.Values, Asked: asked.Values}
+	if err == nil && !values.isZero() {
+		asked, wrong := values.check()
+		if err = wrong; err == nil && !asked.equal(s.Values) {
+			err = &MismatchError{Pool: name, Stored: s.Values, Asked: asked.Values}
+		}
 	}
 	if err != nil {
-		return fail(err)
+		return store.Record{}, pool{}, set{}, err
 	}
 	return rec, p, s, nil
 }

@@ -41,6 +41,11 @@ func (s *Session) AcquireBehind(ctx context.Context, key string, kind store.Kind
 	return s.hold.m.acquire(ctx, want{key: key, kind: kind, session: s, patience: patience})
 }
 
+// TryAs is [Manager.TryAcquire] of a name that is to be of another kind than a lease, such as [store.KindPool].
+func (m *Manager) TryAs(ctx context.Context, key string, kind store.Kind) (*Lease, error) {
+	return m.acquire(ctx, want{key: key, kind: kind, try: true})
+}
+
 // Background runs f in a goroutine that the manager's Close waits for. The context ends with the session, and with the
 // manager. It reports false, and doesn't run f, when the manager is closed.
 func (s *Session) Background(f func(ctx context.Context)) bool {

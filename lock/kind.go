@@ -36,7 +36,7 @@ func (l *shared) find(ctx context.Context, rec store.Record, over map[string]boo
 		switch {
 		case err != nil:
 			return found{}, err
-		case !ended && l.joins && rec.Kind != store.KindElection:
+		case !ended && l.joins && rec.Kind != store.KindElection && rec.Kind != store.KindPool:
 			return found{holder: rec.Owner, due: due}, nil
 		case !ended:
 			return found{}, l.otherwise(rec.Kind, rec.Owner, nil)
@@ -46,6 +46,9 @@ func (l *shared) find(ctx context.Context, rec store.Record, over map[string]boo
 			why = rules.WhySession
 		}
 		rec = rules.Freed(rec, why, l.m.Clock().Wall(), "")
+	}
+	if rec.Kind == store.KindPool && l.kind != kindMutex {
+		return found{}, l.otherwise(rec.Kind, "", nil)
 	}
 	list := rec // which has the roster
 	if key := kinds.Beside(rec, store.Kind(l.kind)); key != "" && l.kind != kindMutex {

@@ -60,3 +60,25 @@ func TestFinding_S1_TheServerKnowsKinds(t *testing.T) {
 		t.Errorf("beside what the server granted: %v", err)
 	}
 }
+
+// A pool's name is neither granted nor free, and a name that the server granted becomes no pool.
+func TestFinding_S1_TheServerKnowsPools(t *testing.T) {
+	s := newSite(t, server.Options{RDLM: &rdlm.Options{}})
+	var p wire.Problem
+	want(t, s.ask(t, "POST", "/v1/leases/job", `{"holder": "a"}`, nil), http.StatusCreated)
+	want(t, s.ask(t, "POST", "/v1/identities/job", `{"as": "web1", "range": "1-3"}`, &p), http.StatusConflict)
+	if p.Code != wire.CodeOtherKind || p.Name != "job" || p.Kind != store.KindLease || p.Want != string(store.KindPool) {
+		t.Errorf("%+v", p)
+	}
+	want(t, s.ask(t, "POST", "/v1/identities/machines", `{"as": "web1", "range": "1-3"}`, nil), http.StatusCreated)
+	want(t, s.ask(t, "POST", "/v1/leases/machines", `{"holder": "a"}`, &p), http.StatusConflict)
+	if p.Code != wire.CodeOtherKind || p.Kind != store.KindPool || p.Want != string(store.KindLease) {
+		t.Errorf("%+v", p)
+	}
+	want(t, s.ask(t, "POST", "/locks/machines", `{"title": "me", "lifetime": 60, "wait": 0}`, nil), http.StatusConflict)
+	var l wire.Lease
+	want(t, s.ask(t, "GET", "/v1/leases/machines", "", &l), http.StatusOK)
+	if l.State != wire.StatePool || l.Kind != store.KindPool || l.Holder != "" {
+		t.Errorf("%+v", l)
+	}
+}

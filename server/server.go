@@ -308,6 +308,8 @@ func shareOut(l *wire.Lease, rec store.Record) {
 
 func state(rec store.Record) string {
 	switch {
+	case rec.Kind == store.KindPool:
+		return wire.StatePool
 	case rec.Owner == "":
 		return wire.StateFree
 	case rec.Mark == store.MarkBroken:

@@ -6,7 +6,7 @@ import (
 )
 
 // Kind is what a name is. The first use of a name says so, in the name's own record; a name that nobody holds, and that nobody is a
-// member of, may become another kind by its next use.
+// member of, may become another kind by its next use. Only a pool stays one.
 type Kind string
 
 // The kinds. "" is that of a record which no use has said it of: one that another program wrote, or a Leasehold that knew no kinds.
@@ -15,6 +15,7 @@ const (
 	KindRW        Kind = "rw"    // a read/write lock
 	KindSemaphore Kind = "semaphore"
 	KindElection  Kind = "election"
+	KindPool      Kind = "pool" // of identities: it has to remember its values when nobody holds one
 )
 
 // Shared reports whether several may hold a name of that kind at a time. Then Data lists who does, and Owner is "".
@@ -29,6 +30,8 @@ func (k Kind) phrase() string {
 		return "a read/write lock"
 	case KindElection:
 		return "an election"
+	case KindPool:
+		return "a pool of identities"
 	}
 	return "a " + string(k)
 }
@@ -48,6 +51,9 @@ type KindError struct {
 }
 
 func (e *KindError) Error() string {
+	if e.Kind == KindPool {
+		return fmt.Sprintf("%s is %s, not %s: choose another name", e.Name, e.Kind.phrase(), e.Wanted.phrase())
+	}
 	who := fmt.Sprintf("with %d holders and waiters", len(e.Members))
 	switch {
 	case e.Holder != "":

@@ -25,7 +25,7 @@ func (s *sweeper) judgeFree(rec store.Record) {
 	since := "free since " + freed.UTC().Format(time.DateOnly)
 	switch {
 	case !freed.Before(s.cutoff()):
-	case strings.HasPrefix(rec.Key, identity.KeyPrefix):
+	case strings.HasPrefix(rec.Key, identity.KeyPrefix), rec.Kind == store.KindPool:
 	case len(rec.Data) > 0:
 		s.tell(rec.Key, Kept, since+", but it carries data")
 	case !s.mayForget(rec):

@@ -266,6 +266,8 @@ func cantLead(name string, err error) error {
 	switch {
 	case !errors.As(err, &other):
 		return err
+	case other.Kind == store.KindPool:
+		return usage("%s is a pool of identities (`leasehold id list %s`), and can't be led: use another name", name, name)
 	case other.Kind.Shared():
 		return usage("%s is in use with --shared or --slots, and can't be led: use another name", name)
 	}

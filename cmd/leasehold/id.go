@@ -112,7 +112,7 @@ func (a *app) idError(err error) error {
 		return &exitError{exitUsage, mismatch}
 	case errors.As(err, &outside):
 		return &exitError{exitUsage, outside}
-	case errors.Is(err, store.ErrInvalid):
+	case errors.Is(err, store.ErrInvalid), errors.Is(err, store.ErrKind):
 		return &exitError{exitUsage, err}
 	case errors.As(err, &held):
 		now := a.clk.Wall()

@@ -60,6 +60,8 @@ func (j *job) misfit(ctx context.Context, err error) error {
 		return usage("%s has %s in use: add --slots %d, or use another name", name, slotCount(state.Limit), state.Limit)
 	case other.Kind == store.KindRW:
 		return usage("--slots %d: %s is in use with --shared: leave --slots out, or use another name", s.limit, name)
+	case other.Kind == store.KindPool:
+		return usage("%s is a pool of identities (`leasehold id list %s`): use another name", name, name)
 	case other.Kind == store.KindElection:
 		return usage("%s is an election (`leasehold candidates %s`): use another name", name, name)
 	}

@@ -20,6 +20,7 @@ const (
 	stateHanded     = "handed"     // to a successor whose term has not begun yet
 	stateUnreadable = "unreadable" // its record can't be read
 	statePaused     = "paused"     // an election in which nobody may lead, and nobody does
+	stateDeclared   = "declared"   // a pool of identities, whose name nobody can hold
 )
 
 // view is a name as it is shown, and as it is in JSON. Fields are only ever added.
@@ -36,7 +37,7 @@ type view struct {
 	Info    map[string]string `json:"info,omitempty"`
 	Past    []termView        `json:"past,omitempty"`
 
-	Kind       string          `json:"kind,omitempty"`    // rw, semaphore, fair or election
+	Kind       string          `json:"kind,omitempty"`    // rw, semaphore, fair, election or pool
 	Limit      int             `json:"limit,omitempty"`   // slots of a semaphore
 	Holders    []shareView     `json:"holders,omitempty"` // of shares
 	Waiting    []shareView     `json:"waiting,omitempty"` // in the order in which they are served
@@ -78,6 +79,10 @@ func newView(seen, session rules.Seen, now clock.Instant) view {
 	}
 	for _, t := range rec.Past {
 		v.Past = append(v.Past, termView{Holder: t.Owner, Token: t.Token, From: t.From, Until: &t.Until, Why: t.Why})
+	}
+	if rec.Kind == store.KindPool {
+		v.Kind, v.State, v.Holder, v.TTL = kindPool, stateDeclared, "", 0
+		return v
 	}
 	switch verdict := rules.Judge(seen, session, "", nil, now); {
 	case verdict.Standing == rules.Free:

@@ -21,6 +21,7 @@ const (
 	kindSemaphore = "semaphore" // run --slots
 	kindFair      = "fair"      // run --fair
 	kindElection  = "election"
+	kindPool      = "pool" // run --id, id assign
 )
 
 // shareView is a hold of a share, or a wait for one, as it is in JSON.

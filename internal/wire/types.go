@@ -21,6 +21,7 @@ const (
 	StateBroken = "broken"      // by an operator; its holder hasn't let go yet
 	StateHanded = "handed over" // to a holder that hasn't taken it yet
 	StateBad    = "unreadable"  // its record can't be read: nobody can hold it
+	StatePool   = "declared"    // a pool of identities: nobody can hold its name
 )
 
 // List is the answer to GET /v1/leases.

@@ -47,7 +47,7 @@ import { moment } from './dom.js';
 const patience = 10_000;
 
 /** The states, the worst first. */
-export const states = ['expired', 'in jeopardy', 'broken', 'handed over', 'contended', 'unknown', 'paused', 'held', 'free'];
+export const states = ['expired', 'in jeopardy', 'broken', 'handed over', 'contended', 'unknown', 'paused', 'held', 'free', 'declared'];
 
 /**
  * pauseText says by whom an election was paused, why and until when.

@@ -43,6 +43,8 @@ function meaning(state, l, e, terms, time) {
     case 'free':
       return last?.until ? `Nobody holds it. The last hold ended ${duration(time - Date.parse(last.until))} ago: ${last.ended || 'no reason is known'}.`
         : 'Nobody holds it, and nobody did as far as is known.';
+    case 'declared':
+      return 'It is the name of a pool of identities: nobody can hold it. Its values have names of their own.';
     case 'unknown':
       return 'What is shown is what was known last. It may have changed since.';
     default:
