@@ -406,6 +406,26 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
+// A number that is lower than every token is no mark, and does not count as a low one.
+func TestFinding_G7_AMarkThatIsNoneRefusesAll(t *testing.T) {
+	tab := newTable(t)
+	s := fence.Sequencer{Name: "n", Holder: "a", Token: 5}
+	for _, mark := range []string{"-5", "-1", "0"} {
+		for _, at := range []item{theLog, key("n")} {
+			tab.set(item{"pk": at["pk"], "sk": at["sk"], "rev": number(0), "entries": &types.AttributeValueMemberL{},
+				fencedynamodb.TokenAttribute: &types.AttributeValueMemberN{Value: mark}, fencedynamodb.HolderAttribute: text("a")})
+		}
+		for what, write := range map[string]fencetest.Write{"Put": tab.put, "Update": tab.update, "Transact": tab.transact, "Check": tab.guard.Check} {
+			if err := write(t.Context(), s); err == nil || errors.Is(err, fence.ErrStale) || !strings.Contains(err.Error(), "can't be read") {
+				t.Errorf("%s under a mark of %s: %v", what, mark, err)
+			}
+		}
+		if got := tab.written(); len(got) != 0 {
+			t.Errorf("written under a mark of %s: %v", mark, got)
+		}
+	}
+}
+
 func must(g *fencedynamodb.Guard, err error) *fencedynamodb.Guard {
 	if err != nil {
 		panic(err)

@@ -20,12 +20,13 @@ const (
 const (
 	tokenName, holderName   = "#leasehold_token", "#leasehold_holder"
 	tokenValue, holderValue = ":leasehold_token", ":leasehold_holder"
+	leastValue              = ":leasehold_least" // the lowest token that there is
 )
 
-// The conditions on an item with a mark, and what makes it that of the sequencer.
+// The conditions on an item with a mark, and what makes it that of the sequencer. A number below all tokens is no mark, and is not lower.
 const (
 	isMine  = tokenName + " = " + tokenValue + " AND " + holderName + " = " + holderValue
-	isLower = "attribute_not_exists(" + tokenName + ") OR " + tokenName + " < " + tokenValue
+	isLower = "attribute_not_exists(" + tokenName + ") OR (" + tokenName + " >= " + leastValue + " AND " + tokenName + " < " + tokenValue + ")"
 	admits  = "(" + isLower + " OR (" + isMine + "))"
 	raise   = tokenName + " = " + tokenValue + ", " + holderName + " = " + holderValue
 )
@@ -47,15 +48,22 @@ func names(callers map[string]string) map[string]string {
 
 // values returns what the values in the caller's expressions and in ours stand for.
 func values(s fence.Sequencer, callers item) item {
-	all := item{}
+	all := mine(s)
 	maps.Copy(all, callers)
+	all[leastValue] = &types.AttributeValueMemberN{Value: "1"}
+	return all
+}
+
+// mine returns what the values in isMine stand for.
+func mine(s fence.Sequencer) item {
+	all := item{}
 	all[tokenValue], all[holderValue] = attributes(s)
 	return all
 }
 
 // judge returns why an item, as it was when a condition on it failed, refuses s: a *[fence.StaleError], or an error about a
-// mark that is none. It returns nil when the mark is not the reason; mine is then whether it is that of s already.
-func judge(s fence.Sequencer, old item) (mine bool, err error) {
+// mark that is none. It returns nil when the mark is not the reason; same is then whether it is that of s already.
+func judge(s fence.Sequencer, old item) (same bool, err error) {
 	mark, err := read(old)
 	if err != nil {
 		return false, fmt.Errorf("%s: the mark of the item can't be read: %w", s.Name, err)

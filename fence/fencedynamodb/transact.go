@@ -77,7 +77,7 @@ func (g *Guard) try(ctx context.Context, s fence.Sequencer, in *dynamodb.Transac
 	guarded := *in
 	guarded.TransactItems = append(slices.Clone(in.TransactItems), types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
 		TableName: &g.table, Key: g.key(s.Name), ConditionExpression: aws.String(isMine),
-		ExpressionAttributeNames: names(nil), ExpressionAttributeValues: values(s, nil),
+		ExpressionAttributeNames: names(nil), ExpressionAttributeValues: mine(s),
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}})
 	out, err := g.client.TransactWriteItems(ctx, &guarded)
@@ -92,7 +92,7 @@ func (g *Guard) try(ctx context.Context, s fence.Sequencer, in *dynamodb.Transac
 
 // raise makes the mark that of s, if the one that was read, and then the one that is there, admits it.
 func (g *Guard) raise(ctx context.Context, s fence.Sequencer, old item) error {
-	if mine, err := judge(s, old); mine || err != nil {
+	if same, err := judge(s, old); same || err != nil {
 		return err
 	}
 	_, err := g.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
@@ -103,8 +103,8 @@ func (g *Guard) raise(ctx context.Context, s fence.Sequencer, old item) error {
 	})
 	var failed *types.ConditionalCheckFailedException
 	if errors.As(err, &failed) { // somebody else has raised it meanwhile: to s, or further
-		mine, reason := judge(s, failed.Item)
-		if mine || reason != nil {
+		same, reason := judge(s, failed.Item)
+		if same || reason != nil {
 			return reason
 		}
 	}

@@ -139,6 +139,63 @@ func TestFinding_S2_ContainersWithBootIDsOfTheirOwn(t *testing.T) {
 	exclude(t, path, path, func(n int) []string { return container(t, n) })
 }
 
+// nspawn is the front of a command in a container of systemd-nspawn, which has the machine's programs and mount: "/from:/to". It makes the
+// container's boot id, processes, mounts and control group; its clock is set off inside. Where it can't run, [container] makes its mounts.
+func nspawn(t testing.TB, n int, mount string) []string {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := t.TempDir()
+	front := []string{"systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--console=pipe", "--as-pid2", "--capability=CAP_SYS_TIME",
+		"--directory=" + root,
+		"--bind=" + mount, "--bind-ro=" + exe, "--setenv=" + helperEnv, "--setenv=" + argsEnv}
+	for _, path := range []string{"/usr", "/bin", "/lib", "/lib64", "/lib32", "/libx32", "/sbin"} {
+		if link, err := os.Readlink(path); err == nil {
+			if err := os.Symlink(link, root+path); err != nil {
+				t.Fatal(err)
+			}
+		} else if _, err := os.Stat(path); err == nil {
+			front = append(front, "--bind-ro="+path)
+		}
+	}
+	for _, dir := range []string{"/etc", "/usr"} {
+		if err := os.Mkdir(root+dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(t, root+"/etc/os-release", []byte("ID=test\n"))
+	front = append(front, "unshare", "--time", "--boottime", fmt.Sprint(100_000*n), "--fork", "--kill-child")
+	cmd := exec.Command(front[0], append(front[1:], "cat", "/proc/sys/kernel/random/boot_id")...)
+	cmd.Env = append(os.Environ(), helperEnv+"=", argsEnv+"=")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Skipf("systemd-nspawn doesn't run here (Debian's systemd-container, as root): %v: %s", err, out)
+	}
+	if mine, err := os.ReadFile("/proc/sys/kernel/random/boot_id"); err != nil || strings.TrimSpace(string(out)) == strings.TrimSpace(string(mine)) {
+		t.Fatalf("the container's boot id is the machine's: %s, %v", out, err)
+	}
+	return front
+}
+
+// Containers of systemd-nspawn exclude each other on one file, and a kill in one frees the name for the other.
+func TestFinding_S2_ContainersOfSystemd(t *testing.T) {
+	path := testPath(t)
+	exclude(t, path, "/data/"+filepath.Base(path), func(n int) []string { return nspawn(t, n, filepath.Dir(path)+":/data") })
+}
+
+// A container that has the single file, and not its folder, is refused.
+func TestFinding_S3_AContainerWithTheSingleFile(t *testing.T) {
+	path := testPath(t)
+	mustPut(t, testOpen(t, path), held("k", 1))
+	p := start(t, "own", helperArgs{Path: "/data/leases.db", Key: "k"}, nspawn(t, 1, path+":/data/leases.db")...)
+	line, err := p.out.ReadString('\n')
+	if waited := p.cmd.Wait(); err == nil || waited == nil || !strings.Contains(p.err.String(), "mount its folder instead") {
+		t.Errorf("it said %q, and ended with %v: %s", line, waited, p.err.String())
+	}
+}
+
 // exclude has a process in one container hold a name, and processes outside and in another container wait for its end. inside is the path
 // of the file in the containers.
 func exclude(t *testing.T, path, inside string, front func(n int) []string) {
