@@ -9,11 +9,12 @@ import (
 	"slices"
 	"time"
 
+	"github.com/leasehold/leasehold/internal/kinds"
 	"github.com/leasehold/leasehold/store"
 )
 
 // KeyPrefix begins the names of the leases; the pool and the value follow, each escaped as a path element is.
-const KeyPrefix = "identity/"
+const KeyPrefix = kinds.Values
 
 // recordPrefix begins the keys of pools, windows and names.
 const recordPrefix = ".identity/"

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/leasehold/leasehold/store"
 )
@@ -16,6 +17,9 @@ const (
 	Elections = ".election/" // the candidates of an election
 )
 
+// Values begins the names of the values of pools (identity.KeyPrefix). No version had them shared.
+const Values = "identity/"
+
 // mutex is the kind of the record beside a name that says who waits for its lease in order: that keeps nobody out.
 const mutex = "mutex"
 
@@ -25,7 +29,7 @@ func Beside(rec store.Record, wanted store.Kind) string {
 	prefix := ""
 	switch {
 	case wanted == "":
-	case rec.Kind == "":
+	case rec.Kind == "" && !strings.HasPrefix(rec.Key, Values):
 		prefix = Locks
 	case rec.Kind == store.KindElection && wanted != rec.Kind:
 		prefix = Elections
