@@ -56,6 +56,9 @@ func NewManager(st store.Store, opts Options) (*Manager, error) {
 	if !opts.Outlived {
 		m.run.Own = owner
 	}
+	if opts.Fencing != "" {
+		m.run.Worth = func() error { return opts.checkFencing(store.Describe(st)) }
+	}
 	m.watch = sessions.NewWatch(m)
 	m.ctx, m.stop = context.WithCancel(context.Background())
 	return m, nil

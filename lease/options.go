@@ -42,7 +42,9 @@ type Options struct {
 	Info map[string]string
 
 	// Fencing, if set, is what the tokens have to be worth: with [store.FencingLinearizable] NewManager refuses a store that
-	// may lose acknowledged writes, or doesn't say that it can't. "" takes any store.
+	// may lose acknowledged writes, or doesn't say that it can't. "" takes any store. A store may come to be worth less while it is
+	// open, as its server's settings change, and notices some seconds later. From then on nothing is taken, renewed or handed over: an
+	// Acquire tries again until ctx is done, and a lease is in jeopardy until it has expired. A release goes through.
 	Fencing store.Fencing
 
 	// Outlived says that work under a lease may outlive this process: what it started elsewhere, say. Then a name stays taken

@@ -46,7 +46,7 @@ const (
 type Properties struct {
 	Engine      string  // "etcd"
 	Consistency string  // how reads and writes are made consistent, in one line
-	Fencing     Fencing // "" when the engine doesn't say; it may change while the store is open, as the server's settings do
+	Fencing     Fencing // "" when the engine doesn't say; it may change while the store is open, as the server's settings do: ask again
 
 	Read   ReadWorth // what a Get is worth; "" when the engine doesn't say
 	Settle Settling  // how a write of unknown outcome is settled; "" when the engine doesn't say

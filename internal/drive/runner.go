@@ -15,6 +15,9 @@ type Runner struct {
 	Store store.Store
 	Clock clock.Clock
 	Own   string // the owner whose work ends with this process, at the latest: see [store.Witness]; "" for none
+
+	// Worth, if set, returns why a write that takes or renews a name would be worth too little now. Then it isn't sent.
+	Worth func() error
 }
 
 // Nonce returns one that no other process can have: it comes from the kernel, so that a clone of this process makes others.
@@ -42,6 +45,11 @@ func (r Runner) Request(ctx context.Context, act rules.Action) (store.Record, er
 	case rules.Read:
 		return store.Load(ctx, r.Store, act.Key)
 	case rules.Write:
+		if r.Worth != nil && act.Rec.Owner != "" {
+			if err := r.Worth(); err != nil {
+				return store.Record{}, err
+			}
+		}
 		if r.Own != "" && act.Rec.Owner == r.Own {
 			return store.PutOwn(ctx, r.Store, act.Rec)
 		}

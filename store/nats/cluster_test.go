@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/leasehold/leasehold/internal/servers"
+	"github.com/leasehold/leasehold/store"
 )
 
 // member is one server of a cluster.
@@ -70,6 +71,47 @@ func startClusterWith(t testing.TB, routes func(i int) string) []*member {
 		return err == nil && Create(ctx, js, "ready", 3) == nil
 	})
 	return members
+}
+
+// TestFinding_S8_TheBucketIsLookedAtAgain: it gets more replicas while it is open, or another one takes its place, which acknowledges
+// before it writes to a file. A handle that only waits, or is only asked, notices, too.
+func TestFinding_S8_TheBucketIsLookedAtAgain(t *testing.T) {
+	members := startCluster(t)
+	js := dial(t, members[0].addr)
+	bucket := newBucket(t, js, 1)
+	s, err := Open(t.Context(), js, bucket, Options{SyncAlways: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if got := s.Properties().Fencing; got != store.FencingLinearizable {
+		t.Fatalf("fencing %q", got)
+	}
+	changed := func(what string, there func(store.Properties) bool) {
+		s.mu.Lock()
+		s.due = 0 // what the next 30 s would bring
+		s.mu.Unlock()
+		eventually(t, what, func() bool { return there(s.Properties()) })
+	}
+
+	config := s.stream.CachedInfo().Config
+	config.Replicas = 3
+	eventually(t, "two replicas more", func() bool { _, err := js.UpdateStream(t.Context(), config); return err == nil })
+	changed("a look at the replicas", func(p store.Properties) bool {
+		return s.config.Load().Replicas == 3 && p.Fencing == store.FencingLinearizable
+	})
+
+	if err := js.DeleteKeyValue(t.Context(), bucket); err != nil {
+		t.Fatal(err)
+	}
+	config.Replicas, config.PersistMode = 1, jetstream.AsyncPersistMode
+	eventually(t, "another bucket", func() bool { _, err := js.CreateStream(t.Context(), config); return err == nil })
+	changed("a look at the persist mode", func(p store.Properties) bool { return p.Fencing == store.FencingPerPrimary })
+	for _, f := range s.Inspect(t.Context()) {
+		if f.What == "durability" && (f.Status != store.StatusWarn || !strings.Contains(f.Detail, "async")) {
+			t.Errorf("doctor: %+v", f)
+		}
+	}
 }
 
 // freeAddrs returns addresses on which nobody listens just now.

@@ -60,7 +60,7 @@ func (s *Store) barrier(ctx context.Context, key string, sequence uint64) error 
 	})
 }
 
-// lookEvery is how often a store that is written looks at its bucket.
+// lookEvery is how often a store that is used looks at its bucket.
 const lookEvery = 30 * time.Second
 
 // saw takes note of what the bucket is like.

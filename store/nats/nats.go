@@ -176,8 +176,10 @@ func (o Options) synced(c jetstream.StreamConfig) bool {
 	return o.SyncAlways && c.Storage == jetstream.FileStorage && c.PersistMode == jetstream.DefaultPersistMode
 }
 
-// Properties implements [store.Describer]. What they depend on is looked at again every 30 s while the store is written.
+// Properties implements [store.Describer]. What they depend on is looked at again every 30 s while the store is written, waited on or
+// asked for them. The answer to a look that they begin is in those after it.
 func (s *Store) Properties() store.Properties {
+	s.lookAgain()
 	p := store.Properties{
 		Engine:      "nats",
 		Consistency: "reads by the stream's leader; every write conditional on the subject's last sequence",

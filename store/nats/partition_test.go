@@ -152,9 +152,11 @@ func TestFinding_S7_Failovers(t *testing.T) {
 		opened := 0
 		return storetest.Instance{
 			Majority: true,
-			Open: func(context.Context) (store.Store, error) {
+			Open: func(ctx context.Context) (s store.Store, err error) {
+				js := dial(t, c.members[opened%2].addr, natsgo.IgnoreDiscoveredServers())
 				opened++
-				return c.open(t, (opened+1)%2, bucket), nil
+				eventually(t, "a server that knows the bucket", func() bool { s, err = Open(ctx, js, bucket, Options{}); return err == nil })
+				return s, err
 			},
 			Detach: func() error {
 				c.lead(t, c.open(t, 1, bucket))

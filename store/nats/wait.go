@@ -20,6 +20,7 @@ func (s *Store) Wait(ctx context.Context, key, version string) (store.Record, er
 	if err := s.ready(ctx); err != nil {
 		return store.Record{}, err
 	}
+	s.lookAgain()
 	w, err := s.join(key)
 	if err != nil {
 		return store.Record{}, err

@@ -83,8 +83,10 @@ func Open(ctx context.Context, pool *pgxpool.Pool, opts Options) (*Store, error)
 	return s, nil
 }
 
-// Properties implements [store.Describer]. What they depend on is looked at again every 10 s while the handle writes.
+// Properties implements [store.Describer]. What they depend on is looked at again every 10 s while the handle writes or is asked for
+// them. The answer to a look that they begin is in those after it.
 func (s *Store) Properties() store.Properties {
+	s.lookAgain()
 	p := store.Properties{
 		Engine:       "postgres",
 		Consistency:  "linearizable: one statement each on the primary, synced before it is acknowledged",
