@@ -78,7 +78,9 @@ func TestFinding_S8_WhatIsDemandedIsDemandedThroughout(t *testing.T) {
 			t.Errorf("a name is taken: %v, and OnRetry was told of %v", err, reason)
 		}
 		st.perPrimary.Store(false)
-		if _, err := m.Acquire(t.Context(), "kept"); err != nil {
+		ctx, cancel = context.WithTimeout(t.Context(), ttl)
+		defer cancel()
+		if _, err := m.Acquire(ctx, "kept"); err != nil {
 			t.Errorf("with all that is demanded: %v", err)
 		}
 	})
