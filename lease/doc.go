@@ -50,7 +50,8 @@
 // renews the record for their eyes.
 //
 // Each of the 8 leases that are followed has a goroutine, and costs what a Wait of the store costs: a watch on etcd and Kubernetes, a
-// blocking query on Consul, a place in the one connection that listens on PostgreSQL, Redis and NATS. Most are free while nothing changes.
+// place in the one connection that listens on PostgreSQL, Redis and NATS. Most are free while nothing changes. None is followed on Consul,
+// where a query that is given up keeps its connection for a minute, of 200 that a client may have.
 //
 // A List of more names than the session's is told apart by names alone, so give the names of one session a prefix in common. No
 // other lease costs a goroutine. For very many leases take a longer TTL: the requests become as much fewer. On DynamoDB a List is a Scan of

@@ -203,7 +203,8 @@ func (s *Session) watchOver() {
 		st := s.hold.m.run.Store
 		k := &looker{s: s, touched: map[*Lease]*store.Record{}, following: map[*Lease]struct{}{}, followAt: clock.Never}
 		k.toucher, _ = st.(store.Toucher)
-		if k.pushes = store.Describe(st).Push; k.pushes {
+		props := store.Describe(st)
+		if k.pushes = props.Push && !props.WaitLingers; k.pushes {
 			k.pushed = make(chan struct{}, 1)
 		}
 		s.enlisted = make(chan struct{}, 1)

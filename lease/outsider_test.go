@@ -6,11 +6,13 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/faulty"
+	"github.com/leasehold/leasehold/store/memory"
 )
 
 // touch writes a record as it is, past all networks: it gets another version, and its holder has shown no sign of life.
@@ -189,6 +191,39 @@ func TestFinding_S16_WhatIsPushedIsNoticedAtOnce(t *testing.T) {
 		time.Sleep(ttl / 3)
 		for _, l := range leases {
 			lostWith(t, l, lease.Taken)
+		}
+	})
+}
+
+// lingering is a store whose Waits outlast those who give them up.
+type lingering struct{ *faulty.Store }
+
+func (s lingering) Properties() store.Properties {
+	p := s.Store.Properties()
+	p.WaitLingers = true
+	return p
+}
+
+// Nothing is followed where a Wait that is given up occupies the server.
+func TestFinding_S16_NoWaitsLinger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net := faulty.Wrap(memory.New(memory.Options{}), nil)
+		m, err := lease.NewManager(lingering{net}, lease.Options{TTL: ttl})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer net.Close()
+		defer m.Close()
+		s, err := m.OpenSession(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Acquire(t.Context(), "job"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(ttl)
+		if waits := net.Count(faulty.Wait); waits != 0 {
+			t.Errorf("%d waits", waits)
 		}
 	})
 }

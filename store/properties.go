@@ -58,6 +58,10 @@ type Properties struct {
 	// CheapRefusal: a Put that is refused, and comes back with the stored record, costs about as much as a Get. Then a name
 	// that isn't known yet is supposed to be new, and acquired without a read before.
 	CheapRefusal bool
+
+	// WaitLingers: a Wait that is given up occupies the server for as long as it would have lasted. Then nobody waits for what only may
+	// happen.
+	WaitLingers bool
 }
 
 // Describer is the optional extra of stores that say what they promise. Use [Describe].

@@ -14,12 +14,13 @@ import (
 
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/servers"
+	"github.com/leasehold/leasehold/internal/steady"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
 
 // outsiderRounds is in how many rounds an outsider meddles with each engine: LEASEHOLD_OUTSIDER_ROUNDS=200 is the whole proof.
-func outsiderRounds(t *testing.T) int {
+func outsiderRounds(t testing.TB) int {
 	text := os.Getenv("LEASEHOLD_OUTSIDER_ROUNDS")
 	if text == "" {
 		return 4
@@ -51,7 +52,7 @@ var erasers = map[string]func(t testing.TB, srv *servers.Server, name string) er
 
 // meddler is an outsider with a handle of its own on the records.
 type meddler struct {
-	t     *testing.T
+	t     testing.TB
 	st    store.Store
 	erase func(name string) error
 	old   store.Record // of a term before
@@ -89,25 +90,29 @@ func (o *meddler) meddle(n int, name string) string {
 func TestFinding_S16_OutsidersEndTerms(t *testing.T) {
 	t.Run("file", func(t *testing.T) {
 		st := openFile(t)
-		tryOutsiders(t, func(testing.TB) store.Store { return st }, nil)
+		steady.Run(t, func(t testing.TB) {
+			tryOutsiders(t, func(testing.TB) store.Store { return st }, nil)
+		})
 	})
 	for _, k := range kinds {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
 			srv := k.start(t)
 			inst := k.prepare(t, srv)
-			var erase func(name string) error
-			if e := erasers[k.name]; e != nil {
-				erase = func(name string) error { return e(t, srv, name) }
-			}
-			tryOutsiders(t, func(t testing.TB) store.Store { return inst.open(t, srv.Addr) }, erase)
+			steady.Run(t, func(t testing.TB) {
+				var erase func(name string) error
+				if e := erasers[k.name]; e != nil {
+					erase = func(name string) error { return e(t, srv, name) }
+				}
+				tryOutsiders(t, func(t testing.TB) store.Store { return inst.open(t, srv.Addr) }, erase)
+			})
 		})
 	}
 }
 
 const outsiderTTL = 6 * time.Second
 
-func tryOutsiders(t *testing.T, open func(t testing.TB) store.Store, erase func(name string) error) {
+func tryOutsiders(t testing.TB, open func(t testing.TB) store.Store, erase func(name string) error) {
 	o := &meddler{t: t, st: open(t), erase: erase}
 	if erase == nil {
 		o.erase = func(name string) error {
@@ -129,7 +134,7 @@ func tryOutsiders(t *testing.T, open func(t testing.TB) store.Store, erase func(
 	must(t, err)
 	var worst time.Duration
 	for n := range outsiderRounds(t) {
-		name := fmt.Sprintf("outsider-%d", n)
+		name := fmt.Sprintf("outsider-%d-%d", calm.Token(), n)
 		before, err := s.Acquire(ctx, name)
 		must(t, err)
 		o.old, err = o.st.Get(ctx, name)
@@ -168,7 +173,7 @@ func tryOutsiders(t *testing.T, open func(t testing.TB) store.Store, erase func(
 }
 
 // nextTerm has the name had again after what the outsider did, once that shows nobody as its holder, under a higher token.
-func nextTerm(ctx context.Context, t *testing.T, o *meddler, name string, before fence.Token) {
+func nextTerm(ctx context.Context, t testing.TB, o *meddler, name string, before fence.Token) {
 	t.Helper()
 	rec, err := store.Load(ctx, o.st, name)
 	must(t, err)
