@@ -22,6 +22,7 @@ type config struct {
 	Duration time.Duration
 	TTL      time.Duration
 	Seed     uint64
+	Engine   string   // of the store: file, etcd or postgres
 	Store    string   // a file; "" is one in a folder of the run's own
 	Kinds    []string // of guarded resources beside the guarded files
 	Bug      string
@@ -44,6 +45,7 @@ func parseConfig(args []string, errs io.Writer) (config, error) {
 	fs.DurationVar(&c.Duration, "duration", 5*time.Minute, "how long faults strike")
 	fs.DurationVar(&c.TTL, "ttl", 2*time.Second, "of every lease; processes are stopped for up to three times as long")
 	fs.Uint64Var(&c.Seed, "seed", 0, "of the faults; 0 draws one")
+	fs.StringVar(&c.Engine, "engine", onFile, "of the store: "+strings.Join(engines, ", ")+"; a server is started for it")
 	fs.StringVar(&c.Store, "store", "", "the store's file; a new one by default")
 	fs.StringVar(&c.Bug, "bug", "", "a seeded bug, to see that it is found")
 	kinds := fs.String("resources", "all", "kinds of guarded resources, with commas: all, none, or of "+strings.Join(kindNames(), ", "))
@@ -59,6 +61,10 @@ func parseConfig(args []string, errs io.Writer) (config, error) {
 	switch {
 	case fs.NArg() > 0:
 		return c, fmt.Errorf("argument %q: want flags only", fs.Arg(0))
+	case !slices.Contains(engines, c.Engine):
+		return c, fmt.Errorf("-engine %q: want one of %s", c.Engine, strings.Join(engines, ", "))
+	case c.Engine != onFile && c.Store != "":
+		return c, fmt.Errorf("-store %s: only the file engine has a file", c.Store)
 	case c.Procs < 2:
 		return c, fmt.Errorf("-procs %d: want at least 2", c.Procs)
 	case c.Names < 1:
@@ -70,6 +76,15 @@ func parseConfig(args []string, errs io.Writer) (config, error) {
 	}
 	return c, switchOn(c.Bug)
 }
+
+// The engines that a run can be on.
+const (
+	onFile     = "file"
+	onEtcd     = "etcd"
+	onPostgres = "postgres"
+)
+
+var engines = []string{onFile, onEtcd, onPostgres}
 
 // ownBugs are those that every build can seed.
 var ownBugs = []string{bugGuard, bugCheck, bugUnfenced}
@@ -105,14 +120,15 @@ const workerEnv = "LEASEHOLD_SOAK_WORKER"
 
 // workerConfig is what a worker has to know.
 type workerConfig struct {
-	Dir   string // of the guarded files
-	Store string
-	Slot  int
-	Proc  int // of this process; each has its own
-	Names int
-	TTL   time.Duration
-	Seed  uint64
-	Bug   string
+	Dir    string // of the guarded files
+	Engine string
+	Store  string
+	Slot   int
+	Proc   int // of this process; each has its own
+	Names  int
+	TTL    time.Duration
+	Seed   uint64
+	Bug    string
 
 	Resources map[string]string // addresses of guarded resources, by kind
 }

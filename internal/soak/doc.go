@@ -1,5 +1,5 @@
-// Command soak runs many processes on one file store for minutes, and kills, stops and breaks them at random, to see
-// whether what Leasehold promises holds:
+// Command soak runs many processes on one store (a file, etcd or PostgreSQL) for minutes, and kills, stops and breaks them at random.
+// Meanwhile an outsider deletes and edits the records, and somebody wants the names as another kind. What Leasehold promises has to hold:
 //
 //   - A guarded file, which keeps a mark and refuses late tokens, never accepts tokens out of order, nor one token of two
 //     holders, and loses no write that it acknowledged.
@@ -7,7 +7,8 @@
 //     PostgreSQL, etcd, Redis, DynamoDB, Kubernetes), which get a share of requests that were delayed over the end of their
 //     term, accept none after one of a later term, by the order of their own logs, and lose none that they acknowledged.
 //   - Critical sections that ask Check and nothing else overlap only where one of the two processes was stopped inside its
-//     section, by us or by a busy machine, which no lease can prevent.
+//     section, by us or by a busy machine, which no lease can prevent; or where an outsider took the record away, for the third of
+//     a TTL in which the holder has to notice, and a second for a busy machine.
 //   - No token is given out twice, and one that is given out later is higher.
 //   - When the faults are over, each name that somebody wants is taken again within its TTL and a second, and what the machine and its
 //     disk were late by meanwhile; and each process ends when told.
@@ -17,7 +18,7 @@
 //
 // Usage:
 //
-//	go run ./internal/soak [-procs 50] [-duration 5m] [-ttl 2s] [-names 5] [-seed N] [-store FILE] [-resources all] [-bug NAME]
+//	go run ./internal/soak [-procs 50] [-duration 5m] [-ttl 2s] [-names 5] [-seed N] [-engine file] [-store FILE] [-resources all] [-bug NAME]
 //
 // It starts the servers of the guarded resources, where they are installed (scripts/engines install). It prints what came of
 // it, with the attempts, refusals and accepted stale writes at each resource, and ends with exit code 1 when a promise was

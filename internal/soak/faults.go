@@ -21,6 +21,8 @@ type tormentor struct {
 
 	mu                   sync.Mutex
 	kills, stops, breaks int
+	meddled              int // records deleted or freed by an outsider
+	otherwise, got       int // tries to use a name as another kind, and those that got it
 	missed               int // faults that found nothing to strike
 	longestStop          time.Duration
 }
@@ -38,7 +40,11 @@ func (t *tormentor) torment(ctx context.Context, faults []fault) {
 			t.count(&t.kills, t.kill(t.target(f)))
 		case faultStop:
 			t.stopFor(ctx, t.target(f), f.stopped)
-		default:
+		case faultDelete, faultFree:
+			t.pending.Go(func() { t.meddle(ctx, name(f.name), f.kind == faultDelete) })
+		case faultKind:
+			t.pending.Go(func() { t.useOtherwise(ctx, name(f.name)) })
+		case faultBreak:
 			t.pending.Go(func() { t.breakHold(ctx, name(f.name)) })
 		}
 	}

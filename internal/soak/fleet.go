@@ -54,7 +54,7 @@ func (f *fleet) start(slot int) error {
 		return nil
 	}
 	p := &process{slot: slot, proc: len(f.procs), ended: make(chan struct{})}
-	encoded, err := workerConfig{f.dir, f.Store, slot, p.proc, f.Names, f.TTL, f.Seed, f.Bug, f.host.Addresses}.encode()
+	encoded, err := workerConfig{f.dir, f.Engine, f.Store, slot, p.proc, f.Names, f.TTL, f.Seed, f.Bug, f.host.Addresses}.encode()
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,9 @@ require (
 	github.com/leasehold/leasehold/fence/fencegrpc v0.0.0
 	github.com/leasehold/leasehold/fence/fencekubernetes v0.0.0
 	github.com/leasehold/leasehold/fence/fenceredis v0.0.0
+	github.com/leasehold/leasehold/store/etcd v0.0.0
 	github.com/leasehold/leasehold/store/file v0.0.0
+	github.com/leasehold/leasehold/store/postgres v0.0.0
 	github.com/redis/go-redis/v9 v9.23.0
 	go.etcd.io/etcd/client/v3 v3.7.3
 	go.uber.org/goleak v1.3.0

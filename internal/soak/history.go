@@ -47,6 +47,12 @@ type eviction struct {
 	at    clock.Instant
 }
 
+// meddling is a record that an outsider deleted or freed, between from and at.
+type meddling struct {
+	name     string
+	from, at clock.Instant
+}
+
 // stall is a request to the store that took long.
 type stall struct {
 	proc     int
@@ -64,6 +70,7 @@ type history struct {
 	stopped   map[int]int // by process: the window it is in
 	acks      []ack
 	breaks    []eviction
+	meddlings []meddling
 	refusals  int
 	stalls    []stall
 	givenUp   int
@@ -195,6 +202,20 @@ func (h *history) broke(e eviction) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.breaks = append(h.breaks, e)
+}
+
+// meddledWith says that an outsider deleted or freed a record.
+func (h *history) meddledWith(m meddling) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.meddlings = append(h.meddlings, m)
+}
+
+// add adds a section that is over.
+func (h *history) add(s section) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.sections = append(h.sections, s)
 }
 
 // holding returns the process that holds a name, as far as is known.

@@ -15,6 +15,7 @@ import (
 type verdict struct {
 	overlaps    []overlap // those that a stop explains
 	stalls      int       // and those that only a stall of the machine does
+	outsiders   []overlap // those after an outsider took a record away
 	longestTail time.Duration
 	violations  []string
 }
@@ -31,7 +32,7 @@ type overlap struct {
 func (h *history) judge(ttl time.Duration) verdict {
 	var v verdict
 	v.tokens(h.terms)
-	v.sections(h.sections, h.windows, rules.Timing{TTL: ttl}.WithDefaults())
+	v.sections(h.sections, h.windows, h.meddlings, rules.Timing{TTL: ttl}.WithDefaults())
 	v.broken(h.sections, h.breaks, ttl)
 	return v
 }
@@ -74,8 +75,9 @@ func (v *verdict) tokens(terms []term) {
 // sections sees that sections of different processes overlap only where one of the two was stopped inside its own: by us, or by a
 // machine that was busy with others. A section begins before its Check, and nobody else holds the name before the margin has passed
 // since: so whatever the machine does, one that began earlier than that had no lease to begin under.
-func (v *verdict) sections(sections []section, windows []window, timing rules.Timing) {
+func (v *verdict) sections(sections []section, windows []window, meddlings []meddling, timing rules.Timing) {
 	margin := timing.TTL - timing.Validity()
+	noticed := timing.TTL/3 + busy
 	stops := map[int][]window{}
 	for _, w := range windows {
 		stops[w.proc] = append(stops[w.proc], w)
@@ -89,14 +91,28 @@ func (v *verdict) sections(sections []section, windows []window, timing rules.Ti
 		inside[s.name] = slices.DeleteFunc(inside[s.name], func(o section) bool { return o.to <= s.from })
 		for _, o := range inside[s.name] {
 			if o.proc != s.proc {
-				v.judgeOverlap(overlap{o, s, s.from, min(o.to, s.to)}, stops, margin)
+				v.judgeOverlap(overlap{o, s, s.from, min(o.to, s.to)}, stops, meddledIn(meddlings, s.name, noticed), margin)
 			}
 		}
 		inside[s.name] = append(inside[s.name], s)
 	}
 }
 
-func (v *verdict) judgeOverlap(o overlap, stops map[int][]window, margin time.Duration) {
+// busy is how long a machine that is full may take to send and to wake, beyond what a holder takes to notice.
+const busy = time.Second
+
+// meddledIn returns until when two may be at work under a name: from when an outsider has taken its record away, until the holder has to have
+// noticed.
+func meddledIn(all []meddling, name string, noticed time.Duration) (times []window) {
+	for _, m := range all {
+		if m.name == name {
+			times = append(times, window{outsider, m.from, m.at.Add(noticed)})
+		}
+	}
+	return times
+}
+
+func (v *verdict) judgeOverlap(o overlap, stops map[int][]window, meddled []window, margin time.Duration) {
 	for _, s := range []section{o.a, o.b} {
 		for _, w := range stops[s.proc] {
 			// The section was stopped before the other one began. What it still does once it goes on, before it looks again,
@@ -106,6 +122,12 @@ func (v *verdict) judgeOverlap(o overlap, stops map[int][]window, margin time.Du
 				v.longestTail = max(v.longestTail, o.to.Sub(max(w.to, o.from)))
 				return
 			}
+		}
+	}
+	for _, w := range meddled {
+		if w.from <= o.from && o.to <= w.to {
+			v.outsiders = append(v.outsiders, o)
+			return
 		}
 	}
 	if o.from.Sub(o.a.from) >= margin {

@@ -3,6 +3,7 @@ package main
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
@@ -91,8 +92,33 @@ func TestJudgeTail(t *testing.T) {
 	h := newHistory()
 	h.sections = []section{{1, "n", 1, 10, 45}, {2, "n", 2, 30, 60}}
 	h.windows = []window{{1, 15, 40}}
-	if v := h.judge(100); v.longestTail != 5 || v.longestOverlap() != 15 {
-		t.Errorf("got a tail of %d and an overlap of %d, want 5 and 15", v.longestTail, v.longestOverlap())
+	if v := h.judge(100); v.longestTail != 5 || longest(v.overlaps) != 15 {
+		t.Errorf("got a tail of %d and an overlap of %d, want 5 and 15", v.longestTail, longest(v.overlaps))
+	}
+}
+
+// After an outsider has taken a record away, two may be at work until the holder has to have noticed: TTL/3 later, and a second.
+func TestJudgeOutsiders(t *testing.T) {
+	const ms = clock.Instant(time.Millisecond)
+	for what, c := range map[string]struct {
+		m    meddling
+		want string
+	}{
+		"while it lasts":  {meddling{"n", 100 * ms, 110 * ms}, ""},
+		"too long after":  {meddling{"n", -4000 * ms, -3900 * ms}, "neither was stopped"},
+		"before it began": {meddling{"n", 2500 * ms, 2600 * ms}, "neither was stopped"},
+		"another name's":  {meddling{"m", 100 * ms, 110 * ms}, "neither was stopped"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			h := newHistory()
+			h.sections = []section{{1, "n", 1, 1900 * ms, 2300 * ms}, {2, "n", 2, 2000 * ms, 2100 * ms}}
+			h.meddlings = []meddling{c.m}
+			v := h.judge(6 * time.Second)
+			expect(t, v.violations, c.want)
+			if (len(v.outsiders) == 1) != (c.want == "") {
+				t.Errorf("%d overlaps after an outsider", len(v.outsiders))
+			}
+		})
 	}
 }
 

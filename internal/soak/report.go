@@ -34,12 +34,13 @@ func (r *report) print(out io.Writer, t *tormentor) {
 		fmt.Fprintf(tw, "%s\t"+format+"\n", append([]any{name}, args...)...)
 	}
 	row("faults", "%d kills, %d stops (longest %v), %d breaks; %d found nothing to strike", t.kills, t.stops, round(t.longestStop), t.breaks, t.missed)
+	row("outsiders", "%d records deleted or freed, %d uses as another kind (%d of a free name)", t.meddled, t.otherwise, t.got)
 	row("terms", "%d; ended by: %s", len(h.terms), counts(h.losses))
 	row("guarded writes", "%d accepted, %d refused as stale", r.writes, h.refusals)
-	row("critical sections", "%d; %d overlaps, each in a section that was stopped (longest %v, then %v more before it looked again), and %d where the machine stalled",
-		len(h.sections), len(r.overlaps), round(r.longestOverlap()), round(r.longestTail), r.stalls)
-	n, longest, what := h.longestStall(t.clk.Now())
-	row("store", "%d requests over %v; the longest, a %s, took %v; %d operations given up", n, slowFrom, cmp.Or(what, "-"), round(longest), h.givenUp)
+	row("critical sections", "%d; %d overlaps, each in a section that was stopped (longest %v, then %v more before it looked again), %d within TTL/3 of an outsider (longest %v), and %d where the machine stalled",
+		len(h.sections), len(r.overlaps), round(longest(r.overlaps)), round(r.longestTail), len(r.outsiders), round(longest(r.outsiders)), r.stalls)
+	n, most, what := h.longestStall(t.clk.Now())
+	row("store", "%d requests over %v; the longest, a %s, took %v; %d operations given up", n, slowFrom, cmp.Or(what, "-"), round(most), h.givenUp)
 	if r.settle > 0 {
 		row("afterwards", "every name that was wanted taken again, after %v at most (the machine was late by %v); %d processes did not end",
 			round(r.settle), round(r.late), r.stuck)
@@ -49,17 +50,17 @@ func (r *report) print(out io.Writer, t *tormentor) {
 	if len(r.resources) > 0 {
 		r.printResources(out, t.host.Missing)
 	}
-	const most = 20
-	for _, v := range r.violations[:min(most, len(r.violations))] {
+	const lines = 20
+	for _, v := range r.violations[:min(lines, len(r.violations))] {
 		fmt.Fprintln(out, "VIOLATION:", v)
 	}
-	if len(r.violations) > most {
-		fmt.Fprintf(out, "and %d more\n", len(r.violations)-most)
+	if len(r.violations) > lines {
+		fmt.Fprintf(out, "and %d more\n", len(r.violations)-lines)
 	}
 }
 
-func (v *verdict) longestOverlap() (longest time.Duration) {
-	for _, o := range v.overlaps {
+func longest(overlaps []overlap) (longest time.Duration) {
+	for _, o := range overlaps {
 		longest = max(longest, o.to.Sub(o.from))
 	}
 	return longest

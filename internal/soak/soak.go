@@ -18,7 +18,6 @@ import (
 	"github.com/leasehold/leasehold/internal/soak/resources"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
-	"github.com/leasehold/leasehold/store/file"
 )
 
 // patience is how long what has to happen at the end may take, beyond a TTL: on a machine that is busy with others, everything takes
@@ -41,21 +40,23 @@ func run(ctx context.Context, c config, out io.Writer) (r *report, err error) {
 			fmt.Fprintf(out, "what is left to look at is in %s\n", dir)
 		}
 	}()
-	if c.Store == "" {
-		c.Store = filepath.Join(dir, "soak.db")
-	}
-	st, err := file.Open(ctx, c.Store, file.Options{})
+	stop, err := c.launch(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, st.Close()) }()
+	defer stop()
+	st, finish, err := openStore(ctx, c.Engine, c.Store)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, finish()) }()
 	host, err := startResources(ctx, c, dir, st)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, host.Close()) }()
 	f := &fleet{config: c, dir: dir, host: host, hist: newHistory(), clk: clock.System(), slots: make([]*process, c.Procs)}
-	fmt.Fprintf(out, "soak: %d processes, %d names, %v, TTL %v, seed %d, store %s\n", c.Procs, c.Names, c.Duration, c.TTL, c.Seed, c.Store)
+	fmt.Fprintf(out, "soak: %d processes, %d names, %v, TTL %v, seed %d, store %s %s\n", c.Procs, c.Names, c.Duration, c.TTL, c.Seed, c.Engine, c.Store)
 
 	for slot := range c.Procs {
 		f.wrong(f.start(slot))
@@ -115,8 +116,8 @@ func (t *tormentor) progress(out io.Writer) {
 	t.hist.mu.Unlock()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	fmt.Fprintf(out, "  %d kills, %d stops, %d breaks; %d terms, %d critical sections, %d guarded writes\n",
-		t.kills, t.stops, t.breaks, terms, sections, acks)
+	fmt.Fprintf(out, "  %d kills, %d stops, %d breaks, %d by outsiders; %d terms, %d critical sections, %d guarded writes\n",
+		t.kills, t.stops, t.breaks, t.meddled+t.otherwise, terms, sections, acks)
 }
 
 // look judges all that has happened until now, and counts what the guarded files have accepted.
@@ -140,7 +141,7 @@ func (t *tormentor) look() (v verdict, writes int) {
 // been tried: on a busy machine little happens in the time of a run. It returns the longest time that a name was free before though
 // somebody wanted it, which is more than allowed if that never happens, and by how much the machine was late meanwhile.
 func (f *fleet) settle(ctx context.Context) (longest, late time.Duration, err error) {
-	w, err := newWitness(f.clk, filepath.Dir(f.Store))
+	w, err := newWitness(f.clk, f.dir)
 	if err != nil {
 		return 0, 0, err
 	}

@@ -93,13 +93,13 @@ func TestPlanIsDrawnFromTheSeed(t *testing.T) {
 	if fmt.Sprint(a) == fmt.Sprint(plan(c)) {
 		t.Error("two seeds, one plan")
 	}
-	kinds := map[faultKind]int{}
+	kinds := map[faultOf]int{}
 	longest := time.Duration(0)
 	for _, f := range a {
 		kinds[f.kind]++
 		longest = max(longest, f.stopped)
 	}
-	if len(kinds) != 3 || kinds[faultKill] < 100 || kinds[faultStop] < 100 || kinds[faultBreak] < 50 || longest < 5*time.Second || longest > 6*time.Second {
+	if len(kinds) != 6 || kinds[faultDelete] < 20 || kinds[faultFree] < 20 || kinds[faultKind] < 20 || kinds[faultKill] < 100 || kinds[faultStop] < 100 || kinds[faultBreak] < 50 || longest < 5*time.Second || longest > 6*time.Second {
 		t.Errorf("got %v, the longest stop %v", kinds, longest)
 	}
 }

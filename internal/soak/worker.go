@@ -11,14 +11,12 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
-	"github.com/leasehold/leasehold/store/file"
 )
 
 // worker acquires names one after the other, and does under each lease what must not be done by two at once.
@@ -53,7 +51,7 @@ func runWorker(encoded string) error {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		cancel()
 	}()
-	st, err := file.Open(ctx, w.Store, file.Options{})
+	st, finish, err := openStore(ctx, w.Engine, w.Store)
 	if ctx.Err() != nil {
 		return nil // told to end before it began
 	}
@@ -62,12 +60,12 @@ func runWorker(encoded string) error {
 	}
 	w.m, err = lease.NewManager(&timed{st, &w.teller}, lease.Options{TTL: w.TTL, Name: fmt.Sprintf("slot-%d", w.Slot)})
 	if err != nil {
-		return errors.Join(err, st.Close())
+		return errors.Join(err, finish())
 	}
 	for i := range w.Names {
 		g, err := openGuard(filepath.Join(w.Dir, name(i)), name(i), w.Bug == bugGuard)
 		if err != nil {
-			return errors.Join(err, w.m.Close(), st.Close())
+			return errors.Join(err, w.m.Close(), finish())
 		}
 		w.guards = append(w.guards, g)
 	}
@@ -79,17 +77,7 @@ func runWorker(encoded string) error {
 			w.fail("close the session", err)
 		}
 	}
-	return errors.Join(w.requester.close(), w.m.Close(), closed(st))
-}
-
-// closed closes the store, however long that takes: when all processes end at once and the disk is slow, it takes longer than Close
-// waits for the lock of the file.
-func closed(st store.Store) error {
-	err := st.Close()
-	for err != nil && strings.Contains(err.Error(), "another process holds its lock") {
-		err = st.Close()
-	}
-	return err
+	return errors.Join(w.requester.close(), w.m.Close(), finish())
 }
 
 // term is one acquisition and what is done under it.
@@ -100,7 +88,7 @@ func (w *worker) term(ctx context.Context) {
 	l, err := w.acquire(ctx, name(i))
 	if err != nil {
 		w.tell(event{Kind: gone, Name: name(i), At: w.clk.Now()})
-		if !errors.Is(err, lease.ErrHeld) && !errors.Is(err, lease.ErrLost) && ctx.Err() == nil {
+		if !errors.Is(err, lease.ErrHeld) && !errors.Is(err, lease.ErrLost) && !errors.Is(err, store.ErrKind) && ctx.Err() == nil {
 			w.fail("acquire", err)
 		}
 		w.pause(ctx, w.TTL/20)
