@@ -4,8 +4,10 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -41,6 +43,59 @@ func BenchmarkOverhead(b *testing.B) {
 				report(proxied[n], "proxied-"+name+"-µs")
 			}
 			report(proxied[len(proxied)/2]-direct[len(direct)/2], "overhead-p50-µs")
+		})
+	}
+}
+
+// BenchmarkRate has 16 clients send requests through the gate, and through a plain reverse proxy, in turns, and reports at which rates they
+// are answered.
+func BenchmarkRate(b *testing.B) {
+	upstream := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		_, _ = rw.Write(body)
+	}))
+	defer upstream.Close()
+	transport := func() *http.Transport {
+		return &http.Transport{MaxIdleConns: 256, MaxIdleConnsPerHost: 256, DisableCompression: true}
+	}
+	plain := httputil.NewSingleHostReverseProxy(parse(b, upstream.URL))
+	plain.Transport = transport()
+	proxy := httptest.NewServer(plain)
+	defer proxy.Close()
+	s := serve(b, gate.Options{Upstream: parse(b, upstream.URL)}, nil)
+	for _, c := range []struct {
+		name, method string
+		size         int
+	}{{"read", "GET", 0}, {"write-1KiB", "POST", 1 << 10}} {
+		b.Run(c.name, func(b *testing.B) {
+			const clients, each = 16, 50
+			client := &http.Client{Transport: transport()}
+			defer client.CloseIdleConnections()
+			body := strings.Repeat("x", c.size)
+			all := func(url string) (took time.Duration) {
+				began := time.Now()
+				var wg sync.WaitGroup
+				for range clients {
+					wg.Go(func() {
+						for range each {
+							if a := send(client, c.method, url, strings.NewReader(body)); a.code != http.StatusOK || len(a.text) != len(body) {
+								b.Errorf("%s: %d bytes", a, len(a.text))
+							}
+						}
+					})
+				}
+				wg.Wait()
+				return time.Since(began)
+			}
+			var gated, proxied time.Duration
+			for b.Loop() {
+				gated += all(s.server.URL)
+				proxied += all(proxy.URL)
+			}
+			n := float64(b.N * clients * each)
+			b.ReportMetric(n/gated.Seconds(), "gate-requests/s")
+			b.ReportMetric(n/proxied.Seconds(), "proxy-requests/s")
+			b.ReportMetric(proxied.Seconds()/gated.Seconds(), "gate/proxy")
 		})
 	}
 }

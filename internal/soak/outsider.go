@@ -49,7 +49,7 @@ func (t *tormentor) useOtherwise(ctx context.Context, key string) {
 	ctx, cancel := clock.WithTimeout(ctx, t.clk, t.TTL)
 	defer cancel()
 	got, err := t.asSemaphore(ctx, key)
-	if ctx.Err() != nil || errors.Is(err, store.ErrUnknownOutcome) || errors.Is(err, lease.ErrLost) {
+	if ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, store.ErrUnknownOutcome) || errors.Is(err, lease.ErrLost) {
 		t.count(&t.otherwise, false)
 		return
 	}
