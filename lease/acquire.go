@@ -71,8 +71,8 @@ func (m *Manager) acquire(ctx context.Context, w want) (*Lease, error) {
 	}
 	d, err := m.pursueWanted(ctx, w, nil)
 	if other := new(store.KindError); errors.As(err, &other) && len(other.Members) > 0 {
-		gone, _, failed := m.watch.Over(ctx, other.Members)
-		if failed == nil && allGone(gone) {
+		gone, failed := m.watch.Gone(ctx, other.Members)
+		if failed == nil && gone != nil {
 			d, err = m.pursueWanted(ctx, w, gone)
 		}
 	}
@@ -80,15 +80,6 @@ func (m *Manager) acquire(ctx context.Context, w want) (*Lease, error) {
 		return nil, err
 	}
 	return m.begin(d, w.session)
-}
-
-func allGone(gone map[string]bool) bool {
-	for _, over := range gone {
-		if !over {
-			return false
-		}
-	}
-	return true
 }
 
 // pursueWanted is pursue for what is wanted. Members of a name of another kind whose sessions are gone don't count.

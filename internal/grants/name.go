@@ -36,6 +36,7 @@ type name struct {
 	d         *drive.Driver      // takes the name for the first of the queue
 	claimant  *waiter            // whom it is for
 	withdrawn bool               // the hold is being let go
+	gone      map[string]bool    // sessions of members of another kind that are over
 	awaited   version            // the version whose end was waited for last
 	calm      clock.Instant      // from when on the store is asked to tell of that
 	watch     *watch             // that it was asked; nil for not yet
@@ -155,6 +156,7 @@ func (n *name) next() rules.Action {
 	}
 	if n.d == nil && w != nil {
 		d := drive.Want(n.key, w.claim(), w.timing(), w.req.Wait == 0, n.past)
+		d.Hold.Gone = n.gone
 		if n.r.suppose {
 			d.Hold.SupposeNew()
 		}
@@ -311,13 +313,30 @@ func (n *name) over() bool {
 		if n.d.Settle(n.env(), true) { // the holder elsewhere has gone: nobody else lets go of what its session would keep
 			return false
 		}
-		if h.Err != nil && !n.withdrawn {
+		if h.Err != nil && !n.withdrawn && !n.vacated(h.Err) {
 			n.settle(n.claimant, answer{err: h.Err})
 		}
 		n.forget()
 		return true
 	}
 	return false
+}
+
+// vacated reports whether err says that the name is in use as another kind, of which all members' sessions are over: then the next hold
+// takes it.
+func (n *name) vacated(err error) bool {
+	other, ok := errors.AsType[*store.KindError](err)
+	if !ok || len(other.Members) == 0 {
+		return false
+	}
+	ctx, cancel := clock.WithTimeout(n.r.ctx, n.r.clk, patience)
+	defer cancel()
+	gone, err := n.r.watch.Gone(ctx, other.Members)
+	if err != nil || gone == nil {
+		return false
+	}
+	n.gone = gone
+	return true
 }
 
 func (n *name) validity(h *rules.Hold) clock.Instant {

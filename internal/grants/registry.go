@@ -12,6 +12,7 @@ import (
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/drive"
 	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/sessions"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
@@ -71,10 +72,12 @@ type Options struct {
 
 // Registry grants names in one store. It is safe for concurrent use.
 type Registry struct {
-	st   store.Store
-	clk  clock.Clock
-	run  drive.Runner // on both
-	opts Options
+	st  store.Store
+	clk clock.Clock
+	run drive.Runner // on both
+
+	watch *sessions.Watch // of members of names that are of another kind
+	opts  Options
 
 	suppose bool // a name that isn't known is supposed to be new
 
@@ -98,10 +101,21 @@ func New(st store.Store, opts Options) *Registry {
 		opts.Names = 10_000
 	}
 	r := &Registry{st: st, clk: opts.Clock, run: drive.Runner{Store: st, Clock: opts.Clock}, opts: opts, names: map[string]*name{}, suppose: store.Describe(st).CheapRefusal}
+	r.watch = sessions.NewWatch(look{st, opts.Clock})
 	r.places.until = r.clk.Now().Add(returning)
 	r.ctx, r.stop = context.WithCancelCause(context.Background())
 	return r
 }
+
+// look is how the registry looks at sessions: each request is bounded by a tenth of its TTL.
+type look struct {
+	st  store.Store
+	clk clock.Clock
+}
+
+func (l look) Store() store.Store { return l.st }
+func (l look) Clock() clock.Clock { return l.clk }
+func (l look) TTL() time.Duration { return patience }
 
 // Close ends all requests with [ErrClosed] and waits for what is under way. What is granted stays granted. Requests with an ID
 // that are sent again to the next registry on the store, within 30 s of its beginning, have their places in its queues. Closing

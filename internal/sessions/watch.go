@@ -58,6 +58,17 @@ func (w *Watch) Over(ctx context.Context, keys []string) (over map[string]bool, 
 	return over, next, nil
 }
 
+// Gone is Over where all of them are; else it returns nil.
+func (w *Watch) Gone(ctx context.Context, keys []string) (map[string]bool, error) {
+	over, _, err := w.Over(ctx, keys)
+	for _, ended := range over {
+		if !ended {
+			return nil, err
+		}
+	}
+	return over, err
+}
+
 // look reads a session's record, and says whether the session is over, or else until when it isn't at the least.
 func (w *Watch) look(ctx context.Context, key string) (due clock.Instant, over bool, err error) {
 	rec, err := store.Load(ctx, w.st, key)

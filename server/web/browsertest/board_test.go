@@ -2,6 +2,7 @@ package browsertest
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -88,6 +89,47 @@ func TestStates(t *testing.T) {
 	p.stands("states-light")
 	open(t, night, s.URL).stands("states-dark")
 	open(t, phone, s.URL).stands("states-phone")
+}
+
+// The board says what a name is, and who shares it; the detail names each of them.
+func TestFinding_S1_ThePageKnowsKinds(t *testing.T) {
+	s := serve(t, nil, server.Options{})
+	shared := func(kind store.Kind, limit int, owners ...string) []byte {
+		var held []map[string]any
+		for i, owner := range owners {
+			held = append(held, map[string]any{"id": owner, "session": ".session/" + owner + "/1", "weight": 1, "slot": i, "token": 20 + i})
+		}
+		data, err := json.Marshal(map[string]any{"v": 1, "kind": kind, "limit": limit, "held": held})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return data
+	}
+	s.put(t, store.Record{Key: "lease", Owner: "app-1/x", Kind: store.KindLease})
+	s.put(t, store.Record{Key: "readers", Kind: store.KindRW, Data: shared(store.KindRW, 100, "app-2/x", "app-3/x")})
+	s.put(t, store.Record{Key: "slots", Kind: store.KindSemaphore, Data: shared(store.KindSemaphore, 5, "app-4/x")})
+	s.put(t, store.Record{Key: "spare", Kind: store.KindSemaphore, Data: shared(store.KindSemaphore, 5)})
+	s.put(t, store.Record{Key: "leader", Owner: "app-5/x", Kind: store.KindElection})
+	s.put(t, store.Record{Key: "machines", Kind: store.KindPool})
+	p := open(t, desk, s.URL)
+	for name, want := range map[string]struct{ state, kind, holder string }{
+		"lease":    {"held", "", "app-1/x"},
+		"readers":  {"held", "read/write lock", "shared by 2"},
+		"slots":    {"held", "semaphore", "app-4/x"},
+		"spare":    {"free", "semaphore", "–"},
+		"leader":   {"held", "election", "app-5/x"},
+		"machines": {"declared", "pool of identities", "–"},
+	} {
+		p.state(name, want.state)
+		p.until(name+" says what it is", fmt.Sprintf("%s.querySelector('.kind').innerText === %q", row(name), want.kind))
+		p.until(name+" says who has it", fmt.Sprintf("%s.querySelector('.holder').innerText === %q", row(name), want.holder))
+	}
+	p.shot("kinds")
+	p.fit()
+	p = open(t, desk, s.URL+"/#/readers")
+	p.until("each of them", `[...document.querySelectorAll('.facts > div')].map((d) => d.innerText.replace(/\s+/, ' ')).join().match(/Kind read.write lock.*2 share it.*app-2.x.*app-3.x/s)`)
+	p.shot("kinds-detail")
+	p.fit()
 }
 
 // stands waits for the board, takes its picture, and has it judged.

@@ -4,7 +4,7 @@ import { badge } from './badge.js';
 import { byID, duration, h, inputByID, setText } from './dom.js';
 import { Expiry } from './expiry.js';
 import { Holder } from './holder.js';
-import { pauseText, states } from './model.js';
+import { holdersText, kindText, pauseText, soleHolder, states } from './model.js';
 
 /** States in which somebody should look at a name. */
 const alarming = ['expired', 'in jeopardy', 'broken'];
@@ -24,12 +24,13 @@ class View {
     this.state = h('span.state', { role: 'cell' }, this.badge);
     this.link = h('a', { href: detailPath(name), title: name }, name);
     this.paused = h('span.tag', { hidden: true }, 'paused');
+    this.kind = h('span.tag.kind', { hidden: true });
     this.holder = new Holder(h('span.holder', { role: 'cell' }));
     this.since = h('span.since', { role: 'cell' });
     this.token = h('span.token', { role: 'cell' });
     this.expiry = new Expiry('cell');
     this.waiters = h('span.waiters', { role: 'cell' });
-    this.el = h('div.row', { role: 'row' }, this.state, h('span.name', { role: 'cell' }, this.link, this.paused),
+    this.el = h('div.row', { role: 'row' }, this.state, h('span.name', { role: 'cell' }, this.link, this.kind, this.paused),
       this.holder.el, this.since, this.token, this.expiry.el, this.waiters);
   }
 
@@ -49,7 +50,10 @@ class View {
     const pause = l.paused && !stale ? `paused by ${pauseText(l.paused)}` : '';
     this.paused.hidden = pause === '' || state === 'paused';
     this.paused.title = pause;
-    this.holder.show(l.holder || '', pause);
+    const kind = kindText(l);
+    this.kind.hidden = kind === '';
+    setText(this.kind, kind);
+    this.holder.show(soleHolder(l), pause || holdersText(l));
     setText(this.since, Number.isNaN(held) ? '–' : duration(held));
     setText(this.token, l.token ? String(l.token) : '–');
     setText(this.waiters, l.waiters ? String(l.waiters) : '–');
@@ -63,7 +67,7 @@ class View {
  * @param {string[]} words in small letters
  */
 function fits(l, words) {
-  const text = `${l.name} ${l.holder || ''}`.toLowerCase();
+  const text = `${l.name} ${l.holder || ''} ${(l.holders || []).join(' ')} ${kindText(l)}`.toLowerCase();
   return words.every((word) => text.includes(word));
 }
 

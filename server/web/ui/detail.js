@@ -6,7 +6,7 @@ import { command, leasehold, quote } from './command.js';
 import { byID, duration, h, moment, setText } from './dom.js';
 import { Expiry } from './expiry.js';
 import { fitting, lanes, spans } from './lanes.js';
-import { row } from './model.js';
+import { kindText, row, soleHolder } from './model.js';
 import { Operator } from './operator.js';
 import { candidates, queue, terms } from './tables.js';
 import { means } from './words.js';
@@ -187,7 +187,9 @@ export class Detail {
   facts(l, expiry, now, stale, wall) {
     const held = stale ? NaN : this.model.heldFor(l, now, wall), ttl = expiry.ttl || (l.ttl || 0) * 1000;
     /** @type {[string, string][]} */
-    const all = [['Holder', l.holder || 'nobody']];
+    const all = [['Holder', soleHolder(l) || (l.holders?.length ? `${l.holders.length} share it` : 'nobody')]];
+    if (l.kind) all.unshift(['Kind', kindText(l)]);
+    if (l.holders && l.holders.length > 1) l.holders.forEach((id, i) => all.push([`Holder ${i + 1}`, id]));
     if (l.holder) all.push(['Held for', Number.isNaN(held) ? '–' : duration(held)], ['Since', l.acquired ? moment(l.acquired) : '–']);
     if (l.token) all.push([l.holder ? 'Token' : 'Token, the last', String(l.token)]);
     if (ttl > 0) all.push(['TTL', duration(ttl)]);
@@ -210,7 +212,7 @@ export class Detail {
     const ms = this.span || fitting(past, now), width = Math.floor(this.parts.picture.clientWidth);
     const { until, exact } = (this.best(at) || this.found.row).expiry;
     const end = lease.holder && exact && until < at ? Math.max(wall + until, Date.parse(lease.acquired || '') || 0) : now;
-    if (width > 0) this.parts.picture.replaceChildren(past.length > 0 ? lanes(past, now, ms, width, end) : h('p.empty', {}, 'Nobody ever held it.'));
+    if (width > 0) this.parts.picture.replaceChildren(past.length > 0 ? lanes(past, now, ms, width, end) : h('p.empty', {}, lease.holders ? 'Who had shares of it before is not kept.' : 'Nobody ever held it.'));
     for (const button of this.parts.choice.children) button.setAttribute('aria-pressed', String(button.getAttribute('data-ms') === String(ms)));
     this.parts.past.hidden = past.length === 0;
     this.parts.past.replaceChildren(h('h3', {}, 'Its terms, the last first'), terms(past, now));

@@ -15,6 +15,8 @@ import { moment } from './dom.js';
  * @property {Record<string, string>} [info]
  * @property {string} [note]
  * @property {number} waiters
+ * @property {string} [kind]  what the name is; a lease has none
+ * @property {string[]} [holders]  who shares it
  * @property {Pause} [paused]  the election of that name
  * @property {Candidate[]} [candidates]  of that election; not on the stream
  *
@@ -48,6 +50,34 @@ const patience = 10_000;
 
 /** The states, the worst first. */
 export const states = ['expired', 'in jeopardy', 'broken', 'handed over', 'contended', 'unknown', 'paused', 'held', 'free', 'declared'];
+
+/** @type {Record<string, string>} */
+const kinds = { rw: 'read/write lock', semaphore: 'semaphore', election: 'election', pool: 'pool of identities' };
+
+/**
+ * kindText says what a name is; '' for a lease.
+ * @param {Lease} l
+ */
+export function kindText(l) {
+  return l.kind ? kinds[l.kind] || l.kind : '';
+}
+
+/**
+ * holdersText says who shares a name, in short.
+ * @param {Lease} l
+ */
+export function holdersText(l) {
+  const n = l.holders?.length || 0;
+  return n > 1 ? `shared by ${n}` : '';
+}
+
+/**
+ * soleHolder returns the id of who holds a name, or its only share; '' when there is none, or several.
+ * @param {Lease} l
+ */
+export function soleHolder(l) {
+  return l.holder || (l.holders?.length === 1 ? l.holders[0] : '');
+}
 
 /**
  * pauseText says by whom an election was paused, why and until when.
