@@ -85,7 +85,7 @@ func stray(err error) bool {
 // passing reports whether an error may be over at the next try: the server couldn't be reached, or can't answer for now.
 func passing(err error) bool {
 	switch wire.ProblemOf(err).Code {
-	case wire.CodeUnavailable, wire.CodeClosing, wire.CodeTooMany, wire.CodeTooSlow: // what the network says is the first
+	case wire.CodeUnavailable, wire.CodeAuthUnavailable, wire.CodeClosing, wire.CodeTooMany, wire.CodeTooSlow: // what the network says is the first
 		return !errors.Is(err, store.ErrClosed)
 	}
 	return false

@@ -195,7 +195,10 @@ func (s *Server) told(e Event, r *http.Request, begun time.Time) {
 // session has to be allowed to take something.
 func (s *Server) admit(rt route, c *call) error {
 	caller, err := s.opts.Authenticate(c.r)
-	if err != nil {
+	switch {
+	case errors.Is(err, ErrAuthUnavailable):
+		return wire.NewProblem(wire.CodeAuthUnavailable, "%v", err)
+	case err != nil:
 		return wire.NewProblem(wire.CodeUnauthenticated, "%v", err)
 	}
 	c.caller, c.event.Caller = caller, caller.Name()
@@ -354,7 +357,7 @@ func fail(w http.ResponseWriter, p *wire.Problem) {
 	h := w.Header()
 	h.Set("Content-Type", wire.ContentProblem)
 	h.Set("Cache-Control", "no-store")
-	if p.Code == wire.CodeUnavailable || p.Code == wire.CodeClosing || p.Code == wire.CodeTooMany || p.Code == wire.CodeNoIDs {
+	if p.Status == http.StatusServiceUnavailable || p.Status == http.StatusTooManyRequests {
 		h.Set("Retry-After", retryAfter(p))
 	}
 	if p.Code == wire.CodeUnauthenticated {

@@ -69,6 +69,9 @@ type anybody struct{}
 func (anybody) Name() string            { return "" }
 func (anybody) May(Action, string) bool { return true }
 
+// ErrAuthUnavailable is the error of [Options.Authenticate] when it can't find out now who calls: it does not say that the caller is wrong.
+var ErrAuthUnavailable = errors.New("it can't be found out now who calls")
+
 // Event is a request that was answered.
 type Event struct {
 	Time     time.Time
@@ -121,7 +124,8 @@ type Options struct {
 	// IDPools are the pools that the server's own numbers in ids come from, by the name of their layout: otherwise [identity.LayoutPool].
 	IDPools map[string]string
 
-	// Authenticate returns who sends a request; an error is answered with 401. By default it is [Anybody].
+	// Authenticate returns who sends a request. An error is answered with 401, and one that matches [ErrAuthUnavailable] with 503. It may
+	// block while it asks others, and ends with the request's context. By default it is [Anybody].
 	Authenticate func(*http.Request) (Caller, error)
 	// LocalNames refuses requests whose Host is neither an address nor localhost. It is for a server that authenticates nobody since it
 	// listens on loopback only: there, a page whose name was made to lead to this machine (DNS rebinding) could do everything.

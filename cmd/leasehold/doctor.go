@@ -1,12 +1,14 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/doctor"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/policy"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
 	"github.com/leasehold/leasehold/store"
 )
@@ -20,13 +22,13 @@ type finding struct {
 }
 
 func (a *app) doctorCommand() *cobra.Command {
-	samples := 50
+	samples, callers := 50, ""
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Examine the store that is set",
 		Long: "Look at the store and say what stands in the way of leases on it: can it be reached, who am I there, what may I do, does it\n" +
 			"honour conditional writes, how long do reads and writes take, and is the TTL right for that. It makes one record of its\n" +
-			"own and deletes it. The exit code is 1 if something failed; a warning is none.",
+			"own and deletes it. With --policy, those are asked, too, whose tokens a server's policy trusts. The exit code is 1 if something failed; a warning is none.",
 		Example: "  leasehold doctor --store file:/var/lib/app/leases.db\n  leasehold doctor -o json | jq '.[] | select(.status != \"ok\")'",
 		Args:    want(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -42,13 +44,35 @@ func (a *app) doctorCommand() *cobra.Command {
 				found = append(found, store.Finding{What: "open", Status: store.StatusFail, Detail: err.Error()})
 			}
 			found = append(found, containment())
+			found = append(found, trusted(cmd.Context(), callers)...)
 			return a.diagnosis(found)
 		},
 	}
 	cmd.Flags().IntVar(&samples, "samples", samples, "how many reads and writes are timed")
+	cmd.Flags().StringVar(&callers, "policy", "", "file that `leasehold serve` is given: can the issuers and the cluster be asked that it trusts?")
 	a.flag(cmd.Flags(), "ttl")
 	a.flag(cmd.Flags(), "output")
 	return cmd
+}
+
+// trusted is what those say whose tokens a policy trusts.
+func trusted(ctx context.Context, path string) (found []store.Finding) {
+	if path == "" {
+		return nil
+	}
+	p, err := policy.Load(path)
+	if err != nil {
+		return []store.Finding{{What: "policy", Status: store.StatusFail, Detail: err.Error()}}
+	}
+	defer p.Close()
+	for _, t := range p.Check(ctx) {
+		f := store.Finding{What: t.What, Status: store.StatusOK, Detail: t.Detail}
+		if t.Err != nil {
+			f.Status, f.Detail, f.Advice = store.StatusFail, t.Err.Error(), "callers that it names are refused until it answers"
+		}
+		found = append(found, f)
+	}
+	return append(found, store.Finding{What: "policy", Status: store.StatusOK, Detail: path + " can be read"})
 }
 
 // containment is what `run` can do here about what CMD starts.

@@ -89,7 +89,7 @@ func serveFlags(f *pflag.FlagSet, o *serveOptions) {
 	f.StringVar(&o.cert, "tls-cert", "", "file with the server's certificate: HTTPS; it is read again when it changes")
 	f.StringVar(&o.key, "tls-key", "", "file with its key")
 	f.StringVar(&o.clientCA, "client-ca", "", "file with the authorities that sign clients' certificates: every client needs one")
-	f.StringVar(&o.policy, "policy", "", "file that says who callers are and what they may do; SIGHUP has it read again")
+	f.StringVar(&o.policy, "policy", "", "file that says who callers are, by token, certificate, JWT of an OpenID Connect issuer or Kubernetes service account, and what they may do; SIGHUP has it read again")
 	f.StringVar(&o.audit, "audit", "", "file to append a line of JSON to for each change that was asked for; - for standard error")
 	f.BoolVar(&o.rdlm, "rdlm", true, "speak RDLM's protocol, too")
 	f.BoolVar(&o.strict, "rdlm-strict", false, "with RDLM's own faults: 500 for some requests that aren't valid")
@@ -128,6 +128,9 @@ func (a *app) serve(ctx context.Context, o serveOptions) (err error) {
 	}
 	if err := s.complete(); err != nil {
 		return err
+	}
+	if s.policy != nil {
+		defer s.policy.Close()
 	}
 	if s.audit != nil {
 		defer s.audit.close()

@@ -96,6 +96,7 @@ func (s *lockServer) run(ctx context.Context, st store.Store) (err error) {
 		}
 	})
 	what, url := s.announce(l.Addr())
+	own.Go(func() { s.checkTrust(ctx) })
 	if s.o.demo {
 		defer s.a.play(ctx, url)()
 	}
@@ -127,6 +128,18 @@ func (s *lockServer) announce(addr net.Addr) (what, url string) {
 		s.log.Info("only this machine is served, since nobody has to say who they are: see --policy and --client-ca")
 	}
 	return what, url
+}
+
+// checkTrust says who of those whose tokens the policy trusts can't answer yet: that keeps their callers out, and nobody else.
+func (s *lockServer) checkTrust(ctx context.Context) {
+	if s.policy == nil {
+		return
+	}
+	for _, t := range s.policy.Check(ctx) {
+		if t.Err != nil && ctx.Err() == nil {
+			s.log.Warn("callers that " + t.What + " names are refused until it answers: " + oneLine(t.Err))
+		}
+	}
 }
 
 // end finishes what is under way. New connections are refused, but for the time in which others are told not to come. Every request that was

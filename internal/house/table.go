@@ -168,8 +168,9 @@ var Table = []Row{
 			x, "github.com/spf13/cobra", "github.com/spf13/pflag", "go.yaml.in/yaml/v3", "github.com/prometheus/client_golang",
 			"github.com/aws", "go.etcd.io/etcd", "google.golang.org/grpc", "go.uber.org/zap", "github.com/hashicorp/consul/api",
 			"github.com/go-zookeeper/zk", "k8s.io", "github.com/jackc/pgx/v5", "github.com/redis/go-redis/v9", "github.com/nats-io/nats.go",
+			"github.com/coreos/go-oidc/v3", "github.com/go-jose/go-jose/v4",
 		},
-		Why: "flags, completions, the configuration file, the terminal; and the client of every engine, made out of a URL",
+		Why: "flags, the tokens of issuers, completions, the configuration file, the terminal; and the client of every engine, made out of a URL",
 	},
 
 	{Dir: "examples/...", Floor: Outer},
@@ -196,6 +197,11 @@ var Table = []Row{
 	{
 		Dir: "server/web/browsertest", Floor: Outer, Libs: []string{"github.com/chromedp"},
 		Why: "it is nothing but tests: the page in a browser, which the server does not need",
+	},
+	{
+		Dir: "cmd/leasehold/internal/issuer/interop", Floor: Outer, Libs: []string{"github.com/zitadel/oidc/v3", "github.com/go-jose/go-jose/v4"},
+		May: []string{"cmd/leasehold/internal/issuer", "cmd/leasehold/internal/policy", "server"},
+		Why: "it is nothing but tests: callers that a real OpenID Connect issuer names, whom the command does not need",
 	},
 	{
 		Dir: "fence/fencesql/interop", Floor: Outer, Libs: []string{"github.com/jackc/pgx/v5", "github.com/jmoiron/sqlx", "gorm.io", "modernc.org/sqlite"},

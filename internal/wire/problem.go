@@ -25,6 +25,7 @@ type Code string
 const (
 	CodeInvalid         Code = "invalid_request"
 	CodeUnauthenticated Code = "unauthenticated"
+	CodeAuthUnavailable Code = "auth_unavailable"
 	CodeForbidden       Code = "forbidden"
 	CodeSecret          Code = "wrong_secret"
 	CodeNotFound        Code = "not_found"
@@ -78,6 +79,7 @@ var kinds = map[Code]struct {
 }{
 	CodeInvalid:         {http.StatusBadRequest, "the request is not valid", store.ErrInvalid},
 	CodeUnauthenticated: {http.StatusUnauthorized, "the caller is not known", ErrUnauthenticated},
+	CodeAuthUnavailable: {http.StatusServiceUnavailable, "it can't be found out now who calls", ErrUnavailable},
 	CodeForbidden:       {http.StatusForbidden, "the caller may not do this", ErrForbidden},
 	CodeSecret:          {http.StatusForbidden, "the secret is not that of the term or session", ErrSecret},
 	CodeNotFound:        {http.StatusNotFound, "there is no such record", store.ErrNotFound},

@@ -25,7 +25,7 @@ module Leasehold
   # Client makes calls to a lock server.
   class Client
     RETRIED = [SystemCallError, IOError, Timeout::Error, SocketError, OpenSSL::SSL::SSLError, Net::ProtocolError].freeze
-    PASSING = %w[store_unavailable closing outcome_unknown too_many_requests].freeze
+    PASSING = %w[store_unavailable auth_unavailable closing outcome_unknown too_many_requests].freeze
 
     # url is the server's; token that of a caller that its policy knows; ca_file has the authority of its certificate; patience is for how
     # many seconds a request is sent again while it gets no answer.

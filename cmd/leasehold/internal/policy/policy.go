@@ -1,5 +1,5 @@
-// Package policy says who a lock server's callers are, and what each may do: a file of bearer tokens and certificates with the
-// names that they are for.
+// Package policy says who a lock server's callers are, and what each may do: a file of bearer tokens and certificates, of issuers whose
+// tokens name their callers (OpenID Connect, Kubernetes), and of the names that each caller may use.
 package policy
 
 import (
@@ -26,17 +26,21 @@ import (
 
 // file is what a policy file says.
 type file struct {
-	Callers   []*caller `yaml:"callers"`
-	Anonymous []rule    `yaml:"anonymous"` // what whoever says nothing may do
+	Issuers    []trusted `yaml:"issuers"`
+	Kubernetes *cluster  `yaml:"kubernetes"`
+	Callers    []*caller `yaml:"callers"`
+	Anonymous  []rule    `yaml:"anonymous"` // what whoever says nothing may do
 }
 
 // caller is somebody known.
 type caller struct {
-	Called string   `yaml:"name"`
-	Tokens []string `yaml:"token_sha256"`    // hex
-	Dated  []dated  `yaml:"expiring_tokens"` // tokens that expire
-	Certs  []string `yaml:"certificates"`    // common names, DNS names, e-mail addresses or URIs of client certificates
-	Allow  []rule   `yaml:"allow"`
+	Called   string   `yaml:"name"`
+	Tokens   []string `yaml:"token_sha256"`    // hex
+	Dated    []dated  `yaml:"expiring_tokens"` // tokens that expire
+	Certs    []string `yaml:"certificates"`    // common names, DNS names, e-mail addresses or URIs of client certificates
+	Subjects []string `yaml:"subjects"`        // names that issuers, or Kubernetes, give; or prefixes with a * behind them
+	Roles    []string `yaml:"roles"`           // roles that issuers give, or Kubernetes' groups
+	Allow    []rule   `yaml:"allow"`
 }
 
 // dated is a token that expires.
@@ -67,6 +71,8 @@ type Policy struct {
 	// Wall tells whether a token has expired: the system's clock by default.
 	Wall func() time.Time
 
+	reloading sync.Mutex // so that what is made of the file is made once
+
 	mu     sync.Mutex
 	looked time.Time // when the file was last looked at
 	stamp  stamp     // of the file as it was read
@@ -93,17 +99,31 @@ const lookEvery = time.Second
 type rules struct {
 	tokens    map[[sha256.Size]byte]known
 	certs     map[string]*caller
+	callers   []*caller
 	anonymous *caller // nil if nothing is allowed to strangers
+	trust     *trust
 }
 
-// Load reads a policy file. Its errors name the line or the caller that is wrong.
+// Load reads a policy file. Its errors name the line or the caller that is wrong. It does no network I/O: whom the policy trusts is
+// asked when a token has to be judged. Close the policy when it is done with.
 func Load(path string) (*Policy, error) {
 	p := &Policy{path: path, Wall: clock.System().Wall}
 	return p, p.Reload()
 }
 
+// Close ends what is asked of those whom the policy trusts.
+func (p *Policy) Close() {
+	p.reloading.Lock()
+	defer p.reloading.Unlock()
+	if r := p.now.Load(); r != nil {
+		r.trust.close(&trust{})
+	}
+}
+
 // Reload reads the file again. After an error the policy is what it was.
 func (p *Policy) Reload() error {
+	p.reloading.Lock()
+	defer p.reloading.Unlock()
 	p.mu.Lock()
 	p.stamp = stampOf(p.path) // before it is read: what changes meanwhile is read once more
 	p.mu.Unlock()
@@ -111,11 +131,23 @@ func (p *Policy) Reload() error {
 	if err != nil {
 		return fmt.Errorf("policy: %w", err)
 	}
-	r, err := parse(text)
+	f, err := read(text)
 	if err != nil {
 		return fmt.Errorf("policy %s: %w", p.path, err)
 	}
+	r, err := f.rules()
+	if err != nil {
+		return fmt.Errorf("policy %s: %w", p.path, err)
+	}
+	before := &trust{}
+	if old := p.now.Load(); old != nil {
+		before = old.trust
+	}
+	if r.trust, err = p.connect(f, before); err != nil {
+		return fmt.Errorf("policy %s: %w", p.path, err)
+	}
 	p.now.Store(r)
+	before.close(r.trust)
 	return nil
 }
 
@@ -140,14 +172,19 @@ func (p *Policy) follow() {
 	}
 }
 
-func parse(text []byte) (*rules, error) {
+func read(text []byte) (*file, error) {
 	var f file
 	d := yaml.NewDecoder(strings.NewReader(string(text)))
 	d.KnownFields(true)
 	if err := d.Decode(&f); err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
-	r := &rules{tokens: map[[sha256.Size]byte]known{}, certs: map[string]*caller{}}
+	return &f, nil
+}
+
+// rules makes the file ready for use, but for whom it trusts.
+func (f *file) rules() (*rules, error) {
+	r := &rules{tokens: map[[sha256.Size]byte]known{}, certs: map[string]*caller{}, callers: f.Callers, trust: &trust{}}
 	for i, c := range f.Callers {
 		if c == nil || c.Called == "" {
 			return nil, fmt.Errorf("caller %d has no name", i+1)
@@ -162,15 +199,15 @@ func parse(text []byte) (*rules, error) {
 		}
 		r.anonymous = &caller{Allow: f.Anonymous}
 	}
-	if len(r.tokens)+len(r.certs) == 0 && r.anonymous == nil {
+	if len(r.callers) == 0 && r.anonymous == nil {
 		return nil, errors.New("nobody may do anything: want callers, or rules under anonymous")
 	}
-	return r, nil
+	return r, f.checkTrust()
 }
 
 func (r *rules) add(c *caller) error {
-	if len(c.Tokens)+len(c.Dated)+len(c.Certs) == 0 {
-		return errors.New("want token_sha256 or certificates, to know it by; or expiring_tokens")
+	if len(c.Tokens)+len(c.Dated)+len(c.Certs)+len(c.Subjects)+len(c.Roles) == 0 {
+		return errors.New("want token_sha256 or certificates, to know it by; or expiring_tokens, subjects or roles")
 	}
 	all := c.Dated
 	for _, text := range c.Tokens {
@@ -256,7 +293,11 @@ func (p *Policy) Authenticate(r *http.Request) (server.Caller, error) {
 		if !strings.EqualFold(scheme, "Bearer") { // schemes have no case
 			return nil, errors.New("Authorization: want a bearer token") //nolint:staticcheck // the header's name
 		}
-		return now.byToken(token, p.Wall())
+		c, err := now.byToken(token, p.Wall())
+		if errors.Is(err, errUnknownToken) {
+			return now.bySigned(r.Context(), token)
+		}
+		return c, err
 	}
 	if c := now.byCertificate(r.TLS); c != nil {
 		return c, nil
@@ -278,7 +319,7 @@ func (r *rules) byToken(token string, now time.Time) (server.Caller, error) {
 	}
 	switch {
 	case found.of == nil:
-		return nil, errors.New("the bearer token is not known")
+		return nil, errUnknownToken
 	case !found.expires.IsZero() && !now.Before(found.expires):
 		return nil, fmt.Errorf("the bearer token of %s expired at %s: ask for a new one", found.of.Called, found.expires.UTC().Format(time.RFC3339))
 	}

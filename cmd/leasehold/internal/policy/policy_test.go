@@ -112,6 +112,14 @@ anonymous:
 	}
 }
 
+func parsed(text string) (*rules, error) {
+	f, err := read([]byte(text))
+	if err != nil {
+		return nil, err
+	}
+	return f.rules()
+}
+
 func TestErrorsSayWhatIsWrong(t *testing.T) {
 	for text, says := range map[string]string{
 		"":                     "nobody may do anything",
@@ -125,12 +133,12 @@ func TestErrorsSayWhatIsWrong(t *testing.T) {
 		"callers: [{name: a, certificates: [x], allow: [{actions: [read], names: ['a*b']}]}]": "one * behind it",
 		"anonymous: [{actions: [read], names: ['']}]":                                         "anonymous: names",
 	} {
-		if _, err := parse([]byte(text)); err == nil || !strings.Contains(err.Error(), says) {
+		if _, err := parsed(text); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v, want it to say %q", text, err, says)
 		}
 	}
 	two := "callers: [{name: a, token_sha256: [" + sum("x") + "]}, {name: b, token_sha256: [" + sum("x") + "]}]"
-	if _, err := parse([]byte(two)); err == nil || !strings.Contains(err.Error(), "caller a has that token") {
+	if _, err := parsed(two); err == nil || !strings.Contains(err.Error(), "caller a has that token") {
 		t.Errorf("%v", err)
 	}
 	if _, err := Load(filepath.Join(t.TempDir(), "none")); err == nil {

@@ -134,11 +134,34 @@ var silence = sync.OnceFunc(func() {
 
 // dialKubernetes returns a client, its connections, and the namespace.
 func dialKubernetes(text string) (*coordination.CoordinationV1Client, *http.Client, string, error) {
-	silence()
 	u, err := parseKubernetes(text)
 	if err != nil {
 		return nil, nil, "", err
 	}
+	cfg, hc, namespace, err := u.dial()
+	if err != nil {
+		return nil, nil, "", err
+	}
+	client, err := coordination.NewForConfigAndClient(cfg, hc)
+	return client, hc, namespace, err
+}
+
+// DialCluster returns what clients of a cluster are made of: the one of the context, or of the current one if that is "", in the
+// kubeconfig, or where kubectl finds one if that is "", or in the pod's account. It does no network I/O.
+func DialCluster(kubeconfig, context string) (*rest.Config, *http.Client, error) {
+	u := kubernetesURL{server: server{params: map[string]string{}}}
+	for name, value := range map[string]string{paramKubeconfig: kubeconfig, paramContext: context} {
+		if value != "" {
+			u.params[name] = value
+		}
+	}
+	cfg, hc, _, err := u.dial()
+	return cfg, hc, err
+}
+
+// dial returns how to reach the cluster, and the namespace.
+func (u kubernetesURL) dial() (*rest.Config, *http.Client, string, error) {
+	silence()
 	config, err := u.clientConfig()
 	if err != nil {
 		return nil, nil, "", err
@@ -166,8 +189,7 @@ func dialKubernetes(text string) (*coordination.CoordinationV1Client, *http.Clie
 	if err != nil {
 		return nil, nil, "", fmt.Errorf("the kubeconfig: %w", err)
 	}
-	client, err := coordination.NewForConfigAndClient(cfg, hc)
-	return client, hc, namespace, err
+	return cfg, hc, namespace, nil
 }
 
 // kubernetesStore closes its connections with it.
