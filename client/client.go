@@ -98,9 +98,11 @@ func (c *Client) Renew(ctx context.Context, g Grant, ttl time.Duration) (Grant, 
 // Release ends a term. It is sent even if ctx is done, for an end that nobody hears of costs the next one a TTL; it blocks for 10 s
 // at most. The error is a *[lease.NotCurrentError] when the term was over already.
 func (c *Client) Release(ctx context.Context, g Grant) error {
-	over := func(err error) bool { return errors.Is(err, lease.ErrNotCurrent) }
 	return c.answered(context.WithoutCancel(ctx), effort{what: g.Name, write: true, settled: over}, c.ofTerm(http.MethodDelete, g), nil, nil)
 }
+
+// over reports whether an error says that a term is over: after a try to end it whose answer was lost, that it was ended.
+func over(err error) bool { return errors.Is(err, lease.ErrNotCurrent) }
 
 // ofTerm is a request about a term.
 func (c *Client) ofTerm(method string, g Grant) request {
@@ -119,7 +121,7 @@ type Eviction struct {
 // Break ends a hold against its holder's will, and returns how the name stands then: broken, until its holder has let go or the
 // grace is over. The error is a *[lease.NotCurrentError] when the term is over already.
 func (c *Client) Break(ctx context.Context, name string, e Eviction) (Lease, error) {
-	return c.order(ctx, effort{what: name}, name, "break", func(time.Duration) any {
+	return c.order(ctx, effort{what: name, settled: over}, name, "break", func(time.Duration) any {
 		return wire.BreakRequest{Token: e.Token, Note: e.Note, Grace: seconds(e.Grace)}
 	})
 }
@@ -127,7 +129,7 @@ func (c *Client) Break(ctx context.Context, name string, e Eviction) (Lease, err
 // Handover tells [Client.HandOver] who is to lead.
 type Handover struct {
 	To     string        // a candidate's name, its holder's id, or the beginning of one up to a slash; "" for whoever is next
-	Token  fence.Token   // of the term to end, and of no other; 0 for that of whoever leads
+	Token  fence.Token   // of the term to end, and of no other; 0 for that of the leader at the time of the call
 	Reason string        // for people
 	Wait   time.Duration // for how long to wait until another one leads
 }
@@ -137,7 +139,16 @@ type Handover struct {
 // [election.ErrNoLeader], [election.ErrNoCandidate], or [election.ErrNotElected] when who holds the name is no candidate; it is a
 // *[lease.NotCurrentError] when the term of the token is over.
 func (c *Client) HandOver(ctx context.Context, name string, h Handover) (Lease, error) {
-	return c.order(ctx, effort{what: name, wait: h.Wait}, name, "handoff", func(wait time.Duration) any {
+	if h.To == "" && h.Token == 0 { // else it would be handed over again when it is sent again
+		now, err := c.Get(ctx, name)
+		if err != nil {
+			return Lease{}, err
+		}
+		if now.Holder != "" {
+			h.Token = now.Token
+		}
+	}
+	return c.order(ctx, effort{what: name, wait: h.Wait, settled: over}, name, "handoff", func(wait time.Duration) any {
 		return wire.HandoffRequest{To: h.To, Any: h.To == "", Token: h.Token, Reason: h.Reason, Wait: seconds(wait)}
 	})
 }

@@ -186,7 +186,16 @@ func (n *name) granted(w *waiter, rec store.Record) (Grant, error) {
 	if rec.Session != w.req.Session || rec.Mark != "" {
 		return Grant{}, &lease.NotCurrentError{Record: rec, Token: rec.Token}
 	}
-	return Grant{Record: rec, ValidUntil: clock.Never}, nil
+	ctx, cancel := clock.WithTimeout(n.r.ctx, n.r.clk, attempt)
+	defer cancel()
+	sure, err := store.Confirm(ctx, n.r.st, n.key) // what was read may be a claim that a failover takes away
+	if err != nil {
+		return Grant{}, store.Unknown(n.key, err)
+	}
+	if sure.Owner != rec.Owner || sure.Token != rec.Token || sure.Mark != "" {
+		return Grant{}, &lease.NotCurrentError{Record: sure, Token: rec.Token}
+	}
+	return Grant{Record: sure, ValidUntil: clock.Never}, nil
 }
 
 // again grants the term that the record shows to a request that is sent again.
@@ -200,8 +209,13 @@ func (n *name) again() bool {
 	}
 	n.look()
 	g, err := n.granted(w, rec)
-	if err != nil {
-		return false // it has just ended: the next step sees that
+	switch unknown := errors.Is(err, store.ErrUnknownOutcome); {
+	case unknown && w.req.Wait == 0:
+		n.settle(w, answer{err: err})
+		n.forget()
+		return true
+	case err != nil:
+		return false // it has just ended, which the next step sees, or is to be tried again
 	}
 	n.settle(w, answer{grant: g})
 	n.forget()
