@@ -40,6 +40,7 @@ const (
 	RuleToldOnce    Rule = "end-told-once"          // the end of a term is told once (the driver's rule)
 	RuleGuard       Rule = "guard-remembers"        // a guard remembers the highest token that it accepted (the guard's rule)
 	RuleTwin        Rule = "refused-copy-unknown"   // the refusal of one copy of a request isn't the request's (the engine's rule)
+	RuleReplica     Rule = "settled-by-replica"     // what only the primary has settles nothing (the engine's rule)
 	RuleCAS         Rule = "conditional-write"      // every write names the version it replaces (the store's rule)
 )
 
@@ -48,7 +49,7 @@ var Rules = []Rule{
 	RuleSent, RuleFirstSent, RuleMargin, RuleWholeTTL, RuleSeen, RuleNonce, RuleOwnTerm, RuleClone, RuleKeepToken,
 	RuleRaiseToken, RuleClockToken, RuleFence, RuleOnce, RuleConflict, RuleRestored, RuleExactTerm, RuleLateAnswer, RuleLateClaim, RuleSessionHeld,
 	RuleConfirm, RuleOfferToken, RuleSessionPoll, RuleMarkChain, RuleBroken, RuleStopFirst, RuleNotice, RuleEarlyNotice, RuleBreakStays, RuleSettle,
-	RuleCapped, RuleSessionTold, RuleToldOnce, RuleGuard, RuleTwin, RuleCAS,
+	RuleCapped, RuleSessionTold, RuleToldOnce, RuleGuard, RuleTwin, RuleReplica, RuleCAS,
 }
 
 // The rules by which package lock grants shares. They are taken out like the others; internal/sim/locks notices.

@@ -36,6 +36,7 @@ type Chances struct {
 	Break, OddCall                                      float64
 	HandOver                                            float64 // of each release
 	Outsider                                            float64 // drawn for no seed: see WithOutsiders
+	Detach                                              float64 // drawn for no seed: see WithFailovers
 }
 
 // Draw returns the configuration of a seed.
@@ -83,6 +84,9 @@ func (c Config) Aim(off seeded.Rule) Config {
 	case seeded.RuleOfferToken:
 		c.WildWall, c.Chance.Wipe, c.Chance.Clone = false, 0, 0
 		c.Chance.Restore, c.Chance.HandOver, c.Chance.Crash = perTTL, 1, 0
+	case seeded.RuleReplica:
+		c = c.WithFailovers()
+		c.BadRates = false
 	case seeded.RuleSettle:
 		c.Sessions, c.BadRates, c.Chance.Clone = true, false, 0
 		c.Chance.Outage, c.Chance.OddCall, c.Chance.Late, c.Chance.DropReply = perTTL, 2*perTTL, 0.2, 0.5

@@ -19,6 +19,7 @@ func (w *World) faults() {
 			w.nodeFaults(n)
 		}
 		w.storeFaults()
+		w.replication()
 		w.operator()
 		w.outsider()
 		w.faults()
@@ -292,7 +293,7 @@ func (w *World) mark(rec store.Record) {
 // calmDown ends the faults: everything is connected, up and running, and stays so.
 func (w *World) calmDown() {
 	w.calm = true
-	w.server.down = false
+	w.server.down, w.server.replica = false, nil
 	w.logf("calm: no faults from here on")
 	for _, n := range w.live {
 		n.mute, n.deaf = false, false

@@ -40,6 +40,10 @@ func (w *World) transmit(n *node, key string, isWrite bool, apply func() (store.
 				return
 			}
 			rec, err := apply()
+			if w.server.withholds(n, key, isWrite, err) {
+				w.count("answer withheld for the replica")
+				return
+			}
 			w.reply(n, rec, err, answer)
 		})
 	}

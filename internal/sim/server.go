@@ -14,6 +14,7 @@ type server struct {
 	down    bool
 	life    int // restarts so far: a request of an earlier life is lost
 	backup  map[string]row
+	replica *replica // that is cut off; nil while it has all that this has
 }
 
 type row struct {
