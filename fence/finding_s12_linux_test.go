@@ -84,7 +84,7 @@ func TestFinding_S12_MarksAreSyncedBeforeTheyCount(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v: %s", err, output)
 	}
-	var dirty, renamed bool // since the last fsync of the file, and of its folder
+	dirty, renamed := false, true // since the last fsync of the file, and of its folder; the file is new
 	said, renames := 0, 0
 	for _, c := range calls {
 		name, rest, _ := strings.Cut(c, "(")

@@ -44,9 +44,22 @@ func TestABugWhoseCodeHasMoved(t *testing.T) {
 	}
 }
 
-// Every file that is to be mutated is there.
+// Every file and function that is to be mutated is there.
 func TestTargetsAreThere(t *testing.T) {
 	for _, target := range Targets {
+		for _, name := range target.Funcs {
+			there := false
+			for _, file := range target.Files {
+				s, err := read("../..", target.Dir+"/"+file)
+				if err != nil {
+					t.Fatal(err)
+				}
+				there = there || s.function(name) != nil
+			}
+			if !there {
+				t.Errorf("internal/mutate/targets.go: %s has no function %s", target.Dir, name)
+			}
+		}
 		for _, name := range target.Files {
 			if _, err := os.Stat(filepath.Join("..", "..", target.Dir, name)); err != nil {
 				t.Errorf("internal/mutate/targets.go: %v", err)

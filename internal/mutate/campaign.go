@@ -116,7 +116,7 @@ func (c *Campaign) generate(t Target) (map[string]*source, []Mutant, error) {
 			return nil, nil, err
 		}
 		sources[path] = s
-		all = append(all, s.generate()...)
+		all = append(all, slices.DeleteFunc(s.generate(), func(m Mutant) bool { return t.Funcs != nil && !slices.Contains(t.Funcs, m.Func) })...)
 	}
 	same := map[string]int{}
 	for i := range all {

@@ -5,6 +5,7 @@ type Target struct {
 	Dir    string
 	Files  []string // of them; all when nil
 	Spare  []string // files that aren't mutated
+	Funcs  []string // functions of them, as in an Edit; all when nil
 	Suites []Suite  // in turn, until one notices
 }
 
@@ -30,15 +31,21 @@ var Targets = []Target{
 	{Dir: "election", Suites: []Suite{{Dir: "election"}}},
 	{Dir: "internal/grants", Suites: []Suite{{Dir: "internal/grants"}}},
 	{Dir: "store/file", Files: []string{"commit.go", "lane.go", "lock.go", "row.go", "sqlite.go", "life.go"}, Suites: []Suite{{Dir: "store/file"}}},
-	{Dir: "store/consul", Files: []string{"errors.go"}, Suites: []Suite{{"store/consul", quick}}},
-	{Dir: "store/dynamodb", Files: []string{"record.go"}, Suites: []Suite{{"store/dynamodb", quick}}},
-	{Dir: "store/etcd", Files: []string{"explain.go", "outcome.go"}, Suites: []Suite{{"store/etcd", quick}}},
-	{Dir: "store/kubernetes", Files: []string{"errors.go"}, Suites: []Suite{{"store/kubernetes", quick}}},
-	{Dir: "store/nats", Files: []string{"explain.go"}, Suites: []Suite{{"store/nats", quick}}},
-	{Dir: "store/postgres", Files: []string{"explain.go"}, Suites: []Suite{{"store/postgres", quick}}},
-	{Dir: "store/redis", Files: []string{"explain.go"}, Suites: []Suite{{"store/redis", quick}}},
-	{Dir: "store/zookeeper", Files: []string{"call.go"}, Suites: []Suite{{"store/zookeeper", quick}}},
+	{Dir: "store/consul", Files: []string{"errors.go"}, Funcs: []string{"leaderless", "refused", "Store.outcome"}, Suites: []Suite{{"store/consul", certain}}},
+	{Dir: "store/dynamodb", Files: []string{"record.go"}, Funcs: []string{"Store.outcome"}, Suites: []Suite{{"store/dynamodb", "TestOutcomesOfFailures"}}},
+	{
+		Dir: "store/etcd", Files: []string{"outcome.go"}, Suites: []Suite{{"store/etcd", certain}},
+		Funcs: []string{"attempts.certain", "attempts.cause", "attempts.refused", "attempts.failed", "refused", "code", "because"},
+	},
+	{
+		Dir: "store/kubernetes", Files: []string{"errors.go"}, Suites: []Suite{{"store/kubernetes", "^(TestOutcomes|TestErrorsSayWhatToDo)$"}},
+		Funcs: []string{"unsent", "distrusted", "statusCode", "status", "isMissing", "unexpected", "isConflict"},
+	},
+	{Dir: "store/nats", Files: []string{"write.go"}, Funcs: []string{"mismatch", "outcome", "refused"}, Suites: []Suite{{"store/nats", certain}}},
+	{Dir: "store/postgres", Files: []string{"ask.go"}, Funcs: []string{"refused", "sqlstate"}, Suites: []Suite{{"store/postgres", certain}}},
+	{Dir: "store/redis", Files: []string{"call.go", "write.go"}, Funcs: []string{"isRefusal", "first", "Store.outcome"}, Suites: []Suite{{"store/redis", certain}}},
+	{Dir: "store/zookeeper", Files: []string{"call.go"}, Funcs: []string{"answered", "Store.outcome", "Store.readError"}, Suites: []Suite{{"store/zookeeper", certain}}},
 }
 
-// quick are the tests of an engine that say how its errors are told apart; the others need its server.
-const quick = "Outcome|Explain|Error|Classif"
+// certain is an engine's test of how errors are told apart: those after which a write was certainly not made. It needs no server.
+const certain = "^TestWhichErrorsAreCertain$"
