@@ -134,12 +134,12 @@ func TestARewriteThatFails(t *testing.T) {
 		t.Skip("a file that is open can't be replaced on this system")
 	}
 	dir := t.TempDir()
-	for name, make := range map[string]func(path string) error{
+	for name, prepare := range map[string]func(path string) error{
 		"the new one can't be made":  func(path string) error { return os.MkdirAll(path+".new", 0o700) },
 		"the old one can't be moved": func(path string) error { return os.MkdirAll(filepath.Join(path, "not empty"), 0o700) },
 	} {
 		path := filepath.Join(dir, name)
-		if err := make(path); err != nil {
+		if err := prepare(path); err != nil {
 			t.Fatal(err)
 		}
 		if err := (&File{path: path, marks: map[string]Mark{"n": {5, "a"}}}).rewrite(); err == nil {

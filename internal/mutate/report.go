@@ -78,30 +78,27 @@ func (j Judged) Report(results []Result, how string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `%s
 
-Written by `+"`make mutants`"+`: %s. A mutant is the code of one function with one change made by rote; the tests of
-its package run with it, and for those that survive them, tests that drive the package. One that hangs them counts as killed.
+Written by `+"`make mutants`"+`: %s. A mutant is the code of one function with one change made by rote; of the tests of its package,
+and of those that drive it, those are run that reach the function. One that hangs them counts as killed. Text for people, and what
+another mutant implies, is not mutated. Survivors are judged in [judged.txt](../internal/mutate/judged.txt), each with its reason.
 The seeded bugs above are such mutants, too, made by hand.
 
-| package | made | compile | tried | killed | hung | survive | killed, %% |
-|---|---|---|---|---|---|---|---|
+| package | made | compile | tried | killed | hung | judged | not judged | killed of those not judged, %% |
+|---|---|---|---|---|---|---|---|---|
 `, Heading, how)
 	row := func(r Result) {
-		fmt.Fprintf(&b, "| %s | %d | %d | %d | %d | %d | %d | %.1f |\n", r.Dir, r.Made, r.Viable, r.Tried, r.Killed, r.TimedOut, len(r.Survivors),
-			r.Percent())
+		left := len(j.Unjudged([]Result{r}))
+		judged := len(r.Survivors) - left
+		r.Tried -= judged
+		fmt.Fprintf(&b, "| %s | %d | %d | %d | %d | %d | %d | %d | %.1f |\n", r.Dir, r.Made, r.Viable, r.Tried+judged, r.Killed, r.TimedOut, judged, left, r.Percent())
 	}
 	for _, r := range results {
 		row(r)
 	}
 	row(Sum(results))
-	b.WriteString("\n### Survivors\n\n| where | change | judgement |\n|---|---|---|\n")
-	for _, r := range results {
-		for _, m := range r.Survivors {
-			why := j[m.Key()]
-			if why == "" {
-				why = "**not judged yet**"
-			}
-			fmt.Fprintf(&b, "| %s, %s | %s | %s |\n", m.File, m.Func, strings.ReplaceAll(m.What, "|", `\|`), why)
-		}
+	b.WriteString("\n### Survivors that are not judged\n\n| where | change |\n|---|---|\n")
+	for _, m := range j.Unjudged(results) {
+		fmt.Fprintf(&b, "| %s, %s | %s |\n", m.File, m.Func, strings.ReplaceAll(m.What, "|", `\|`))
 	}
 	return b.String()
 }

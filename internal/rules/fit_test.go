@@ -30,6 +30,8 @@ func TestANameInUseStaysWhatItIs(t *testing.T) {
 	}{
 		"a semaphore with holders": {store.Record{Kind: store.KindSemaphore, Data: []byte(members)}, nil, "", []string{"s1", "s2"}},
 		"one of them is gone":      {store.Record{Kind: store.KindSemaphore, Data: []byte(members)}, []string{"s1"}, "", []string{"s2"}},
+		"a pool":                   {store.Record{Kind: store.KindPool}, nil, "", nil},
+		"a pool's value":           {store.Record{Kind: store.KindPool, Owner: "other", TTL: rigTTL, Nonce: "x"}, nil, "other", nil},
 		"an election's leader":     {store.Record{Kind: store.KindElection, Owner: "other", TTL: rigTTL, Nonce: "x"}, nil, "other", nil},
 	} {
 		r := wantedAs(t, store.KindLease)
@@ -81,6 +83,17 @@ func TestMembersAreReadAgain(t *testing.T) {
 	r.h.rec = Seen{Rec: store.Record{Key: "job", Version: "6", Kind: store.KindSemaphore, Data: []byte(members)}, Known: true}
 	r.read(store.Record{Version: "7", Kind: store.KindSemaphore}, nil)
 	r.next(Write)
+
+	r = wantedAs(t, store.KindLease)
+	r.h.rec = Seen{Rec: store.Record{Key: "job", Version: "6", Kind: store.KindPool}, Known: true}
+	r.read(store.Record{Version: "7", Kind: store.KindLease}, nil) // it is no pool any more
+	r.next(Write)
+
+	r = wantedAs(t, store.KindPool)
+	r.read(store.Record{Version: "7", Kind: store.KindPool}, nil)
+	if rec := r.next(Write).Rec; rec.Kind != store.KindPool || rec.Owner != "me" {
+		t.Errorf("a pool is taken as one by %+v", rec)
+	}
 
 	r = wantedAs(t, store.KindLease) // a lease has none
 	r.h.rec = Seen{Rec: store.Record{Key: "job", Version: "6", Kind: store.KindLease}, Known: true}
