@@ -37,8 +37,8 @@ func (r *report) print(out io.Writer, t *tormentor) {
 	row("outsiders", "%d records deleted or freed, %d uses as another kind (%d of a free name)", t.meddled, t.otherwise, t.got)
 	row("terms", "%d; ended by: %s", len(h.terms), counts(h.losses))
 	row("guarded writes", "%d accepted, %d refused as stale", r.writes, h.refusals)
-	row("critical sections", "%d; %d overlaps, each in a section that was stopped (longest %v, then %v more before it looked again), %d within TTL/3 of an outsider (longest %v), and %d where the machine stalled",
-		len(h.sections), len(r.overlaps), round(longest(r.overlaps)), round(r.longestTail), len(r.outsiders), round(longest(r.outsiders)), r.stalls)
+	row("critical sections", "%d; %d overlaps, each in a section that was stopped (longest %v, then %v more before it looked again), %d within TTL/3 and %v after an outsider (longest %v), and %d where the machine stalled",
+		len(h.sections), len(r.overlaps), round(longest(r.overlaps)), round(r.longestTail), len(r.outsiders), busy, round(longest(r.outsiders)), r.stalls)
 	n, most, what := h.longestStall(t.clk.Now())
 	row("store", "%d requests over %v; the longest, a %s, took %v; %d operations given up", n, slowFrom, cmp.Or(what, "-"), round(most), h.givenUp)
 	if r.settle > 0 {
