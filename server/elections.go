@@ -30,6 +30,11 @@ func (s *Server) handoff(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	leave, err := s.enter(c, wait)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
 	name := c.r.PathValue("name")
 	c.event.Token, c.event.Note = body.Token, note("to "+body.To, body.Reason)
 	h, err := election.HandOver(c.r.Context(), s.st, name, body.Token, body.To, note(c.by(), body.Reason))
@@ -62,6 +67,11 @@ func (s *Server) pause(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	leave, err := s.enter(c, wait)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
 	c.event.Note = body.Reason
 	if length > 0 {
 		c.event.Note += ", for " + length.String()

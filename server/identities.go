@@ -41,10 +41,20 @@ func (s *Server) assign(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	a, err := identity.Assign(c.r.Context(), s.manager, pool, o)
+	alias := "" // whoever has a name has the same value by it each time
+	if o.As != "" {
+		alias = identity.Key(pool, "") + "\x00" + o.As
+	}
+	asked, err := s.tally.reserve(s.payer(c.caller, c.r), "", alias, share(false, identity.Key(pool, o.As), o.Info))
 	if err != nil {
 		return nil, err
 	}
+	a, err := identity.Assign(c.r.Context(), s.manager, pool, o)
+	if err != nil {
+		s.tally.giveUp(asked)
+		return nil, err
+	}
+	s.tally.keep(asked, a.Record)
 	e := identity.Entry{
 		Value: a.Value, Number: a.Number, Name: a.Name, Standing: o.Session == "", Floor: a.Floor, Ceiling: a.Ceiling, Record: a.Record,
 	}
@@ -175,7 +185,9 @@ func (s *Server) unassign(c *call) (any, error) {
 			return nil, wire.Invalid("used", text, "a time such as 2026-01-02T15:04:05Z")
 		}
 	}
-	_, err = identity.Release(c.r.Context(), s.st, s.clk, pool, value, o)
+	if _, err = identity.Release(c.r.Context(), s.st, s.clk, pool, value, o); err == nil {
+		s.tally.over(c.event.Name)
+	}
 	return nil, missingPool(pool, err)
 }
 

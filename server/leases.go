@@ -25,25 +25,23 @@ func (s *Server) acquire(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if req.Wait > 0 {
-		leave, err := s.waiting.enter(s.payer(c.caller, c.r))
-		if err != nil {
-			return nil, err
-		}
-		defer leave()
+	leave, err := s.enter(c, req.Wait)
+	if err != nil {
+		return nil, err
 	}
-	who, what := s.payer(c.caller, c.r), share(false, req.Key, req.Info)
-	if err := s.tally.reserve(who, what); err != nil {
+	defer leave()
+	asked, err := s.tally.reserve(s.payer(c.caller, c.r), req.Key, "", share(false, req.Key, req.Info))
+	if err != nil {
 		return nil, err
 	}
 	begun := s.clk.Now()
 	g, err := s.reg.Acquire(c.r.Context(), req)
 	c.event.Waited = s.clk.Now().Sub(begun)
 	if err != nil {
-		s.tally.giveUp(who, what)
+		s.tally.giveUp(asked)
 		return nil, err
 	}
-	s.tally.keep(who, what, g.Record, true)
+	s.tally.keep(asked, g.Record)
 	c.status = http.StatusCreated
 	answer, err := s.grant(c, g)
 	if err != nil {

@@ -3,6 +3,7 @@ package server
 import (
 	"net/http"
 	"sync"
+	"time"
 
 	"github.com/leasehold/leasehold/internal/wire"
 )
@@ -34,6 +35,14 @@ func (q *quota) enter(who string) (leave func(), err error) {
 			delete(q.of, who)
 		}
 	}, nil
+}
+
+// enter counts a request that waits, until leave is called; one that doesn't wait it lets by.
+func (s *Server) enter(c *call, wait time.Duration) (leave func(), err error) {
+	if wait <= 0 {
+		return func() {}, nil
+	}
+	return s.waiting.enter(s.payer(c.caller, c.r))
 }
 
 // payer is whom a request is counted for: who is known is the same from everywhere.

@@ -7,14 +7,50 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/server/rdlm"
+	"github.com/leasehold/leasehold/store"
 )
 
 // newRDLM returns what speaks RDLM's protocol, on the same queues, and tells of its requests as of the others.
 func (s *Server) newRDLM(opts rdlm.Options) *rdlm.Handler {
-	opts.Enter = func(r *http.Request) (func(), error) { return s.waiting.enter(s.payer(passedOf(r).caller, r)) }
+	opts.Quotas = rdlmQuotas{s}
 	opts.OnDone = s.rdlmDone
 	return rdlm.New(s.reg, s.st, s.clk, opts)
 }
+
+// rdlmQuotas count what RDLM's clients have with all that their callers have.
+type rdlmQuotas struct{ s *Server }
+
+// Ask implements [rdlm.Quotas].
+func (q rdlmQuotas) Ask(r *http.Request, name string, info map[string]string, waits bool) (func(store.Record), error) {
+	who, leave := q.s.payer(passedOf(r).caller, r), func() {}
+	if waits {
+		var err error
+		if leave, err = q.s.waiting.enter(who); err != nil {
+			return nil, err
+		}
+	}
+	asked, err := q.s.tally.reserve(who, name, "", share(false, name, info))
+	if err != nil {
+		leave()
+		return nil, err
+	}
+	return func(rec store.Record) {
+		leave()
+		if rec.Owner == "" {
+			q.s.tally.giveUp(asked)
+			return
+		}
+		q.s.tally.keep(asked, rec)
+	}, nil
+}
+
+// Renewed implements [rdlm.Quotas].
+func (q rdlmQuotas) Renewed(r *http.Request, rec store.Record) {
+	q.s.tally.keep(claim{who: q.s.payer(passedOf(r).caller, r), what: share(false, rec.Key, rec.Info)}, rec)
+}
+
+// Over implements [rdlm.Quotas].
+func (q rdlmQuotas) Over(name string) { q.s.tally.over(name) }
 
 // passed is what is known of a request that is passed on.
 type passed struct {

@@ -49,16 +49,16 @@ func (s *Server) openSession(c *call) (any, error) {
 	if who != "" {
 		info[infoCaller] = who
 	}
-	payer, what := s.payer(c.caller, c.r), share(true, "", info)
-	if err := s.tally.reserve(payer, what); err != nil {
+	asked, err := s.tally.reserve(s.payer(c.caller, c.r), "", "", share(true, "", info))
+	if err != nil {
 		return nil, err
 	}
 	g, err := s.reg.OpenSession(c.r.Context(), owner(s.called(c, body.Holder)), ttl, info)
 	if err != nil {
-		s.tally.giveUp(payer, what)
+		s.tally.giveUp(asked)
 		return nil, err
 	}
-	s.tally.keep(payer, what, g.Record, true)
+	s.tally.keep(asked, g.Record)
 	c.status = http.StatusCreated
 	answer, err := s.session(c, g)
 	if err == nil {

@@ -20,6 +20,7 @@ type tally struct {
 	mu   sync.Mutex
 	of   map[string]usage    // by caller; without an entry, nothing
 	held map[string]*holding // by key
+	keys map[string]string   // of those that their callers have other names for, by these
 	tidy int                 // from how many of those on what is over is forgotten
 }
 
@@ -32,6 +33,7 @@ type holding struct {
 	what    usage
 	until   clock.Instant // when it is over unless it is renewed; of what a session keeps, Never
 	session string        // that keeps it
+	alias   string        // the name that the caller has for it; "" for none
 }
 
 // manyHoldings is from how many on what is over is looked for now and then.
@@ -41,7 +43,7 @@ const manyHoldings = 1024
 const overhead = 512
 
 func newTally(clk clock.Clock, most usage) *tally {
-	return &tally{clk: clk, most: most, of: map[string]usage{}, held: map[string]*holding{}}
+	return &tally{clk: clk, most: most, of: map[string]usage{}, held: map[string]*holding{}, keys: map[string]string{}}
 }
 
 // share is what a name, or a session, with that info takes.
@@ -60,19 +62,34 @@ func (u usage) plus(other usage, times int) usage {
 	return usage{u.names + times*other.names, u.sessions + times*other.sessions, u.bytes + times*other.bytes}
 }
 
-// reserve counts what a caller asks for, until it is kept or given up. It returns a problem when that is more than it may have.
-func (t *tally) reserve(who string, what usage) error {
+// claim is what a caller has asked for, until it is kept or given up.
+type claim struct {
+	who      string
+	what     usage
+	alias    string // the name that the caller has for it, if that isn't its key
+	reserved bool   // it is counted; what the caller has anyway is not counted twice
+}
+
+// reserve counts what a caller asks for: a key, or what it has a name of its own for. It returns a problem when that is more than it may have.
+func (t *tally) reserve(who, key, alias string, what usage) (claim, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	o := claim{who: who, what: what, alias: alias}
+	if alias != "" {
+		key = t.keys[alias]
+	}
+	if h := t.held[key]; h != nil && h.who == who && h.until > t.clk.Now() {
+		return o, nil
+	}
 	err := t.room(who, what)
 	if err != nil {
 		t.sweep()
 		err = t.room(who, what)
 	}
-	if err == nil {
+	if o.reserved = err == nil; o.reserved {
 		t.add(who, what, 1)
 	}
-	return err
+	return o, err
 }
 
 // room returns a problem if a caller may not have more of that. t.mu is held.
@@ -123,30 +140,38 @@ func (t *tally) drop(key string) {
 	if h := t.held[key]; h != nil {
 		t.add(h.who, h.what, -1)
 		delete(t.held, key)
+		if t.keys[h.alias] == key {
+			delete(t.keys, h.alias)
+		}
 	}
 }
 
 // giveUp counts no more what was reserved.
-func (t *tally) giveUp(who string, what usage) {
+func (t *tally) giveUp(o claim) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.add(who, what, -1)
+	if o.reserved {
+		t.add(o.who, o.what, -1)
+	}
 }
 
-// keep counts what was reserved, or what is renewed, as what the caller has by that record.
-func (t *tally) keep(who string, what usage, rec store.Record, reserved bool) {
+// keep counts what was asked for, or what is renewed, as what the caller has by that record.
+func (t *tally) keep(o claim, rec store.Record) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	h := t.held[rec.Key]
-	if h != nil && !reserved && h.who == who {
+	if h != nil && !o.reserved && h.who == o.who {
 		h.until = t.end(rec)
 		return
 	}
 	t.drop(rec.Key) // another's term, which is over, or the same request's
-	if !reserved {
-		t.add(who, what, 1)
+	if !o.reserved {
+		t.add(o.who, o.what, 1)
 	}
-	t.held[rec.Key] = &holding{who, what, t.end(rec), rec.Session}
+	t.held[rec.Key] = &holding{o.who, o.what, t.end(rec), rec.Session, o.alias}
+	if o.alias != "" {
+		t.keys[o.alias] = rec.Key
+	}
 	if len(t.held) >= max(t.tidy, manyHoldings) {
 		t.sweep()
 		t.tidy = 2 * len(t.held)
@@ -177,5 +202,5 @@ func (t *tally) over(key string) {
 // renewed notes that what a caller has was renewed.
 func (s *Server) renewed(c *call, g grants.Grant) {
 	rec := g.Record
-	s.tally.keep(s.payer(c.caller, c.r), share(isSession(rec.Key), rec.Key, rec.Info), rec, false)
+	s.tally.keep(claim{who: s.payer(c.caller, c.r), what: share(isSession(rec.Key), rec.Key, rec.Info)}, rec)
 }

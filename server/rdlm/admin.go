@@ -139,18 +139,21 @@ func (h *Handler) resource(x *exchange) {
 		return
 	}
 	one := resource{Links: resourceLinks{link{"/resources/" + name}}, Name: name}
-	one.Embedded = &struct {
-		Locks []lock `json:"locks"`
-	}{Locks: []lock{}}
+	var locks []lock
 	if rec.Owner != "" && !expired(rec) {
 		uid, ok := shownUID(rec.Owner)
 		if !ok {
 			uid = rec.Owner // held by other means: shown, and not to be released by its uid
 		}
-		one.Embedded.Locks = append(one.Embedded.Locks, h.active(rec, uid, false))
+		locks = append(locks, h.active(rec, uid, false))
 	}
 	for _, q := range h.reg.Waiting(name) {
-		one.Embedded.Locks = append(one.Embedded.Locks, h.queued(name, shown(q), q, false))
+		locks = append(locks, h.queued(name, shown(q), q, false))
+	}
+	if len(locks) > 0 {
+		one.Embedded = &struct {
+			Locks []lock `json:"locks"`
+		}{locks}
 	}
 	h.hal(w, r, one)
 }
@@ -169,6 +172,8 @@ func (h *Handler) clear(x *exchange, name string) (bool, error) {
 	_, err = h.reg.Release(ctx, name, rec.Owner, rec.Token, "deleted by an administrator", nil)
 	if errors.Is(err, lease.ErrNotCurrent) {
 		err = nil
+	} else if err == nil {
+		h.opts.Quotas.Over(name)
 	}
 	return true, err
 }

@@ -18,16 +18,13 @@ import (
 
 // say answers as RDLM does where it has no JSON to send.
 func say(w http.ResponseWriter, status int, msg string) {
-	plainWith(w, status, fmt.Sprintf("<html><title>%d: %s</title><body>%d: %s</body></html>", status, msg, status, msg))
-}
-
-func plain(w http.ResponseWriter, text string) { plainWith(w, http.StatusOK, text) }
-
-func plainWith(w http.ResponseWriter, status int, text string) {
-	w.Header().Set("Content-Type", "text/html; charset=UTF-8")
+	w.Header().Set("Content-Type", typeHTML)
 	w.WriteHeader(status)
-	_, _ = w.Write([]byte(text)) // whoever has gone needs no answer
+	_, _ = fmt.Fprintf(w, "<html><title>%d: %s</title><body>%d: %s</body></html>", status, msg, status, msg) // whoever has gone needs no answer
 }
+
+// typeHTML is the type of all that isn't HAL.
+const typeHTML = "text/html; charset=UTF-8"
 
 func none(w http.ResponseWriter) { w.WriteHeader(http.StatusNoContent) }
 
@@ -80,10 +77,22 @@ func (h *Handler) active(rec store.Record, uid string, alone bool) lock {
 		l.Lifetime = int64(rec.TTL / time.Second)
 	}
 	l.ActiveSince = naive(rec.Acquired)
-	l.ActiveExpires = naive(h.clk.Wall().Add(rec.TTL - min(rec.Age, rec.TTL)))
+	l.ActiveExpires = naive(h.expires(rec))
 	l.Active, l.Token = true, uint64(rec.Token)
 	return l
 }
+
+// expires is when a lock's lifetime is over: the same time whenever it is asked, lest a tag that a client has is never good again.
+func (h *Handler) expires(rec store.Record) time.Time {
+	end := h.clk.Wall().Add(rec.TTL - min(rec.Age, rec.TTL))
+	if first := rec.Acquired.Add(rec.TTL); first.Sub(end).Abs() < time.Second { // not renewed
+		return first
+	}
+	return end.Round(steady)
+}
+
+// steady is what times are rounded to that are reckoned by two clocks.
+const steady = 10 * time.Millisecond
 
 // shown is what others see for the uid of a waiter.
 func shown(q grants.Waiter) string {
@@ -97,7 +106,7 @@ func shown(q grants.Waiter) string {
 func (h *Handler) queued(name, uid string, q grants.Waiter, alone bool) lock {
 	l := newLock(name, uid, q.Info, alone)
 	now, wall := h.clk.Now(), h.clk.Wall()
-	l.WaitSince, l.WaitExpires = naive(wall.Add(q.Since.Sub(now))), naive(wall.Add(q.Until.Sub(now)))
+	l.WaitSince, l.WaitExpires = naive(wall.Add(q.Since.Sub(now)).Round(steady)), naive(wall.Add(q.Until.Sub(now)).Round(steady))
 	return l
 }
 
@@ -114,7 +123,11 @@ func (h *Handler) hal(w http.ResponseWriter, r *http.Request, v any) {
 		say(w, http.StatusInternalServerError, "Internal Server Error")
 		return
 	}
-	body := bytes.TrimSuffix(text.Bytes(), []byte("\n"))
+	tagged(w, r, "application/hal+json", bytes.TrimSuffix(text.Bytes(), []byte("\n")))
+}
+
+// tagged sends a body, unless the client has it.
+func tagged(w http.ResponseWriter, r *http.Request, kind string, body []byte) {
 	sum := sha1.Sum(body) //nolint:gosec // see the import
 	tag := `"` + hex.EncodeToString(sum[:]) + `"`
 	w.Header()["Etag"] = []string{tag}
@@ -122,7 +135,7 @@ func (h *Handler) hal(w http.ResponseWriter, r *http.Request, v any) {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
-	w.Header().Set("Content-Type", "application/hal+json")
+	w.Header().Set("Content-Type", kind)
 	w.WriteHeader(http.StatusOK)
 	_, _ = w.Write(body)
 }

@@ -27,11 +27,31 @@ type Options struct {
 	Admin Admin
 	// MaxBody bounds the body of a request, in bytes: 64 KiB by default.
 	MaxBody int64
-	// Enter, if set, is asked before a request waits, and returns what is called when it waits no more, or why it may not.
-	Enter func(*http.Request) (leave func(), err error)
+	// Quotas, if set, bound what one caller has by this handler.
+	Quotas Quotas
 	// OnDone, if set, is told each request for a lock when it has been answered. It must not block.
 	OnDone func(*http.Request, Done)
 }
+
+// Quotas bound what one caller has, and count it. They must not block.
+type Quotas interface {
+	// Ask counts what a request asks for, and that it waits, if it does. It returns what is called with the record when the request was
+	// granted, or with the zero one when it was not, or why it may not be.
+	Ask(r *http.Request, name string, info map[string]string, waits bool) (settle func(store.Record), err error)
+	// Renewed notes that what a caller has was renewed.
+	Renewed(r *http.Request, rec store.Record)
+	// Over notes that a name was freed.
+	Over(name string)
+}
+
+// unbounded are the quotas of a handler that was given none.
+type unbounded struct{}
+
+func (unbounded) Ask(*http.Request, string, map[string]string, bool) (func(store.Record), error) {
+	return func(store.Record) {}, nil
+}
+func (unbounded) Renewed(*http.Request, store.Record) {}
+func (unbounded) Over(string)                         {}
 
 // Done is a request that was answered.
 type Done struct {
@@ -55,6 +75,9 @@ type Handler struct {
 func New(reg *grants.Registry, st store.Store, clk clock.Clock, opts Options) *Handler {
 	if opts.MaxBody == 0 {
 		opts.MaxBody = 64 << 10
+	}
+	if opts.Quotas == nil {
+		opts.Quotas = unbounded{}
 	}
 	return &Handler{reg: reg, st: st, clk: clk, opts: opts}
 }
@@ -97,7 +120,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		methods[http.MethodGet] = op{"waiters", h.resource}
 		methods[http.MethodDelete] = op{"unlock", h.unlock}
 	} else if path == "/" && r.Method == http.MethodGet {
-		plain(w, welcome)
+		tagged(w, r, typeHTML, []byte(welcome))
 		return
 	} else if path != "/" {
 		say(w, http.StatusNotFound, "Not Found")
@@ -145,17 +168,18 @@ func (h *Handler) acquire(x *exchange) {
 	req := grants.Request{
 		Key: name, Owner: owner(ask.uid), TTL: ask.ttl(), Wait: ask.waiting(), ID: requestID(ask.uid), Info: ask.info(), Secret: ask.uid,
 	}
-	if h.opts.Enter != nil && req.Wait > 0 {
-		leave, err := h.opts.Enter(r)
-		if x.done.Err = err; err != nil {
-			w.Header().Set("Retry-After", "1")
-			say(w, http.StatusTooManyRequests, err.Error())
-			return
-		}
-		defer leave()
+	settle, err := h.opts.Quotas.Ask(r, name, req.Info, req.Wait > 0)
+	if x.done.Err = err; err != nil {
+		w.Header().Set("Retry-After", "1")
+		say(w, http.StatusTooManyRequests, err.Error())
+		return
 	}
 	begun := h.clk.Now()
 	g, err := h.reg.Acquire(r.Context(), req)
+	if err != nil {
+		g.Record = store.Record{}
+	}
+	settle(g.Record)
 	x.done.Waited, x.done.Err = h.clk.Now().Sub(begun), err
 	var held *lease.HeldError
 	switch {
@@ -218,6 +242,7 @@ func (h *Handler) renew(x *exchange) {
 		x.of(rec)
 		var g grants.Grant
 		if g, err = h.reg.Renew(r.Context(), name, rec.Owner, rec.Token, 0, grants.Secret(uid)); err == nil {
+			h.opts.Quotas.Renewed(r, g.Record)
 			tell(w, g.Record)
 			h.hal(w, r, h.active(g.Record, uid, true))
 			return
@@ -232,6 +257,7 @@ func (h *Handler) release(x *exchange) {
 	if err == nil && active {
 		x.of(rec)
 		if _, err = h.reg.Release(r.Context(), name, rec.Owner, rec.Token, "released", grants.Secret(uid)); err == nil {
+			h.opts.Quotas.Over(name)
 			none(w)
 			return
 		}

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// signer is an authority that signs certificates.
+type signer struct {
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+}
+
+func newSigner(t *testing.T) signer {
+	t.Helper()
+	template := &x509.Certificate{Subject: pkix.Name{CommonName: "authority"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
+	var s signer
+	c := s.sign(t, template)
+	return signer{c.Leaf, c.PrivateKey.(*ecdsa.PrivateKey)}
+}
+
+// sign makes a certificate, which is good for an hour unless it says otherwise; without an authority, it signs itself.
+func (s signer) sign(t *testing.T, template *x509.Certificate) tls.Certificate {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template.SerialNumber = big.NewInt(time.Now().UnixNano())
+	if template.NotAfter.IsZero() {
+		template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+	}
+	parent, by := s.cert, s.key
+	if parent == nil {
+		parent, by = template, key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), by)
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
+}
+
+// save writes a certificate, and its key if it has one, and returns the files.
+func save(t *testing.T, c tls.Certificate) (cert, key string) {
+	t.Helper()
+	dir := t.TempDir()
+	write := func(name, kind string, der []byte) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(c.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return write("cert.pem", "CERTIFICATE", c.Certificate[0]), write("key.pem", "PRIVATE KEY", der)
+}
+
+// A client's certificate names its caller when TLS has verified it: one of another authority, or one that is over, gets no answer at all.
+func TestFinding_V6_CertificatesNameCallersOverTLS(t *testing.T) {
+	p := newPlace(t)
+	ca, other := newSigner(t), newSigner(t)
+	cert, key := save(t, ca.sign(t, &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}))
+	authority, _ := save(t, tls.Certificate{Certificate: [][]byte{ca.cert.Raw}, PrivateKey: ca.key})
+	const spiffe = "spiffe://example.org/ns/prod/sa/web"
+	policy, audit := filepath.Join(t.TempDir(), "policy.yaml"), filepath.Join(t.TempDir(), "audit")
+	text := "callers:\n- {name: pod, certificates: ['" + spiffe + "'], allow: [{actions: [acquire], names: ['web/*']}]}\n" +
+		"- {name: ops, certificates: [ops.example.org], allow: [{actions: ['*'], names: ['*']}]}\n"
+	if err := os.WriteFile(policy, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := p.start("serve", "--listen", "127.0.0.1:0", "--tls-cert", cert, "--tls-key", key, "--client-ca", authority, "--policy", policy, "--audit", audit)
+	var site string
+	eventually(t, "it listens", func() bool {
+		_, after, ok := strings.Cut(s.stderr.String(), " on https://")
+		site, _, _ = strings.Cut(after, "\n")
+		return ok && strings.Contains(after, "\n")
+	})
+	uri, err := url.Parse(spiffe)
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AddCert(ca.cert)
+	client := []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
+	pod := func() *x509.Certificate { return &x509.Certificate{URIs: []*url.URL{uri}, ExtKeyUsage: client} }
+	over := pod()
+	over.NotBefore, over.NotAfter = time.Now().Add(-2*time.Hour), time.Now().Add(-time.Hour)
+	early := pod()
+	early.NotBefore, early.NotAfter = time.Now().Add(time.Hour), time.Now().Add(2*time.Hour)
+	server := pod()
+	server.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
+	for _, c := range []struct {
+		what, name, caller, outcome string
+		cert                        *tls.Certificate
+		status                      int // 0 if the handshake fails
+	}{
+		{"by a URI", "web/1", "pod", "ok", new(ca.sign(t, pod())), http.StatusCreated},
+		{"by a URI, what it may not", "db/1", "pod", "forbidden", new(ca.sign(t, pod())), http.StatusForbidden},
+		{"by a DNS name", "db/2", "ops", "ok", new(ca.sign(t, &x509.Certificate{DNSNames: []string{"ops.example.org"}, ExtKeyUsage: client})), http.StatusCreated},
+		{"by a name that isn't known", "web/2", "", "unauthenticated", new(ca.sign(t, &x509.Certificate{Subject: pkix.Name{CommonName: "pod"}, ExtKeyUsage: client})), http.StatusUnauthorized},
+		{"without a certificate", "web/3", "", "unauthenticated", nil, http.StatusUnauthorized},
+		{"of another authority", "web/4", "", "", new(other.sign(t, pod())), 0},
+		{"signed by itself", "web/5", "", "", new(signer{}.sign(t, pod())), 0},
+		{"over", "web/6", "", "", new(ca.sign(t, over)), 0},
+		{"not good yet", "web/7", "", "", new(ca.sign(t, early)), 0},
+		{"for servers", "web/8", "", "", new(ca.sign(t, server)), 0},
+	} {
+		config := &tls.Config{RootCAs: roots}
+		if c.cert != nil { // whichever authorities the server names: a client that attacks shows what it has
+			config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return c.cert, nil }
+		}
+		transport := &http.Transport{TLSClientConfig: config}
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://"+strings.TrimSpace(site)+"/v1/leases/"+url.PathEscape(c.name), strings.NewReader("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := (&http.Client{Transport: transport}).Do(req)
+		if c.status == 0 {
+			if err == nil {
+				t.Errorf("%s: %v, %v; want the handshake to fail", c.what, resp, err)
+			}
+		} else if err != nil {
+			t.Errorf("%s: %v", c.what, err)
+		} else if body, _ := io.ReadAll(resp.Body); resp.StatusCode != c.status {
+			t.Errorf("%s: %d %s", c.what, resp.StatusCode, body)
+		}
+		if resp != nil {
+			_ = resp.Body.Close()
+		}
+		transport.CloseIdleConnections()
+		lines, err := os.ReadFile(audit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		told := `"op":"acquire","name":"` + c.name + `"`
+		line := ""
+		for l := range strings.Lines(string(lines)) {
+			if strings.Contains(l, told) {
+				line = l
+			}
+		}
+		if c.status == 0 && line != "" || c.status != 0 && (!strings.Contains(line, `"outcome":"`+c.outcome+`"`) || c.caller != "" && !strings.Contains(line, `"caller":"`+c.caller+`"`)) {
+			t.Errorf("%s: the audit has %s", c.what, line)
+		}
+	}
+}
