@@ -69,7 +69,7 @@ func (t *Term) Extend(to clock.Instant) bool {
 // deadline that is; nil if it was renewed meanwhile. The deadline is taken away, so that no renewal that lands late brings it back.
 func (t *Term) Over(now clock.Instant) *Term {
 	self := t
-	if t.session != nil && t.own() != clock.Always {
+	if t.session != nil && now < t.own() {
 		self = t.session
 	}
 	d := self.own()
