@@ -24,7 +24,7 @@ var Targets = []Target{
 		Dir: "internal/rules", Spare: []string{"state.go"}, // what the model check tells states apart by: no decision reads it
 		Suites: []Suite{{Dir: "internal/rules"}, {"internal/sim", simulated}, {Dir: "internal/grants"}, {Dir: "lease"}},
 	},
-	{Dir: "internal/drive", Suites: []Suite{{"internal/sim", simulated}, {Dir: "internal/grants"}, {Dir: "lease"}}},
+	{Dir: "internal/drive", Suites: []Suite{{Dir: "internal/drive"}, {"internal/sim", simulated}, {Dir: "internal/grants"}, {Dir: "lease"}}},
 	{Dir: "fence", Suites: []Suite{{Dir: "fence"}}},
 	{Dir: "lease", Suites: []Suite{{Dir: "lease"}}},
 	{Dir: "lock", Suites: []Suite{{Dir: "lock"}}},
