@@ -49,7 +49,7 @@ func (a *app) doctorCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().IntVar(&samples, "samples", samples, "how many reads and writes are timed")
-	cmd.Flags().StringVar(&callers, "policy", "", "file that `leasehold serve` is given: can the issuers and the cluster be asked that it trusts?")
+	cmd.Flags().StringVar(&callers, "policy", "", "policy `FILE` of leasehold serve: can the issuers and the cluster that it trusts be asked?")
 	a.flag(cmd.Flags(), "ttl")
 	a.flag(cmd.Flags(), "output")
 	return cmd
