@@ -5,14 +5,16 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"sync"
 	"syscall"
 )
 
 // conn is a connection to the upstream. An upstream may answer before it has read the whole request, and end the connection. Sending the
 // rest fails then, for which net/http throws the answer away. So a failure after a part of a request was sent is not returned: the answer
-// is read, or reading fails, too. It is used by one goroutine that writes.
+// is read, or reading fails, too. What follows an upgrade is written by another goroutine than the request.
 type conn struct {
 	net.Conn
+	mu    sync.Mutex
 	asked bool  // a request of HTTP/1 was begun, and a part of it was sent
 	fresh bool  // a request of HTTP/1 is about to be sent
 	err   error // why nothing can be sent any more
@@ -24,12 +26,16 @@ func begin(c net.Conn) {
 		c = secure.NetConn()
 	}
 	if c, ok := c.(*conn); ok {
+		c.mu.Lock()
+		defer c.mu.Unlock()
 		c.fresh = true
 	}
 }
 
 // Write implements [io.Writer].
 func (c *conn) Write(p []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	switch {
 	case c.err != nil && c.fresh:
 		return 0, c.err // the transport sends the request on another connection

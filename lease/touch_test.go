@@ -3,6 +3,7 @@ package lease_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,11 +15,11 @@ import (
 // shared is a store whose records other programs share.
 type shared struct {
 	store.Store
-	refuse bool // every touch from now on
+	refuse atomic.Bool // every touch from now on
 }
 
 func (s *shared) Touch(_ context.Context, rec store.Record) (store.Record, error) {
-	if s.refuse {
+	if s.refuse.Load() {
 		return store.Record{}, errors.New("forbidden: patch leases")
 	}
 	return rec, nil
@@ -46,7 +47,7 @@ func TestFinding_S16_ALeaseWhoseTouchesFailEnds(t *testing.T) {
 		if err := l.Check(); err != nil {
 			t.Fatalf("while it is touched: %v", err)
 		}
-		st.refuse = true
+		st.refuse.Store(true)
 		refused := time.Now()
 		<-l.Context().Done()
 		if took := time.Since(refused); took > ttl {

@@ -24,10 +24,11 @@ const (
 	codeCompletionUnknown = "40003"
 	codeResolutionUnknown = "08007"
 
-	codeDuplicateTable = "42P07"
-	codeNoStatement    = "26000" // prepared on another server process
-	codeStatementThere = "42P05" // by somebody else
-	codeCachedPlan     = "0A000" // the table was changed
+	codeDuplicateTable  = "42P07"
+	codeDuplicateObject = "42710" // the table's row type
+	codeNoStatement     = "26000" // prepared on another server process
+	codeStatementThere  = "42P05" // by somebody else
+	codeCachedPlan      = "0A000" // the table was changed
 )
 
 const maxRetries = 10 // of a statement that was rolled back for the sake of others

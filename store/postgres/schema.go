@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -73,11 +74,12 @@ func Create(ctx context.Context, pool *pgxpool.Pool, table string) error {
 	if err != nil {
 		return err
 	}
+	// IF NOT EXISTS of two at once: the one that comes second meets the first one's rows of the catalogue.
+	met := []string{codeUnique, codeDuplicateTable, codeDuplicateObject}
 	for range 3 {
 		_, err = pool.Exec(ctx, sql, pgx.QueryExecModeSimpleProtocol)
 		var p *pgconn.PgError
-		// IF NOT EXISTS of two at once: the one that comes second meets the first one's rows of the catalogue.
-		if !errors.As(err, &p) || (p.Code != codeUnique && p.Code != codeDuplicateTable) {
+		if !errors.As(err, &p) || !slices.Contains(met, p.Code) {
 			break
 		}
 	}

@@ -127,7 +127,7 @@ func TestFinding_S1_ThePageKnowsKinds(t *testing.T) {
 	p.shot("kinds")
 	p.fit()
 	p = open(t, desk, s.URL+"/#/readers")
-	p.until("each of them", `[...document.querySelectorAll('.facts > div')].map((d) => d.innerText.replace(/\s+/, ' ')).join().match(/Kind read.write lock.*2 share it.*app-2.x.*app-3.x/s)`)
+	p.until("each of them", `[...document.querySelectorAll('.facts > div')].map((d) => d.innerText.replace(/\s+/, ' ')).join().match(/2 share it.*Kind read.write lock.*app-2.x.*app-3.x/s)`)
 	p.shot("kinds-detail")
 	p.fit()
 }

@@ -188,7 +188,7 @@ export class Detail {
     const held = stale ? NaN : this.model.heldFor(l, now, wall), ttl = expiry.ttl || (l.ttl || 0) * 1000;
     /** @type {[string, string][]} */
     const all = [['Holder', soleHolder(l) || (l.holders?.length ? `${l.holders.length} share it` : 'nobody')]];
-    if (l.kind) all.unshift(['Kind', kindText(l)]);
+    if (l.kind) all.push(['Kind', kindText(l)]);
     if (l.holders && l.holders.length > 1) l.holders.forEach((id, i) => all.push([`Holder ${i + 1}`, id]));
     if (l.holder) all.push(['Held for', Number.isNaN(held) ? '–' : duration(held)], ['Since', l.acquired ? moment(l.acquired) : '–']);
     if (l.token) all.push([l.holder ? 'Token' : 'Token, the last', String(l.token)]);
