@@ -109,7 +109,7 @@ func TestFailuresOfTheFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := m.open(); err == nil {
-			t.Error("another file has its place, and nobody is told")
+			t.Error("another file has its place, and there is no error")
 		}
 	}
 

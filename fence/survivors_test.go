@@ -107,7 +107,7 @@ func TestNoGuard(t *testing.T) {
 	}
 }
 
-// After a write that failed, and after Close, nothing is saved, whoever asks again.
+// After a write that failed, and after Close, nothing is saved, however often it is asked again.
 func TestNothingIsSavedAfterAFailure(t *testing.T) {
 	m, err := OpenFile(filepath.Join(t.TempDir(), "marks"))
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// declare is declared for those who take values: it writes the record if there is none yet and values are given. Before that, the pool's
+// declare is declared for claims and assignments: it writes the record if there is none yet and values are given. Before that, the pool's
 // name becomes that of a pool: one that is in use as another kind is a *[store.KindError].
 func declare(ctx context.Context, m *lease.Manager, st store.Store, name string, values Values) (store.Record, pool, set, error) {
 	fail := func(err error) (store.Record, pool, set, error) { return store.Record{}, pool{}, set{}, err }

@@ -9,8 +9,8 @@ import (
 )
 
 // Where the store pushes changes, a session hears of those of its first leases at once, and looks without delay. The looks in between
-// remain: a push may be lost, and Consul's outlast who gives them up. Each lease that is followed costs a goroutine and what the store's Wait costs, so they are few, and none is
-// that is let go at once.
+// remain, since a push may be lost. Each lease that is followed costs a goroutine and what the store's Wait costs, so they are few, and
+// a lease that is let go at once is not followed.
 const followed = 8
 
 // wait is what a looker waits for.

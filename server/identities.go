@@ -41,7 +41,7 @@ func (s *Server) assign(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	alias := "" // whoever has a name has the same value by it each time
+	alias := "" // a name has the same value each time
 	if o.As != "" {
 		alias = identity.Key(pool, "") + "\x00" + o.As
 	}

@@ -20,7 +20,7 @@ import (
 func say(w http.ResponseWriter, status int, msg string) {
 	w.Header().Set("Content-Type", typeHTML)
 	w.WriteHeader(status)
-	_, _ = fmt.Fprintf(w, "<html><title>%d: %s</title><body>%d: %s</body></html>", status, msg, status, msg) // whoever has gone needs no answer
+	_, _ = fmt.Fprintf(w, "<html><title>%d: %s</title><body>%d: %s</body></html>", status, msg, status, msg) // a client that has gone needs no answer
 }
 
 // typeHTML is the type of all that isn't HAL.

@@ -29,7 +29,7 @@ type file struct {
 	Issuers    []trusted `yaml:"issuers"`
 	Kubernetes *cluster  `yaml:"kubernetes"`
 	Callers    []*caller `yaml:"callers"`
-	Anonymous  []rule    `yaml:"anonymous"` // what whoever says nothing may do
+	Anonymous  []rule    `yaml:"anonymous"` // what callers without a name may do
 }
 
 // caller is somebody known.

@@ -31,7 +31,7 @@ type cluster struct {
 	Context    string `yaml:"context"`
 }
 
-// trust asks those who say whom a token is of.
+// trust asks issuers and clusters whom a token is of.
 type trust struct {
 	issuers map[trusted]*issuer.Verifier
 	cluster cluster

@@ -170,7 +170,7 @@ func TestFinding_V6_ServiceAccountsAreCallers(t *testing.T) {
 	good("of another account of its name", c.token(t, "web", "leasehold"), "web")
 	refused("deleted, and there is another one of its name", unseen(i+1), "of an account that exists")
 
-	// Who may not review tokens is told what to bind.
+	// The error of a server that may not review tokens says what to bind.
 	poor := reviewer(c.Extra["user-kubeconfig"])
 	if err := poor.Check(t.Context()); !errors.Is(err, server.ErrAuthUnavailable) || !strings.Contains(err.Error(), "system:auth-delegator") {
 		t.Errorf("without the right: %v", err)

@@ -99,7 +99,7 @@ func (s *site) takes(t *testing.T, what, token, prefix string, status int, calle
 	}
 	said, err := json.Marshal(s.events)
 	if err != nil || strings.Contains(string(said), token) || strings.Contains(string(text), token) {
-		t.Errorf("%s: the token is told", what)
+		t.Errorf("%s: the token is in it", what)
 	}
 }
 
