@@ -71,7 +71,7 @@ var Table = []Row{
 		Why: "it has the writes of engines, below them, sent together",
 	},
 	{
-		Dir: "internal/doubt", Floor: F0, Only: []string{"sync"},
+		Dir: "internal/doubt", Floor: F0, May: []string{"store"},
 		Why: "engines, and the client of the lock server, keep their writes of unknown outcome in it",
 	},
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 
+	"github.com/leasehold/leasehold/internal/doubt"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -49,13 +50,7 @@ func (r *Replicated) write(ctx context.Context, key, nonce string, do func() err
 // refused returns the error of a write in whose place that record was there.
 func (r *Replicated) refused(ctx context.Context, rec store.Record) error {
 	sure, err := r.sure(ctx, rec)
-	switch {
-	case err != nil: // the record may show this very write
-		return store.Unknown(rec.Key, err)
-	case sure.Version == "":
-		return store.NotFound(rec.Key)
-	}
-	return &store.ConflictError{Current: sure}
+	return doubt.Refusal(rec.Key, sure, err)
 }
 
 // sure returns what was read, or what the replica has too where that shows a write in doubt.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/leasehold/leasehold/internal/doubt"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -82,13 +83,8 @@ func (s *Store) write(ctx context.Context, statement string, args []any, c chang
 				return err
 			}
 		}
-		switch rec, err = s.sure(ctx, rec); {
-		case err != nil: // it may show this very write
-			return store.Unknown(c.key, err)
-		case rec.Version == "":
-			return store.NotFound(c.key)
-		}
-		return &store.ConflictError{Current: rec}
+		rec, err = s.sure(ctx, rec)
+		return doubt.Refusal(c.key, rec, err)
 	}
 	return errIgnored
 }
