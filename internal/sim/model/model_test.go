@@ -18,10 +18,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 var tiny = Scope{Name: "tiny", Holders: 2, Writes: 1, Wants: 1, Prompt: true, Stays: true}
 
 func TestScopes(t *testing.T) {
-	states := uint64(10_000)
-	if testing.Short() {
-		states = 3_000
-	}
+	const states = 10_000 // with half as many, a fence and a release that are in doubt are not reached
 	taken := map[Transition]uint64{}
 	for _, s := range Scopes {
 		r := Search(s, states, 2)
