@@ -187,7 +187,7 @@ func (s *Store) do(w *conn, r *request, now clock.Instant) (result, err error) {
 		r.wrote = err == nil
 		return nil, err
 	}
-	current, err := w.rows(s.clock, selectRow, r.key)
+	current, err := w.rows(s.reading(), selectRow, r.key)
 	switch {
 	case err != nil:
 		return nil, err

@@ -359,21 +359,21 @@ func TestFinding_S2_AgeAfterTheWriter(t *testing.T) {
 		t.Fatalf("%+v: want a writer that has ended, and its time", was)
 	}
 	const day = 24 * time.Hour
-	ms := func(d time.Duration) string { return strconv.FormatInt(r.wall-d.Milliseconds(), 36) }
+	ms := func(d time.Duration) string { return strconv.FormatInt(r.read.wall-d.Milliseconds(), 36) }
 	for _, c := range []struct {
 		name        string
 		written     clock.Instant
 		wall, space string
 		least, most time.Duration
 	}{
-		{"an hour ago", r.read.Add(-time.Hour), ms(time.Hour), was.space, time.Hour, time.Hour + time.Minute},
-		{"before a boot, which was a minute ago", r.read.Add(-time.Minute), ms(day), was.space, time.Minute, 2 * time.Minute},
-		{"before a boot, and later in it than now", r.read.Add(day), ms(day), was.space, 0, 0},
-		{"on a machine that was booted a day later", r.read.Add(-day), ms(0), was.space, 0, time.Minute},
-		{"with a wall clock that was set back since", r.read.Add(-time.Hour), ms(-day), was.space, 0, 0},
-		{"with a wall clock that was set forward since", r.read.Add(-time.Second), ms(day), was.space, time.Second, time.Minute},
-		{"without the time of the wall clock", r.read.Add(-time.Hour), "", was.space, 0, 0},
-		{"in another time namespace", r.read.Add(-time.Hour), ms(time.Hour), was.space + "1", 0, 0},
+		{"an hour ago", r.read.now.Add(-time.Hour), ms(time.Hour), was.space, time.Hour, time.Hour + time.Minute},
+		{"before a boot, which was a minute ago", r.read.now.Add(-time.Minute), ms(day), was.space, time.Minute, 2 * time.Minute},
+		{"before a boot, and later in it than now", r.read.now.Add(day), ms(day), was.space, 0, 0},
+		{"on a machine that was booted a day later", r.read.now.Add(-day), ms(0), was.space, 0, time.Minute},
+		{"with a wall clock that was set back since", r.read.now.Add(-time.Hour), ms(-day), was.space, 0, 0},
+		{"with a wall clock that was set forward since", r.read.now.Add(-time.Second), ms(day), was.space, time.Second, time.Minute},
+		{"without the time of the wall clock", r.read.now.Add(-time.Hour), "", was.space, 0, 0},
+		{"in another time namespace", r.read.now.Add(-time.Hour), ms(time.Hour), was.space + "1", 0, 0},
 	} {
 		m := was
 		m.wall, m.space = c.wall, c.space
@@ -393,7 +393,7 @@ func TestFinding_S2_RowsOfVersionsBefore(t *testing.T) {
 		t.Fatal(err)
 	}
 	found, err := s.read(t.Context(), selectRow, "k")
-	if err != nil || strings.Contains(found[0].mark, "/") || found[0].holderOf(rec) == "" {
+	if err != nil || strings.Contains(found[0].mark, "/") || parseMark(found[0].mark).holderOf(rec) == "" {
 		t.Fatalf("%+v, %v: want a mark without a slash", found, err)
 	}
 	shell(t, path, "UPDATE records SET boot = '6f2a9c1e-0000-4000-8000-000000000000/time:[4026531834]0'")

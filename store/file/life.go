@@ -78,8 +78,7 @@ func (s *Store) mark(rec store.Record, own bool) string {
 }
 
 // holderOf returns the name of the life of the record's holder, or "".
-func (r row) holderOf(rec store.Record) string {
-	m := parseMark(r.mark)
+func (m mark) holderOf(rec store.Record) string {
 	if rec.Owner == "" || m.holder == "" || m.term != termOf(rec) {
 		return ""
 	}
@@ -91,16 +90,21 @@ func (r row) holderOf(rec store.Record) string {
 // difference is still a lower bound, unless the row is read on another machine, or in a time namespace that was given the number of the writer's. The wall
 // clock bounds it then. It alone would count a step of the wall clock; of the two, the smaller one counts.
 func (s *Store) age(r row, rec store.Record) time.Duration {
-	if holder := r.holderOf(rec); holder != "" && s.standing(holder) == gone {
+	m := parseMark(r.mark)
+	writer := s.standing(m.writer)
+	holder := writer
+	if name := m.holderOf(rec); name != m.writer {
+		holder = s.standing(name)
+	}
+	if holder == gone {
 		return store.Forever
 	}
-	m := parseMark(r.mark)
 	if m.space == "" || m.space != s.space {
 		return 0
 	}
-	age := r.read.Sub(r.written)
-	if s.standing(m.writer) != alive {
-		age = min(age, m.since(r.wall))
+	age := r.read.now.Sub(r.written)
+	if writer != alive {
+		age = min(age, m.since(r.read.wall))
 	}
 	return max(age, 0)
 }
@@ -117,8 +121,11 @@ func (m mark) since(now int64) time.Duration {
 // standing tells how the process stands that has a life of that name. What is read before the call and names the process as its
 // holder is abandoned if it is gone.
 func (s *Store) standing(name string) standing {
-	if s.life == nil {
+	switch {
+	case s.life == nil:
 		return unknown
+	case name == s.life.name: // this process runs
+		return alive
 	}
 	return s.family.standing(name)
 }

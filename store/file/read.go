@@ -34,18 +34,18 @@ func (s *Store) look(ctx context.Context, key string) (rec store.Record, holder 
 		return store.Record{Key: key}, "", err
 	}
 	rec, err = s.record(found[0])
-	return rec, found[0].holderOf(rec), err
+	return rec, parseMark(found[0].mark).holderOf(rec), err
 }
 
 func (s *Store) read(ctx context.Context, query string, args ...any) (found []row, err error) {
-	now := s.clock.Now()
-	if last := s.lookedAt.Load(); now.Sub(clock.Instant(last)) > placeEvery && s.lookedAt.CompareAndSwap(last, int64(now)) {
+	now := s.reading()
+	if last := s.lookedAt.Load(); now.now.Sub(clock.Instant(last)) > placeEvery && s.lookedAt.CompareAndSwap(last, int64(now.now)) {
 		if err := s.place.moved(); err != nil {
 			return nil, s.end(err)
 		}
 	}
 	err = s.readers.use(ctx, func(c *conn) (err error) {
-		found, err = c.rows(s.clock, query, args...)
+		found, err = c.rows(now, query, args...)
 		return explain(s.path, err)
 	})
 	if _, sqlite := code(err); sqlite != 0 { // for a new connection it may be the first to notice

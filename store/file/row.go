@@ -28,8 +28,17 @@ type row struct {
 	mark         string // see mark
 	written      clock.Instant
 	body         string
-	read         clock.Instant // not after the row was read
-	wall         int64         // likewise, Unix time in milliseconds
+	read         reading // not after the row was read
+}
+
+// reading is one of both clocks.
+type reading struct {
+	now  clock.Instant
+	wall int64 // Unix time in milliseconds
+}
+
+func (s *Store) reading() reading {
+	return reading{now: s.clock.Now(), wall: s.clock.Wall().UnixMilli()}
 }
 
 func scan(values []driver.Value) (r row, err error) {
@@ -47,12 +56,11 @@ func scan(values []driver.Value) (r row, err error) {
 	return r, nil
 }
 
-// rows reads what a SELECT of rows finds.
-func (c *conn) rows(clk clock.Clock, query string, args ...any) (found []row, err error) {
-	now, wall := clk.Now(), clk.Wall().UnixMilli()
+// rows reads what a SELECT of rows finds. The clocks were read before.
+func (c *conn) rows(read reading, query string, args ...any) (found []row, err error) {
 	err = c.query(func(values []driver.Value) error {
 		r, err := scan(values)
-		r.read, r.wall = now, wall
+		r.read = read
 		found = append(found, r)
 		return err
 	}, query, args...)
