@@ -195,7 +195,7 @@ func linked(ctx context.Context, f func()) (stop func() bool) {
 // settle goes on in the background with a hold that is being let go, if anything is left to be done.
 func (m *Manager) settle(d *drive.Driver, s *Session) {
 	m.memory.Remember(&d.Hold)
-	if !d.Settle(m.run.Env(), s.alive()) {
+	if !d.Hold.Unsettled() || !d.Settle(m.run.Env(), s.alive()) {
 		return
 	}
 	leaving := *d
