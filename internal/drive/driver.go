@@ -87,14 +87,12 @@ func (d *Driver) Show(t *Term) {
 	if h.Phase != rules.Held {
 		return
 	}
-	if h.Deadline != d.shown && !t.extend(d.shown, h.Deadline) {
-		h.Deadline = d.shown
+	if t.extend(d.shown, h.Deadline) {
+		d.shown = h.Deadline
+		return
 	}
-	d.shown = h.Deadline
-	if t.own() == clock.Always {
-		h.Deadline = clock.Always
-		h.Expire(rules.Env{})
-	}
+	h.Deadline = clock.Always
+	h.Expire(rules.Env{})
 }
 
 // Notice returns, once, what a notice on a session's record said; nil if there was none.

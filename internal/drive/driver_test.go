@@ -177,10 +177,123 @@ func TestSettle(t *testing.T) {
 		if !d.Settle(r.Env(), true) {
 			t.Fatal("it is not tried while its session lives")
 		}
-		if err := r.Finish(t.Context(), d, r.Env()); err != nil || r.stored().Owner != "" || d.Settle(r.Env(), true) {
+		if err := r.Finish(t.Context(), d, r.Env()); err != nil || r.stored().Owner != "" || d.Insists() || d.Settle(r.Env(), true) {
 			t.Errorf("when the store answers again: %v; %q has the name", err, r.stored().Owner)
 		}
 	})
+	inRig(t, func(t *testing.T, r rig) {
+		d := r.unsettled(rules.Claim{Owner: "me", TTL: ttl, Session: session})
+		if !d.Settle(r.Env(), false) || d.Insists() {
+			t.Error("its session is over: want it tried for a last TTL")
+		}
+	})
+	inRig(t, func(t *testing.T, r rig) { // what trying again doesn't mend isn't tried for ever
+		d := r.unsettled(rules.Claim{Owner: "me", TTL: ttl, Session: session})
+		r.net.SetPlan(func(faulty.Op) faulty.Fault { return faulty.Fault{Err: store.ErrCorrupt} })
+		for range 2 {
+			if !d.Settle(r.Env(), true) {
+				t.Error("it is not tried while its session lives")
+			}
+			if err := r.Finish(t.Context(), d, r.Env()); !errors.Is(err, store.ErrCorrupt) || !errors.Is(err, store.ErrUnknownOutcome) {
+				t.Error(err)
+			}
+		}
+		if d.Settle(r.Env(), true) {
+			t.Error("it is tried for ever")
+		}
+	})
+}
+
+// A hold that is over for its program stays as it is until that has stopped, and leaves as it was told to.
+func TestWhatIsHeldIsNotGivenUp(t *testing.T) {
+	begin := func() (d *Driver, now clock.Instant) {
+		d = new(Want("job", rules.Claim{Owner: "me", TTL: ttl}, timing, false, Recollection{}))
+		d.Hold.SupposeNew()
+		act := d.Next(rules.Env{Nonce: Nonce}, true)
+		d.Tell(rules.Env{Nonce: Nonce}, act, act.Rec, nil)
+		if d.Next(rules.Env{Nonce: Nonce}, true); d.Hold.Phase != rules.Held {
+			t.Fatal(d.Hold.Phase)
+		}
+		return d, d.Hold.Deadline
+	}
+	d, over := begin()
+	env := rules.Env{Now: over, Nonce: Nonce}
+	if !d.Hold.Expire(env) || d.Next(env, false).Kind != rules.Idle || d.Hold.Phase != rules.Lost {
+		t.Errorf("it is lost, and %v: the program has not stopped", d.Hold.Phase)
+	}
+	d, _ = begin()
+	d.Hold.Stop(rules.Env{Nonce: Nonce}, rules.Exit{Why: rules.WhyReleased, By: 1})
+	if d.Next(rules.Env{Nonce: Nonce}, false); d.Hold.Phase != rules.Leaving || d.Next(rules.Env{Now: 2, Nonce: Nonce}, false).Kind != rules.Idle || d.Hold.Phase != rules.Ended {
+		t.Errorf("it has %v, want it tried as long as it was told to", d.Hold.Phase)
+	}
+}
+
+// An attempt that nobody waits for any more ends; but a try that is refused was refused.
+func TestNobodyWaits(t *testing.T) {
+	inRig(t, func(t *testing.T, r rig) {
+		r.acquire(rules.Claim{Owner: "you", TTL: ttl})
+		for _, try := range []bool{false, true} {
+			d := Want("job", rules.Claim{Owner: "me", TTL: ttl}, timing, try, Recollection{})
+			r.Do(t.Context(), &d, nil, d.Next(r.Env(), true))
+			if act := d.Next(r.Env(), false); (act.Kind == rules.Refuse) != try || (d.Hold.Phase == rules.Ended) == try {
+				t.Errorf("try %v: %v, %v", try, act.Kind, d.Hold.Phase)
+			}
+		}
+		d := Open(".session/s", rules.Claim{Owner: "me", TTL: ttl}, timing)
+		if act := d.Next(r.Env(), false); act.Kind != rules.Idle || d.Hold.Phase != rules.Ended {
+			t.Errorf("a session: %v, %v", act.Kind, d.Hold.Phase)
+		}
+	})
+}
+
+// A wait that is over without a change is no failure, and no news either: the record is read before it counts as abandoned. One that
+// fails before is a failure, and what it tells in the last moment is heard.
+func TestTell(t *testing.T) {
+	const until = clock.Instant(ttl + clock.Resolution)
+	taken := store.Record{Key: "job", Version: "1", Owner: "you", Token: 1, TTL: ttl, Nonce: "n"}
+	later := taken
+	later.Version, later.Nonce = "2", "m"
+	down := errors.New("down")
+	for _, c := range []struct {
+		name  string
+		kind  rules.Kind
+		now   clock.Instant
+		rec   store.Record
+		err   error
+		fails bool
+		shown string
+		next  rules.Kind
+	}{
+		{"a wait that is over", rules.Wait, until, store.Record{}, down, false, "1", rules.Read},
+		{"a wait that is over for a while", rules.Wait, until + 1, store.Record{}, down, false, "1", rules.Read},
+		{"a wait that fails", rules.Wait, until - 1, store.Record{}, down, true, "1", rules.Sleep},
+		{"a change in the last moment", rules.Wait, until, later, nil, false, "2", rules.Wait},
+		{"a change before", rules.Wait, until - 1, later, nil, false, "2", rules.Wait},
+		{"a read that takes too long", rules.Read, until, store.Record{}, down, true, "1", rules.Sleep},
+		{"a pause", rules.Sleep, until, store.Record{}, nil, false, "1", rules.Read},
+	} {
+		d := Want("job", rules.Claim{Owner: "me", TTL: ttl}, timing, false, Recollection{})
+		d.Tell(rules.Env{}, rules.Action{Kind: rules.Read, Key: "job"}, taken, nil)
+		d.Tell(rules.Env{Now: c.now}, rules.Action{Kind: c.kind, Key: "job", Version: "1", Until: until}, c.rec, c.err)
+		if (d.Hold.Err != nil) != c.fails || d.Hold.Seen().Rec.Version != c.shown {
+			t.Errorf("%s: %v, and version %s", c.name, d.Hold.Err, d.Hold.Seen().Rec.Version)
+		}
+		if act := d.Next(rules.Env{Now: c.now, Nonce: Nonce}, true); act.Kind != c.next {
+			t.Errorf("%s: then %v, want %v", c.name, act.Kind, c.next)
+		}
+	}
+}
+
+// The model check tells holds apart by whether they are wanted, and by how far letting go of them has come.
+func TestStatesAreToldApart(t *testing.T) {
+	names := func(b []byte, name string) []byte { return append(b, name...) }
+	states := map[string]Driver{}
+	for _, d := range []Driver{{}, {wanted: true}, {tried: insisting}, {tried: insisting, wanted: true}, {tried: finally}, {tried: finally, wanted: true}} {
+		states[string(d.AppendState(nil, 0, time.Second, names))] = d
+	}
+	if len(states) != 6 {
+		t.Errorf("6 drivers have %d states", len(states))
+	}
 }
 
 // What is worth too little is not sent: neither claims nor renewals. Releases are.
@@ -305,5 +418,10 @@ func TestOrphansAreBounded(t *testing.T) {
 	r.Orphan(&h)
 	if !slices.Equal(r.mine, want) {
 		t.Errorf("%v, want %v", r.mine, want)
+	}
+	few := rules.New("k", rules.Claim{}, timing, false, rules.Seen{}, []string{"mine"})
+	r = Recollection{mine: []string{"before"}}
+	if r.Orphan(&few); !slices.Equal(r.mine, []string{"before", "mine"}) || len(After(&few).mine) != 1 {
+		t.Errorf("%v, %v: want all of the few", r.mine, After(&few).mine)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/rules"
 	"github.com/leasehold/leasehold/store"
@@ -21,12 +20,6 @@ func Named(key, owner string, token fence.Token, ttl, attempt time.Duration, pas
 func (r *Recollection) Look(h *rules.Hold) {
 	r.Seen, r.session = h.Seen(), h.SeenSession()
 	r.latest = r.latest.Note(r.Seen.Rec)
-}
-
-// Note takes note of a record that was just read or written.
-func (r *Recollection) Note(rec store.Record, now clock.Instant) {
-	r.Seen = r.Seen.Note(rec, now)
-	r.latest = r.latest.Note(rec)
 }
 
 // Granted takes note of a term that began here: what was known of later versions is of a store that has forgotten them.

@@ -97,6 +97,21 @@ func TestRosterTold(t *testing.T) {
 	}
 }
 
+// Leases are pointers: of a name that the session does not keep there is none, and nothing is asked of it.
+func TestRosterOfPointers(t *testing.T) {
+	var r Roster[*member]
+	k := &member{"k", 5}
+	if e := r.Enlist(k); e != (Entry[*member]{}) {
+		t.Errorf("%+v", e)
+	}
+	if broken, err := r.Told([]byte(`{"broken":{"j":2,"k":5}}`)); err != nil || !slices.Equal(broken, []*member{k}) {
+		t.Errorf("%v, %v", broken, err)
+	}
+	if e := r.Enlist(&member{"j", 2}); !e.Broken || e.Another {
+		t.Errorf("%+v, want it broken", e)
+	}
+}
+
 func TestRosterClone(t *testing.T) {
 	var r Roster[member]
 	r.Enlist(member{"k", 1})

@@ -73,7 +73,7 @@ func (t *Term) Over(now clock.Instant) *Term {
 		self = t.session
 	}
 	d := self.own()
-	if now < d || d != clock.Always && !self.extend(d, clock.Always) {
+	if now < d || !self.extend(d, clock.Always) {
 		return nil
 	}
 	return self

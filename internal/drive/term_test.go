@@ -126,6 +126,13 @@ func TestShow(t *testing.T) {
 	if d.Show(got); got.Until() != 200 || d.Hold.Phase != rules.Held {
 		t.Errorf("renewed: until %v, %v", got.Until(), d.Hold.Phase)
 	}
+	if d.Show(got); got.Until() != 200 || d.Hold.Phase != rules.Held {
+		t.Errorf("not renewed since: until %v, %v", got.Until(), d.Hold.Phase)
+	}
+	d.Hold.Deadline = 300
+	if d.Show(got); got.Until() != 300 || d.Hold.Phase != rules.Held {
+		t.Errorf("renewed once more: until %v, %v", got.Until(), d.Hold.Phase)
+	}
 	d, got = begin()
 	d.Hold.Phase, d.Hold.Deadline = rules.Leaving, 200
 	if d.Show(got); got.Until() != 100 {
