@@ -178,50 +178,6 @@ func (n *name) withdraw() {
 	n.over()
 }
 
-// granted returns the term that w was granted before: renewed, unless a session keeps it, whose renewals count for it.
-func (n *name) granted(w *waiter, rec store.Record) (Grant, error) {
-	if rec.Session == "" {
-		return n.renew(rec.Owner, rec.Token, w.req.TTL, nil, untouched)
-	}
-	if rec.Session != w.req.Session || rec.Mark != "" {
-		return Grant{}, &lease.NotCurrentError{Record: rec, Token: rec.Token}
-	}
-	ctx, cancel := clock.WithTimeout(n.r.ctx, n.r.clk, attempt)
-	defer cancel()
-	sure, err := store.Confirm(ctx, n.r.st, n.key) // what was read may be a claim that a failover takes away
-	if err != nil {
-		return Grant{}, store.Unknown(n.key, err)
-	}
-	if sure.Owner != rec.Owner || sure.Token != rec.Token || sure.Mark != "" {
-		return Grant{}, &lease.NotCurrentError{Record: sure, Token: rec.Token}
-	}
-	return Grant{Record: sure, ValidUntil: clock.Never}, nil
-}
-
-// again grants the term that the record shows to a request that is sent again.
-func (n *name) again() bool {
-	w, rec := n.claimant, n.d.Hold.Seen().Rec
-	if w.req.ID == "" || rec.Info[requestInfo] != idDigest(w.req.ID) {
-		return false
-	}
-	if _, ok := w.secretOf(rec); !ok {
-		return false // what it says it is was not written by a registry: it is somebody else's
-	}
-	n.look()
-	g, err := n.granted(w, rec)
-	switch unknown := errors.Is(err, store.ErrUnknownOutcome); {
-	case unknown && w.req.Wait == 0:
-		n.settle(w, answer{err: err})
-		n.forget()
-		return true
-	case err != nil:
-		return false // it has just ended, which the next step sees, or is to be tried again
-	}
-	n.settle(w, answer{grant: g})
-	n.forget()
-	return true
-}
-
 // do carries out what the hold asks for.
 func (n *name) do(act rules.Action) {
 	switch act.Kind {
