@@ -46,7 +46,7 @@ type Clock interface {
 	// Now reads a clock that no one sets. It decides.
 	Now() Instant
 	// Wall reads the time of day, which anyone may set. It is for people, and for minting tokens; it never decides
-	// whether a lease is valid.
+	// whether a lease is valid. It has no monotonic reading, so that a difference of two shows that the clock was set between them.
 	Wall() time.Time
 	// AfterFunc calls f, in a goroutine of its own, once at least d has passed. The stop function it returns prevents
 	// that and reports whether it did: false means that f has been called, or stopped before.

@@ -38,6 +38,14 @@ func TestNow(t *testing.T) {
 	}
 }
 
+// Two times with monotonic readings are as far apart as those, however the clock of the machine was set between them.
+func TestFinding_I2_TheWallClockHasNoMonotonicReading(t *testing.T) {
+	before := System().Wall()
+	if before != before.Round(0) {
+		t.Errorf("%v has a monotonic reading", before)
+	}
+}
+
 func TestNowAllocatesNothing(t *testing.T) {
 	clk := System()
 	if n := testing.AllocsPerRun(1000, func() { clk.Now() }); n != 0 {

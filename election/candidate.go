@@ -27,7 +27,6 @@ type candidate struct {
 	now     outlook
 	pause   *Pause        // the last that was heard of; nil when the election is not paused
 	ends    clock.Instant // when that is over by itself; Never when it isn't
-	wish    *order        // of the leader itself
 	heardOf int           // how many readings of the control record were taken note of
 	changed chan struct{} // closed, and replaced, when one of those changes
 }
@@ -46,7 +45,8 @@ func (o outlook) mayLead() bool { return o.known && o.eligible && o.Pause == nil
 
 // stand is a candidate for as long as a session lives. An error says that the name is in use as another kind.
 func (c *candidate) stand(ctx context.Context, s *lease.Session) (err error) {
-	c.session, c.changed, c.now = s, make(chan struct{}), outlook{eligible: c.ask()}
+	eligible := c.ask()
+	c.set(func() { c.session, c.now = s, outlook{eligible: eligible} })
 	inner, cancel := context.WithCancelCause(ctx)
 	unlink := context.AfterFunc(s.Context(), func() { cancel(context.Cause(s.Context())) })
 	var wg sync.WaitGroup
@@ -79,7 +79,7 @@ func (c *candidate) withdraw(ctx context.Context) {
 
 func (c *candidate) ask() bool { return c.opts.Eligible == nil || c.opts.Eligible() }
 
-// look returns what is wanted of the candidate now. An order is the operator's, or else the leader's own wish.
+// look returns what is wanted of the candidate now.
 func (c *candidate) look() outlook {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -87,9 +87,6 @@ func (c *candidate) look() outlook {
 	o.changed, o.ends = c.changed, c.ends
 	if o.Pause != nil && c.clk.Now() >= c.ends {
 		o.Pause = nil
-	}
-	if c.wish != nil {
-		o.Order = c.wish
 	}
 	return o
 }
@@ -214,7 +211,7 @@ func (c *candidate) failed(err error, told string) string {
 // attend keeps the candidate on the list, as it is now, asks whether it is eligible, and takes off those that are gone.
 func (c *candidate) attend(ctx context.Context) {
 	watch := sessions.NewWatch(c.m)
-	since := c.clk.Wall()
+	since, told := c.clk.Wall(), ""
 	for ctx.Err() == nil {
 		eligible := c.ask()
 		if eligible != c.look().eligible {
@@ -224,13 +221,18 @@ func (c *candidate) attend(ctx context.Context) {
 			Session: c.session.Key(), Name: c.opts.Name, Priority: c.opts.Priority, Zone: c.opts.Zone, Ineligible: !eligible, Since: since,
 		}
 		limited, cancel := clock.WithTimeout(ctx, c.clk, c.m.TTL()/3)
-		_ = c.list(limited, watch, me) // again next time
+		switch err := c.list(limited, watch, me); { // again next time
+		case errors.Is(err, ErrUnlisted):
+			told = c.failed(err, told)
+		case err == nil:
+			told = ""
+		}
 		cancel()
 		_ = clock.Sleep(ctx, c.clk, c.m.TTL()/3)
 	}
 }
 
-// list puts me on the list, and takes off those whose sessions are over.
+// list puts me on the list, and takes off those whose sessions are over. The error matches [ErrUnlisted] when it is full.
 func (c *candidate) list(ctx context.Context, watch *sessions.Watch, me Candidate) error {
 	var keys []string
 	for _, o := range c.look().Candidates {
@@ -242,7 +244,8 @@ func (c *candidate) list(ctx context.Context, watch *sessions.Watch, me Candidat
 	if err != nil {
 		return err
 	}
-	return change(ctx, c.m.Store(), c.name, func(k *control) (bool, error) {
+	listed := false
+	err = change(ctx, c.m.Store(), c.name, func(k *control) (bool, error) {
 		kept := make([]Candidate, 0, len(k.Candidates)+1)
 		there := false
 		for _, o := range k.Candidates {
@@ -259,8 +262,13 @@ func (c *candidate) list(ctx context.Context, watch *sessions.Watch, me Candidat
 		}
 		write := len(kept) != len(k.Candidates) || k.find(me.Session) >= 0 && !there
 		k.Candidates = kept
+		listed = k.find(me.Session) >= 0
 		return write, nil
 	})
+	if err == nil && !listed {
+		err = fmt.Errorf("%s: %w: %d are on it", c.name, ErrUnlisted, maxCandidates)
+	}
+	return err
 }
 
 // patience is how long the candidate leaves a free name to those who are preferred to it: a thirtieth of the TTL for each, a tenth

@@ -33,7 +33,7 @@ type Callbacks struct {
 	OnStuck func(term Term, cause error)
 
 	// OnError is told why the candidate doesn't hear whether it may lead, when that is news: it doesn't begin a term then, and
-	// tries again. What it is to take the name, [lease.Options.OnRetry] is told. It must not block.
+	// tries again; and of [ErrUnlisted]. What it is to take the name, [lease.Options.OnRetry] is told. It must not block.
 	OnError func(error)
 }
 
@@ -78,7 +78,7 @@ type Term struct {
 	Token  fence.Token
 
 	lease *lease.Lease
-	c     *candidate
+	led   *leadership
 }
 
 // Check returns nil while the term is valid at this instant; see [lease.Lease.Check].
@@ -100,10 +100,11 @@ func (t Term) Resign() { t.stepDown("") }
 // [ErrNoCandidate] when none that may lead is known by that name. It does nothing once the term is over. If the successor has
 // died meanwhile, the name is free for the others after the TTL.
 func (t Term) Transfer(ctx context.Context, to string) error {
-	if err := t.c.refresh(ctx); err != nil {
+	c := t.led.c
+	if err := c.refresh(ctx); err != nil {
 		return err
 	}
-	owner, err := t.c.look().successor(t.Name, to)
+	owner, err := c.look().successor(t.Name, to)
 	if err == nil {
 		t.stepDown(owner)
 	}
@@ -111,7 +112,10 @@ func (t Term) Transfer(ctx context.Context, to string) error {
 }
 
 func (t Term) stepDown(to string) {
-	t.c.set(func() { t.c.wish = &order{Token: t.Token, To: to, By: "its own wish"} })
+	select {
+	case t.led.wishes <- to:
+	default: // it is asked for already
+	}
 }
 
 // Why a leader has to stop: the causes of its context, for [errors.Is].
@@ -123,6 +127,10 @@ var (
 	ErrNotEligible = errors.New("this candidate is not eligible now")
 )
 
+// ErrUnlisted says that the list of candidates is full. A candidate that isn't on it stands and leads as the others do; but nobody can
+// hand over to it, nobody prefers it, and it isn't shown.
+var ErrUnlisted = errors.New("the list of candidates is full, so this one isn't on it")
+
 // Run is a candidate until ctx is done, and returns the cause then. It campaigns, leads and campaigns again; an error of the store is
 // no reason to return, and tried again. It returns another error only for callbacks, a name or options that are wrong, a
 // manager that is closed, or a name that is in use as another kind: a *[store.KindError]. When it returns, nothing of it is running, its name is let go and its session closed.
@@ -130,7 +138,7 @@ func Run(ctx context.Context, m *lease.Manager, name string, cb Callbacks, opts 
 	if err := check(m, name, cb, &opts); err != nil {
 		return err
 	}
-	c := &candidate{m: m, clk: m.Clock(), name: name, cb: cb, opts: opts}
+	c := &candidate{m: m, clk: m.Clock(), name: name, cb: cb, opts: opts, changed: make(chan struct{})}
 	for n := 0; ctx.Err() == nil; n++ {
 		s, err := m.OpenSession(ctx)
 		if errors.Is(err, lease.ErrClosed) {

@@ -2,6 +2,7 @@ package election
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,7 +20,8 @@ type Handover struct {
 
 // HandOver has whoever leads hand over to the candidate that is called to: by its name, its owner id, or the beginning of one up
 // to a slash; or, when to is "", to whoever is next. A token other than 0 is of the term that is to end: no other is touched. It
-// returns when the order is written, as [StepDown] does. Told again, it says that To leads, or writes nothing new.
+// returns when the order is written, as [StepDown] does. Told again, it says that To leads, or writes nothing new. Without a token it
+// begins again when the term ends before the order is written.
 //
 // The error matches [ErrNoLeader]; [ErrNotElected] when who holds the name is no candidate, and wouldn't hear the order;
 // [ErrNoCandidate]; or [fence.ErrStale] when the term of token is over. Then nothing was ordered.
@@ -27,6 +29,15 @@ func HandOver(ctx context.Context, st store.Store, name string, token fence.Toke
 	if len(by) > maxReason {
 		return Handover{}, tooLong("by", by)
 	}
+	for {
+		h, err := handOver(ctx, st, name, token, to, by)
+		if token != 0 || !errors.Is(err, fence.ErrStale) || ctx.Err() != nil {
+			return h, err
+		}
+	}
+}
+
+func handOver(ctx context.Context, st store.Store, name string, token fence.Token, to, by string) (Handover, error) {
 	state, err := Read(ctx, st, name)
 	if err != nil {
 		return Handover{}, err

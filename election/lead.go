@@ -18,7 +18,9 @@ type leadership struct {
 	term   Term
 	ctx    context.Context // of OnStartedLeading
 	cancel context.CancelCauseFunc
-	to     string // owner id of the successor; "" when there is to be none
+	wishes chan string // successors that the program itself asked for: the term ends with the first
+	wish   *order      // the first
+	to     string      // owner id of the successor; "" when there is to be none
 
 	began  clock.Instant
 	better clock.Instant // since when another candidate is preferred; 0 when none is
@@ -33,7 +35,8 @@ func (c *candidate) lead(ctx context.Context, l *lease.Lease) {
 		c.letGo(ctx, l, "")
 		return
 	}
-	s := &leadership{c: c, term: Term{Name: c.name, Leader: l.Owner(), Token: l.Token(), lease: l, c: c}, began: c.clk.Now()}
+	s := &leadership{c: c, began: c.clk.Now(), wishes: make(chan string, 1)}
+	s.term = Term{Name: c.name, Leader: l.Owner(), Token: l.Token(), lease: l, led: s}
 	s.ctx, s.cancel = context.WithCancelCause(l.Context())
 	defer s.cancel(nil)
 	returned := make(chan struct{})
@@ -93,6 +96,10 @@ func (s *leadership) oversee(ctx context.Context, returned <-chan struct{}) {
 func (s *leadership) stopIfNeeded(ctx context.Context, o outlook, now clock.Instant) clock.Instant {
 	expiring := s.term.lease.ValidUntil().Add(-s.c.opts.StopMargin)
 	next := min(now.Add(s.c.m.TTL()/3), expiring)
+	ordered := o.Order
+	if s.wish != nil {
+		ordered = s.wish
+	}
 	var cause error
 	switch {
 	case s.told:
@@ -104,8 +111,8 @@ func (s *leadership) stopIfNeeded(ctx context.Context, o outlook, now clock.Inst
 		cause = context.Cause(ctx)
 	case o.Pause != nil:
 		cause = fmt.Errorf("%w by %s", ErrPaused, *o.Pause)
-	case o.Order != nil && o.Order.Token == s.term.Token:
-		cause, s.to = fmt.Errorf("%w: %s", ErrOrdered, o.Order.By), o.Order.To
+	case ordered != nil && ordered.Token == s.term.Token:
+		cause, s.to = fmt.Errorf("%w: %s", ErrOrdered, ordered.By), ordered.To
 	case !o.eligible:
 		cause = ErrNotEligible
 	default:
@@ -145,9 +152,9 @@ func (s *leadership) escalate(now clock.Instant) clock.Instant {
 // await waits until something happens, or until next. It returns false when OnStartedLeading has returned. Once it was told to
 // stop, only the time counts, and that it returns.
 func (s *leadership) await(returned, changed, done <-chan struct{}, next clock.Instant) bool {
-	ended := s.ctx.Done()
+	ended, wishes := s.ctx.Done(), s.wishes
 	if s.told {
-		changed, done, ended = nil, nil, nil
+		changed, done, ended, wishes = nil, nil, nil, nil
 	}
 	var due <-chan struct{}
 	if next != clock.Never {
@@ -158,6 +165,8 @@ func (s *leadership) await(returned, changed, done <-chan struct{}, next clock.I
 	select {
 	case <-returned:
 		return false
+	case to := <-wishes:
+		s.wish = &order{Token: s.term.Token, To: to, By: "its own wish"}
 	case <-changed:
 	case <-done:
 	case <-ended:
