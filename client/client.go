@@ -22,7 +22,10 @@ import (
 // A call that gets no answer is sent again, on another connection, for 10 s beyond what it waits for, or until its context is
 // done; that is safe for every one of them. When there still is none, the error of a call that changes something matches
 // [store.ErrUnknownOutcome]: it may have been done. Every other error says that it was not.
-type Client struct{ *conn }
+type Client struct {
+	*conn
+	kept kept
+}
 
 // New returns a client of the server at that URL. It does no I/O. Close it when it is done with.
 func New(base string, opts Options) (*Client, error) {
@@ -30,7 +33,7 @@ func New(base string, opts Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{c}, nil
+	return &Client{conn: c}, nil
 }
 
 // Close ends the calls under way with [store.ErrClosed], and waits for them to return. What is held stays held. Closing twice is no
@@ -67,6 +70,7 @@ func (c *Client) Acquire(ctx context.Context, name string, opts AcquireOptions) 
 		return Grant{}, err
 	}
 	g := c.grantOf(w, sentAt)
+	c.kept.add(opts.Session.ID, g.Name, g.Token)
 	if g.Left() > g.RenewEvery {
 		return g, nil
 	}
@@ -98,6 +102,7 @@ func (c *Client) Renew(ctx context.Context, g Grant, ttl time.Duration) (Grant, 
 // Release ends a term. It is sent even if ctx is done, for an end that nobody hears of costs the next one a TTL; it blocks for 10 s
 // at most. The error is a *[lease.NotCurrentError] when the term was over already.
 func (c *Client) Release(ctx context.Context, g Grant) error {
+	c.kept.remove(g.Session, g.Name, g.Token)
 	return c.answered(context.WithoutCancel(ctx), effort{what: g.Name, write: true, settled: over}, c.ofTerm(http.MethodDelete, g), nil, nil)
 }
 

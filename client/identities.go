@@ -66,6 +66,9 @@ func (c *Client) Assign(ctx context.Context, pool string, o AssignOptions) (Iden
 		}
 	}, &w)
 	id := identityOf(w.Identity)
+	if err == nil {
+		c.kept.add(o.Session.ID, identity.Key(id.Pool, id.Value), id.Token)
+	}
 	id.Sequencer, id.Renewed = w.Sequencer, w.Renewed
 	return id, err
 }
@@ -94,6 +97,7 @@ func (c *Client) Unassign(ctx context.Context, id Identity, used time.Time) erro
 		q.query.Set("used", used.UTC().Format(time.RFC3339Nano))
 	}
 	over := func(err error) bool { return errors.Is(err, lease.ErrNotCurrent) }
+	c.kept.remove(id.Session, identity.Key(id.Pool, id.Value), id.Token)
 	return c.answered(context.WithoutCancel(ctx), effort{what: id.Pool, write: true, settled: over}, q, nil, nil)
 }
 

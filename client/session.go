@@ -28,10 +28,16 @@ func (c *Client) OpenSession(ctx context.Context, opts SessionOptions) (Session,
 
 // RenewSession renews a session and all that it keeps, with another TTL from now on if ttl isn't 0, and returns it as it is then. The
 // error is a *[lease.NotCurrentError] when it is over, and all that it kept.
+//
+// The server looks at the records of what the session keeps: of what this client acquired under it and has not released, or of what the
+// server granted if that is more than 1,024 names. What an outsider deleted, edited or restored is in Lost of the answer: see [Session.Check].
 func (c *Client) RenewSession(ctx context.Context, s Session, ttl time.Duration) (Session, error) {
 	renewed, err := c.session(ctx, effort{what: s.ID, write: true}, s.request(http.MethodPut), func(time.Duration) any {
-		return wire.RenewRequest{TTL: seconds(ttl)}
+		return wire.SessionRenewal{TTL: seconds(ttl), Leases: c.kept.named(s)}
 	})
+	if errors.Is(err, lease.ErrNotCurrent) {
+		c.kept.over(s.ID)
+	}
 	renewed.Secret = s.Secret // which only the first answer has
 	return renewed, err
 }
@@ -46,7 +52,9 @@ func (c *Client) session(ctx context.Context, e effort, q request, body func(tim
 	if err != nil {
 		return Session{}, err
 	}
-	return c.sessionOf(w, sentAt), nil
+	s := c.sessionOf(w, sentAt)
+	c.kept.renewed(s, c.clk.Now())
+	return s, nil
 }
 
 // CloseSession ends a session, and frees all that it keeps. It is sent even if ctx is done; it blocks for 10 s at most. The error is
@@ -54,7 +62,28 @@ func (c *Client) session(ctx context.Context, e effort, q request, body func(tim
 func (c *Client) CloseSession(ctx context.Context, s Session) error {
 	over := func(err error) bool { return errors.Is(err, lease.ErrNotCurrent) }
 	e := effort{what: s.ID, write: true, settled: over}
+	c.kept.over(s.ID)
 	return c.answered(context.WithoutCancel(ctx), e, s.request(http.MethodDelete), nil, nil)
+}
+
+// Check returns nil while g, which the session keeps, may be relied on by what the server said last, and else a *[lease.LostError] that
+// says why not: the session is over, its renewal found the lease's record gone or another's, or an operator broke the lease. It looks at
+// the clock, and asks nobody: call it with what the last renewal returned.
+func (s Session) Check(g Grant) error {
+	lost := &lease.LostError{Key: g.Name, Token: g.Token}
+	switch loss, gone := s.Lost[g.Name]; {
+	case g.Session != s.ID:
+		lost.Cause, lost.Err = lease.Taken, errors.New("another session keeps it")
+	case gone && loss.Token == g.Token:
+		lost.Cause, lost.Err = loss.Cause, errors.New(loss.Reason)
+	case s.Broken[g.Name] == g.Token:
+		lost.Cause = lease.Broken
+	case s.Left() == 0:
+		lost.Cause = lease.Expired
+	default:
+		return nil
+	}
+	return lost
 }
 
 // request is one about the session.

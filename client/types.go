@@ -6,6 +6,7 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -101,10 +102,21 @@ type Session struct {
 	// Broken are leases of the session that an operator broke, with their tokens: stop what they guard, and release them. Each
 	// renewal says so until that is done.
 	Broken map[string]fence.Token
+	// Lost are leases of the session, by name, whose records an outsider deleted, edited or restored: stop what they guard. Each renewal
+	// says so until they are released or acquired again.
+	Lost map[string]Loss
 	// Secret proves the session to the server: each call that uses it sends it. No other answer has it.
 	Secret Secret
 
-	clk clock.Clock
+	clk   clock.Clock
+	looks bool // the server looks at what the renewals name
+}
+
+// Loss says why a lease of a session is over though the session lives.
+type Loss struct {
+	Token  fence.Token
+	Cause  lease.Cause // [lease.Taken] or [lease.Broken]
+	Reason string      // what the lease's record says instead
 }
 
 // Left returns for how long the holder may go on relying on what the session keeps; 0 when that is over.
@@ -180,10 +192,18 @@ func (c *Client) grantOf(w wire.Grant, sentAt clock.Instant) Grant {
 }
 
 func (c *Client) sessionOf(w wire.Session, sentAt clock.Instant) Session {
-	return Session{
+	s := Session{
 		ID: w.Session, Holder: w.Holder, Token: w.Token, TTL: time.Duration(w.TTL), RenewEvery: time.Duration(w.RenewEvery),
 		ValidUntil: sentAt.Add(time.Duration(w.ValidFor)), Broken: w.Broken, Secret: Secret(w.Secret), clk: c.clk,
+		looks: w.LookedAt != nil,
 	}
+	for name, loss := range w.Lost {
+		if s.Lost == nil {
+			s.Lost = map[string]Loss{}
+		}
+		s.Lost[name] = Loss{loss.Token, lease.Cause(loss.Cause), loss.Reason}
+	}
+	return s
 }
 
 // value is a duration that may be left out, as 0.

@@ -3,10 +3,10 @@ package lease
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/internal/drive"
 	"github.com/leasehold/leasehold/internal/rules"
 	"github.com/leasehold/leasehold/store"
 )
@@ -14,22 +14,14 @@ import (
 // A session's renewals say nothing of the records of its leases, and an outsider may delete, edit or restore one: kubectl, etcdctl,
 // another program that shares the record. So a session looks at them, and ends the terms that the store knows nothing of any more. A
 // look begins TTL/4 after the one before: if it ends within TTL/12, what was done is noticed TTL/3 later at the latest.
-const (
-	looksPerTTL = 4
-	// Up to so many records are read one by one, all at a time. More are listed: by what their names have in common, in one List.
-	readSingly = 16
-	// A List that yields more than so many records for one of the session's is not repeated where it is no more than readCrowded
-	// of them.
-	crowd       = 16
-	readCrowded = 1024
-)
+const looksPerTTL = 4
 
 // looker is what a session looks at its leases with. It is used by one goroutine.
 type looker struct {
 	s       *Session
 	toucher store.Toucher            // nil where no other programs share the records
 	touched map[*Lease]*store.Record // as last seen
-	crowded bool                     // a List yields others' records for the most part
+	looks   drive.Looks[*Lease]
 
 	pushes    bool // the store does
 	pushed    chan struct{}
@@ -103,7 +95,7 @@ func (k *looker) touchFresh(ctx context.Context) error {
 	return k.try(ctx, fresh, nil)
 }
 
-// look ends the leases that are the session's no more by their records. A List only raises doubts, which a read settles.
+// look ends the leases that are the session's no more by their records.
 func (k *looker) look(ctx context.Context) error {
 	leases := k.s.roster.Members()
 	if k.toucher == nil {
@@ -119,82 +111,7 @@ func (k *looker) try(ctx context.Context, touch, others []*Lease) error {
 	ctx, cancel := clock.WithTimeout(ctx, m.clk, m.timing.Renew)
 	defer cancel()
 	err := k.touch(ctx, touch)
-	if n := len(others); n > readSingly && (!k.crowded || n > readCrowded) {
-		doubtful, listErr := k.sift(ctx, others)
-		if listErr != nil {
-			return errors.Join(err, listErr)
-		}
-		others = doubtful
-	}
-	return errors.Join(err, k.settle(ctx, others))
-}
-
-// sift lists the records of leases, and returns those of which the List shows anything else than that the session has them.
-func (k *looker) sift(ctx context.Context, leases []*Lease) (doubtful []*Lease, err error) {
-	left := make(map[string]*Lease, len(leases))
-	prefix := leases[0].key
-	for _, l := range leases {
-		left[l.key] = l
-		prefix = common(prefix, l.key)
-	}
-	yielded := 0
-	for rec, err := range k.s.hold.m.run.Store.List(ctx, prefix) {
-		if err != nil && !errors.Is(err, store.ErrCorrupt) { // of a record that can't be read the List tells no key
-			return nil, err
-		}
-		yielded++
-		if l := left[rec.Key]; l != nil && err == nil {
-			if cause, _ := rules.Ousted(rec, l.kept); cause == rules.NotLost {
-				delete(left, rec.Key)
-			}
-		}
-	}
-	k.crowded = yielded > crowd*len(leases)
-	for _, l := range left {
-		doubtful = append(doubtful, l)
-	}
-	return doubtful, nil
-}
-
-// common returns what both names begin with.
-func common(a, b string) string {
-	n := 0
-	for n < min(len(a), len(b)) && a[n] == b[n] {
-		n++
-	}
-	return strings.ToValidUTF8(a[:n], "")
-}
-
-// settle reads the records of leases, some at a time, and ends those that others have ended. It returns a read's error.
-func (k *looker) settle(ctx context.Context, leases []*Lease) error {
-	var wg sync.WaitGroup
-	errs := make([]error, min(len(leases), readSingly))
-	for i := range errs {
-		wg.Go(func() {
-			for j := i; j < len(leases) && errs[i] == nil; j += len(errs) {
-				errs[i] = leases[j].look(ctx)
-			}
-		})
-	}
-	wg.Wait()
-	return errors.Join(errs...)
-}
-
-// look reads the record of a lease that a session keeps, and ends the lease if that is another's. One that can't be read is no one's:
-// nobody takes it either.
-func (l *Lease) look(ctx context.Context) error {
-	if l.term.Until() == clock.Always {
-		return nil
-	}
-	rec, err := store.Load(ctx, l.m.run.Store, l.key)
-	if err != nil {
-		if errors.Is(err, store.ErrCorrupt) {
-			return nil
-		}
-		return err
-	}
-	l.oust(rec)
-	return nil
+	return errors.Join(err, k.looks.Look(ctx, others))
 }
 
 // watchOver has the session look at its leases from its first one on.
@@ -202,6 +119,11 @@ func (s *Session) watchOver() {
 	s.looking.Do(func() {
 		st := s.hold.m.run.Store
 		k := &looker{s: s, touched: map[*Lease]*store.Record{}, following: map[*Lease]struct{}{}, followAt: clock.Never}
+		k.looks = drive.Looks[*Lease]{
+			Store: st, Term: func(l *Lease) store.Record { return l.kept },
+			Over: func(l *Lease) bool { return l.term.Until() == clock.Always },
+			End:  func(l *Lease, cause rules.Cause, why error) { l.end(causeOf(cause), why) },
+		}
 		k.toucher, _ = st.(store.Toucher)
 		props := store.Describe(st)
 		if k.pushes = props.Push && !props.WaitLingers; k.pushes {

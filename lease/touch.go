@@ -6,18 +6,19 @@ import (
 	"sync"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/internal/drive"
 	"github.com/leasehold/leasehold/internal/rules"
 	"github.com/leasehold/leasehold/store"
 )
 
 // Where other programs share the records of a session's leases (client-go's elector, on Kubernetes), the session renews those for their
-// eyes: up to readSingly of them, each from its first look on. These programs count the record's own TTL from the last such renewal, and
+// eyes: up to drive.LookSingly of them, each from its first look on. These programs count the record's own TTL from the last such renewal, and
 // not the session's; so a lease that was touched once is valid for no longer than the last touch allows, whatever its session does.
 
 // touch renews those leases, some at a time, and ends those that others have ended. It returns an error of one.
 func (k *looker) touch(ctx context.Context, leases []*Lease) error {
 	var wg sync.WaitGroup
-	errs := make([]error, len(leases)) // at most readSingly
+	errs := make([]error, len(leases)) // at most drive.LookSingly
 	for i, l := range leases {
 		rec := k.touched[l]
 		wg.Go(func() { errs[i] = l.touch(ctx, k.toucher, rec) })
@@ -39,7 +40,7 @@ func (k *looker) choose(leases []*Lease, fresh bool) (touch, others []*Lease) {
 		case known && fresh:
 		case known:
 			touch = append(touch, l)
-		case len(k.touched) < readSingly:
+		case len(k.touched) < drive.LookSingly:
 			k.touched[l] = &store.Record{}
 			members[l] = true
 			touch = append(touch, l)

@@ -55,6 +55,7 @@ func (s *Server) assign(c *call) (any, error) {
 		return nil, err
 	}
 	s.tally.keep(asked, a.Record)
+	s.reg.Keep(a.Record)
 	e := identity.Entry{
 		Value: a.Value, Number: a.Number, Name: a.Name, Standing: o.Session == "", Floor: a.Floor, Ceiling: a.Ceiling, Record: a.Record,
 	}
@@ -187,6 +188,7 @@ func (s *Server) unassign(c *call) (any, error) {
 	}
 	if _, err = identity.Release(c.r.Context(), s.st, s.clk, pool, value, o); err == nil {
 		s.tally.over(c.event.Name)
+		s.reg.LetGo(c.event.Name)
 	}
 	return nil, missingPool(pool, err)
 }

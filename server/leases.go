@@ -134,7 +134,7 @@ func (s *Server) renew(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	ttl, err := s.renewal(c, s.opts.MaxTTL)
+	ttl, err := s.renewal(c)
 	if err != nil {
 		return nil, err
 	}
@@ -147,12 +147,12 @@ func (s *Server) renew(c *call) (any, error) {
 }
 
 // renewal reads the TTL that a renewal asks for; 0 for the one that there is.
-func (s *Server) renewal(c *call, most time.Duration) (time.Duration, error) {
+func (s *Server) renewal(c *call) (time.Duration, error) {
 	var body wire.RenewRequest
 	if err := c.read(&body); err != nil {
 		return 0, err
 	}
-	return within("ttl", body.TTL, 0, store.MinTTL, most)
+	return within("ttl", body.TTL, 0, store.MinTTL, s.opts.MaxTTL)
 }
 
 func (s *Server) release(c *call) (any, error) {

@@ -83,7 +83,7 @@ type Event struct {
 	Holder   string
 	Token    fence.Token
 	Outcome  string // "ok", or the code of the problem
-	Note     string // what was asked for beyond the name, and why, in the caller's words
+	Note     string // what was asked for beyond the name, and why, in the caller's words; of a session's renewal, what was lost
 	Waited   time.Duration
 	Duration time.Duration
 

@@ -2,11 +2,15 @@ package server
 
 import (
 	"context"
-	"encoding/json"
+	"fmt"
 	"maps"
 	"net/http"
+	"slices"
+	"strconv"
+	"time"
 
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/drive"
 	"github.com/leasehold/leasehold/internal/grants"
 	"github.com/leasehold/leasehold/internal/wire"
 	"github.com/leasehold/leasehold/lease"
@@ -75,40 +79,72 @@ func (s *Server) session(c *call, g grants.Grant) (*wire.Session, error) {
 		ValidFor: wire.Seconds(s.left(g)), RenewEvery: wire.Seconds(rec.TTL / renewals),
 	}
 	c.event.Name, c.event.Holder, c.event.Token = rec.Key, rec.Owner, rec.Token
+	answer.LookedAt = &g.LookedAt
+	for _, name := range slices.Sorted(maps.Keys(g.Lost)) {
+		loss := g.Lost[name]
+		if answer.Lost == nil {
+			answer.Lost = map[string]wire.Loss{}
+		}
+		answer.Lost[name] = wire.Loss{Token: loss.Token, Cause: string(loss.Cause), Reason: loss.Err.Error()}
+		if len(c.event.Note) < maxNote {
+			c.event.Note += fmt.Sprintf("%s (token %d) is lost: %v; ", name, loss.Token, loss.Err)
+		}
+		s.tally.lost(name, rec.Key)
+	}
 	if g.Notice == nil {
 		return answer, nil
 	}
-	var told notice
-	if err := json.Unmarshal(g.Notice, &told); err != nil {
+	var err error
+	if answer.Broken, err = drive.ReadNotice(g.Notice); err != nil {
 		return nil, store.Corrupt(rec.Key, err)
 	}
-	answer.Broken = told.Broken
 	return answer, nil
 }
 
-// notice is what [lease.Break] writes on the record of a session.
-type notice struct {
-	Broken map[string]fence.Token `json:"broken"`
+// maxNote is from how many bytes on an event tells of no more losses.
+const maxNote = 1024
+
+// maxNamed is how many leases one renewal may name.
+const maxNamed = 1024
+
+// sessionRenewal reads what a renewal asks for: a TTL, 0 for the one that there is, and what its session keeps. A caller names what it may acquire or
+// be assigned.
+func (s *Server) sessionRenewal(c *call) (ttl time.Duration, leases map[string]fence.Token, err error) {
+	var body wire.SessionRenewal
+	if err := c.read(&body); err != nil {
+		return 0, nil, err
+	}
+	if ttl, err = within("ttl", body.TTL, 0, store.MinTTL, s.opts.MaxSessionTTL); err != nil {
+		return 0, nil, err
+	}
+	if n := len(body.Leases); n > maxNamed {
+		return 0, nil, wire.Invalid("leases", strconv.Itoa(n), fmt.Sprintf("at most %d names", maxNamed))
+	}
+	for name := range body.Leases {
+		if lease.Reserved(name) || store.CheckKey(name) != nil {
+			return 0, nil, wire.Invalid("leases", name, "names that this session has acquired")
+		}
+		if err := c.may(Acquire, name); err != nil && c.may(Assign, name) != nil {
+			return 0, nil, err
+		}
+	}
+	return ttl, body.Leases, nil
 }
 
 // unreleased returns what is left of a notice: the leases that the session still holds. It is told of each until it has let go, for an
 // answer may be lost.
 func (s *Server) unreleased(ctx context.Context, owner string, text []byte) []byte {
-	var told notice
-	if json.Unmarshal(text, &told) != nil {
+	broken, err := drive.ReadNotice(text)
+	if err != nil {
 		return text // the answer says so
 	}
-	for name, token := range told.Broken {
+	for name, token := range broken {
 		rec, err := store.Load(ctx, s.st, name)
 		if err == nil && (rec.Owner != owner || rec.Token != token) {
-			delete(told.Broken, name)
+			delete(broken, name)
 		}
 	}
-	if len(told.Broken) == 0 {
-		return nil
-	}
-	text, _ = json.Marshal(told) // strings and numbers
-	return text
+	return drive.WriteNotice(broken)
 }
 
 // ownerOf returns the owner of a session that lives, as far as its record says, and that the request has the secret of.
@@ -138,7 +174,7 @@ func (s *Server) sessionRecord(c *call, id string) (store.Record, error) {
 }
 
 func (s *Server) renewSession(c *call) (any, error) {
-	ttl, err := s.renewal(c, s.opts.MaxSessionTTL)
+	ttl, leases, err := s.sessionRenewal(c)
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +183,7 @@ func (s *Server) renewSession(c *call) (any, error) {
 		return nil, err
 	}
 	left := func(notice []byte) []byte { return s.unreleased(c.r.Context(), rec.Owner, notice) }
-	g, err := s.reg.RenewSession(c.r.Context(), rec.Key, rec.Owner, rec.Token, ttl, c.proof(), left)
+	g, err := s.reg.RenewSession(c.r.Context(), rec.Key, rec.Owner, rec.Token, ttl, c.proof(), left, leases)
 	if err != nil {
 		return nil, err
 	}

@@ -199,6 +199,15 @@ func (t *tally) over(key string) {
 	}
 }
 
+// lost forgets a name that a session keeps no more.
+func (t *tally) lost(name, session string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if h := t.held[name]; h != nil && h.session == session {
+		t.drop(name)
+	}
+}
+
 // renewed notes that what a caller has was renewed.
 func (s *Server) renewed(c *call, g grants.Grant) {
 	rec := g.Record

@@ -80,10 +80,10 @@ var (
 	renewing = []string{"renew", "renew session"}
 )
 
-// note writes a line, but for renewals that went well, and for what only looks unless that was refused, or failed.
+// note writes a line, but for renewals that went well and found nothing lost, and for what only looks unless that was refused, or failed.
 func (l *audit) note(e server.Event) {
 	look := e.Action == server.Read || slices.Contains(looking, e.Op)
-	if look && slices.Contains(answered, e.Outcome) || e.Outcome == "ok" && slices.Contains(renewing, e.Op) {
+	if look && slices.Contains(answered, e.Outcome) || e.Outcome == "ok" && e.Note == "" && slices.Contains(renewing, e.Op) {
 		return
 	}
 	text, err := json.Marshal(auditLine{e.Time, e.Caller, e.Remote, e.Op, e.Name, e.Holder, e.Token, e.Outcome, e.Note})

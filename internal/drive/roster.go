@@ -59,6 +59,14 @@ func (r *Roster[L]) Enlist(l L) (e Entry[L]) {
 	return e
 }
 
+// Member returns the lease of that key, and whether there is one.
+func (r *Roster[L]) Member(key string) (l L, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	l, ok = r.members[key]
+	return l, ok
+}
+
 // Members returns the leases, in no order.
 func (r *Roster[L]) Members() []L {
 	r.mu.Lock()
@@ -91,9 +99,9 @@ type notice struct {
 	Broken map[string]fence.Token `json:"broken"`
 }
 
-// Told returns the leases that a notice says were broken, which are over. It remembers those whose claims are still on their way.
-// Where the notice can't be read, which it says by an error, any lease of the session may have been broken.
-func (r *Roster[L]) Told(data []byte) (broken []L, err error) {
+// ReadNotice returns the leases that a notice on a session's record says were broken, with their tokens. A notice that can't be read, or
+// that names none, is an error: any lease of the session may have been broken.
+func ReadNotice(data []byte) (map[string]fence.Token, error) {
 	var n notice
 	if err := json.Unmarshal(data, &n); err != nil {
 		return nil, fmt.Errorf("%.60q tells of broken leases: %w", data, err)
@@ -101,10 +109,29 @@ func (r *Roster[L]) Told(data []byte) (broken []L, err error) {
 	if len(n.Broken) == 0 {
 		return nil, fmt.Errorf("%.60q tells of broken leases, and names none", data)
 	}
+	return n.Broken, nil
+}
+
+// WriteNotice returns the notice that says so of some leases; nil for none.
+func WriteNotice(broken map[string]fence.Token) []byte {
+	if len(broken) == 0 {
+		return nil
+	}
+	data, _ := json.Marshal(notice{broken}) // a map of names and numbers has a text
+	return data
+}
+
+// Told returns the leases that a notice says were broken, which are over. It remembers those whose claims are still on their way.
+// Where the notice can't be read, which it says by an error, any lease of the session may have been broken.
+func (r *Roster[L]) Told(data []byte) (broken []L, err error) {
+	told, err := ReadNotice(data)
+	if err != nil {
+		return nil, err
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, key := range slices.Sorted(maps.Keys(n.Broken)) {
-		token := n.Broken[key]
+	for _, key := range slices.Sorted(maps.Keys(told)) {
+		token := told[key]
 		l, ok := r.members[key]
 		if !ok || l.Token() < token {
 			if r.missed == nil {
@@ -136,15 +163,10 @@ func Notify(session, rec store.Record, note, nonce string) (store.Record, bool) 
 	if !rules.NeedsNotice(session, rec.Owner) {
 		return store.Record{}, false
 	}
-	told := notice{Broken: map[string]fence.Token{}}
-	var before notice
-	if json.Unmarshal(session.Data, &before) == nil { // not yet met by the session
-		maps.Copy(told.Broken, before.Broken)
+	told, err := ReadNotice(session.Data)
+	if err != nil { // there is none that the session has not met
+		told = map[string]fence.Token{}
 	}
-	told.Broken[rec.Key] = rec.Token
-	data, err := json.Marshal(told)
-	if err != nil {
-		return store.Record{}, false // a map of names and numbers has a text
-	}
-	return rules.Noticed(session, note, data, nonce), true
+	told[rec.Key] = rec.Token
+	return rules.Noticed(session, note, WriteNotice(told), nonce), true
 }

@@ -63,7 +63,7 @@ func TestFinding_S1_TheDeadDontKeepANameFromTheServer(t *testing.T) {
 							t.Fatalf("beside a member: %+v, %v", g, err)
 						}
 						time.Sleep(ttl / 2)
-						if _, err := r.RenewSession(t.Context(), s.Record.Key, "member", s.Record.Token, 0, nil, untouched); err != nil {
+						if _, err := r.RenewSession(t.Context(), s.Record.Key, "member", s.Record.Token, 0, nil, untouched, nil); err != nil {
 							t.Fatal(err)
 						}
 					}

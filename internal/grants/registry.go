@@ -48,7 +48,11 @@ type Grant struct {
 	// ValidUntil is until when the holder may rely on it, by the registry's clock; [clock.Never] if a session keeps it.
 	ValidUntil clock.Instant
 	Notice     []byte // on a session's record: what the session is told; see package lease
-	Secret     string // of a new grant: what proves it from now on. Nobody else sees it, and it is stored nowhere
+	// Lost are the leases of a session that is renewed which are over though it lives, by name; LookedAt is how many were looked at for
+	// this answer.
+	Lost     map[string]Loss
+	LookedAt int
+	Secret   string // of a new grant: what proves it from now on. Nobody else sees it, and it is stored nowhere
 }
 
 // Waiter is a place in a queue.
@@ -89,7 +93,8 @@ type Registry struct {
 	closed bool
 	names  map[string]*name
 
-	places places
+	places  places
+	keepers keepers
 }
 
 // New returns a registry on st, which it doesn't own. It does no I/O. Close it when it is done with.
@@ -159,6 +164,7 @@ func (r *Registry) Acquire(ctx context.Context, req Request) (Grant, error) {
 		return Grant{}, context.Cause(ctx)
 	}
 	if a.err == nil {
+		r.keepers.enlist(a.grant.Record)
 		a.grant.Secret, _ = w.secretOf(a.grant.Record)
 	}
 	return a.grant, a.err
@@ -195,6 +201,9 @@ func (r *Registry) renew(ctx context.Context, key, owner string, token fence.Tok
 // [store.ErrUnknownOutcome] it may be called again.
 func (r *Registry) Release(ctx context.Context, key, owner string, token fence.Token, why string, by Proof) (store.Record, error) {
 	g, err := r.change(ctx, key, func(n *name) (Grant, error) { return n.release(owner, token, why, by) })
+	if err == nil || errors.Is(err, lease.ErrNotCurrent) {
+		r.keepers.forget(key, owner, token)
+	}
 	return g.Record, err
 }
 

@@ -171,9 +171,28 @@ type Session struct {
 	// Broken are leases of the session that an operator broke, with their tokens: stop what they guard, and release them. Each
 	// renewal says so until that is done.
 	Broken map[string]fence.Token `json:"broken,omitempty"`
+	// Lost are leases of the session whose records an outsider deleted, edited or restored: stop what they guard. Each renewal says so until
+	// they are released or acquired again.
+	Lost map[string]Loss `json:"lost,omitempty"`
+	// LookedAt is how many leases were looked at for that; nil from a server that looks at none.
+	LookedAt *int `json:"looked_at,omitempty"`
 	// Secret is what proves the session to the server: HeaderSecret of each request that renews, uses or closes it. Only the answer to
 	// the POST has it.
 	Secret string `json:"secret,omitempty"`
+}
+
+// Loss says why a lease of a session is over.
+type Loss struct {
+	Token  fence.Token `json:"token"`
+	Cause  string      `json:"cause"` // "taken" or "broken", as package lease has them
+	Reason string      `json:"reason"`
+}
+
+// SessionRenewal is the body of PUT /v1/sessions.
+type SessionRenewal struct {
+	TTL *Seconds `json:"ttl,omitempty"`
+	// Leases are what the session keeps, as its holder knows it: these are looked at. Without it, it is what this server has granted.
+	Leases map[string]fence.Token `json:"leases,omitempty"`
 }
 
 // VerifyRequest is the body of POST /v1/verify.
