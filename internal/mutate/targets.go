@@ -32,14 +32,21 @@ var Targets = []Target{
 	{Dir: "internal/grants", Suites: []Suite{{Dir: "internal/grants"}}},
 	{Dir: "store/file", Files: []string{"commit.go", "lane.go", "lock.go", "row.go", "sqlite.go", "life.go"}, Suites: []Suite{{Dir: "store/file"}}},
 	{Dir: "store/consul", Files: []string{"errors.go"}, Funcs: []string{"leaderless", "refused", "Store.outcome"}, Suites: []Suite{{"store/consul", certain}}},
-	{Dir: "store/dynamodb", Files: []string{"record.go"}, Funcs: []string{"Store.outcome"}, Suites: []Suite{{"store/dynamodb", "TestOutcomesOfFailures"}}},
+	{Dir: "store/dynamodb", Files: []string{"record.go"}, Funcs: []string{"Store.outcome"}, Suites: []Suite{{"store/dynamodb", certain}}},
+	{
+		Dir: "store/dynamodb/internal/table", Files: []string{"attempt.go", "fate.go", "write.go"}, Suites: []Suite{{Dir: "store/dynamodb/internal/table"}},
+		Funcs: []string{
+			"Table.do", "progress.unsent", "progress.local", "progress.trace", "progress.options", "code", "status", "throttled", "fateOf", "fateOfCode",
+			"dialling", "Table.write", "Table.lost",
+		},
+	},
 	{
 		Dir: "store/etcd", Files: []string{"outcome.go"}, Suites: []Suite{{"store/etcd", certain}},
 		Funcs: []string{"attempts.certain", "attempts.cause", "attempts.refused", "attempts.failed", "refused", "code", "because"},
 	},
 	{
-		Dir: "store/kubernetes", Files: []string{"errors.go"}, Suites: []Suite{{"store/kubernetes", "^(TestOutcomes|TestErrorsSayWhatToDo)$"}},
-		Funcs: []string{"unsent", "distrusted", "statusCode", "status", "isMissing", "unexpected", "isConflict"},
+		Dir: "store/kubernetes", Files: []string{"errors.go", "write.go"}, Suites: []Suite{{"store/kubernetes", "^(TestWhichErrorsAreCertain|TestWhatIsMissing)$"}},
+		Funcs: []string{"unsent", "distrusted", "statusCode", "status", "isMissing", "unexpected", "isConflict", "Store.failed", "refused"},
 	},
 	{Dir: "store/nats", Files: []string{"write.go"}, Funcs: []string{"mismatch", "outcome", "refused"}, Suites: []Suite{{"store/nats", certain}}},
 	{Dir: "store/postgres", Files: []string{"ask.go"}, Funcs: []string{"refused", "sqlstate"}, Suites: []Suite{{"store/postgres", certain}}},

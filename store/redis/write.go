@@ -21,8 +21,8 @@ type write struct {
 	version, nonce string // that it gives the record; "" when it deletes it
 
 	answer  []any
-	unknown bool // after an error: it may have been done
 	err     error
+	unknown bool // it may have been done, in spite of err
 }
 
 // Key and Size have writes sent in groups.
@@ -156,7 +156,7 @@ func (s *Store) pipeline(ctx context.Context, group []*write) {
 func (s *Store) outcome(w *write) error {
 	word := first(w.answer)
 	switch {
-	case w.err != nil && w.unknown && (word == "" || word == answerDone):
+	case w.unknown && (word == "" || word == answerDone):
 		return store.Unknown(w.key, w.err)
 	case wrongType(w.err):
 		return store.Corrupt(w.key, w.err)

@@ -31,11 +31,14 @@ func answered(status int, code string) error {
 	}
 }
 
-// skewed is an error that the SDK takes for one of a wrong clock, which it has corrected.
-type skewed struct{ error }
+// skewed is an error that the SDK takes for one of a wrong clock, which it may have corrected.
+type skewed struct {
+	error
+	corrected bool
+}
 
-func (skewed) RetryableError() bool { return true }
-func (s skewed) Unwrap() error      { return s.error }
+func (s skewed) RetryableError() bool { return s.corrected }
+func (s skewed) Unwrap() error        { return s.error }
 
 func TestFates(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -56,7 +59,8 @@ func TestFates(t *testing.T) {
 		"a proxy's page":           {answered(403, "UnknownError"), unclear},
 		"a success that is broken": {answered(200, "SerializationException"), unclear},
 		"signature":                {answered(403, "InvalidSignatureException"), refused},
-		"signature, wrong clock":   {skewed{answered(403, "InvalidSignatureException")}, later},
+		"signature, wrong clock":   {skewed{answered(403, "InvalidSignatureException"), true}, later},
+		"signature, right clock":   {skewed{answered(403, "InvalidSignatureException"), false}, refused},
 		"no connection":            {&net.OpError{Op: "dial", Err: errors.New("refused")}, later},
 		"no such host":             {&net.DNSError{}, later},
 		"connection reset":         {&net.OpError{Op: "read", Err: errors.New("reset")}, unclear},

@@ -109,9 +109,9 @@ func (t *Table) lost(ctx context.Context, key Row, mine func(Row) bool, perhaps 
 		}
 	}
 	switch {
-	case err == nil && found.Row != nil && mine != nil && mine(found.Row):
+	case found.Row != nil && mine != nil && mine(found.Row):
 		return nil
-	case perhaps && err != nil:
+	case err != nil:
 		return fmt.Errorf("%w: an attempt was not answered, another found its condition broken, and what is there can't be read: %w", store.ErrUnknownOutcome, err)
 	case perhaps:
 		return fmt.Errorf("%w: an attempt was not answered, and the next found the row changed", store.ErrUnknownOutcome)
