@@ -64,6 +64,9 @@ func (a *app) cost(setup dynamodb.Setup, e dynamodb.Estimate) error {
 		lines = append(lines, costLine{what, math.Round(l.Writes), math.Round(l.Reads), math.Round(l.Dollars*1e4) / 1e4})
 	}
 	add("renewals", e.Renew)
+	if setup.Sessions > 0 {
+		add("looks", e.Look)
+	}
 	add("hand-overs", e.Change)
 	add("waiting", e.Wait)
 	add("total", e.Total)

@@ -107,7 +107,7 @@ func (a *app) plan(p plan.Plan, picture string) error {
 }
 
 // electionDollars is what election takes a month, if the store that is set is in DynamoDB: a session for each replica, all
-// but one of which wait.
+// but one of which wait, and look at nothing.
 func (a *app) electionDollars(p plan.Plan) (dollars float64, priced bool, err error) {
 	url, _, err := a.storeURL()
 	if err != nil || url.Scheme.Name != "dynamodb" {
@@ -119,7 +119,7 @@ func (a *app) electionDollars(p plan.Plan) (dollars float64, priced bool, err er
 		Waiters: n - 1, PollMax: p.Input.Poll,
 		Handovers: p.Changes() / float64(n) * float64(dynamodb.Month) / float64(plan.Year), // of each of the n
 	})
-	return math.Round(e.Total.Dollars*100) / 100, err == nil, err
+	return math.Round((e.Total.Dollars-e.Look.Dollars*float64(n-1)/float64(n))*100) / 100, err == nil, err
 }
 
 func drawPlan(p plan.Plan, path string) error {

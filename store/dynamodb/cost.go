@@ -88,6 +88,7 @@ func (s Setup) check() error {
 // Estimate is what a setup takes in a [Month].
 type Estimate struct {
 	Renew   Line // renewals, of the sessions or of each lease
+	Look    Line // reads of the records of what sessions keep, four times in a TTL
 	Change  Line // releases and acquisitions
 	Wait    Line // polls of those who wait
 	Total   Line
@@ -99,6 +100,28 @@ type Line struct {
 	Writes  float64 // write units, in all Regions together
 	Reads   float64 // read units
 	Dollars float64
+}
+
+// How package lease looks at the records of what a session keeps. They are read one by one up to lookSingly of them, and up to lookAlone
+// where a list yields more than lookCrowd records for one of the session's. A list reads the whole table.
+const (
+	looksPerTTL = 4
+	lookSingly  = 16
+	lookCrowd   = 16
+	lookAlone   = 1024
+)
+
+// looks returns the read units of one look of each session; read is what one record takes. The names are taken to have a beginning
+// in common.
+func (s Setup) looks(read float64) float64 {
+	if s.Sessions == 0 {
+		return 0
+	}
+	each := math.Ceil(float64(s.Leases) / float64(s.Sessions))
+	if each <= lookSingly || each <= lookAlone && float64(s.Leases) > lookCrowd*each {
+		return float64(s.Leases) * read
+	}
+	return float64(s.Sessions) * math.Ceil(float64(s.Leases)*float64(s.RowBytes)/(4*freeRow))
 }
 
 // Cost estimates the units and the price of a month. Storage, which for leases is next to nothing, and the transfer of
@@ -123,11 +146,12 @@ func Cost(setup Setup) (Estimate, error) {
 	change := s.Handovers * float64(s.Leases)
 	e := Estimate{
 		Renew:  line(perHeartbeat*float64(heartbeats), 0),
+		Look:   line(0, looksPerTTL*float64(Month)/float64(s.TTL)*s.looks(read)),
 		Change: line(change*writesPerChange*write, change*readsPerChange*read),
 		Wait:   line(0, float64(s.Waiters)*float64(Month)/(float64(s.PollMax)*(1-pollJitter/2))*read),
 	}
 	rest := line(e.Change.Writes+e.Wait.Writes, e.Change.Reads+e.Wait.Reads)
-	e.Total = line(e.Renew.Writes+rest.Writes, rest.Reads)
+	e.Total = line(e.Renew.Writes+rest.Writes, e.Look.Reads+rest.Reads)
 	e.PerHold = line(perHeartbeat*float64(s.Leases)+rest.Writes, rest.Reads)
 	return e, nil
 }

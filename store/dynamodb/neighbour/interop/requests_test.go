@@ -139,7 +139,7 @@ func ourBill(t testing.TB, who string, open func(t testing.TB) (*world, func(url
 	w, manager := open(t)
 	c := newCounter(t, w.url)
 	m, another := manager(c.url, never), manager(w.url, ttl)
-	b := bill{who: who, renew: "1 write every TTL/3, for all leases of a session together"}
+	b := bill{who: who, renew: "1 write every TTL/3, for all leases of a session together, which reads theirs every TTL/4: each of up to 16, or the table"}
 	var l *lease.Lease
 	b.acquire = c.during(func() { l = acquire(t, m, "new") })
 	b.release = c.during(func() { release(t, l) })
