@@ -2,11 +2,14 @@ package nats
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"testing"
 	"time"
 
 	natsgo "github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/servers"
@@ -171,4 +174,32 @@ func TestFinding_S7_Failovers(t *testing.T) {
 			FailOver: func() error { c.heal(); return nil },
 		}
 	})
+}
+
+// TestFinding_L12_AWaitOutlastsServersWithoutALeader: they answer 503 until most of them are there again.
+func TestFinding_L12_AWaitOutlastsServersWithoutALeader(t *testing.T) {
+	c := startTorn(t)
+	bucket := newBucket(t, dial(t, c.members[1].addr), 3)
+	minority, majority := c.open(t, 0, bucket), c.open(t, 1, bucket)
+	c.lead(t, majority)
+	first := storetest.MustPut(t, majority, held("k", 1))
+	waiting := startWait(t, minority, "k", first.Version)
+	c.cut()
+	eventually(t, "503", func() bool {
+		_, err := minority.Get(t.Context(), "k")
+		api := new(jetstream.APIError)
+		return errors.As(err, &api) && api.Code == http.StatusServiceUnavailable
+	})
+	minority.mu.Lock()
+	minority.watches[encode("k")].Again() // as after a consumer began anew
+	minority.mu.Unlock()
+	select {
+	case got := <-waiting:
+		t.Fatalf("Wait has ended: %v", got.err)
+	case <-time.After(2 * time.Second):
+	}
+	c.heal()
+	next := held("k", 2)
+	next.Version = first.Version
+	mustWake(t, "after it", waiting, storetest.MustPut(t, majority, next))
 }

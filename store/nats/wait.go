@@ -3,7 +3,9 @@ package nats
 import (
 	"context"
 	"errors"
+	"net/http"
 
+	natsgo "github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/leasehold/leasehold/internal/watches"
@@ -29,8 +31,14 @@ func (s *Store) Wait(ctx context.Context, key, version string) (store.Record, er
 	floor, _ := sequenceOf(version)
 	return w.Wait(ctx, s.watching, version, watches.Reader{
 		Read: s.loadFrom, Floor: floor, Confirm: s.config.Load().Replicas > 1,
-		Passing: func(err error) bool { return errors.Is(err, errNoAnswer) },
+		Passing: passing,
 	})
+}
+
+// passing reports whether an error says that there is no answer just now: none came, or the servers have no leader.
+func passing(err error) bool {
+	refusal := new(jetstream.APIError)
+	return errors.Is(err, errNoAnswer) || errors.Is(err, natsgo.ErrNoResponders) || errors.As(err, &refusal) && refusal.Code == http.StatusServiceUnavailable
 }
 
 // watch is what the Waits of one store for one key share.
