@@ -157,16 +157,16 @@ func (m *Manager) retrying(ctx context.Context, h *rules.Hold, told string) stri
 		return ""
 	}
 	news := h.Err.Error()
-	if m.opts.OnRetry != nil && news != told {
-		m.opts.OnRetry(h.Key, h.Err)
+	if news != told {
+		m.Retrying(h.Key, h.Err)
 	}
 	return news
 }
 
 // waiting tells the program whom it waits for, when that is news.
 func (m *Manager) waiting(before, now *HeldError) *HeldError {
-	if m.opts.OnWait != nil && (before == nil || before.Token != now.Token || before.Owner != now.Owner) {
-		m.opts.OnWait(now)
+	if before == nil || before.Token != now.Token || before.Owner != now.Owner {
+		m.Waiting(now)
 	}
 	return now
 }

@@ -24,7 +24,11 @@ type HeldError struct {
 	Token     fence.Token
 	ExpiresIn time.Duration // unless it is renewed, as this process has observed it
 	Note      string        // who broke the hold or handed it over, and why, if somebody did
+	Err       error         // what a primitive made of leases adds: a *lock.HeldError, say, where several are in the way
 }
+
+// Unwrap returns Err.
+func (e *HeldError) Unwrap() error { return e.Err }
 
 func (e *HeldError) Error() string {
 	return fmt.Sprintf("%s is held by %s since %s (token %d)", e.Key, e.Owner, e.Since.Format(time.RFC3339), e.Token)

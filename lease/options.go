@@ -55,11 +55,12 @@ type Options struct {
 	// Clock is where time comes from; [clock.System] by default.
 	Clock clock.Clock
 
-	// OnWait, if set, is told whom an Acquire waits for, whenever that is news. It must not block.
+	// OnWait, if set, is told whom an Acquire waits for, whenever that is news; the locks of package lock tell it, too. It must not
+	// block.
 	OnWait func(*HeldError)
 
-	// OnRetry, if set, is told why an Acquire tries again: the store did not answer, or refused. It is told whenever that is
-	// news. It must not block.
+	// OnRetry, if set, is told why an Acquire, of a lock, too, tries again: the store did not answer, or refused. It is told whenever
+	// that is news. It must not block.
 	OnRetry func(key string, err error)
 
 	// OnEvent, if set, is told every event of every lease, in each lease's order, on the goroutine that caused it. It must

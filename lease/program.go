@@ -30,6 +30,20 @@ func (m *Manager) Notice(rec store.Record) {
 	m.memory.Note(rec, m.clk.Now())
 }
 
+// Waiting tells the program whom an acquisition waits for, as [Options.OnWait] says.
+func (m *Manager) Waiting(holder *HeldError) {
+	if m.opts.OnWait != nil {
+		m.opts.OnWait(holder)
+	}
+}
+
+// Retrying tells the program why an acquisition tries again, as [Options.OnRetry] says.
+func (m *Manager) Retrying(key string, err error) {
+	if m.opts.OnRetry != nil {
+		m.opts.OnRetry(key, err)
+	}
+}
+
 // Manager returns the manager that opened the session.
 func (s *Session) Manager() *Manager { return s.hold.m }
 

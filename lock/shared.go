@@ -64,7 +64,9 @@ type attempt struct {
 	over map[string]bool // sessions: those that are over stay so
 	due  clock.Instant   // when to look at sessions again
 
-	failures int // in a row
+	failures int              // in a row
+	failed   string           // why it last tried again
+	waits    *lease.HeldError // whom it waits for; nil when it doesn't
 }
 
 // acquire takes a share. With try it doesn't wait: a share that isn't to be had is a *HeldError.
@@ -84,6 +86,9 @@ func (l *shared) acquire(ctx context.Context, weight int, try bool) (*Hold, erro
 	}
 	if err != nil {
 		a.withdraw()
+		if a.waits != nil && ctx.Err() != nil {
+			err = errors.Join(err, a.waits.Err)
+		}
 		return nil, fmt.Errorf("acquire %s: %w", l.name, err)
 	}
 	return l.hold(granted), nil
@@ -112,10 +117,10 @@ func (a *attempt) pursue(ctx context.Context) (entry, error) {
 		case i >= 0:
 			return r.Held[i], nil
 		case f.holder != "" && a.try:
-			return entry{}, &HeldError{Name: a.name, Wanted: a.mine.Weight, Holders: []string{f.holder}}
+			return entry{}, a.heldBy(rec).Err
 		case f.holder != "":
 			a.due = f.due
-			rec, err = a.wait(ctx, rec)
+			rec, err = a.wait(ctx, rec, a.heldBy(rec))
 			a.due = clock.Always
 			continue
 		}
@@ -129,14 +134,14 @@ func (a *attempt) pursue(ctx context.Context) (entry, error) {
 			f.rec.Token = token
 			r.grant(a.mine, token)
 		case a.try:
-			return entry{}, a.held(r)
+			return entry{}, a.held(r).Err
 		case a.fair && find(r.Queue, a.mine.ID) < 0:
 			if len(r.Held)+len(r.Queue) >= MaxShares {
 				return entry{}, ErrFull
 			}
 			r.Queue = append(r.Queue, a.mine)
 		case !changed:
-			rec, err = a.wait(ctx, rec)
+			rec, err = a.wait(ctx, rec, a.held(r))
 			continue
 		}
 		rec, err = a.write(ctx, f.rec, r)
@@ -165,16 +170,37 @@ func (a *attempt) look(ctx context.Context, r roster) error {
 	return nil
 }
 
-func (a *attempt) held(r roster) error {
-	e := &HeldError{Name: a.name, Wanted: a.mine.Weight, Free: r.free(), Waiting: len(r.Queue)}
+// heldBy says who holds the name alone.
+func (a *attempt) heldBy(rec store.Record) *lease.HeldError {
+	e := &HeldError{Name: a.name, Wanted: a.mine.Weight, Holders: []string{rec.Owner}}
+	return &lease.HeldError{Key: a.name, Owner: rec.Owner, Since: rec.Acquired, Token: rec.Token, Note: rec.Note, Err: e}
+}
+
+// held says who is in the way: the first of them, and all of them.
+func (a *attempt) held(r roster) *lease.HeldError {
+	before := r.before(a.mine.ID)
+	e := &HeldError{Name: a.name, Wanted: a.mine.Weight, Free: r.free(), Waiting: len(before) - len(r.Held)}
 	for _, h := range r.Held {
 		e.Holders = append(e.Holders, lease.OwnerOf(h.Session))
 	}
-	return e
+	first := &lease.HeldError{Key: a.name, Err: e}
+	if len(before) > 0 {
+		first.Owner, first.Since, first.Token = lease.OwnerOf(before[0].Session), before[0].Since, before[0].Token
+	}
+	return first
+}
+
+// waitsFor tells the program whom it waits for, when that is news.
+func (a *attempt) waitsFor(holder *lease.HeldError) {
+	if a.waits == nil || a.waits.Err.Error() != holder.Err.Error() {
+		a.m.Waiting(holder)
+	}
+	a.waits = holder
 }
 
 // wait blocks until the roster changes, or the sessions of those before this one have to be looked at.
-func (a *attempt) wait(ctx context.Context, rec store.Record) (store.Record, error) {
+func (a *attempt) wait(ctx context.Context, rec store.Record, holder *lease.HeldError) (store.Record, error) {
+	a.waitsFor(holder)
 	pause := a.due.Sub(a.m.Clock().Now())
 	limited, cancel := clock.WithTimeout(ctx, a.m.Clock(), max(pause, time.Millisecond))
 	defer cancel()
@@ -199,7 +225,7 @@ func (a *attempt) load(ctx context.Context) (store.Record, error) {
 		if err == nil || fatal(err) || a.try {
 			return rec, err
 		}
-		if err := a.pause(ctx, n, err); err != nil {
+		if err := a.retry(ctx, n, err); err != nil {
 			return store.Record{}, err
 		}
 	}
@@ -210,11 +236,20 @@ func (a *attempt) again(ctx context.Context, failure error) (store.Record, error
 	if fatal(failure) || a.try {
 		return store.Record{}, failure
 	}
-	if err := a.pause(ctx, a.failures, failure); err != nil {
+	if err := a.retry(ctx, a.failures, failure); err != nil {
 		return store.Record{}, err
 	}
 	a.failures++
 	return a.load(ctx)
+}
+
+// retry is pause, and tells the program of the failure when that is news.
+func (a *attempt) retry(ctx context.Context, n int, failure error) error {
+	if news := failure.Error(); news != a.failed && ctx.Err() == nil {
+		a.failed = news
+		a.m.Retrying(a.name, failure)
+	}
+	return a.pause(ctx, n, failure)
 }
 
 // fatal reports whether an error won't go away by trying again.

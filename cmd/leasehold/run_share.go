@@ -203,15 +203,10 @@ func (j *job) shareOf(ctx context.Context, s *lease.Session, w way) (*lock.Hold,
 	if err != nil {
 		return nil, &exitError{exitUsage, err}
 	}
-	h, first := try(ctx)
-	if first == nil || j.opts.noWait || errors.Is(first, store.ErrKind) {
-		return h, first
+	if j.opts.noWait {
+		take = try
 	}
-	j.words.waitForShare(first)
-	if h, err = take(ctx); err != nil {
-		return nil, errors.Join(err, first)
-	}
-	return h, nil
+	return take(ctx)
 }
 
 // ways returns how to take a share, with and without waiting.

@@ -193,6 +193,10 @@ func (w *words) setWait(since clock.Instant) {
 
 // waitFor is told whom an acquisition waits for.
 func (w *words) waitFor(h *lease.HeldError) {
+	if shares := new(lock.HeldError); errors.As(h, &shares) {
+		w.waitForAny(shareHeld(shares))
+		return
+	}
 	w.mu.Lock()
 	w.holder = h
 	w.mu.Unlock()
@@ -202,13 +206,6 @@ func (w *words) waitFor(h *lease.HeldError) {
 	if !w.live {
 		now := w.a.clk.Wall()
 		w.say("waiting for %s: held by %s since %s (%s)", w.name, h.Owner, at(h.Since, now), ago(h.Since, now))
-	}
-}
-
-// waitForShare is told who has the shares that an acquisition waits for.
-func (w *words) waitForShare(err error) {
-	if held := new(lock.HeldError); errors.As(err, &held) {
-		w.waitForAny(shareHeld(held))
 	}
 }
 

@@ -1,0 +1,167 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/store/faulty"
+)
+
+// waits is what a manager's program hears while it waits.
+type waits struct {
+	mu      sync.Mutex
+	holders []string // of OnWait
+	retries []string // of OnRetry
+}
+
+func (w *waits) heard() (holders, retries []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.holders), slices.Clone(w.retries)
+}
+
+// waiter is a session whose manager tells what it waits for.
+func (w *world) waiter(heard *waits, plan faulty.Plan) *lease.Session {
+	w.t.Helper()
+	st := faulty.Wrap(w.db.Open(), plan)
+	m, err := lease.NewManager(st, lease.Options{
+		TTL: ttl, Clock: clock.NewFake(0),
+		OnWait: func(e *lease.HeldError) {
+			heard.mu.Lock()
+			defer heard.mu.Unlock()
+			heard.holders = append(heard.holders, e.Owner)
+			if shares := new(HeldError); !errors.As(e, &shares) && errors.Is(e, ErrHeld) {
+				w.t.Errorf("%v doesn't say who holds the shares", e)
+			}
+		},
+		OnRetry: func(key string, err error) {
+			heard.mu.Lock()
+			defer heard.mu.Unlock()
+			heard.retries = append(heard.retries, fmt.Sprintf("%s: %v", key, err))
+		},
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() {
+		if err := errors.Join(m.Close(), st.Close()); err != nil {
+			w.t.Error(err)
+		}
+	})
+	s, err := m.OpenSession(w.t.Context())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return s
+}
+
+// ways are those of taking the one name that there is.
+func ways(t *testing.T, s *lease.Session) map[string]func(context.Context) (*Hold, error) {
+	t.Helper()
+	rw, err := NewRWMutex(s, "rw")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fair, err := NewMutex(s, "fair", MutexOptions{Fair: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, err := NewMutex(s, "plain", MutexOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sem := semaphore(t, s, 1, true)
+	return map[string]func(context.Context) (*Hold, error){
+		"rw": rw.Lock, "fair": fair.Lock, "plain": plain.Lock,
+		"semaphore": func(ctx context.Context) (*Hold, error) { return sem.Acquire(ctx, 1) },
+	}
+}
+
+// Who waits for a lock is told for whom, once for each, and a wait that comes to its end says who holds it.
+func TestFinding_K5_AWaitSaysForWhom(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a := w.process(nil)
+		for name, take := range ways(t, a.Session) {
+			h, err := take(t.Context())
+			if err != nil {
+				t.Fatal(name, err)
+			}
+			heard := &waits{}
+			s := w.waiter(heard, nil)
+			ctx, cancel := context.WithTimeout(t.Context(), 2*ttl)
+			_, err = ways(t, s)[name](ctx)
+			cancel()
+			held := new(HeldError)
+			if !errors.Is(err, ErrHeld) || !errors.Is(err, context.DeadlineExceeded) || !errors.As(err, &held) || !slices.Equal(held.Holders, []string{a.m.Owner()}) {
+				t.Errorf("%s: %v: want that the time is over, and the holder %s", name, err, a.m.Owner())
+			}
+			if holders, _ := heard.heard(); !slices.Equal(holders, []string{a.m.Owner()}) {
+				t.Errorf("%s: told of %q, want %s once", name, holders, a.m.Owner())
+			}
+			if err := h.Release(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// Another holder is news, and so is a store that fails, once.
+func TestFinding_K5_NewsWhileWaiting(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, b := w.process(nil), w.process(nil)
+		take := func(s *lease.Session) *Hold {
+			h, err := semaphore(t, s, 1, true).Acquire(t.Context(), 1)
+			return must(t, h, err)
+		}
+		first := take(a.Session)
+		second := make(chan *Hold, 1)
+		go func() { second <- take(b.Session) }()
+		time.Sleep(time.Second) // it is in the queue
+		heard := &waits{}
+		var mu sync.Mutex
+		down := false
+		s := w.waiter(heard, func(op faulty.Op) faulty.Fault {
+			mu.Lock()
+			defer mu.Unlock()
+			if down && op.Key == "licences" {
+				return faulty.Fault{Err: errors.New("no disk")}
+			}
+			return faulty.Fault{}
+		})
+		last := make(chan *Hold, 1)
+		go func() { last <- take(s) }()
+		time.Sleep(time.Second)
+		if err := first.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		h := <-second
+		time.Sleep(time.Second)
+		if holders, retries := heard.heard(); !slices.Equal(slices.Compact(holders), []string{a.m.Owner(), b.m.Owner()}) || len(retries) > 0 {
+			t.Errorf("told of %q and %q, want the two holders", holders, retries)
+		}
+		mu.Lock()
+		down = true
+		mu.Unlock()
+		if err := h.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(ttl)
+		if _, retries := heard.heard(); len(retries) != 1 || !strings.Contains(retries[0], "no disk") {
+			t.Errorf("told of %q, want once that there is no disk", retries)
+		}
+		mu.Lock()
+		down = false
+		mu.Unlock()
+		if err := (<-last).Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
