@@ -26,6 +26,9 @@ func (n *name) again() bool {
 		n.settle(w, answer{err: err})
 		n.forget()
 		return true
+	case unknown:
+		n.do(rules.Action{Kind: rules.Sleep, Until: n.r.clk.Now().Add(attempt)})
+		return true
 	case err != nil: // the next step sees what the record has become, if that is known now
 		return n.d.Hold.Seen().Rec.Version != rec.Version
 	}

@@ -1,10 +1,13 @@
 package grants
 
 import (
+	"errors"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/faulty"
 )
 
@@ -118,4 +121,68 @@ func TestOnlyTheSameTermIsGrantedAgain(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A request that is sent again is granted the term at once, also when it would wait, and when the answers of the store are lost: but it is
+// never told that somebody else holds the name, nor of a grant that isn't certain.
+func TestGrantedAgainInDoubt(t *testing.T) {
+	for kept, session := range map[string]bool{"by its own renewals": false, "by a session": true} {
+		for _, wait := range []time.Duration{0, time.Hour} {
+			t.Run(fmt.Sprint(kept, ", it waits ", wait), func(t *testing.T) {
+				inWorld(t, func(t *testing.T, w *world) {
+					r, _ := w.registry()
+					req := wants("a", wait)
+					req.ID, req.TTL = "caller/1", time.Hour
+					if session {
+						s, err := r.OpenSession(t.Context(), "a", time.Hour, nil)
+						if err != nil {
+							t.Fatal(err)
+						}
+						req.Session = s.Record.Key
+					}
+					was := granted(t, r, req)
+					other, net := w.registry()
+					begun := time.Now()
+					g, err := other.Acquire(t.Context(), req)
+					if err != nil || g.Record.Token != was.Token || g.Secret == "" || time.Since(begun) > time.Millisecond {
+						t.Errorf("after %v: %+v, %v", time.Since(begun), g, err)
+					}
+					net.SetPlan(func(op faulty.Op) faulty.Fault {
+						return faulty.Fault{LoseReply: puts("a")(op) && time.Since(begun) < time.Minute}
+					})
+					g, err = other.Acquire(t.Context(), req)
+					switch {
+					case wait == 0 && (!errors.Is(err, store.ErrUnknownOutcome) || errors.Is(err, lease.ErrHeld)):
+						if session || err != nil {
+							t.Errorf("without an answer: %+v, %v", g, err)
+						}
+					case wait != 0 && (err != nil || g.Record.Token != was.Token):
+						t.Errorf("it waits: %+v, %v", g, err)
+					}
+				})
+			})
+		}
+	}
+}
+
+// A request is sent again when its ID is the same and so is what proves it; one that brings another's secret is another request.
+func TestWhatIsTheSameRequest(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		r, _ := w.registry()
+		req := wants("a", 0)
+		req.ID, req.Secret = "caller/1", "a secret of its own"
+		was := granted(t, r, req)
+		if g, err := r.Acquire(t.Context(), req); err != nil || g.Record.Token != was.Token || g.Secret != req.Secret {
+			t.Errorf("sent again: %+v, %v", g, err)
+		}
+		for name, other := range map[string]Request{
+			"another ID":     {Key: "job", Owner: "a", TTL: ttl, ID: "caller/2", Secret: req.Secret},
+			"no ID":          {Key: "job", Owner: "a", TTL: ttl, Secret: req.Secret},
+			"another secret": {Key: "job", Owner: "a", TTL: ttl, ID: req.ID, Secret: "another"},
+		} {
+			if g, err := r.Acquire(t.Context(), other); !errors.Is(err, lease.ErrHeld) {
+				t.Errorf("%s: %+v, %v", name, g, err)
+			}
+		}
+	})
 }

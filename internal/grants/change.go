@@ -61,7 +61,6 @@ func (n *name) release(owner string, token fence.Token, why string, by Proof) (G
 	unknown := errors.Is(err, store.ErrUnknownOutcome)
 	if unknown {
 		n.past.Orphan(h) // also of the heir's claim
-		n.unwatch()      // what it waits for may have been missed
 	}
 	left := h.Seen().Rec
 	if heir == nil || err != nil && !unknown {
@@ -74,7 +73,6 @@ func (n *name) release(owner string, token fence.Token, why string, by Proof) (G
 	if unknown {
 		return Grant{}, err
 	}
-	n.past.Granted(left)
 	if !n.settle(heir, answer{grant: Grant{Record: left, ValidUntil: heir.until(h.LeftAt)}}) {
 		return n.release(heir.req.Owner, left.Token, rules.WhyGivenUp, nil) // it has left in the meantime
 	}
@@ -96,7 +94,7 @@ func (n *name) carry(d *drive.Driver) error {
 	before := n.past.Seen.Rec.Version
 	err := n.r.run.Carry(ctx, d)
 	seen := d.Hold.Seen()
-	if err != nil && (!seen.Known || seen.Rec.Version == before) {
+	if seen.Rec.Version == before {
 		return err
 	}
 	env := n.env()

@@ -120,10 +120,8 @@ func (n *name) rest() {
 
 // stop answers everybody when the registry closes.
 func (n *name) stop() {
-	n.unwatch()
 	n.mu.Lock()
 	todo := n.todo
-	n.todo, n.running = nil, false
 	for w := n.front(); w != nil; w = n.front() {
 		n.drop(w, answer{err: ErrClosed})
 	}
@@ -239,7 +237,7 @@ func (n *name) await(act rules.Action) {
 		}
 	case told := <-told:
 		n.unwatch()
-		n.d.Hold.Read(n.env(), act.Key, told.rec, told.err)
+		n.hear(act, told.rec, told.err)
 	}
 }
 

@@ -73,8 +73,8 @@ func (r *Registry) recall(ctx context.Context) (bool, map[string]map[string]uint
 		return errors.Is(err, store.ErrCorrupt), nil
 	}
 	var saved savedPlaces
-	if rec.Version == "" || json.Unmarshal(rec.Data, &saved) != nil {
-		return true, nil // there is nothing that could be used
+	if json.Unmarshal(rec.Data, &saved) != nil {
+		return true, nil // there is none, or nothing that could be used
 	}
 	_ = r.st.Delete(ctx, placesKey, rec.Version) // else the next registry recalls it once more, for nobody
 	ranks := map[string]map[string]uint64{}

@@ -2,6 +2,7 @@ package grants
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -58,8 +59,9 @@ func closed(t *testing.T, r *Registry, all []*request) {
 func TestPlaces(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		first, _ := w.registry()
-		rec := granted(t, first, wants("holder", 0))
+		rec := granted(t, first, Request{Key: "job", Owner: "holder", TTL: time.Hour})
 		closed(t, first, queued(first, "1", "a", "2", "3", "4"))
+		time.Sleep(returning + time.Second) // the next one begins later
 		second, _ := w.registry()
 		all := queued(second, "b", "3", "c", "5", "1", "4")
 		lined(t, second, all, "1", "3", "4", "b", "c", "5")
@@ -97,8 +99,18 @@ func TestPlacesUnknown(t *testing.T) {
 		if _, err := w.db.Open().Put(context.Background(), store.Record{Key: placesKey, Nonce: "n", Data: []byte("{")}); err != nil {
 			t.Fatal(err)
 		}
-		third, _ := w.registry()
+		third, net := w.registry()
 		lined(t, third, queued(third, "2", "1"), "2", "1")
+		reads := 0
+		net.SetPlan(func(op faulty.Op) (f faulty.Fault) {
+			if op.Key == placesKey {
+				reads++
+			}
+			return f
+		})
+		if lined(t, third, queued(third, "3"), "3"); reads != 0 {
+			t.Errorf("nonsense was read %d times more", reads)
+		}
 	})
 }
 
@@ -116,6 +128,15 @@ func TestPlacesFit(t *testing.T) {
 		}
 		closed(t, r, all)
 		rec := w.get(placesKey)
+		var saved savedPlaces
+		if err := json.Unmarshal(rec.Data, &saved); err != nil || len(saved.Queues) == 0 {
+			t.Errorf("%d queues, %v", len(saved.Queues), err)
+		}
+		for _, ids := range saved.Queues {
+			if len(ids) != mostPlaces {
+				t.Errorf("%d places of one queue, want %d", len(ids), mostPlaces)
+			}
+		}
 		if len(rec.Data) < mostPlacesBytes/2 || len(rec.Data) > mostPlacesBytes {
 			t.Errorf("%d bytes: want up to %d", len(rec.Data), mostPlacesBytes)
 		}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"container/list"
 	"maps"
-	"time"
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/internal/rules"
@@ -197,10 +196,7 @@ func (n *name) waiting() []Waiter {
 	all := make([]Waiter, 0, n.queue.Len())
 	for e := n.queue.Front(); e != nil; e = e.Next() {
 		w := e.Value.(*waiter)
-		all = append(all, Waiter{
-			Owner: w.req.Owner, ID: w.req.ID, Info: w.req.Info, Since: w.since,
-			Until: w.since.Add(max(w.req.Wait, time.Duration(0))),
-		})
+		all = append(all, Waiter{Owner: w.req.Owner, ID: w.req.ID, Info: w.req.Info, Since: w.since, Until: w.limit})
 	}
 	return all
 }

@@ -321,9 +321,6 @@ func check(req Request) error {
 	if lease.Reserved(req.Key) {
 		return &store.InvalidError{Field: "Key", Value: fmt.Sprintf("%.40q", req.Key), Want: "a name that does not begin with a dot: those are Leasehold's own"}
 	}
-	if req.TTL < store.MinTTL || req.TTL > store.MaxTTL {
-		return badTTL(req.TTL)
-	}
 	if req.Owner == "" {
 		return &store.InvalidError{Field: "Owner", Value: `""`, Want: "the holder's id"}
 	}

@@ -43,6 +43,7 @@ func TestComesDuringAChange(t *testing.T) {
 // one, somebody does.
 func TestWatchesCalmNames(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
+		time.Sleep(time.Second)
 		r, net := w.registry()
 		rec := granted(t, r, wants("holder", 0))
 		var queue []*request
