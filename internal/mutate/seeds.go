@@ -10,6 +10,7 @@ const (
 	timingGo  = "internal/rules/timing.go"
 	rosterGo  = "lock/roster.go"
 	sharedGo  = "lock/shared.go"
+	lookGo    = "internal/rules/look.go"
 	driverGo  = "internal/drive/driver.go"
 	keptGo    = "internal/drive/roster.go"
 	termGo    = "internal/drive/term.go"
@@ -53,6 +54,8 @@ var Bugs = map[string][]Edit{
 		{namedGo, "Hold.take", "case cur.Mark == store.MarkBroken:", "case false:"},
 	},
 	"break-outlives-notice": {{recordsGo, "NeedsNotice", " && rec.Mark != store.MarkBroken", ""}},
+	"outsider-ends-term":    {{lookGo, "Ousted", `case rec.Version == "":`, "case true:\n\t\treturn NotLost, nil\n\tcase rec.Version == \"\":"}},
+	"notice-told-again":     {{namedGo, "Hold.take", "h.Notice = h.Left(cur.Data); h.Notice == nil", "h.Notice = h.Left(cur.Data); true"}},
 	"request-within-hold":   {{nextGo, "Hold.nextHeld", "min(env.Now.Add(h.Timing.Attempt), h.Deadline)", "env.Now.Add(h.Timing.Attempt)"}},
 
 	"shares-within-limit": {

@@ -122,12 +122,13 @@ func (c *client) start() {
 	}
 	c.session = nil
 	if c.wantsSession {
-		if c.n.session == nil || !c.n.session.valid() {
-			c.n.openSession()
+		s := *c.n.sessionOf(c.served)
+		if s == nil || !s.valid() {
+			c.n.openSession(c.served)
 			w.after(w.between(w.cfg.TTL/50, w.cfg.TTL/5), c.rest)
 			return
 		}
-		c.session = c.n.session
+		c.session = s
 	}
 	try := w.rng.IntN(3) == 0
 	past := c.n.memory.Recall(c.key)
@@ -155,16 +156,25 @@ func (c *client) begin(d drive.Driver) {
 	c.run.step()
 }
 
-func (n *node) openSession() {
-	if n.session != nil && n.session.active {
+// sessionOf returns the place of the session of the node's programs, or of those that a server serves.
+func (n *node) sessionOf(served bool) **client {
+	if served {
+		return &n.away
+	}
+	return &n.session
+}
+
+func (n *node) openSession(served bool) {
+	place := n.sessionOf(served)
+	if s := *place; s != nil && s.active {
 		return
 	}
 	n.opened++
 	key := fmt.Sprintf(".session/%d/%d", n.id, n.opened)
 	c := n.client(key, false)
-	c.roster = &drive.Roster[*lease]{}
+	c.roster, c.served, c.number = &drive.Roster[*lease]{}, served, n.opened
 	c.gaveUp = clock.Never
-	n.session = c
+	*place = c
 	c.begin(drive.Open(key, c.claim(), n.w.timing))
 }
 
@@ -210,15 +220,21 @@ func (c *client) keep() bool {
 		c.w().spans.extend(c)
 	}
 	if data := d.Notice(); data != nil {
-		broken, err := c.roster.Told(data)
-		if err != nil {
-			c.lost(rules.CauseBroken) // any lease of it may have been broken
-			return false
-		}
-		for _, l := range broken {
-			c.w().logf("%s learns that it was broken", l.c)
-			l.lost(rules.CauseBroken)
-		}
+		return c.notified(data)
+	}
+	return true
+}
+
+// notified ends the leases of a session that a notice names, and reports whether the session goes on.
+func (c *client) notified(data []byte) bool {
+	broken, err := c.roster.Told(data)
+	if err != nil {
+		c.lost(rules.CauseBroken) // any lease of it may have been broken
+		return false
+	}
+	for _, l := range broken {
+		c.w().logf("%s learns that it was broken", l.c)
+		l.lost(rules.CauseBroken)
 	}
 	return true
 }
@@ -282,8 +298,8 @@ func (c *client) finish() {
 	c.run.hangUp()
 	c.active, c.run.done = false, true
 	if c.isSession() {
-		if c.n.session == c {
-			c.n.session = nil
+		if place := c.n.sessionOf(c.served); *place == c {
+			*place = nil
 		}
 		c.n.clients = slices.DeleteFunc(c.n.clients, func(other *client) bool { return other == c })
 		delete(w.byKey, c.key) // its clones' too: they are looked at through their nodes

@@ -22,6 +22,7 @@ type Config struct {
 	WildWall bool          // wall clocks are set back and forth by up to an hour
 	Suppose  bool          // who knows nothing of a name writes as if it were new
 	Served   bool          // some programs have a server take, renew and free names for them
+	Away     bool          // drawn for no seed: see WithServedSessions
 	Patient  bool          // every other node leaves free names to the others at first
 	Chance   Chances
 }
@@ -84,6 +85,13 @@ func (c Config) Aim(off seeded.Rule) Config {
 	case seeded.RuleOfferToken:
 		c.WildWall, c.Chance.Wipe, c.Chance.Clone = false, 0, 0
 		c.Chance.Restore, c.Chance.HandOver, c.Chance.Crash = perTTL, 1, 0
+	case seeded.RuleLooked:
+		c = c.WithServedSessions().WithOutsiders()
+		c.BadRates = false
+	case seeded.RuleToldAgain:
+		c = c.WithServedSessions()
+		c.BadRates = false
+		c.Chance.Break, c.Chance.DropReply = perTTL, 0.4
 	case seeded.RuleReplica:
 		c = c.WithFailovers()
 		c.BadRates = false

@@ -167,8 +167,10 @@ func (k *checker) sessionStored(c *runner, rec store.Record) {
 			return
 		}
 		for _, n := range k.w.live {
-			if s := n.session; s != nil && s.key == rec.Key && s.active && s.valid() && k.w.now >= n.exempt {
-				k.violated(FenceDead, "%s closed %s, which is valid", c, rec.Key)
+			for _, s := range []*client{n.session, n.away} {
+				if s != nil && s.key == rec.Key && s.active && s.valid() && k.w.now >= n.exempt {
+					k.violated(FenceDead, "%s closed %s, which is valid", c, rec.Key)
+				}
 			}
 		}
 	}

@@ -37,6 +37,7 @@ type node struct {
 
 	clients []*client
 	session *client // open, or nil
+	away    *client // a session at a server, for programs that have nothing else, or nil
 	opened  int
 	memory  *drive.Memory
 

@@ -1,9 +1,6 @@
 package sim
 
 import (
-	"cmp"
-	"slices"
-
 	"github.com/leasehold/leasehold/internal/rules"
 	"github.com/leasehold/leasehold/store"
 )
@@ -68,9 +65,7 @@ func (c *client) lookOn() {
 			if c.lease != l || !c.valid() {
 				return
 			}
-			leases := c.roster.Members()
-			slices.SortFunc(leases, func(a, b *lease) int { return cmp.Compare(a.Key(), b.Key()) })
-			for _, l := range leases {
+			for _, l := range c.members() {
 				l.look()
 			}
 			c.lookOn()

@@ -1,8 +1,13 @@
 package sim
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
+	"slices"
 
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/drive"
 	"github.com/leasehold/leasehold/internal/rules"
 	"github.com/leasehold/leasehold/store"
@@ -40,8 +45,14 @@ func (r *runner) answers() bool {
 
 // granted: a server has taken the name for the program, which counts on that by the clock of its node, and renews by requests.
 func (c *client) granted() {
+	if c.isSession() {
+		c.w().count("served: a session was opened")
+	}
 	c.n.past(c.key).Look(&c.run.d.Hold)
 	c.n.past(c.key).Granted(c.run.d.Hold.Term)
+	if c.session != nil {
+		return // it lasts as long as its session
+	}
 	c.timed()
 	c.renewals(c.lease)
 }
@@ -77,33 +88,149 @@ func (c *client) renew(l *lease) {
 	}
 	at.deliver(func() {
 		d := drive.Named(c.key, c.owner(), l.token, 0, w.timing.Attempt, *at.past(c.key))
-		r := &runner{n: at, key: c.key, d: d}
+		d.Hold.Left = w.unreleased
+		r := &runner{n: at, key: c.key, ofSession: c.isSession(), d: d}
 		at.settling = append(at.settling, r)
 		r.serve(func(h *rules.Hold) {
-			renewed, cause := h.Renewed(), h.Cause
-			if at != c.n && w.chance(w.cfg.Chance.DropReply, "lost reply") {
+			a := renewal{l: l, sent: sent, renewed: h.Renewed(), cause: h.Cause, notice: h.Notice}
+			answer := func() {
+				if at != c.n && w.chance(w.cfg.Chance.DropReply, "lost reply") {
+					return
+				}
+				w.after(w.delay(), func() { c.n.deliver(func() { c.heard(a) }) })
+			}
+			if a.renewed && c.isSession() {
+				at.lookFor(r, c.members(), &a, answer)
 				return
 			}
-			w.after(w.delay(), func() {
-				c.n.deliver(func() {
-					if c.lease != l || c.shown != rules.Held {
-						return
-					}
-					switch until := sent.Add(w.timing.Validity()); {
-					case !c.valid():
-						c.check()
-					case renewed && until > c.validUntil():
-						w.check.extended(c)
-						l.term.Extend(until)
-						c.deadline = until
-						w.spans.extend(c)
-						c.timed()
-					case cause != rules.NotLost:
-						c.lost(cause)
-					}
-				})
-			})
+			answer()
 		}).step()
+	})
+}
+
+// renewal is the answer to one.
+type renewal struct {
+	l       *lease
+	sent    clock.Instant
+	renewed bool
+	cause   rules.Cause
+	notice  []byte                 // of a session: what it is told, and what of that which it keeps is lost
+	lost    map[*lease]rules.Cause //
+}
+
+// heard: the program hears of a renewal.
+func (c *client) heard(a renewal) {
+	w, l := c.w(), a.l
+	if c.lease != l || c.shown != rules.Held {
+		return
+	}
+	switch until := a.sent.Add(w.timing.Validity()); {
+	case !c.valid():
+		c.check()
+		return
+	case a.renewed && until > c.validUntil():
+		w.check.extended(c)
+		l.term.Extend(until)
+		c.deadline = until
+		w.spans.extend(c)
+		c.timed()
+	case a.cause != rules.NotLost:
+		c.lost(a.cause)
+		return
+	}
+	if !c.isSession() {
+		return
+	}
+	if a.notice != nil {
+		w.count("served: a break is told")
+		if !c.notified(a.notice) {
+			return
+		}
+	}
+	for _, k := range c.members() {
+		if cause := a.lost[k]; cause != rules.NotLost {
+			w.count("served: an outsider's deed is told")
+			k.lost(cause)
+		}
+	}
+}
+
+// members are the leases of a session, in order.
+func (c *client) members() []*lease {
+	all := c.roster.Members()
+	slices.SortFunc(all, func(a, b *lease) int { return cmp.Compare(a.Key(), b.Key()) })
+	return all
+}
+
+// lookFor has a server look at the records of what a session keeps, as its renewal names that, and then calls answer: when all was read, or
+// a twelfth of the TTL later.
+func (n *node) lookFor(r *runner, leases []*lease, a *renewal, answer func()) {
+	w, left, told := n.w, len(leases), false
+	tell := func() {
+		if !told {
+			told = true
+			answer()
+		}
+	}
+	for _, l := range leases {
+		read := rules.Action{Kind: rules.Read, Key: l.Key()}
+		answered := w.called(n, read)
+		w.transmit(n, l.Key(), false, func() (store.Record, error) { return w.apply(r, read) }, func(rec store.Record, err error) {
+			answered(rec, err)
+			if err != nil {
+				return
+			}
+			if cause, why := rules.Ousted(rec, l.kept); cause != rules.NotLost && !told {
+				w.logf("a server looks at the record of %s: %v", l.c, why)
+				if a.lost == nil {
+					a.lost = map[*lease]rules.Cause{}
+				}
+				a.lost[l] = cause
+			}
+			if left--; left == 0 {
+				tell()
+			}
+		})
+	}
+	if len(leases) == 0 {
+		tell()
+		return
+	}
+	w.after(w.cfg.TTL/12, func() { n.deliver(tell) })
+}
+
+// unreleased is what is left to be told of a notice: the leases that it names and that are still held. The server's reads are
+// left out: they change nothing.
+func (w *World) unreleased(notice []byte) []byte {
+	broken, err := drive.ReadNotice(notice)
+	if err != nil {
+		return notice
+	}
+	for key, token := range broken {
+		if row := w.server.rows[key]; row.rec.Owner == "" || row.rec.Token != token {
+			delete(broken, key)
+		}
+	}
+	return drive.WriteNotice(broken)
+}
+
+// letGo has the server let go, until that is certain, of a lease that a session would keep, for as long as it lives.
+func (n *node) letGo(s *client, key, owner string, token fence.Token) {
+	w := n.w
+	w.after(w.timing.Renew, func() {
+		n.deliver(func() {
+			if !s.valid() {
+				return
+			}
+			r := &runner{n: n, key: key, d: drive.Named(key, owner, token, 0, w.timing.Attempt, *n.past(key))}
+			r.d.Hold.Stop(r.env(), rules.Exit{Why: rules.WhyGivenUp, By: n.local().Add(drive.Patience(w.timing))})
+			n.settling = append(n.settling, r)
+			r.serve(func(h *rules.Hold) {
+				if h.Err != nil && !errors.Is(h.Err, store.ErrConflict) {
+					n.letGo(s, key, owner, token)
+				}
+			}).step()
+		})
 	})
 }
 
@@ -119,11 +246,15 @@ func (c *client) heir() *client {
 
 // release has the server let go of the term, and begin that of the next with the same write.
 func (c *client) release() {
+	if c.isSession() {
+		c.w().count("served: a session was closed")
+	}
 	l, heir := c.lease, c.heir()
 	exit := rules.Exit{Why: rules.WhyReleased}
+	var keeps *client // the session that keeps what the heir gets
 	if heir != nil {
 		claim := heir.claim()
-		exit.Heir = &claim
+		exit.Heir, keeps = &claim, heir.session
 	}
 	drive.Leave(l, exit)
 	c.shown = rules.Leaving
@@ -132,7 +263,13 @@ func (c *client) release() {
 			c.n.past(c.key).Orphan(h)
 		}
 		if heir != nil && h.Err == nil && h.Seen().Rec.Owner == heir.owner() {
-			heir.inherit(h.Seen().Rec, h)
+			heir.inherit(h.Seen().Rec, h, keeps)
+		}
+		if c.session != nil {
+			c.session.roster.Forget(l)
+			if h.Err != nil && !errors.Is(h.Err, store.ErrConflict) {
+				c.n.letGo(c.session, c.key, c.owner(), l.token)
+			}
 		}
 		c.shown = rules.Ended
 		c.finish()
@@ -140,15 +277,18 @@ func (c *client) release() {
 }
 
 // inherit: the term of c has begun with the write that ended the one before.
-func (c *client) inherit(rec store.Record, h *rules.Hold) {
-	if !c.active || c.shown != rules.Waiting {
+func (c *client) inherit(rec store.Record, h *rules.Hold, session *client) {
+	if !c.active || c.shown != rules.Waiting || c.session != session {
+		if session != nil {
+			c.n.letGo(session, c.key, rec.Owner, rec.Token)
+		}
 		return // it has left in the meantime: the name is free after its TTL
 	}
 	c.run.cut()
 	c.n.past(c.key).Orphan(&c.run.d.Hold) // what it has claimed itself was of a version that is gone
 	c.run.d.Hold.Phase, c.run.d.Hold.Term = rules.Held, rec
 	c.run.d.Hold.Deadline = h.LeftAt.Add(c.w().timing.Validity())
-	if c.n.local() >= c.run.d.Hold.Deadline {
+	if c.n.local() >= c.run.d.Hold.Deadline || c.session != nil && !c.session.valid() {
 		c.shown = rules.Ended
 		c.finish()
 		return
@@ -159,8 +299,30 @@ func (c *client) inherit(rec store.Record, h *rules.Hold) {
 
 // owner is under which id the program holds names.
 func (c *client) owner() string {
-	if c.served {
+	switch {
+	case c.served && c.session != nil:
+		return c.session.owner()
+	case c.served && c.isSession():
+		return fmt.Sprintf("away/%d/%d", c.n.id, c.number)
+	case c.served:
 		return fmt.Sprintf("elsewhere/%d/%d", c.n.id, c.number)
 	}
 	return c.n.owner
+}
+
+// DrawServed returns the configuration of a seed in a world with sessions at servers, every other one with an outsider.
+func DrawServed(seed uint64) Config {
+	c := Draw(seed).WithServedSessions()
+	if seed%2 == 0 {
+		c = c.WithOutsiders()
+	}
+	return c
+}
+
+// WithServedSessions returns c with programs whose leases are kept by sessions that servers open, renew and close for them. Such programs
+// aren't cloned: whoever has a server hold a name is elsewhere.
+func (c Config) WithServedSessions() Config {
+	c.Served, c.Sessions, c.Away = true, true, true
+	c.Chance.Clone = 0
+	return c
 }

@@ -59,16 +59,16 @@ func (c *client) acquired() {
 	w, d := c.w(), &c.run.d
 	l := &lease{c: c, token: d.Hold.Term.Token}
 	switch {
-	case c.served:
-		d.Begin(&l.term, nil)
-	case c.session == nil:
-		d.Begin(&l.term, nil)
-		c.run.asked = rules.Action{Kind: rules.Sleep}
-		c.run.arm(d.Hold.Due(), c.run.step)
-	default:
+	case c.session != nil:
 		d.Begin(&l.term, &c.session.lease.term)
 		l.kept = drive.Kept(d.Hold.Term)
 		c.run.done = true // until it is let go
+	case c.served:
+		d.Begin(&l.term, nil)
+	default:
+		d.Begin(&l.term, nil)
+		c.run.asked = rules.Action{Kind: rules.Sleep}
+		c.run.arm(d.Hold.Due(), c.run.step)
 	}
 	c.lease, c.shown, c.deadline = l, rules.Held, d.Hold.Deadline
 	c.n.memory.Forget(c.key)
@@ -76,7 +76,11 @@ func (c *client) acquired() {
 	c.term++
 	w.check.announced(c)
 	w.spans.begin(c)
-	if c.isSession() {
+	switch {
+	case c.isSession() && c.served:
+		c.granted()
+		return
+	case c.isSession():
 		c.lookOn()
 		return
 	}

@@ -191,13 +191,16 @@ func (w *World) boot(slot int) *node {
 	w.add(n)
 	w.logf("%s starts at place %d, clock rate %+.1f %%", n, slot, float64(n.ratePPM-1e6)/1e4)
 	if w.cfg.Sessions && w.rng.IntN(2) == 0 {
-		n.openSession()
+		n.openSession(false)
 	}
 	for _, key := range w.keys {
 		for range 1 + w.rng.IntN(2) {
 			c := n.client(key, w.cfg.Sessions && w.rng.IntN(2) == 0)
 			if w.cfg.Served && !c.wantsSession {
 				c.served, c.number = w.rng.IntN(2) == 0, len(n.clients)
+			}
+			if w.cfg.Away && c.wantsSession {
+				c.served = w.rng.IntN(3) > 0
 			}
 			w.after(w.between(0, w.cfg.TTL), c.rest)
 		}

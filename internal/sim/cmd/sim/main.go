@@ -25,6 +25,9 @@ import (
 // draw returns the configuration of a seed.
 var draw = sim.Draw
 
+// how are the flags that choose another one.
+var how string
+
 // summary is what came of many runs, as -out writes it.
 type summary struct {
 	Seeds      uint64         `json:"seeds"`
@@ -46,7 +49,11 @@ func main() {
 	trace := flag.Bool("trace", false, "print the story of the run, event by event")
 	svg := flag.String("svg", "", "draw the run into this `file`")
 	out := flag.String("out", "", "write a summary as JSON into this `file`")
+	served := flag.Bool("served", false, "the worlds with sessions at servers, and outsiders")
 	flag.Parse()
+	if *served {
+		draw, how = sim.DrawServed, "-served "
+	}
 	if flag.NArg() > 0 || *n == 0 || *workers < 1 {
 		fmt.Fprintln(os.Stderr, "sim: want flags only, and at least one seed and one worker; see -help")
 		os.Exit(64)
@@ -128,7 +135,7 @@ func (s *summary) add(r sim.Result) {
 
 func report(w io.Writer, s summary, out string) error {
 	for _, v := range s.Violations {
-		fmt.Fprintf(w, "VIOLATION, seed %d %s\n\tgo run ./internal/sim/cmd/sim -seed %d -trace\n", v.Seed, v.What, v.Seed)
+		fmt.Fprintf(w, "VIOLATION, seed %d %s\n\tgo run ./internal/sim/cmd/sim %s-seed %d -trace\n", v.Seed, v.What, how, v.Seed)
 	}
 	fmt.Fprintf(w, "%d seeds, %.1f virtual hours, %d events, %d terms, %d losses, %d guarded writes of which %d refused as stale\n",
 		s.Seeds, s.Hours, s.Stats.Events, s.Stats.Terms, s.Stats.Losses, s.Stats.Writes, s.Stats.Refused)
