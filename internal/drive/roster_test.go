@@ -107,6 +107,12 @@ func TestRosterOfPointers(t *testing.T) {
 	if broken, err := r.Told([]byte(`{"broken":{"j":2,"k":5}}`)); err != nil || !slices.Equal(broken, []*member{k}) {
 		t.Errorf("%v, %v", broken, err)
 	}
+	if got, ok := r.Member("k"); got != k || !ok {
+		t.Errorf("%v, %v: want the lease of the name", got, ok)
+	}
+	if got, ok := r.Member("j"); got != nil || ok {
+		t.Errorf("%v, %v: want none", got, ok)
+	}
 	if e := r.Enlist(&member{"j", 2}); !e.Broken || e.Another {
 		t.Errorf("%+v, want it broken", e)
 	}

@@ -328,7 +328,7 @@ func (n *name) forget() { n.d, n.claimant, n.withdrawn = nil, nil, false }
 func (n *name) missed() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.trouble != nil || !n.past.Seen.Known || n.past.Seen.Rec.Owner == "" {
+	if n.trouble != nil || n.past.Seen.Rec.Owner == "" {
 		return fmt.Errorf("%s: %w", n.key, errors.Join(errNoAnswer, n.trouble))
 	}
 	return n.heldBy()

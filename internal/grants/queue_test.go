@@ -23,6 +23,10 @@ func TestTriesAreRefusedBehindOthers(t *testing.T) {
 		r, _ := w.registry()
 		granted(t, r, Request{Key: "job", Owner: "holder", TTL: time.Minute})
 		time.Sleep(5 * time.Second)
+		for _, q := range []*request{send(r, wants("gone", time.Hour)), send(r, wants("gone, too", time.Hour))} {
+			q.cancel()
+			<-q.done
+		}
 		first, second := send(r, wants("first", time.Hour)), send(r, wants("second", time.Hour))
 		for range 3 {
 			begun := time.Now()
@@ -35,7 +39,7 @@ func TestTriesAreRefusedBehindOthers(t *testing.T) {
 			if errors.As(err, &held); held.ExpiresIn.Truncate(time.Second) != 55*time.Second {
 				t.Errorf("the name is said to expire in %v, want 55 s", held.ExpiresIn)
 			}
-			if first.over() || r.Waiting("job")[0].Owner != "first" {
+			if first.over() || second.over() {
 				t.Error("who waits was refused, too")
 			}
 			second.cancel()
@@ -379,6 +383,39 @@ func TestANewNameIsNotRead(t *testing.T) {
 		})
 		if granted(t, r, wants("a", 0)); read != 0 || net.Count(faulty.Put) != 1 {
 			t.Errorf("%d reads, %d writes", read, net.Count(faulty.Put))
+		}
+	})
+}
+
+// Two that don't wait are refused by one look at the record.
+func TestTriesAreRefusedTogether(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		r, net := w.registry()
+		granted(t, r, Request{Key: "job", Owner: "holder", TTL: time.Hour})
+		time.Sleep(time.Second)
+		net.SetPlan(func(op faulty.Op) faulty.Fault { return faulty.Fault{Delay: 2 * time.Second} })
+		begun := time.Now()
+		for _, q := range []*request{send(r, wants("a", 0)), send(r, wants("b", 0))} {
+			<-q.done
+			heldBy(t, q.err, "holder")
+			if took := q.at.Sub(begun); took > 2*time.Second+time.Millisecond {
+				t.Errorf("refused after %v", took)
+			}
+		}
+	})
+}
+
+// Nobody is refused because of nobody: behind a claim of a free name that is under way, one who doesn't wait is refused by who made that.
+func TestATryBehindAClaim(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		r, net := w.registry()
+		released(t, r, granted(t, r, wants("before", 0)))
+		net.SetPlan(once(faulty.Fault{Delay: 2 * time.Second}, puts("a")))
+		a := send(r, wants("a", time.Hour))
+		_, err := r.Acquire(t.Context(), wants("b", 0))
+		heldBy(t, err, "a")
+		if !a.over() || a.err != nil {
+			t.Errorf("the claim: %v", a.err)
 		}
 	})
 }
