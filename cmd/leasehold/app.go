@@ -130,6 +130,39 @@ func (a *app) openFor(ctx context.Context, create bool) (store.Store, error) {
 	return url.Open(ctx, stores.Options{CreateDir: standard, MustExist: !create && !standard})
 }
 
+// openPauses are between two tries to open a store that nobody answers for: from the first on they double.
+const (
+	openPauseMin = 250 * time.Millisecond
+	openPauseMax = 5 * time.Second
+)
+
+// openAgain opens the store by open, again while nobody answers for it, and says so when that is news. It blocks until ctx is done.
+func (a *app) openAgain(ctx context.Context, say func(format string, args ...any), open func(context.Context) (store.Store, error)) (store.Store, error) {
+	told := ""
+	for pause := openPauseMin; ; pause = min(2*pause, openPauseMax) {
+		st, err := open(ctx)
+		if err == nil || ctx.Err() != nil || !stores.Unreachable(err) {
+			return st, err
+		}
+		if news := err.Error(); news != told {
+			told = news
+			say("waiting for the store: %v", err)
+		}
+		if clock.Sleep(ctx, a.clk, pause) != nil {
+			return nil, err
+		}
+	}
+}
+
+// withStoreAgain is withStore that waits for a store that nobody answers for.
+func (a *app) withStoreAgain(ctx context.Context, say func(format string, args ...any), f func(store.Store) error) error {
+	st, err := a.openAgain(ctx, say, func(ctx context.Context) (store.Store, error) { return a.open(ctx, true) })
+	if err != nil {
+		return err
+	}
+	return errors.Join(f(st), st.Close())
+}
+
 // withStore opens the store, calls f and closes the store.
 func (a *app) withStore(ctx context.Context, create bool, f func(store.Store) error) error {
 	st, err := a.open(ctx, create)

@@ -149,7 +149,7 @@ func (a *app) elect(ctx context.Context, name string, argv []string, o electOpti
 		return err
 	}
 	e.url = url.String()
-	return a.withStore(ctx, true, func(st store.Store) error { return e.run(ctx, st) })
+	return a.withStoreAgain(ctx, e.words.say, func(st store.Store) error { return e.run(ctx, st) })
 }
 
 // check looks for all that is wrong before anything is started.

@@ -106,7 +106,7 @@ func (a *app) gate(ctx context.Context, name string, o gateOptions) error {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	k.words = newWords(a, name)
 	defer k.words.close()
-	return a.withStore(ctx, true, func(st store.Store) error { return k.run(ctx, st) })
+	return a.withStoreAgain(ctx, k.words.say, func(st store.Store) error { return k.run(ctx, st) })
 }
 
 // check looks for all that is wrong before anything is started.

@@ -142,7 +142,7 @@ func (a *app) serve(ctx context.Context, o serveOptions) (err error) {
 		st := a.stage()
 		return errors.Join(s.run(ctx, st), st.Close())
 	}
-	return a.withStore(ctx, true, func(st store.Store) error { return s.run(ctx, st) })
+	return a.withStoreAgain(ctx, a.say, func(st store.Store) error { return s.run(ctx, st) })
 }
 
 // complete settles what the server is told.
