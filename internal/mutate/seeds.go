@@ -72,6 +72,7 @@ var Bugs = map[string][]Edit{
 	"stop-before-release":   {{driverGo, "Leave", "p.Stop()", ""}},
 	"session-lease-settled": {{driverGo, "Driver.Settle", "d.tried == finally:", "d.tried == finally, kept:"}},
 	"end-told-once":         {{termGo, "Term.End", "!t.ended.Swap(true)", "!t.ended.Swap(true) || true"}},
+	"over-stays-over":       {{termGo, "Term.extend", "return t.until.CompareAndSwap(int64(from), int64(to))", "t.until.Store(int64(to))\n\treturn true"}},
 	"session-loss-told":     {{keptGo, "Roster.Close", "ended = append(ended, r.members[key])", "_ = key"}},
 	"notice-outlives-claim": {{keptGo, "Roster.Told", "if !ok || l.Token() < token {", "if false {"}},
 	"session-told-of-break": {{keptGo, "Notify", "if !rules.NeedsNotice(session, rec.Owner) {", "if true {"}},

@@ -38,6 +38,7 @@ const (
 	RuleCapped      Rule = "request-within-hold"    // no request of a holder outlives its validity
 	RuleSessionTold Rule = "session-loss-told"      // the leases of a session hear of its end (the driver's rule)
 	RuleToldOnce    Rule = "end-told-once"          // the end of a term is told once (the driver's rule)
+	RuleStaysOver   Rule = "over-stays-over"        // a term that its program found over is not brought back by a late renewal (the driver's rule)
 	RuleLooked      Rule = "outsider-ends-term"     // what a record says in the place of a term that a session keeps ends that
 	RuleToldAgain   Rule = "notice-told-again"      // a server tells a session of a break until the lease is let go
 	RuleGuard       Rule = "guard-remembers"        // a guard remembers the highest token that it accepted (the guard's rule)
@@ -51,7 +52,7 @@ var Rules = []Rule{
 	RuleSent, RuleFirstSent, RuleMargin, RuleWholeTTL, RuleSeen, RuleNonce, RuleOwnTerm, RuleClone, RuleKeepToken,
 	RuleRaiseToken, RuleClockToken, RuleFence, RuleOnce, RuleConflict, RuleRestored, RuleExactTerm, RuleLateAnswer, RuleLateClaim, RuleSessionHeld,
 	RuleConfirm, RuleOfferToken, RuleSessionPoll, RuleMarkChain, RuleBroken, RuleStopFirst, RuleNotice, RuleEarlyNotice, RuleBreakStays, RuleSettle,
-	RuleCapped, RuleSessionTold, RuleToldOnce, RuleLooked, RuleToldAgain, RuleGuard, RuleTwin, RuleReplica, RuleCAS,
+	RuleCapped, RuleSessionTold, RuleToldOnce, RuleStaysOver, RuleLooked, RuleToldAgain, RuleGuard, RuleTwin, RuleReplica, RuleCAS,
 }
 
 // The rules by which package lock grants shares. They are taken out like the others; internal/sim/locks notices.

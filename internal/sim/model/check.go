@@ -69,11 +69,12 @@ func (c *check) show(w *world, p *proc) {
 	if data := p.d.Notice(); data != nil {
 		w.told(c, p, data)
 	}
-	if h.Phase == rules.Held && p.shown == rules.Held && h.Deadline != p.until {
-		if w.now(p) >= p.until {
+	if h.Phase == rules.Held && p.shown == rules.Held && p.session < 0 {
+		before := p.term.Until()
+		p.d.Show(p.term)
+		if p.term.Until() != before && w.now(p) >= before {
 			c.violated("%s%d: a hold that had ended goes on", p.owner, p.id)
 		}
-		p.until = h.Deadline
 	}
 	if h.Phase == p.shown {
 		return
@@ -83,10 +84,13 @@ func (c *check) show(w *world, p *proc) {
 		if p.session < 0 && w.now(p) >= h.Deadline || p.session >= 0 && w.now(p) >= w.procs[p.session].validUntil() {
 			c.violated("%s%d: a hold is announced that is over", p.owner, p.id)
 		}
+		p.term = &drive.Term{}
+		p.d.Begin(p.term, w.sessionTerm(p))
 		if p.session >= 0 {
 			h.Deadline = clock.Never
 		}
-		p.until = h.Deadline
+	} else if p.term != nil {
+		p.term.End()
 	}
 }
 
@@ -113,6 +117,7 @@ func (w *world) told(c *check, keeper *proc, data []byte) {
 	}
 	for _, m := range broken {
 		q := *w.procs[m.proc]
+		w.unshare(&q)
 		q.d.Hold.LoseSession()
 		w.procs[m.proc] = &q
 		c.show(w, &q)

@@ -39,6 +39,7 @@ func (w *world) next(c *check) []*world {
 		}
 		add(w.begin(c, i), "%s%d wants it", p.owner, i)
 		add(w.look(c, i), "%s%d looks up", p.owner, i)
+		add(w.glance(i), "%s%d looks at the clock", p.owner, i)
 		add(w.quit(c, i), "%s%d lets go", p.owner, i)
 		add(w.crash(i), "%s%d crashes", p.owner, i)
 		add(w.clone(i), "%s%d is cloned", p.owner, i)
@@ -137,6 +138,22 @@ func (w *world) look(c *check, i int) *world {
 		return n
 	}
 	return nil
+}
+
+// glance lets a program look at the clock before whoever renews its term does: the term is over then, whatever lands late.
+func (w *world) glance(i int) *world {
+	p := w.procs[i]
+	if p.d.Hold.Phase != rules.Held || p.validUntil() == clock.Always || w.now(p) < p.validUntil() {
+		return nil
+	}
+	n, q := w.change(i)
+	if p.session >= 0 { // its session's term may be what is over
+		n, _ = n.change(p.session)
+		q = n.procs[i]
+	}
+	q.term.Over(n.now(q)).End()
+	q.term.End()
+	return n
 }
 
 // run asks a hold what to do until it has to wait.
@@ -306,7 +323,11 @@ func (l *leaving) cut() {
 	}
 }
 
-func (l *leaving) Stop() {} // nobody works here but by the hold
+func (l *leaving) Stop() {
+	if l.p.term != nil {
+		l.p.term.End()
+	}
+}
 
 func (l *leaving) Retire() *drive.Driver {
 	l.cut()
@@ -324,7 +345,10 @@ func (w *world) crash(i int) *world {
 	}
 	n, q := w.change(i)
 	n.left.Crashes--
-	*q = proc{id: q.id, owner: q.owner, dead: true, session: -1, wait: "-"}
+	if q.term != nil {
+		q.term.End()
+	}
+	*q = proc{id: q.id, owner: q.owner, dead: true, session: -1, wait: "-", term: q.term}
 	return n
 }
 
@@ -339,6 +363,7 @@ func (w *world) clone(i int) *world {
 	q.shared, q.shareTo, q.kinship = true, n.now(q).Add(timing.Validity()), n.stamps
 	twin := *q
 	twin.id = len(n.procs)
+	n.unshare(&twin)
 	n.procs = append(n.procs, &twin)
 	return n
 }

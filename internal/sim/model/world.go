@@ -70,7 +70,7 @@ type proc struct {
 	keeps   bool          // it is a session
 	dead    bool
 	shown   rules.Phase
-	until   clock.Instant // the deadline last shown
+	term    *drive.Term   // what its program relies on; nil before it has held anything
 	shared  bool          // cloned, or with a clone, and relying on what was held then
 	shareTo clock.Instant // until when
 	kinship int           // stamps that were handed out when it was last cloned: what they mark is the clone's, too
@@ -161,7 +161,34 @@ func (w *world) change(i int) (*world, *proc) {
 	n.procs = slices.Clone(w.procs)
 	p := *w.procs[i]
 	n.procs[i] = &p
+	n.unshare(&p)
 	return &n, &p
+}
+
+// unshare gives p a term of its own in this world, and with it what p keeps.
+func (w *world) unshare(p *proc) {
+	if p.term == nil {
+		return
+	}
+	own := &drive.Term{}
+	p.term.Copy(own, w.sessionTerm(p))
+	p.term = own
+	for i, q := range w.procs {
+		if q.session == p.id && q.term != nil {
+			k := *q
+			k.term = &drive.Term{}
+			q.term.Copy(k.term, own)
+			w.procs[i] = &k
+		}
+	}
+}
+
+// sessionTerm returns the term of the session that keeps what p holds, or nil.
+func (w *world) sessionTerm(p *proc) *drive.Term {
+	if p.session < 0 {
+		return nil
+	}
+	return w.procs[p.session].term
 }
 
 func (w *world) stamp() string {
@@ -178,20 +205,15 @@ func (w *world) env(p *proc) rules.Env {
 }
 
 func (p *proc) validUntil() clock.Instant {
-	if p.d.Hold.Phase != rules.Held || p.wantsNothing() {
+	if p.term == nil {
 		return clock.Always
 	}
-	return p.d.Hold.Deadline
+	return p.term.Until()
 }
-
-func (p *proc) wantsNothing() bool { return p.d.Hold.Key == "" || p.dead }
 
 // relies reports whether the process may work.
 func (w *world) relies(p *proc) bool {
-	if p.keeps || p.wantsNothing() || p.d.Hold.Phase != rules.Held || w.now(p) >= p.d.Hold.Deadline {
-		return false
-	}
-	return p.session < 0 || w.now(p) < w.procs[p.session].validUntil()
+	return !p.keeps && !p.dead && w.now(p) < p.validUntil()
 }
 
 // encoder writes states so that two that differ only in the names of versions and nonces come out the same.
@@ -270,7 +292,10 @@ func (e *encoder) proc(b []byte, w *world, p *proc) []byte {
 	}
 	due(p.sleep)
 	if p.d.Hold.Phase == rules.Held {
-		due(p.until)
+		due(p.validUntil())
+		if p.validUntil() == clock.Always {
+			b = append(b, 'o')
+		}
 	}
 	if p.shared {
 		due(p.shareTo)

@@ -187,6 +187,8 @@ const elsewhere = `
 
 - The goroutines that carry the rules out: ` + "`TestLive`" + ` in internal/sim runs the lease package itself in virtual time, with faults, an oracle
   and a linearizability check, but no exact replay.
+- The model check runs the drivers of holds and of sessions, and what programs rely on (` + "`drive.Term`" + `). Terms of holders elsewhere (` + "`drive.Named`" + `) are
+  left to the simulator: their renewals count in their nonces, so that no two states after another number of them are one, and no world would end.
 - Sessions at servers: these runs are beside the others. Programs have nothing but requests to the servers, which open, renew, close and look at
   their sessions, by internal/drive; what of internal/grants is goroutines, queues and quotas has its own tests, in virtual time.
 - Locks: internal/sim/locks checks what users of semaphores, read/write locks and mutexes saw, whatever went wrong; the rules by which
