@@ -41,12 +41,14 @@ type Result struct {
 	TimedOut  int // counted as killed: the tests would hang
 	Survivors []Mutant
 	Took      time.Duration
+	Suites    []Suite
+	Note      string
 }
 
 // Try makes the mutants of a target and runs its tests with each.
 func (c *Campaign) Try(t Target) (Result, error) {
 	began := clock.System().Now()
-	r := Result{Dir: t.Dir}
+	r := Result{Dir: t.Dir, Suites: t.Suites, Note: t.Note}
 	sources, mutants, err := c.generate(t)
 	if err != nil {
 		return r, err

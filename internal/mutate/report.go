@@ -78,7 +78,8 @@ func (j Judged) Report(results []Result, how string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `%s
 
-Written by `+"`make mutants`"+`: %s. A mutant is the code of one function with one change made by rote; of the tests of its package,
+Written by `+"`make mutants`"+`: %s.
+A mutant is the code of one function with one change made by rote; of the tests of its package,
 and of those that drive it, those are run that reach the function. One that hangs them counts as killed. Text for people, and what
 another mutant implies, is not mutated. Survivors are judged in [judged.txt](../internal/mutate/judged.txt), each with its reason.
 The seeded bugs above are such mutants, too, made by hand.
@@ -96,11 +97,39 @@ The seeded bugs above are such mutants, too, made by hand.
 		row(r)
 	}
 	row(Sum(results))
+	b.WriteString("\n")
+	for _, r := range results {
+		var by []string
+		for _, s := range r.Suites {
+			by = append(by, s.String())
+		}
+		b.WriteString(strings.TrimRight(fmt.Sprintf("- %s: by the tests of %s; %.0f s. %s", r.Dir, strings.Join(by, ", "), r.Took.Seconds(), r.Note), " ") + "\n")
+	}
+	b.WriteString(inCI)
+	left := j.Unjudged(results)
+	if len(left) == 0 {
+		return b.String()
+	}
 	b.WriteString("\n### Survivors that are not judged\n\n| where | change |\n|---|---|\n")
-	for _, m := range j.Unjudged(results) {
+	for _, m := range left {
 		fmt.Fprintf(&b, "| %s, %s | %s |\n", m.File, m.Func, strings.ReplaceAll(m.What, "|", `\|`))
 	}
 	return b.String()
+}
+
+// inCI says what of it each change is checked by.
+const inCI = `
+CI tries 80 mutants of each package whose survivors are all judged (scripts/mutants lists these packages), drawn by seed 1 and by each
+mutant's own text, so that a change draws new ones only where it is. It fails when one survives that isn't judged.
+` + "`scripts/mutants -n 0 internal/drive` lists what survives of all mutants of a package." + `
+`
+
+// String says whose tests a suite's are, and which of them.
+func (s Suite) String() string {
+	if s.Run == "" {
+		return s.Dir
+	}
+	return s.Dir + " (" + strings.Trim(strings.ReplaceAll(s.Run, "|", ", "), "^$()") + ")"
 }
 
 // Replace returns a page with report as its part about mutants.

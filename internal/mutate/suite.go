@@ -117,6 +117,7 @@ func (c *Campaign) test(p prepared, tests []test, limit time.Duration, env ...st
 	args := append([]string{"-test.short", "-test.failfast", "-test.run=^(" + strings.Join(names, "|") + ")$"}, p.flags...)
 	cmd := exec.CommandContext(ctx, p.binary, args...)
 	cmd.Dir = p.dir
+	apart(cmd)
 	cmd.Env = append(append(os.Environ(), "TMPDIR="+tmp), env...)
 	cmd.WaitDelay = time.Second
 	out, err := cmd.CombinedOutput()
