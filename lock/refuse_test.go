@@ -198,6 +198,11 @@ func TestRostersThatCantBe(t *testing.T) {
 			}
 			w.edit(t, key, func(rec *store.Record) { rec.Kind, rec.Data = "", nil })
 		}
+		w.edit(t, "m", func(rec *store.Record) { rec.Kind = store.KindLease })
+		w.edit(t, ".lock/m", func(rec *store.Record) { rec.Data = []byte("nonsense") })
+		if state, err := Read(t.Context(), p.m.Store(), "m"); !errors.Is(err, store.ErrCorrupt) {
+			t.Errorf("the queue of a mutex is nonsense: %+v, %v", state, err)
+		}
 	})
 }
 

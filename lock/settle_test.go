@@ -83,7 +83,7 @@ func TestReleaseOfUnknownOutcome(t *testing.T) {
 			if took := time.Since(start); !errors.Is(err, store.ErrUnknownOutcome) || took > ttl/3+time.Millisecond {
 				t.Errorf("%s: %v after %v", name, err, took)
 			}
-			if again := h.Release(t.Context()); again != err { //nolint:errorlint // the very same
+			if again := h.Release(t.Context()); again != err {
 				t.Errorf("%s: released again: %v, want %v", name, again, err)
 			}
 			l.be(nil)
@@ -364,6 +364,9 @@ func TestGivingUpSaysWhatFailed(t *testing.T) {
 			var l line
 			p := w.process(l.fault)
 			l.be(on(kind, "licences", faulty.Fault{Err: errRefused}))
+			if h, err := semaphore(t, p.Session, 1, false).TryAcquire(t.Context(), 1); !errors.Is(err, errRefused) {
+				t.Errorf("a try: %s: %v, %v", kind, h, err)
+			}
 			ctx, cancel := context.WithTimeout(t.Context(), ttl)
 			if _, err := semaphore(t, p.Session, 1, false).Acquire(ctx, 1); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, errRefused) {
 				t.Errorf("%s: %v", kind, err)
