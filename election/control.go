@@ -130,10 +130,15 @@ func readControl(rec store.Record) (control, error) {
 		return control{}, fmt.Errorf("%s: %w: its data: %w", rec.Key, store.ErrCorrupt, err)
 	}
 	if c.Format != format {
-		return control{}, fmt.Errorf("%s: its data have format %d: this version reads format %d", rec.Key, c.Format, format)
+		return control{}, unreadableError{fmt.Errorf("%s: its data have format %d: this version reads format %d", rec.Key, c.Format, format)}
 	}
 	return c, nil
 }
+
+// unreadableError matches [store.ErrCorrupt].
+type unreadableError struct{ error }
+
+func (unreadableError) Is(target error) bool { return target == store.ErrCorrupt }
 
 func (c control) find(session string) int {
 	return slices.IndexFunc(c.Candidates, func(o Candidate) bool { return o.Session == session })

@@ -55,6 +55,27 @@ func TestCommitThatFails(t *testing.T) {
 	}
 }
 
+// A statement that fails ends its transaction: the write is not done, and nothing is said of what is stored.
+func TestStatementOfAWriteThatFails(t *testing.T) {
+	s := testOpen(t, testPath(t))
+	rec := mustPut(t, s, held("there", 1))
+	s.turn.Lock()
+	if _, err := s.writer.exec("CREATE TEMP TRIGGER refuse BEFORE INSERT ON main.records BEGIN SELECT RAISE(ABORT, 'refused'); END"); err != nil {
+		t.Error(err)
+	}
+	s.turn.Unlock()
+	_, err := s.Put(t.Context(), held("new", 2))
+	if err == nil || errors.Is(err, store.ErrUnknownOutcome) || errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrConflict) {
+		t.Errorf("%v, want that it is not done, and no word of a record", err)
+	}
+	if err := s.Delete(t.Context(), rec.Key, rec.Version); err != nil { // by a new connection
+		t.Error(err)
+	}
+	if rec, err := s.Get(t.Context(), rec.Key); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("deleted: %+v, %v", rec, err)
+	}
+}
+
 // A connection's errors are those of its statements, each time.
 func TestStatementsThatFail(t *testing.T) {
 	s := testOpen(t, testPath(t))
