@@ -1,6 +1,7 @@
 package servers
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -12,47 +13,54 @@ import (
 // knows [Set] only.
 func EtcdCluster(t testing.TB, members int, opts ...Option) []*Server {
 	t.Helper()
-	c := configure(opts)
-	if c.tls || c.shared {
-		t.Fatal("EtcdCluster has no option for TLS or sharing")
-	}
-	program, err := etcd.find()
-	if err == nil {
-		err = etcd.check(c)
-	} else {
-		err = etcd.missing(err)
+	all, err := LaunchEtcdCluster(t.Context(), t.TempDir(), members, opts...)
+	for _, s := range all {
+		s.belongTo(t)
 	}
 	if err != nil {
 		fail(t, etcd, err)
 	}
-	var all []*Server
+	return all
+}
+
+// LaunchEtcdCluster is [EtcdCluster] with its data below dir, as [Launch] starts servers. The caller stops its members, also those that it
+// returns with an error.
+func LaunchEtcdCluster(ctx context.Context, dir string, members int, opts ...Option) (all []*Server, err error) {
+	c := configure(opts)
+	if c.tls || c.shared {
+		return nil, errors.New("a cluster of etcd has no option for TLS or sharing")
+	}
+	if err := etcd.check(c); err != nil {
+		return nil, err
+	}
+	program, err := etcd.find()
+	if err != nil {
+		return nil, etcd.missing(err)
+	}
 	var cluster []string
-	dir := t.TempDir()
 	for i := range members {
 		name := fmt.Sprintf("member-%d", i)
 		s := &Server{
 			Engine: etcd.name, engine: etcd, config: c, Dir: filepath.Join(dir, name),
 			Env: map[string]string{}, Extra: map[string]string{},
 		}
-		s.belongTo(t)
-		if err := s.prepare(); err != nil {
-			t.Fatal(err)
-		}
 		all = append(all, s)
+		if err := s.prepare(); err != nil {
+			return all, err
+		}
 		cluster = append(cluster, name+"=http://"+s.ports[1].addr())
 	}
 	for i, s := range all {
 		name, peer, _ := strings.Cut(cluster[i], "=")
 		s.command = s.etcdMember(program, name, peer, strings.Join(cluster, ","))
-		err = errors.Join(err, s.run())
-	}
-	for _, s := range all {
-		if err == nil {
-			err = s.serves(t.Context())
+		if err := s.run(); err != nil {
+			return all, err
 		}
 	}
-	if err != nil {
-		t.Fatalf("etcd: %v", err)
+	for _, s := range all {
+		if err := s.serves(ctx); err != nil {
+			return all, fmt.Errorf("etcd: %w", err)
+		}
 	}
-	return all
+	return all, nil
 }

@@ -126,6 +126,26 @@ func (s *Server) populate(ctx context.Context, bin, data string, as *account) er
 	return nil
 }
 
+// Follow kills a PostgreSQL server and has it begin again as the standby of another one: with a copy of that one's data, on its own port. It
+// returns when it serves, which says nothing of how far it is behind.
+func (s *Server) Follow(ctx context.Context, primary *Server) error {
+	s.process.kill()
+	sweepPostgres(s)
+	s.config.primary = primary
+	data := filepath.Join(s.Dir, "data")
+	err := os.RemoveAll(data)
+	if err == nil {
+		err = s.populate(ctx, s.Extra["bin"], data, s.command.as)
+	}
+	if err == nil {
+		err = s.configurePostgres(data, s.command.as)
+	}
+	if err != nil {
+		return err
+	}
+	return s.start(ctx)
+}
+
 func (s *Server) configurePostgres(data string, as *account) error {
 	settings := map[string]string{
 		"listen_addresses": "127.0.0.1", "port": s.ports[0].String(), "unix_socket_directories": "",

@@ -84,8 +84,11 @@ func (s *Server) showLog(t testing.TB) {
 func (s *Server) Kill() {
 	s.tb.Helper()
 	s.mustBeOwn("killed")
-	s.process.kill()
+	s.Crash()
 }
+
+// Crash is [Server.Kill] for what [Launch] has started, which is no test's.
+func (s *Server) Crash() { s.process.kill() }
 
 // Pause stops the server with SIGSTOP: its connections stay open, and nobody answers from the moment when it returns.
 func (s *Server) Pause() {
@@ -105,11 +108,16 @@ func (s *Server) Resume() {
 func (s *Server) Restart() {
 	s.tb.Helper()
 	s.mustBeOwn("restarted")
-	s.process.kill()
 	// Not the test's context: a cleanup may restart a server, too.
-	if err := s.start(context.Background()); err != nil {
+	if err := s.Revive(context.Background()); err != nil {
 		s.tb.Fatalf("%s: restart: %v", s.engine.title, err)
 	}
+}
+
+// Revive is [Server.Restart] for what [Launch] has started, which is no test's.
+func (s *Server) Revive(ctx context.Context) error {
+	s.process.kill()
+	return s.start(ctx)
 }
 
 // mustBeOwn ends the test when the server belongs to others as well.

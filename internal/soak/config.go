@@ -18,6 +18,7 @@ import (
 // config is how a run goes.
 type config struct {
 	Procs    int
+	Commands int // supervisors, `leasehold run`, beside the workers
 	Names    int
 	Duration time.Duration
 	TTL      time.Duration
@@ -26,6 +27,7 @@ type config struct {
 	Store    string   // a file; "" is one in a folder of the run's own
 	Kinds    []string // of guarded resources beside the guarded files
 	Bug      string
+	Tools    string // a folder with the programs of supervisors and families; "" has them built
 	Dir      string // where the run makes its folder; "" is the system's place for such
 }
 
@@ -33,6 +35,7 @@ type config struct {
 const (
 	bugGuard    = "guard"    // the guarded file takes any token
 	bugCheck    = "check"    // holders don't call Check
+	bugGroup    = "group"    // supervisors end process groups, and not what has left them
 	bugUnfenced = "unfenced" // every request to a guarded resource bears one token, as where there are none
 )
 
@@ -41,11 +44,12 @@ func parseConfig(args []string, errs io.Writer) (config, error) {
 	fs := flag.NewFlagSet("soak", flag.ContinueOnError)
 	fs.SetOutput(errs)
 	fs.IntVar(&c.Procs, "procs", 50, "how many processes")
+	fs.IntVar(&c.Commands, "commands", 8, "how many processes of `leasehold run` beside them, two for each name of their own")
 	fs.IntVar(&c.Names, "names", 5, "how many names they share")
 	fs.DurationVar(&c.Duration, "duration", 5*time.Minute, "how long faults strike")
 	fs.DurationVar(&c.TTL, "ttl", 2*time.Second, "of every lease; processes are stopped for up to three times as long")
 	fs.Uint64Var(&c.Seed, "seed", 0, "of the faults; 0 draws one")
-	fs.StringVar(&c.Engine, "engine", onFile, "of the store: "+strings.Join(engines, ", ")+"; a server is started for it")
+	fs.StringVar(&c.Engine, "engine", onFile, "of the store: "+strings.Join(engines, ", ")+"; servers are started for it: three of etcd, a primary and a synchronous standby of PostgreSQL")
 	fs.StringVar(&c.Store, "store", "", "the store's file; a new one by default")
 	fs.StringVar(&c.Bug, "bug", "", "a seeded bug, to see that it is found")
 	kinds := fs.String("resources", "all", "kinds of guarded resources, with commas: all, none, or of "+strings.Join(kindNames(), ", "))
@@ -67,6 +71,10 @@ func parseConfig(args []string, errs io.Writer) (config, error) {
 		return c, fmt.Errorf("-store %s: only the file engine has a file", c.Store)
 	case c.Procs < 2:
 		return c, fmt.Errorf("-procs %d: want at least 2", c.Procs)
+	case c.Commands < 0:
+		return c, fmt.Errorf("-commands %d: want none, or some", c.Commands)
+	case c.Bug == bugGroup && c.Commands == 0:
+		return c, fmt.Errorf("-bug %s: want -commands", c.Bug)
 	case c.Names < 1:
 		return c, fmt.Errorf("-names %d: want at least 1", c.Names)
 	case c.TTL < 500*time.Millisecond || c.TTL > store.MaxTTL:
@@ -87,7 +95,14 @@ const (
 var engines = []string{onFile, onEtcd, onPostgres}
 
 // ownBugs are those that every build can seed.
-var ownBugs = []string{bugGuard, bugCheck, bugUnfenced}
+var ownBugs = []string{bugGuard, bugCheck, bugGroup, bugUnfenced}
+
+// perJob is how many supervisors want one name.
+const perJob = 2
+
+// familyTTL is the TTL of what families run under. It is longer than that of the workers: docs/command.md says what a busy machine does to a
+// short one.
+func (c config) familyTTL() time.Duration { return max(2*c.TTL, 2*time.Second) }
 
 func kindNames() (all []string) {
 	for _, k := range resources.Kinds {

@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -17,13 +18,21 @@ import (
 type tormentor struct {
 	*fleet
 	st      store.Store
-	pending sync.WaitGroup // stops and breaks under way
+	cluster cluster // nil where there is none
+	sups    *supervisors
+	stalls  stalls
+
+	families *families      // for who looks
+	pending  sync.WaitGroup // stops, breaks and failovers under way
+	failing  sync.Mutex     // held while a failover is
 
 	mu                   sync.Mutex
 	kills, stops, breaks int
-	meddled              int // records deleted or freed by an outsider
-	otherwise, got       int // tries to use a name as another kind, and those that got it
-	missed               int // faults that found nothing to strike
+	meddled              int                     // records that an outsider deleted or changed
+	seen                 map[string]store.Record // by name: what an outsider may put back
+	failovers, struck    int                     // struck: supervisors and guards
+	otherwise, got       int                     // tries to use a name as another kind, and those that got it
+	missed               int                     // faults that found nothing to strike
 	longestStop          time.Duration
 }
 
@@ -40,12 +49,16 @@ func (t *tormentor) torment(ctx context.Context, faults []fault) {
 			t.count(&t.kills, t.kill(t.target(f)))
 		case faultStop:
 			t.stopFor(ctx, t.target(f), f.stopped)
-		case faultDelete, faultFree:
-			t.pending.Go(func() { t.meddle(ctx, name(f.name), f.kind == faultDelete) })
+		case faultDelete, faultFree, faultEdit, faultRestore:
+			t.pending.Go(func() { t.meddle(ctx, name(f.name), f.kind) })
 		case faultKind:
 			t.pending.Go(func() { t.useOtherwise(ctx, name(f.name)) })
 		case faultBreak:
 			t.pending.Go(func() { t.breakHold(ctx, name(f.name)) })
+		case faultFailover:
+			t.pending.Go(func() { t.failOver(ctx) })
+		default:
+			t.pending.Go(func() { t.count(&t.struck, t.sups.strike(ctx, f)) })
 		}
 	}
 	_ = clock.Sleep(ctx, t.clk, start.Add(t.Duration).Sub(t.clk.Now()))
@@ -76,7 +89,7 @@ func (t *tormentor) breakHold(ctx context.Context, key string) {
 	if err == nil {
 		_, err = lease.Break(ctx, t.st, key, lease.Eviction{Token: rec.Token, By: "operator", Note: "soak"})
 	}
-	if errors.Is(err, lease.ErrNotCurrent) || ctx.Err() != nil {
+	if errors.Is(err, lease.ErrNotCurrent) || errors.Is(err, store.ErrNotFound) || ctx.Err() != nil || err != nil && t.hist.down(t.clk.Now()) {
 		t.count(&t.breaks, false)
 		return
 	}
@@ -85,6 +98,25 @@ func (t *tormentor) breakHold(ctx context.Context, key string) {
 	}
 	t.count(&t.breaks, err == nil)
 	t.wrong(err)
+}
+
+// failOver kills the server that leads, unless the one before isn't back. It is carried out even when ctx ends meanwhile: whoever ends then
+// needs the store.
+func (t *tormentor) failOver(ctx context.Context) {
+	if !t.failing.TryLock() {
+		t.count(&t.failovers, false)
+		return
+	}
+	defer t.failing.Unlock()
+	ctx, cancel := clock.WithTimeout(context.WithoutCancel(ctx), t.clk, patience)
+	defer cancel()
+	over := t.hist.outage(t.clk)
+	err := t.cluster.failOver(ctx, over)
+	over()
+	t.count(&t.failovers, err == nil)
+	if err != nil {
+		t.wrong(fmt.Errorf("failover: %w", err))
+	}
 }
 
 func (t *tormentor) count(n *int, struck bool) {

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"slices"
 	"sync"
+	"time"
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
@@ -47,7 +49,16 @@ type eviction struct {
 	at    clock.Instant
 }
 
-// meddling is a record that an outsider deleted or freed, between from and at.
+// outsider is the process number of the soak itself, which takes names as another kind.
+const outsider = -1
+
+// failure is something that should have worked, by what was said.
+type failure struct {
+	text string
+	at   clock.Instant
+}
+
+// meddling is a record that an outsider deleted or changed, between from and at.
 type meddling struct {
 	name     string
 	from, at clock.Instant
@@ -71,13 +82,14 @@ type history struct {
 	acks      []ack
 	breaks    []eviction
 	meddlings []meddling
+	outages   []window // of the store, while another server took over
 	refusals  int
 	stalls    []stall
 	givenUp   int
 	losses    map[string]int
 	resources map[string]*tally // by kind
-	failures  map[string]int    // what should have worked, by what was said
-	holder    map[string]int    // by name: the process that holds it, as far as is known
+	failures  []failure
+	holder    map[string]int // by name: the process that holds it, as far as is known
 	freed     map[string]clock.Instant
 	wanting   map[string]map[int]bool  // by name: the processes that want it and don't have it
 	wanted    map[string]clock.Instant // by name: since when there has been one
@@ -85,7 +97,7 @@ type history struct {
 
 func newHistory() *history {
 	return &history{
-		inside: map[int]int{}, stopped: map[int]int{}, losses: map[string]int{}, resources: map[string]*tally{}, failures: map[string]int{},
+		inside: map[int]int{}, stopped: map[int]int{}, losses: map[string]int{}, resources: map[string]*tally{},
 		holder: map[string]int{}, freed: map[string]clock.Instant{}, wanting: map[string]map[int]bool{}, wanted: map[string]clock.Instant{},
 	}
 }
@@ -121,7 +133,7 @@ func (h *history) take(proc int, e event) {
 	case gaveUp:
 		h.givenUp++
 	default:
-		h.failures[e.Text]++
+		h.failures = append(h.failures, failure{e.Text, e.At})
 	}
 }
 
@@ -204,7 +216,43 @@ func (h *history) broke(e eviction) {
 	h.breaks = append(h.breaks, e)
 }
 
-// meddledWith says that an outsider deleted or freed a record.
+// outage says that the store doesn't serve from now on. It serves again when over is called.
+func (h *history) outage(clk clock.Clock) (over func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	i := len(h.outages)
+	h.outages = append(h.outages, window{outsider, clk.Now(), clock.Never})
+	return func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.outages[i].to = min(h.outages[i].to, clk.Now())
+	}
+}
+
+// longestOutage is how long it took at most until the store served again. The lock is held.
+func (h *history) longestOutage() (longest time.Duration) {
+	for _, w := range h.outages {
+		longest = max(longest, w.to.Sub(w.from))
+	}
+	return longest
+}
+
+// excused reports whether what failed at an instant did so for want of a store that serves, or for what was under way then. The lock is held.
+func (h *history) excused(at clock.Instant) bool {
+	return slices.ContainsFunc(h.outages, func(w window) bool { return w.from <= at && at <= w.to.Add(recovery) })
+}
+
+// down is excused for those who don't have the lock.
+func (h *history) down(at clock.Instant) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.excused(at)
+}
+
+// recovery is how long clients may need until they have found the server that leads.
+const recovery = 5 * time.Second
+
+// meddledWith says that an outsider deleted or changed a record.
 func (h *history) meddledWith(m meddling) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -16,6 +16,8 @@ type verdict struct {
 	overlaps    []overlap // those that a stop explains
 	stalls      int       // and those that only a stall of the machine does
 	outsiders   []overlap // those after an outsider took a record away
+	lateEnds    []beside  // of families, while the machine stood still
+	neverEnds   int       // of families, without that
 	longestTail time.Duration
 	violations  []string
 }
@@ -32,7 +34,7 @@ type overlap struct {
 func (h *history) judge(ttl time.Duration) verdict {
 	var v verdict
 	v.tokens(h.terms)
-	v.sections(h.sections, h.windows, h.meddlings, rules.Timing{TTL: ttl}.WithDefaults())
+	v.sections(h.sections, h.windows, h.meddled(rules.Timing{TTL: ttl}.WithDefaults().TTL/3+busy), rules.Timing{TTL: ttl}.WithDefaults())
 	v.broken(h.sections, h.breaks, ttl)
 	return v
 }
@@ -75,9 +77,8 @@ func (v *verdict) tokens(terms []term) {
 // sections sees that sections of different processes overlap only where one of the two was stopped inside its own: by us, or by a
 // machine that was busy with others. A section begins before its Check, and nobody else holds the name before the margin has passed
 // since: so whatever the machine does, one that began earlier than that had no lease to begin under.
-func (v *verdict) sections(sections []section, windows []window, meddlings []meddling, timing rules.Timing) {
+func (v *verdict) sections(sections []section, windows []window, meddled map[string][]window, timing rules.Timing) {
 	margin := timing.TTL - timing.Validity()
-	noticed := timing.TTL/3 + busy
 	stops := map[int][]window{}
 	for _, w := range windows {
 		stops[w.proc] = append(stops[w.proc], w)
@@ -91,7 +92,7 @@ func (v *verdict) sections(sections []section, windows []window, meddlings []med
 		inside[s.name] = slices.DeleteFunc(inside[s.name], func(o section) bool { return o.to <= s.from })
 		for _, o := range inside[s.name] {
 			if o.proc != s.proc {
-				v.judgeOverlap(overlap{o, s, s.from, min(o.to, s.to)}, stops, meddledIn(meddlings, s.name, noticed), margin)
+				v.judgeOverlap(overlap{o, s, s.from, min(o.to, s.to)}, stops, meddled[s.name], margin)
 			}
 		}
 		inside[s.name] = append(inside[s.name], s)
@@ -101,13 +102,18 @@ func (v *verdict) sections(sections []section, windows []window, meddlings []med
 // busy is how long a machine that is full may take to send and to wake, beyond what a holder takes to notice.
 const busy = time.Second
 
-// meddledIn returns until when two may be at work under a name: from when an outsider has taken its record away, until the holder has to have
-// noticed.
-func meddledIn(all []meddling, name string, noticed time.Duration) (times []window) {
-	for _, m := range all {
-		if m.name == name {
-			times = append(times, window{outsider, m.from, m.at.Add(noticed)})
+// meddled returns until when two may be at work under a name: from when an outsider has taken its record away, until the holder has to have
+// noticed. Where the store didn't serve meanwhile, its time to notice begins when it does.
+func (h *history) meddled(noticed time.Duration) map[string][]window {
+	times := map[string][]window{}
+	for _, m := range h.meddlings {
+		w := window{outsider, m.from, m.at.Add(noticed)}
+		for _, o := range h.outages {
+			if o.from <= w.to && o.to > w.from {
+				w.to = max(w.to, o.to.Add(noticed)) // Never stays that
+			}
 		}
+		times[m.name] = append(times[m.name], w)
 	}
 	return times
 }

@@ -13,35 +13,53 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// outsider is the process number of the soak itself, which takes names as another kind.
-const outsider = -1
-
-// meddle deletes the record of a hold, or frees it, as an outsider does with a tool of the store's.
-func (t *tormentor) meddle(ctx context.Context, key string, erase bool) {
+// meddle deletes the record of a hold, frees it, puts another holder into it, or the record of an earlier term in its place, as an outsider
+// does with a tool of the store's.
+func (t *tormentor) meddle(ctx context.Context, key string, how faultOf) {
 	rec, err := store.Load(ctx, t.st, key)
 	if err == nil && rec.Owner == "" {
 		t.count(&t.meddled, false)
 		return
 	}
 	m := meddling{name: key, from: t.clk.Now()}
-	switch {
-	case err != nil:
-	case erase:
-		err = t.st.Delete(ctx, key, rec.Version)
-	default:
-		rec.Owner, rec.Session, rec.TTL, rec.Nonce = "", "", 0, "outsider"
-		_, err = t.st.Put(ctx, rec)
+	if err == nil {
+		earlier := t.earlier(rec)
+		switch {
+		case how == faultDelete:
+			err = t.st.Delete(ctx, key, rec.Version)
+		case how == faultRestore && earlier.Token < rec.Token && earlier.Key != "":
+			earlier.Version = rec.Version
+			_, err = t.st.Put(ctx, earlier)
+		case how == faultEdit:
+			rec.Owner, rec.Session, rec.TTL, rec.Nonce = "somebody/else", "", t.TTL, "outsider"
+			_, err = t.st.Put(ctx, rec)
+		default:
+			rec.Owner, rec.Session, rec.TTL, rec.Nonce = "", "", 0, "outsider"
+			_, err = t.st.Put(ctx, rec)
+		}
 	}
 	m.at = t.clk.Now()
 	if err == nil || errors.Is(err, store.ErrUnknownOutcome) {
 		t.hist.meddledWith(m)
 	}
-	if err != nil && (ctx.Err() != nil || errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrUnknownOutcome)) {
-		t.count(&t.meddled, false) // another write came first, or nobody knows
+	if err != nil && (ctx.Err() != nil || errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrUnknownOutcome) || t.hist.down(m.at)) {
+		t.count(&t.meddled, false) // another write came first, nobody knows, or nobody serves
 		return
 	}
 	t.count(&t.meddled, err == nil)
 	t.wrong(err)
+}
+
+// earlier returns the last record of that name that an outsider has seen, and keeps this one for the next time, if no session keeps it: that
+// of a session which lives would be held for as long as that does.
+func (t *tormentor) earlier(rec store.Record) store.Record {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	before := t.seen[rec.Key]
+	if rec.Session == "" && rec.Owner != "somebody/else" {
+		t.seen[rec.Key] = rec
+	}
+	return before
 }
 
 // useOtherwise tries to take a name as a semaphore. If nobody has the name, that works, and what it holds is a section like others.
@@ -49,7 +67,7 @@ func (t *tormentor) useOtherwise(ctx context.Context, key string) {
 	ctx, cancel := clock.WithTimeout(ctx, t.clk, t.TTL)
 	defer cancel()
 	got, err := t.asSemaphore(ctx, key)
-	if ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, store.ErrUnknownOutcome) || errors.Is(err, lease.ErrLost) {
+	if ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, store.ErrUnknownOutcome) || errors.Is(err, lease.ErrLost) || err != nil && t.hist.down(t.clk.Now()) {
 		t.count(&t.otherwise, false)
 		return
 	}

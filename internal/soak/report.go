@@ -22,7 +22,8 @@ type report struct {
 	settle    time.Duration // the longest that a name was free when the faults were over
 	late      time.Duration // by how much the machine was late meanwhile
 	resources []audited
-	stuck     int // processes that did not end when told
+	stuck     int      // processes that did not end when told
+	orphans   []string // what lived on without a supervisor
 }
 
 func (r *report) print(out io.Writer, t *tormentor) {
@@ -33,8 +34,18 @@ func (r *report) print(out io.Writer, t *tormentor) {
 	row := func(name, format string, args ...any) {
 		fmt.Fprintf(tw, "%s\t"+format+"\n", append([]any{name}, args...)...)
 	}
-	row("faults", "%d kills, %d stops (longest %v), %d breaks; %d found nothing to strike", t.kills, t.stops, round(t.longestStop), t.breaks, t.missed)
-	row("outsiders", "%d records deleted or freed, %d uses as another kind (%d of a free name)", t.meddled, t.otherwise, t.got)
+	row("faults", "%d kills, %d stops (longest %v), %d breaks, %d at supervisors and guards; %d found nothing to strike",
+		t.kills, t.stops, round(t.longestStop), t.breaks, t.struck, t.missed)
+	row("outsiders", "%d records deleted, freed, edited or restored, %d uses as another kind (%d of a free name)", t.meddled, t.otherwise, t.got)
+	if t.cluster != nil {
+		row("failovers", "%d; the longest until another server served took %v", t.failovers, round(h.longestOutage()))
+	}
+	if t.Commands > 0 {
+		n := t.sups.struck()
+		row("supervisors", "%d killed, %d guards killed, %d of both, %d after both guards; %d stopped, %d guards stopped, %d of both; ended by themselves: %s",
+			n[faultSupervisor], n[faultGuard], n[faultBoth], n[faultGuards], n[faultStopSupervisor], n[faultStopGuard], n[faultStopBoth], counts(t.sups.ends()))
+		row("what they ran", "%d terms, %d orphans, %d overlaps, and %d where the machine stalled", t.families.count(), len(r.orphans), r.neverEnds, len(r.lateEnds))
+	}
 	row("terms", "%d; ended by: %s", len(h.terms), counts(h.losses))
 	row("guarded writes", "%d accepted, %d refused as stale", r.writes, h.refusals)
 	row("critical sections", "%d; %d overlaps, each in a section that was stopped (longest %v, then %v more before it looked again), %d within TTL/3 and %v after an outsider (longest %v), and %d where the machine stalled",

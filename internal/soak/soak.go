@@ -40,11 +40,13 @@ func run(ctx context.Context, c config, out io.Writer) (r *report, err error) {
 			fmt.Fprintf(out, "what is left to look at is in %s\n", dir)
 		}
 	}()
-	stop, err := c.launch(ctx, dir)
+	cluster, target, err := c.launch(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
-	defer stop()
+	if cluster != nil {
+		defer cluster.stop()
+	}
 	st, finish, err := openStore(ctx, c.Engine, c.Store)
 	if err != nil {
 		return nil, err
@@ -56,18 +58,24 @@ func run(ctx context.Context, c config, out io.Writer) (r *report, err error) {
 	}
 	defer func() { err = errors.Join(err, host.Close()) }()
 	f := &fleet{config: c, dir: dir, host: host, hist: newHistory(), clk: clock.System(), slots: make([]*process, c.Procs)}
-	fmt.Fprintf(out, "soak: %d processes, %d names, %v, TTL %v, seed %d, store %s %s\n", c.Procs, c.Names, c.Duration, c.TTL, c.Seed, c.Engine, c.Store)
+	fmt.Fprintf(out, "soak: %d processes, %d names, %d supervisors, %v, TTL %v, seed %d, store %s %s\n",
+		c.Procs, c.Names, c.Commands, c.Duration, c.TTL, c.Seed, c.Engine, c.Store)
 
+	t := &tormentor{fleet: f, st: st, cluster: cluster, seen: map[string]store.Record{}, families: newFamilies()}
+	if t.sups, err = supervise(ctx, c, dir, target, f.clk, f.wrong); err != nil {
+		return nil, err
+	}
 	for slot := range c.Procs {
 		f.wrong(f.start(slot))
 	}
-	t := &tormentor{fleet: f, st: st}
 	r = t.watched(ctx, out)
 	if len(r.violations) == 0 && ctx.Err() == nil {
 		r.settle, r.late, err = f.settle(ctx)
 		f.wrong(err)
 	}
-	r.stuck = f.finish(c.TTL + patience)
+	deaf, orphans := t.sups.finish(c.familyTTL() + patience)
+	r.orphans = orphans
+	r.stuck = f.finish(c.TTL+patience) + deaf
 	if err := errors.Join(f.errs...); err != nil {
 		r.violate("%v", err)
 	}
@@ -98,6 +106,7 @@ func (t *tormentor) watched(ctx context.Context, out io.Writer) *report {
 		defer cancel()
 		t.torment(ctx, plan(t.config))
 	})
+	wg.Go(func() { t.stalls.watch(ctx, t.clk) })
 	r := &report{}
 	for clock.Sleep(ctx, t.clk, interval) == nil {
 		if v, _ := t.look(); len(v.violations) > 0 {
@@ -134,7 +143,26 @@ func (t *tormentor) look() (v verdict, writes int) {
 		v.guarded(name(i), accepted, acks)
 		writes += len(accepted)
 	}
+	t.judgeFamilies(&v)
 	return v, writes
+}
+
+// judgeFamilies sees that nothing of an earlier term lived beside a later one, unless the machine stood still for longer than what lies between
+// the end of the one and the begin of the other.
+func (t *tormentor) judgeFamilies(v *verdict) {
+	for slot := 0; slot < t.Commands; slot += perJob {
+		if err := t.families.follow(job(slot), filepath.Join(t.sups.ticks, job(slot))); err != nil {
+			v.violate("%s: %v", job(slot), err)
+		}
+	}
+	for _, b := range t.families.overlaps() {
+		if stalled(t.stalls.seen(), b, t.familyTTL()) >= t.familyTTL()/5 {
+			v.lateEnds = append(v.lateEnds, b)
+		} else {
+			v.neverEnds++
+			v.violate("%v", b)
+		}
+	}
 }
 
 // settle waits until every name has been taken once more, now that no fault strikes any more, and until the guarded resources have
@@ -198,8 +226,20 @@ func (r *report) conclude(ctx context.Context, t *tormentor) {
 	if n := len(t.hist.inside); n > 0 { // all processes have ended, and so has all that is to be judged
 		v.violate("of %d processes it is not known when they left", n)
 	}
-	for what, n := range t.hist.failures {
+	failures := map[string]int{}
+	for _, f := range t.hist.failures {
+		if !t.hist.excused(f.at) {
+			failures[f.text]++
+		}
+	}
+	for what, n := range failures {
 		v.violate("%d times: %s", n, what)
+	}
+	for _, o := range r.orphans {
+		v.violate("an orphan: %s", o)
+	}
+	if t.Commands > 0 && t.families.count() == 0 {
+		v.violate("no supervisor ever ran its command; they ended with %v", t.sups.ends())
 	}
 	for _, earlier := range r.violations {
 		if !slices.Contains(v.violations, earlier) {

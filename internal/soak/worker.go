@@ -52,6 +52,10 @@ func runWorker(encoded string) error {
 		cancel()
 	}()
 	st, finish, err := openStore(ctx, w.Engine, w.Store)
+	for end := w.clk.Now().Add(patience); err != nil && w.clk.Now() < end && ctx.Err() == nil; {
+		w.pause(ctx, w.TTL/4) // one server may be about to take over from another
+		st, finish, err = openStore(ctx, w.Engine, w.Store)
+	}
 	if ctx.Err() != nil {
 		return nil // told to end before it began
 	}
