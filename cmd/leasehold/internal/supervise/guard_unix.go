@@ -53,8 +53,9 @@ type guard struct {
 	pipe int
 }
 
-// startGuard starts this very program once more, as a guard, in a session of its own.
-func startGuard(proof []*os.File) (*guard, error) {
+// startGuard starts this very program once more, as a guard, in a session of its own. What it is told first is there before it is: a
+// supervisor that is killed at any moment leaves no guard that doesn't know what to end.
+func startGuard(first string, proof []*os.File) (*guard, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -74,6 +75,7 @@ func startGuard(proof []*os.File) (*guard, error) {
 		return nil, err
 	}
 	if err = unix.SetNonblock(g.pipe, true); err == nil {
+		g.tell(first)
 		g.proc, err = os.StartProcess(self, []string{GuardName, GuardArg}, &os.ProcAttr{
 			Dir: "/", Env: []string{}, Files: append([]*os.File{r, null, null}, proof...), Sys: &unix.SysProcAttr{Setsid: true},
 		})

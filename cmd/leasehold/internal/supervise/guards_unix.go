@@ -28,7 +28,7 @@ const (
 // guards are the processes that end a command in the supervisor's stead.
 type guards struct {
 	clk   clock.Clock
-	start func() (*guard, error)
+	start func(first string) (*guard, error)
 
 	mu       sync.Mutex
 	all      []*guard
@@ -41,14 +41,13 @@ type guards struct {
 
 // startGuards starts them, and tells them what they are to end.
 func startGuards(clk clock.Clock, s scope, proof []*os.File) (*guards, error) {
-	gs := &guards{clk: clk, start: func() (*guard, error) { return startGuard(proof) }, scope: s}
+	gs := &guards{clk: clk, start: func(first string) (*guard, error) { return startGuard(first, proof) }, scope: s}
 	for range twoGuards {
-		g, err := gs.start()
+		g, err := gs.start(s.line())
 		if err != nil {
 			gs.close()
 			return nil, err
 		}
-		g.tell(s.line())
 		gs.all = append(gs.all, g)
 	}
 	return gs, nil
@@ -115,16 +114,16 @@ func (gs *guards) mayReplace() bool {
 // replace starts one more. gs.mu is held.
 func (gs *guards) replace(own func(pid int)) error {
 	gs.replaced = append(gs.replaced, gs.clk.Now())
-	g, err := gs.start()
+	first := gs.scope.line()
+	if gs.by != 0 {
+		first += guardLine(gs.group, gs.by)
+	}
+	g, err := gs.start(first)
 	if err != nil {
 		return err
 	}
 	own(g.pid)
 	g.forget()
-	g.tell(gs.scope.line())
-	if gs.by != 0 {
-		g.tell(guardLine(gs.group, gs.by))
-	}
 	gs.all = append(gs.all, g)
 	return nil
 }
