@@ -97,7 +97,8 @@ func TestFinding_S9_NothingOutlivesTheSupervisor(t *testing.T) {
 						t.Parallel()
 						steady.Run(t, func(t testing.TB) {
 							if late := outlived(t, how, a); late > 0 {
-								t.Errorf("something ran on for %v beside the successor", late)
+								// What was killed in time has a fifth of the TTL before the successor begins.
+								steady.Over(t, 800*time.Millisecond+late, "something ran on for %v beside the successor", late)
 							}
 						})
 					})
@@ -107,12 +108,14 @@ func TestFinding_S9_NothingOutlivesTheSupervisor(t *testing.T) {
 	}
 }
 
-// The third way finds only what has stayed in the process group; this counts what it misses. It is no test of a promise.
+// The third way finds only what has stayed in the process group; this counts what it misses. It is no test of a promise, but shows that the test
+// of the other two sees an overlap where there is one.
 func TestS9_WhatAProcessGroupMisses(t *testing.T) {
+	tried := attacks
 	if os.Getenv("LEASEHOLD_ROUNDS") == "" {
-		t.Skip("a count for docs/command.md: set LEASEHOLD_ROUNDS")
+		tried = attacks[:1] // LEASEHOLD_ROUNDS=15 is the count in docs/command.md
 	}
-	for _, a := range attacks {
+	for _, a := range tried {
 		n, overlaps := rounds(t, 1), 0
 		for round := range n {
 			t.Run(fmt.Sprint(a.name, " ", round), func(t *testing.T) { // ends what it leaves behind
@@ -122,6 +125,9 @@ func TestS9_WhatAProcessGroupMisses(t *testing.T) {
 			})
 		}
 		t.Logf("%s: %d of %d rounds overlap", a.name, overlaps, n)
+		if overlaps == 0 && !t.Failed() {
+			t.Errorf("%s: no overlap was seen", a.name)
+		}
 	}
 }
 

@@ -91,8 +91,8 @@ func (o *meddler) meddle(n int, name string, old store.Record) string {
 func TestFinding_S16_OutsidersEndTerms(t *testing.T) {
 	t.Run("file", func(t *testing.T) {
 		st := openFile(t)
-		steady.Run(t, func(t testing.TB) {
-			tryOutsiders(t, func(testing.TB) store.Store { return st }, nil)
+		steady.Run(t, func(try testing.TB) {
+			tryOutsiders(try, t, func(testing.TB) store.Store { return st }, nil)
 		})
 	})
 	for _, k := range kinds {
@@ -100,12 +100,12 @@ func TestFinding_S16_OutsidersEndTerms(t *testing.T) {
 			t.Parallel()
 			srv := k.start(t)
 			inst := k.prepare(t, srv)
-			steady.Run(t, func(t testing.TB) {
+			steady.Run(t, func(try testing.TB) {
 				var erase func(name string) error
 				if e := erasers[k.name]; e != nil {
-					erase = func(name string) error { return e(t, srv, name) }
+					erase = func(name string) error { return e(try, srv, name) }
 				}
-				tryOutsiders(t, func(t testing.TB) store.Store { return inst.open(t, srv.Addr) }, erase)
+				tryOutsiders(try, t, func(t testing.TB) store.Store { return inst.open(t, srv.Addr) }, erase)
 			})
 		})
 	}
@@ -113,7 +113,8 @@ func TestFinding_S16_OutsidersEndTerms(t *testing.T) {
 
 const outsiderTTL = 6 * time.Second
 
-func tryOutsiders(t testing.TB, open func(t testing.TB) store.Store, erase func(name string) error) {
+// tryOutsiders fails outer, at once, for what no stall of the machine explains.
+func tryOutsiders(t, outer testing.TB, open func(t testing.TB) store.Store, erase func(name string) error) {
 	o := &meddler{t: t, st: open(t), erase: erase}
 	if erase == nil {
 		o.erase = func(name string) error {
@@ -167,23 +168,23 @@ func tryOutsiders(t testing.TB, open func(t testing.TB) store.Store, erase func(
 		worst = max(worst, took)
 		var lost *lease.LostError
 		if err := l.Check(); !errors.As(err, &lost) || lost.Cause != lease.Taken || lost.Err == nil {
-			t.Errorf("an outsider %s: %v, want it taken, and why", what, err)
+			outer.Errorf("an outsider %s: %v, want it taken, and why", what, err)
 		}
-		nextTerm(ctx, t, o, name, l.Token())
+		nextTerm(ctx, t, outer, o, name, l.Token())
 		worstServed = max(worstServed, away.hears(ctx, served, what).Sub(doneServed))
-		nextTerm(ctx, t, o, served.Key, served.Token)
+		nextTerm(ctx, t, outer, o, served.Key, served.Token)
 	}
 	t.Logf("%d rounds: noticed %v later at most, and elsewhere %v, of a TTL of %v", outsiderRounds(t), worst, worstServed, outsiderTTL)
 	// What is measured contains that the test is woken.
-	if limit := outsiderTTL/3 + time.Second; worst > limit || worstServed > limit {
-		t.Errorf("noticed %v later, and elsewhere %v, want %v at most", worst, worstServed, limit)
+	if limit := outsiderTTL/3 + time.Second; max(worst, worstServed) > limit {
+		steady.Over(t, max(worst, worstServed)-limit, "noticed %v later, and elsewhere %v, want %v at most", worst, worstServed, limit)
 	}
 	must(t, calm.Check())
 	must(t, s.Check())
 }
 
 // nextTerm has the name had again after what the outsider did, once that shows nobody as its holder, under a higher token.
-func nextTerm(ctx context.Context, t testing.TB, o *meddler, name string, before fence.Token) {
+func nextTerm(ctx context.Context, t, outer testing.TB, o *meddler, name string, before fence.Token) {
 	t.Helper()
 	rec, err := store.Load(ctx, o.st, name)
 	must(t, err)
@@ -196,7 +197,7 @@ func nextTerm(ctx context.Context, t testing.TB, o *meddler, name string, before
 	next, err := m.TryAcquire(ctx, name)
 	must(t, err)
 	if next.Token() <= before {
-		t.Errorf("%s: token %d after %d", name, next.Token(), before)
+		outer.Errorf("%s: token %d after %d", name, next.Token(), before)
 	}
 	must(t, next.Release(ctx))
 }

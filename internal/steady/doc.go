@@ -10,5 +10,8 @@
 //		…
 //	})
 //
+// An attempt that fails by [Over] is made again only if the stalls were as long as what it has to explain. What no stall explains (a token that
+// falls, two holders of one) is told to the outer test, which fails at once.
+//
 // It is no cure for a limit that is too short: what a test waits for, and what doesn't depend on the time, needs no witness.
 package steady

@@ -37,6 +37,18 @@ func Run(t *testing.T, test func(t testing.TB)) {
 	}
 }
 
+// Over fails the attempt because something lasted that much longer than it may. The attempt is made again only if the machine stalled for so
+// long in it, all stalls together: one that is shorter explains nothing. Outside [Run] it is [testing.TB.Errorf].
+func Over(t testing.TB, by time.Duration, format string, args ...any) {
+	t.Helper()
+	if a, ok := t.(*try); ok {
+		a.mu.Lock()
+		a.over = max(a.over, by)
+		a.mu.Unlock()
+	}
+	t.Errorf(format, args...)
+}
+
 // disk returns what writes a byte to the disk that temporary files are on, as far as that works.
 func disk() (write, done func()) {
 	f, err := os.CreateTemp("", "steady-")
@@ -60,12 +72,12 @@ func judge(t testing.TB, clk clock.Clock, write func(), test func(t testing.TB))
 	for n := 1; ; n++ {
 		w := watch(clk, write)
 		a := attempt(t, test)
-		stall := w.stop()
+		stall, sum := w.stop()
 		if a.skipped || len(a.failures) == 0 {
 			return "", a.skipped
 		}
 		failure := strings.Join(a.failures, "\n")
-		if stall < late {
+		if stall < late || sum < a.over {
 			return failure, false
 		}
 		if n == attempts || clk.Now().Sub(begun) > patience {
@@ -81,6 +93,7 @@ type witness struct {
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 	woken   time.Duration // how late, at most
+	asleep  time.Duration // how late, in all
 	written time.Duration // within what time, at most
 }
 
@@ -98,7 +111,8 @@ func (w *witness) sleeps(ctx context.Context, last clock.Instant) {
 	for ctx.Err() == nil {
 		_ = clock.Sleep(ctx, w.clk, nap) // an error is the end
 		now := w.clk.Now()
-		w.woken, last = max(w.woken, now.Sub(last)-nap), now
+		overslept := now.Sub(last) - nap
+		w.woken, w.asleep, last = max(w.woken, overslept), w.asleep+max(overslept, 0), now
 	}
 }
 
@@ -112,13 +126,14 @@ func (w *witness) writes(ctx context.Context, write func()) {
 	}
 }
 
-func (w *witness) stop() (stall time.Duration) {
+// stop returns the longest stall, and all of them together.
+func (w *witness) stop() (stall, sum time.Duration) {
 	w.cancel()
 	w.running.Wait()
 	if w.written >= slow {
-		return max(w.woken, w.written)
+		return max(w.woken, w.written), max(w.asleep, w.written)
 	}
-	return w.woken
+	return w.woken, w.asleep
 }
 
 // try is one attempt: what the test has for its testing.TB. Its failures are not yet those of the test.
@@ -130,6 +145,7 @@ type try struct {
 	failed atomic.Bool
 
 	mu       sync.Mutex
+	over     time.Duration // by how much it exceeded what a stall may explain
 	failures []string
 	skipped  bool
 	cleanups []func()

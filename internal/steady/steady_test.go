@@ -96,6 +96,26 @@ func TestStalls(t *testing.T) {
 	}
 }
 
+// A stall that is shorter than what it has to explain explains nothing.
+func TestOver(t *testing.T) {
+	for by, attempts := range map[time.Duration]int{150 * time.Millisecond: 2, 250 * time.Millisecond: 1} {
+		synctest.Test(t, func(t *testing.T) {
+			f, n := clock.NewFake(0), 0
+			failure, _ := judge(t, f, fast, func(t testing.TB) {
+				if n++; n == 1 {
+					stalled(f, 100*time.Millisecond)
+					time.Sleep(time.Second)
+					stalled(f, 100*time.Millisecond)
+					Over(t, by, "late by %v", by)
+				}
+			})
+			if n != attempts || (failure == "") != (attempts == 2) || failure != "" && !strings.HasSuffix(failure, "late by 250ms") {
+				t.Errorf("%v: %d attempts, %s", by, n, failure)
+			}
+		})
+	}
+}
+
 // A test that is skipped has no further attempt, though the machine stalled.
 func TestSkipped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
