@@ -25,7 +25,7 @@ func TestFinding_V2_ReservedNamesOfAllCalls(t *testing.T) {
 		{"POST", "/v1/verify", `{"sequencer": "v1;1;.session/x;y"}`},
 	} {
 		var p wire.Problem
-		if a := s.ask(t, c.method, c.path, c.body, &p, wire.HeaderSecret, ses.Secret); a.status != http.StatusBadRequest || p.Field != "Key" {
+		if a := s.ask(t, c.method, c.path, c.body, &p, wire.HeaderSecret, ses.Secret); a.status != http.StatusBadRequest || p.Field != "name" {
 			t.Errorf("%s %s: %d %+v", c.method, c.path, a.status, p)
 		}
 	}

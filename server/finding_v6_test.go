@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -103,6 +104,26 @@ func TestFinding_V6_RateOfACaller(t *testing.T) {
 	clk.Jump(100 * time.Second)
 	want(t, s.as(t, "alice", "GET", "/v1/leases/a", "", nil), http.StatusOK)
 	want(t, s.as(t, "alice", "GET", "/v1/leases/a", "", nil), http.StatusTooManyRequests)
+}
+
+// Attempts by callers who prove nothing are bounded by their address, and counted.
+func TestFinding_V6_RefusedCallersAreCounted(t *testing.T) {
+	s := newSite(t, server.Options{MaxRate: 1, Clock: clock.NewFake(0), Authenticate: func(r *http.Request) (server.Caller, error) {
+		if name, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); name == "nobody" {
+			return nil, errors.New("who?")
+		}
+		return member{"alice", append(server.Actions(), "")}, nil
+	}})
+	for _, status := range []int{http.StatusUnauthorized, http.StatusUnauthorized, http.StatusTooManyRequests} {
+		want(t, s.as(t, "nobody", "GET", "/v1/leases/a", "", nil), status)
+	}
+	want(t, s.as(t, "alice", "GET", "/v1/leases/a", "", nil), http.StatusOK)
+	text := s.text(t, "/metrics")
+	for _, line := range []string{`{op="show",outcome="unauthenticated"} 2`, `{op="show",outcome="too_many_requests"} 1`} {
+		if !strings.Contains(text, "\nleasehold_requests_total"+line+"\n") {
+			t.Errorf("no line %s:\n%s", line, text)
+		}
+	}
 }
 
 // /metrics has how long it took to acquire and to release.

@@ -195,6 +195,11 @@ func (s *Server) told(e Event, r *http.Request, begun time.Time) {
 // session has to be allowed to take something.
 func (s *Server) admit(rt route, c *call) error {
 	caller, err := s.opts.Authenticate(c.r)
+	if err != nil { // it is nobody's request, so it is its address's
+		if late := s.rates.take(s.payer(Anybody, c.r)); late != nil {
+			return late
+		}
+	}
 	switch {
 	case errors.Is(err, ErrAuthUnavailable):
 		return wire.NewProblem(wire.CodeAuthUnavailable, "%v", err)
@@ -216,7 +221,7 @@ func (s *Server) admit(rt route, c *call) error {
 
 // reserved is the problem of a name that is none.
 func reserved(name string) error {
-	return wire.Invalid("Key", name, "a name that does not begin with a dot: those are Leasehold's own")
+	return wire.Invalid("name", name, "a name that does not begin with a dot: those are Leasehold's own")
 }
 
 func (c *call) may(action Action, name string) error {

@@ -54,15 +54,22 @@ func (e *KindError) Error() string {
 	if e.Kind == KindPool {
 		return fmt.Sprintf("%s is %s, not %s: choose another name", e.Name, e.Kind.phrase(), e.Wanted.phrase())
 	}
-	who := fmt.Sprintf("with %d holders and waiters", len(e.Members))
+	who := many(len(e.Members), "holder or waiter", "holders and waiters")
 	switch {
 	case e.Holder != "":
 		who = "held by " + e.Holder
 	case e.Kind == KindElection:
-		who = fmt.Sprintf("with %d candidates", len(e.Members))
+		who = many(len(e.Members), "candidate", "candidates")
 	}
 	return fmt.Sprintf("%s is %s, %s, not %s: use it as what it is, choose another name, or wait until nobody uses it",
 		e.Name, e.Kind.phrase(), who, e.Wanted.phrase())
+}
+
+func many(n int, one, more string) string {
+	if n == 1 {
+		return "with one " + one
+	}
+	return fmt.Sprintf("with %d %s", n, more)
 }
 
 // Is reports whether target is [ErrKind].

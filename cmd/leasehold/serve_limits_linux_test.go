@@ -19,7 +19,7 @@ func TestServeLimits(t *testing.T) {
 		status                   int
 		says                     string
 	}{
-		{"a name", strings.Repeat("n", store.MaxKey+1), "", "", 400, `"field":"Key"`},
+		{"a name", strings.Repeat("n", store.MaxKey+1), "", "", 400, `"field":"name"`},
 		{"a record", "a", `{"info": {"k": "` + strings.Repeat("x", store.MaxRecord) + `"}}`, "", 400, `"code":"invalid_request"`},
 		{"a TTL", "a", `{"ttl": "61s"}`, "", 400, "want 10ms to 1m0s"},
 		{"a wait", "a", `{"wait": "61s"}`, "", 400, "want 0s to 1m0s"},

@@ -165,6 +165,9 @@ func Invalid(field, value, want string) *Problem {
 	return p
 }
 
+// fieldNames are what [store.InvalidError] calls the fields of a record, and what requests call them.
+var fieldNames = []struct{ record, request string }{{"Key", "name"}, {"Owner", "holder"}}
+
 // ProblemOf turns an error into the problem that says the same.
 func ProblemOf(err error) *Problem {
 	var (
@@ -202,8 +205,14 @@ func ProblemOf(err error) *Problem {
 		p.Name = conflict.Current.Key
 		p.setRecord(conflict.Current)
 	case errors.As(err, &invalid):
-		p = Invalid(invalid.Field, invalid.Value, invalid.Want)
-		p.Detail = invalid.Error()
+		told := *invalid
+		for _, n := range fieldNames {
+			if told.Field == n.record {
+				told.Field = n.request
+			}
+		}
+		p = Invalid(told.Field, told.Value, told.Want)
+		p.Detail = told.Error()
 	case errors.As(err, &corrupt):
 		p = NewProblem(CodeCorrupt, "%v", corrupt)
 		p.Name, p.Note = corrupt.Key, corrupt.Err.Error()
@@ -268,9 +277,16 @@ func (p *Problem) Err() error {
 		rec.Key, rec.Version = p.Name, p.Version
 		return &store.ConflictError{Current: rec}
 	case CodeInvalid:
-		if p.Field != "" {
-			return &store.InvalidError{Field: p.Field, Value: p.Value, Want: p.Want}
+		if p.Field == "" {
+			break
 		}
+		field := p.Field
+		for _, n := range fieldNames {
+			if field == n.request {
+				field = n.record
+			}
+		}
+		return &store.InvalidError{Field: field, Value: p.Value, Want: p.Want}
 	}
 	return p
 }
