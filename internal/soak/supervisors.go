@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -219,7 +220,7 @@ func (s *supervisors) replaced(ctx context.Context, pid int, old []int) bool {
 	ctx, cancel := clock.WithTimeout(ctx, s.clk, s.familyTTL())
 	defer cancel()
 	for clock.Sleep(ctx, s.clk, time.Millisecond) == nil {
-		if guards := guardsOf(pid); len(guards) == 2 && guards[0] != old[0] && guards[1] != old[1] {
+		if guards := guardsOf(pid); len(guards) == 2 && !slices.Contains(old, guards[0]) && !slices.Contains(old, guards[1]) {
 			return true
 		}
 	}
