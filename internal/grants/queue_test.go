@@ -410,7 +410,13 @@ func TestATryBehindAClaim(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		r, net := w.registry()
 		released(t, r, granted(t, r, wants("before", 0)))
-		net.SetPlan(once(faulty.Fault{Delay: 2 * time.Second}, puts("a")))
+		begun := time.Now()
+		net.SetPlan(func(op faulty.Op) (f faulty.Fault) {
+			if puts("a")(op) && time.Since(begun) < 2*time.Second {
+				f.Err = errDown
+			}
+			return f
+		})
 		a := send(r, wants("a", time.Hour))
 		_, err := r.Acquire(t.Context(), wants("b", 0))
 		heldBy(t, err, "a")
