@@ -69,6 +69,13 @@ func TestWhatASessionIsKnownToKeep(t *testing.T) {
 		want("granted once more, under a lower token", 1)
 		r.LetGo("job")
 		want("let go", 0)
+		ended := s.acquire("ended")
+		other, _ := w.registry()
+		released(t, other, ended)
+		if _, err := r.Release(t.Context(), "ended", "a", ended.Token, "released", nil); !errors.Is(err, lease.ErrNotCurrent) {
+			t.Error(err)
+		}
+		want("released, as its holder was told", 0)
 	})
 	r := new(keepers)
 	k := r.renewed(nil, "a", 100, 0)
