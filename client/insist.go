@@ -50,6 +50,7 @@ func (c *conn) insist(ctx context.Context, e effort, try func(ctx context.Contex
 			return nil
 		case unanswered(err):
 			lost = true
+		case lost && errors.Is(err, wire.ErrReplaced): // by an earlier try of this very call, which the server has read only now
 		case !passing(err):
 			return err
 		}

@@ -314,11 +314,15 @@ func TestRequestSentAgain(t *testing.T) {
 		if !b.over() || !errors.Is(b.err, ErrReplaced) {
 			t.Errorf("the first one: %v", b.err)
 		}
-		released(t, r, w.get("job"))
-		if !b2.over() || b2.err != nil || c.over() {
-			t.Errorf("it has lost its place: %v", b2.err)
+		b3 := send(r, waits)
+		if !b2.over() || !errors.Is(b2.err, ErrReplaced) {
+			t.Fatalf("the second one: %v", b2.err)
 		}
-		released(t, r, b2.grant.Record)
+		released(t, r, w.get("job"))
+		if !b3.over() || b3.err != nil || c.over() {
+			t.Errorf("it has lost its place: %v", b3.err)
+		}
+		released(t, r, b3.grant.Record)
 		other := granted(t, r, Request{Key: "other", Owner: "a", TTL: ttl, ID: "k1"})
 		released(t, r, other)
 		if g, err := r.Acquire(t.Context(), Request{Key: "other", Owner: "a", TTL: ttl, ID: "k1"}); err != nil || g.Record.Token <= other.Token {

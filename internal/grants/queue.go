@@ -69,22 +69,12 @@ func info(req Request, kept string) map[string]string {
 
 // enqueue puts a request into the queue. It is called with n.mu held.
 func (n *name) enqueue(w *waiter) {
-	if old := n.find(w.req.ID); old != nil {
+	old := n.find(w.req.ID)
+	if old != nil {
 		w.since = old.since
 		w.place = n.queue.InsertBefore(w, old.place)
-		n.drop(old, answer{err: ErrReplaced})
-		return
-	}
-	at := n.queue.Back()
-	if w.rank != 0 {
-		for at != nil && !precedes(at.Value.(*waiter).rank, w.rank) {
-			at = at.Prev()
-		}
-	}
-	if at == nil {
-		w.place = n.queue.PushFront(w)
 	} else {
-		w.place = n.queue.InsertAfter(w, at)
+		w.place = n.insert(w)
 	}
 	if w.req.ID != "" {
 		n.byID[w.req.ID] = w
@@ -92,7 +82,25 @@ func (n *name) enqueue(w *waiter) {
 	if w.req.Wait == 0 {
 		n.tries++
 	}
+	if old != nil {
+		n.drop(old, answer{err: ErrReplaced})
+		return
+	}
 	n.changed()
+}
+
+// insert puts w where its rank belongs, behind all that have come before it.
+func (n *name) insert(w *waiter) *list.Element {
+	at := n.queue.Back()
+	if w.rank != 0 {
+		for at != nil && !precedes(at.Value.(*waiter).rank, w.rank) {
+			at = at.Prev()
+		}
+	}
+	if at == nil {
+		return n.queue.PushFront(w)
+	}
+	return n.queue.InsertAfter(w, at)
 }
 
 // precedes reports whether rank a is before b; 0 is behind all.
