@@ -11,7 +11,6 @@ import (
 var (
 	ErrHeld     = errors.New("lock is held")                // a *HeldError
 	ErrMismatch = errors.New("semaphore has another limit") // a *MismatchError
-	ErrFull     = errors.New("lock has no room for another holder or waiter")
 )
 
 // HeldError says who holds what was wanted. It matches [ErrHeld].

@@ -165,3 +165,64 @@ func TestFinding_K5_NewsWhileWaiting(t *testing.T) {
 		}
 	})
 }
+
+// A hundred who hold a lock or wait for it fill its roster. Who comes then waits, and a writer has a place among readers that come and go.
+func TestFinding_L9_WhoFindsNoPlaceWaits(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, b := w.process(nil), w.process(nil)
+		readers, err := NewRWMutex(a.Session, "rw")
+		if err != nil {
+			t.Fatal(err)
+		}
+		writer, err := NewRWMutex(b.Session, "rw")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var reading []*Hold
+		for range MaxShares - 1 {
+			h, err := readers.TryRLock(t.Context())
+			reading = append(reading, must(t, h, err))
+		}
+		if _, err := readers.TryRLock(t.Context()); !errors.Is(err, ErrHeld) {
+			t.Errorf("one reader more: %v, want that it is held", err)
+		}
+		var wg sync.WaitGroup
+		var mu sync.Mutex
+		order := ""
+		take := func(who string, lock func(context.Context) (*Hold, error)) {
+			wg.Go(func() {
+				h, err := lock(t.Context())
+				if err != nil {
+					t.Errorf("%s: %v", who, err)
+					return
+				}
+				mu.Lock()
+				order += who
+				mu.Unlock()
+				time.Sleep(time.Second)
+				if err := h.Release(t.Context()); err != nil {
+					t.Errorf("%s: %v", who, err)
+				}
+			})
+		}
+		take("w", writer.Lock)
+		time.Sleep(time.Second)
+		if s, err := Read(t.Context(), b.m.Store(), "rw"); err != nil || len(s.Waiting) != 1 {
+			t.Errorf("%+v, %v: want the writer in the queue", s, err)
+		}
+		for range 10 {
+			take("r", readers.RLock)
+			take("w", writer.Lock)
+		}
+		time.Sleep(time.Second)
+		for _, h := range reading {
+			if err := h.Release(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+		wg.Wait()
+		if len(order) != 21 || order[0] != 'w' {
+			t.Errorf("%q had it, want 21, and the writer that waited in the queue before all others", order)
+		}
+	})
+}

@@ -6,7 +6,7 @@ import (
 	"github.com/leasehold/leasehold/lease"
 )
 
-// RWMutex is held by any number of readers, up to [MaxShares], or by one writer. It is first come, first served, so readers don't
+// RWMutex is held by any number of readers, up to [MaxShares] - 1, or by one writer. It is first come, first served, so readers don't
 // keep a writer waiting for ever, nor writers a reader. It is safe for concurrent use.
 type RWMutex struct{ shared *shared }
 

@@ -31,8 +31,8 @@ func NewSemaphore(s *lease.Session, name string, opts SemaphoreOptions) (*Semaph
 }
 
 // Acquire takes a share of that weight. It blocks until it is granted, ctx is done or the session ends, and goes on while the
-// store fails. The errors match [ErrMismatch] when the semaphore is declared otherwise, and [ErrFull] when the roster has no
-// room. What may have reached the store when it fails is taken back in the background, for as long as the session lives.
+// store fails. The errors match [ErrMismatch] when the semaphore is declared otherwise. Who finds
+// no place on a full roster waits for one, in no order. What may have reached the store when it fails is taken back in the background, for as long as the session lives.
 func (s *Semaphore) Acquire(ctx context.Context, weight int) (*Hold, error) {
 	return s.acquire(ctx, weight, false)
 }

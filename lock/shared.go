@@ -125,8 +125,8 @@ func (a *attempt) pursue(ctx context.Context) (entry, error) {
 			continue
 		}
 		changed := r.drop(func(session string) bool { return a.over[session] })
-		switch {
-		case r.grants(a.mine):
+		switch crowded := a.crowded(r); {
+		case r.grants(a.mine) && !crowded:
 			token, err := rules.NextToken(f.rec.Token, a.m.Clock().Wall())
 			if err != nil {
 				return entry{}, err
@@ -135,10 +135,7 @@ func (a *attempt) pursue(ctx context.Context) (entry, error) {
 			r.grant(a.mine, token)
 		case a.try:
 			return entry{}, a.held(r).Err
-		case a.fair && find(r.Queue, a.mine.ID) < 0:
-			if len(r.Held)+len(r.Queue) >= MaxShares {
-				return entry{}, ErrFull
-			}
+		case a.fair && !crowded && find(r.Queue, a.mine.ID) < 0:
 			r.Queue = append(r.Queue, a.mine)
 		case !changed:
 			rec, err = a.wait(ctx, rec, a.held(r))
@@ -148,11 +145,20 @@ func (a *attempt) pursue(ctx context.Context) (entry, error) {
 	}
 }
 
+// crowded reports whether there is no room on the roster for who isn't on it yet. The last place is no reader's: a writer has it to wait in.
+func (a *attempt) crowded(r roster) bool {
+	room := MaxShares
+	if a.kind == kindRW && a.mine.Weight < a.limit {
+		room--
+	}
+	return find(r.Queue, a.mine.ID) < 0 && len(r.Held)+len(r.Queue) >= room
+}
+
 // look looks at the sessions of those before this attempt, if it is time to. A renewal changes no roster, so that is every third
 // of the TTL, or when one may have died. Nobody is looked at when nobody is in the way.
 func (a *attempt) look(ctx context.Context, r roster) error {
 	now := a.m.Clock().Now()
-	if now < a.due || r.grants(a.mine) {
+	if now < a.due || r.grants(a.mine) && !a.crowded(r) {
 		return nil
 	}
 	var keys []string
