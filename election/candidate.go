@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
@@ -29,6 +30,10 @@ type candidate struct {
 	ends    clock.Instant // when that is over by itself; Never when it isn't
 	heardOf int           // how many readings of the control record were taken note of
 	changed chan struct{} // closed, and replaced, when one of those changes
+
+	resting  atomic.Bool   // after a short term: see rest
+	relist   chan struct{} // of capacity 1: what the list is to say of it has changed
+	lastRest time.Duration // 0 after a term that was not short
 }
 
 // outlook is what is wanted of a candidate.
@@ -77,7 +82,9 @@ func (c *candidate) withdraw(ctx context.Context) {
 	_ = c.session.Close(ctx) // otherwise it expires
 }
 
-func (c *candidate) ask() bool { return c.opts.Eligible == nil || c.opts.Eligible() }
+func (c *candidate) ask() bool {
+	return !c.resting.Load() && (c.opts.Eligible == nil || c.opts.Eligible())
+}
 
 // look returns what is wanted of the candidate now.
 func (c *candidate) look() outlook {
@@ -228,7 +235,18 @@ func (c *candidate) attend(ctx context.Context) {
 			told = ""
 		}
 		cancel()
-		_ = clock.Sleep(ctx, c.clk, c.m.TTL()/3)
+		c.awaitRelist(ctx)
+	}
+}
+
+// awaitRelist blocks for a third of the TTL, or until the list is to say something else of the candidate.
+func (c *candidate) awaitRelist(ctx context.Context) {
+	timer := clock.NewTimer(c.clk, c.m.TTL()/3)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-c.relist:
+	case <-ctx.Done():
 	}
 }
 

@@ -15,8 +15,9 @@ import (
 // Callbacks tell a candidate what becomes of it.
 type Callbacks struct {
 	// OnStartedLeading leads. Its context ends before the term's validity does, and when the leader has to step down; the
-	// cause says why. Leading ends when it returns: then the name is released, and the candidate campaigns again. It is
-	// called on a goroutine of its own, and never twice at a time. It is required.
+	// cause says why. Leading ends when it returns: then the name is released, and the candidate campaigns again; after a rest if it
+	// has returned by itself, within a TTL: a hundredth of the TTL, and twice as long each time up to four TTLs, during which others see
+	// that it isn't eligible. It is called on a goroutine of its own, and never twice at a time. It is required.
 	OnStartedLeading func(ctx context.Context, term Term)
 
 	// OnStoppedLeading is called after OnStartedLeading has returned, and before the name is let go.
@@ -138,7 +139,7 @@ func Run(ctx context.Context, m *lease.Manager, name string, cb Callbacks, opts 
 	if err := check(m, name, cb, &opts); err != nil {
 		return err
 	}
-	c := &candidate{m: m, clk: m.Clock(), name: name, cb: cb, opts: opts, changed: make(chan struct{})}
+	c := &candidate{m: m, clk: m.Clock(), name: name, cb: cb, opts: opts, changed: make(chan struct{}), relist: make(chan struct{}, 1)}
 	for n := 0; ctx.Err() == nil; n++ {
 		s, err := m.OpenSession(ctx)
 		if errors.Is(err, lease.ErrClosed) {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/leasehold/leasehold/election"
@@ -146,6 +147,63 @@ func TestFinding_K6_ACandidateThatIsNotListedIsTold(t *testing.T) {
 		state, err := election.Read(t.Context(), w.st, "job")
 		if err != nil || len(state.Candidates) != 50 {
 			t.Errorf("%d candidates, %v", len(state.Candidates), err)
+		}
+	})
+}
+
+// A leader that returns at once, or crashes, does not begin a term hundreds of times a second.
+func TestFinding_K3_ShortTermsAreFollowedByARest(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		terms := 0
+		w.candidate("a", election.Options{}, func(p *process) {
+			p.work = func(context.Context, election.Term) { terms++ }
+		})
+		time.Sleep(10 * time.Minute)
+		if synctest.Wait(); terms < 10 || terms > 20 {
+			t.Errorf("%d terms in 10 minutes, want 10 to 20: the rests double up to a minute", terms)
+		}
+	})
+}
+
+// One that crashes whenever it leads is preferred, and leaves the others little else to do than to hand over to it, unless it rests.
+func TestFinding_K3_ACrashingCandidateIsNotPreferred(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		var led time.Duration
+		w.candidate("a", election.Options{FailBack: election.FailBack{After: time.Second}}, func(p *process) {
+			p.work = func(ctx context.Context, _ election.Term) {
+				began := time.Now()
+				<-ctx.Done()
+				led += time.Since(began)
+			}
+		})
+		time.Sleep(time.Second)
+		w.candidate("b", election.Options{Priority: 1}, func(p *process) { p.work = func(context.Context, election.Term) {} })
+		const length = time.Hour
+		time.Sleep(length)
+		if err := election.SetPause(t.Context(), w.st, "job", election.Pause{By: "ada", Since: time.Now()}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		if synctest.Wait(); led < length*9/10 {
+			t.Errorf("led for %v of %v, want nine tenths at least", led, length)
+		}
+	})
+}
+
+// A term that lasted makes up for the short ones before it.
+func TestFinding_K3_ALongTermEndsTheRests(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		terms := 0
+		w.candidate("a", election.Options{}, func(p *process) {
+			p.work = func(context.Context, election.Term) {
+				if terms++; terms == 8 {
+					time.Sleep(ttl)
+				}
+			}
+		})
+		time.Sleep(90 * time.Second)
+		if synctest.Wait(); terms < 14 {
+			t.Errorf("%d terms, want 14: the rests begin at a hundredth of the TTL again", terms)
 		}
 	})
 }

@@ -52,6 +52,30 @@ func (c *candidate) lead(ctx context.Context, l *lease.Lease) {
 	if s.to == "" && (!s.told || errors.Is(context.Cause(s.ctx), ErrOrdered)) {
 		c.yield(ctx, l.Token())
 	}
+	switch lasted := c.clk.Now().Sub(s.began); {
+	case lasted >= c.m.TTL():
+		c.lastRest = 0
+	case !s.told:
+		c.rest(ctx)
+	}
+}
+
+// rest blocks after a short term that ended by itself: who crashes as soon as it leads would otherwise be leader again and again, and be
+// preferred to those who can lead.
+func (c *candidate) rest(ctx context.Context) {
+	c.lastRest = min(max(2*c.lastRest, c.m.TTL()/100), 4*c.m.TTL())
+	change := func(resting bool) {
+		c.resting.Store(resting)
+		select {
+		case c.relist <- struct{}{}:
+		default: // it is to look again already
+		}
+	}
+	change(true)
+	_ = clock.Sleep(ctx, c.clk, c.lastRest)
+	change(false)
+	eligible := c.ask()
+	c.set(func() { c.now.eligible = eligible })
 }
 
 // confirm reads the control record again, for what was written to it before the name was taken: whoever has paused the
