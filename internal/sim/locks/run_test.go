@@ -203,8 +203,8 @@ func (p *process) once(client int, rng *rand.Rand, use func(*lease.Session, *ran
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(rng.Int64N(int64(6*ttl))))
 	defer cancel()
-	acquire := u.lock
-	if rng.IntN(2) == 0 || p.w.tries {
+	acquire, tries := u.lock, rng.IntN(2) == 0 || p.w.tries
+	if tries {
 		acquire = u.try
 	}
 	call := p.w.h.Call(client, u.weight)
@@ -214,7 +214,7 @@ func (p *process) once(client int, rng *rand.Rand, use func(*lease.Session, *ran
 		return
 	}
 	var held *lock.HeldError
-	refused := errors.As(err, &held)
+	refused := tries && errors.As(err, &held) // a wait whose time is over says who held it when it last looked
 	switch {
 	case refused && held.Waiting == 0 && u.turns:
 		call.RefusedInTurn()
