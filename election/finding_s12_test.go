@@ -57,3 +57,41 @@ func TestFinding_S12_ATermIsNotOverBeforeItsLeaderHasReturned(t *testing.T) {
 		})
 	}
 }
+
+// When Run returns, nothing of it is running: not even a question about eligibility that takes long. Its candidate is off the list, and
+// its session closed.
+func TestFinding_S12_RunLeavesNothingBehind(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		asked, answer := make(chan struct{}), make(chan struct{})
+		n := 0
+		a := w.candidate("a", election.Options{Eligible: func() bool {
+			if n++; n == 3 {
+				close(asked)
+				<-answer
+			}
+			return true
+		}})
+		<-asked
+		state, err := election.Read(t.Context(), w.st, "job")
+		if err != nil || len(state.Candidates) != 1 {
+			t.Fatalf("%+v, %v", state, err)
+		}
+		a.stop(errEnd)
+		time.Sleep(10 * ttl)
+		select {
+		case <-a.done:
+			t.Error("Run has returned while Eligible is asked")
+		default:
+		}
+		close(answer)
+		<-a.done
+		after, err := election.Read(t.Context(), w.st, "job")
+		if err != nil || len(after.Candidates) != 0 {
+			t.Errorf("%+v, %v: want an empty list", after, err)
+		}
+		session, err := w.st.Get(t.Context(), state.Candidates[0].Session)
+		if err != nil || session.Owner != "" {
+			t.Errorf("%+v, %v: want a session that is closed", session, err)
+		}
+	})
+}
