@@ -6,10 +6,8 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/wire"
 )
-
-// maxNamed is how many leases a renewal names at most. Of a session with more, the server looks at those that it has granted.
-const maxNamed = 1024
 
 // kept is what this client's sessions keep, as it knows that: a renewal names it, so that any server on the store looks at it.
 type kept struct {
@@ -62,12 +60,12 @@ func (k *kept) remove(session, name string, token fence.Token) {
 	}
 }
 
-// named returns what a renewal of the session names; nil to leave that to the server.
+// named returns what a renewal of the session names; nil to leave that to the server, which looks at what it has granted then.
 func (k *kept) named(s Session) map[string]fence.Token {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	of := k.sessions[s.ID]
-	if !s.looks || of == nil || len(of.leases) == 0 || len(of.leases) > maxNamed {
+	if !s.looks || of == nil || len(of.leases) == 0 || len(of.leases) > wire.MaxNamed {
 		return nil
 	}
 	return maps.Clone(of.leases)

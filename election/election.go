@@ -34,7 +34,7 @@ type Callbacks struct {
 	OnStuck func(term Term, cause error)
 
 	// OnError is told why the candidate doesn't hear whether it may lead, when that is news: it doesn't begin a term then, and
-	// tries again; and of [ErrUnlisted]. What it is to take the name, [lease.Options.OnRetry] is told. It must not block.
+	// tries again; and of [ErrUnlisted]. For what keeps it from taking the name, [lease.Options.OnRetry] is called. It must not block.
 	OnError func(error)
 }
 

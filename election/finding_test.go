@@ -126,7 +126,7 @@ func TestFinding_K6_HandOverWithoutATokenBeginsAgain(t *testing.T) {
 	})
 }
 
-// A candidate that finds no place on the list is told so once, and stands all the same.
+// For a candidate that finds no place on the list OnError is called once, and it stands all the same.
 func TestFinding_K6_ACandidateThatIsNotListedIsTold(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		for i := range 51 {

@@ -61,7 +61,7 @@ func (c *candidate) lead(ctx context.Context, l *lease.Lease) {
 }
 
 // rest blocks after a short term that ended by itself: who crashes as soon as it leads would otherwise be leader again and again, and be
-// preferred to those who can lead.
+// preferred to candidates that can lead.
 func (c *candidate) rest(ctx context.Context) {
 	c.lastRest = min(max(2*c.lastRest, c.m.TTL()/100), 4*c.m.TTL())
 	change := func(resting bool) {

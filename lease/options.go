@@ -55,12 +55,11 @@ type Options struct {
 	// Clock is where time comes from; [clock.System] by default.
 	Clock clock.Clock
 
-	// OnWait, if set, is told whom an Acquire waits for, whenever that is news; the locks of package lock tell it, too. It must not
-	// block.
+	// OnWait, if set, is called when an Acquire, or a lock of package lock, starts to wait, and when the holder changes. It must not block.
 	OnWait func(*HeldError)
 
-	// OnRetry, if set, is told why an Acquire, of a lock, too, tries again: the store did not answer, or refused. It is told whenever
-	// that is news. It must not block.
+	// OnRetry, if set, is called when an Acquire, or a lock of package lock, retries because the store did not answer, or refused: once for
+	// each reason. It must not block.
 	OnRetry func(key string, err error)
 
 	// OnEvent, if set, is told every event of every lease, in each lease's order, on the goroutine that caused it. It must

@@ -104,9 +104,6 @@ func (s *Server) session(c *call, g grants.Grant) (*wire.Session, error) {
 // maxNote is from how many bytes on an event tells of no more losses.
 const maxNote = 1024
 
-// maxNamed is how many leases one renewal may name.
-const maxNamed = 1024
-
 // sessionRenewal reads what a renewal asks for: a TTL, 0 for the one that there is, and what its session keeps. A caller names what it may acquire or
 // be assigned.
 func (s *Server) sessionRenewal(c *call) (ttl time.Duration, leases map[string]fence.Token, err error) {
@@ -117,8 +114,8 @@ func (s *Server) sessionRenewal(c *call) (ttl time.Duration, leases map[string]f
 	if ttl, err = within("ttl", body.TTL, 0, store.MinTTL, s.opts.MaxSessionTTL); err != nil {
 		return 0, nil, err
 	}
-	if n := len(body.Leases); n > maxNamed {
-		return 0, nil, wire.Invalid("leases", strconv.Itoa(n), fmt.Sprintf("at most %d names", maxNamed))
+	if n := len(body.Leases); n > wire.MaxNamed {
+		return 0, nil, wire.Invalid("leases", strconv.Itoa(n), fmt.Sprintf("at most %d names", wire.MaxNamed))
 	}
 	for name := range body.Leases {
 		if lease.Reserved(name) || store.CheckKey(name) != nil {

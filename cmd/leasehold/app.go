@@ -130,17 +130,18 @@ func (a *app) openFor(ctx context.Context, create bool) (store.Store, error) {
 	return url.Open(ctx, stores.Options{CreateDir: standard, MustExist: !create && !standard})
 }
 
-// openPauses are between two tries to open a store that nobody answers for: from the first on they double.
+// The pauses between two attempts to open a store that doesn't answer: from the first one on they double.
 const (
 	openPauseMin = 250 * time.Millisecond
 	openPauseMax = 5 * time.Second
 )
 
-// openAgain opens the store by open, again while nobody answers for it, and says so when that is news. It blocks until ctx is done.
-func (a *app) openAgain(ctx context.Context, say func(format string, args ...any), open func(context.Context) (store.Store, error)) (store.Store, error) {
+// openAgain opens the store, and retries while no server answers; say is called when the reason changes. It blocks until ctx is done. One
+// attempt has no limit but that: a file's lock can't be given up by who waits for it, so each more would cost a thread and an open file.
+func (a *app) openAgain(ctx context.Context, say func(format string, args ...any)) (store.Store, error) {
 	told := ""
 	for pause := openPauseMin; ; pause = min(2*pause, openPauseMax) {
-		st, err := open(ctx)
+		st, err := a.openFor(ctx, true)
 		if err == nil || ctx.Err() != nil || !stores.Unreachable(err) {
 			return st, err
 		}
@@ -154,9 +155,11 @@ func (a *app) openAgain(ctx context.Context, say func(format string, args ...any
 	}
 }
 
-// withStoreAgain is withStore that waits for a store that nobody answers for.
+// withStoreAgain is withStore that waits for a store that doesn't answer.
 func (a *app) withStoreAgain(ctx context.Context, say func(format string, args ...any), f func(store.Store) error) error {
-	st, err := a.openAgain(ctx, say, func(ctx context.Context) (store.Store, error) { return a.open(ctx, true) })
+	slow := a.clk.AfterFunc(patience, func() { say(slowStore) })
+	st, err := a.openAgain(ctx, say)
+	slow()
 	if err != nil {
 		return err
 	}

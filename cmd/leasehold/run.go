@@ -194,7 +194,7 @@ func (j *job) open(ctx context.Context) error {
 	defer stop()
 	wait, cancel := j.limited(ctx)
 	defer cancel()
-	j.st, err = j.a.openAgain(wait, j.words.say, func(ctx context.Context) (store.Store, error) { return j.a.openFor(ctx, true) })
+	j.st, err = j.a.openAgain(wait, j.words.say)
 	if err != nil && wait.Err() != nil {
 		return j.refusal(ctx, err)
 	}

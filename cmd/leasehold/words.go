@@ -220,10 +220,13 @@ func (w *words) waitForAny(text string) {
 	}
 }
 
+// slowStore is said when opening the store takes long and no reason is known yet.
+const slowStore = "waiting for the store: another process holds its lock, or it is slow"
+
 // waitForStore is called when opening the store takes long. On a terminal the line at the bottom says so.
 func (w *words) waitForStore() {
 	if !w.live {
-		w.say("waiting for the store: another process holds its lock, or it is slow")
+		w.say(slowStore)
 	}
 }
 

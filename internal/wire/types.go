@@ -188,6 +188,9 @@ type Loss struct {
 	Reason string      `json:"reason"`
 }
 
+// MaxNamed is how many leases one renewal of a session may name.
+const MaxNamed = 1024
+
 // SessionRenewal is the body of PUT /v1/sessions.
 type SessionRenewal struct {
 	TTL *Seconds `json:"ttl,omitempty"`

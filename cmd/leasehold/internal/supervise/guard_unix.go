@@ -53,8 +53,8 @@ type guard struct {
 	pipe int
 }
 
-// startGuard starts this very program once more, as a guard, in a session of its own. What it is told first is there before it is: a
-// supervisor that is killed at any moment leaves no guard that doesn't know what to end.
+// startGuard starts this very program once more, as a guard, in a session of its own. The first line is in its pipe before it
+// starts: a supervisor that is killed at any moment leaves no guard that doesn't know what to end.
 func startGuard(first string, proof []*os.File) (*guard, error) {
 	r, w, err := os.Pipe()
 	if err != nil {

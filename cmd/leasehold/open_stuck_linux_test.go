@@ -1,0 +1,52 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Who waits for the lock of a file can't give up waiting: an attempt that is given up keeps a thread and an open file until the lock is
+// free. So a command that waits for a file makes one attempt, and says for what it waits.
+func TestFinding_L6_AFileIsWaitedForOnce(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	lock, err := os.Create(p.path("leases.db.lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	prog := p.start("elect", "job", "--", "touch", p.path("led"))
+	time.Sleep(openLimit + 2*time.Second) // longer than one attempt of a command that doesn't wait
+	if !strings.Contains(prog.stderr.String(), slowStore) {
+		t.Errorf("it says %q, want %q", prog.stderr, slowStore)
+	}
+	links, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", prog.cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	opened := 0
+	for _, link := range links {
+		if to, err := os.Readlink(link); err == nil && to == lock.Name() {
+			opened++
+		}
+	}
+	if opened != 1 {
+		t.Errorf("it has the lock file open %d times, want once", opened)
+	}
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_UN); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it leads", func() bool {
+		_, err := os.Stat(p.path("led"))
+		return err == nil
+	})
+}
