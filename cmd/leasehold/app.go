@@ -136,18 +136,22 @@ const (
 	openPauseMax = 5 * time.Second
 )
 
-// openAgain opens the store, and retries while no server answers; say is called when the reason changes. It blocks until ctx is done. One
+// openAgain opens the store, and retries while no server answers; say is called when the reason changes, and slow, once, if there is
+// none yet after patience. It blocks until ctx is done. One
 // attempt has no limit but that: a file's lock can't be given up by who waits for it, so each more would cost a thread and an open file.
-func (a *app) openAgain(ctx context.Context, say func(format string, args ...any)) (store.Store, error) {
+func (a *app) openAgain(ctx context.Context, say func(format string, args ...any), slow func()) (store.Store, error) {
+	stop := a.clk.AfterFunc(patience, slow)
+	defer stop()
 	told := ""
 	for pause := openPauseMin; ; pause = min(2*pause, openPauseMax) {
 		st, err := a.openFor(ctx, true)
 		if err == nil || ctx.Err() != nil || !stores.Unreachable(err) {
 			return st, err
 		}
-		if news := err.Error(); news != told {
+		if news := oneLine(err); news != told {
+			stop()
 			told = news
-			say("waiting for the store: %v", err)
+			say("waiting for the store: %s", news)
 		}
 		if clock.Sleep(ctx, a.clk, pause) != nil {
 			return nil, err
@@ -157,9 +161,7 @@ func (a *app) openAgain(ctx context.Context, say func(format string, args ...any
 
 // withStoreAgain is withStore that waits for a store that doesn't answer.
 func (a *app) withStoreAgain(ctx context.Context, say func(format string, args ...any), f func(store.Store) error) error {
-	slow := a.clk.AfterFunc(patience, func() { say(slowStore) })
-	st, err := a.openAgain(ctx, say)
-	slow()
+	st, err := a.openAgain(ctx, say, func() { say(slowStore) })
 	if err != nil {
 		return err
 	}

@@ -56,7 +56,7 @@ func TestFinding_L6_AStoreThatIsDownAtTheStart(t *testing.T) {
 				t.Errorf("run -w 1s: exit code %d, want 75", code)
 			}
 			for i, prog := range waits {
-				eventually(t, "it says that it waits", func() bool { return strings.Contains(prog.stderr.String(), "waiting for the store") })
+				eventually(t, "it says why it waits", func() bool { return strings.Contains(prog.stderr.String(), "waiting for the store: open") })
 				select {
 				case <-prog.ended:
 					t.Errorf("%d has ended: %s", i, prog.stderr)
@@ -68,6 +68,12 @@ func TestFinding_L6_AStoreThatIsDownAtTheStart(t *testing.T) {
 				t.Errorf("exit code %d: %s", code, waits[0].stderr)
 			}
 			p.read("ran")
+			for _, prog := range waits {
+				_, why, _ := strings.Cut(prog.stderr.String(), "waiting for the store: open")
+				if strings.Contains(why, slowStore) || strings.Contains(why, "\n\t") {
+					t.Errorf("it says why in one line, and then no guess: %s", prog.stderr)
+				}
+			}
 			eventually(t, "it leads", func() bool {
 				_, err := os.Stat(p.path("led"))
 				return err == nil

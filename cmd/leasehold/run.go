@@ -190,11 +190,9 @@ func (j *job) open(ctx context.Context) error {
 	}
 	j.words.startWait()
 	defer j.words.endWait()
-	stop := j.a.clk.AfterFunc(patience, j.words.waitForStore)
-	defer stop()
 	wait, cancel := j.limited(ctx)
 	defer cancel()
-	j.st, err = j.a.openAgain(wait, j.words.say)
+	j.st, err = j.a.openAgain(wait, j.words.say, j.words.waitForStore)
 	if err != nil && wait.Err() != nil {
 		return j.refusal(ctx, err)
 	}
