@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"sync"
 	"time"
 )
 
@@ -108,6 +109,41 @@ func WithDeadline(parent context.Context, c Clock, t Instant) (context.Context, 
 	ctx, cancel := context.WithCancelCause(parent)
 	stop := At(c, t, func() { cancel(context.DeadlineExceeded) })
 	return timeoutCtx{ctx}, func() { stop(); cancel(context.Canceled) }
+}
+
+// WithLateDeadline is WithDeadline, except that nothing looks at the clock before arm is called. It is for what is over long before its
+// deadline as a rule, and is looked after meanwhile: that saves a timer. A second call of arm, or one after cancel, does nothing.
+func WithLateDeadline(parent context.Context, c Clock, t Instant) (ctx context.Context, arm func(), cancel context.CancelFunc) {
+	l := &lateDeadline{clock: c, at: t}
+	l.inner, l.end = context.WithCancelCause(parent)
+	return timeoutCtx{l.inner}, l.arm, l.cancel
+}
+
+type lateDeadline struct {
+	clock Clock
+	at    Instant
+	inner context.Context
+	end   context.CancelCauseFunc
+
+	mu   sync.Mutex
+	stop func() bool // nil before arm
+}
+
+func (l *lateDeadline) arm() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.stop == nil && l.inner.Err() == nil {
+		l.stop = At(l.clock, l.at, func() { l.end(context.DeadlineExceeded) })
+	}
+}
+
+func (l *lateDeadline) cancel() {
+	l.end(context.Canceled)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.stop != nil {
+		l.stop()
+	}
 }
 
 type timeoutCtx struct{ context.Context }

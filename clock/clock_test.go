@@ -68,6 +68,43 @@ func TestMargin(t *testing.T) {
 	}
 }
 
+// A deadline that is armed late ends its context as any other does; what is over before has no timer.
+func TestWithLateDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clk := clock.NewFake(0)
+		ctx, arm, cancel := clock.WithLateDeadline(t.Context(), clk, clk.Now().Add(time.Minute))
+		time.Sleep(30 * time.Second)
+		arm()
+		arm()
+		<-ctx.Done()
+		if ctx.Err() != context.DeadlineExceeded || context.Cause(ctx) != context.DeadlineExceeded || clk.Now().Sub(clock.Instant(time.Minute)) > time.Microsecond {
+			t.Errorf("%v, %v at %v", ctx.Err(), context.Cause(ctx), clk.Now())
+		}
+		cancel()
+		ctx, arm, cancel = clock.WithLateDeadline(t.Context(), clk, clk.Now())
+		if time.Sleep(time.Hour); ctx.Err() != nil {
+			t.Errorf("over before it was armed: %v", ctx.Err())
+		}
+		arm()
+		if <-ctx.Done(); ctx.Err() != context.DeadlineExceeded {
+			t.Errorf("armed after its deadline: %v", ctx.Err())
+		}
+		cancel()
+		ctx, arm, cancel = clock.WithLateDeadline(t.Context(), clk, clk.Now().Add(time.Minute))
+		cancel()
+		arm()
+		if time.Sleep(time.Hour); ctx.Err() != context.Canceled {
+			t.Errorf("cancelled: %v", ctx.Err())
+		}
+		ctx, arm, cancel = clock.WithLateDeadline(t.Context(), clk, clk.Now().Add(time.Minute))
+		arm()
+		cancel()
+		if time.Sleep(time.Hour); ctx.Err() != context.Canceled {
+			t.Errorf("armed, and cancelled: %v", ctx.Err())
+		}
+	})
+}
+
 func TestSleep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clk := clock.NewFake(0)

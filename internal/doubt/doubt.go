@@ -17,6 +17,31 @@ type Writes struct {
 	keys map[string]map[string]uint64 // by key and nonce: when it came to be in doubt
 	full map[string]uint64            // keys with too many nonces to tell, and since when
 	all  bool
+
+	underWay map[[2]string]int // by key and nonce: how many copies of a write have no answer yet
+}
+
+// Begin notes that a write that bears nonce is sent: until it is answered it is in doubt, for whoever meets it meanwhile. That may be
+// another copy of the same write, whose refusal would show what no failover must take away. Call end once the answer is there. A deletion has
+// no nonce, and leaves nothing that bears it.
+func (w *Writes) Begin(key, nonce string) (end func()) {
+	if nonce == "" {
+		return func() {}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.underWay == nil {
+		w.underWay = map[[2]string]int{}
+	}
+	write := [2]string{key, nonce}
+	w.underWay[write]++
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.underWay[write]--; w.underWay[write] == 0 {
+			delete(w.underWay, write)
+		}
+	}
 }
 
 // Now returns a moment for [Writes.Done].
@@ -86,5 +111,5 @@ func (w *Writes) Shows(key, nonce string) bool {
 	defer w.mu.Unlock()
 	_, doubted := w.keys[key][nonce]
 	_, full := w.full[key]
-	return doubted || full || w.all
+	return doubted || full || w.all || w.underWay[[2]string{key, nonce}] > 0
 }

@@ -47,3 +47,21 @@ func TestWhatIsTooMuchToRememberIsInDoubt(t *testing.T) {
 		t.Error("with too many keys in doubt, not all are")
 	}
 }
+
+// A write is in doubt until each of its copies has its answer. A deletion leaves nothing that could be met.
+func TestWritesUnderWay(t *testing.T) {
+	var w Writes
+	first, second := w.Begin("k", "n"), w.Begin("k", "n")
+	gone := w.Begin("k", "")
+	if !w.Shows("k", "n") || w.Shows("k", "") || w.Shows("k", "other") || w.Shows("other", "n") {
+		t.Error("what is under way isn't what was begun")
+	}
+	if first(); !w.Shows("k", "n") {
+		t.Error("one copy has its answer, and the other doesn't count")
+	}
+	second()
+	gone()
+	if w.Shows("k", "n") || len(w.underWay) != 0 {
+		t.Errorf("remembered: %v", w.underWay)
+	}
+}

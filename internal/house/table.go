@@ -139,6 +139,10 @@ var Table = []Row{
 		Never: []string{"time.Now", "time.Since", "time.After", "time.AfterFunc", "time.NewTimer", "time.Sleep", "clock.System", "clock.NewFake"},
 		Why:   "the simulator and the model check run it by events, under clocks of their own",
 	},
+	{
+		Dir: "lease/sightings", Floor: F1, Libs: []string{x},
+		Why: "what is known of a folder, a file and a file system comes through x/sys; it holds nothing itself, and the watch of sessions needs it",
+	},
 	{Dir: "lease", Floor: F2, Never: holds, Why: "one driver of holds, which the simulator runs, too"},
 
 	{Dir: "internal/grants", Floor: F3, Never: holds, Why: "one driver of holds, which the simulator runs, too"},

@@ -46,6 +46,15 @@ func (s *Server) certify() error {
 	return nil
 }
 
+// Recertify has another authority, and replaces the files of the certificates, at the same paths. The server shows the new one, and trusts it, when
+// it is restarted.
+func (s *Server) Recertify() {
+	s.tb.Helper()
+	if err := s.certify(); err != nil {
+		s.tb.Fatalf("%s: %v", s.engine.title, err)
+	}
+}
+
 // authority is a certification authority that exists for one server.
 type authority struct {
 	certificate *x509.Certificate
