@@ -4,13 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 )
 
 // place is what the names of a store's files led to when it was opened. A process that opens the store later uses what the names
 // lead to then: if that is something else, the two exclude each other no more.
 type place struct {
-	path  string
-	files []os.FileInfo // by suffix
+	path   string
+	files  []os.FileInfo // by suffix
+	folder folder[struct{}]
 }
 
 // suffixes of the files that all who use a store have to have in common. Without path.lock only the order of writers is lost.
@@ -18,7 +20,7 @@ var suffixes = []string{"", "-wal", "-shm"}
 
 // placeOf looks at the files of a database that is open.
 func placeOf(path string) (*place, error) {
-	p := &place{path: path}
+	p := &place{path: path, folder: folder[struct{}]{path: filepath.Dir(path)}}
 	for _, suffix := range suffixes {
 		info, err := os.Stat(path + suffix)
 		if err != nil {
@@ -31,17 +33,22 @@ func placeOf(path string) (*place, error) {
 
 // moved returns an error if one of the names leads to another file now, or to none.
 func (p *place) moved() error {
+	_, err := p.folder.get(p.compare)
+	return err
+}
+
+func (p *place) compare() (struct{}, error) {
 	for i, suffix := range suffixes {
 		info, err := os.Stat(p.path + suffix)
 		if err == nil && os.SameFile(info, p.files[i]) {
 			continue
 		}
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("%s%s: can't be looked at: %w", p.path, suffix, err)
+			return struct{}{}, fmt.Errorf("%s%s: can't be looked at: %w", p.path, suffix, err)
 		}
-		return fmt.Errorf("%s%s was removed or replaced while the store was open: end all programs that use it, then start them again", p.path, suffix)
+		return struct{}{}, fmt.Errorf("%s%s was removed or replaced while the store was open: end all programs that use it, then start them again", p.path, suffix)
 	}
-	return nil
+	return struct{}{}, nil
 }
 
 func manyLinks(path string, n uint64) error {

@@ -17,8 +17,10 @@ const (
 	signatory  = 1 << 50
 )
 
+var self = int64(os.Getpid()) // each call is one of the system
+
 func (l *lockFile) sign() {
-	_ = setLock(l.f, unix.F_OFD_SETLK, unix.F_WRLCK, signatures+clock.System().Wall().UnixMilli(), int64(os.Getpid()))
+	_ = setLock(l.f, unix.F_OFD_SETLK, unix.F_WRLCK, signatures+clock.System().Wall().UnixMilli(), self)
 }
 
 func (l *lockFile) unsign() { _ = setLock(l.f, unix.F_OFD_SETLK, unix.F_UNLCK, signatures, signatory) }

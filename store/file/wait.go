@@ -70,6 +70,7 @@ func (w *waiter) wake() {
 // waiters are the Waits of a store.
 type waiters struct {
 	store *Store
+	path  string // of the database
 	bell  *bell
 	net   time.Duration // netMin; tests take the safety net away
 	kick  chan struct{} // of capacity 1: somebody waits
@@ -80,7 +81,7 @@ type waiters struct {
 }
 
 func newWaiters(s *Store) *waiters {
-	ws := &waiters{store: s, net: netMin, kick: make(chan struct{}, 1), byHash: map[uint64]map[*waiter]struct{}{}}
+	ws := &waiters{store: s, path: s.path, net: netMin, kick: make(chan struct{}, 1), byHash: map[uint64]map[*waiter]struct{}{}}
 	ws.bell = newBell(s.path+wakeSuffix, s.id, &s.running, ws.wake, ws.wakeAll)
 	return ws
 }
@@ -160,7 +161,7 @@ const (
 // watch is the goroutine that looks, while somebody waits.
 func (ws *waiters) watch() {
 	defer ws.bell.close()
-	look := looker{path: ws.store.path}
+	look := looker{path: ws.path}
 	defer look.close()
 	pause := pollMin
 	for ws.somebody() {

@@ -35,6 +35,7 @@ func shardOf(h uint64) int { return int(h % shards) }
 type bell struct {
 	dir     string
 	id      string
+	folder  folder[[]string] // the names in dir
 	running *sync.WaitGroup
 	one     func(hash uint64) // called for a key that has changed
 	all     func()            // called when any key may have
@@ -47,7 +48,7 @@ type bell struct {
 }
 
 func newBell(dir, id string, running *sync.WaitGroup, one func(uint64), all func()) *bell {
-	return &bell{dir: dir, id: id, running: running, one: one, all: all}
+	return &bell{dir: dir, id: id, folder: folder[[]string]{path: dir}, running: running, one: one, all: all}
 }
 
 const fifoPrefix = "fifo-"
@@ -215,7 +216,7 @@ func (b *bell) ring(hashes []uint64) {
 		n := shardOf(h)
 		messages[n] = binary.LittleEndian.AppendUint64(messages[n], h)
 	}
-	found := names(b.dir)
+	found, _ := b.folder.get(func() ([]string, error) { return readNames(b.dir) })
 	if !slices.ContainsFunc(found, func(name string) bool { return strings.HasPrefix(name, fifoPrefix) && name != fifoPrefix+b.id }) {
 		return // nobody but this store waits
 	}
@@ -271,19 +272,24 @@ func (b *bell) sweep() {
 	}
 }
 
-// names returns the names in a folder, none if it isn't there. It is part of every commit: os.ReadDir, which tries to poll
-// the folder first, takes twice as long.
-func names(dir string) (found []string) {
+// names returns the names in a folder, as far as it can be read: none if it isn't there.
+func names(dir string) []string {
+	found, _ := readNames(dir)
+	return found
+}
+
+// readNames is part of a commit: os.ReadDir, which tries to poll the folder first, takes twice as long.
+func readNames(dir string) (found []string, err error) {
 	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	defer func() { _ = unix.Close(fd) }()
 	var buf [4096]byte
 	for {
 		n, err := unix.ReadDirent(fd, buf[:])
 		if err != nil || n <= 0 {
-			return found
+			return found, err
 		}
 		_, _, found = unix.ParseDirent(buf[:n], -1, found)
 	}

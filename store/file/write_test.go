@@ -4,9 +4,11 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
+	"os"
 	"testing"
 	"time"
 
+	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -46,12 +48,94 @@ func TestCommitThatFails(t *testing.T) {
 		}
 	}
 	s.turn.Unlock()
-	if _, err := s.Put(t.Context(), held("new", 2)); !errors.Is(err, store.ErrUnknownOutcome) {
-		t.Errorf("COMMIT failed: %v", err)
+	for what, c := range map[string]struct {
+		r       *request
+		unknown bool
+	}{
+		"what was written": {&request{key: "new", next: "v", mark: "|", body: "{}"}, true},
+		"what was not":     {&request{key: rec.Key, version: "other", next: "v", mark: "|", body: "{}"}, false},
+	} {
+		s.turn.Lock()
+		err := s.write([]*request{c.r, {key: "beside", next: "v", mark: "|", body: "{}"}})(c.r)
+		s.turn.Unlock()
+		if err == nil || errors.Is(err, store.ErrUnknownOutcome) != c.unknown {
+			t.Errorf("%s, and COMMIT failed: %v", what, err)
+		}
 	}
 	rec.Version = "other"
 	if _, err := s.Put(t.Context(), rec); !errors.Is(err, store.ErrConflict) {
 		t.Errorf("a write that meets another version, after that: %v", err)
+	}
+}
+
+// Without a connection nothing is written, and nothing is done. The next write makes one.
+func TestConnectionThatCanNotBeMade(t *testing.T) {
+	s := testOpen(t, testPath(t))
+	r := &request{key: "k", next: "v", mark: "|", body: "{}"}
+	s.turn.Lock()
+	path := s.path
+	if err := s.writer.close(); err != nil {
+		t.Error(err)
+	}
+	s.writer, s.path = nil, path+".missing"
+	if err := s.write([]*request{r})(r); err == nil || errors.Is(err, store.ErrUnknownOutcome) {
+		t.Errorf("without a connection: %v, want that it is not done", err)
+	}
+	s.path = path
+	s.turn.Unlock()
+	mustPut(t, s, held("k", 1))
+}
+
+// A write of what was deleted says so, and one that is over waits for nobody.
+func TestWriteOfWhatIsGone(t *testing.T) {
+	s := testOpen(t, testPath(t))
+	rec := mustPut(t, s, held("k", 1))
+	if err := s.Delete(t.Context(), rec.Key, rec.Version); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := s.Put(t.Context(), rec); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if since := s.waitsSince(); since != 0 {
+		t.Errorf("something waits for another process since %v", since)
+	}
+}
+
+// Errors stay errors, also those that nothing is known of.
+func TestErrorsThatNothingIsKnownOf(t *testing.T) {
+	unheardOf := errors.New("unheard of")
+	if err := explain("store.db", unheardOf); !errors.Is(err, unheardOf) {
+		t.Errorf("explained as %v", err)
+	}
+	l, err := openLock(testPath(t) + ".lock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.lockWithin(t.Context()); err == nil {
+		t.Error("a lock file that is closed is locked")
+	}
+}
+
+// A pause that is ended says that it didn't end by itself.
+func TestPauseThatIsEnded(t *testing.T) {
+	stop := make(chan struct{})
+	if !sleepUntil(clock.System(), time.Microsecond, stop) {
+		t.Error("it was not ended")
+	}
+	close(stop)
+	if sleepUntil(clock.System(), time.Hour, stop) {
+		t.Error("it was ended")
+	}
+}
+
+// Where the kernel vouches for a process, the proof of its life can be handed on.
+func TestProof(t *testing.T) {
+	s := testOpen(t, testPath(t))
+	if files := s.Proof(); (len(files) > 0) != (s.life != nil) {
+		t.Errorf("%d files, with a life: %v", len(files), s.life != nil)
 	}
 }
 
@@ -68,11 +152,25 @@ func TestStatementOfAWriteThatFails(t *testing.T) {
 	if err == nil || errors.Is(err, store.ErrUnknownOutcome) || errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrConflict) {
 		t.Errorf("%v, want that it is not done, and no word of a record", err)
 	}
-	if err := s.Delete(t.Context(), rec.Key, rec.Version); err != nil { // by a new connection
+	mustPut(t, s, held("new", 2)) // by a new connection, which has no such trigger
+	if err := s.Delete(t.Context(), rec.Key, rec.Version); err != nil {
 		t.Error(err)
 	}
 	if rec, err := s.Get(t.Context(), rec.Key); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("deleted: %+v, %v", rec, err)
+	}
+}
+
+// The last connection to close leaves the log where it is: the next writer need not make it.
+func TestTheLogOutlivesTheStore(t *testing.T) {
+	path := testPath(t)
+	s := testOpen(t, path)
+	mustPut(t, s, held("k", 1))
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path + "-wal"); err != nil {
+		t.Error(err)
 	}
 }
 
