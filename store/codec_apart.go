@@ -8,13 +8,7 @@ import (
 // MarshalApart is [Marshal] without Past, for engines that keep the terms apart. It checks all of rec, and the size of the
 // whole.
 func MarshalApart(rec Record) ([]byte, error) {
-	const growth = 6 // at most: < is written as \u003c
-	if growth*sizeHint(rec) > MaxRecord {
-		if _, err := Marshal(rec); err != nil {
-			return nil, err
-		}
-	}
-	if err := checkFields(rec); err != nil {
+	if err := Check(rec); err != nil {
 		return nil, err
 	}
 	rec.Past = nil

@@ -36,6 +36,10 @@ func CheckPrefix(prefix string) error { return checkText("Key", prefix) }
 
 // Check returns an *[InvalidError] when no store would take rec. Engines call it first in Put.
 func Check(rec Record) error {
+	const growth = 6 // at most: < is written as \u003c
+	if growth*sizeHint(rec) <= MaxRecord {
+		return checkFields(rec)
+	}
 	_, err := Marshal(rec)
 	return err
 }

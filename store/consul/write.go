@@ -29,7 +29,11 @@ func (s *Store) Put(ctx context.Context, rec store.Record) (store.Record, error)
 		return store.Record{}, s.inTheWay(ctx, rec.Key, rec.Version, errors.New("no record ever had this version"))
 	}
 	// An index of 0 demands that there is no such key.
-	pair, err := s.txn(ctx, rec.Key, rec.Version, api.KVTxnOp{Verb: api.KVCAS, Value: body, Index: index, Flags: index})
+	op := api.KVTxnOp{Verb: api.KVCAS, Value: body, Index: index, Flags: index}
+	pair, err := s.txn(ctx, rec.Key, rec.Version, op)
+	for errors.Is(err, errVanished) && ctx.Err() == nil {
+		pair, err = s.txn(ctx, rec.Key, rec.Version, op)
+	}
 	if err != nil {
 		return store.Record{}, err
 	}
@@ -92,11 +96,13 @@ func (s *Store) rolledBack(ctx context.Context, key, version string, status api.
 	}
 	err := s.inTheWay(ctx, key, version, errors.New(why))
 	if version == "" && errors.Is(err, store.ErrNotFound) {
-		// What was in the way of a creation was deleted before it could be read.
-		return &store.ConflictError{Current: store.Record{Key: key}}
+		return fmt.Errorf("%s: not done: %w", key, errVanished)
 	}
 	return err
 }
+
+// errVanished says that what was in the way of a creation was deleted before it could be read: it can be tried again.
+var errVanished = errors.New("what was stored has been deleted since")
 
 // inTheWay returns why a write at a version was refused: because of what is stored instead, as a rule.
 func (s *Store) inTheWay(ctx context.Context, key, version string, why error) error {

@@ -157,20 +157,28 @@ func (s *Store) Put(ctx context.Context, rec store.Record) (store.Record, error)
 	if err := store.Check(rec); err != nil {
 		return store.Record{}, err
 	}
+	kept, err := s.put(ctx, rec.Version, store.Canonical(rec))
+	if err != nil {
+		return store.Record{}, err
+	}
+	return kept.Clone(), nil
+}
+
+// put stores rec, which nobody writes to afterwards, in the place of that version.
+func (s *Store) put(ctx context.Context, version string, rec store.Record) (store.Record, error) {
 	s.db.mu.Lock()
 	defer s.db.mu.Unlock()
 	if err := s.ready(ctx); err != nil {
 		return store.Record{}, err
 	}
-	if err := s.db.match(rec.Key, rec.Version); err != nil {
+	if err := s.db.match(rec.Key, version); err != nil {
 		return store.Record{}, err
 	}
 	s.db.last++
-	kept := store.Canonical(rec)
-	kept.Version = strconv.FormatUint(s.db.last, 10)
-	s.db.rows[rec.Key] = row{rec: kept, written: s.db.clock.Now()}
+	rec.Version = strconv.FormatUint(s.db.last, 10)
+	s.db.rows[rec.Key] = row{rec: rec, written: s.db.clock.Now()}
 	s.db.wake(rec.Key)
-	return kept.Clone(), nil
+	return rec, nil
 }
 
 // Delete implements [store.Store]. Its outcome is never unknown.

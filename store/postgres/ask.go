@@ -8,7 +8,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/leasehold/leasehold/store"
 )
@@ -42,7 +41,7 @@ func (s *Store) ask(ctx context.Context, sql string, args []any, scan func(pgx.R
 		if err := s.ready(ctx); err != nil {
 			return false, err
 		}
-		conn, err := s.pool.Acquire(ctx)
+		conn, release, err := s.connection(ctx)
 		if err != nil {
 			return false, s.failed(ctx, err)
 		}
@@ -72,15 +71,30 @@ func (s *Store) ask(ctx context.Context, sql string, args []any, scan func(pgx.R
 		case code == codeSerialization, code == codeDeadlock:
 			again = try < maxRetries
 		}
-		conn.Release()
+		release()
 		if err == nil || !again {
 			return !refused(err), s.failed(ctx, err)
 		}
 	}
 }
 
+// connection returns one for a statement, and what gives it back: an idle one of the pool, or the one that listens, or else a new one of the
+// pool. So a process that does nothing but wait has one connection.
+func (s *Store) connection(ctx context.Context) (conn *pgx.Conn, release func(), err error) {
+	if s.pool.Stat().IdleConns() == 0 {
+		if conn, release = s.line.borrow(ctx); conn != nil {
+			return conn, release, nil
+		}
+	}
+	pooled, err := s.pool.Acquire(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	return pooled.Conn(), pooled.Release, nil
+}
+
 // send runs the statement on one connection.
-func send(ctx context.Context, conn *pgxpool.Conn, mode pgx.QueryExecMode, sql string, args []any, scan func(pgx.Rows) error) error {
+func send(ctx context.Context, conn *pgx.Conn, mode pgx.QueryExecMode, sql string, args []any, scan func(pgx.Rows) error) error {
 	rows, err := conn.Query(ctx, sql, append([]any{mode}, args...)...)
 	if err != nil {
 		return err
@@ -96,10 +110,10 @@ func send(ctx context.Context, conn *pgxpool.Conn, mode pgx.QueryExecMode, sql s
 }
 
 // discard closes a connection, so that the pool makes a new one.
-func discard(conn *pgxpool.Conn) {
+func discard(conn *pgx.Conn) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	_ = conn.Conn().Close(ctx) // it is of no use either way
+	_ = conn.Close(ctx) // it is of no use either way
 }
 
 // refused reports whether the statement was certainly not carried out: it was never sent, or rolled back. A FATAL of a

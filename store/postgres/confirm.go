@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -81,8 +82,8 @@ func HearWarnings(config *pgxpool.Config) {
 }
 
 // warningsOf returns nil for a connection that HearWarnings knows nothing of.
-func warningsOf(conn *pgxpool.Conn) *warnings {
-	w, _ := conn.Conn().PgConn().CustomData()[warningsKey].(*warnings)
+func warningsOf(conn *pgx.Conn) *warnings {
+	w, _ := conn.PgConn().CustomData()[warningsKey].(*warnings)
 	return w
 }
 

@@ -27,7 +27,8 @@
 // # Waiting
 //
 // A write tells the table's channel, by pg_notify in its statement. A handle on which somebody waits takes one connection
-// out of the pool for LISTEN, for all its Waits, and gives it back when nobody has waited for half a minute. Beneath that it
+// out of the pool for LISTEN, for all its Waits, and gives it back when nobody has waited for half a minute. While the pool has no
+// idle connection, statements are sent on that one, one at a time: with a short MaxConnIdleTime, a process that only waits has one connection. Beneath that it
 // reads what is waited for: every 5 to 10 s, and while it can't listen every 20 ms to 1 s, all keys in one statement. Behind
 // a pooler it always polls: where the server's process isn't the one that the connection was told of at its start, LISTEN
 // may be another client's a moment later. NOTIFY makes the commits of a server queue, so each waits for the sync of the one

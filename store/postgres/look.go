@@ -72,12 +72,12 @@ func (s *Store) lookOnce(ctx context.Context, others bool) (l look, err error) {
 		return l, s.failed(ctx, err)
 	}
 	l.clock = time.UnixMicro(micros)
-	if warningsOf(conn) == nil {
+	if warningsOf(conn.Conn()) == nil {
 		s.watch.deaf.Store(true)
 	}
 	l.pooled = l.pid != conn.Conn().PgConn().PID()
 	if l.readOnly && others {
-		discard(conn)
+		discard(conn.Conn())
 		return l, errReadOnly
 	}
 	return l, nil

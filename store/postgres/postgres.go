@@ -44,6 +44,7 @@ type Store struct {
 
 	plain   atomic.Bool // statements aren't prepared: a pooler may give the next one to another server process
 	waiters *waiters.Waiters
+	line    line
 	closing sync.Once
 	closed  chan struct{}
 }

@@ -2,8 +2,6 @@ package postgres
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -80,15 +78,7 @@ func (src source) Listen(ctx context.Context, up func(), changed func(key string
 		return err
 	}
 	up()
-	for {
-		n, err := next(ctx, conn)
-		switch {
-		case err != nil:
-			return err
-		case n != "":
-			changed(n)
-		}
-	}
+	return src.s.line.serve(ctx, conn, src.s.closed, changed)
 }
 
 // subscribe returns the connection also after an error, if there is one.
@@ -113,23 +103,4 @@ func (src source) subscribe(ctx context.Context) (*pgx.Conn, error) {
 	}
 	_, err = conn.Exec(ctx, "LISTEN "+pgx.Identifier{src.s.channel}.Sanitize(), pgx.QueryExecModeSimpleProtocol)
 	return conn, err
-}
-
-// next returns the key of the next notification, or "" when none came for a while and the connection is alive.
-func next(ctx context.Context, conn *pgx.Conn) (string, error) {
-	waitCtx, cancel := context.WithTimeout(ctx, quiet)
-	n, err := conn.WaitForNotification(waitCtx)
-	cancel()
-	switch {
-	case err == nil:
-		return n.Payload, nil
-	case ctx.Err() != nil || conn.IsClosed() || !errors.Is(err, context.DeadlineExceeded):
-		return "", err
-	}
-	pingCtx, cancel := context.WithTimeout(ctx, listenLimit)
-	defer cancel()
-	if err := conn.Ping(pingCtx); err != nil {
-		return "", fmt.Errorf("the connection that listens is dead: %w", err)
-	}
-	return "", nil
 }

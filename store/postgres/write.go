@@ -51,6 +51,7 @@ type change struct{ key, version, nonce string }
 
 // write carries out a change.
 func (s *Store) write(ctx context.Context, statement string, args []any, c change) error {
+	defer s.doubts.Begin(c.key, c.nonce)()
 	for range maxRetries {
 		var done bool
 		var r row

@@ -65,7 +65,7 @@ func (c careless) Confirm(ctx context.Context, key string) (store.Record, error)
 
 // brokenReplicas take what the primary has for what will be there when it has died.
 var brokenReplicas = []breakage{
-	unkept("settles by a plain read", func(c *careless, primary *memory.Store) { c.get = primary.Get }, "Unreplicated", "Failover"),
+	unkept("settles by a plain read", func(c *careless, primary *memory.Store) { c.get = primary.Get }, "Unreplicated"), // whose holders ask once more by a write
 	unkept("settles by what a Wait brings", func(c *careless, primary *memory.Store) { c.wait = primary.Wait }, "Unreplicated"),
 	unkept("settles by a conflict with its own write", func(c *careless, primary *memory.Store) {
 		c.put = func(ctx context.Context, rec store.Record) (store.Record, error) {
