@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -13,7 +14,8 @@ import (
 // not expire.
 type observed struct {
 	store.Store
-	r *run
+	r    *run
+	seen *lease.Observer // of the lease's row
 }
 
 // Get implements [store.Store].
@@ -48,7 +50,7 @@ func (o *observed) answer(ctx context.Context, key string, rec store.Record, err
 	}
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		o.r.saw(store.Record{Key: key})
+		o.r.saw(o.seen.Saw(store.Record{Key: key}))
 	case errors.Is(context.Cause(ctx), context.DeadlineExceeded) && err != nil:
 		o.r.s.trouble(fmt.Errorf("no answer in time: %w", err))
 	case ctx.Err() != nil && err != nil: // nobody wants to know any more
@@ -58,24 +60,23 @@ func (o *observed) answer(ctx context.Context, key string, rec store.Record, err
 		if rec.Owner == SkipOwner {
 			rec.TTL, rec.Age = store.MaxTTL, 0
 		}
-		o.r.saw(rec)
+		o.r.saw(o.seen.Saw(rec))
 	}
 	return rec, err
 }
 
 // saw publishes what a row says of who may write, while this instance may not. mine is the reason for that if the row is its
 // own.
-func (s *State) saw(rec store.Record, me, mine string) {
+func (s *State) saw(row lease.Status, me, mine string) {
+	rec := row.Record
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.term != nil {
 		return
 	}
-	switch {
-	case rec.Owner == "" || rec.Owner == SkipOwner:
-		s.version, s.expires = "", clock.Never
-	case rec.Version != s.version:
-		s.version, s.expires = rec.Version, s.clk.Now().Add(-rec.Age).Add(rec.TTL)
+	s.expires = s.clk.Now().Add(row.ExpiresIn)
+	if rec.Owner == "" || rec.Owner == SkipOwner {
+		s.expires = clock.Never
 	}
 	s.publish(func(st *Status) {
 		st.ReadOnly, st.Initialized, st.Err = true, true, nil

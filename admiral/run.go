@@ -101,12 +101,12 @@ func (r *run) setStop(stop context.CancelCauseFunc) {
 }
 
 // saw is told every row of the lease that the store has shown.
-func (r *run) saw(rec store.Record) {
+func (r *run) saw(row lease.Status) {
 	r.mu.Lock()
 	mine := r.mine
 	r.mu.Unlock()
-	r.s.saw(rec, r.m.Owner(), mine)
-	if rec.Owner != SkipOwner {
+	r.s.saw(row, r.m.Owner(), mine)
+	if row.Holder != SkipOwner {
 		return
 	}
 	r.mu.Lock()

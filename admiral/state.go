@@ -65,8 +65,7 @@ type State struct {
 
 	mu      sync.Mutex
 	status  Status        // as last published
-	version string        // of the row that was last seen of another holder
-	expires clock.Instant // of its term
+	expires clock.Instant // of the term of another holder, as last seen
 	term    *term         // nil while passive
 	changed chan struct{} // closed at the next change
 }

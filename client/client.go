@@ -174,10 +174,11 @@ func (c *Client) Pause(ctx context.Context, name string, o PauseOptions) (Lease,
 	})
 }
 
-// Resume ends a pause. The error matches [election.ErrNotPaused] when there is none.
-func (c *Client) Resume(ctx context.Context, name string) (Lease, error) {
+// Resume ends the pause of that id, or all with [election.AllPauses]; with "" the one that there is. The error matches
+// [election.ErrNotPaused] when there is none, and [election.ErrPauses] when there are several and id is "".
+func (c *Client) Resume(ctx context.Context, name, id string) (Lease, error) {
 	e := effort{what: name, settled: func(err error) bool { return errors.Is(err, election.ErrNotPaused) }}
-	return c.order(ctx, e, name, "resume", func(time.Duration) any { return wire.ResumeRequest{} })
+	return c.order(ctx, e, name, "resume", func(time.Duration) any { return wire.ResumeRequest{ID: id} })
 }
 
 // order sends what is posted under a name.

@@ -17,10 +17,11 @@ type State string
 const (
 	Free       State = wire.StateFree
 	Held       State = wire.StateHeld
-	Broken     State = wire.StateBroken // by an operator; its holder hasn't let go yet
-	HandedOver State = wire.StateHanded // to a holder that hasn't taken it yet
-	Unreadable State = wire.StateBad    // its record can't be read: see Lease.Err
-	Declared   State = wire.StatePool   // a pool of identities: nobody can hold its name
+	Expired    State = wire.StateExpired // its holder has shown no sign of life for a whole TTL, or is known to be gone: anyone may take it
+	Broken     State = wire.StateBroken  // by an operator; its holder hasn't let go yet
+	HandedOver State = wire.StateHanded  // to a holder that hasn't taken it yet
+	Unreadable State = wire.StateBad     // its record can't be read: see Lease.Err
+	Declared   State = wire.StatePool    // a pool of identities: nobody can hold its name
 )
 
 // Lease is a name, as the server shows it.
@@ -32,7 +33,8 @@ type Lease struct {
 	TTL       time.Duration  // how long the hold lasts past its last renewal
 	Session   string         // that keeps it; "" when it is renewed by itself
 	Acquired  time.Time      // by the wall clock of who granted it; for people
-	ExpiresIn *time.Duration // when the server answered, unless it is renewed; nil when the store can't tell
+	ExpiresIn *time.Duration // when the server answered, at most, unless it is renewed; nil where the answer didn't say
+	Silent    time.Duration  // the least time for which the server has seen no sign of life; 0 unless that is more than half of the TTL
 	Info      map[string]string
 	Note      string // who broke it or handed it over, and why
 	Waiters   int    // at that server
@@ -40,16 +42,26 @@ type Lease struct {
 	Kind    store.Kind // what the name is; "" for a lease
 	Holders []string   // ids of those who share it; some may have died within the last TTL
 
-	Pause      *Pause      // nil unless the election of that name is paused
+	Pause      *Pause      // the one that ends last; nil unless the election of that name is paused
+	Pauses     []Pause     // all, if there are several; lists and events have none
 	Candidates []Candidate // who stands for election; lists and events have none
 	Err        error       // why the record, or that of the election, can't be read; nil when it can
 }
 
 // Pause says that nobody may lead the election of a name.
 type Pause struct {
+	ID         string // to end this one of several
 	By, Reason string
 	Since      time.Time // by the wall clock of who paused it
 	Until      time.Time // by the same: when it ends by itself; zero: it lasts until it is resumed
+}
+
+func pauseOf(w wire.Pause) Pause {
+	p := Pause{ID: w.ID, By: w.By, Reason: w.Reason, Since: w.Since}
+	if w.Until != nil {
+		p.Until = *w.Until
+	}
+	return p
 }
 
 // Candidate is one that stands for election. It may have died within the last TTL.
@@ -160,15 +172,17 @@ func leaseOf(w wire.Lease) Lease {
 	l := Lease{
 		Name: w.Name, State: State(w.State), Holder: w.Holder, Token: w.Token, TTL: value(w.TTL), Session: w.Session,
 		Info: w.Info, Note: w.Note, Waiters: w.Waiters, Kind: w.Kind, Holders: w.Holders, ExpiresIn: (*time.Duration)(w.ExpiresIn),
+		Silent: silent(w.Silent),
 	}
 	if w.Acquired != nil {
 		l.Acquired = *w.Acquired
 	}
 	if w.Paused != nil {
-		l.Pause = &Pause{By: w.Paused.By, Reason: w.Paused.Reason, Since: w.Paused.Since}
-		if w.Paused.Until != nil {
-			l.Pause.Until = *w.Paused.Until
-		}
+		p := pauseOf(*w.Paused)
+		l.Pause = &p
+	}
+	for _, p := range w.Pauses {
+		l.Pauses = append(l.Pauses, pauseOf(p))
 	}
 	for _, c := range w.Candidates {
 		l.Candidates = append(l.Candidates, Candidate(c))
@@ -221,4 +235,11 @@ func seconds(d time.Duration) *wire.Seconds {
 	}
 	s := wire.Seconds(d)
 	return &s
+}
+
+func silent(s *wire.Seconds) time.Duration {
+	if s == nil {
+		return 0
+	}
+	return time.Duration(*s)
 }

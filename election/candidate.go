@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,8 +27,7 @@ type candidate struct {
 
 	mu      sync.Mutex
 	now     outlook
-	pause   *Pause        // the last that was heard of; nil when the election is not paused
-	ends    clock.Instant // when that is over by itself; Never when it isn't
+	pauses  []heardPause  // that were heard of last
 	heardOf int           // how many readings of the control record were taken note of
 	changed chan struct{} // closed, and replaced, when one of those changes
 
@@ -43,6 +43,12 @@ type outlook struct {
 	known    bool            // it was read in this session
 	eligible bool            // as last asked
 	changed  <-chan struct{} // closed when any of that may have changed
+}
+
+// heardPause is a pause as this candidate counts it.
+type heardPause struct {
+	Pause
+	ends clock.Instant // when it is over by itself; Never when it isn't
 }
 
 // mayLead reports whether nothing speaks against it.
@@ -91,9 +97,11 @@ func (c *candidate) look() outlook {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	o := c.now
-	o.changed, o.ends = c.changed, c.ends
-	if o.Pause != nil && c.clk.Now() >= c.ends {
-		o.Pause = nil
+	o.changed, o.Pause, o.ends = c.changed, nil, c.clk.Now()
+	for i := range c.pauses {
+		if p := &c.pauses[i]; p.ends > o.ends {
+			o.Pause, o.ends = &p.Pause, p.ends
+		}
 	}
 	return o
 }
@@ -184,9 +192,17 @@ func (c *candidate) heard(rec store.Record, since int) (noted bool, err error) {
 		if noted = c.heardOf == since; !noted {
 			return
 		}
-		if k.Pause == nil || c.pause == nil || !k.Pause.equal(*c.pause) {
-			c.pause, c.ends = k.Pause, c.endOf(k.Pause)
+		var pauses []heardPause
+		for _, p := range k.pauses() {
+			heard := heardPause{p, 0}
+			if i := slices.IndexFunc(c.pauses, func(h heardPause) bool { return h.equal(p) }); i >= 0 {
+				heard.ends = c.pauses[i].ends
+			} else {
+				heard.ends = c.endOf(p)
+			}
+			pauses = append(pauses, heard)
 		}
+		c.pauses = pauses
 		c.now.control, c.now.known = k, true
 		c.heardOf++
 	})
@@ -195,8 +211,8 @@ func (c *candidate) heard(rec store.Record, since int) (noted bool, err error) {
 
 // endOf returns when a pause that is news is over by itself. A candidate that was there when it was set counts its length from now, so
 // that no wall clock shortens it. One that has come later can't tell but by the time of day. c.mu is held.
-func (c *candidate) endOf(p *Pause) clock.Instant {
-	if p == nil || p.Until.IsZero() {
+func (c *candidate) endOf(p Pause) clock.Instant {
+	if p.Until.IsZero() {
 		return clock.Never
 	}
 	left := p.Until.Sub(p.Since)
@@ -250,15 +266,9 @@ func (c *candidate) awaitRelist(ctx context.Context) {
 	}
 }
 
-// list puts me on the list, and takes off those whose sessions are over. The error matches [ErrUnlisted] when it is full.
+// list puts me on the list, and takes off those whose sessions are over. Each candidate looks at the one before it on the list, the first at the last. The error matches [ErrUnlisted] when it is full.
 func (c *candidate) list(ctx context.Context, watch *sessions.Watch, me Candidate) error {
-	var keys []string
-	for _, o := range c.look().Candidates {
-		if o.Session != me.Session {
-			keys = append(keys, o.Session)
-		}
-	}
-	over, _, err := watch.Over(ctx, keys)
+	over, _, err := watch.Behind(ctx, c.look().around(me.Session))
 	if err != nil {
 		return err
 	}

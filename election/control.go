@@ -22,74 +22,18 @@ const (
 	maxText       = 255 // bytes of a candidate's name and zone
 	maxReason     = 500 // bytes of who paused, and why
 	maxCandidates = 50
+	maxPauses     = 10
 )
 
 // control is the data of a control record.
 type control struct {
 	Format     int         `json:"v"`
-	Pause      *Pause      `json:"pause,omitempty"`
+	Pause      *Pause      `json:"pause,omitempty"`  // the one that ends last
+	Pauses     []Pause     `json:"pauses,omitempty"` // all, if there are several; versions before this one lose them with their next write
 	Order      *order      `json:"order,omitempty"`
 	Candidates []Candidate `json:"candidates,omitempty"`
 
 	Unused time.Time `json:"unused,omitzero"` // since when it says nothing, as a sweep found
-}
-
-// Pause says who paused an election, why, and until when.
-type Pause struct {
-	By     string    `json:"by"`
-	Reason string    `json:"reason,omitempty"`
-	Since  time.Time `json:"since"` // by that one's wall clock
-
-	// Until is when the pause ends by itself, by the same clock: [MinPause] to [MaxPause] after Since. Zero is never: it lasts until
-	// [Resume].
-	//
-	// A candidate that stands when the pause is set counts its length on its own clock, from when it hears of it: no wall clock that
-	// is wrong shortens it. One that comes later goes by the time of day, and waits no longer than that length: if its wall clock
-	// is ahead of that of who paused, it campaigns earlier by so much. So an end is for liveness. That nobody acts meanwhile
-	// rests on a pause without one, or on the tokens; that no two lead at once, never on either: who leads needs the lease.
-	Until time.Time `json:"until,omitzero"`
-}
-
-// The bounds of how long a pause that ends by itself lasts.
-const (
-	MinPause = time.Second
-	MaxPause = 365 * 24 * time.Hour
-)
-
-// Over reports whether the pause has ended by itself, if it is now.
-func (p Pause) Over(now time.Time) bool { return !p.Until.IsZero() && !now.Before(p.Until) }
-
-// String says who paused it, why and until when.
-func (p Pause) String() string {
-	text := p.By
-	if p.Reason != "" {
-		text += ": " + p.Reason
-	}
-	if !p.Until.IsZero() {
-		text += ", until " + p.Until.Format(time.RFC3339)
-	}
-	return text
-}
-
-func (p Pause) equal(q Pause) bool {
-	return p.By == q.By && p.Reason == q.Reason && p.Since.Equal(q.Since) && p.Until.Equal(q.Until)
-}
-
-func (p Pause) check() error {
-	length := p.Until.Sub(p.Since)
-	switch {
-	case p.By == "":
-		return &store.InvalidError{Field: "by", Value: `""`, Want: "who pauses it"}
-	case len(p.By)+len(p.Reason) > maxReason:
-		return tooLong("reason", p.By+": "+p.Reason)
-	case p.Since.IsZero():
-		return &store.InvalidError{Field: "since", Value: p.Since.String(), Want: "the time of day"}
-	case !p.Until.IsZero() && (length < MinPause || length > MaxPause):
-		return &store.InvalidError{
-			Field: "until", Value: p.Until.Format(time.RFC3339Nano), Want: fmt.Sprintf("%v to %v after since, or none", MinPause, MaxPause),
-		}
-	}
-	return nil
 }
 
 // order tells the leader of a term to step down.
@@ -217,4 +161,16 @@ func (o Options) ahead(c control, session string) (n int) {
 		}
 	}
 	return n
+}
+
+// around returns the sessions of the other candidates, beginning with the one before session on the list and going up, from the first to the last.
+func (c control) around(session string) []string {
+	i := max(c.find(session), 0)
+	var keys []string
+	for n := 1; n <= len(c.Candidates); n++ {
+		if key := c.Candidates[(i-n+len(c.Candidates))%len(c.Candidates)].Session; key != session {
+			keys = append(keys, key)
+		}
+	}
+	return keys
 }

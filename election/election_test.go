@@ -78,6 +78,9 @@ func TestLeaderThatDoesNotStop(t *testing.T) {
 		if early := ended.Sub(at); early < ttl/10-50*time.Millisecond || early > ttl/10+50*time.Millisecond {
 			t.Errorf("it was told %v before the end", early)
 		}
+		if last := ended.Sub(stuck); last < ttl/30-50*time.Millisecond || last > ttl/30+50*time.Millisecond {
+			t.Errorf("OnStuck was called %v before the end, want a third of the margin", last)
+		}
 		a.mu.Lock()
 		if len(a.stuck) != 1 || !errors.Is(a.stuck[0], election.ErrExpiring) {
 			t.Errorf("%v", a.stuck)
@@ -305,13 +308,59 @@ func TestBadArguments(t *testing.T) {
 		"long name":      election.Run(t.Context(), m, strings.Repeat("x", 250), cb, election.Options{}),
 		"wide margin":    election.Run(t.Context(), m, "x", cb, election.Options{StopMargin: 14 * time.Second}),
 		"negative":       election.Run(t.Context(), m, "x", cb, election.Options{MinHold: -1}),
+		"long own name":  election.Run(t.Context(), m, "x", cb, election.Options{Name: strings.Repeat("x", 256)}),
 		"long zone":      election.Run(t.Context(), m, "x", cb, election.Options{Zone: strings.Repeat("x", 256)}),
 		"nobody pauses":  election.SetPause(t.Context(), m.Store(), "x", election.Pause{Since: time.Now()}),
 		"nobody leads":   election.StepDown(t.Context(), m.Store(), "x", 1, "", "ada"),
-		"bad name there": election.Resume(t.Context(), m.Store(), ""),
+		"bad name there": election.Resume(t.Context(), m.Store(), "", ""),
+		"pause nothing":  election.SetPause(t.Context(), m.Store(), "", election.Pause{By: "ada", Since: time.Now()}),
 	} {
 		if err == nil || len(err.Error()) > 300 {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
+}
+
+// Options may be as large as they say.
+func TestOptionsAtTheirBounds(t *testing.T) {
+	m, err := lease.NewManager(memory.New(memory.Options{}), lease.Options{TTL: ttl})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	ended, end := context.WithCancelCause(t.Context())
+	end(errEnd)
+	cb := election.Callbacks{OnStartedLeading: func(context.Context, election.Term) {}}
+	longest := strings.Repeat("x", 255)
+	for what, opts := range map[string]election.Options{
+		"name": {Name: longest}, "zone": {Zone: longest}, "margin": {StopMargin: ttl / 3},
+	} {
+		if err := election.Run(ended, m, "x", cb, opts); !errors.Is(err, errEnd) {
+			t.Errorf("the largest %s: %v", what, err)
+		}
+	}
+}
+
+// A candidate without a name is shown by its owner id.
+func TestCandidateWithoutAName(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		m, err := lease.NewManager(w.db.Open(), lease.Options{TTL: ttl, Clock: clock.NewFake(0)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		cb := election.Callbacks{OnStartedLeading: func(ctx context.Context, _ election.Term) {
+			time.Sleep(time.Second)
+			state, err := election.Read(ctx, w.st, "job")
+			if err != nil || len(state.Candidates) != 1 || state.Candidates[0].Name != m.Owner() {
+				t.Errorf("%+v, %v; want %s", state.Candidates, err, m.Owner())
+			}
+			<-ctx.Done()
+		}}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := election.Run(ctx, m, "job", cb, election.Options{}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+	})
 }

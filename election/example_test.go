@@ -104,7 +104,7 @@ func ExampleSetPause() {
 		return
 	}
 	fmt.Printf("paused by %s: %s; leader %q\n", state.Pause.By, state.Pause.Reason, state.Leader.Owner)
-	fmt.Println(election.Resume(ctx, st, "scheduler"))
+	fmt.Println(election.Resume(ctx, st, "scheduler", ""))
 	// Output:
 	// paused by ada@ops: the database is being moved; leader ""
 	// <nil>

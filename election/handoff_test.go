@@ -89,6 +89,53 @@ func TestHandOverToOneThatDied(t *testing.T) {
 	})
 }
 
+// A name that two candidates have means neither of them. The owner id of one does.
+func TestHandOverToOneOfTwo(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.candidate("a", election.Options{})
+		time.Sleep(time.Second)
+		w.candidate("b", election.Options{})
+		w.candidate("b", election.Options{})
+		time.Sleep(time.Second)
+		w.told()
+		if h, err := election.HandOver(t.Context(), w.st, "job", 0, "b", "ada"); !errors.Is(err, election.ErrNoCandidate) {
+			t.Errorf("%+v, %v", h, err)
+		}
+		time.Sleep(time.Second)
+		w.expect("")
+		state, err := election.Read(t.Context(), w.st, "job")
+		if err != nil || len(state.Candidates) != 3 {
+			t.Fatalf("%+v, %v", state, err)
+		}
+		last := state.Candidates[2].Owner()
+		if _, err := election.HandOver(t.Context(), w.st, "job", 0, last, "ada"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		if l := w.leader(); l.Owner != last {
+			t.Errorf("%s leads, want %s", l.Owner, last)
+		}
+	})
+}
+
+// Who leads alone hears an order, and leads again. Who holds the name beside candidates hears none.
+func TestHandOverByTheOnlyOne(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a := w.candidate("a", election.Options{})
+		time.Sleep(time.Second)
+		if _, err := election.HandOver(t.Context(), w.st, "job", 0, "", "ada"); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(ttl)
+		w.expect("a leads, a stopped, a leads")
+		put(t, w.st, "job", "", func(r *store.Record) { r.Owner, r.Token, r.Session = "script/1", r.Token+1, "" })
+		if h, err := election.HandOver(t.Context(), w.st, "job", 0, "", "ada"); !errors.Is(err, election.ErrNotElected) {
+			t.Errorf("%+v, %v", h, err)
+		}
+		a.end()
+	})
+}
+
 // Who holds a name without standing for it would not hear the order.
 func TestHandOverByNoCandidate(t *testing.T) {
 	st := memory.NewDB(memory.Options{}).Open()
@@ -121,8 +168,9 @@ func TestPauseAskedForAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		state, err := election.Read(t.Context(), st, "job")
-		if want := since.Add(time.Duration(i/2) * 2 * time.Hour); err != nil || !state.Pause.Since.Equal(want) || state.Pause.Reason != reason {
-			t.Errorf("%d: %+v, %v: want it since %v", i, state.Pause, err, want)
+		want, last := since.Add(time.Duration(i/2)*2*time.Hour), state.Pauses[len(state.Pauses)-1]
+		if err != nil || len(state.Pauses) != i/2+1 || !last.Since.Equal(want) || last.Reason != reason {
+			t.Errorf("%d: %+v, %v: want it since %v", i, state.Pauses, err, want)
 		}
 	}
 }

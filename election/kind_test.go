@@ -53,7 +53,7 @@ func TestFinding_S1_ElectionsAndLeasesKeepOut(t *testing.T) {
 		if err != nil || l.Token() <= leader.Token {
 			t.Fatalf("without candidates: %v, %v, after %d", l, err, leader.Token)
 		}
-		if err := election.Resume(t.Context(), w.st, "job"); err != nil {
+		if err := election.Resume(t.Context(), w.st, "job", ""); err != nil {
 			t.Fatal(err)
 		}
 		err = election.Run(t.Context(), m, "job", election.Callbacks{OnStartedLeading: func(context.Context, election.Term) {}}, election.Options{})

@@ -7,7 +7,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
-	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -23,25 +23,27 @@ type Leader struct {
 	Age time.Duration
 }
 
-// observed is what one observer has seen of the lease of a name, and of the session that keeps it.
+// observed is what one observer has seen of the lease of a name.
 type observed struct {
-	st           store.Store
-	clk          clock.Clock
-	name         string
-	rec, session rules.Seen
-	at           clock.Instant // when the record was read last
+	st   store.Store
+	clk  clock.Clock
+	name string
+	obs  *lease.Observer
+	last store.Record  // as it was read last, if it was
+	at   clock.Instant // when that read began
+	read bool
+}
+
+func newObserved(st store.Store, clk clock.Clock, name string) *observed {
+	return &observed{st: st, clk: clk, name: name, obs: lease.NewObserver(st, lease.ObserverOptions{Clock: clk})}
 }
 
 // leader returns what is known, as of now.
 func (o *observed) leader() Leader {
-	now := o.clk.Now()
-	l := Leader{Name: o.name, Token: o.rec.Rec.Token, Age: max(now.Sub(o.at), 0)}
-	switch rules.Judge(o.rec, o.session, "", nil, now).Standing {
-	case rules.Taken, rules.SessionUnknown:
-		if o.rec.Rec.Mark == "" {
-			l.Owner, l.Since = o.rec.Rec.Owner, o.rec.Rec.Acquired
-		}
-	default: // free, abandoned, or its session is over
+	s := o.obs.Known(o.name)
+	l := Leader{Name: o.name, Token: s.Token, Age: max(o.clk.Now().Sub(o.at), 0)}
+	if s.Standing == lease.NameHeld {
+		l.Owner, l.Since = s.Holder, s.Since
 	}
 	return l
 }
@@ -49,29 +51,18 @@ func (o *observed) leader() Leader {
 // look reads the record, and the session's. The time counts from before the reads.
 func (o *observed) look(ctx context.Context) error {
 	began := o.clk.Now()
-	rec, err := store.Load(ctx, o.st, o.name)
+	s, err := o.obs.Status(ctx, o.name)
 	if err != nil {
 		return err
 	}
-	o.rec = o.rec.Note(rec, o.clk.Now())
-	if rec.Session != "" {
-		session, err := store.Load(ctx, o.st, rec.Session)
-		if err != nil {
-			return err
-		}
-		if o.session.Rec.Key != session.Key {
-			o.session = rules.Seen{}
-		}
-		o.session = o.session.Note(session, o.clk.Now())
-	}
-	o.at = began
+	o.last, o.at, o.read = s.Record, began, true
 	return nil
 }
 
 // Now returns who leads, by a read of the store. An abandoned term shows as one that is going on: to tell them apart takes the
 // TTL, as [Observe] does.
 func Now(ctx context.Context, st store.Store, name string) (Leader, error) {
-	o := &observed{st: st, clk: clock.System(), name: name}
+	o := newObserved(st, clock.System(), name)
 	if err := o.look(ctx); err != nil {
 		return Leader{}, err
 	}
@@ -79,11 +70,11 @@ func Now(ctx context.Context, st store.Store, name string) (Leader, error) {
 }
 
 // Observe yields who leads, whenever that changes, and with an error whenever the store can't be read: then the Leader is what was
-// known last, with its age. poll bounds how long the end of a leader that has died goes unnoticed beyond its TTL; a third of the
+// known last, with its age. When the store can be read again, Observe yields who leads, changed or not. poll bounds how long the end of a leader that has died goes unnoticed beyond its TTL; a third of the
 // TTL is a good one. The sequence ends when ctx is done.
 func Observe(ctx context.Context, st store.Store, clk clock.Clock, name string, poll time.Duration) iter.Seq2[Leader, error] {
 	return func(yield func(Leader, error) bool) {
-		o := &observed{st: st, clk: clk, name: name}
+		o := newObserved(st, clk, name)
 		var told *Leader
 		for {
 			err := o.next(ctx, poll)
@@ -98,6 +89,7 @@ func Observe(ctx context.Context, st store.Store, clk clock.Clock, name string, 
 				told = &l
 			}
 			if err != nil {
+				told = nil
 				_ = clock.Sleep(ctx, clk, poll)
 			}
 		}
@@ -107,9 +99,9 @@ func Observe(ctx context.Context, st store.Store, clk clock.Clock, name string, 
 // next reads at first, and then waits for a change, for poll at most, before it reads again: nobody knows how long ago what
 // a wait returns was said.
 func (o *observed) next(ctx context.Context, poll time.Duration) error {
-	if o.rec.Known {
+	if o.read {
 		limited, cancel := clock.WithTimeout(ctx, o.clk, poll)
-		_, err := store.Wait(limited, o.st, o.name, o.rec.Rec.Version)
+		_, err := store.Wait(limited, o.st, o.name, o.last.Version)
 		unchanged := limited.Err() != nil
 		cancel()
 		if ctx.Err() != nil || err != nil && !unchanged {

@@ -2,6 +2,8 @@ package election_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -11,6 +13,7 @@ import (
 	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/faulty"
 )
 
@@ -127,5 +130,95 @@ func TestObserveTellsHowOldItIs(t *testing.T) {
 		if shown < 20 {
 			t.Errorf("only %d were shown", shown)
 		}
+	})
+}
+
+// For a leader whose session can't be read at first OnNewLeader is called when it can; and not again after the store was away for longer
+// than the leader would be believed to live.
+func TestFinding_S12_ALeaderIsNewOnce(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.candidate("a", election.Options{})
+		time.Sleep(time.Second)
+		session := w.session()
+		away := ""
+		b := w.candidate("b", election.Options{}, func(p *process) {
+			p.plan = func(op faulty.Op) faulty.Fault {
+				if op.Key == away && (op.Kind == faulty.Get || op.Kind == faulty.Wait) {
+					return faulty.Fault{Err: errors.New("connection refused")}
+				}
+				return faulty.Fault{Delay: time.Millisecond}
+			}
+		})
+		for _, step := range []struct{ away, told string }{{session, ""}, {"", "a"}, {"job", "a"}, {"", "a"}} {
+			b.mu.Lock()
+			away = step.away
+			b.mu.Unlock()
+			time.Sleep(3 * ttl)
+			b.mu.Lock()
+			if got := strings.Join(b.leaders, ","); got != step.told {
+				t.Errorf("told of %q, want %q, while %q can't be read", got, step.told, step.away)
+			}
+			b.mu.Unlock()
+		}
+	})
+}
+
+// session returns the key of the session by which the leader leads.
+func (w *world) session() string {
+	w.t.Helper()
+	rec, err := w.st.Get(w.t.Context(), "job")
+	if err != nil || rec.Session == "" {
+		w.t.Fatalf("%+v, %v", rec, err)
+	}
+	return rec.Session
+}
+
+// What was seen of one session says nothing of the next, however alike their records are.
+func TestObserveTellsSessionsApart(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		st := faulty.Ageless(w.db.Open())
+		lead := func(token fence.Token) {
+			session := fmt.Sprint(".session/a/", token)
+			put(t, st, session, "", func(r *store.Record) { r.Owner, r.Token, r.TTL = "a", 1, ttl })
+			put(t, st, "job", "", func(r *store.Record) { r.Owner, r.Token, r.TTL, r.Session = "a", token, ttl, session })
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 2*ttl-time.Second)
+		defer cancel()
+		time.AfterFunc(time.Second, func() { lead(1) })
+		time.AfterFunc(ttl, func() { lead(2) })
+		var seen []string
+		for l, err := range election.Observe(ctx, st, clock.NewFake(0), "job", ttl/30) {
+			seen = append(seen, fmt.Sprint(l.Owner, l.Token))
+			if err != nil {
+				t.Error(err)
+			}
+		}
+		if got := strings.Join(seen, ","); got != "0,a1,a2" {
+			t.Errorf("saw %s", got)
+		}
+	})
+}
+
+// Who leads is told when the store answers again, though it is who was known before, or nobody: who waits for that would wait for ever.
+func TestFinding_S12_ObserveTellsThatTheStoreAnswersAgain(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		var net faulty.Outage
+		st := faulty.Wrap(w.db.Open(), net.Plan(nil))
+		defer st.Close()
+		net.StartRefusing(errors.New("connection refused"))
+		time.AfterFunc(ttl/2, net.End)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*ttl)
+		defer cancel()
+		failed := 0
+		for l, err := range election.Observe(ctx, st, clock.NewFake(0), "job", ttl/3) {
+			if err == nil {
+				if failed == 0 || l.Owner != "" {
+					t.Errorf("%+v after %d errors", l, failed)
+				}
+				return
+			}
+			failed++
+		}
+		t.Errorf("told nothing but %d errors", failed)
 	})
 }

@@ -3,6 +3,7 @@ package election_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -27,7 +28,7 @@ func TestPauseAndResume(t *testing.T) {
 		w.candidate("b", election.Options{})
 		time.Sleep(time.Second)
 		w.told()
-		if err := election.Resume(t.Context(), w.st, "job"); !errors.Is(err, election.ErrNotPaused) {
+		if err := election.Resume(t.Context(), w.st, "job", ""); !errors.Is(err, election.ErrNotPaused) {
 			t.Errorf("%v", err)
 		}
 		if err := election.SetPause(t.Context(), w.st, "job", election.Pause{By: "ada", Reason: "migration", Since: time.Now()}); err != nil {
@@ -45,7 +46,7 @@ func TestPauseAndResume(t *testing.T) {
 		if got := w.told(); got != "a stopped" && got != "b stopped" {
 			t.Error(got)
 		}
-		if err := election.Resume(t.Context(), w.st, "job"); err != nil {
+		if err := election.Resume(t.Context(), w.st, "job", ""); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
@@ -144,7 +145,7 @@ func TestAnswersThatAreLostWithoutASign(t *testing.T) {
 					}
 				})
 				time.Sleep(ttl / 10)
-				if err := election.Resume(t.Context(), w.st, "job"); err != nil {
+				if err := election.Resume(t.Context(), w.st, "job", ""); err != nil {
 					t.Fatal(err)
 				}
 				time.Sleep(3 * ttl / 2)
@@ -174,6 +175,11 @@ func TestTransfer(t *testing.T) {
 		if err := election.StepDown(t.Context(), w.st, "job", l.Token, "x", "ada"); !errors.Is(err, election.ErrNoCandidate) {
 			t.Errorf("nobody: %v", err)
 		}
+		w.candidate("never", election.Options{Eligible: func() bool { return false }})
+		time.Sleep(time.Second)
+		if err := election.StepDown(t.Context(), w.st, "job", l.Token, "never", "ada"); !errors.Is(err, election.ErrNoCandidate) {
+			t.Errorf("one that may not lead: %v", err)
+		}
 		start := time.Now()
 		if err := election.StepDown(t.Context(), w.st, "job", l.Token, "c", "ada"); err != nil {
 			t.Fatal(err)
@@ -194,6 +200,26 @@ func TestTransfer(t *testing.T) {
 		time.Sleep(time.Second)
 		if got := w.told(); strings.HasSuffix(got, "c leads") || !strings.HasPrefix(got, "c stopped") {
 			t.Error(got)
+		}
+	})
+}
+
+// An order that names a successor as nobody can be named is obeyed, and the name released.
+func TestOrderThatNamesNobody(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.candidate("a", election.Options{})
+		time.Sleep(time.Second)
+		token := w.leader().Token
+		rec, err := w.st.Get(t.Context(), ".election/job")
+		if err != nil {
+			t.Fatal(err)
+		}
+		put(t, w.st, rec.Key, strings.Replace(string(rec.Data), `{`, fmt.Sprintf(`{"order":{"token":%d,"to":"\t"},`, token), 1))
+		time.Sleep(time.Second)
+		w.expect("a leads, a stopped, a leads")
+		rec, err = w.st.Get(t.Context(), "job")
+		if err != nil || len(rec.Past) != 1 || rec.Past[0].Token != token || rec.Past[0].Why != "released" {
+			t.Errorf("%+v, %v", rec.Past, err)
 		}
 	})
 }

@@ -125,7 +125,7 @@ func TestPauseReplaced(t *testing.T) {
 		}
 		time.Sleep(24 * time.Hour)
 		w.expect("a stopped")
-		if err := election.Resume(t.Context(), w.st, "job"); err != nil {
+		if err := election.Resume(t.Context(), w.st, "job", ""); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
@@ -138,10 +138,10 @@ func TestPauseThatHasEndedIsResumed(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.pauseFor(time.Minute)
 		time.Sleep(time.Hour)
-		if err := election.Resume(t.Context(), w.st, "job"); err != nil {
+		if err := election.Resume(t.Context(), w.st, "job", ""); err != nil {
 			t.Error(err)
 		}
-		if err := election.Resume(t.Context(), w.st, "job"); !errors.Is(err, election.ErrNotPaused) {
+		if err := election.Resume(t.Context(), w.st, "job", ""); !errors.Is(err, election.ErrNotPaused) {
 			t.Error(err)
 		}
 	})

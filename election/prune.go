@@ -16,7 +16,8 @@ func Prune(ctx context.Context, st store.Store, name string, over func(session s
 		kept := slices.DeleteFunc(slices.Clone(k.Candidates), func(c Candidate) bool { return over(c.Session) })
 		write := len(kept) < len(k.Candidates)
 		k.Candidates = kept
-		if len(kept) == 0 && (k.Pause == nil || k.Pause.Over(now)) && k.Unused.IsZero() {
+		paused := slices.ContainsFunc(k.pauses(), func(p Pause) bool { return !p.Over(now) })
+		if len(kept) == 0 && !paused && k.Unused.IsZero() {
 			k.Unused, write = now.UTC(), true
 		}
 		return write, nil

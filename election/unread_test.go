@@ -117,7 +117,7 @@ func TestFinding_S12_AControlRecordOfAnotherFormatIsCorrupt(t *testing.T) {
 			_, read := election.Read(t.Context(), st, "e")
 			for what, err := range map[string]error{
 				"Read": read, "SetPause": election.SetPause(t.Context(), st, "e", election.Pause{By: "ada", Since: time.Now()}),
-				"Resume": election.Resume(t.Context(), st, "e"),
+				"Resume": election.Resume(t.Context(), st, "e", ""),
 				"Prune":  election.Prune(t.Context(), st, "e", func(string) bool { return true }, time.Now()),
 			} {
 				if !errors.Is(err, store.ErrCorrupt) {

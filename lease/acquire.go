@@ -24,7 +24,7 @@ func (m *Manager) Acquire(ctx context.Context, key string) (*Lease, error) {
 
 // TryAcquire is Acquire without waiting: a name that is held is a *[HeldError], a store that doesn't answer an error. It
 // remembers what it saw: when nothing proves that an abandoned holder is gone, a try that comes a TTL after the first one
-// takes the name.
+// takes the name. Tries of several processes share that by [Options.Sightings].
 func (m *Manager) TryAcquire(ctx context.Context, key string) (*Lease, error) {
 	return m.acquire(ctx, want{key: key, kind: store.KindLease, try: true})
 }
@@ -70,10 +70,12 @@ func (m *Manager) acquire(ctx context.Context, w want) (*Lease, error) {
 		return nil, err
 	}
 	d, err := m.pursueWanted(ctx, w, nil)
-	if other := new(store.KindError); errors.As(err, &other) && len(other.Members) > 0 {
-		gone, failed := m.watch.Gone(ctx, other.Members)
-		if failed == nil && gone != nil {
-			d, err = m.pursueWanted(ctx, w, gone)
+	if err != nil {
+		if other, of := errors.AsType[*store.KindError](err); of && len(other.Members) > 0 {
+			gone, failed := m.watch.Gone(ctx, other.Members)
+			if failed == nil && gone != nil {
+				d, err = m.pursueWanted(ctx, w, gone)
+			}
 		}
 	}
 	if err != nil {
@@ -86,7 +88,7 @@ func (m *Manager) acquire(ctx context.Context, w want) (*Lease, error) {
 func (m *Manager) pursueWanted(ctx context.Context, w want, gone map[string]bool) (*drive.Driver, error) {
 	claim := m.claim(w.session)
 	claim.Kind = w.kind
-	d := drive.Want(w.key, claim, m.timing, w.try, m.memory.Recall(w.key))
+	d := drive.Want(w.key, claim, m.timing, w.try, m.recall(w.key))
 	d.Hold.Gone = gone
 	if m.suppose {
 		d.Hold.SupposeNew()
@@ -133,6 +135,7 @@ func (m *Manager) pursue(ctx context.Context, d *drive.Driver, s *Session, patie
 		switch {
 		case h.Phase == rules.Held:
 			m.memory.Forget(h.Key)
+			m.Sightings().Forget(h.Key)
 			return nil
 		case h.Phase != rules.Waiting:
 			if ctx.Err() == nil {
@@ -141,7 +144,7 @@ func (m *Manager) pursue(ctx context.Context, d *drive.Driver, s *Session, patie
 			m.settle(d, s)
 			return m.refusal(ctx, h, holder)
 		case act.Kind == rules.Refuse:
-			m.memory.Remember(h)
+			m.remember(h)
 			return m.heldBy(h, act)
 		case act.Kind == rules.Wait && h.Seen().Rec.Owner != "":
 			holder = m.waiting(holder, m.heldBy(h, act))
@@ -194,7 +197,7 @@ func linked(ctx context.Context, f func()) (stop func() bool) {
 
 // settle goes on in the background with a hold that is being let go, if anything is left to be done.
 func (m *Manager) settle(d *drive.Driver, s *Session) {
-	m.memory.Remember(&d.Hold)
+	m.remember(&d.Hold)
 	if !d.Hold.Unsettled() || !d.Settle(m.run.Env(), s.alive()) {
 		return
 	}

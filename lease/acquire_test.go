@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -183,6 +184,33 @@ func TestAcquireContextEnds(t *testing.T) {
 			t.Errorf("Acquire on a context that was over: %v, %d writes", err, n.net.Count(faulty.Put))
 		}
 	})
+}
+
+// Who has waited for a store in vain is told what the store said, and how the wait ended once.
+func TestAcquireSaysWhatTheStoreSaid(t *testing.T) {
+	for name, c := range map[string]struct {
+		fault faulty.Fault
+		says  error // beside the end of the context
+	}{
+		"refused":   {faulty.Fault{Err: errRefused}, errRefused},
+		"no answer": {faulty.Fault{Drop: true}, context.DeadlineExceeded},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				n := w.node(lease.Options{})
+				n.plan(func(faulty.Op) faulty.Fault { return c.fault })
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				_, err := n.Acquire(ctx, "job")
+				if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, c.says) {
+					t.Errorf("%v: want it to say %v", err, c.says)
+				}
+				if strings.Count(fmt.Sprint(err), context.DeadlineExceeded.Error()) != 1 {
+					t.Errorf("%q says more than once how the wait ended", err)
+				}
+			})
+		})
+	}
 }
 
 // Whenever the caller gives up, nobody is left owning the name for longer than the TTL.

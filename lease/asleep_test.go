@@ -2,10 +2,12 @@ package lease_test
 
 import (
 	"errors"
+	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/lease"
@@ -109,4 +111,24 @@ func TestARenewalThatComesDueTooLate(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Of leases that are released before their first renewal the manager keeps nothing.
+func TestAReleasedLeaseIsForgotten(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		n := w.node(lease.Options{})
+		released := func() weak.Pointer[lease.Lease] {
+			l, err := n.Acquire(t.Context(), "job")
+			if err != nil {
+				t.Fatal(err)
+			}
+			release(t, l)
+			return weak.Make(l)
+		}()
+		runtime.GC()
+		if released.Value() != nil {
+			t.Error("a lease that was released is still in memory")
+		}
+		runtime.KeepAlive(n)
+	})
 }

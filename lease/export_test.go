@@ -16,3 +16,6 @@ const (
 	MaxMemory   = drive.MaxNames
 	EventBuffer = eventBuffer
 )
+
+// HostPart returns a host's name as it may stand in an owner id.
+var HostPart = hostPart

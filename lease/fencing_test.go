@@ -98,6 +98,7 @@ func TestManagerRefusesAStoreWithLessFencing(t *testing.T) {
 		"linearizable":             {mem, store.FencingLinearizable, ""},
 		"more than is demanded":    {mem, store.FencingPerPrimary, ""},
 		"nothing is demanded":      {silent{mem}, "", ""},
+		"per primary, unasked":     {promising{mem, store.FencingPerPrimary}, "", ""},
 		"per primary will do":      {promising{mem, store.FencingPerPrimary}, store.FencingPerPrimary, ""},
 		"per primary won't do":     {promising{mem, store.FencingPerPrimary}, store.FencingLinearizable, "tokens of promising are good per primary"},
 		"it doesn't say":           {silent{mem}, store.FencingLinearizable, "doesn't say"},

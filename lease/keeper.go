@@ -27,11 +27,12 @@ type keeper struct {
 	done chan struct{} // nil before
 }
 
-// answer is what came of a request.
+// answer is what came of a request; or, if it is late, that nothing has come of it yet.
 type answer struct {
-	act rules.Action
-	rec store.Record
-	err error
+	late bool
+	act  rules.Action
+	rec  store.Record
+	err  error
 }
 
 // keep has the hold of a lease that was just acquired kept.
@@ -139,6 +140,10 @@ func (k *keeper) wait(act rules.Action, pending chan answer) chan answer {
 	}
 	select {
 	case a := <-pending:
+		if a.late {
+			k.d.Hold.Late(m.run.Env())
+			return pending
+		}
 		k.d.Tell(m.run.Env(), a.act, a.rec, a.err)
 		return nil
 	case <-due:
@@ -152,10 +157,10 @@ func (k *keeper) wait(act rules.Action, pending chan answer) chan answer {
 
 // send carries out a request in a goroutine of its own, so that the end of validity is noticed while it is under way.
 func (k *keeper) send(act rules.Action) chan answer {
-	c := make(chan answer, 1)
-	go func() { // ends with k.ctx, and run waits for its answer
-		rec, err := k.l.m.run.Request(k.ctx, act)
-		c <- answer{act, rec, err}
+	c := make(chan answer, 2) // late, and what came of it
+	go func() {               // ends with k.ctx, and run waits for its answer
+		rec, err := k.l.m.run.Request(k.ctx, act, func() { c <- answer{late: true} })
+		c <- answer{act: act, rec: rec, err: err}
 	}()
 	return c
 }

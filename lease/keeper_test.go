@@ -3,10 +3,13 @@ package lease_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/faulty"
@@ -288,4 +291,75 @@ func TestKeeperEngineErrors(t *testing.T) {
 			})
 		})
 	}
+}
+
+// stubborn is a store whose writes, once it is stuck, are answered when it is freed and not before, whatever their contexts say.
+type stubborn struct {
+	store.Store
+	stuck chan struct{} // nil before
+}
+
+func (s *stubborn) Put(ctx context.Context, rec store.Record) (store.Record, error) {
+	if s.stuck != nil {
+		<-s.stuck
+	}
+	return s.Store.Put(ctx, rec)
+}
+
+// The end of validity is noticed when it comes, though a store that doesn't heed contexts keeps a renewal under way.
+func TestKeeperNoticesTheEndDuringARequest(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		st, clk := &stubborn{Store: w.db.Open()}, clock.NewFake(0)
+		m, err := lease.NewManager(st, lease.Options{TTL: ttl, Clock: clk})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := m.Acquire(t.Context(), "job")
+		if err != nil {
+			t.Fatal(err)
+		}
+		st.stuck = make(chan struct{})
+		time.AfterFunc(time.Hour, func() { close(st.stuck) })
+		start := time.Now()
+		<-l.Context().Done()
+		if took := time.Since(start); took < validity || took > validity+time.Microsecond {
+			t.Errorf("noticed after %v, want %v", took, validity)
+		}
+		lostWith(t, l, lease.Outage)
+		if err := errors.Join(m.Close(), st.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// What kept a lease ends with it, though the program never releases what it has lost.
+func TestALostLeaseKeepsNoGoroutine(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		n := w.node(lease.Options{})
+		before := runtime.NumGoroutine()
+		const leases = 10
+		for i := range leases {
+			n.acquire(fmt.Sprint("job/", i))
+		}
+		n.outage.StartRefusing(errRefused)
+		time.Sleep(ttl)
+		synctest.Wait()
+		if more := runtime.NumGoroutine() - before; more >= leases {
+			t.Errorf("%d goroutines more than before", more)
+		}
+	})
+}
+
+// A notice is for sessions. On the record of a lease that keeps itself it says nothing.
+func TestANoticeOnALeaseThatKeepsItself(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		n := w.node(lease.Options{})
+		l := n.acquire("job")
+		w.edit("job", func(r *store.Record) {
+			r.Mark, r.Note, r.Data, r.Nonce = store.MarkNotice, "somebody", []byte(`{"broken":{"job":1}}`), r.Nonce+"+notice"
+		})
+		time.Sleep(time.Minute)
+		valid(t, l)
+		release(t, l)
+	})
 }

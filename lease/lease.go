@@ -230,8 +230,8 @@ func (l *Lease) leave(ctx context.Context, e rules.Exit) error {
 		return l.leaveErr
 	}
 	defer close(l.left)
-	d := drive.Leave(program{l}, e)
-	err := l.m.run.Finish(context.WithoutCancel(ctx), d, l.m.run.Env())
+	d, env := drive.Leave(program{l}, e)
+	err := l.m.run.Finish(context.WithoutCancel(ctx), d, env)
 	l.m.settle(d, l.s)
 	if l.s != nil {
 		l.s.roster.Forget(l)

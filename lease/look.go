@@ -13,7 +13,7 @@ import (
 
 // A session's renewals say nothing of the records of its leases, and an outsider may delete, edit or restore one: kubectl, etcdctl,
 // another program that shares the record. So a session looks at them, and ends the terms that the store knows nothing of any more. A
-// look begins TTL/4 after the one before: if it ends within TTL/12, what was done is noticed TTL/3 later at the latest.
+// look begins TTL/4 after the one before, or when that ends: if it ends within TTL/12, what was done is noticed TTL/3 later at the latest.
 const looksPerTTL = 4
 
 // looker is what a session looks at its leases with. It is used by one goroutine.
@@ -54,7 +54,7 @@ func (k *looker) run(ctx context.Context) {
 		}
 		err := k.look(ctx)
 		now := m.clk.Now()
-		due = max(start.Add(every), now.Add(m.timing.Attempt/2))
+		due = max(start.Add(every), now)
 		if err != nil { // the store doesn't answer: as soon as it does
 			due = min(due, now.Add(m.timing.Attempt))
 		}
@@ -108,7 +108,7 @@ func (k *looker) look(ctx context.Context) error {
 // try touches some leases and looks at others, for as long as a look may take.
 func (k *looker) try(ctx context.Context, touch, others []*Lease) error {
 	m := k.s.hold.m
-	ctx, cancel := clock.WithTimeout(ctx, m.clk, m.timing.Renew)
+	ctx, cancel := clock.WithTimeout(ctx, m.clk, m.timing.Answer())
 	defer cancel()
 	err := k.touch(ctx, touch)
 	return errors.Join(err, k.looks.Look(ctx, others))

@@ -53,6 +53,7 @@ func NewManager(st store.Store, opts Options) (*Manager, error) {
 		run: drive.Runner{Store: st, Clock: opts.Clock}, opts: opts, timing: opts.timing(), clk: opts.Clock, owner: owner, info: info,
 		memory: &drive.Memory{}, asleep: map[*keeper]struct{}{}, suppose: store.Describe(st).CheapRefusal,
 	}
+	m.run.Go = m.start
 	if !opts.Outlived {
 		m.run.Own = owner
 	}

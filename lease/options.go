@@ -12,6 +12,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/lease/sightings"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -31,7 +32,9 @@ type Options struct {
 	// Renew is the time from one renewal to the next, TTL/3 by default. Renewals come up to a fifth earlier, at random.
 	Renew time.Duration
 
-	// Attempt bounds one renewal request: TTL/20 by default, so that a store which hangs and comes back is found soon.
+	// Attempt is after how long without an answer a renewal is late: TTL/20 by default. Then the lease is in jeopardy, and the request is
+	// sent once more, and again each 2·Attempt, so that a store which hangs and comes back is found soon. The first two are awaited for as
+	// long as the lease lasts: a store that is slow keeps its leases. At most three are under way at once.
 	Attempt time.Duration
 
 	// Name is a given name that becomes part of the owner id, for people. Two managers of one name are two holders.
@@ -51,6 +54,11 @@ type Options struct {
 	// for its TTL after the process has ended. Otherwise a store that can prove the end ([store.Witness]) gives the name to the
 	// next one at once.
 	Outlived bool
+
+	// Sightings, if set, keeps what this manager sees of names that others hold, for the next process on this machine. On a store that
+	// vouches for no age ([store.Properties]) a process that tries once and ends never takes a dead holder's name without. The caller
+	// saves it, before it ends; see [sightings.Book.Save]. It needs the system's clock.
+	Sightings *sightings.Book
 
 	// Clock is where time comes from; [clock.System] by default.
 	Clock clock.Clock
@@ -113,22 +121,26 @@ func (o Options) checkFencing(p store.Properties) error {
 // newOwner returns an owner id that no other process has: the given name, host, pid, and 65 random bits. Containers often
 // have one host name and pid 1 in common, so the random part is what tells holders apart.
 func newOwner(name string) (owner string, info map[string]string) {
-	host, err := os.Hostname()
-	if err != nil || host == "" {
-		host = "unknown-host"
-	}
-	host = strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) && r != '/' {
-			return r
-		}
-		return '-'
-	}, host)
+	host := hostPart(os.Hostname())
 	pid := fmt.Sprint(os.Getpid())
 	owner = fmt.Sprintf("%.64s/%s/%s", host, pid, strings.ToLower(rand.Text()[:13]))
 	if name != "" {
 		owner = name + "/" + owner
 	}
 	return owner, map[string]string{"host": host, "pid": pid}
+}
+
+// hostPart returns a host's name as it may stand in an owner id: [os.Hostname] says it, or that it has none.
+func hostPart(host string, err error) string {
+	if err != nil || host == "" {
+		return "unknown-host"
+	}
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) && r != '/' {
+			return r
+		}
+		return '-'
+	}, host)
 }
 
 // reserved begins the keys that Leasehold keeps for itself.

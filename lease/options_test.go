@@ -29,6 +29,8 @@ func TestOptionsRefused(t *testing.T) {
 		"a line break":      {lease.Options{Name: "a\nb"}, []string{`name "a\nb"`}},
 		"broken text":       {lease.Options{Name: "a\xff"}, []string{`name "a\xff"`}},
 		"too much info":     {lease.Options{Info: map[string]string{"k": strings.Repeat("x", 9<<10)}}, []string{"info of 92", "at most 8192"}},
+		"as much info":      {lease.Options{Info: map[string]string{"k": strings.Repeat("x", 8<<10-len(`{"k":""}`))}}, nil},
+		"a bit more info":   {lease.Options{Info: map[string]string{"k": strings.Repeat("x", 8<<10-len(`{"k":""}`)+1)}}, []string{"info of 8193"}},
 		"broken info":       {lease.Options{Info: map[string]string{"k": "\xff"}}, []string{`info "k"="\xff"`, "UTF-8"}},
 	} {
 		m, err := lease.NewManager(st, c.options)
@@ -69,8 +71,21 @@ func TestOwner(t *testing.T) {
 	}
 }
 
+// Whatever a host is called, owner ids made of its name are keys of their four parts.
+func TestOwnerOfAnyHost(t *testing.T) {
+	for host, want := range map[string]string{"node-1": "node-1", "a/b": "a-b", "tab\there": "tab-here", "é": "é", "": "unknown-host"} {
+		if got := lease.HostPart(host, nil); got != want {
+			t.Errorf("%q is %q in an owner id, want %q", host, got, want)
+		}
+	}
+	if got := lease.HostPart("node-1", errRefused); got != "unknown-host" {
+		t.Errorf("a host that can't be asked is %q", got)
+	}
+}
+
 func TestErrorMessages(t *testing.T) {
-	held := &lease.HeldError{Key: "job", Owner: "a", Since: time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC), Token: 7}
+	errTaken := errors.New("two of three are taken")
+	held := &lease.HeldError{Key: "job", Owner: "a", Err: errTaken, Since: time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC), Token: 7}
 	lost := &lease.LostError{Key: "job", Token: 7, Cause: lease.Outage, Err: errRefused}
 	released := &lease.LostError{Key: "job", Token: 7, Cause: lease.Released}
 	for err, want := range map[error]string{
@@ -81,7 +96,7 @@ func TestErrorMessages(t *testing.T) {
 			t.Errorf("%q, want %q", err, want)
 		}
 	}
-	if !errors.Is(held, lease.ErrHeld) || errors.Is(held, lease.ErrLost) || !errors.Is(lost, lease.ErrLost) || !errors.Is(lost, errRefused) || errors.Is(released, lease.ErrLost) {
+	if !errors.Is(held, lease.ErrHeld) || !errors.Is(held, errTaken) || errors.Is(held, lease.ErrLost) || !errors.Is(lost, lease.ErrLost) || !errors.Is(lost, errRefused) || errors.Is(released, lease.ErrLost) {
 		t.Error("what the errors match")
 	}
 }

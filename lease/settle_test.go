@@ -113,3 +113,24 @@ func TestSettlingEndsWithTheSession(t *testing.T) {
 		})
 	}
 }
+
+// What has come of a release in the background is remembered: the next try takes the name by one write.
+func TestWhatWasSettledIsRemembered(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		n := w.node(lease.Options{})
+		l := n.under(n.open(), "job")
+		n.plan(func(op faulty.Op) faulty.Fault { return faulty.Fault{Drop: op.Key == "job"} })
+		if err := l.Release(t.Context()); !errors.Is(err, store.ErrUnknownOutcome) {
+			t.Errorf("Release: %v", err)
+		}
+		n.plan(nil)
+		time.Sleep(ttl)
+		gets, puts := n.net.Count(faulty.Get), n.net.Count(faulty.Put)
+		if _, err := n.TryAcquire(t.Context(), "job"); err != nil {
+			t.Fatal(err)
+		}
+		if gets, puts = n.net.Count(faulty.Get)-gets, n.net.Count(faulty.Put)-puts; gets != 0 || puts != 1 {
+			t.Errorf("%d reads and %d writes, want one write", gets, puts)
+		}
+	})
+}

@@ -3,55 +3,198 @@ package lease_test
 import (
 	"context"
 	"errors"
-	"sync/atomic"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/faulty"
 )
 
 // shared is a store whose records other programs share.
 type shared struct {
-	store.Store
-	refuse atomic.Bool // every touch from now on
+	*faulty.Store
+	mu      sync.Mutex
+	refused int      // so many touches from now on are
+	touches []string // the keys of those that were tried
 }
 
-func (s *shared) Touch(_ context.Context, rec store.Record) (store.Record, error) {
-	if s.refuse.Load() {
+func (s *shared) Touch(ctx context.Context, rec store.Record) (store.Record, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.touches = append(s.touches, rec.Key)
+	if s.refused > 0 {
+		s.refused--
 		return store.Record{}, errors.New("forbidden: patch leases")
 	}
-	return rec, nil
+	return s.Store.Put(ctx, rec)
+}
+
+// refuse has so many touches refused from now on.
+func (s *shared) refuse(touches int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refused = touches
+}
+
+// touched returns the keys that were touched since it was asked for last.
+func (s *shared) touched() (keys []string) {
+	synctest.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	keys, s.touches = s.touches, nil
+	return keys
+}
+
+// attempt bounds a touch. Validity is no multiple of it, so that no touch is tried as a lease ends unless that is meant.
+const attempt = 700 * time.Millisecond
+
+// inShared runs f with a session in a store whose records other programs share.
+func inShared(t *testing.T, f func(t *testing.T, w *world, st *shared, clk *clock.Fake, s *lease.Session)) {
+	t.Helper()
+	inWorld(t, func(t *testing.T, w *world) {
+		st, clk := &shared{Store: faulty.Wrap(w.db.Open(), nil)}, clock.NewFake(0)
+		m, err := lease.NewManager(st, lease.Options{TTL: ttl, Attempt: attempt, Clock: clk})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if err := errors.Join(m.Close(), st.Close()); err != nil {
+				t.Error(err)
+			}
+		}()
+		s, err := m.OpenSession(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		f(t, w, st, clk, s)
+	})
+}
+
+// under is Acquire of a name that the session keeps.
+func (s *shared) under(t *testing.T, session *lease.Session, key string) *lease.Lease {
+	t.Helper()
+	l, err := session.Acquire(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// The first 16 leases are touched: at once, and then every TTL/4, by one request each. Those that are over leave their places to others.
+func TestTouches(t *testing.T) {
+	inShared(t, func(t *testing.T, _ *world, st *shared, _ *clock.Fake, s *lease.Session) {
+		var leases []*lease.Lease
+		acquire := func(count, fresh int) {
+			t.Helper()
+			for range count {
+				gets := st.Count(faulty.Get)
+				l := st.under(t, s, fmt.Sprint("job/", len(leases)))
+				want := []string{l.Key()}
+				if fresh--; fresh < 0 {
+					want = nil
+				}
+				if got := st.touched(); !slices.Equal(got, want) {
+					t.Errorf("%v were touched when %s was acquired, want %v", got, l, want)
+				}
+				if gets = st.Count(faulty.Get) - gets; gets > 2 { // whether the name has shares, and the record before it is touched
+					t.Errorf("%d reads for %s", gets, l)
+				}
+				leases = append(leases, l)
+			}
+		}
+		acquire(16, 16)
+		acquire(4, 0)
+		time.Sleep(time.Millisecond) // so that no look is at the edge of what is counted
+		for range 3 {
+			gets := st.Count(faulty.Get)
+			time.Sleep(ttl / 4)
+			got := st.touched()
+			if slices.Sort(got); len(got) != 16 || len(slices.Compact(got)) != 16 {
+				t.Errorf("%d touches of %d leases in TTL/4: %v", len(got), len(slices.Compact(got)), got)
+			}
+			if gets = st.Count(faulty.Get) - gets; gets != 4 { // of those that aren't touched
+				t.Errorf("%d reads in TTL/4", gets)
+			}
+		}
+		for _, l := range leases {
+			release(t, l)
+		}
+		time.Sleep(ttl / 4)
+		st.touched()
+		acquire(17, 16)
+	})
+}
+
+// A touch that was refused is tried again as soon as a renewal is.
+func TestATouchThatFailsIsTriedAgain(t *testing.T) {
+	inShared(t, func(t *testing.T, _ *world, st *shared, _ *clock.Fake, s *lease.Session) {
+		l := st.under(t, s, "job")
+		st.touched()
+		st.refuse(1)
+		for len(st.touched()) == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(attempt)
+		if got := st.touched(); len(got) != 1 {
+			t.Errorf("%d touches within %v after one that was refused", len(got), attempt)
+		}
+		valid(t, l)
+	})
+}
+
+// A touch meets what an outsider did to the record.
+func TestATouchMeetsAnOutsider(t *testing.T) {
+	for name, outsider := range map[string]func(w *world){
+		"deletes it": func(w *world) { w.wipe("job") },
+		"takes it":   func(w *world) { w.edit("job", func(r *store.Record) { r.Owner = "other" }) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inShared(t, func(t *testing.T, w *world, st *shared, _ *clock.Fake, s *lease.Session) {
+				l, beside := st.under(t, s, "job"), st.under(t, s, "beside")
+				time.Sleep(ttl)
+				outsider(w)
+				time.Sleep(ttl / 4)
+				lostWith(t, l, lease.Taken)
+				valid(t, beside)
+				if w.touch("beside"); beside.Check() != nil {
+					t.Error(beside.Check())
+				}
+				time.Sleep(ttl)
+				valid(t, beside)
+			})
+		})
+	}
 }
 
 // The touches of a lease fail, and its session's renewals don't: it ends when other programs may take its record, and says why. The
 // session, and its leases that were never touched, live on.
 func TestFinding_S16_ALeaseWhoseTouchesFailEnds(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		st := &shared{Store: w.db.Open()}
-		m, err := lease.NewManager(st, lease.Options{TTL: ttl, Clock: clock.NewFake(0)})
-		if err != nil {
-			t.Fatal(err)
+	inShared(t, func(t *testing.T, _ *world, st *shared, clk *clock.Fake, s *lease.Session) {
+		l := st.under(t, s, "job")
+		for i := range 15 {
+			st.under(t, s, fmt.Sprint("beside/", i))
 		}
-		defer func() { _ = errors.Join(m.Close(), st.Close()) }()
-		s, err := m.OpenSession(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		l, err := s.Acquire(t.Context(), "job")
-		if err != nil {
-			t.Fatal(err)
-		}
+		synctest.Wait()
+		untouched := st.under(t, s, "untouched")
 		time.Sleep(10 * ttl)
 		if err := l.Check(); err != nil {
 			t.Fatalf("while it is touched: %v", err)
 		}
-		st.refuse.Store(true)
-		refused := time.Now()
-		<-l.Context().Done()
-		if took := time.Since(refused); took > ttl {
-			t.Errorf("it ended after %v, want %v at most", took, ttl)
+		st.refuse(math.MaxInt)
+		deadline := l.ValidUntil()
+		for ctx := l.Context(); ctx.Err() == nil; synctest.Wait() {
+			deadline = l.ValidUntil()
+			time.Sleep(time.Millisecond)
+		}
+		if late := clk.Now().Sub(deadline); late < 0 || late > time.Millisecond {
+			t.Errorf("its context ended %v after its validity", late)
 		}
 		var lost *lease.LostError
 		if err := l.Check(); !errors.As(err, &lost) || lost.Cause != lease.Outage || lost.Err == nil {
@@ -60,5 +203,6 @@ func TestFinding_S16_ALeaseWhoseTouchesFailEnds(t *testing.T) {
 		if err := s.Check(); err != nil {
 			t.Errorf("the session: %v", err)
 		}
+		valid(t, untouched)
 	})
 }

@@ -183,7 +183,12 @@ func child(fate string) {
 	if fate == "stopped" {
 		length = stoppable
 	}
-	m, err := lease.NewManager(st, lease.Options{TTL: length, Clock: clk})
+	jeopardy := make(chan bool, 1)
+	m, err := lease.NewManager(st, lease.Options{TTL: length, Clock: clk, OnEvent: func(e lease.Event) {
+		if e.State == lease.StateJeopardy {
+			jeopardy <- true
+		}
+	}})
 	if err != nil {
 		panic(err)
 	}
@@ -199,8 +204,9 @@ func child(fate string) {
 		cut.Store(true)
 		clk.Jump(length / 3) // to the next renewal
 		<-dropped
-		clk.Jump(length / 20) // to its end; the next one comes soon after, while the lease is still valid
+		clk.Jump(length / 20) // until it is late, and sent again
 		<-dropped
+		<-jeopardy
 		clk.Jump(length)
 	case "released":
 		if err := l.Release(context.Background()); err != nil {

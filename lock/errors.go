@@ -48,7 +48,7 @@ func (e *MismatchError) Error() string {
 	if e.Held > e.Asked {
 		return fmt.Sprintf("%s: its limit is %d, of which %d are held, not %d", e.Name, e.Stored, e.Held, e.Asked)
 	}
-	return fmt.Sprintf("%s: its limit is %d, not %d: all who use it have to name the same one; SetLimit changes it", e.Name, e.Stored, e.Asked)
+	return fmt.Sprintf("%s: its limit is %d, not %d: all who use it have to name the same one, unless SetLimit has set it", e.Name, e.Stored, e.Asked)
 }
 
 // Is reports whether target is [ErrMismatch].

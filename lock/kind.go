@@ -128,7 +128,11 @@ func (l *shared) holds(ctx context.Context, rec store.Record) (due clock.Instant
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.m.Clock().Now()
+	if !l.seen.Known {
+		l.seen.Rec, l.seen.Since, l.seen.Known = l.m.Sightings().Recall(rec.Key, now)
+	}
 	l.seen = l.seen.Note(rec, now)
+	l.m.Sightings().Note(rec, l.seen.Since)
 	due = l.seen.Dead()
 	return due, now >= due, nil
 }

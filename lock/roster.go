@@ -21,7 +21,8 @@ const MaxShares = 100
 type roster struct {
 	Format int     `json:"v"`
 	Kind   string  `json:"kind"`
-	Limit  int     `json:"limit"` // of the weights of all holders
+	Limit  int     `json:"limit"`         // of the weights of all holders
+	Set    bool    `json:"set,omitempty"` // by SetLimit: who names another limit follows this one
 	Held   []entry `json:"held,omitempty"`
 	Queue  []entry `json:"queue,omitempty"` // in the order in which they came
 
@@ -96,6 +97,16 @@ func (r roster) before(id string) []entry {
 		queue = queue[:i]
 	}
 	return slices.Concat(r.Held, queue)
+}
+
+// line returns who is before id in the queue, the nearest first: all of the queue if id isn't in it.
+func (r roster) line(id string) []entry {
+	line := slices.Clone(r.Queue)
+	if i := find(line, id); i >= 0 {
+		line = line[:i]
+	}
+	slices.Reverse(line)
+	return line
 }
 
 // grants reports whether e may be a holder now.

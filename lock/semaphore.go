@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// SemaphoreOptions say what a semaphore is. All who use one name have to say the same.
+// SemaphoreOptions say what a semaphore is. All callers that use one name have to say the same, unless [SetLimit] has set its limit.
 type SemaphoreOptions struct {
 	Limit int  // of the weights of all holders: 1 to MaxShares
 	Fair  bool // first come, first served; otherwise whoever is quick
@@ -44,10 +44,10 @@ func (s *Semaphore) TryAcquire(ctx context.Context, weight int) (*Hold, error) {
 	return s.acquire(ctx, weight, true)
 }
 
-// SetLimit changes the limit of the semaphore of that name, for all who use it from now on: whoever names another one, those
-// who wait too, gets a *[MismatchError]. What is held stays held; a limit below that is an error. It blocks until the store
-// has answered or ctx is done. An error that matches [store.ErrUnknownOutcome] means that the limit may have been changed,
-// or may yet be.
+// SetLimit changes the limit of the semaphore of that name. All callers follow it from then on, also those that wait, and those that
+// name another limit; only a caller whose weight is above it gets a *[MismatchError]. (Versions before this one compare the limit with
+// their own.) What is held stays held; a limit below that is an error. SetLimit blocks until the store has answered or ctx is done. An
+// error that matches [store.ErrUnknownOutcome] means that the limit may have been changed, or may yet be.
 func SetLimit(ctx context.Context, m *lease.Manager, name string, limit int) error {
 	if limit < 1 || limit > MaxShares {
 		return fmt.Errorf("semaphore %s: limit %d: want 1 to %d", name, limit, MaxShares)
@@ -66,10 +66,10 @@ func SetLimit(ctx context.Context, m *lease.Manager, name string, limit int) err
 			return false, err
 		case held > limit:
 			return false, &MismatchError{Name: name, Stored: r.Limit, Asked: limit, Held: held}
-		case was.Kind == store.KindSemaphore && r.Limit == limit:
+		case was.Kind == store.KindSemaphore && r.Limit == limit && r.Set:
 			return false, nil
 		}
-		r.Limit = limit
+		r.Limit, r.Set = limit, true
 		*rec = f.rec
 		return true, r.write(rec)
 	})

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	mathrand "math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -103,11 +104,7 @@ func (a *attempt) pursue(ctx context.Context) (entry, error) {
 		}
 		f, failure := a.find(ctx, rec, a.over)
 		r := f.roster
-		switch {
-		case failure != nil || f.holder != "":
-		case r.Limit != a.limit:
-			failure = &MismatchError{Name: a.name, Stored: r.Limit, Asked: a.limit}
-		default:
+		if failure == nil && f.holder == "" {
 			failure = a.look(ctx, r)
 		}
 		switch i := find(r.Held, a.mine.ID); {
@@ -154,20 +151,29 @@ func (a *attempt) crowded(r roster) bool {
 	return find(r.Queue, a.mine.ID) < 0 && len(r.Held)+len(r.Queue) >= room
 }
 
-// look looks at the sessions of those before this attempt, if it is time to. A renewal changes no roster, so that is every third
-// of the TTL, or when one may have died. Nobody is looked at when nobody is in the way.
+// look looks at the sessions of those before this attempt, if it is time to: in a line, at that of who is next before it. A renewal changes
+// no roster, so that is every third of the TTL, or when one may have died. Nobody is looked at when nobody is in the way. A roster with
+// another limit is an error, unless that was set for all.
 func (a *attempt) look(ctx context.Context, r roster) error {
+	if r.Limit != a.limit && (!r.Set || a.mine.Weight > r.Limit) {
+		return &MismatchError{Name: a.name, Stored: r.Limit, Asked: a.limit}
+	}
 	now := a.m.Clock().Now()
 	if now < a.due || r.grants(a.mine) && !a.crowded(r) {
 		return nil
 	}
+	line := r.line(a.mine.ID)
+	look := a.watch.Behind
+	if len(line) == 0 { // the first in line, and who doesn't stand in one, waits for each of the holders
+		look = a.watch.Over
+	}
 	var keys []string
-	for _, e := range r.before(a.mine.ID) {
+	for _, e := range slices.Concat(line, r.Held) {
 		if !a.over[e.Session] {
 			keys = append(keys, e.Session)
 		}
 	}
-	over, next, err := a.watch.Over(ctx, keys)
+	over, next, err := look(ctx, keys)
 	if err != nil {
 		return err
 	}

@@ -110,14 +110,14 @@ type Program interface {
 }
 
 // Leave begins to let go of a term: the program has stopped before its renewals end, and these before the name is freed, so that
-// neither acts under a term that is another's. What is left to be done is in the driver that it returns.
-func Leave(p Program, e rules.Exit) *Driver {
+// neither acts under a term that is another's. What is left to be done is in the driver that it returns, beside how the world was then.
+func Leave(p Program, e rules.Exit) (*Driver, rules.Env) {
 	p.Stop()
 	d := p.Retire()
 	env := p.Env()
 	e.By = env.Now.Add(Patience(d.Hold.Timing))
 	d.Hold.Stop(env, e)
-	return d
+	return d, env
 }
 
 // Patience is for how long a release is waited for: a third of the TTL, or a second if that is longer.

@@ -97,11 +97,11 @@ func TestLeave(t *testing.T) {
 			t.Fatalf("%+v", rec)
 		}
 		p := &program{d: d, env: r.Env()}
-		left := Leave(p, rules.Exit{Why: rules.WhyReleased})
+		left, env := Leave(p, rules.Exit{Why: rules.WhyReleased})
 		if !slices.Equal(p.notes, []string{"stop", "retire"}) || left != d || r.stored().Owner != "me" {
 			t.Errorf("%v, and %q has the name", p.notes, r.stored().Owner)
 		}
-		if err := r.Finish(t.Context(), left, r.Env()); err != nil || r.stored().Owner != "" {
+		if err := r.Finish(t.Context(), left, env); err != nil || r.stored().Owner != "" {
 			t.Errorf("%v; %q has the name", err, r.stored().Owner)
 		}
 	})
@@ -305,7 +305,7 @@ func TestWorth(t *testing.T) {
 		r.Worth = func() error { return worthless }
 		act := rules.Action{Kind: rules.Write, Key: "job", Until: clock.Never}
 		act.Rec = was
-		if _, err := r.Request(t.Context(), act); err != worthless || r.stored().Version != was.Version {
+		if _, err := r.Request(t.Context(), act, nil); err != worthless || r.stored().Version != was.Version {
 			t.Errorf("a renewal: %v", err)
 		}
 		d.Hold.Stop(r.Env(), rules.Exit{Why: rules.WhyReleased, By: r.Clock.Now().Add(ttl)})
@@ -322,7 +322,7 @@ func TestRequestsAreBounded(t *testing.T) {
 		for _, kind := range []rules.Kind{rules.Read, rules.Write, rules.Wait} {
 			began := r.Clock.Now()
 			act := rules.Action{Kind: kind, Key: "job", Rec: store.Record{Key: "job"}, Until: began.Add(time.Second)}
-			if _, err := r.Request(t.Context(), act); err == nil || r.Clock.Now().Sub(began).Truncate(time.Millisecond) != time.Second {
+			if _, err := r.Request(t.Context(), act, nil); err == nil || r.Clock.Now().Sub(began).Truncate(time.Millisecond) != time.Second {
 				t.Errorf("%v: %v after %v", kind, err, r.Clock.Now().Sub(began))
 			}
 		}

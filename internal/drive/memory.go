@@ -19,6 +19,9 @@ type Recollection struct {
 	latest rules.Latest // the newest version that is known, for terms of holders elsewhere
 }
 
+// Observed returns the recollection of a name of which only that is known: its record as it was seen, and that of the session which keeps it.
+func Observed(rec, session rules.Seen) Recollection { return Recollection{Seen: rec, session: session} }
+
 // maxOrphans bounds the nonces remembered of one name.
 const maxOrphans = 16
 

@@ -10,7 +10,7 @@ import (
 )
 
 // Named returns the driver of a term that a holder elsewhere has, of which a server knows the owner and the token; see [rules.Named]. ttl is
-// 0 for that which the term has. No request of it takes longer than attempt.
+// 0 for that which the term has. A request of it that has no answer by attempt is sent once more, and given up after three times that.
 func Named(key, owner string, token fence.Token, ttl, attempt time.Duration, past Recollection) Driver {
 	t := rules.Timing{TTL: ttl, Margin: rules.DefaultMargin, Drift: rules.DefaultDrift, Attempt: attempt}
 	return Driver{Hold: rules.Named(key, owner, token, t, past.Seen, past.latest)}

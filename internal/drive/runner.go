@@ -18,6 +18,10 @@ type Runner struct {
 
 	// Worth, if set, returns why a write that takes or renews a name would be worth too little now. Then it isn't sent.
 	Worth func() error
+
+	// Go runs f in a goroutine that whoever owns the runner waits for, and ends before the store is closed; it reports false, and doesn't,
+	// when that is over. Without it no request is sent more than once at a time.
+	Go func(f func()) bool
 }
 
 // Nonce returns one that no other process can have: it comes from the kernel, so that a clone of this process makes others.
@@ -37,10 +41,19 @@ func (r Runner) EnvIn(session *Term) rules.Env {
 	return env
 }
 
-// Request carries out a read, a write or a wait. It blocks until it is answered, its time is over or ctx is done.
-func (r Runner) Request(ctx context.Context, act rules.Action) (store.Record, error) {
+// Request carries out a read, a write or a wait. It blocks until it is answered, its time is over or ctx is done. late, if it isn't nil, is
+// called when there is no answer by the time at which it is sent again: in another goroutine, and before Request returns. It must not block.
+func (r Runner) Request(ctx context.Context, act rules.Action, late func()) (store.Record, error) {
+	if act.Again != 0 && act.Again < act.Until && r.Go != nil {
+		return r.repeat(ctx, act, late)
+	}
 	ctx, cancel := clock.WithDeadline(ctx, r.Clock, act.Until)
 	defer cancel()
+	return r.once(ctx, act)
+}
+
+// once sends a request once.
+func (r Runner) once(ctx context.Context, act rules.Action) (store.Record, error) {
 	switch act.Kind {
 	case rules.Read:
 		return store.Load(ctx, r.Store, act.Key)
@@ -69,7 +82,7 @@ func (r Runner) Do(ctx context.Context, d *Driver, session *Term, act rules.Acti
 	case rules.Sleep:
 		_ = clock.Sleep(ctx, r.Clock, act.Until.Sub(r.Clock.Now()))
 	default:
-		rec, err = r.Request(ctx, act)
+		rec, err = r.Request(ctx, act, nil)
 	}
 	env := r.EnvIn(session)
 	d.Tell(env, act, rec, err)

@@ -46,7 +46,7 @@ func TestOnlyTheOwnersWorkEndsWithTheProcess(t *testing.T) {
 				if owner == "" {
 					act.Rec.TTL = 0
 				}
-				if _, err := r.Request(t.Context(), act); err != nil {
+				if _, err := r.Request(t.Context(), act, nil); err != nil {
 					t.Fatal(err)
 				}
 			}

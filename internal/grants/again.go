@@ -40,7 +40,7 @@ func (n *name) again() bool {
 // granted returns the term that w was granted before: renewed, unless a session keeps it, whose renewals count for it.
 func (n *name) granted(w *waiter, rec store.Record) (Grant, error) {
 	if rec.Session == "" {
-		return n.renew(rec.Owner, rec.Token, w.req.TTL, nil, untouched)
+		return n.renew(n.r.ctx, rec.Owner, rec.Token, w.req.TTL, nil, untouched)
 	}
 	if rec.Session != w.req.Session || rec.Mark != "" {
 		return Grant{}, &lease.NotCurrentError{Record: rec, Token: rec.Token}
@@ -53,8 +53,9 @@ func (n *name) granted(w *waiter, rec store.Record) (Grant, error) {
 func (n *name) adopt(rec store.Record) (Grant, error) {
 	n.unwatch() // what it waits for is about to come from here
 	rec.Nonce = drive.Nonce()
-	act := rules.Action{Kind: rules.Write, Key: n.key, Rec: rec, Until: n.r.clk.Now().Add(attempt)}
-	now, err := n.r.run.Request(n.r.ctx, act)
+	now := n.r.clk.Now()
+	act := rules.Action{Kind: rules.Write, Key: n.key, Rec: rec, Until: now.Add(patience), Asked: now, Again: now.Add(attempt)}
+	kept, err := n.r.run.Request(n.r.ctx, act, nil)
 	if conflict, ok := errors.AsType[*store.ConflictError](err); ok {
 		n.d.Hold.Read(n.env(), n.key, conflict.Current, nil)
 		n.look()
@@ -63,5 +64,5 @@ func (n *name) adopt(rec store.Record) (Grant, error) {
 	if err != nil {
 		return Grant{}, store.Unknown(n.key, err) // whether the claim that was read lasts
 	}
-	return Grant{Record: now, ValidUntil: clock.Never}, nil
+	return Grant{Record: kept, ValidUntil: clock.Never}, nil
 }

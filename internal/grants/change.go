@@ -1,6 +1,7 @@
 package grants
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -16,16 +17,16 @@ import (
 // patience bounds the requests of one change, together.
 const patience = 10 * time.Second
 
-// attempt bounds one request of a change, so that one that gets no answer isn't all.
+// attempt is after how long without an answer a request of a change is sent once more.
 const attempt = patience / 3
 
 var errRestored = errors.New("its record came back with a restored store, older than it was: acquire the name again")
 
 // renew writes the term once more. left returns what is left to be told of a notice; nil when nothing is.
-func (n *name) renew(owner string, token fence.Token, ttl time.Duration, by Proof, left func(notice []byte) []byte) (Grant, error) {
+func (n *name) renew(ctx context.Context, owner string, token fence.Token, ttl time.Duration, by Proof, left func(notice []byte) []byte) (Grant, error) {
 	d := n.named(owner, token, ttl, by)
 	d.Hold.Left = left
-	err := n.carry(&d)
+	err := n.carry(ctx, &d)
 	h := &d.Hold
 	cur := h.Seen().Rec
 	switch {
@@ -44,7 +45,7 @@ func (n *name) renew(owner string, token fence.Token, ttl time.Duration, by Proo
 }
 
 // release ends the term, and begins that of the first of the queue with the same write.
-func (n *name) release(owner string, token fence.Token, why string, by Proof) (Grant, error) {
+func (n *name) release(ctx context.Context, owner string, token fence.Token, why string, by Proof) (Grant, error) {
 	exit := rules.Exit{Why: why, By: n.r.clk.Now().Add(patience)}
 	heir := n.first()
 	if heir != nil {
@@ -53,7 +54,7 @@ func (n *name) release(owner string, token fence.Token, why string, by Proof) (G
 	}
 	d := n.named(owner, token, 0, by)
 	d.Hold.Stop(n.env(), exit)
-	err := n.carry(&d)
+	err := n.carry(ctx, &d)
 	h := &d.Hold
 	if conflict, ok := errors.AsType[*store.ConflictError](err); ok {
 		return Grant{Record: conflict.Current}, &lease.NotCurrentError{Record: conflict.Current, Token: token}
@@ -74,7 +75,7 @@ func (n *name) release(owner string, token fence.Token, why string, by Proof) (G
 		return Grant{}, err
 	}
 	if !n.settle(heir, answer{grant: Grant{Record: left, ValidUntil: heir.until(h.LeftAt)}}) {
-		return n.release(heir.req.Owner, left.Token, rules.WhyGivenUp, nil) // it has left in the meantime
+		return n.release(ctx, heir.req.Owner, left.Token, rules.WhyGivenUp, nil) // it has left in the meantime
 	}
 	return Grant{Record: left}, nil
 }
@@ -87,8 +88,8 @@ func (n *name) named(owner string, token fence.Token, ttl time.Duration, by Proo
 }
 
 // carry drives the change of a term, and takes note of the record as it is then, and tells who waits for it.
-func (n *name) carry(d *drive.Driver) error {
-	ctx, cancel := clock.WithTimeout(n.r.ctx, n.r.clk, patience)
+func (n *name) carry(ctx context.Context, d *drive.Driver) error {
+	ctx, cancel := clock.WithTimeout(ctx, n.r.clk, patience)
 	defer cancel()
 	n.unwatch() // what it waits for is about to come from here
 	before := n.past.Seen.Rec.Version

@@ -56,6 +56,30 @@ func TestCloseEndsChanges(t *testing.T) {
 	})
 }
 
+// A change that the store doesn't answer is given up when the time of its caller is over, with an unknown outcome. One whose caller has
+// gone before is not.
+func TestAChangeIsGivenUpWhenItsTimeIsOver(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		r, net := w.registry()
+		rec := granted(t, r, wants("a", 0))
+		net.SetPlan(func(op faulty.Op) faulty.Fault { return faulty.Fault{Drop: op.Kind == faulty.Put} })
+		const most = ttl / 10
+		ctx, cancel := context.WithTimeout(t.Context(), most)
+		defer cancel()
+		begun := time.Now()
+		err := second(r.Renew(ctx, "job", "a", rec.Token, 0, nil))
+		if took := time.Since(begun); took != most || !errors.Is(err, store.ErrUnknownOutcome) {
+			t.Errorf("%v after %v, want an unknown outcome after %v", err, took, most)
+		}
+		net.SetPlan(once(faulty.Fault{Delay: most}, puts("a")))
+		ctx, leave := context.WithCancel(t.Context())
+		time.AfterFunc(most/2, leave)
+		if err := second(r.Renew(ctx, "job", "a", rec.Token, 0, nil)); err != nil {
+			t.Errorf("whose caller has gone: %v", err)
+		}
+	})
+}
+
 // slow is a store that does what it was asked, whether or not its caller still waits.
 type slow struct{ store.Store }
 

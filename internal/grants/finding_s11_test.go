@@ -2,6 +2,7 @@ package grants
 
 import (
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -115,9 +116,12 @@ func TestFinding_S11_AnHeirWhoseReleaseHadNoReply(t *testing.T) {
 				r, net := w.registry()
 				rec := granted(t, r, wants("a", 0))
 				q := send(r, wants("b", time.Minute))
+				var mu sync.Mutex // copies of a request are sent by goroutines of their own
 				var seen []fence.Token
 				plan := once(fault, puts("b"))
 				net.SetPlan(func(op faulty.Op) faulty.Fault {
+					mu.Lock()
+					defer mu.Unlock()
 					if op.Kind == faulty.Put {
 						seen = append(seen, op.Record.Token)
 					}
@@ -129,6 +133,8 @@ func TestFinding_S11_AnHeirWhoseReleaseHadNoReply(t *testing.T) {
 				if q.err != nil || q.grant.Record.Token <= rec.Token || q.grant.ValidUntil != sent.Add(validity) {
 					t.Errorf("the heir: %+v, %v", q.grant, q.err)
 				}
+				mu.Lock()
+				defer mu.Unlock()
 				for _, token := range seen {
 					if token != q.grant.Record.Token {
 						t.Errorf("tokens %v were sent, want one", seen)

@@ -195,7 +195,7 @@ func (n *name) do(act rules.Action) {
 	case rules.Wait:
 		n.await(act)
 	case rules.Read, rules.Write:
-		rec, err := n.r.run.Request(n.r.ctx, act)
+		rec, err := n.r.run.Request(n.r.ctx, act, nil)
 		n.hear(act, rec, err)
 	}
 }

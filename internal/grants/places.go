@@ -33,6 +33,7 @@ type places struct {
 	mu    sync.Mutex
 	until clock.Instant // after that there are none
 	known bool          // the record was read
+	again clock.Instant // when it is asked for again, after the store has not answered
 	ranks map[string]map[string]uint64
 }
 
@@ -58,8 +59,11 @@ func (r *Registry) rank(ctx context.Context, req Request) uint64 {
 		p.ranks = nil
 		return 0
 	}
-	if !p.known {
+	if begun := r.clk.Now(); !p.known && begun >= p.again {
 		p.known, p.ranks = r.recall(ctx)
+		if now := r.clk.Now(); now >= begun.Add(placesLimit) {
+			p.again = now.Add(placesLimit) // who queued behind this look doesn't wait for another one
+		}
 	}
 	return p.ranks[req.Key][digest(req.ID)]
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
@@ -106,6 +107,7 @@ func New(st store.Store, opts Options) *Registry {
 		opts.Names = 10_000
 	}
 	r := &Registry{st: st, clk: opts.Clock, run: drive.Runner{Store: st, Clock: opts.Clock}, opts: opts, names: map[string]*name{}, suppose: store.Describe(st).CheapRefusal}
+	r.run.Go = r.start
 	r.watch = sessions.NewWatch(look{st, opts.Clock})
 	r.places.until = r.clk.Now().Add(returning)
 	r.ctx, r.stop = context.WithCancelCause(context.Background())
@@ -172,11 +174,7 @@ func (r *Registry) Acquire(ctx context.Context, req Request) (Grant, error) {
 
 // free frees in the background what was granted to nobody.
 func (r *Registry) free(rec store.Record) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !r.closed {
-		r.wg.Go(func() { _, _ = r.Release(r.ctx, rec.Key, rec.Owner, rec.Token, rules.WhyGivenUp, nil) })
-	}
+	r.start(func() { _, _ = r.Release(r.ctx, rec.Key, rec.Owner, rec.Token, rules.WhyGivenUp, nil) })
 }
 
 // Renew renews a term, with another TTL if ttl isn't 0. The error is a *[lease.NotCurrentError] when the term is over, and a
@@ -193,30 +191,42 @@ func (r *Registry) renew(ctx context.Context, key, owner string, token fence.Tok
 	if ttl != 0 && (ttl < store.MinTTL || ttl > store.MaxTTL) {
 		return Grant{}, badTTL(ttl)
 	}
-	return r.change(ctx, key, func(n *name) (Grant, error) { return n.renew(owner, token, ttl, by, left) })
+	return r.change(ctx, key, func(ctx context.Context, n *name) (Grant, error) { return n.renew(ctx, owner, token, ttl, by, left) })
 }
 
 // Release ends a term, and returns the record as it is then: the next term's, if somebody was waiting. The error is a
 // *[lease.NotCurrentError] when the term is over already, and that of by, if the request does not prove the term. After one that matches
 // [store.ErrUnknownOutcome] it may be called again.
 func (r *Registry) Release(ctx context.Context, key, owner string, token fence.Token, why string, by Proof) (store.Record, error) {
-	g, err := r.change(ctx, key, func(n *name) (Grant, error) { return n.release(owner, token, why, by) })
+	g, err := r.change(ctx, key, func(ctx context.Context, n *name) (Grant, error) { return n.release(ctx, owner, token, why, by) })
 	if err == nil || errors.Is(err, lease.ErrNotCurrent) {
 		r.keepers.forget(key, owner, token)
 	}
 	return g.Record, err
 }
 
-// change has the goroutine of a name do something. A change that was begun goes on when ctx is done.
-func (r *Registry) change(ctx context.Context, key string, do func(*name) (Grant, error)) (Grant, error) {
+// change has the goroutine of a name do something. It is not begun once ctx is done. A change that was begun goes on when ctx is
+// cancelled, and is given up, with an outcome that may be unknown, when the time of ctx is over.
+func (r *Registry) change(ctx context.Context, key string, do func(context.Context, *name) (Grant, error)) (Grant, error) {
 	done := make(chan answer, 1)
+	var settled atomic.Bool // it was begun, or given up before
 	n, idle, err := r.ask(key, func(n *name) {
 		n.todo = append(n.todo, func() {
+			if !settled.CompareAndSwap(false, true) {
+				return
+			}
 			if ctx.Err() != nil {
 				done <- answer{err: context.Cause(ctx)}
 				return
 			}
-			g, err := do(n)
+			timed, cancel := context.WithCancelCause(r.ctx)
+			defer cancel(nil)
+			defer context.AfterFunc(ctx, func() {
+				if why := context.Cause(ctx); errors.Is(why, context.DeadlineExceeded) {
+					cancel(why)
+				}
+			})()
+			g, err := do(timed, n)
 			done <- answer{g, err}
 		})
 	})
@@ -225,6 +235,14 @@ func (r *Registry) change(ctx context.Context, key string, do func(*name) (Grant
 	}
 	if idle {
 		n.turn()
+	}
+	select {
+	case a := <-done:
+		return a.grant, a.err
+	case <-ctx.Done():
+		if settled.CompareAndSwap(false, true) { // it is not its turn yet
+			return Grant{}, context.Cause(ctx)
+		}
 	}
 	a := <-done
 	return a.grant, a.err
@@ -276,6 +294,16 @@ func (r *Registry) Waiting(key string) []Waiter {
 		return nil
 	}
 	return n.waiting()
+}
+
+// start runs f in a goroutine that Close waits for. It reports false, and doesn't, when the registry is closed.
+func (r *Registry) start(f func()) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.closed {
+		r.wg.Go(f)
+	}
+	return !r.closed
 }
 
 // ask puts something to the goroutine of a name. If the name was idle, there is none: the caller has to call start or turn.

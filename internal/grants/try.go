@@ -40,7 +40,7 @@ func (n *name) requestFor(ctx context.Context, act rules.Action) (store.Record, 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(n.r.ctx, cancel)()
-	return n.r.run.Request(ctx, act)
+	return n.r.run.Request(ctx, act, nil)
 }
 
 // ended is why who asks has to go without an answer; nil while it doesn't.

@@ -56,7 +56,9 @@ var Bugs = map[string][]Edit{
 	"break-outlives-notice": {{recordsGo, "NeedsNotice", " && rec.Mark != store.MarkBroken", ""}},
 	"outsider-ends-term":    {{lookGo, "Ousted", `case rec.Version == "":`, "case true:\n\t\treturn NotLost, nil\n\tcase rec.Version == \"\":"}},
 	"notice-told-again":     {{namedGo, "Hold.take", "h.Notice = h.Left(cur.Data); h.Notice == nil", "h.Notice = h.Left(cur.Data); true"}},
-	"request-within-hold":   {{nextGo, "Hold.nextHeld", "min(env.Now.Add(h.Timing.Attempt), h.Deadline)", "env.Now.Add(h.Timing.Attempt)"}},
+	"request-within-hold":   {{nextGo, "Hold.nextHeld", "act := h.pursue(env, h.Deadline)", "act := h.pursue(env, env.Now.Add(h.Timing.Answer()))"}},
+	"first-copy-counts":     {{nextGo, "Hold.Late", "h.Failing = true", "h.Failing, h.att.Sent = true, env.Now"}},
+	"copy-by-its-nonce":     {{attemptGo, "Hold.met", "case cur.Nonce == h.att.Rec.Nonce && h.att.Tied:", "case (cur.Nonce == h.att.Rec.Nonce || h.Failing && h.att.Op == OpRenew && cur.Owner != \"\") && h.att.Tied:"}},
 
 	"shares-within-limit": {
 		{rosterGo, "readRoster", "if r.free() < 0 ||", "if"},

@@ -49,7 +49,11 @@ func (h *Hold) beginClaim(env Env, s Standing) {
 	prev := h.rec.Rec
 	// Also what is offered is taken under a new token: an offer may come back with a store that was restored.
 	// Tokens rise over all kinds: what was granted of the name as another kind may stand in the record beside it.
-	token, err := NextToken(max(prev.Token, h.beside.Token), env.Wall)
+	last := prev.Token
+	if h.beside != nil {
+		last = max(last, h.beside.Token)
+	}
+	token, err := NextToken(last, env.Wall)
 	if err != nil {
 		h.end(err)
 		return

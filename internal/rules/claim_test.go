@@ -13,7 +13,7 @@ import (
 
 func TestClaimOfAFreeName(t *testing.T) {
 	r := newRig(t, false)
-	if act := r.next(Read); act.Key != "job" || act.Until != r.now.Add(rigRenew) {
+	if act := r.next(Read); act.Key != "job" || act.Until != r.now.Add(rigAnswer) || act.Again != r.now.Add(rigRenew) {
 		t.Errorf("%+v", act)
 	}
 	r.read(store.Record{Key: "job", Token: 1 << 50, Version: "4"}, nil)

@@ -74,8 +74,8 @@ type Hold struct {
 	LeftAt clock.Instant // before the write was sent that let go, and began the heir's term
 
 	rec, session          Seen
-	beside                store.Record // what says who uses the name as another kind; Key is "" before it was read
-	recFresh, sessionRead bool         // read since it last slept
+	beside                *store.Record // what says who uses the name as another kind; nil before it was read
+	recFresh, sessionRead bool          // read since it last slept
 	att                   Attempt
 	once                  bool     // take the record only if nobody ever wrote it
 	mine                  []string // nonces of this process's writes in terms that it has given up

@@ -117,8 +117,8 @@ func TestInsist(t *testing.T) {
 	}
 	r.h.Insist(clock.Never)
 	r.phase(Leaving)
-	if act := r.next(Read); act.Until != r.now.Add(rigRenew/3) {
-		t.Errorf("a request of one that has for ever may take %v, want a third of the renewal", act.Until.Sub(r.now))
+	if act := r.next(Read); act.Until != r.now.Add(rigAnswer) || act.Again != r.now.Add(rigRenew/3) {
+		t.Errorf("a request of one that has for ever may take %v, and is repeated after %v, want that after a third of the renewal", act.Until.Sub(r.now), act.Again.Sub(r.now))
 	}
 	r.read(foreign("9"), nil)
 	r.ended(nil)
@@ -126,13 +126,14 @@ func TestInsist(t *testing.T) {
 	r.phase(Ended)
 }
 
-// A request that lets go may take a third of the time that is left, and an attempt's time at least.
+// A request that lets go may take the time that is left. It is repeated after a quarter of that, and an attempt's time at least.
 func TestRequestsThatLetGo(t *testing.T) {
-	for left, want := range map[time.Duration]time.Duration{60 * time.Second: 20 * time.Second, 9 * time.Second: rigAttempt, 2 * time.Second: 2 * time.Second} {
+	for left, want := range map[time.Duration]time.Duration{60 * time.Second: 15 * time.Second, 9 * time.Second: rigAttempt, 2 * time.Second: 0} {
 		r := heldRig(t)
 		r.h.Stop(r.env(), Exit{Why: WhyReleased, By: r.now.Add(left)})
-		if act := r.next(Write); act.Until != r.now.Add(want) {
-			t.Errorf("with %v left, a request may take %v, want %v", left, act.Until.Sub(r.now), want)
+		act := r.next(Write)
+		if again := max(act.Again.Sub(r.now), 0); act.Until != r.now.Add(left) || again != want {
+			t.Errorf("with %v left, a request may take %v, and is repeated after %v, want %v", left, act.Until.Sub(r.now), again, want)
 		}
 	}
 }

@@ -32,10 +32,10 @@ func (h *Hold) fit(s Standing) string {
 	key := kinds.Beside(rec, wanted)
 	switch {
 	case key == "":
-	case h.beside.Key != key:
+	case h.beside == nil || h.beside.Key != key:
 		return key
 	default:
-		h.keepOut(h.beside)
+		h.keepOut(*h.beside)
 	}
 	return ""
 }
@@ -59,6 +59,6 @@ func (h *Hold) readBeside(env Env, key string, rec store.Record, err error) {
 		return
 	}
 	h.worked()
-	h.beside = rec
-	h.beside.Key = key
+	rec.Key = key
+	h.beside = &rec
 }

@@ -17,7 +17,7 @@ func TestLeaving(t *testing.T) {
 		t.Error("valid while it is let go")
 	}
 	act := r.next(Write)
-	if act.Rec.Owner != "" || act.Rec.Version != "1" || act.Rec.Token != r.h.Term.Token || act.Rec.Past[0].Why != WhyReleased || act.Until <= r.now || act.Until >= r.now.Add(rigRenew) {
+	if act.Rec.Owner != "" || act.Rec.Version != "1" || act.Rec.Token != r.h.Term.Token || act.Rec.Past[0].Why != WhyReleased || act.Until != r.now.Add(rigRenew) || act.Again <= r.now || act.Again >= act.Until {
 		t.Errorf("%+v", act)
 	}
 	r.wrote("2", nil)
@@ -120,7 +120,7 @@ func (r *rig) fail(write, read error) {
 	}
 }
 
-// One request that gets no answer leaves time for others.
+// One request that fails, though only when it would have been repeated, leaves time for others.
 func TestLeavingTriesMoreThanOnce(t *testing.T) {
 	r := heldRig(t)
 	r.stop("")
@@ -129,11 +129,11 @@ func TestLeavingTriesMoreThanOnce(t *testing.T) {
 		switch act := r.h.Next(r.env()); act.Kind {
 		case Write:
 			requests++
-			r.now = act.Until
+			r.now = max(act.Again, r.now+1)
 			r.h.Wrote(r.env(), store.Record{}, errLost)
 		case Read:
 			requests++
-			r.now = act.Until
+			r.now = max(act.Again, r.now+1)
 			r.h.Read(r.env(), act.Key, store.Record{}, errRefused)
 		case Sleep:
 			r.now = act.Until

@@ -51,14 +51,17 @@ func (l Latest) after(rec store.Record) bool {
 
 // Named returns the hold of a term of which only the owner and the token are known, as a server knows those of holders elsewhere. By
 // Next it is renewed once, with another TTL if ttl isn't 0; by Stop it is let go. seen is what was last seen of the record: it is read
-// if that doesn't show the term, and what others wrote of the term meanwhile is no loss, unless it is older than latest. t.Attempt
-// bounds each request.
+// if that doesn't show the term, and what others wrote of the term meanwhile is no loss, unless it is older than latest. A request is
+// sent once more after t.Attempt, and given up after three times that.
 func Named(key, owner string, token fence.Token, t Timing, seen Seen, latest Latest) Hold {
 	return Hold{
 		Key: key, Claim: Claim{Owner: owner, TTL: t.TTL}, Timing: t, Phase: Held, Deadline: clock.Never, renewAt: clock.Always,
 		named: true, rec: seen, latest: latest, Term: store.Record{Key: key, Owner: owner, Token: token},
 	}
 }
+
+// namedAttempts is for how many attempts' time a renewal that a server makes is waited for.
+const namedAttempts = 3
 
 // Renewed reports whether a hold that [Named] returned was renewed: then it is valid until its Deadline.
 func (h *Hold) Renewed() bool { return h.named && h.Phase == Held && h.Deadline != clock.Never }

@@ -75,8 +75,8 @@ func TestNamedIsRenewedOnce(t *testing.T) {
 	} {
 		r := namedRig(t, known.rec, known.latest)
 		if known.rec.Key == "" {
-			if act := r.next(Read); act.Until != r.now.Add(rigAttempt) {
-				t.Errorf("%s: the read may take until %v", name, act.Until)
+			if act := r.next(Read); act.Until != r.now.Add(3*rigAttempt) || act.Again != r.now.Add(rigAttempt) {
+				t.Errorf("%s: the read may take until %v, and is repeated at %v", name, act.Until, act.Again)
 			}
 			r.read(theirs(), nil)
 		}

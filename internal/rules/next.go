@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
@@ -27,6 +28,11 @@ type Action struct {
 	Version string
 	Rec     store.Record
 	Until   clock.Instant // Read and Write: when to give the request up
+
+	// Again, of a Read or a Write, is when to send it once more beside the first, which is still awaited: then tell [Hold.Late]. 0 is for
+	// never. To repeat a write is safe: all copies carry one nonce and one version, so that at most one of them lands.
+	Again clock.Instant
+	Asked clock.Instant // when it was asked for, if Again isn't 0
 }
 
 // Next returns what to do now. A Write is to be sent at once: its validity counts from env.Now.
@@ -47,22 +53,21 @@ func (h *Hold) nextWaiting(env Env) Action {
 	if env.Now < h.retryAt {
 		return Action{Kind: Sleep, Until: h.retryAt}
 	}
-	limit := env.Now.Add(h.Timing.Renew)
 	if h.att.Op != OpNone {
 		if h.Try && h.att.Doubt && env.Now >= h.att.Sent.Add(h.Timing.Validity()) {
 			return h.drop(env)
 		}
-		return h.pursue(env, limit)
+		return h.ask(env)
 	}
 	if !h.rec.Known {
-		return Action{Kind: Read, Key: h.Key, Until: limit}
+		return h.read(env, h.Key)
 	}
 	if h.once && h.rec.Rec.Version != "" {
 		h.end(&store.ConflictError{Current: h.rec.Rec})
 		return Action{}
 	}
 	v := h.Verdict(env.Now)
-	if act, first := h.before(v.Standing, limit); first {
+	if act, first := h.before(env, v.Standing); first {
 		return act
 	}
 	switch v.Standing {
@@ -81,7 +86,18 @@ func (h *Hold) nextWaiting(env Env) Action {
 	if h.Phase != Waiting { // there is no token left
 		return Action{}
 	}
-	return h.pursue(env, limit)
+	return h.ask(env)
+}
+
+// ask returns the next request of a claim that is under way. A read or a write that waits for the name is sent once more after the time
+// between two renewals.
+func (h *Hold) ask(env Env) Action {
+	return h.pursue(env, env.Now.Add(h.Timing.Answer())).again(env, h.Timing.Renew)
+}
+
+// read returns the read of a key, as ask would.
+func (h *Hold) read(env Env, key string) Action {
+	return Action{Kind: Read, Key: key, Until: env.Now.Add(h.Timing.Answer())}.again(env, h.Timing.Renew)
 }
 
 // nextTaken waits for a name that is held, until then at the latest.
@@ -102,7 +118,7 @@ func (h *Hold) nextTaken(env Env, until clock.Instant) Action {
 }
 
 // before returns what is to be read before s is acted on, and whether anything is, or the name is in use as another kind.
-func (h *Hold) before(s Standing, limit clock.Instant) (Action, bool) {
+func (h *Hold) before(env Env, s Standing) (Action, bool) {
 	key := h.stale(s)
 	if key == "" {
 		key = h.fit(s)
@@ -110,7 +126,7 @@ func (h *Hold) before(s Standing, limit clock.Instant) (Action, bool) {
 	if key == "" {
 		return Action{}, h.Phase != Waiting
 	}
-	return Action{Kind: Read, Key: key, Until: limit}, true
+	return h.read(env, key), true
 }
 
 // letOthers leaves a name that may be taken to those who go before this hold, for as long as its patience lasts. It reports false
@@ -186,7 +202,29 @@ func (h *Hold) nextHeld(env Env) Action {
 	case h.att.Op == OpNone:
 		h.beginRenew(env)
 	}
-	return h.pursue(env, min(env.Now.Add(h.Timing.Attempt), h.Deadline))
+	act := h.pursue(env, h.Deadline)
+	if h.Deadline == clock.Never { // a server renews for a holder elsewhere, who doesn't wait for ever
+		act.Until = env.Now.Add(namedAttempts * h.Timing.Attempt)
+	}
+	return act.again(env, h.Timing.Attempt)
+}
+
+// again has a request repeated after that time if it isn't given up before.
+func (act Action) again(env Env, after time.Duration) Action {
+	if t := env.Now.Add(after); t < act.Until {
+		act.Asked, act.Again = env.Now, t
+	}
+	return act
+}
+
+// Late tells that the request that Next asked for has had no answer yet, and is sent once more. A hold that is held is in jeopardy from
+// then on: the answer may come in time, or not.
+func (h *Hold) Late(env Env) {
+	if h.Expire(env) || h.Phase != Held {
+		return
+	}
+	h.Failing = true
+	h.Err = store.Unknown(h.Key, fmt.Errorf("no answer within %v, asked once more and still waiting", h.Timing.Attempt))
 }
 
 func (h *Hold) nextLeaving(env Env) Action {
@@ -200,11 +238,13 @@ func (h *Hold) nextLeaving(env Env) Action {
 	case env.Now < h.retryAt:
 		return Action{Kind: Sleep, Until: min(h.retryAt, h.leave.By)}
 	}
-	share := h.Timing.Renew / 3
-	if h.leave.By != clock.Never {
-		share = h.leave.By.Sub(env.Now) / 3 // so that one request that gets no answer isn't all
+	share, limit := h.Timing.Renew/3, h.leave.By
+	if limit != clock.Never {
+		share = limit.Sub(env.Now) / 4 // so that one request that gets no answer isn't all: there is time for three
+	} else {
+		limit = env.Now.Add(h.Timing.Answer())
 	}
-	return h.pursue(env, min(env.Now.Add(max(h.Timing.Attempt, share)), h.leave.By))
+	return h.pursue(env, limit).again(env, max(h.Timing.Attempt, share))
 }
 
 // pursue returns the next request of the attempt under way.

@@ -29,7 +29,7 @@ func TestRenewal(t *testing.T) {
 			t.Errorf("jitter %v: renewed after %v, want %v", jitter, time.Duration(sent-1000), after)
 		}
 		act := r.next(Write)
-		if act.Until != sent.Add(rigAttempt) || act.Rec.Version != "1" || act.Rec.Nonce != "n2" || act.Rec.Token != r.h.Term.Token || act.Rec.Owner != "me" {
+		if act.Until != r.h.Deadline || act.Again != sent.Add(rigAttempt) || act.Rec.Version != "1" || act.Rec.Nonce != "n2" || act.Rec.Token != r.h.Term.Token || act.Rec.Owner != "me" {
 			t.Errorf("the renewal: %+v", act)
 		}
 		r.now += 9
@@ -193,10 +193,12 @@ func TestRenewalRetries(t *testing.T) {
 		switch act := r.h.Next(r.env()); act.Kind {
 		case Write, Read:
 			requests++
-			if act.Until > deadline || act.Until > r.now.Add(rigAttempt) {
-				t.Fatalf("at %v a request until %v", r.now, act.Until)
+			if act.Until != deadline || act.Again > r.now.Add(rigAttempt) || act.Again >= deadline {
+				t.Fatalf("at %v a request until %v, repeated at %v", r.now, act.Until, act.Again)
 			}
-			r.now = act.Until
+			if r.now = act.Again; r.now == 0 {
+				r.now = act.Until
+			}
 			if act.Kind == Write {
 				r.h.Wrote(r.env(), store.Record{}, errLost)
 			} else {
@@ -321,4 +323,31 @@ func TestHoldIsNeverValidForTooLong(t *testing.T) {
 			lost = r.h.Phase == Lost
 		}
 	})
+}
+
+// A renewal that has no answer yet has the hold in jeopardy, and its answer takes it out: counted from when the first copy was sent.
+func TestALateRenewal(t *testing.T) {
+	r := heldRig(t)
+	sent := r.toRenewal()
+	act := r.next(Write)
+	r.now = act.Again
+	r.h.Late(r.env())
+	if !r.h.Failing || !errors.Is(r.h.Err, store.ErrUnknownOutcome) || !r.h.Valid(r.now) {
+		t.Errorf("failing %v, %v, valid %v", r.h.Failing, r.h.Err, r.h.Valid(r.now))
+	}
+	r.now = act.Until - 1
+	stored := act.Rec
+	stored.Version = "2"
+	r.h.Wrote(r.env(), stored, nil)
+	renewed(r, sent)
+
+	r = heldRig(t)
+	r.toRenewal()
+	r.now = r.next(Write).Until
+	r.h.Late(r.env())
+	r.lost(CauseExpired)
+	r.h.Late(r.env())
+	if r.h.Failing || r.h.Err != nil {
+		t.Errorf("a hold that is over is failing: %v", r.h.Err)
+	}
 }

@@ -16,6 +16,7 @@ const (
 	rigValidity = 80 * time.Second
 	rigRenew    = 30 * time.Second
 	rigAttempt  = 5 * time.Second
+	rigAnswer   = 45 * time.Second // how long a request that takes a name may take: half of the validity, and an attempt
 )
 
 var (

@@ -30,12 +30,9 @@ func (s Seen) Note(rec store.Record, now clock.Instant) Seen {
 
 // sameWrite reports whether both records are what one write of their holder left. What others do beside it gives a record
 // another version and is no sign of life: a label on a Kubernetes object, a row that is written back as it was. A record without
-// a nonce is told from others by its version alone.
+// a nonce is told from others by its version. A version alone says nothing: a store that was restored gives it to another write.
 func sameWrite(a, b store.Record) bool {
-	if a.Version == b.Version {
-		return true
-	}
-	return a.Nonce != "" && a.Nonce == b.Nonce && a.Owner == b.Owner && a.Token == b.Token && a.Session == b.Session
+	return a.Nonce == b.Nonce && a.Owner == b.Owner && a.Token == b.Token && a.Session == b.Session && (a.Nonce != "" || a.Version == b.Version)
 }
 
 // Dead returns the instant from which the record counts as abandoned unless it changes: the whole TTL, by the observer's

@@ -38,6 +38,25 @@ func TestNote(t *testing.T) {
 	}
 }
 
+// A store that was restored from a backup gives a version that was seen before to another write, which is a sign of life.
+func TestFinding_K1_AVersionAloneTellsNoWrite(t *testing.T) {
+	own := store.Record{Key: "job", Owner: "a", Token: 3, TTL: 100, Nonce: "n", Version: "1"}
+	for name, change := range map[string]func(*store.Record){
+		"a renewal":      func(r *store.Record) { r.Nonce = "m" },
+		"another holder": func(r *store.Record) { r.Owner = "b" },
+		"another term":   func(r *store.Record) { r.Token = 4 },
+	} {
+		rec := own
+		change(&rec)
+		if got := (Seen{own, 50, true}).Note(rec, 90); got.Since != 90 {
+			t.Errorf("%s under the version of a write that was seen: since %d, want 90", name, got.Since)
+		}
+	}
+	if got := (Seen{own, 50, true}).Note(own, 90); got.Since != 50 {
+		t.Errorf("the same write: since %d", got.Since)
+	}
+}
+
 // What others do to a record beside its holder's writes is no sign of life, though it makes another version.
 func TestFinding_S17_AnotherVersionIsNoSignOfLife(t *testing.T) {
 	own := store.Record{Key: "job", Owner: "a", Token: 3, TTL: 100, Nonce: "n", Version: "1"}

@@ -32,7 +32,11 @@ func (h *Hold) AppendState(b []byte, now clock.Instant, quantum time.Duration, n
 	b = append(b, byte(h.Phase), byte(h.Cause), byte(h.att.Op))
 	flags(h.Failing, h.recFresh, h.sessionRead, h.once, h.gone, h.Try, h.Notice != nil, h.rec.Known)
 	flags(h.att.Tied, h.att.Doubt, h.att.Ask, h.session.Known, h.Err != nil)
-	for _, r := range []*store.Record{&h.Term, &h.rec.Rec, &h.session.Rec, &h.att.Rec, &h.beside} {
+	beside := h.beside
+	if beside == nil {
+		beside = &store.Record{}
+	}
+	for _, r := range []*store.Record{&h.Term, &h.rec.Rec, &h.session.Rec, &h.att.Rec, beside} {
 		b = AppendRecord(b, r, names)
 	}
 	if h.Phase == Held {

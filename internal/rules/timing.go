@@ -23,7 +23,7 @@ type Timing struct {
 	Margin  float64       // δ: the share of TTL that the holder leaves unused
 	Drift   float64       // ρ: the bound on a clock rate's error that Margin has to cover
 	Renew   time.Duration // from one renewal to the next; TTL/3
-	Attempt time.Duration // the longest that one renewal request may take; TTL/20, at least 100 ms where that fits
+	Attempt time.Duration // how long a renewal waits for its answer before it is sent once more beside; TTL/20, at least 100 ms where that fits
 }
 
 // WithDefaults returns t with its zero fields filled in.
@@ -48,6 +48,10 @@ func (t Timing) WithDefaults() Timing {
 
 // Validity is how long a hold is valid from before its last renewal was sent: TTL·(1−δ), less the resolution of the clock.
 func (t Timing) Validity() time.Duration { return t.validity(clock.Resolution) }
+
+// Answer is how long a request that takes a name may take. It is more than half of the validity: a store that always answers later than
+// that can't be renewed in time, since each renewal needs the answer to the one before.
+func (t Timing) Answer() time.Duration { return max(t.Renew, t.Validity()/2+t.Attempt) }
 
 // validity subtracts what a reading may be late by: the holder compares a reading with one from before, which was not late.
 func (t Timing) validity(resolution time.Duration) time.Duration {

@@ -36,6 +36,8 @@ const (
 	RuleBreakStays  Rule = "break-outlives-notice"  // a notice takes no break off a session's record
 	RuleSettle      Rule = "session-lease-settled"  // what a session keeps is let go for certain (the driver's rule)
 	RuleCapped      Rule = "request-within-hold"    // no request of a holder outlives its validity
+	RuleFirstCopy   Rule = "first-copy-counts"      // validity counts from the first copy of a request that is sent again beside
+	RuleCopyNonce   Rule = "copy-by-its-nonce"      // what a second copy of a renewal meets is its success only under the nonce of both
 	RuleSessionTold Rule = "session-loss-told"      // the leases of a session hear of its end (the driver's rule)
 	RuleToldOnce    Rule = "end-told-once"          // the end of a term is told once (the driver's rule)
 	RuleStaysOver   Rule = "over-stays-over"        // a term that its program found over is not brought back by a late renewal (the driver's rule)
@@ -52,7 +54,7 @@ var Rules = []Rule{
 	RuleSent, RuleFirstSent, RuleMargin, RuleWholeTTL, RuleSeen, RuleNonce, RuleOwnTerm, RuleClone, RuleKeepToken,
 	RuleRaiseToken, RuleClockToken, RuleFence, RuleOnce, RuleConflict, RuleRestored, RuleExactTerm, RuleLateAnswer, RuleLateClaim, RuleSessionHeld,
 	RuleConfirm, RuleOfferToken, RuleSessionPoll, RuleMarkChain, RuleBroken, RuleStopFirst, RuleNotice, RuleEarlyNotice, RuleBreakStays, RuleSettle,
-	RuleCapped, RuleSessionTold, RuleToldOnce, RuleStaysOver, RuleLooked, RuleToldAgain, RuleGuard, RuleTwin, RuleReplica, RuleCAS,
+	RuleCapped, RuleFirstCopy, RuleCopyNonce, RuleSessionTold, RuleToldOnce, RuleStaysOver, RuleLooked, RuleToldAgain, RuleGuard, RuleTwin, RuleReplica, RuleCAS,
 }
 
 // The rules by which package lock grants shares. They are taken out like the others; internal/sim/locks notices.

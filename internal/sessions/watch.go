@@ -9,6 +9,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/lease/sightings"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -18,8 +19,9 @@ const maxSeen = 1024
 // Watch is what one process has observed of sessions. It remembers from one call to the next, so that callers who each look
 // only once notice an end, too. It is safe for concurrent use.
 type Watch struct {
-	st  store.Store
-	clk clock.Clock
+	st   store.Store
+	clk  clock.Clock
+	book *sightings.Book // of this process and those before; nil when there is none
 
 	mu   sync.Mutex // never held over I/O
 	seen map[string]sight
@@ -34,7 +36,11 @@ type sight struct {
 
 // NewWatch returns one that has seen nothing, on the store and by the clock of m.
 func NewWatch(m Manager) *Watch {
-	return &Watch{st: Bounded(m), clk: m.Clock(), seen: map[string]sight{}}
+	w := &Watch{st: Bounded(m), clk: m.Clock(), seen: map[string]sight{}}
+	if k, ok := m.(interface{ Sightings() *sightings.Book }); ok {
+		w.book = k.Sightings()
+	}
+	return w
 }
 
 // Over looks at sessions, by their keys, and returns those that are over. One that has not been renewed for its TTL is closed
@@ -56,6 +62,32 @@ func (w *Watch) Over(ctx context.Context, keys []string) (over map[string]bool, 
 		}
 	}
 	return over, next, nil
+}
+
+// Behind is Over for those behind whom one waits in line, the nearest first. As long as the nearest is renewed, it looks at that one alone: behind
+// each of the others somebody else waits, who looks. So what a line costs doesn't grow with the square of its length. Once the nearest has not been
+// renewed for 2/5 of its TTL, or is over, it looks at all of them: several may have died at once, and each counts as over a TTL after it was
+// first looked at.
+func (w *Watch) Behind(ctx context.Context, keys []string) (over map[string]bool, next clock.Instant, err error) {
+	if len(keys) < 2 {
+		return w.Over(ctx, keys)
+	}
+	over, next, err = w.Over(ctx, keys[:1])
+	if err != nil {
+		return nil, 0, err
+	}
+	if late := w.late(keys[0]); !over[keys[0]] && w.clk.Now() < late {
+		return over, min(next, late), nil
+	}
+	return w.Over(ctx, keys)
+}
+
+// late returns when a session that was looked at counts as late with its renewal, of which there is one every third of the TTL.
+func (w *Watch) late(key string) clock.Instant {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s := w.seen[key]
+	return s.Since.Add(s.Rec.TTL * 2 / 5)
 }
 
 // Gone is Over where all of them are; else it returns nil.
@@ -106,8 +138,12 @@ func (w *Watch) note(key string, rec store.Record) (due clock.Instant, over bool
 		return 0, true
 	}
 	now := w.clk.Now()
-	kept := store.Record{Owner: rec.Owner, Token: rec.Token, TTL: rec.TTL, Nonce: rec.Nonce, Version: rec.Version, Age: rec.Age}
+	if !seen.Known {
+		seen.Rec, seen.Since, seen.Known = w.book.Recall(key, now)
+	}
+	kept := store.Record{Key: key, Owner: rec.Owner, Token: rec.Token, TTL: rec.TTL, Nonce: rec.Nonce, Version: rec.Version, Age: rec.Age}
 	w.keep(key, sight{Seen: seen.Note(kept, now), looked: now})
+	w.book.Note(kept, w.seen[key].Since)
 	return w.seen[key].Dead(), false
 }
 
@@ -116,6 +152,7 @@ func (w *Watch) end(key string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.keep(key, sight{looked: w.clk.Now(), over: true})
+	w.book.Forget(key)
 }
 
 // keep remembers s, and for that forgets one that is over, or else the one that was not looked at for the longest time, when

@@ -25,7 +25,9 @@ type runner struct {
 	busy     bool                      // a request is under way
 	asked    rules.Action              // that request, or the wait or the rest
 	answered func(store.Record, error) // takes down its answer
-	op       int                       // number of the request or timer that counts
+	op       int                       // number of the timer that counts
+	request  int                       // number of the request that counts
+	copies   drive.Copies              // of it
 	due      clock.Instant
 	onDue    func()
 	polling  string // the version that it waits to see changed
@@ -127,27 +129,64 @@ func (r *runner) settled() {
 
 // send carries a request out over the network.
 func (r *runner) send(act rules.Action) {
-	r.busy, r.asked = true, act
+	r.busy, r.asked, r.copies = true, act, drive.Copies{}
+	r.request++
 	r.answered = r.w().called(r.n, act)
-	r.arm(act.Until, func() {
-		r.outcome(store.Record{}, store.Unknown(act.Key, errTimeout))
-		r.step()
+	r.sendCopy(act)
+	r.await(act, act.Again)
+}
+
+// await waits for the answer to a request, which is sent once more at again, unless that is 0.
+func (r *runner) await(act rules.Action, again clock.Instant) {
+	if again == 0 || again >= act.Until {
+		r.arm(act.Until, r.timedOut)
+		return
+	}
+	r.arm(again, func() {
+		if r.w().chance(brokenConnection, "broken connection") { // the client library says that it has lost what it sent
+			r.timedOut()
+			return
+		}
+		r.d.Hold.Late(r.env())
+		if r.d.Hold.Phase == rules.Lost {
+			r.timedOut()
+			return
+		}
+		r.w().count("request sent again beside the first")
+		r.sendCopy(act)
+		r.await(act, drive.NextCopy(act, r.n.local()))
 	})
-	op := r.op
+}
+
+// brokenConnection is how often a request that is late has no answer any more.
+const brokenConnection = 0.2
+
+// timedOut: there is no answer to the request under way.
+func (r *runner) timedOut() {
+	r.outcome(store.Record{}, store.Unknown(r.asked.Key, errTimeout))
+	r.step()
+}
+
+// sendCopy sends one copy of the request under way.
+func (r *runner) sendCopy(act rules.Action) {
+	r.copies.Send()
+	request, number := r.request, r.copies.Sent
 	apply := func() (store.Record, error) {
 		rec, err := r.w().apply(r, act)
-		if act.Kind == rules.Write && (r.op != op || r.n.dead) {
+		if act.Kind == rules.Write && (r.request != request || !r.busy || r.n.dead) {
 			r.w().count(map[bool]string{true: lateLanded, false: lateRefused}[err == nil])
 		}
 		return rec, err
 	}
 	r.w().transmit(r.n, act.Key, act.Kind == rules.Write, apply,
 		func(rec store.Record, err error) {
-			if r.op != op || !r.busy {
+			if r.request != request || !r.busy {
 				return // too late
 			}
-			r.outcome(rec, err)
-			r.step()
+			if over, err := r.copies.Answered(number, act, err); over {
+				r.outcome(rec, err)
+				r.step()
+			}
 		})
 }
 
@@ -180,7 +219,11 @@ func (r *runner) interrupt() {
 func (r *runner) outcome(rec store.Record, err error) {
 	r.busy = false
 	r.op++ // it isn't timed any more
-	r.answered(rec, err)
+	if refused := errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrNotFound); refused && r.copies.Sent > 1 {
+		r.answered(rec, store.Unknown(r.asked.Key, err)) // another copy may have landed before
+	} else {
+		r.answered(rec, err)
+	}
 	r.d.Tell(r.env(), r.asked, rec, err)
 }
 
@@ -255,12 +298,8 @@ func (r *runner) revive() {
 		r.arm(r.n.local(), r.woke)
 		return
 	}
-	asked := r.asked
 	r.answered = func(store.Record, error) {} // the original takes it down
-	r.arm(asked.Until, func() {
-		r.outcome(store.Record{}, store.Unknown(asked.Key, errTimeout))
-		r.step()
-	})
+	r.arm(r.asked.Until, r.timedOut)
 }
 
 func (r *runner) String() string {

@@ -54,7 +54,7 @@ func TestFinding_S11_TheSimulatorRunsTheDriver(t *testing.T) {
 		seeded.RuleStopFirst, seeded.RuleNotice, seeded.RuleEarlyNotice, seeded.RuleSettle, seeded.RuleSessionTold, seeded.RuleToldOnce,
 	} {
 		without(t, rule)
-		how := noticed(rule, 400, 0)
+		how := noticed(rule, 1000, 0)
 		if how == "" {
 			t.Errorf("%s: nothing notices that it is gone from internal/drive", rule)
 		}

@@ -261,6 +261,7 @@ func (c *client) release() {
 	c.run.serve(func(h *rules.Hold) {
 		if h.Err != nil && h.InDoubt() {
 			c.n.past(c.key).Orphan(h)
+			heir.waitAnew(keeps)
 		}
 		if heir != nil && h.Err == nil && h.Seen().Rec.Owner == heir.owner() {
 			heir.inherit(h.Seen().Rec, h, keeps)
@@ -274,6 +275,20 @@ func (c *client) release() {
 		c.shown = rules.Ended
 		c.finish()
 	}).step()
+}
+
+// waitAnew has the server begin anew to take the name for c, which may be nil: a write that may have landed may have given it the name.
+func (c *client) waitAnew(session *client) {
+	if c == nil || !c.active || c.shown != rules.Waiting || c.session != session {
+		return
+	}
+	c.run.cut()
+	if c.shown != rules.Waiting || c.run.d.Hold.Phase != rules.Waiting {
+		return
+	}
+	c.n.past(c.key).Orphan(&c.run.d.Hold)
+	c.run = c.runner(drive.Want(c.key, c.claim(), c.w().timing, false, *c.n.past(c.key)))
+	c.run.step()
 }
 
 // inherit: the term of c has begun with the write that ended the one before.

@@ -58,13 +58,16 @@ func (s *server) save()    { s.backup = maps.Clone(s.rows) }
 func (s *server) wipe()    { s.rows = map[string]row{} }
 func (s *server) restart() { s.life++ }
 
+// restored is the writer of a row that came back with a backup, and wasn't written since.
+const restored = -1
+
 // restore brings the backup back. Its rows get versions that were never used, as the contract demands of an engine.
 func (s *server) restore(now int64) {
 	s.rows = map[string]row{}
 	for key, r := range s.backup {
 		s.version++
 		r.rec.Version = strconv.Itoa(s.version)
-		r.written, r.writer = now, -1
+		r.written, r.writer = now, restored
 		s.rows[key] = r
 	}
 }

@@ -24,6 +24,7 @@ func (g *Grant) Append(b []byte) ([]byte, error) {
 		b = append(g.Acquired.AppendFormat(append(b, `,"acquired":"`...), time.RFC3339Nano), '"')
 	}
 	b = appendSeconds(b, `,"expires_in":`, g.ExpiresIn)
+	b = appendSeconds(b, `,"silent_for":`, g.Silent)
 	b = appendField(b, `,"note":`, g.Note)
 	b = strconv.AppendInt(append(b, `,"waiters":`...), int64(g.Waiters), 10)
 	b = appendSeconds(b, `,"valid_for":`, g.ValidFor)
@@ -41,7 +42,7 @@ func (g *Grant) plain() bool {
 			return false
 		}
 	}
-	return g.Kind == "" && len(g.Holders) == 0 && len(g.Info) == 0 && g.Paused == nil && len(g.Candidates) == 0 && g.Problem == nil
+	return g.Kind == "" && len(g.Holders) == 0 && len(g.Info) == 0 && g.Paused == nil && len(g.Pauses) == 0 && len(g.Candidates) == 0 && g.Problem == nil
 }
 
 // appendField appends a name and a text, unless that is empty.
@@ -56,7 +57,7 @@ func appendSeconds(b []byte, name string, s *Seconds) []byte {
 	if s == nil {
 		return b
 	}
-	return s.append(append(b, name...))
+	return s.Append(append(b, name...))
 }
 
 func appendText(b []byte, s string) []byte {

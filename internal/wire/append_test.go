@@ -34,8 +34,8 @@ func fullGrant(text string, n uint64, ns int64) *Grant {
 	s, at := Seconds(ns), time.Unix(0, ns).UTC()
 	return &Grant{
 		Lease: Lease{
-			Name: text, State: text, Holder: text, Token: fence.Token(n), TTL: &s, Session: text, Acquired: &at, ExpiresIn: &s,
-			Info: map[string]string{text: text, "b": ""}, Note: text, Waiters: int(ns), Kind: store.Kind(text), Holders: []string{text}, Paused: &Pause{By: text}, Candidates: []Candidate{{Name: text}},
+			Name: text, State: text, Holder: text, Token: fence.Token(n), TTL: &s, Session: text, Acquired: &at, ExpiresIn: &s, Silent: &s,
+			Info: map[string]string{text: text, "b": ""}, Note: text, Waiters: int(ns), Kind: store.Kind(text), Holders: []string{text}, Paused: &Pause{By: text}, Pauses: []Pause{{ID: text}}, Candidates: []Candidate{{Name: text}},
 			Problem: &Problem{Code: CodeHeld, Detail: text},
 		},
 		ValidFor: &s, RenewEvery: &s, Sequencer: text, Secret: text, Waited: &s,

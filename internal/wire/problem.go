@@ -45,6 +45,8 @@ const (
 	CodeNotElected      Code = "not_elected"
 	CodeNoCandidate     Code = "no_candidate"
 	CodeNotPaused       Code = "not_paused"
+	CodePauses          Code = "several_pauses"
+	CodeTooManyPauses   Code = "too_many_pauses"
 	CodeConflict        Code = "version_conflict"
 	CodeTooLarge        Code = "too_large"
 	CodeTooSlow         Code = "too_slow"
@@ -98,7 +100,9 @@ var kinds = map[Code]struct {
 	CodeNoLeader:        {http.StatusConflict, "nobody leads", election.ErrNoLeader},
 	CodeNotElected:      {http.StatusConflict, "it is held by no candidate", election.ErrNotElected},
 	CodeNoCandidate:     {http.StatusConflict, "there is no such candidate that may lead", election.ErrNoCandidate},
-	CodeNotPaused:       {http.StatusConflict, "the election is not paused", election.ErrNotPaused},
+	CodeNotPaused:       {http.StatusConflict, "the election is not paused, or not by that id", election.ErrNotPaused},
+	CodePauses:          {http.StatusConflict, "several operators have paused the election", election.ErrPauses},
+	CodeTooManyPauses:   {http.StatusConflict, "the election has as many pauses as it may", election.ErrTooMany},
 	CodeConflict:        {http.StatusPreconditionFailed, "the record was changed by another write", store.ErrConflict},
 	CodeTooLarge:        {http.StatusRequestEntityTooLarge, "the request is too large", store.ErrInvalid},
 	CodeTooSlow:         {http.StatusRequestTimeout, "the rest of the request did not come", nil},
@@ -238,7 +242,7 @@ func codeOf(err error) Code {
 }
 
 // plain are the codes of errors that have no type of their own. What isn't known goes before all that is.
-var plain = []Code{CodeUnknown, CodeNotFound, CodeCorrupt, CodeNoLeader, CodeNotElected, CodeNoCandidate, CodeNotPaused}
+var plain = []Code{CodeUnknown, CodeNotFound, CodeCorrupt, CodeNoLeader, CodeNotElected, CodeNoCandidate, CodeNotPaused, CodePauses, CodeTooManyPauses}
 
 func (p *Problem) setRecord(rec store.Record) {
 	text, err := store.Marshal(rec)

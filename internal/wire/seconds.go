@@ -14,9 +14,10 @@ import (
 type Seconds time.Duration
 
 // MarshalJSON writes a number of seconds, to the millisecond, rounded up.
-func (s Seconds) MarshalJSON() ([]byte, error) { return s.append(nil), nil }
+func (s Seconds) MarshalJSON() ([]byte, error) { return s.Append(nil), nil }
 
-func (s Seconds) append(b []byte) []byte {
+// Append appends s to b as MarshalJSON writes it.
+func (s Seconds) Append(b []byte) []byte {
 	ms := math.Ceil(float64(s) / float64(time.Millisecond))
 	return strconv.AppendFloat(b, ms/1000, 'f', -1, 64)
 }

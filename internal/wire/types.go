@@ -16,12 +16,13 @@ const (
 
 // The states of a lease.
 const (
-	StateFree   = "free"
-	StateHeld   = "held"
-	StateBroken = "broken"      // by an operator; its holder hasn't let go yet
-	StateHanded = "handed over" // to a holder that hasn't taken it yet
-	StateBad    = "unreadable"  // its record can't be read: nobody can hold it
-	StatePool   = "declared"    // a pool of identities: nobody can hold its name
+	StateFree    = "free"
+	StateHeld    = "held"
+	StateExpired = "expired"     // its holder has shown no sign of life for a whole TTL, or is known to be gone: anyone may take it
+	StateBroken  = "broken"      // by an operator; its holder hasn't let go yet
+	StateHanded  = "handed over" // to a holder that hasn't taken it yet
+	StateBad     = "unreadable"  // its record can't be read: nobody can hold it
+	StatePool    = "declared"    // a pool of identities: nobody can hold its name
 )
 
 // List is the answer to GET /v1/leases.
@@ -59,14 +60,16 @@ type Lease struct {
 	Token     fence.Token       `json:"token"` // of the current term, or of the last
 	TTL       *Seconds          `json:"ttl,omitempty"`
 	Session   string            `json:"session,omitempty"`
-	Acquired  *time.Time        `json:"acquired,omitempty"` // by the wall clock of who granted it; for people
-	ExpiresIn *Seconds          `json:"expires_in,omitempty"`
+	Acquired  *time.Time        `json:"acquired,omitempty"`   // by the wall clock of who granted it; for people
+	ExpiresIn *Seconds          `json:"expires_in,omitempty"` // at most, unless it is renewed
+	Silent    *Seconds          `json:"silent_for,omitempty"` // since when at least there is no sign of life, if that is more than half of the TTL
 	Info      map[string]string `json:"info,omitempty"`
 	Note      string            `json:"note,omitempty"`
 	Waiters   int               `json:"waiters"`           // at this server
 	Kind      store.Kind        `json:"kind,omitempty"`    // what the name is, if it isn't a lease
 	Holders   []string          `json:"holders,omitempty"` // of a name that several share; some may have died within the last TTL
 	Paused    *Pause            `json:"paused,omitempty"`
+	Pauses    []Pause           `json:"pauses,omitempty"` // all, if there are several; of one name only, not in lists
 	// Candidates are those who stand for election in that name, in the order in which they came. Lists and events have none.
 	Candidates []Candidate `json:"candidates,omitempty"`
 	// Problem says why the record, or that of the name's election, can't be read.
@@ -75,6 +78,7 @@ type Lease struct {
 
 // Pause says that nobody may lead the election of a name.
 type Pause struct {
+	ID     string     `json:"id,omitempty"` // to end this one of several
 	By     string     `json:"by"`
 	Reason string     `json:"reason,omitempty"`
 	Since  time.Time  `json:"since"`           // by the wall clock of who paused it
@@ -133,8 +137,10 @@ type PauseRequest struct {
 	Wait   *Seconds `json:"wait,omitempty"` // how long to wait until nobody leads
 }
 
-// ResumeRequest is the body of POST /v1/leases/{name}/resume, which may be empty.
-type ResumeRequest struct{}
+// ResumeRequest is the body of POST /v1/leases/{name}/resume, which may be empty where there is one pause.
+type ResumeRequest struct {
+	ID string `json:"id,omitempty"` // of the pause to end; [election.AllPauses] for all
+}
 
 // Term is one of a name's past.
 type Term struct {

@@ -37,6 +37,8 @@ func TestErrorsTravel(t *testing.T) {
 		election.ErrNotElected:                    election.ErrNotElected,
 		election.ErrNoCandidate:                   election.ErrNoCandidate,
 		election.ErrNotPaused:                     election.ErrNotPaused,
+		election.ErrPauses:                        election.ErrPauses,
+		election.ErrTooMany:                       election.ErrTooMany,
 		NewProblem(CodeInvalid, "no JSON object"): store.ErrInvalid,
 	} {
 		if got := travel(t, err); !errors.Is(got, target) {

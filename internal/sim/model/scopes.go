@@ -8,6 +8,8 @@ var Scopes = []Scope{
 	{Name: "contention", Prompt: true, Holders: 2, Writes: 4, Wants: 2, Twice: 1},
 	{Name: "rates", Prompt: true, Stays: true, Holders: 2, Writes: 4, Wants: 1, Rates: []int{90, 110}},
 	{Name: "refusals", Prompt: true, Stays: true, Holders: 2, Writes: 4, Wants: 1, Rejects: 2},
+	{Name: "slow", Stays: true, Holders: 2, Writes: 3, Wants: 1, Copies: 2},
+	{Name: "slow, prompt", Prompt: true, Holders: 2, Writes: 4, Wants: 1, Copies: 2, Rejects: 1},
 	{Name: "session", Prompt: true, Stays: true, Holders: 2, Session: true, Writes: 5, Wants: 1, Crashes: 1},
 	{Name: "session, broken", Prompt: true, Stays: true, Holders: 2, Session: true, Writes: 6, Wants: 1, Breaks: 1},
 	{Name: "session, abandoned", Prompt: true, Stays: true, Orphan: true, Holders: 2, Writes: 3, Wants: 1},

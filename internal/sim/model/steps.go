@@ -39,6 +39,7 @@ func (w *world) next(c *check) []*world {
 		}
 		add(w.begin(c, i), "%s%d wants it", p.owner, i)
 		add(w.look(c, i), "%s%d looks up", p.owner, i)
+		add(w.repeat(c, i), "%s%d asks once more", p.owner, i)
 		add(w.glance(i), "%s%d looks at the clock", p.owner, i)
 		add(w.quit(c, i), "%s%d lets go", p.owner, i)
 		add(w.crash(i), "%s%d crashes", p.owner, i)
@@ -64,17 +65,6 @@ func (w *world) tick() *world {
 	n := *w
 	n.time++
 	return &n
-}
-
-// due reports whether p has something to do.
-func (w *world) due(p *proc) bool {
-	switch {
-	case p.dead || p.d.Hold.Key == "":
-		return false
-	case p.asked != nil:
-		return w.now(p) >= p.asked.Until
-	}
-	return w.now(p) >= p.sleep
 }
 
 // begin lets a process want the name.
@@ -115,7 +105,7 @@ func (w *world) look(c *check, i int) *world {
 	switch {
 	case p.d.Hold.Key == "":
 		return nil
-	case p.asked != nil && w.due(p):
+	case p.asked != nil && w.due(p): // its time is over, or its connection broke
 		n, q := w.change(i)
 		n.outcome(c, q, store.Record{}, store.Unknown(q.asked.Key, errTimeout))
 		return n
@@ -183,9 +173,9 @@ func (w *world) run(c *check, p *proc) {
 			return
 		}
 		p.turn++
-		p.asked = &act
+		p.asked, p.again, p.copies = &act, act.Again, drive.Copies{}
 		p.sleep = clock.Never
-		w.wires = append(slices.Clip(w.wires), wire{to: p.id, turn: p.turn, act: act})
+		w.send(p)
 	}
 }
 
@@ -218,7 +208,9 @@ func (w *world) deliver(c *check, i int, again bool) *world {
 		if p.dead || p.turn != m.turn || p.asked == nil {
 			return n // nobody listens
 		}
-		n.outcome(c, q, m.rec, m.err)
+		if over, err := q.copies.Answered(m.copy, *q.asked, m.err); over {
+			n.outcome(c, q, m.rec, err)
+		}
 		return n
 	}
 	if m.act.Kind == rules.Write && w.left.Writes == 0 {
@@ -301,7 +293,8 @@ func (w *world) leave(c *check, i int, to string) *world {
 		l.cut()
 		q.wanted = false
 	} else {
-		q.d = *drive.Leave(l, rules.Exit{Why: rules.WhyReleased, To: to})
+		d, _ := drive.Leave(l, rules.Exit{Why: rules.WhyReleased, To: to})
+		q.d = *d
 	}
 	n.run(c, q)
 	return n

@@ -22,6 +22,7 @@ type Scope struct {
 	Rates    []int // of each process's clock, in percent; 100 where missing
 	Writes   int   // done by the store
 	Twice    int   // requests that arrive twice
+	Copies   int   // requests that are sent once more beside the first
 	Wants    int   // times that each process wants the name
 	Crashes  int
 	Clones   int
@@ -63,6 +64,8 @@ type proc struct {
 	wants   int
 	wanted  bool          // nobody has given up what it waits for
 	asked   *rules.Action // the request under way
+	again   clock.Instant // when to send it once more; 0 for never
+	copies  drive.Copies
 	turn    int           // counts requests: an answer to an earlier one is not heard
 	sleep   clock.Instant // when it looks up, unless it hears something
 	wait    string        // the version whose change it waits for; "-" when it doesn't
@@ -86,6 +89,7 @@ type row struct {
 type wire struct {
 	to     int // the process that asked
 	turn   int
+	copy   int // of the request
 	act    rules.Action
 	answer bool
 	rec    store.Record
@@ -248,7 +252,7 @@ func newEncoder(s Scope) *encoder {
 func (e *encoder) hash(w *world) uint64 {
 	l := w.left
 	e.named = e.named[:0]
-	b := append(e.b[:0], byte(l.Writes), byte(l.Twice), byte(l.Crashes), byte(l.Clones), byte(l.Breaks), byte(l.Rejects))
+	b := append(e.b[:0], byte(l.Writes), byte(l.Twice), byte(l.Crashes), byte(l.Clones), byte(l.Breaks), byte(l.Rejects), byte(l.Copies))
 	b = binary.AppendUvarint(b, w.guard)
 	for _, r := range w.rows {
 		b = rules.AppendRecord(b, &r.rec, e.name)
@@ -304,12 +308,17 @@ func (e *encoder) proc(b []byte, w *world, p *proc) []byte {
 		b = append(b, 'q', byte(p.asked.Kind))
 		b = append(b, p.asked.Key...)
 		due(p.asked.Until)
+		if p.again != 0 {
+			b = append(b, 'c')
+			due(p.again)
+		}
+		b = p.copies.AppendState(b)
 	}
 	return b
 }
 
 func (e *encoder) wire(b []byte, m wire) []byte {
-	b = append(b, byte(m.to), byte(m.act.Kind), byte(min(m.turn, 1)))
+	b = append(b, byte(m.to), byte(m.act.Kind), byte(min(m.turn, 1)), byte(m.copy))
 	if m.answer {
 		b = append(b, 'a')
 		if m.err != nil {
@@ -338,7 +347,7 @@ func (w *world) tidy() {
 		if m.answer || m.act.Kind != rules.Write || w.left.Writes == 0 || m.act.Rec.Version != w.get(m.act.Rec.Key).Version {
 			continue
 		}
-		m.turn = 0
+		m.turn, m.copy = 0, 0
 		if !slices.ContainsFunc(kept, func(other wire) bool { return other.turn == 0 && sameWrite(other.act.Rec, m.act.Rec) }) {
 			kept = append(kept, m)
 		}

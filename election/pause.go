@@ -1,0 +1,218 @@
+package election
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/store"
+)
+
+// The errors of [SetPause] and [Resume], to branch on with [errors.Is].
+var (
+	ErrNotPaused = errors.New("the election is not paused, or not by that id")
+	ErrPauses    = errors.New("several pauses") // it was not said which one is meant
+	ErrTooMany   = errors.New("too many pauses")
+)
+
+// Pause says who paused an election, why, and until when.
+type Pause struct {
+	ID     string    `json:"id,omitempty"` // tells it from others of the election; [SetPause] makes one, of six characters
+	By     string    `json:"by"`
+	Reason string    `json:"reason,omitempty"`
+	Since  time.Time `json:"since"` // by that one's wall clock
+
+	// Until is when the pause ends by itself, by the same clock: [MinPause] to [MaxPause] after Since. Zero is never: it lasts until
+	// [Resume].
+	//
+	// A candidate that stands when the pause is set counts its length on its own clock, from when it hears of it: no wall clock that
+	// is wrong shortens it. One that comes later goes by the time of day, and waits no longer than that length: if its wall clock
+	// is ahead of that of who paused, it campaigns earlier by so much. So an end is for liveness. That nobody acts meanwhile
+	// rests on a pause without one, or on the tokens; that no two lead at once, never on either: who leads needs the lease.
+	Until time.Time `json:"until,omitzero"`
+}
+
+// The bounds of how long a pause that ends by itself lasts.
+const (
+	MinPause = time.Second
+	MaxPause = 365 * 24 * time.Hour
+)
+
+// Over reports whether the pause has ended by itself, if it is now.
+func (p Pause) Over(now time.Time) bool { return !p.Until.IsZero() && !now.Before(p.Until) }
+
+// String says who paused it, why and until when.
+func (p Pause) String() string {
+	text := p.By
+	if p.Reason != "" {
+		text += ": " + p.Reason
+	}
+	if !p.Until.IsZero() {
+		text += ", until " + p.Until.Format(time.RFC3339)
+	}
+	return text
+}
+
+func (p Pause) equal(q Pause) bool {
+	return p.By == q.By && p.Reason == q.Reason && p.Since.Equal(q.Since) && p.Until.Equal(q.Until)
+}
+
+func (p Pause) check() error {
+	length := p.Until.Sub(p.Since)
+	switch {
+	case p.By == "":
+		return &store.InvalidError{Field: "by", Value: `""`, Want: "who pauses it"}
+	case len(p.By)+len(p.Reason) > maxReason:
+		return tooLong("reason", p.By+": "+p.Reason)
+	case p.Since.IsZero():
+		return &store.InvalidError{Field: "since", Value: p.Since.String(), Want: "the time of day"}
+	case !p.Until.IsZero() && (length < MinPause || length > MaxPause):
+		return &store.InvalidError{
+			Field: "until", Value: p.Until.Format(time.RFC3339Nano), Want: fmt.Sprintf("%v to %v after since, or none", MinPause, MaxPause),
+		}
+	}
+	return nil
+}
+
+// pauses returns all of them. Where a version that knows one only has set or ended that, the others are gone.
+func (c control) pauses() []Pause {
+	switch {
+	case c.Pause == nil:
+		return nil
+	case slices.ContainsFunc(c.Pauses, c.Pause.equal):
+		return slices.Clone(c.Pauses)
+	}
+	only := *c.Pause
+	only.ID = cmp.Or(only.ID, "1") // such versions give none
+	return []Pause{only}
+}
+
+// setPauses writes them down.
+func (c *control) setPauses(all []Pause) {
+	c.Pause, c.Pauses = lastToEnd(all), nil
+	if len(all) > 1 {
+		c.Pauses = all
+	}
+}
+
+// lastToEnd returns the pause that ends last, nil if there is none.
+func lastToEnd(all []Pause) *Pause {
+	if len(all) == 0 {
+		return nil
+	}
+	last := slices.MaxFunc(all, func(a, b Pause) int {
+		switch {
+		case a.Until.IsZero() && b.Until.IsZero():
+			return 0
+		case a.Until.IsZero():
+			return 1
+		case b.Until.IsZero():
+			return -1
+		}
+		return a.Until.Compare(b.Until)
+	})
+	return &last
+}
+
+// SetPause has nobody lead until [Resume], or until the pause ends by itself: the leader steps down when it hears of it, at the latest
+// when its validity ends, and no candidate campaigns. p needs who pauses it, and since when, which is the time of day. Nobody leads until
+// all pauses are over. A pause replaces the one of its ID if it has one, and else the one of the same By and Reason, unless neither has an
+// end: so a pause can be asked for again. All others stand beside it.
+//
+// It blocks until the store has answered or ctx is done. The error matches [ErrNotPaused] when there is none of that ID, and [ErrTooMany]
+// beside ten others. After an error that matches [store.ErrUnknownOutcome] the election may be paused, and the pause can be asked for again.
+func SetPause(ctx context.Context, st store.Store, name string, p Pause) error {
+	if err := checkName(name); err != nil {
+		return err
+	}
+	p.Since, p.Until = p.Since.UTC().Round(0), p.Until.UTC().Round(0)
+	if err := p.check(); err != nil {
+		return err
+	}
+	given := p.ID
+	if given == "" {
+		p.ID = strings.ToLower(rand.Text()[:6])
+	}
+	return change(ctx, st, name, func(k *control) (bool, error) {
+		all := slices.DeleteFunc(k.pauses(), func(q Pause) bool { return q.forgotten(p.Since) })
+		i := slices.IndexFunc(all, func(q Pause) bool {
+			return q.ID == given && given != "" || q.By == p.By && q.Reason == p.Reason && given == ""
+		})
+		switch {
+		case i < 0 && given != "":
+			return false, fmt.Errorf("%s: pause %q: %w", name, given, ErrNotPaused)
+		case i < 0 && len(all) >= maxPauses:
+			return false, fmt.Errorf("%s: %w: %s; end one first", name, ErrTooMany, listPauses(all))
+		case i < 0:
+			all = append(all, p)
+		case all[i].equal(p), all[i].Reason == p.Reason && all[i].By == p.By && all[i].Until.IsZero() && p.Until.IsZero():
+			return false, nil
+		default:
+			all[i] = p
+		}
+		k.setPauses(all)
+		return true, nil
+	})
+}
+
+// forgotten reports whether the pause has been over for as long as it lasted, so that no candidate counts it any more.
+func (p Pause) forgotten(now time.Time) bool {
+	return !p.Until.IsZero() && p.Over(now.Add(-p.Until.Sub(p.Since)))
+}
+
+func listPauses(all []Pause) string {
+	texts := make([]string, len(all))
+	for i, p := range all {
+		texts[i] = fmt.Sprintf("%s (%s)", p.ID, p)
+	}
+	return strings.Join(texts, "; ")
+}
+
+// AllPauses is the id by which [Resume] ends every pause.
+const AllPauses = "*"
+
+// Resume ends the pause of that id, or all with [AllPauses]; with "" the one that there is. It also removes those that ended by
+// themselves as long ago as they lasted. The error matches [ErrNotPaused] when there is no such pause, and [ErrPauses], and lists them, when there are several and
+// no id says which. It blocks until the store has answered or ctx is done. After an error that matches [store.ErrUnknownOutcome] the pause may
+// be over, and Resume can be called again.
+func Resume(ctx context.Context, st store.Store, name, id string) error {
+	if err := checkName(name); err != nil {
+		return err
+	}
+	var ends func(Pause) bool
+	return change(ctx, st, name, func(k *control) (write bool, err error) {
+		all := k.pauses()
+		if ends == nil {
+			if ends, err = ending(all, id, clock.System().Wall()); err != nil {
+				return false, fmt.Errorf("%s: %w", name, err)
+			}
+		}
+		left := slices.DeleteFunc(slices.Clone(all), ends)
+		k.setPauses(left)
+		return len(left) < len(all), nil
+	})
+}
+
+// ending returns what [Resume] with that id ends of the pauses there are at now.
+func ending(all []Pause, id string, now time.Time) (func(Pause) bool, error) {
+	one := func(p Pause) bool { return p.ID == id || p.forgotten(now) } // a candidate may count another's for longer
+	every := func(Pause) bool { return true }
+	switch last := slices.DeleteFunc(slices.Clone(all), func(p Pause) bool { return p.Over(now) }); {
+	case id == AllPauses && len(all) > 0, id == "" && len(last) == 0 && len(all) > 0:
+		return every, nil
+	case id == "" && len(last) > 1:
+		return nil, fmt.Errorf("%w: %s: say which, or all", ErrPauses, listPauses(last))
+	case id == "" && len(last) == 1:
+		id = last[0].ID
+		return one, nil
+	case slices.ContainsFunc(all, func(p Pause) bool { return p.ID == id }):
+		return one, nil
+	}
+	return nil, ErrNotPaused
+}

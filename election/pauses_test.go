@@ -1,0 +1,193 @@
+package election_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/election"
+	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/memory"
+)
+
+func (w *world) pauseBy(by string, d time.Duration) {
+	w.t.Helper()
+	p := election.Pause{By: by, Reason: "work", Since: time.Now()}
+	if d > 0 {
+		p.Until = p.Since.Add(d)
+	}
+	if err := election.SetPause(w.t.Context(), w.st, "job", p); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) paused() election.State {
+	w.t.Helper()
+	state, err := election.Read(w.t.Context(), w.st, "job")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return state
+}
+
+// A pause stands beside those of others, whichever ends first, until each is over or ended by its id.
+func TestFinding_K2_PausesOfSeveralOperators(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.candidate("a", election.Options{})
+		time.Sleep(time.Second)
+		w.pauseBy("ada", 0)
+		time.Sleep(time.Second)
+		w.expect("a leads, a stopped")
+		w.pauseBy("bob", 2*time.Second)
+		w.pauseBy("cy", 0)
+		w.pauseBy("cy", 10*time.Minute) // one's own is replaced
+		if state := w.paused(); len(state.Pauses) != 3 || state.Pause.By != "ada" || state.Pauses[2].Until.IsZero() {
+			t.Errorf("%+v of %+v", state.Pause, state.Pauses)
+		}
+		time.Sleep(time.Minute)
+		w.expect("")
+		state := w.paused()
+		if len(state.Pauses) != 2 {
+			t.Fatalf("%+v", state.Pauses)
+		}
+		ada, cy := state.Pauses[0].ID, state.Pauses[1].ID
+		if err := election.Resume(t.Context(), w.st, "job", ""); !errors.Is(err, election.ErrPauses) || !strings.Contains(err.Error(), ada) || !strings.Contains(err.Error(), cy) {
+			t.Errorf("which one: %v", err)
+		}
+		if err := election.Resume(t.Context(), w.st, "job", "nobody's"); !errors.Is(err, election.ErrNotPaused) {
+			t.Errorf("an id of none: %v", err)
+		}
+		if err := election.Resume(t.Context(), w.st, "job", ada); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(time.Minute)
+		w.expect("")
+		if state := w.paused(); len(state.Pauses) != 1 || state.Pause.By != "cy" {
+			t.Errorf("%+v", state.Pauses)
+		}
+		p := election.Pause{ID: cy, By: "dot", Reason: "mine now", Since: time.Now()}
+		if err := election.SetPause(t.Context(), w.st, "job", p); err != nil || w.paused().Pauses[0].By != "dot" || len(w.paused().Pauses) != 1 {
+			t.Errorf("another's is replaced by its id: %v, %+v", err, w.paused().Pauses)
+		}
+		if p.ID = "gone"; !errors.Is(election.SetPause(t.Context(), w.st, "job", p), election.ErrNotPaused) {
+			t.Error("a pause that isn't there is replaced")
+		}
+		w.pauseBy("eve", 0)
+		if err := election.Resume(t.Context(), w.st, "job", election.AllPauses); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(time.Second)
+		w.expect("a leads")
+		if err := election.Resume(t.Context(), w.st, "job", election.AllPauses); !errors.Is(err, election.ErrNotPaused) {
+			t.Errorf("all of none: %v", err)
+		}
+	})
+}
+
+// A candidate counts the length of each pause from when it heard of that one, whatever becomes of the others.
+func TestFinding_K2_ACandidateCountsEachPause(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.candidate("a", election.Options{}).clk.StepWall(time.Hour)
+		time.Sleep(time.Second)
+		w.pauseBy("ada", 10*time.Minute)
+		time.Sleep(time.Second)
+		w.expect("a leads, a stopped")
+		w.pauseBy("bob", 0)
+		time.Sleep(9 * time.Minute)
+		if err := election.Resume(t.Context(), w.st, "job", w.paused().Pauses[1].ID); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(50 * time.Second)
+		w.expect("")
+		time.Sleep(20 * time.Second)
+		w.expect("a leads")
+	})
+}
+
+// A version that knows one pause sees the one that ends last. What it writes is read, and a bound holds.
+func TestFinding_K2_VersionsThatKnowOnePause(t *testing.T) {
+	st := memory.New(memory.Options{})
+	defer st.Close()
+	now := time.Now()
+	set := func(by string, until time.Time) error {
+		return election.SetPause(t.Context(), st, "job", election.Pause{By: by, Reason: "work", Since: now, Until: until})
+	}
+	edit := func(f func(data map[string]any)) {
+		t.Helper()
+		err := store.Update(t.Context(), st, election.KeyPrefix+"job", func(rec *store.Record) (bool, error) {
+			var data map[string]any
+			err := json.Unmarshal(rec.Data, &data)
+			f(data)
+			rec.Data, _ = json.Marshal(data)
+			return err == nil, err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for by, until := range map[string]time.Time{"ada": now.Add(time.Hour), "bob": {}, "cy": now.Add(time.Minute)} {
+		if err := set(by, until); err != nil {
+			t.Fatal(err)
+		}
+	}
+	edit(func(data map[string]any) {
+		if data["pause"].(map[string]any)["by"] != "bob" || len(data["pauses"].([]any)) != 3 {
+			t.Errorf("%v", data)
+		}
+		delete(data, "pauses") // with its next write
+		delete(data["pause"].(map[string]any), "id")
+	})
+	state, err := election.Read(t.Context(), st, "job")
+	if err != nil || len(state.Pauses) != 1 || state.Pause.By != "bob" || state.Pause.ID == "" {
+		t.Errorf("%+v, %v", state.Pauses, err)
+	}
+	if err := set("ada", time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	edit(func(data map[string]any) { // it has replaced the one that it sees, and knows nothing of the list
+		data["pause"] = map[string]any{"by": "old", "since": now}
+	})
+	if state, err = election.Read(t.Context(), st, "job"); err != nil || len(state.Pauses) != 1 || state.Pause.By != "old" {
+		t.Errorf("%+v, %v", state.Pauses, err)
+	}
+	edit(func(data map[string]any) { delete(data, "pause") })
+	if state, err = election.Read(t.Context(), st, "job"); err != nil || state.Pause != nil || len(state.Pauses) != 0 {
+		t.Errorf("%+v, %v", state.Pauses, err)
+	}
+	for i := range 11 {
+		if err = set(fmt.Sprint(i), time.Time{}); (err != nil) != (i == 10) {
+			t.Fatal(i, err)
+		}
+	}
+	if !errors.Is(err, election.ErrTooMany) {
+		t.Error(err)
+	}
+}
+
+// An operator whose clock is ahead ends one pause, and none that candidates may still count.
+func TestResumeLeavesOthersThatMayLast(t *testing.T) {
+	st := memory.New(memory.Options{})
+	defer st.Close()
+	now := time.Now()
+	for by, since := range map[string]time.Time{"ada": now, "bob": now.Add(-90 * time.Minute)} {
+		if err := election.SetPause(t.Context(), st, "job", election.Pause{By: by, Reason: "work", Since: since, Until: since.Add(time.Hour)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := election.Resume(t.Context(), st, "job", ""); err != nil {
+		t.Fatal(err)
+	}
+	rec, err := st.Get(t.Context(), election.KeyPrefix+"job")
+	if err != nil || strings.Contains(string(rec.Data), "ada") || !strings.Contains(string(rec.Data), "bob") {
+		t.Errorf("%s, %v", rec.Data, err)
+	}
+	if err := election.Resume(t.Context(), st, "job", ""); err != nil {
+		t.Errorf("one that is over is forgotten: %v", err)
+	}
+	if err := election.Resume(t.Context(), st, "job", ""); !errors.Is(err, election.ErrNotPaused) {
+		t.Error(err)
+	}
+}

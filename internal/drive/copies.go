@@ -1,0 +1,199 @@
+package drive
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/store"
+)
+
+// A store that is slow is not dead. So a request that has had no answer for a while is not given up: it is sent once more, and the first
+// answer counts. All copies carry one nonce and one version: at most one of them lands, and a conflict with its record is its success.
+// Their validity counts from before the first was sent, whichever lands.
+
+// patientCopies is how many copies are awaited until an answer is of no use any more. A third one is replaced again and again, so that a store which
+// lost what it was sent is found again soon: with it there are three under way at most.
+const patientCopies = 2
+
+// Copies is what is known of the copies of one request. Its zero value is that of a request that was not sent.
+type Copies struct {
+	Sent     int   // so far
+	underWay int   // of these
+	ended    bool  // the last is not under way any more
+	gaveUp   bool  // one was given up
+	err      error // what came of those that are not under way
+}
+
+// Send takes note that one more copy is sent, and returns the number of that which is given up for it, or 0.
+func (c *Copies) Send() (given int) {
+	if c.Sent > patientCopies && !c.ended {
+		given, c.gaveUp = c.Sent, true
+		c.underWay--
+	}
+	c.Sent++
+	c.underWay++
+	c.ended = false
+	return given
+}
+
+// AppendState appends all that decides what will have come of the request; see [rules.Hold.AppendState].
+func (c *Copies) AppendState(b []byte) []byte {
+	var flags byte
+	for i, f := range []bool{c.ended, c.gaveUp, c.err != nil, errors.Is(c.err, store.ErrUnknownOutcome)} {
+		if f {
+			flags |= 1 << i
+		}
+	}
+	return append(b, byte(c.Sent), byte(c.underWay), flags)
+}
+
+// NextCopy returns when to send one more copy of a request of which one is sent now, beside the first: when twice the time has passed that
+// the first was waited for alone.
+func NextCopy(act rules.Action, now clock.Instant) clock.Instant {
+	return now.Add(2 * act.Again.Sub(act.Asked))
+}
+
+// Answered takes note of what came of the copy of that number, and reports whether that is what came of the request. A refusal of one copy
+// says nothing of the others: only when all have come to nothing the request has, and its outcome is unknown if that of any copy is.
+func (c *Copies) Answered(number int, act rules.Action, err error) (over bool, outcome error) {
+	if settles(act, err) {
+		return true, err
+	}
+	if number > patientCopies && number < c.Sent { // it was given up, or has ended before
+		return false, nil
+	}
+	c.ended = c.ended || number == c.Sent
+	if c.err == nil || errors.Is(err, store.ErrUnknownOutcome) {
+		c.err = err
+	}
+	if c.underWay--; c.underWay > 0 {
+		return false, nil
+	}
+	if c.gaveUp && act.Kind == rules.Write && !errors.Is(c.err, store.ErrUnknownOutcome) {
+		c.err = store.Unknown(act.Key, c.err)
+	}
+	return true, c.err
+}
+
+// settles reports whether what came of one copy is what came of the request: the version that it names is replaced, or gone, for ever, or
+// a read was answered.
+func settles(act rules.Action, err error) bool {
+	conflict, refused := errors.AsType[*store.ConflictError](err)
+	switch {
+	case err == nil:
+		return true
+	case refused:
+		return conflict.Current.Version != act.Rec.Version
+	}
+	return act.Kind == rules.Write && errors.Is(err, store.ErrNotFound)
+}
+
+// repeated is a request of which several copies may be under way. The first is carried out by whoever asks.
+type repeated struct {
+	r    Runner
+	ctx  context.Context
+	act  rules.Action
+	late func()
+
+	mu          sync.Mutex
+	copies      Copies
+	arm         func()             // starts the timer that gives the first copy up: it isn't needed before that is late
+	first, last context.CancelFunc // of these copies
+	stop        func() bool        // of the timer
+	over        bool
+	done        chan struct{} // closed when it is over; nil as long as there is one copy
+	rec         store.Record
+	err         error
+}
+
+// repeat carries out a request, and sends it again as long as there is no answer.
+func (r Runner) repeat(ctx context.Context, act rules.Action, late func()) (store.Record, error) {
+	p := &repeated{r: r, ctx: ctx, act: act, late: late}
+	p.copies.Send()
+	ctx, p.arm, p.first = clock.WithLateDeadline(ctx, r.Clock, act.Until)
+	defer p.first()
+	p.mu.Lock()
+	p.stop = clock.At(r.Clock, act.Again, p.again)
+	p.mu.Unlock()
+	p.carryOut(ctx, 1)
+	p.mu.Lock()
+	done := p.done
+	p.mu.Unlock()
+	if done != nil {
+		<-done
+	}
+	return p.rec, p.err
+}
+
+func (p *repeated) carryOut(ctx context.Context, number int) {
+	rec, err := p.r.once(ctx, p.act)
+	p.answered(number, rec, err)
+}
+
+// again is called when there has been no answer for a while.
+func (p *repeated) again() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.copies.Sent == 1 {
+		p.arm()
+	}
+	if p.useless() {
+		return
+	}
+	if p.late != nil && p.copies.Sent == 1 {
+		p.late()
+	}
+	if p.r.Go(p.another) {
+		p.stop = clock.At(p.r.Clock, NextCopy(p.act, p.r.Clock.Now()), p.again)
+	}
+}
+
+// another carries out one more copy.
+func (p *repeated) another() {
+	p.mu.Lock()
+	if p.useless() {
+		p.mu.Unlock()
+		return
+	}
+	if p.done == nil {
+		p.done = make(chan struct{})
+	}
+	ctx, cancel := clock.WithDeadline(p.ctx, p.r.Clock, p.act.Until)
+	defer cancel()
+	if given := p.copies.Send(); given > 0 {
+		p.last()
+	}
+	p.last = cancel
+	number := p.copies.Sent
+	p.mu.Unlock()
+	p.carryOut(ctx, number)
+}
+
+// useless reports whether no further copy is to be sent; p.mu is held.
+func (p *repeated) useless() bool {
+	return p.over || p.ctx.Err() != nil || p.r.Clock.Now() >= p.act.Until
+}
+
+// answered takes note of what came of a copy. Once that is what came of the request, copies that are still under way are left to come to
+// their own ends: some clients close the connection of a request that is cut short.
+func (p *repeated) answered(number int, rec store.Record, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.over {
+		return
+	}
+	if p.over, err = p.copies.Answered(number, p.act, err); !p.over {
+		return
+	}
+	p.rec, p.err = rec, err
+	p.stop()
+	if p.done != nil {
+		close(p.done)
+	}
+	if number > 1 {
+		p.first() // whoever asks waits for it
+	}
+}

@@ -1,0 +1,195 @@
+package drive
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/faulty"
+)
+
+var errNo = errors.New("no")
+
+// copyRig is a rig whose runner may send a request more than once, and a renewal that is to be sent.
+type copyRig struct {
+	rig
+	wg    sync.WaitGroup
+	act   rules.Action
+	began clock.Instant
+	late  int
+}
+
+const attempt = time.Second
+
+// inCopyRig runs f with a renewal that is sent again after 1 s, then each 2 s, and given up after 9 s. plan says what befalls each copy.
+func inCopyRig(t *testing.T, plan map[int]faulty.Fault, f func(t *testing.T, r *copyRig)) {
+	t.Helper()
+	inRig(t, func(t *testing.T, plain rig) {
+		r := &copyRig{rig: plain}
+		r.Go = func(f func()) bool { r.wg.Go(f); return true }
+		d := r.acquire(rules.Claim{Owner: "me", TTL: ttl})
+		first := r.net.Count(faulty.Put)
+		r.net.SetPlan(func(op faulty.Op) faulty.Fault {
+			if op.Kind != faulty.Put {
+				return faulty.Fault{}
+			}
+			return plan[op.Nth-first]
+		})
+		r.began = r.Clock.Now()
+		r.act = rules.Action{Kind: rules.Write, Key: "job", Rec: d.Hold.Term, Until: r.began.Add(9 * attempt), Asked: r.began, Again: r.began.Add(attempt)}
+		r.act.Rec.Nonce = "renewal"
+		f(t, r)
+		r.wg.Wait()
+	})
+}
+
+func (r *copyRig) request(ctx context.Context) (store.Record, error) {
+	return r.Request(ctx, r.act, func() { r.late++ })
+}
+
+// The first answer counts, whichever copy it is to, and a conflict with one's own record is one.
+func TestTheFirstAnswerCounts(t *testing.T) {
+	silent := faulty.Fault{LoseReply: true, Silent: true}
+	for name, c := range map[string]struct {
+		plan   map[int]faulty.Fault
+		after  time.Duration
+		copies int
+	}{
+		"at once":               {nil, 0, 1},
+		"a slow one":            {map[int]faulty.Fault{1: {ReplyDelay: 3500 * time.Millisecond}, 2: silent, 3: silent}, 3500 * time.Millisecond, 3},
+		"the second":            {map[int]faulty.Fault{1: {Drop: true}, 2: {Delay: 500 * time.Millisecond}}, 1500 * time.Millisecond, 2},
+		"a conflict with it":    {map[int]faulty.Fault{1: silent}, attempt, 2},
+		"a later one":           {map[int]faulty.Fault{1: {Drop: true}, 2: {Drop: true}, 3: {Drop: true}}, 5 * attempt, 4},
+		"the first is refused":  {map[int]faulty.Fault{1: {Delay: 2 * attempt, Err: errNo}, 2: {ReplyDelay: 3500 * time.Millisecond}, 3: {Drop: true}}, 4500 * time.Millisecond, 3},
+		"the second is refused": {map[int]faulty.Fault{1: {ReplyDelay: 2500 * time.Millisecond}, 2: {Err: errNo}}, 2500 * time.Millisecond, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inCopyRig(t, c.plan, func(t *testing.T, r *copyRig) {
+				before := r.net.Count(faulty.Put)
+				rec, err := r.request(t.Context())
+				var conflict *store.ConflictError
+				if errors.As(err, &conflict) {
+					rec, err = conflict.Current, nil
+				}
+				if took := r.Clock.Now().Sub(r.began).Round(time.Millisecond); err != nil || rec.Nonce != "renewal" || took != c.after {
+					t.Errorf("after %v: %+v, %v; want it after %v", took, rec, err, c.after)
+				}
+				if got := r.net.Count(faulty.Put) - before; got != c.copies {
+					t.Errorf("%d copies, want %d", got, c.copies)
+				}
+				if want := min(c.copies-1, 1); r.late != want {
+					t.Errorf("said %d times that it is late, want %d", r.late, want)
+				}
+			})
+		})
+	}
+}
+
+// What all copies have come to is their outcome: unknown if that of one is, or if one was given up. None of them outlives its time, and no more than
+// three are under way at once.
+func TestNoCopyIsAnswered(t *testing.T) {
+	for name, c := range map[string]struct {
+		plan    map[int]faulty.Fault
+		after   time.Duration
+		unknown bool
+	}{
+		"refused at once":      {map[int]faulty.Fault{1: {Err: errNo}}, 0, false},
+		"both refused":         {map[int]faulty.Fault{1: {Delay: 2 * attempt, Err: errNo}, 2: {Delay: attempt / 2, Err: errNo}}, 2 * attempt, false},
+		"one lost":             {map[int]faulty.Fault{1: {Delay: 2 * attempt, LoseReply: true}, 2: {Err: errNo}}, 2 * attempt, true},
+		"given up, others not": {map[int]faulty.Fault{1: {Delay: 8 * attempt, Err: errNo}, 2: {Err: errNo}, 3: {Drop: true}, 4: {Err: errNo}, 5: {Err: errNo}}, 8 * attempt, true},
+		"silence":              {map[int]faulty.Fault{1: {Drop: true}, 2: {Drop: true}, 3: {Drop: true}, 4: {Drop: true}, 5: {Drop: true}}, 9 * attempt, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inCopyRig(t, c.plan, func(t *testing.T, r *copyRig) {
+				count := &counted{Store: r.Store}
+				r.Store = count
+				_, err := r.request(t.Context())
+				if took := r.Clock.Now().Sub(r.began).Round(time.Millisecond); err == nil || took != c.after || errors.Is(err, store.ErrUnknownOutcome) != c.unknown {
+					t.Errorf("after %v: %v; want it after %v, unknown %v", took, err, c.after, c.unknown)
+				}
+				synctest.Wait()
+				if len(count.now) != 0 || count.most > 3 {
+					t.Errorf("%d requests are under way afterwards, and up to %d at once were", len(count.now), count.most)
+				}
+			})
+		})
+	}
+}
+
+// counted counts the writes that are under way and not given up.
+type counted struct {
+	store.Store
+	mu   sync.Mutex
+	now  map[context.Context]bool
+	most int
+}
+
+func (c *counted) Put(ctx context.Context, rec store.Record) (store.Record, error) {
+	c.mu.Lock()
+	if c.now == nil {
+		c.now = map[context.Context]bool{}
+	}
+	c.now[ctx] = true
+	waiting := 0
+	for ctx := range c.now {
+		if ctx.Err() == nil {
+			waiting++
+		}
+	}
+	c.most = max(c.most, waiting)
+	c.mu.Unlock()
+	defer func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.now, ctx)
+	}()
+	return c.Store.Put(ctx, rec)
+}
+
+// Who gives a request up waits for no copy of it, and once its owner has ended, none is sent.
+func TestCopiesEndWithTheirRequest(t *testing.T) {
+	silence := map[int]faulty.Fault{1: {Drop: true}, 2: {Drop: true}, 3: {Drop: true}}
+	inCopyRig(t, silence, func(t *testing.T, r *copyRig) {
+		ctx, cancel := context.WithTimeout(t.Context(), 2*attempt)
+		defer cancel()
+		if _, err := r.request(ctx); err == nil || r.Clock.Now().Sub(r.began).Round(time.Millisecond) != 2*attempt {
+			t.Errorf("after %v: %v", r.Clock.Now().Sub(r.began), err)
+		}
+		r.wg.Wait()
+	})
+	inCopyRig(t, silence, func(t *testing.T, r *copyRig) {
+		r.Go = func(func()) bool { return false }
+		before := r.net.Count(faulty.Put)
+		if _, err := r.request(t.Context()); err == nil || r.net.Count(faulty.Put)-before != 1 {
+			t.Errorf("%d copies, %v", r.net.Count(faulty.Put)-before, err)
+		}
+	})
+}
+
+// kept is the context of the last write.
+type kept struct {
+	store.Store
+	ctx context.Context //nolint:containedctx // to be looked at
+}
+
+func (k *kept) Put(ctx context.Context, rec store.Record) (store.Record, error) {
+	k.ctx = ctx
+	return k.Store.Put(ctx, rec)
+}
+
+// What was answered keeps no context, and so no timer, until the caller's is over.
+func TestAnAnswerEndsTheRequestsContext(t *testing.T) {
+	inCopyRig(t, nil, func(t *testing.T, r *copyRig) {
+		k := &kept{Store: r.Store}
+		r.Store = k
+		if _, err := r.request(t.Context()); err != nil || k.ctx.Err() == nil {
+			t.Errorf("%v, and its context is over: %v", err, k.ctx.Err())
+		}
+	})
+}

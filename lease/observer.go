@@ -1,0 +1,164 @@
+package lease
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/lease/sightings"
+	"github.com/leasehold/leasehold/store"
+)
+
+// MaxObserved bounds of how many records an [Observer] remembers what it saw. One that is forgotten costs a wait of one more TTL.
+const MaxObserved = 1 << 16
+
+// ObserverOptions tells an [Observer] how to look. The zero value is right for most programs.
+type ObserverOptions struct {
+	Clock     clock.Clock     // where time comes from; [clock.System] by default
+	Sightings *sightings.Book // what earlier processes saw; see [Options.Sightings]. The observer notes there what it sees, and doesn't save it
+}
+
+// Observer says how names stand, by the rules by which a holder is taken to be dead. It remembers what it saw: where the store vouches for
+// no age, a hold that has not changed for its TTL since the observer first saw it is expired, so ask the same observer again. It writes
+// nothing. It is safe for concurrent use.
+type Observer struct {
+	st   store.Store
+	clk  clock.Clock
+	book *sightings.Book
+
+	mu   sync.Mutex // never held over I/O on the store
+	seen map[string]rules.Seen
+}
+
+// NewObserver returns one that has seen nothing of st, which it doesn't own. It does no I/O.
+func NewObserver(st store.Store, opts ObserverOptions) *Observer {
+	if opts.Clock == nil {
+		opts.Clock = clock.System()
+	}
+	if store.Describe(st).Age {
+		opts.Sightings = nil
+	}
+	return &Observer{st: st, clk: opts.Clock, book: opts.Sightings, seen: map[string]rules.Seen{}}
+}
+
+// Status reads the record of a name, and that of the session that keeps it, and returns how the name stands. A name that nobody ever
+// held is free, without an error. It blocks until the store has answered or ctx is done.
+func (o *Observer) Status(ctx context.Context, name string) (Status, error) {
+	rec, err := store.Load(ctx, o.st, name)
+	if err != nil {
+		return Status{}, fmt.Errorf("look at %s: %w", name, err)
+	}
+	return o.Of(ctx, rec)
+}
+
+// Of is [Observer.Status] of a name whose record has just been read. It reads that of the session that keeps it, if one does.
+func (o *Observer) Of(ctx context.Context, rec store.Record) (Status, error) {
+	o.note(rec)
+	if rec.Owner != "" && rec.Session != "" {
+		session, err := store.Load(ctx, o.st, rec.Session)
+		if err != nil {
+			return Status{}, fmt.Errorf("look at the session that keeps %s: %w", rec.Key, err)
+		}
+		o.note(session)
+	}
+	return o.statusOf(rec), nil
+}
+
+// Saw is [Observer.Of] without I/O: of a session that keeps the name it knows what it has seen before. A session of which nothing is known
+// counts as one that lives.
+func (o *Observer) Saw(rec store.Record) Status {
+	o.note(rec)
+	return o.statusOf(rec)
+}
+
+// Known returns how a name stands now, by what was read of it before: without I/O, so what has been written since isn't in it, and
+// without the record's Data, Past and Info. Of a name that was never looked at only Name is set.
+func (o *Observer) Known(name string) Status {
+	o.mu.Lock()
+	seen := o.seen[name]
+	o.mu.Unlock()
+	if !seen.Known {
+		return Status{Name: name}
+	}
+	return o.statusOf(seen.Rec)
+}
+
+// note takes down a record that has just been read.
+func (o *Observer) note(rec store.Record) {
+	now := o.clk.Now()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	seen, known := o.seen[rec.Key]
+	if !known && rec.Owner != "" {
+		seen = recalled(o.book, rec.Key, now)
+	}
+	if !known && len(o.seen) >= MaxObserved {
+		for key := range o.seen { // any one
+			delete(o.seen, key)
+			break
+		}
+	}
+	rec.Data, rec.Past, rec.Info = nil, nil, nil // they may be long, and say nothing of life
+	seen = seen.Note(rec, now)
+	o.seen[rec.Key] = seen
+	o.book.Note(rec, seen.Since)
+}
+
+// statusOf says how rec, which was noted, stands now.
+func (o *Observer) statusOf(rec store.Record) Status {
+	now := o.clk.Now()
+	o.mu.Lock()
+	seen, session := o.seen[rec.Key], rules.Seen{}
+	if rec.Session != "" {
+		session = o.seen[rec.Session]
+	}
+	o.mu.Unlock()
+	return statusOf(seen.Note(rec, now), session, now) // what another goroutine has read since is another write
+}
+
+// statusOf is the one place that says how a record stands to who wants nothing of it.
+func statusOf(seen, session rules.Seen, now clock.Instant) Status {
+	rec := seen.Rec
+	s := Status{Name: rec.Key, Standing: NameHeld, Holder: rec.Owner, Token: rec.Token, Note: rec.Note, Session: rec.Session, Record: rec}
+	verdict := rules.Judge(seen, session, "", nil, now)
+	if verdict.Standing == rules.Free {
+		s.Standing, s.Session = NameFree, ""
+		return s
+	}
+	s.Since, s.TTL = rec.Acquired, rec.TTL
+	sign := seen
+	if session.Known {
+		sign, s.TTL = session, session.Rec.TTL
+	}
+	if sign.Since != clock.Always {
+		s.Silent = max(now.Sub(sign.Since), 0)
+	}
+	switch verdict.Standing {
+	case rules.SessionUnknown:
+		s.Silent, s.ExpiresIn = 0, rec.TTL
+	case rules.Taken:
+		s.ExpiresIn = max(verdict.Until.Sub(now), 0)
+	default:
+		s.Standing = NameExpired
+		return s
+	}
+	switch rec.Mark {
+	case store.MarkBroken:
+		s.Standing = NameBroken
+	case store.MarkHanded:
+		s.Standing = NameHanded
+	}
+	return s
+}
+
+// SilentFor returns how long the holder has been silent if that is out of the ordinary, or else 0: more than half of the TTL, where renewals
+// come every third of it.
+func (s Status) SilentFor() time.Duration {
+	if s.Silent <= s.TTL/2 {
+		return 0
+	}
+	return s.Silent
+}

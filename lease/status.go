@@ -1,0 +1,103 @@
+package lease
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/store"
+)
+
+// Standing is how a name stands, as an [Observer] sees it.
+type Standing string
+
+// The standings.
+const (
+	NameFree    Standing = "free"
+	NameHeld    Standing = "held"
+	NameExpired Standing = "expired" // its holder has shown no sign of life for a whole TTL, or is known to be gone: anyone may take the name
+	NameBroken  Standing = "broken"  // an operator has ended the hold; its holder hasn't let go yet
+	NameHanded  Standing = "handed"  // to a successor whose term has not begun yet
+)
+
+// Status is who holds a name, and how that stands, as an [Observer] saw it. Nobody but the holder itself knows whether it holds the name
+// at this instant: ask a guard ([fence.Online]) before what must not be done twice.
+type Status struct {
+	Name     string
+	Standing Standing
+	Holder   string      // owner id; "" when nobody holds the name. Of an expired hold, who held it
+	Token    fence.Token // of the term, or of the last one
+	Since    time.Time   // when the term began, by the holder's wall clock; zero when nobody holds the name. For people
+	TTL      time.Duration
+	Session  string // key of the session that keeps the name; then TTL, Silent and ExpiresIn are the session's
+	Note     string // who broke the hold or handed it over, and why
+
+	// Silent is for how long at least the holder has shown no sign of life: since the observer first read what the holder wrote last, or
+	// for longer where the store vouches for the age. A holder that lives stays below its interval of renewal, TTL/3 by default. It is 0 when
+	// nobody holds the name, and when the store knows at once that the holder is gone.
+	Silent time.Duration
+
+	// ExpiresIn is how long the hold lasts unless a sign of life is read: at most so long, and 0 unless the name is held, broken or handed
+	// over. Where the store vouches for no age an observer that has just begun to look sees a whole TTL.
+	ExpiresIn time.Duration
+
+	// Record is the record as it was read, for what Status doesn't say.
+	Record store.Record
+}
+
+// changed reports whether s tells something that before didn't. A sign of life is no change.
+func (s Status) changed(before Status) bool {
+	return s.Standing != before.Standing || s.Holder != before.Holder || s.Token != before.Token || s.Note != before.Note
+}
+
+// watchPause is how long a [Watch] rests after a read that failed.
+const watchPause = time.Second
+
+// Watch yields how a name stands, and again whenever that changes: also when a hold expires, which no write tells. On a store that vouches
+// for no age that takes a whole TTL without a sign of life. Renewals are no changes. While the store can't be read it yields the error with
+// what was known last, and tries again a second later. The sequence ends when ctx is done. It may be ranged over once.
+func Watch(ctx context.Context, st store.Store, name string, opts ObserverOptions) iter.Seq2[Status, error] {
+	return func(yield func(Status, error) bool) {
+		o := NewObserver(st, opts)
+		var told *Status
+		for ctx.Err() == nil {
+			s, err := o.Status(ctx, name)
+			switch {
+			case ctx.Err() != nil:
+				return
+			case err != nil:
+				if !yield(o.Known(name), err) {
+					return
+				}
+				told = nil
+				_ = clock.Sleep(ctx, o.clk, watchPause) // ctx is looked at above
+				continue
+			case told == nil || s.changed(*told):
+				if !yield(s, nil) {
+					return
+				}
+			}
+			told = &s
+			o.await(ctx, s)
+		}
+	}
+}
+
+// await blocks until the record has another version, or the hold may have expired. A failure is met again by the read that follows.
+func (o *Observer) await(ctx context.Context, s Status) {
+	limit := s.ExpiresIn
+	if s.Session != "" && s.Standing != NameExpired { // its renewals wake nobody who waits for the name
+		limit = max(min(limit, s.TTL/3), clock.Resolution+time.Millisecond)
+	}
+	wait := ctx
+	if limit > 0 {
+		limited, cancel := clock.WithTimeout(ctx, o.clk, limit)
+		defer cancel()
+		wait = limited
+	}
+	if _, err := store.Wait(wait, o.st, s.Name, s.Record.Version); err != nil && wait.Err() == nil {
+		_ = clock.Sleep(ctx, o.clk, watchPause)
+	}
+}
