@@ -2,8 +2,8 @@ package server
 
 import (
 	"context"
-	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
@@ -13,169 +13,240 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// The store is looked at every boardPoll while anybody watches; what this server itself changes is seen at once.
-const boardPoll = time.Second
+const (
+	// The store is looked at every boardPoll while anybody watches; what this server itself changes is seen at once.
+	boardPoll = time.Second
+	// boardLinger is how long the board looks on when the last watcher has left: who reconnects then costs no look of its own.
+	boardLinger = 10 * time.Second
+	// boardRest is how long the board lets changes gather once it has told some, and boardRestEach how long a watcher does, for each that there
+	// is: each telling costs a write to a connection.
+	boardRest     = 10 * time.Millisecond
+	boardRestEach = time.Millisecond
+	// boardReads is how many names that this server has changed are read at a time.
+	boardReads = 8
+)
 
-// boardMemory is how many changes a watcher may have missed and still go on where it was.
-const boardMemory = 4096
-
-// board is what watchers see: the state of every name, and its changes in order. It works while there are watchers.
+// board knows the state of every name and tells watchers its changes, while there are watchers. Requests never wait for it: they leave
+// the name that they have changed with the bell, and watchers read the news, which don't change.
 type board struct {
-	s *Server
+	s    *Server
+	bell bell
+	news atomic.Pointer[news]
+	pace *pace
 
+	encoded, resets, sent atomic.Int64 // states encoded, whole states told, bytes sent
+
+	// What follows is for the board's own goroutines, with mu held, which no request ever takes.
 	mu       sync.Mutex
-	watchers map[*watcher]bool
-	names    map[string]seen
-	sessions map[string]seen
-	kept     map[string]map[string]struct{} // names, by the session that keeps them
-	seq      uint64                         // of the last change
-	past     []seen                         // the last changes, in order
-	pauses   map[string]*wire.Pause         // of elections, by their names
-	err      error                          // why the store couldn't be looked at; nil when it could
+	names    map[string]*item
+	sessions map[string]*item
+	kept     map[string]int         // how many names each session keeps
+	pauses   map[string]*wire.Pause // of elections, by their names
+	seq      uint64                 // of the last change
+	past     []*item                // the last changes, in order; what is in it stays as it is
+	looked   bool                   // at all names
+	view     *view
+	err      error // why the store couldn't be looked at; nil when it could
 	at       clock.Instant
-	stop     context.CancelFunc // of the goroutine; nil when there is none
 	wg       sync.WaitGroup
 }
 
-// seen is a name or a session as it was at a time.
-type seen struct {
-	key     string
-	version string
-	seq     uint64
-	at      clock.Instant
-	lease   wire.Lease
-	session *wire.SessionEvent // nil for a name
-	gone    bool               // the name
+// bell is what requests and watchers ring. It is held for a moment only.
+type bell struct {
+	mu       sync.Mutex
+	watchers int
+	left     clock.Instant       // when the last watcher left
+	touched  map[string]struct{} // names that this server has changed, not read yet; nil while the board rests
+	stop     context.CancelFunc  // of the board's goroutines
+	closed   bool
+	rung     chan struct{} // of capacity 1
 }
-
-// told is an event as it is to be sent.
-type told struct {
-	kind string
-	seq  uint64
-	data any
-}
-
-// tell returns the event as it is to be sent now: what was left of the lease has become less.
-func (s seen) tell(now clock.Instant) told {
-	if s.session != nil {
-		e := *s.session
-		e.Seq, e.ExpiresIn = s.seq, left(e.ExpiresIn, now.Sub(s.at))
-		return told{"session", s.seq, e}
-	}
-	e := wire.Event{Seq: s.seq, Lease: s.lease, Gone: s.gone}
-	e.Lease.ExpiresIn = left(e.Lease.ExpiresIn, now.Sub(s.at))
-	return told{"lease", s.seq, e}
-}
-
-// watcher is told that there are changes; it takes them when it is ready.
-type watcher struct{ wake chan struct{} }
 
 func newBoard(s *Server) *board {
-	return &board{
-		s: s, watchers: map[*watcher]bool{}, names: map[string]seen{}, sessions: map[string]seen{}, kept: map[string]map[string]struct{}{},
-		seq: 1, // 0 is that of a watcher who has been told nothing
-	}
-}
-
-// join adds a watcher. The board has looked at the store once when it returns, or failed to.
-func (b *board) join() *watcher {
-	w := &watcher{make(chan struct{}, 1)}
-	b.mu.Lock()
-	b.watchers[w] = true
-	first := b.stop == nil
-	if first {
-		ctx, cancel := context.WithCancel(b.s.closing)
-		b.stop = cancel
-		b.wg.Go(func() { b.run(ctx) })
-	}
-	b.mu.Unlock()
-	if first {
-		b.look(b.s.closing)
-	}
-	return w
-}
-
-// leave takes a watcher away, and with the last one the board rests.
-func (b *board) leave(w *watcher) {
+	b := &board{s: s, bell: bell{rung: make(chan struct{}, 1)}, pace: newPace(s.clk, watchBytes)}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	delete(b.watchers, w)
-	if len(b.watchers) == 0 && b.stop != nil {
-		b.stop()
-		b.stop = nil
-	}
+	b.blank()
+	return b
 }
 
-func (b *board) run(ctx context.Context) {
-	for clock.Sleep(ctx, b.s.clk, boardPoll) == nil {
-		b.look(ctx)
-	}
+// blank forgets everything: who has been told something before has to be told all again. b.mu is held.
+func (b *board) blank() {
+	b.names, b.sessions, b.kept, b.pauses = map[string]*item{}, map[string]*item{}, map[string]int{}, map[string]*wire.Pause{}
+	b.seq++ // 0 is that of a watcher who has been told nothing
+	b.past, b.looked, b.view, b.err, b.at = nil, false, nil, nil, b.s.clk.Now()
+	b.publish()
 }
 
-// close waits until the board rests.
-func (b *board) close() { b.wg.Wait() }
-
-// look compares the store with what was seen.
-func (b *board) look(ctx context.Context) {
-	ctx, cancel := clock.WithTimeout(ctx, b.s.clk, 10*boardPoll)
-	defer cancel()
-	b.mu.Lock()
-	begun, seq := b.s.clk.Now(), b.seq
-	b.mu.Unlock()
-	found, err := b.s.survey(ctx, "")
-	if err == nil {
-		err = b.loadSessions(ctx, b.missing(found), found)
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.err = err; err == nil {
-		b.at, b.pauses = begun, found.pauses
-		for name := range b.names {
-			if _, ok := found.names[name]; !ok {
-				found.names[name] = store.Record{Key: name}
-			}
-		}
-		b.forget(found.sessions)
-	}
-	// What has been touched since is older in the list.
-	for key, rec := range found.sessions {
-		if b.sessions[key].seq <= seq {
-			b.changeSession(rec, begun)
-		}
-	}
-	for name, rec := range found.names {
-		if b.names[name].seq <= seq {
-			b.change(rec, begun)
-		}
-	}
-	b.tell()
-}
-
-// touch looks at one name or session that this server has changed, if anybody watches.
-func (b *board) touch(ctx context.Context, key string) {
-	b.mu.Lock()
-	idle := len(b.watchers) == 0
-	_, stands := b.pauses[key]
-	b.mu.Unlock()
-	if idle || key == "" || lease.Reserved(key) && !isSession(key) {
+// join adds a watcher. It doesn't block.
+func (b *board) join() {
+	b.bell.mu.Lock()
+	defer b.bell.mu.Unlock()
+	b.bell.watchers++
+	if b.bell.touched != nil || b.bell.closed {
 		return
 	}
+	b.bell.touched = map[string]struct{}{}
+	ctx, cancel := context.WithCancel(b.s.closing)
+	b.bell.stop = cancel
+	b.wg.Go(func() { b.looks(ctx) })
+	b.wg.Go(func() { b.reads(ctx) })
+}
+
+// leave takes a watcher away. A while after the last one the board rests.
+func (b *board) leave() {
+	b.bell.mu.Lock()
+	defer b.bell.mu.Unlock()
+	b.bell.watchers--
+	b.bell.left = b.s.clk.Now()
+}
+
+// watched returns how many watch.
+func (b *board) watched() int {
+	b.bell.mu.Lock()
+	defer b.bell.mu.Unlock()
+	return b.bell.watchers
+}
+
+// rest has the board rest if nobody has watched for a while, and reports whether it does.
+func (b *board) rest() bool {
+	if !b.idle(func() {}) {
+		return false
+	}
+	b.mu.Lock()
+	b.blank() // nobody is told later what was known now
+	b.mu.Unlock()
+	return b.idle(func() {
+		b.bell.stop()
+		b.bell.touched = nil
+	})
+}
+
+// idle reports whether nobody has watched for a while, and calls do then, before anybody joins.
+func (b *board) idle(do func()) bool {
+	b.bell.mu.Lock()
+	defer b.bell.mu.Unlock()
+	if b.bell.watchers > 0 || b.s.clk.Now().Sub(b.bell.left) < boardLinger {
+		return false
+	}
+	do()
+	return true
+}
+
+// close waits until the board rests; the server closes.
+func (b *board) close() {
+	b.bell.mu.Lock()
+	b.bell.closed = true
+	b.bell.mu.Unlock()
+	b.wg.Wait()
+}
+
+// touch has the board look at a name or session that this server has changed. It never blocks.
+func (b *board) touch(key string) {
+	if key == "" || lease.Reserved(key) && !isSession(key) {
+		return
+	}
+	b.bell.mu.Lock()
+	defer b.bell.mu.Unlock()
+	if b.bell.touched == nil {
+		return
+	}
+	b.bell.touched[key] = struct{}{}
+	select {
+	case b.bell.rung <- struct{}{}:
+	default:
+	}
+}
+
+// looks looks at the store now and then, until the board rests.
+func (b *board) looks(ctx context.Context) {
+	for {
+		b.look(ctx)
+		if clock.Sleep(ctx, b.s.clk, boardPoll) != nil || b.rest() {
+			return
+		}
+	}
+}
+
+// reads reads what this server has changed, until the board rests.
+func (b *board) reads(ctx context.Context) {
+	for {
+		select {
+		case <-b.bell.rung:
+		case <-ctx.Done():
+			return
+		}
+		b.bell.mu.Lock()
+		keys := b.bell.touched
+		if keys != nil {
+			b.bell.touched = map[string]struct{}{}
+		}
+		b.bell.mu.Unlock()
+		b.readAll(ctx, keys)
+		if clock.Sleep(ctx, b.s.clk, boardRest) != nil {
+			return
+		}
+	}
+}
+
+// readAll reads names and sessions that this server has changed, and tells what has become of them.
+func (b *board) readAll(ctx context.Context, keys map[string]struct{}) {
+	todo := make(chan string, len(keys))
+	for key := range keys {
+		todo <- key
+	}
+	close(todo)
+	var readers sync.WaitGroup
+	for range min(len(keys), boardReads) {
+		readers.Go(func() {
+			for key := range todo {
+				b.read(ctx, key)
+			}
+		})
+	}
+	readers.Wait()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if ctx.Err() == nil {
+		b.publish()
+	}
+}
+
+// read reads one name or session. What can't be read now, the next look will tell.
+func (b *board) read(ctx context.Context, key string) {
+	p := b.s.newPatience(ctx)
+	defer p.end()
+	b.mu.Lock()
+	_, stands := b.pauses[key]
+	before := b.known(key)
+	b.mu.Unlock()
 	now := b.s.clk.Now()
-	// What can't be read now, the next look will tell.
-	ctx, cancel := clock.WithTimeout(ctx, b.s.clk, 10*boardPoll)
-	defer cancel()
-	rec, err := store.Load(ctx, b.s.st, key)
+	rec, err := store.Load(p.ctx, b.s.st, key)
 	if err != nil {
 		return
 	}
 	var control store.Record
 	if stands {
-		if control, err = store.Load(ctx, b.s.st, election.KeyPrefix+key); err != nil {
+		if control, err = store.Load(p.ctx, b.s.st, election.KeyPrefix+key); err != nil {
 			return
 		}
 	}
+	if !b.apply(ctx, key, before, rec, control, now) {
+		b.touch(key)
+	}
+}
+
+// apply notes what was read of a name or session of which before was known. It reports false when a look has seen it meanwhile: before that
+// read, or after it.
+func (b *board) apply(ctx context.Context, key string, before *item, rec, control store.Record, now clock.Instant) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if ctx.Err() != nil { // the board rests
+		return true
+	}
+	if b.known(key) != before {
+		return false
+	}
 	if name, p, ok := readElection(control, b.s.clk.Wall()); ok {
 		b.pauses[name] = p
 	}
@@ -184,87 +255,112 @@ func (b *board) touch(ctx context.Context, key string) {
 	} else {
 		b.change(rec, now)
 	}
-	b.tell()
+	return true
+}
+
+// known returns what is known of a name or session, or nil. b.mu is held.
+func (b *board) known(key string) *item {
+	if isSession(key) {
+		return b.sessions[key]
+	}
+	return b.names[key]
+}
+
+// look compares the store with what was seen.
+func (b *board) look(ctx context.Context) {
+	p := b.s.newPatience(ctx)
+	defer p.end()
+	b.mu.Lock()
+	begun, seq := b.s.clk.Now(), b.seq
+	b.mu.Unlock()
+	found, err := b.s.survey(p.ctx, "")
+	if err == nil {
+		err = b.loadSessions(p.ctx, b.missing(found), found)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.err = err; err == nil {
+		b.looked, b.at, b.pauses = true, begun, found.pauses
+		for name := range b.names {
+			if _, ok := found.names[name]; !ok {
+				found.names[name] = store.Record{Key: name}
+			}
+		}
+		b.forget(found.sessions)
+	}
+	// What has been read since is older in the list.
+	for key, rec := range found.sessions {
+		if before := b.sessions[key]; before == nil || before.seq <= seq {
+			b.changeSession(rec, begun)
+		}
+	}
+	for name, rec := range found.names {
+		if before := b.names[name]; before == nil || before.seq <= seq {
+			b.change(rec, begun)
+		}
+	}
+	b.publish()
 }
 
 // change notes a name as it is. b.mu is held.
 func (b *board) change(rec store.Record, now clock.Instant) {
+	before, waiters, paused := b.names[rec.Key], b.s.reg.Queued(rec.Key), b.pauses[rec.Key]
+	if before != nil && before.version == rec.Version && before.waiters == waiters && same(before.paused, paused) {
+		return
+	}
 	l := b.s.lease(rec)
-	l.Paused = b.pauses[rec.Key]
-	before, known := b.names[rec.Key]
-	if known && before.version == rec.Version && before.lease.Waiters == l.Waiters && same(before.lease.Paused, l.Paused) {
+	l.Paused, l.Waiters = paused, waiters
+	as := &item{key: rec.Key, version: rec.Version, at: now, waiters: waiters, paused: paused, keeper: l.Session, left: l.ExpiresIn}
+	as.gone = rec.Version == "" && paused == nil
+	if as.gone && before == nil {
 		return
 	}
-	as := seen{key: rec.Key, version: rec.Version, lease: l, gone: rec.Version == "" && l.Paused == nil, at: now}
-	if as.gone && !known {
-		return
-	}
+	l.ExpiresIn = nil
+	b.encoded.Add(1)
+	as.encode(wire.Event{Lease: l, Gone: as.gone})
 	b.note(as)
-	b.keep(rec.Key, l.Session, before.lease.Session)
+	if before == nil {
+		b.keep(as.keeper, "")
+	} else {
+		b.keep(as.keeper, before.keeper)
+	}
 }
 
 // note puts a change behind the others. b.mu is held.
-func (b *board) note(as seen) {
+func (b *board) note(as *item) {
 	b.seq++
 	as.seq = b.seq
 	switch {
-	case as.session != nil:
+	case as.session:
 		b.sessions[as.key] = as
 	case as.gone:
 		delete(b.names, as.key)
 	default:
 		b.names[as.key] = as
 	}
-	if len(b.past) == boardMemory {
+	if len(b.past) >= b.memory() {
 		b.past = b.past[1:]
 	}
 	b.past = append(b.past, as)
 }
 
+// memory is how many changes a watcher may have missed and still go on where it was.
+func (b *board) memory() int { return max(boardMemory, 2*len(b.names)) }
+
+const boardMemory = 4096
+
+// publish tells what there is to tell. b.mu is held.
+func (b *board) publish() {
+	if b.looked && (b.view == nil || b.seq-b.view.seq > uint64(b.memory()/4)) {
+		b.view = newView(b.names, b.sessions, b.seq)
+	}
+	before := b.news.Swap(&news{seq: b.seq, past: b.past, view: b.view, at: b.at, err: b.err, next: make(chan struct{})})
+	if before != nil {
+		close(before.next)
+	}
+}
+
 // same reports whether two pauses are one.
 func same(a, b *wire.Pause) bool {
 	return a == b || a != nil && b != nil && a.By == b.By && a.Reason == b.Reason && a.Since.Equal(b.Since) && (a.Until == b.Until || a.Until != nil && b.Until != nil && a.Until.Equal(*b.Until))
-}
-
-// tell wakes the watchers. b.mu is held.
-func (b *board) tell() {
-	for w := range b.watchers {
-		select {
-		case w.wake <- struct{}{}:
-		default:
-		}
-	}
-}
-
-// since returns the changes after seq of the names that begin with prefix, and of the sessions that keep those; or everything with
-// reset when those are not known any more; and how old the knowledge is.
-func (b *board) since(seq uint64, prefix string) (changes []told, last uint64, reset bool, age time.Duration, err error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	now := b.s.clk.Now()
-	age, err, last = now.Sub(b.at), b.err, b.seq
-	if oldest := b.seq - uint64(len(b.past)); seq == 0 || seq > b.seq || seq < oldest {
-		for _, all := range []map[string]seen{b.sessions, b.names} {
-			for _, s := range all {
-				if s.seq = b.seq; b.concerns(s, prefix) {
-					changes = append(changes, s.tell(now))
-				}
-			}
-		}
-		return changes, last, true, age, err
-	}
-	for _, s := range b.past {
-		if s.seq > seq && b.concerns(s, prefix) {
-			changes = append(changes, s.tell(now))
-		}
-	}
-	return changes, last, false, age, err
-}
-
-// concerns reports whether a change is to be told to whoever watches names that begin with prefix. b.mu is held.
-func (b *board) concerns(s seen, prefix string) bool {
-	if s.session != nil {
-		return b.keeps(s.key, prefix)
-	}
-	return strings.HasPrefix(s.key, prefix)
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"reflect"
 	"strings"
+	"time"
 
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/wire"
@@ -63,4 +64,16 @@ func mistyped(err *json.UnmarshalTypeError) error {
 	p := wire.Invalid(err.Field, err.Value, want)
 	p.Detail = fmt.Sprintf("body: %s: %.80s: want %s", err.Field, err.Value, want)
 	return p
+}
+
+// within reads a duration that a request may leave out.
+func within(field string, s *wire.Seconds, otherwise, least, most time.Duration) (time.Duration, error) {
+	if s == nil {
+		return otherwise, nil
+	}
+	d := time.Duration(*s)
+	if d < least || d > most {
+		return 0, wire.Invalid(field, d.String(), least.String()+" to "+most.String())
+	}
+	return d, nil
 }

@@ -189,7 +189,7 @@ func TestCallsOfOperators(t *testing.T) {
 	if _, err := c.HandOver(ctx, "plain", client.Handover{}); !errors.Is(err, election.ErrNotElected) && !errors.Is(err, election.ErrNoLeader) {
 		t.Errorf("%v", err)
 	}
-	if _, err := c.Resume(ctx, "job"); !errors.Is(err, election.ErrNotPaused) {
+	if _, err := c.Resume(ctx, "job", ""); !errors.Is(err, election.ErrNotPaused) {
 		t.Errorf("%v", err)
 	}
 	s.stand(t, "east")
@@ -211,13 +211,16 @@ func TestCallsOfOperators(t *testing.T) {
 		t.Errorf("%+v, %v", l, err)
 	}
 	l, err = c.Pause(ctx, "job", client.PauseOptions{Reason: "a drill", For: time.Hour})
-	if err != nil || l.Pause == nil || l.Pause.Until.Sub(l.Pause.Since) != time.Hour {
-		t.Errorf("%+v, %v", l.Pause, err)
+	if err != nil || l.Pause == nil || l.Pause.Reason != "a move" || len(l.Pauses) != 2 || l.Pauses[1].Until.Sub(l.Pauses[1].Since) != time.Hour {
+		t.Errorf("%+v, %v", l, err)
 	}
 	if _, err = c.Pause(ctx, "job", client.PauseOptions{Reason: "a drill", For: time.Millisecond}); !errors.Is(err, store.ErrInvalid) {
 		t.Errorf("%v", err)
 	}
-	if l, err = c.Resume(ctx, "job"); err != nil || l.Pause != nil || l.Name != "job" {
+	if _, err := c.Resume(ctx, "job", ""); !errors.Is(err, election.ErrPauses) {
+		t.Error(err)
+	}
+	if l, err = c.Resume(ctx, "job", election.AllPauses); err != nil || l.Pause != nil || l.Name != "job" {
 		t.Errorf("%+v, %v", l, err)
 	}
 }

@@ -92,13 +92,14 @@ func (s *Server) pause(c *call) (any, error) {
 	return s.await(c, wait, func(l election.Leader) bool { return l.Owner == "" })
 }
 
-// resume ends a pause.
+// resume ends a pause, or all.
 func (s *Server) resume(c *call) (any, error) {
-	if err := c.read(&wire.ResumeRequest{}); err != nil {
+	var body wire.ResumeRequest
+	if err := c.read(&body); err != nil {
 		return nil, err
 	}
 	name := c.r.PathValue("name")
-	if err := election.Resume(c.r.Context(), s.st, name); err != nil {
+	if err := election.Resume(c.r.Context(), s.st, name, body.ID); err != nil {
 		return nil, s.named(c, election.Leader{}, err)
 	}
 	c.ordered = true
@@ -110,6 +111,7 @@ func (s *Server) await(c *call, wait time.Duration, reached func(election.Leader
 	name := c.r.PathValue("name")
 	if wait > 0 {
 		begun := s.clk.Now()
+		c.patience.extend(wait)
 		ctx, cancel := s.until(c.r.Context(), wait)
 		defer cancel()
 		for l, err := range election.Observe(ctx, s.st, s.clk, name, observePoll) {
@@ -143,6 +145,11 @@ func (s *Server) standing(ctx context.Context, name string) (*wire.Lease, error)
 		l.Problem = s.problem(err) // the hold can be told all the same
 	}
 	l.Paused = pauseOf(state)
+	if len(state.Pauses) > 1 {
+		for _, p := range state.Pauses {
+			l.Pauses = append(l.Pauses, *shownPause(p))
+		}
+	}
 	for _, candidate := range state.Candidates {
 		l.Candidates = append(l.Candidates, wire.Candidate{
 			Name: candidate.Name, Holder: candidate.Owner(), Priority: candidate.Priority, Zone: candidate.Zone,
@@ -157,11 +164,15 @@ func pauseOf(state election.State) *wire.Pause {
 	if state.Pause == nil {
 		return nil
 	}
-	p := &wire.Pause{By: state.Pause.By, Reason: state.Pause.Reason, Since: state.Pause.Since}
-	if until := state.Pause.Until; !until.IsZero() {
-		p.Until = &until
+	return shownPause(*state.Pause)
+}
+
+func shownPause(p election.Pause) *wire.Pause {
+	shown := &wire.Pause{ID: p.ID, By: p.By, Reason: p.Reason, Since: p.Since}
+	if !p.Until.IsZero() {
+		shown.Until = &p.Until
 	}
-	return p
+	return shown
 }
 
 // named is the problem of an order that can't be given, and who leads, if that is known.

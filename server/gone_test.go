@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -70,7 +71,6 @@ func TestClientGone(t *testing.T) {
 			{"POST", "/v1/leases/free", ``},
 			{"POST", "/v1/leases/job", `{"wait": "1m"}`},
 			{"PUT", "/v1/leases/job" + term, ``},
-			{"DELETE", "/v1/leases/job" + term, ``},
 			{"GET", "/v1/leases/job", ``},
 			{"GET", "/v1/leases/job/history", ``},
 			{"POST", "/v1/leases/job/break", `{"token": ` + held.Token.String() + `}`},
@@ -80,10 +80,8 @@ func TestClientGone(t *testing.T) {
 			{"GET", "/v1/leases", ``},
 			{"POST", "/v1/sessions", ``},
 			{"PUT", session, ``},
-			{"DELETE", session, ``},
 			{"POST", "/v1/identities/pool", `{"range": "1-9"}`},
 			{"GET", "/v1/identities/pool", ``},
-			{"DELETE", "/v1/identities/pool/1?as=web1", ``},
 			{"POST", "/v1/verify", `{"sequencer": "v1;7;job;x"}`},
 			{"GET", "/v1/records", ``},
 			{"GET", "/v1/records/job", ``},
@@ -101,6 +99,48 @@ func TestClientGone(t *testing.T) {
 		}
 		if w := s.ask(t.Context(), "GET", "/v1/leases/free", ``); !strings.Contains(w.Body.String(), `"state":"free"`) {
 			t.Errorf("of somebody who had gone: %s", w.Body)
+		}
+	})
+}
+
+// To let go is carried out, though the client has gone: before its turn, too.
+func TestFinding_O4_ToLetGoNeedsNoClient(t *testing.T) {
+	onStage(t, nil, func(t *testing.T, s *stage) {
+		ask := func(ctx context.Context, v any, method, path, body string, header ...string) int {
+			t.Helper()
+			r := httptest.NewRequestWithContext(ctx, method, path, strings.NewReader(body))
+			for i := 0; i+1 < len(header); i += 2 {
+				r.Header.Set(header[i], header[i+1])
+			}
+			w := httptest.NewRecorder()
+			s.srv.ServeHTTP(w, r)
+			if v != nil {
+				if err := json.Unmarshal(w.Body.Bytes(), v); err != nil {
+					t.Fatalf("%s %s: %d %s", method, path, w.Code, w.Body)
+				}
+			}
+			return w.Code
+		}
+		var g wire.Grant
+		var open wire.Session
+		var id wire.Assigned
+		ask(t.Context(), &g, "POST", "/v1/leases/job", `{"ttl": "1h"}`)
+		ask(t.Context(), &open, "POST", "/v1/sessions", `{"ttl": "1h"}`)
+		ask(t.Context(), &id, "POST", "/v1/identities/pool", `{"range": "1-9", "as": "web1"}`)
+		gone, hangUp := context.WithCancel(t.Context())
+		hangUp()
+		for path, header := range map[string][]string{
+			"/v1/leases/job": {"Leasehold-Sequencer", g.Sequencer, wire.HeaderSecret, g.Secret},
+			"/v1/sessions/" + strings.ReplaceAll(open.Session, "/", "%2F"): {wire.HeaderSecret, open.Secret},
+			"/v1/identities/pool/" + id.Value + "?as=web1":                 nil,
+		} {
+			if code := ask(gone, nil, "DELETE", path, "", header...); code != http.StatusNoContent || s.outcome() != "ok" {
+				t.Errorf("DELETE %s: %d, told of %+v", path, code, s.told[len(s.told)-1])
+			}
+		}
+		var l wire.Lease
+		if ask(t.Context(), &l, "GET", "/v1/leases/job", ""); l.State != wire.StateFree {
+			t.Errorf("%+v", l)
 		}
 	})
 }
@@ -188,13 +228,16 @@ func TestStoreFailsWhileItsClientGoes(t *testing.T) {
 		{context.Canceled, true, true, wire.CodeClosing},
 	} {
 		t.Run(c.err.Error(), func(t *testing.T) {
-			ctx, hangUp := context.WithCancel(t.Context())
-			defer hangUp()
-			before := func() {}
-			if c.gone {
-				before = hangUp
+			var hangUp context.CancelFunc
+			before := func() {
+				if c.gone {
+					hangUp()
+				}
 			}
 			onStage(t, func(st store.Store) store.Store { return failing{st, c.err, before} }, func(t *testing.T, s *stage) {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				hangUp = cancel
 				if c.closing {
 					_ = s.srv.Close()
 				}

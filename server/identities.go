@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -49,7 +50,9 @@ func (s *Server) assign(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	a, err := identity.Assign(c.r.Context(), s.manager, pool, o)
+	a, err := inTime(c, pool, func(ctx context.Context) (identity.Assignment, error) {
+		return identity.Assign(ctx, s.manager, pool, o)
+	})
 	if err != nil {
 		s.tally.giveUp(asked)
 		return nil, err

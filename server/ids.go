@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/flake"
 	"github.com/leasehold/leasehold/identity"
 	"github.com/leasehold/leasehold/internal/grants"
@@ -18,9 +17,6 @@ import (
 
 // maxIDs bounds how many ids one answer has.
 const maxIDs = 10_000
-
-// claimLimit bounds how long a request waits for the server's own number.
-const claimLimit = 10 * time.Second
 
 // mint makes ids, with a number of the server's own for each layout, which it claims when it is first asked for.
 type mint struct {
@@ -73,8 +69,6 @@ func (m *mint) ready(ctx context.Context, l flake.Layout, instead *press) (*pres
 	if p := m.known(l.Name()); p != instead {
 		return p, nil
 	}
-	ctx, cancel := clock.WithTimeout(ctx, m.m.Clock(), claimLimit)
-	defer cancel()
 	select {
 	case m.turn <- struct{}{}:
 		defer func() { <-m.turn }()
@@ -226,11 +220,14 @@ func (s *Server) ids(c *call) (any, error) {
 	if err := c.may(Assign, c.event.Name); err != nil {
 		return nil, err
 	}
-	ids, node, err := s.mint.make(c.r.Context(), o)
+	made, err := inTime(c, c.event.Name, func(ctx context.Context) (wire.IDs, error) {
+		ids, node, err := s.mint.make(ctx, o)
+		return wire.IDs{Layout: o.layout.Name(), Node: node, IDs: ids}, err
+	})
 	if err != nil {
 		return nil, noIDs(err)
 	}
-	return wire.IDs{Layout: o.layout.Name(), Node: node, IDs: ids}, nil
+	return made, nil
 }
 
 // noIDs is the problem of ids that can't be made.

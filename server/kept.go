@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
@@ -14,22 +13,14 @@ import (
 // A lease that a session keeps isn't renewed itself: what is left of it is what is left of its session. The board follows the sessions
 // that keep a name, and tells each renewal once, however many names it is for.
 
-// remaining is how much is left of a record that is renewed itself; nil when the store can't tell.
-func remaining(rec store.Record) *wire.Seconds {
-	if rec.Age <= 0 {
-		return nil
-	}
-	left := wire.Seconds(max(rec.TTL-rec.Age, 0))
-	return &left
-}
-
 // sessionEvent tells of a session as its record says. One that isn't stored, or has no owner, is over for good.
-func sessionEvent(rec store.Record) *wire.SessionEvent {
-	e := &wire.SessionEvent{Session: rec.Key, Gone: rec.Owner == ""}
+func (s *Server) sessionEvent(rec store.Record) (*wire.SessionEvent, lease.Status) {
+	e, seen := &wire.SessionEvent{Session: rec.Key, Gone: rec.Owner == ""}, s.obs.Saw(rec)
 	if !e.Gone {
-		e.TTL, e.ExpiresIn = wire.Seconds(rec.TTL), remaining(rec)
+		left := wire.Seconds(seen.ExpiresIn)
+		e.TTL, e.ExpiresIn = wire.Seconds(rec.TTL), &left
 	}
-	return e
+	return e, seen
 }
 
 // withSession has a lease say what is left of the session that keeps it, if one does.
@@ -41,11 +32,11 @@ func (s *Server) withSession(ctx context.Context, l *wire.Lease) error {
 	if err != nil {
 		return err
 	}
-	e := sessionEvent(rec)
-	l.TTL, l.ExpiresIn = &e.TTL, e.ExpiresIn
+	e, seen := s.sessionEvent(rec)
+	l.TTL = &e.TTL
+	observe(l, seen)
 	if e.Gone {
-		over := wire.Seconds(0)
-		l.TTL, l.ExpiresIn = nil, &over
+		l.TTL, l.State = nil, wire.StateExpired
 	}
 	return nil
 }
@@ -53,52 +44,38 @@ func (s *Server) withSession(ctx context.Context, l *wire.Lease) error {
 // isSession reports whether a key is that of a session's record.
 func isSession(key string) bool { return lease.OwnerOf(key) != "" }
 
-// keep notes that a session keeps a name, in the place of the one that kept it before; "" is none. b.mu is held.
-func (b *board) keep(name, session, before string) {
+// keep notes that a session keeps one name more, and another one less; "" is none. b.mu is held.
+func (b *board) keep(session, before string) {
 	if session == before {
 		return
 	}
-	if names := b.kept[before]; names != nil {
-		delete(names, name)
-		if len(names) == 0 {
-			delete(b.kept, before)
-		}
+	if b.kept[before]--; b.kept[before] <= 0 {
+		delete(b.kept, before)
 	}
 	if session == "" {
 		return
 	}
-	if b.kept[session] == nil {
-		b.kept[session] = map[string]struct{}{}
-	}
-	b.kept[session][name] = struct{}{}
+	b.kept[session]++
 	// Whoever watches names of which this is the first with that session has not been told of it.
-	if as, ok := b.sessions[session]; ok {
-		b.note(as)
+	if as := b.sessions[session]; as != nil {
+		again := *as
+		b.note(&again)
 	}
-}
-
-// keeps reports whether a session keeps a name that begins with prefix. b.mu is held.
-func (b *board) keeps(session, prefix string) bool {
-	if prefix == "" {
-		return len(b.kept[session]) > 0
-	}
-	for name := range b.kept[session] {
-		if strings.HasPrefix(name, prefix) {
-			return true
-		}
-	}
-	return false
 }
 
 // changeSession notes a session as it is. b.mu is held.
 func (b *board) changeSession(rec store.Record, now clock.Instant) {
-	before, known := b.sessions[rec.Key]
-	if known && (before.version == rec.Version || before.session.Gone) {
+	before := b.sessions[rec.Key]
+	if before != nil && (before.version == rec.Version || before.gone) {
 		return
 	}
-	as := seen{key: rec.Key, version: rec.Version, session: sessionEvent(rec), at: now}
+	e, _ := b.s.sessionEvent(rec)
+	as := &item{key: rec.Key, version: rec.Version, at: now, session: true, gone: e.Gone, left: e.ExpiresIn}
+	e.ExpiresIn = nil
+	b.encoded.Add(1)
+	as.encode(e)
 	b.sessions[rec.Key] = as
-	if len(b.kept[rec.Key]) > 0 {
+	if b.kept[rec.Key] > 0 {
 		b.note(as)
 	}
 }
@@ -114,7 +91,7 @@ func (b *board) missing(found sight) map[string]bool {
 			continue
 		}
 		_, listed := found.sessions[rec.Session]
-		if as, known := b.sessions[rec.Session]; !listed && (!known || !as.session.Gone) {
+		if as := b.sessions[rec.Session]; !listed && (as == nil || !as.gone) {
 			keys[rec.Session] = true
 		}
 	}
@@ -128,6 +105,7 @@ func (b *board) loadSessions(ctx context.Context, keys map[string]bool, found si
 		if err != nil {
 			return err
 		}
+		heard(ctx)
 		found.sessions[key] = rec
 	}
 	return nil
@@ -136,7 +114,7 @@ func (b *board) loadSessions(ctx context.Context, keys map[string]bool, found si
 // forget drops the sessions that are over and keep nothing any more. b.mu is held.
 func (b *board) forget(sessions map[string]store.Record) {
 	for key := range b.sessions {
-		if _, ok := sessions[key]; !ok && len(b.kept[key]) == 0 {
+		if _, ok := sessions[key]; !ok && b.kept[key] == 0 {
 			delete(b.sessions, key)
 		}
 	}

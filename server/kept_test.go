@@ -120,7 +120,7 @@ func TestWatchPausedBeforeAnybodyLed(t *testing.T) {
 	if l := w.lease("boss", wire.StateFree); l.Paused == nil || l.Paused.By != "ops" {
 		t.Errorf("%+v", l)
 	}
-	if err := election.Resume(t.Context(), st, "boss"); err != nil {
+	if err := election.Resume(t.Context(), st, "boss", ""); err != nil {
 		t.Fatal(err)
 	}
 	if kind, e := w.next(); kind != "lease" || !e.Gone || e.Lease.Name != "boss" {

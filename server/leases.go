@@ -35,6 +35,7 @@ func (s *Server) acquire(c *call) (any, error) {
 		return nil, err
 	}
 	begun := s.clk.Now()
+	c.patience.extend(req.Wait)
 	g, err := s.reg.Acquire(c.r.Context(), req)
 	c.event.Waited = s.clk.Now().Sub(begun)
 	if err != nil {

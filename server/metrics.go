@@ -1,20 +1,14 @@
 package server
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/internal/wire"
-	"github.com/leasehold/leasehold/lease"
-	"github.com/leasehold/leasehold/store"
 )
 
 // metrics are what Prometheus reads at /metrics. No label grows with the names: there is one series for all of them.
@@ -33,11 +27,16 @@ type metrics struct {
 }
 
 var (
-	descHeld    = prometheus.NewDesc("leasehold_held", "Names by state: held, expired (its holder has not renewed it, as far as that is known), broken, handed over, free.", []string{"state"}, nil)
-	descToken   = prometheus.NewDesc("leasehold_token", "The highest fencing token of all names.", nil, nil)
-	descExpires = prometheus.NewDesc("leasehold_expires_seconds", "In how long the first of the holds ends that have not ended, unless it is renewed; absent when that is known of none.", nil, nil)
-	descWaiters = prometheus.NewDesc("leasehold_waiters", "Requests that wait for a name at this server.", nil, nil)
-	descUp      = prometheus.NewDesc("leasehold_store_up", "1 if the store answered this look, else 0: then the others above are absent.", nil, nil)
+	descHeld     = prometheus.NewDesc("leasehold_held", "Names by state: held, expired (its holder has not renewed it, as far as that is known), broken, handed over, free.", []string{"state"}, nil)
+	descToken    = prometheus.NewDesc("leasehold_token", "The highest fencing token of all names.", nil, nil)
+	descExpires  = prometheus.NewDesc("leasehold_expires_seconds", "In how long the first of the holds ends that have not ended, unless it is renewed; absent when that is known of none.", nil, nil)
+	descWaiters  = prometheus.NewDesc("leasehold_waiters", "Requests that wait for a name at this server.", nil, nil)
+	descWatchers = prometheus.NewDesc("leasehold_watchers", "Requests to /v1/watch that are served.", nil, nil)
+	descEncoded  = prometheus.NewDesc("leasehold_watch_encoded_total", "States of names and sessions that were encoded, each once for all watchers.", nil, nil)
+	descResets   = prometheus.NewDesc("leasehold_watch_resets_total", "Watchers that were told everything, since they had been told nothing, or had missed too much.", nil, nil)
+	descSent     = prometheus.NewDesc("leasehold_watch_sent_bytes_total", "Bytes that watchers were sent.", nil, nil)
+	descAge      = prometheus.NewDesc("leasehold_counted_seconds", "How long ago the names above were counted: at most once a second, and a twentieth of the time.", nil, nil)
+	descUp       = prometheus.NewDesc("leasehold_store_up", "1 if the store answered the last look at it, else 0: then the names above are absent.", nil, nil)
 )
 
 func newMetrics(s *Server) (*metrics, error) {
@@ -99,56 +98,57 @@ func (m *metrics) note(e Event) {
 
 // Describe implements [prometheus.Collector].
 func (m *metrics) Describe(c chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descHeld, descToken, descExpires, descWaiters, descUp} {
+	for _, d := range []*prometheus.Desc{descHeld, descToken, descExpires, descWaiters, descAge, descUp, descWatchers, descEncoded, descResets, descSent} {
 		c <- d
 	}
 }
 
-// Collect implements [prometheus.Collector]. It looks at the store.
+// Collect implements [prometheus.Collector]. It waits for the store for 2 s at most.
 func (m *metrics) Collect(c chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 		c <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
 	gauge(descWaiters, float64(m.s.reg.QueuedInAll()))
-	states := map[string]int{wire.StateHeld: 0, wire.StateBroken: 0, wire.StateHanded: 0, wire.StateFree: 0, stateExpired: 0}
-	var highest float64
-	first := time.Duration(-1)
-	ctx, cancel := clock.WithTimeout(context.Background(), m.s.clk, readyLimit)
-	defer cancel()
-	for rec, err := range m.s.st.List(ctx, "") {
-		if errors.Is(err, store.ErrCorrupt) {
-			continue // one row that can't be read is not the store's end
-		}
-		if err != nil {
-			gauge(descUp, 0)
-			return
-		}
-		if lease.Reserved(rec.Key) {
-			continue
-		}
-		s, left := state(rec), rec.TTL-rec.Age
-		switch {
-		case !expires(rec):
-		case left > 0 && (first < 0 || left < first):
-			first = left
-		case left <= 0 && s == wire.StateHeld:
-			s = stateExpired
-		}
-		states[s]++
-		highest = max(highest, float64(rec.Token))
+	gauge(descWatchers, float64(m.s.board.watched()))
+	for d, n := range map[*prometheus.Desc]int64{descEncoded: m.s.board.encoded.Load(), descResets: m.s.board.resets.Load(), descSent: m.s.board.sent.Load()} {
+		c <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n))
+	}
+	n := m.s.census.take()
+	if n == nil || n.err != nil {
+		gauge(descUp, 0)
+		return
 	}
 	gauge(descUp, 1)
-	for s, n := range states {
-		gauge(descHeld, float64(n), strings.ReplaceAll(s, " ", "_"))
+	for s, many := range n.states {
+		gauge(descHeld, float64(many), strings.ReplaceAll(s, " ", "_"))
 	}
-	gauge(descToken, highest)
-	if first >= 0 {
-		gauge(descExpires, first.Seconds())
+	gauge(descToken, float64(n.highest))
+	age := m.s.clk.Now().Sub(n.at)
+	if n.first >= 0 {
+		gauge(descExpires, max(n.first-age, 0).Seconds())
 	}
+	gauge(descAge, age.Seconds())
 }
 
-// stateExpired is of a name that anyone may take, though nobody has yet.
-const stateExpired = "expired"
+// serveMetrics answers /metrics, for those who may see it.
+func (s *Server) serveMetrics(w http.ResponseWriter, r *http.Request) {
+	c := &call{s: s, w: w, r: r}
+	err := s.admit(route{}, c)
+	if err == nil {
+		err = c.may(Metrics, "")
+	}
+	if err != nil {
+		fail(w, s.failure(r, err))
+		return
+	}
+	s.metrics.handler.ServeHTTP(w, r)
+}
 
-// expires reports whether it is known when a hold ends.
-func expires(rec store.Record) bool { return rec.Owner != "" && rec.Session == "" && rec.Age > 0 }
+// State returns a handler of /healthz, /readyz and /metrics, which asks nobody who he is: for an address of its own.
+func (s *Server) State() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", s.health)
+	mux.HandleFunc("GET /readyz", s.health)
+	mux.Handle("GET /metrics", s.metrics.handler)
+	return mux
+}

@@ -14,7 +14,8 @@ import (
 type description struct {
 	Paths      map[string]map[string]any `yaml:"paths"`
 	Components struct {
-		Schemas map[string]schema `yaml:"schemas"`
+		Schemas    map[string]schema         `yaml:"schemas"`
+		Parameters map[string]map[string]any `yaml:"parameters"`
 	} `yaml:"components"`
 }
 
@@ -53,6 +54,30 @@ func TestDescribedOperations(t *testing.T) {
 	}
 	if !reflect.DeepEqual(described, served) {
 		t.Errorf("described: %v\nserved: %v", described, served)
+	}
+}
+
+// The description has the query parameters that the server knows, and no others.
+func TestFinding_O4_DescribedQueries(t *testing.T) {
+	d := describe(t)
+	for _, rt := range routes {
+		var described []string
+		for _, of := range []any{d.Paths[rt.path]["parameters"], d.Paths[rt.path][strings.ToLower(rt.method)].(map[string]any)["parameters"]} {
+			all, _ := of.([]any)
+			for _, p := range all {
+				fields := p.(map[string]any)
+				if ref, ok := fields["$ref"].(string); ok {
+					fields = d.Components.Parameters[strings.TrimPrefix(ref, "#/components/parameters/")]
+				}
+				if fields["in"] == "query" {
+					described = append(described, fields["name"].(string))
+				}
+			}
+		}
+		known := slices.Sorted(slices.Values(rt.query))
+		if slices.Sort(described); !slices.Equal(described, known) {
+			t.Errorf("%s %s: described %v, known %v", rt.method, rt.path, described, known)
+		}
 	}
 }
 

@@ -24,6 +24,7 @@ type rdlmQuotas struct{ s *Server }
 func (q rdlmQuotas) Ask(r *http.Request, name string, info map[string]string, waits bool) (func(store.Record), error) {
 	who, leave := q.s.payer(passedOf(r).caller, r), func() {}
 	if waits {
+		passedOf(r).patience.lift() // the wait has its own end
 		var err error
 		if leave, err = q.s.waiting.enter(who); err != nil {
 			return nil, err
@@ -56,6 +57,8 @@ func (q rdlmQuotas) Over(name string) { q.s.tally.over(name) }
 type passed struct {
 	caller Caller
 	begun  time.Time
+
+	patience *patience
 }
 
 // passedKey is of that in the context of the request.
@@ -88,7 +91,9 @@ func rdlmAction(r *http.Request) (action Action, name string) {
 // that a proxy adds.
 func (s *Server) speakRDLM(w http.ResponseWriter, r *http.Request) {
 	begun := s.clk.Wall()
-	c := &call{s: s, w: w, r: r}
+	p := s.patienceOf(route{method: r.Method}, r)
+	defer p.end()
+	c := &call{s: s, w: w, r: r.WithContext(p.ctx), patience: p}
 	err := s.admit(route{}, c)
 	action, name := rdlmAction(r)
 	if err == nil && r.URL.Path != "/" {
@@ -102,7 +107,7 @@ func (s *Server) speakRDLM(w http.ResponseWriter, r *http.Request) {
 		}, r, begun)
 		return
 	}
-	s.rdlm.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), passedKey{}, passed{c.caller, begun})))
+	s.rdlm.ServeHTTP(w, r.WithContext(context.WithValue(p.ctx, passedKey{}, passed{c.caller, begun, p})))
 }
 
 // rdlmDone tells of a request of RDLM's that was answered.
@@ -120,7 +125,7 @@ func (s *Server) rdlmDone(r *http.Request, d rdlm.Done) {
 		e.Outcome = string(s.failure(r, d.Err).Code)
 	}
 	if e.Action != Read && e.Outcome == outcomeOK {
-		s.board.touch(context.WithoutCancel(r.Context()), e.Name)
+		s.board.touch(e.Name)
 	}
 	s.told(e, r, p.begun)
 }

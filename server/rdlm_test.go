@@ -3,6 +3,7 @@ package server_test
 import (
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -39,9 +40,13 @@ func TestRDLMIsTold(t *testing.T) {
 		{"GET", "/resources", "", 200},
 	} {
 		want(t, s.ask(t, c.method, c.path, c.body, nil), c.status)
+		switch c.method + strconv.Itoa(c.status) {
+		case "PUT200":
+			w.lease("job", wire.StateHeld) // renewed
+		case "DELETE204":
+			w.lease("job", wire.StateFree)
+		}
 	}
-	w.lease("job", wire.StateHeld) // renewed
-	w.lease("job", wire.StateFree)
 	for _, is := range []string{
 		"acquire job ok", "acquire job held", "acquire job invalid_request", "renew job ok", "show job ok", "release job ok",
 		"release job not_current", "unlock job not_found", "list  ok",

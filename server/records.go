@@ -54,6 +54,7 @@ func (s *Server) getRecord(c *call) (any, error) {
 	if err != nil || wait < 0 || time.Duration(wait) > s.opts.MaxWait {
 		return nil, wire.Invalid("wait", q.Get("wait"), "how many seconds to wait, "+s.opts.MaxWait.String()+" at most")
 	}
+	c.patience.extend(time.Duration(wait))
 	ctx, cancel := s.until(c.r.Context(), time.Duration(wait))
 	defer cancel()
 	rec, err := store.Wait(ctx, s.st, key, q.Get("version"))
@@ -82,6 +83,7 @@ func (s *Server) putRecord(c *call) (any, error) {
 		return nil, err
 	}
 	text, err := io.ReadAll(c.r.Body)
+	c.patience.extend(0) // what the client takes is not the store's
 	if err != nil {
 		return nil, c.unread(err)
 	}
@@ -90,26 +92,18 @@ func (s *Server) putRecord(c *call) (any, error) {
 		return nil, wire.NewProblem(wire.CodeInvalid, "body: %v", err)
 	}
 	rec.Key, rec.Version = key, c.r.URL.Query().Get("version")
-	// A write that was begun is not broken off by its caller's going: what comes of it must be as certain as can be.
-	ctx, cancel := clock.WithTimeout(context.WithoutCancel(c.r.Context()), s.clk, writePatience)
-	defer cancel()
-	if rec, err = s.st.Put(ctx, rec); err != nil {
+	if rec, err = s.st.Put(c.r.Context(), rec); err != nil {
 		return nil, err
 	}
 	return nil, sendRecord(c, rec)
 }
-
-// writePatience bounds a write to the store.
-const writePatience = 30 * time.Second
 
 func (s *Server) deleteRecord(c *call) (any, error) {
 	key, err := s.key(c)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := clock.WithTimeout(context.WithoutCancel(c.r.Context()), s.clk, writePatience)
-	defer cancel()
-	return nil, s.st.Delete(ctx, key, c.r.URL.Query().Get("version"))
+	return nil, s.st.Delete(c.r.Context(), key, c.r.URL.Query().Get("version"))
 }
 
 // listRecords sends all records of a prefix, one JSON object a line, and at last {"end":true}: without it the list is not
@@ -139,7 +133,10 @@ func (s *Server) listRecords(c *call) (any, error) {
 		if out.Encode(line) != nil || err != nil && !errors.Is(err, store.ErrCorrupt) {
 			return nil, errAnswered
 		}
-		if sent++; sent%recordPage == 0 {
+		if sent++; sent%many == 0 {
+			heard(c.r.Context())
+		}
+		if sent%recordPage == 0 {
 			_ = http.NewResponseController(c.w).Flush()
 		}
 	}

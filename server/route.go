@@ -24,37 +24,38 @@ type route struct {
 	op           string
 	action       Action
 	serve        func(*Server, *call) (any, error)
+	query        []string // the query parameters that it knows
 }
 
 // routes is the API. The OpenAPI description has the same.
 var routes = []route{
-	{http.MethodPost, "/v1/leases/{name}", "acquire", Acquire, (*Server).acquire},
-	{http.MethodPut, "/v1/leases/{name}", "renew", Acquire, (*Server).renew},
-	{http.MethodDelete, "/v1/leases/{name}", "release", Acquire, (*Server).release},
-	{http.MethodGet, "/v1/leases/{name}", "show", Read, (*Server).show},
-	{http.MethodGet, "/v1/leases/{name}/history", "history", Read, (*Server).history},
-	{http.MethodGet, "/v1/leases/{name}/waiters", "waiters", Read, (*Server).waiters},
-	{http.MethodPost, "/v1/leases/{name}/break", "break", Break, (*Server).breakHold},
-	{http.MethodPost, "/v1/leases/{name}/handoff", "hand over", Handoff, (*Server).handoff},
-	{http.MethodPost, "/v1/leases/{name}/pause", "pause", Pause, (*Server).pause},
-	{http.MethodPost, "/v1/leases/{name}/resume", "resume", Pause, (*Server).resume},
-	{http.MethodGet, "/v1/leases", "list", Read, (*Server).list},
-	{http.MethodPost, "/v1/sessions", "open session", Acquire, (*Server).openSession},
-	{http.MethodPut, "/v1/sessions/{id}", "renew session", Acquire, (*Server).renewSession},
-	{http.MethodDelete, "/v1/sessions/{id}", "close session", Acquire, (*Server).closeSession},
-	{http.MethodPost, "/v1/identities/{pool}", "assign", Assign, (*Server).assign},
-	{http.MethodGet, "/v1/identities/{pool}", "list identities", Read, (*Server).identities},
-	{http.MethodDelete, "/v1/identities/{pool}/{value}", "release identity", Assign, (*Server).unassign},
-	{http.MethodGet, "/v1/ids/{layout}", "make ids", Assign, (*Server).ids},
-	{http.MethodPost, "/v1/verify", "verify", Read, (*Server).verify},
-	{http.MethodGet, "/v1/watch", "watch", Read, (*Server).watch},
-	{http.MethodGet, "/v1/openapi.yaml", "openapi", Read, (*Server).openapi},
-	{http.MethodGet, "/v1/whoami", "whoami", Read, (*Server).whoami},
-	{http.MethodGet, "/v1/store", "describe store", Read, (*Server).describe},
-	{http.MethodGet, "/v1/records", "list records", Records, (*Server).listRecords},
-	{http.MethodGet, "/v1/records/{key}", "read record", Records, (*Server).getRecord},
-	{http.MethodPut, "/v1/records/{key}", "write record", Records, (*Server).putRecord},
-	{http.MethodDelete, "/v1/records/{key}", "delete record", Records, (*Server).deleteRecord},
+	{http.MethodPost, "/v1/leases/{name}", "acquire", Acquire, (*Server).acquire, nil},
+	{http.MethodPut, "/v1/leases/{name}", "renew", Acquire, (*Server).renew, termQuery},
+	{http.MethodDelete, "/v1/leases/{name}", "release", Acquire, (*Server).release, termQuery},
+	{http.MethodGet, "/v1/leases/{name}", "show", Read, (*Server).show, nil},
+	{http.MethodGet, "/v1/leases/{name}/history", "history", Read, (*Server).history, nil},
+	{http.MethodGet, "/v1/leases/{name}/waiters", "waiters", Read, (*Server).waiters, nil},
+	{http.MethodPost, "/v1/leases/{name}/break", "break", Break, (*Server).breakHold, nil},
+	{http.MethodPost, "/v1/leases/{name}/handoff", "hand over", Handoff, (*Server).handoff, nil},
+	{http.MethodPost, "/v1/leases/{name}/pause", "pause", Pause, (*Server).pause, nil},
+	{http.MethodPost, "/v1/leases/{name}/resume", "resume", Pause, (*Server).resume, nil},
+	{http.MethodGet, "/v1/leases", "list", Read, (*Server).list, []string{"prefix", "after", "limit"}},
+	{http.MethodPost, "/v1/sessions", "open session", Acquire, (*Server).openSession, nil},
+	{http.MethodPut, "/v1/sessions/{id}", "renew session", Acquire, (*Server).renewSession, nil},
+	{http.MethodDelete, "/v1/sessions/{id}", "close session", Acquire, (*Server).closeSession, nil},
+	{http.MethodPost, "/v1/identities/{pool}", "assign", Assign, (*Server).assign, nil},
+	{http.MethodGet, "/v1/identities/{pool}", "list identities", Read, (*Server).identities, nil},
+	{http.MethodDelete, "/v1/identities/{pool}/{value}", "release identity", Assign, (*Server).unassign, []string{"as", "holder", "token", "used"}},
+	{http.MethodGet, "/v1/ids/{layout}", "make ids", Assign, (*Server).ids, []string{"n", "metadata"}},
+	{http.MethodPost, "/v1/verify", "verify", Read, (*Server).verify, nil},
+	{http.MethodGet, "/v1/watch", "watch", Read, (*Server).watch, []string{"prefix"}},
+	{http.MethodGet, "/v1/openapi.yaml", "openapi", Read, (*Server).openapi, nil},
+	{http.MethodGet, "/v1/whoami", "whoami", Read, (*Server).whoami, []string{"name"}},
+	{http.MethodGet, "/v1/store", "describe store", Read, (*Server).describe, nil},
+	{http.MethodGet, "/v1/records", "list records", Records, (*Server).listRecords, []string{"prefix"}},
+	{http.MethodGet, "/v1/records/{key}", "read record", Records, (*Server).getRecord, []string{"version", "wait", "confirm"}},
+	{http.MethodPut, "/v1/records/{key}", "write record", Records, (*Server).putRecord, []string{"version"}},
+	{http.MethodDelete, "/v1/records/{key}", "delete record", Records, (*Server).deleteRecord, []string{"version"}},
 }
 
 // ServeHTTP implements [http.Handler].
@@ -69,7 +70,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.health(w, r)
 		return
 	case "/metrics":
-		s.metrics.handler.ServeHTTP(w, r)
+		s.serveMetrics(w, r)
 		return
 	}
 	if p := s.checkOrigin(r); p != nil {
@@ -144,6 +145,8 @@ type call struct {
 	status int // of an answer that is not 200
 	event  Event
 
+	patience *patience // with the store
+
 	ordered bool // what was asked for is done: what is left is to see what comes of it, and to answer
 }
 
@@ -152,18 +155,23 @@ var errAnswered = errors.New("answered")
 
 func (s *Server) handle(rt route, w http.ResponseWriter, r *http.Request) {
 	begun := s.clk.Wall()
-	c := &call{s: s, w: w, r: r, status: http.StatusOK}
-	c.event = Event{Action: rt.action, Op: rt.op, Name: r.PathValue("name"), Outcome: outcomeOK}
+	p := s.patienceOf(rt, r)
+	defer p.end()
 	r.Body = http.MaxBytesReader(w, r.Body, s.opts.MaxBody)
+	c := &call{s: s, w: w, r: r.WithContext(p.ctx), patience: p, status: http.StatusOK}
+	c.event = Event{Action: rt.action, Op: rt.op, Name: r.PathValue("name"), Outcome: outcomeOK}
 	var body any
 	err := s.admit(rt, c)
+	if err == nil {
+		err = checkQuery(rt, r.URL.RawQuery)
+	}
 	if err == nil {
 		body, err = rt.serve(s, c)
 	}
 	switch {
 	case errors.Is(err, errAnswered):
 	case err != nil:
-		p := s.failure(r, err)
+		p := s.failure(c.r, err)
 		if p.Code != wire.CodeGone || !c.ordered {
 			c.event.Outcome = string(p.Code)
 		}
@@ -175,7 +183,7 @@ func (s *Server) handle(rt route, w http.ResponseWriter, r *http.Request) {
 		reply(w, c.status, body)
 	}
 	if rt.action != Read && rt.method != http.MethodGet && c.event.Outcome == outcomeOK {
-		s.board.touch(context.WithoutCancel(r.Context()), c.event.Name)
+		s.board.touch(c.event.Name)
 	}
 	s.told(c.event, r, begun)
 }
@@ -256,7 +264,16 @@ func (s *Server) problem(err error) *wire.Problem {
 func (s *Server) failure(r *http.Request, err error) *wire.Problem {
 	p := s.problem(err)
 	switch {
-	case p.Code != wire.CodeUnavailable || r.Context().Err() == nil || !errors.Is(err, context.Canceled):
+	case p.Code == wire.CodeUnknown:
+		p.Detail = mayHave + unanswered(r, err)
+		return p
+	case p.Code != wire.CodeUnavailable:
+		return p
+	case late(r.Context()) != nil:
+		p.Detail = late(r.Context()).Error()
+		return p
+	case r.Context().Err() == nil || !errors.Is(err, context.Canceled):
+		p.Detail = plainly(err)
 		return p
 	case s.closing.Err() != nil:
 		return s.problem(grants.ErrClosed)
@@ -266,6 +283,7 @@ func (s *Server) failure(r *http.Request, err error) *wire.Problem {
 
 // read reads the JSON body of a request into v, which stays as it is when there is no body.
 func (c *call) read(v any) error {
+	defer c.patience.extend(0) // what the client takes is not the store's
 	d := json.NewDecoder(c.r.Body)
 	d.DisallowUnknownFields()
 	err := d.Decode(&v) // null makes it nil
@@ -362,7 +380,8 @@ func fail(w http.ResponseWriter, p *wire.Problem) {
 	h := w.Header()
 	h.Set("Content-Type", wire.ContentProblem)
 	h.Set("Cache-Control", "no-store")
-	if p.Status == http.StatusServiceUnavailable || p.Status == http.StatusTooManyRequests {
+	switch p.Status {
+	case http.StatusServiceUnavailable, http.StatusGatewayTimeout, http.StatusTooManyRequests:
 		h.Set("Retry-After", retryAfter(p))
 	}
 	if p.Code == wire.CodeUnauthenticated {
@@ -370,16 +389,4 @@ func fail(w http.ResponseWriter, p *wire.Problem) {
 	}
 	w.WriteHeader(p.Status)
 	_, _ = w.Write(append(text, '\n'))
-}
-
-// within reads a duration that a request may leave out.
-func within(field string, s *wire.Seconds, otherwise, least, most time.Duration) (time.Duration, error) {
-	if s == nil {
-		return otherwise, nil
-	}
-	d := time.Duration(*s)
-	if d < least || d > most {
-		return 0, wire.Invalid(field, d.String(), least.String()+" to "+most.String())
-	}
-	return d, nil
 }

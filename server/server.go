@@ -30,6 +30,8 @@ const (
 	DefaultMaxWait = time.Hour
 	DefaultMaxBody = 256 << 10
 
+	DefaultStoreTimeout = 5 * time.Second
+
 	DefaultMaxWaiting = 50_000
 
 	DefaultMaxNames      = 100_000
@@ -49,6 +51,7 @@ const (
 	Handoff Action = "handoff" // have whoever leads hand over to another candidate
 	Pause   Action = "pause"   // have nobody lead, and resume
 	Assign  Action = "assign"  // have values of a pool, and ids
+	Metrics Action = "metrics" // see /metrics, which names nothing
 	Records Action = "records" // read and write the store's records themselves: what package client's store does
 )
 
@@ -103,6 +106,11 @@ type Options struct {
 	MaxWait time.Duration // 1 h by default
 	MaxBody int64         // bytes: 256 KiB by default
 
+	// StoreTimeout is within which time the store has to answer: 5 s by default, 10 ms to 1 h. A request whose store does not is answered
+	// with 503, or with 504 if a write may have been done. A list may take longer while it goes on. A wait has its own end, and so long
+	// after it. What is cancelled may be carried out by the store all the same.
+	StoreTimeout time.Duration
+
 	// MaxWaiting is how many requests of one caller may wait or watch at a time: 50,000 by default. One more is answered with 429.
 	// A caller without a name is the address that it comes from, so everybody behind a proxy is one.
 	MaxWaiting int
@@ -145,7 +153,8 @@ type Server struct {
 	opts Options
 	clk  clock.Clock
 	reg  *grants.Registry
-	rdlm *rdlm.Handler // nil if it isn't spoken
+	obs  *lease.Observer // of what is shown: it remembers since when a record stands
+	rdlm *rdlm.Handler   // nil if it isn't spoken
 
 	waiting *quota
 	tally   *tally
@@ -153,8 +162,11 @@ type Server struct {
 	manager *lease.Manager // takes what is assigned, and the server's own numbers
 	mint    *mint
 	metrics *metrics
-	board   *board
-	id      string // of this server, among those that ever ran
+	census  *census
+
+	background background // of requests
+	board      *board
+	id         string // of this server, among those that ever ran
 
 	drains  atomic.Bool     // it is about to close
 	closing context.Context // done when the server closes: streams and waits end
@@ -172,7 +184,7 @@ func New(st store.Store, opts Options) (*Server, error) {
 	}
 	s := &Server{
 		st: st, opts: opts, clk: opts.Clock,
-		reg: grants.New(st, grants.Options{Clock: opts.Clock}),
+		reg: grants.New(st, grants.Options{Clock: opts.Clock}), obs: lease.NewObserver(st, lease.ObserverOptions{Clock: opts.Clock}),
 	}
 	s.waiting, s.rates = newQuota(opts.MaxWaiting), newRates(opts.Clock, opts.MaxRate)
 	s.tally = newTally(opts.Clock, usage{opts.MaxNames, opts.MaxSessions, opts.MaxBytes})
@@ -183,6 +195,7 @@ func New(st store.Store, opts Options) (*Server, error) {
 	var err error
 	if s.manager, err = lease.NewManager(st, lease.Options{Name: "server", Clock: opts.Clock}); err == nil {
 		s.mint = newMint(s.manager, opts.IDPools)
+		s.census = &census{s: s}
 		s.metrics, err = newMetrics(s)
 	}
 	if err != nil {
@@ -209,6 +222,7 @@ func (o *Options) complete() error {
 		{"TTL", &o.TTL, DefaultTTL, store.MinTTL, store.MaxTTL},
 		{"MaxTTL", &o.MaxTTL, store.MaxTTL, store.MinTTL, store.MaxTTL},
 		{"MaxSessionTTL", &o.MaxSessionTTL, min(DefaultMaxSessionTTL, cmp.Or(o.MaxTTL, store.MaxTTL)), store.MinTTL, store.MaxTTL},
+		{"StoreTimeout", &o.StoreTimeout, DefaultStoreTimeout, 10 * time.Millisecond, time.Hour},
 		{"MaxWait", &o.MaxWait, DefaultMaxWait, time.Millisecond, store.MaxTTL},
 	} {
 		if *d.value == 0 {
@@ -266,6 +280,7 @@ func (s *Server) Drain() { s.drains.Store(true) }
 func (s *Server) Close() error {
 	s.stop()
 	s.board.close()
+	s.background.close()
 	return errors.Join(s.mint.close(), s.reg.Close())
 }
 
@@ -291,11 +306,22 @@ func (s *Server) lease(rec store.Record) wire.Lease {
 	}
 	ttl, acquired := wire.Seconds(rec.TTL), rec.Acquired
 	l.TTL, l.Acquired, l.Session, l.Info, l.Note = &ttl, &acquired, rec.Session, grants.Shown(rec.Info), rec.Note
-	if rec.Session == "" && rec.Age > 0 {
-		left := wire.Seconds(max(rec.TTL-rec.Age, 0))
-		l.ExpiresIn = &left
+	if rec.Session == "" {
+		observe(&l, s.obs.Saw(rec))
 	}
 	return l
+}
+
+// observe has a lease say how long it lasts, and since when there is no sign of life.
+func observe(l *wire.Lease, seen lease.Status) {
+	left := wire.Seconds(seen.ExpiresIn)
+	l.ExpiresIn = &left
+	if silent := wire.Seconds(seen.SilentFor()); silent > 0 {
+		l.Silent = &silent
+	}
+	if seen.Standing == lease.NameExpired {
+		l.State = wire.StateExpired
+	}
 }
 
 // shareOut shows who shares a name.

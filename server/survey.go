@@ -30,7 +30,11 @@ func (s *Server) survey(ctx context.Context, prefix string) (found sight, err er
 		prefixes = append(prefixes, beside) // else they come with the rest
 	}
 	for _, p := range prefixes {
+		read := 0
 		for rec, listErr := range s.st.List(ctx, p) {
+			if read++; read%many == 1 {
+				heard(ctx)
+			}
 			var corrupt *store.CorruptError
 			switch {
 			case errors.As(listErr, &corrupt):

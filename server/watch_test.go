@@ -198,7 +198,7 @@ func TestWatchPaused(t *testing.T) {
 	if l := w.lease("boss", wire.StateHeld); l.Paused == nil || l.Paused.By != "ops" || l.Paused.Reason != "failover drill" || l.Paused.Since.IsZero() {
 		t.Errorf("%+v", l)
 	}
-	if err := election.Resume(t.Context(), st, "boss"); err != nil {
+	if err := election.Resume(t.Context(), st, "boss", ""); err != nil {
 		t.Fatal(err)
 	}
 	if l := w.lease("boss", wire.StateHeld); l.Paused != nil {

@@ -5,7 +5,9 @@ import (
 )
 
 // Actions returns every action that there is.
-func Actions() []Action { return []Action{Read, Acquire, Break, Handoff, Pause, Assign, Records} }
+func Actions() []Action {
+	return []Action{Read, Acquire, Break, Handoff, Pause, Assign, Metrics, Records}
+}
 
 // whoami tells a caller whom it is taken for, and what it may do to a name, or to all names of a prefix: so that a page need not
 // offer what is refused. Nothing is allowed by it: each request is judged by itself.

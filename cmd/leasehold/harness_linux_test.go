@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,9 +16,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/internal/servers"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/file"
+	"github.com/leasehold/leasehold/store/postgres"
 )
 
 // place is a folder with a store, in which programs run.
@@ -316,4 +321,23 @@ func stopped(t testing.TB, pid int) bool {
 		}
 	}
 	return len(threads) > 0
+}
+
+// postgresWithSchema starts PostgreSQL with the store's table in it.
+func postgresWithSchema(t testing.TB) *servers.Server {
+	t.Helper()
+	srv := servers.Postgres(t)
+	conn, err := pgx.Connect(t.Context(), srv.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	schema, err := postgres.Schema("")
+	if err == nil {
+		_, err = conn.Exec(t.Context(), schema)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return srv
 }

@@ -104,7 +104,7 @@ func (h *Handler) locked(ctx context.Context) (names []string, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if rec.Owner != "" && !expired(rec) && !lease.Reserved(rec.Key) && lockPath.MatchString("/locks/"+rec.Key) {
+		if rec.Owner != "" && !h.expired(rec) && !lease.Reserved(rec.Key) && lockPath.MatchString("/locks/"+rec.Key) {
 			names = append(names, rec.Key)
 		}
 	}
@@ -140,7 +140,7 @@ func (h *Handler) resource(x *exchange) {
 	}
 	one := resource{Links: resourceLinks{link{"/resources/" + name}}, Name: name}
 	var locks []lock
-	if rec.Owner != "" && !expired(rec) {
+	if rec.Owner != "" && !h.expired(rec) {
 		uid, ok := shownUID(rec.Owner)
 		if !ok {
 			uid = rec.Owner // held by other means: shown, and not to be released by its uid
@@ -163,7 +163,7 @@ func (h *Handler) clear(x *exchange, name string) (bool, error) {
 	ctx := x.r.Context()
 	waiters := h.reg.Remove(name, "")
 	rec, err := store.Load(ctx, h.st, name)
-	if _, ours := shownUID(rec.Owner); err != nil || !ours || expired(rec) {
+	if _, ours := shownUID(rec.Owner); err != nil || !ours || h.expired(rec) {
 		return waiters > 0, err
 	}
 	if x.done.Name == name {

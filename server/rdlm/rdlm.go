@@ -67,6 +67,7 @@ type Done struct {
 type Handler struct {
 	reg  *grants.Registry
 	st   store.Store
+	obs  *lease.Observer
 	clk  clock.Clock
 	opts Options
 }
@@ -79,7 +80,7 @@ func New(reg *grants.Registry, st store.Store, clk clock.Clock, opts Options) *H
 	if opts.Quotas == nil {
 		opts.Quotas = unbounded{}
 	}
-	return &Handler{reg: reg, st: st, clk: clk, opts: opts}
+	return &Handler{reg: reg, st: st, obs: lease.NewObserver(st, lease.ObserverOptions{Clock: clk}), clk: clk, opts: opts}
 }
 
 // welcome is what GET / says.
@@ -192,6 +193,7 @@ func (h *Handler) acquire(x *exchange) {
 	case err != nil:
 		h.failed(x, err)
 	default:
+		h.obs.Saw(g.Record) // from now on its lifetime counts
 		x.of(g.Record)
 		url := location(r) + lockHref(name, ask.uid)
 		w.Header().Set("Location", url)
@@ -203,16 +205,19 @@ func (h *Handler) acquire(x *exchange) {
 // find returns the record of a lock that is active under that uid.
 func (h *Handler) find(ctx context.Context, name, uid string) (store.Record, bool, error) {
 	rec, err := store.Load(ctx, h.st, name)
-	return rec, err == nil && holds(rec, uid), err
+	return rec, err == nil && h.holds(rec, uid), err
 }
 
 // holds reports whether a record is of a lock that is active under that uid.
-func holds(rec store.Record, uid string) bool {
-	return rec.Owner == owner(uid) && grants.Secret(uid)(rec) == nil && rec.Mark == "" && !expired(rec)
+func (h *Handler) holds(rec store.Record, uid string) bool {
+	return rec.Owner == owner(uid) && grants.Secret(uid)(rec) == nil && rec.Mark == "" && !h.expired(rec)
 }
 
-// expired reports whether a lock's lifetime is over, as far as the store knows its age.
-func expired(rec store.Record) bool { return rec.Session == "" && rec.Age >= rec.TTL }
+// expired reports whether a lock's lifetime is over: of one that this server granted by its own clock, else as far as the store knows
+// its age, or a lifetime after this server first saw it.
+func (h *Handler) expired(rec store.Record) bool {
+	return rec.Session == "" && h.obs.Saw(rec).Standing == lease.NameExpired
+}
 
 func (h *Handler) show(x *exchange) {
 	w, r, name, uid := x.w, x.r, x.done.Name, x.uid
@@ -221,7 +226,7 @@ func (h *Handler) show(x *exchange) {
 		h.failed(x, err)
 		return
 	}
-	if holds(rec, uid) || ownerPrefix+uid == rec.Owner && !expired(rec) { // who was shown the digest may look, and no more
+	if h.holds(rec, uid) || ownerPrefix+uid == rec.Owner && !h.expired(rec) { // who was shown the digest may look, and no more
 		tell(w, rec)
 		h.hal(w, r, h.active(rec, uid, true))
 		return
@@ -242,6 +247,7 @@ func (h *Handler) renew(x *exchange) {
 		x.of(rec)
 		var g grants.Grant
 		if g, err = h.reg.Renew(r.Context(), name, rec.Owner, rec.Token, 0, grants.Secret(uid)); err == nil {
+			h.obs.Saw(g.Record)
 			h.opts.Quotas.Renewed(r, g.Record)
 			tell(w, g.Record)
 			h.hal(w, r, h.active(g.Record, uid, true))

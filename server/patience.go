@@ -1,0 +1,95 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/leasehold/leasehold/clock"
+)
+
+// lateError is why a call is given up whose store does not answer.
+type lateError struct{ after time.Duration }
+
+func (e *lateError) Error() string {
+	return fmt.Sprintf("the store has not answered within %v", e.after)
+}
+
+// Is makes it an end of time for all who give up since their context is done.
+func (e *lateError) Is(target error) bool { return target == context.DeadlineExceeded }
+
+// patience is for how long a call waits for the store. It may be extended while the call waits for something else, or hears from the store.
+type patience struct {
+	ctx    context.Context //nolint:containedctx // that of the call: done when it is to give up
+	cancel context.CancelCauseFunc
+	clk    clock.Clock
+	limit  time.Duration
+
+	mu   sync.Mutex
+	stop func() bool
+}
+
+// patienceKey is of the patience in a context.
+type patienceKey struct{}
+
+// newPatience returns one that ends with ctx, or when the store has not answered within the server's limit.
+func (s *Server) newPatience(ctx context.Context) *patience {
+	p := &patience{clk: s.clk, limit: s.opts.StoreTimeout, stop: func() bool { return true }}
+	ctx, p.cancel = context.WithCancelCause(ctx)
+	p.ctx = context.WithValue(ctx, patienceKey{}, p)
+	p.extend(0)
+	return p
+}
+
+// extend has the store answer within the limit from now on, and d.
+func (p *patience) extend(d time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stop()
+	p.stop = p.clk.AfterFunc(p.limit+d, func() { p.cancel(&lateError{p.limit}) })
+}
+
+// lift has it wait for as long as its context lasts: what it waits for has a bound of its own.
+func (p *patience) lift() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stop()
+}
+
+func (p *patience) end() {
+	p.lift()
+	p.cancel(context.Canceled)
+}
+
+// heard has the call whose context that is wait for more, since the store has said something.
+func heard(ctx context.Context) {
+	if p, ok := ctx.Value(patienceKey{}).(*patience); ok {
+		p.extend(0)
+	}
+}
+
+// many is how many records of a list count as one answer of the store.
+const many = 64
+
+// carriedOut reports whether a request is carried out though its client has gone: to let go, and a write whose outcome is to be as certain
+// as can be.
+func carriedOut(rt route) bool { return rt.method == http.MethodDelete || rt.op == "write record" }
+
+// patienceOf returns the patience of a request.
+func (s *Server) patienceOf(rt route, r *http.Request) *patience {
+	if carriedOut(rt) {
+		return s.newPatience(context.WithoutCancel(r.Context()))
+	}
+	return s.newPatience(r.Context())
+}
+
+// late returns why a call was given up, if that is that the store did not answer; else nil.
+func late(ctx context.Context) error {
+	if slow, ok := errors.AsType[*lateError](context.Cause(ctx)); ok {
+		return slow
+	}
+	return nil
+}
