@@ -57,7 +57,7 @@ type known struct {
 
 // rule allows actions on names.
 type rule struct {
-	Actions []string `yaml:"actions"` // read, acquire, break, handoff, pause, assign, records; * for all
+	Actions []string `yaml:"actions"` // read, acquire, break, handoff, pause, assign, metrics, records; * for all
 	Names   []string `yaml:"names"`   // a name, or a prefix with a * behind it
 }
 

@@ -2,8 +2,10 @@ package stores
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -82,49 +84,84 @@ func readConsulEnv() (consulEnv, error) {
 	return e, nil
 }
 
-// consulConfig returns how to reach the agent. Its transport is the caller's to close.
-func consulConfig(u consulURL) (*api.Config, error) {
+// consulConfig returns how to reach the agent. Its connections are the caller's to close.
+func consulConfig(u consulURL, log *slog.Logger) (*api.Config, error) {
 	env, err := readConsulEnv()
 	if err != nil {
 		return nil, err
 	}
-	transport := &http.Transport{
-		Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second}).DialContext,
-		TLSHandshakeTimeout: 5 * time.Second, ForceAttemptHTTP2: true,
-		MaxIdleConns: 2 * consul.DefaultMaxQueries, MaxIdleConnsPerHost: 2 * consul.DefaultMaxQueries, IdleConnTimeout: time.Minute,
-	}
 	cfg := api.DefaultConfig()
-	cfg.Transport = transport
 	if len(u.hosts) > 0 {
 		cfg.Address = u.hosts[0]
 	}
+	u.identify(cfg)
+	socket, local := strings.CutPrefix(cfg.Address, "unix://") // api would replace the client by one of its own
+	if !local {
+		socket = ""
+	}
 	secure := env.tls || env.files != certificates{} || strings.HasPrefix(cfg.Address, "https://")
-	if transport.TLSClientConfig, err = u.tlsConfig(secure && !strings.HasPrefix(cfg.Address, "unix://"), env.files); err != nil {
+	tokenFile := cfg.TokenFile
+	build := func() (*sender, error) {
+		config, err := u.tlsConfig(secure && !local, env.files)
+		if err == nil && config != nil {
+			err = env.complete(config)
+		}
+		if err != nil {
+			return nil, err
+		}
+		s := &sender{RoundTripper: consulTransport(config, socket), secure: config != nil}
+		if tokenFile != "" {
+			s.credential, err = readSecret(paramTokenFile, tokenFile)
+		}
+		return s, err
+	}
+	c := u.certificates(env.files)
+	file, err := senders(log, present(c.ca, c.cert, c.key, tokenFile), build)
+	if err != nil {
 		return nil, err
 	}
 	cfg.Scheme = "http"
-	if config := transport.TLSClientConfig; config != nil {
-		cfg.Scheme, config.InsecureSkipVerify = "https", env.trust
-		if dir := os.Getenv(api.HTTPCAPath); dir != "" && config.RootCAs == nil {
-			all, err := api.SetupTLSConfig(&api.TLSConfig{CAPath: dir})
-			if err != nil {
-				return nil, fmt.Errorf("%s=%s: %w", api.HTTPCAPath, dir, err)
-			}
-			config.RootCAs = all.RootCAs
-		}
+	if file.Get().secure {
+		cfg.Scheme = "https"
 	}
 	cfg.HttpClient = &http.Client{
-		Transport:     transport,
+		Transport:     &rotating{file: file, header: "X-Consul-Token", refusal: []int{http.StatusUnauthorized, http.StatusForbidden}},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	if path, ok := strings.CutPrefix(cfg.Address, "unix://"); ok { // api would replace the client by one of its own
-		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, "unix", path)
-		}
+	if local {
 		cfg.Address = "localhost"
 	}
-	u.identify(cfg)
 	return cfg, nil
+}
+
+// consulTransport returns a transport to the agent, at a socket if one is named.
+func consulTransport(config *tls.Config, socket string) *http.Transport {
+	t := &http.Transport{
+		Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second}).DialContext,
+		TLSHandshakeTimeout: 5 * time.Second, ForceAttemptHTTP2: true, TLSClientConfig: config,
+		MaxIdleConns: 2 * consul.DefaultMaxQueries, MaxIdleConnsPerHost: 2 * consul.DefaultMaxQueries, IdleConnTimeout: time.Minute,
+	}
+	if socket != "" {
+		t.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+		}
+	}
+	return t
+}
+
+// complete adds to a configuration what only Consul's environment says.
+func (e consulEnv) complete(config *tls.Config) error {
+	config.InsecureSkipVerify = e.trust
+	dir := os.Getenv(api.HTTPCAPath)
+	if dir == "" || config.RootCAs != nil {
+		return nil
+	}
+	all, err := api.SetupTLSConfig(&api.TLSConfig{CAPath: dir})
+	if err != nil {
+		return fmt.Errorf("%s=%s: %w", api.HTTPCAPath, dir, err)
+	}
+	config.RootCAs = all.RootCAs
+	return nil
 }
 
 // identify sets who asks, and what about. What the URL says beats the environment, which api has read.
@@ -145,12 +182,12 @@ func (u consulURL) identify(cfg *api.Config) {
 	}
 }
 
-func openConsul(_ context.Context, rest string, _ Options) (store.Store, error) {
+func openConsul(_ context.Context, rest string, opts Options) (store.Store, error) {
 	u, err := parseConsul(rest)
 	if err != nil {
 		return nil, err
 	}
-	cfg, err := consulConfig(u)
+	cfg, err := consulConfig(u, opts.log())
 	if err != nil {
 		return nil, err
 	}
@@ -162,17 +199,17 @@ func openConsul(_ context.Context, rest string, _ Options) (store.Store, error) 
 	if err != nil {
 		return nil, err
 	}
-	return consulStore{st, cfg.Transport}, nil
+	return consulStore{st, cfg.HttpClient}, nil
 }
 
 // consulStore closes its connections with it.
 type consulStore struct {
 	*consul.Store
-	transport *http.Transport
+	client *http.Client
 }
 
 func (s consulStore) Close() error {
 	err := s.Store.Close()
-	s.transport.CloseIdleConnections()
+	s.client.CloseIdleConnections()
 	return err
 }

@@ -2,6 +2,8 @@ package stores
 
 import (
 	"errors"
+	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -48,7 +50,7 @@ func TestConsulURLAndEnvironment(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			cfg, err := consulConfig(u)
+			cfg, err := consulConfig(u, slog.New(slog.DiscardHandler))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -59,7 +61,7 @@ func TestConsulURLAndEnvironment(t *testing.T) {
 			if got != c.want {
 				t.Errorf("%+v, want %+v", got, c.want)
 			}
-			if secure := cfg.Transport.TLSClientConfig != nil; secure != (cfg.Scheme == "https") {
+			if secure := cfg.HttpClient.Transport.(*rotating).file.Get().RoundTripper.(*http.Transport).TLSClientConfig != nil; secure != (cfg.Scheme == "https") {
 				t.Errorf("TLS: %v, scheme %s", secure, cfg.Scheme)
 			}
 		})

@@ -10,11 +10,9 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
 	awsdynamodb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
-	"github.com/aws/smithy-go/logging"
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/store"
@@ -149,30 +147,6 @@ func dialDynamoDB(ctx context.Context, rest string) (*DynamoDB, error) {
 	})
 	d.opts.Identity = identity(cfg, d.Client)
 	return d, nil
-}
-
-// LoadAWS returns the configuration that the AWS CLI would have, with the HTTP client in it, whose connections can be closed.
-// The SDK keeps silent under it: what matters is in the errors, and its lines fit no --log-format.
-func LoadAWS(ctx context.Context, opts ...func(*config.LoadOptions) error) (aws.Config, *http.Client, error) {
-	cfg, err := config.LoadDefaultConfig(ctx, append(opts, config.WithLogger(logging.Nop{}))...)
-	if err != nil {
-		return aws.Config{}, nil, fmt.Errorf("the AWS configuration can't be read: %w", err)
-	}
-	client := closable(cfg.HTTPClient)
-	cfg.HTTPClient = client
-	return cfg, client, nil
-}
-
-// closable returns the AWS SDK's client, with the settings that it has (AWS_CA_BUNDLE, …), as one whose connections can be closed.
-func closable(client config.HTTPClient) *http.Client {
-	buildable, ok := client.(*awshttp.BuildableClient)
-	if !ok {
-		buildable = awshttp.NewBuildableClient()
-	}
-	return &http.Client{
-		Transport:     buildable.GetTransport(),
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
 }
 
 // identity says who the client is to AWS. Behind an endpoint of its own, STS is not asked, unless it has one, too.

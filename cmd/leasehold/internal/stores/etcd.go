@@ -5,16 +5,20 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"strconv"
 	"strings"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/tlsfiles"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/etcd"
 )
@@ -22,7 +26,7 @@ import (
 var etcdScheme = Scheme{
 	Name: "etcd", Form: "etcd://HOST[:PORT][,HOST[:PORT]…][/PREFIX]", Doc: "etcd",
 	parse: func(rest string) (string, error) {
-		_, err := parseServerOrNone(rest, etcdPort)
+		_, err := parseServerOrNone(rest, etcdPort, paramPasswordFile)
 		return rest, err
 	},
 	open: openEtcd,
@@ -31,7 +35,7 @@ var etcdScheme = Scheme{
 const etcdPort = "2379"
 
 // etcdConfig returns how to reach the servers. What the URL says beats the environment, whose variables are those of etcdctl.
-func etcdConfig(u server) (clientv3.Config, error) {
+func etcdConfig(u server, log *slog.Logger) (clientv3.Config, error) {
 	// A connection that dies in silence is given up after the sum of the keep-alives; servers refuse more frequent ones.
 	cfg := clientv3.Config{
 		Endpoints: u.hosts, Username: u.user, Password: u.password,
@@ -58,20 +62,65 @@ func etcdConfig(u server) (clientv3.Config, error) {
 	} else if cfg.Password == "" {
 		cfg.Password = os.Getenv("ETCDCTL_PASSWORD")
 	}
+	password, err := u.passwordFile(log)
+	if err != nil {
+		return cfg, err
+	}
+	if password != nil {
+		cfg.Password = *password.Get()
+		cfg.DialOptions = append(cfg.DialOptions, grpc.WithChainUnaryInterceptor(logsInBy(password)))
+	}
 	if cfg.Username != "" && cfg.Password == "" {
-		return cfg, fmt.Errorf("user %q has no password: write etcd://USER:PASSWORD@HOST, or set ETCDCTL_PASSWORD", cfg.Username)
+		return cfg, fmt.Errorf("user %q has no password: write etcd://USER:PASSWORD@HOST, or set ETCDCTL_PASSWORD, or add ?%s=FILE", cfg.Username, paramPasswordFile)
 	}
-	var err error
-	cfg.TLS, err = u.tlsConfig(secure, certificates{ca: os.Getenv("ETCDCTL_CACERT"), cert: os.Getenv("ETCDCTL_CERT"), key: os.Getenv("ETCDCTL_KEY")})
-	if cfg.TLS != nil && cfg.TLS.ServerName != "" { // it would check the host's own name otherwise
-		cfg.DialOptions = []grpc.DialOption{grpc.WithAuthority(cfg.TLS.ServerName)}
+	files := certificates{ca: os.Getenv("ETCDCTL_CACERT"), cert: os.Getenv("ETCDCTL_CERT"), key: os.Getenv("ETCDCTL_KEY")}
+	secured, err := u.tlsFiles(log, secure, files, trustAnyEtcd)
+	if err != nil || secured == nil {
+		return cfg, err
 	}
-	if text := os.Getenv("ETCDCTL_INSECURE_SKIP_TLS_VERIFY"); err == nil && cfg.TLS != nil && text != "" {
-		if cfg.TLS.InsecureSkipVerify, err = strconv.ParseBool(text); err != nil {
-			return cfg, fmt.Errorf("ETCDCTL_INSECURE_SKIP_TLS_VERIFY=%q: want true or false", text)
+	cfg.TLS = secured.Get()
+	cfg.DialOptions = append(cfg.DialOptions, grpc.WithTransportCredentials(freshCredentials{credentials.NewTLS(cfg.TLS), secured}))
+	if cfg.TLS.ServerName != "" { // it would check the host's own name otherwise
+		cfg.DialOptions = append(cfg.DialOptions, grpc.WithAuthority(cfg.TLS.ServerName))
+	}
+	return cfg, nil
+}
+
+// trustAnyEtcd has a connection do without the server's certificate if the environment says so.
+func trustAnyEtcd(config *tls.Config) (err error) {
+	if text := os.Getenv("ETCDCTL_INSECURE_SKIP_TLS_VERIFY"); text != "" {
+		if config.InsecureSkipVerify, err = strconv.ParseBool(text); err != nil {
+			return fmt.Errorf("ETCDCTL_INSECURE_SKIP_TLS_VERIFY=%q: want true or false", text)
 		}
 	}
-	return cfg, err
+	return nil
+}
+
+// freshCredentials are those of a TLS client whose files may be replaced: each connection begins with what is in them then.
+type freshCredentials struct {
+	credentials.TransportCredentials // of the files when the store was opened
+	file                             *tlsfiles.File[tls.Config]
+}
+
+// ClientHandshake implements [credentials.TransportCredentials].
+func (c freshCredentials) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	return credentials.NewTLS(c.file.Get()).ClientHandshake(ctx, authority, conn)
+}
+
+// Clone implements [credentials.TransportCredentials].
+func (c freshCredentials) Clone() credentials.TransportCredentials {
+	return freshCredentials{c.TransportCredentials.Clone(), c.file}
+}
+
+// logsInBy has the client log in with the password that is in the file then. It logs in again when the server has forgotten its token,
+// as it does when the password is changed.
+func logsInBy(password *tlsfiles.File[string]) grpc.UnaryClientInterceptor {
+	return func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		if login, ok := req.(*etcdserverpb.AuthenticateRequest); ok {
+			login.Password = *password.Get()
+		}
+		return invoke(ctx, method, req, reply, conn, opts...)
+	}
 }
 
 // etcdEndpoints reads addresses as etcdctl does: HOST:PORT, or a URL of scheme http or https. It reports whether they want TLS.
@@ -99,12 +148,12 @@ func etcdEndpoints(text string) (hosts []string, secure bool, err error) {
 // etcdLimit bounds the first look at the servers.
 const etcdLimit = 5 * time.Second
 
-func openEtcd(ctx context.Context, rest string, _ Options) (store.Store, error) {
-	u, err := parseServerOrNone(rest, etcdPort)
+func openEtcd(ctx context.Context, rest string, opts Options) (store.Store, error) {
+	u, err := parseServerOrNone(rest, etcdPort, paramPasswordFile)
 	if err != nil {
 		return nil, err
 	}
-	cfg, err := etcdConfig(u)
+	cfg, err := etcdConfig(u, opts.log())
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +175,11 @@ func openEtcd(ctx context.Context, rest string, _ Options) (store.Store, error) 
 	s := etcdStore{st, client}
 	limited, cancel := clock.WithTimeout(ctx, clock.System(), etcdLimit)
 	defer cancel()
-	if err := st.Ping(limited); err != nil {
+	first := st.Ping
+	if os.Getenv("HTTPS_PROXY") == "" && os.Getenv("https_proxy") == "" { // else the client's connections go elsewhere
+		first = func(ctx context.Context) error { return unlessRefused(ctx, cfg.Endpoints, st.Ping) }
+	}
+	if err := first(limited); err != nil {
 		return nil, errors.Join(where(err), s.Close())
 	}
 	return s, nil

@@ -22,16 +22,16 @@ var httpScheme = Scheme{
 		_, err := parseHTTP(rest)
 		return rest, err
 	},
-	open: func(ctx context.Context, rest string, _ Options) (store.Store, error) {
-		return openHTTP(ctx, "http", rest)
+	open: func(ctx context.Context, rest string, opts Options) (store.Store, error) {
+		return openHTTP(ctx, "http", rest, opts)
 	},
 }
 
 var httpsScheme = Scheme{
 	Name: "https", Form: "https://HOST[:7070][/PATH]", Doc: "a lock server, with TLS",
 	parse: httpScheme.parse,
-	open: func(ctx context.Context, rest string, _ Options) (store.Store, error) {
-		return openHTTP(ctx, "https", rest)
+	open: func(ctx context.Context, rest string, opts Options) (store.Store, error) {
+		return openHTTP(ctx, "https", rest, opts)
 	},
 }
 
@@ -53,7 +53,7 @@ func parseHTTP(rest string) (server, error) {
 	return s, nil
 }
 
-func openHTTP(ctx context.Context, scheme, rest string) (store.Store, error) {
+func openHTTP(ctx context.Context, scheme, rest string, opts Options) (store.Store, error) {
 	s, err := parseHTTP(rest)
 	if err != nil {
 		return nil, err
@@ -62,21 +62,29 @@ func openHTTP(ctx context.Context, scheme, rest string) (store.Store, error) {
 	if t := s.params[paramToken]; t != "" {
 		token = t
 	}
-	if file := s.params[paramTokenFile]; file != "" {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", paramTokenFile, err)
-		}
-		token = strings.TrimSpace(string(text))
+	tokenFile, secure := s.params[paramTokenFile], scheme == "https"
+	if config, err := s.tlsConfig(secure, certificates{}); err == nil && config != nil && !secure {
+		return nil, errors.New("cacert, cert, key and server_name need https://")
 	}
-	tls, err := s.tlsConfig(scheme == "https", certificates{})
+	c := s.certificates(certificates{})
+	file, err := senders(opts.log(), present(c.ca, c.cert, c.key, tokenFile), func() (*sender, error) {
+		config, err := s.tlsConfig(secure, certificates{})
+		if err != nil {
+			return nil, err
+		}
+		now := &sender{RoundTripper: &http.Transport{TLSClientConfig: config, Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 100, ForceAttemptHTTP2: true}}
+		if tokenFile != "" {
+			if token, err = readSecret(paramTokenFile, tokenFile); err != nil {
+				return nil, err
+			}
+			now.credential = "Bearer " + token
+		}
+		return now, nil
+	})
 	if err != nil {
 		return nil, err
 	}
-	if tls != nil && scheme != "https" {
-		return nil, errors.New("cacert, cert, key and server_name need https://")
-	}
 	base := url.URL{Scheme: scheme, Host: s.hosts[0], Path: strings.TrimSuffix("/"+s.path, "/")}
-	transport := &http.Transport{TLSClientConfig: tls, Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 100, ForceAttemptHTTP2: true}
+	transport := &rotating{file: file, header: "Authorization", refusal: []int{http.StatusUnauthorized}}
 	return client.Open(ctx, base.String(), client.Options{HTTP: &http.Client{Transport: transport}, Token: token})
 }

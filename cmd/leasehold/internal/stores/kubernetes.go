@@ -8,7 +8,6 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,8 +15,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
-	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 
@@ -108,8 +105,8 @@ func (u kubernetesURL) clientConfig() (clientcmd.ClientConfig, error) {
 // kubernetesTimeout bounds the first look at the server.
 const kubernetesTimeout = 10 * time.Second
 
-func openKubernetes(ctx context.Context, rest string, _ Options) (store.Store, error) {
-	client, hc, namespace, err := dialKubernetes(rest)
+func openKubernetes(ctx context.Context, rest string, opts Options) (store.Store, error) {
+	client, hc, namespace, err := dialKubernetes(rest, opts.log())
 	if err != nil {
 		return nil, err
 	}
@@ -131,66 +128,6 @@ var silence = sync.OnceFunc(func() {
 	klog.LogToStderr(false)
 	klog.SetOutput(io.Discard)
 })
-
-// dialKubernetes returns a client, its connections, and the namespace.
-func dialKubernetes(text string) (*coordination.CoordinationV1Client, *http.Client, string, error) {
-	u, err := parseKubernetes(text)
-	if err != nil {
-		return nil, nil, "", err
-	}
-	cfg, hc, namespace, err := u.dial()
-	if err != nil {
-		return nil, nil, "", err
-	}
-	client, err := coordination.NewForConfigAndClient(cfg, hc)
-	return client, hc, namespace, err
-}
-
-// DialCluster returns what clients of a cluster are made of: the one of the context, or of the current one if that is "", in the
-// kubeconfig, or where kubectl finds one if that is "", or in the pod's account. It does no network I/O.
-func DialCluster(kubeconfig, context string) (*rest.Config, *http.Client, error) {
-	u := kubernetesURL{server: server{params: map[string]string{}}}
-	for name, value := range map[string]string{paramKubeconfig: kubeconfig, paramContext: context} {
-		if value != "" {
-			u.params[name] = value
-		}
-	}
-	cfg, hc, _, err := u.dial()
-	return cfg, hc, err
-}
-
-// dial returns how to reach the cluster, and the namespace.
-func (u kubernetesURL) dial() (*rest.Config, *http.Client, string, error) {
-	silence()
-	config, err := u.clientConfig()
-	if err != nil {
-		return nil, nil, "", err
-	}
-	cfg, err := config.ClientConfig()
-	if file := os.Getenv(clientcmd.RecommendedConfigPathEnvVar); clientcmd.IsEmptyConfig(err) && file != "" && u.params[paramKubeconfig] == "" {
-		return nil, nil, "", fmt.Errorf("KUBECONFIG=%s: no cluster in it, or no such file: is the path right?", file)
-	}
-	if clientcmd.IsEmptyConfig(err) {
-		return nil, nil, "", fmt.Errorf("no cluster is configured: set KUBECONFIG, add ?%s=FILE to the URL, or run in a pod with a service account (%s is missing or empty)", paramKubeconfig, filepath.Join("~", ".kube", "config"))
-	}
-	if err != nil {
-		return nil, nil, "", fmt.Errorf("the kubeconfig: %w", err)
-	}
-	namespace := u.namespace
-	if namespace == "" {
-		if namespace, _, err = config.Namespace(); err != nil {
-			return nil, nil, "", fmt.Errorf("the kubeconfig: %w", err)
-		}
-	}
-	// The server limits what each account asks of it. Over HTTP/1.1 a connection that died in silence is given up with the
-	// request that was on it; over HTTP/2 all others would go on hanging on it.
-	cfg.QPS, cfg.NextProtos, cfg.UserAgent, cfg.WarningHandler = -1, []string{"http/1.1"}, "leasehold", rest.NoWarnings{}
-	hc, err := rest.HTTPClientFor(cfg)
-	if err != nil {
-		return nil, nil, "", fmt.Errorf("the kubeconfig: %w", err)
-	}
-	return cfg, hc, namespace, nil
-}
 
 // kubernetesStore closes its connections with it.
 type kubernetesStore struct {

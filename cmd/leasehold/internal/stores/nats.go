@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"os"
 	"strconv"
@@ -28,7 +29,7 @@ const (
 	paramSync     = "sync"     // always: every server syncs before it acknowledges, the operator vouches for it
 )
 
-var natsParams = []string{paramCreds, paramNkey, paramToken, paramDomain, paramCreate, paramReplicas, paramSync}
+var natsParams = []string{paramCreds, paramNkey, paramToken, paramTokenFile, paramPasswordFile, paramDomain, paramCreate, paramReplicas, paramSync}
 
 // natsBucket is the bucket of a URL that names none.
 const natsBucket = "leasehold"
@@ -85,40 +86,6 @@ func (u *natsURL) readOptions() (err error) {
 	return nil
 }
 
-// natsIdentity returns who connects. What the URL says beats the environment, as a whole.
-func natsIdentity(u natsURL) ([]natsgo.Option, error) {
-	user, password := u.user, u.password
-	creds, nkey, token := u.params[paramCreds], u.params[paramNkey], u.params[paramToken]
-	if user+creds+nkey+token == "" {
-		user, password = os.Getenv("NATS_USER"), os.Getenv("NATS_PASSWORD")
-		creds, nkey, token = os.Getenv("NATS_CREDS"), os.Getenv("NATS_NKEY"), os.Getenv("NATS_TOKEN")
-	}
-	if user != "" && password == "" { // as the nats command takes it
-		user, token = "", cmp.Or(token, user)
-	}
-	var opts []natsgo.Option
-	if user != "" {
-		opts = append(opts, natsgo.UserInfo(user, password))
-	}
-	if token != "" {
-		opts = append(opts, natsgo.Token(token))
-	}
-	if creds != "" {
-		if _, err := os.ReadFile(creds); err != nil {
-			return nil, fmt.Errorf("%s: %w", paramCreds, err)
-		}
-		opts = append(opts, natsgo.UserCredentials(creds))
-	}
-	if nkey != "" {
-		opt, err := natsgo.NkeyOptionFromSeed(nkey)
-		if err != nil {
-			return nil, fmt.Errorf("%s=%s: %w", paramNkey, nkey, err)
-		}
-		opts = append(opts, opt)
-	}
-	return opts, nil
-}
-
 // natsServers returns the addresses, and whether they want TLS. Users in NATS_URL stay in it.
 func natsServers(u natsURL) (servers []string, secure bool, err error) {
 	for _, host := range u.hosts {
@@ -147,24 +114,26 @@ func natsServers(u natsURL) (servers []string, secure bool, err error) {
 }
 
 // dialNATS connects. The connection never gives up.
-func dialNATS(u natsURL) (*natsgo.Conn, error) {
+func dialNATS(u natsURL, log *slog.Logger) (*natsgo.Conn, error) {
 	servers, secure, err := natsServers(u)
 	if err != nil {
 		return nil, err
 	}
-	opts, err := natsIdentity(u)
+	var nkey freshNkey
+	opts, err := u.identity(log, &nkey)
 	if err != nil {
 		return nil, err
 	}
-	config, err := u.tlsConfig(secure, certificates{ca: os.Getenv("NATS_CA"), cert: os.Getenv("NATS_CERT"), key: os.Getenv("NATS_KEY")})
+	config, err := u.tlsFiles(log, secure, certificates{ca: os.Getenv("NATS_CA"), cert: os.Getenv("NATS_CERT"), key: os.Getenv("NATS_KEY")}, nil)
 	if err != nil {
 		return nil, err
 	}
 	if config != nil {
-		opts = append(opts, natsgo.Secure(config))
+		opts = append(opts, freshTLS(config))
 	}
 	opts = append(opts,
 		natsgo.Name("leasehold"), natsgo.Timeout(5*time.Second), natsgo.MaxReconnects(-1), natsgo.ReconnectWait(time.Second/2),
+		natsgo.IgnoreAuthErrorAbort(), // a credential that is refused may be replaced
 		natsgo.PingInterval(5*time.Second), natsgo.MaxPingsOutstanding(2),
 		natsgo.ErrorHandler(func(*natsgo.Conn, *natsgo.Subscription, error) {}), // what fails comes back as an error
 	)
@@ -175,6 +144,7 @@ func dialNATS(u natsURL) (*natsgo.Conn, error) {
 		}
 		return nil, fmt.Errorf("NATS at %s: %w", strings.Join(servers, ","), nats.Explain(err))
 	}
+	nkey.conn.Store(conn)
 	return conn, nil
 }
 
@@ -183,7 +153,7 @@ func openNATS(ctx context.Context, rest string, opts Options) (store.Store, erro
 	if err != nil {
 		return nil, err
 	}
-	conn, err := dialNATS(u)
+	conn, err := dialNATS(u, opts.log())
 	if err != nil {
 		return nil, err
 	}

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -91,13 +94,14 @@ func parsePostgres(rest string) (u postgresURL, err error) {
 }
 
 // config returns the pool's configuration.
-func (u postgresURL) config() (*pgxpool.Config, error) {
+func (u postgresURL) config(log *slog.Logger) (*pgxpool.Config, error) {
 	config, err := pgxpool.ParseConfig(u.dsn)
 	if err != nil {
 		return nil, u.hide(err)
 	}
 	config.ShouldPing = postgres.ShouldPing
 	postgres.HearWarnings(config)
+	config.BeforeConnect = u.refresh(log)
 	conn := config.ConnConfig
 	given := func(param, env string) bool { return u.set[param] || os.Getenv(env) != "" }
 	if !given("target_session_attrs", "PGTARGETSESSIONATTRS") {
@@ -106,10 +110,36 @@ func (u postgresURL) config() (*pgxpool.Config, error) {
 	if !given("connect_timeout", "PGCONNECT_TIMEOUT") {
 		conn.ConnectTimeout = 5 * time.Second
 	}
+	if !u.set["pool_max_conn_idle_time"] { // long enough for a holder to keep its own from one renewal to the next: who waits needs none but the one that listens
+		config.MaxConnIdleTime, config.HealthCheckPeriod = time.Minute, 15*time.Second
+	}
 	if conn.RuntimeParams["application_name"] == "" {
 		conn.RuntimeParams["application_name"] = "leasehold"
 	}
 	return config, nil
+}
+
+// refresh has each connection begin with the credentials that are there then: the password file, the certificates, the service file. What
+// can't be read leaves what was read before in force.
+func (u postgresURL) refresh(log *slog.Logger) func(context.Context, *pgx.ConnConfig) error {
+	var mu sync.Mutex
+	var last *pgx.ConnConfig
+	told := ""
+	return func(_ context.Context, conn *pgx.ConnConfig) error {
+		fresh, err := pgx.ParseConfig(u.dsn)
+		mu.Lock()
+		defer mu.Unlock()
+		if err == nil {
+			last, told = fresh, ""
+		} else if why := u.hide(err).Error(); why != told {
+			told = why
+			log.Warn("a file with a certificate or a secret has changed and can't be read; what it held before stays in force", "error", why)
+		}
+		if last != nil {
+			conn.Password, conn.TLSConfig, conn.Fallbacks = last.Password, last.TLSConfig, last.Fallbacks
+		}
+		return nil
+	}
 }
 
 // hide takes what may be a password out of an error of the parser, which masks it only as well as it can.
@@ -150,7 +180,9 @@ func (u URL) PostgresTable() (string, error) {
 
 // Postgres returns the table that the URL names, and a pool for it, for what a store has no method for. It connects to
 // nothing yet.
-func (u URL) Postgres(ctx context.Context) (PostgresTarget, error) {
+func (u URL) Postgres(ctx context.Context) (PostgresTarget, error) { return u.postgres(ctx, Options{}) }
+
+func (u URL) postgres(ctx context.Context, opts Options) (PostgresTarget, error) {
 	table, err := u.PostgresTable()
 	if err != nil {
 		return PostgresTarget{}, err
@@ -159,7 +191,7 @@ func (u URL) Postgres(ctx context.Context) (PostgresTarget, error) {
 	if err != nil {
 		return PostgresTarget{}, err
 	}
-	config, err := p.config()
+	config, err := p.config(opts.log())
 	if err != nil {
 		return PostgresTarget{}, err
 	}
@@ -167,8 +199,8 @@ func (u URL) Postgres(ctx context.Context) (PostgresTarget, error) {
 	return PostgresTarget{pool, table}, err
 }
 
-func openPostgres(ctx context.Context, rest string, _ Options) (store.Store, error) {
-	target, err := URL{Scheme: Scheme{Name: postgresName}, Rest: rest}.Postgres(ctx)
+func openPostgres(ctx context.Context, rest string, opts Options) (store.Store, error) {
+	target, err := URL{Scheme: Scheme{Name: postgresName}, Rest: rest}.postgres(ctx, opts)
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,8 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log/slog"
+	"net"
 	"os"
 	"strconv"
 	"strings"
@@ -13,6 +15,7 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/tlsfiles"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/redis"
 )
@@ -25,7 +28,7 @@ const (
 	paramReplicaWait = "replica_wait" // for the acknowledgements of replicas
 )
 
-var redisParams = []string{paramPrefix, paramAge, paramNotify, paramReplicas, paramReplicaWait, paramSentinel, paramCluster}
+var redisParams = []string{paramPrefix, paramAge, paramNotify, paramReplicas, paramReplicaWait, paramSentinel, paramCluster, paramPasswordFile}
 
 // The two schemes, as REDIS_URL has them.
 const (
@@ -45,7 +48,9 @@ func schemeOfRedis(name, doc string, secure bool) Scheme {
 			_, err := parseRedis(rest)
 			return rest, err
 		},
-		open: func(_ context.Context, rest string, _ Options) (store.Store, error) { return openRedis(rest, secure) },
+		open: func(_ context.Context, rest string, opts Options) (store.Store, error) {
+			return openRedis(rest, secure, opts.log())
+		},
 	}
 }
 
@@ -143,30 +148,42 @@ const (
 	redisIO   = 5 * time.Second
 )
 
-// client returns a client for the hosts.
-func (u redisURL) client(config *tls.Config) (redis.Client, func() error, error) {
+// client returns a client for the hosts, whose connections begin with what is in the files then.
+func (u redisURL) client(secure *tlsfiles.File[tls.Config], password *tlsfiles.File[string]) (redis.Client, func() error, error) {
 	cluster, err := u.cluster()
 	if err != nil {
 		return nil, nil, err
 	}
+	dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
+		return goredis.NewDialer(&goredis.Options{DialTimeout: redisDial, TLSConfig: now(secure)})(ctx, network, addr)
+	}
+	var credentials func() (string, string)
+	if password != nil {
+		credentials = func() (string, string) { return u.user, *password.Get() }
+	}
 	opts := &goredis.UniversalOptions{
-		Addrs: u.hosts, DB: u.database, Username: u.user, Password: u.password, ClientName: "leasehold", TLSConfig: config,
-		DialTimeout: redisDial, ReadTimeout: redisIO, WriteTimeout: redisIO, ContextTimeoutEnabled: true, MaxRetries: -1, DialerRetries: 1,
+		Addrs: u.hosts, DB: u.database, Username: u.user, Password: u.password, ClientName: "leasehold", TLSConfig: now(secure), Dialer: dial,
+		CredentialsProvider: credentials,
+		DialTimeout:         redisDial, ReadTimeout: redisIO, WriteTimeout: redisIO, ContextTimeoutEnabled: true, MaxRetries: -1, DialerRetries: 1,
 	}
 	if name := u.params[paramSentinel]; name != "" {
 		opts.MasterName = name
-		c := goredis.NewFailoverClient(opts.Failover())
+		failover := opts.Failover()
+		failover.CredentialsProvider = credentials
+		c := goredis.NewFailoverClient(failover)
 		return c, c.Close, nil
 	}
 	if cluster {
 		c := goredis.NewClusterClient(opts.Cluster())
 		return c, c.Close, nil
 	}
-	c := goredis.NewClient(opts.Simple())
+	simple := opts.Simple()
+	simple.CredentialsProvider = credentials
+	c := goredis.NewClient(simple)
 	return c, c.Close, nil
 }
 
-func openRedis(rest string, secure bool) (store.Store, error) {
+func openRedis(rest string, secure bool, log *slog.Logger) (store.Store, error) {
 	u, err := parseRedis(rest)
 	if err != nil {
 		return nil, err
@@ -178,12 +195,16 @@ func openRedis(rest string, secure bool) (store.Store, error) {
 		}
 		secure = secure || also
 	}
-	config, err := u.tlsConfig(secure, certificates{})
+	config, err := u.tlsFiles(log, secure, certificates{}, nil)
+	if err != nil {
+		return nil, err
+	}
+	password, err := u.passwordFile(log)
 	if err != nil {
 		return nil, err
 	}
 	goredis.SetLogger(noRedisLog{})
-	client, end, err := u.client(config)
+	client, end, err := u.client(config, password)
 	if err != nil {
 		return nil, err
 	}

@@ -138,19 +138,24 @@ type certificates struct {
 	ca, cert, key, serverName string
 }
 
-// tlsConfig returns the configuration that the URL and the environment ask for, or nil when they ask for none. on is whether
-// TLS is the rule; env are the files that the environment names, "" where it names none.
-func (s server) tlsConfig(on bool, env certificates) (*tls.Config, error) {
+// certificates returns the files that the URL names, and those of the environment where it names none.
+func (s server) certificates(env certificates) certificates {
 	pick := func(param, env string) string {
 		if v, ok := s.params[param]; ok {
 			return v
 		}
 		return env
 	}
-	c := certificates{
+	return certificates{
 		ca: pick(paramCA, env.ca), cert: pick(paramCert, env.cert), key: pick(paramKey, env.key),
 		serverName: pick(paramServerName, env.serverName),
 	}
+}
+
+// tlsConfig returns the configuration that the URL and the environment ask for, or nil when they ask for none. on is whether
+// TLS is the rule; env are the files that the environment names, "" where it names none.
+func (s server) tlsConfig(on bool, env certificates) (*tls.Config, error) {
+	c := s.certificates(env)
 	on, err := s.boolean(paramTLS, on || c != certificates{})
 	if err != nil || !on {
 		return nil, err

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -99,6 +100,16 @@ func forms() string {
 type Options struct {
 	CreateDir bool // make the folder of a file where it is missing
 	MustExist bool // a store that isn't there is an error; otherwise it is made
+
+	// Log gets a line for each file with a certificate or a secret that was replaced and can't be read. It may be nil.
+	Log *slog.Logger
+}
+
+func (o Options) log() *slog.Logger {
+	if o.Log == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return o.Log
 }
 
 // Open opens the store. It blocks as the engine's own Open does.
@@ -156,9 +167,12 @@ func openFile(ctx context.Context, path string, opts Options) (store.Store, erro
 	return st, nil
 }
 
+// StateDir returns Leasehold's folder in the user's state directory. It fails when there is no home directory.
+func StateDir() (string, error) { return stateDir(runtime.GOOS) }
+
 // Default returns the URL of the store in the user's state directory. It fails when there is no home directory.
 func Default() (string, error) {
-	dir, err := stateDir(runtime.GOOS)
+	dir, err := StateDir()
 	if err != nil {
 		return "", fmt.Errorf("no place for the default store (%w): name one with --store file:PATH", err)
 	}

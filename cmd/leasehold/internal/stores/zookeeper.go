@@ -7,13 +7,16 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/tlsfiles"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/zookeeper"
 )
@@ -72,24 +75,24 @@ func parseZooKeeper(rest string) (zooKeeperURL, error) {
 	return u, nil
 }
 
-func openZooKeeper(ctx context.Context, rest string, _ Options) (store.Store, error) {
+func openZooKeeper(ctx context.Context, rest string, opts Options) (store.Store, error) {
 	u, err := parseZooKeeper(rest)
 	if err != nil {
 		return nil, err
 	}
-	config, err := u.tlsConfig(false, certificates{})
+	secure, err := u.tlsFiles(opts.log(), false, certificates{}, nil)
 	if err != nil {
 		return nil, err
 	}
-	conn, err := dialZooKeeper(ctx, u, config)
+	conn, err := dialZooKeeper(ctx, u, secure)
 	if err != nil {
 		return nil, err
 	}
-	opts := zookeeper.Options{Root: u.root}
+	chosen := zookeeper.Options{Root: u.root}
 	if u.auth != "" {
-		opts.ACL = zk.AuthACL(zk.PermAll)
+		chosen.ACL = zk.AuthACL(zk.PermAll)
 	}
-	st, err := zookeeper.New(conn, opts)
+	st, err := zookeeper.New(conn, chosen)
 	if err != nil {
 		conn.Close()
 		return nil, err
@@ -113,13 +116,13 @@ func (s zooKeeperStore) Close() error {
 const sessionLimit = 10 * time.Second
 
 // dialZooKeeper returns a connection that has a session, and is authenticated.
-func dialZooKeeper(ctx context.Context, u zooKeeperURL, config *tls.Config) (*zk.Conn, error) {
-	d := &zooKeeperDialer{config: config, timeout: u.timeout}
+func dialZooKeeper(ctx context.Context, u zooKeeperURL, secure *tlsfiles.File[tls.Config]) (*zk.Conn, error) {
+	d := &zooKeeperDialer{secure: secure, timeout: u.timeout, refused: map[string]bool{}}
 	conn, _, err := zk.Connect(u.hosts, u.timeout, zk.WithDialer(d.dial), zk.WithHostProvider(&hostNames{}), zk.WithLogger(noLog{}))
 	if err != nil {
 		return nil, err
 	}
-	if err := d.await(ctx, conn); err != nil {
+	if err := d.await(ctx, conn, u.hosts); err != nil {
 		conn.Close()
 		return nil, fmt.Errorf("zookeeper at %s: %w", strings.Join(u.hosts, ","), err)
 	}
@@ -134,12 +137,20 @@ func dialZooKeeper(ctx context.Context, u zooKeeperURL, config *tls.Config) (*zk
 
 // zooKeeperDialer connects for the client, and remembers why it could not.
 type zooKeeperDialer struct {
-	config  *tls.Config // nil without TLS
+	secure  *tlsfiles.File[tls.Config] // nil without TLS
 	timeout time.Duration
 
-	mu    sync.Mutex
-	tried bool  // an attempt has come to its end
-	last  error // of that
+	mu      sync.Mutex
+	tried   bool            // an attempt has come to its end
+	last    error           // of that
+	refused map[string]bool // addresses that refuse connections
+}
+
+// nobody reports whether all addresses refuse connections: then nothing is gained by waiting.
+func (d *zooKeeperDialer) nobody(addrs []string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return !slices.ContainsFunc(addrs, func(addr string) bool { return !d.refused[addr] })
 }
 
 func (d *zooKeeperDialer) dial(network, addr string, _ time.Duration) (net.Conn, error) {
@@ -147,13 +158,14 @@ func (d *zooKeeperDialer) dial(network, addr string, _ time.Duration) (net.Conn,
 	dialer := &net.Dialer{Timeout: limit}
 	var conn net.Conn
 	var err error
-	if d.config == nil {
+	if d.secure == nil {
 		conn, err = dialer.Dial(network, addr)
 	} else {
-		conn, err = tls.DialWithDialer(dialer, network, addr, d.config)
+		conn, err = tls.DialWithDialer(dialer, network, addr, d.secure.Get())
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.refused[addr] = errors.Is(err, syscall.ECONNREFUSED)
 	if d.tried, d.last = true, err; err != nil {
 		return nil, err
 	}
@@ -161,12 +173,12 @@ func (d *zooKeeperDialer) dial(network, addr string, _ time.Duration) (net.Conn,
 }
 
 // await waits for the session.
-func (d *zooKeeperDialer) await(ctx context.Context, conn *zk.Conn) error {
+func (d *zooKeeperDialer) await(ctx context.Context, conn *zk.Conn, addrs []string) error {
 	const poll = 5 * time.Millisecond
 	ctx, cancel := clock.WithTimeout(ctx, clock.System(), sessionLimit)
 	defer cancel()
 	for conn.State() != zk.StateHasSession {
-		if clock.Sleep(ctx, clock.System(), poll) == nil {
+		if !d.nobody(addrs) && clock.Sleep(ctx, clock.System(), poll) == nil {
 			continue
 		}
 		d.mu.Lock()
@@ -185,13 +197,13 @@ func (d *zooKeeperDialer) explain(cause error) error {
 	switch {
 	case !d.tried: // a server of names, or a network, that gives no answer
 		return fmt.Errorf("it can't be reached: there is no connection yet: is it running there, and does the network let this machine reach it? %w", cause)
-	case d.last == nil && d.config == nil:
+	case d.last == nil && d.secure == nil:
 		return fmt.Errorf("it takes the connection and opens no session: has it a quorum, and is this its plain client port (2181 as a rule; tls=true for the other)? %w", cause)
 	case d.last == nil:
 		return fmt.Errorf("it takes the connection and opens no session: has it a quorum, and does it want a certificate of yours (cert=FILE&key=FILE)? %w", cause)
 	case errors.As(d.last, &cert):
 		return fmt.Errorf("its certificate isn't trusted: name the file of the authority with cacert=FILE, or the name that is in it with server_name=NAME: %w", d.last)
-	case errors.As(d.last, &op) && op.Op == "dial" || d.config == nil:
+	case errors.As(d.last, &op) && op.Op == "dial" || d.secure == nil:
 		return fmt.Errorf("it can't be reached: is it running there, and does the network let this machine reach it? %w", d.last)
 	}
 	return fmt.Errorf("no TLS with it: name its secureClientPort, or leave the TLS parameters out: %w", d.last)

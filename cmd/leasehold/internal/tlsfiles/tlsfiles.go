@@ -1,8 +1,9 @@
-// Package tlsfiles keeps certificates that stand in files as they are there: a file that was replaced counts for the next
-// connection, without a restart, and one that is wrong does not: what was read before stays in force.
+// Package tlsfiles keeps certificates, and other credentials, that stand in files as they are there: a file that was replaced
+// counts for the next connection, without a restart, and one that is wrong does not: what was read before stays in force.
 package tlsfiles
 
 import (
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
@@ -21,10 +22,11 @@ type File[T any] struct {
 	now  atomic.Pointer[T]
 	mu   sync.Mutex
 	seen string // the files as they were last read, or failed to be
+	sum  string // of what was in them
 }
 
-// open reads paths by read, which returns an error that names what is wrong.
-func open[T any](log *slog.Logger, read func() (*T, error), paths ...string) (*File[T], error) {
+// Open reads paths by read, which returns an error that names what is wrong.
+func Open[T any](log *slog.Logger, read func() (*T, error), paths ...string) (*File[T], error) {
 	f := &File[T]{paths: paths, read: read, log: log}
 	return f, f.Reload()
 }
@@ -34,7 +36,7 @@ func open[T any](log *slog.Logger, read func() (*T, error), paths ...string) (*F
 func (f *File[T]) Get() *T {
 	if seen := f.look(); f.stale(seen) {
 		if err := f.Reload(); err != nil {
-			f.log.Warn("a certificate has changed and can't be read; the one from before stays in force", "error", err)
+			f.log.Warn("a file with a certificate or a secret has changed and can't be read; what it held before stays in force", "error", err)
 		}
 	}
 	return f.now.Load()
@@ -50,7 +52,20 @@ func (f *File[T]) stale(seen string) bool {
 func (f *File[T]) Reload() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.seen = f.look() // before they are read: what changes meanwhile is read again
+	return f.reload()
+}
+
+// Renew reads the files and reports whether there was anything else in them than when they were last read. It is for a credential that was
+// refused. Files that can't be read are as if they had not changed.
+func (f *File[T]) Renew() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.digest() != f.sum && f.reload() == nil
+}
+
+// reload reads the files. f.mu is held.
+func (f *File[T]) reload() error {
+	f.seen, f.sum = f.look(), f.digest() // before they are read: what changes meanwhile is read again
 	v, err := f.read()
 	if err != nil {
 		return err
@@ -72,9 +87,19 @@ func (f *File[T]) look() (seen string) {
 	return seen
 }
 
+// digest returns what changes with what is in the files.
+func (f *File[T]) digest() string {
+	sum := sha256.New()
+	for _, path := range f.paths {
+		text, err := os.ReadFile(path)
+		_, _ = fmt.Fprintf(sum, "%d %v\n%s", len(text), err, text)
+	}
+	return string(sum.Sum(nil))
+}
+
 // Pair is a certificate and its key.
 func Pair(log *slog.Logger, cert, key string) (*File[tls.Certificate], error) {
-	return open(log, func() (*tls.Certificate, error) {
+	return Open(log, func() (*tls.Certificate, error) {
 		pair, err := tls.LoadX509KeyPair(cert, key)
 		return &pair, err
 	}, cert, key)
@@ -87,7 +112,7 @@ func Server(log *slog.Logger, base *tls.Config, cert, key, ca string) (*File[tls
 	if ca != "" {
 		paths = append(paths, ca)
 	}
-	return open(log, func() (*tls.Config, error) {
+	return Open(log, func() (*tls.Config, error) {
 		pair, err := tls.LoadX509KeyPair(cert, key)
 		if err != nil {
 			return nil, fmt.Errorf("--tls-cert %s --tls-key %s: %w", cert, key, err)
