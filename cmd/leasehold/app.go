@@ -15,6 +15,8 @@ import (
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/config"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/stores"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
+	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/lease/sightings"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -25,6 +27,10 @@ type app struct {
 	clk      clock.Clock
 	values   config.Values // once the flags have been read
 	hangup   hangup
+
+	observes  *lease.Observer // made when it is first needed
+	book      *sightings.Book // what it saw, and others before
+	observing bool            // show is to wait for a sign of life
 }
 
 func newApp() *app {
@@ -79,7 +85,7 @@ func (a *app) root(args []string) *cobra.Command {
 		a.flag(root.PersistentFlags(), name)
 	}
 	root.AddCommand(a.runCommand(), a.listCommand(), a.showCommand(), a.watchCommand(), a.historyCommand(), a.checkCommand(),
-		a.releaseCommand(), a.breakCommand(), a.slotsCommand(), a.sweepCommand(), a.withLockCommand(), a.idCommand(), a.electCommand(), a.observeCommand(), a.candidatesCommand(), a.handoffCommand(), a.pauseCommand(), a.unpauseCommand(), a.standbyCommand(), a.gateCommand(), a.serveCommand(), a.initCommand(), a.costCommand(), a.planCommand(), a.benchCommand(), a.doctorCommand(), a.verifyCommand(), a.configCommand(), a.versionCommand(), a.manCommand())
+		a.releaseCommand(), a.breakCommand(), a.slotsCommand(), a.forgetCommand(), a.sweepCommand(), a.withLockCommand(), a.idCommand(), a.electCommand(), a.observeCommand(), a.candidatesCommand(), a.handoffCommand(), a.pauseCommand(), a.unpauseCommand(), a.standbyCommand(), a.gateCommand(), a.serveCommand(), a.initCommand(), a.costCommand(), a.planCommand(), a.benchCommand(), a.doctorCommand(), a.verifyCommand(), a.configCommand(), a.versionCommand(), a.manCommand())
 	return root
 }
 
@@ -127,7 +133,7 @@ func (a *app) openFor(ctx context.Context, create bool) (store.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return url.Open(ctx, stores.Options{CreateDir: standard, MustExist: !create && !standard})
+	return url.Open(ctx, stores.Options{CreateDir: standard, MustExist: !create && !standard, Log: a.logTo(a.err)})
 }
 
 // The pauses between two attempts to open a store that doesn't answer: from the first one on they double.

@@ -56,6 +56,7 @@ func (a *app) checkCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
+				a.keepBook()
 				return a.check(v, token)
 			})
 		},

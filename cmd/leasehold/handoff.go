@@ -35,7 +35,7 @@ func (a *app) handoffCommand() *cobra.Command {
 			"name of a candidate (--as) or its holder's id, or the beginning of one, up to a slash; `leasehold candidates` lists them.\n" +
 			"With --any the leader lets go, and whoever is quick is next.\n\n" +
 			"It waits until the successor leads (--wait), and says how long nobody led. The exit code is 1 if nobody leads, or HOLDER is\n" +
-			"no candidate: nothing is done then; and 75 if it takes longer than --wait.",
+			"no candidate: nothing is done then; and 75 if it takes longer than --wait, or another candidate leads then.",
 		Example:           "  leasehold handoff scheduler --to west --reason 'east is drained'",
 		Args:              want("NAME"),
 		ValidArgsFunction: a.completeNames,
@@ -170,7 +170,7 @@ func (a *app) awaitTerm(ctx context.Context, st store.Store, h handoff, v view, 
 			last = "nobody leads"
 		case l.Token <= v.Token:
 		case to != "" && l.Owner != to:
-			return l, fmt.Errorf("%s leads (token %d), not %s", l.Owner, l.Token, to)
+			return l, &exitError{exitConflict, fmt.Errorf("%s leads (token %d), not %s, whose claim came too late or failed: give the order again", l.Owner, l.Token, to)}
 		default:
 			return l, nil
 		}

@@ -153,7 +153,12 @@ func listColumns(views []view, now time.Time) []column {
 		}
 		since.cells, since.short = append(since.cells, long), append(since.short, short)
 		in := "-"
-		if v.Expires != nil {
+		switch {
+		case v.silent > 0 && v.State == stateExpired:
+			in = "silent " + roughly(v.silent)
+		case v.silent > 0:
+			in = "in " + roughly(v.expiresIn) + ", silent " + roughly(v.silent)
+		case v.Expires != nil:
 			in = "in " + roughly(v.expiresIn)
 		}
 		expires.cells, expires.short = append(expires.cells, in), append(expires.short, strings.TrimPrefix(in, "in "))

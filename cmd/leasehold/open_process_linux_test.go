@@ -1,16 +1,12 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"strings"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/leasehold/leasehold/internal/servers"
-	"github.com/leasehold/leasehold/store/postgres"
 )
 
 // A machine starts its programs before the store answers, and after an outage all at once: what waits for a name waits for the store, and
@@ -18,19 +14,7 @@ import (
 func TestFinding_L6_AStoreThatIsDownAtTheStart(t *testing.T) {
 	for name, start := range map[string]func(testing.TB) (addr, url string){
 		"PostgreSQL": func(t testing.TB) (string, string) {
-			srv := servers.Postgres(t)
-			conn, err := pgx.Connect(t.Context(), srv.URL)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer conn.Close(context.Background())
-			schema, err := postgres.Schema("")
-			if err == nil {
-				_, err = conn.Exec(t.Context(), schema)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			srv := postgresWithSchema(t)
 			return srv.Addr, strings.Replace(srv.URL, srv.Addr, "%s", 1)
 		},
 		"NATS":      func(t testing.TB) (string, string) { return servers.NATS(t).Addr, "nats://%s?create=true" },

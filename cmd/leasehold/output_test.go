@@ -3,11 +3,12 @@ package main
 import (
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unicode/utf8"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -75,37 +76,42 @@ func TestCutMiddle(t *testing.T) {
 }
 
 func TestStates(t *testing.T) {
-	const now = clock.Instant(time.Hour)
 	held := store.Record{Key: "a", Owner: "o", Token: 5, TTL: 10 * time.Second}
 	kept := store.Record{Key: "a", Owner: "o", Token: 5, TTL: 10 * time.Second, Session: ".session/o/1"}
-	with := func(rec store.Record, f func(*store.Record)) rules.Seen {
+	with := func(rec store.Record, f func(*store.Record)) store.Record {
 		f(&rec)
-		return rules.Seen{}.Note(rec, now)
+		return rec
 	}
-	session := func(owner string, age time.Duration) rules.Seen {
-		return rules.Seen{}.Note(store.Record{Key: ".session/o/1", Owner: owner, TTL: 20 * time.Second, Age: age}, now)
+	session := func(owner string, age time.Duration) store.Record {
+		return store.Record{Key: ".session/o/1", Owner: owner, TTL: 20 * time.Second, Age: age}
 	}
 	for _, c := range []struct {
 		what    string
-		seen    rules.Seen
-		session rules.Seen
+		rec     store.Record
+		session store.Record
 		want    string
 		left    time.Duration
 	}{
-		{"free", with(held, func(r *store.Record) { r.Owner = "" }), rules.Seen{}, stateFree, 0},
-		{"held", with(held, func(r *store.Record) { r.Age = 4 * time.Second }), rules.Seen{}, stateHeld, 6 * time.Second},
-		{"expired", with(held, func(r *store.Record) { r.Age = 10 * time.Second }), rules.Seen{}, stateExpired, 0},
-		{"of an earlier boot", with(held, func(r *store.Record) { r.Age = store.Forever }), rules.Seen{}, stateExpired, 0},
-		{"broken", with(held, func(r *store.Record) { r.Mark = store.MarkBroken }), rules.Seen{}, stateBroken, 10 * time.Second},
-		{"broken, and its grace is over", with(held, func(r *store.Record) { r.Mark, r.Age = store.MarkBroken, time.Minute }), rules.Seen{}, stateExpired, 0},
-		{"handed", with(held, func(r *store.Record) { r.Mark = store.MarkHanded }), rules.Seen{}, stateHanded, 10 * time.Second},
+		{"free", with(held, func(r *store.Record) { r.Owner = "" }), store.Record{}, stateFree, 0},
+		{"held", with(held, func(r *store.Record) { r.Age = 4 * time.Second }), store.Record{}, stateHeld, 6 * time.Second},
+		{"expired", with(held, func(r *store.Record) { r.Age = 10 * time.Second }), store.Record{}, stateExpired, 0},
+		{"its holder is gone", with(held, func(r *store.Record) { r.Age = store.Forever }), store.Record{}, stateExpired, 0},
+		{"broken", with(held, func(r *store.Record) { r.Mark = store.MarkBroken }), store.Record{}, stateBroken, 10 * time.Second},
+		{"broken, and its grace is over", with(held, func(r *store.Record) { r.Mark, r.Age = store.MarkBroken, time.Minute }), store.Record{}, stateExpired, 0},
+		{"handed", with(held, func(r *store.Record) { r.Mark = store.MarkHanded }), store.Record{}, stateHanded, 10 * time.Second},
 		{"kept", with(kept, func(r *store.Record) { r.Age = time.Hour }), session("o", 5*time.Second), stateHeld, 15 * time.Second},
-		{"session expired", with(kept, func(*store.Record) {}), session("o", time.Minute), stateExpired, 0},
-		{"session closed", with(kept, func(*store.Record) {}), session("", 0), stateExpired, 0},
+		{"session expired", kept, session("o", time.Minute), stateExpired, 0},
+		{"session closed", kept, session("", 0), stateExpired, 0},
 	} {
-		v := newView(c.seen, c.session, now)
-		if v.State != c.want || v.expiresIn != c.left || (v.Expires != nil) != (c.left > 0) {
-			t.Errorf("%s: %s, expires in %v; want %s, %v", c.what, v.State, v.expiresIn, c.want, c.left)
-		}
+		synctest.Test(t, func(t *testing.T) {
+			o := lease.NewObserver(nil, lease.ObserverOptions{Clock: clock.NewFake(clock.Instant(time.Hour))})
+			if c.session.Key != "" {
+				o.Saw(c.session)
+			}
+			v := newView(o.Saw(c.rec))
+			if v.State != c.want || v.expiresIn != c.left || (v.Expires != nil) != (c.left > 0) {
+				t.Errorf("%s: %s, expires in %v; want %s, %v", c.what, v.State, v.expiresIn, c.want, c.left)
+			}
+		})
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -23,7 +24,8 @@ func (a *app) pauseCommand() *cobra.Command {
 		Use:   "pause NAME --reason TEXT",
 		Short: "Let nobody lead until resume, or for a while",
 		Long: "Have whoever leads NAME step down, and let no candidate lead until `leasehold resume`, or until --for is over. It waits (--wait)\n" +
-			"until nobody leads: a leader that has died counts as one until its TTL is over. A pause on a pause replaces it.\n" +
+			"until nobody leads: a leader that has died counts as one until its TTL is over. A pause stands\n" +
+			"beside others, and nobody leads until all are over; it replaces one of the same user for the same reason, or the one of --replace.\n" +
 			"`leasehold run` is no candidate, and takes no notice. The exit code is 75 if somebody still leads after --wait; the pause stands.\n" +
 			"With --for a candidate that starts meanwhile goes by its own time of day: where it is of importance that nobody leads before\n" +
 			"the work is done, leave --for out.",
@@ -52,6 +54,7 @@ func (a *app) pauseCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&p.Reason, "reason", "", "why, for people")
+	f.StringVar(&p.ID, "replace", "", "the `ID` of the pause to replace, as leasehold show NAME prints it")
 	f.DurationVar(&length, "for", 0, "how long it lasts (default: until leasehold resume)")
 	f.DurationVarP(&wait, "wait", "w", wait, "how long it may take until nobody leads")
 	f.BoolVarP(&noWait, "no-wait", "n", false, "don't wait until nobody leads")
@@ -67,11 +70,18 @@ func (a *app) pause(ctx context.Context, st store.Store, name string, p election
 	if length > 0 {
 		p.Until = p.Since.Add(length)
 	}
-	if err := election.SetPause(ctx, st, name, p); err != nil {
+	switch err := election.SetPause(ctx, st, name, p); {
+	case errors.Is(err, election.ErrNotPaused), errors.Is(err, election.ErrTooMany):
+		return &exitError{exitNo, err}
+	case err != nil:
 		return err
 	}
-	if before.Pause != nil {
-		a.say("this replaces: %s", pauseText(*before.Pause, p.Since))
+	for _, other := range before.pauses() {
+		what := "beside this one it is"
+		if p.ID == "" && other.By == p.By && other.Reason == p.Reason || p.ID != "" && other.ID == p.ID {
+			what = "this replaces:"
+		}
+		a.say("%s %s", what, pauseText(other, p.Since))
 	}
 	if before.Kind != kindElection {
 		a.say("nobody stands for election in %s: what holds it otherwise, as `leasehold run` does, takes no notice of a pause", name)
@@ -121,11 +131,21 @@ func orNobody(holder string) string {
 	return holder
 }
 
+// pauses returns all there are.
+func (v view) pauses() []pauseView {
+	if v.Pause != nil && len(v.Pauses) == 0 {
+		return []pauseView{*v.Pause}
+	}
+	return v.Pauses
+}
+
 func (a *app) unpauseCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:               "resume NAME",
-		Short:             "End a pause",
-		Long:              "End the pause of NAME, so that a candidate leads again. The exit code is 1 when there is none.",
+	id, all := "", false
+	cmd := &cobra.Command{
+		Use:   "resume NAME",
+		Short: "End a pause",
+		Long: "End the pause of NAME, so that a candidate leads again. Where several operators have paused it, --id says whose pause ends, and\n" +
+			"--all ends all. The exit code is 1 when there is none, or several and it isn't said which: nothing is done then.",
 		Example:           "  leasehold resume scheduler",
 		Args:              want("NAME"),
 		ValidArgsFunction: a.completeNames,
@@ -134,27 +154,51 @@ func (a *app) unpauseCommand() *cobra.Command {
 			if err := heldName(name); err != nil {
 				return err
 			}
-			return a.withStore(cmd.Context(), false, func(st store.Store) error { return a.unpause(cmd.Context(), st, name) })
+			switch {
+			case all && id != "":
+				return usage("--id and --all exclude each other: give one")
+			case all:
+				id = election.AllPauses
+			}
+			return a.withStore(cmd.Context(), false, func(st store.Store) error { return a.unpause(cmd.Context(), st, name, id) })
 		},
 	}
+	f := cmd.Flags()
+	f.StringVar(&id, "id", "", "the pause to end, as leasehold show NAME prints it")
+	f.BoolVar(&all, "all", false, "end all pauses")
+	return cmd
 }
 
-func (a *app) unpause(ctx context.Context, st store.Store, name string) error {
+func (a *app) unpause(ctx context.Context, st store.Store, name, id string) error {
 	v, err := a.elected(ctx, st, name)
 	if err != nil {
 		return err
 	}
-	switch err := election.Resume(ctx, st, name); {
+	switch err := election.Resume(ctx, st, name, id); {
+	case errors.Is(err, election.ErrPauses):
+		return &exitError{exitNo, fmt.Errorf("%w: --id ID, or --all", err)}
 	case errors.Is(err, election.ErrNotPaused):
 		return &exitError{exitNo, err}
 	case err != nil:
 		return err
 	}
-	was := ""
-	if v.Pause != nil {
-		now := a.clk.Wall()
-		was = fmt.Sprintf("; it was %s, for %s", pauseText(*v.Pause, now), roughly(max(now.Sub(v.Pause.Since), 0)))
+	now := a.clk.Wall()
+	var was, left []string
+	for _, p := range v.pauses() {
+		text := fmt.Sprintf("%s, for %s", pauseText(p, now), roughly(max(now.Sub(p.Since), 0)))
+		if id == "" || id == election.AllPauses || id == p.ID {
+			was = append(was, text)
+		} else {
+			left = append(left, pauseText(p, now))
+		}
 	}
-	a.say("%s is resumed%s%s", name, was, v.whoStands())
+	switch {
+	case len(left) > 0:
+		a.say("%s stays paused: %s", name, strings.Join(left, "; "))
+	case len(was) > 0:
+		a.say("%s is resumed; it was %s%s", name, strings.Join(was, "; and "), v.whoStands())
+	default:
+		a.say("%s is resumed%s", name, v.whoStands())
+	}
 	return nil
 }

@@ -77,6 +77,9 @@ func (a *app) runCommand() *cobra.Command {
 			"time; with --fair they are served in the order in which they came. All who use a name have to say the same.\n\n" +
 			"If the lease can't be renewed, CMD gets SIGTERM, and SIGKILL --kill-after later, both before the lease ends. With the\n" +
 			"defaults an outage of the store of 5 s does nothing to CMD. CMD also dies when this program does, however that happens.\n\n" +
+			"On most stores a holder that died is known only by its silence for a whole TTL. So -n, and -w\n" +
+			"below the TTL, remember what they saw in your state directory: the first run that meets a dead holder exits with 75, and one that comes\n" +
+			"a TTL later takes the name. With -w above the TTL (20s by default) the first one does.\n\n" +
 			"CMD finds LEASEHOLD_NAME, LEASEHOLD_TOKEN, LEASEHOLD_HOLDER and LEASEHOLD_STORE in its environment.\n\n" +
 			"Exit codes: CMD's own; 128+N if signal N ended it; 75 if NAME was not acquired (see -E); 79 if the lease was lost;\n" +
 			"126 if CMD can't be executed, 127 if it can't be found; 125 for other errors, 64 for a wrong command line.",
@@ -151,7 +154,7 @@ func (j *job) run(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, j.st.Close()) }()
 	j.m, err = lease.NewManager(j.st, lease.Options{
 		TTL: j.timing.TTL, Renew: j.timing.Renew(), Name: j.holder, Info: j.info, Clock: j.a.clk,
-		OnWait: j.words.waitFor, OnRetry: j.words.retry, OnEvent: j.words.event,
+		OnWait: j.words.waitFor, OnRetry: j.words.retry, OnEvent: j.words.event, Sightings: j.a.sightings(),
 	})
 	if err != nil {
 		return &exitError{exitUsage, err}
@@ -262,6 +265,7 @@ func (j *job) once(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	j.keepSightings(nil)
 	env, err := j.environ(h)
 	if err != nil {
 		return errors.Join(err, j.release(h))
@@ -344,6 +348,7 @@ func (j *job) withdraw() {
 
 // refusal gives the exit code of an acquisition that came to its end without the name.
 func (j *job) refusal(ctx context.Context, err error) error {
+	j.keepSightings(err)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

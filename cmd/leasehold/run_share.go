@@ -44,7 +44,7 @@ func (s sharing) check() error {
 func (j *job) misfit(ctx context.Context, err error) error {
 	name, s := j.name, j.opts.sharing
 	if limit := new(lock.MismatchError); errors.As(err, &limit) {
-		return usage("--slots %d: %s has %s, and all who use it have to say so: write --slots %d, or change it for all: leasehold slots %s %d",
+		return usage("--slots %d: %s has %s, and all who use it have to say so: write --slots %d, or change it for all, which then follow: leasehold slots %s %d",
 			s.limit, name, slotCount(limit.Stored), limit.Stored, name, s.limit)
 	}
 	other := new(store.KindError)

@@ -39,6 +39,7 @@ type serveOptions struct {
 	idPools map[string]string // by layout
 	proxies []string          // networks of trusted proxies
 
+	storeTimeout        time.Duration
 	maxTTL, maxWait     time.Duration
 	maxWaiting          int // of one caller, and so are:
 	maxNames, maxBytes  int
@@ -98,6 +99,7 @@ func serveFlags(f *pflag.FlagSet, o *serveOptions) {
 	f.StringSliceVar(&o.proxies, "trusted-proxies", nil, "ADDRESS or NETWORK/BITS of proxies in front, whose X-Forwarded-For says who the client is; may be repeated")
 	f.DurationVar(&o.drain, "drain", 20*time.Second, "how long requests under way have to end after SIGTERM")
 	f.DurationVar(&o.drainDelay, "drain-delay", 0, "how long to go on serving after SIGTERM, while /readyz says 503, before that")
+	f.DurationVar(&o.storeTimeout, "store-timeout", server.DefaultStoreTimeout, "within which time the store has to answer: else a request is answered with 503, or 504 if a write may have been done")
 	f.DurationVar(&o.maxTTL, "max-ttl", store.MaxTTL, "the longest TTL that a request may ask for")
 	f.DurationVar(&o.maxWait, "max-wait", server.DefaultMaxWait, "the longest wait that a request may ask for")
 	f.IntVar(&o.maxWaiting, "max-waiting", server.DefaultMaxWaiting, "how many requests of one caller, or of one address if callers aren't known, may wait or watch")
@@ -149,7 +151,7 @@ func (a *app) serve(ctx context.Context, o serveOptions) (err error) {
 func (s *lockServer) complete() (err error) {
 	o := s.o
 	s.opts = server.Options{
-		Clock: s.a.clk, Version: readVersion().Version, MaxTTL: o.maxTTL, MaxWait: o.maxWait, MaxWaiting: o.maxWaiting, IDPools: o.idPools,
+		Clock: s.a.clk, Version: readVersion().Version, StoreTimeout: o.storeTimeout, MaxTTL: o.maxTTL, MaxWait: o.maxWait, MaxWaiting: o.maxWaiting, IDPools: o.idPools,
 		MaxNames: o.maxNames, MaxSessions: o.maxSessions, MaxBytes: o.maxBytes, MaxSessionTTL: o.maxSessionTTL, MaxRate: o.maxRate,
 		LocalNames: !o.known() && !o.anybody,
 	}
@@ -238,7 +240,7 @@ func (o serveOptions) validateLimits() error {
 		value       time.Duration
 		least, most time.Duration
 	}{
-		{"max-ttl", o.maxTTL, store.MinTTL, store.MaxTTL}, {"max-wait", o.maxWait, time.Millisecond, store.MaxTTL},
+		{"store-timeout", o.storeTimeout, 10 * time.Millisecond, time.Hour}, {"max-ttl", o.maxTTL, store.MinTTL, store.MaxTTL}, {"max-wait", o.maxWait, time.Millisecond, store.MaxTTL},
 		{"max-session-ttl", o.maxSessionTTL, store.MinTTL, store.MaxTTL},
 		{"drain", o.drain, 0, store.MaxTTL}, {"drain-delay", o.drainDelay, 0, store.MaxTTL},
 	} {

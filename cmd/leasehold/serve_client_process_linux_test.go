@@ -88,7 +88,7 @@ func TestCallsWhoseAnswersAreLost(t *testing.T) {
 		return err
 	}, func(l client.Lease) bool { return l.Pause != nil })
 	call("resume", func() (err error) {
-		l, err = c.Resume(t.Context(), "job")
+		l, err = c.Resume(t.Context(), "job", "")
 		return err
 	}, func(l client.Lease) bool { return l.Pause == nil })
 	if l.Name != "job" || l.Pause != nil {

@@ -138,7 +138,10 @@ func TestServeLog(t *testing.T) {
 		s.url = "http://" + strings.SplitN(rest, `"`, 2)[0]
 		return ok && strings.Contains(rest, "\n")
 	})
-	if status, body := s.ask(http.MethodPost, "/v1/leases/a?access_token=in-the-query", `{"holder": "in-the-body"}`, token); status != http.StatusCreated {
+	if status, body := s.ask(http.MethodPost, "/v1/leases/a", `{"holder": "in-the-body"}`, token); status != http.StatusCreated {
+		t.Fatalf("%d %s", status, body)
+	}
+	if status, body := s.ask(http.MethodPost, "/v1/leases/a?access_token=in-the-query", "", token); status != http.StatusBadRequest { // it is refused, and not logged
 		t.Fatalf("%d %s", status, body)
 	}
 	s.ask(http.MethodGet, "/v1/leases/a", "", "wrong-token")
@@ -164,9 +167,9 @@ func TestServeLog(t *testing.T) {
 				seen = append(seen, strings.Join([]string{l.Method, l.Path, http.StatusText(l.Status), l.Caller}, " "))
 			}
 		}
-		return len(seen) == 3
+		return len(seen) == 4
 	})
-	if got, want := strings.Join(seen, "|"), "POST /v1/leases/a Created ci|GET /v1/leases/a Unauthorized |GET / Unauthorized "; got != want {
+	if got, want := strings.Join(seen, "|"), "POST /v1/leases/a Created ci|POST /v1/leases/a Bad Request ci|GET /v1/leases/a Unauthorized |GET / Unauthorized "; got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
 	for _, secret := range []string{token, "wrong-token", "in-the-query", "in-the-body", sha256sum(token)} {

@@ -182,12 +182,8 @@ func (s *lockServer) serveAdmin(ctx context.Context, srv *server.Server, fail co
 	if s.o.admin == "" {
 		return func() {}, nil
 	}
-	mux := http.NewServeMux()
-	for _, path := range []string{"/healthz", "/readyz", "/metrics"} {
-		mux.Handle("GET "+path, srv)
-	}
 	servers := &gateServers{clk: s.a.clk, drain: soon}
-	hs := &http.Server{Handler: mux, ReadHeaderTimeout: headerLimit, ReadTimeout: headerLimit, WriteTimeout: stallLimit, IdleTimeout: idleLimit}
+	hs := &http.Server{Handler: srv.State(), ReadHeaderTimeout: headerLimit, ReadTimeout: headerLimit, WriteTimeout: stallLimit, IdleTimeout: idleLimit}
 	url, err := servers.listen(ctx, "admin", s.o.admin, hs, false, fail)
 	if err != nil {
 		return nil, err

@@ -11,17 +11,23 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/store"
 )
 
 func (a *app) showCommand() *cobra.Command {
+	var observe bool
 	cmd := &cobra.Command{
-		Use:               "show NAME",
-		Short:             "Show who holds a name, under which token",
-		Example:           "  leasehold show billing\n  leasehold show billing -o json | jq -r .token",
+		Use:   "show NAME",
+		Short: "Show who holds a name, under which token",
+		Long: "Show who holds NAME, under which token, and how that stands. On most stores one look can't tell a live holder from one that has\n" +
+			"died: with --observe it looks until there is a sign of life, or there was none for a whole TTL. What it saw is kept for the next\n" +
+			"look, so that without --observe, too, a name is shown as expired a TTL after somebody first looked.",
+		Example:           "  leasehold show billing\n  leasehold show billing --observe\n  leasehold show billing -o json | jq -r .token",
 		Args:              want("NAME"),
 		ValidArgsFunction: a.completeNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			a.observing = observe
 			return a.withView(cmd.Context(), args[0], func(v view) error {
 				if a.output() != outputTable {
 					return writeJSON(a.out, v, a.output() == outputLines)
@@ -30,9 +36,30 @@ func (a *app) showCommand() *cobra.Command {
 			})
 		},
 	}
+	cmd.Flags().BoolVar(&observe, "observe", false, "look until the holder gives a sign of life, or is known to be dead: up to its TTL")
 	a.flag(cmd.Flags(), "output")
 	return cmd
 }
+
+// sign blocks until the holder of a name gives a sign of life, or is known to be dead. It returns the record as it is then.
+func (a *app) sign(ctx context.Context, st store.Store, rec store.Record) (store.Record, error) {
+	o := a.observer(st)
+	first, err := o.Of(ctx, rec)
+	for s := first; err == nil && s.ExpiresIn > 0 && s.Token == first.Token && s.Silent >= first.Silent && ctx.Err() == nil; {
+		first = s
+		_ = clock.Sleep(ctx, a.clk, max(min(s.ExpiresIn, s.TTL/20), signPause)) // ctx is looked at above
+		if s, err = o.Status(ctx, rec.Key); err == nil {
+			rec = s.Record
+		}
+	}
+	if err == nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return rec, err
+}
+
+// signPause is the shortest pause between two looks for a sign of life.
+const signPause = 50 * time.Millisecond
 
 // withView calls f with the view of a name that has been held at some time.
 func (a *app) withView(ctx context.Context, name string, f func(view) error) error {
@@ -44,10 +71,16 @@ func (a *app) withView(ctx context.Context, name string, f func(view) error) err
 		if err != nil {
 			return err
 		}
+		if a.observing {
+			if rec, err = a.sign(ctx, st, rec); err != nil {
+				return err
+			}
+		}
 		v, err := a.full(ctx, st, rec)
 		if err != nil {
 			return err
 		}
+		a.keepBook()
 		if rec.Version == "" && v.Kind == "" {
 			return &exitError{exitNo, fmt.Errorf("nobody has ever held %s: `leasehold list` shows what there is", name)}
 		}
@@ -64,6 +97,9 @@ func (a *app) showTable(v view) error {
 	rows := [][2]string{{"name", v.Name}, {"state", v.State}, {"holder", v.holders()}, {"token", v.Token.String()}, {"since", since}}
 	if v.Holder != "" && v.Holders == nil {
 		rows = append(rows, [2]string{"ttl", time.Duration(v.TTL * float64(time.Second)).String()})
+	}
+	if v.silent > 0 {
+		rows = append(rows, [2]string{"renewed", "no sign of life for " + roughly(v.silent)})
 	}
 	if v.Expires != nil {
 		rows = append(rows, [2]string{"expires", "in " + roughly(v.expiresIn) + " at most, unless it is renewed"})

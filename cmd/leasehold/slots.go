@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -13,11 +14,12 @@ import (
 )
 
 func (a *app) slotsCommand() *cobra.Command {
-	return &cobra.Command{
+	create := false
+	cmd := &cobra.Command{
 		Use:   "slots NAME N",
 		Short: "Change how many may hold a name at a time",
-		Long: "Let up to N hold NAME at a time, for all who use it from now on: those who wait, or come, with another --slots are told so\n" +
-			"and exit. What is held stays held. The exit code is 1 if more than N are held now.",
+		Long: "Let up to N hold NAME at a time. All that use it follow: those that wait, and those that come with another --slots. What is held\n" +
+			"stays held. The exit code is 1 if more than N are held now, or if NAME has no slots yet: --create gives it some.",
 		Example:           "  leasehold slots licences 5",
 		Args:              want("NAME", "N"),
 		ValidArgsFunction: a.completeNames,
@@ -29,12 +31,21 @@ func (a *app) slotsCommand() *cobra.Command {
 			if err != nil || n < 1 || n > lock.MaxShares {
 				return usage("N %q: want 1 to %d", args[1], lock.MaxShares)
 			}
-			return a.withStore(cmd.Context(), true, func(st store.Store) error { return a.setSlots(cmd.Context(), st, args[0], n) })
+			return a.withStore(cmd.Context(), true, func(st store.Store) error { return a.setSlots(cmd.Context(), st, args[0], n, create) })
 		},
 	}
+	cmd.Flags().BoolVar(&create, "create", false, "give slots to a name that has none")
+	return cmd
 }
 
-func (a *app) setSlots(ctx context.Context, st store.Store, name string, n int) (err error) {
+func (a *app) setSlots(ctx context.Context, st store.Store, name string, n int, create bool) (err error) {
+	state, err := lock.Read(ctx, st, name)
+	if err != nil {
+		return err
+	}
+	if !create && state.Kind != lock.KindSemaphore {
+		return &exitError{exitNo, fmt.Errorf("%s has no slots: `leasehold list` shows the names there are; to give it %s, add --create", name, slotCount(n))}
+	}
 	m, err := lease.NewManager(st, lease.Options{Clock: a.clk})
 	if err != nil {
 		return err

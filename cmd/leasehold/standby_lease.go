@@ -106,7 +106,7 @@ func (l checkedLease) openStore(ctx context.Context, cfg admiral.Config) (store.
 	if err != nil {
 		return nil, err
 	}
-	return url.Open(ctx, stores.Options{})
+	return url.Open(ctx, stores.Options{Log: l.a.logTo(l.a.err)})
 }
 
 // open opens the place where the lease is, for an operator.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"strings"
 
@@ -45,13 +46,48 @@ func (a *app) verifyCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return a.verdict(s, guard.Check(cmd.Context(), s))
+				if err := guard.Check(cmd.Context(), s); err != nil {
+					return a.verdict(s, err)
+				}
+				dead, err := a.silent(cmd.Context(), st, s)
+				if err != nil {
+					return err
+				}
+				return a.verdict(s, dead)
 			})
 		},
 	}
 	a.flag(cmd.Flags(), "output")
 	a.flag(cmd.Flags(), "keys")
 	return cmd
+}
+
+// silent returns a *fence.StaleError if the term of a sequencer, which nobody has followed, is one of a holder that has shown no sign of
+// life for its TTL.
+func (a *app) silent(ctx context.Context, st store.Store, s fence.Sequencer) (dead, err error) {
+	rec, err := store.Load(ctx, st, s.Name)
+	if i := strings.LastIndexByte(s.Name, '#'); err == nil && rec.Version == "" && i > 0 { // a slot's
+		rec, err = store.Load(ctx, st, s.Name[:i])
+	}
+	if err != nil {
+		return nil, err
+	}
+	v, err := a.look(ctx, st, rec)
+	if err == nil && v.Token != s.Token {
+		err = a.addShares(ctx, st, &v, rec)
+	}
+	if err != nil {
+		return nil, err
+	}
+	a.keepBook()
+	expired := v.State == stateExpired && v.Token == s.Token
+	if h := v.shareUnder(s.Token); h != nil {
+		expired = h.State == stateExpired
+	}
+	if !expired {
+		return nil, nil
+	}
+	return &fence.StaleError{Name: s.Name, Got: s.Token, Current: s.Token}, nil
 }
 
 // readSequencer reads a sequencer, which has to be signed by one of the keys if there are any.

@@ -4,20 +4,19 @@ import (
 	"context"
 	"time"
 
-	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/grants"
-	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
 
 // The states in which a name is shown.
 const (
-	stateFree       = "free"
-	stateHeld       = "held"
-	stateExpired    = "expired"    // its holder is gone, and anyone may take it
-	stateBroken     = "broken"     // an operator has ended the hold; its holder hasn't let go yet
-	stateHanded     = "handed"     // to a successor whose term has not begun yet
+	stateFree       = string(lease.NameFree)
+	stateHeld       = string(lease.NameHeld)
+	stateExpired    = string(lease.NameExpired)
+	stateBroken     = string(lease.NameBroken)
+	stateHanded     = string(lease.NameHanded)
 	stateUnreadable = "unreadable" // its record can't be read
 	statePaused     = "paused"     // an election in which nobody may lead, and nobody does
 	stateDeclared   = "declared"   // a pool of identities, whose name nobody can hold
@@ -32,6 +31,7 @@ type view struct {
 	Since   *time.Time        `json:"since,omitempty"`              // acquired, or freed; by the holder's wall clock
 	TTL     float64           `json:"ttl_seconds,omitempty"`        // how long it lasts past its last renewal
 	Expires *float64          `json:"expires_in_seconds,omitempty"` // at most, unless it is renewed
+	Silent  *float64          `json:"silent_seconds,omitempty"`     // since when at least there is no sign of life
 	Session string            `json:"session,omitempty"`
 	Note    string            `json:"note,omitempty"` // who broke it or handed it over, and why
 	Info    map[string]string `json:"info,omitempty"`
@@ -42,9 +42,11 @@ type view struct {
 	Holders    []shareView     `json:"holders,omitempty"` // of shares
 	Waiting    []shareView     `json:"waiting,omitempty"` // in the order in which they are served
 	Pause      *pauseView      `json:"pause,omitempty"`
+	Pauses     []pauseView     `json:"pauses,omitempty"` // all, if there are several
 	Candidates []candidateView `json:"candidates,omitempty"`
 
 	expiresIn time.Duration
+	silent    time.Duration // if that is out of the ordinary
 }
 
 // termView is a term of ownership as it is in JSON.
@@ -57,57 +59,52 @@ type termView struct {
 	Why    string      `json:"why,omitempty"`   // why it ended
 }
 
-// look returns the view of rec, which was read just now. It reads the record of the session that keeps rec, if one does.
-func (a *app) look(ctx context.Context, st store.Store, rec store.Record) (view, error) {
-	now := a.clk.Now()
-	seen, session := rules.Seen{}.Note(rec, now), rules.Seen{}
-	if rec.Session != "" {
-		s, err := store.Load(ctx, st, rec.Session)
-		if err != nil {
-			return view{}, err
-		}
-		session = session.Note(s, a.clk.Now())
+// observer returns who says how names in st stand. It remembers what this command saw, and what others saw before.
+func (a *app) observer(st store.Store) *lease.Observer {
+	if a.observes == nil {
+		a.book = a.sightings()
+		a.observes = lease.NewObserver(st, lease.ObserverOptions{Clock: a.clk, Sightings: a.book})
 	}
-	return newView(seen, session, now), nil
+	return a.observes
 }
 
-func newView(seen, session rules.Seen, now clock.Instant) view {
-	rec := seen.Rec
+// look returns the view of rec, which was read just now. It reads the record of the session that keeps rec, if one does.
+func (a *app) look(ctx context.Context, st store.Store, rec store.Record) (view, error) {
+	s, err := a.observer(st).Of(ctx, rec)
+	if err != nil {
+		return view{}, err
+	}
+	return newView(s), nil
+}
+
+func newView(s lease.Status) view {
+	rec := s.Record
 	v := view{
-		Name: rec.Key, State: stateHeld, Holder: rec.Owner, Token: rec.Token, TTL: rec.TTL.Seconds(),
-		Session: rec.Session, Note: rec.Note, Info: grants.Shown(rec.Info),
+		Name: s.Name, State: string(s.Standing), Holder: s.Holder, Token: s.Token, TTL: s.TTL.Seconds(),
+		Session: rec.Session, Note: s.Note, Info: grants.Shown(rec.Info), silent: s.SilentFor(),
 	}
 	for _, t := range rec.Past {
 		v.Past = append(v.Past, termView{Holder: t.Owner, Token: t.Token, From: t.From, Until: &t.Until, Why: t.Why})
 	}
-	if rec.Kind == store.KindPool {
+	switch {
+	case rec.Kind == store.KindPool:
 		v.Kind, v.State, v.Holder, v.TTL = kindPool, stateDeclared, "", 0
 		return v
-	}
-	switch verdict := rules.Judge(seen, session, "", nil, now); {
-	case verdict.Standing == rules.Free:
-		v.State, v.TTL = stateFree, 0
+	case s.Standing == lease.NameFree:
 		if len(rec.Past) > 0 {
 			v.Since = &rec.Past[0].Until
 		}
 		return v
-	case verdict.Standing != rules.Taken:
-		v.State = stateExpired
-	default:
-		v.expiresIn = max(verdict.Until.Sub(now), 0)
-		left := v.expiresIn.Round(time.Millisecond).Seconds()
+	case s.Standing != lease.NameExpired:
+		v.expiresIn = s.ExpiresIn
+		left := s.ExpiresIn.Round(time.Millisecond).Seconds()
 		v.Expires = &left
-		switch rec.Mark {
-		case store.MarkBroken:
-			v.State = stateBroken
-		case store.MarkHanded:
-			v.State = stateHanded
-		}
 	}
-	if session.Known {
-		v.TTL = session.Rec.TTL.Seconds()
+	if s.Silent > 0 {
+		silent := s.Silent.Round(time.Millisecond).Seconds()
+		v.Silent = &silent
 	}
-	v.Since = &rec.Acquired
+	v.Since = &s.Since
 	return v
 }
 

@@ -37,6 +37,7 @@ type shareView struct {
 
 // pauseView says who paused an election, as it is in JSON.
 type pauseView struct {
+	ID     string    `json:"id,omitempty"` // for resume --id
 	By     string    `json:"by"`
 	Reason string    `json:"reason,omitempty"`
 	Since  time.Time `json:"since"`
@@ -181,6 +182,11 @@ func (a *app) addElection(ctx context.Context, st store.Store, v *view) error {
 			v.State, v.Note = statePaused, pauseText(pause, a.clk.Wall())
 		}
 	}
+	if len(state.Pauses) > 1 {
+		for _, p := range state.Pauses {
+			v.Pauses = append(v.Pauses, pauseView(p))
+		}
+	}
 	for _, c := range state.Candidates {
 		session, err := a.sessionState(ctx, st, c.Session)
 		if err != nil {
@@ -269,6 +275,9 @@ func (v view) kindRows(now time.Time) [][2]string {
 	}
 	if v.Pause != nil && v.State != statePaused {
 		rows = append(rows, [2]string{"pause", pauseText(*v.Pause, now) + ": it is about to take effect"})
+	}
+	for _, p := range v.Pauses {
+		rows = append(rows, [2]string{"pause " + p.ID, pauseText(p, now)})
 	}
 	for _, h := range v.Holders {
 		what := h.Mode

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/internal/servers"
+	"github.com/leasehold/leasehold/internal/steady"
+)
+
+// realStores are the engines, by name. Each starts a server and returns the store's URL and what is to be in the environment.
+var realStores = map[string]func(testing.TB) (url string, env []string){
+	"file": func(t testing.TB) (string, []string) {
+		return "file:" + filepath.Join(t.TempDir(), "leases.db"), nil
+	},
+	"etcd":      func(t testing.TB) (string, []string) { return "etcd://" + servers.Etcd(t).Addr, nil },
+	"consul":    func(t testing.TB) (string, []string) { return "consul://" + servers.Consul(t).Addr, nil },
+	"zookeeper": func(t testing.TB) (string, []string) { return "zk://" + servers.ZooKeeper(t).Addr, nil },
+	"redis":     func(t testing.TB) (string, []string) { return "redis://" + servers.Redis(t).Addr, nil },
+	"nats": func(t testing.TB) (string, []string) {
+		return "nats://" + servers.NATS(t).Addr + "?create=true", nil
+	},
+	"kubernetes": func(t testing.TB) (string, []string) {
+		return "k8s://default?kubeconfig=" + servers.Kubernetes(t).Extra["kubeconfig"], nil
+	},
+	"dynamodb": func(t testing.TB) (string, []string) {
+		srv, _ := dynamoDBTable(t)
+		return "dynamodb://leases", []string{
+			"AWS_REGION=us-east-1", "AWS_ENDPOINT_URL_DYNAMODB=" + srv.URL, "AWS_ACCESS_KEY_ID=test", "AWS_SECRET_ACCESS_KEY=test", "AWS_EC2_METADATA_DISABLED=true",
+		}
+	},
+	"postgres": func(t testing.TB) (string, []string) {
+		srv := postgresWithSchema(t)
+		return srv.URL, nil
+	},
+	"server": func(t testing.TB) (string, []string) { // in front of a store without ages
+		return newPlace(t).serve("--store", "etcd://"+servers.Etcd(t).Addr).url, nil
+	},
+}
+
+// A holder is killed. New processes that try once a second, and don't wait, have its name within TTL + 2 s: on
+// every engine, whether it vouches for ages or not, for a name as a whole and for a share.
+func TestFinding_K1_NoWaitTakesADeadHoldersName(t *testing.T) {
+	for engine, start := range realStores {
+		t.Run(engine, func(t *testing.T) {
+			url, env := start(t)
+			for way, flags := range map[string][]string{"whole": nil, "slots": {"--slots", "1"}} {
+				t.Run(way, func(t *testing.T) {
+					steady.Run(t, func(t testing.TB) { takenByTries(t, url, env, flags) })
+				})
+			}
+		})
+	}
+}
+
+func takenByTries(t testing.TB, url string, env, flags []string) {
+	const ttl = 4 * time.Second
+	p := newPlace(t)
+	command := func(args ...string) *exec.Cmd {
+		cmd := p.command(args...)
+		cmd.Env = append(append(cmd.Env, "LEASEHOLD_STORE="+url), env...)
+		return cmd
+	}
+	run := func(how []string, argv ...string) *exec.Cmd {
+		return command(append(append(append(append([]string{"run", filepath.Base(p.dir)}, shortTTL...), flags...), how...), append([]string{"--"}, argv...)...)...)
+	}
+	holder := p.launch(run(nil, "ticker", "ticks"))
+	p.ticked("ticks")
+	holder.signal(syscall.SIGKILL)
+	killed := clock.System().Now()
+	<-holder.ended
+	for try := killed; ; try = try.Add(time.Second) {
+		time.Sleep(try.Sub(clock.System().Now()))
+		out, err := run([]string{"-n"}, "stamp", "ran").CombinedOutput()
+		if err == nil {
+			break
+		}
+		if took := clock.System().Now().Sub(killed); !strings.Contains(string(out), "held by") || took > ttl+10*time.Second {
+			t.Fatalf("after %v: %v\n%s", took, err, out)
+		}
+	}
+	took := clock.System().Now().Sub(killed)
+	if took > ttl+2*time.Second {
+		t.Errorf("the name was taken %v after its holder's end, want %v at most", took, ttl+2*time.Second)
+	}
+	t.Logf("taken after %v", took)
+	if out, err := command("list", "-o", "json").CombinedOutput(); err != nil || strings.Contains(string(out), `"held"`) {
+		t.Errorf("list: %v\n%s", err, out)
+	}
+	if left, err := os.ReadDir(p.path(".local/state/leasehold/sightings")); len(left) > 1 && len(flags) == 0 {
+		t.Errorf("%d sightings are left: %v", len(left), err)
+	}
+}

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/lock"
+	"github.com/leasehold/leasehold/store"
+)
+
+func (a *app) forgetCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "forget NAME",
+		Short: "Let a name that nobody uses be used as something else",
+		Long: "Forget that NAME has slots, is shared or is an election, and how many slots were set: its next user says. Its tokens continue to rise.\n" +
+			"The exit code is 1 if NAME is in use, or unknown. A pool of identities keeps its name.",
+		Example:           "  leasehold forget licences",
+		Args:              want("NAME"),
+		ValidArgsFunction: a.completeNames,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := heldName(args[0]); err != nil {
+				return err
+			}
+			return a.withStore(cmd.Context(), false, func(st store.Store) error { return a.forget(cmd.Context(), st, args[0]) })
+		},
+	}
+}
+
+func (a *app) forget(ctx context.Context, st store.Store, name string) (err error) {
+	m, err := lease.NewManager(st, lease.Options{Clock: a.clk})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, m.Close()) }()
+	used := new(store.KindError)
+	switch err := lock.Forget(ctx, m, name); {
+	case errors.Is(err, store.ErrNotFound):
+		return &exitError{exitNo, fmt.Errorf("no such name: %s", name)}
+	case errors.As(err, &used) && used.Kind == store.KindPool:
+		return &exitError{exitNo, fmt.Errorf("%s is a pool of identities, which keeps its name: `leasehold id list %s` lists its values", name, name)}
+	case errors.As(err, &used):
+		return &exitError{exitNo, fmt.Errorf("%s is in use: `leasehold show %s` says by whom; a process that has died counts until its TTL has passed", name, name)}
+	case err != nil:
+		return err
+	}
+	a.say("%s is free to become anything", name)
+	return nil
+}
