@@ -31,7 +31,7 @@ var built = sync.OnceValues(func() (string, error) {
 })
 
 func TestMain(m *testing.M) {
-	for env, helper := range map[string]func(string) error{crowdHelper: crowdOf, floorHelper: serveNothing} {
+	for env, helper := range map[string]func(string) error{crowdHelper: crowdOf, floorHelper: serveNothing, watchHelper: watchersOf} {
 		if text := os.Getenv(env); text != "" {
 			if err := helper(text); err != nil {
 				fmt.Fprintln(os.Stderr, err)
