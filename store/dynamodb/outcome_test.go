@@ -98,6 +98,9 @@ func TestLostReplyThenOverwritten(t *testing.T) {
 			if !errors.Is(err, store.ErrUnknownOutcome) || errors.Is(err, store.ErrConflict) || !strings.Contains(err.Error(), "k: ") {
 				t.Errorf("%v, want an unknown outcome, and no conflict", err)
 			}
+			if err != nil && !strings.Contains(err.Error(), "EOF") {
+				t.Errorf("%v: it doesn't say what became of the attempt that failed", err)
+			}
 			f.do()
 			if current := new(store.ConflictError); !errors.As(putAt(t, s, next), &current) || current.Current.Owner != "other" {
 				t.Errorf("a write that was sent once, for comparison: %+v", current)

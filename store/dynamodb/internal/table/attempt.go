@@ -45,24 +45,26 @@ type call struct {
 	send func(context.Context, func(*dynamodb.Options)) (answer, error)
 }
 
-// do makes the request until it is answered or refused, ctx is done or maxAttempts have failed. perhaps reports that an
-// attempt before the last, or the last if it failed, may have been carried out.
-func (t *Table) do(ctx context.Context, c call) (a answer, perhaps bool, err error) {
+// do makes the request until it is answered or refused, ctx is done or maxAttempts have failed. doubt is how the first attempt
+// ended that may have been carried out though it failed, if there was one: the last, too, or one before it.
+func (t *Table) do(ctx context.Context, c call) (a answer, doubt, err error) {
 	for n := 1; ; n++ {
 		var f fate
 		a, f, err = t.attempt(ctx, c)
-		perhaps = perhaps || f == unclear
+		if doubt == nil && f == unclear {
+			doubt = err
+		}
 		switch {
 		case f == done || f == refused:
-			return a, perhaps, err
+			return a, doubt, err
 		case ctx.Err() != nil:
-			return a, perhaps, interrupted(ctx, err)
+			return a, doubt, interrupted(ctx, err)
 		case n == maxAttempts:
-			return a, perhaps, fmt.Errorf("%d attempts failed, the last by: %w", n, err)
+			return a, doubt, fmt.Errorf("%d attempts failed, the last by: %w", n, err)
 		}
 		// An attempt after the end of ctx, which may come just after the pause, would say nothing of the last one's answer.
 		if clock.Sleep(ctx, t.opts.Clock, pause(n, err)) != nil || ctx.Err() != nil {
-			return a, perhaps, interrupted(ctx, err)
+			return a, doubt, interrupted(ctx, err)
 		}
 	}
 }

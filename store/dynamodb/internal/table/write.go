@@ -86,14 +86,14 @@ func (t *Table) write(ctx context.Context, key Row, mine func(Row) bool, c call)
 		return err
 	}
 	defer done()
-	a, perhaps, err := t.do(ctx, c)
+	a, doubt, err := t.do(ctx, c)
 	cond := new(types.ConditionalCheckFailedException)
 	switch {
 	case err == nil:
 		return nil
 	case errors.As(err, &cond):
-		return t.lost(ctx, key, mine, perhaps, Read{Row: present(cond.Item), Date: a.date})
-	case perhaps:
+		return t.lost(ctx, key, mine, doubt, Read{Row: present(cond.Item), Date: a.date})
+	case doubt != nil:
 		return fmt.Errorf("%w: %w", store.ErrUnknownOutcome, t.explain(err, c.op))
 	}
 	return t.explain(err, c.op)
@@ -101,10 +101,10 @@ func (t *Table) write(ctx context.Context, key Row, mine func(Row) bool, c call)
 
 // lost says what a condition that failed means. Where the answer has no row, there was none, or the server is one of those
 // that don't send it: a read tells.
-func (t *Table) lost(ctx context.Context, key Row, mine func(Row) bool, perhaps bool, found Read) error {
+func (t *Table) lost(ctx context.Context, key Row, mine func(Row) bool, doubt error, found Read) error {
 	var err error
 	if found.Row == nil {
-		if found, err = t.get(ctx, key); err != nil && !perhaps {
+		if found, err = t.get(ctx, key); err != nil && doubt == nil {
 			return fmt.Errorf("the condition of the write didn't hold, and what is there can't be read: %w", err)
 		}
 	}
@@ -112,9 +112,9 @@ func (t *Table) lost(ctx context.Context, key Row, mine func(Row) bool, perhaps 
 	case found.Row != nil && mine != nil && mine(found.Row):
 		return nil
 	case err != nil:
-		return fmt.Errorf("%w: an attempt was not answered, another found its condition broken, and what is there can't be read: %w", store.ErrUnknownOutcome, err)
-	case perhaps:
-		return fmt.Errorf("%w: an attempt was not answered, and the next found the row changed", store.ErrUnknownOutcome)
+		return fmt.Errorf("%w: an attempt failed: %w; the next found its condition broken, and what is there can't be read: %w", store.ErrUnknownOutcome, doubt, err)
+	case doubt != nil:
+		return fmt.Errorf("%w: an attempt failed, and the next found the row changed: %w", store.ErrUnknownOutcome, doubt)
 	}
 	return &RefusedError{Row: found.Row, Date: found.Date}
 }
