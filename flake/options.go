@@ -7,7 +7,7 @@ import (
 
 // Options tells a [Generator] about time. The zero value is right for most programs.
 type Options struct {
-	// Now is where the time comes from: time.Now by default. It is called from any goroutine.
+	// Now is where the time comes from: by default the window, if it is a [Clock], else time.Now. It is called from any goroutine.
 	Now func() time.Time
 
 	// MaxAhead is how far an id's time may be ahead of the clock, in whole units of the layout: 1 s by default, which lets a node
@@ -23,9 +23,12 @@ type Options struct {
 	Lag time.Duration
 }
 
-func (o Options) withDefaults(l *Layout) Options {
+func (o Options) withDefaults(l *Layout, w Window) Options {
 	if o.Now == nil {
 		o.Now = time.Now
+		if c, ok := w.(Clock); ok {
+			o.Now = c.Now
+		}
 	}
 	for _, d := range []struct {
 		field    *time.Duration

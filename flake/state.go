@@ -57,7 +57,7 @@ func newState(l Layout, node uint64, w Window, o Options) *state {
 			timed.shift+timed.bits == sequence.shift && timed.shift >= MaxBits-64,
 		spare:  uint8(MaxBits - l.bits),
 		node:   l.parts[Node].put(node),
-		layout: l, rolls: !l.Ordered(), window: w, opts: o.withDefaults(&l),
+		layout: l, rolls: !l.Ordered(), window: w, opts: o.withDefaults(&l, w),
 	}
 	s.nodeFirst, s.nodeLast = bits.ReverseBytes64(s.node.hi<<32|s.node.lo>>32), bits.ReverseBytes32(uint32(s.node.lo))
 	metadata := l.parts[Metadata]

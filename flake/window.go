@@ -12,6 +12,14 @@ type Window interface {
 	Ceiling() time.Time
 }
 
+// Clock is the optional extra of a [Window] that knows the time for its ids better than the machine's clock, which somebody may set:
+// it is where a generator's time comes from, unless [Options] name another source.
+type Clock interface {
+	Window
+	// Now is called from any goroutine, and must not block.
+	Now() time.Time
+}
+
 // Between returns a window that never moves: for a node's number that one process has for good, or until it is assigned anew. The
 // floor of each process has to be later than all that the one before it stamped: a process that ends abruptly may have been
 // [Options.MaxAhead] ahead of its clock.

@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,8 +21,9 @@ import (
 // it had last, if that is free; while somebody else holds it under that same name, Claim waits for it, until ctx is done ([Options.NoWait]): a
 // process that was just killed holds its value until its TTL is over. If another instance has got the value, the name gets another one.
 //
-// A value whose window begins later than [Options.Window] from now, and than 2 min, is passed over, unless the name had it: a clock was
-// ahead once, and no ids could be made of it until then. If only such are free, it is an *[AheadError].
+// Values with which ids can be made now come before others that are free. One whose window begins later than [Options.Window] from now, and than 2 min,
+// is passed over: a clock was ahead once, and no ids could be made with it until then. If only such are free, it is an *[AheadError]; a name
+// gets its own one then.
 //
 // It blocks until the store has answered or ctx is done. A store that fails is an error; what may have been taken is given back in
 // the background. The errors match [ErrMismatch] and [ErrUndeclared] when the pool isn't what Options say.
@@ -32,9 +34,7 @@ func Claim(ctx context.Context, s *lease.Session, pool string, o Options) (*Hold
 	if err := o.check(pool); err != nil {
 		return nil, fmt.Errorf("claim: %w", err)
 	}
-	if o.Window == 0 {
-		o.Window = defaultWindow
-	}
+	o.Window = cmp.Or(o.Window, min(max(s.Manager().TTL(), minWindow), maxWindow))
 	c := newClaim(s, s.Manager(), pool, o)
 	c.near = true
 	h, err := c.hold(ctx, s)
@@ -105,8 +105,12 @@ func (c *claim) take(ctx context.Context) (l *lease.Lease, place int, err error)
 		return nil, 0, err
 	}
 	had, l, place, err := c.own(ctx)
-	if err == nil && l == nil {
+	switch {
+	case err != nil:
+	case l == nil:
 		l, place, err = c.draw(ctx)
+	default:
+		l, place, err = c.sooner(ctx, l, place)
 	}
 	if err != nil {
 		return nil, 0, err
@@ -141,7 +145,7 @@ func (c *claim) started(s *lease.Session, l *lease.Lease, place int, w window) (
 	h := &Hold{
 		l: l, st: c.st, clk: c.m.Clock(), ttl: c.m.TTL(), pool: c.name, value: c.set.value(place), place: place,
 		number: c.set.low + uint64(place), length: c.opts.Window, floor: w.Floor,
-		ask: make(chan struct{}, 1), done: make(chan struct{}),
+		ask: make(chan struct{}, 1), done: make(chan struct{}), times: newTimeline(c.m.Clock()),
 	}
 	h.ceiling.Store(&w.Ceiling)
 	ctx, stop := context.WithCancel(l.Context())
@@ -231,6 +235,7 @@ func (c *claim) unused(ctx context.Context) (*lease.Lease, int, error) {
 func (c *claim) released(ctx context.Context) (*lease.Lease, int, error) {
 	known := slices.DeleteFunc(slices.Clone(c.pool.Free), c.isLate)
 	var order []int
+	next, soonest := -1, time.Time{} // the best of those that ids can't be made with now
 	if !c.raced {
 		order = known[:min(inOrder, len(known))]
 	}
@@ -246,16 +251,23 @@ func (c *claim) released(ctx context.Context) (*lease.Lease, int, error) {
 			c.taken = append(c.taken, i)
 			continue
 		}
-		late, err := c.late(ctx, i)
-		if err != nil {
+		begins, err := c.begins(ctx, i)
+		switch {
+		case err != nil:
 			return nil, 0, err
-		}
-		if !late {
+		case c.isLate(i):
+		case !begins.After(c.m.Clock().Wall().Add(soon)):
 			l, err := c.try(ctx, i)
 			return l, i, err
+		case next < 0 || begins.Before(soonest):
+			next, soonest = i, begins
 		}
 	}
-	return nil, 0, nil
+	if next < 0 {
+		return nil, 0, nil
+	}
+	l, err := c.try(ctx, next)
+	return l, next, err
 }
 
 // free reports whether a value seems to be free: released, or kept by a session that is closed.

@@ -35,7 +35,9 @@
 //	──────┼──────────────────────────────────┼───────────────────────────────────────────────► time in the ids
 //
 // A holder that dies leaves its ceiling, which is up to [Options.Window] ahead of its clock. Who gets the value next can make
-// ids from there on, so it may have to wait for that long.
+// ids from there on, so it may have to wait for that long: the TTL, by default.
+//
+// The times between are those of [Hold.Now], which is the wall clock except after somebody has set that.
 //
 // # Assignments
 //

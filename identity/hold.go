@@ -28,6 +28,7 @@ type Hold struct {
 	floor   time.Time
 	ceiling atomic.Pointer[time.Time] // stored, or lower
 	ask     chan struct{}             // somebody wants it raised
+	times   *timeline
 
 	stop context.CancelFunc
 	done chan struct{} // closed when the ceiling rises no more
@@ -67,13 +68,30 @@ func (h *Hold) Floor() time.Time { return h.floor }
 // never falls; after a loss or a release it stays. It doesn't block.
 func (h *Hold) Ceiling() time.Time {
 	ceiling := *h.ceiling.Load()
-	if ceiling.Sub(h.clk.Wall()) < h.length/2 {
-		select {
-		case h.ask <- struct{}{}:
-		default: // it is asked for already
-		}
-	}
+	_, wanted := h.times.look(ceiling)
+	h.want(ceiling, wanted)
 	return ceiling
+}
+
+// Now returns the time that ids made with the value are to have: package flake takes it from here. That is the wall clock's, except after
+// that was set. Set back by up to a day, it goes an eighth slower until the clock has caught up, so that ids are made meanwhile, with times that
+// are ahead of the clock by as much. Set forward, it follows as soon as the store has a ceiling for that. It doesn't block.
+func (h *Hold) Now() time.Time {
+	ceiling := *h.ceiling.Load()
+	now, wanted := h.times.look(ceiling)
+	h.want(ceiling, wanted)
+	return now
+}
+
+// want has the ceiling raised if less than half a window is left at that time.
+func (h *Hold) want(ceiling, at time.Time) {
+	if ceiling.Sub(at) >= h.length/2 {
+		return
+	}
+	select {
+	case h.ask <- struct{}{}:
+	default: // it is asked for already
+	}
 }
 
 // keep raises the ceiling until ctx is done. Its clock may be set, so it looks at it several times in a window.
@@ -87,8 +105,10 @@ func (h *Hold) keep(ctx context.Context) {
 		case <-ctx.Done():
 		}
 		timer.Stop()
-		target := h.clk.Wall().Add(h.length)
-		if ctx.Err() != nil || target.Sub(*h.ceiling.Load()) <= h.length/2 {
+		ceiling := *h.ceiling.Load()
+		_, wanted := h.times.look(ceiling)
+		target := wanted.Add(h.length)
+		if ctx.Err() != nil || target.Sub(ceiling) <= h.length/2 {
 			continue
 		}
 		err := raise(ctx, h.st, windowKey(h.pool, h.value), h.Token(), target)

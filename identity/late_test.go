@@ -86,15 +86,3 @@ func (w world) gone(q *process) bool {
 	}
 	return !errors.Is(err, ErrExhausted)
 }
-
-// A name gets its own value back, whenever its window begins.
-func TestALateValueOfItsOwn(t *testing.T) {
-	inWorld(t, func(t *testing.T, w world) {
-		p, holds := w.ahead(1, named1("0-30", "a"))
-		p.release(holds[0], p.clk.Wall())
-		q := w.process(nil)
-		if h := q.claim(named1("0-30", "a")); h.Value() != holds[0].Value() {
-			t.Errorf("%s, want %s", h.Value(), holds[0].Value())
-		}
-	})
-}

@@ -19,14 +19,14 @@ type Options struct {
 	// NoWait has a claim fail with a *[lease.HeldError], at once, while the value that the name had is held under that same name.
 	NoWait bool
 
-	// Window is how far the ceiling is ahead of the clock when it is stored: 2 min by default, from 1 s to 30 days. It is stored
-	// anew when half of that is left, which is one write for each half of a window. After a crash the value's next holder may have
-	// to wait for so long before it can make ids.
+	// Window is how far the ceiling is ahead of the clock when it is stored, from 1 s to 30 days: by default the TTL of the session's manager, and
+	// 2 min for an assignment, which no process raises. It is stored again when half of that is left, which is one write for each half of a window. After
+	// a crash the value's next holder may have to wait for so long before it can make ids: with the default, until the TTL is over.
 	Window time.Duration
 }
 
 const (
-	defaultWindow = 2 * time.Minute
+	defaultWindow = 2 * time.Minute // of an assignment, and how late a window may begin that a claim takes
 	minWindow     = time.Second
 	maxWindow     = 30 * 24 * time.Hour
 )

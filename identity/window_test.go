@@ -45,7 +45,9 @@ func (p *process) generator(h *Hold) *flake.Generator[flake.ID] {
 func TestWindowIsStoredFirst(t *testing.T) {
 	inWorld(t, func(t *testing.T, w world) {
 		p := w.process(nil)
-		h := p.claim(ranged("0-9"))
+		o := ranged("0-9")
+		o.Window = 2 * time.Minute
+		h := p.claim(o)
 		g := p.generator(h)
 		before := p.net.Count(faulty.Put)
 		for range 600 {

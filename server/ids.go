@@ -23,7 +23,6 @@ type mint struct {
 	m     *lease.Manager
 	pools map[string]string // by layout
 	turn  chan struct{}     // who has it may claim
-	now   func() time.Time
 
 	mu      sync.Mutex
 	closed  bool
@@ -47,7 +46,7 @@ type order struct {
 }
 
 func newMint(m *lease.Manager, pools map[string]string) *mint {
-	return &mint{m: m, pools: pools, turn: make(chan struct{}, 1), now: m.Clock().Wall, presses: map[string]*press{}}
+	return &mint{m: m, pools: pools, turn: make(chan struct{}, 1), presses: map[string]*press{}}
 }
 
 // pool returns the name of the pool that the server's number of a layout is from, and its values, if they are known.
@@ -98,15 +97,15 @@ func (m *mint) claim(ctx context.Context, l flake.Layout) (*press, error) {
 		return nil, err
 	}
 	pool, values := m.pool(l)
-	h, err := identity.Claim(ctx, s, pool, identity.Options{Values: values})
+	h, err := identity.Claim(ctx, s, pool, identity.Options{Values: values, Window: defaultWindow}) // ids outlast an outage; another server takes another number
 	if err != nil {
 		return nil, err
 	}
 	var p *press
 	if l.Bits() > 64 {
-		p, err = newPress[flake.ID96](l, h, m.now)
+		p, err = newPress[flake.ID96](l, h)
 	} else {
-		p, err = newPress[flake.ID](l, h, m.now)
+		p, err = newPress[flake.ID](l, h)
 	}
 	if err != nil {
 		return nil, errors.Join(err, h.Release(ctx, h.Floor()))
@@ -135,8 +134,8 @@ func (m *mint) open(ctx context.Context) (*lease.Session, error) {
 	return s, nil
 }
 
-func newPress[T flake.Value](l flake.Layout, h *identity.Hold, now func() time.Time) (*press, error) {
-	g, err := flake.New[T](l, h.Number(), h, flake.Options{Now: now})
+func newPress[T flake.Value](l flake.Layout, h *identity.Hold) (*press, error) {
+	g, err := flake.New[T](l, h.Number(), h, flake.Options{})
 	if err != nil {
 		return nil, err
 	}

@@ -40,7 +40,8 @@ func (a *app) idAssignCommand() *cobra.Command {
 			"CMD finds the value in LEASEHOLD_ID, and LEASEHOLD_NAME, LEASEHOLD_TOKEN, LEASEHOLD_HOLDER, LEASEHOLD_SEQUENCER and\n" +
 			"LEASEHOLD_STORE as under `run`. Ids that are made with the value may have times from LEASEHOLD_ID_FLOOR up to LEASEHOLD_ID_CEILING,\n" +
 			"in ms since 1970, and no others: that is what keeps them apart from those of whoever had the value before, or gets it next. While CMD\n" +
-			"runs the ceiling rises; `leasehold id list POOL -o json` shows it.\n\n" +
+			"runs the ceiling rises: the file $LEASEHOLD_ID_WINDOW always has both. If CMD, as the last thing it does, writes a time that is later than\n" +
+			"those of all its ids to the file $LEASEHOLD_ID_USED, the value's next ids may follow there at once; else they begin at the ceiling.\n\n" +
 			"Exit codes: 75 if all values are held, or NAME's is in use elsewhere (see -E); with CMD those of `leasehold run`; 64 for a wrong command line.",
 		Example: "  leasehold id assign machines --range 1-254 --as web1\n" +
 			"  leasehold id assign machines --as web1 -o json\n" +
@@ -63,7 +64,7 @@ func (a *app) idAssignCommand() *cobra.Command {
 	valuesFlags(f, &o.values)
 	f.StringVar(&o.as, "as", "", "whose value it is: the same NAME is given the same value")
 	f.StringVar(&o.value, "value", "", "assign this value, and no other (without CMD)")
-	f.DurationVar(&o.window, "window", 2*time.Minute, "how far ahead of now ids that are made with the value may be: how long CMD can make ids without looking")
+	f.DurationVar(&o.window, "window", 0, "how far ahead of now ids that are made with the value may be (default: with CMD its --ttl, else 2m0s)")
 	f.BoolVarP(&o.noWait, "no-wait", "n", false, "don't wait for a value (with CMD)")
 	f.DurationVarP(&o.wait, "wait", "w", 0, "wait for a value for so long at most (with CMD; default: until one is free)")
 	f.StringArrayVar(&o.info, "info", nil, "KEY=VALUE for people to see; may be repeated")
@@ -105,7 +106,7 @@ func (o idAssign) check(cmd *cobra.Command, argv []string) error {
 	if cmd.Flags().Changed("as") && o.as == "" {
 		return usage("--as is empty: an unset variable, perhaps")
 	}
-	if o.window < time.Second || o.window > 30*24*time.Hour {
+	if cmd.Flags().Changed("window") && (o.window < time.Second || o.window > 30*24*time.Hour) {
 		return usage("--window %v: want 1s to 720h", o.window)
 	}
 	for _, flag := range []string{"no-wait", "wait", "restart", "kill-after", "contain"} {

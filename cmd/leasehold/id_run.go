@@ -1,10 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
@@ -18,6 +18,8 @@ const (
 	envID      = "LEASEHOLD_ID"
 	envFloor   = "LEASEHOLD_ID_FLOOR"
 	envCeiling = "LEASEHOLD_ID_CEILING"
+	envWindow  = "LEASEHOLD_ID_WINDOW" // a file with both, which is kept up to date
+	envUsed    = "LEASEHOLD_ID_USED"   // a file, to which CMD writes from when on it has made no id
 )
 
 // idWork takes a value for a job.
@@ -29,12 +31,24 @@ type idWork struct {
 // idHold is a value with a session of its own.
 type idHold struct {
 	*identity.Hold
-	s *lease.Session
+	s     *lease.Session
+	files *idFiles // nil where none can be made
+	say   func(format string, args ...any)
 }
 
-// Release gives the value back, and ends the session. Nobody knows which times CMD has used, so the next holder begins at the ceiling.
+// Release gives the value back, and ends the session. What CMD has not said it has not used is used: then the next holder begins at the ceiling.
 func (h *idHold) Release(ctx context.Context) error {
-	return errors.Join(h.Hold.Release(ctx, time.Time{}), closeSession(ctx, h.s))
+	var used time.Time
+	if h.files != nil {
+		var err error
+		if used, err = h.files.report(); err != nil {
+			h.say("%s; the next ids with %s are later than %s", oneLine(err), h.Value(), h.Ceiling().Format(time.RFC3339))
+		}
+		if err := h.files.close(); err != nil {
+			h.say("%s", oneLine(err))
+		}
+	}
+	return errors.Join(h.Hold.Release(ctx, used), closeSession(ctx, h.s))
 }
 
 // take claims a value, and waits for that unless it isn't to.
@@ -45,7 +59,11 @@ func (w *idWork) take(ctx context.Context) (hold, error) {
 	}
 	h, err := w.claim(ctx, s)
 	if err == nil {
-		return &idHold{h, s}, nil
+		files, err := newIDFiles(h, w.a.clk, cmp.Or(w.opts.window, w.timing.TTL)/8, w.words.say)
+		if err != nil {
+			w.words.say("%s; CMD is told no $%s and no $%s", oneLine(err), envWindow, envUsed)
+		}
+		return &idHold{h, s, files, w.words.say}, nil
 	}
 	closing, cancel := clock.WithTimeout(context.WithoutCancel(ctx), w.a.clk, w.timing.TTL/10)
 	defer cancel()
@@ -87,10 +105,10 @@ func (w *idWork) variables(h hold) []string {
 	if !ok {
 		return nil
 	}
-	floor, ceiling := v.Floor(), v.Ceiling()
-	if whole := floor.Truncate(time.Millisecond); whole.Before(floor) {
-		floor = whole.Add(time.Millisecond)
+	floor, ceiling := idBounds(v.Floor(), v.Ceiling())
+	own := []string{envID + "=" + v.Value(), envFloor + "=" + floor, envCeiling + "=" + ceiling}
+	if v.files != nil {
+		own = append(own, envWindow+"="+v.files.window, envUsed+"="+v.files.used)
 	}
-	ms := func(t time.Time) string { return strconv.FormatInt(t.UnixMilli(), 10) }
-	return []string{envID + "=" + v.Value(), envFloor + "=" + ms(floor), envCeiling + "=" + ms(ceiling)}
+	return own
 }

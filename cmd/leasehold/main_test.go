@@ -19,7 +19,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(leakChecked{m}, map[string]func(){"leasehold": main, supervise.GuardName: main, "stamp": stamp, "ticker": ticker, "span": span, "oldname": oldName})
+	testscript.Main(leakChecked{m}, map[string]func(){"leasehold": main, supervise.GuardName: main, "stamp": stamp, "ticker": ticker, "span": span, "oldname": oldName, "minter": minter})
 }
 
 type leakChecked struct{ m *testing.M }

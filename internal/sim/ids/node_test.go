@@ -68,9 +68,12 @@ func (n *node) stall() {
 	}
 }
 
-// now is the wall clock for a generator. After a trap was set, the process is stopped just after it has looked.
-func (n *node) now() time.Time {
-	t := n.clk.Wall()
+// now is the wall clock for a generator.
+func (n *node) now() time.Time { return n.look(n.clk.Wall) }
+
+// look looks at a clock. After a trap was set, the process is stopped just after that.
+func (n *node) look(clock func() time.Time) time.Time {
+	t := clock()
 	if n.trap--; n.trap == 0 {
 		n.w.happened(stoppedBetween)
 		n.halt(n.upTo(3 * time.Hour))

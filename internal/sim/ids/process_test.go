@@ -97,7 +97,7 @@ func (p *process) claim(ctx context.Context) bool {
 		}
 	}
 	o := identity.Options{Values: identity.Values{Range: p.n.w.values()}, Window: window}
-	if p.n.rng.IntN(2) == 0 {
+	if p.n.rng.IntN(2) == 0 || p.n.w.without == noFloor { // the floor of its own one is ahead most often
 		o.As = p.n.name
 	}
 	limited, cancel := context.WithTimeout(ctx, time.Hour)
@@ -119,9 +119,13 @@ func (p *process) claim(ctx context.Context) bool {
 }
 
 // generator makes ids of the value that is held. Its look at the clock serves for the usual time, for none, or, as if the runtime's
-// timers were late, for an hour.
+// timers were late, for an hour. Its time is that of the hold, as a rule, or the wall clock's.
 func (p *process) generator() (*flake.Generator[flake.ID], error) {
-	o := flake.Options{Now: p.n.now, Lag: []time.Duration{0, -1, time.Hour}[p.n.rng.IntN(3)]}
+	now := p.n.now
+	if h := p.h; p.n.rng.IntN(3) > 0 && p.n.w.without == none {
+		now = func() time.Time { return p.n.look(h.Now) }
+	}
+	o := flake.Options{Now: now, Lag: []time.Duration{0, -1, time.Hour}[p.n.rng.IntN(3)]}
 	return flake.New[flake.ID](p.n.w.layout, p.h.Number(), p.window(), o)
 }
 
