@@ -41,6 +41,7 @@ func (c *claim) search(ctx context.Context) (*lease.Lease, int, error) {
 	c.rec = rec
 	v, err := c.look(ctx)
 	if err != nil {
+		c.ceased(ctx)
 		return nil, 0, err
 	}
 	known := slices.Concat(v.free, v.late)
@@ -52,6 +53,7 @@ func (c *claim) search(ctx context.Context) (*lease.Lease, int, error) {
 	place := 0
 	if len(v.unused)+len(v.free) == 0 {
 		if l, place, err = c.reclaim(ctx, v, &found); err != nil {
+			c.ceased(ctx)
 			return nil, 0, err
 		}
 		if l == nil && len(v.late) > 0 {
@@ -76,6 +78,22 @@ func (c *claim) search(ctx context.Context) (*lease.Lease, int, error) {
 func (c *claim) lately(t time.Time, d time.Duration) bool {
 	age := c.m.Clock().Wall().Sub(t)
 	return age > -d && age < d
+}
+
+// ceased lets others look at all values, since this look has come to no end.
+func (c *claim) ceased(ctx context.Context) {
+	limited, cancel := clock.WithTimeout(context.WithoutCancel(ctx), c.m.Clock(), c.m.TTL()/10)
+	defer cancel()
+	since := c.pool.Looking
+	_ = store.Update(limited, c.st, c.rec.Key, func(rec *store.Record) (bool, error) { // or they wait for a TTL
+		p, _, err := readPool(*rec)
+		if err != nil || !p.Looking.Equal(since) {
+			return false, err
+		}
+		p.Looking = time.Time{}
+		rec.Data, err = json.Marshal(p)
+		return err == nil, err
+	})
 }
 
 // await blocks until somebody else has looked at all values, or should have.
@@ -195,7 +213,8 @@ func released(rec store.Record) time.Time {
 const lookers = 16
 
 // reclaim looks at each session that keeps a value, and takes a value of one that is over. What else that kept is free, too. If
-// none is over, found says so.
+// none is over, found says so. One that can't be looked at keeps no other from being; it is an error if none is over. A store that fails again
+// and again ends the look.
 func (c *claim) reclaim(ctx context.Context, v view, found *pool) (l *lease.Lease, place int, err error) {
 	f := &full{At: c.m.Clock().Wall(), Held: v.held, Expires: -1}
 	keepers := slices.Collect(maps.Values(v.kept))
@@ -204,7 +223,8 @@ func (c *claim) reclaim(ctx context.Context, v view, found *pool) (l *lease.Leas
 	var wg sync.WaitGroup
 	for first := range min(lookers, len(keepers)) {
 		wg.Go(func() {
-			for n := first; n < len(keepers); n += lookers {
+			failed := 0
+			for n := first; n < len(keepers) && failed < 2 && ctx.Err() == nil; n += lookers {
 				places := keepers[n]
 				got, failure := c.acquire(ctx, places[0])
 				var held *lease.HeldError
@@ -216,6 +236,7 @@ func (c *claim) reclaim(ctx context.Context, v view, found *pool) (l *lease.Leas
 					}
 				case failure != nil:
 					err = failure
+					failed++
 				case l == nil:
 					l, place = got, places[0]
 					found.Free = append(found.Free, places[1:]...)
@@ -223,7 +244,7 @@ func (c *claim) reclaim(ctx context.Context, v view, found *pool) (l *lease.Leas
 					spare = append(spare, got)
 					found.Free = append(found.Free, places...)
 				}
-				over := l != nil || err != nil
+				over := l != nil
 				mu.Unlock()
 				if over {
 					return
@@ -234,6 +255,9 @@ func (c *claim) reclaim(ctx context.Context, v view, found *pool) (l *lease.Leas
 	wg.Wait()
 	for _, got := range spare {
 		err = errors.Join(err, got.Release(ctx))
+	}
+	if l == nil && ctx.Err() != nil {
+		err = errors.Join(err, context.Cause(ctx))
 	}
 	if l != nil {
 		found.Free = found.Free[:min(len(found.Free), maxFree)]
