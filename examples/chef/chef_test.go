@@ -191,8 +191,69 @@ func TestNumbersThatWereThereBefore(t *testing.T) {
 	}
 	s.must("old")
 	s.node("fourth", map[string]any{"max": 3})
-	if out, err := s.converge("fourth"); err == nil || !strings.Contains(out, "No free ids") {
+	if out, err := s.converge("fourth"); err == nil || !strings.Contains(out, "Identity range is exhausted") {
 		t.Errorf("the fourth of three: %v\n%s", err, out)
+	}
+}
+
+// The values are those of the array, as of the cookbook that this one replaces: with holes, or names; those of one pool in any order.
+func TestFinding_I3_ValuesAreThoseOfTheArray(t *testing.T) {
+	for _, values := range [][]any{{1, 2, 9}, {"red", "green"}} {
+		s := newSite(t)
+		has := map[string]bool{}
+		for i := range values {
+			has[s.mustWith(values, i)] = true
+			values = append(values[1:], values[0]) // in another order
+		}
+		for _, value := range values {
+			if !has[fmt.Sprint(value)] {
+				t.Errorf("nobody has %v: %v", value, has)
+			}
+		}
+		name := fmt.Sprint(values[0], "-last")
+		s.node(name, map[string]any{"values": values})
+		if out, err := s.converge(name); err == nil || !strings.Contains(out, "Identity range is exhausted") {
+			t.Errorf("one more than there are values: %v\n%s", err, out)
+		}
+	}
+}
+
+// mustWith returns what a node with that number has, out of those values.
+func (s *site) mustWith(values []any, i int) string {
+	s.t.Helper()
+	name := fmt.Sprint("web", i)
+	s.node(name, map[string]any{"values": values})
+	return s.must(name)
+}
+
+// The duplicates are values as the nodes have them, integers or names, as are the values that are assigned.
+func TestFinding_I3_DuplicatesAreValuesOfTheirType(t *testing.T) {
+	s := newSite(t)
+	for _, c := range []struct{ values, value, want string }{
+		{"[1, 2, 9]", "9", `[9, {9=>["a", "b"]}, {}]`},
+		{"1...4", "3", `[3, {3=>["a", "b"]}, {}]`},
+		{"%w[red blue]", `"red"`, `["red", {"red"=>["a", "b"]}, {}]`},
+	} {
+		script := fmt.Sprintf(`path = [%q, :id] # each has a pool of its own
+			require "./libraries/leasehold"
+			Node = Struct.new(:name, :value) do
+			  def read(*) = value
+			  def write(_, *, value) = self.value = value
+			end
+			client = Leasehold::Client.new
+			a, b = Node.new("a"), Node.new("b", %s)
+			a.value = b.value
+			id = Leasehold.assign_identity(client, a, path, %s)
+			twice = Leasehold.find_duplicate_identity(client, a, path) { [b] }
+			none = Leasehold.find_duplicate_identity(client, Node.new("c"), path, only_me: true) { [a, b] }
+			p [id, twice, none]`, c.values, c.value, c.values)
+		if out, err := s.ruby("-e", script); err != nil || out != c.want {
+			t.Errorf("%s: %v\n%s\nwant %s", c.values, err, out, c.want)
+		}
+	}
+	script := `require "./libraries/leasehold"; [[], [1, "1"], ["a", "a"]].each { |v| begin; Leasehold.values_of(v); rescue ArgumentError => e; puts e.message; end }`
+	if out, err := s.ruby("-e", script); err != nil || strings.Count(out, "\n") != 2 || strings.Count(out, "twice") != 2 {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
 

@@ -124,32 +124,52 @@ module Leasehold
     attribute_path.map { |element| ERB::Util.url_encode(element) }.join('/')
   end
 
-  # assign_identity gives the node a number of the range that no other node has, writes it into the attribute, and returns it. It is the same
-  # one at each run. A number that the node has already is kept, and made known to the server.
+  # values_of returns what the values of a pool are, as the server is told: a range of integers, or the names of any others. The order of
+  # the values doesn't matter.
+  def self.values_of(range)
+    values = range.to_a
+    texts = values.map(&:to_s).sort
+    raise ArgumentError, 'no values: want a range such as 1..254, or an array' if values.empty?
+    raise ArgumentError, "#{texts.find { |text| texts.count(text) > 1 }.inspect} is in the values twice" if texts.uniq.size < texts.size
+
+    return { names: texts } unless values.all?(Integer)
+
+    low, high = values.minmax
+    low >= 0 && high - low + 1 == values.size ? { range: "#{low}-#{high}" } : { names: texts }
+  end
+
+  # assign_identity gives the node one of the values that no other node has, writes it into the attribute, and returns it: a range such as 1..254,
+  # or an array of integers or names. It is the same one at each run. A value that the node has already is kept, and made known to the server.
   def self.assign_identity(client, node, attribute_path, range)
     current = node.read(*attribute_path)
-    answer = client.assign(pool_of(attribute_path), as: node.name, value: current&.to_s, range: "#{range.min}-#{range.max}")
-    id = Integer(answer['value'])
+    values = values_of(range)
+    answer = client.assign(pool_of(attribute_path), as: node.name, value: current&.to_s, **values)
+    id = range.find { |value| value.to_s == answer['value'] } # of its own type
     node.write(:normal, *attribute_path, id) unless id == current
     id
   rescue Error => e
-    raise "No free ids: #{e.message}" if e.code == 'pool_exhausted'
+    raise "Identity range is exhausted: #{e.message}" if e.code == 'pool_exhausted'
 
     raise "#{node.name} has #{attribute_path.join('.')} #{current}, which can't be kept: #{e.message}" if current
 
     raise
   end
 
-  # find_duplicate_identity returns the numbers that more than one node has, {number => [names]}: by what the nodes say that the block
-  # returns, a search's, and by what the server knows. With only_me it returns those of this node only.
+  # find_duplicate_identity returns the values that more than one node has, {value => [names]}: by what the nodes say that the block
+  # returns, a search's, and by what the server knows. A value is as the nodes have it: 3, not '3'. With only_me it returns those of this
+  # node only.
   def self.find_duplicate_identity(client, node, attribute_path, only_me: false)
-    holders = Hash.new { |hash, id| hash[id] = [] }
-    client.identities(pool_of(attribute_path)).each { |name, value| holders[value] << name }
+    holders = Hash.new { |hash, text| hash[text] = [] }
+    client.identities(pool_of(attribute_path)).each { |name, text| holders[text] << name }
+    as_said = {} # by the server's form of it; of two holders of one value one is a node that says so
     (yield || []).each do |other|
       value = other.read(*attribute_path)
-      holders[value.to_s] << other.name unless value.nil?
+      next if value.nil?
+
+      holders[value.to_s] << other.name
+      as_said[value.to_s] ||= value
     end
-    duplicates = holders.transform_values(&:uniq).select { |_, names| names.size > 1 }
+    duplicates = holders.transform_values(&:uniq).select { |_, names| names.size > 1 }.transform_keys { |text| as_said.fetch(text, text) }
     only_me ? duplicates.select { |_, names| names.include?(node.name) } : duplicates
   end
 end
