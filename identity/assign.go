@@ -305,8 +305,7 @@ func release(ctx context.Context, st store.Store, clk clock.Clock, pool, value s
 			return "", &lease.NotCurrentError{Record: store.Record{Key: leaseKey(pool, o.As)}}
 		}
 	}
-	place, ok := c.set.place(value)
-	if !ok {
+	if _, ok := c.set.place(value); !ok {
 		return value, &OutsideError{Pool: pool, Value: value, Values: c.set.Values}
 	}
 	rec, err := c.releasable(ctx, value, o)
@@ -316,7 +315,7 @@ func release(ctx context.Context, st store.Store, clk clock.Clock, pool, value s
 	err = closeWindow(ctx, st, windowKey(pool, value), rec.Token, o.Used)
 	_, failed := lease.Free(ctx, st, rec.Key, lease.Eviction{Token: rec.Token, By: o.By})
 	if err = errors.Join(err, failed); err == nil {
-		offer(ctx, st, clk, pool, place, offerPause)
+		offer(ctx, st, clk, pool, value, offerPause)
 	}
 	return value, err
 }

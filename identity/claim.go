@@ -143,7 +143,7 @@ func (c *claim) grant(ctx context.Context, place int, token fence.Token, standin
 
 func (c *claim) started(s *lease.Session, l *lease.Lease, place int, w window) (*Hold, error) {
 	h := &Hold{
-		l: l, st: c.st, clk: c.m.Clock(), ttl: c.m.TTL(), pool: c.name, value: c.set.value(place), place: place,
+		l: l, st: c.st, clk: c.m.Clock(), ttl: c.m.TTL(), pool: c.name, value: c.set.value(place),
 		number: c.set.low + uint64(place), length: c.opts.Window, floor: w.Floor,
 		ask: make(chan struct{}, 1), done: make(chan struct{}), times: newTimeline(c.m.Clock()),
 	}
@@ -162,9 +162,13 @@ func (c *claim) started(s *lease.Session, l *lease.Lease, place int, w window) (
 }
 
 func (c *claim) load(ctx context.Context) error {
+	before := c.set.Values
 	var err error
 	c.rec, c.pool, c.set, err = declare(ctx, c.m, c.st, c.name, c.opts.Values)
 	c.taken = nil
+	if !before.equal(c.set.Values) {
+		clear(c.ahead) // places in a pool that was widened meanwhile
+	}
 	return err
 }
 

@@ -48,7 +48,7 @@ type AheadError struct {
 }
 
 func (e *AheadError) Error() string {
-	return fmt.Sprintf("%s: %v: of %d that are free, %s is the first, from %s on, in %v: see that the clock here is right, wait, or widen the pool",
+	return fmt.Sprintf("%s: %v: of %d that are free, %s is the first, from %s on, in %v: see that the clock here is right, wait, or widen the pool (leasehold id pool set)",
 		e.Pool, ErrAhead, e.Free, e.Value, e.Floor.UTC().Format(time.RFC3339), e.In.Round(time.Second))
 }
 
@@ -62,7 +62,7 @@ type MismatchError struct {
 }
 
 func (e *MismatchError) Error() string {
-	return fmt.Sprintf("%s: its values are %s, not %s: all who use it have to name the same ones, or none", e.Pool, e.Stored, e.Asked)
+	return fmt.Sprintf("%s: its values are %s, not %s: all who use it have to name the same ones, or none; to add values, widen the pool (leasehold id pool set)", e.Pool, e.Stored, e.Asked)
 }
 
 // Is reports whether target is [ErrMismatch].

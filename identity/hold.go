@@ -21,7 +21,6 @@ type Hold struct {
 	ttl    time.Duration
 	pool   string
 	value  string
-	place  int
 	number uint64
 	length time.Duration
 
@@ -139,7 +138,7 @@ func (h *Hold) Release(ctx context.Context, used time.Time) error {
 		err := closeWindow(limited, h.st, windowKey(h.pool, h.value), h.Token(), used)
 		h.err = errors.Join(err, h.l.Release(ctx))
 		if h.err == nil {
-			offer(limited, h.st, h.clk, h.pool, h.place, h.ttl/250)
+			offer(limited, h.st, h.clk, h.pool, h.value, h.ttl/250)
 		}
 	})
 	return h.err
@@ -147,10 +146,11 @@ func (h *Hold) Release(ctx context.Context, used time.Time) error {
 
 // offer puts a value into the index of free ones. Many may do so at a time, so it tries a few times, and leaves it then: values
 // that nobody knows to be free are found when all are looked at.
-func offer(ctx context.Context, st store.Store, clk clock.Clock, pool string, place int, pause time.Duration) {
+func offer(ctx context.Context, st store.Store, clk clock.Clock, pool, value string, pause time.Duration) {
 	for n := range 4 {
-		rec, p, _, err := declared(ctx, st, pool, Values{})
-		if err != nil {
+		rec, p, s, err := declared(ctx, st, pool, Values{})
+		place, ok := s.place(value)
+		if err != nil || !ok {
 			return
 		}
 		p.add(place)

@@ -120,9 +120,9 @@ func (c *claim) await(ctx context.Context) error {
 func (c *claim) publish(ctx context.Context, found pool) error {
 	known := slices.Concat(c.pool.Free, found.Free)
 	return store.Update(ctx, c.st, c.rec.Key, func(rec *store.Record) (bool, error) {
-		p, _, err := readPool(*rec)
-		if err != nil {
-			return false, err
+		p, s, err := readPool(*rec)
+		if err != nil || !s.Values.equal(c.set.Values) {
+			return false, err // it was widened: the next try reads it
 		}
 		meanwhile := slices.DeleteFunc(p.Free, func(i int) bool { return slices.Contains(known, i) })
 		p.New, p.Free, p.Full, p.Looking = found.New, found.Free, found.Full, time.Time{}

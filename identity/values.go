@@ -40,8 +40,9 @@ func (v Values) isZero() bool {
 	return v.Range == "" && v.Prefix == "" && v.Bits == 0 && len(v.Names) == 0
 }
 
+// equal reports whether both have the same values. Names may be in another order: a pool has its own.
 func (v Values) equal(o Values) bool {
-	return v.Range == o.Range && v.Prefix == o.Prefix && v.Bits == o.Bits && slices.Equal(v.Names, o.Names)
+	return v.Range == o.Range && v.Prefix == o.Prefix && v.Bits == o.Bits && slices.Equal(slices.Sorted(slices.Values(v.Names)), slices.Sorted(slices.Values(o.Names)))
 }
 
 // set is Values that were checked.

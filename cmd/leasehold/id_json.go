@@ -22,6 +22,33 @@ func (a *app) readAssigned(path string) (map[string]string, error) {
 	return all, nil
 }
 
+// readNames reads which machines there are: ["node"], or anything that readAssigned reads.
+func (a *app) readNames(path string) (map[string]bool, error) {
+	text, err := a.readFile(path)
+	if err != nil {
+		return nil, usage("FILE: %w", err)
+	}
+	names := map[string]bool{}
+	var list []string
+	if json.Unmarshal(text, &list) == nil {
+		for _, name := range list {
+			names[name] = true
+		}
+	} else {
+		all, err := assigned(text)
+		if err != nil {
+			return nil, usage("FILE %s: %w; or a list, [\"node\"]", path, err)
+		}
+		for name := range all {
+			names[name] = true
+		}
+	}
+	if len(names) == 0 {
+		return nil, usage("FILE %s: it has no machines, so that every value would be freed: see what wrote it", path)
+	}
+	return names, nil
+}
+
 func (a *app) readFile(path string) ([]byte, error) {
 	if path == "-" {
 		return io.ReadAll(a.in)

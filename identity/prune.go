@@ -1,0 +1,65 @@
+package identity
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/store"
+)
+
+// PruneOptions say which assignments [Prune] ends.
+type PruneOptions struct {
+	// Live reports whether the instance of that name is still there.
+	Live func(name string) bool
+	// Idle is how long ago a value has to have been assigned last, by the wall clocks, 0 or more: an instance that is new may not be in the list
+	// of those that live yet. 0 is for not looking at that.
+	Idle time.Duration
+	// DryRun has Prune end nothing, and return what it would end.
+	DryRun bool
+	// By is who does it, for people: user@host.
+	By string
+}
+
+// Prune ends the assignments of a pool whose instances are gone, in the order of the values, and returns them. It leaves those that a process or a
+// session keeps, which end by themselves, those without a name, and those that were assigned within o.Idle. A name that comes back gets its value
+// back if that is still free. What was released before an error is returned with it. It blocks until the store has answered or ctx is done.
+func Prune(ctx context.Context, st store.Store, clk clock.Clock, pool string, o PruneOptions) ([]Entry, error) {
+	if o.Live == nil || o.Idle < 0 {
+		return nil, fmt.Errorf("prune %s: options Live: %t, Idle: %v: want a function, and 0 or more", pool, o.Live != nil, o.Idle)
+	}
+	_, entries, err := List(ctx, st, pool)
+	if err != nil {
+		return nil, err
+	}
+	var gone []Entry
+	for _, e := range entries {
+		if !e.Standing || e.Name == "" || o.Live(e.Name) || o.Idle > 0 && !e.assigned().Before(clk.Wall().Add(-o.Idle)) {
+			continue
+		}
+		if !o.DryRun {
+			_, err := Release(ctx, st, clk, pool, e.Value, ReleaseOptions{Token: e.Record.Token, As: e.Name, By: o.By})
+			if errors.Is(err, lease.ErrNotCurrent) {
+				continue // somebody else has ended it
+			}
+			if err != nil {
+				return gone, err
+			}
+		}
+		gone = append(gone, e)
+	}
+	return gone, nil
+}
+
+// assigned is when a value was assigned last, at the latest: an Assign raises the ceiling to a window ahead of then, and each is a window of minWindow
+// at least.
+func (e Entry) assigned() time.Time {
+	at := e.Ceiling.Add(-minWindow)
+	if e.Record.Acquired.After(at) {
+		return e.Record.Acquired
+	}
+	return at
+}
