@@ -16,7 +16,8 @@
 //
 //	            ┌ enough is free, and nobody waits before me ──► write me in, under the next token ──► held
 //	read roster ┤
-//	            └ else: write me at the end of the queue (if it is fair), and wait for the roster to change ──► read roster
+//	            └ else: write me at the end of the queue (if it is fair, or I have waited for a TTL), and wait for the roster to change
+//	                    ──► read roster
 //
 // Who waits looks at the sessions of those before it, too, every third of the TTL. One that is gone, or has not been renewed
 // for its TTL, is closed first (so that its process can't renew it any more) and then taken off the roster: the rule by which

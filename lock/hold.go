@@ -9,6 +9,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -26,6 +27,9 @@ type Hold struct {
 	until func() clock.Instant
 	ctx   context.Context
 	end   context.CancelCauseFunc
+
+	of   *lease.Session // of a share: that which keeps it
+	mine entry          // on the roster
 
 	released atomic.Bool
 	once     sync.Once
@@ -70,17 +74,47 @@ func (h *Hold) Context() context.Context { return h.ctx }
 // of the session's TTL at most, even if ctx is done; what is not settled by then is settled in the background, for as long
 // as the session lives, and the error matches [store.ErrUnknownOutcome]. Releasing again returns the first error.
 func (h *Hold) Release(ctx context.Context) error {
+	h.finish(func() error { return h.free(context.WithoutCancel(ctx)) })
+	return h.err
+}
+
+// finish ends the hold, and lets free have what the store still shows of it. It reports false, and doesn't call it, when the hold was ended before.
+func (h *Hold) finish(free func() error) (first bool) {
 	h.once.Do(func() {
+		first = true
 		h.released.Store(true)
 		h.end(fmt.Errorf("%s: %w", h.name, ErrReleased))
-		h.err = h.free(context.WithoutCancel(ctx))
+		h.err = free()
 	})
-	return h.err
+	return first
+}
+
+// Run holds a lock while f runs: it calls take, such as [Mutex.Lock] or [RWMutex.TryRLock], calls f, waits for f to return, and releases.
+// The context it gives f is done when ctx is, or when the hold ends, whose *[lease.LostError] is then its cause; f has to stop at once
+// in that case. Run returns take's error, or else that of f, joined with the *[lease.LostError] if the hold was lost, and with that of
+// the release. f isn't called after an error of take.
+func Run(ctx context.Context, take func(context.Context) (*Hold, error), f func(context.Context, *Hold) error) (err error) {
+	h, err := take(ctx)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	unlink := context.AfterFunc(h.Context(), func() { cancel(context.Cause(h.Context())) })
+	defer func() { // also when f panics
+		unlink()
+		var lost error
+		if cause := h.Check(); errors.Is(cause, lease.ErrLost) {
+			lost = cause
+		}
+		cancel(nil)
+		err = errors.Join(err, lost, h.Release(ctx))
+	}()
+	return f(ctx, h)
 }
 
 // hold returns the hold of a share that was granted.
 func (l *shared) hold(e entry) *Hold {
-	h := &Hold{name: l.name, holder: l.m.Owner(), token: e.Token, check: l.s.Check, until: l.s.ValidUntil}
+	h := &Hold{name: l.name, holder: l.m.Owner(), token: e.Token, check: l.s.Check, until: l.s.ValidUntil, of: l.s, mine: e}
 	if l.kind == kindSemaphore {
 		h.name, h.slot = fmt.Sprintf("%s#%d", l.name, e.Slot), e.Slot
 	}

@@ -19,7 +19,7 @@ type MutexOptions struct {
 }
 
 // Mutex is held by one at a time. It is the lease of its name, so it excludes whoever holds that, too. It is safe for concurrent
-// use, and not reentrant.
+// use, and not reentrant: a second Lock waits for the first hold, also of the same session, and a second TryLock matches [ErrHeld].
 type Mutex struct {
 	s    *lease.Session
 	name string
@@ -118,7 +118,7 @@ func ofLeases(name string, all []*lease.Lease, turn *Hold) *Hold {
 	return h
 }
 
-// MaxNames is how many names [All] takes at once.
+// MaxNames is how many names [All] and [TryAll] take at once.
 const MaxNames = 1000
 
 // Set is several names that are held together. Its Token and Sequencer are those of the first of them, in order; what guards
@@ -135,6 +135,17 @@ func (s *Set) Lease(name string) *lease.Lease { return s.leases[name] }
 // of the same names never wait for each other. It blocks until all are held, ctx is done or the session ends; what it holds
 // already is kept meanwhile, and released when it fails. A name that is there twice is taken once.
 func All(ctx context.Context, s *lease.Session, names ...string) (*Set, error) {
+	return all(ctx, s, names, (*lease.Session).Acquire)
+}
+
+// TryAll is All if all of the names can be had at once. Otherwise it releases what it has taken and returns an error: for a name that
+// is held, one that matches [ErrHeld] and names it. It takes one name after the other, so two who try at the same time may both fail.
+// A store that doesn't answer is an error. The rest is as with [Semaphore.TryAcquire].
+func TryAll(ctx context.Context, s *lease.Session, names ...string) (*Set, error) {
+	return all(ctx, s, names, (*lease.Session).TryAcquire)
+}
+
+func all(ctx context.Context, s *lease.Session, names []string, take func(*lease.Session, context.Context, string) (*lease.Lease, error)) (*Set, error) {
 	names = slices.Compact(slices.Sorted(slices.Values(names)))
 	if s == nil || len(names) == 0 || len(names) > MaxNames {
 		return nil, fmt.Errorf("lock all: %d names: want a session and 1 to %d names", len(names), MaxNames)
@@ -147,7 +158,7 @@ func All(ctx context.Context, s *lease.Session, names ...string) (*Set, error) {
 	set := &Set{leases: map[string]*lease.Lease{}}
 	var held []*lease.Lease
 	for _, name := range names {
-		l, err := s.Acquire(ctx, name)
+		l, err := take(s, ctx, name)
 		if err != nil {
 			for _, l := range slices.Backward(held) {
 				err = errors.Join(err, l.Release(ctx))

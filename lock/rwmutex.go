@@ -2,12 +2,18 @@ package lock
 
 import (
 	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
 
+	"github.com/leasehold/leasehold/internal/rules"
 	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/store"
 )
 
 // RWMutex is held by any number of readers, up to [MaxShares] - 1, or by one writer. It is first come, first served, so readers don't
-// keep a writer waiting for ever, nor writers a reader. It is safe for concurrent use.
+// keep a writer waiting for ever, nor writers a reader. It is safe for concurrent use, and not reentrant: who holds it for writing and
+// calls RLock waits for itself; [RWMutex.Downgrade] is the way.
 type RWMutex struct{ shared *shared }
 
 // NewRWMutex returns the read/write lock of that name, as the session uses it. It does no I/O.
@@ -46,4 +52,79 @@ func (rw *RWMutex) RLock(ctx context.Context) (*Hold, error) {
 // TryRLock is RLock if it can be had at once, and otherwise a *[HeldError]. The rest is as with [Semaphore.TryAcquire].
 func (rw *RWMutex) TryRLock(ctx context.Context) (*Hold, error) {
 	return rw.shared.acquire(ctx, 1, true)
+}
+
+// Downgrade makes of a hold for writing, that Lock or TryLock of this lock's session returned, one for reading, under a token of its own. Nobody
+// writes between the two, whoever waits; others may read from then on. The hold for writing ends first, as by [Hold.Release]: what
+// was written under it has to be at rest before. Downgrade blocks until the store has answered, ctx is done or the session ends, and
+// continues while the store fails. After an error neither is held, except for a hold that was no such one, which the error says: what may have
+// reached the store is taken back in the background, for as long as the session lives.
+func (rw *RWMutex) Downgrade(ctx context.Context, h *Hold) (*Hold, error) {
+	l := rw.shared
+	if h == nil || h.of != l.s || h.name != l.name || h.mine.Weight != l.limit {
+		return nil, fmt.Errorf("downgrade %s: want a hold for writing, of this lock and its session", l.name)
+	}
+	if err := h.Check(); err != nil {
+		return nil, fmt.Errorf("downgrade %s: %w", l.name, err)
+	}
+	reader := h.mine
+	reader.ID, reader.Weight, reader.Token = rand.Text(), 1, 0
+	var err error
+	first := h.finish(func() error {
+		err = l.replace(ctx, h.mine.ID, &reader)
+		return err
+	})
+	switch {
+	case !first:
+		return nil, fmt.Errorf("downgrade %s: %w", l.name, ErrReleased)
+	case err == nil:
+		err = l.s.Check() // the session may have ended while the write was on its way
+	}
+	if err != nil {
+		l.s.Background(func(ctx context.Context) {
+			_ = l.remove(ctx, h.mine.ID, nil)
+			_ = l.remove(ctx, reader.ID, nil)
+		})
+		return nil, fmt.Errorf("downgrade %s: %w", l.name, err)
+	}
+	return l.hold(reader), nil
+}
+
+// replace makes a holder of e in place of the one of that id, in one write, and sets e's token. It tries again for as long as the store fails.
+func (l *shared) replace(ctx context.Context, id string, e *entry) error {
+	joined, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	session := l.s.Context()
+	defer context.AfterFunc(session, func() { cancel(context.Cause(session)) })()
+	for n := 0; ; n++ {
+		err := store.Update(joined, l.st, l.key(), func(rec *store.Record) (bool, error) {
+			f, err := l.find(joined, *rec, map[string]bool{})
+			if err != nil {
+				return false, err
+			}
+			if i := find(f.roster.Held, e.ID); i >= 0 { // by a write whose answer was lost
+				*e = f.roster.Held[i]
+				return false, nil
+			}
+			if find(f.roster.Held, id) < 0 {
+				return false, fmt.Errorf("%w: the hold for writing isn't on the roster any more", lease.ErrLost)
+			}
+			if f.rec.Token >= e.Token { // else an earlier try, of unknown outcome, was under that one, and may yet land
+				if e.Token, err = rules.NextToken(f.rec.Token, l.m.Clock().Wall()); err != nil {
+					return false, err
+				}
+			}
+			f.rec.Token = e.Token
+			f.roster.remove(id)
+			f.roster.grant(*e, e.Token)
+			*rec = f.rec
+			return true, f.roster.write(rec)
+		})
+		if err == nil || fatal(err) || errors.Is(err, lease.ErrLost) {
+			return err
+		}
+		if err := l.pause(joined, n, err); err != nil {
+			return err
+		}
+	}
 }

@@ -64,6 +64,7 @@ type attempt struct {
 
 	over map[string]bool // sessions: those that are over stay so
 	due  clock.Instant   // when to look at sessions again
+	aged clock.Instant   // from when it stands in line though the lock isn't fair
 
 	failures int              // in a row
 	failed   string           // why it last tried again
@@ -81,6 +82,9 @@ func (l *shared) acquire(ctx context.Context, weight int, try bool) (*Hold, erro
 	defer context.AfterFunc(session, func() { cancel(context.Cause(session)) })()
 	mine := entry{ID: rand.Text(), Session: l.s.Key(), Weight: weight, Since: l.m.Clock().Wall()}
 	a := &attempt{shared: l, mine: mine, try: try, over: map[string]bool{}, due: clock.Always}
+	if a.aged = clock.Always; !l.fair {
+		a.aged = l.m.Clock().Now().Add(l.m.TTL())
+	}
 	granted, err := a.pursue(joined)
 	if err == nil {
 		err = l.s.Check() // the session may have ended while the write was on its way
@@ -104,10 +108,11 @@ func (a *attempt) pursue(ctx context.Context) (entry, error) {
 		}
 		f, failure := a.find(ctx, rec, a.over)
 		r := f.roster
-		if failure == nil && f.holder == "" {
+		i := find(r.Held, a.mine.ID)
+		if failure == nil && f.holder == "" && i < 0 {
 			failure = a.look(ctx, r)
 		}
-		switch i := find(r.Held, a.mine.ID); {
+		switch {
 		case failure != nil:
 			rec, err = a.again(ctx, failure)
 			continue
@@ -132,7 +137,7 @@ func (a *attempt) pursue(ctx context.Context) (entry, error) {
 			r.grant(a.mine, token)
 		case a.try:
 			return entry{}, a.held(r).Err
-		case a.fair && !crowded && find(r.Queue, a.mine.ID) < 0:
+		case a.inLine() && !crowded && find(r.Queue, a.mine.ID) < 0:
 			r.Queue = append(r.Queue, a.mine)
 		case !changed:
 			rec, err = a.wait(ctx, rec, a.held(r))
@@ -141,6 +146,10 @@ func (a *attempt) pursue(ctx context.Context) (entry, error) {
 		rec, err = a.write(ctx, f.rec, r)
 	}
 }
+
+// inLine reports whether the attempt is one that waits in line. Where nobody does, a heavy share may find too little free at every instant at
+// which light ones are given back. So who has waited for a TTL takes a place, whatever its weight: else the light would starve behind the heavy.
+func (a *attempt) inLine() bool { return a.m.Clock().Now() >= a.aged }
 
 // crowded reports whether there is no room on the roster for who isn't on it yet. The last place is no reader's: a writer has it to wait in.
 func (a *attempt) crowded(r roster) bool {

@@ -12,7 +12,6 @@ type planView struct {
 	Input    planInput `json:"input"`
 	Validity float64   `json:"validity_seconds"`
 	Renew    float64   `json:"renewal_seconds"`
-	Stops    float64   `json:"stop_seconds"` // after the last renewal
 	Survives float64   `json:"survives_outage_seconds"`
 	Takeover planRange `json:"takeover"`
 	Handover planRange `json:"handover"`
@@ -35,7 +34,6 @@ type planInput struct {
 	Poll          float64 `json:"poll_seconds"`
 	WarmUp        float64 `json:"warm_up_seconds"`
 	CrashReleases bool    `json:"crash_releases"`
-	Under         string  `json:"under"` // what keeps the lease: run, elect or library
 }
 
 type planRange struct {
@@ -57,14 +55,14 @@ type planSide struct {
 	Dollars      *float64 `json:"dollars_a_month,omitempty"`
 }
 
-func newPlanView(p plan.Plan, under string) planView {
-	in, t := p.Input, p.Input.Timing
+func newPlanView(p plan.Plan) planView {
+	in := p.Input
 	return planView{
 		Input: planInput{
 			in.Crashes.String(), millis(in.Restart), in.Machines.String(), millis(in.Detect), in.Deploys.String(), millis(in.Deploy),
-			in.Outages.String(), millis(in.Outage), in.Replicas, millis(t.TTL), millis(in.Poll), millis(in.WarmUp), in.CrashReleases, under,
+			in.Outages.String(), millis(in.Outage), in.Replicas, millis(in.TTL), millis(in.Poll), millis(in.WarmUp), in.CrashReleases,
 		},
-		Validity: millis(t.Validity), Renew: millis(t.Renew), Stops: millis(t.Stops), Survives: millis(t.Survives),
+		Validity: millis(p.Validity), Renew: millis(p.Renew), Survives: millis(p.Survives),
 		Takeover: newPlanRange(p.Takeover), Handover: newPlanRange(p.Handover),
 		One: newPlanSide(p.One), Elected: newPlanSide(p.Elected), Advice: p.Advice(),
 	}

@@ -21,12 +21,14 @@ type sharing struct {
 	shared     bool
 	limit      int // slots; 0 for none
 	limitGiven bool
+	weight     int // of the slots, that one run takes
 	fair       bool
 }
 
 func (s *sharing) add(f *pflag.FlagSet) {
 	f.BoolVar(&s.shared, "shared", false, "run beside others with --shared, but not beside one without")
 	f.IntVar(&s.limit, "slots", 0, "let so many run at a time")
+	f.IntVar(&s.weight, "weight", 1, "with --slots: how many of them CMD takes")
 	f.BoolVar(&s.fair, "fair", false, "first come, first served; with --shared that is so anyway")
 }
 
@@ -36,6 +38,10 @@ func (s sharing) check() error {
 		return usage("--shared and --slots exclude each other: --shared lets any number run beside each other, --slots that many")
 	case s.limitGiven && (s.limit < 1 || s.limit > lock.MaxShares):
 		return usage("--slots %d: want 1 to %d", s.limit, lock.MaxShares)
+	case s.weight != 1 && !s.limitGiven:
+		return usage("--weight %d: it is how many of the slots CMD takes: say how many there are, with --slots", s.weight)
+	case s.limitGiven && (s.weight < 1 || s.weight > s.limit):
+		return usage("--weight %d: want 1 to %d, the number of slots", s.weight, s.limit)
 	}
 	return nil
 }
@@ -214,8 +220,8 @@ func (s sharing) ways(session *lease.Session, name string, w way) (take, try tak
 	switch w {
 	case asSlot:
 		sem, err := lock.NewSemaphore(session, name, lock.SemaphoreOptions{Limit: s.limit, Fair: s.fair})
-		return func(ctx context.Context) (*lock.Hold, error) { return sem.Acquire(ctx, 1) },
-			func(ctx context.Context) (*lock.Hold, error) { return sem.TryAcquire(ctx, 1) }, err
+		return func(ctx context.Context) (*lock.Hold, error) { return sem.Acquire(ctx, s.weight) },
+			func(ctx context.Context) (*lock.Hold, error) { return sem.TryAcquire(ctx, s.weight) }, err
 	case asReader, asWriter:
 		rw, err := lock.NewRWMutex(session, name)
 		if err != nil {

@@ -30,6 +30,7 @@ type shareView struct {
 	State   string      `json:"state"`          // held, expired or broken; of one who waits: waiting
 	Mode    string      `json:"mode,omitempty"` // of a read/write lock: read or write
 	Slot    *int        `json:"slot,omitempty"`
+	Weight  int         `json:"weight,omitempty"` // of a semaphore's, where it is more than 1: how many slots it takes
 	Token   fence.Token `json:"token,omitempty"`
 	Since   time.Time   `json:"since"` // when it began to wait
 	Session string      `json:"session"`
@@ -152,6 +153,9 @@ func (a *app) shares(ctx context.Context, st store.Store, of lock.State, all []l
 		if s.Token == 0 && state == stateHeld {
 			v.State = stateWaiting
 		}
+		if of.Kind == lock.KindSemaphore && s.Weight > 1 {
+			v.Weight = s.Weight
+		}
 		switch {
 		case of.Kind == lock.KindRW && s.Weight == of.Limit:
 			v.Mode = "write"
@@ -240,6 +244,9 @@ func (v view) holders() string {
 	var parts []string
 	switch n := len(v.Holders); {
 	case v.Kind == kindSemaphore:
+		for _, h := range v.Holders {
+			n += max(h.Weight-1, 0)
+		}
 		parts = append(parts, fmt.Sprintf("%d of %d slots", n, v.Limit))
 	case n > 1:
 		parts = append(parts, fmt.Sprintf("%d readers", n))
@@ -283,6 +290,9 @@ func (v view) kindRows(now time.Time) [][2]string {
 		what := h.Mode
 		if h.Slot != nil {
 			what = fmt.Sprintf("slot %d", *h.Slot)
+			if h.Weight > 1 {
+				what += fmt.Sprintf(", of weight %d", h.Weight)
+			}
 		}
 		rows = append(rows, [2]string{what, fmt.Sprintf("%s by %s, token %d, since %s (%s)", h.State, h.Holder, h.Token, at(h.Since, now), ago(h.Since, now))})
 	}

@@ -10,18 +10,18 @@ import (
 )
 
 // Counts says what is in a history; Freed are the shares that are known to have been taken
-// back, Settled the given up ones that are known to be gone.
-type Counts struct{ Granted, Refused, GivenUp, Freed, Settled int }
+// back, Settled the given up ones that are known to be gone, Traded the writers that became readers.
+type Counts struct{ Granted, Refused, GivenUp, Freed, Settled, Traded int }
 
 // Counts returns what was recorded.
 func (h *History) Counts() Counts {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	var n [settled + 1]int
+	var n [traded + 1]int
 	for _, o := range h.ops {
 		n[o.kind]++
 	}
-	return Counts{n[grant], n[refusal], n[givenUp], n[freed], n[settled]}
+	return Counts{n[grant], n[refusal], n[givenUp], n[freed], n[settled], n[traded]}
 }
 
 // Check returns an error when what was seen can't have been a lock, that says how far an order can be found, or one that
@@ -73,6 +73,11 @@ func (o *op) step(s state) (bool, any) {
 		}
 		s.slots[word] |= bit
 		s.last = o.token
+	case traded:
+		if s.used != Writer || o.token <= s.last {
+			return false, s
+		}
+		s.used, s.last = o.weight, o.token
 	case refusal:
 		excuses := s.used + s.lingering + s.doubtful
 		if o.inTurn {
@@ -85,7 +90,7 @@ func (o *op) step(s state) (bool, any) {
 		s.used -= o.weight
 		s.unfreed += o.weight
 		s.lingering += o.weight
-		s.ended = o.ended
+		s.ended = max(s.ended, o.ended)
 		s.slots[word] &^= bit
 	case freed:
 		if o.ended > s.gone {

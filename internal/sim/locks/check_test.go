@@ -27,6 +27,12 @@ func (s *script) granted(who string, slot int) {
 	s.shares[who] = s.calls[who].Granted(s.token, slot)
 }
 
+// traded answers with the next token to who has a writer's share.
+func (s *script) traded(who string) {
+	s.token++
+	s.shares[who] = s.calls[who].Traded(s.token)
+}
+
 func (s *script) take(who string, weight, slot int) { s.call(who, weight); s.granted(who, slot) }
 func (s *script) refused(who string, weight int)    { s.call(who, weight); s.calls[who].Refused() }
 func (s *script) givenUp(who string, weight int) *Doubt {
@@ -44,6 +50,38 @@ func TestCheck(t *testing.T) {
 		tell func(s *script)
 		ok   bool
 	}{
+		"a writer becomes a reader, beside others": {rw, func(s *script) {
+			s.take("a", Writer, 0)
+			s.call("a", 1)
+			s.call("b", 1)
+			s.traded("a")
+			s.granted("b", 0)
+			s.freed("b")
+			s.refused("c", Writer)
+			s.freed("a")
+			s.take("c", Writer, 0)
+		}, true},
+		"a writer between a writer and what it becomes": {rw, func(s *script) {
+			s.take("a", Writer, 0)
+			s.call("a", 1)
+			s.take("b", Writer, 0)
+			s.freed("b")
+			s.traded("a")
+		}, false},
+		"a reader beside a writer that becomes nothing": {rw, func(s *script) {
+			s.take("a", Writer, 0)
+			s.call("a", 1)
+			s.take("b", 1, 0)
+			s.shares["a"].EndSince(s.calls["a"])
+			s.calls["a"].GivenUp()
+		}, true},
+		"a writer after a release is refused for one that became a reader and was released": {rw, func(s *script) {
+			s.take("a", Writer, 0)
+			s.call("a", 1)
+			s.traded("a")
+			s.freed("a")
+			s.refused("b", Writer)
+		}, false},
 		"shares up to the limit":   {semaphore, func(s *script) { s.take("a", 1, 0); s.take("b", 2, 1) }, true},
 		"one more than the limit":  {semaphore, func(s *script) { s.take("a", 2, 0); s.take("b", 2, 1) }, false},
 		"refused, and it was full": {semaphore, func(s *script) { s.take("a", 2, 0); s.refused("b", 2) }, true},

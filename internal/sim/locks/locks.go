@@ -55,6 +55,7 @@ const (
 	ended               // the holder of a share has stopped to rely on it
 	freed               // it is known to have been taken back
 	settled             // one that was given up is known not to be granted, and never to be
+	traded              // the writer, who held it until then, became a reader: nobody else held it in between
 )
 
 // op is one thing that was seen. It took from its call to its return; what happens at an instant has the two side by side.
@@ -78,8 +79,8 @@ func (o *op) String() string {
 	} else {
 		share += fmt.Sprintf(" (weight %d)", o.weight)
 	}
-	what := [...]string{"is granted", "is refused", "is given up", "is not relied on any more", "has been taken back", "is known to be gone"}[o.kind]
-	if o.kind == grant {
+	what := [...]string{"is granted", "is refused", "is given up", "is not relied on any more", "has been taken back", "is known to be gone", "becomes a reader's"}[o.kind]
+	if o.kind == grant || o.kind == traded {
 		what += fmt.Sprintf(" slot %d, token %d", o.slot, o.token)
 	}
 	return fmt.Sprintf("[%d–%d] client %d: %s %s", o.called, o.returned, o.client, share, what)
@@ -125,6 +126,13 @@ func (c *Call) record(k kind) {
 func (c *Call) Granted(token fence.Token, slot int) *Share {
 	c.o.token, c.o.slot = token, slot
 	c.record(grant)
+	return &Share{h: c.h, o: c.o}
+}
+
+// Traded is Granted for a reader's share that the holder of a writer's, which has not ended before, got in its place.
+func (c *Call) Traded(token fence.Token) *Share {
+	c.o.token = token
+	c.record(traded)
 	return &Share{h: c.h, o: c.o}
 }
 
@@ -174,6 +182,14 @@ func (s *Share) End() {
 		s.o.ended = s.o.called
 		s.h.add(s.o)
 	}
+}
+
+// EndSince is End at some instant since a call was made that was to trade the share, and failed.
+func (s *Share) EndSince(c *Call) {
+	s.h.mu.Lock()
+	defer s.h.mu.Unlock()
+	s.o.kind, s.o.called, s.o.ended = ended, c.o.called, s.h.tick()
+	s.h.add(s.o)
 }
 
 // Freed says that the share is known to have been taken back. It is called once, after End.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -30,6 +31,7 @@ type user struct {
 	turns  bool // it takes its turn before the lock itself
 	lock   func(ctx context.Context) (*lock.Hold, error)
 	try    func(ctx context.Context) (*lock.Hold, error)
+	down   func(ctx context.Context, h *lock.Hold) (*lock.Hold, error) // makes a reader of a writer; nil where it stays one
 }
 
 // kinds are the locks whose histories are checked. use draws one way to use it.
@@ -44,17 +46,27 @@ var kinds = []struct {
 	{"fair semaphore", func() *History { return Semaphore(4) }, func(s *lease.Session, rng *rand.Rand) (user, error) {
 		return ofSemaphore(s, 1+rng.IntN(3), true)
 	}},
+	{"semaphore of all or one", func() *History { return Semaphore(4) }, func(s *lease.Session, rng *rand.Rand) (user, error) {
+		return ofSemaphore(s, 1+3*rng.IntN(2), false)
+	}},
 	{"read-write lock", RWMutex, func(s *lease.Session, rng *rand.Rand) (user, error) {
 		rw, err := lock.NewRWMutex(s, "rw")
 		if err != nil || rng.IntN(3) == 0 {
-			return user{Writer, false, rw.Lock, rw.TryLock}, err
+			return user{Writer, false, rw.Lock, rw.TryLock, nil}, err
 		}
-		return user{1, false, rw.RLock, rw.TryRLock}, nil
+		return user{1, false, rw.RLock, rw.TryRLock, nil}, nil
+	}},
+	{"read-write lock, downgraded", RWMutex, func(s *lease.Session, rng *rand.Rand) (user, error) {
+		rw, err := lock.NewRWMutex(s, "rw")
+		if err != nil || rng.IntN(2) == 0 {
+			return user{Writer, false, rw.Lock, rw.TryLock, rw.Downgrade}, err
+		}
+		return user{1, false, rw.RLock, rw.TryRLock, nil}, nil
 	}},
 	{"mutex, fair or not", func() *History { return Semaphore(1) }, func(s *lease.Session, rng *rand.Rand) (user, error) {
 		fair := rng.IntN(2) == 0
 		m, err := lock.NewMutex(s, "m", lock.MutexOptions{Fair: fair})
-		return user{1, fair, m.Lock, m.TryLock}, err
+		return user{1, fair, m.Lock, m.TryLock, nil}, err
 	}},
 }
 
@@ -64,6 +76,7 @@ func ofSemaphore(s *lease.Session, weight int, fair bool) (user, error) {
 		weight, false,
 		func(ctx context.Context) (*lock.Hold, error) { return sem.Acquire(ctx, weight) },
 		func(ctx context.Context) (*lock.Hold, error) { return sem.TryAcquire(ctx, weight) },
+		nil,
 	}, err
 }
 
@@ -210,7 +223,7 @@ func (p *process) once(client int, rng *rand.Rand, use func(*lease.Session, *ran
 	call := p.w.h.Call(client, u.weight)
 	h, err := acquire(ctx)
 	if err == nil {
-		p.hold(rng, h, call)
+		p.hold(rng, client, u, h, call.Granted(h.Token(), h.Slot()))
 		return
 	}
 	var held *lock.HeldError
@@ -226,19 +239,40 @@ func (p *process) once(client int, rng *rand.Rand, use func(*lease.Session, *ran
 	}
 }
 
-// hold relies on a share for a while, at most as long as it is valid, and releases it.
-func (p *process) hold(rng *rand.Rand, h *lock.Hold, call *Call) {
-	share := call.Granted(h.Token(), h.Slot())
-	for work := time.Duration(rng.Int64N(int64(ttl))); ; {
+// hold relies on a share for a while, in the end perhaps as a reader, and releases it.
+func (p *process) hold(rng *rand.Rand, client int, u user, h *lock.Hold, share *Share) {
+	if valid := p.rely(rng, h); valid && u.down != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), ttl)
+		defer cancel()
+		call := p.w.h.Call(client, 1)
+		reader, err := u.down(ctx, h)
+		if err != nil {
+			share.EndSince(call)
+			p.whenGone(share.Freed)
+			p.whenGone(call.GivenUp().Settled)
+			return
+		}
+		h, share = reader, call.Traded(reader.Token())
+		p.rely(rng, h)
+	}
+	share.End()
+	// It may be forgotten, and end with the session.
+	if rng.IntN(8) != 0 && h.Release(context.Background()) == nil {
+		share.Freed()
+		return
+	}
+	p.whenGone(share.Freed)
+}
+
+// rely relies on a hold for a while, at most as long as it is valid, and reports whether it is to the end.
+func (p *process) rely(rng *rand.Rand, h *lock.Hold) bool {
+	for work := time.Duration(rng.Int64N(int64(ttl))); work > 0; {
 		left := time.Duration(float64(h.ValidUntil().Sub(p.clk.Now())) / p.rate) // of true time
 		if left <= 0 || h.Context().Err() != nil {
 			p.w.mu.Lock()
+			defer p.w.mu.Unlock()
 			p.w.lost++
-			p.w.mu.Unlock()
-			break
-		}
-		if work <= 0 {
-			break
+			return false
 		}
 		// No longer than to the end of validity: a process that is stopped hears of no context.
 		pause := min(work, left)
@@ -248,13 +282,7 @@ func (p *process) hold(rng *rand.Rand, h *lock.Hold, call *Call) {
 		case <-h.Context().Done():
 		}
 	}
-	share.End()
-	// It may be forgotten, and end with the session.
-	if rng.IntN(8) != 0 && h.Release(context.Background()) == nil {
-		share.Freed()
-		return
-	}
-	p.whenGone(share.Freed)
+	return h.Check() == nil
 }
 
 // run lets processes contend for one lock, and returns what they saw.
@@ -302,7 +330,7 @@ func TestHistories(t *testing.T) {
 					t.Fatalf("seed %d: %v\nagain: go test ./internal/sim/locks -run TestHistories -locks.seeds 1 -locks.seed %d", seed, err, seed)
 				}
 				c := h.Counts()
-				sum = Counts{sum.Granted + c.Granted, sum.Refused + c.Refused, sum.GivenUp + c.GivenUp, sum.Freed + c.Freed, sum.Settled + c.Settled}
+				sum = Counts{sum.Granted + c.Granted, sum.Refused + c.Refused, sum.GivenUp + c.GivenUp, sum.Freed + c.Freed, sum.Settled + c.Settled, sum.Traded + c.Traded}
 				lost += n
 			}
 			t.Logf("%+v, %d lost", sum, lost)
@@ -311,6 +339,9 @@ func TestHistories(t *testing.T) {
 			}
 			if sum.Granted < 400 || sum.Refused < 100 || sum.GivenUp < 100 || sum.Freed < 200 || sum.Settled < 50 || lost < 10 {
 				t.Error("too little of something")
+			}
+			if downgraded := strings.HasSuffix(k.name, "downgraded"); downgraded != (sum.Traded >= 100) {
+				t.Error("too few downgrades, or where nobody makes any")
 			}
 		})
 	}
