@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -18,40 +17,29 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/internal/servers"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store/faulty"
 	"github.com/leasehold/leasehold/store/memory"
 )
-
-// latencies says how long the request takes that is sent at that time.
-type latencies func(since time.Duration, rng *rand.Rand) time.Duration
 
 // electorTTL is client-go's usual LeaseDuration, with a RenewDeadline of 10 s and a RetryPeriod of 2 s.
 const electorTTL = 15 * time.Second
 
 var shapes = []struct {
 	name string
-	of   latencies
+	of   servers.Latency
 }{
-	{"constant, 4 s", func(time.Duration, *rand.Rand) time.Duration { return 4 * time.Second }},
-	{"constant, 5.9 s", func(time.Duration, *rand.Rand) time.Duration { return 5900 * time.Millisecond }},
-	{"rising, 0 to 5.9 s in 30 min", func(since time.Duration, _ *rand.Rand) time.Duration {
-		return time.Duration(min(float64(since)/float64(30*time.Minute), 1) * float64(5900*time.Millisecond))
-	}},
-	{"jumping, 20 ms and 4.9 s, each for a minute", func(since time.Duration, _ *rand.Rand) time.Duration {
-		if since/time.Minute%2 == 0 {
-			return 20 * time.Millisecond
-		}
-		return 4900 * time.Millisecond
-	}},
-	{"heavy tail, p50 200 ms, p99 5 s", func(_ time.Duration, rng *rand.Rand) time.Duration {
-		return time.Duration(200e6 * math.Exp(rng.NormFloat64()*math.Log(25)/2.326))
-	}},
-	{"heavier tail, p50 1 s, p99 5 s, one of 500 never", func(_ time.Duration, rng *rand.Rand) time.Duration {
+	{"constant, 4 s", servers.Constant(4 * time.Second)},
+	{"constant, 5.9 s", servers.Constant(5900 * time.Millisecond)},
+	{"rising, 0 to 5.9 s in 30 min", servers.Rising(5900*time.Millisecond, 30*time.Minute)},
+	{"jumping, 20 ms and 4.9 s, each for a minute", servers.Jumping(20*time.Millisecond, 4900*time.Millisecond, time.Minute)},
+	{"heavy tail, p50 200 ms, p99 5 s", servers.HeavyTail(200*time.Millisecond, 5*time.Second)},
+	{"heavier tail, p50 1 s, p99 5 s, one of 500 never", func(since time.Duration, rng *rand.Rand) time.Duration {
 		if rng.IntN(500) == 0 {
 			return time.Hour
 		}
-		return time.Duration(1e9 * math.Exp(rng.NormFloat64()*math.Log(5)/2.326))
+		return servers.HeavyTail(time.Second, 5*time.Second)(since, rng)
 	}},
 }
 
@@ -96,12 +84,12 @@ func (h *tenure) term(held time.Duration) {
 // source gives latencies to requests that are sent at a time.
 type source struct {
 	mu    sync.Mutex
-	of    latencies
+	of    servers.Latency
 	rng   *rand.Rand
 	began time.Time
 }
 
-func newSource(of latencies, seed uint64) *source {
+func newSource(of servers.Latency, seed uint64) *source {
 	return &source{of: of, rng: rand.New(rand.NewPCG(seed, 1)), began: time.Now()}
 }
 
@@ -112,7 +100,7 @@ func (s *source) next() time.Duration {
 }
 
 // leaseholds holds the name by package lease, and takes it again when it was lost.
-func leaseholds(t *testing.T, all *tenure, of latencies, seed uint64) {
+func leaseholds(t *testing.T, all *tenure, of servers.Latency, seed uint64) {
 	clk, from := clock.NewFake(0), newSource(of, seed)
 	st := faulty.Wrap(memory.New(memory.Options{Clock: clk}), func(faulty.Op) faulty.Fault {
 		d := from.next()
@@ -141,7 +129,7 @@ func leaseholds(t *testing.T, all *tenure, of latencies, seed uint64) {
 }
 
 // clientGos holds the name by client-go's elector, which is started again when it has stopped.
-func clientGos(t *testing.T, all *tenure, of latencies, seed uint64) {
+func clientGos(t *testing.T, all *tenure, of servers.Latency, seed uint64) {
 	lock := &memoryLock{from: newSource(of, seed)}
 	ctx, stop := context.WithTimeout(t.Context(), halfAnHour)
 	defer stop()

@@ -49,6 +49,17 @@ func Over(t testing.TB, by time.Duration, format string, args ...any) {
 	t.Errorf(format, args...)
 }
 
+// Watch begins to watch the machine, for a measurement that no attempt can be judged by. The function that it returns ends that, and returns
+// the longest stall, and for how long it stalled in all. It has to be called, once.
+func Watch() (stop func() (longest, all time.Duration)) {
+	write, done := disk()
+	w := watch(clock.System(), write)
+	return func() (time.Duration, time.Duration) {
+		defer done()
+		return w.stop()
+	}
+}
+
 // disk returns what writes a byte to the disk that temporary files are on, as far as that works.
 func disk() (write, done func()) {
 	f, err := os.CreateTemp("", "steady-")
