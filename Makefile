@@ -1,9 +1,9 @@
 # The targets below are what is typed here day by day. CI runs .ci/run, which does all of it.
 .DEFAULT_GOAL := help
-.PHONY: help build test race fmt lint fuzz soak proof mutants bench bench-engines bench-server bench-ids engines engines-down examples tidy ci clean
+.PHONY: help build test race fmt lint fuzz soak proof mutants bench bench-engines bench-server bench-ids bench-availability engines engines-down examples tidy ci clean
 
 help: ## print the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## build everything, and the command into bin/
 	go build work
@@ -44,6 +44,9 @@ bench-server: ## measure the lock server beside RDLM, etcd and Redis; writes doc
 
 bench-ids: ## measure ids beside other libraries; writes docs/benchmarks-ids.md
 	scripts/bench-ids
+
+bench-availability: ## measure for how long nobody leads, beside other elections; writes docs/benchmarks-availability.md
+	scripts/bench-availability
 
 engines: ## install the servers that engines are tested against, bring them up, and print how to reach them
 	scripts/engines install

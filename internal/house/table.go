@@ -231,6 +231,7 @@ var Table = []Row{
 	{Dir: "internal/house/...", Floor: Outer, Only: []string{"std"}, Why: "what judges the house stands outside it"},
 	{Dir: "internal/mutate/...", Floor: Outer, Only: []string{"std", "clock", "internal/mutate"}, Why: "what mutates the sources stands outside them, and compiles when they don't"},
 	{Dir: "internal/soak/...", Floor: Outer, Libs: []string{"*"}, Why: "file locks and signals, and the clients of all that it guards"},
+	{Dir: "internal/bench/availability", Floor: Outer, Libs: []string{"*"}, Why: "it measures elections beside those of other libraries"},
 	{Dir: "internal/bench/ids", Floor: Outer, Libs: []string{"*"}, Why: "it measures other libraries that make ids"},
 	{Dir: "internal/bench/...", Floor: Outer, Libs: []string{x}, Why: "what the file system and the machine are"},
 }
