@@ -191,3 +191,69 @@ func TestResumeLeavesOthersThatMayLast(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A pause that is asked for again is the new one, unless neither has an end; by its id it may become another's; and to replace one there is
+// always room.
+func TestAPauseIsReplacedByWhatIsAskedFor(t *testing.T) {
+	st := memory.New(memory.Options{})
+	defer st.Close()
+	now := time.Now().UTC()
+	set := func(p election.Pause) election.Pause {
+		t.Helper()
+		if p.Since.IsZero() {
+			p.Since = now
+		}
+		if err := election.SetPause(t.Context(), st, "job", p); err != nil {
+			t.Fatal(err)
+		}
+		state, err := election.Read(t.Context(), st, "job")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return state.Pauses[0]
+	}
+	first := set(election.Pause{By: "ada", Reason: "work", Until: now.Add(time.Hour)})
+	again := set(election.Pause{By: "ada", Reason: "work", Until: now.Add(time.Hour), Since: now.Add(time.Second)})
+	if !again.Since.Equal(now.Add(time.Second)) || !again.Until.Equal(first.Until) {
+		t.Errorf("asked for again, a second later: %+v", again)
+	}
+	endless := set(election.Pause{By: "ada", Reason: "work"})
+	if p := set(election.Pause{By: "ada", Reason: "work", Since: now.Add(time.Minute)}); !p.Since.Equal(endless.Since) || p.ID != endless.ID {
+		t.Errorf("without an end, asked for again: %+v, want %+v", p, endless)
+	}
+	if p := set(election.Pause{ID: endless.ID, By: "bob", Reason: "work"}); p.By != "bob" {
+		t.Errorf("another's: %+v", p)
+	}
+	if p := set(election.Pause{ID: endless.ID, By: "bob", Reason: "rest"}); p.Reason != "rest" {
+		t.Errorf("for another reason: %+v", p)
+	}
+	for i := range 9 {
+		set(election.Pause{By: fmt.Sprint("op", i), Reason: "work"})
+	}
+	if p := set(election.Pause{By: "bob", Reason: "rest", Until: now.Add(time.Hour)}); p.Until.IsZero() {
+		t.Errorf("of ten: %+v", p)
+	}
+}
+
+// The pause that ends last is the one that is shown, and that older versions see, in whichever order they were set.
+func TestThePauseThatEndsLast(t *testing.T) {
+	st := memory.New(memory.Options{})
+	defer st.Close()
+	now := time.Now()
+	ends := map[string]time.Time{"never": {}, "hour": now.Add(time.Hour), "minute": now.Add(time.Minute)}
+	for i, order := range [][]string{{"never", "hour", "minute"}, {"hour", "never", "minute"}, {"minute", "hour", "never"}, {"hour", "minute"}, {"minute", "hour"}} {
+		name := fmt.Sprint("job", i)
+		for _, by := range order {
+			if err := election.SetPause(t.Context(), st, name, election.Pause{By: by, Since: now, Until: ends[by]}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want := "hour"
+		if len(order) == 3 {
+			want = "never"
+		}
+		if state, err := election.Read(t.Context(), st, name); err != nil || state.Pause == nil || state.Pause.By != want {
+			t.Errorf("%v: %+v, %v; want that of %s", order, state.Pause, err, want)
+		}
+	}
+}

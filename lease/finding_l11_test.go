@@ -196,3 +196,86 @@ func TestWatchKeepsNoWaits(t *testing.T) {
 		}
 	})
 }
+
+// An observer with no options looks by the system's clock, and remembers what it was shown without reading it itself.
+func TestAnObserverRemembersWhatItWasShown(t *testing.T) {
+	inSight(t, func(t *testing.T, o *lease.Observer, st store.Store, write func(string, func(*store.Record))) {
+		write("job", alive("n1"))
+		rec, err := st.Get(t.Context(), "job")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s := o.Saw(rec); s.Standing != lease.NameHeld || s.ExpiresIn != ttl {
+			t.Errorf("%+v", s)
+		}
+		time.Sleep(ttl)
+		if s := o.Saw(rec); s.Standing != lease.NameExpired || s.Silent != ttl {
+			t.Errorf("shown again: %+v", s)
+		}
+		rec.Session = ".session/holder/1"
+		if s := o.Saw(rec); s.Standing != lease.NameHeld || s.ExpiresIn != ttl || s.Silent != 0 {
+			t.Errorf("a session of which nothing is known: %+v", s)
+		}
+	})
+	st := memory.New(memory.Options{})
+	defer st.Close()
+	if s, err := lease.NewObserver(st, lease.ObserverOptions{}).Status(t.Context(), "job"); err != nil || s.Standing != lease.NameFree {
+		t.Errorf("%+v, %v", s, err)
+	}
+}
+
+// Watch tells within a third of its TTL that the session of a name is dead: the session's renewals wake nobody, and are looked for.
+func TestWatchLooksForTheSessionsRenewals(t *testing.T) {
+	inSight(t, func(t *testing.T, _ *lease.Observer, st store.Store, write func(string, func(*store.Record))) {
+		const session = ".session/holder/1"
+		renew := func(nonce string) {
+			write(session, func(rec *store.Record) { rec.Owner, rec.Token, rec.TTL, rec.Nonce = "holder", 1, ttl, nonce })
+		}
+		renew("s1")
+		write("job", alive("n1"))
+		write("job", func(rec *store.Record) { rec.Session = session })
+		const last = ttl/3 + ttl/6
+		go func() {
+			time.Sleep(last)
+			renew("s2") // between two looks, and no more
+		}()
+		start := time.Now()
+		for s, err := range lease.Watch(t.Context(), st, "job", lease.ObserverOptions{Clock: clock.NewFake(0)}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s.Standing == lease.NameExpired {
+				break
+			}
+		}
+		if took := time.Since(start); took < last+ttl || took > last+ttl+ttl/3+ttl/100 {
+			t.Errorf("told after %v, want %v to %v", took, last+ttl, last+ttl+ttl/3)
+		}
+	})
+}
+
+// An acquisition keeps nothing of its context once it is over.
+func TestAcquireKeepsNoContexts(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		n := w.node(lease.Options{})
+		ctx := ownDone{t.Context(), make(chan struct{})}
+		var before int
+		for i := range 50 {
+			l, err := n.Acquire(ctx, "job")
+			if err == nil {
+				err = l.Release(ctx)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			if i == 0 {
+				before = runtime.NumGoroutine()
+			}
+		}
+		if after := runtime.NumGoroutine(); after > before+5 {
+			t.Errorf("%d goroutines after 50 acquisitions, %d after the first", after, before)
+		}
+		close(ctx.done)
+	})
+}
