@@ -2,6 +2,7 @@ package drive
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/leasehold/leasehold/fence"
@@ -25,9 +26,15 @@ func (r *Recollection) Look(h *rules.Hold) {
 // Granted takes note of a term that began here: what was known of later versions is of a store that has forgotten them.
 func (r *Recollection) Granted(rec store.Record) { r.latest = rules.LatestOf(rec) }
 
-// Orphan remembers the nonces under which h may yet be found in the record.
+// Orphan remembers the nonces under which h may yet be found in the record. Those that h has begun with are known: they must not take the
+// place of what another hold has left behind since.
 func (r *Recollection) Orphan(h *rules.Hold) {
-	mine := append(r.mine[:len(r.mine):len(r.mine)], h.Orphans()...)
+	mine := slices.Clone(r.mine)
+	for _, nonce := range h.Orphans() {
+		if !slices.Contains(mine, nonce) {
+			mine = append(mine, nonce)
+		}
+	}
 	r.mine = mine[max(0, len(mine)-maxOrphans):]
 }
 

@@ -2,6 +2,8 @@ package drive
 
 import (
 	"errors"
+	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -118,4 +120,23 @@ func TestRecollection(t *testing.T) {
 			t.Errorf("at a server: %+v, %+v", next.Hold.Seen(), next.Hold.SeenSession())
 		}
 	})
+}
+
+// Of two holds that end one after the other both may be found in the record: what they have in common takes no room.
+func TestOrphansOfTwoHolds(t *testing.T) {
+	var past Recollection
+	orphan := func(nonce string, begun Recollection) {
+		d := Want("job", rules.Claim{Owner: "me", TTL: ttl}, rules.Timing{TTL: ttl}, false, begun)
+		d.Hold.Term.Nonce = nonce
+		past.Orphan(&d.Hold)
+	}
+	for i := range 2 * maxOrphans {
+		orphan("old"+strconv.Itoa(i), past)
+	}
+	begun := past
+	orphan("of a release", begun)
+	orphan("of its heir", begun)
+	if n := len(past.mine); n != maxOrphans || !slices.Contains(past.mine, "of a release") || !slices.Contains(past.mine, "of its heir") {
+		t.Errorf("remembered: %d, %v", n, past.mine)
+	}
 }

@@ -34,3 +34,11 @@ func TestFinding_S11_ServedSessionsInTheSimulator(t *testing.T) {
 		}
 	}
 }
+
+// A server that has given up many claims of a name still knows the last of them: it ended a term for an heir, in a write whose outcome it
+// did not learn, and waited for ever for that term of its own, which a session kept. Found by `make proof`.
+func TestFinding_S11_AServerKnowsItsHeirsClaim(t *testing.T) {
+	for _, v := range sim.Run(sim.DrawServed(3531), sim.Options{}).Violations {
+		t.Error(v)
+	}
+}
