@@ -24,23 +24,28 @@ func (a *app) planCommand() *cobra.Command {
 		{"deployments", "1/day", "how often a new version is deployed", &in.Deploys},
 		{"outages", "2/year", "how often the store can't be reached", &in.Outages},
 	}
-	var picture string
+	var under, picture string
 	cmd := &cobra.Command{
 		Use:   "plan",
 		Short: "Compare one instance with elected replicas: downtime, takeovers, writes",
 		Long: "Compute what one instance of a program, and elected replicas of it, are down for in a year, cause by cause, and advise one\n" +
 			"of them. The formulas are in docs/plan.md. Rates are written as 1/day, 2/year or 1/36h; 0 is never. With a --store in\n" +
-			"DynamoDB the month's price is there too, as `leasehold cost` computes it. It asks nobody.",
+			"DynamoDB the month's price is there too, as `leasehold cost` computes it. It asks nobody.\n\n" +
+			"The replicas are kept by `leasehold run` or `elect`, which renew every quarter of the TTL and stop the program --kill-after and a\n" +
+			"little before the validity ends. With --under library they hold their leases themselves: they renew every third of the TTL, and\n" +
+			"work until the validity ends.",
 		Example: "  leasehold plan --crashes 1/day --restart 2s --machine-failures 0 --deployments 1/hour --deployment 2m\n" +
-			"  leasehold plan --ttl 10s --poll 50ms --crash-releases --svg plan.svg\n  leasehold plan --store dynamodb://leases -o json",
+			"  leasehold plan --ttl 10s --poll 50ms --crash-releases --svg plan.svg\n  leasehold plan --under library --ttl 15s\n  leasehold plan --store dynamodb://leases -o json",
 		Args: want(),
-		RunE: func(_ *cobra.Command, _ []string) error {
-			in.TTL = a.duration("ttl")
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if in.Timing, err = a.planTiming(under, cmd.Flags().Changed("kill-after")); err != nil {
+				return err
+			}
 			p, err := plan.Compute(in)
 			if err != nil {
 				return &exitError{exitUsage, err}
 			}
-			return a.plan(p, picture)
+			return a.plan(p, under, picture)
 		},
 	}
 	flags := cmd.Flags()
@@ -58,14 +63,50 @@ func (a *app) planCommand() *cobra.Command {
 	flags.DurationVar(&in.Poll, "poll", in.Poll, "how long until a waiter learns of a change: between two looks, or what the store's push takes")
 	flags.DurationVar(&in.WarmUp, "warm-up", 0, "from being elected to working")
 	flags.BoolVar(&in.CrashReleases, "crash-releases", false, "a crash releases the lease, as under leasehold run")
+	flags.StringVar(&under, "under", underRun, "what keeps the leader's lease: run, elect or library")
 	flags.StringVar(&picture, "svg", "", "write a picture to this file, too")
-	a.flag(flags, "ttl")
-	a.flag(flags, "output")
+	for _, name := range []string{"ttl", "kill-after", "output"} {
+		a.flag(flags, name)
+	}
 	return cmd
 }
 
-// plan writes p, and draws it to the file that picture names.
-func (a *app) plan(p plan.Plan, picture string) error {
+// What can keep the leader's lease.
+const (
+	underRun     = "run"
+	underElect   = "elect"
+	underLibrary = "library"
+)
+
+// planTiming is how the leader's lease is kept: by run's own rules, elect's, or the library's.
+func (a *app) planTiming(under string, killAfter bool) (plan.Timing, error) {
+	switch under {
+	case underRun, underElect:
+		t, err := a.timing()
+		return plan.Timing{TTL: t.TTL, Renew: t.Renew(), Validity: t.Validity(), Stops: t.Stops(), Survives: t.Survives()}, err
+	case underLibrary:
+		if killAfter {
+			return plan.Timing{}, usage("--kill-after: it is for --under run and --under elect, which stop a program; one that has the library stops itself")
+		}
+		t, err := plan.Library(a.duration("ttl"))
+		if err != nil {
+			err = &exitError{exitUsage, err}
+		}
+		return t, err
+	}
+	return plan.Timing{}, usage("--under %q: want run, elect or library", under)
+}
+
+// underText is what keeps the lease, for people.
+func underText(under string) string {
+	if under == underLibrary {
+		return "the library"
+	}
+	return "leasehold " + under
+}
+
+// plan writes p, for leases that are kept by under, and draws it to the file that picture names.
+func (a *app) plan(p plan.Plan, under, picture string) error {
 	dollars, priced, err := a.electionDollars(p)
 	if err != nil {
 		return &exitError{exitUsage, err}
@@ -76,7 +117,7 @@ func (a *app) plan(p plan.Plan, picture string) error {
 		}
 	}
 	if a.output() != outputTable {
-		v := newPlanView(p)
+		v := newPlanView(p, under)
 		if priced {
 			v.Elected.Dollars = &dollars
 		}
@@ -94,7 +135,9 @@ func (a *app) plan(p plan.Plan, picture string) error {
 	add("nines", ninesText(p.One), ninesText(p.Elected))
 	add("takeover", "-", boundsText(p.Takeover))
 	add("hand-over", "-", boundsText(p.Handover))
-	add("rides out outages of", "any length", plan.Short(p.Survives))
+	add("lease kept by", "-", fmt.Sprintf("%s, TTL %v", underText(under), p.Input.Timing.TTL))
+	add("leader stops after", "-", plan.Short(p.Input.Timing.Stops)+" without a renewal")
+	add("rides out outages of", "any length", plan.Short(p.Input.Timing.Survives))
 	add("writes a day", "0", grouped(p.Elected.WritesPerDay))
 	if priced {
 		add("dollars a month", "0.00", strconv.FormatFloat(dollars, 'f', 2, 64))
@@ -113,9 +156,9 @@ func (a *app) electionDollars(p plan.Plan) (dollars float64, priced bool, err er
 	if err != nil || url.Scheme.Name != "dynamodb" {
 		return 0, false, nil // what the store is matters for the price only
 	}
-	n := p.Input.Replicas
+	n, t := p.Input.Replicas, p.Input.Timing
 	e, err := dynamodb.Cost(dynamodb.Setup{
-		Leases: n, Sessions: n, TTL: p.Input.TTL, Renewals: float64(p.Input.TTL) / float64(p.Renew),
+		Leases: n, Sessions: n, TTL: t.TTL, Renewals: float64(t.TTL) / float64(t.Renew),
 		Waiters: n - 1, PollMax: p.Input.Poll,
 		Handovers: p.Changes() / float64(n) * float64(dynamodb.Month) / float64(plan.Year), // of each of the n
 	})

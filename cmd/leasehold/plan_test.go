@@ -14,7 +14,7 @@ var update = flag.Bool("update", false, "write the outputs in docs/plan.md, and 
 
 func TestPlan(t *testing.T) { scripts(t, "plan") }
 
-var planned = regexp.MustCompile("(?ms)^```\n\\$ leasehold (plan[^\n]*)\n.*?^```$")
+var plans = regexp.MustCompile("(?ms)^```\n\\$ leasehold (plan[^\n]*)\n.*?^```$")
 
 // Every output in docs/plan.md is what the command above it prints, and the picture is that of the first one.
 func TestPlanPage(t *testing.T) {
@@ -27,8 +27,8 @@ func TestPlanPage(t *testing.T) {
 	}
 	drawn := filepath.Join(t.TempDir(), "plan.svg")
 	n := 0
-	fresh := planned.ReplaceAllFunc(text, func(block []byte) []byte {
-		m := planned.FindSubmatch(block)
+	fresh := plans.ReplaceAllFunc(text, func(block []byte) []byte {
+		m := plans.FindSubmatch(block)
 		args := strings.Fields(string(m[1]))
 		if n++; n == 1 {
 			args = append(args, "--svg", drawn)
@@ -47,7 +47,7 @@ func TestPlanPage(t *testing.T) {
 }
 
 // printed is what the program prints for args.
-func printed(t *testing.T, args []string) string {
+func printed(t testing.TB, args []string) string {
 	t.Helper()
 	out, err := os.Create(filepath.Join(t.TempDir(), "out"))
 	if err != nil {

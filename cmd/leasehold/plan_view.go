@@ -12,6 +12,7 @@ type planView struct {
 	Input    planInput `json:"input"`
 	Validity float64   `json:"validity_seconds"`
 	Renew    float64   `json:"renewal_seconds"`
+	Stops    float64   `json:"stop_seconds"` // after the last renewal
 	Survives float64   `json:"survives_outage_seconds"`
 	Takeover planRange `json:"takeover"`
 	Handover planRange `json:"handover"`
@@ -34,6 +35,7 @@ type planInput struct {
 	Poll          float64 `json:"poll_seconds"`
 	WarmUp        float64 `json:"warm_up_seconds"`
 	CrashReleases bool    `json:"crash_releases"`
+	Under         string  `json:"under"` // what keeps the lease: run, elect or library
 }
 
 type planRange struct {
@@ -55,14 +57,14 @@ type planSide struct {
 	Dollars      *float64 `json:"dollars_a_month,omitempty"`
 }
 
-func newPlanView(p plan.Plan) planView {
-	in := p.Input
+func newPlanView(p plan.Plan, under string) planView {
+	in, t := p.Input, p.Input.Timing
 	return planView{
 		Input: planInput{
 			in.Crashes.String(), millis(in.Restart), in.Machines.String(), millis(in.Detect), in.Deploys.String(), millis(in.Deploy),
-			in.Outages.String(), millis(in.Outage), in.Replicas, millis(in.TTL), millis(in.Poll), millis(in.WarmUp), in.CrashReleases,
+			in.Outages.String(), millis(in.Outage), in.Replicas, millis(t.TTL), millis(in.Poll), millis(in.WarmUp), in.CrashReleases, under,
 		},
-		Validity: millis(p.Validity), Renew: millis(p.Renew), Survives: millis(p.Survives),
+		Validity: millis(t.Validity), Renew: millis(t.Renew), Stops: millis(t.Stops), Survives: millis(t.Survives),
 		Takeover: newPlanRange(p.Takeover), Handover: newPlanRange(p.Handover),
 		One: newPlanSide(p.One), Elected: newPlanSide(p.Elected), Advice: p.Advice(),
 	}

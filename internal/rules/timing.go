@@ -53,6 +53,13 @@ func (t Timing) Validity() time.Duration { return t.validity(clock.Resolution) }
 // that can't be renewed in time, since each renewal needs the answer to the one before.
 func (t Timing) Answer() time.Duration { return max(t.Renew, t.Validity()/2+t.Attempt) }
 
+// Survives is the longest outage of the store, whenever it begins, after which a renewal still comes within that time of the one before, if a
+// request takes no time. At worst the outage begins with a renewal, and ends just after a request was sent that gets no answer: then come
+// the longest pause between two retries (half as long again as an attempt), and the next request.
+func (t Timing) Survives(within time.Duration) time.Duration {
+	return within - t.Renew - t.Attempt - t.Attempt*3/2
+}
+
 // validity subtracts what a reading may be late by: the holder compares a reading with one from before, which was not late.
 func (t Timing) validity(resolution time.Duration) time.Duration {
 	return t.TTL - time.Duration(math.Ceil(float64(t.TTL)*t.Margin)) - resolution // rounded down: never a nanosecond more

@@ -55,9 +55,9 @@ func ageIsLowerBound(ctx context.Context, e *env) error {
 		if err := errors.Join(err, ageWithin("returned by Wait", got, sent)); err != nil {
 			return err
 		}
-		var c *store.ConflictError
-		if _, err := handles[1].Put(ctx, held("k", 9)); !errors.As(err, &c) {
-			return fmt.Errorf("creating a key that exists: %v, want a *ConflictError", err)
+		c, err := e.refused("creating a key that exists", put(ctx, handles[1], held("k", 9)))
+		if err != nil {
+			return err
 		}
 		if err := ageWithin("inside a ConflictError", c.Current, sent); err != nil {
 			return err

@@ -34,6 +34,7 @@ var brokenOutcomes = []breakage{
 			return e.Store.Delete(ctx, key, version)
 		}
 	}, "DoneContext"),
+	each("never knows that it refused a write", func(e *engine) { doubtful(e, func() bool { return true }) }, "LargestRecords", "ConflictCarriesCurrent"),
 	far("calls a Put that was cut off not done", func(f *faulty.Store) store.Store { return notDone{f, false} }, "CancelledWrites"),
 	far("calls a Delete that was cut off not done", func(f *faulty.Store) store.Store { return notDone{f, true} }, "CancelledWrites"),
 	each("calls a write done that it will do", func(e *engine) {

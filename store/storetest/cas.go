@@ -109,17 +109,14 @@ func conflictCarriesCurrent(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	_, err = s.Put(ctx, held("k", 9))
-	if err := conflict(ctx, s, "creating a key that exists", err, current); err != nil {
+	if err := e.conflict(ctx, s, "creating a key that exists", put(ctx, s, held("k", 9)), current); err != nil {
 		return err
 	}
 	first.Token = 9
-	_, err = s.Put(ctx, first)
-	if err := conflict(ctx, s, "Put at a stale version", err, current); err != nil {
+	if err := e.conflict(ctx, s, "Put at a stale version", put(ctx, s, first), current); err != nil {
 		return err
 	}
-	err = s.Delete(ctx, "k", first.Version)
-	return conflict(ctx, s, "Delete at a stale version", err, current)
+	return e.conflict(ctx, s, "Delete at a stale version", del(ctx, s, "k", first.Version), current)
 }
 
 // putOfMissing: a version of a key that is not stored is not found, whether it ever was or not.
@@ -176,8 +173,8 @@ func deleteChecksVersion(ctx context.Context, e *env) error {
 		return err
 	}
 	for _, version := range []string{first.Version, ""} {
-		err := s.Delete(ctx, "k", version)
-		if err := conflict(ctx, s, fmt.Sprintf("Delete at version %q, stored is %q", version, second.Version), err, second); err != nil {
+		what := fmt.Sprintf("Delete at version %q, stored is %q", version, second.Version)
+		if err := e.conflict(ctx, s, what, del(ctx, s, "k", version), second); err != nil {
 			return err
 		}
 	}
@@ -210,11 +207,10 @@ func versionsAreNeverReused(ctx context.Context, e *env) error {
 		for _, old := range versions[:len(versions)-1] {
 			late := held("k", 99)
 			late.Version = old
-			_, err := s.Put(ctx, late)
-			if err := conflict(ctx, s, "Put at a version of before", err, rec); err != nil {
+			if err := e.conflict(ctx, s, "Put at a version of before", put(ctx, s, late), rec); err != nil {
 				return err
 			}
-			if err := conflict(ctx, s, "Delete at a version of before", s.Delete(ctx, "k", old), rec); err != nil {
+			if err := e.conflict(ctx, s, "Delete at a version of before", del(ctx, s, "k", old), rec); err != nil {
 				return err
 			}
 		}
@@ -250,12 +246,10 @@ func otherVersionsNeverMatch(ctx context.Context, e *env) error {
 		}
 		rec := held("k", 2)
 		rec.Version = version
-		_, err := s.Put(ctx, rec)
-		if err := conflict(ctx, s, fmt.Sprintf("Put at version %q, stored is %q", version, v), err, current); err != nil {
+		if err := e.conflict(ctx, s, fmt.Sprintf("Put at version %q, stored is %q", version, v), put(ctx, s, rec), current); err != nil {
 			return err
 		}
-		err = s.Delete(ctx, "k", version)
-		if err := conflict(ctx, s, fmt.Sprintf("Delete at version %q, stored is %q", version, v), err, current); err != nil {
+		if err := e.conflict(ctx, s, fmt.Sprintf("Delete at version %q, stored is %q", version, v), del(ctx, s, "k", version), current); err != nil {
 			return err
 		}
 	}

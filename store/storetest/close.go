@@ -51,8 +51,7 @@ func reopening(ctx context.Context, e *env, keepOne bool) error {
 		if kept, err = mustPut(ctx, s, kept); err != nil {
 			return err
 		}
-		_, err = s.Put(ctx, stale)
-		if err := conflict(ctx, s, "Put at a stale version", err, kept); err != nil {
+		if err := e.conflict(ctx, s, "Put at a stale version", put(ctx, s, stale), kept); err != nil {
 			return err
 		}
 		again, err := mustPut(ctx, s, held("again", 1))

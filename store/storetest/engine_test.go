@@ -133,3 +133,21 @@ func force(ctx context.Context, s store.Store, rec store.Record) (store.Record, 
 	rec.Version = current.Version
 	return rec, err
 }
+
+// doubtful has e call the outcome of a write that was refused unknown when unclear says so.
+func doubtful(e *engine, unclear func() bool) {
+	e.put = func(ctx context.Context, rec store.Record) (store.Record, error) {
+		got, err := e.Store.Put(ctx, rec)
+		return got, doubted(rec.Key, err, unclear)
+	}
+	e.remove = func(ctx context.Context, key, version string) error {
+		return doubted(key, e.Store.Delete(ctx, key, version), unclear)
+	}
+}
+
+func doubted(key string, err error, unclear func() bool) error {
+	if errors.Is(err, store.ErrConflict) && unclear() {
+		return store.Unknown(key, errors.New("a fault inside the server"))
+	}
+	return err
+}

@@ -47,8 +47,7 @@ func lostReply(ctx context.Context, e *env) error {
 		if err != nil {
 			return fmt.Errorf("get after write %d whose reply was lost: %w", i, err)
 		}
-		_, err = s.Put(ctx, rec)
-		if err := conflict(ctx, s, "Put again after a lost reply", err, current); err != nil {
+		if err := e.conflict(ctx, s, "Put again after a lost reply", put(ctx, s, rec), current); err != nil {
 			return err
 		}
 		if current.Nonce != nonce {

@@ -127,11 +127,42 @@ func notFound(what string, err error) error {
 	return nil
 }
 
-// conflict checks that err is a conflict that carries current, and that current is what is stored.
-func conflict(ctx context.Context, s store.Store, what string, err error, current store.Record) error {
+// put returns the Put of rec, which can be repeated.
+func put(ctx context.Context, s store.Store, rec store.Record) func() error {
+	return func() error {
+		_, err := s.Put(ctx, rec)
+		return err
+	}
+}
+
+// del returns the Delete, which can be repeated.
+func del(ctx context.Context, s store.Store, key, version string) func() error {
+	return func() error { return s.Delete(ctx, key, version) }
+}
+
+// unknowns is how often in a row a write that can only be refused may have an unknown outcome: a server that is well may have a fault
+// of its own now and then, but an engine that never knows is wrong.
+const unknowns = 2
+
+// refused returns the conflict by which write, which may be repeated, is refused.
+func (e *env) refused(what string, write func() error) (*store.ConflictError, error) {
+	err := write()
+	for n := 0; n < unknowns && errors.Is(err, store.ErrUnknownOutcome); n++ {
+		e.logf("%s, once more: %v", what, err)
+		err = write()
+	}
 	var c *store.ConflictError
 	if !errors.As(err, &c) || !errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrUnknownOutcome) {
-		return fmt.Errorf("%s: %v, want a *ConflictError", what, err)
+		return nil, fmt.Errorf("%s: %v, want a *ConflictError", what, err)
+	}
+	return c, nil
+}
+
+// conflict checks that write is refused by a conflict that carries current, and that current is what is stored.
+func (e *env) conflict(ctx context.Context, s store.Store, what string, write func() error, current store.Record) error {
+	c, err := e.refused(what, write)
+	if err != nil {
+		return err
 	}
 	if err := same(c.Current, current); err != nil {
 		return fmt.Errorf("%s: Current of the conflict: %w", what, err)

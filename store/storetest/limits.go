@@ -158,8 +158,7 @@ func largestRecords(ctx context.Context, e *env) error {
 		if err != nil {
 			return err
 		}
-		_, err = s.Put(ctx, store.Record{Key: rec.Key})
-		if err := conflict(ctx, s, "Put over a large record", err, stored); err != nil {
+		if err := e.conflict(ctx, s, "Put over a large record", put(ctx, s, store.Record{Key: rec.Key}), stored); err != nil {
 			return err
 		}
 	}

@@ -204,9 +204,9 @@ func noAliasing(ctx context.Context, e *env) error {
 	if err := check("the record returned by Wait"); err != nil {
 		return err
 	}
-	var c *store.ConflictError
-	if _, err := s.Put(ctx, store.Record{Key: "k"}); !errors.As(err, &c) {
-		return fmt.Errorf("creating a key that exists: %v, want a *ConflictError", err)
+	c, err := e.refused("creating a key that exists", put(ctx, s, store.Record{Key: "k"}))
+	if err != nil {
+		return err
 	}
 	spoil(c.Current)
 	return check("the record inside a ConflictError")

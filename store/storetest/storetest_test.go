@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -82,6 +83,33 @@ func TestRightEngines(t *testing.T) {
 					})
 				})
 			}
+		})
+	}
+}
+
+// A server that is well may have a fault of its own now and then: a write that it has refused is tried again.
+func TestRefusalsMayBeUnclear(t *testing.T) {
+	for _, name := range []string{"ConflictCarriesCurrent", "LargestRecords", "NoAliasing", "AgeIsLowerBound", "DeleteChecksVersion", "VersionsAreNeverReused", "OtherVersionsNeverMatch"} {
+		i := slices.IndexFunc(checks, func(c check) bool { return c.name == name })
+		if i < 0 {
+			t.Errorf("no check is called %s", name)
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				db, refusals := memory.NewDB(memory.Options{}), new(atomic.Int64)
+				inst := instanceOf(func() store.Store {
+					e := &engine{Store: db.Open()}
+					doubtful(e, func() bool { return refusals.Add(1)%(unknowns+1) != 0 })
+					return e
+				})
+				if err := checks[i].try(t.Context(), inst, t.Logf); err != nil {
+					t.Error(err)
+				}
+				if refusals.Load() == 0 {
+					t.Error("nothing was refused")
+				}
+			})
 		})
 	}
 }

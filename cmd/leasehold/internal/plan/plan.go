@@ -1,9 +1,10 @@
 // Package plan computes what one instance of a program and a group of elected replicas are down for in a year, and why. It
 // is arithmetic with means: every number is a sum of rates times gaps, and each formula stands beside its code.
 //
-// The letters, used all over: T is the TTL, δ the share of it that a holder leaves unused, R = T/3 the time from one renewal
-// to the next, P the longest time until one who waits learns of a change, W the time from being elected to working, N the
-// number of replicas, Y a year.
+// The letters, used all over: T is the TTL, R the time from one renewal to the next, S how long after its last renewal the leader stops,
+// A the longest store outage that ends no term, P the longest time until a waiter learns of a change, W the time from being
+// elected to working, N the number of replicas, Y a year. R, S and A are the caller's ([Timing]): a supervised command stops before a
+// program that has the library does.
 //
 // It assumes that failures come at random and apart from each other, so that downtimes add up; that at least one other
 // replica is up and waits when the leader goes (but for [Causes.NoneUp]); that a deployment replaces the replicas one by one
@@ -23,6 +24,25 @@ const Year = 365 * 24 * time.Hour
 
 const day = 24 * time.Hour
 
+// Timing is how the lease of the leader is kept.
+type Timing struct {
+	TTL      time.Duration // T
+	Renew    time.Duration // R
+	Validity time.Duration // for how long others leave the lease alone, by the leader's clock
+	Stops    time.Duration // S: how long after its last renewal was sent the leader stops, Validity at most
+	Survives time.Duration // A: the longest store outage that ends no term, whenever it begins: S − R at most
+}
+
+// Library is the timing of a program that has the library, with its default options. The TTL is 10 ms to 366 days.
+func Library(ttl time.Duration) (Timing, error) {
+	t := rules.Timing{TTL: ttl}.WithDefaults()
+	t.TTL = ttl // 0 is a default elsewhere: here it would make takeovers take less than no time
+	if err := t.Check(); err != nil {
+		return Timing{}, err
+	}
+	return Timing{TTL: ttl, Renew: t.Renew, Validity: t.Validity(), Stops: t.Validity(), Survives: max(t.Survives(t.Validity()), 0)}, nil
+}
+
 // Input is what happens to each instance, and how election is timed.
 type Input struct {
 	Crashes  Rate          // of one instance, without a word to anybody
@@ -35,7 +55,7 @@ type Input struct {
 	Outage   time.Duration
 
 	Replicas      int           // that stand for election: 2 to 1000
-	TTL           time.Duration // T: 10 ms to 366 days
+	Timing        Timing        // of the leader's lease
 	Poll          time.Duration // P: the pause between two looks at the store, or what its push takes
 	WarmUp        time.Duration // W
 	CrashReleases bool          // a crash releases the lease, since a supervisor outlives it
@@ -46,10 +66,8 @@ func (in Input) Check() error {
 	if in.Replicas < 2 || in.Replicas > 1000 {
 		return fmt.Errorf("%d replicas: want 2 to 1000", in.Replicas)
 	}
-	timing := rules.Timing{TTL: in.TTL}.WithDefaults()
-	timing.TTL = in.TTL // 0 is a default elsewhere: here it would make takeovers take less than no time
-	if err := timing.Check(); err != nil {
-		return err
+	if t := in.Timing; t.Renew <= 0 || t.Stops < t.Renew || t.TTL < t.Stops || t.Survives < 0 || t.Survives > t.Stops-t.Renew {
+		return fmt.Errorf("timing %+v: want renewals before the leader stops, and that before the TTL is over", t)
 	}
 	for _, d := range []struct {
 		what string
@@ -103,13 +121,10 @@ type Side struct {
 // Plan is the two ways side by side.
 type Plan struct {
 	Input    Input
-	Validity time.Duration // T·(1−δ): how long the leader relies on a lease that it can't renew
-	Renew    time.Duration // R
-	Survives time.Duration // the longest store outage that ends no term, whenever it begins: T·(1−δ) − R
-	Takeover Bounds        // from when a leader is gone without a word until the next one works
-	Handover Bounds        // from when a leader has stopped and let go until the next one works
-	One      Side          // a single instance
-	Elected  Side          // Input.Replicas of them, one of which leads
+	Takeover Bounds // from when a leader is gone without a word until the next one works
+	Handover Bounds // from when a leader has stopped and let go until the next one works
+	One      Side   // a single instance
+	Elected  Side   // Input.Replicas of them, one of which leads
 }
 
 // Compute returns the plan. Its errors are those of [Input.Check].
@@ -117,9 +132,8 @@ func Compute(in Input) (Plan, error) {
 	if err := in.Check(); err != nil {
 		return Plan{}, err
 	}
-	t := rules.Timing{TTL: in.TTL}.WithDefaults()
-	p := Plan{Input: in, Validity: t.Validity(), Renew: t.Renew, Survives: t.Validity() - t.Renew}
-	p.Takeover = takeover(in, t.Renew)
+	p := Plan{Input: in}
+	p.Takeover = takeover(in)
 	p.Handover = handover(in)
 	p.One = one(in).totalled()
 	p.Elected = p.elected().totalled()
@@ -131,8 +145,9 @@ func Compute(in Input) (Plan, error) {
 // renewal up to P later, counts T from there, takes the lease, and works after W.
 //
 //	least T − R + W        mean T − R/2 + P/2 + W        most T + P + W
-func takeover(in Input, renew time.Duration) Bounds {
-	return Bounds{in.TTL - renew + in.WarmUp, in.TTL - renew/2 + in.Poll/2 + in.WarmUp, in.TTL + in.Poll + in.WarmUp}
+func takeover(in Input) Bounds {
+	ttl, renew := in.Timing.TTL, in.Timing.Renew
+	return Bounds{ttl - renew + in.WarmUp, ttl - renew/2 + in.Poll/2 + in.WarmUp, ttl + in.Poll + in.WarmUp}
 }
 
 // handover: the lease is free, or already the successor's, which learns of it up to P later.
@@ -173,31 +188,32 @@ func (p Plan) elected() Side {
 }
 
 // outage is the mean downtime of an outage of the store that lasts for O. When it begins, the leader's last renewal is U old,
-// anything from 0 to R; the leader works on for T·(1−δ) − U, and then nobody does until the store is back, a waiter or the old
-// leader has noticed (P/2), and works (W):
+// anything from 0 to R, all equally likely; the leader stops S − U later. The term ends with that, and also when the outage is over before, but
+// too late for the next request: in the last S − R − A. Then nobody works until the store is back, a waiter or the old leader has
+// noticed (P/2), and works (W):
 //
-//	E[max(0, O − (T·(1−δ) − U))] + Prob[O > T·(1−δ) − U]·(P/2 + W)
+//	E[max(0, O − (S − U))] + Prob[O > A + R − U]·(P/2 + W)
 //
-// With a = T·(1−δ) − R and b = T·(1−δ), the expectation is 0 up to a, (O−a)²/2R up to b, and O − (a+b)/2 beyond; the
-// probability is 0, (O−a)/R and 1.
+// The expectation is 0 up to S − R, (O−S+R)²/2R up to S, and O − S + R/2 beyond; the probability is 0 up to A, (O−A)/R up to
+// A + R, and 1 beyond.
 func (p Plan) outage() time.Duration {
-	o, r := float64(p.Input.Outage), float64(p.Renew)
-	a, b := float64(p.Survives), float64(p.Validity)
-	again := float64(p.Handover.Mean)
+	t := p.Input.Timing
+	o, r, s := float64(p.Input.Outage), float64(t.Renew), float64(t.Stops)
+	again := min(max((o-float64(t.Survives))/r, 0), 1) * float64(p.Handover.Mean)
 	switch {
-	case o <= a:
-		return 0
-	case o <= b:
-		return time.Duration((o-a)*(o-a)/(2*r) + (o-a)/r*again)
+	case o <= s-r:
+		return time.Duration(again)
+	case o <= s:
+		return time.Duration((o-s+r)*(o-s+r)/(2*r) + again)
 	}
-	return time.Duration(o - (a+b)/2 + again)
+	return time.Duration(o - s + r/2 + again)
 }
 
 // Changes is how often the lease changes hands in a year: at crashes, machine failures and deployments, and at every outage
 // that may end a term.
 func (p Plan) Changes() float64 {
 	n := p.Input.Crashes.PerYear() + p.Input.Machines.PerYear() + p.Input.Deploys.PerYear()
-	if p.Input.Outage > p.Survives {
+	if p.Input.Outage > p.Input.Timing.Survives {
 		n += p.Input.Outages.PerYear()
 	}
 	return n
@@ -208,7 +224,7 @@ func (p Plan) Changes() float64 {
 //
 //	N·day/R + 2·changes/365
 func (p Plan) writes() float64 {
-	return float64(p.Input.Replicas)*float64(day)/float64(p.Renew) + 2*p.Changes()*float64(day)/float64(Year)
+	return float64(p.Input.Replicas)*float64(day)/float64(p.Input.Timing.Renew) + 2*p.Changes()*float64(day)/float64(Year)
 }
 
 func (s Side) totalled() Side {

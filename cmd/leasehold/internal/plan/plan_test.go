@@ -21,9 +21,12 @@ func rate(t *testing.T, s string) Rate {
 func base() Input {
 	return Input{
 		Restart: 2 * time.Second, Detect: 5 * time.Minute, Deploy: 2 * time.Minute, Outage: 5 * time.Minute,
-		Replicas: 3, TTL: 15 * time.Second, Poll: time.Second,
+		Replicas: 3, Timing: library, Poll: time.Second,
 	}
 }
+
+// library is the library's timing with its default TTL of 15 s.
+var library, _ = Library(15 * time.Second)
 
 func compute(t *testing.T, in Input) Plan {
 	t.Helper()
@@ -86,24 +89,32 @@ func TestTheCasesOfTheBook(t *testing.T) {
 
 func near(a, b time.Duration) bool { return (a - b).Abs() <= time.Microsecond }
 
-// TestGapsAreWhatEventsMake draws events at random and plays them out step by step, as the formulas say only in sum.
+// TestGapsAreWhatEventsMake draws events at random and plays them out step by step, as the formulas say only in sum. A supervised command
+// stops before its validity ends, so both kinds are played.
 func TestGapsAreWhatEventsMake(t *testing.T) {
 	const n = 200_000
 	rnd := rand.New(rand.NewPCG(1, 2))
+	supervised := Timing{
+		TTL: 20 * time.Second, Renew: 5 * time.Second, Validity: 16 * time.Second, Stops: 13500 * time.Millisecond, Survives: 6 * time.Second,
+	}
 	for _, outage := range []time.Duration{3 * time.Second, 8 * time.Second, 10 * time.Second, 11900 * time.Millisecond, time.Minute} {
 		in := base()
-		in.Outage, in.WarmUp = outage, 700*time.Millisecond
+		if in.Outage, in.WarmUp = outage, 700*time.Millisecond; outage == 10*time.Second {
+			in.Timing = supervised
+		}
+		timing := in.Timing
+		lag := timing.Stops - timing.Renew - timing.Survives // from the end of an outage to the next request, at most
 		in.Outages, in.Machines = rate(t, "1/year"), rate(t, "1/year")
 		p := compute(t, in)
 		var gone, out float64
 		for range n {
-			renewed := -rnd.Float64() * float64(p.Renew)             // when the leader's last renewal was sent, before the event
-			seen := renewed + rnd.Float64()*float64(in.Poll)         // when a waiter saw it
-			gone += seen + float64(in.TTL) + float64(in.WarmUp)      // the leader vanishes at 0
-			ends := renewed + float64(p.Validity)                    // or the store does
-			back := float64(outage) + rnd.Float64()*float64(in.Poll) // somebody notices that it is back
-			if float64(outage) > ends {
-				out += back + float64(in.WarmUp) - ends
+			renewed := -rnd.Float64() * float64(timing.Renew)       // when the leader's last renewal was sent, before the event
+			seen := renewed + rnd.Float64()*float64(in.Poll)        // when a waiter saw it
+			gone += seen + float64(timing.TTL) + float64(in.WarmUp) // the leader vanishes at 0
+			ends := renewed + float64(timing.Stops)                 // or the store does
+			if float64(outage+lag) > ends {
+				back := rnd.Float64() * float64(in.Poll) // somebody notices that it is back
+				out += max(0, float64(outage)-ends) + back + float64(in.WarmUp)
 			}
 		}
 		if got, want := float64(p.Elected.Down.Machines), gone/n; math.Abs(got-want) > want/100 {
@@ -125,8 +136,8 @@ func TestBoundsAndWrites(t *testing.T) {
 	if want := (Bounds{2 * time.Second, 2500 * time.Millisecond, 3 * time.Second}); p.Handover != want {
 		t.Errorf("hand-over %v, want %v", p.Handover, want)
 	}
-	if p.Validity != 12*time.Second || p.Survives != 7*time.Second {
-		t.Errorf("valid for %v, outlasts %v; want 12s, 7s", p.Validity, p.Survives)
+	if timing := p.Input.Timing; timing.Stops != 12*time.Second || timing.Survives != 5125*time.Millisecond {
+		t.Errorf("it stops after %v, outlasts %v; want 12s, 5.125s", timing.Stops, timing.Survives)
 	}
 	if want := 3*86400.0/5 + 2; math.Abs(p.Elected.WritesPerDay-want) > 1e-6 || p.One.WritesPerDay != 0 {
 		t.Errorf("%v and %v writes a day, want %v and 0", p.Elected.WritesPerDay, p.One.WritesPerDay, want)
@@ -165,9 +176,12 @@ func TestDowntimeIsAYearAtMost(t *testing.T) {
 
 // A TTL of 0, which is a default elsewhere, would make takeovers take less than no time.
 func TestPlanWithoutATTL(t *testing.T) {
+	if timing, err := Library(0); err == nil || !strings.Contains(err.Error(), "TTL 0s: want 10ms") {
+		t.Errorf("%+v, %v", timing, err)
+	}
 	in := base()
-	in.TTL = 0
-	if p, err := Compute(in); err == nil || !strings.Contains(err.Error(), "TTL 0s: want 10ms") {
+	in.Timing = Timing{}
+	if p, err := Compute(in); err == nil || !strings.Contains(err.Error(), "want renewals before the leader stops") {
 		t.Errorf("%+v, %v", p.Takeover, err)
 	}
 }

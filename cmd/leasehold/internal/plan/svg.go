@@ -65,7 +65,7 @@ svg{background:#fff}text{fill:#1b1f24}.dim{fill:#667}.line{stroke:#dde}.one{fill
 		bar(b, "elected", y+barHigh+2, row.Elected)
 	}
 	fmt.Fprintf(b, `<text class="dim" x="12" y="%d">A leader that is gone without a word is replaced after %s to %s, one that lets go after %s to %s. TTL %v.</text>`+"\n",
-		bottom+46, Short(p.Takeover.Least), Short(p.Takeover.Most), Short(p.Handover.Least), Short(p.Handover.Most), p.Input.TTL)
+		bottom+46, Short(p.Takeover.Least), Short(p.Takeover.Most), Short(p.Handover.Least), Short(p.Handover.Most), p.Input.Timing.TTL)
 	b.WriteString("</svg>\n")
 	_, err := io.WriteString(out, b.String())
 	return err

@@ -53,17 +53,11 @@ func (t Timing) Validity() time.Duration { return t.hold().Validity() }
 // Slack is how long before the end of validity the group is killed: a tenth of the validity, 500 ms at most.
 func (t Timing) Slack() time.Duration { return min(t.Validity()/10, 500*time.Millisecond) }
 
-// Survives is the longest outage of the store that stops nothing, whenever it begins, if a request takes no time. At worst
-// it begins with a renewal, and ends just after a request was sent that has to time out, be followed by the longest pause
-// between two retries (half as long again as an attempt), and be sent again.
-func (t Timing) Survives() time.Duration {
-	return t.Validity() - t.Slack() - t.KillAfter - t.worst()
-}
+// Stops is how long after the last renewal was sent the command is told to end: KillAfter and the slack before the validity ends.
+func (t Timing) Stops() time.Duration { return t.Validity() - t.Slack() - t.KillAfter }
 
-func (t Timing) worst() time.Duration {
-	attempt := t.hold().Attempt
-	return t.Renew() + attempt + attempt*3/2
-}
+// Survives is the longest outage of the store that stops nothing, whenever it begins, if a request takes no time.
+func (t Timing) Survives() time.Duration { return t.hold().Survives(t.Stops()) }
 
 // Check returns an error that shows the arithmetic when the command would be stopped before the first retry of a renewal.
 func (t Timing) Check() error {
@@ -76,7 +70,7 @@ func (t Timing) Check() error {
 	return fmt.Errorf("a TTL of %v is too short for a kill-after of %v: a hold is valid for %v; CMD is told to stop %v before that "+
 		"(kill-after, and %v for the kernel to end it), so at %v, but a renewal (every %v) and one retry take up to %v; "+
 		"raise --ttl to %v, or lower --kill-after to %v",
-		t.TTL, t.KillAfter, t.Validity(), t.KillAfter+t.Slack(), t.Slack(), t.Validity()-t.KillAfter-t.Slack(), t.Renew(), t.worst(),
+		t.TTL, t.KillAfter, t.Validity(), t.KillAfter+t.Slack(), t.Slack(), t.Stops(), t.Renew(), t.Stops()-t.Survives(),
 		t.leastTTL(), max(t.KillAfter+t.Survives(), 0).Truncate(time.Millisecond))
 }
 
