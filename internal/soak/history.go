@@ -76,7 +76,8 @@ type history struct {
 	mu        sync.Mutex
 	terms     []term
 	sections  []section
-	inside    map[int]int // by process: the section it is in
+	inside    map[int]int   // by process: the section it is in
+	judged    clock.Instant // when judge was called last
 	windows   []window
 	stopped   map[int]int // by process: the window it is in
 	acks      []ack

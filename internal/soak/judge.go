@@ -28,13 +28,20 @@ type overlap struct {
 	from, to clock.Instant
 }
 
-// judge says which promises were broken, when leases have that TTL. A section of which no end is known is left to a later judgement: that
-// its process left it may be on its way still, while the next one has told already that it is inside. The history must not change
-// meanwhile.
-func (h *history) judge(ttl time.Duration) verdict {
+// judge says which promises were broken until now, when leases have that TTL. That a process left a section may be on its way still, while the
+// next one has told already that it is inside. It is told before the lease is released, and has arrived by the judgement after that: so a
+// section of which no end is known then lasted until the judgement before, at least. The history must not change meanwhile.
+func (h *history) judge(ttl time.Duration, now clock.Instant) verdict {
 	var v verdict
+	sections := slices.Clone(h.sections)
+	for _, i := range h.inside {
+		if s := &sections[i]; s.from < h.judged {
+			s.to = h.judged
+		}
+	}
+	h.judged = now
 	v.tokens(h.terms)
-	v.sections(h.sections, h.windows, h.meddled(rules.Timing{TTL: ttl}.WithDefaults().TTL/3+busy), rules.Timing{TTL: ttl}.WithDefaults())
+	v.sections(sections, h.windows, h.meddled(rules.Timing{TTL: ttl}.WithDefaults().TTL/3+busy), rules.Timing{TTL: ttl}.WithDefaults())
 	v.broken(h.sections, h.breaks, ttl)
 	return v
 }

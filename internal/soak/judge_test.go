@@ -72,7 +72,7 @@ func TestJudge(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			h := newHistory()
 			h.terms, h.sections, h.windows, h.breaks = c.terms, c.sections, c.windows, c.breaks
-			v := h.judge(100)
+			v := h.judge(100, 0)
 			expect(t, v.violations, c.want)
 			if len(v.overlaps) != c.overlaps || v.stalls != c.stalls {
 				t.Errorf("got %d overlaps with stops and %d with stalls, want %d and %d", len(v.overlaps), v.stalls, c.overlaps, c.stalls)
@@ -88,11 +88,36 @@ func expect(t *testing.T, violations []string, want string) {
 	}
 }
 
+// Two who are inside and stay there are seen while they are, by the second look: until the first one, that one of them left may be on its way.
+func TestFinding_O5_AnOverlapIsSeenWhileItLasts(t *testing.T) {
+	for what, c := range map[string]struct {
+		leaves bool // the first one, before the other came
+		want   string
+	}{
+		"both stay":                 {false, "were both inside"},
+		"one left, as is told late": {true, ""},
+	} {
+		t.Run(what, func(t *testing.T) {
+			h := newHistory()
+			h.take(1, event{Kind: entered, Name: "n", Token: 1, At: 10})
+			h.take(2, event{Kind: entered, Name: "n", Token: 2, At: 12})
+			expect(t, h.judge(100, 20).violations, "")
+			if c.leaves {
+				h.take(1, event{Kind: left, Name: "n", Token: 1, At: 11})
+			}
+			expect(t, h.judge(100, 30).violations, c.want)
+			h.died(1, 40)
+			h.died(2, 50)
+			expect(t, h.judge(100, 60).violations, c.want)
+		})
+	}
+}
+
 func TestJudgeTail(t *testing.T) {
 	h := newHistory()
 	h.sections = []section{{1, "n", 1, 10, 45}, {2, "n", 2, 30, 60}}
 	h.windows = []window{{1, 15, 40}}
-	if v := h.judge(100); v.longestTail != 5 || longest(v.overlaps) != 15 {
+	if v := h.judge(100, 0); v.longestTail != 5 || longest(v.overlaps) != 15 {
 		t.Errorf("got a tail of %d and an overlap of %d, want 5 and 15", v.longestTail, longest(v.overlaps))
 	}
 }
@@ -113,7 +138,7 @@ func TestJudgeOutsiders(t *testing.T) {
 			h := newHistory()
 			h.sections = []section{{1, "n", 1, 1900 * ms, 2300 * ms}, {2, "n", 2, 2000 * ms, 2100 * ms}}
 			h.meddlings = []meddling{c.m}
-			v := h.judge(6 * time.Second)
+			v := h.judge(6*time.Second, 0)
 			expect(t, v.violations, c.want)
 			if (len(v.outsiders) == 1) != (c.want == "") {
 				t.Errorf("%d overlaps after an outsider", len(v.outsiders))

@@ -132,7 +132,7 @@ func (t *tormentor) progress(out io.Writer) {
 // look judges all that has happened until now, and counts what the guarded files have accepted.
 func (t *tormentor) look() (v verdict, writes int) {
 	t.hist.mu.Lock()
-	v = t.hist.judge(t.TTL)
+	v = t.hist.judge(t.TTL, t.clk.Now())
 	acks := t.hist.acks // before the files are read, so that each must be there
 	t.hist.mu.Unlock()
 	for i := range t.Names {

@@ -32,6 +32,14 @@ func (s *Store) settle(ctx context.Context, r row) (standing, error) {
 		return 0, err
 	}
 	if c.token < r.rec.Token {
+		// It was claimed a moment ago, or it has been deleted since it was read, and its companion with it, which must not be made again then.
+		read, err := s.table.Get(ctx, s.schema.keyRow(r.key))
+		if err != nil {
+			return 0, err
+		}
+		if now, err := s.schema.parse(read.Row); read.Row == nil || err != nil || now.stamp.String() != r.stamp.String() {
+			return replaced, nil
+		}
 		return s.settleNew(ctx, r)
 	}
 	return s.settleAt(ctx, r, c.token)

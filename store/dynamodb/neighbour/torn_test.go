@@ -1,6 +1,7 @@
 package neighbour
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/leasehold/leasehold/store"
@@ -41,6 +42,28 @@ func TestReadsAreNotTorn(t *testing.T) {
 			if got := mustGet(t, s, "job"); got.Token != made.Token || got.Owner != "" || got.Version == free.Version {
 				t.Errorf("taken and deleted before look %d: %+v, the last token was %d", n, got, made.Token)
 			}
+		}
+	})
+}
+
+// Who has read a row just before it is deleted doesn't make its companion again: the key is gone, for all.
+func TestFinding_O1_AReadBringsNothingBack(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		rec := mustPut(t, w, ours("job", 50, ""))
+		s, g := w.gated(t)
+		g.nth(1, "GetItem companion", func() {
+			if err := w.Delete(t.Context(), "job", rec.Version); err != nil {
+				t.Error(err)
+			}
+		})
+		if got, err := s.Get(t.Context(), "job"); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("who had read the row: %+v, %v", got, err)
+		}
+		if got, err := w.Get(t.Context(), "job"); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("who reads later: %+v, %v", got, err)
+		}
+		if n := w.rows(t); n != 0 {
+			t.Errorf("%d rows are left", n)
 		}
 	})
 }
