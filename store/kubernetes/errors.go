@@ -89,13 +89,17 @@ func (s *Store) explain(verb string, err error) error {
 	case st.Code == http.StatusForbidden && apierrors.HasStatusCause(err, "NamespaceTerminating"):
 		return fmt.Errorf("namespace %s is being deleted: choose another one: %w", s.namespace, err)
 	case st.Code == http.StatusForbidden:
-		return fmt.Errorf("this account may not %s Leases in namespace %s: give it the Role that `leasehold init kubernetes` prints: %w", verb, s.namespace, err)
+		return fmt.Errorf("this account may not %[1]s Leases in namespace %[2]s, or there is no such namespace, which the server says to nobody without rights in it: see that kubectl get namespace %[2]s finds it, and give the account the Role that `leasehold init kubernetes` prints: %[3]w", verb, s.namespace, err)
 	case st.Code == http.StatusNotFound && st.Details != nil && st.Details.Kind == "namespaces":
-		return fmt.Errorf("namespace %s does not exist: make it (kubectl create namespace %s) or choose another one: %w", s.namespace, s.namespace, err)
+		return s.noNamespace(err)
 	case st.Code == http.StatusNotFound:
 		return fmt.Errorf("what answers at that address serves no coordination.k8s.io/v1 Leases: is it a Kubernetes API server? %w", err)
 	case st.Code == http.StatusTooManyRequests:
 		return fmt.Errorf("the API server has too much to do for this account: see its priority levels and flow schemas: %w", err)
 	}
 	return fmt.Errorf("%s Leases in namespace %s: %w", verb, s.namespace, err)
+}
+
+func (s *Store) noNamespace(err error) error {
+	return fmt.Errorf("namespace %s does not exist: make it (kubectl create namespace %s) or choose another one: %w", s.namespace, s.namespace, err)
 }

@@ -77,14 +77,17 @@ func (s *Store) Ping(ctx context.Context) error {
 	if err := s.ready(ctx); err != nil {
 		return err
 	}
-	if _, err := s.get(ctx, "leasehold"); err != nil && !errors.Is(err, store.ErrNotFound) && !errors.Is(err, store.ErrCorrupt) {
-		return err
+	_, err := s.get(ctx, "leasehold")
+	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrCorrupt) {
+		err = nil
 	}
-	err := s.rest.Get().AbsPath("/api/v1/namespaces", s.namespace).Do(ctx).Error()
-	if statusCode(err) == http.StatusNotFound { // most accounts may not look
-		return s.explain("get", err)
+	if err == nil || isForbidden(err) { // who has no rights in a namespace is told that whether there is one or not
+		look := s.rest.Get().AbsPath("/api/v1/namespaces", s.namespace).Do(ctx).Error()
+		if statusCode(look) == http.StatusNotFound { // most accounts may not look
+			return s.noNamespace(look)
+		}
 	}
-	return nil
+	return err
 }
 
 // isNil sees through an interface that holds a nil pointer, as a fake client's does.

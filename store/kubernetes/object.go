@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -190,7 +192,7 @@ func sameTerm(spec coordinationv1.LeaseSpec, owner string, term int32) bool {
 // the annotations, of the term with that many transitions.
 func foreign(key string, spec coordinationv1.LeaseSpec, last store.Record, term int32) (store.Record, error) {
 	rec := store.Record{
-		Key: key, Owner: deref(spec.HolderIdentity), Kind: last.Kind, Data: last.Data, Past: last.Past, Nonce: foreignNonce(spec),
+		Key: key, Owner: foreignOwner(deref(spec.HolderIdentity)), Kind: last.Kind, Data: last.Data, Past: last.Past, Nonce: foreignNonce(spec),
 		// Each transition is a change of ownership.
 		Token: min(last.Token+fence.Token(max(deref(spec.LeaseTransitions)-term, 1)), fence.MaxToken),
 	}
@@ -220,6 +222,19 @@ func foreign(key string, spec coordinationv1.LeaseSpec, last store.Record, term 
 	return ended, nil
 }
 
+// foreignOwner returns the owner id for a holder that another program has named. One that no record can hold, since Kubernetes bounds neither
+// its length nor its characters, is quoted, cut, and told from others by a hash.
+func foreignOwner(holder string) string {
+	const whole, kept = store.MaxKey, 160
+	if len(holder) <= whole && utf8.ValidString(holder) && !strings.ContainsFunc(holder, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return holder
+	}
+	sum := sha256.Sum256([]byte(holder))
+	text := strconv.QuoteToASCII(holder)
+	text = text[1 : len(text)-1]
+	return text[:min(len(text), kept)] + "#" + hex.EncodeToString(sum[:8])
+}
+
 // annotations returns those of an object that keeps rec, which body is. An empty one is to be taken off.
 func annotations(key, body string, transitions int32) map[string]string {
 	a := map[string]string{
@@ -235,7 +250,9 @@ func annotations(key, body string, transitions int32) map[string]string {
 func (s *Store) spec(rec store.Record, prev version) coordinationv1.LeaseSpec {
 	transitions := prev.transitions
 	if prev.uid != "" && rec.Owner != "" && hash(rec.Owner) != prev.holder {
-		transitions++ // as client-go counts
+		if transitions++; transitions < 0 { // as client-go counts; the server refuses what overflows
+			transitions = 0
+		}
 	}
 	duration := durationSeconds(rec)
 	wall := s.clock.Wall().UTC().Truncate(time.Microsecond)

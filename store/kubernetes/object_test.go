@@ -205,10 +205,6 @@ func TestCorruptObjects(t *testing.T) {
 		{"key of another name", "k", func(o *coordinationv1.Lease) { o.Annotations[annotationKey] = "other" }, "whose object is named other"},
 		{"no key", "k", func(o *coordinationv1.Lease) { o.Annotations[annotationKey] = "\x00" }, "annotation leasehold.dev/key"},
 		{"a cut name without its key", strings.Repeat("x", 255), func(o *coordinationv1.Lease) { delete(o.Annotations, annotationKey) }, "is missing"},
-		{"a long holder", "k", func(o *coordinationv1.Lease) {
-			long := strings.Repeat("h", 300)
-			o.Spec.HolderIdentity = &long
-		}, "Owner"},
 	} {
 		obj := object(s, store.Record{Key: c.key, Owner: "a", Token: 1, TTL: time.Second}, version{})
 		c.spoil(obj)

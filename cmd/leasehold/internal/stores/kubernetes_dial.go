@@ -91,6 +91,9 @@ func (u kubernetesURL) kubeconfigs() []string {
 	return clientcmd.NewDefaultClientConfigLoadingRules().Precedence
 }
 
+// podToken is where client-go looks for the token of a pod's account.
+const podToken = "/var/run/secrets/kubernetes.io/serviceaccount/token" //nolint:gosec // a path, and no token
+
 // read returns what the kubeconfig, or the pod, says now.
 func (u kubernetesURL) read() (*rest.Config, string, error) {
 	config, err := u.clientConfig()
@@ -100,6 +103,9 @@ func (u kubernetesURL) read() (*rest.Config, string, error) {
 	cfg, err := config.ClientConfig()
 	if file := os.Getenv(clientcmd.RecommendedConfigPathEnvVar); clientcmd.IsEmptyConfig(err) && file != "" && u.params[paramKubeconfig] == "" {
 		return nil, "", fmt.Errorf("KUBECONFIG=%s: no cluster in it, or no such file: is the path right?", file)
+	}
+	if clientcmd.IsEmptyConfig(err) && os.Getenv("KUBERNETES_SERVICE_HOST") != "" {
+		return nil, "", fmt.Errorf("this pod has no service account's token: %s is missing: set automountServiceAccountToken: true in the pod's spec, or name a kubeconfig by ?%s=FILE in the URL: %w", podToken, paramKubeconfig, err)
 	}
 	if clientcmd.IsEmptyConfig(err) {
 		return nil, "", fmt.Errorf("no cluster is configured: set KUBECONFIG, add ?%s=FILE to the URL, or run in a pod with a service account (%s is missing or empty)", paramKubeconfig, filepath.Join("~", ".kube", "config"))

@@ -114,6 +114,24 @@ func TestOpenKubernetes(t *testing.T) {
 	}
 }
 
+// TestFinding_N3_APodWithoutAToken: the error names the file that is missing.
+func TestFinding_N3_APodWithoutAToken(t *testing.T) {
+	t.Setenv("HOME", t.TempDir())
+	t.Setenv("KUBECONFIG", "")
+	t.Setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+	t.Setenv("KUBERNETES_SERVICE_PORT", "443")
+	u, err := Parse("k8s://default")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = u.Open(t.Context(), Options{})
+	for _, want := range []string{"/var/run/secrets/kubernetes.io/serviceaccount/token is missing", "automountServiceAccountToken", "?kubeconfig=FILE"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want an error with %q", err, want)
+		}
+	}
+}
+
 // changed returns the path of a kubeconfig in which one field of the cluster is another, or missing.
 func changed(t *testing.T, srv *servers.Server, field string, value any) string {
 	t.Helper()
