@@ -98,6 +98,8 @@ type repeated struct {
 	act  rules.Action
 	late func()
 
+	unsent unsent
+
 	mu          sync.Mutex
 	copies      Copies
 	arm         func()             // starts the timer that gives the first copy up: it isn't needed before that is late
@@ -129,6 +131,8 @@ func (r Runner) repeat(ctx context.Context, act rules.Action, late func()) (stor
 }
 
 func (p *repeated) carryOut(ctx context.Context, number int) {
+	ctx, done := p.unsent.watch(ctx)
+	defer done()
 	rec, err := p.r.once(ctx, p.act)
 	p.answered(number, rec, err)
 }
