@@ -28,7 +28,8 @@ type Options struct {
 	// is subtracted from every age. A minute is a careful value for AWS. At most 24 h.
 	ServerClock time.Duration
 
-	// Attempt bounds one request: 2 s by default, 10 ms to 1 min. A call makes up to 8, with pauses in between.
+	// Attempt bounds one request: 30 s by default, 10 ms to 1 min. A call makes up to 8, with pauses in between. A read that has no
+	// answer after 2 s is made again, and awaited for twice as long each time.
 	Attempt time.Duration
 
 	// PollMax is the longest pause between two reads of a Wait: 1 s by default, 20 ms at least. A waiter costs a read unit

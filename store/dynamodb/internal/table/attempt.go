@@ -41,7 +41,8 @@ type answer struct {
 // call is one request, made as often as it takes.
 type call struct {
 	op   string
-	size int // of the row that is written
+	read bool // it changes nothing
+	size int  // of the row that is written
 	send func(context.Context, func(*dynamodb.Options)) (answer, error)
 }
 
@@ -90,7 +91,11 @@ func pause(n int, err error) time.Duration {
 
 // attempt makes the request once.
 func (t *Table) attempt(parent context.Context, c call) (answer, fate, error) {
-	ctx, cancel := clock.WithTimeout(parent, t.opts.Clock, t.opts.Attempt)
+	limit := t.opts.Attempt
+	if c.read {
+		limit = t.reads.limit(limit)
+	}
+	ctx, cancel := clock.WithTimeout(parent, t.opts.Clock, limit)
 	defer cancel()
 	p := new(progress)
 	sent := t.opts.Clock.Now()
@@ -99,8 +104,11 @@ func (t *Table) attempt(parent context.Context, c call) (answer, fate, error) {
 		if parent.Err() != nil {
 			err = context.Cause(parent)
 		} else if ctx.Err() != nil {
-			err = fmt.Errorf("no answer within %v: %w", t.opts.Attempt, context.Cause(ctx))
+			err = fmt.Errorf("no answer within %v: %w", limit, context.Cause(ctx))
 		}
+	}
+	if c.read && (err == nil || ctx.Err() != nil && parent.Err() == nil) {
+		t.reads.saw(limit, t.opts.Clock.Now().Sub(sent))
 	}
 	if err != nil && p.unsent() {
 		err = &unsentError{err, p.local()}

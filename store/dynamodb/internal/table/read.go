@@ -29,7 +29,7 @@ func (t *Table) get(ctx context.Context, key Row) (Read, error) {
 	in := &dynamodb.GetItemInput{
 		TableName: &t.Name, Key: key, ConsistentRead: aws.Bool(true), ReturnConsumedCapacity: t.counted(),
 	}
-	a, _, err := t.do(ctx, call{op: "GetItem", send: func(ctx context.Context, opts func(*dynamodb.Options)) (answer, error) {
+	a, _, err := t.do(ctx, call{op: "GetItem", read: true, send: func(ctx context.Context, opts func(*dynamodb.Options)) (answer, error) {
 		out, err := t.client.GetItem(ctx, in, opts)
 		if err != nil {
 			return answer{}, err
@@ -63,7 +63,7 @@ func (t *Table) Page(ctx context.Context, from Row, filter Cond) (rows []Row, da
 		ExpressionAttributeNames: filter.Names, ExpressionAttributeValues: filter.Values, ReturnConsumedCapacity: t.counted(),
 	}
 	var out *dynamodb.ScanOutput
-	a, _, err := t.do(ctx, call{op: "Scan", send: func(ctx context.Context, opts func(*dynamodb.Options)) (answer, error) {
+	a, _, err := t.do(ctx, call{op: "Scan", read: true, send: func(ctx context.Context, opts func(*dynamodb.Options)) (answer, error) {
 		var err error
 		if out, err = t.client.Scan(ctx, in, opts); err != nil {
 			return answer{}, err
@@ -87,7 +87,7 @@ func (t *Table) Describe(ctx context.Context) (*dynamodb.DescribeTableOutput, er
 	}
 	defer done()
 	var out *dynamodb.DescribeTableOutput
-	_, _, err = t.do(ctx, call{op: "DescribeTable", send: func(ctx context.Context, opts func(*dynamodb.Options)) (answer, error) {
+	_, _, err = t.do(ctx, call{op: "DescribeTable", read: true, send: func(ctx context.Context, opts func(*dynamodb.Options)) (answer, error) {
 		var err error
 		if out, err = t.client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &t.Name}, opts); err != nil {
 			return answer{}, err
@@ -111,7 +111,7 @@ func (t *Table) DescribeTTL(ctx context.Context) (*dynamodb.DescribeTimeToLiveOu
 	}
 	defer done()
 	var out *dynamodb.DescribeTimeToLiveOutput
-	_, _, err = t.do(ctx, call{op: "DescribeTimeToLive", send: func(ctx context.Context, opts func(*dynamodb.Options)) (answer, error) {
+	_, _, err = t.do(ctx, call{op: "DescribeTimeToLive", read: true, send: func(ctx context.Context, opts func(*dynamodb.Options)) (answer, error) {
 		var err error
 		if out, err = t.client.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: &t.Name}, opts); err != nil {
 			return answer{}, err

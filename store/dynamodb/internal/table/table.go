@@ -29,7 +29,7 @@ type Row = map[string]types.AttributeValue
 
 // Options of a [Table]. The zero value is ready for use.
 type Options struct {
-	Attempt   time.Duration // bounds one request: 2 s by default
+	Attempt   time.Duration // bounds one request: 30 s by default
 	Clock     clock.Clock   // clock.System() by default
 	OnRequest func(Request) // told of each request that was made, retries included; it must not block
 
@@ -49,7 +49,7 @@ type Request struct {
 }
 
 // DefaultAttempt bounds a request unless the options say otherwise.
-const DefaultAttempt = 2 * time.Second
+const DefaultAttempt = 30 * time.Second
 
 // Table is one table. All methods may be called from any goroutine. They block until the server answered, ctx is done, the
 // table is closed or [maxAttempts] attempts have failed.
@@ -66,6 +66,8 @@ type Table struct {
 	closed  bool
 	running sync.WaitGroup // calls under way; joined under mu while not closed
 	heard   heard          // under mu
+
+	reads patience
 }
 
 // New returns access to the table of that name.
