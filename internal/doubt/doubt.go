@@ -2,7 +2,10 @@
 // failover takes away. Such an engine confirms a record that shows one of them before a caller sees that record.
 package doubt
 
-import "sync"
+import (
+	"context"
+	"sync"
+)
 
 // The bounds on what is remembered. Beyond them every record is in doubt: that costs writes, and is never wrong.
 const (
@@ -18,7 +21,15 @@ type Writes struct {
 	full map[string]uint64            // keys with too many nonces to tell, and since when
 	all  bool
 
-	underWay map[[2]string]int // by key and nonce: how many copies of a write have no answer yet
+	underWay map[[2]string]*copies // by key and nonce: those of a write that have no answer yet
+}
+
+// copies are those of one write.
+type copies struct {
+	number  int
+	landed  bool               // since the last one began, one was acknowledged
+	landing context.Context    // ends then; nil unless somebody waits for it
+	tell    context.CancelFunc // of landing
 }
 
 // Begin notes that a write that bears nonce is sent: until it is answered it is in doubt, for whoever meets it meanwhile. That may be
@@ -31,17 +42,62 @@ func (w *Writes) Begin(key, nonce string) (end func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.underWay == nil {
-		w.underWay = map[[2]string]int{}
+		w.underWay = map[[2]string]*copies{}
 	}
 	write := [2]string{key, nonce}
-	w.underWay[write]++
+	c := w.underWay[write]
+	if c == nil {
+		c = &copies{}
+		w.underWay[write] = c
+	}
+	c.number++
+	if c.landed { // what begins later may be another write
+		c.landed, c.landing, c.tell = false, nil, nil
+	}
 	return func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		if w.underWay[write]--; w.underWay[write] == 0 {
+		if c.number--; c.number == 0 {
 			delete(w.underWay, write)
+			c.land()
 		}
 	}
+}
+
+func (c *copies) land() {
+	c.landed = true
+	if c.tell != nil {
+		c.tell()
+	}
+}
+
+// Landed notes that a copy of a write that is under way was acknowledged with the store's whole promise: that write is in doubt no more, and
+// those of its copies that were not sent yet needn't be.
+func (w *Writes) Landed(key, nonce string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if c := w.underWay[[2]string{key, nonce}]; c != nil {
+		c.land()
+		w.settle(key, nonce)
+	}
+}
+
+// Landing returns a context that ends when a copy of a write that is under way has landed, or all have their answers. For one that is not
+// under way, as a deletion never is, it is the background.
+func (w *Writes) Landing(key, nonce string) context.Context {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	c := w.underWay[[2]string{key, nonce}]
+	if c == nil {
+		return context.Background()
+	}
+	if c.landing == nil {
+		c.landing, c.tell = context.WithCancel(context.Background())
+		if c.landed {
+			c.tell()
+		}
+	}
+	return c.landing
 }
 
 // Now returns a moment for [Writes.Done].
@@ -51,10 +107,13 @@ func (w *Writes) Now() uint64 {
 	return w.now
 }
 
-// Unknown notes a write of unknown outcome that bears nonce; a deletion bears "".
+// Unknown notes a write of unknown outcome that bears nonce; a deletion bears "". One of which another copy has landed is in no doubt.
 func (w *Writes) Unknown(key, nonce string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if c := w.underWay[[2]string{key, nonce}]; c != nil && c.landed {
+		return
+	}
 	w.now++
 	if _, full := w.full[key]; full {
 		w.full[key] = w.now
@@ -99,6 +158,10 @@ func (w *Writes) Done(key string, since uint64) {
 func (w *Writes) Confirmed(key, nonce string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.settle(key, nonce)
+}
+
+func (w *Writes) settle(key, nonce string) {
 	delete(w.keys[key], nonce)
 	if len(w.keys[key]) == 0 {
 		delete(w.keys, key)
@@ -111,5 +174,6 @@ func (w *Writes) Shows(key, nonce string) bool {
 	defer w.mu.Unlock()
 	_, doubted := w.keys[key][nonce]
 	_, full := w.full[key]
-	return doubted || full || w.all || w.underWay[[2]string{key, nonce}] > 0
+	c := w.underWay[[2]string{key, nonce}]
+	return doubted || full || w.all || c != nil && !c.landed
 }

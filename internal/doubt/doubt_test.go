@@ -65,3 +65,34 @@ func TestWritesUnderWay(t *testing.T) {
 		t.Errorf("remembered: %v", w.underWay)
 	}
 }
+
+// A write of which one copy has landed is in no doubt, whatever comes of the others; what begins later is another one.
+func TestFinding_L1_ACopyThatHasLanded(t *testing.T) {
+	var w Writes
+	first, second := w.Begin("k", "n"), w.Begin("k", "n")
+	w.Unknown("k", "n")
+	landing := w.Landing("k", "n")
+	if landing.Err() != nil || !w.Shows("k", "n") {
+		t.Error("it has landed before it was said")
+	}
+	w.Landed("k", "n")
+	w.Unknown("k", "n")
+	first()
+	if landing.Err() == nil || w.Landing("k", "n").Err() == nil || w.Shows("k", "n") {
+		t.Error("it has landed, and is in doubt")
+	}
+	third := w.Begin("k", "n")
+	if w.Landing("k", "n").Err() != nil || !w.Shows("k", "n") {
+		t.Error("a later one isn't in doubt")
+	}
+	landing = w.Landing("k", "n")
+	second()
+	third()
+	w.Landed("k", "n")
+	if landing.Err() == nil || w.Shows("k", "n") || len(w.underWay)+len(w.keys) != 0 {
+		t.Errorf("remembered: %v, %v", w.underWay, w.keys)
+	}
+	if w.Begin("k", "")(); w.Landing("k", "").Err() != nil {
+		t.Error("a deletion has landed")
+	}
+}

@@ -32,32 +32,49 @@ const (
 
 const maxRetries = 10 // of a statement that was rolled back for the sake of others
 
+// question is one statement, and what is done with its answer.
+type question struct {
+	sql      string
+	args     []any
+	scan     func(pgx.Rows) error // called for each row
+	seldom   bool                 // it isn't worth being prepared
+	change   change               // that it makes, if any
+	answered func()               // if set, called after success, before the connection is given back
+}
+
+// errLanded says that a write was not sent, since it wasn't needed any more.
+var errLanded = errors.New("another copy of this write was done first")
+
 // ask has the server run one statement and calls scan for each row. After an error, unknown is whether the statement may have
 // been carried out. It tries again where it certainly wasn't and the reason has gone: on another connection after one that is
 // read-only, unprepared behind a pooler, and after a serialization failure.
-func (s *Store) ask(ctx context.Context, sql string, args []any, scan func(pgx.Rows) error) (unknown bool, err error) {
+func (s *Store) ask(ctx context.Context, q question) (unknown bool, err error) {
 	stale := int(s.pool.Stat().IdleConns()) + 1 // connections that may be older than the server's role
 	for try := 0; ; try++ {
 		if err := s.ready(ctx); err != nil {
 			return false, err
 		}
-		conn, release, err := s.connection(ctx)
+		conn, release, err := s.connection(ctx, q.change)
 		if err != nil {
 			return false, s.failed(ctx, err)
 		}
+		link := linkOf(conn)
 		mode := s.mode()
 		heard := warningsOf(conn)
 		if heard == nil {
 			s.watch.deaf.Store(true)
 		}
 		heard.forget()
-		err = send(ctx, conn, mode, sql, args, scan)
+		err = link.send(ctx, mode, q)
 		switch {
 		case err != nil:
 		case heard.unreplicated():
 			err = errUnreplicated
 		case ctx.Err() != nil: // the client may have asked the server to cancel a wait for a standby, which ends in success
 			err = context.Cause(ctx)
+		}
+		if err == nil {
+			s.answered(ctx, link, mode, q)
 		}
 		again := false
 		switch code := sqlstate(err); {
@@ -78,35 +95,42 @@ func (s *Store) ask(ctx context.Context, sql string, args []any, scan func(pgx.R
 	}
 }
 
+// answered is called when a statement has succeeded, before its connection is given back.
+func (s *Store) answered(ctx context.Context, l *link, mode pgx.QueryExecMode, q question) {
+	if q.answered != nil {
+		q.answered()
+	}
+	if code := sqlstate(l.prepare(ctx, mode, q)); code == codeStatementThere {
+		s.plain.Store(true) // else the connection is broken, or it can't be prepared: then the statement is sent as it is
+	}
+}
+
 // connection returns one for a statement, and what gives it back: an idle one of the pool, or the one that listens, or else a new one of the
-// pool. So a process that does nothing but wait has one connection.
-func (s *Store) connection(ctx context.Context) (conn *pgx.Conn, release func(), err error) {
+// pool. So a process that does nothing but wait has one connection. It returns errLanded when another copy of the change was done before there
+// was one: a late copy must not take the connection that the next change needs.
+func (s *Store) connection(ctx context.Context, c change) (conn *pgx.Conn, release func(), err error) {
+	landing := context.Background()
 	if s.pool.Stat().IdleConns() == 0 {
 		if conn, release = s.line.borrow(ctx); conn != nil {
 			return conn, release, nil
 		}
+		landing = s.doubts.Landing(c.key, c.nonce)
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(landing, cancel)()
 	}
 	pooled, err := s.pool.Acquire(ctx)
-	if err != nil {
+	switch {
+	case landing.Err() != nil && err == nil:
+		pooled.Release()
+		return nil, nil, errLanded
+	case landing.Err() != nil:
+		return nil, nil, errLanded
+	case err != nil:
 		return nil, nil, err
 	}
 	return pooled.Conn(), pooled.Release, nil
-}
-
-// send runs the statement on one connection.
-func send(ctx context.Context, conn *pgx.Conn, mode pgx.QueryExecMode, sql string, args []any, scan func(pgx.Rows) error) error {
-	rows, err := conn.Query(ctx, sql, append([]any{mode}, args...)...)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		if err := scan(rows); err != nil {
-			return err
-		}
-	}
-	rows.Close() // the commit comes after the last row, and can fail
-	return rows.Err()
 }
 
 // discard closes a connection, so that the pool makes a new one.

@@ -67,13 +67,13 @@ func (s *Store) load(ctx context.Context, statement, key string) (store.Record, 
 		return store.Record{}, err
 	}
 	var r row
-	_, err := s.ask(ctx, statement, []any{key}, func(rows pgx.Rows) error {
+	_, err := s.ask(ctx, question{sql: statement, args: []any{key}, scan: func(rows pgx.Rows) error {
 		var readOnly bool
 		if err := rows.Scan(&readOnly, &r.version, &r.record, &r.age); err != nil {
 			return err
 		}
 		return writable(readOnly)
-	})
+	}})
 	switch {
 	case err != nil:
 		return store.Record{}, err
@@ -124,7 +124,7 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record,
 }
 
 func (s *Store) page(ctx context.Context, statement, from, below string) (keys []string, found []row, err error) {
-	_, err = s.ask(ctx, statement, []any{from, below, page}, func(rows pgx.Rows) error {
+	_, err = s.ask(ctx, question{sql: statement, args: []any{from, below, page}, scan: func(rows pgx.Rows) error {
 		var readOnly bool
 		var key *string
 		var r row
@@ -135,6 +135,6 @@ func (s *Store) page(ctx context.Context, statement, from, below string) (keys [
 			keys, found = append(keys, *key), append(found, r)
 		}
 		return writable(readOnly)
-	})
+	}})
 	return keys, found, err
 }

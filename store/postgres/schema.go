@@ -98,8 +98,13 @@ func orDefault(table string) string {
 
 // statements are those of one table.
 type statements struct {
-	get, confirm, create, update, remove, first, next, changed string
+	get, confirm, first, next, changed string
+	create, update, remove             changeStatement
 }
+
+// changeStatement is a statement for a change, and the same one with replicationSQL, so that a look at the server's settings never keeps a
+// connection from the next change.
+type changeStatement struct{ plain, looking string }
 
 // The pieces of the statements. age is in microseconds, and NULL where somebody wrote an infinite time.
 const (
@@ -117,13 +122,15 @@ const (
 
 func newStatements(t string) statements {
 	// write is a change, which returns a row if it was done, and the record that was there instead if not.
-	write := func(change, channel string) string {
-		return `WITH done AS (` + change + ` RETURNING true AS ok)
+	write := func(change, channel string) changeStatement {
+		head := `WITH done AS (` + change + ` RETURNING true AS ok)
 SELECT d.ok IS NOT NULL, ` + columns + `,
-  CASE WHEN d.ok THEN ` + durable + ` END, CASE WHEN d.ok THEN ` + fmt.Sprintf(tell, channel) + ` END
+  CASE WHEN d.ok THEN ` + durable + ` END, CASE WHEN d.ok THEN ` + fmt.Sprintf(tell, channel) + ` END`
+		from := `
 FROM (VALUES (1)) AS one
 LEFT JOIN done d ON true
 LEFT JOIN ` + t + ` r ON r.key = $1 AND d.ok IS NULL`
+		return changeStatement{plain: head + from, looking: head + `, ` + replicationSQL + from}
 	}
 	list := func(after string) string {
 		return `SELECT ` + readOnly + `, r.key, ` + columns + `

@@ -52,7 +52,9 @@ func TestRoundTrips(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer s.Close()
-			for round := range 2 { // the first prepares
+			clean := false
+			for round := 0; round < 2 || !clean && round < 20; round++ { // the first prepare, where answers come soon
+				clean = true
 				key := newVersion()
 				var rec store.Record
 				for _, step := range []struct {
@@ -78,10 +80,15 @@ func TestRoundTrips(t *testing.T) {
 					if err := step.do(); err != nil {
 						t.Fatalf("%s: %v", step.what, err)
 					}
-					if n := sent.Load(); n != 1 && (round == 1 || mode != pgx.QueryExecModeCacheStatement) {
-						t.Errorf("%s took %d round trips, want 1", step.what, n)
+					if n := sent.Load(); n != 1 {
+						if clean = false; mode != pgx.QueryExecModeCacheStatement {
+							t.Errorf("%s took %d round trips, want 1", step.what, n)
+						}
 					}
 				}
+			}
+			if !clean {
+				t.Error("in no round each step took one round trip")
 			}
 		})
 	}

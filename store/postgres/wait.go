@@ -37,7 +37,7 @@ func (src source) Read(ctx context.Context, wants []waiters.Want) ([]waiters.Res
 		keys[i], versions[i] = w.Key, w.Version
 	}
 	results := make([]waiters.Result, len(wants))
-	_, err := src.s.ask(ctx, src.s.sql.changed, []any{keys, versions}, func(rows pgx.Rows) error {
+	_, err := src.s.ask(ctx, question{sql: src.s.sql.changed, args: []any{keys, versions}, scan: func(rows pgx.Rows) error {
 		var readOnly bool
 		var n *int64 // from 1; NULL when nothing changed
 		var r row
@@ -52,7 +52,7 @@ func (src source) Read(ctx context.Context, wants []waiters.Want) ([]waiters.Res
 			}
 		}
 		return writable(readOnly)
-	})
+	}})
 	return results, err
 }
 

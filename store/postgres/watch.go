@@ -37,9 +37,11 @@ func (r *replication) columns() []any {
 	return []any{&r.fsync, &r.commit, &r.synchronous, &r.followers, &r.slots}
 }
 
-// How often a handle that writes looks at the replication, and how long that may take.
+// How often a handle looks at the replication: with a write, or else by itself once lookLater has passed without one. And how long that
+// may take.
 const (
 	lookEvery = 10 * time.Second
+	lookLater = time.Second
 	lookLimit = 5 * time.Second
 )
 
@@ -51,6 +53,7 @@ type watch struct {
 	mu      sync.Mutex
 	due     clock.Instant
 	looking bool
+	planned bool // it may look by itself soon
 	ended   bool
 	running sync.WaitGroup
 }
@@ -77,6 +80,26 @@ func (w *watch) begin() bool {
 	return true
 }
 
+// plan reports whether to look later if no write has done so by then, and counts that among what end waits for.
+func (w *watch) plan() bool {
+	now := clock.System().Now()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.ended || w.looking || w.planned || now < w.due {
+		return false
+	}
+	w.planned = true
+	w.running.Add(1)
+	return true
+}
+
+func (w *watch) planDone() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.planned = false
+	w.running.Done()
+}
+
 func (w *watch) done() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -92,14 +115,15 @@ func (w *watch) end() {
 	w.running.Wait()
 }
 
-// lookAgain looks at the replication if that is due. It doesn't wait for the answer; Close does.
+// lookAgain looks at the replication if that is due and no write does so meanwhile: it may need the connection that a holder renews on. It
+// doesn't wait for the answer; Close does.
 func (s *Store) lookAgain() {
-	if !s.watch.begin() {
+	if !s.watch.plan() {
 		return
 	}
 	go func() {
-		defer s.watch.done()
-		ctx, cancel := clock.WithTimeout(context.Background(), clock.System(), lookLimit)
+		defer s.watch.planDone()
+		ctx, cancel := clock.WithTimeout(context.Background(), clock.System(), lookLater+lookLimit)
 		defer cancel()
 		ended := make(chan struct{})
 		defer close(ended)
@@ -110,8 +134,15 @@ func (s *Store) lookAgain() {
 			case <-ended:
 			}
 		}()
+		if clock.Sleep(ctx, clock.System(), lookLater) != nil || !s.watch.begin() {
+			return
+		}
+		defer s.watch.done()
 		var r replication
-		_, err := s.ask(ctx, "SELECT "+replicationSQL, nil, func(rows pgx.Rows) error { return rows.Scan(r.columns()...) })
+		_, err := s.ask(ctx, question{
+			sql: "SELECT " + replicationSQL, seldom: true,
+			scan: func(rows pgx.Rows) error { return rows.Scan(r.columns()...) },
+		})
 		if err == nil { // else the writes will tell
 			s.watch.saw(r)
 		}

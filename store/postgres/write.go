@@ -50,16 +50,33 @@ var errIgnored = errors.New("the server reports neither success nor another vers
 type change struct{ key, version, nonce string }
 
 // write carries out a change.
-func (s *Store) write(ctx context.Context, statement string, args []any, c change) error {
+func (s *Store) write(ctx context.Context, statement changeStatement, args []any, c change) error {
 	defer s.doubts.Begin(c.key, c.nonce)()
+	looks := s.watch.begin()
+	if looks {
+		defer s.watch.done()
+	}
 	for range maxRetries {
 		var done bool
 		var r row
+		var seen replication
+		var set, told *string
+		into := []any{&done, &r.version, &r.record, &r.age, &set, &told}
+		q := question{sql: statement.plain, args: args, change: c}
+		if looks {
+			q.sql, q.seldom, into = statement.looking, true, append(into, seen.columns()...)
+		}
+		q.scan = func(rows pgx.Rows) error { return rows.Scan(into...) }
+		q.answered = func() {
+			if done {
+				s.doubts.Landed(c.key, c.nonce)
+			}
+		}
 		since := s.doubts.Now()
-		unknown, err := s.ask(ctx, statement, args, func(rows pgx.Rows) error {
-			var set, told *string
-			return rows.Scan(&done, &r.version, &r.record, &r.age, &set, &told)
-		})
+		unknown, err := s.ask(ctx, q)
+		if looks && err == nil {
+			s.watch.saw(seen)
+		}
 		switch {
 		case err != nil && unknown:
 			s.doubts.Unknown(c.key, c.nonce)
@@ -68,7 +85,6 @@ func (s *Store) write(ctx context.Context, statement string, args []any, c chang
 			return err
 		case done:
 			s.doubts.Done(c.key, since)
-			s.lookAgain()
 			return nil
 		}
 		current := ""
