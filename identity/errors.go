@@ -48,7 +48,7 @@ type AheadError struct {
 }
 
 func (e *AheadError) Error() string {
-	return fmt.Sprintf("%s: %v: of %d that are free, %s is the first, from %s on, in %v: see that the clock here is right, wait, or widen the pool (leasehold id pool set)",
+	return fmt.Sprintf("%s: %v: of %d that are free, %s is the first, from %s on, in %v: see that the clock here is right, wait, widen the pool (leasehold id pool set), or reset them (leasehold id reset)",
 		e.Pool, ErrAhead, e.Free, e.Value, e.Floor.UTC().Format(time.RFC3339), e.In.Round(time.Second))
 }
 

@@ -45,14 +45,9 @@ func list(ctx context.Context, st store.Store, pool string) (Values, []Entry, er
 	if err != nil {
 		return Values{}, nil, err
 	}
-	windows := map[string]window{}
-	for rec, err := range st.List(ctx, windowKey(pool, "")) {
-		if err != nil {
-			return Values{}, nil, err
-		}
-		if windows[rec.Key], err = readWindow(rec); err != nil {
-			return Values{}, nil, err
-		}
+	windows, err := windowsOf(ctx, st, pool)
+	if err != nil {
+		return Values{}, nil, err
 	}
 	places := map[string]int{}
 	for i := range s.size {

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -73,7 +74,7 @@ func (a *app) breakHold(ctx context.Context, st store.Store, b breaking) error {
 	case b.in > 0:
 		err = a.countDown(ctx, st, b)
 	case !b.yes:
-		err = a.confirm(ctx, b)
+		err = a.confirm(ctx, "break "+b.name, b.name+" is left alone", "add --yes, or --in 30s for a countdown")
 	}
 	if err != nil {
 		return err
@@ -112,12 +113,12 @@ func (a *app) sayVictim(t target, b breaking) {
 	}
 }
 
-// confirm asks on a terminal, and refuses without one.
-func (a *app) confirm(ctx context.Context, b breaking) error {
+// confirm asks on a terminal, and refuses without one, with what to do instead.
+func (a *app) confirm(ctx context.Context, question, declined, instead string) error {
 	if !term.IsTerminal(int(a.in.Fd())) {
-		return usage("nobody can be asked here: add --yes, or --in 30s for a countdown")
+		return usage("nobody can be asked here: %s", instead)
 	}
-	fmt.Fprintf(a.err, "leasehold: break %s? [y/N] ", b.name)
+	fmt.Fprintf(a.err, "leasehold: %s? [y/N] ", question)
 	answers := make(chan string, 1)
 	go func() { // ends with the program, if nobody answers
 		line, _ := bufio.NewReader(a.in).ReadString('\n')
@@ -128,7 +129,7 @@ func (a *app) confirm(ctx context.Context, b breaking) error {
 		if answer = strings.ToLower(strings.TrimSpace(answer)); answer == "y" || answer == "yes" {
 			return nil
 		}
-		return &exitError{exitNo, fmt.Errorf("%s is left alone", b.name)}
+		return &exitError{exitNo, errors.New(declined)}
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}

@@ -22,7 +22,7 @@ func (a *app) idCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "id",
 		Short: "Assign values out of a pool, and make ids",
-		Long: "Give each machine or program a value of its own out of a pool: a number, a name, a network (assign, list, release, prune,\n" +
+		Long: "Give each machine or program a value of its own out of a pool: a number, a name, a network (assign, list, release, reset, prune,\n" +
 			"import, duplicates, pool). And make ids out of the time and such a number, and read them (next, decode, layouts).",
 		Example: "  leasehold id assign machines --range 1-254 --as web1   # a number for web1, the same one each time\n" +
 			"  leasehold id list machines                             # who has which",
@@ -33,7 +33,7 @@ func (a *app) idCommand() *cobra.Command {
 			return cmd.Help()
 		},
 	}
-	cmd.AddCommand(a.idAssignCommand(), a.idListCommand(), a.idReleaseCommand(), a.idPruneCommand(), a.idImportCommand(),
+	cmd.AddCommand(a.idAssignCommand(), a.idListCommand(), a.idReleaseCommand(), a.idResetCommand(), a.idPruneCommand(), a.idImportCommand(),
 		a.idDuplicatesCommand(), a.idPoolCommand(), a.idNextCommand(), a.idDecodeCommand(), a.idLayoutsCommand())
 	return cmd
 }
