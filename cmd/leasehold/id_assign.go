@@ -189,6 +189,7 @@ func (a *app) withManager(ctx context.Context, create bool, f func(*lease.Manage
 
 // idRun runs CMD while it has a value.
 func (a *app) idRun(ctx context.Context, argv []string, o idAssign) error {
+	o.weight = 1 // as without --weight, which is for names that are shared
 	j := &job{a: a, name: "a value of " + o.pool, argv: argv, opts: o.runOptions}
 	if o.as != "" { // for people: an owner's id is no place for a slash, or for more
 		j.holder = strings.ReplaceAll(o.as, "/", "-")
