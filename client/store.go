@@ -237,7 +237,7 @@ func (s *Store) Wait(ctx context.Context, key, version string) (store.Record, er
 
 // write sends a write, whose outcome is unknown if the request may have been carried out.
 func (s *Store) write(ctx context.Context, key, nonce string, q request, v any) error {
-	defer s.doubts.Begin(key, nonce)()
+	defer s.doubts.Begin(key, "", nonce)()
 	since := s.doubts.Now()
 	_, err := s.ask(ctx, q, v)
 	var failed sent

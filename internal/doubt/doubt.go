@@ -5,6 +5,8 @@ package doubt
 import (
 	"context"
 	"sync"
+
+	"github.com/leasehold/leasehold/store"
 )
 
 // The bounds on what is remembered. Beyond them every record is in doubt: that costs writes, and is never wrong.
@@ -24,18 +26,20 @@ type Writes struct {
 	underWay map[[2]string]*copies // by key and nonce: those of a write that have no answer yet
 }
 
-// copies are those of one write.
+// copies are the writes under one nonce: copies of one, if they demand the same version.
 type copies struct {
 	number  int
-	landed  bool               // since the last one began, one was acknowledged
-	landing context.Context    // ends then; nil unless somebody waits for it
-	tell    context.CancelFunc // of landing
+	base    string                  // the version that they demand
+	mixed   bool                    // they demand several: their callers use a nonce again
+	landed  bool                    // since the last one began, one was acknowledged
+	landing context.Context         // ends then, or when all have their answers; nil before anybody asks for it
+	tell    context.CancelCauseFunc // of landing
 }
 
-// Begin notes that a write that bears nonce is sent: until it is answered it is in doubt, for whoever meets it meanwhile. That may be
-// another copy of the same write, whose refusal would show what no failover must take away. Call end once the answer is there. A deletion has
-// no nonce, and leaves nothing that bears it.
-func (w *Writes) Begin(key, nonce string) (end func()) {
+// Begin notes that a write that bears nonce and demands the version base is sent: until it is answered it is in doubt, for whoever meets it
+// meanwhile. That may be another copy of the same write, whose refusal would show what no failover must take away. Call end once the answer is
+// there. A deletion has no nonce, and leaves nothing that bears it. Where nothing is said to have landed, base says nothing.
+func (w *Writes) Begin(key, base, nonce string) (end func()) {
 	if nonce == "" {
 		return func() {}
 	}
@@ -47,10 +51,11 @@ func (w *Writes) Begin(key, nonce string) (end func()) {
 	write := [2]string{key, nonce}
 	c := w.underWay[write]
 	if c == nil {
-		c = &copies{}
+		c = &copies{base: base}
 		w.underWay[write] = c
 	}
 	c.number++
+	c.mixed = c.mixed || c.base != base
 	if c.landed { // what begins later may be another write
 		c.landed, c.landing, c.tell = false, nil, nil
 	}
@@ -59,31 +64,29 @@ func (w *Writes) Begin(key, nonce string) (end func()) {
 		defer w.mu.Unlock()
 		if c.number--; c.number == 0 {
 			delete(w.underWay, write)
-			c.land()
+			c.await()
+			c.tell(context.Canceled)
 		}
 	}
 }
 
-func (c *copies) land() {
-	c.landed = true
-	if c.tell != nil {
-		c.tell()
-	}
-}
-
-// Landed notes that a copy of a write that is under way was acknowledged with the store's whole promise: that write is in doubt no more, and
-// those of its copies that were not sent yet needn't be.
-func (w *Writes) Landed(key, nonce string) {
+// Landed notes that a copy of a write that is under way was acknowledged with the store's whole promise, and left rec: that write is in doubt
+// no more, and those of its copies that were not sent yet needn't be.
+func (w *Writes) Landed(rec store.Record) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if c := w.underWay[[2]string{key, nonce}]; c != nil {
-		c.land()
-		w.settle(key, nonce)
+	c := w.underWay[[2]string{rec.Key, rec.Nonce}]
+	if c == nil || c.mixed {
+		return
 	}
+	c.landed = true
+	c.await()
+	c.tell(&store.ConflictError{Current: rec})
+	w.settle(rec.Key, rec.Nonce)
 }
 
-// Landing returns a context that ends when a copy of a write that is under way has landed, or all have their answers. For one that is not
-// under way, as a deletion never is, it is the background.
+// Landing returns a context that ends when a copy of a write that is under way lands: its cause is the conflict that any other copy meets
+// then. For one that is not under way, as a deletion never is, it is the background.
 func (w *Writes) Landing(key, nonce string) context.Context {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -91,13 +94,14 @@ func (w *Writes) Landing(key, nonce string) context.Context {
 	if c == nil {
 		return context.Background()
 	}
-	if c.landing == nil {
-		c.landing, c.tell = context.WithCancel(context.Background())
-		if c.landed {
-			c.tell()
-		}
-	}
+	c.await()
 	return c.landing
+}
+
+func (c *copies) await() {
+	if c.landing == nil {
+		c.landing, c.tell = context.WithCancelCause(context.Background())
+	}
 }
 
 // Now returns a moment for [Writes.Done].

@@ -1,8 +1,12 @@
 package doubt
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"testing"
+
+	"github.com/leasehold/leasehold/store"
 )
 
 func TestAWriteIsInDoubtUntilALaterOneIsDone(t *testing.T) {
@@ -51,8 +55,8 @@ func TestWhatIsTooMuchToRememberIsInDoubt(t *testing.T) {
 // A write is in doubt until each of its copies has its answer. A deletion leaves nothing that could be met.
 func TestWritesUnderWay(t *testing.T) {
 	var w Writes
-	first, second := w.Begin("k", "n"), w.Begin("k", "n")
-	gone := w.Begin("k", "")
+	first, second := w.Begin("k", "1", "n"), w.Begin("k", "1", "n")
+	gone := w.Begin("k", "1", "")
 	if !w.Shows("k", "n") || w.Shows("k", "") || w.Shows("k", "other") || w.Shows("other", "n") {
 		t.Error("what is under way isn't what was begun")
 	}
@@ -69,30 +73,50 @@ func TestWritesUnderWay(t *testing.T) {
 // A write of which one copy has landed is in no doubt, whatever comes of the others; what begins later is another one.
 func TestFinding_L1_ACopyThatHasLanded(t *testing.T) {
 	var w Writes
-	first, second := w.Begin("k", "n"), w.Begin("k", "n")
+	landed := store.Record{Key: "k", Nonce: "n", Version: "2"}
+	first, second := w.Begin("k", "1", "n"), w.Begin("k", "1", "n")
 	w.Unknown("k", "n")
 	landing := w.Landing("k", "n")
 	if landing.Err() != nil || !w.Shows("k", "n") {
 		t.Error("it has landed before it was said")
 	}
-	w.Landed("k", "n")
+	w.Landed(landed)
 	w.Unknown("k", "n")
 	first()
 	if landing.Err() == nil || w.Landing("k", "n").Err() == nil || w.Shows("k", "n") {
 		t.Error("it has landed, and is in doubt")
 	}
-	third := w.Begin("k", "n")
+	if conflict, ok := errors.AsType[*store.ConflictError](context.Cause(landing)); !ok || conflict.Current.Version != "2" {
+		t.Errorf("any other copy meets %v", context.Cause(landing))
+	}
+	third := w.Begin("k", "1", "n")
 	if w.Landing("k", "n").Err() != nil || !w.Shows("k", "n") {
 		t.Error("a later one isn't in doubt")
 	}
 	landing = w.Landing("k", "n")
 	second()
 	third()
-	w.Landed("k", "n")
+	w.Landed(landed)
 	if landing.Err() == nil || w.Shows("k", "n") || len(w.underWay)+len(w.keys) != 0 {
 		t.Errorf("remembered: %v, %v", w.underWay, w.keys)
 	}
-	if w.Begin("k", "")(); w.Landing("k", "").Err() != nil {
+	if w.Begin("k", "1", "")(); w.Landing("k", "").Err() != nil {
 		t.Error("a deletion has landed")
+	}
+}
+
+// Two writes under one nonce that demand different versions are no copies of one another: that one has landed says nothing of the other.
+func TestANonceThatIsUsedAgain(t *testing.T) {
+	var w Writes
+	first, second := w.Begin("k", "1", "n"), w.Begin("k", "2", "n")
+	landing := w.Landing("k", "n")
+	w.Landed(store.Record{Key: "k", Nonce: "n", Version: "2"})
+	if landing.Err() != nil || !w.Shows("k", "n") {
+		t.Error("one has landed, and counts for the other")
+	}
+	first()
+	second()
+	if w.Shows("k", "n") || landing.Err() == nil {
+		t.Error("in doubt though both have their answers")
 	}
 }

@@ -28,7 +28,7 @@ func (r *Replicated) Delete(ctx context.Context, key, version string) error {
 
 // write has the primary write, and waits for the replica.
 func (r *Replicated) write(ctx context.Context, key, nonce string, do func() error) error {
-	defer r.doubts.Begin(key, nonce)()
+	defer r.doubts.Begin(key, "", nonce)()
 	since, replicated := r.doubts.Now(), r.pair.replicated()
 	err := do()
 	var conflict *store.ConflictError

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -41,9 +42,6 @@ type question struct {
 	change   change               // that it makes, if any
 	answered func()               // if set, called after success, before the connection is given back
 }
-
-// errLanded says that a write was not sent, since it wasn't needed any more.
-var errLanded = errors.New("another copy of this write was done first")
 
 // ask has the server run one statement and calls scan for each row. After an error, unknown is whether the statement may have
 // been carried out. It tries again where it certainly wasn't and the reason has gone: on another connection after one that is
@@ -106,8 +104,8 @@ func (s *Store) answered(ctx context.Context, l *link, mode pgx.QueryExecMode, q
 }
 
 // connection returns one for a statement, and what gives it back: an idle one of the pool, or the one that listens, or else a new one of the
-// pool. So a process that does nothing but wait has one connection. It returns errLanded when another copy of the change was done before there
-// was one: a late copy must not take the connection that the next change needs.
+// pool. So a process that does nothing but wait has one connection. When another copy of the change was done before
+// there was one, the error is the conflict that this one would meet: a late copy must not take the connection that the next change needs.
 func (s *Store) connection(ctx context.Context, c change) (conn *pgx.Conn, release func(), err error) {
 	landing := context.Background()
 	if s.pool.Stat().IdleConns() == 0 {
@@ -121,13 +119,10 @@ func (s *Store) connection(ctx context.Context, c change) (conn *pgx.Conn, relea
 		defer context.AfterFunc(landing, cancel)()
 	}
 	pooled, err := s.pool.Acquire(ctx)
-	switch {
-	case landing.Err() != nil && err == nil:
+	if landing.Err() != nil && err == nil {
 		pooled.Release()
-		return nil, nil, errLanded
-	case landing.Err() != nil:
-		return nil, nil, errLanded
-	case err != nil:
+	}
+	if err = cmp.Or(context.Cause(landing), err); err != nil {
 		return nil, nil, err
 	}
 	return pooled.Conn(), pooled.Release, nil

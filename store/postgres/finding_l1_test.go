@@ -153,8 +153,9 @@ func TestFinding_L1_ALateCopyLeavesTheConnection(t *testing.T) {
 		t.Fatal(err)
 	}
 	first, second := <-outcomes, <-outcomes
-	if err := errors.Join(first, second); !errors.Is(err, errLanded) || errors.Is(err, store.ErrUnknownOutcome) || first != nil && second != nil {
-		t.Errorf("the copies came to %v and %v, want one done, and one not sent", first, second)
+	conflict, refused := errors.AsType[*store.ConflictError](errors.Join(first, second))
+	if !refused || conflict.Current.Nonce != "renewal" || first != nil && second != nil {
+		t.Errorf("the copies came to %v and %v, want one done, and one refused", first, second)
 	}
 	if n := asks.queries.Load(); n != 1 {
 		t.Errorf("%d were sent, want 1", n)

@@ -22,7 +22,7 @@ func (s *Store) Put(ctx context.Context, rec store.Record) (store.Record, error)
 	if rec.Version != "" {
 		statement, args = s.sql.update, append(args, asText(rec.Version))
 	}
-	if err := s.write(ctx, statement, args, change{rec.Key, rec.Version, rec.Nonce}); err != nil {
+	if err := s.write(ctx, statement, args, change{rec.Key, rec.Version, rec.Nonce, kept}); err != nil {
 		return store.Record{}, err
 	}
 	return kept, nil
@@ -46,12 +46,15 @@ func (s *Store) Delete(ctx context.Context, key, version string) error {
 // errIgnored says that the server did nothing though the condition held.
 var errIgnored = errors.New("the server reports neither success nor another version: is there a row-level security policy, a rule or a trigger on the table? Remove it")
 
-// change is what a write is to change: the record under key, if it has that version. nonce is of what it makes of that.
-type change struct{ key, version, nonce string }
+// change is what a write is to change: the record under key, if it has that version. nonce is of what it makes of that, which is kept.
+type change struct {
+	key, version, nonce string
+	kept                store.Record
+}
 
 // write carries out a change.
 func (s *Store) write(ctx context.Context, statement changeStatement, args []any, c change) error {
-	defer s.doubts.Begin(c.key, c.nonce)()
+	defer s.doubts.Begin(c.key, c.version, c.nonce)()
 	looks := s.watch.begin()
 	if looks {
 		defer s.watch.done()
@@ -69,7 +72,7 @@ func (s *Store) write(ctx context.Context, statement changeStatement, args []any
 		q.scan = func(rows pgx.Rows) error { return rows.Scan(into...) }
 		q.answered = func() {
 			if done {
-				s.doubts.Landed(c.key, c.nonce)
+				s.doubts.Landed(c.kept)
 			}
 		}
 		since := s.doubts.Now()

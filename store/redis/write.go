@@ -64,7 +64,7 @@ func (s *Store) write(ctx context.Context, w *write) error {
 	if s.opts.Replicas == 0 {
 		return s.carryOut(ctx, w)
 	}
-	defer s.doubts.Begin(w.key, w.nonce)()
+	defer s.doubts.Begin(w.key, "", w.nonce)()
 	since := s.doubts.Now()
 	err := s.carryOut(ctx, w)
 	var conflict *store.ConflictError
