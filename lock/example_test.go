@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/lock"
 	"github.com/leasehold/leasehold/store/memory"
@@ -53,6 +54,29 @@ func ExampleMutex() {
 	// Output:
 	// held: true
 	// released: <nil>
+}
+
+func ExampleRun() {
+	ctx := context.Background()
+	s, done := open(ctx)
+	defer done()
+	work := func(_ context.Context, token fence.Token) error {
+		fmt.Println("a token to fence with:", token > 0)
+		return nil
+	}
+
+	m, err := lock.NewMutex(s, "billing", lock.MutexOptions{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	err = lock.Run(ctx, m.Lock, func(ctx context.Context, h *lock.Hold) error {
+		return work(ctx, h.Token())
+	})
+	fmt.Println("done:", err)
+	// Output:
+	// a token to fence with: true
+	// done: <nil>
 }
 
 func ExampleSemaphore() {
