@@ -48,6 +48,12 @@ var postgresKind = kind{
 
 func pgPool(t testing.TB, srv *servers.Server, addr string) *pgxpool.Pool {
 	t.Helper()
+	return pgPoolOf(t, srv, addr, 64)
+}
+
+// pgPoolOf returns a pool of at most so many connections.
+func pgPoolOf(t testing.TB, srv *servers.Server, addr string, connections int32) *pgxpool.Pool {
+	t.Helper()
 	u, err := url.Parse(srv.URL)
 	if err != nil {
 		t.Fatal(err)
@@ -57,7 +63,7 @@ func pgPool(t testing.TB, srv *servers.Server, addr string) *pgxpool.Pool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config.ShouldPing, config.MaxConns = postgres.ShouldPing, 64
+	config.ShouldPing, config.MaxConns = postgres.ShouldPing, connections
 	pool, err := pgxpool.NewWithConfig(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)

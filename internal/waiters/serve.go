@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
@@ -149,13 +150,15 @@ func (w *Waiters) listen() (stop func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for pause := retryMin; ; pause = min(pause*2, netMin) {
-			err := w.src.Listen(ctx, func() { pause = retryMin; w.up() }, w.changed)
+		var pause atomic.Int64 // in ns
+		for pause.Store(int64(retryMin)); ; pause.Store(min(pause.Load()*2, int64(netMin))) {
+			w.restart()
+			err := w.src.Listen(ctx, Ear{w, func() { pause.Store(int64(retryMin)) }})
 			w.setListening(false)
 			if ctx.Err() != nil || errors.Is(err, ErrDeaf) {
 				return
 			}
-			_ = clock.Sleep(ctx, w.clk, jitter(pause))
+			_ = clock.Sleep(ctx, w.clk, jitter(time.Duration(pause.Load())))
 		}
 	}()
 	return func() { cancel(); <-done }

@@ -1,7 +1,8 @@
 // Package waiters serves the Waits of an engine whose server tells of changes, but not reliably, or not always.
 //
 // All Waits of a handle share one subscription and one reader. What the subscription tells only says where to look; what
-// a Wait returns was read. A read of everything that is waited for follows each time that the subscription begins, and
+// a Wait returns was read. A read of everything that is waited for follows each time that the subscription begins, a read of one
+// key when the subscription to that key does, and a read of everything
 // comes at intervals anyway: seldom while the subscription stands, often while it doesn't. So a notification that is lost
 // delays a Wait, and never more than that.
 package waiters
@@ -9,7 +10,9 @@ package waiters
 import (
 	"context"
 	"errors"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -33,11 +36,32 @@ type Source interface {
 	// is done.
 	Read(ctx context.Context, wants []Want) ([]Result, error)
 
-	// Listen subscribes to changes of all keys and blocks until that fails or ctx is done. It calls up when, and each time
-	// that, the subscription stands: changes from then on are told to changed. It calls both from its own goroutine. It
-	// returns [ErrDeaf] when the server will never tell.
-	Listen(ctx context.Context, up func(), changed func(key string)) error
+	// Listen subscribes to changes of the keys that the ear names and blocks until that fails or ctx is done. It returns [ErrDeaf] when the
+	// server will never tell.
+	Listen(ctx context.Context, ear Ear) error
 }
+
+// Ear is what a [Source] tells what it hears. Its methods may be called from any goroutine, and don't block.
+type Ear struct {
+	w     *Waiters
+	began func()
+}
+
+// Up says that the connection listens, from now on or again.
+func (e Ear) Up() {
+	e.began()
+	e.w.setListening(true)
+}
+
+// Changed says that the key may have changed: the server told so, or from now on it tells of this key.
+func (e Ear) Changed(key string) { e.w.Changed(key) }
+
+// Next returns what has changed since the last call in which keys are to be listened to: those that somebody waits for, or did in the last
+// half minute. The first call of a Listen returns all of them.
+func (e Ear) Next() (begin, end []string) { return e.w.next() }
+
+// More returns the channel, of capacity 1, that tells when Next has keys to begin with. Those to end with aren't told: a Source asks every few seconds.
+func (e Ear) More() <-chan struct{} { return e.w.more }
 
 // ErrDeaf is returned by a [Source] that can't listen. The Waits poll from then on.
 var ErrDeaf = errors.New("the server tells of no changes")
@@ -55,7 +79,8 @@ const (
 	readLimit = 5 * time.Second        // that one Read may take
 	retryMin  = 250 * time.Millisecond // after a Read that failed, and between two attempts to listen
 	giveUp    = 6                      // failed Reads in a row, over some 5 s at least, after which the Waits end with the error
-	linger    = 30 * time.Second       // that the subscription outlives the last Wait
+	linger    = 30 * time.Second       // that the subscription, or a key's, outlives the last Wait
+	air       = 5 * time.Second        // between two looks for keys whose subscription is over
 )
 
 // Waiters are the Waits of one handle.
@@ -66,13 +91,17 @@ type Waiters struct {
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 	kick    chan struct{} // of capacity 1: something below has changed
+	more    chan struct{} // of capacity 1: fresh has keys
 
 	mu        sync.Mutex
 	started   bool
 	closed    bool
 	byKey     map[string]map[*waiter]struct{}
-	told      map[string]bool // keys that the server told of
-	all       bool            // look at everything: the subscription has begun, or ended
+	sought    map[string]clock.Instant // keys to listen to, and since when nobody waits for them
+	fresh     map[string]bool          // those of them that the source hasn't been given
+	aired     clock.Instant            // when it was looked for what nobody waits for any more
+	told      map[string]bool          // keys that the server told of
+	all       bool                     // look at everything: the subscription has begun, or ended
 	listening bool
 }
 
@@ -86,8 +115,8 @@ type waiter struct {
 func New(src Source) *Waiters {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Waiters{
-		src: src, clk: clock.System(), ctx: ctx, cancel: cancel, kick: make(chan struct{}, 1),
-		byKey: map[string]map[*waiter]struct{}{}, told: map[string]bool{},
+		src: src, clk: clock.System(), ctx: ctx, cancel: cancel, kick: make(chan struct{}, 1), more: make(chan struct{}, 1),
+		byKey: map[string]map[*waiter]struct{}{}, sought: map[string]clock.Instant{}, fresh: map[string]bool{}, told: map[string]bool{},
 	}
 }
 
@@ -98,11 +127,11 @@ func (w *Waiters) Wait(ctx context.Context, want Want, read func(context.Context
 		return store.Record{}, store.ErrClosed
 	}
 	defer w.leave(me)
-	// What changes from here on is told, or met by the read that follows when the subscription begins.
+	// What changes from here on is told, or met by the read that follows when the subscription to the key begins.
 	if rec, err := read(ctx); err != nil || rec.Version != want.Version {
 		return rec, err
 	}
-	if !w.start() {
+	if !w.start(want.Key) {
 		return store.Record{}, store.ErrClosed
 	}
 	select {
@@ -132,17 +161,32 @@ func (w *Waiters) leave(me *waiter) {
 	defer w.mu.Unlock()
 	set := w.byKey[me.want.Key]
 	delete(set, me)
-	if len(set) == 0 {
-		delete(w.byKey, me.want.Key)
+	if len(set) > 0 {
+		return
+	}
+	delete(w.byKey, me.want.Key)
+	if _, ok := w.sought[me.want.Key]; ok {
+		w.sought[me.want.Key] = w.clk.Now()
+	}
+	if !w.listening { // a source that is deaf asks for nothing, ever
+		delete(w.sought, me.want.Key)
+		delete(w.fresh, me.want.Key)
 	}
 }
 
-// start has the goroutine run that serves the waiters.
-func (w *Waiters) start() bool {
+// start has the goroutine run that serves the waiters, and the key be listened to.
+func (w *Waiters) start(key string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed {
 		return false
+	}
+	if _, ok := w.sought[key]; !ok {
+		w.sought[key], w.fresh[key] = 0, true
+		select {
+		case w.more <- struct{}{}:
+		default:
+		}
 	}
 	if !w.started {
 		w.started = true
@@ -159,8 +203,34 @@ func (w *Waiters) nudge() {
 	}
 }
 
-// up and changed are what a Source calls.
-func (w *Waiters) up() { w.setListening(true) }
+// next is [Ear.Next].
+func (w *Waiters) next() (begin, end []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	begin = slices.Collect(maps.Keys(w.fresh))
+	clear(w.fresh)
+	now := w.clk.Now()
+	if now.Sub(w.aired) < air {
+		return begin, nil
+	}
+	w.aired = now
+	for key, since := range w.sought {
+		if len(w.byKey[key]) == 0 && now.Sub(since) >= linger {
+			delete(w.sought, key)
+			end = append(end, key)
+		}
+	}
+	return begin, end
+}
+
+// restart has the next source be given all keys.
+func (w *Waiters) restart() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for key := range w.sought {
+		w.fresh[key] = true
+	}
+}
 
 func (w *Waiters) setListening(on bool) {
 	w.mu.Lock()
@@ -169,7 +239,9 @@ func (w *Waiters) setListening(on bool) {
 	w.nudge()
 }
 
-func (w *Waiters) changed(key string) {
+// Changed has those who wait for the key look at it. An engine calls it for what its handle writes, too, where its server doesn't
+// tell a connection of its own writes.
+func (w *Waiters) Changed(key string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.byKey[key]) > 0 {

@@ -25,7 +25,8 @@ type server struct {
 	reads    int
 	looked   int // at wants
 	tell     func(string)
-	begun    int // subscriptions
+	heeds    map[string]bool // keys that it tells of
+	begun    int             // subscriptions
 	ended    int
 }
 
@@ -56,19 +57,42 @@ func (s *server) Read(ctx context.Context, wants []Want) ([]Result, error) {
 	return results, err
 }
 
-func (s *server) Listen(ctx context.Context, up func(), changed func(string)) error {
+// heed has it tell of what the ear names.
+func (s *server) heed(ear Ear) {
+	begin, end := ear.Next()
+	s.do(func() {
+		for _, key := range begin {
+			s.heeds[key] = true
+		}
+		for _, key := range end {
+			delete(s.heeds, key)
+		}
+	})
+	for _, key := range begin {
+		ear.Changed(key)
+	}
+}
+
+func (s *server) Listen(ctx context.Context, ear Ear) error {
 	s.mu.Lock()
 	if s.deaf {
 		s.mu.Unlock()
 		return ErrDeaf
 	}
-	s.tell, s.begun = changed, s.begun+1
+	s.tell, s.begun, s.heeds = ear.Changed, s.begun+1, map[string]bool{}
 	broken := s.broken
 	s.mu.Unlock()
-	up()
-	select {
-	case <-ctx.Done():
-	case <-broken:
+	ear.Up()
+	for more := true; more; {
+		s.heed(ear)
+		select {
+		case <-ear.More():
+		case <-time.After(air):
+		case <-ctx.Done():
+			more = false
+		case <-broken:
+			more = false
+		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,7 +104,7 @@ func (s *server) set(key, version string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.versions[key] = version
-	if s.tell != nil && !s.mute {
+	if s.tell != nil && !s.mute && s.heeds[key] {
 		s.tell(key)
 	}
 }

@@ -19,6 +19,7 @@ const (
 	codeSerialization = "40001"
 	codeDeadlock      = "40P01"
 	codeUnique        = "23505"
+	codeLockTimeout   = "55P03"
 
 	// Said by the server, or by a pooler, of a statement or a commit that may have been carried out.
 	codeCompletionUnknown = "40003"
@@ -104,13 +105,16 @@ func (s *Store) answered(ctx context.Context, l *link, mode pgx.QueryExecMode, q
 }
 
 // connection returns one for a statement, and what gives it back: an idle one of the pool, or the one that listens, or else a new one of the
-// pool. So a process that does nothing but wait has one connection. When another copy of the change was done before
-// there was one, the error is the conflict that this one would meet: a late copy must not take the connection that the next change needs.
+// pool. So a process that does nothing but wait has one connection. The one with the crowd's lock writes nothing: others in the crowd rely on that
+// lock, and a session doesn't meet its own. When another copy of the change was done before there was one, the error is the conflict that this
+// one would meet: a late copy must not take the connection that the next change needs.
 func (s *Store) connection(ctx context.Context, c change) (conn *pgx.Conn, release func(), err error) {
 	landing := context.Background()
 	if s.pool.Stat().IdleConns() == 0 {
-		if conn, release = s.line.borrow(ctx); conn != nil {
-			return conn, release, nil
+		if !s.crowded.Load() {
+			if conn, release = s.line.borrow(ctx); conn != nil {
+				return conn, release, nil
+			}
 		}
 		landing = s.doubts.Landing(c.key, c.nonce)
 		var cancel context.CancelFunc

@@ -26,14 +26,33 @@
 //
 // # Waiting
 //
-// A write tells the table's channel, by pg_notify in its statement. A handle on which somebody waits takes one connection
+// A write notifies a channel of its key, by pg_notify in its statement, while somebody waits for that key, and nobody else. NOTIFY
+// wakes every session of the database that listens to anything, and makes the commits of a server queue, so that each waits for the sync of the one
+// before: a write that nobody waits for pays for neither.
+//
+// A handle on which somebody waits takes one connection
 // out of the pool for LISTEN, for all its Waits, and gives it back when nobody has waited for half a minute. While the pool has no
 // idle connection, statements are sent on that one, one at a time: with a short MaxConnIdleTime, a process that only waits has one connection. Beneath that it
 // reads what is waited for: every 5 to 10 s, and while it can't listen every 20 ms to 1 s, all keys in one statement. Behind
 // a pooler it always polls: where the server's process isn't the one that the connection was told of at its start, LISTEN
-// may be another client's a moment later. NOTIFY makes the commits of a server queue, so each waits for the sync of the one
-// before. Where that is too slow, [Options.NoNotify] leaves it out. Whoever may connect to the database can listen, and so
-// learn the keys, not the records.
+// may be another client's a moment later. [Options.NoNotify] leaves all of this out. Whoever may connect to the database can listen, and so
+// learn the keys that are waited for, not the records.
+//
+// Advisory locks say who waits. With h the SHA-256 of schema, a zero byte and table, and k the first four bytes of a key's SHA-256 as an integer:
+//
+//	channel of a key   leasehold_ and h[0:8] in hex, then _ and k in hex, of 8 digits; the payload is the key
+//	lock of a key      (h[8:12], k): held shared while somebody listens to the channel, taken by a write until its commit
+//	channel of all     leasehold_ and h[0:8] in hex, then _all
+//	lock of all        (h[12:16], 0): held by one of those who wait for more than 32 keys, taken shared by a write
+//
+// A waiter listens, has the lock, and reads, in this order. Writes only try the locks, and notify where they can't have them. So what was
+// written before the waiter had the lock shows to it, and what is written later is told. A process has at most 33 locks, for the
+// server's table has room for 64 a connection (max_locks_per_transaction). The other keys of one that waits for more are told on the channel of all.
+// When the process that holds the lock of all is killed, others of that size take it within 5 s, and learn by their timers meanwhile.
+//
+// Versions of this package before v1 notified leasehold_ and h[0:8] of every key, and listened to nothing else. Handles listen to that, too, and notify
+// nobody there. So while both versions run, an older process that waits learns of a newer one's write within 10 s, and each write of an older one
+// wakes all who wait.
 //
 // # Age
 //

@@ -2,8 +2,6 @@ package postgres
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"sync"
@@ -27,24 +25,25 @@ type Options struct {
 	// below 0 is 0.
 	ClockStep time.Duration
 
-	// NoNotify leaves NOTIFY out of the writes of this handle, and LISTEN: its Waits poll. Waits of other handles learn of
-	// its writes by polling, too.
+	// NoNotify leaves NOTIFY and advisory locks out of the writes of this handle, and LISTEN: its Waits poll. Waits of other handles learn of
+	// its writes by polling, too, within 10 s.
 	NoNotify bool
 }
 
 // Store is a store in a table. It implements [store.Store], [store.Waiter], [store.Describer] and [store.Inspector].
 type Store struct {
-	pool    *pgxpool.Pool
-	opts    Options
-	sql     statements
-	channel string // of NOTIFY; "" without
-	seen    look   // at Open
-	doubts  doubt.Writes
-	watch   watch // over what the fencing depends on
+	pool   *pgxpool.Pool
+	opts   Options
+	sql    statements
+	topics topics
+	seen   look // at Open
+	doubts doubt.Writes
+	watch  watch // over what the fencing depends on
 
 	plain   atomic.Bool // statements aren't prepared: a pooler may give the next one to another server process
 	waiters *waiters.Waiters
 	line    line
+	crowded atomic.Bool // that one may hold the crowd's lock
 	closing sync.Once
 	closed  chan struct{}
 }
@@ -77,9 +76,9 @@ func Open(ctx context.Context, pool *pgxpool.Pool, opts Options) (*Store, error)
 	}
 	s.plain.Store(s.seen.pooled)
 	s.watch.saw(s.seen.replication)
-	if !opts.NoNotify {
-		name := sha256.Sum256([]byte(s.seen.schema + "\x00" + s.seen.table))
-		s.channel = "leasehold_" + hex.EncodeToString(name[:8])
+	s.topics = newTopics(s.seen.schema, s.seen.table)
+	if opts.NoNotify {
+		s.topics.channel = ""
 	}
 	return s, nil
 }
@@ -110,7 +109,7 @@ func (s *Store) Properties() store.Properties {
 	return p
 }
 
-func (s *Store) pushes() bool { return s.channel != "" && !s.seen.pooled }
+func (s *Store) pushes() bool { return s.topics.channel != "" && !s.seen.pooled }
 
 // Close implements [store.Store]. It leaves the pool open.
 func (s *Store) Close() error {

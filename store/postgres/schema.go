@@ -116,16 +116,15 @@ const (
 	// barrier is text that is never NULL on a primary. It has the transaction end in a commit, which waits for all that writes
 	// wait for; what its snapshot showed was committed before.
 	barrier = `CASE WHEN NOT (` + readOnly + `) THEN pg_logical_emit_message(true, 'leasehold', '')::text || coalesce(` + durable + `, '') END`
-	// tell notifies, unless the channel is empty.
-	tell = `CASE WHEN %s <> '' THEN pg_notify(%[1]s, $1)::text END`
 )
 
 func newStatements(t string) statements {
-	// write is a change, which returns a row if it was done, and the record that was there instead if not.
-	write := func(change, channel string) changeStatement {
+	// write is a change, which returns a row if it was done, and the record that was there instead if not. Its arguments from telling
+	// on are those of tell.
+	write := func(change string, telling int) changeStatement {
 		head := `WITH done AS (` + change + ` RETURNING true AS ok)
 SELECT d.ok IS NOT NULL, ` + columns + `,
-  CASE WHEN d.ok THEN ` + durable + ` END, CASE WHEN d.ok THEN ` + fmt.Sprintf(tell, channel) + ` END`
+  CASE WHEN d.ok THEN ` + durable + ` END, CASE WHEN d.ok THEN ` + tell(telling) + ` END`
 		from := `
 FROM (VALUES (1)) AS one
 LEFT JOIN done d ON true
@@ -143,10 +142,10 @@ ORDER BY r.key`
 		confirm: `SELECT b.none OR ` + readOnly + `, ` + columns + `
 FROM (SELECT ` + barrier + ` IS NULL AS none) AS b LEFT JOIN ` + t + ` r ON r.key = $1::text`,
 		create: write(`INSERT INTO `+t+` (key, version, record, written)
-  VALUES ($1::text, $2::text, $3::text::json, clock_timestamp()) ON CONFLICT (key) DO NOTHING`, "$4::text"),
+  VALUES ($1::text, $2::text, $3::text::json, clock_timestamp()) ON CONFLICT (key) DO NOTHING`, 4),
 		update: write(`UPDATE `+t+` SET version = $2::text, record = $3::text::json, written = clock_timestamp()
-  WHERE key = $1::text AND version = $5::text`, "$4::text"),
-		remove: write(`DELETE FROM `+t+` WHERE key = $1::text AND version = $2::text`, "$3::text"),
+  WHERE key = $1::text AND version = $9::text`, 4),
+		remove: write(`DELETE FROM `+t+` WHERE key = $1::text AND version = $2::text`, 3),
 		first:  list(">="), next: list(">"),
 		changed: `SELECT ` + readOnly + `, r.n, ` + columns + `
 FROM (VALUES (1)) AS one

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -62,8 +63,8 @@ const (
 )
 
 // Listen implements [waiters.Source], on a connection of its own.
-func (src source) Listen(ctx context.Context, up func(), changed func(key string)) error {
-	if src.s.channel == "" {
+func (src source) Listen(ctx context.Context, ear waiters.Ear) error {
+	if src.s.topics.channel == "" {
 		return waiters.ErrDeaf
 	}
 	conn, err := src.subscribe(ctx)
@@ -72,13 +73,27 @@ func (src source) Listen(ctx context.Context, up func(), changed func(key string
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 			defer cancel()
 			_ = conn.Close(ctx) // nothing of it is needed any more
+			src.s.crowded.Store(false)
 		}()
 	}
 	if err != nil {
 		return err
 	}
-	up()
-	return src.s.line.serve(ctx, conn, src.s.closed, changed)
+	follower := newFollower(src.s, ear)
+	follower.sort(ear.Next())
+	if _, err := follower.attend(ctx, conn); err != nil { // before anybody borrows the connection
+		return err
+	}
+	ear.Up()
+	ctx, cancel := context.WithCancelCause(ctx)
+	var following sync.WaitGroup
+	defer func() {
+		cancel(nil)
+		following.Wait()
+		follower.end(context.WithoutCancel(ctx), conn)
+	}()
+	following.Go(func() { cancel(follower.run(ctx)) })
+	return src.s.line.serve(ctx, conn, src.s.closed, follower.told)
 }
 
 // subscribe returns the connection also after an error, if there is one.
@@ -101,6 +116,6 @@ func (src source) subscribe(ctx context.Context) (*pgx.Conn, error) {
 	case pid != conn.PgConn().PID():
 		return conn, waiters.ErrDeaf
 	}
-	_, err = conn.Exec(ctx, "LISTEN "+pgx.Identifier{src.s.channel}.Sanitize(), pgx.QueryExecModeSimpleProtocol)
+	_, err = conn.Exec(ctx, "LISTEN "+pgx.Identifier{src.s.topics.channel}.Sanitize(), pgx.QueryExecModeSimpleProtocol)
 	return conn, err
 }

@@ -18,7 +18,7 @@ func (s *Store) Put(ctx context.Context, rec store.Record) (store.Record, error)
 	}
 	kept := store.Canonical(rec)
 	kept.Version = newVersion()
-	statement, args := s.sql.create, []any{rec.Key, kept.Version, string(body), s.channel}
+	statement, args := s.sql.create, append([]any{rec.Key, kept.Version, string(body)}, s.topics.args(rec.Key)...)
 	if rec.Version != "" {
 		statement, args = s.sql.update, append(args, asText(rec.Version))
 	}
@@ -40,7 +40,7 @@ func (s *Store) Delete(ctx context.Context, key, version string) error {
 		}
 		return &store.ConflictError{Current: rec}
 	}
-	return s.write(ctx, s.sql.remove, []any{key, asText(version), s.channel}, change{key: key, version: version})
+	return s.write(ctx, s.sql.remove, append([]any{key, asText(version)}, s.topics.args(key)...), change{key: key, version: version})
 }
 
 // errIgnored says that the server did nothing though the condition held.
@@ -83,11 +83,13 @@ func (s *Store) write(ctx context.Context, statement changeStatement, args []any
 		switch {
 		case err != nil && unknown:
 			s.doubts.Unknown(c.key, c.nonce)
+			s.waiters.Changed(c.key)
 			return store.Unknown(c.key, err)
 		case err != nil:
 			return err
 		case done:
 			s.doubts.Done(c.key, since)
+			s.waiters.Changed(c.key) // the server doesn't tell who has the connection that listens
 			return nil
 		}
 		current := ""

@@ -35,9 +35,14 @@
 //
 // # Waiting
 //
-// A script that writes publishes the key on the channel Prefix + "changed". A handle on which somebody waits subscribes to
-// that, once for all its Waits. Beneath that it reads what is waited for every 5 to 10 s, and while it isn't subscribed
+// A script that writes publishes the key on a channel of that key, Prefix + "changed:" + key. A handle on which somebody waits has one
+// connection that subscribes to the channels of the keys that its Waits wait for, or did in the last half minute. So a write costs the server
+// nothing for those who wait for other keys. Beneath that the handle reads what is waited for every 5 to 10 s, and while it isn't subscribed
 // every 20 ms to 1 s. No keyspace notifications are needed.
+//
+// Versions of this package before v1 published all keys on Prefix + "changed", and subscribed to nothing else. Handles subscribe to that,
+// too, where nobody publishes any more; but they don't publish there, for all would hear it. So while both versions run, an older process that
+// waits learns of a newer one's write within 10 s, and each write of an older one reaches all who wait.
 //
 // # Age
 //

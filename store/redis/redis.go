@@ -34,7 +34,7 @@ const DefaultReplicaWait = time.Second
 
 // Options of [New]. The zero value is ready for use.
 type Options struct {
-	Prefix string // of keys and of the channel; DefaultPrefix when ""
+	Prefix string // of keys and of channels; DefaultPrefix when ""
 
 	// ClockStep opts in to Age, when above 0: an upper bound on how far the wall clock of the server is ever set, and on how
 	// far those of a primary and of a replica that replaces it differ. Ages are that much too small; one that would be below
@@ -56,7 +56,7 @@ type Options struct {
 type Store struct {
 	client  Client
 	opts    Options
-	channel string // "" without
+	channel string // on which older processes tell of changes, and the beginning of those on which this one does; "" without
 	waiters *waiters.Waiters
 	writes  *groups.Groups[*write]
 	doubts  doubt.Writes // with Replicas

@@ -137,7 +137,7 @@ func TestTheRightsThatAreAsked(t *testing.T) {
 	rec := storetest.MustPut(t, s, held("k", 1))
 	waiting := make(chan error, 1)
 	go func() { _, err := s.Wait(t.Context(), "k", rec.Version); waiting <- err }()
-	heard(t, client, "app:changed")
+	heard(t, client, "app:changed:k")
 	if err := s.Delete(t.Context(), "k", rec.Version); err != nil {
 		t.Fatal(err)
 	}

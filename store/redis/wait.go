@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
+	"sync"
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
 
+	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/internal/waiters"
 	"github.com/leasehold/leasehold/store"
 )
@@ -58,19 +61,68 @@ func (src source) Read(ctx context.Context, wants []waiters.Want) ([]waiters.Res
 // quiet is how long nothing comes before the connection is tried, and again before it is given up.
 const quiet = 5 * time.Second
 
+// topic is the channel that tells of a key. Older processes tell of all keys on the handle's channel itself.
+func (s *Store) topic(key string) string {
+	if s.channel == "" {
+		return ""
+	}
+	return s.channel + ":" + key
+}
+
 // Listen implements [waiters.Source].
-func (src source) Listen(ctx context.Context, up func(), changed func(key string)) error {
+func (src source) Listen(ctx context.Context, ear waiters.Ear) error {
 	subscriber, ok := src.s.client.(Subscriber)
 	if !ok || src.s.channel == "" {
 		return waiters.ErrDeaf
 	}
+	ctx, cancel := context.WithCancelCause(ctx)
 	sub := subscriber.Subscribe(ctx, src.s.channel)
 	stop := context.AfterFunc(ctx, func() { _ = sub.Close() }) // which ends a Receive
+	var following sync.WaitGroup
+	following.Go(func() { cancel(src.follow(ctx, sub, ear)) })
 	defer func() {
 		if stop() {
 			_ = sub.Close()
 		}
+		cancel(nil)
+		following.Wait()
 	}()
+	return src.hear(ctx, sub, ear)
+}
+
+// follow subscribes to what tells of the keys that the ear names, and unsubscribes from it, until that fails or ctx is done.
+func (src source) follow(ctx context.Context, sub *goredis.PubSub, ear waiters.Ear) error {
+	topics := func(keys []string) []string {
+		for i, key := range keys {
+			keys[i] = src.s.topic(key)
+		}
+		return keys
+	}
+	for ctx.Err() == nil {
+		begin, end := ear.Next()
+		if len(begin) > 0 {
+			if err := sub.Subscribe(ctx, topics(begin)...); err != nil {
+				return err
+			}
+		}
+		if len(end) > 0 {
+			if err := sub.Unsubscribe(ctx, topics(end)...); err != nil {
+				return err
+			}
+		}
+		look := clock.NewTimer(clock.System(), quiet)
+		select {
+		case <-ear.More():
+		case <-look.C:
+		case <-ctx.Done():
+		}
+		look.Stop()
+	}
+	return context.Cause(ctx)
+}
+
+// hear passes on what the subscription tells, until its connection is dead.
+func (src source) hear(ctx context.Context, sub *goredis.PubSub, ear waiters.Ear) error {
 	tried := false
 	for {
 		msg, err := sub.ReceiveTimeout(ctx, quiet)
@@ -93,9 +145,16 @@ func (src source) Listen(ctx context.Context, up func(), changed func(key string
 		tried = false
 		switch m := msg.(type) {
 		case *goredis.Subscription: // also after the client has connected anew by itself
-			up()
+			key, ofKey := strings.CutPrefix(m.Channel, src.s.channel+":")
+			switch {
+			case m.Kind == "unsubscribe":
+			case ofKey:
+				ear.Changed(key)
+			default:
+				ear.Up()
+			}
 		case *goredis.Message:
-			changed(m.Payload)
+			ear.Changed(m.Payload)
 		}
 	}
 }

@@ -36,13 +36,13 @@ func (s *Store) putting(rec store.Record) (*write, error) {
 		return nil, err
 	}
 	version, past := shelve(rec.Version, rec.Past)
-	w := s.newWrite(putScript, rec.Key, append([]any{rec.Version, version, body, s.channel, rec.Key}, past...))
+	w := s.newWrite(putScript, rec.Key, append([]any{rec.Version, version, body, s.topic(rec.Key), rec.Key}, past...))
 	w.version, w.nonce = version, rec.Nonce
 	return w, nil
 }
 
 func (s *Store) deleting(key, version string) *write {
-	return s.newWrite(deleteScript, key, []any{version, s.channel, key})
+	return s.newWrite(deleteScript, key, []any{version, s.topic(key), key})
 }
 
 func (s *Store) newWrite(sc script, key string, args []any) *write {
