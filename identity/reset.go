@@ -73,7 +73,7 @@ func windowsOf(ctx context.Context, st store.Store, pool string) (map[string]win
 }
 
 // Reset has the next window of a value begin now, by m's clock, and no more at v.Begins. It gives up what keeps ids apart: ids that were made with the
-// value may be dated up to v.Begins, and those that are made from now on may be the same. Whoever resets a value vouches that no such
+// value may be dated up to v.Begins, and those that are made from now on may be the same. Who resets a value vouches that no such
 // ids were kept, and that no process that had the value makes any.
 //
 // Nobody may have the value: it is a *[lease.HeldError] otherwise; a dead holder's is free as for a [Claim]. An error that matches [ErrWindow] says that

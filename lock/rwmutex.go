@@ -55,7 +55,7 @@ func (rw *RWMutex) TryRLock(ctx context.Context) (*Hold, error) {
 }
 
 // Downgrade makes of a hold for writing, that Lock or TryLock of this lock's session returned, one for reading, under a token of its own. Nobody
-// writes between the two, whoever waits; others may read from then on. The hold for writing ends first, as by [Hold.Release]: what
+// writes between the two, no matter who waits; others may read from then on. The hold for writing ends first, as by [Hold.Release]: what
 // was written under it has to be at rest before. Downgrade blocks until the store has answered, ctx is done or the session ends, and
 // continues while the store fails. After an error neither is held, except for a hold that was no such one, which the error says: what may have
 // reached the store is taken back in the background, for as long as the session lives.

@@ -12,7 +12,7 @@ import (
 // SemaphoreOptions say what a semaphore is. All callers that use one name have to say the same, unless [SetLimit] has set its limit.
 type SemaphoreOptions struct {
 	Limit int  // of the weights of all holders: 1 to MaxShares
-	Fair  bool // first come, first served; otherwise whoever is quick, until one has waited for a TTL: it takes a place in line then
+	Fair  bool // first come, first served; otherwise who is quick, until one has waited for a TTL: it takes a place in line then
 }
 
 // Semaphore lets shares be held whose weights add up to a limit. It is safe for concurrent use.

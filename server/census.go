@@ -15,7 +15,7 @@ import (
 const (
 	// censusRest is for how long what was counted is said again, at least.
 	censusRest = time.Second
-	// censusShare is how many times as long as it took to count that is: whoever asks, to count takes a twentieth of the time.
+	// censusShare is how many times as long as it took to count that is: who asks, to count takes a twentieth of the time.
 	censusShare = 20
 )
 

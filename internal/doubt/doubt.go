@@ -36,7 +36,7 @@ type copies struct {
 	tell    context.CancelCauseFunc // of landing
 }
 
-// Begin notes that a write that bears nonce and demands the version base is sent: until it is answered it is in doubt, for whoever meets it
+// Begin notes that a write that bears nonce and demands the version base is sent: until it is answered it is in doubt, for all who meet it
 // meanwhile. That may be another copy of the same write, whose refusal would show what no failover must take away. Call end once the answer is
 // there. A deletion has no nonce, and leaves nothing that bears it. Where nothing is said to have landed, base says nothing.
 func (w *Writes) Begin(key, base, nonce string) (end func()) {

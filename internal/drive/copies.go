@@ -91,7 +91,7 @@ func settles(act rules.Action, err error) bool {
 	return act.Kind == rules.Write && errors.Is(err, store.ErrNotFound)
 }
 
-// repeated is a request of which several copies may be under way. The first is carried out by whoever asks.
+// repeated is a request of which several copies may be under way. The first is carried out by the asker.
 type repeated struct {
 	r    Runner
 	ctx  context.Context
@@ -198,6 +198,6 @@ func (p *repeated) answered(number int, rec store.Record, err error) {
 		close(p.done)
 	}
 	if number > 1 {
-		p.first() // whoever asks waits for it
+		p.first() // who asks waits for it
 	}
 }

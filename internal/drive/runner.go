@@ -19,7 +19,7 @@ type Runner struct {
 	// Worth, if set, returns why a write that takes or renews a name would be worth too little now. Then it isn't sent.
 	Worth func() error
 
-	// Go runs f in a goroutine that whoever owns the runner waits for, and ends before the store is closed; it reports false, and doesn't,
+	// Go runs f in a goroutine that the owner of the runner waits for, and ends before the store is closed; it reports false, and doesn't,
 	// when that is over. Without it no request is sent more than once at a time.
 	Go func(f func()) bool
 }

@@ -35,7 +35,7 @@
 // idle connection, statements are sent on that one, one at a time: with a short MaxConnIdleTime, a process that only waits has one connection. Beneath that it
 // reads what is waited for: every 5 to 10 s, and while it can't listen every 20 ms to 1 s, all keys in one statement. Behind
 // a pooler it always polls: where the server's process isn't the one that the connection was told of at its start, LISTEN
-// may be another client's a moment later. [Options.NoNotify] leaves all of this out. Whoever may connect to the database can listen, and so
+// may be another client's a moment later. [Options.NoNotify] leaves all of this out. Who may connect to the database can listen, and so
 // learn the keys that are waited for, not the records.
 //
 // Advisory locks say who waits. With h the SHA-256 of schema, a zero byte and table, and k the first four bytes of a key's SHA-256 as an integer:

@@ -32,7 +32,7 @@
 // the record that bore it first. The rule is: no call returns a token before the companion has it.
 //
 //   - A claim writes the row first and then raises the companion's token. A crash in between leaves a token that nobody was
-//     told of; whoever reads the row next raises the companion before it returns the record. It reads the row again first: with the
+//     told of; who reads the row next raises the companion before it returns the record. It reads the row again first: with the
 //     companion's absence, the row may have been deleted, and a companion alone is a free record. A deletion between that read and
 //     the raise, by somebody who settled the claim meanwhile, still leaves one: a free record with its token, where ErrNotFound is right.
 //   - A row that a neighbour deleted is read as free, with the companion's token, Past and Data. Past and Data are those
