@@ -32,6 +32,7 @@ type copies struct {
 	base    string                  // the version that they demand
 	mixed   bool                    // they demand several: their callers use a nonce again
 	landed  bool                    // since the last one began, one was acknowledged
+	left    store.Record            // by that one
 	landing context.Context         // ends then, or when all have their answers; nil before anybody asks for it
 	tell    context.CancelCauseFunc // of landing
 }
@@ -64,8 +65,7 @@ func (w *Writes) Begin(key, base, nonce string) (end func()) {
 		defer w.mu.Unlock()
 		if c.number--; c.number == 0 {
 			delete(w.underWay, write)
-			c.await()
-			c.tell(context.Canceled)
+			c.end(context.Canceled)
 		}
 	}
 }
@@ -79,9 +79,8 @@ func (w *Writes) Landed(rec store.Record) {
 	if c == nil || c.mixed {
 		return
 	}
-	c.landed = true
-	c.await()
-	c.tell(&store.ConflictError{Current: rec})
+	c.landed, c.left = true, rec
+	c.end(&store.ConflictError{Current: rec})
 	w.settle(rec.Key, rec.Nonce)
 }
 
@@ -94,13 +93,19 @@ func (w *Writes) Landing(key, nonce string) context.Context {
 	if c == nil {
 		return context.Background()
 	}
-	c.await()
+	if c.landing == nil {
+		c.landing, c.tell = context.WithCancelCause(context.Background())
+		if c.landed {
+			c.end(&store.ConflictError{Current: c.left})
+		}
+	}
 	return c.landing
 }
 
-func (c *copies) await() {
-	if c.landing == nil {
-		c.landing, c.tell = context.WithCancelCause(context.Background())
+// end ends landing, if anybody asked for it.
+func (c *copies) end(cause error) {
+	if c.tell != nil {
+		c.tell(cause)
 	}
 }
 
