@@ -63,7 +63,7 @@ func (s *Store) Properties() store.Properties {
 	return store.Properties{
 		Engine: s.props.Engine + " over HTTP", Consistency: s.props.Consistency, Fencing: s.props.Fencing, Push: true,
 		Read: s.props.Read, Settle: s.props.Settle,
-		Age: s.props.Age, Guarantee: s.props.Guarantee, CheapRefusal: true,
+		Age: s.props.Age, Guarantee: s.props.Guarantee, CheapRefusal: true, OverHTTP: true,
 	}
 }
 

@@ -49,9 +49,10 @@ func NewManager(st store.Store, opts Options) (*Manager, error) {
 	}
 	owner, info := newOwner(opts.Name)
 	maps.Copy(info, opts.Info)
+	props := store.Describe(st)
 	m := &Manager{
-		run: drive.Runner{Store: st, Clock: opts.Clock}, opts: opts, timing: opts.timing(), clk: opts.Clock, owner: owner, info: info,
-		memory: &drive.Memory{}, asleep: map[*keeper]struct{}{}, suppose: store.Describe(st).CheapRefusal,
+		run: drive.Runner{Store: st, Clock: opts.Clock, HTTP: props.OverHTTP}, opts: opts, timing: opts.timing(), clk: opts.Clock, owner: owner, info: info,
+		memory: &drive.Memory{}, asleep: map[*keeper]struct{}{}, suppose: props.CheapRefusal,
 	}
 	m.run.Go = m.start
 	if !opts.Outlived {

@@ -62,6 +62,10 @@ type Properties struct {
 	// WaitLingers: a Wait that is given up occupies the server for as long as it would have lasted. Then nobody waits for what only may
 	// happen.
 	WaitLingers bool
+
+	// OverHTTP: a request is one of a client of net/http, whose context an [net/http/httptrace.ClientTrace] in the caller's reaches. Where
+	// it may wait for a connection that another request has, callers give up what they don't need any more before it is sent.
+	OverHTTP bool
 }
 
 // Describer is the optional extra of stores that say what they promise. Use [Describe].

@@ -131,8 +131,11 @@ func (r Runner) repeat(ctx context.Context, act rules.Action, late func()) (stor
 }
 
 func (p *repeated) carryOut(ctx context.Context, number int) {
-	ctx, done := p.unsent.watch(ctx)
-	defer done()
+	if p.r.HTTP {
+		var done context.CancelFunc
+		ctx, done = p.unsent.watch(ctx)
+		defer done()
+	}
 	rec, err := p.r.once(ctx, p.act)
 	p.answered(number, rec, err)
 }

@@ -14,6 +14,7 @@ import (
 type Runner struct {
 	Store store.Store
 	Clock clock.Clock
+	HTTP  bool   // the store's [store.Properties] say OverHTTP
 	Own   string // the owner whose work ends with this process, at the latest: see [store.Witness]; "" for none
 
 	// Worth, if set, returns why a write that takes or renews a name would be worth too little now. Then it isn't sent.

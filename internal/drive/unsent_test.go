@@ -69,7 +69,7 @@ func TestFinding_L1_AnUnsentCopyLeavesTheConnection(t *testing.T) {
 		running.Go(func() { _ = server.Serve(network) })
 		transport := &http.Transport{MaxConnsPerHost: 1, DialContext: network.dial}
 		r := Runner{
-			Store: &overHTTP{client: &http.Client{Transport: transport}}, Clock: clock.NewFake(0),
+			Store: &overHTTP{client: &http.Client{Transport: transport}}, Clock: clock.NewFake(0), HTTP: true,
 			Go: func(f func()) bool { running.Go(f); return true },
 		}
 		for n := 1; n <= 2; n++ {

@@ -106,7 +106,11 @@ func New(st store.Store, opts Options) *Registry {
 	if opts.Names == 0 {
 		opts.Names = 10_000
 	}
-	r := &Registry{st: st, clk: opts.Clock, run: drive.Runner{Store: st, Clock: opts.Clock}, opts: opts, names: map[string]*name{}, suppose: store.Describe(st).CheapRefusal}
+	props := store.Describe(st)
+	r := &Registry{
+		st: st, clk: opts.Clock, run: drive.Runner{Store: st, Clock: opts.Clock, HTTP: props.OverHTTP}, opts: opts, names: map[string]*name{},
+		suppose: props.CheapRefusal,
+	}
 	r.run.Go = r.start
 	r.watch = sessions.NewWatch(look{st, opts.Clock})
 	r.places.until = r.clk.Now().Add(returning)

@@ -118,6 +118,7 @@ func (s *Store) Properties() store.Properties {
 		WaitLingers: true, // a blocking query keeps its connection, of which each client has 200
 		// A refusal is a write and a read, where a Get is a read. But a name that isn't known is new as a rule.
 		CheapRefusal: true,
+		OverHTTP:     true,
 		Guarantee:    "one holder in one datacenter, as long as a majority of its servers keeps its disks; no server's clock matters",
 	}
 }

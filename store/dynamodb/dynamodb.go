@@ -130,7 +130,7 @@ func Open(ctx context.Context, client Client, name string, opts Options) (*Store
 func (s *Store) Properties() store.Properties {
 	return store.Properties{
 		Engine: "dynamodb", Consistency: "strong reads, conditional writes of one item",
-		Fencing: store.FencingLinearizable, Read: store.ReadDurable, Settle: store.SettledByRead, Push: false, Age: s.opts.ServerClock > 0,
+		Fencing: store.FencingLinearizable, Read: store.ReadDurable, Settle: store.SettledByRead, Push: false, Age: s.opts.ServerClock > 0, OverHTTP: true,
 		Guarantee: "exclusive within one Region, or in all Regions of a global table in strong mode; tokens rise",
 	}
 }

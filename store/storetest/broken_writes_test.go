@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"errors"
+	"net/http/httptrace"
 	"strconv"
 	"strings"
 	"sync"
@@ -34,6 +35,16 @@ var brokenWrites = []breakage{
 			return e.Store.Put(ctx, rec)
 		}
 	}, "CreateRace"),
+	each("has an HTTP client that it doesn't name", func(e *engine) {
+		e.put = func(ctx context.Context, rec store.Record) (store.Record, error) {
+			httptrace.ContextClientTrace(ctx).GetConn("store:80")
+			return e.Store.Put(ctx, rec)
+		}
+	}, "TracesReach"),
+	{"has an HTTP client that no trace reaches", []string{"TracesReach"}, func() Instance {
+		db := memory.NewDB(memory.Options{})
+		return instanceOf(func() store.Store { return overHTTP{db.Open()} })
+	}},
 	each("compares first and writes then", func(e *engine) {
 		e.put = func(ctx context.Context, rec store.Record) (store.Record, error) {
 			current, err := store.Load(ctx, e.Store, rec.Key)
@@ -160,4 +171,13 @@ func countAnew(*memory.DB) func(*engine) {
 			return err
 		}
 	}
+}
+
+// overHTTP says that it has a client of net/http.
+type overHTTP struct{ *memory.Store }
+
+func (o overHTTP) Properties() store.Properties {
+	props := o.Store.Properties()
+	props.OverHTTP = true
+	return props
 }

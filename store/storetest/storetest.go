@@ -130,6 +130,8 @@ var checks = []check{
 	{name: "ReadsUnderWrites", run: readsUnderWrites},
 	{name: "EverythingAtOnce", run: everythingAtOnce},
 
+	{name: "TracesReach", run: tracesReach},
+
 	{name: "ListThousands", run: listThousands},
 	{name: "ListUnderChange", run: listUnderChange},
 	{name: "ListBreak", run: listBreak},

@@ -80,6 +80,7 @@ func (s *Store) Properties() store.Properties {
 		Fencing:     store.FencingLinearizable,
 		Read:        store.ReadDurable,
 		Settle:      store.SettledByRead,
+		OverHTTP:    true,
 		Guarantee:   s.schema.guarantee,
 	}
 }
