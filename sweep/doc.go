@@ -32,7 +32,9 @@
 //
 // With its record a name forgets its token. The next one is the time of day in milliseconds, by the clock of whoever takes the name.
 // A record goes only if its token, read as such a time, is older than OlderThan, however it came to be that. So the next token is
-// higher than the last one unless the clock of who takes the name is behind that of the sweep by OlderThan or more; a guard then refuses the
-// newcomer, which is safe, and of no use. A token of before 2020 was given by a clock like that, or by another program:
-// it stays.
+// higher than the last one unless the clock of who takes the name is behind that of the sweep by OlderThan or more. Then a guard that
+// remembers the last term refuses the newcomer: safe, but nobody can write. A guard that doesn't remember it lets the newcomer in, and after it
+// what the last holder sends late. So OlderThan is an hour at least. Clocks that a time daemon keeps are within 1000 s; one that takes local
+// time for UTC may be behind by up to 14 h, which the default of 30 days covers. A token of before 2020 was given by a clock like that, or by
+// another program: it stays.
 package sweep

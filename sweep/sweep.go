@@ -21,6 +21,8 @@ const (
 	DefaultObserve   = time.Minute
 )
 
+const whyAnHour = "a name that is deleted forgets its token, and the next holder's would be lower if its clock is behind by more than that"
+
 // Options of a sweep. The zero value is right for most stores.
 type Options struct {
 	// OlderThan is for how long a name has to have been free, or a lock or an election unused: 30 days by default, an hour at
@@ -78,7 +80,7 @@ func (o Options) check() (Options, error) {
 		o.OlderThan = DefaultOlderThan
 	}
 	if o.OlderThan < LeastOlderThan {
-		return o, &store.InvalidError{Field: "OlderThan", Value: o.OlderThan.String(), Want: fmt.Sprintf("%v at least", LeastOlderThan)}
+		return o, &store.InvalidError{Field: "OlderThan", Value: o.OlderThan.String(), Want: fmt.Sprintf("%v at least: %s", LeastOlderThan, whyAnHour)}
 	}
 	if o.Observe == 0 {
 		o.Observe = DefaultObserve

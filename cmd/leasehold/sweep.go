@@ -41,7 +41,8 @@ func (a *app) sweepCommand() *cobra.Command {
 		Args: want(),
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if o.OlderThan, err = parseAge(older); err != nil || o.OlderThan < sweep.LeastOlderThan {
-				return usage("--older-than %q: want a duration of an hour at least, such as 30d or 12h", older)
+				return usage("--older-than %q: want a duration of an hour at least, such as 30d or 12h: with a clock that is behind by more, a name "+
+					"that was deleted would get a lower token than before", older)
 			}
 			if o.Observe <= 0 {
 				return usage("--observe %v: want a duration above 0", o.Observe)
