@@ -71,8 +71,11 @@ func (s *Session) Background(f func(ctx context.Context)) bool {
 	})
 }
 
-// SessionKey returns a key, never used before, for the record of a session of that owner.
-func SessionKey(owner string) string { return sessionPrefix + owner + "/" + drive.Nonce() }
+// SessionKey returns a key, never used before, for the record of a session of that owner. Its nonce is in lower case: where names of
+// objects are that, as on Kubernetes, each upper-case letter takes four.
+func SessionKey(owner string) string {
+	return sessionPrefix + owner + "/" + strings.ToLower(drive.Nonce())
+}
 
 // OwnerOf returns the owner id of the manager that opened the session of that key, or "" if it is no session's key.
 func OwnerOf(sessionKey string) string {
