@@ -44,6 +44,8 @@
 //	                     leasehold.dev/transitions   of the term that the record tells of
 //	                     leasehold.dev/write         another one with each write of the record
 //	                     leasehold.dev/key           the key, where the name is another
+//	metadata.labels      app.kubernetes.io/managed-by    leasehold, unless others wrote it
+//	                     leasehold.dev/kind              lease, rw, semaphore, election, pool; session, candidates, lock, …
 //
 // A name is readable where it can be: each byte that doesn't fit is "--" and two hexadecimal digits. One that gets longer than
 // 253 bytes is cut and gets a hash; the annotation tells the key, and that the object is another key's, should hashes collide.

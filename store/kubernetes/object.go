@@ -38,6 +38,7 @@ type version struct {
 	transitions int32  // spec.leaseTransitions
 	holder      uint32 // hash of spec.holderIdentity
 	second      int64  // spec.renewTime, in Unix seconds
+	unmanaged   bool   // it lacks the label managed-by
 }
 
 // versionOf returns the version of an object; ours says that the specification tells of the same term as the annotations.
@@ -49,6 +50,8 @@ func versionOf(obj *coordinationv1.Lease, ours bool) version {
 	if t := obj.Spec.RenewTime; t != nil {
 		v.second = t.Unix()
 	}
+	_, managed := obj.Labels[labelManaged]
+	v.unmanaged = !managed
 	h := sha256.New()
 	for _, name := range []string{annotationRecord, annotationTerm, annotationWrite} {
 		fmt.Fprintf(h, "%q ", obj.Annotations[name])
@@ -83,25 +86,32 @@ func micro(t *metav1.MicroTime) int64 {
 // but labels, finalizers and the like.
 func (v version) sameRecord(u version) bool { return v.uid == u.uid && v.write == u.write }
 
-const versionSep = ":"
+const (
+	versionSep    = ":"
+	markUnmanaged = "unmanaged"
+)
 
 // String ends with a hash of the rest, for the server only knows the first two.
 func (v version) String() string {
 	s := fmt.Sprintf("%s:%s:%016x:%d:%08x:%d", v.resource, v.uid, v.write, v.transitions, v.holder, v.second)
+	if v.unmanaged {
+		s += versionSep + markUnmanaged
+	}
 	return fmt.Sprintf("%s:%08x", s, hash(s))
 }
 
 // parseVersion reports false for what no String returns.
 func parseVersion(s string) (version, bool) {
 	f := strings.Split(s, versionSep)
-	if len(f) != 7 || f[0] == "" || f[1] == "" {
+	unmanaged := len(f) == 8 && f[6] == markUnmanaged
+	if len(f) != 7 && !unmanaged || f[0] == "" || f[1] == "" {
 		return version{}, false
 	}
 	write, err1 := strconv.ParseUint(f[2], 16, 64)
 	transitions, err2 := strconv.ParseInt(f[3], 10, 32)
 	holder, err3 := strconv.ParseUint(f[4], 16, 32)
 	second, err4 := strconv.ParseInt(f[5], 10, 64)
-	v := version{f[0], f[1], write, int32(transitions), uint32(holder), second}
+	v := version{f[0], f[1], write, int32(transitions), uint32(holder), second, unmanaged}
 	return v, errors.Join(err1, err2, err3, err4) == nil && v.String() == s
 }
 

@@ -111,10 +111,13 @@ func TestTransitionsCountChangesOfHolder(t *testing.T) {
 
 func TestVersionRoundTrip(t *testing.T) {
 	obj := object(specStore(clock.NewFake(0)), store.Record{Key: "k", Owner: "a", Token: 1, TTL: time.Second}, version{})
-	v := versionOf(obj, true)
-	got, ok := parseVersion(v.String())
-	if !ok || got != v {
-		t.Errorf("%+v, %v, want %+v", got, ok, v)
+	var v version
+	for _, labels := range []map[string]string{nil, {labelManaged: ""}} {
+		obj.Labels = labels
+		v = versionOf(obj, true)
+		if got, ok := parseVersion(v.String()); !ok || got != v || v.unmanaged != (labels == nil) {
+			t.Errorf("%+v, %v, want %+v", got, ok, v)
+		}
 	}
 	for _, s := range []string{"", "7", v.String() + "0", "0" + v.String(), strings.ToUpper(v.String()), "7:u:0000000000000000:0:00000000:0", "::::::"} {
 		if got, ok := parseVersion(s); ok {

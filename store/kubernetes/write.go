@@ -97,7 +97,10 @@ func (s *Store) create(ctx context.Context, rec store.Record, body string) (runt
 		delete(notes, annotationKey)
 	}
 	return s.send(ctx, s.rest.Post().Body(&coordinationv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: objectName(rec.Key), Annotations: notes}, Spec: spec,
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: s.namespace, Name: objectName(rec.Key), Annotations: notes, Labels: labels(rec, false),
+		},
+		Spec: spec,
 	}))
 }
 
@@ -107,6 +110,7 @@ type leasePatch struct {
 		UID             string             `json:"uid"`
 		ResourceVersion string             `json:"resourceVersion"`
 		Annotations     map[string]*string `json:"annotations"`
+		Labels          map[string]string  `json:"labels,omitempty"`
 	} `json:"metadata"`
 	Spec struct {
 		HolderIdentity       *string           `json:"holderIdentity"`
@@ -123,6 +127,7 @@ func (s *Store) patch(ctx context.Context, rec store.Record, body string, prev v
 	spec := s.spec(rec, prev)
 	p.Spec.HolderIdentity, p.Spec.LeaseDurationSeconds, p.Spec.LeaseTransitions = spec.HolderIdentity, spec.LeaseDurationSeconds, spec.LeaseTransitions
 	p.Spec.AcquireTime, p.Spec.RenewTime = spec.AcquireTime, spec.RenewTime
+	p.Metadata.Labels = labels(rec, !prev.unmanaged)
 	p.Metadata.Annotations = map[string]*string{}
 	for name, text := range annotations(rec.Key, body, *spec.LeaseTransitions) {
 		p.Metadata.Annotations[name] = nil
