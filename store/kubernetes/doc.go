@@ -46,6 +46,7 @@
 //	                     leasehold.dev/key           the key, where the name is another
 //	metadata.labels      app.kubernetes.io/managed-by    leasehold, unless others wrote it
 //	                     leasehold.dev/kind              lease, rw, semaphore, election, pool; session, candidates, lock, …
+//	metadata.ownerReferences                         Options.Owner, where this package made the object
 //
 // A name is readable where it can be: each byte that doesn't fit is "--" and two hexadecimal digits. One that gets longer than
 // 253 bytes is cut and gets a hash; the annotation tells the key, and that the object is another key's, should hashes collide.

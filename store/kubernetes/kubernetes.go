@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
@@ -21,6 +22,12 @@ import (
 type Options struct {
 	Namespace string      // where the Lease objects are; required
 	Clock     clock.Clock // times renewals, for people, and requests of its own; clock.System() when nil
+
+	// Owner, if set, owns the Leases that this store makes: when it is deleted, Kubernetes' garbage collector deletes them, held or not.
+	// So it has to outlive each holder: a Deployment, say, whose pods alone use the names. A holder whose Lease is deleted ends its term
+	// within TTL/3; a successor that starts before that works beside it, told apart by its token alone. A deleted record forgets the
+	// token: the next one is the time of day. Leases that are there already keep the owners that they have.
+	Owner *metav1.OwnerReference
 }
 
 // Store is a store in one namespace of a cluster. It implements [store.Store], [store.Waiter], [store.Describer] and
@@ -30,6 +37,7 @@ type Store struct {
 	leases    coordination.LeaseInterface
 	namespace string
 	clock     clock.Clock
+	owners    []metav1.OwnerReference // of the Leases that it makes: one, or none
 	hub       *hub
 
 	closing   chan struct{}
@@ -67,12 +75,18 @@ func New(client coordination.CoordinationV1Interface, opts Options) (*Store, err
 	if s.clock == nil {
 		s.clock = clock.System()
 	}
+	if opts.Owner != nil {
+		if err := checkOwner(*opts.Owner); err != nil {
+			return nil, err
+		}
+		s.owners = []metav1.OwnerReference{*opts.Owner}
+	}
 	s.hub = newHub(s)
 	return s, nil
 }
 
-// Ping returns an error that says what to do when the server can't be reached or trusted, the namespace is missing, or the
-// account may not read Leases there. Whether it may write them only a write tells: see Inspect.
+// Ping returns an error that says what to do when the server can't be reached or trusted, the namespace or the owner is missing, or
+// the account may not read Leases there. Whether it may write them only a write tells: see Inspect.
 func (s *Store) Ping(ctx context.Context) error {
 	if err := s.ready(ctx); err != nil {
 		return err
@@ -86,6 +100,9 @@ func (s *Store) Ping(ctx context.Context) error {
 		if statusCode(look) == http.StatusNotFound { // most accounts may not look
 			return s.noNamespace(look)
 		}
+	}
+	if err == nil {
+		err = s.lookForOwner(ctx)
 	}
 	return err
 }

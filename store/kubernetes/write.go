@@ -98,7 +98,7 @@ func (s *Store) create(ctx context.Context, rec store.Record, body string) (runt
 	}
 	return s.send(ctx, s.rest.Post().Body(&coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: s.namespace, Name: objectName(rec.Key), Annotations: notes, Labels: labels(rec, false),
+			Namespace: s.namespace, Name: objectName(rec.Key), Annotations: notes, Labels: labels(rec, false), OwnerReferences: s.owners,
 		},
 		Spec: spec,
 	}))

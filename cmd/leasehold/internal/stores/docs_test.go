@@ -20,7 +20,7 @@ func TestPageIsComplete(t *testing.T) {
 	params := append(neighbourParams(), natsParams...)
 	params = append(params, redisParams...)
 	params = append(params, paramTLS, paramCA, paramCert, paramKey, paramServerName, paramDatacenter, paramToken, paramTokenFile, paramNamespace,
-		paramPartition, paramAuth, paramSessionTimeout, paramContext, paramKubeconfig, paramTable, paramAge, paramNotify,
+		paramPartition, paramAuth, paramSessionTimeout, paramContext, paramKubeconfig, paramOwner, paramTable, paramAge, paramNotify,
 		paramRegion, paramProfile, paramEndpoint, paramHomeRegion, paramServerClock, paramPoll, paramUnchecked)
 	for _, p := range params {
 		if !strings.Contains(string(b), "`"+p+"`") && !strings.Contains(string(b), "`"+p+"=") && !strings.Contains(string(b), "`?"+p+"=") {

@@ -14,6 +14,8 @@ import (
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
@@ -28,6 +30,7 @@ import (
 const (
 	paramContext    = "context"    // of the kubeconfig; its current one otherwise
 	paramKubeconfig = "kubeconfig" // a file
+	paramOwner      = "owner"      // of the Leases that are made: APIVERSION/KIND/NAME/UID
 )
 
 var kubernetesScheme = Scheme{
@@ -38,6 +41,7 @@ var kubernetesScheme = Scheme{
 // kubernetesURL is what a namespace's URL says.
 type kubernetesURL struct {
 	namespace string // "" for that of the context
+	owner     *metav1.OwnerReference
 	server
 }
 
@@ -84,7 +88,20 @@ func parseKubernetes(rest string) (kubernetesURL, error) {
 	if wrong := validation.IsDNS1123Label(u.namespace); u.namespace != "" && len(wrong) > 0 {
 		return u, fmt.Errorf("namespace %q: want the name of one: %s; the address of the cluster is in the kubeconfig", u.namespace, wrong[0])
 	}
-	return u, u.readParams(query, []string{paramContext, paramKubeconfig})
+	if err := u.readParams(query, []string{paramContext, paramKubeconfig, paramOwner}); err != nil {
+		return u, err
+	}
+	if text := u.params[paramOwner]; text != "" {
+		parts := strings.Split(text, "/")
+		n := len(parts)
+		if n < 4 || n > 5 || slices.Contains(parts, "") {
+			return u, fmt.Errorf("parameter %s=%q: want APIVERSION/KIND/NAME/UID, such as apps/v1/Deployment/web/UID", paramOwner, text)
+		}
+		u.owner = &metav1.OwnerReference{
+			APIVersion: strings.Join(parts[:n-3], "/"), Kind: parts[n-3], Name: parts[n-2], UID: types.UID(parts[n-1]),
+		}
+	}
+	return u, nil
 }
 
 // clientConfig reads the kubeconfig, or what the pod has.
@@ -106,11 +123,15 @@ func (u kubernetesURL) clientConfig() (clientcmd.ClientConfig, error) {
 const kubernetesTimeout = 10 * time.Second
 
 func openKubernetes(ctx context.Context, rest string, opts Options) (store.Store, error) {
-	client, hc, namespace, err := dialKubernetes(rest, opts.log())
+	u, err := parseKubernetes(rest)
 	if err != nil {
 		return nil, err
 	}
-	st, err := kubernetes.New(client, kubernetes.Options{Namespace: namespace})
+	client, hc, namespace, err := u.client(opts.log())
+	if err != nil {
+		return nil, err
+	}
+	st, err := kubernetes.New(client, kubernetes.Options{Namespace: namespace, Owner: u.owner})
 	if err != nil {
 		return nil, err
 	}

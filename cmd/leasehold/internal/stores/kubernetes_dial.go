@@ -12,12 +12,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// dialKubernetes returns a client, its connections, and the namespace.
-func dialKubernetes(text string, log *slog.Logger) (*coordination.CoordinationV1Client, *http.Client, string, error) {
-	u, err := parseKubernetes(text)
-	if err != nil {
-		return nil, nil, "", err
-	}
+// client returns a client, its connections, and the namespace.
+func (u kubernetesURL) client(log *slog.Logger) (*coordination.CoordinationV1Client, *http.Client, string, error) {
 	cfg, hc, namespace, err := u.dial(log)
 	if err != nil {
 		return nil, nil, "", err

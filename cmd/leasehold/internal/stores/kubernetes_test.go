@@ -20,7 +20,9 @@ func TestParseKubernetes(t *testing.T) {
 		"k8s://team-a/":             "k8s://team-a",
 		"k8s://":                    "k8s://",
 		"k8s://team-a?context=prod": "k8s://team-a?context=prod",
-		"k8s://team-a?kubeconfig=k.yaml&context=a%26": "k8s://team-a?context=a%26&kubeconfig=" + strings.ReplaceAll(filepath.Join(dir, "k.yaml"), "/", "%2F"),
+		"k8s://team-a?owner=apps/v1/Deployment/web/1-2": "k8s://team-a?owner=apps%2Fv1%2FDeployment%2Fweb%2F1-2",
+		"k8s://team-a?owner=v1/ConfigMap/web/1-2":       "k8s://team-a?owner=v1%2FConfigMap%2Fweb%2F1-2",
+		"k8s://team-a?kubeconfig=k.yaml&context=a%26":   "k8s://team-a?context=a%26&kubeconfig=" + strings.ReplaceAll(filepath.Join(dir, "k.yaml"), "/", "%2F"),
 	} {
 		got, err := Parse(in)
 		if err != nil || got.String() != want {
@@ -31,12 +33,14 @@ func TestParseKubernetes(t *testing.T) {
 		}
 	}
 	for in, want := range map[string]string{
-		"k8s:team-a":                       "want k8s://NAMESPACE",
-		"k8s://10.0.0.1:6443":              "the address of the cluster is in the kubeconfig",
-		"k8s://Team":                       `namespace "Team"`,
-		"k8s://team-a/billing":             `namespace "team-a/billing"`,
-		"k8s://team-a?ctx=prod":            `unknown parameter "ctx": known are context, kubeconfig`,
-		"k8s://team-a?context=a&context=b": "want it once",
+		"k8s:team-a":                          "want k8s://NAMESPACE",
+		"k8s://10.0.0.1:6443":                 "the address of the cluster is in the kubeconfig",
+		"k8s://Team":                          `namespace "Team"`,
+		"k8s://team-a/billing":                `namespace "team-a/billing"`,
+		"k8s://team-a?ctx=prod":               `unknown parameter "ctx": known are context, kubeconfig, owner`,
+		"k8s://team-a?context=a&context=b":    "want it once",
+		"k8s://team-a?owner=Deployment/web/1": "want APIVERSION/KIND/NAME/UID",
+		"k8s://team-a?owner=apps/v1//web/1":   "want APIVERSION/KIND/NAME/UID",
 	} {
 		if u, err := Parse(in); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, %v, want an error with %q", in, u, err, want)
