@@ -18,6 +18,7 @@ import (
 // AssignOptions of [Client.Assign].
 type AssignOptions struct {
 	Values  identity.Values   // of the pool: the first one who assigns says it; after that they have to be the same, or none
+	Layout  string            // of the ids that are made with the values, as [flake.ParseLayout] reads it: the pool keeps the first one. "" doesn't say
 	As      string            // whose value it is: the same name is given the same value. "" is somebody else each time
 	Value   string            // this one, and no other; "" for any
 	TTL     time.Duration     // how long it stays taken past the last Assign of that name: by default the longest that the server allows
@@ -62,7 +63,7 @@ func (c *Client) Assign(ctx context.Context, pool string, o AssignOptions) (Iden
 	err := c.answered(ctx, effort{what: pool, write: true}, q, func(time.Duration) any {
 		return wire.IdentityRequest{
 			Range: o.Values.Range, Names: o.Values.Names, Prefix: o.Values.Prefix, Bits: o.Values.Bits,
-			As: o.As, Value: o.Value, TTL: seconds(o.TTL), Window: seconds(o.Window), Session: o.Session.ID, Info: o.Info,
+			Layout: o.Layout, As: o.As, Value: o.Value, TTL: seconds(o.TTL), Window: seconds(o.Window), Session: o.Session.ID, Info: o.Info,
 		}
 	}, &w)
 	id := identityOf(w.Identity)
@@ -101,7 +102,7 @@ func (c *Client) Unassign(ctx context.Context, id Identity, used time.Time) erro
 	return c.answered(context.WithoutCancel(ctx), effort{what: id.Pool, write: true, settled: over}, q, nil, nil)
 }
 
-// IDs returns n ids of a layout, 1 to 10,000, that nobody else is given: decimal, or base 32 of those of more than 64 bits, as package flake
+// IDs returns n ids of a layout, which is a text as [flake.ParseLayout] reads it, 1 to 10,000, that nobody else is given: decimal, or base 32 of those of more than 64 bits, as package flake
 // writes and reads them. The error matches [ErrUnavailable] when the server can't make any now.
 func (c *Client) IDs(ctx context.Context, layout string, n int) ([]string, error) {
 	return c.ids(ctx, layout, url.Values{"n": {strconv.Itoa(n)}})

@@ -5,8 +5,11 @@
 //	parts, err := flake.Decode(flake.Twitter(), id) // the time, the node, and more
 //
 // A [Layout] says which bits of an id are what. It is data, and checked when it is made: there are Twitter's, Sonyflake's, TSID's,
-// one that JavaScript's numbers hold, and two that spread consecutive ids over the partitions of a database; or your own. Ids of
-// up to 64 bits are an [ID], an int64 that is never negative; longer ones, of up to 96 bits, an [ID96].
+// Instagram's, MongoDB's ObjectId, one that JavaScript's numbers hold, and two that spread consecutive ids over the partitions of a
+// database; or your own, as a [Spec], or as a text ([ParseLayout]). Ids of up to 64 bits are an [ID], an int64 that is never negative;
+// longer ones, of up to 96 bits, an [ID96].
+//
+// An id doesn't say of which layout it is, and ids of two layouts can be alike: what has to be unique together has one layout.
 //
 // # Why no two ids are equal
 //

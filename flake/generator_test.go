@@ -80,11 +80,12 @@ func TestIDsSayWhenAndWhere(t *testing.T) {
 		w := Between(epoch2020, noon.AddDate(1, 0, 0))
 		if l.Bits() > 64 {
 			g := generator[ID96](t, l, 5, w, clk.options())
-			id, err := g.NextWith(0xdeadbeef)
+			metadata := 0xdeadbeef & l.parts[Metadata].max()
+			id, err := g.NextWith(metadata)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if p := decoded(t, l, id); !p.Time.Equal(noon) || p.Node != 5 || p.Metadata != 0xdeadbeef {
+			if p := decoded(t, l, id); !p.Time.Equal(noon) || p.Node != 5 || p.Metadata != metadata {
 				t.Errorf("%s: %+v", l.Name(), p)
 			}
 			continue

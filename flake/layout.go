@@ -35,7 +35,7 @@ type Field struct {
 
 // Spec describes a layout.
 type Spec struct {
-	Name   string        // 1 to 40 of a-z, 0-9 and -
+	Name   string        // 1 to 40 of a-z, 0-9 and -; or what String returns
 	Fields []Field       // from the most significant bit on; each part once at most, Unused as often as needed
 	Epoch  time.Time     // where the time begins
 	Unit   time.Duration // of the time: 1 µs to 1 h
@@ -66,10 +66,18 @@ func (p place) max() uint64 { return 1<<p.bits - 1 }
 // NewLayout returns the layout that s describes, or an error that says what is wrong with s: a name, an epoch or a unit out of
 // range; a part that is missing, twice there, or too wide; a width that makes ids negative; or more time than can be counted.
 func NewLayout(s Spec) (Layout, error) {
+	l, err := newLayout(s)
+	if err != nil {
+		return Layout{}, fmt.Errorf("layout %.40q: %w", s.Name, err)
+	}
+	return l, nil
+}
+
+func newLayout(s Spec) (Layout, error) {
 	s.Fields = slices.Clone(s.Fields)
 	l := Layout{spec: s}
 	if err := l.fill(); err != nil {
-		return Layout{}, fmt.Errorf("layout %.40q: %w", s.Name, err)
+		return Layout{}, err
 	}
 	return l, nil
 }
@@ -81,7 +89,7 @@ func (l *Layout) fill() error {
 	for _, f := range slices.Backward(l.spec.Fields) {
 		p := &l.parts[f.Part]
 		if f.Part != Unused && p.bits > 0 {
-			return fmt.Errorf("%v is there twice", f.Part)
+			return fmt.Errorf("%v is there twice: want it once", f.Part)
 		}
 		*p = place{uint(f.Bits), uint(l.bits), f.Reversed}
 		l.bits += f.Bits
@@ -89,7 +97,7 @@ func (l *Layout) fill() error {
 	timed, sequence := l.parts[Time], l.parts[Sequence]
 	switch {
 	case timed.bits == 0:
-		return fmt.Errorf("it has no time")
+		return fmt.Errorf("it has no time: want one bit of it at least")
 	case timed.bits+sequence.bits > maxState:
 		return fmt.Errorf("%d bits of time and %d of sequence: want %d together at most", timed.bits, sequence.bits, maxState)
 	case l.bits > MaxBits:
@@ -110,9 +118,10 @@ func (l *Layout) fill() error {
 }
 
 func (s Spec) check() error {
-	if len(s.Name) < 1 || len(s.Name) > 40 || slices.ContainsFunc([]byte(s.Name), func(c byte) bool {
+	strange := slices.ContainsFunc([]byte(s.Name), func(c byte) bool {
 		return c != '-' && (c < '0' || c > '9') && (c < 'a' || c > 'z')
-	}) {
+	})
+	if (strange || len(s.Name) < 1 || len(s.Name) > 40) && s.Name != s.String() {
 		return fmt.Errorf("want a name of 1 to 40 of a-z, 0-9 and -")
 	}
 	if s.Unit < time.Microsecond || s.Unit > time.Hour {
@@ -153,8 +162,8 @@ func (l Layout) Width(p Part) int {
 	return int(l.parts[p].bits)
 }
 
-// Nodes returns how many nodes there can be, which are numbered from 0.
-func (l Layout) Nodes() uint64 { return 1 << l.parts[Node].bits }
+// Nodes returns how many nodes there can be, which are numbered from 0. All of 64 bits are one more than that can say.
+func (l Layout) Nodes() uint64 { return max(l.parts[Node].max(), l.parts[Node].max()+1) }
 
 // PerSecond returns how many ids a node can make in a second, for ever.
 func (l Layout) PerSecond() float64 {

@@ -20,9 +20,11 @@ func TestLayoutsAreWhatTheySay(t *testing.T) {
 		{Twitter(), 63, 1024, 4_096_000, "2080-07-10T17:30:30.209Z", true},
 		{Sonyflake(), 63, 65536, 25_600, "2188-11-16T03:28:58.88Z", true},
 		{TSID(), 64, 1024, 4_096_000, "2089-09-06T15:47:35.552Z", true},
+		{Instagram(), 64, 8192, 1_024_000, "2046-06-27T17:00:49.497Z", true},
 		{JavaScript(), 53, 32, 128_000, "2089-09-06T15:47:35.552Z", true},
 		{Reversed(), 64, 1024, 4_096_000, "2089-09-06T15:47:35.552Z", false},
 		{Scatter(), 96, 1024, 4_096_000, "2159-05-15T07:35:11.104Z", false},
+		{ObjectID(), 96, 1 << 40, 1 << 24, "2106-02-07T06:28:16Z", true},
 	} {
 		l := c.layout
 		if l.Bits() != c.bits || l.Nodes() != c.nodes || l.PerSecond() != c.perSecond || l.Ordered() != c.ordered {

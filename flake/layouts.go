@@ -29,6 +29,24 @@ func TSID() Layout {
 	})
 }
 
+// Instagram returns the layout of Instagram's ids: 41 bits of milliseconds since 2011-08-24 21:07:01.721, 13 of node, which were logical
+// shards there, 10 of sequence. The first bit of time is the sign of an int64, so that ids end when it would be set.
+func Instagram() Layout {
+	return known(Spec{
+		Name: "instagram", Epoch: time.UnixMilli(1314220021721).UTC(), Unit: time.Millisecond,
+		Fields: []Field{{Part: Time, Bits: 41}, {Part: Node, Bits: 13}, {Part: Sequence, Bits: 10}},
+	})
+}
+
+// ObjectID returns the layout of MongoDB's ObjectId, 96 bits: 32 bits of seconds since 1970, 40 of node, 24 of sequence. Drivers draw the
+// node's bits at random for each process, and begin the sequence anywhere. [ID96.Hex] is the usual text.
+func ObjectID() Layout {
+	return known(Spec{
+		Name: "objectid", Epoch: time.Unix(0, 0).UTC(), Unit: time.Second,
+		Fields: []Field{{Part: Time, Bits: 32}, {Part: Node, Bits: 40}, {Part: Sequence, Bits: 24}},
+	})
+}
+
 // JavaScript returns a layout whose ids are numbers in JavaScript, exactly: 53 bits, of which 41 are milliseconds since 2020, 5
 // node, 7 sequence.
 func JavaScript() Layout {
@@ -64,7 +82,7 @@ func Scatter() Layout {
 
 // Layouts returns the layouts above.
 func Layouts() []Layout {
-	return []Layout{Twitter(), Sonyflake(), TSID(), JavaScript(), Reversed(), Scatter()}
+	return []Layout{Twitter(), Sonyflake(), TSID(), Instagram(), JavaScript(), Reversed(), Scatter(), ObjectID()}
 }
 
 // Names returns the names of [Layouts].

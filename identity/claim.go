@@ -164,7 +164,7 @@ func (c *claim) started(s *lease.Session, l *lease.Lease, place int, w window) (
 func (c *claim) load(ctx context.Context) error {
 	before := c.set.Values
 	var err error
-	c.rec, c.pool, c.set, err = declare(ctx, c.m, c.st, c.name, c.opts.Values)
+	c.rec, c.pool, c.set, err = declare(ctx, c.m, c.st, c.name, c.opts)
 	c.taken = nil
 	if !before.equal(c.set.Values) {
 		clear(c.ahead) // places in a pool that was widened meanwhile

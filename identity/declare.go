@@ -5,18 +5,19 @@ import (
 	"encoding/json"
 	"errors"
 
+	"github.com/leasehold/leasehold/flake"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
 
 // declare is declared for claims and assignments: it writes the record if there is none yet and values are given. Before that, the pool's
 // name becomes that of a pool: one that is in use as another kind is a *[store.KindError].
-func declare(ctx context.Context, m *lease.Manager, st store.Store, name string, values Values) (store.Record, pool, set, error) {
+func declare(ctx context.Context, m *lease.Manager, st store.Store, name string, o Options) (store.Record, pool, set, error) {
 	fail := func(err error) (store.Record, pool, set, error) { return store.Record{}, pool{}, set{}, err }
 	var asked set
-	if !values.isZero() {
+	if !o.Values.isZero() {
 		var err error
-		if asked, err = values.check(); err != nil {
+		if asked, err = o.Values.check(); err != nil {
 			return fail(err)
 		}
 	}
@@ -26,18 +27,37 @@ func declare(ctx context.Context, m *lease.Manager, st store.Store, name string,
 	case rec.Version == "" && asked.size == 0:
 		err = ErrUndeclared
 	case rec.Version == "":
-		rec, err = found(ctx, m, st, name, asked)
+		rec, err = found(ctx, m, st, name, asked, o.Layout)
 	case rec.Kind == "":
 		rec, err = adopt(ctx, m, st, name, rec)
 	}
 	if err != nil {
 		return fail(err)
 	}
-	return matching(name, rec, values)
+	rec, p, s, err := matching(name, rec, o.Values)
+	if err != nil || o.Layout.Bits() == 0 {
+		return rec, p, s, err
+	}
+	of := layoutOf{name, o.Layout}
+	if err := of.check(p.Layout, &s); err != nil {
+		return fail(err)
+	}
+	if p.Layout != "" {
+		return rec, p, s, nil
+	}
+	if err := of.keep(ctx, st); err != nil {
+		return fail(err)
+	}
+	return declared(ctx, st, name, o.Values)
 }
 
 // found writes the record of a new pool.
-func found(ctx context.Context, m *lease.Manager, st store.Store, name string, asked set) (store.Record, error) {
+func found(ctx context.Context, m *lease.Manager, st store.Store, name string, asked set, l flake.Layout) (store.Record, error) {
+	p := newPool(&asked)
+	if err := (layoutOf{name, l}).check("", &asked); err != nil {
+		return store.Record{}, err
+	}
+	p.Layout = l.String()
 	if err := occupy(ctx, m, st, name); err != nil {
 		return store.Record{}, err
 	}
@@ -46,7 +66,7 @@ func found(ctx context.Context, m *lease.Manager, st store.Store, name string, a
 			return false, nil
 		}
 		rec.Kind = store.KindPool
-		rec.Data, err = json.Marshal(newPool(&asked))
+		rec.Data, err = json.Marshal(p)
 		return err == nil, err
 	})
 	if err != nil {

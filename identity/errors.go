@@ -10,7 +10,7 @@ import (
 // The errors to branch on, with [errors.Is].
 var (
 	ErrExhausted  = errors.New("pool is exhausted")          // an *ExhaustedError
-	ErrMismatch   = errors.New("pool is declared otherwise") // a *MismatchError
+	ErrMismatch   = errors.New("pool is declared otherwise") // a *MismatchError, a *LayoutError, a *NarrowError
 	ErrAhead      = errors.New("no value can be used yet")   // an *AheadError
 	ErrUndeclared = errors.New("pool is not declared: say what its values are")
 	ErrWindow     = errors.New("the value was granted to a later holder")
@@ -67,6 +67,20 @@ func (e *MismatchError) Error() string {
 
 // Is reports whether target is [ErrMismatch].
 func (e *MismatchError) Is(target error) bool { return target == ErrMismatch }
+
+// LayoutError says that ids of a layout can't be made with the values of a pool. It matches [ErrMismatch].
+type LayoutError struct {
+	Pool   string
+	Layout string // that was asked for
+	Why    string
+}
+
+func (e *LayoutError) Error() string {
+	return fmt.Sprintf("%s is no pool for ids of the layout %s: %s", e.Pool, e.Layout, e.Why)
+}
+
+// Is reports whether target is [ErrMismatch].
+func (e *LayoutError) Is(target error) bool { return target == ErrMismatch }
 
 // OutsideError says that a value isn't one of a pool's.
 type OutsideError struct {

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/leasehold/leasehold/flake"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
@@ -80,6 +79,7 @@ type Declared struct {
 	Pool   string
 	Values Values
 	Size   int
+	Layout string // of the ids that are made with the values, as [flake.ParseLayout] reads it; "" if nobody has said it
 }
 
 // Pools returns the pools of a store, by name. It lists all that is kept beside their values, and blocks until the store has answered or
@@ -98,23 +98,14 @@ func Pools(ctx context.Context, st store.Store) ([]Declared, error) {
 		if err != nil {
 			return nil, store.Corrupt(rec.Key, err)
 		}
-		_, s, err := readPool(rec)
+		p, s, err := readPool(rec)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, Declared{name, s.Values, s.size})
+		all = append(all, Declared{name, s.Values, s.size, p.Layout})
 	}
 	slices.SortFunc(all, func(a, b Declared) int { return strings.Compare(a.Pool, b.Pool) })
 	return all, nil
-}
-
-// LayoutPool is the name of the pool that the node numbers of an ids' layout come from where nothing else is said: `leasehold id next`
-// and a server's ids share them.
-func LayoutPool(layout string) string { return "ids-" + layout }
-
-// LayoutValues are the node numbers of a layout, of which a pool has the first [MaxSize] if there are more.
-func LayoutValues(l flake.Layout) Values {
-	return Values{Range: fmt.Sprintf("0-%d", min(l.Nodes(), MaxSize)-1)}
 }
 
 // Conflict is why one assignment can't be adopted.
@@ -153,7 +144,7 @@ func Import(ctx context.Context, m *lease.Manager, pool string, values map[strin
 	if err := o.complete(pool); err != nil {
 		return nil, fmt.Errorf("import: %w", err)
 	}
-	missing, err := importable(ctx, m, pool, values, o.Values)
+	missing, err := importable(ctx, m, pool, values, o.Options)
 	if err != nil {
 		return nil, err
 	}
@@ -171,7 +162,7 @@ func Import(ctx context.Context, m *lease.Manager, pool string, values map[strin
 }
 
 // importable returns the names whose values are not theirs yet, or an *ImportError.
-func importable(ctx context.Context, m *lease.Manager, pool string, values map[string]string, of Values) ([]string, error) {
+func importable(ctx context.Context, m *lease.Manager, pool string, values map[string]string, of Options) ([]string, error) {
 	failure := &ImportError{Pool: pool, Duplicates: DuplicatesIn(values)}
 	_, _, s, err := declare(ctx, m, m.Store(), pool, of)
 	if err != nil {

@@ -65,7 +65,7 @@ func TestPools(t *testing.T) {
 			}
 		}
 		all, err := Pools(t.Context(), p.net)
-		want := []Declared{{"machines", Values{Range: "0-6"}, 7}, {"red/blue", Values{Range: "0-6"}, 7}}
+		want := []Declared{{"machines", Values{Range: "0-6"}, 7, ""}, {"red/blue", Values{Range: "0-6"}, 7, ""}}
 		if err != nil || !reflect.DeepEqual(all, want) {
 			t.Errorf("%+v, %v", all, err)
 		}

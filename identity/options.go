@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/leasehold/leasehold/flake"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -11,6 +12,10 @@ import (
 type Options struct {
 	// Values of the pool. The first claim declares them; after that they have to be the same, or none.
 	Values Values
+
+	// Layout is that of the ids that are made with the values. The zero Layout doesn't say it. The first claim that says it has the pool keep it;
+	// after that it is the same, or an error that matches [ErrMismatch]: ids of two layouts can be alike, whatever their numbers are.
+	Layout flake.Layout
 
 	// As is the name of the instance that claims. It gets the value that it had before, if nobody else has got that
 	// meanwhile. "" is an instance without a name.

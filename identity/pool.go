@@ -38,9 +38,10 @@ func nameKey(pool, name string) string { return poolKey(pool) + "/name/" + url.P
 type pool struct {
 	Format int    `json:"v"`
 	Values Values `json:"values"`
-	New    []byte `json:"new"`            // a bit for each value that probably was never held
-	Free   []int  `json:"free,omitempty"` // places of released values, the one released first before the others
-	Full   *full  `json:"full,omitempty"` // what a look at all values showed, if none was free
+	Layout string `json:"layout,omitempty"` // of the ids that are made with them
+	New    []byte `json:"new"`              // a bit for each value that probably was never held
+	Free   []int  `json:"free,omitempty"`   // places of released values, the one released first before the others
+	Full   *full  `json:"full,omitempty"`   // what a look at all values showed, if none was free
 
 	// When values were released last, and before that, by those clocks: a hint at how many are about.
 	Last   time.Time `json:"last,omitzero"`

@@ -58,7 +58,10 @@ func widen(ctx context.Context, st store.Store, name string, values Values) (got
 		if why != "" {
 			return false, &NarrowError{Pool: name, Stored: s.Values, Asked: asked.Values, Why: why}
 		}
-		got = Declared{Pool: name, Values: wide.Values, Size: wide.size}
+		if why := p.beyond(&wide); why != "" {
+			return false, &NarrowError{Pool: name, Stored: s.Values, Asked: asked.Values, Why: why}
+		}
+		got = Declared{Pool: name, Values: wide.Values, Size: wide.size, Layout: p.Layout}
 		if wide.size == s.size {
 			return false, nil
 		}
@@ -114,6 +117,7 @@ func covers(large, small netip.Prefix) bool {
 // widened returns the index of a wider set, in which the values that there were are shift places later.
 func (p *pool) widened(wide *set, size, shift int) pool {
 	next := newPool(wide)
+	next.Layout = p.Layout
 	for i := range size {
 		if !p.isNew(i) {
 			next.take(i + shift)

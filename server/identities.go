@@ -92,6 +92,11 @@ func (s *Server) assignment(c *call) (o identity.AssignOptions, err error) {
 	if err := o.Values.Check(); err != nil {
 		return o, wire.NewProblem(wire.CodeInvalid, "%v", err)
 	}
+	if body.Layout != "" {
+		if o.Layout, err = layoutOf(body.Layout); err != nil {
+			return o, err
+		}
+	}
 	if o.TTL, err = within("ttl", body.TTL, s.opts.MaxTTL, store.MinTTL, s.opts.MaxTTL); err != nil {
 		return o, err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -17,6 +16,9 @@ import (
 
 // maxIDs bounds how many ids one answer has.
 const maxIDs = 10_000
+
+// maxSpecified bounds of how many layouts a server makes ids that callers have described. Each is a pool, and a number that is kept.
+const maxSpecified = 32
 
 // mint makes ids, with a number of the server's own for each layout, which it claims when it is first asked for.
 type mint struct {
@@ -57,6 +59,22 @@ func (m *mint) pool(l flake.Layout) (string, identity.Values) {
 	return identity.LayoutPool(l.Name()), identity.LayoutValues(l)
 }
 
+// full reports whether the server has numbers for so many layouts that it claims none for this one. Those with names always have room.
+func (m *mint) full(l flake.Layout) bool {
+	if _, named := flake.Named(l.Name()); named {
+		return false
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	specified := 0
+	for name := range m.presses {
+		if _, named := flake.Named(name); !named {
+			specified++
+		}
+	}
+	return specified >= maxSpecified
+}
+
 func (m *mint) known(layout string) *press {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -76,6 +94,11 @@ func (m *mint) ready(ctx context.Context, l flake.Layout, instead *press) (*pres
 	}
 	if p := m.known(l.Name()); p != instead {
 		return p, nil // somebody else has claimed it meanwhile
+	}
+	if instead == nil && m.full(l) {
+		p := wire.NewProblem(wire.CodeTooMany, "this server makes ids of %d layouts that have no name already: ask for one of those, or another server", maxSpecified)
+		p.Field = "layout"
+		return nil, p
 	}
 	p, err := m.claim(ctx, l)
 	if err != nil {
@@ -97,7 +120,7 @@ func (m *mint) claim(ctx context.Context, l flake.Layout) (*press, error) {
 		return nil, err
 	}
 	pool, values := m.pool(l)
-	h, err := identity.Claim(ctx, s, pool, identity.Options{Values: values, Window: defaultWindow}) // ids outlast an outage; another server takes another number
+	h, err := identity.Claim(ctx, s, pool, identity.Options{Values: values, Layout: l, Window: defaultWindow}) // ids outlast an outage; another server takes another number
 	if err != nil {
 		return nil, err
 	}
@@ -245,12 +268,15 @@ func noIDs(err error) error {
 	return err
 }
 
-// layoutOf returns the layout of that name.
-func layoutOf(name string) (flake.Layout, error) {
-	if l, ok := flake.Named(name); ok {
-		return l, nil
+// layoutOf returns the layout that a text names or describes.
+func layoutOf(text string) (flake.Layout, error) {
+	l, err := flake.ParseLayout(text)
+	if err != nil {
+		p := wire.Invalid("layout", text, "a layout")
+		p.Detail = err.Error()
+		return flake.Layout{}, p
 	}
-	return flake.Layout{}, wire.Invalid("layout", name, "one of "+strings.Join(flake.Names(), ", "))
+	return l, nil
 }
 
 // order reads what a caller wants.

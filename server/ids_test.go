@@ -56,7 +56,7 @@ func TestIDs(t *testing.T) {
 		t.Errorf("%+v, %v", p, err)
 	}
 	for path, field := range map[string]string{
-		"snowflake": "layout", "twitter?n=0": "n", "twitter?n=10001": "n", "twitter?n=x": "n", "twitter?metadata=1": "metadata",
+		"snowfall": "layout", "twitter?n=0": "n", "twitter?n=10001": "n", "twitter?n=x": "n", "twitter?metadata=1": "metadata",
 		"scatter?metadata=0x100000000": "metadata", "scatter?metadata=x": "metadata",
 	} {
 		if p := s.refused(t, "GET", "/v1/ids/"+path, "", wire.CodeInvalid); p.Field != field {

@@ -55,7 +55,7 @@ var refusals = []struct {
 	{"POST", "/v1/identities/a", `{"as": "web1"}`, "", wire.CodeUndeclared, ""},
 	{"POST", "/v1/identities/a", `{"range": "9-1"}`, "", wire.CodeInvalid, ""},
 	{"GET", "/v1/identities/a", ``, "", wire.CodeNotFound, ""},
-	{"GET", "/v1/ids/snowflake", ``, "", wire.CodeInvalid, "layout"},
+	{"GET", "/v1/ids/snowfall", ``, "", wire.CodeInvalid, "layout"},
 	{"GET", "/v1/ids/twitter?n=0", ``, "", wire.CodeInvalid, "n"},
 	{"GET", "/v1/leases?limit=", ``, "", wire.CodeInvalid, "limit"},
 	{"GET", "/v1/leases?limit=0", ``, "", wire.CodeInvalid, "limit"},

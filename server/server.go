@@ -129,7 +129,7 @@ type Options struct {
 	// RDLM, if set, has the server speak RDLM's protocol, too, at /locks, /resources and /: see package server/rdlm.
 	RDLM *rdlm.Options
 
-	// IDPools are the pools that the server's own numbers in ids come from, by the name of their layout: otherwise [identity.LayoutPool].
+	// IDPools are the pools that the server's own numbers in ids come from, by their layout, as [flake.ParseLayout] reads it: otherwise [identity.LayoutPool].
 	IDPools map[string]string
 
 	// Authenticate returns who sends a request. An error is answered with 401, and one that matches [ErrAuthUnavailable] with 503. It may
@@ -232,10 +232,8 @@ func (o *Options) complete() error {
 			return fmt.Errorf("server: %s %v: want %v to %v", d.field, *d.value, d.least, d.max)
 		}
 	}
-	for layout := range o.IDPools {
-		if _, err := layoutOf(layout); err != nil {
-			return fmt.Errorf("server: IDPools: %w", err)
-		}
+	if err := o.completePools(); err != nil {
+		return err
 	}
 	if o.MaxBody == 0 {
 		o.MaxBody = DefaultMaxBody
@@ -244,6 +242,23 @@ func (o *Options) complete() error {
 		return fmt.Errorf("server: MaxBody %d: want a number of bytes", o.MaxBody)
 	}
 	return o.completeQuotas()
+}
+
+// completePools has each layout by its name, whatever it was called.
+func (o *Options) completePools() error {
+	pools := map[string]string{}
+	for text, pool := range o.IDPools {
+		l, err := layoutOf(text)
+		if err != nil {
+			return fmt.Errorf("server: IDPools: %w", err)
+		}
+		if other, twice := pools[l.Name()]; twice && other != pool {
+			return fmt.Errorf("server: IDPools: the layout %s has two pools, %s and %s: want one", l.Name(), other, pool)
+		}
+		pools[l.Name()] = pool
+	}
+	o.IDPools = pools
+	return nil
 }
 
 // completeQuotas settles how much one caller may have.

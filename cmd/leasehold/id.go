@@ -98,6 +98,7 @@ func (a *app) idError(err error) error {
 	var (
 		own      *exitError
 		mismatch *identity.MismatchError
+		layout   *identity.LayoutError
 		held     *lease.HeldError
 		outside  *identity.OutsideError
 		other    *identity.OtherValueError
@@ -110,6 +111,8 @@ func (a *app) idError(err error) error {
 		return usage("%w: --range 1-254, or --names red,blue, or --prefixes 10.0.0.0/16 --bits 24", err)
 	case errors.As(err, &mismatch):
 		return &exitError{exitUsage, mismatch}
+	case errors.As(err, &layout):
+		return &exitError{exitUsage, layout}
 	case errors.As(err, &outside):
 		return &exitError{exitUsage, outside}
 	case errors.Is(err, store.ErrInvalid), errors.Is(err, store.ErrKind):

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/flake"
 	"github.com/leasehold/leasehold/identity"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
@@ -22,12 +23,14 @@ type idAssign struct {
 	as     string
 	value  string
 	window time.Duration
-	ttl    bool // was given
+	layout flake.Layout // of CMD's ids; the zero one if that isn't said
+	ttl    bool         // was given
 	runOptions
 }
 
 func (a *app) idAssignCommand() *cobra.Command {
 	var o idAssign
+	var layout string
 	cmd := &cobra.Command{
 		Use:   "assign POOL [flags] [-- CMD [ARG...]]",
 		Short: "Assign a value of a pool, for good or while a command runs",
@@ -41,7 +44,9 @@ func (a *app) idAssignCommand() *cobra.Command {
 			"LEASEHOLD_STORE as under `run`. Ids that are made with the value may have times from LEASEHOLD_ID_FLOOR up to LEASEHOLD_ID_CEILING,\n" +
 			"in ms since 1970, and no others: that is what keeps them apart from those of whoever had the value before, or gets it next. While CMD\n" +
 			"runs the ceiling rises: the file $LEASEHOLD_ID_WINDOW always has both. If CMD, as the last thing it does, writes a time that is later than\n" +
-			"those of all its ids to the file $LEASEHOLD_ID_USED, the value's next ids may follow there at once; else they begin at the ceiling.\n\n" +
+			"those of all its ids to the file $LEASEHOLD_ID_USED, the value's next ids may follow there at once; else they begin at the ceiling.\n" +
+			"With --layout POOL is for ids of that layout, for good: another one is refused, since ids of two layouts can be alike. CMD finds its\n" +
+			"specification in LEASEHOLD_ID_LAYOUT.\n\n" +
 			"Exit codes: 75 if all values are held, or NAME's is in use elsewhere (see -E); with CMD those of `leasehold run`; 64 for a wrong command line.",
 		Example: "  leasehold id assign machines --range 1-254 --as web1\n" +
 			"  leasehold id assign machines --as web1 -o json\n" +
@@ -54,6 +59,12 @@ func (a *app) idAssignCommand() *cobra.Command {
 			if err := o.check(cmd, args[1:]); err != nil {
 				return err
 			}
+			if cmd.Flags().Changed("layout") {
+				var err error
+				if o.layout, err = layoutArg(layout); err != nil {
+					return err
+				}
+			}
 			if len(args) > 1 {
 				return a.idRun(cmd.Context(), args[1:], o)
 			}
@@ -64,6 +75,8 @@ func (a *app) idAssignCommand() *cobra.Command {
 	valuesFlags(f, &o.values)
 	f.StringVar(&o.as, "as", "", "whose value it is: the same NAME is given the same value")
 	f.StringVar(&o.value, "value", "", "assign this value, and no other (without CMD)")
+	f.StringVar(&layout, "layout", "", "of which layout the ids are that are made with the values, by name or as a specification")
+	_ = cmd.RegisterFlagCompletionFunc("layout", completeLayouts)
 	f.DurationVar(&o.window, "window", 0, "how far ahead of now ids that are made with the value may be (default: with CMD its --ttl, else 2m0s)")
 	f.BoolVarP(&o.noWait, "no-wait", "n", false, "don't wait for a value (with CMD)")
 	f.DurationVarP(&o.wait, "wait", "w", 0, "wait for a value for so long at most (with CMD; default: until one is free)")
@@ -124,7 +137,7 @@ func (o idAssign) check(cmd *cobra.Command, argv []string) error {
 
 // options are those of a claim.
 func (o idAssign) options() identity.Options {
-	return identity.Options{Values: o.values, As: o.as, Window: o.window}
+	return identity.Options{Values: o.values, Layout: o.layout, As: o.as, Window: o.window}
 }
 
 // idAssign assigns a value that no process keeps, and prints it.

@@ -33,6 +33,8 @@ func (a *app) idDecodeCommand() *cobra.Command {
 			"it can be of are written, and the times tell which one it is. ID may be decimal, base32, base62 or hex, which its length tells; --format\n" +
 			"says it where digits alone could be several of them.",
 		Example: "  leasehold id decode 1050118621198921728\n" +
+			"  leasehold id decode 507f1f77bcf86cd799439011 --layout objectid\n" +
+			"  leasehold id decode 175928847299117063 --layout epoch=2015-01-01,bits=64,time=42,node=10,sequence=12\n" +
 			"  leasehold id decode 0G3T8WQ0000Z4 --layout tsid",
 		Args: want("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -54,7 +56,7 @@ func (a *app) idDecodeCommand() *cobra.Command {
 			return a.writeDecoded(views)
 		},
 	}
-	cmd.Flags().StringVar(&name, "layout", "", "the layout that it is of")
+	cmd.Flags().StringVar(&name, "layout", "", "the layout that it is of, by name or as a specification")
 	cmd.Flags().StringVar(&form, "format", "", "decimal, base32, base62 or hex (default: by its length)")
 	_ = cmd.RegisterFlagCompletionFunc("layout", completeLayouts)
 	a.flag(cmd.Flags(), "output")
@@ -179,6 +181,7 @@ type layoutView struct {
 	Layout    string      `json:"layout"`
 	Bits      int         `json:"bits"`
 	Fields    []fieldView `json:"fields"` // from the most significant bit on
+	Spec      string      `json:"specification"`
 	Epoch     time.Time   `json:"epoch"`
 	Unit      string      `json:"unit"`
 	PerSecond float64     `json:"ids_per_second"` // of one node
@@ -198,7 +201,7 @@ func (a *app) idLayoutsCommand() *cobra.Command {
 		Use:   "layouts",
 		Short: "List the layouts of ids",
 		Long: "List the layouts of ids: how long they are, how many ids a node can make in a second, how many nodes there can be, until when there are\n" +
-			"ids, and whether they are in the order of their times.",
+			"ids, and whether they are in the order of their times. With -o json, specification is what other layouts can be written after.",
 		Args: want(),
 		RunE: func(*cobra.Command, []string) error { return a.idLayouts() },
 	}
@@ -216,7 +219,7 @@ func (a *app) idLayouts() error {
 	for _, l := range flake.Layouts() {
 		s := l.Spec()
 		v := layoutView{
-			Layout: l.Name(), Bits: l.Bits(), Epoch: s.Epoch, Unit: s.Unit.String(), PerSecond: l.PerSecond(), Nodes: l.Nodes(),
+			Layout: l.Name(), Bits: l.Bits(), Spec: s.String(), Epoch: s.Epoch, Unit: s.Unit.String(), PerSecond: l.PerSecond(), Nodes: l.Nodes(),
 			Until: l.Exhausted(), Ordered: l.Ordered(),
 		}
 		var fields []string

@@ -16,6 +16,7 @@ import (
 type poolView struct {
 	Pool   string          `json:"pool"`
 	Values identity.Values `json:"values"`
+	Layout string          `json:"layout,omitempty"` // of the ids that are made with them
 	Size   int             `json:"size"`
 	Held   int             `json:"held"`
 }
@@ -60,7 +61,7 @@ func (a *app) idPools(ctx context.Context, st store.Store) error {
 		if err != nil {
 			return err
 		}
-		views[i] = poolView{p.Pool, p.Values, p.Size, len(entries)}
+		views[i] = poolView{p.Pool, p.Values, p.Layout, p.Size, len(entries)}
 	}
 	switch {
 	case a.output() != outputTable:

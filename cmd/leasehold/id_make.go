@@ -27,12 +27,13 @@ const (
 	formHex     = "hex"
 )
 
-// layoutArg returns the layout of that name.
-func layoutArg(name string) (flake.Layout, error) {
-	if l, ok := flake.Named(name); ok {
-		return l, nil
+// layoutArg returns the layout that a text names or describes.
+func layoutArg(text string) (flake.Layout, error) {
+	l, err := flake.ParseLayout(text)
+	if err != nil {
+		return flake.Layout{}, &exitError{exitUsage, err}
 	}
-	return flake.Layout{}, usage("LAYOUT %q: want one of %s", name, strings.Join(flake.Names(), ", "))
+	return l, nil
 }
 
 // checkIDPools checks which pool numbers in ids come from, by layout.
@@ -68,13 +69,15 @@ func (a *app) idNextCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "next LAYOUT",
 		Short: "Make ids that nobody else makes",
-		Long: "Claim a node's number out of a pool, make ids of LAYOUT with it, and give it back. All that make ids of one layout have to take\n" +
-			"their numbers from one pool: it is ids-LAYOUT, unless --pool names another, and a server's ids have their numbers from it, too. A call\n" +
-			"costs some writes to the store, whatever N is. What makes many ids claims a number itself, by the library, or asks a server\n" +
-			"(GET /v1/ids/LAYOUT).\n\n" +
+		Long: "Claim a node's number out of a pool, make ids of LAYOUT with it, and give it back. LAYOUT is a name (`leasehold id layouts` lists them),\n" +
+			"or a specification: the epoch, the unit of time, and how many bits each part has, the most significant one first.\n\n" +
+			"All that make ids of one layout have to take their numbers from one pool: it is ids-LAYOUT, unless --pool names another, and a server's\n" +
+			"ids have their numbers from it, too. A pool is for one layout: ids of two can be alike. A call costs some writes to the store, whatever N\n" +
+			"is. What makes many ids claims a number itself, by the library, or asks a server (GET /v1/ids/LAYOUT).\n\n" +
 			"The exit code is 75 if all numbers are held.",
 		Example: "  leasehold id next twitter\n" +
-			"  leasehold id next scatter -n 100 --metadata 0xcafe --format hex",
+			"  leasehold id next scatter -n 100 --metadata 0xcafe --format hex\n" +
+			"  leasehold id next epoch=2026-01-01,unit=1ms,time=41,node=10,sequence=12",
 		Args:              want("LAYOUT"),
 		ValidArgsFunction: completeLayouts,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
@@ -146,7 +149,7 @@ func (a *app) idNext(ctx context.Context, m *lease.Manager, o idNext) (err error
 	if o.pool == identity.LayoutPool(o.layout.Name()) {
 		values = identity.LayoutValues(o.layout)
 	}
-	h, err := a.idClaim(ctx, s, o.pool, values)
+	h, err := a.idClaim(ctx, s, o.pool, identity.Options{Values: values, Layout: o.layout})
 	if err != nil {
 		return a.idError(err)
 	}
@@ -178,7 +181,7 @@ const idClaims = 4
 
 // idClaim claims a number that ids can be made with now. Who had it before may have died, or not have said up to when it was used: then
 // its window begins later, and another number is tried.
-func (a *app) idClaim(ctx context.Context, s *lease.Session, pool string, values identity.Values) (h *identity.Hold, err error) {
+func (a *app) idClaim(ctx context.Context, s *lease.Session, pool string, o identity.Options) (h *identity.Hold, err error) {
 	var late []*identity.Hold
 	defer func() {
 		for _, other := range late {
@@ -188,7 +191,7 @@ func (a *app) idClaim(ctx context.Context, s *lease.Session, pool string, values
 		}
 	}()
 	for range idClaims {
-		if h, err = identity.Claim(ctx, s, pool, identity.Options{Values: values}); err != nil {
+		if h, err = identity.Claim(ctx, s, pool, o); err != nil {
 			break
 		}
 		if h.Floor().Sub(a.clk.Wall()) < nextWait {

@@ -20,6 +20,7 @@ const (
 	envCeiling = "LEASEHOLD_ID_CEILING"
 	envWindow  = "LEASEHOLD_ID_WINDOW" // a file with both, which is kept up to date
 	envUsed    = "LEASEHOLD_ID_USED"   // a file, to which CMD writes from when on it has made no id
+	envLayout  = "LEASEHOLD_ID_LAYOUT" // the specification of its ids' layout, if one was given
 )
 
 // idWork takes a value for a job.
@@ -107,6 +108,9 @@ func (w *idWork) variables(h hold) []string {
 	}
 	floor, ceiling := idBounds(v.Floor(), v.Ceiling())
 	own := []string{envID + "=" + v.Value(), envFloor + "=" + floor, envCeiling + "=" + ceiling}
+	if w.opts.layout.Bits() > 0 {
+		own = append(own, envLayout+"="+w.opts.layout.Spec().String())
+	}
 	if v.files != nil {
 		own = append(own, envWindow+"="+v.files.window, envUsed+"="+v.files.used)
 	}

@@ -14,6 +14,7 @@ type IdentityRequest struct {
 	Names   []string          `json:"names,omitempty"`   // or names;
 	Prefix  string            `json:"prefix,omitempty"`  // or networks out of this one,
 	Bits    int               `json:"bits,omitempty"`    // with prefixes so long
+	Layout  string            `json:"layout,omitempty"`  // of the ids that are made with the values: a name, or a specification
 	As      string            `json:"as,omitempty"`      // whose value it is: the same name is given the same value
 	Value   string            `json:"value,omitempty"`   // this one, and no other
 	TTL     *Seconds          `json:"ttl,omitempty"`     // how long it stays taken past the last request for it
@@ -78,6 +79,8 @@ func identityProblem(err error) *Problem {
 		outside  *identity.OutsideError
 		other    *identity.OtherValueError
 		kept     *identity.KeptError
+		layout   *identity.LayoutError
+		narrow   *identity.NarrowError
 	)
 	switch {
 	case errors.As(err, &full):
@@ -91,6 +94,14 @@ func identityProblem(err error) *Problem {
 	case errors.As(err, &mismatch):
 		p := NewProblem(CodeMismatch, "%v", mismatch)
 		p.Name = mismatch.Pool
+		return p
+	case errors.As(err, &layout):
+		p := NewProblem(CodeMismatch, "%v", layout)
+		p.Name = layout.Pool
+		return p
+	case errors.As(err, &narrow):
+		p := NewProblem(CodeMismatch, "%s: %v", narrow.Pool, narrow)
+		p.Name = narrow.Pool
 		return p
 	case errors.As(err, &other):
 		p := NewProblem(CodeMismatch, "%v", other)

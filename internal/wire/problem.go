@@ -90,7 +90,7 @@ var kinds = map[Code]struct {
 	CodeHeld:            {http.StatusConflict, "somebody else holds the name", lease.ErrHeld},
 	CodeOtherKind:       {http.StatusConflict, "the name is in use as another kind", store.ErrKind},
 	CodeExhausted:       {http.StatusConflict, "every value of the pool is held", identity.ErrExhausted},
-	CodeMismatch:        {http.StatusConflict, "the pool has other values, or the name in it", identity.ErrMismatch},
+	CodeMismatch:        {http.StatusConflict, "the pool has other values or another layout, or the name has another value", identity.ErrMismatch},
 	CodeUndeclared:      {http.StatusConflict, "nobody has said yet what the values of the pool are", identity.ErrUndeclared},
 	CodeNoIDs:           {http.StatusServiceUnavailable, "no ids can be made now", ErrUnavailable},
 	CodeNotCurrent:      {http.StatusConflict, "the term is not the current one", lease.ErrNotCurrent},
