@@ -74,6 +74,19 @@ func (c *Client) Assign(ctx context.Context, pool string, o AssignOptions) (Iden
 	return id, err
 }
 
+// Widen adds values to a pool, and returns it as it is then. Values are all that it has, and more; the same ones change nothing. Who has a value
+// keeps it, and its number. The error matches [store.ErrNotFound] when there is no such pool, and [identity.ErrMismatch] when values would be lost.
+// After one that matches [store.ErrUnknownOutcome] it may be wider: Widen may be repeated.
+func (c *Client) Widen(ctx context.Context, pool string, values identity.Values) (identity.Declared, error) {
+	var w wire.DeclaredPool
+	err := c.answered(ctx, effort{what: pool, write: true}, request{method: http.MethodPut, path: poolPath(pool)}, func(time.Duration) any {
+		return wire.PoolRequest{Range: values.Range, Names: values.Names, Prefix: values.Prefix, Bits: values.Bits}
+	}, &w)
+	return identity.Declared{
+		Pool: w.Pool, Values: identity.Values{Range: w.Range, Names: w.Names, Prefix: w.Prefix, Bits: w.Bits}, Size: w.Size, Layout: w.Layout,
+	}, err
+}
+
 // Identities returns what the values of a pool are, and those that somebody has, in order. The error matches [store.ErrNotFound] when there
 // is no such pool.
 func (c *Client) Identities(ctx context.Context, pool string) (identity.Values, []Identity, error) {

@@ -1,20 +1,105 @@
 package server_test
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
 	"testing"
 
+	"github.com/leasehold/leasehold/client"
 	"github.com/leasehold/leasehold/flake"
+	"github.com/leasehold/leasehold/identity"
 	"github.com/leasehold/leasehold/internal/wire"
 	"github.com/leasehold/leasehold/server"
+	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/memory"
 )
 
 // specified is a layout that has no name.
 const specified = "epoch=2026-01-01,unit=10ms,time=38,node=9,sequence=16"
+
+// A pool that is used up is widened by a request, which may be sent again; who has a value keeps it.
+func TestFinding_I5_APoolIsWidenedOverHTTP(t *testing.T) {
+	s := newSite(t, server.Options{})
+	a := s.assigned(t, "machines", `{"range": "1-1", "as": "web1", "layout": "twitter"}`, http.StatusCreated)
+	s.refused(t, "POST", "/v1/identities/machines", `{"as": "web2"}`, wire.CodeExhausted)
+	for range 2 {
+		var p wire.DeclaredPool
+		want(t, s.ask(t, "PUT", "/v1/identities/machines", `{"range": "0-3"}`, &p), http.StatusOK)
+		if p.Pool != "machines" || p.Range != "0-3" || p.Size != 4 || p.Layout != "twitter" {
+			t.Errorf("%+v", p)
+		}
+	}
+	if again := s.assigned(t, "machines", `{"range": "0-3", "as": "web1"}`, http.StatusOK); again.Value != a.Value || again.Number != a.Number || again.Token != a.Token {
+		t.Errorf("%+v, then %+v", a, again)
+	}
+	s.assigned(t, "machines", `{"as": "web2"}`, http.StatusCreated)
+	for body, code := range map[string]wire.Code{
+		`{}`:                                      wire.CodeInvalid,
+		``:                                        wire.CodeInvalid,
+		`{"range": "3-0"}`:                        wire.CodeInvalid,
+		`{"range": "0-4", "names": ["a"]}`:        wire.CodeInvalid,
+		`{"range": "0-4", "as": "web1"}`:          wire.CodeInvalid,
+		`{"range": "1-4"}`:                        wire.CodeMismatch,
+		`{"names": ["0", "1", "2", "3", "4"]}`:    wire.CodeMismatch,
+		`{"range": "0-1024"}`:                     wire.CodeMismatch,
+		`{"prefix": "10.0.0.0/16", "bits": 24}`:   wire.CodeMismatch,
+		`{"prefix": "10.0.0.0/16", "bits": "24"}`: wire.CodeInvalid,
+	} {
+		p := s.refused(t, "PUT", "/v1/identities/machines", body, code)
+		if code == wire.CodeMismatch && (p.Name != "machines" || !strings.Contains(p.Detail, "machines: its values are the range 0-3, and can't become ")) {
+			t.Errorf("%s: %+v", body, p)
+		}
+	}
+	s.refused(t, "PUT", "/v1/identities/none", `{"range": "0-3"}`, wire.CodeNotFound)
+}
+
+// Who may assign values of a pool may widen it, and nobody else.
+func TestFinding_I5_WhoMayWiden(t *testing.T) {
+	var may server.Caller = only{server.Assign, "identity/machines/*"}
+	var last server.Event
+	s := newSite(t, server.Options{
+		Authenticate: func(*http.Request) (server.Caller, error) { return may, nil }, OnEvent: func(e server.Event) { last = e },
+	})
+	s.assigned(t, "machines", `{"range": "1-1"}`, http.StatusCreated)
+	want(t, s.ask(t, "PUT", "/v1/identities/machines", `{"range": "1-2"}`, nil), http.StatusOK)
+	if last.Op != "widen pool" || last.Action != server.Assign || last.Name != "identity/machines/" || last.Caller != "ci" {
+		t.Errorf("told: %+v", last)
+	}
+	s.refused(t, "PUT", "/v1/identities/others", `{"range": "1-2"}`, wire.CodeForbidden)
+	for _, action := range []server.Action{server.Read, server.Acquire, server.Records} {
+		may = only{action, "*"}
+		s.refused(t, "PUT", "/v1/identities/machines", `{"range": "1-3"}`, wire.CodeForbidden)
+	}
+}
+
+// From Go, too.
+func TestFinding_I5_AClientWidens(t *testing.T) {
+	s := newSite(t, server.Options{})
+	c, ctx := s.client(t, s.URL), t.Context()
+	if _, err := c.Widen(ctx, "red/blue", identity.Values{Range: "1-2"}); !errors.Is(err, store.ErrNotFound) {
+		t.Error(err)
+	}
+	if _, err := c.Assign(ctx, "red/blue", client.AssignOptions{Values: identity.Values{Range: "1-1"}, Layout: specified, As: "a"}); err != nil {
+		t.Fatal(err)
+	}
+	got, err := c.Widen(ctx, "red/blue", identity.Values{Range: "1-2"})
+	if err != nil || got.Pool != "red/blue" || got.Values.Range != "1-2" || got.Size != 2 || !strings.HasPrefix(got.Layout, "epoch=2026-01-01T00:00:00Z,unit=10ms,time=38") {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if _, err := c.Widen(ctx, "red/blue", identity.Values{Range: "2-9"}); !errors.Is(err, identity.ErrMismatch) {
+		t.Error(err)
+	}
+	if _, err := c.Assign(ctx, "red/blue", client.AssignOptions{Layout: "tsid", As: "b"}); !errors.Is(err, identity.ErrMismatch) {
+		t.Error(err)
+	}
+	var invalid *store.InvalidError
+	if _, err := c.Assign(ctx, "red/blue", client.AssignOptions{Layout: "sid", As: "b"}); !errors.As(err, &invalid) || invalid.Field != "layout" {
+		t.Error(err)
+	}
+}
 
 // Ids of a layout that a request describes are of that layout; one that has a name is that one, with its numbers, and who may not have ids of
 // that one may not have them by another text.

@@ -140,6 +140,7 @@ func (h *hung) requests() map[string]request {
 		"PUT /v1/sessions/{id}":                {path: session, header: secret},
 		"DELETE /v1/sessions/{id}":             {path: session, header: secret},
 		"POST /v1/identities/{pool}":           {path: "/v1/identities/pool", body: `{"as": "other"}`},
+		"PUT /v1/identities/{pool}":            {path: "/v1/identities/pool", body: `{"range": "1-99"}`},
 		"GET /v1/identities/{pool}":            {path: "/v1/identities/pool"},
 		"DELETE /v1/identities/{pool}/{value}": {path: "/v1/identities/pool/" + h.value.Value + "?as=me"},
 		"GET /v1/ids/{layout}":                 {path: "/v1/ids/twitter"},

@@ -171,6 +171,38 @@ func missingPool(pool string, err error) error {
 	return err
 }
 
+// widen adds values to a pool. Who may assign values of it may do so, as such a caller says what its values are when it is new.
+func (s *Server) widen(c *call) (any, error) {
+	pool, err := s.inPool(c, Assign)
+	if err != nil {
+		return nil, err
+	}
+	var body wire.PoolRequest
+	if err := c.read(&body); err != nil {
+		return nil, err
+	}
+	values := identity.Values{Range: body.Range, Names: body.Names, Prefix: body.Prefix, Bits: body.Bits}
+	if body.Range == "" && len(body.Names) == 0 && body.Prefix == "" && body.Bits == 0 {
+		err = errors.New(`the values are missing: "range", "names", or "prefix" with "bits", with all that the pool has`)
+	} else {
+		err = values.Check()
+	}
+	if err != nil {
+		return nil, wire.NewProblem(wire.CodeInvalid, "%v", err)
+	}
+	got, err := inTime(c, pool, func(ctx context.Context) (identity.Declared, error) {
+		return identity.Widen(ctx, s.st, pool, values)
+	})
+	if errors.Is(err, identity.ErrUndeclared) {
+		return nil, missingPool(pool, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	v := got.Values
+	return wire.DeclaredPool{Pool: pool, Range: v.Range, Names: v.Names, Prefix: v.Prefix, Bits: v.Bits, Size: got.Size, Layout: got.Layout}, nil
+}
+
 // unassign gives a value back. It is named by its term, as any lease is, or by the name that has it.
 func (s *Server) unassign(c *call) (any, error) {
 	pool, err := s.inPool(c, Assign)

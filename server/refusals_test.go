@@ -54,6 +54,8 @@ var refusals = []struct {
 	{"POST", "/v1/leases/a/resume", ``, "", wire.CodeNotPaused, ""},
 	{"POST", "/v1/identities/a", `{"as": "web1"}`, "", wire.CodeUndeclared, ""},
 	{"POST", "/v1/identities/a", `{"range": "9-1"}`, "", wire.CodeInvalid, ""},
+	{"PUT", "/v1/identities/a", `{}`, "", wire.CodeInvalid, ""},
+	{"PUT", "/v1/identities/a", `{"range": "1-9"}`, "", wire.CodeNotFound, ""},
 	{"GET", "/v1/identities/a", ``, "", wire.CodeNotFound, ""},
 	{"GET", "/v1/ids/snowfall", ``, "", wire.CodeInvalid, "layout"},
 	{"GET", "/v1/ids/twitter?n=0", ``, "", wire.CodeInvalid, "n"},

@@ -44,6 +44,7 @@ var routes = []route{
 	{http.MethodPut, "/v1/sessions/{id}", "renew session", Acquire, (*Server).renewSession, nil},
 	{http.MethodDelete, "/v1/sessions/{id}", "close session", Acquire, (*Server).closeSession, nil},
 	{http.MethodPost, "/v1/identities/{pool}", "assign", Assign, (*Server).assign, nil},
+	{http.MethodPut, "/v1/identities/{pool}", "widen pool", Assign, (*Server).widen, nil},
 	{http.MethodGet, "/v1/identities/{pool}", "list identities", Read, (*Server).identities, nil},
 	{http.MethodDelete, "/v1/identities/{pool}/{value}", "release identity", Assign, (*Server).unassign, []string{"as", "holder", "token", "used"}},
 	{http.MethodGet, "/v1/ids/{layout}", "make ids", Assign, (*Server).ids, []string{"n", "metadata"}},

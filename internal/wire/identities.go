@@ -64,6 +64,25 @@ type Identities struct {
 	Identities []Identity `json:"identities"` // those that somebody has
 }
 
+// PoolRequest is the body of PUT /v1/identities/{pool}: all values that the pool is to have. One of range, names, and prefix with bits is there.
+type PoolRequest struct {
+	Range  string   `json:"range,omitempty"`
+	Names  []string `json:"names,omitempty"`
+	Prefix string   `json:"prefix,omitempty"`
+	Bits   int      `json:"bits,omitempty"`
+}
+
+// DeclaredPool is the answer to PUT /v1/identities/{pool}.
+type DeclaredPool struct {
+	Pool   string   `json:"pool"`
+	Range  string   `json:"range,omitempty"` // what its values are
+	Names  []string `json:"names,omitempty"`
+	Prefix string   `json:"prefix,omitempty"`
+	Bits   int      `json:"bits,omitempty"`
+	Size   int      `json:"size"`
+	Layout string   `json:"layout,omitempty"` // of the ids that are made with them
+}
+
 // IDs is the answer to GET /v1/ids/{layout}.
 type IDs struct {
 	Layout string   `json:"layout"`
