@@ -293,3 +293,25 @@ func TestAcquireMisuse(t *testing.T) {
 		}
 	})
 }
+
+// Who goes behind others leaves a free name to them for as long as its patience says, and takes it then.
+func TestAcquireBehindIsPatient(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		l, n := w.node(lease.Options{}).acquire("job"), w.node(lease.Options{})
+		s := n.open()
+		done := make(chan time.Time)
+		go func() {
+			_, err := s.AcquireBehind(t.Context(), "job", store.KindLease, func() time.Duration { return time.Second })
+			if err != nil {
+				t.Error(err)
+			}
+			done <- time.Now()
+		}()
+		time.Sleep(time.Second)
+		start := time.Now()
+		release(t, l)
+		if took := (<-done).Sub(start); took < time.Second || took > time.Second+10*time.Millisecond {
+			t.Errorf("taken %v after its release, want 1s", took)
+		}
+	})
+}

@@ -254,3 +254,21 @@ func TestBreakUnderFaults(t *testing.T) {
 		release(t, l)
 	})
 }
+
+// The notice for the session that keeps a lease is told again when the session is renewed in between.
+func TestBreakTellsASessionThatIsRenewedMeanwhile(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		n := w.node(lease.Options{})
+		s := n.open()
+		job, beside := n.under(s, "job"), n.under(s, "beside")
+		told := func(op faulty.Op) bool { return op.Kind == faulty.Put && op.Key == s.Key() }
+		slow := faulty.Wrap(&ledger{Store: w.db.Open(), w: w}, once(faulty.Fault{Delay: ttl / 3}, told))
+		defer slow.Close()
+		if _, err := lease.Break(t.Context(), slow, "job", lease.Eviction{Token: job.Token(), By: "me"}); err != nil {
+			t.Errorf("Break: %v", err)
+		}
+		time.Sleep(ttl / 3)
+		lostWith(t, job, lease.Broken)
+		valid(t, beside)
+	})
+}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -111,6 +112,65 @@ func TestARenewalThatComesDueTooLate(t *testing.T) {
 			})
 		})
 	}
+}
+
+// readings is a clock that calls f during the next reading, once.
+type readings struct {
+	clock.Clock
+	f atomic.Pointer[func()]
+}
+
+func (c *readings) Now() clock.Instant {
+	if f := c.f.Swap(nil); f != nil {
+		(*f)()
+	}
+	return c.Clock.Now()
+}
+
+// A lease that is renewed while Check looks at the clock is valid: nothing of it, or of its session, ends.
+func TestCheckDuringARenewal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clk := &readings{Clock: clock.NewFake(0)}
+		m, err := lease.NewManager(memory.New(memory.Options{}), lease.Options{TTL: ttl, Clock: clk})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = m.Close() }()
+		own, err := m.Acquire(t.Context(), "own")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := m.OpenSession(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept, err := s.Acquire(t.Context(), "kept")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range []*lease.Lease{own, kept} {
+			pause := func() { time.Sleep(ttl) }
+			clk.f.Store(&pause)
+			if err := l.Check(); err != nil || s.Check() != nil {
+				t.Errorf("%s: %v, its session: %v", l, err, s.Check())
+			}
+			valid(t, l)
+		}
+	})
+}
+
+// A renewed lease that is released tells so once, as the last of its events.
+func TestARenewedLeaseIsReleased(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		var told []lease.State
+		n := w.node(lease.Options{OnEvent: func(e lease.Event) { told = append(told, e.State) }})
+		l := n.acquire("job")
+		time.Sleep(ttl)
+		release(t, l)
+		if !equalStates(told, lease.StateHeld, lease.StateReleased) {
+			t.Errorf("events %v", told)
+		}
+	})
 }
 
 // Of leases that are released before their first renewal the manager keeps nothing.

@@ -144,3 +144,38 @@ func TestCloseDuringClaim(t *testing.T) {
 		w.node(lease.Options{}).acquiring(t.Context(), "job").wait(t, time.Now(), ttl+time.Millisecond)
 	})
 }
+
+// A manager that is closed between a claim and the keeping of its lease returns no lease.
+func TestCloseBeforeALeaseIsKept(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		var n *node
+		n = w.node(lease.Options{OnEvent: func(e lease.Event) {
+			if e.State == lease.StateHeld {
+				_ = n.Close()
+			}
+		}})
+		if l, err := n.Acquire(t.Context(), "job"); l != nil || !errors.Is(err, lease.ErrClosed) {
+			t.Errorf("Acquire: %v, %v", l, err)
+		}
+	})
+}
+
+// A second Release returns when the first one is over, with what has come of that.
+func TestReleaseDuringRelease(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		n := w.node(lease.Options{})
+		l := n.acquire("job")
+		n.plan(func(faulty.Op) faulty.Fault { return faulty.Fault{Drop: true} })
+		var first error
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			first = l.Release(t.Context())
+		}()
+		synctest.Wait()
+		second := l.Release(t.Context())
+		if <-done; second == nil || second != first {
+			t.Errorf("the second Release returned %v, the first %v", second, first)
+		}
+	})
+}

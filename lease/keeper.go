@@ -168,23 +168,19 @@ func (k *keeper) send(act rules.Action) chan answer {
 // show makes the hold's state the lease's.
 func (k *keeper) show() {
 	l, h := k.l, &k.d.Hold
-	k.d.Show(&l.term)
+	l.mu.Lock()
+	k.d.Show(&l.term) // under the lock under which the lease ends, so that no event of a hold comes after the final one
 	if h.Phase == rules.Lost {
+		l.mu.Unlock()
 		l.end(causeOf(h.Cause), h.Err)
 		return
 	}
-	l.mu.Lock()
+	state := StateHeld
 	l.trouble = nil
 	if h.Failing {
-		l.trouble = h.Err
+		state, l.trouble = StateJeopardy, h.Err
 	}
-	switch left := h.Deadline.Sub(l.m.clk.Now()); {
-	case l.lost != nil:
-	case h.Failing:
-		l.emit(StateJeopardy, left, h.Err)
-	default:
-		l.emit(StateHeld, left, nil)
-	}
+	l.emit(state, h.Deadline.Sub(l.m.clk.Now()), l.trouble)
 	l.mu.Unlock()
 	if data := k.d.Notice(); data != nil && k.notice != nil {
 		k.notice(data)

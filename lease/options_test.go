@@ -31,6 +31,7 @@ func TestOptionsRefused(t *testing.T) {
 		"too much info":     {lease.Options{Info: map[string]string{"k": strings.Repeat("x", 9<<10)}}, []string{"info of 92", "at most 8192"}},
 		"as much info":      {lease.Options{Info: map[string]string{"k": strings.Repeat("x", 8<<10-len(`{"k":""}`))}}, nil},
 		"a bit more info":   {lease.Options{Info: map[string]string{"k": strings.Repeat("x", 8<<10-len(`{"k":""}`)+1)}}, []string{"info of 8193"}},
+		"a broken key":      {lease.Options{Info: map[string]string{"\xff": "v"}}, []string{`info "\xff"="v"`, "UTF-8"}},
 		"broken info":       {lease.Options{Info: map[string]string{"k": "\xff"}}, []string{`info "k"="\xff"`, "UTF-8"}},
 	} {
 		m, err := lease.NewManager(st, c.options)

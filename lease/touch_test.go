@@ -206,3 +206,27 @@ func TestFinding_S16_ALeaseWhoseTouchesFailEnds(t *testing.T) {
 		valid(t, untouched)
 	})
 }
+
+// A touch that meets another version of its own term is tried again at once. One that meets another's term leaves that as it is: to touch it
+// would renew it.
+func TestATouchThatMeetsAnotherVersion(t *testing.T) {
+	inShared(t, func(t *testing.T, w *world, st *shared, _ *clock.Fake, s *lease.Session) {
+		job, beside := st.under(t, s, "job"), st.under(t, s, "beside")
+		time.Sleep(time.Millisecond) // so that no look is at the edge of what is counted
+		st.touched()
+		w.touch("job")
+		time.Sleep(ttl / 4)
+		got := st.touched()
+		if slices.Sort(got); !slices.Equal(got, []string{"beside", "job", "job"}) {
+			t.Errorf("touched: %v", got)
+		}
+		valid(t, job)
+		w.edit("beside", func(r *store.Record) { r.Owner = "other" })
+		others := w.get("beside")
+		time.Sleep(ttl / 4)
+		lostWith(t, beside, lease.Taken)
+		if now := w.get("beside"); now.Version != others.Version {
+			t.Errorf("%+v was written after %+v", now, others)
+		}
+	})
+}
