@@ -358,3 +358,36 @@ func TestReadersBesideALease(t *testing.T) {
 		}
 	})
 }
+
+// Of a lease after which a name is shared the record says how it ended.
+func TestHowTheLeaseBeforeAShareEnded(t *testing.T) {
+	for want, end := range map[string]func(t *testing.T, p *process) error{
+		"session ended": func(t *testing.T, p *process) error {
+			_, err := p.TryAcquire(t.Context(), "x")
+			return errors.Join(err, p.Close(t.Context()))
+		},
+		"expired": func(t *testing.T, p *process) error {
+			_, err := p.m.TryAcquire(t.Context(), "x")
+			p.die()
+			return err
+		},
+	} {
+		t.Run(want, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				p, q := w.process(nil), w.process(nil)
+				if err := end(t, p); err != nil {
+					t.Fatal(err)
+				}
+				mine, err := NewRWMutex(q.Session, "x")
+				if err != nil {
+					t.Fatal(err)
+				}
+				h, err := mine.BesideLeases().Lock(t.Context())
+				must(t, h, err)
+				if past := w.record(t, "x").Past; len(past) != 1 || past[0].Why != want || past[0].Owner != p.m.Owner() {
+					t.Errorf("%+v, want %q", past, want)
+				}
+			})
+		})
+	}
+}

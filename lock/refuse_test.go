@@ -128,6 +128,10 @@ func TestSetLimit(t *testing.T) {
 		if after := w.record(t, "licences"); after.Version != before.Version {
 			t.Error("the same limit was written again")
 		}
+		w.edit(t, "licences", func(rec *store.Record) { rec.Key, rec.Version, rec.Kind = ".lock/beside", "", "" }) // as of a version without kinds
+		if err := SetLimit(t.Context(), p.m, "beside", 2); err != nil || w.record(t, "beside").Kind != store.KindSemaphore {
+			t.Errorf("%v: of a roster beside: %+v", err, w.record(t, "beside"))
+		}
 		if _, err := p.TryAcquire(t.Context(), "held"); err != nil {
 			t.Fatal(err)
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -422,6 +423,58 @@ func TestWithdrawnFirstAcquisitionSaysTheKind(t *testing.T) {
 		time.Sleep(ttl)
 		if rec := w.record(t, "x"); rec.Kind != store.KindSemaphore || rec.Token < ahead {
 			t.Errorf("%+v", rec)
+		}
+	})
+}
+
+// A downgrade that landed, and of which its caller never hears, is taken back: nobody reads by it.
+func TestADowngradeThatLandedIsTakenBack(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		var l line
+		p, q := w.process(l.fault), w.process(nil)
+		mine := rw(t, p.Session)
+		writer, err := mine.Lock(t.Context())
+		must(t, writer, err)
+		var landed atomic.Bool
+		l.be(func(op faulty.Op) faulty.Fault {
+			switch {
+			case op.Key != "rw":
+				return faulty.Fault{}
+			case op.Kind == faulty.Put && landed.CompareAndSwap(false, true):
+				return faulty.Fault{LoseReply: true}
+			}
+			return faulty.Fault{Drop: landed.Load()}
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), ttl)
+		defer cancel()
+		if h, err := mine.Downgrade(ctx, writer); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("%v, %v", h, err)
+		}
+		l.be(nil)
+		ctx, cancel = context.WithTimeout(t.Context(), ttl)
+		defer cancel()
+		h, err := rw(t, q.Session).Lock(ctx)
+		must(t, h, err)
+	})
+}
+
+// Who gives up waiting writes nothing more, and is told why.
+func TestWaiterThatGivesUpWritesNothing(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		p, q := w.process(nil), w.process(nil)
+		h, err := semaphore(t, p.Session, 1, false).TryAcquire(t.Context(), 1)
+		must(t, h, err)
+		errEnough := errors.New("enough")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(time.Second, func() { cancel(errEnough) })
+		gets, puts := q.net.Count(faulty.Get), q.net.Count(faulty.Put)
+		_, err = semaphore(t, q.Session, 1, false).Acquire(ctx, 1)
+		held := new(HeldError)
+		if !errors.Is(err, errEnough) || !errors.As(err, &held) || err.Error() != "acquire licences: enough\n"+held.Error() {
+			t.Errorf("%q, want why it gave up, and who has the share", err)
+		}
+		if gets, puts = q.net.Count(faulty.Get)-gets, q.net.Count(faulty.Put)-puts; gets > 4 || puts > 0 {
+			t.Errorf("%d reads and %d writes", gets, puts)
 		}
 	})
 }

@@ -51,6 +51,13 @@ func TestSourceOfASemaphore(t *testing.T) {
 			admits(t, g, "under another name", other, false)
 		}
 
+		short, err := NewSemaphore(living.Session, "x", SemaphoreOptions{Limit: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h, err := short.TryAcquire(t.Context(), 1)
+		admits(t, g, "of a name of one letter", must(t, h, err).Sequencer(), true)
+
 		if err := all[1].Release(t.Context()); err != nil {
 			t.Fatal(err)
 		}
