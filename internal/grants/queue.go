@@ -69,6 +69,7 @@ func info(req Request, kept string) map[string]string {
 
 // enqueue puts a request into the queue. It is called with n.mu held.
 func (n *name) enqueue(w *waiter) {
+	n.r.queued.Add(1)
 	old := n.find(w.req.ID)
 	if old != nil {
 		w.since = old.since
@@ -119,6 +120,7 @@ func (n *name) drop(w *waiter, a answer) bool {
 		return false
 	}
 	n.queue.Remove(w.place)
+	n.r.queued.Add(-1)
 	w.place = nil
 	if n.byID[w.req.ID] == w {
 		delete(n.byID, w.req.ID)
