@@ -32,7 +32,9 @@ type board struct {
 	s    *Server
 	bell bell
 	news atomic.Pointer[news]
-	pace *pace
+
+	line           *line // of those who are told more than a piece
+	whole, changes *pace // of what they are sent, and of what all others are
 
 	encoded, resets, sent atomic.Int64 // states encoded, whole states told, bytes sent
 
@@ -43,8 +45,9 @@ type board struct {
 	kept     map[string]int         // how many names each session keeps
 	pauses   map[string]*wire.Pause // of elections, by their names
 	seq      uint64                 // of the last change
-	past     []*item                // the last changes, in order; what is in it stays as it is
-	looked   bool                   // at all names
+	past     []*item                // the changes since from, in order; one that another one has followed may be missing
+	from     uint64
+	looked   bool // at all names
 	view     *view
 	err      error // why the store couldn't be looked at; nil when it could
 	at       clock.Instant
@@ -63,7 +66,7 @@ type bell struct {
 }
 
 func newBoard(s *Server) *board {
-	b := &board{s: s, bell: bell{rung: make(chan struct{}, 1)}, pace: newPace(s.clk, watchBytes)}
+	b := &board{s: s, bell: bell{rung: make(chan struct{}, 1)}, line: &line{}, whole: newPace(s.clk, watchBytes), changes: newPace(s.clk, watchBytes)}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.blank()
@@ -74,7 +77,7 @@ func newBoard(s *Server) *board {
 func (b *board) blank() {
 	b.names, b.sessions, b.kept, b.pauses = map[string]*item{}, map[string]*item{}, map[string]int{}, map[string]*wire.Pause{}
 	b.seq++ // 0 is that of a watcher who has been told nothing
-	b.past, b.looked, b.view, b.err, b.at = nil, false, nil, nil, b.s.clk.Now()
+	b.past, b.from, b.looked, b.view, b.err, b.at = nil, b.seq, false, nil, nil, b.s.clk.Now()
 	b.publish()
 }
 
@@ -273,7 +276,7 @@ func (b *board) look(ctx context.Context) {
 	b.mu.Lock()
 	begun, seq := b.s.clk.Now(), b.seq
 	b.mu.Unlock()
-	found, err := b.s.survey(p.ctx, "")
+	found, err := b.s.survey(p.ctx, "", true)
 	if err == nil {
 		err = b.loadSessions(p.ctx, b.missing(found), found)
 	}
@@ -318,7 +321,7 @@ func (b *board) change(rec store.Record, now clock.Instant) {
 	l.ExpiresIn = nil
 	b.encoded.Add(1)
 	as.encode(wire.Event{Lease: l, Gone: as.gone})
-	b.note(as)
+	b.note(as, before)
 	if before == nil {
 		b.keep(as.keeper, "")
 	} else {
@@ -326,10 +329,13 @@ func (b *board) change(rec store.Record, now clock.Instant) {
 	}
 }
 
-// note puts a change behind the others. b.mu is held.
-func (b *board) note(as *item) {
+// note puts a change behind the others: as follows before, if that isn't nil. b.mu is held.
+func (b *board) note(as, before *item) {
 	b.seq++
 	as.seq = b.seq
+	if before != nil {
+		before.next.Store(b.seq)
+	}
 	switch {
 	case as.session:
 		b.sessions[as.key] = as
@@ -339,12 +345,27 @@ func (b *board) note(as *item) {
 		b.names[as.key] = as
 	}
 	if len(b.past) >= b.memory() {
-		b.past = b.past[1:]
+		b.forgetPast()
 	}
 	b.past = append(b.past, as)
 }
 
-// memory is how many changes a watcher may have missed and still go on where it was.
+// forgetPast drops the changes that others have followed, and the oldest ones if these are still too many. b.mu is held.
+func (b *board) forgetPast() {
+	past := make([]*item, 0, len(b.past)) // watchers read the other one
+	for _, i := range b.past {
+		if i.next.Load() == 0 {
+			past = append(past, i)
+		}
+	}
+	if over := len(past) - b.memory()*3/4; over > 0 {
+		b.from = past[over-1].seq
+		past = past[over:]
+	}
+	b.past = past
+}
+
+// memory is how many changes are remembered: who has missed no more is told these, and not everything again.
 func (b *board) memory() int { return max(boardMemory, 2*len(b.names)) }
 
 const boardMemory = 4096
@@ -354,7 +375,7 @@ func (b *board) publish() {
 	if b.looked && (b.view == nil || b.seq-b.view.seq > uint64(b.memory()/4)) {
 		b.view = newView(b.names, b.sessions, b.seq)
 	}
-	before := b.news.Swap(&news{seq: b.seq, past: b.past, view: b.view, at: b.at, err: b.err, next: make(chan struct{})})
+	before := b.news.Swap(&news{seq: b.seq, past: b.past, from: b.from, view: b.view, at: b.at, err: b.err, next: make(chan struct{})})
 	if before != nil {
 		close(before.next)
 	}

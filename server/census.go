@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"sync"
 	"time"
@@ -99,6 +100,10 @@ func (c *census) count() *count {
 	for rec, err := range c.s.st.List(p.ctx, "") {
 		if read++; read%many == 1 {
 			p.extend(0)
+		}
+		if read%restAfter == 0 && clock.Sleep(p.ctx, c.s.clk, listRest) != nil {
+			n.err = context.Cause(p.ctx)
+			return n
 		}
 		switch {
 		case errors.Is(err, store.ErrCorrupt): // one row that can't be read is not the store's end

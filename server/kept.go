@@ -58,8 +58,7 @@ func (b *board) keep(session, before string) {
 	b.kept[session]++
 	// Whoever watches names of which this is the first with that session has not been told of it.
 	if as := b.sessions[session]; as != nil {
-		again := *as
-		b.note(&again)
+		b.note(&item{key: as.key, version: as.version, at: as.at, session: true, gone: as.gone, left: as.left, body: as.body}, as)
 	}
 }
 
@@ -76,7 +75,7 @@ func (b *board) changeSession(rec store.Record, now clock.Instant) {
 	as.encode(e)
 	b.sessions[rec.Key] = as
 	if b.kept[rec.Key] > 0 {
-		b.note(as)
+		b.note(as, before)
 	}
 }
 

@@ -247,7 +247,7 @@ func (s *Server) list(c *call) (any, error) {
 	if err := store.CheckPrefix(prefix); err != nil {
 		return nil, err
 	}
-	found, err := s.survey(c.r.Context(), prefix)
+	found, err := s.survey(c.r.Context(), prefix, false)
 	if err != nil {
 		return nil, err
 	}

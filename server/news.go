@@ -2,11 +2,13 @@ package server
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/internal/wire"
@@ -15,8 +17,9 @@ import (
 // news are what there is to tell at a time. They don't change, so all watchers read the same ones, and lock nothing.
 type news struct {
 	seq  uint64  // of the last change
-	past []*item // the last changes, in order
-	view *view   // everything, as it was at a change that the past reaches back to; nil until the store has been looked at
+	past []*item // the changes since from, in order; one that another one has followed may be missing
+	from uint64
+	view *view // everything, as it was at a change that the past reaches back to; nil until the store has been looked at
 	at   clock.Instant
 	err  error         // why the store couldn't be looked at; nil when it could
 	next chan struct{} // closed when there are others
@@ -53,11 +56,17 @@ func (v *view) under(prefix string) []*item {
 
 // after returns the changes after seq, and whether all of them are known.
 func (n *news) after(seq uint64) ([]*item, bool) {
-	oldest := n.seq - uint64(len(n.past))
-	if seq < oldest || seq > n.seq {
+	if seq < n.from || seq > n.seq {
 		return nil, false
 	}
-	return n.past[seq-oldest:], true
+	i, _ := slices.BinarySearchFunc(n.past, seq+1, func(i *item, at uint64) int { return cmp.Compare(i.seq, at) })
+	return n.past[i:], true
+}
+
+// old reports whether another change of the same name or session has followed that one, so that only this is told.
+func (n *news) old(i *item) bool {
+	next := i.next.Load()
+	return next != 0 && next <= n.seq
 }
 
 // keepers returns the sessions that keep, or have kept of late, names that begin with prefix.
@@ -73,11 +82,12 @@ func (n *news) keepers(prefix string) map[string]bool {
 	return all
 }
 
-// item is the state of a name or a session at a time, encoded once for all who are told of it. It doesn't change once it is noted.
+// item is the state of a name or a session at a time, encoded once for all who are told of it. Once it is noted, only next changes.
 type item struct {
 	key     string
 	version string
 	seq     uint64
+	next    atomic.Uint64 // the change that followed; 0 for none
 	at      clock.Instant
 	session bool // it is one
 	gone    bool // the record of the name, or the session for good

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/internal/wire"
 	"github.com/leasehold/leasehold/lease"
@@ -21,9 +22,17 @@ type sight struct {
 	corrupt  map[string]error       // the names whose records can't be read
 }
 
+// Who reads all records for nobody in particular rests for listRest after so many.
+const (
+	restAfter = 256
+	listRest  = 5 * time.Millisecond
+)
+
 // survey reads the names that begin with prefix, and what there is of their elections; of sessions it sees those that the prefix
 // covers. What it has read before an error is true all the same. A record that can't be read is no error of the others.
-func (s *Server) survey(ctx context.Context, prefix string) (found sight, err error) {
+//
+// A survey that rests does so now and then, so that it doesn't take a core while requests want one.
+func (s *Server) survey(ctx context.Context, prefix string, rests bool) (found sight, err error) {
 	found = sight{map[string]store.Record{}, map[string]store.Record{}, map[string]*wire.Pause{}, map[string]error{}}
 	prefixes := []string{prefix}
 	if beside := election.KeyPrefix + prefix; prefix != "" && !lease.Reserved(prefix) && store.CheckPrefix(beside) == nil {
@@ -34,6 +43,9 @@ func (s *Server) survey(ctx context.Context, prefix string) (found sight, err er
 		for rec, listErr := range s.st.List(ctx, p) {
 			if read++; read%many == 1 {
 				heard(ctx)
+			}
+			if rests && read%restAfter == 0 && clock.Sleep(ctx, s.clk, listRest) != nil {
+				return found, context.Cause(ctx)
 			}
 			var corrupt *store.CorruptError
 			switch {

@@ -15,13 +15,18 @@ import (
 )
 
 const (
+	// watchBytes is how many bytes a second all watchers together are sent of whole states, and as many of changes: a crowd of them is told
+	// everything one after the other, while leases are granted and renewed as ever.
+	watchBytes = 32 << 20
 	// beat is how often a stream says that it lives, and how old what it says is.
 	beat = 5 * time.Second
 	// pieceSize is how much of a stream is sent at a time.
 	pieceSize = 64 << 10
 	// tellSize is what a telling of changes counts for at least: to wake a watcher and to write to its connection costs as much.
 	tellSize = 16 << 10
-	// pieceLimit is how long a client may take to accept a piece: one that reads nothing is cut off.
+	// turnLimit is how long a client may take to accept a piece without losing its turn: it is behind all others in the line then.
+	turnLimit = 20 * time.Millisecond
+	// pieceLimit is how long it may take at all: one that reads nothing is cut off.
 	pieceLimit = 30 * time.Second
 )
 
@@ -69,8 +74,10 @@ type stream struct {
 	seq     uint64          // of the last change that was told; 0 for nothing
 	keepers map[string]bool // sessions that the watcher has been told of; nil when that is not to be told apart
 
-	piece *[]byte // what has yet to be sent; nil for nothing
-	cost  int     // of the next piece, in bytes, as far as that is known
+	piece *[]byte       // what has yet to be sent; nil for nothing
+	now   clock.Instant // when that was begun
+	long  bool          // what is told takes more than a piece: only in turn
+	turn  *turn         // nil for none
 }
 
 // resume goes on after the event of that id, if this server sent it.
@@ -84,11 +91,17 @@ func (s *stream) resume(lastEvent string) {
 // run tells the news until the watcher has gone.
 func (s *stream) run() {
 	defer s.done()
+	if s.rc.Flush() != nil { // that it is heard, though it may be long before it is told anything
+		return
+	}
 	n := s.board.news.Load()
 	due := n.known()
 	for {
-		if due && s.tell(n) != nil || s.rc.Flush() != nil || due && s.rest() != nil {
-			return
+		if due {
+			var err error
+			if n, err = s.tell(); err != nil || s.rc.Flush() != nil || s.rest() != nil {
+				return
+			}
 		}
 		timer := clock.NewTimer(s.board.s.clk, beat)
 		select {
@@ -112,38 +125,56 @@ func (s *stream) rest() error {
 	return clock.Sleep(s.ctx, s.board.s.clk, min(time.Duration(s.board.watched())*boardRestEach, boardPoll))
 }
 
-// tell sends what is new, and a beat.
-func (s *stream) tell(n *news) error {
-	s.cost = tellSize
-	if err := s.begin(); err != nil {
-		return err
+// tell sends what is new, and a beat, when it is this watcher's turn: what has come until then is told, too. It returns what was told.
+func (s *stream) tell() (n *news, err error) {
+	defer s.yield()
+	n = s.board.news.Load()
+	if s.long = n.view != nil && !s.knows(n); s.long {
+		err = s.await()
+	} else {
+		err = s.board.changes.take(s.ctx, tellSize)
 	}
-	if later := s.board.news.Load(); later.known() { // what has come while it was not this watcher's turn
+	if err != nil {
+		return n, err
+	}
+	if later := s.board.news.Load(); later.known() && (s.long || later.view == nil || s.knows(later)) {
 		n = later
 	}
 	if n.view != nil {
-		if err := s.changes(n); err != nil {
-			return err
+		if err := s.told(n); err != nil {
+			return n, err
 		}
 	}
-	return s.beat(n)
+	return n, s.beat(n)
 }
 
-// changes tells what the watcher has not been told.
-func (s *stream) changes(n *news) (err error) {
-	changes, known := n.after(s.seq)
-	reset := s.seq == 0 || !known
+// knows reports whether the watcher has been told so much that changes are enough.
+func (s *stream) knows(n *news) bool {
+	_, known := n.after(s.seq)
+	return known && s.seq != 0
+}
+
+// told tells what the watcher has not been told.
+func (s *stream) told(n *news) (err error) {
+	changes, _ := n.after(s.seq)
+	reset := !s.knows(n)
 	if s.prefix != "" && (reset || s.keepers == nil || len(s.keepers) > boardMemory) {
 		s.keepers = n.keepers(s.prefix)
 	}
 	if reset {
 		s.board.resets.Add(1)
+		if err := s.begin(); err != nil {
+			return err
+		}
 		*s.piece = append(*s.piece, "event: reset\ndata: {}\n\n"...)
 		err = s.all(n)
 		changes = nil
 	}
 	for _, i := range changes {
-		if s.concerns(i) && err == nil {
+		s.meets(i)
+	}
+	for _, i := range changes {
+		if err == nil && s.concerns(i) && !n.old(i) {
 			err = s.event(i, true)
 		}
 	}
@@ -154,50 +185,47 @@ func (s *stream) changes(n *news) (err error) {
 // all tells everything: the names, and the sessions that keep them. It has no ids: who has heard a part of it has to hear all of it again.
 func (s *stream) all(n *news) (err error) {
 	since, _ := n.after(n.view.seq)
-	now := make(map[string]*item, len(since)) // what has changed since the view
+	sessions, told := map[string]*item{}, map[string]bool{} // those that have changed since the view; those that were told
 	for _, i := range since {
-		now[i.key] = i
+		if i.session {
+			sessions[i.key] = i
+		}
 	}
-	told := map[string]bool{}
 	tell := func(i *item) {
 		if err == nil && (!i.gone || i.session) {
 			err = s.event(i, false)
 		}
 	}
-	name := func(i *item) {
-		if session := cmp.Or(now[i.keeper], n.view.sessions[i.keeper]); session != nil && !told[i.keeper] {
-			told[i.keeper] = true
-			tell(session)
-		}
-		tell(i)
-	}
-	for _, i := range n.view.under(s.prefix) {
-		if now[i.key] == nil {
-			name(i)
-		}
-	}
-	for _, i := range since {
-		if now[i.key] == i && !i.session && strings.HasPrefix(i.key, s.prefix) {
-			name(i)
+	for _, list := range [][]*item{n.view.under(s.prefix), since} {
+		for _, i := range list {
+			if i.session || n.old(i) || !strings.HasPrefix(i.key, s.prefix) {
+				continue
+			}
+			if i.keeper != "" && !told[i.keeper] {
+				told[i.keeper] = true
+				if session := cmp.Or(sessions[i.keeper], n.view.sessions[i.keeper]); session != nil {
+					tell(session)
+				}
+			}
+			tell(i)
 		}
 	}
 	return err
 }
 
-// concerns reports whether a change is to be told to this watcher.
-func (s *stream) concerns(i *item) bool {
-	switch {
-	case s.prefix == "":
-		return true
-	case i.session:
-		return s.keepers[i.key]
-	case !strings.HasPrefix(i.key, s.prefix):
-		return false
-	}
-	if i.keeper != "" {
+// meets notes the session that keeps a name of this watcher's.
+func (s *stream) meets(i *item) {
+	if s.prefix != "" && i.keeper != "" && strings.HasPrefix(i.key, s.prefix) {
 		s.keepers[i.keeper] = true
 	}
-	return true
+}
+
+// concerns reports whether a change is to be told to this watcher.
+func (s *stream) concerns(i *item) bool {
+	if i.session {
+		return s.prefix == "" || s.keepers[i.key]
+	}
+	return strings.HasPrefix(i.key, s.prefix)
 }
 
 // event adds an event to the piece, with an id or without, and sends the piece when it is large enough.
@@ -208,12 +236,12 @@ func (s *stream) event(i *item, id bool) error {
 	if id {
 		s.appendID(i.seq)
 	}
-	*s.piece = i.appendTo(*s.piece, s.board.s.clk.Now())
+	*s.piece = i.appendTo(*s.piece, s.now)
 	if len(*s.piece) < pieceSize {
 		return nil
 	}
 	err := s.send()
-	s.cost = pieceSize // the next one is as large, as far as can be known
+	s.long = true
 	return err
 }
 
@@ -242,27 +270,77 @@ func (s *stream) beat(n *news) error {
 	return s.send()
 }
 
-// begin begins a piece when it is this watcher's turn; until then a watcher has no memory for one. It is an error that the client has gone.
+// begin begins a piece, if there is none. Until it is its turn, a watcher has no memory for one.
 func (s *stream) begin() error {
 	if s.piece != nil {
 		return nil
 	}
-	if err := s.board.pace.take(s.ctx, s.cost); err != nil {
-		return err
+	if s.long {
+		if err := s.await(); err != nil {
+			return err
+		}
 	}
-	s.piece = pieces.Get().(*[]byte)
+	s.piece, s.now = pieces.Get().(*[]byte), s.board.s.clk.Now()
 	*s.piece = (*s.piece)[:0]
 	return nil
 }
 
-// send sends the piece.
+// send sends the piece. Whoever doesn't accept it soon loses the turn.
 func (s *stream) send() error {
 	defer s.done()
-	s.board.pace.owe(len(*s.piece) - s.cost)
+	if turn := s.turn; turn != nil {
+		if err := s.board.whole.take(s.ctx, len(*s.piece)); err != nil {
+			return err
+		}
+		stop := s.board.s.clk.AfterFunc(turnLimit, turn.end)
+		defer func() {
+			if !stop() {
+				s.yield()
+			}
+		}()
+	} else if more := len(*s.piece) - tellSize; more > 0 {
+		if err := s.board.changes.take(s.ctx, more); err != nil {
+			return err
+		}
+	}
 	_ = s.rc.SetWriteDeadline(s.board.s.clk.Wall().Add(pieceLimit)) // where it can't be set there is none
 	n, err := s.w.Write(*s.piece)
 	s.board.sent.Add(int64(n))
 	return err
+}
+
+// await blocks until it is this watcher's turn to be told what takes more than a piece. Now and then it says that the stream lives.
+func (s *stream) await() error {
+	if s.turn == nil {
+		s.turn = s.board.line.join()
+	}
+	for {
+		timer := clock.NewTimer(s.board.s.clk, beat)
+		select {
+		case <-s.turn.come:
+			timer.Stop()
+			return nil
+		case <-timer.C:
+			_ = s.rc.SetWriteDeadline(s.board.s.clk.Wall().Add(pieceLimit))
+			if _, err := s.w.Write([]byte(":\n\n")); err != nil {
+				return err
+			}
+			if err := s.rc.Flush(); err != nil {
+				return err
+			}
+		case <-s.ctx.Done():
+			timer.Stop()
+			return context.Cause(s.ctx)
+		}
+	}
+}
+
+// yield ends the turn, if there is one.
+func (s *stream) yield() {
+	if s.turn != nil {
+		s.turn.end()
+		s.turn = nil
+	}
 }
 
 // done gives the memory of the piece back.
