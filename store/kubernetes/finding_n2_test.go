@@ -70,7 +70,7 @@ func TestFinding_N2_LabelsSayWhatALeaseIs(t *testing.T) {
 	rec.Kind = store.KindLease
 	rec = put(rec, mine("lease"))
 	rec.Kind, rec.Token, rec.Nonce = store.KindElection, 2, "n2"
-	rec = put(rec, mine("election"))
+	put(rec, mine("election"))
 	put(held(".session/vm/1/a/b", 1), mine("session"))
 
 	annotate(t, s, "billing", `{"metadata":{"labels":{"app.kubernetes.io/managed-by":"Helm","leasehold.dev/kind":null,"team":"blue"}}}`)
