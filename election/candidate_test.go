@@ -50,6 +50,14 @@ func TestUnlistedIsToldAgainAfterAPlace(t *testing.T) {
 		})
 		list(others)
 		told(1)
+		full, err := w.st.Get(t.Context(), ".election/job")
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * ttl)
+		if rec, err := w.st.Get(t.Context(), ".election/job"); err != nil || rec.Version != full.Version {
+			t.Errorf("the full list was written by who isn't on it: %v", err)
+		}
 		for _, now := range []bool{true, false} {
 			a.mu.Lock()
 			refuse = now

@@ -3,6 +3,7 @@ package election_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/faulty"
 	"github.com/leasehold/leasehold/store/memory"
 )
@@ -318,6 +320,14 @@ func TestBadArguments(t *testing.T) {
 		if err == nil || len(err.Error()) > 300 {
 			t.Errorf("%s: %v", what, err)
 		}
+	}
+	longest := strings.Repeat("x", store.MaxKey-len(election.KeyPrefix))
+	p := election.Pause{By: "ada", Since: time.Now()}
+	if err := election.SetPause(t.Context(), m.Store(), longest, p); err != nil {
+		t.Errorf("the longest name: %v", err)
+	}
+	if err := election.SetPause(t.Context(), m.Store(), longest+"x", p); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("1 to %d bytes", len(longest))) {
+		t.Errorf("a longer name: %v", err)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -221,6 +222,54 @@ func TestOrderThatNamesNobody(t *testing.T) {
 		if err != nil || len(rec.Past) != 1 || rec.Past[0].Token != token || rec.Past[0].Why != "released" {
 			t.Errorf("%+v, %v", rec.Past, err)
 		}
+	})
+}
+
+// FailBack.After counts from when a preferred candidate has come last, and not from when there was one before.
+func TestFailBackCountsFromTheLastComing(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.candidate("a", election.Options{FailBack: election.FailBack{After: time.Minute}})
+		time.Sleep(time.Second)
+		var away atomic.Bool
+		w.candidate("b", election.Options{Priority: 1, Eligible: func() bool { return !away.Load() }})
+		for _, gone := range []bool{false, true, false} {
+			away.Store(gone)
+			time.Sleep(40 * time.Second)
+		}
+		w.expect("a leads")
+		time.Sleep(40 * time.Second)
+		w.expect("a stopped, b leads")
+	})
+}
+
+// A leader gives way to who is preferred to itself, whatever its own priority is.
+func TestALeaderComparesWithItsOwnPriority(t *testing.T) {
+	for other, want := range map[int]string{3: "a leads", 5: "a leads", 6: "a leads, a stopped, b leads"} {
+		inWorld(t, func(t *testing.T, w *world) {
+			w.candidate("a", election.Options{Priority: 5, FailBack: election.FailBack{After: time.Second}})
+			time.Sleep(time.Second)
+			w.candidate("b", election.Options{Priority: other})
+			time.Sleep(time.Minute)
+			w.expect(want)
+		})
+	}
+}
+
+// Who has stopped for a pause leads again as soon as that ends: it leaves the name to nobody.
+func TestWhoStoppedForAPauseDoesNotYield(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.candidate("a", election.Options{Priority: 1})
+		time.Sleep(time.Second)
+		w.candidate("b", election.Options{})
+		time.Sleep(time.Second)
+		w.pauseBy("ada", 0)
+		time.Sleep(time.Second)
+		w.expect("a leads, a stopped")
+		if err := election.Resume(t.Context(), w.st, "job", ""); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(ttl / 3)
+		w.expect("a leads")
 	})
 }
 

@@ -235,13 +235,14 @@ func TestAPauseIsReplacedByWhatIsAskedFor(t *testing.T) {
 	}
 }
 
-// The pause that ends last is the one that is shown, and that older versions see, in whichever order they were set.
+// The pause that ends last is the one that is shown, and that older versions see, in whichever order they were set; of several without an
+// end, the first.
 func TestThePauseThatEndsLast(t *testing.T) {
 	st := memory.New(memory.Options{})
 	defer st.Close()
 	now := time.Now()
-	ends := map[string]time.Time{"never": {}, "hour": now.Add(time.Hour), "minute": now.Add(time.Minute)}
-	for i, order := range [][]string{{"never", "hour", "minute"}, {"hour", "never", "minute"}, {"minute", "hour", "never"}, {"hour", "minute"}, {"minute", "hour"}} {
+	ends := map[string]time.Time{"never": {}, "nor this": {}, "hour": now.Add(time.Hour), "minute": now.Add(time.Minute)}
+	for i, order := range [][]string{{"never", "hour", "minute"}, {"hour", "never", "minute"}, {"minute", "hour", "never"}, {"hour", "never", "nor this"}, {"hour", "minute"}, {"minute", "hour"}} {
 		name := fmt.Sprint("job", i)
 		for _, by := range order {
 			if err := election.SetPause(t.Context(), st, name, election.Pause{By: by, Since: now, Until: ends[by]}); err != nil {
