@@ -59,7 +59,7 @@ func (s *Store) serveBatch(l *lane) {
 	var changed []string
 	for _, r := range batch {
 		err := outcome(r)
-		if r.wrote && err == nil {
+		if err == nil {
 			changed = append(changed, r.key)
 		}
 		r.answer(err)
@@ -151,19 +151,14 @@ func (s *Store) transact(batch []*request, results map[*request]error) error {
 		return err
 	}
 	now := s.clock.Now()
-	wrote := false
 	for _, r := range batch {
 		result, err := s.do(w, r, now)
 		if err != nil {
 			return err
 		}
 		results[r] = result
-		wrote = wrote || r.wrote
 	}
-	if !wrote {
-		_, err := w.exec("ROLLBACK")
-		return err
-	}
+	// Where nothing was written, SQLite's COMMIT writes and syncs nothing.
 	if _, err := w.exec("COMMIT"); err != nil {
 		return &commitError{err}
 	}

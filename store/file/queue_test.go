@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
@@ -249,6 +251,65 @@ func TestLockedByAnotherProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustPut(t, s, held("k", 1))
+}
+
+// A write that was taken when its context ends is waited for a moment. What that tells is told on; after it, the outcome is unknown.
+func TestAnswerAfterTheContext(t *testing.T) {
+	errEnough, errRefused := errors.New("enough"), errors.New("refused")
+	for what, c := range map[string]struct {
+		answer  func(*request)
+		want    error
+		unknown bool
+	}{
+		"refused": {func(r *request) { r.answer(errRefused) }, errRefused, false},
+		"done":    {func(r *request) { r.answer(nil) }, nil, false},
+		"none":    {func(*request) {}, errEnough, true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := idle()
+			ctx, cancel := context.WithCancelCause(t.Context())
+			r := &request{key: "k", body: "{}", lane: &s.takings}
+			result := make(chan error, 1)
+			go func() { result <- s.submit(ctx, r) }()
+			synctest.Wait()
+			if batch := s.take(); !slices.Equal(batch, []*request{r}) {
+				t.Fatalf("taken: %v", batch)
+			}
+			cancel(errEnough)
+			time.Sleep(patience - time.Nanosecond)
+			c.answer(r)
+			if err := <-result; !errors.Is(err, c.want) || errors.Is(err, store.ErrUnknownOutcome) != c.unknown {
+				t.Errorf("%s: %v", what, err)
+			}
+		})
+	}
+}
+
+// A write that is in the queue when the store ends is told so, at once.
+func TestQueuedWhenTheStoreEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := idle()
+		results := make(chan error, 2)
+		for _, l := range []*lane{&s.terms, &s.takings} {
+			go func() { results <- s.submit(t.Context(), &request{key: "k", lane: l}) }()
+		}
+		synctest.Wait()
+		_ = s.end(errors.New("the file is gone"))
+		synctest.Wait()
+		if len(results) != 2 {
+			t.Fatalf("%d of 2 writes are answered", len(results))
+		}
+		for range 2 {
+			if err := <-results; !errors.Is(err, store.ErrClosed) {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// idle is a store of which nobody serves the lanes.
+func idle() *Store {
+	return &Store{clock: clock.NewFake(1), closing: make(chan struct{})}
 }
 
 // A row that can't be read is an error of its own, and doesn't hide the others.

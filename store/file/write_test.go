@@ -1,12 +1,18 @@
 package file
 
 import (
+	"bytes"
 	"context"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
 	"testing"
 	"time"
+
+	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/store"
@@ -30,6 +36,9 @@ func TestWriteThatIsNotBegun(t *testing.T) {
 	if err := s.Delete(ctx, "k", "v"); !errors.Is(err, errEnough) {
 		t.Errorf("a deletion: %v", err)
 	}
+	if err := s.Delete(t.Context(), "", "v"); !errors.Is(err, store.ErrInvalid) {
+		t.Errorf("a deletion of what is no key: %v", err)
+	}
 }
 
 // A transaction whose COMMIT fails may count after a crash, unless SQLite never wrote its last frame; what wrote nothing is not done.
@@ -47,24 +56,123 @@ func TestCommitThatFails(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	writer := s.writer
 	s.turn.Unlock()
-	for what, c := range map[string]struct {
+	for _, c := range []struct {
+		what    string
 		r       *request
 		unknown bool
 	}{
-		"what was written": {&request{key: "new", next: "v", mark: "|", body: "{}"}, true},
-		"what was not":     {&request{key: rec.Key, version: "other", next: "v", mark: "|", body: "{}"}, false},
+		{"what was written", &request{key: "new", next: "v", mark: "|", body: "{}"}, true},
+		{"what was not", &request{key: rec.Key, version: "other", next: "v", mark: "|", body: "{}"}, false},
+		{"what was written by the same connection later", &request{key: "new", next: "v", mark: "|", body: "{}"}, true},
 	} {
 		s.turn.Lock()
 		err := s.write([]*request{c.r, {key: "beside", next: "v", mark: "|", body: "{}"}})(c.r)
+		if s.writer != writer {
+			t.Errorf("%s, and COMMIT failed: the connection didn't stay", c.what)
+		}
 		s.turn.Unlock()
 		if err == nil || errors.Is(err, store.ErrUnknownOutcome) != c.unknown {
-			t.Errorf("%s, and COMMIT failed: %v", what, err)
+			t.Errorf("%s, and COMMIT failed: %v", c.what, err)
 		}
 	}
 	rec.Version = "other"
 	if _, err := s.Put(t.Context(), rec); !errors.Is(err, store.ErrConflict) {
 		t.Errorf("a write that meets another version, after that: %v", err)
+	}
+}
+
+// What SQLite couldn't write has no commit; after every other error of COMMIT, it may have one.
+func TestErrorsOfCommit(t *testing.T) {
+	s := testOpen(t, testPath(t))
+	mustPut(t, s, held("there", 1))
+	for _, c := range []struct {
+		what       string
+		dial       func(string) (*conn, error)
+		statements []string // the last one fails
+		primary    int
+		unknown    bool
+	}{
+		{"a full disk", dialWriter, []string{"PRAGMA max_page_count = 1", "CREATE TABLE beside AS SELECT zeroblob(1000000)"}, sqlite3.SQLITE_FULL, false},
+		{"a read-only file", dialReader, []string{"DELETE FROM records"}, sqlite3.SQLITE_READONLY, false},
+		{"what is neither", dialWriter, []string{"INSERT INTO records (key) VALUES ('there')"}, sqlite3.SQLITE_CONSTRAINT, true},
+	} {
+		w, err := c.dial(s.path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, statement := range c.statements {
+			_, err = w.exec(statement)
+		}
+		if primary, _ := code(err); primary != c.primary {
+			t.Errorf("%s: %v, want code %d", c.what, err, c.primary)
+		}
+		if err := w.close(); err != nil {
+			t.Error(err)
+		}
+		outcome := (&commitError{err}).outcome(err)
+		for _, r := range []*request{{key: "written", wrote: true}, {key: "not written"}} {
+			if got := outcome(r); !errors.Is(got, err) || errors.Is(got, store.ErrUnknownOutcome) != (c.unknown && r.wrote) {
+				t.Errorf("%s, %s: %v", c.what, r.key, got)
+			}
+		}
+	}
+}
+
+// A transaction that can't begin does nothing, and none of its writes is told as done.
+func TestTransactionThatDoesNotBegin(t *testing.T) {
+	s := testOpen(t, testPath(t))
+	r := &request{key: "k", next: "v", mark: "|", body: "{}"}
+	s.turn.Lock()
+	if _, err := s.writer.exec("BEGIN"); err != nil { // one within another is refused
+		t.Error(err)
+	}
+	err := s.write([]*request{r})(r)
+	s.turn.Unlock()
+	if err == nil || errors.Is(err, store.ErrUnknownOutcome) {
+		t.Errorf("%v, want that it is not done", err)
+	}
+	mustPut(t, s, held("k", 1))
+}
+
+// Each write of a batch has its own outcome, whichever of the others is refused.
+func TestBatchOfWhichSomeIsRefused(t *testing.T) {
+	s := testOpen(t, testPath(t))
+	there := mustPut(t, s, held("there", 1))
+	refused := &request{key: there.Key, version: "other", next: "v", mark: "|", body: "{}"}
+	for i, version := range []string{"", "v0", "v1"} {
+		done := &request{key: "k", version: version, next: fmt.Sprint("v", i), mark: "|", body: "{}"}
+		batch := []*request{refused, done}
+		if i == 1 {
+			slices.Reverse(batch)
+		}
+		s.turn.Lock()
+		outcome := s.write(batch)
+		s.turn.Unlock()
+		if err := outcome(done); err != nil {
+			t.Errorf("what is done, %d: %v", i, err)
+		}
+		if err := outcome(refused); !errors.Is(err, store.ErrConflict) {
+			t.Errorf("what is refused, %d: %v", i, err)
+		}
+		if found, err := s.read(t.Context(), selectRow, "k"); err != nil || len(found) != 1 || found[0].version != done.next {
+			t.Errorf("%+v, %v; want version %q", found, err, done.next)
+		}
+	}
+	log := func() []byte {
+		content, err := os.ReadFile(s.path + "-wal")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return content
+	}
+	before := log()
+	s.turn.Lock()
+	err := s.write([]*request{refused})(refused)
+	s.turn.Unlock()
+	if !errors.Is(err, store.ErrConflict) || !bytes.Equal(before, log()) {
+		t.Errorf("%v; the log is as before: %v", err, bytes.Equal(before, log()))
 	}
 }
 
@@ -119,6 +227,29 @@ func TestErrorsThatNothingIsKnownOf(t *testing.T) {
 	}
 }
 
+// Where the lock file can't be opened twice, nobody knows whether it keeps two holders apart.
+func TestLockThatCanNotBeProbed(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.Mkdir("here", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	l, err := openLock(filepath.Join("here", "lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.close()
+	if err := l.lock(); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.probe(); err != nil {
+		t.Errorf("a lock that can be probed: %v", err)
+	}
+	t.Chdir(t.TempDir()) // its name leads nowhere now
+	if err := l.probe(); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a lock that can't be probed: %v", err)
+	}
+}
+
 // A pause that is ended says that it didn't end by itself.
 func TestPauseThatIsEnded(t *testing.T) {
 	stop := make(chan struct{})
@@ -147,10 +278,14 @@ func TestStatementOfAWriteThatFails(t *testing.T) {
 	if _, err := s.writer.exec("CREATE TEMP TRIGGER refuse BEFORE INSERT ON main.records BEGIN SELECT RAISE(ABORT, 'refused'); END"); err != nil {
 		t.Error(err)
 	}
+	writer := s.writer
 	s.turn.Unlock()
 	_, err := s.Put(t.Context(), held("new", 2))
 	if err == nil || errors.Is(err, store.ErrUnknownOutcome) || errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrConflict) {
 		t.Errorf("%v, want that it is not done, and no word of a record", err)
+	}
+	if writer.raw.(driver.Validator).IsValid() {
+		t.Error("the connection is left open")
 	}
 	mustPut(t, s, held("new", 2)) // by a new connection, which has no such trigger
 	if err := s.Delete(t.Context(), rec.Key, rec.Version); err != nil {
@@ -211,17 +346,5 @@ func TestStatementsThatFail(t *testing.T) {
 	}
 	if result, err := s.do(w, &request{key: "k", version: "w", next: "n", body: "b"}, 0); err == nil {
 		t.Errorf("%v, want the error of the read", result)
-	}
-}
-
-// What has passed by the wall clock is never more than that, and nothing where the text is no time.
-func TestWallClockOfAMark(t *testing.T) {
-	const now = 36 * 36 * 36
-	for wall, want := range map[string]time.Duration{
-		"0": now * time.Millisecond, "zz": (now - 35*37) * time.Millisecond, "1000": 0, "1001": 0, "-1": 0, "": 0, "!": 0,
-	} {
-		if got := (mark{wall: wall}).since(now); got != want {
-			t.Errorf("%q: %v, want %v", wall, got, want)
-		}
 	}
 }
