@@ -25,9 +25,17 @@
 // # Waiting
 //
 // By watch: one for each name that is waited for, with a field selector, or from the ninth name on one for the whole
-// namespace. All Waits of a handle share them. A watch only says that it is time to read: what a Wait returns has been read
-// from a quorum. A watch is asked for anew every 10 s, from where it was, and given up after 13 s, so that one whose connection
-// died in silence is noticed. It goes on over lost connections, restarts of the server and expired histories (410 Gone).
+// namespace. All Waits of a handle share them, and a name is watched for some 10 s after the last Wait for it.
+//
+// The first Wait for a name reads it from a quorum. From then on a Wait returns what the watch tells, without a request, if that comes after the
+// last known version, after all that this handle has shown to anyone, and after the version that the Wait began with. So nobody
+// gets an older record than he has seen. The order is that of resource versions as numbers, which Kubernetes promises from 1.35
+// on and has kept before. Whatever is in doubt is read from a quorum: a deletion, a version that is no number or doesn't rise (as after a
+// backup was put back), and everything after a watch was begun without knowing where it had been.
+//
+// A watch lasts 10 minutes, and then continues from where it was. It is asked for again after 20 s in which nothing was heard of any watch of the
+// handle, or 75 s in which nothing was heard of it: the server sends a bookmark every minute. So a connection that died in silence is
+// noticed. It continues over lost connections, restarts of the server and expired histories (410 Gone).
 //
 // # Age
 //

@@ -19,11 +19,15 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// A watch is asked for anew every 10 s, from where it was. So a connection that died without a word is noticed soon, even if
-// nothing but the watch uses it; and a watch that nobody needs any more ends by itself.
+// A watch is asked for again, from where it was, when nothing was heard for silence, neither of it nor of another one of the store; or
+// nothing of it for longSilence, in which the server sends a bookmark at the least. So a connection that died without a word is noticed soon, even
+// if nothing but the watch uses it, and a watch that nobody needs any more ends by itself. Of what is renewed, which is most of what is waited
+// for, something is heard more often.
 const (
-	watchFor   = 10 * time.Second
-	watchGrace = 3 * time.Second // for the server, to end it by itself
+	watchFor    = 10 * time.Minute
+	silence     = 20 * time.Second
+	longSilence = 75 * time.Second
+	watchBegin  = 10 * time.Second // for the server to answer
 )
 
 // The pauses after a watch that failed.
@@ -71,35 +75,73 @@ func mayPass(err error) bool {
 // errShort is the error of a watch that ended as soon as it had begun.
 var errShort = errors.New("the watch ended at once")
 
+// errNoAnswer is the error of a watch that the server doesn't begin.
+var errNoAnswer = fmt.Errorf("no answer for %v", watchBegin)
+
 // followOnce watches until the watch ends, and returns where to go on: "" for anew, with whatever is there.
 func (h *hub) followOnce(ctx context.Context, wt *watch, from string, connected *bool) (string, error) {
-	ctx, cancel := clock.WithTimeout(ctx, h.store.clock, watchFor+watchGrace)
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	begin := h.store.clock.Now()
+	limit := clock.At(h.store.clock, begin.Add(watchBegin), func() { cancel(errNoAnswer) })
 	stream, err := h.store.watch(ctx, wt.name, from)
+	inTime := limit()
+	if err == nil && !inTime {
+		end(stream)
+	}
+	if !inTime {
+		err = errNoAnswer
+	}
 	if err != nil {
 		return "", err
 	}
 	defer end(stream)
 	*connected = true
 	h.begun(wt, from != "")
-	for e := range stream.ResultChan() {
-		if e.Type == apiwatch.Error {
+	defer h.lapsed(wt)
+	for looked, heard := begin, h.store.clock.Now(); ; heard = h.store.clock.Now() {
+		h.heard.Store(int64(heard))
+		e, ok := h.hear(stream, heard)
+		switch obj, isLease := e.Object.(*coordinationv1.Lease); {
+		case !ok:
+			if h.store.clock.Now().Sub(begin) < time.Second {
+				return "", errShort
+			}
+			return from, nil
+		case e.Type == apiwatch.Error:
 			return "", apierrors.FromObject(e.Object)
-		}
-		obj, ok := e.Object.(*coordinationv1.Lease)
-		if !ok {
+		case !isLease:
 			return "", fmt.Errorf("the server sent a %T", e.Object)
+		default:
+			from = obj.ResourceVersion
+			if e.Type != apiwatch.Bookmark {
+				h.told(wt, obj, e.Type == apiwatch.Deleted)
+			}
 		}
-		from = obj.ResourceVersion
-		if e.Type != apiwatch.Bookmark {
-			h.told(wt, obj.Name, obj.ResourceVersion, e.Type == apiwatch.Deleted)
+		if now := h.store.clock.Now(); now >= looked.Add(idle) {
+			if looked = now; h.retire(wt) {
+				return from, nil
+			}
 		}
 	}
-	if h.store.clock.Now().Sub(begin) < time.Second {
-		return "", errShort
+}
+
+// hear returns the next event of a watch, of which something was heard last at heard. It reports false when the watch has ended, or is silent.
+func (h *hub) hear(stream apiwatch.Interface, heard clock.Instant) (e apiwatch.Event, ok bool) {
+	for {
+		now := h.store.clock.Now()
+		due := min(clock.Instant(h.heard.Load()).Add(silence), heard.Add(longSilence))
+		if now >= due {
+			return e, false
+		}
+		timer := clock.NewTimer(h.store.clock, due.Sub(now))
+		select {
+		case e, ok = <-stream.ResultChan():
+			timer.Stop()
+			return e, ok
+		case <-timer.C:
+		}
 	}
-	return from, nil
 }
 
 // watch returns when the server has begun to serve the watch. Asked from "", it begins with what some server of the cluster

@@ -2,25 +2,25 @@ package kubernetes
 
 import (
 	"context"
-	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
-	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/store"
 )
 
 // hub serves all Waits of a store with few watches: one for each name that is waited for, or, when they are many, one for the
 // whole namespace.
 //
-// What a watch tells is not what a Wait returns: it may be older than the version that the Wait began with. It only says
-// that it is time to read. A read that is begun after a Wait and after the watch is connected sees every change before; the
-// watch tells of every change after.
+// A read that is begun after a Wait and after the watch is connected sees every change before; the watch tells of every change
+// after. So the first Wait for a name reads, and from then on what the watch tells is as good as a read if it comes after all that
+// this handle has shown of the object: see entry. In any doubt the watch only says that it is time to read.
 type hub struct {
 	store   *Store
 	ctx     context.Context // ends with the store
 	cancel  context.CancelFunc
 	running sync.WaitGroup
+	heard   atomic.Int64 // when the server last told something on any watch: a clock.Instant
 
 	mu      sync.Mutex
 	closed  bool
@@ -36,16 +36,8 @@ type watch struct {
 	name      string // of the object, or "" for all of the namespace
 	cancel    context.CancelFunc
 	connected bool              // it has been once: what happens from now on will be told
-	entries   map[string]*entry // by object name; none for a while after the last Wait
-}
-
-// entry is a key that is waited for.
-type entry struct {
-	key     string
-	watch   *watch
-	waiters map[*waiter]struct{}
-	reading bool // a goroutine reads it
-	again   bool // and has to do so once more
+	live      bool              // it is now, as far as one knows
+	entries   map[string]*entry // by object name
 }
 
 // waiter is one Wait.
@@ -105,7 +97,10 @@ func (h *hub) join(key, ver string) (*waiter, error) {
 	w := &waiter{entry: e, joined: h.reads, heard: make(chan result, 1)}
 	w.version, _ = parseVersion(ver)
 	e.waiters[w] = struct{}{}
-	if wt.connected {
+	switch {
+	case wt.live && e.isLatest(ver): // the watch tells what comes next
+		w.begun = true
+	case wt.connected:
 		h.read(e)
 	}
 	return w, nil
@@ -115,11 +110,8 @@ func (h *hub) join(key, ver string) (*waiter, error) {
 func (h *hub) leave(w *waiter) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	e := w.entry
-	delete(e.waiters, w)
-	if len(e.waiters) == 0 && e.watch.entries[objectName(e.key)] == e {
-		delete(e.watch.entries, objectName(e.key))
-	}
+	delete(w.entry.waiters, w)
+	w.entry.left = h.store.clock.Now()
 }
 
 // watchOf returns the watch that a Wait for that object joins. mu is held.
@@ -127,7 +119,7 @@ func (h *hub) watchOf(name string) *watch {
 	if wt := h.watches[name]; wt != nil {
 		return wt
 	}
-	if wt := h.watches[""]; wt != nil && len(wt.entries) > 0 {
+	if wt := h.watches[""]; wt != nil && wt.needed() {
 		return wt
 	}
 	if len(h.watches) >= maxNamed && !h.retireOne() {
@@ -146,10 +138,20 @@ func (h *hub) watchOf(name string) *watch {
 	return wt
 }
 
+// needed reports whether somebody waits. mu is held.
+func (wt *watch) needed() bool {
+	for _, e := range wt.entries {
+		if len(e.waiters) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // retireOne ends a watch that nobody needs, if there is one. mu is held.
 func (h *hub) retireOne() bool {
 	for name, wt := range h.watches {
-		if len(wt.entries) == 0 {
+		if !wt.needed() {
 			delete(h.watches, name)
 			wt.cancel()
 			return true
@@ -158,10 +160,19 @@ func (h *hub) retireOne() bool {
 	return false
 }
 
-// retire ends wt if nobody waits.
+// idle is for how long a name is watched after the last Wait for it: whoever follows it waits again at once.
+const idle = 10 * time.Second
+
+// retire ends wt if nobody has waited for a while.
 func (h *hub) retire(wt *watch) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	now := h.store.clock.Now()
+	for name, e := range wt.entries {
+		if len(e.waiters) == 0 && !e.reading && now >= e.left.Add(idle) {
+			delete(wt.entries, name)
+		}
+	}
 	if len(wt.entries) > 0 {
 		return false
 	}
@@ -184,90 +195,4 @@ func (h *hub) fail(wt *watch, err error) {
 		}
 	}
 	clear(wt.entries)
-}
-
-// begun says that wt is connected. Where it doesn't go on from where it was, all that is waited for is read.
-func (h *hub) begun(wt *watch, resumed bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	wt.connected = true
-	if resumed {
-		return
-	}
-	for _, e := range wt.entries {
-		h.read(e)
-	}
-}
-
-// told says that the object of that name is, or was, at that resource version; gone that it was deleted.
-func (h *hub) told(wt *watch, name, resource string, gone bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	e := wt.entries[name]
-	if e == nil {
-		return
-	}
-	for w := range e.waiters {
-		if gone || w.version.resource != resource {
-			h.read(e)
-			return
-		}
-	}
-}
-
-// read has e read in a goroutine, once more if that is under way. mu is held.
-func (h *hub) read(e *entry) {
-	if e.reading || h.closed {
-		e.again = true
-		return
-	}
-	e.reading = true
-	h.running.Go(func() { h.readUntilQuiet(e) })
-}
-
-// readLimit is how long one read may take.
-const readLimit = 10 * time.Second
-
-func (h *hub) readUntilQuiet(e *entry) {
-	for pause := retryMin; ; {
-		h.mu.Lock()
-		h.reads++
-		begun := h.reads
-		e.again = false
-		h.mu.Unlock()
-
-		ctx, cancel := clock.WithTimeout(h.ctx, h.store.clock, readLimit)
-		var r result
-		r.rec, r.err = store.Load(ctx, h.store, e.key)
-		cancel()
-
-		if h.deliver(e, r, begun) {
-			return
-		}
-		if r.err != nil {
-			_ = clock.Sleep(h.ctx, h.store.clock, pause-rand.N(pause/2)) // its error is that of the ctx
-			pause = min(2*pause, retryMax)
-		}
-	}
-}
-
-// deliver hands over what was read, and returns whether that was all that e needs.
-func (h *hub) deliver(e *entry, r result, begun uint64) (quiet bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for w := range e.waiters {
-		switch {
-		case w.joined >= begun:
-		case r.err != nil && w.begun && mayPass(r.err):
-			e.again = true
-		default:
-			w.begun = true
-			w.hear(r)
-		}
-	}
-	if e.again && len(e.waiters) > 0 && !h.closed {
-		return false
-	}
-	e.reading = false
-	return true
 }

@@ -22,7 +22,22 @@ func (s *Store) Get(ctx context.Context, key string) (store.Record, error) {
 	if err := s.ready(ctx); err != nil {
 		return store.Record{}, err
 	}
-	return s.get(ctx, key)
+	return s.getShown(ctx, key)
+}
+
+// getShown is get for a caller.
+func (s *Store) getShown(ctx context.Context, key string) (store.Record, error) {
+	rec, err := s.get(ctx, key)
+	return s.shown(key, rec, err)
+}
+
+// shown takes note of what a caller is shown.
+func (s *Store) shown(key string, rec store.Record, err error) (store.Record, error) {
+	if err == nil || errors.Is(err, store.ErrNotFound) {
+		v, _ := parseVersion(rec.Version)
+		s.hub.show(key, v.resource)
+	}
+	return rec, err
 }
 
 func (s *Store) get(ctx context.Context, key string) (store.Record, error) {
@@ -59,6 +74,9 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record,
 			}
 			for i := range list.Items {
 				rec, err, match := readListed(&list.Items[i], prefix)
+				if match && err == nil {
+					_, _ = s.shown(rec.Key, rec, nil)
+				}
 				if match && !yield(rec, err) {
 					return
 				}

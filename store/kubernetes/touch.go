@@ -46,9 +46,9 @@ func (s *Store) Touch(ctx context.Context, rec store.Record) (store.Record, erro
 		answer, err := s.send(ctx, s.rest.Patch(types.MergePatchType).Name(objectName(rec.Key)).Body(body))
 		switch {
 		case err == nil:
-			return written(rec.Key, answer)
+			return s.written(rec.Key, answer)
 		case isMissing(err):
-			return store.Record{}, store.NotFound(rec.Key)
+			return s.shown(rec.Key, store.Record{}, store.NotFound(rec.Key))
 		case !isConflict(err):
 			return store.Record{}, s.failed(ctx, rec.Key, "patch", err)
 		}

@@ -42,9 +42,9 @@ func (s *Store) Put(ctx context.Context, rec store.Record) (store.Record, error)
 		}
 		switch {
 		case err == nil:
-			return written(rec.Key, answer)
+			return s.written(rec.Key, answer)
 		case known && isMissing(err):
-			return store.Record{}, store.NotFound(rec.Key)
+			return s.shown(rec.Key, store.Record{}, store.NotFound(rec.Key))
 		case !isConflict(err):
 			return store.Record{}, s.failed(ctx, rec.Key, verb, err)
 		case known:
@@ -78,7 +78,7 @@ func (s *Store) rebase(ctx context.Context, key, verb string, prev version, refu
 }
 
 // written reads the record out of the answer to a write.
-func written(key string, answer runtime.Object) (store.Record, error) {
+func (s *Store) written(key string, answer runtime.Object) (store.Record, error) {
 	obj, ok := answer.(*coordinationv1.Lease)
 	if !ok {
 		return store.Record{}, store.Unknown(key, fmt.Errorf("the server answered with a %T", answer))
@@ -87,7 +87,7 @@ func written(key string, answer runtime.Object) (store.Record, error) {
 	if err != nil {
 		return store.Record{}, store.Unknown(key, err)
 	}
-	return rec, nil
+	return s.shown(key, rec, nil)
 }
 
 func (s *Store) create(ctx context.Context, rec store.Record, body string) (runtime.Object, error) {
@@ -172,8 +172,10 @@ func (s *Store) Delete(ctx context.Context, key, ver string) error {
 		case err == nil && kept && len(obj.Finalizers) > 0:
 			return store.Unknown(key, fmt.Errorf("lease object %s/%s is marked for deletion, and stays until its finalizers %v are taken off: have whoever set them do that", obj.Namespace, obj.Name, obj.Finalizers))
 		case err == nil:
+			s.hub.show(key, "")
 			return nil
 		case isMissing(err):
+			s.hub.show(key, "")
 			return store.NotFound(key)
 		case !isConflict(err):
 			return s.failed(ctx, key, "delete", err)
@@ -202,7 +204,7 @@ func (s *Store) beaten(ctx context.Context, key string) error {
 
 // current reads what was in the way of a write, which was not done whatever comes of it.
 func (s *Store) current(ctx context.Context, key string) (store.Record, error) {
-	rec, err := s.get(ctx, key)
+	rec, err := s.getShown(ctx, key)
 	if err != nil && !errors.Is(err, store.ErrNotFound) && !errors.Is(err, store.ErrCorrupt) {
 		err = fmt.Errorf("not done, for another write came first, and what it wrote can't be read: %w", err)
 	}
