@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/internal/sessions"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
@@ -23,6 +22,7 @@ type candidate struct {
 	cb   Callbacks
 	opts Options
 
+	follows bool // the store's Waits are cheap: see [store.Properties]
 	session *lease.Session
 
 	mu      sync.Mutex
@@ -136,12 +136,20 @@ func (c *candidate) follow(ctx context.Context) {
 	}
 }
 
-// next reads the control record or, once one is known, waits for another than that of version. It blocks for a TTL at most, and reads
-// again then: an answer, or news, may have been lost with the connection that was to bring it. since is for heard.
+// followedFor is for how many TTLs what a Wait has brought is relied on without a read, where Waits are cheap.
+const followedFor = 4
+
+// next reads the control record or, once one is known, waits for another than that of version. It blocks for a TTL at most, or four where the
+// store notices by itself that a connection is dead, and reads again then: an answer, or news, may have been lost with the connection that
+// was to bring it. since is for heard.
 func (c *candidate) next(ctx context.Context, version string, known bool) (rec store.Record, since int, err error) {
 	if known {
 		since = c.readings()
-		limited, cancel := clock.WithTimeout(ctx, c.clk, c.m.TTL())
+		limit := c.m.TTL()
+		if c.follows {
+			limit *= followedFor
+		}
+		limited, cancel := clock.WithTimeout(ctx, c.clk, limit)
 		rec, err := store.Wait(limited, c.m.Store(), prefix+c.name, version)
 		quiet := limited.Err() != nil
 		cancel()
@@ -229,74 +237,6 @@ func (c *candidate) failed(err error, told string) string {
 		c.cb.OnError(err)
 	}
 	return news
-}
-
-// attend keeps the candidate on the list, as it is now, asks whether it is eligible, and takes off those that are gone.
-func (c *candidate) attend(ctx context.Context) {
-	watch := sessions.NewWatch(c.m)
-	since, told := c.clk.Wall(), ""
-	for ctx.Err() == nil {
-		eligible := c.ask()
-		if eligible != c.look().eligible {
-			c.set(func() { c.now.eligible = eligible })
-		}
-		me := Candidate{
-			Session: c.session.Key(), Name: c.opts.Name, Priority: c.opts.Priority, Zone: c.opts.Zone, Ineligible: !eligible, Since: since,
-		}
-		limited, cancel := clock.WithTimeout(ctx, c.clk, c.m.TTL()/3)
-		switch err := c.list(limited, watch, me); { // again next time
-		case errors.Is(err, ErrUnlisted):
-			told = c.failed(err, told)
-		case err == nil:
-			told = ""
-		}
-		cancel()
-		c.awaitRelist(ctx)
-	}
-}
-
-// awaitRelist blocks for a third of the TTL, or until the list is to say something else of the candidate.
-func (c *candidate) awaitRelist(ctx context.Context) {
-	timer := clock.NewTimer(c.clk, c.m.TTL()/3)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-c.relist:
-	case <-ctx.Done():
-	}
-}
-
-// list puts me on the list, and takes off those whose sessions are over. Each candidate looks at the one before it on the list, the first at the last. The error matches [ErrUnlisted] when it is full.
-func (c *candidate) list(ctx context.Context, watch *sessions.Watch, me Candidate) error {
-	over, _, err := watch.Behind(ctx, c.look().around(me.Session))
-	if err != nil {
-		return err
-	}
-	listed := false
-	err = change(ctx, c.m.Store(), c.name, func(k *control) (bool, error) {
-		kept := make([]Candidate, 0, len(k.Candidates)+1)
-		there := false
-		for _, o := range k.Candidates {
-			switch {
-			case o.Session == me.Session:
-				there = o.Ineligible == me.Ineligible
-				kept = append(kept, me)
-			case !over[o.Session]:
-				kept = append(kept, o)
-			}
-		}
-		if k.find(me.Session) < 0 && len(kept) < maxCandidates {
-			kept = append(kept, me)
-		}
-		write := len(kept) != len(k.Candidates) || k.find(me.Session) >= 0 && !there
-		k.Candidates = kept
-		listed = k.find(me.Session) >= 0
-		return write, nil
-	})
-	if err == nil && !listed {
-		err = fmt.Errorf("%s: %w: %d are on it", c.name, ErrUnlisted, maxCandidates)
-	}
-	return err
 }
 
 // patience is how long the candidate leaves a free name to those who are preferred to it: a thirtieth of the TTL for each, a tenth

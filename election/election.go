@@ -140,6 +140,7 @@ func Run(ctx context.Context, m *lease.Manager, name string, cb Callbacks, opts 
 		return err
 	}
 	c := &candidate{m: m, clk: m.Clock(), name: name, cb: cb, opts: opts, changed: make(chan struct{}), relist: make(chan struct{}, 1)}
+	c.follows = store.Describe(m.Store()).CheapWait
 	for n := 0; ctx.Err() == nil; n++ {
 		s, err := m.OpenSession(ctx)
 		if errors.Is(err, lease.ErrClosed) {

@@ -7,6 +7,8 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/drive"
+	"github.com/leasehold/leasehold/internal/rules"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
@@ -32,6 +34,9 @@ type observed struct {
 	last store.Record  // as it was read last, if it was
 	at   clock.Instant // when that read began
 	read bool
+
+	follows bool         // what Waits bring is relied on while the leader stays; at is not raised by it
+	session store.Record // that keeps the name, as it was heard of last
 }
 
 func newObserved(st store.Store, clk clock.Clock, name string) *observed {
@@ -56,6 +61,9 @@ func (o *observed) look(ctx context.Context) error {
 		return err
 	}
 	o.last, o.at, o.read = s.Record, began, true
+	if o.session.Key != o.last.Session {
+		o.session = store.Record{Key: o.last.Session}
+	}
 	return nil
 }
 
@@ -73,8 +81,11 @@ func Now(ctx context.Context, st store.Store, name string) (Leader, error) {
 // known last, with its age. When the store can be read again, Observe yields who leads, changed or not. poll bounds how long the end of a leader that has died goes unnoticed beyond its TTL; a third of the
 // TTL is a good one. The sequence ends when ctx is done.
 func Observe(ctx context.Context, st store.Store, clk clock.Clock, name string, poll time.Duration) iter.Seq2[Leader, error] {
+	return newObserved(st, clk, name).leaders(ctx, poll)
+}
+
+func (o *observed) leaders(ctx context.Context, poll time.Duration) iter.Seq2[Leader, error] {
 	return func(yield func(Leader, error) bool) {
-		o := newObserved(st, clk, name)
 		var told *Leader
 		for {
 			err := o.next(ctx, poll)
@@ -90,27 +101,55 @@ func Observe(ctx context.Context, st store.Store, clk clock.Clock, name string, 
 			}
 			if err != nil {
 				told = nil
-				_ = clock.Sleep(ctx, clk, poll)
+				_ = clock.Sleep(ctx, o.clk, poll)
 			}
 		}
 	}
 }
 
 // next reads at first, and then waits for a change, for poll at most, before it reads again: nobody knows how long ago what
-// a wait returns was said.
+// a wait returns was said. Who follows reads again only when the leader seems to have changed, or nobody seems to lead.
 func (o *observed) next(ctx context.Context, poll time.Duration) error {
 	if o.read {
 		limited, cancel := clock.WithTimeout(ctx, o.clk, poll)
-		_, err := store.Wait(limited, o.st, o.name, o.last.Version)
+		before := o.leader()
+		rec, err := o.change(limited)
 		unchanged := limited.Err() != nil
 		cancel()
 		if ctx.Err() != nil || err != nil && !unchanged {
 			return err
 		}
+		if o.follows && err == nil {
+			o.heard(rec)
+		}
+		if now := o.leader(); o.follows && now.Owner != "" && now.Owner == before.Owner && now.Token == before.Token {
+			return nil
+		}
 	}
 	limited, cancel := clock.WithTimeout(ctx, o.clk, poll)
 	defer cancel()
 	return o.look(limited)
+}
+
+// change blocks until the record has another version; or, of who follows, that of the session.
+func (o *observed) change(ctx context.Context) (store.Record, error) {
+	if !o.follows {
+		return store.Wait(ctx, o.st, o.name, o.last.Version)
+	}
+	return drive.Await(ctx, o.st, rules.Action{Key: o.name, Version: o.last.Version, Also: o.session.Key, AlsoVersion: o.session.Version})
+}
+
+// heard takes note of the record of the name, or of the session that keeps it.
+func (o *observed) heard(rec store.Record) {
+	o.obs.Saw(rec)
+	if rec.Key != o.name {
+		o.session = rec
+		return
+	}
+	o.last = rec
+	if o.session.Key != rec.Session {
+		o.session = store.Record{Key: rec.Session}
+	}
 }
 
 // observe tells the candidate's program of new leaders.
@@ -119,7 +158,9 @@ func (c *candidate) observe(ctx context.Context) {
 		return
 	}
 	last := ""
-	for l, err := range Observe(ctx, c.m.Store(), c.clk, c.name, c.m.TTL()/3) {
+	o := newObserved(c.m.Store(), c.clk, c.name)
+	o.follows = c.follows
+	for l, err := range o.leaders(ctx, c.m.TTL()/3) {
 		if err == nil && l.Owner != "" && l.Owner != last {
 			c.cb.OnNewLeader(l)
 		}

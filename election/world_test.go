@@ -32,6 +32,7 @@ type world struct {
 	st store.Store
 
 	ageless bool // the store of those who come vouches for no Age
+	cheap   bool // its Waits are cheap, and it vouches for no Age
 
 	mu      sync.Mutex
 	leading map[string]election.Term // by candidate, while OnStartedLeading runs
@@ -78,8 +79,11 @@ func (w *world) candidate(name string, opts election.Options, change ...func(*pr
 		f(p)
 	}
 	st := store.Store(w.db.Open())
-	if w.ageless {
+	if w.ageless || w.cheap {
 		st = faulty.Ageless(st)
+	}
+	if w.cheap {
+		st = cheap{st}
 	}
 	p.net = faulty.Wrap(st, func(op faulty.Op) faulty.Fault {
 		p.mu.Lock()

@@ -89,7 +89,7 @@ func (m *Manager) pursueWanted(ctx context.Context, w want, gone map[string]bool
 	claim := m.claim(w.session)
 	claim.Kind = w.kind
 	d := drive.Want(w.key, claim, m.timing, w.try, m.recall(w.key))
-	d.Hold.Gone = gone
+	d.Hold.Gone, d.Hold.Follow = gone, m.follows
 	if m.suppose {
 		d.Hold.SupposeNew()
 	}

@@ -27,6 +27,7 @@ type Manager struct {
 	wg   sync.WaitGroup
 
 	suppose bool            // a name that isn't known is supposed to be new
+	follows bool            // whoever waits for a name follows the session that keeps it
 	memory  *drive.Memory   // of names that aren't held here
 	watch   *sessions.Watch // of those who are members of names of other kinds
 
@@ -52,7 +53,7 @@ func NewManager(st store.Store, opts Options) (*Manager, error) {
 	props := store.Describe(st)
 	m := &Manager{
 		run: drive.Runner{Store: st, Clock: opts.Clock, HTTP: props.OverHTTP}, opts: opts, timing: opts.timing(), clk: opts.Clock, owner: owner, info: info,
-		memory: &drive.Memory{}, asleep: map[*keeper]struct{}{}, suppose: props.CheapRefusal,
+		memory: &drive.Memory{}, asleep: map[*keeper]struct{}{}, suppose: props.CheapRefusal, follows: props.CheapWait,
 	}
 	m.run.Go = m.start
 	if !opts.Outlived {

@@ -63,6 +63,11 @@ type Properties struct {
 	// happen.
 	WaitLingers bool
 
+	// CheapWait: a Wait costs the server no request where it begins with the version that the last one returned, and one whose connection
+	// died in silence goes on soon by itself. Then who waits for what a session keeps follows the session's record by another Wait, and
+	// reads less often.
+	CheapWait bool
+
 	// OverHTTP: a request is one of a client of net/http, whose context an [net/http/httptrace.ClientTrace] in the caller's reaches. Where
 	// it may wait for a connection that another request has, callers give up what they don't need any more before it is sent.
 	OverHTTP bool

@@ -75,6 +75,8 @@ func (d *Driver) Tell(env rules.Env, act rules.Action, rec store.Record, err err
 		h.Wrote(env, rec, err)
 	case act.Kind == rules.Sleep, act.Kind == rules.Wait && err != nil && env.Now >= act.Until:
 		h.Woke() // nothing changed
+	case act.Kind == rules.Wait && act.Also != "" && err == nil && rec.Key == act.Also:
+		h.Read(env, act.Also, rec, nil)
 	default:
 		h.Read(env, act.Key, rec, err)
 	}

@@ -69,7 +69,7 @@ func (r Runner) once(ctx context.Context, act rules.Action) (store.Record, error
 		}
 		return r.Store.Put(ctx, act.Rec)
 	default:
-		return store.WaitHolder(ctx, r.Store, act.Key, act.Version)
+		return Await(ctx, r.Store, act)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/client-go/transport"
 	"k8s.io/klog/v2"
 
 	"github.com/leasehold/leasehold/internal/servers"
@@ -89,8 +90,8 @@ func theNamespace(t testing.TB, srv *servers.Server) string {
 	return name
 }
 
-// kubeClient returns an administrator's client with connections of its own, which go to addr.
-func kubeClient(t testing.TB, srv *servers.Server, addr string) *coordination.CoordinationV1Client {
+// kubeClient returns an administrator's client with connections of its own, which go to addr; by what is wrapped around them.
+func kubeClient(t testing.TB, srv *servers.Server, addr string, wraps ...transport.WrapperFunc) *coordination.CoordinationV1Client {
 	t.Helper()
 	c, err := clientcmd.BuildConfigFromFlags("", srv.Extra["kubeconfig"])
 	if err != nil {
@@ -98,6 +99,9 @@ func kubeClient(t testing.TB, srv *servers.Server, addr string) *coordination.Co
 	}
 	c.Host, c.QPS, c.NextProtos = "https://"+addr, -1, []string{"http/1.1"}
 	c.Dial = (&net.Dialer{Timeout: 5 * time.Second}).DialContext
+	for _, wrap := range wraps {
+		c.Wrap(wrap)
+	}
 	hc, err := rest.HTTPClientFor(c)
 	if err != nil {
 		t.Fatal(err)

@@ -50,6 +50,7 @@ type Hold struct {
 	Claim  Claim
 	Timing Timing
 	Try    bool // don't wait for a name that is taken
+	Follow bool // whoever drives it can wait for two keys at once, so that the renewals of the session that keeps the name are heard
 
 	// Patience is how long a name that has become free is left to others, who go before this hold. One that its holder has
 	// abandoned is freed first, so that they hear of it. A try has none.

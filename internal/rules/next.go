@@ -27,7 +27,11 @@ type Action struct {
 	Key     string
 	Version string
 	Rec     store.Record
-	Until   clock.Instant // Read and Write: when to give the request up
+
+	// Also, of a Wait, is another key, whose change from AlsoVersion ends the wait as well; then tell Read of that key. "" is none.
+	Also, AlsoVersion string
+
+	Until clock.Instant // Read and Write: when to give the request up
 
 	// Again, of a Read or a Write, is when to send it once more beside the first, which is still awaited: then tell [Hold.Late]. 0 is for
 	// never. To repeat a write is safe: all copies carry one nonce and one version, so that at most one of them lands.
@@ -109,12 +113,17 @@ func (h *Hold) nextTaken(env Env, until clock.Instant) Action {
 		// Kept by a session whose end isn't known: a wait for the end of its holder would be over at once, again and again.
 		return Action{Kind: Sleep, Until: min(until, env.Now.Add(h.Timing.Renew))}
 	}
-	if h.rec.Rec.Session != "" {
+	act := Action{Kind: Wait, Key: h.Key, Version: h.rec.Rec.Version, Until: until}
+	switch {
+	case h.rec.Rec.Session == "":
+	case h.Follow:
+		act.Also, act.AlsoVersion = h.rec.Rec.Session, h.session.Rec.Version
+	default:
 		// A session's renewals wake nobody who waits for one of its leases. To be looked at only when it may be dead,
 		// and found renewed since, would be to notice its end up to a TTL late.
-		until = min(until, env.Now.Add(h.Timing.Renew))
+		act.Until = min(until, env.Now.Add(h.Timing.Renew))
 	}
-	return Action{Kind: Wait, Key: h.Key, Version: h.rec.Rec.Version, Until: until}
+	return act
 }
 
 // before returns what is to be read before s is acted on, and whether anything is, or the name is in use as another kind.

@@ -31,7 +31,7 @@ func (h *Hold) AppendState(b []byte, now clock.Instant, quantum time.Duration, n
 	}
 	b = append(b, byte(h.Phase), byte(h.Cause), byte(h.att.Op))
 	flags(h.Failing, h.recFresh, h.sessionRead, h.once, h.gone, h.Try, h.Notice != nil, h.rec.Known)
-	flags(h.att.Tied, h.att.Doubt, h.att.Ask, h.session.Known, h.Err != nil)
+	flags(h.att.Tied, h.att.Doubt, h.att.Ask, h.session.Known, h.Err != nil, h.Follow)
 	beside := h.beside
 	if beside == nil {
 		beside = &store.Record{}

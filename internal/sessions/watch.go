@@ -90,6 +90,18 @@ func (w *Watch) late(key string) clock.Instant {
 	return s.Since.Add(s.Rec.TTL * 2 / 5)
 }
 
+// Heard takes note of a session's record that a Wait has brought.
+func (w *Watch) Heard(rec store.Record) { w.note(rec.Key, rec) }
+
+// Renews reports whether a session was seen or heard to be renewed within 2/5 of its TTL, so that [Watch.Behind] would look at it alone. It
+// doesn't read.
+func (w *Watch) Renews(key string) bool {
+	w.mu.Lock()
+	s := w.seen[key]
+	w.mu.Unlock()
+	return s.Known && !s.over && w.clk.Now() < w.late(key)
+}
+
 // Gone is Over where all of them are; else it returns nil.
 func (w *Watch) Gone(ctx context.Context, keys []string) (map[string]bool, error) {
 	over, _, err := w.Over(ctx, keys)

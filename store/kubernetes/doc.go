@@ -37,6 +37,17 @@
 // handle, or 75 s in which nothing was heard of it: the server sends a bookmark every minute. So a connection that died in silence is
 // noticed. It continues over lost connections, restarts of the server and expired histories (410 Gone).
 //
+// # Cost
+//
+// A candidate of an election that waits makes its session's renewals, 13 writes a minute at a TTL of 15 s, one read a minute, and four
+// watches every 10 minutes; the leader 16 writes a minute more. client-go's elector makes 19 reads a minute, and as a leader 30 writes.
+// Requests in a minute on a real API server, a leader and so many candidates (go test ./internal/engines -run TestFinding_N1 -v -requests 1m):
+//
+//	candidates   Leasehold   client-go
+//	1            43          48
+//	20           314         406
+//	100          1,467       1,903
+//
 // # Age
 //
 // None. The only clock to go by would be that of the API server, which is one of several.

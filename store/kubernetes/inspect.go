@@ -25,6 +25,7 @@ func (s *Store) Properties() store.Properties {
 		Read:        store.ReadDurable,
 		Settle:      store.SettledByRead,
 		Push:        true,
+		CheapWait:   true,
 		OverHTTP:    true,
 		Guarantee:   "survives the failure of a minority of the control plane; shared with client-go's leader election",
 	}
