@@ -150,6 +150,24 @@ func TestRetryPauses(t *testing.T) {
 	}
 }
 
+// At worst an outage begins with a renewal, and ends when a request has just been sent that gets no answer: then come the longest pause between
+// two retries, and the renewal that is in time.
+func TestSurvives(t *testing.T) {
+	r := heldRig(t)
+	r.sleep()
+	r.jitter = 1
+	longest := time.Duration(0)
+	for range 6 {
+		r.wrote("", errRefused)
+		failed := r.now
+		r.sleep()
+		longest = max(longest, r.now.Sub(failed))
+	}
+	if got, want := rigTiming().Survives(rigValidity), rigValidity-rigRenew-rigAttempt-longest; got != want {
+		t.Errorf("survives %v, want %v: the longest pause between two retries is %v", got, want, longest)
+	}
+}
+
 // On a clock that ticks no holder counts on more than TTL·(1−δ) of true time, and no taker waits less than the TTL, whatever the phase of
 // the ticks.
 func TestFinding_S15_ClockThatTicks(t *testing.T) {
