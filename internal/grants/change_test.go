@@ -3,6 +3,7 @@ package grants
 import (
 	"context"
 	"errors"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,10 +20,13 @@ func TestChangesOfANameAreMadeInTurn(t *testing.T) {
 		r, net := w.registry()
 		rec := granted(t, r, wants("a", 0))
 		net.SetPlan(once(faulty.Fault{Delay: time.Second}, puts("a")))
-		done := make(chan error, 2)
+		done, before := make(chan error, 2), net.Count(faulty.Put)
 		for range 2 {
 			go func() { done <- second(r.Renew(context.Background(), "job", "a", rec.Token, 0, nil)) }()
 			synctest.Wait()
+		}
+		if n := net.Count(faulty.Put) - before; n != 1 {
+			t.Errorf("%d changes are being made at once", n)
 		}
 		if err := errors.Join(<-done, <-done); err != nil || w.written() != 3 {
 			t.Errorf("%v, after %d writes", err, w.written())
@@ -76,6 +80,56 @@ func TestAChangeIsGivenUpWhenItsTimeIsOver(t *testing.T) {
 		time.AfterFunc(most/2, leave)
 		if err := second(r.Renew(ctx, "job", "a", rec.Token, 0, nil)); err != nil {
 			t.Errorf("whose caller has gone: %v", err)
+		}
+	})
+}
+
+// The same for a change that was begun after another one.
+func TestALaterChangeIsGivenUpWhenItsTimeIsOver(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		r, net := w.registry()
+		rec := granted(t, r, wants("a", 0))
+		net.SetPlan(once(faulty.Fault{Delay: time.Second}, puts("a")))
+		first := make(chan error, 1)
+		go func() { first <- second(r.Renew(context.Background(), "job", "a", rec.Token, 0, nil)) }()
+		synctest.Wait()
+		net.SetPlan(func(op faulty.Op) faulty.Fault { return faulty.Fault{Drop: op.Kind == faulty.Put} })
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		begun := time.Now()
+		err := second(r.Renew(ctx, "job", "a", rec.Token, 0, nil))
+		if took := time.Since(begun); took != 2*time.Second || !errors.Is(err, store.ErrUnknownOutcome) || <-first != nil {
+			t.Errorf("%v after %v, want an unknown outcome after 2s", err, took)
+		}
+	})
+}
+
+// other is a context that isn't one of package context's: each child of it that isn't cancelled keeps a goroutine.
+type other struct {
+	context.Context
+	done chan struct{}
+}
+
+func (o other) Done() <-chan struct{} { return o.done }
+
+// A registry that lives for months keeps nothing of the changes that it has made.
+func TestAChangeLeavesNoContext(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		r, _ := w.registry()
+		rec := granted(t, r, wants("a", 0))
+		o := other{r.ctx, make(chan struct{})}
+		defer close(o.done)
+		r.ctx = o
+		synctest.Wait()
+		before := runtime.NumGoroutine()
+		for range 3 {
+			if _, err := r.Renew(t.Context(), "job", "a", rec.Token, 0, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		synctest.Wait()
+		if after := runtime.NumGoroutine(); after > before {
+			t.Errorf("%d goroutines, %d before", after, before)
 		}
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/leasehold/leasehold/store"
@@ -111,6 +112,37 @@ func TestPlacesUnknown(t *testing.T) {
 		if lined(t, third, queued(third, "3"), "3"); reads != 0 {
 			t.Errorf("nonsense was read %d times more", reads)
 		}
+	})
+}
+
+// A store that doesn't answer is not asked for the places by each who queues: after one look without an answer, the next is made a while later.
+func TestPlacesAreNotAskedForInTurn(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		r, net := w.registry()
+		granted(t, r, Request{Key: "job", Owner: "holder", TTL: time.Hour})
+		looks := 0
+		net.SetPlan(func(op faulty.Op) (f faulty.Fault) {
+			if op.Key == placesKey {
+				looks++
+				f.Drop = true
+			}
+			return f
+		})
+		all := queued(r, "1")
+		time.Sleep(placesLimit + time.Millisecond)
+		synctest.Wait()
+		all = append(all, queued(r, "2")...)
+		if got := len(r.Waiting("job")); got != len(all) || looks != 1 {
+			t.Errorf("%d of %d wait, after %d looks; want one", got, len(all), looks)
+		}
+		time.Sleep(placesLimit + time.Millisecond)
+		all = append(all, queued(r, "3")...)
+		time.Sleep(placesLimit + time.Millisecond)
+		synctest.Wait()
+		if looks != 2 {
+			t.Errorf("%d looks after a while, want 2", looks)
+		}
+		lined(t, r, all, "1", "2", "3")
 	})
 }
 
