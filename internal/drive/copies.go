@@ -88,7 +88,7 @@ func settles(act rules.Action, err error) bool {
 	case refused:
 		return conflict.Current.Version != act.Rec.Version
 	}
-	return act.Kind == rules.Write && errors.Is(err, store.ErrNotFound)
+	return errors.Is(err, store.ErrNotFound) // by a write: a read is answered with an empty record then
 }
 
 // repeated is a request of which several copies may be under way. The first is carried out by the asker.
@@ -200,7 +200,5 @@ func (p *repeated) answered(number int, rec store.Record, err error) {
 	if p.done != nil {
 		close(p.done)
 	}
-	if number > 1 {
-		p.first() // who asks waits for it
-	}
+	p.first() // who asks waits for it
 }

@@ -69,6 +69,9 @@ func TestTheFirstAnswerCounts(t *testing.T) {
 		"a later one":           {map[int]faulty.Fault{1: {Drop: true}, 2: {Drop: true}, 3: {Drop: true}}, 5 * attempt, 4},
 		"the first is refused":  {map[int]faulty.Fault{1: {Delay: 2 * attempt, Err: errNo}, 2: {ReplyDelay: 3500 * time.Millisecond}, 3: {Drop: true}}, 4500 * time.Millisecond, 3},
 		"the second is refused": {map[int]faulty.Fault{1: {ReplyDelay: 2500 * time.Millisecond}, 2: {Err: errNo}}, 2500 * time.Millisecond, 2},
+		"all others are refused": {
+			map[int]faulty.Fault{1: {Delay: 4 * attempt, Err: errNo}, 2: {ReplyDelay: 5 * attempt}, 3: {Err: errNo}, 4: {Err: errNo}}, 6 * attempt, 4,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inCopyRig(t, c.plan, func(t *testing.T, r *copyRig) {
@@ -123,6 +126,33 @@ func TestNoCopyIsAnswered(t *testing.T) {
 	}
 }
 
+// A record that is gone refuses every copy of a renewal: the first refusal counts, and leaves nothing unknown.
+func TestACopyOfARecordThatIsGone(t *testing.T) {
+	inCopyRig(t, map[int]faulty.Fault{1: {Drop: true}}, func(t *testing.T, r *copyRig) {
+		if err := r.db.Open().Delete(t.Context(), "job", r.act.Rec.Version); err != nil {
+			t.Fatal(err)
+		}
+		_, err := r.request(t.Context())
+		if took := r.Clock.Now().Sub(r.began).Round(time.Millisecond); !errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrUnknownOutcome) || took != attempt {
+			t.Errorf("after %v: %v; want it not found after %v", took, err, attempt)
+		}
+	})
+}
+
+// A read changes nothing: of one whose copies were refused or given up, no outcome is unknown.
+func TestAReadIsNeverInDoubt(t *testing.T) {
+	inCopyRig(t, nil, func(t *testing.T, r *copyRig) {
+		before := r.net.Count(faulty.Get)
+		plan := map[int]faulty.Fault{1: {Delay: 6 * attempt, Err: errNo}, 2: {Err: errNo}, 3: {Drop: true}, 4: {Err: errNo}}
+		r.net.SetPlan(func(op faulty.Op) faulty.Fault { return plan[op.Nth-before] })
+		r.act.Kind = rules.Read
+		_, err := r.request(t.Context())
+		if sent := r.net.Count(faulty.Get) - before; !errors.Is(err, errNo) || errors.Is(err, store.ErrUnknownOutcome) || sent != 4 {
+			t.Errorf("%v, after %d copies", err, sent)
+		}
+	})
+}
+
 // counted counts the writes that are under way and not given up.
 type counted struct {
 	store.Store
@@ -173,6 +203,60 @@ func TestCopiesEndWithTheirRequest(t *testing.T) {
 	})
 }
 
+// patient is a store that doesn't see when its caller has gone.
+type patient struct{ store.Store }
+
+func (p patient) Put(ctx context.Context, rec store.Record) (store.Record, error) {
+	return p.Store.Put(context.WithoutCancel(ctx), rec)
+}
+
+// Once its caller has gone, no further copy of a request is sent, though the store has not ended the ones before.
+func TestNoCopyIsSentForWhoHasGone(t *testing.T) {
+	inCopyRig(t, map[int]faulty.Fault{1: {ReplyDelay: 4 * attempt}, 2: {ReplyDelay: 4 * attempt}}, func(t *testing.T, r *copyRig) {
+		r.Store = patient{r.Store}
+		ctx, cancel := context.WithTimeout(t.Context(), 2*attempt)
+		defer cancel()
+		before := r.net.Count(faulty.Put)
+		_, err := r.request(ctx)
+		if got := r.net.Count(faulty.Put) - before; got != 2 {
+			t.Errorf("%d copies, want 2; %v", got, err)
+		}
+	})
+}
+
+// A machine that was asleep until after the time of a request sends no further copy of it.
+func TestNoCopyIsSentAfterItsTime(t *testing.T) {
+	inCopyRig(t, map[int]faulty.Fault{1: {Drop: true}}, func(t *testing.T, r *copyRig) {
+		clk := r.Clock.(*clock.Fake)
+		asleep := time.AfterFunc(attempt/2, func() { clk.Jump(10 * attempt) })
+		defer asleep.Stop()
+		before := r.net.Count(faulty.Put)
+		_, err := r.request(t.Context())
+		if got := r.net.Count(faulty.Put) - before; !errors.Is(err, store.ErrUnknownOutcome) || got != 1 || r.late != 0 {
+			t.Errorf("%v after %d copies, said %d times that it is late", err, got, r.late)
+		}
+	})
+}
+
+// A copy that comes to be sent only when the request has been answered is not sent, and the others end as ever.
+func TestNoCopyIsSentAfterTheAnswer(t *testing.T) {
+	inCopyRig(t, map[int]faulty.Fault{1: {ReplyDelay: 3500 * time.Millisecond}, 2: {ReplyDelay: 4 * attempt}}, func(t *testing.T, r *copyRig) {
+		copies := 1
+		r.Go = func(f func()) bool {
+			copies++
+			pause := map[int]time.Duration{3: attempt}[copies] // it is started 3 s after the first, and runs 4 s after it
+			r.wg.Go(func() { time.Sleep(pause); f() })
+			return true
+		}
+		before := r.net.Count(faulty.Put)
+		_, err := r.request(t.Context())
+		r.wg.Wait()
+		if got := r.net.Count(faulty.Put) - before; err != nil || copies != 3 || got != 2 || r.Clock.Now().Sub(r.began).Round(time.Millisecond) != 5*attempt {
+			t.Errorf("%v; %d of %d copies were sent, the last ended after %v", err, got, copies, r.Clock.Now().Sub(r.began))
+		}
+	})
+}
+
 // ownDone is a context that isn't one of package context's: each child of it that isn't cancelled keeps a goroutine.
 type ownDone struct {
 	context.Context
@@ -181,15 +265,18 @@ type ownDone struct {
 
 func (c ownDone) Done() <-chan struct{} { return c.done }
 
-// What was answered keeps no context, and so no timer, until the caller's is over.
+// What was answered keeps no context, and so no timer, until the caller's is over, whichever copy was.
 func TestAnAnswerEndsTheRequestsContext(t *testing.T) {
-	inCopyRig(t, nil, func(t *testing.T, r *copyRig) {
-		ctx := ownDone{t.Context(), make(chan struct{})}
-		before := runtime.NumGoroutine()
-		_, err := r.request(ctx)
-		synctest.Wait()
-		if after := runtime.NumGoroutine(); err != nil || after > before {
-			t.Errorf("%v; %d goroutines, %d before", err, after, before)
-		}
-	})
+	for copies, plan := range map[int]map[int]faulty.Fault{1: nil, 2: {1: {Drop: true}}} {
+		inCopyRig(t, plan, func(t *testing.T, r *copyRig) {
+			ctx := ownDone{t.Context(), make(chan struct{})}
+			before := runtime.NumGoroutine()
+			_, err := r.request(ctx)
+			r.wg.Wait()
+			synctest.Wait()
+			if after := runtime.NumGoroutine(); err != nil || after > before {
+				t.Errorf("after %d copies: %v; %d goroutines, %d before", copies, err, after, before)
+			}
+		})
+	}
 }

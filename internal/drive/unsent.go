@@ -14,14 +14,9 @@ type unsent struct {
 	waiting map[*context.CancelFunc]struct{}
 }
 
-// watch returns the context for one copy. Call done when the copy has ended.
-func (u *unsent) watch(ctx context.Context) (_ context.Context, done context.CancelFunc) {
-	ctx, cancel := context.WithCancel(ctx)
-	sent := func() {
-		u.mu.Lock()
-		defer u.mu.Unlock()
-		delete(u.waiting, &cancel)
-	}
+// watch returns the context for one copy. Call cancel when the copy has ended.
+func (u *unsent) watch(ctx context.Context) (_ context.Context, cancel context.CancelFunc) {
+	ctx, cancel = context.WithCancel(ctx)
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GetConn: func(string) {
 			u.mu.Lock()
@@ -31,9 +26,13 @@ func (u *unsent) watch(ctx context.Context) (_ context.Context, done context.Can
 			}
 			u.waiting[&cancel] = struct{}{}
 		},
-		GotConn:              func(httptrace.GotConnInfo) { sent() },
+		GotConn: func(httptrace.GotConnInfo) {
+			u.mu.Lock()
+			defer u.mu.Unlock()
+			delete(u.waiting, &cancel)
+		},
 		GotFirstResponseByte: u.answered,
-	}), func() { sent(); cancel() }
+	}), cancel
 }
 
 // answered gives up those that wait.

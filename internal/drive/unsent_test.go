@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -55,36 +56,83 @@ func (p pipes) dial(context.Context, string, string) (net.Conn, error) {
 	return client, nil
 }
 
+// overPipes runs f in virtual time with a runner whose requests are answered by handle, over so many connections at most. It returns how
+// many were made.
+func overPipes(t *testing.T, connections int, handle http.HandlerFunc, f func(t *testing.T, request func() error)) int {
+	t.Helper()
+	var dialed atomic.Int64
+	synctest.Test(t, func(t *testing.T) {
+		network := make(pipes)
+		server := &http.Server{Handler: handle}
+		var running sync.WaitGroup
+		running.Go(func() { _ = server.Serve(network) })
+		transport := &http.Transport{MaxConnsPerHost: connections, DialContext: func(ctx context.Context, kind, address string) (net.Conn, error) {
+			dialed.Add(1)
+			return network.dial(ctx, kind, address)
+		}}
+		var copies sync.WaitGroup
+		r := Runner{
+			Store: &overHTTP{client: &http.Client{Transport: transport}}, Clock: clock.NewFake(0), HTTP: true,
+			Go: func(f func()) bool { copies.Go(f); return true },
+		}
+		f(t, func() error {
+			now := r.Clock.Now()
+			_, err := r.Request(t.Context(), rules.Action{Kind: rules.Write, Key: "k", Asked: now, Again: now.Add(time.Second), Until: now.Add(time.Minute)}, nil)
+			return err
+		})
+		copies.Wait()
+		transport.CloseIdleConnections()
+		close(network)
+		_ = server.Close()
+		running.Wait()
+	})
+	return int(dialed.Load())
+}
+
 // A late copy that still waits for a connection is not sent once the first has been answered: it would have the connection when the next
 // renewal needs it.
 func TestFinding_L1_AnUnsentCopyLeavesTheConnection(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		sent := 0
-		network := make(pipes)
-		server := &http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
-			sent++
-			time.Sleep(5 * time.Second)
-		})}
-		var running sync.WaitGroup
-		running.Go(func() { _ = server.Serve(network) })
-		transport := &http.Transport{MaxConnsPerHost: 1, DialContext: network.dial}
-		r := Runner{
-			Store: &overHTTP{client: &http.Client{Transport: transport}}, Clock: clock.NewFake(0), HTTP: true,
-			Go: func(f func()) bool { running.Go(f); return true },
-		}
+	sent := 0
+	slow := func(http.ResponseWriter, *http.Request) {
+		sent++
+		time.Sleep(5 * time.Second)
+	}
+	overPipes(t, 1, slow, func(t *testing.T, request func() error) {
 		for n := 1; n <= 2; n++ {
-			now, began := r.Clock.Now(), time.Now()
-			act := rules.Action{Kind: rules.Write, Key: "k", Asked: now, Again: now.Add(time.Second), Until: now.Add(time.Minute)}
-			if _, err := r.Request(t.Context(), act, nil); err != nil {
+			began := time.Now()
+			if err := request(); err != nil {
 				t.Fatal(err)
 			}
 			if took := time.Since(began); took != 5*time.Second || sent != n {
 				t.Errorf("request %d had its answer after %v, and %d were sent", n, took, sent)
 			}
 		}
-		transport.CloseIdleConnections()
-		close(network)
-		_ = server.Close()
-		running.Wait()
 	})
+}
+
+// A copy that has been sent is not cut short by the answer to another: that would close its connection, and the next renewals would wait
+// for new ones.
+func TestFinding_L1_ACopyThatWasSentKeepsItsConnection(t *testing.T) {
+	var mu sync.Mutex
+	answered, cut := 0, 0
+	slow := func(w http.ResponseWriter, req *http.Request) {
+		time.Sleep(5 * time.Second)
+		_, _ = w.Write(make([]byte, 100_000)) // more than comes with the head
+		mu.Lock()
+		defer mu.Unlock()
+		if answered++; req.Context().Err() != nil {
+			cut++
+		}
+	}
+	dialed := overPipes(t, 2, slow, func(t *testing.T, request func() error) {
+		for range 2 {
+			if err := request(); err != nil {
+				t.Error(err)
+			}
+			time.Sleep(10 * time.Second)
+		}
+	})
+	if answered != 4 || cut != 0 || dialed != 2 {
+		t.Errorf("%d copies were answered, %d were cut short, over %d connections; want 4 and none, over 2", answered, cut, dialed)
+	}
 }
