@@ -27,12 +27,14 @@ const (
 	scrapersOfServer = 20
 	watchesDropped   = 300
 	workersBeside    = 8
-	pairsBeside      = 1600 // of each part
+	pairsBeside      = 1600 // of each part of a round
+	roundsBeside     = 5
 )
 
-// TestWatchers measures acquisitions and renewals with and without a crowd that watches 10,000 leases: 1,000 watchers that come at once, and
-// again, 20 who read /metrics all the time, and 300 watches that are opened and dropped. With them the p99 is to be below twice what it is
-// without.
+// TestWatchers measures acquisitions and renewals with and without a crowd that watches 10,000 leases: 1,000 watchers that come at once, 20
+// who read /metrics all the time, and 300 watches that are opened and dropped. With them the p99 is to be below twice what it is without: in
+// the middle of five rounds, since one is at the mercy of whatever else the machine does. LEASEHOLD_WATCHERS_IDLE=1 gives the crowd, which is
+// on the same cores, what nobody else wants of them.
 func TestWatchers(t *testing.T) {
 	text := os.Getenv("LEASEHOLD_WATCHERS")
 	if text == "" {
@@ -46,24 +48,30 @@ func TestWatchers(t *testing.T) {
 	s := serve(t, t.TempDir(), "127.0.0.1:0", "--max-waiting", "100000")
 	fill(t, s.addr)
 	measure(t, s.addr, "warm") // the first figures are those of an empty log
-	without := measure(t, s.addr, "without")
 	crowd := gatherWatchers(t, s.addr, n)
-	if err := crowd.connected(); err != nil {
-		t.Fatal(err)
+	without, with := map[string][]time.Duration{}, map[string][]time.Duration{}
+	for range roundsBeside {
+		for op, took := range measure(t, s.addr, "without") {
+			without[op] = append(without[op], took)
+		}
+		server, people, begun := processor(t, s.cmd.Process.Pid), processor(t, crowd.pid), time.Now()
+		crowd.order(t, "come")
+		for op, took := range measure(t, s.addr, "with") {
+			with[op] = append(with[op], took)
+		}
+		t.Logf("in these %v the server used %v of processor time, and the crowd %v", time.Since(begun).Round(time.Millisecond),
+			processor(t, s.cmd.Process.Pid)-server, processor(t, crowd.pid)-people)
+		crowd.order(t, "leave")
+		time.Sleep(2 * time.Second) // the server has yet to notice
 	}
-	calm := measure(t, s.addr, "watched")
-	crowd.again()
-	with := measure(t, s.addr, "with")
-	told, err := crowd.whenTold()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Logf("%d watchers of %d names came back at once, beside %d scrapers and %d watches that were dropped: all had been told everything after %v",
-		n, namesWatched, scrapersOfServer, watchesDropped, told.Round(time.Millisecond))
+	crowd.order(t, "come")
+	t.Logf("%d watchers of %d names came at once: all had been told everything after %s", n, namesWatched, crowd.order(t, "told"))
 	for _, op := range []string{"acquire", "renew"} {
-		t.Logf("%s: p99 without them %v, with them there %v, while they come back %v (%.2f times)",
-			op, without[op], calm[op], with[op], float64(with[op])/float64(without[op]))
-		if with[op] > 2*without[op] {
+		slices.Sort(without[op])
+		slices.Sort(with[op])
+		a, b := without[op][roundsBeside/2], with[op][roundsBeside/2]
+		t.Logf("%s: p99 without them %v, while they come %v (%.2f times); of all rounds %v and %v", op, a, b, float64(b)/float64(a), without[op], with[op])
+		if b > 2*a {
 			t.Errorf("the p99 of %s rises to more than twice", op)
 		}
 	}
@@ -149,6 +157,7 @@ func measure(t *testing.T, addr, part string) map[string]time.Duration {
 type watchers struct {
 	in  io.Writer
 	out *bufio.Reader
+	pid int
 }
 
 func gatherWatchers(t *testing.T, addr string, n int) *watchers {
@@ -158,6 +167,9 @@ func gatherWatchers(t *testing.T, addr string, n int) *watchers {
 		t.Fatal(err)
 	}
 	people := exec.CommandContext(context.Background(), self)
+	if os.Getenv("LEASEHOLD_WATCHERS_IDLE") != "" {
+		people = exec.CommandContext(context.Background(), "chrt", "--idle", "0", self)
+	}
 	people.Env = append(os.Environ(), fmt.Sprintf("%s=%s %d", watchHelper, addr, n))
 	people.Stderr = os.Stderr
 	people.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -176,24 +188,21 @@ func gatherWatchers(t *testing.T, addr string, n int) *watchers {
 		_ = in.Close()
 		_ = people.Wait()
 	})
-	return &watchers{in, bufio.NewReader(out)}
+	return &watchers{in, bufio.NewReader(out), people.Process.Pid}
 }
 
-func (w *watchers) connected() error {
-	_, err := w.out.ReadString('\n')
-	return err
-}
-
-// again has all of them come back at once.
-func (w *watchers) again() { _, _ = fmt.Fprintln(w.in, "again") }
-
-// whenTold returns how long it took until all had been told everything.
-func (w *watchers) whenTold() (time.Duration, error) {
-	line, err := w.out.ReadString('\n')
-	if err != nil {
-		return 0, err
+// order has the crowd do something, and returns what it says of that.
+func (w *watchers) order(t *testing.T, what string) string {
+	t.Helper()
+	_, err := fmt.Fprintln(w.in, what)
+	line := ""
+	if err == nil {
+		line, err = w.out.ReadString('\n')
 	}
-	return time.ParseDuration(line[:len(line)-1])
+	if err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+	return line[:len(line)-1]
 }
 
 // watchersOf is the process of those who watch. It ends when its standard input does.
@@ -203,44 +212,48 @@ func watchersOf(what string) error {
 	if _, err := fmt.Sscan(what, &addr, &many); err != nil {
 		return err
 	}
-	all, err := watchAll(addr, many)
-	if err != nil {
-		return err
+	var all *watching
+	var begun time.Time
+	for orders := bufio.NewScanner(os.Stdin); orders.Scan(); {
+		switch orders.Text() {
+		case "come": // and meanwhile what is to be measured is
+			fmt.Println("they come")
+			var err error
+			begun = time.Now()
+			if all, err = watchAll(addr, many); err != nil {
+				return err
+			}
+			dropped, err := watchAll(addr, watchesDropped)
+			if err != nil {
+				return err
+			}
+			dropped.close()
+			for range scrapersOfServer {
+				go all.scrape(addr)
+			}
+		case "leave":
+			all.close()
+			fmt.Println("they have left")
+		case "told":
+			all.told.Wait()
+			fmt.Println(time.Since(begun).Round(time.Millisecond))
+		}
 	}
-	all.told.Wait()
-	fmt.Println("connected")
-	orders := bufio.NewReader(os.Stdin)
-	if _, err := orders.ReadString('\n'); err != nil {
-		return err
-	}
-	all.close()
-	begun := time.Now()
-	if all, err = watchAll(addr, many); err != nil {
-		return err
-	}
-	dropped, err := watchAll(addr, watchesDropped)
-	if err != nil {
-		return err
-	}
-	dropped.close()
-	for range scrapersOfServer {
-		go scrape(addr)
-	}
-	all.told.Wait()
-	fmt.Println(time.Since(begun))
-	_, err = io.Copy(io.Discard, orders)
-	all.close()
-	return err
+	return nil
 }
 
-// scrape reads /metrics until the process ends.
-func scrape(addr string) {
-	w, err := dial(context.Background(), addr)
-	for err == nil {
-		_, err = w.ask("GET", "/metrics", "", "")
+// scrape reads /metrics until the crowd leaves.
+func (w *watching) scrape(addr string) {
+	c, err := dial(context.Background(), addr)
+	for err == nil && !w.over.Load() {
+		_, err = c.ask("GET", "/metrics", "", "")
 		time.Sleep(time.Second)
 	}
-	fmt.Fprintln(os.Stderr, "a scraper:", err)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "a scraper:", err)
+		return
+	}
+	c.close()
 }
 
 // watching are connections that watch.
