@@ -21,7 +21,6 @@ import (
 	"os"
 
 	"github.com/go-logr/logr"
-	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -65,9 +64,7 @@ func start(namespace string) error {
 // withLeases has f hold leases in a namespace. Their requests have connections of their own: those of the controllers can't be
 // in their way.
 func withLeases(config *rest.Config, namespace string, opts lease.Options, f func(*lease.Manager) error) (err error) {
-	config = rest.CopyConfig(config)
-	config.QPS, config.NextProtos = -1, []string{"http/1.1"} // no limit delays a renewal, and no dead connection all of them
-	client, err := coordination.NewForConfig(config)
+	client, err := leases.Client(config) // no limit delays its renewals, and no dead connection all of them
 	if err != nil {
 		return err
 	}

@@ -5,13 +5,13 @@ import (
 	"crypto/rand"
 	"fmt"
 	"net"
+	"net/http"
 	"testing"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
@@ -97,15 +97,16 @@ func kubeClient(t testing.TB, srv *servers.Server, addr string, wraps ...transpo
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Host, c.QPS, c.NextProtos = "https://"+addr, -1, []string{"http/1.1"}
+	c.Host, c.QPS = "https://"+addr, -1
 	c.Dial = (&net.Dialer{Timeout: 5 * time.Second}).DialContext
 	for _, wrap := range wraps {
 		c.Wrap(wrap)
 	}
-	hc, err := rest.HTTPClientFor(c)
+	transport, err := kubernetes.TransportFor(c)
 	if err != nil {
 		t.Fatal(err)
 	}
+	hc := &http.Client{Transport: transport}
 	t.Cleanup(hc.CloseIdleConnections)
 	client, err := coordination.NewForConfigAndClient(c, hc)
 	if err != nil {

@@ -1,8 +1,8 @@
 // Package kubernetes keeps leases in Lease objects of Kubernetes (coordination.k8s.io/v1), one object a record. client-go's
 // leader election can share them, in both directions.
 //
-//	clientset, err := kubernetes.NewForConfig(config) // of k8s.io/client-go
-//	st, err := leases.New(clientset.CoordinationV1(), leases.Options{Namespace: "billing"})
+//	client, err := leases.Client(config) // a rest.Config of k8s.io/client-go
+//	st, err := leases.New(client, leases.Options{Namespace: "billing"})
 //
 // # What it relies on
 //
@@ -98,11 +98,12 @@
 //
 // Over HTTP/2, the rule with client-go, all requests share one connection, and when it dies in silence (a firewall that has
 // forgotten it, a load balancer that was replaced) every one hangs until the client notices, after 45 s as a rule: longer than
-// most leases. Over HTTP/1.1 a request that ran out of time gives its connection up and the next one makes another. So set
-//
-//	config.NextProtos = []string{"http/1.1"}
-//
-// and QPS: client-go's default of 5 requests a second is soon too few. The command does both.
+// most leases. Over HTTP/1.1 each request that is under way has a connection of its own, and a new one takes several round trips:
+// too long for a renewal while the network is slow. So take the client that [Client] returns, or one over [TransportFor]: it has
+// up to four connections of HTTP/2. A request takes one on which no other has waited for half a second, and which was silent to
+// none for the last 10 s. Where there is none, it tries one that is late, and the next request opens another. So a renewal that
+// is sent again, because it has had no answer, goes by another connection soon. Both clients let as many requests through as are made, where client-go's default is 5 a
+// second. The command has them.
 //
 // # Permissions
 //

@@ -52,12 +52,12 @@ var (
 	_ store.Inspector = (*Store)(nil)
 )
 
-// New returns a store in a namespace, which has to exist. The client is clientset.CoordinationV1(), or one made for that group
-// alone; it stays the caller's. New makes no request: use Ping to learn whether the server can be reached.
+// New returns a store in a namespace, which has to exist. The client is that of [Client], or clientset.CoordinationV1(); it
+// stays the caller's. New makes no request: use Ping to learn whether the server can be reached.
 //
-// Mind the client's limit on requests: where its rest.Config sets no QPS, client-go lets 5 requests a second through, which is
-// enough to renew some twenty leases of 15 s. Set QPS: -1 to leave the matter to the server. And have it speak HTTP/1.1, by
-// TLSClientConfig.NextProtos: see "Connections" in the doc of the package.
+// Mind the limit on requests of another client: where its rest.Config sets no QPS, client-go lets 5 requests a second through,
+// which is enough to renew some twenty leases of 15 s. Set QPS: -1 to leave the matter to the server. And all its requests hang
+// on one connection: see "Connections" in the doc of the package.
 func New(client coordination.CoordinationV1Interface, opts Options) (*Store, error) {
 	if opts.Namespace == "" {
 		return nil, fmt.Errorf(`namespace "": want the name of the namespace that is to keep the leases`)

@@ -52,7 +52,7 @@ func config(t testing.TB, srv *servers.Server, addr string) *rest.Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Host, c.QPS, c.NextProtos = "https://"+addr, -1, []string{"http/1.1"}
+	c.Host, c.QPS = "https://"+addr, -1
 	c.Dial = (&net.Dialer{Timeout: 5 * time.Second}).DialContext // a client with a dialer of its own shares no connection
 	return c
 }
@@ -60,10 +60,11 @@ func config(t testing.TB, srv *servers.Server, addr string) *rest.Config {
 // dial returns a client whose connections are closed at the end of the test.
 func dial(t testing.TB, c *rest.Config) *coordination.CoordinationV1Client {
 	t.Helper()
-	hc, err := rest.HTTPClientFor(c)
+	transport, err := TransportFor(c)
 	if err != nil {
 		t.Fatal(err)
 	}
+	hc := &http.Client{Transport: transport}
 	t.Cleanup(hc.CloseIdleConnections)
 	client, err := coordination.NewForConfigAndClient(c, hc)
 	if err != nil {

@@ -19,7 +19,6 @@ import (
 	"go.uber.org/goleak"
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
-	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/leaderelection"
@@ -142,9 +141,7 @@ func (c candidacy) open() (store.Store, error) {
 		if err != nil {
 			return nil, err
 		}
-		config.QPS, config.NextProtos = -1, []string{"http/1.1"}
-		config.Dial = (&net.Dialer{Timeout: 5 * time.Second}).DialContext
-		client, err := coordination.NewForConfig(config)
+		client, err := kubernetes.Client(config)
 		if err != nil {
 			return nil, err
 		}

@@ -10,6 +10,8 @@ import (
 	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/leasehold/leasehold/store/kubernetes"
 )
 
 // client returns a client, its connections, and the namespace.
@@ -76,7 +78,7 @@ func kubernetesTransport(cfg *rest.Config) (http.RoundTripper, error) {
 		}
 		cfg.BearerToken, cfg.BearerTokenFile = token, ""
 	}
-	return rest.TransportFor(cfg)
+	return kubernetes.TransportFor(cfg)
 }
 
 // kubeconfigs are the files that the configuration is read from, as far as they are named.
@@ -115,8 +117,6 @@ func (u kubernetesURL) read() (*rest.Config, string, error) {
 			return nil, "", fmt.Errorf("the kubeconfig: %w", err)
 		}
 	}
-	// The server limits what each account asks of it. Over HTTP/1.1 a connection that died in silence is given up with the
-	// request that was on it; over HTTP/2 all others would go on hanging on it.
-	cfg.QPS, cfg.NextProtos, cfg.UserAgent, cfg.WarningHandler = -1, []string{"http/1.1"}, "leasehold", rest.NoWarnings{}
+	cfg.QPS, cfg.UserAgent, cfg.WarningHandler = -1, "leasehold", rest.NoWarnings{} // the server limits what each account asks of it
 	return cfg, namespace, nil
 }
