@@ -107,8 +107,13 @@ type repeated struct {
 	stop        func() bool        // of the timer
 	over        bool
 	done        chan struct{} // closed when it is over; nil as long as there is one copy
-	rec         store.Record
-	err         error
+	answer      *answer       // what came of it, by another copy than the first
+}
+
+// answer is what came of a copy.
+type answer struct {
+	rec store.Record
+	err error
 }
 
 // repeat carries out a request, and sends it again as long as there is no answer.
@@ -120,24 +125,22 @@ func (r Runner) repeat(ctx context.Context, act rules.Action, late func()) (stor
 	p.mu.Lock()
 	p.stop = clock.At(r.Clock, act.Again, p.again)
 	p.mu.Unlock()
-	p.carryOut(ctx, 1)
-	p.mu.Lock()
-	done := p.done
-	p.mu.Unlock()
-	if done != nil {
-		<-done
+	rec, err := p.carryOut(ctx)
+	if over, err := p.answered(1, err); over {
+		return rec, err
 	}
-	return p.rec, p.err
+	<-p.done // there is another copy, or the first one would have been all
+	return p.answer.rec, p.answer.err
 }
 
-func (p *repeated) carryOut(ctx context.Context, number int) {
+// carryOut sends one copy.
+func (p *repeated) carryOut(ctx context.Context) (store.Record, error) {
 	if p.r.HTTP {
 		var done context.CancelFunc
 		ctx, done = p.unsent.watch(ctx)
 		defer done()
 	}
-	rec, err := p.r.once(ctx, p.act)
-	p.answered(number, rec, err)
+	return p.r.once(ctx, p.act)
 }
 
 // again is called when there has been no answer for a while.
@@ -176,7 +179,11 @@ func (p *repeated) another() {
 	p.last = cancel
 	number := p.copies.Sent
 	p.mu.Unlock()
-	p.carryOut(ctx, number)
+	rec, err := p.carryOut(ctx)
+	if over, err := p.answered(number, err); over {
+		p.answer = &answer{rec, err}
+		close(p.done)
+	}
 }
 
 // useless reports whether no further copy is to be sent; p.mu is held.
@@ -184,21 +191,18 @@ func (p *repeated) useless() bool {
 	return p.over || p.ctx.Err() != nil || p.r.Clock.Now() >= p.act.Until
 }
 
-// answered takes note of what came of a copy. Once that is what came of the request, copies that are still under way are left to come to
-// their own ends: some clients close the connection of a request that is cut short.
-func (p *repeated) answered(number int, rec store.Record, err error) {
+// answered takes note of what came of a copy, and reports whether that is what came of the request. Once it is, copies that are still under
+// way are left to come to their own ends: some clients close the connection of a request that is cut short.
+func (p *repeated) answered(number int, err error) (over bool, outcome error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.over {
-		return
+		return false, nil
 	}
 	if p.over, err = p.copies.Answered(number, p.act, err); !p.over {
-		return
+		return false, nil
 	}
-	p.rec, p.err = rec, err
 	p.stop()
-	if p.done != nil {
-		close(p.done)
-	}
 	p.first() // who asks waits for it
+	return true, err
 }
