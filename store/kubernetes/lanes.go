@@ -77,7 +77,7 @@ type lane struct {
 	suspect   clock.Instant                   // until when it is avoided
 	sent      clock.Instant                   // when it had its last request
 	known     bool                            // it has answered
-	tried     bool                            // it has had a request although it was in doubt, and not answered since
+	tried     clock.Instant                   // when it had a request although it was late, and has not answered since; 0 when it had none
 }
 
 // RoundTrip implements [http.RoundTripper].
@@ -107,7 +107,9 @@ func (l *lanes) take(req *http.Request) *lane {
 		best.waiting = map[*http.Request]clock.Instant{}
 		l.used, l.opened = l.used+1, now
 	}
-	best.tried = best.doubt(now) > 0
+	if best.doubt(now) > 0 && best.tried == 0 {
+		best.tried = now
+	}
 	best.sent, best.waiting[req] = now, now
 	return best
 }
@@ -121,7 +123,7 @@ func (l *lanes) spare(now clock.Instant) bool {
 // the network is slow a new one takes three times as long.
 func (l *lane) spent(now clock.Instant) bool {
 	doubt := l.doubt(now)
-	return doubt == 1 || doubt > 1 && l.tried
+	return doubt == 1 || doubt > 1 && l.tried != 0 && now.Sub(l.tried) >= overdue
 }
 
 // doubt is how little an answer is to be expected soon.
@@ -153,7 +155,7 @@ func (l *lanes) answered(lane *lane, req *http.Request, well bool) {
 func (l *lane) judge(now clock.Instant, well bool, since clock.Instant) {
 	switch {
 	case well:
-		l.suspect, l.known, l.tried = 0, true, false
+		l.suspect, l.known, l.tried = 0, true, 0
 	case now.Sub(since) >= overdue:
 		l.suspect = now.Add(suspicion)
 	}
