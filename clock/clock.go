@@ -61,11 +61,14 @@ func Margin(rho float64) float64 { return 2 * rho / (1 + rho) }
 
 // At calls f, in a goroutine of its own, once t has come on c. Between the moment at which t was worked out and the call of At
 // any time may pass, which isn't so of [Clock.AfterFunc]. The stop function is that of AfterFunc.
-func At(c Clock, t Instant, f func()) (stop func() bool) {
-	if s, ok := c.(system); ok {
-		return s.at(t, f)
+func At(c Clock, t Instant, f func()) (stop func() bool) { return AtFrom(c, c.Now(), t, f) }
+
+// AtFrom is At for who has read the clock at now, just before: reading it takes longer than the rest. f is called later by as much as has passed since.
+func AtFrom(c Clock, now, t Instant, f func()) (stop func() bool) {
+	if _, ok := c.(system); ok {
+		return start(t, t.Sub(now), f)
 	}
-	return c.AfterFunc(t.Sub(c.Now()), f)
+	return c.AfterFunc(t.Sub(now), f)
 }
 
 // Timer fires once. Its channel is closed when it does.

@@ -25,8 +25,6 @@ const slice = 5 * time.Second
 
 func (s system) AfterFunc(d time.Duration, f func()) func() bool { return start(s.Now().Add(d), d, f) }
 
-func (s system) at(t Instant, f func()) func() bool { return start(t, t.Sub(s.Now()), f) }
-
 // start starts a timer that is due then, as long from now.
 func start(due Instant, left time.Duration, f func()) (stop func() bool) {
 	t := &slicedTimer{due: due, f: f}

@@ -123,7 +123,7 @@ func (r Runner) repeat(ctx context.Context, act rules.Action, late func()) (stor
 	ctx, p.arm, p.first = clock.WithLateDeadline(ctx, r.Clock, act.Until)
 	defer p.first()
 	p.mu.Lock()
-	p.stop = clock.At(r.Clock, act.Again, p.again)
+	p.stop = clock.AtFrom(r.Clock, act.Asked, act.Again, p.again)
 	p.mu.Unlock()
 	rec, err := p.carryOut(ctx)
 	if over, err := p.answered(1, err); over {
