@@ -17,7 +17,7 @@ const (
 	selectAfter = "SELECT key, version, boot, written, body FROM records WHERE key > ?1 ORDER BY key LIMIT ?2"
 	insertRow   = "INSERT INTO records (key, version, boot, written, body) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING"
 	updateRow   = "UPDATE records SET version = ?2, boot = ?3, written = ?4, body = ?5 WHERE key = ?1 AND version = ?6"
-	keepHolder  = "UPDATE records SET version = ?2, boot = iif(instr(boot, '|') > 0, substr(boot, 1, instr(boot, '|') - 1), '') || ?3, " +
+	keepHolder  = "UPDATE records SET version = ?2, boot = substr(boot, 1, max(instr(boot, '|'), 1) - 1) || ?3, " +
 		"written = ?4, body = ?5 WHERE key = ?1 AND version = ?6"
 	deleteRow = "DELETE FROM records WHERE key = ?1 AND version = ?2"
 )
