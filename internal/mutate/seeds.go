@@ -47,7 +47,7 @@ var Bugs = map[string][]Edit{
 	"session-checked":        {{attemptGo, "Hold.claimed", "if env.Now >= env.Session {", "if false {"}},
 	"offer-confirmed":        {{attemptGo, "Hold.beginClaim", "prev := h.rec.Rec", "prev := h.rec.Rec\n\tif s == Offered {\n\t\th.claimed(env, prev, env.Now)\n\t\treturn\n\t}"}},
 	"offer-under-new-token":  {{attemptGo, "Hold.beginClaim", "h.begin(OpClaim,", "if s == Offered {\n\t\ttoken = prev.Token\n\t}\n\th.begin(OpClaim,"}},
-	"session-looked-at":      {{nextGo, "Hold.nextTaken", `if h.rec.Rec.Session != "" {`, "if false {"}},
+	"session-looked-at":      {{nextGo, "Hold.nextTaken", `case h.rec.Rec.Session == "":`, "case true:"}},
 	"mark-names-its-version": {{attemptGo, "Hold.wrote", "base := baseNonce(cur.Nonce)", "if true {\n\t\treturn cur.Owner == h.Claim.Owner && cur.Token == h.Term.Token\n\t}\n\tbase := baseNonce(cur.Nonce)"}},
 	"broken-not-renewed": {
 		{attemptGo, "Hold.marked", "case cur.Mark == store.MarkBroken:", "case false:"},
