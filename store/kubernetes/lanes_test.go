@@ -202,9 +202,11 @@ func TestFinding_L1_AWatchThatDiedInSilence(t *testing.T) {
 // Of the copies of a request whose connection died in silence, one finds another, while the first still waits.
 func TestFinding_L1_ACopyFindsAConnection(t *testing.T) {
 	a := newAPI(t)
-	if _, err := a.get(t, "/", time.Minute); err != nil {
+	res, err := a.get(t, "/", time.Minute)
+	if err != nil {
 		t.Fatal(err)
 	}
+	_ = res.Body.Close()
 	a.die()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
