@@ -14,7 +14,6 @@ func Await(ctx context.Context, st store.Store, act rules.Action) (store.Record,
 		return store.WaitHolder(ctx, st, act.Key, act.Version)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	type answer struct {
 		rec store.Record
 		err error

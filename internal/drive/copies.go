@@ -121,7 +121,6 @@ func (r Runner) repeat(ctx context.Context, act rules.Action, late func()) (stor
 	p := &repeated{r: r, ctx: ctx, act: act, late: late}
 	p.copies.Send()
 	ctx, p.arm, p.first = clock.WithLateDeadline(ctx, r.Clock, act.Until)
-	defer p.first()
 	p.mu.Lock()
 	p.stop = clock.AtFrom(r.Clock, act.Asked, act.Again, p.again)
 	p.mu.Unlock()
