@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"unsafe"
 
 	sqlite3 "modernc.org/sqlite/lib"
 
@@ -19,7 +20,7 @@ func (s *Store) Put(ctx context.Context, rec store.Record) (store.Record, error)
 // PutOwn implements [store.Witness]. The proof costs one open file for as long as this process lives.
 func (s *Store) PutOwn(ctx context.Context, rec store.Record) (store.Record, error) {
 	if s.life != nil {
-		s.life.own(s.path + wakeSuffix)
+		s.life.own(s.wakeDir)
 	}
 	return s.put(ctx, rec, true)
 }
@@ -29,8 +30,9 @@ func (s *Store) put(ctx context.Context, rec store.Record, own bool) (store.Reco
 	if err != nil {
 		return store.Record{}, err
 	}
-	r := &request{key: rec.Key, version: rec.Version, next: s.newVersion(rec), body: string(body), lane: &s.takings}
-	r.mark, r.own = s.mark(rec, own), own
+	r := &request{key: rec.Key, version: rec.Version, next: s.newVersion(rec), lane: &s.takings}
+	r.body = unsafe.String(unsafe.SliceData(body), len(body)) // nobody else has body
+	r.mark, r.keeps = s.mark(rec, own), !own && rec.Owner != ""
 	if keepsTerm(rec) {
 		r.lane = &s.terms
 	}
@@ -55,8 +57,20 @@ func (s *Store) Delete(ctx context.Context, key, version string) error {
 func (s *Store) serveBatch(l *lane) {
 	l.since.Store(int64(s.clock.Now()))
 	leave := l.gate.enter(s.clock)
+	s.waiters.ring(s.inTurn(l, leave))
+}
+
+// inTurn returns the keys that were changed. The callers are answered before the next batch has its turn, which gathers what they want
+// then.
+func (s *Store) inTurn(l *lane, leave func()) (changed []string) {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	if s.gather() == 0 { // the other lane's turn served them
+		l.since.Store(0)
+		leave()
+		return nil
+	}
 	batch, outcome := s.writeLocked(l, leave)
-	var changed []string
 	for _, r := range batch {
 		err := outcome(r)
 		if err == nil {
@@ -64,13 +78,11 @@ func (s *Store) serveBatch(l *lane) {
 		}
 		r.answer(err)
 	}
-	s.waiters.ring(changed)
+	return changed
 }
 
 // writeLocked leaves the gate as soon as it has the file lock: then the next one gets in line for that.
 func (s *Store) writeLocked(l *lane, leave func()) (batch []*request, outcome func(*request) error) {
-	s.turn.Lock()
-	defer s.turn.Unlock()
 	err := s.main.lock()
 	l.since.Store(0)
 	leave()
@@ -78,7 +90,7 @@ func (s *Store) writeLocked(l *lane, leave func()) (batch []*request, outcome fu
 	if err != nil {
 		return batch, notDone(fmt.Errorf("%s: its lock can't be taken: %w", s.path, err))
 	}
-	if len(batch) > 0 {
+	if len(batch) > 0 { // callers may have withdrawn
 		outcome = s.write(batch)
 	}
 	_ = s.main.unlock() // fails only for a bad descriptor
@@ -96,10 +108,9 @@ func (s *Store) write(batch []*request) (outcome func(*request) error) {
 		_ = s.end(err)
 		return s.refused
 	}
-	results := make(map[*request]error, len(batch))
-	err := s.transact(batch, results)
+	err := s.transact(batch)
 	if err == nil {
-		return func(r *request) error { return results[r] }
+		return func(r *request) error { return r.result }
 	}
 	if s.writer != nil {
 		_, _ = s.writer.exec("ROLLBACK") // fails where SQLite has done so itself
@@ -137,8 +148,8 @@ func (e *commitError) outcome(cause error) func(*request) error {
 	}
 }
 
-// transact does the batch. An error is that of the whole transaction; the outcome of one request goes into results.
-func (s *Store) transact(batch []*request, results map[*request]error) error {
+// transact does the batch. An error is that of the whole transaction; the result of one request goes into it.
+func (s *Store) transact(batch []*request) error {
 	if s.writer == nil {
 		w, err := dialWriter(s.path)
 		if err != nil {
@@ -152,11 +163,10 @@ func (s *Store) transact(batch []*request, results map[*request]error) error {
 	}
 	now := s.clock.Now()
 	for _, r := range batch {
-		result, err := s.do(w, r, now)
-		if err != nil {
+		var err error
+		if r.result, err = s.do(w, r, now); err != nil {
 			return err
 		}
-		results[r] = result
 	}
 	// Where nothing was written, SQLite's COMMIT writes and syncs nothing.
 	if _, err := w.exec("COMMIT"); err != nil {
@@ -173,10 +183,10 @@ func (s *Store) do(w *conn, r *request, now clock.Instant) (result, err error) {
 		n, err = w.exec(deleteRow, r.key, r.version)
 	case r.version == "":
 		n, err = w.exec(insertRow, r.key, r.next, r.mark, int64(now), r.body)
-	case r.own:
-		n, err = w.exec(updateRow, r.key, r.next, r.mark, int64(now), r.body, r.version)
-	default:
+	case r.keeps:
 		n, err = w.exec(keepHolder, r.key, r.next, r.mark, int64(now), r.body, r.version)
+	default:
+		n, err = w.exec(updateRow, r.key, r.next, r.mark, int64(now), r.body, r.version)
 	}
 	if err != nil || n == 1 {
 		r.wrote = err == nil

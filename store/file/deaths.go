@@ -62,7 +62,7 @@ func (x *death) ended() <-chan struct{} {
 func (d *deaths) attend(x *death) {
 	s := d.store
 	for s.standing(x.name) == alive {
-		if !awaitEnd(s.path+wakeSuffix, x.name, x.stop) || s.standing(x.name) == alive && !sleepUntil(s.clock, lifePoll, x.stop) {
+		if !awaitEnd(s.wakeDir, x.name, x.stop) || s.standing(x.name) == alive && !sleepUntil(s.clock, lifePoll, x.stop) {
 			return
 		}
 	}

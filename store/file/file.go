@@ -20,10 +20,11 @@ type Options struct {
 
 // Store is a store in one file. It implements [store.Store], [store.Waiter] and [store.Witness].
 type Store struct {
-	path  string
-	id    string        // of this Open
-	clock clock.Clock   // clock.System
-	count atomic.Uint64 // of versions made
+	path    string
+	wakeDir string
+	id      string        // of this Open
+	clock   clock.Clock   // clock.System
+	count   atomic.Uint64 // of versions made
 
 	place    *place       // that path led to at Open
 	lookedAt atomic.Int64 // the instant at which a read last compared place

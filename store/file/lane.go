@@ -5,6 +5,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -44,13 +45,14 @@ type request struct {
 	next    string // the version that it makes
 	body    string // "" deletes the row
 	mark    string // see mark
-	own     bool   // mark names the holder; else that stays as it is
+	keeps   bool   // the holder that the row names stays as it is; else mark says all
 	lane    *lane
 	place   *list.Element // in the lane's queue; nil once taken. Guarded by Store.mu
 
-	wrote bool          // the open transaction holds the write
-	err   error         // the outcome, when answered
-	done  chan struct{} // closed by answer
+	wrote  bool          // the open transaction holds the write
+	result error         // why it doesn't
+	err    error         // the outcome, when answered
+	done   chan struct{} // closed by answer
 }
 
 func (r *request) answer(err error) {
@@ -120,6 +122,25 @@ const (
 	maxBatch      = 128
 	maxBatchBytes = 1 << 20
 )
+
+// gather lets callers that were just answered queue what they want next, as long as more comes of it: so one transaction, and its sync,
+// serve more of them. It returns how many there are. Without others that run it takes less than a microsecond.
+func (s *Store) gather() int {
+	for before := -1; ; {
+		now := s.queued()
+		if now == before || now >= maxBatch {
+			return now
+		}
+		before = now
+		runtime.Gosched()
+	}
+}
+
+func (s *Store) queued() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.terms.queue.Len() + s.takings.queue.Len()
+}
 
 // take takes a batch from the queues: writes that keep a term first.
 func (s *Store) take() []*request {

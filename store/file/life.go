@@ -146,7 +146,7 @@ func (s *Store) Proof() []*os.File {
 	if s.life == nil {
 		return nil
 	}
-	return s.life.proof(s.path + wakeSuffix)
+	return s.life.proof(s.wakeDir)
 }
 
 // lifePoll is the pause between two looks at a life where nothing tells of its end.

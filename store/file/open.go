@@ -131,14 +131,14 @@ func openLocked(path string, main *lockFile) (*conn, error) {
 
 func newStore(path string, main *lockFile, writer *conn) *Store {
 	s := &Store{
-		path: path, id: rand.Text()[:16], clock: clock.System(), space: clockSpace(),
+		path: path, wakeDir: path + wakeSuffix, id: rand.Text()[:16], clock: clock.System(), space: clockSpace(),
 		closing: make(chan struct{}), ended: make(chan struct{}), main: main, writer: writer,
 	}
 	s.readers = newPool(path, s.closing, s.why)
 	s.waiters = newWaiters(s)
 	s.deaths = &deaths{store: s, byName: map[string]*death{}}
-	s.terms.open(path+wakeSuffix, "terms")
-	s.takings.open(path+wakeSuffix, "takings")
+	s.terms.open(s.wakeDir, "terms")
+	s.takings.open(s.wakeDir, "takings")
 	return s
 }
 

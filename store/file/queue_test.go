@@ -307,6 +307,25 @@ func TestQueuedWhenTheStoreEnds(t *testing.T) {
 	})
 }
 
+// A lane whose writes were done in the turn of the other one doesn't wait for the file lock, which another process may keep.
+func TestTurnWithNothingToWrite(t *testing.T) {
+	path := testPath(t)
+	s := testOpen(t, path)
+	mustPut(t, s, held("k", 1))
+	other, err := openLock(path + ".lock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = other.close() }()
+	if err := other.lock(); err != nil {
+		t.Fatal(err)
+	}
+	s.serveBatch(&s.terms)
+	if since := s.terms.since.Load(); since != 0 {
+		t.Errorf("the lane still waits, since %d", since)
+	}
+}
+
 // idle is a store of which nobody serves the lanes.
 func idle() *Store {
 	return &Store{clock: clock.NewFake(1), closing: make(chan struct{})}

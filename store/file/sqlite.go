@@ -19,6 +19,7 @@ import (
 type conn struct {
 	raw   driver.Conn
 	stmts map[string]driver.Stmt
+	args  []driver.NamedValue // of the statement that is carried out
 }
 
 // Every connection is set up so. The checkpoint at 1000 pages is SQLite's default; the limit only shrinks a log that a
@@ -75,12 +76,13 @@ func (c *conn) prepare(query string) (driver.Stmt, error) {
 	return st, err
 }
 
-func bind(args []any) []driver.NamedValue {
-	named := make([]driver.NamedValue, len(args))
+// bind returns args as the driver takes them. It has copied them when the statement was begun.
+func (c *conn) bind(args []any) []driver.NamedValue {
+	c.args = c.args[:0]
 	for i, arg := range args {
-		named[i] = driver.NamedValue{Ordinal: i + 1, Value: arg}
+		c.args = append(c.args, driver.NamedValue{Ordinal: i + 1, Value: arg})
 	}
-	return named
+	return c.args
 }
 
 // exec runs a statement and returns how many rows it changed. Arguments are strings and int64s.
@@ -89,7 +91,7 @@ func (c *conn) exec(query string, args ...any) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	res, err := st.(driver.StmtExecContext).ExecContext(context.Background(), bind(args))
+	res, err := st.(driver.StmtExecContext).ExecContext(context.Background(), c.bind(args))
 	if err != nil {
 		return 0, err
 	}
@@ -102,7 +104,7 @@ func (c *conn) query(each func(row []driver.Value) error, query string, args ...
 	if err != nil {
 		return err
 	}
-	rows, err := st.(driver.StmtQueryContext).QueryContext(context.Background(), bind(args))
+	rows, err := st.(driver.StmtQueryContext).QueryContext(context.Background(), c.bind(args))
 	if err != nil {
 		return err
 	}

@@ -82,7 +82,7 @@ type waiters struct {
 
 func newWaiters(s *Store) *waiters {
 	ws := &waiters{store: s, path: s.path, net: netMin, kick: make(chan struct{}, 1), byHash: map[uint64]map[*waiter]struct{}{}}
-	ws.bell = newBell(s.path+wakeSuffix, s.id, &s.running, ws.wake, ws.wakeAll)
+	ws.bell = newBell(s.wakeDir, s.id, &s.running, ws.wake, ws.wakeAll)
 	return ws
 }
 
