@@ -65,6 +65,7 @@ type attempt struct {
 	over map[string]bool // sessions: those that are over stay so
 	due  clock.Instant   // when to look at sessions again
 	aged clock.Instant   // from when it stands in line though the lock isn't fair
+	next []string        // sessions: if one of them ends, it is time to look
 
 	failures int              // in a row
 	failed   string           // why it last tried again
@@ -121,7 +122,10 @@ func (a *attempt) pursue(ctx context.Context) (entry, error) {
 		case f.holder != "" && a.try:
 			return entry{}, a.heldBy(rec).Err
 		case f.holder != "":
-			a.due = f.due
+			a.due, a.next = f.due, nil
+			if rec.Session != "" {
+				a.next = []string{rec.Session}
+			}
 			rec, err = a.wait(ctx, rec, a.heldBy(rec))
 			a.due = clock.Always
 			continue
@@ -167,10 +171,6 @@ func (a *attempt) look(ctx context.Context, r roster) error {
 	if r.Limit != a.limit && (!r.Set || a.mine.Weight > r.Limit) {
 		return &MismatchError{Name: a.name, Stored: r.Limit, Asked: a.limit}
 	}
-	now := a.m.Clock().Now()
-	if now < a.due || r.grants(a.mine) && !a.crowded(r) {
-		return nil
-	}
 	line := r.line(a.mine.ID)
 	look := a.watch.Behind
 	if len(line) == 0 { // the first in line, and who doesn't stand in one, waits for each of the holders
@@ -181,6 +181,13 @@ func (a *attempt) look(ctx context.Context, r roster) error {
 		if !a.over[e.Session] {
 			keys = append(keys, e.Session)
 		}
+	}
+	if a.next = keys; len(line) > 0 {
+		a.next = keys[:min(1, len(keys))]
+	}
+	now := a.m.Clock().Now()
+	if now < a.due || r.grants(a.mine) && !a.crowded(r) {
+		return nil
 	}
 	over, next, err := look(ctx, keys)
 	if err != nil {
@@ -225,14 +232,24 @@ func (a *attempt) wait(ctx context.Context, rec store.Record, holder *lease.Held
 	pause := a.due.Sub(a.m.Clock().Now())
 	limited, cancel := clock.WithTimeout(ctx, a.m.Clock(), max(pause, time.Millisecond))
 	defer cancel()
-	got, err := store.Wait(limited, a.m.Store(), rec.Key, rec.Version)
+	died := a.watch.Mourn(limited, a.next, cancel)
+	wait := store.Wait
+	if rec.Owner != "" { // it holds the name alone
+		wait = store.WaitHolder
+	}
+	got, err := wait(limited, a.m.Store(), rec.Key, rec.Version)
+	over := limited.Err() != nil
+	cancel()
+	if died() {
+		a.due = clock.Always
+	}
 	switch {
 	case err == nil:
 		a.failures = 0
 		return got, nil
 	case ctx.Err() != nil:
 		return store.Record{}, context.Cause(ctx)
-	case limited.Err() != nil:
+	case over:
 		a.failures = 0
 		return rec, nil
 	}

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"sync"
+	"sync/atomic"
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/internal/rules"
@@ -20,6 +21,7 @@ const maxSeen = 1024
 // only once notice an end, too. It is safe for concurrent use.
 type Watch struct {
 	st   store.Store
+	push store.Store // the same, without a bound on its requests
 	clk  clock.Clock
 	book *sightings.Book // of this process and those before; nil when there is none
 
@@ -36,7 +38,7 @@ type sight struct {
 
 // NewWatch returns one that has seen nothing, on the store and by the clock of m.
 func NewWatch(m Manager) *Watch {
-	w := &Watch{st: Bounded(m), clk: m.Clock(), seen: map[string]sight{}}
+	w := &Watch{st: Bounded(m), push: m.Store(), clk: m.Clock(), seen: map[string]sight{}}
 	if k, ok := m.(interface{ Sightings() *sightings.Book }); ok {
 		w.book = k.Sightings()
 	}
@@ -88,6 +90,40 @@ func (w *Watch) late(key string) clock.Instant {
 	defer w.mu.Unlock()
 	s := w.seen[key]
 	return s.Since.Add(s.Rec.TTL * 2 / 5)
+}
+
+// Mourn calls died once the store proves that the process of one of these sessions has ended ([store.Witness]), or one was closed: a look
+// finds it over then. Where the store can't prove that, it does nothing. It returns what reports whether died was called, after it has
+// waited for the end of what looks, which ends with ctx.
+func (w *Watch) Mourn(ctx context.Context, keys []string, died func()) (ended func() bool) {
+	var found atomic.Bool
+	var looking sync.WaitGroup
+	if _, ok := w.push.(store.Witness); !ok {
+		keys = nil
+	}
+	for _, key := range keys {
+		w.mu.Lock()
+		version := w.seen[key].Rec.Version
+		w.mu.Unlock()
+		looking.Go(func() {
+			for {
+				rec, err := store.WaitHolder(ctx, w.push, key, version)
+				if err != nil {
+					return // the looks go on
+				}
+				if rec.Owner == "" || rec.Age == store.Forever {
+					found.Store(true)
+					died()
+					return
+				}
+				version = rec.Version
+			}
+		})
+	}
+	return func() bool {
+		looking.Wait()
+		return found.Load()
+	}
 }
 
 // Heard takes note of a session's record that a Wait has brought.

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -255,4 +257,81 @@ func TestWatchDoesNotTrustAnUnknownClose(t *testing.T) {
 		w.net.SetPlan(nil)
 		w.is("a", true, 0)
 	})
+}
+
+// prover proves what the test says: that the process of a session has ended.
+type prover struct {
+	store.Store
+	gone chan struct{}
+}
+
+func (prover) PutOwn(context.Context, store.Record) (store.Record, error) {
+	panic("a watch owns nothing")
+}
+func (prover) Proof() []*os.File { return nil }
+
+func (p prover) WaitHolder(ctx context.Context, key, version string) (store.Record, error) {
+	limited, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var dead atomic.Bool
+	go func() {
+		select {
+		case <-p.gone:
+			dead.Store(true)
+			cancel()
+		case <-limited.Done():
+		}
+	}()
+	rec, err := store.Wait(limited, p.Store, key, version)
+	if dead.Load() {
+		rec, err = store.Load(ctx, p.Store, key)
+		rec.Age = store.Forever
+	}
+	return rec, err
+}
+
+// Who waits hears of the end of a process that the store proves, and of a session that is closed, but of no renewal, and of nothing else when it
+// has stopped waiting.
+func TestFinding_K7_AWatchMourns(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		do    func(w *watcher, p prover)
+		proof bool
+		died  bool
+	}{
+		{"a process ends", func(_ *watcher, p prover) { close(p.gone) }, true, true},
+		{"a session is closed", func(w *watcher, _ prover) { w.session("b", "") }, true, true},
+		{"a session is renewed", func(w *watcher, _ prover) { w.session("b", "p"); w.session("b", "p") }, true, false},
+		{"without proofs", func(w *watcher, _ prover) { w.session("b", "") }, false, false},
+		{"the store fails", func(w *watcher, _ prover) {
+			w.net.SetPlan(func(faulty.Op) faulty.Fault { return faulty.Fault{Err: errors.New("no")} })
+			w.session("b", "")
+		}, true, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *watcher) {
+				p := prover{w.net, make(chan struct{})}
+				if c.proof {
+					w.push = p
+				}
+				w.session("a", "p")
+				w.session("b", "p")
+				w.is("a", false, ttl)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				told := make(chan struct{}, 2)
+				ended := w.Mourn(ctx, []string{"a", "b"}, func() { told <- struct{}{} })
+				synctest.Wait()
+				c.do(w, p)
+				synctest.Wait()
+				if got := len(told) > 0; got != c.died {
+					t.Errorf("told of an end: %t, want %t", got, c.died)
+				}
+				cancel()
+				if ended() != c.died {
+					t.Errorf("an end: %t, want %t", !c.died, c.died)
+				}
+			})
+		})
+	}
 }
