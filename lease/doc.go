@@ -47,7 +47,8 @@
 //	100,000    1 List                           0.27 Lists a second, of 25 MB: 1 to 2.4 s of a core and of the store
 //
 // Where other programs share the records ([store.Toucher]: on Kubernetes, client-go), the look at the first 16 leases is a write, which
-// renews the record for their eyes.
+// renews the record for their eyes. Like a renewal, it is sent again when it has had no answer for TTL/20, and extends the lease from before the first
+// copy was sent.
 //
 // Each of the 8 leases that are followed has a goroutine, and costs what a Wait of the store costs: a watch on etcd and Kubernetes, a
 // place in the one connection that listens on PostgreSQL, Redis and NATS. Most are free while nothing changes. None is followed on Consul,

@@ -19,7 +19,7 @@ const looksPerTTL = 4
 // looker is what a session looks at its leases with. It is used by one goroutine.
 type looker struct {
 	s       *Session
-	toucher store.Toucher            // nil where no other programs share the records
+	touches bool                     // other programs share the records
 	touched map[*Lease]*store.Record // as last seen
 	looks   drive.Looks[*Lease]
 
@@ -88,7 +88,7 @@ func (k *looker) rest(ctx context.Context, due clock.Instant) wait {
 
 // touchFresh touches the leases that were never touched.
 func (k *looker) touchFresh(ctx context.Context) error {
-	if k.toucher == nil {
+	if !k.touches {
 		return nil
 	}
 	fresh, _ := k.choose(k.s.roster.Members(), true)
@@ -98,7 +98,7 @@ func (k *looker) touchFresh(ctx context.Context) error {
 // look ends the leases that are the session's no more by their records.
 func (k *looker) look(ctx context.Context) error {
 	leases := k.s.roster.Members()
-	if k.toucher == nil {
+	if !k.touches {
 		return k.try(ctx, nil, leases)
 	}
 	touch, others := k.choose(leases, false)
@@ -108,9 +108,10 @@ func (k *looker) look(ctx context.Context) error {
 // try touches some leases and looks at others, for as long as a look may take.
 func (k *looker) try(ctx context.Context, touch, others []*Lease) error {
 	m := k.s.hold.m
-	ctx, cancel := clock.WithTimeout(ctx, m.clk, m.timing.Answer())
+	until := m.clk.Now().Add(m.timing.Answer())
+	err := k.touch(ctx, until, touch)
+	ctx, cancel := clock.WithDeadline(ctx, m.clk, until)
 	defer cancel()
-	err := k.touch(ctx, touch)
 	return errors.Join(err, k.looks.Look(ctx, others))
 }
 
@@ -124,7 +125,7 @@ func (s *Session) watchOver() {
 			Over: func(l *Lease) bool { return l.term.Until() == clock.Always },
 			End:  func(l *Lease, cause rules.Cause, why error) { l.end(causeOf(cause), why) },
 		}
-		k.toucher, _ = st.(store.Toucher)
+		_, k.touches = st.(store.Toucher)
 		props := store.Describe(st)
 		if k.pushes = props.Push && !props.WaitLingers; k.pushes {
 			k.pushed = make(chan struct{}, 1)

@@ -15,13 +15,14 @@ import (
 // eyes: up to drive.LookSingly of them, each from its first look on. These programs count the record's own TTL from the last such renewal, and
 // not the session's; so a lease that was touched once is valid for no longer than the last touch allows, whatever its session does.
 
-// touch renews those leases, some at a time, and ends those that others have ended. It returns an error of one.
-func (k *looker) touch(ctx context.Context, leases []*Lease) error {
+// touch renews those leases, all at a time, until then at the latest, and ends those that others have ended. It returns their errors. Like a
+// renewal, a touch that has no answer is sent again. Once one copy is answered, the others come to their own ends: ctx is the session's.
+func (k *looker) touch(ctx context.Context, until clock.Instant, leases []*Lease) error {
 	var wg sync.WaitGroup
 	errs := make([]error, len(leases)) // at most drive.LookSingly
 	for i, l := range leases {
 		rec := k.touched[l]
-		wg.Go(func() { errs[i] = l.touch(ctx, k.toucher, rec) })
+		wg.Go(func() { errs[i] = l.touch(ctx, until, rec) })
 	}
 	wg.Wait()
 	for _, l := range leases {
@@ -68,17 +69,18 @@ func (k *looker) earliest() clock.Instant {
 }
 
 // touch renews the record of a lease, which was last seen as rec, and extends the lease by that.
-func (l *Lease) touch(ctx context.Context, st store.Toucher, rec *store.Record) error {
+func (l *Lease) touch(ctx context.Context, until clock.Instant, rec *store.Record) error {
 	m := l.m
 	for {
 		if rec.Version == "" {
-			now, err := store.Load(ctx, m.run.Store, l.key)
+			read := rules.Action{Kind: rules.Read, Key: l.key, Until: until}
+			now, err := m.run.Request(ctx, read.Repeated(m.clk.Now(), m.timing.Attempt), nil)
 			if err != nil || l.oust(now) {
 				return l.troubled(err)
 			}
 			*rec = now
 		}
-		sent := m.clk.Now()
+		sent := m.clk.Now() // the first copy; whichever lands, the lease is extended from here
 		limit, limited := l.term.Limited()
 		if !limited { // from the first touch on, which may land however it is answered
 			limit = sent.Add(m.timing.Validity())
@@ -86,9 +88,8 @@ func (l *Lease) touch(ctx context.Context, st store.Toucher, rec *store.Record) 
 				return nil // it is over
 			}
 		}
-		bounded, cancel := clock.WithDeadline(ctx, m.clk, limit)
-		now, err := st.Touch(bounded, *rec)
-		cancel()
+		touch := rules.Action{Kind: rules.Touch, Key: l.key, Rec: *rec, Nonce: drive.Nonce(), Until: min(limit, until)}
+		now, err := m.run.Request(ctx, touch.Repeated(sent, m.timing.Attempt), nil)
 		var conflict *store.ConflictError
 		switch {
 		case err == nil:

@@ -20,20 +20,46 @@ import (
 // shared is a store whose records other programs share.
 type shared struct {
 	*faulty.Store
-	mu      sync.Mutex
-	refused int      // so many touches from now on are
-	touches []string // the keys of those that were tried
+	mu       sync.Mutex
+	refused  int             // so many touches from now on are
+	touches  []string        // the keys of those that were tried
+	underWay map[string]int  // touches, by key
+	alone    map[string]bool // the last touch of that key was, when it began
 }
 
-func (s *shared) Touch(ctx context.Context, rec store.Record) (store.Record, error) {
+// touchInfo is where a record has the nonce of its last touch.
+const touchInfo = "touch"
+
+func (s *shared) Touch(ctx context.Context, rec store.Record, nonce string) (store.Record, error) {
+	if err := s.begin(rec.Key); err != nil {
+		return store.Record{}, err
+	}
+	rec = rec.Clone()
+	rec.Info = map[string]string{touchInfo: nonce}
+	now, err := s.Store.Put(ctx, rec)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.touches = append(s.touches, rec.Key)
+	s.underWay[rec.Key]--
+	if conflict, ok := errors.AsType[*store.ConflictError](err); ok {
+		if now = conflict.Current; now.Info[touchInfo] == nonce && now.Owner == rec.Owner {
+			return now, nil
+		}
+	}
+	return now, err
+}
+
+// begin takes note of a touch.
+func (s *shared) begin(key string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.touches = append(s.touches, key)
 	if s.refused > 0 {
 		s.refused--
-		return store.Record{}, errors.New("forbidden: patch leases")
+		return errors.New("forbidden: patch leases")
 	}
-	return s.Store.Put(ctx, rec)
+	s.alone[key] = s.underWay[key] == 0
+	s.underWay[key]++
+	return nil
 }
 
 // refuse has so many touches refused from now on.
@@ -52,14 +78,27 @@ func (s *shared) touched() (keys []string) {
 	return keys
 }
 
-// attempt bounds a touch. Validity is no multiple of it, so that no touch is tried as a lease ends unless that is meant.
+// firstOf has that fault befall the first copy of each touch of key.
+func (s *shared) firstOf(key string, fault faulty.Fault) {
+	s.SetPlan(func(op faulty.Op) faulty.Fault {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if op.Kind == faulty.Put && op.Key == key && s.alone[key] {
+			return fault
+		}
+		return faulty.Fault{}
+	})
+}
+
+// attempt is how long a touch is waited for alone. Validity is no multiple of it, so that no touch is tried as a lease ends unless that is meant.
 const attempt = 700 * time.Millisecond
 
 // inShared runs f with a session in a store whose records other programs share.
 func inShared(t *testing.T, f func(t *testing.T, w *world, st *shared, clk *clock.Fake, s *lease.Session)) {
 	t.Helper()
 	inWorld(t, func(t *testing.T, w *world) {
-		st, clk := &shared{Store: faulty.Wrap(w.db.Open(), nil)}, clock.NewFake(0)
+		clk := clock.NewFake(0)
+		st := &shared{Store: faulty.Wrap(w.db.Open(), nil), underWay: map[string]int{}, alone: map[string]bool{}}
 		m, err := lease.NewManager(st, lease.Options{TTL: ttl, Attempt: attempt, Clock: clk})
 		if err != nil {
 			t.Fatal(err)

@@ -120,8 +120,12 @@ type Waiter interface {
 type Toucher interface {
 	// Touch renews a record that a session keeps for the eyes of those programs. From the first Touch on, whose outcome may be
 	// unknown, they count the record's own TTL from the last one; before, they leave the record to its session. The record
-	// itself stays as it is, but for its Version. The errors are those of Put.
-	Touch(ctx context.Context, rec Record) (Record, error)
+	// itself stays as it is, but for its Version.
+	//
+	// A touch may be sent several times at once, with one nonce, which no other touch has. A copy that meets the version which another
+	// copy left returns that record: the touch is done. The other errors are those of Put; but any other version than rec's is a
+	// *[ConflictError], so that no copy which comes late touches the record after later touches.
+	Touch(ctx context.Context, rec Record, nonce string) (Record, error)
 }
 
 // Load is Get for callers to whom a key that is not stored is a record like any other: Record{Key: key}, free, with

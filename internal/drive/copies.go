@@ -72,7 +72,7 @@ func (c *Copies) Answered(number int, act rules.Action, err error) (over bool, o
 	if c.underWay--; c.underWay > 0 {
 		return false, nil
 	}
-	if c.gaveUp && act.Kind == rules.Write && !errors.Is(c.err, store.ErrUnknownOutcome) {
+	if c.gaveUp && act.Kind != rules.Read && !errors.Is(c.err, store.ErrUnknownOutcome) {
 		c.err = store.Unknown(act.Key, c.err)
 	}
 	return true, c.err
@@ -88,7 +88,7 @@ func settles(act rules.Action, err error) bool {
 	case refused:
 		return conflict.Current.Version != act.Rec.Version
 	}
-	return errors.Is(err, store.ErrNotFound) // by a write: a read is answered with an empty record then
+	return errors.Is(err, store.ErrNotFound) // by a write or a touch: a read is answered with an empty record then
 }
 
 // repeated is a request of which several copies may be under way. The first is carried out by the asker.

@@ -153,6 +153,43 @@ func TestAReadIsNeverInDoubt(t *testing.T) {
 	})
 }
 
+// toucher is a store whose records other programs share.
+type toucher struct{ store.Store }
+
+func (s toucher) Touch(ctx context.Context, rec store.Record, nonce string) (store.Record, error) {
+	rec.Note = nonce
+	return s.Put(ctx, rec)
+}
+
+// A touch is repeated as a write is, and as unknown when a copy was given up. All copies have the nonce.
+func TestATouchIsRepeated(t *testing.T) {
+	for name, c := range map[string]struct {
+		plan map[int]faulty.Fault
+		want error
+	}{
+		"the second is answered": {map[int]faulty.Fault{1: {Drop: true}}, nil},
+		"one was given up": {
+			map[int]faulty.Fault{1: {Delay: 8 * attempt, Err: errNo}, 2: {Err: errNo}, 3: {Drop: true}, 4: {Err: errNo}, 5: {Err: errNo}}, store.ErrUnknownOutcome,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inCopyRig(t, c.plan, func(t *testing.T, r *copyRig) {
+				r.Store, r.act.Kind, r.act.Nonce = toucher{r.Store}, rules.Touch, "touch"
+				rec, err := r.request(t.Context())
+				if !errors.Is(err, c.want) || err == nil && rec.Note != "touch" {
+					t.Errorf("%+v, %v; want %v", rec, err, c.want)
+				}
+			})
+		})
+	}
+	inCopyRig(t, nil, func(t *testing.T, r *copyRig) {
+		r.act.Kind = rules.Touch
+		if _, err := r.request(t.Context()); !errors.Is(err, errors.ErrUnsupported) {
+			t.Errorf("%v, of a store without Touch", err)
+		}
+	})
+}
+
 // counted counts the writes that are under way and not given up.
 type counted struct {
 	store.Store

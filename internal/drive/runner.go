@@ -3,6 +3,8 @@ package drive
 import (
 	"context"
 	"crypto/rand"
+	"errors"
+	"fmt"
 	mathrand "math/rand/v2"
 
 	"github.com/leasehold/leasehold/clock"
@@ -42,7 +44,7 @@ func (r Runner) EnvIn(session *Term) rules.Env {
 	return env
 }
 
-// Request carries out a read, a write or a wait. It blocks until it is answered, its time is over or ctx is done. late, if it isn't nil, is
+// Request carries out a read, a write, a touch or a wait. It blocks until it is answered, its time is over or ctx is done. late, if it isn't nil, is
 // called when there is no answer by the time at which it is sent again: in another goroutine, and before Request returns. It must not block.
 func (r Runner) Request(ctx context.Context, act rules.Action, late func()) (store.Record, error) {
 	if act.Again != 0 && act.Again < act.Until && r.Go != nil {
@@ -68,6 +70,11 @@ func (r Runner) once(ctx context.Context, act rules.Action) (store.Record, error
 			return store.PutOwn(ctx, r.Store, act.Rec)
 		}
 		return r.Store.Put(ctx, act.Rec)
+	case rules.Touch:
+		if toucher, ok := r.Store.(store.Toucher); ok {
+			return toucher.Touch(ctx, act.Rec, act.Nonce)
+		}
+		return store.Record{}, fmt.Errorf("touch %s: %w", act.Key, errors.ErrUnsupported)
 	default:
 		return Await(ctx, r.Store, act)
 	}

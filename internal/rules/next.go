@@ -19,6 +19,7 @@ const (
 	Wait               // wait for a change of Key from Version, then tell Read; or until Until, then tell Woke
 	Sleep              // until Until, then tell Woke
 	Refuse             // Try: the name is taken, until Until at the latest
+	Touch              // touch Rec, as [store.Toucher] does; no hold asks for it
 )
 
 // Action is the next thing to do.
@@ -31,9 +32,11 @@ type Action struct {
 	// Also, of a Wait, is another key, whose change from AlsoVersion ends the wait as well; then tell Read of that key. "" is none.
 	Also, AlsoVersion string
 
-	Until clock.Instant // Read and Write: when to give the request up
+	Nonce string // of a Touch
 
-	// Again, of a Read or a Write, is when to send it once more beside the first, which is still awaited: then tell [Hold.Late]. 0 is for
+	Until clock.Instant // Read, Write and Touch: when to give the request up
+
+	// Again, of a Read, a Write or a Touch, is when to send it once more beside the first, which is still awaited: then tell [Hold.Late]. 0 is for
 	// never. To repeat a write is safe: all copies carry one nonce and one version, so that at most one of them lands.
 	Again clock.Instant
 	Asked clock.Instant // when it was asked for, if Again isn't 0
@@ -96,12 +99,12 @@ func (h *Hold) nextWaiting(env Env) Action {
 // ask returns the next request of a claim that is under way. A read or a write that waits for the name is sent once more after the time
 // between two renewals.
 func (h *Hold) ask(env Env) Action {
-	return h.pursue(env, env.Now.Add(h.Timing.Answer())).again(env, h.Timing.Renew)
+	return h.pursue(env, env.Now.Add(h.Timing.Answer())).Repeated(env.Now, h.Timing.Renew)
 }
 
 // read returns the read of a key, as ask would.
 func (h *Hold) read(env Env, key string) Action {
-	return Action{Kind: Read, Key: key, Until: env.Now.Add(h.Timing.Answer())}.again(env, h.Timing.Renew)
+	return Action{Kind: Read, Key: key, Until: env.Now.Add(h.Timing.Answer())}.Repeated(env.Now, h.Timing.Renew)
 }
 
 // nextTaken waits for a name that is held, until then at the latest.
@@ -215,13 +218,13 @@ func (h *Hold) nextHeld(env Env) Action {
 	if h.Deadline == clock.Never { // a server renews for a holder elsewhere, who doesn't wait for ever
 		act.Until = env.Now.Add(namedAttempts * h.Timing.Attempt)
 	}
-	return act.again(env, h.Timing.Attempt)
+	return act.Repeated(env.Now, h.Timing.Attempt)
 }
 
-// again has a request repeated after that time if it isn't given up before.
-func (act Action) again(env Env, after time.Duration) Action {
-	if t := env.Now.Add(after); t < act.Until {
-		act.Asked, act.Again = env.Now, t
+// Repeated has a request that is asked for now repeated after that time, if it isn't given up before.
+func (act Action) Repeated(now clock.Instant, after time.Duration) Action {
+	if t := now.Add(after); t < act.Until {
+		act.Asked, act.Again = now, t
 	}
 	return act
 }
@@ -253,7 +256,7 @@ func (h *Hold) nextLeaving(env Env) Action {
 	} else {
 		limit = env.Now.Add(h.Timing.Answer())
 	}
-	return h.pursue(env, limit).again(env, max(h.Timing.Attempt, share))
+	return h.pursue(env, limit).Repeated(env.Now, max(h.Timing.Attempt, share))
 }
 
 // pursue returns the next request of the attempt under way.

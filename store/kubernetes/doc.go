@@ -62,6 +62,7 @@
 //	metadata.annotations leasehold.dev/record        the whole record, exact
 //	                     leasehold.dev/transitions   of the term that the record tells of
 //	                     leasehold.dev/write         another one with each write of the record
+//	                     leasehold.dev/touch         another one with each touch of it
 //	                     leasehold.dev/key           the key, where the name is another
 //	metadata.labels      app.kubernetes.io/managed-by    leasehold, unless others wrote it
 //	                     leasehold.dev/kind              lease, rw, semaphore, election, pool; session, candidates, lock, …

@@ -166,7 +166,7 @@ func (h *hub) readUntilQuiet(e *entry) {
 
 		ctx, cancel := clock.WithTimeout(h.ctx, h.store.clock, readLimit)
 		var r result
-		if r.rec, r.err = h.store.get(ctx, e.key); errors.Is(r.err, store.ErrNotFound) {
+		if r.rec, _, r.err = h.store.get(ctx, e.key); errors.Is(r.err, store.ErrNotFound) {
 			r = result{rec: store.Record{Key: e.key}}
 		}
 		cancel()

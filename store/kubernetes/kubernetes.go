@@ -91,7 +91,7 @@ func (s *Store) Ping(ctx context.Context) error {
 	if err := s.ready(ctx); err != nil {
 		return err
 	}
-	_, err := s.get(ctx, "leasehold")
+	_, _, err := s.get(ctx, "leasehold")
 	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrCorrupt) {
 		err = nil
 	}

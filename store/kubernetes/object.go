@@ -27,6 +27,7 @@ const (
 	annotationRecord = "leasehold.dev/record"      // the record, as package store writes it
 	annotationTerm   = "leasehold.dev/transitions" // spec.leaseTransitions of the term that the record tells of
 	annotationWrite  = "leasehold.dev/write"       // another one with each write of the record
+	annotationTouch  = "leasehold.dev/touch"       // another one with each Touch; a write leaves it
 )
 
 // version is the compare-and-swap value of an object, with what the next write has to know of it, for a Put is one request that

@@ -22,13 +22,15 @@ func (s *Store) Get(ctx context.Context, key string) (store.Record, error) {
 	if err := s.ready(ctx); err != nil {
 		return store.Record{}, err
 	}
-	return s.getShown(ctx, key)
+	rec, _, err := s.getShown(ctx, key)
+	return rec, err
 }
 
-// getShown is get for a caller.
-func (s *Store) getShown(ctx context.Context, key string) (store.Record, error) {
-	rec, err := s.get(ctx, key)
-	return s.shown(key, rec, err)
+// getShown is get for a caller. The object is nil if there is none.
+func (s *Store) getShown(ctx context.Context, key string) (store.Record, *coordinationv1.Lease, error) {
+	rec, obj, err := s.get(ctx, key)
+	rec, err = s.shown(key, rec, err)
+	return rec, obj, err
 }
 
 // shown takes note of what a caller is shown.
@@ -40,17 +42,19 @@ func (s *Store) shown(key string, rec store.Record, err error) (store.Record, er
 	return rec, err
 }
 
-func (s *Store) get(ctx context.Context, key string) (store.Record, error) {
+// get reads a record, and the object that keeps it.
+func (s *Store) get(ctx context.Context, key string) (store.Record, *coordinationv1.Lease, error) {
 	obj, err := s.leases.Get(ctx, objectName(key), metav1.GetOptions{})
 	switch {
 	case err == nil:
-		return read(key, obj)
+		rec, err := read(key, obj)
+		return rec, obj, err
 	case isMissing(err):
-		return store.Record{}, store.NotFound(key)
+		return store.Record{}, nil, store.NotFound(key)
 	case ctx.Err() != nil:
 		err = errors.Join(context.Cause(ctx), err)
 	}
-	return store.Record{}, fmt.Errorf("%s: %w", key, s.explain("get", err))
+	return store.Record{}, nil, fmt.Errorf("%s: %w", key, s.explain("get", err))
 }
 
 // page is how many objects List asks for at once.

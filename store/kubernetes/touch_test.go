@@ -104,7 +104,11 @@ func TestTouch(t *testing.T) {
 		t.Errorf("%d s before the first Touch", d)
 	}
 	annotate(t, s, "k", `{"metadata":{"labels":{"n":"1"}},"spec":{"holderIdentity":""}}`)
-	touched, err := s.Touch(t.Context(), rec)
+	conflict, ok := errors.AsType[*store.ConflictError](touchError(t, s, rec, "first"))
+	if !ok || conflict.Current.Nonce != rec.Nonce {
+		t.Fatalf("a Touch that met a label: %+v", conflict)
+	}
+	touched, err := s.Touch(t.Context(), conflict.Current, "second")
 	if err != nil || touched.Nonce != rec.Nonce || touched.Version == rec.Version {
 		t.Fatalf("%+v, %v", touched, err)
 	}
@@ -114,15 +118,66 @@ func TestTouch(t *testing.T) {
 	next := touched
 	next.Token, next.Nonce = 2, "next"
 	storetest.MustPut(t, s, next)
-	if _, err := s.Touch(t.Context(), touched); !errors.Is(err, store.ErrConflict) {
+	if err := touchError(t, s, touched, "third"); !errors.Is(err, store.ErrConflict) {
 		t.Errorf("a Touch of the record before: %v", err)
 	}
 	if err := s.leases.Delete(t.Context(), "k", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Touch(t.Context(), next); !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrNotFound) {
+	if err := touchError(t, s, next, "fourth"); !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("a Touch of what was deleted: %v", err)
 	}
+}
+
+// touchError is that of a Touch.
+func touchError(t testing.TB, s *Store, rec store.Record, nonce string) error {
+	t.Helper()
+	_, err := s.Touch(t.Context(), rec, nonce)
+	return err
+}
+
+// TestFinding_L1_ACopyOfATouch: a Touch that is sent again meets what its first copy wrote, and is done, whatever labels have come since. It writes
+// nothing then, as little as a copy that comes after a later Touch, or after an elector has taken the holder out.
+func TestFinding_L1_ACopyOfATouch(t *testing.T) {
+	s, _ := fresh(t)
+	rec := held("k", 1)
+	rec.Session = ".session/a"
+	rec = storetest.MustPut(t, s, rec)
+	touched, err := s.Touch(t.Context(), rec, "first")
+	if err != nil {
+		t.Fatal(err)
+	}
+	copied, err := s.Touch(t.Context(), rec, "first")
+	if err != nil || copied.Version != touched.Version {
+		t.Errorf("a copy: %+v, %v; want the version of the first", copied, err)
+	}
+	annotate(t, s, "k", `{"metadata":{"labels":{"n":"1"}}}`)
+	if err := touchError(t, s, rec, "first"); err != nil {
+		t.Errorf("a copy after a label: %v", err)
+	}
+	late := func(nonce, after string) {
+		t.Helper()
+		before := leaseObject(t, s, "k").ResourceVersion
+		conflict, ok := errors.AsType[*store.ConflictError](touchError(t, s, rec, nonce))
+		if now := leaseObject(t, s, "k").ResourceVersion; !ok || now != before || !strings.HasPrefix(conflict.Current.Version, before) {
+			t.Errorf("after %s: %+v, version %s after %s", after, conflict, now, before)
+		}
+	}
+	late("other", "another Touch")
+	annotate(t, s, "k", `{"spec":{"holderIdentity":""}}`)
+	late("first", "an elector's release")
+	now, err := s.Get(t.Context(), "k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if touched, err = s.Touch(t.Context(), now, ""); err != nil {
+		t.Fatal(err)
+	}
+	late("first", "a later Touch")
+	late("", "one without a nonce")
+	touched.Nonce = "written"
+	storetest.MustPut(t, s, touched)
+	late("", "a write")
 }
 
 // releases are those of an elector that went through.

@@ -63,7 +63,7 @@ func (s *Store) Put(ctx context.Context, rec store.Record) (store.Record, error)
 // rebase returns the version under which to send a write again that met another version than prev but the same record, or why
 // the write is not done.
 func (s *Store) rebase(ctx context.Context, key, verb string, prev version, refusal error) (version, error) {
-	current, err := s.current(ctx, key)
+	current, _, err := s.current(ctx, key)
 	if err != nil {
 		return prev, err
 	}
@@ -195,7 +195,7 @@ func (s *Store) delete(ctx context.Context, key string, prev version) (runtime.O
 
 // beaten returns why a write is not done that nothing but the absence of a record would have let through.
 func (s *Store) beaten(ctx context.Context, key string) error {
-	current, err := s.current(ctx, key)
+	current, _, err := s.current(ctx, key)
 	if err != nil {
 		return err
 	}
@@ -203,12 +203,12 @@ func (s *Store) beaten(ctx context.Context, key string) error {
 }
 
 // current reads what was in the way of a write, which was not done whatever comes of it.
-func (s *Store) current(ctx context.Context, key string) (store.Record, error) {
-	rec, err := s.getShown(ctx, key)
+func (s *Store) current(ctx context.Context, key string) (store.Record, *coordinationv1.Lease, error) {
+	rec, obj, err := s.getShown(ctx, key)
 	if err != nil && !errors.Is(err, store.ErrNotFound) && !errors.Is(err, store.ErrCorrupt) {
 		err = fmt.Errorf("not done, for another write came first, and what it wrote can't be read: %w", err)
 	}
-	return rec, err
+	return rec, obj, err
 }
 
 // failed returns the error of a write that neither was done nor met another one: not done where that is certain, unknown
