@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/leasehold/leasehold/clock"
 )
 
@@ -132,5 +134,22 @@ func TestGateOfTheDead(t *testing.T) {
 	g.enter(clock.System())()
 	if g.stuck != nil {
 		t.Error("waited")
+	}
+}
+
+// A lane whose writes were done in the turn of the other one keeps nobody waiting who is in line behind it.
+func TestGateIsLeftWithNothingToWrite(t *testing.T) {
+	path := testPath(t)
+	s := testOpen(t, path)
+	other := openGate(filepath.Join(path+wakeSuffix, "terms.gate"))
+	defer func() { _ = other.close() }()
+	other.enter(s.clock)() // so that s draws a number, which is not free any more
+	s.serveBatch(&s.terms)
+	number, err := other.draw(s.clock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := other.set(unix.F_OFD_SETLK, unix.F_WRLCK, firstByte+number-1); err != nil || number != 2 {
+		t.Errorf("number %d, and the one in front of it: %v; want 2, and that it has left", number, err)
 	}
 }
