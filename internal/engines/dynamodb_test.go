@@ -13,15 +13,16 @@ import (
 	"github.com/leasehold/leasehold/store/dynamodb"
 )
 
+const dynamoDBTable = "engines"
+
 var dynamoDB = kind{
 	name: "dynamodb", start: servers.DynamoDB,
 	prepare: func(t testing.TB, srv *servers.Server) instance {
-		const table = "engines"
-		if _, err := dynamodb.Create(t.Context(), awsClient(t, srv.Addr), table); err != nil {
+		if _, err := dynamodb.Create(t.Context(), awsClient(t, srv.Addr), dynamoDBTable); err != nil {
 			t.Fatal(err)
 		}
 		return instance{open: func(t testing.TB, addr string) store.Store {
-			st, err := dynamodb.Open(t.Context(), awsClient(t, addr), table, dynamodb.Options{})
+			st, err := dynamodb.Open(t.Context(), awsClient(t, addr), dynamoDBTable, dynamodb.Options{})
 			return opened(t, st, err)
 		}}
 	},

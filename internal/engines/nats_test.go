@@ -12,18 +12,19 @@ import (
 	"github.com/leasehold/leasehold/store/nats"
 )
 
+const natsBucket = "engines"
+
 var natsKind = kind{
 	name: "nats",
 	start: func(t testing.TB, opts ...servers.Option) *servers.Server {
 		return servers.NATS(t, opts...)
 	},
 	prepare: func(t testing.TB, srv *servers.Server) instance {
-		const bucket = "engines"
-		if err := nats.Create(t.Context(), natsClient(t, srv.Addr), bucket, 1); err != nil {
+		if err := nats.Create(t.Context(), natsClient(t, srv.Addr), natsBucket, 1); err != nil {
 			t.Fatal(err)
 		}
 		return instance{open: func(t testing.TB, addr string) store.Store {
-			st, err := nats.Open(t.Context(), natsClient(t, addr), bucket, nats.Options{SyncAlways: true})
+			st, err := nats.Open(t.Context(), natsClient(t, addr), natsBucket, nats.Options{SyncAlways: true})
 			return opened(t, st, err)
 		}}
 	},

@@ -11,7 +11,7 @@
 // # What it relies on
 //
 // On one primary, READ COMMITTED and a synced write-ahead log. Each operation is one statement in a transaction of its own,
-// and one round trip. A write is acknowledged when its commit has been synced: where the session's synchronous_commit is
+// and one round trip; changes of several records that are asked for at once share them, see below. A write is acknowledged when its commit has been synced: where the session's synchronous_commit is
 // off, the statement itself turns it on for its transaction; local, on, remote_write and remote_apply stay as they are. A
 // read sees all that was acknowledged before, since a commit is shown to others only when it is durable. The table has to be
 // an ordinary one: Open refuses an unlogged table, which a crash empties, and a temporary one.
@@ -23,6 +23,12 @@
 // in the same statement a SELECT of the record that was there instead. That SELECT sees the table as it was when the
 // statement began, so a writer that waited for another one and lost would be shown the version that it knew; it sends the
 // statement again, and only then.
+//
+// What many callers of a handle ask for at once shares statements: while a change of a record is under way, others that come wait for its
+// answer, or for a millisecond, and then up to 32 go in one statement, with one commit and one sync. In it each record is changed if it
+// has its version, by itself. The statement waits for no lock: a record that is locked is left out (FOR UPDATE SKIP LOCKED), and
+// so is one that has another version. Those writes are sent again, each alone. When the server refuses the statement, all are sent alone. When the
+// connection breaks, the outcome of all is unknown. New records and deletions are always sent alone.
 //
 // # Waiting
 //

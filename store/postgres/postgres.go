@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/leasehold/leasehold/internal/doubt"
+	"github.com/leasehold/leasehold/internal/groups"
 	"github.com/leasehold/leasehold/internal/waiters"
 	"github.com/leasehold/leasehold/store"
 )
@@ -41,6 +42,7 @@ type Store struct {
 	watch  watch // over what the fencing depends on
 
 	plain   atomic.Bool // statements aren't prepared: a pooler may give the next one to another server process
+	writes  *groups.Groups[*write]
 	waiters *waiters.Waiters
 	line    line
 	crowded atomic.Bool // that one may hold the crowd's lock
@@ -67,7 +69,7 @@ func Open(ctx context.Context, pool *pgxpool.Pool, opts Options) (*Store, error)
 		return nil, fmt.Errorf("ClockStep %v: want a bound above 0, or 0 for no Age", opts.ClockStep)
 	}
 	s := &Store{pool: pool, opts: opts, sql: newStatements(t), closed: make(chan struct{})}
-	s.waiters = waiters.New(source{s})
+	s.waiters, s.writes = waiters.New(source{s}), groups.New(1, s.together)
 	if s.seen, err = s.look(ctx); err != nil {
 		return nil, fmt.Errorf("open the table %s: %w", opts.Table, err)
 	}
@@ -115,6 +117,7 @@ func (s *Store) pushes() bool { return s.topics.channel != "" && !s.seen.pooled 
 func (s *Store) Close() error {
 	s.closing.Do(func() { close(s.closed) })
 	s.waiters.Close()
+	s.writes.Close()
 	s.watch.end()
 	return nil
 }

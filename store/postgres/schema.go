@@ -98,8 +98,8 @@ func orDefault(table string) string {
 
 // statements are those of one table.
 type statements struct {
-	get, confirm, first, next, changed string
-	create, update, remove             changeStatement
+	get, confirm, first, next, changed, together string
+	create, update, remove                       changeStatement
 }
 
 // changeStatement is a statement for a change, and the same one with replicationSQL, so that a look at the server's settings never keeps a
@@ -145,8 +145,9 @@ FROM (SELECT ` + barrier + ` IS NULL AS none) AS b LEFT JOIN ` + t + ` r ON r.ke
   VALUES ($1::text, $2::text, $3::text::json, clock_timestamp()) ON CONFLICT (key) DO NOTHING`, 4),
 		update: write(`UPDATE `+t+` SET version = $2::text, record = $3::text::json, written = clock_timestamp()
   WHERE key = $1::text AND version = $9::text`, 4),
-		remove: write(`DELETE FROM `+t+` WHERE key = $1::text AND version = $2::text`, 3),
-		first:  list(">="), next: list(">"),
+		remove:   write(`DELETE FROM `+t+` WHERE key = $1::text AND version = $2::text`, 3),
+		together: togetherSQL(t),
+		first:    list(">="), next: list(">"),
 		changed: `SELECT ` + readOnly + `, r.n, ` + columns + `
 FROM (VALUES (1)) AS one
 LEFT JOIN (
@@ -154,4 +155,21 @@ LEFT JOIN (
   LEFT JOIN ` + t + ` t ON t.key = w.key WHERE coalesce(t.version, '') <> w.version
 ) r ON true`,
 	}
+}
+
+// togetherSQL changes many records, each if it has its version, and returns a row for each: its number, and whether it was changed. Its arguments
+// are keys, versions, next versions, records, and those of tell, of which the last two are one for each. Records that somebody else has locked are
+// left alone: nobody waits for them but who wants them, and two that change the same ones don't wait for each other for ever.
+func togetherSQL(t string) string {
+	return `WITH w AS MATERIALIZED (
+  SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $8::int[], $9::text[]) WITH ORDINALITY AS w(key, version, next, record, number, channel, n)
+), mine AS MATERIALIZED (
+  SELECT r.at, w.* FROM w, LATERAL (SELECT ctid AS at FROM ` + t + ` r WHERE r.key = w.key AND r.version = w.version FOR UPDATE SKIP LOCKED) r
+), done AS (
+  UPDATE ` + t + ` r SET version = mine.next, record = mine.record::json, written = clock_timestamp()
+  FROM mine WHERE r.ctid = mine.at AND r.key = mine.key AND r.version = mine.version RETURNING mine.n
+)
+SELECT w.n::int, d.n IS NOT NULL, CASE WHEN d.n IS NOT NULL THEN ` + durable + ` END,
+  CASE WHEN d.n IS NOT NULL THEN ` + tellOf("w.key", "w.number", "w.channel", 5) + ` END
+FROM w LEFT JOIN done d ON d.n = w.n`
 }

@@ -53,10 +53,15 @@ func (t topics) args(key string) []any {
 // tell notifies whom there is to tell, unless its first argument is empty: those of the statement from that number on, see topics.args. It
 // is evaluated when the write was done, and both locks are held until that has committed.
 func tell(first int) string {
+	return tellOf("$1::text", fmt.Sprintf("$%d::int", first+3), fmt.Sprintf("$%d::text", first+4), first)
+}
+
+// tellOf is tell of the key, number and channel that are these expressions. Only the first three arguments are the statement's.
+func tellOf(key, number, channel string, first int) string {
 	return fmt.Sprintf(`CASE WHEN $%[1]d::text <> '' THEN
-    CASE WHEN pg_try_advisory_xact_lock_shared($%[3]d::int, 0) THEN '' ELSE pg_notify($%[1]d::text || '_all', $1::text)::text END ||
-    CASE WHEN pg_try_advisory_xact_lock($%[2]d::int, $%[4]d::int) THEN '' ELSE pg_notify($%[5]d::text, $1::text)::text END
-  END`, first, first+1, first+2, first+3, first+4)
+    CASE WHEN pg_try_advisory_xact_lock_shared($%[3]d::int, 0) THEN '' ELSE pg_notify($%[1]d::text || '_all', %[4]s)::text END ||
+    CASE WHEN pg_try_advisory_xact_lock($%[2]d::int, %[5]s) THEN '' ELSE pg_notify(%[6]s, %[4]s)::text END
+  END`, first, first+1, first+2, key, number, channel)
 }
 
 const (

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/leasehold/leasehold/internal/doubt"
 	"github.com/leasehold/leasehold/store"
 )
@@ -22,7 +20,7 @@ func (s *Store) Put(ctx context.Context, rec store.Record) (store.Record, error)
 	if rec.Version != "" {
 		statement, args = s.sql.update, append(args, asText(rec.Version))
 	}
-	if err := s.write(ctx, statement, args, change{rec.Key, rec.Version, rec.Nonce, kept}); err != nil {
+	if err := s.write(ctx, write{statement: statement, args: args, body: string(body), change: change{rec.Key, rec.Version, rec.Nonce, kept}}); err != nil {
 		return store.Record{}, err
 	}
 	return kept, nil
@@ -40,7 +38,8 @@ func (s *Store) Delete(ctx context.Context, key, version string) error {
 		}
 		return &store.ConflictError{Current: rec}
 	}
-	return s.write(ctx, s.sql.remove, append([]any{key, asText(version)}, s.topics.args(key)...), change{key: key, version: version})
+	args := append([]any{key, asText(version)}, s.topics.args(key)...)
+	return s.write(ctx, write{statement: s.sql.remove, args: args, change: change{key: key, version: version}})
 }
 
 // errIgnored says that the server did nothing though the condition held.
@@ -52,34 +51,17 @@ type change struct {
 	kept                store.Record
 }
 
-// write carries out a change.
-func (s *Store) write(ctx context.Context, statement changeStatement, args []any, c change) error {
+// write has a change carried out.
+func (s *Store) write(ctx context.Context, c write) error {
 	defer s.doubts.Begin(c.key, c.version, c.nonce)()
 	looks := s.watch.begin()
 	if looks {
 		defer s.watch.done()
 	}
 	for range maxRetries {
-		var done bool
-		var r row
-		var seen replication
-		var set, told *string
-		into := []any{&done, &r.version, &r.record, &r.age, &set, &told}
-		q := question{sql: statement.plain, args: args, change: c}
-		if looks {
-			q.sql, q.seldom, into = statement.looking, true, append(into, seen.columns()...)
-		}
-		q.scan = func(rows pgx.Rows) error { return rows.Scan(into...) }
-		q.answered = func() {
-			if done {
-				s.doubts.Landed(c.kept)
-			}
-		}
+		w := c // an attempt that was given up is still a group's
 		since := s.doubts.Now()
-		unknown, err := s.ask(ctx, q)
-		if looks && err == nil {
-			s.watch.saw(seen)
-		}
+		unknown, err := s.attempt(ctx, &w, looks)
 		switch {
 		case err != nil && unknown:
 			s.doubts.Unknown(c.key, c.nonce)
@@ -87,21 +69,21 @@ func (s *Store) write(ctx context.Context, statement changeStatement, args []any
 			return store.Unknown(c.key, err)
 		case err != nil:
 			return err
-		case done:
+		case w.done:
 			s.doubts.Done(c.key, since)
 			s.waiters.Changed(c.key) // the server doesn't tell who has the connection that listens
 			return nil
 		}
 		current := ""
-		if r.version != nil {
-			current = *r.version
+		if w.row.version != nil {
+			current = *w.row.version
 		}
 		if current == c.version { // another write came first while this statement waited for it: what it did shows only now
 			continue
 		}
 		rec := store.Record{Key: c.key}
 		if current != "" {
-			if rec, err = s.record(c.key, r); err != nil {
+			if rec, err = s.record(c.key, w.row); err != nil {
 				return err
 			}
 		}
@@ -109,4 +91,17 @@ func (s *Store) write(ctx context.Context, statement changeStatement, args []any
 		return doubt.Refusal(c.key, rec, err)
 	}
 	return errIgnored
+}
+
+// attempt has one attempt at a change made. One that looks at the replication is made alone.
+func (s *Store) attempt(ctx context.Context, w *write, looks bool) (unknown bool, err error) {
+	if !looks {
+		return s.carryOut(ctx, w)
+	}
+	var seen replication
+	s.send(ctx, w, w.statement.looking, true, seen.columns()...)
+	if w.err == nil {
+		s.watch.saw(seen)
+	}
+	return w.unknown, w.err
 }
