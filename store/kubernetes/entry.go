@@ -9,25 +9,23 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/internal/watches"
 	"github.com/leasehold/leasehold/store"
 )
 
 // entry is a key that is waited for, or was a moment ago.
 //
 // latest is the record as it was last read from a quorum, or told by the watch after that. What the watch tells next is taken for
-// the record without a read if it comes after latest, after all that this handle has shown to anyone, and after the version of the Wait
-// that it ends. So nobody gets an older record than he has seen. Resource versions are numbers that rise; where they are none, or
-// don't rise since etcd was put back from a backup, what the watch tells is in doubt, and read. So is a deletion.
+// the record without a read as [watches.Latest] says, by resource versions: numbers that rise. Where they are none, what the watch
+// tells is in doubt, and read. So is a deletion.
 type entry struct {
 	key     string
 	watch   *watch
 	waiters map[*waiter]struct{}
 	left    clock.Instant // when the last of them left
 
-	known  bool // latest is; the watch has told nothing since that is in doubt, and no read is under way
-	latest store.Record
-	shown  uint64 // the highest resource version that this handle has shown of the object
-	since  uint64 // of hub.reads, when that was
+	watches.Latest
+	latest store.Record // that of Latest.At
 
 	reading bool // a goroutine reads it
 	again   bool // and has to do so once more
@@ -79,28 +77,23 @@ func (h *hub) told(wt *watch, obj *coordinationv1.Lease, gone bool) {
 // isLatest reports whether that version is the latest that is known, and this handle has shown none after it. hub.mu is held.
 func (e *entry) isLatest(ver string) bool {
 	v, _ := parseVersion(ver)
-	return e.known && e.latest.Version == ver && (ver == "" || order(v.resource) >= e.shown)
+	return e.Known && e.latest.Version == ver && (ver == "" || order(v.resource) >= e.Shown)
 }
 
 // take makes obj, which the watch told, the record, and hands it over. It reports false, and doesn't, when obj is in doubt. hub.mu is held.
 func (e *entry) take(obj *coordinationv1.Lease) bool {
-	at, last := order(obj.ResourceVersion), uint64(0)
-	if v, stored := parseVersion(e.latest.Version); stored {
-		last = order(v.resource)
-	}
-	if !e.known || last == 0 || at < max(last, e.shown) {
-		return false
-	}
+	at, from := order(obj.ResourceVersion), make([]uint64, 0, len(e.waiters))
 	for w := range e.waiters {
-		if from := order(w.version.resource); from == 0 || at < from {
-			return false
-		}
+		from = append(from, order(w.version.resource))
+	}
+	if !e.Counts(at, from...) {
+		return false
 	}
 	rec, err := read(e.key, obj)
 	if err != nil {
 		return false
 	}
-	e.latest = rec
+	e.At, e.latest = at, rec
 	for w := range e.waiters {
 		if w.version.resource != obj.ResourceVersion {
 			w.hear(result{rec: rec})
@@ -128,15 +121,13 @@ func (h *hub) show(key, resource string) {
 		if wt == nil || wt.entries[name] == nil {
 			continue
 		}
-		e := wt.entries[name]
-		e.known = e.known && at != 0
-		e.shown, e.since = max(e.shown, at), h.reads
+		wt.entries[name].Show(at, h.reads)
 	}
 }
 
 // doubt has e read if somebody waits for it, or else when somebody does. mu is held.
 func (h *hub) doubt(e *entry) {
-	e.known = false
+	e.Known = false
 	if len(e.waiters) > 0 || e.reading {
 		h.read(e)
 	}
@@ -144,7 +135,7 @@ func (h *hub) doubt(e *entry) {
 
 // read has e read in a goroutine, once more if that is under way. mu is held.
 func (h *hub) read(e *entry) {
-	e.known = false
+	e.Known = false
 	if e.reading || h.closed {
 		e.again = true
 		return
@@ -199,13 +190,10 @@ func (h *hub) deliver(e *entry, r result, begun uint64) (quiet bool) {
 		return false
 	}
 	e.reading = false
-	if e.known = r.err == nil && !e.again; e.known {
+	if e.Known = r.err == nil && !e.again; e.Known {
 		e.latest = r.rec
 		v, _ := parseVersion(r.rec.Version)
-		if e.since < begun { // what was shown before came before
-			e.shown = 0
-		}
-		e.shown = max(e.shown, order(v.resource))
+		e.Read(order(v.resource), begun)
 	}
 	return true
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/internal/servers"
+	"github.com/leasehold/leasehold/internal/watches"
 	"github.com/leasehold/leasehold/store/storetest"
 )
 
@@ -33,7 +34,7 @@ func TestFinding_N1_FollowingCostsNoRequests(t *testing.T) {
 			storetest.Eventually(t, func() error { // nothing is under way
 				s.hub.mu.Lock()
 				defer s.hub.mu.Unlock()
-				if !s.hub.watches["k"].entries["k"].known {
+				if !s.hub.watches["k"].entries["k"].Known {
 					return errNoAnswer
 				}
 				return nil
@@ -144,19 +145,17 @@ func TestFinding_N1_WhatIsInDoubtIsRead(t *testing.T) {
 	}{
 		"the next version":                       {func(*entry, *waiter) {}, "8", true},
 		"an older one than was read":             {func(*entry, *waiter) {}, "6", false},
-		"an older one than was shown":            {func(e *entry, _ *waiter) { e.shown = 9 }, "8", false},
-		"the one that was shown":                 {func(e *entry, _ *waiter) { e.shown = 8 }, "8", true},
+		"an older one than was shown":            {func(e *entry, _ *waiter) { e.Shown = 9 }, "8", false},
+		"the one that was shown":                 {func(e *entry, _ *waiter) { e.Shown = 8 }, "8", true},
 		"an older one than that of a Wait":       {func(_ *entry, w *waiter) { w.version = at("9") }, "8", false},
 		"a Wait without a version":               {func(_ *entry, w *waiter) { w.version = version{} }, "8", false},
-		"nothing is known":                       {func(e *entry, _ *waiter) { e.known = false }, "8", false},
-		"nothing was there":                      {func(e *entry, _ *waiter) { e.latest.Version = "" }, "8", false},
+		"nothing is known":                       {func(e *entry, _ *waiter) { e.Known = false }, "8", false},
+		"nothing was there":                      {func(e *entry, _ *waiter) { e.At = 0 }, "8", false},
 		"a version that is no number":            {func(*entry, *waiter) {}, "8a", false},
-		"a version after one that was no number": {func(e *entry, _ *waiter) { e.latest.Version = at("7a").String() }, "8", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := &waiter{version: at("7"), heard: make(chan result, 1)}
-			e := &entry{key: "k", known: true, shown: 7, waiters: map[*waiter]struct{}{w: {}}}
-			e.latest.Version = at("7").String()
+			e := &entry{key: "k", Latest: watches.Latest{Known: true, At: 7, Shown: 7}, waiters: map[*waiter]struct{}{w: {}}}
 			c.change(e, w)
 			if got := e.take(object(c.told)); got != c.taken || len(w.heard) == 1 != c.taken {
 				t.Errorf("taken: %v, heard: %d; want %v", got, len(w.heard), c.taken)
