@@ -14,6 +14,8 @@ const (
 	driverGo  = "internal/drive/driver.go"
 	keptGo    = "internal/drive/roster.go"
 	termGo    = "internal/drive/term.go"
+	holdGo    = "internal/rules/hold.go"
+	latestGo  = "internal/watches/latest.go"
 )
 
 // Bugs are the seeded bugs, by the names of the safety rules that they take out; see package seeded for what those say.
@@ -60,6 +62,10 @@ var Bugs = map[string][]Edit{
 	"first-copy-counts":     {{nextGo, "Hold.Late", "h.Failing = true", "h.Failing, h.att.Sent = true, env.Now"}},
 	"copy-by-its-nonce":     {{attemptGo, "Hold.met", "case cur.Nonce == h.att.Rec.Nonce && h.att.Tied:", "case (cur.Nonce == h.att.Rec.Nonce || h.Failing && h.att.Op == OpRenew && cur.Owner != \"\") && h.att.Tied:"}},
 
+	"follower-judges-session": {{holdGo, "Hold.Verdict", "return Judge(", "if h.Follow {\n\t\ts := h.session\n\t\ts.Since = h.rec.Since\n\t\treturn Judge(h.rec, s, h.Claim.Owner, h.mine, now)\n\t}\n\treturn Judge("}},
+	"follower-wakes":          {{nextGo, "Hold.nextTaken", "act.Also, act.AlsoVersion =", "act.Until = clock.Never\n\t\tact.Also, act.AlsoVersion ="}},
+	"follower-hears-both":     {{nextGo, "Hold.nextTaken", "act.Also, act.AlsoVersion =", "act.Key, act.Version ="}},
+
 	"shares-within-limit": {
 		{rosterGo, "readRoster", "if r.free() < 0 ||", "if"},
 		{rosterGo, "roster.fits", "weight <= r.free()", "weight <= r.free()+1"},
@@ -71,6 +77,8 @@ var Bugs = map[string][]Edit{
 	"share-of-a-dead-session": {{sharedGo, "attempt.pursue", "return a.over[session]", "return true"}},
 	"dead-share-taken":        {{sharedGo, "attempt.pursue", "return a.over[session]", "return false"}},
 
+	"second-key-told":       {{driverGo, "Driver.Tell", "rec.Key == act.Also:", "false:"}},
+	"push-after-all-shown":  {{latestGo, "Latest.Counts", "at < max(l.At, l.Shown)", "at < l.At"}},
 	"stop-before-release":   {{driverGo, "Leave", "p.Stop()", ""}},
 	"session-lease-settled": {{driverGo, "Driver.Settle", "d.tried == finally:", "d.tried == finally, kept:"}},
 	"end-told-once":         {{termGo, "Term.End", "!t.ended.Swap(true)", "!t.ended.Swap(true) || true"}},

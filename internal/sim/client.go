@@ -139,6 +139,9 @@ func (c *client) start() {
 	if w.cfg.Patient && c.n.id%2 == 1 {
 		d.Hold.Patience = w.cfg.TTL / 10
 	}
+	if w.cfg.Follow && !c.served {
+		d.Hold.Follow = w.rng.IntN(3) > 0
+	}
 	if w.cfg.Suppose {
 		d.Hold.SupposeNew()
 	}

@@ -23,6 +23,7 @@ type Config struct {
 	Suppose  bool          // who knows nothing of a name writes as if it were new
 	Served   bool          // some programs have a server take, renew and free names for them
 	Away     bool          // drawn for no seed: see WithServedSessions
+	Follow   bool          // drawn for no seed: see WithFollowers
 	Patient  bool          // every other node leaves free names to the others at first
 	Chance   Chances
 }
@@ -92,6 +93,9 @@ func (c Config) Aim(off seeded.Rule) Config {
 		c = c.WithServedSessions()
 		c.BadRates = false
 		c.Chance.Break, c.Chance.DropReply = perTTL, 0.4
+	case seeded.RuleFollowed, seeded.RuleFollowDead, seeded.RuleFollowBoth, seeded.RuleSecondKey, seeded.RulePushed:
+		c = c.WithFollowers()
+		c.Served, c.BadRates, c.Chance.Clone = false, false, 0
 	case seeded.RuleReplica:
 		c = c.WithFailovers()
 		c.BadRates = false

@@ -96,7 +96,7 @@ func (w *World) clone(n *node) {
 	cp := *n
 	cp.id, cp.inbox, cp.clients, cp.session, cp.settling = len(w.nodes), nil, nil, nil, nil
 	cp.memory = n.memory.Clone()
-	cp.registry = registry{}
+	cp.registry, cp.watched = registry{}, nil
 	for key, past := range n.registry {
 		cp.registry[key] = &drive.Recollection{}
 		*cp.registry[key] = *past
@@ -209,6 +209,7 @@ func (w *World) storeFaults() {
 	}
 	if w.chance(ch.Restart, "store restart") {
 		s.restart()
+		w.disconnect()
 		w.spans.fault(-1, w.now, w.now, "restart")
 		w.logf("the store restarts; what was under way is lost")
 	}
@@ -257,13 +258,23 @@ func (w *World) operator() {
 			}
 		}
 	}
-	w.after(w.between(0, w.cfg.TTL/10), func() { w.mark(rules.Broken(rec, "operator", grace, w.nonce())) })
+	w.after(w.between(0, w.cfg.TTL/10), func() { w.breakTerm(rec, grace) })
+}
+
+// breakTerm marks what is held, and once more what a session keeps and somebody has touched meanwhile: it has been told.
+func (w *World) breakTerm(rec store.Record, grace time.Duration) {
+	w.mark(rules.Broken(rec, "operator", grace, w.nonce()))
+	now := w.server.rows[rec.Key].rec
+	if now.Session != "" && now.Session == rec.Session && now.Token == rec.Token && now.Version != rec.Version {
+		w.breakTerm(now, grace)
+	}
 }
 
 func (w *World) changedAll() {
 	for _, key := range w.keys {
 		w.changed(key)
 	}
+	w.disconnect()
 }
 
 // operator stands for the operator where what processes see is taken down.

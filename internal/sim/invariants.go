@@ -36,13 +36,14 @@ const (
 	ToldOnce    = "the end of each term is told once"
 	NotSpurious = "a hold is not given up while it is one's own"
 	BreakWorks  = "a broken hold ends within its TTL"
+	NothingOld  = "no push brings an older record than its process was shown"
 	Served      = "when faults stop, a free name is taken and every waiter is served"
 )
 
 // Invariants lists them.
 var Invariants = []string{
 	OneHolder, Order, GuardOrder, GuardAgrees, ExactTerm, FencedEnds, FenceDead, Announced, NoRevival, InTime, ToldOnce,
-	NotSpurious, BreakWorks, Served,
+	NotSpurious, BreakWorks, NothingOld, Served,
 }
 
 // checker holds a run against the invariants. It knows the true time and the whole world, as no process does.
@@ -57,13 +58,14 @@ type checker struct {
 	broken   map[string]int64       // by name and token: until when a broken term may be valid
 	vacant   map[string]int64       // names that somebody waits for, and since when nobody holds them
 	served   map[*client]bool       // in the calm
+	shown    map[shown]uint64       // the highest version
 	calmAt   int64
 }
 
 func newChecker(w *World) checker {
 	return checker{
 		w: w, tokens: map[string]fence.Token{}, latest: map[string]fence.Token{}, closed: map[string]bool{},
-		broken: map[string]int64{}, vacant: map[string]int64{}, served: map[*client]bool{},
+		broken: map[string]int64{}, vacant: map[string]int64{}, served: map[*client]bool{}, shown: map[shown]uint64{},
 	}
 }
 
@@ -251,6 +253,26 @@ func (k *checker) forgot() {
 	k.excused = k.w.now + int64(k.w.cfg.TTL)*2
 	k.forgotAt = fence.Token(epoch.Add(duration(k.w.now)).UnixMilli())
 	k.closed, k.broken = map[string]bool{}, map[string]int64{}
+}
+
+// shown is what a process was shown of a key.
+type shown struct {
+	node int
+	key  string
+}
+
+// showed is told what a process is shown of a key that it follows.
+func (k *checker) showed(n *node, key, version string) {
+	at := shown{n.id, key}
+	k.shown[at] = max(k.shown[at], number(version))
+}
+
+// pushed is told each version that a process takes for what a read would show.
+func (k *checker) pushed(n *node, key, version string) {
+	if before := k.shown[shown{n.id, key}]; number(version) < before {
+		k.violated(NothingOld, "%s takes version %s of %s for the record after version %d", n, version, key, before)
+	}
+	k.showed(n, key, version)
 }
 
 func (k *checker) calmDown() {

@@ -42,6 +42,7 @@ type node struct {
 	memory  *drive.Memory
 
 	registry registry
+	watched  []*watched // what its programs follow, or have followed
 
 	settling []*runner // what is let go of in the background
 }

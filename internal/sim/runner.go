@@ -32,6 +32,9 @@ type runner struct {
 	onDue    func()
 	polling  string // the version that it waits to see changed
 	polls    int    // the op for which a poll is under way
+
+	following bool              // it waits for what the store pushes
+	joined    map[string]uint64 // of each key, how many reads its node had begun then
 }
 
 var (
@@ -74,11 +77,12 @@ func (r *runner) step() {
 			return
 		case rules.Sleep, rules.Wait:
 			r.asked = act
-			if act.Kind == rules.Wait {
+			if r.following = act.Kind == rules.Wait && r.d.Hold.Follow; act.Kind == rules.Wait && !r.following {
 				r.polling = act.Version
 			}
 			r.arm(min(act.Until, r.patience()), r.woke)
 			r.poll()
+			r.follow()
 			return
 		}
 		r.send(act)
@@ -100,7 +104,7 @@ func (r *runner) patience() clock.Instant {
 
 // woke: the time of a rest or a wait is over, or it was cut short.
 func (r *runner) woke() {
-	r.polling = ""
+	r.polling, r.following = "", false
 	r.d.Tell(r.env(), r.asked, store.Record{}, errCancelled)
 	r.step()
 }
@@ -203,7 +207,7 @@ func (r *runner) cut() {
 	if r.busy {
 		r.outcome(store.Record{}, store.Unknown(r.key, errCancelled))
 	}
-	r.polling = ""
+	r.polling, r.following = "", false
 	r.op++ // no timer counts any more
 }
 
@@ -219,12 +223,26 @@ func (r *runner) interrupt() {
 func (r *runner) outcome(rec store.Record, err error) {
 	r.busy = false
 	r.op++ // it isn't timed any more
+	r.show(rec, err)
 	if refused := errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrNotFound); refused && r.copies.Sent > 1 {
 		r.answered(rec, store.Unknown(r.asked.Key, err)) // another copy may have landed before
 	} else {
 		r.answered(rec, err)
 	}
 	r.d.Tell(r.env(), r.asked, rec, err)
+}
+
+// show takes down what the process is shown by the answer to a request.
+func (r *runner) show(rec store.Record, err error) {
+	var conflict *store.ConflictError
+	switch {
+	case err == nil:
+		r.n.show(r.asked.Key, rec.Version)
+	case errors.As(err, &conflict):
+		r.n.show(r.asked.Key, conflict.Current.Version)
+	case errors.Is(err, store.ErrNotFound):
+		r.n.show(r.asked.Key, "")
+	}
 }
 
 // poll reads the record now and then until it has another version than the one that is waited for to change. The reads that
@@ -265,6 +283,7 @@ func (w *World) changed(key string) {
 			c.run.poll()
 		}
 	}
+	w.push(key)
 }
 
 func pollEvery(cfg Config) time.Duration { return cfg.TTL / 15 }
@@ -312,6 +331,6 @@ func (r *runner) String() string {
 // clone returns the runner of a clone of the process, without its timers.
 func (r *runner) clone(n *node, c, session *client) *runner {
 	k := *r
-	k.n, k.c, k.session, k.onDue, k.polls = n, c, session, nil, 0
+	k.n, k.c, k.session, k.onDue, k.polls, k.following = n, c, session, nil, 0, false
 	return &k
 }

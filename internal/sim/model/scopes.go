@@ -13,6 +13,8 @@ var Scopes = []Scope{
 	{Name: "session", Prompt: true, Stays: true, Holders: 2, Session: true, Writes: 5, Wants: 1, Crashes: 1},
 	{Name: "session, broken", Prompt: true, Stays: true, Holders: 2, Session: true, Writes: 6, Wants: 1, Breaks: 1},
 	{Name: "session, abandoned", Prompt: true, Stays: true, Orphan: true, Holders: 2, Writes: 3, Wants: 1},
+	{Name: "session, followed", Prompt: true, Stays: true, Holders: 2, Session: true, Follow: true, Writes: 5, Wants: 1, Crashes: 1},
+	{Name: "session, abandoned, followed", Prompt: true, Stays: true, Orphan: true, Holders: 2, Follow: true, Writes: 3, Wants: 1},
 	{Name: "broken, handed over", Prompt: true, Stays: true, Holders: 2, Writes: 5, Wants: 1, Handover: true, Breaks: 1},
 	{Name: "clones", Prompt: true, Stays: true, Holders: 2, Writes: 4, Wants: 1, Clones: 1},
 	{Name: "patience", Prompt: true, Stays: true, Holders: 2, Writes: 4, Wants: 1, Patient: true},

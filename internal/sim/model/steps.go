@@ -85,6 +85,7 @@ func (w *world) begin(c *check, i int) *world {
 		if w.left.Patient && i == 1 {
 			q.d.Hold.Patience = tick
 		}
+		q.d.Hold.Follow = w.left.Follow && i == 1
 	}
 	q.shown, q.wanted = rules.Waiting, true
 	n.run(c, q)
@@ -110,14 +111,12 @@ func (w *world) look(c *check, i int) *world {
 		n.outcome(c, q, store.Record{}, store.Unknown(q.asked.Key, errTimeout))
 		return n
 	case p.asked == nil && p.wait != "-" && w.get(p.key()).Version != p.wait:
-		n, q := w.change(i) // a poll finds a change
-		q.wait = "-"
-		q.d.Tell(n.env(q), rules.Action{Kind: rules.Wait, Key: q.key()}, n.get(q.key()), nil)
-		n.run(c, q)
-		return n
+		return w.found(c, i, p.key())
+	case p.asked == nil && p.also != "-" && w.get(sessionKey).Version != p.also:
+		return w.found(c, i, sessionKey)
 	case w.due(p):
 		n, q := w.change(i)
-		q.wait = "-"
+		q.wait, q.also = "-", "-"
 		q.d.Hold.Woke()
 		n.run(c, q)
 		return n
@@ -170,6 +169,9 @@ func (w *world) run(c *check, p *proc) {
 			return
 		case rules.Wait:
 			p.sleep, p.wait = act.Until, act.Version
+			if act.Also != "" {
+				p.also = act.AlsoVersion
+			}
 			return
 		}
 		p.turn++
@@ -287,7 +289,7 @@ func (w *world) leave(c *check, i int, to string) *world {
 	}
 	n, q := w.change(i)
 	q.turn++
-	q.wait = "-"
+	q.wait, q.also = "-", "-"
 	l := &leaving{n, c, q}
 	if q.d.Hold.Phase == rules.Waiting {
 		l.cut()
@@ -341,7 +343,7 @@ func (w *world) crash(i int) *world {
 	if q.term != nil {
 		q.term.End()
 	}
-	*q = proc{id: q.id, owner: q.owner, dead: true, session: -1, wait: "-", term: q.term}
+	*q = proc{id: q.id, owner: q.owner, dead: true, session: -1, wait: "-", also: "-", term: q.term}
 	return n
 }
 

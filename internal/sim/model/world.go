@@ -32,6 +32,7 @@ type Scope struct {
 	Stays    bool // nobody lets go by itself
 	Prompt   bool // nobody is paused: who has something to do does it before time passes
 	Rejects  int  // requests that the store refuses
+	Follow   bool // the second process waits for the name and the session that keeps it at once
 	Patient  bool // the second process goes behind the others
 }
 
@@ -69,6 +70,7 @@ type proc struct {
 	turn    int           // counts requests: an answer to an earlier one is not heard
 	sleep   clock.Instant // when it looks up, unless it hears something
 	wait    string        // the version whose change it waits for; "-" when it doesn't
+	also    string        // that of the session, if it waits for its change, too; "-" when it doesn't
 	session int           // the process that keeps its lease, or -1
 	keeps   bool          // it is a session
 	dead    bool
@@ -110,11 +112,11 @@ func (m wire) String() string {
 func newWorld(s Scope) *world {
 	w := &world{left: s}
 	for i := range s.Holders {
-		p := &proc{id: i, owner: string(rune('A' + i)), session: -1, wait: "-", wants: s.Wants}
+		p := &proc{id: i, owner: string(rune('A' + i)), session: -1, wait: "-", also: "-", wants: s.Wants}
 		w.procs = append(w.procs, p)
 	}
 	if s.Session {
-		keeper := &proc{id: s.Holders, owner: "A", session: -1, wait: "-", wants: 1, keeps: true}
+		keeper := &proc{id: s.Holders, owner: "A", session: -1, wait: "-", also: "-", wants: 1, keeps: true}
 		w.procs = append(w.procs, keeper)
 		w.procs[0].session = s.Holders
 	}
@@ -293,6 +295,9 @@ func (e *encoder) proc(b []byte, w *world, p *proc) []byte {
 	b = p.d.AppendState(b, now, e.quantum, e.name)
 	if p.wait != "-" {
 		b = e.name(append(b, 'w'), p.wait)
+	}
+	if p.also != "-" {
+		b = e.name(append(b, 'l'), p.also)
 	}
 	due(p.sleep)
 	if p.d.Hold.Phase == rules.Held {

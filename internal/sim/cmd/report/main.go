@@ -52,7 +52,7 @@ type bug struct {
 }
 
 func main() {
-	in := flag.String("in", ".", "the `folder` with sim.json, served.json, model.json and bugs.json")
+	in := flag.String("in", ".", "the `folder` with sim.json, served.json, followed.json, model.json and bugs.json")
 	out := flag.String("out", "docs", "the `folder` to write proof.md and proof.svg into")
 	flag.Parse()
 	if err := run(*in, *out); err != nil {
@@ -62,10 +62,10 @@ func main() {
 }
 
 func run(in, out string) error {
-	var s, served simulated
+	var s, served, followed simulated
 	var m searched
 	var bugs []bug
-	for name, into := range map[string]any{"sim.json": &s, "served.json": &served, "model.json": &m, "bugs.json": &bugs} {
+	for name, into := range map[string]any{"sim.json": &s, "served.json": &served, "followed.json": &followed, "model.json": &m, "bugs.json": &bugs} {
 		b, err := os.ReadFile(filepath.Join(in, name))
 		if err == nil {
 			err = json.Unmarshal(b, into)
@@ -90,7 +90,7 @@ func run(in, out string) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	text := page(s, served, m, bugs, picture)
+	text := page(s, served, followed, m, bugs, picture)
 	if _, mutants, found := strings.Cut(string(old), "\n## Mutants\n"); found { // scripts/mutants has written that part
 		text += "\n## Mutants\n" + mutants
 	}
@@ -117,7 +117,7 @@ func mostEventful(seeds uint64) (best uint64) {
 	return best
 }
 
-func page(s, served simulated, m searched, bugs []bug, picture uint64) string {
+func page(s, served, followed simulated, m searched, bugs []bug, picture uint64) string {
 	b := &strings.Builder{}
 	caught := 0
 	for _, x := range bugs {
@@ -140,6 +140,7 @@ that decides in production, by internal/drive, the driver that package lease and
 | writes to guarded resources | %d, of which %d were refused as stale |
 | **violations of an invariant** | **%d** |
 | beside: seeds with sessions at servers, half of them with outsiders | %d, terms %d, violations %d |
+| beside: seeds with followers, half of them with outsiders | %d, terms %d, violations %d |
 | states of the model check | %d, violations %d |
 | **seeded bugs caught** | **%d of %d** |
 
@@ -148,7 +149,8 @@ that decides in production, by internal/drive, the driver that package lease and
 | fault | times |
 |---|---|
 `, clock.System().Wall().UTC().Format(time.DateOnly), runtime.Version(), runtime.NumCPU(), s.Seeds, s.Hours, s.Stats.Events, s.Stats.Terms,
-		s.Stats.Losses, s.Stats.Releases, s.Stats.Handovers, s.Stats.Writes, s.Stats.Refused, len(s.Violations), served.Seeds, served.Stats.Terms, len(served.Violations), m.States, m.violations(), caught, len(bugs))
+		s.Stats.Losses, s.Stats.Releases, s.Stats.Handovers, s.Stats.Writes, s.Stats.Refused, len(s.Violations), served.Seeds, served.Stats.Terms, len(served.Violations),
+		followed.Seeds, followed.Stats.Terms, len(followed.Violations), m.States, m.violations(), caught, len(bugs))
 	for _, kind := range slices.Sorted(maps.Keys(s.Faults)) {
 		fmt.Fprintf(b, "| %s | %d |\n", kind, s.Faults[kind])
 	}
@@ -191,6 +193,9 @@ const elsewhere = `
   left to the simulator: their renewals count in their nonces, so that no two states after another number of them are one, and no world would end.
 - Sessions at servers: these runs are beside the others. Programs have nothing but requests to the servers, which open, renew, close and look at
   their sessions, by internal/drive; what of internal/grants is goroutines, queues and quotas has its own tests, in virtual time.
+- Followers: these runs are beside the others, too. Programs wait for a name and for the session that keeps it at once, as on Kubernetes
+  (` + "`rules.Hold.Follow`" + `). The store pushes changes of both late, out of order or not at all, and ` + "`watches.Latest`" + `, which the engine runs, decides
+  which of them is as good as a read. In the model check a follower finds the change of either key at any moment; what is pushed late is left to the simulator.
 - Locks: internal/sim/locks checks what users of semaphores, read/write locks and mutexes saw, whatever went wrong; the rules by which
   shares are granted can be switched off, too, and it notices each.
 - Ids: internal/sim/ids counts ids that were made twice ([ids](ids.md)).

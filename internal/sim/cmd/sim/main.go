@@ -50,9 +50,16 @@ func main() {
 	svg := flag.String("svg", "", "draw the run into this `file`")
 	out := flag.String("out", "", "write a summary as JSON into this `file`")
 	served := flag.Bool("served", false, "the worlds with sessions at servers, and outsiders")
+	followed := flag.Bool("followed", false, "the worlds with programs that follow the session which keeps a name")
 	flag.Parse()
-	if *served {
+	switch {
+	case *served && *followed:
+		fmt.Fprintln(os.Stderr, "sim: -served and -followed are different worlds: want one of them")
+		os.Exit(64)
+	case *served:
 		draw, how = sim.DrawServed, "-served "
+	case *followed:
+		draw, how = sim.DrawFollowed, "-followed "
 	}
 	if flag.NArg() > 0 || *n == 0 || *workers < 1 {
 		fmt.Fprintln(os.Stderr, "sim: want flags only, and at least one seed and one worker; see -help")
