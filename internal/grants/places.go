@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
@@ -30,7 +29,8 @@ const (
 // places are the places in the queues of the registry before this one. They only order who comes back: nobody is held off for
 // somebody who doesn't, and who never comes back is forgotten.
 type places struct {
-	mu    sync.Mutex
+	turn chan struct{} // of capacity 1: full while somebody looks at what follows, or at the record
+
 	until clock.Instant // after that there are none
 	known bool          // the record was read
 	again clock.Instant // when it is asked for again, after the store has not answered
@@ -47,14 +47,19 @@ func digest(id string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// rank returns the place that a request had at the registry before, from 1, or 0 if it had none.
+// rank returns the place that a request had at the registry before, from 1, or 0 if it had none. It blocks while the record is read, until
+// ctx is done.
 func (r *Registry) rank(ctx context.Context, req Request) uint64 {
 	p := &r.places
 	if req.ID == "" {
 		return 0
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	select {
+	case p.turn <- struct{}{}:
+	case <-ctx.Done():
+		return 0
+	}
+	defer func() { <-p.turn }()
 	if r.clk.Now() > p.until {
 		p.ranks = nil
 		return 0

@@ -146,6 +146,30 @@ func TestPlacesAreNotAskedForInTurn(t *testing.T) {
 	})
 }
 
+// Who has gone waits for nobody else's look at the places.
+func TestFinding_L10_ALookAtThePlacesEndsWithItsCaller(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		r, net := w.registry()
+		net.SetPlan(func(op faulty.Op) faulty.Fault { return faulty.Fault{Drop: op.Key == placesKey} })
+		looked := make(chan struct{})
+		go func() {
+			defer close(looked)
+			r.rank(t.Context(), Request{Key: "job", ID: "1"})
+		}()
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), placesLimit/10)
+		defer cancel()
+		begun := time.Now()
+		if rank := r.rank(ctx, Request{Key: "job", ID: "2"}); rank != 0 || time.Since(begun) != placesLimit/10 {
+			t.Errorf("place %d after %v, though its caller had gone after %v", rank, time.Since(begun), placesLimit/10)
+		}
+		<-looked
+		if took := time.Since(begun); took < placesLimit || took > placesLimit+time.Millisecond {
+			t.Errorf("the look took %v, want %v", took, placesLimit)
+		}
+	})
+}
+
 // However many wait, what is written fits into a record.
 func TestPlacesFit(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {

@@ -114,7 +114,7 @@ func New(st store.Store, opts Options) *Registry {
 	}
 	r.run.Go = r.start
 	r.watch = sessions.NewWatch(look{st, opts.Clock})
-	r.places.until = r.clk.Now().Add(returning)
+	r.places.until, r.places.turn = r.clk.Now().Add(returning), make(chan struct{}, 1)
 	r.ctx, r.stop = context.WithCancelCause(context.Background())
 	return r
 }
