@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -55,6 +56,9 @@ func TestFinding_K1_NoWaitTakesADeadHoldersName(t *testing.T) {
 					steady.Run(t, func(t testing.TB) { takenByTries(t, url, env, flags) })
 				})
 			}
+			t.Run("list", func(t *testing.T) {
+				steady.Run(t, func(t testing.TB) { listedAsDead(t, url, env) })
+			})
 		})
 	}
 }
@@ -95,5 +99,53 @@ func takenByTries(t testing.TB, url string, env, flags []string) {
 	}
 	if left, err := os.ReadDir(p.path(".local/state/leasehold/sightings")); len(left) > 1 && len(flags) == 0 {
 		t.Errorf("%d sightings are left: %v", len(left), err)
+	}
+}
+
+// listedAsDead kills a holder whose name nobody wants. Processes that list names, once a second each, say within TTL + 2 s that it is
+// expired, and not before the end of a TTL without a proof.
+func listedAsDead(t testing.TB, url string, env []string) {
+	const ttl = 4 * time.Second
+	p := newPlace(t)
+	command := func(args ...string) *exec.Cmd {
+		cmd := p.command(args...)
+		cmd.Env = append(append(cmd.Env, "LEASEHOLD_STORE="+url), env...)
+		return cmd
+	}
+	name := "listed-" + filepath.Base(p.dir)
+	state := func() string {
+		t.Helper()
+		out, err := command("list", name, "-o", "jsonl").CombinedOutput()
+		var row struct{ State string }
+		if err == nil {
+			err = json.Unmarshal(out, &row)
+		}
+		if err != nil {
+			t.Fatalf("list: %v\n%s", err, out)
+		}
+		return row.State
+	}
+	holder := p.launch(command(append(append([]string{"run", name}, shortTTL...), "--", "ticker", "ticks")...))
+	p.ticked("ticks")
+	for range 2 {
+		if got := state(); got != "held" {
+			t.Errorf("a holder that lives is listed as %s", got)
+		}
+		time.Sleep(ttl / 2)
+	}
+	holder.signal(syscall.SIGKILL)
+	killed := clock.System().Now()
+	<-holder.ended
+	for try := killed; ; try = try.Add(time.Second) {
+		time.Sleep(try.Sub(clock.System().Now()))
+		asked := clock.System().Now()
+		got := state()
+		if got == "expired" {
+			t.Logf("listed as expired %v after its holder's end", asked.Sub(killed))
+			return
+		}
+		if took := asked.Sub(killed); got != "held" || took > ttl+2*time.Second {
+			t.Fatalf("%v after its holder's end the name is listed as %s, want expired after %v at most", took, got, ttl+2*time.Second)
+		}
 	}
 }

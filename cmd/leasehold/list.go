@@ -42,9 +42,15 @@ func (a *app) listCommand() *cobra.Command {
 	return cmd
 }
 
+// mostKept is of how many names a list is kept for the next look: a file is written for each that was renewed, and the folder's are bounded.
+const mostKept = 100
+
 // list writes what can be read; a record that can't be is reported after that.
 func (a *app) list(ctx context.Context, st store.Store, prefix string, all bool) error {
 	views, err := a.views(ctx, st, prefix, all)
+	if len(views) <= mostKept {
+		a.keepBook()
+	}
 	if err != nil && len(views) == 0 {
 		return err
 	}
