@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"log/slog"
@@ -63,7 +64,7 @@ func (a *app) gateCommand() *cobra.Command {
 	f.StringVar(&o.server.cert, "tls-cert", "", "file with the gate's certificate: HTTPS; it is read again when it changes")
 	f.StringVar(&o.server.key, "tls-key", "", "file with its key")
 	f.StringVar(&o.server.clientCA, "client-ca", "", "file with the authorities that sign clients' certificates: every client needs one")
-	f.StringVar(&o.upstreamCA, "upstream-ca", "", "file with the authorities that sign the program's certificate (default: the system's)")
+	f.StringVar(&o.upstreamCA, "upstream-ca", "", "file with the authorities that sign the program's certificate; it is read again when it changes (default: the system's)")
 	f.StringVar(&o.upstreamCert, "upstream-cert", "", "file with the gate's certificate for the program; it is read again when it changes")
 	f.StringVar(&o.upstreamKey, "upstream-key", "", "file with its key")
 	f.StringVar(&o.upstreamName, "upstream-name", "", "name that the program's certificate has to bear (default: the host of --upstream)")
@@ -144,7 +145,7 @@ func (k *gateKeeper) check() (err error) {
 	if k.opts.Keys, err = k.a.keys(); err != nil {
 		return err
 	}
-	if k.opts.TLS, err = o.upstreamTLS(log); err != nil {
+	if k.opts.TLS, err = o.upstreamTLS(log, upstream.Hostname()); err != nil {
 		return err
 	}
 	g, err := gate.New(k.opts)
@@ -177,12 +178,11 @@ func (o gateOptions) front() serveOptions {
 	return front
 }
 
-// upstreamTLS returns the configuration of TLS towards the program.
-func (o gateOptions) upstreamTLS(log *slog.Logger) (*tls.Config, error) {
+// upstreamTLS returns the configuration of TLS towards the program on host.
+func (o gateOptions) upstreamTLS(log *slog.Logger, host string) (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: o.upstreamName}
 	if o.upstreamCA != "" {
-		var err error
-		if config.RootCAs, err = tlsfiles.Authorities(o.upstreamCA); err != nil {
+		if err := tlsfiles.Trust(log, config, o.upstreamCA, cmp.Or(o.upstreamName, host)); err != nil {
 			return nil, usage("--upstream-ca: %w", err)
 		}
 	}

@@ -130,6 +130,27 @@ func Server(log *slog.Logger, base *tls.Config, cert, key, ca string) (*File[tls
 	}, paths...)
 }
 
+// Trust has a client's configuration believe a server whose certificate bears the name, or the address, and is signed by an authority in
+// the PEM file ca, as that is when the connection begins.
+func Trust(log *slog.Logger, config *tls.Config, ca, name string) error {
+	authorities, err := Open(log, func() (*x509.CertPool, error) { return Authorities(ca) }, ca)
+	if err != nil {
+		return err
+	}
+	config.InsecureSkipVerify = true // by package tls, which knows the authorities of one time only
+	config.VerifyConnection = func(c tls.ConnectionState) error {
+		opts := x509.VerifyOptions{Roots: authorities.Get(), DNSName: name, Intermediates: x509.NewCertPool()}
+		for _, cert := range c.PeerCertificates[1:] { // a server shows one at least
+			opts.Intermediates.AddCert(cert)
+		}
+		if _, err := c.PeerCertificates[0].Verify(opts); err != nil {
+			return &tls.CertificateVerificationError{UnverifiedCertificates: c.PeerCertificates, Err: err}
+		}
+		return nil
+	}
+	return nil
+}
+
 // Authorities reads a PEM file. The error names it.
 func Authorities(path string) (*x509.CertPool, error) {
 	pem, err := os.ReadFile(path)
