@@ -36,8 +36,8 @@ type serveOptions struct {
 	strict    bool
 	rdlmAdmin string
 
-	idPools map[string]string // by layout
-	proxies []string          // networks of trusted proxies
+	idPools layoutPools
+	proxies []string // networks of trusted proxies
 
 	storeTimeout        time.Duration
 	maxTTL, maxWait     time.Duration
@@ -95,7 +95,7 @@ func serveFlags(f *pflag.FlagSet, o *serveOptions) {
 	f.BoolVar(&o.rdlm, "rdlm", true, "speak RDLM's protocol, too")
 	f.BoolVar(&o.strict, "rdlm-strict", false, "with RDLM's own faults: 500 for some requests that aren't valid")
 	f.StringVar(&o.rdlmAdmin, "admin_userpass_file", "no", "who may use RDLM's /resources: yes for everybody, no, or a file of user:password lines")
-	f.StringToStringVar(&o.idPools, "id-pool", nil, "LAYOUT=POOL: where the server's own number in ids of LAYOUT comes from (default ids-LAYOUT); may be repeated")
+	f.Var(&o.idPools, "id-pool", "LAYOUT=POOL: where the server's own number in ids of LAYOUT, a name or a specification, comes from (default ids-LAYOUT); may be repeated")
 	f.StringSliceVar(&o.proxies, "trusted-proxies", nil, "ADDRESS or NETWORK/BITS of proxies in front, whose X-Forwarded-For says who the client is; may be repeated")
 	f.DurationVar(&o.drain, "drain", 20*time.Second, "how long requests under way have to end after SIGTERM")
 	f.DurationVar(&o.drainDelay, "drain-delay", 0, "how long to go on serving after SIGTERM, while /readyz says 503, before that")
@@ -154,9 +154,6 @@ func (s *lockServer) complete() (err error) {
 		Clock: s.a.clk, Version: readVersion().Version, StoreTimeout: o.storeTimeout, MaxTTL: o.maxTTL, MaxWait: o.maxWait, MaxWaiting: o.maxWaiting, IDPools: o.idPools,
 		MaxNames: o.maxNames, MaxSessions: o.maxSessions, MaxBytes: o.maxBytes, MaxSessionTTL: o.maxSessionTTL, MaxRate: o.maxRate,
 		LocalNames: !o.known() && !o.anybody,
-	}
-	if err := checkIDPools(o.idPools); err != nil {
-		return err
 	}
 	if s.opts.TrustedProxies, err = networks(o.proxies); err != nil {
 		return err
