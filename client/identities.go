@@ -82,21 +82,24 @@ func (c *Client) Widen(ctx context.Context, pool string, values identity.Values)
 	err := c.answered(ctx, effort{what: pool, write: true}, request{method: http.MethodPut, path: poolPath(pool)}, func(time.Duration) any {
 		return wire.PoolRequest{Range: values.Range, Names: values.Names, Prefix: values.Prefix, Bits: values.Bits}
 	}, &w)
-	return identity.Declared{
-		Pool: w.Pool, Values: identity.Values{Range: w.Range, Names: w.Names, Prefix: w.Prefix, Bits: w.Bits}, Size: w.Size, Layout: w.Layout,
-	}, err
+	return declaredOf(w), err
 }
 
-// Identities returns what the values of a pool are, and those that somebody has, in order. The error matches [store.ErrNotFound] when there
-// is no such pool.
-func (c *Client) Identities(ctx context.Context, pool string) (identity.Values, []Identity, error) {
+func declaredOf(w wire.DeclaredPool) identity.Declared {
+	return identity.Declared{
+		Pool: w.Pool, Values: identity.Values{Range: w.Range, Names: w.Names, Prefix: w.Prefix, Bits: w.Bits}, Size: w.Size, Layout: w.Layout,
+	}
+}
+
+// Identities returns a pool, and its values that somebody has, in order. The error matches [store.ErrNotFound] when there is no such pool.
+func (c *Client) Identities(ctx context.Context, pool string) (identity.Declared, []Identity, error) {
 	var w wire.Identities
 	err := c.read(ctx, pool, poolPath(pool), nil, &w)
 	var all []Identity
 	for _, id := range w.Identities {
 		all = append(all, identityOf(id))
 	}
-	return identity.Values{Range: w.Range, Names: w.Names, Prefix: w.Prefix, Bits: w.Bits}, all, err
+	return declaredOf(w.DeclaredPool), all, err
 }
 
 // Unassign gives a value back that [Client.Assign] returned, and that nobody uses any more. used is from when on no id was made with it; the

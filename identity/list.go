@@ -26,27 +26,27 @@ type Entry struct {
 	Record   store.Record // of the lease; its holder may have died since
 }
 
-// List returns what the values of a pool are, and those that somebody has, in order. It reads all values that were ever held, and
+// List returns a pool, and its values that somebody has, in order. It reads all values that were ever held, and
 // blocks until the store has answered or ctx is done. The error matches [ErrUndeclared] when there is no such pool.
-func List(ctx context.Context, st store.Store, pool string) (Values, []Entry, error) {
-	values, entries, err := list(ctx, st, pool)
+func List(ctx context.Context, st store.Store, pool string) (Declared, []Entry, error) {
+	of, entries, err := list(ctx, st, pool)
 	if err != nil {
-		return Values{}, nil, fmt.Errorf("list the values of %s: %w", pool, err)
+		return Declared{}, nil, fmt.Errorf("list the values of %s: %w", pool, err)
 	}
-	return values, entries, nil
+	return of, entries, nil
 }
 
-func list(ctx context.Context, st store.Store, pool string) (Values, []Entry, error) {
+func list(ctx context.Context, st store.Store, pool string) (Declared, []Entry, error) {
 	if err := (Options{}).check(pool); err != nil {
-		return Values{}, nil, err
+		return Declared{}, nil, err
 	}
-	_, _, s, err := declared(ctx, st, pool, Values{})
+	_, p, s, err := declared(ctx, st, pool, Values{})
 	if err != nil {
-		return Values{}, nil, err
+		return Declared{}, nil, err
 	}
 	windows, err := windowsOf(ctx, st, pool)
 	if err != nil {
-		return Values{}, nil, err
+		return Declared{}, nil, err
 	}
 	places := map[string]int{}
 	for i := range s.size {
@@ -55,7 +55,7 @@ func list(ctx context.Context, st store.Store, pool string) (Values, []Entry, er
 	held := map[int]Entry{}
 	for rec, err := range st.List(ctx, leaseKey(pool, "")) {
 		if err != nil {
-			return Values{}, nil, err
+			return Declared{}, nil, err
 		}
 		place, ok := places[rec.Key]
 		if !ok || rec.Owner == "" {
@@ -71,7 +71,7 @@ func list(ctx context.Context, st store.Store, pool string) (Values, []Entry, er
 	for _, place := range slices.Sorted(maps.Keys(held)) {
 		entries = append(entries, held[place])
 	}
-	return s.Values, entries, nil
+	return Declared{pool, s.Values, s.size, p.Layout}, entries, nil
 }
 
 // Declared is a pool.

@@ -38,9 +38,9 @@ func TestImport(t *testing.T) {
 				t.Errorf("%d are new, want %d: %v", len(made), want, err)
 			}
 		}
-		values, all, err := List(t.Context(), p.net, "machines")
-		if err != nil || len(all) != 20 || values.Range != "1-20" {
-			t.Fatalf("%v, %d of 20, %v", values, len(all), err)
+		pool, all, err := List(t.Context(), p.net, "machines")
+		if err != nil || len(all) != 20 || pool.Pool != "machines" || pool.Values.Range != "1-20" || pool.Size != 20 || pool.Layout != "" {
+			t.Fatalf("%+v, %d of 20, %v", pool, len(all), err)
 		}
 		for i, e := range all {
 			if e.Value != fmt.Sprint(i+1) || data[e.Name] != e.Value || !e.Standing || e.Ceiling.IsZero() {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -145,6 +146,26 @@ func TestFinding_I5_IDsOfASpecification(t *testing.T) {
 	may = only{server.Assign, "ids/tsid"}
 	s.refused(t, "GET", "/v1/ids/"+twitter, "", wire.CodeForbidden)
 	want(t, s.ask(t, "GET", "/v1/ids/epoch=2020-01-01,time=41,node=10,sequence=12", "", nil), http.StatusOK)
+}
+
+// A pool shows of which layout the ids are that are made with its values, to who lists it over HTTP or by the client.
+func TestFinding_I5_AListedPoolShowsItsLayout(t *testing.T) {
+	s := newSite(t, server.Options{})
+	s.made(t, "twitter")
+	s.assigned(t, "machines", `{"names": ["a", "b"], "as": "x"}`, http.StatusCreated)
+	for pool, want := range map[string]identity.Declared{
+		"ids-twitter": {Pool: "ids-twitter", Values: identity.Values{Range: "0-1023"}, Size: 1024, Layout: "twitter"},
+		"machines":    {Pool: "machines", Values: identity.Values{Names: []string{"a", "b"}}, Size: 2},
+	} {
+		var got wire.Identities
+		if s.ask(t, "GET", "/v1/identities/"+pool, "", &got); got.Pool != pool || got.Layout != want.Layout || got.Size != want.Size || len(got.Identities) != 1 {
+			t.Errorf("%+v", got)
+		}
+		listed, all, err := s.client(t, s.URL).Identities(t.Context(), pool)
+		if err != nil || !reflect.DeepEqual(listed, want) || len(all) != 1 {
+			t.Errorf("%+v, %+v, %v, want %+v", listed, all, err, want)
+		}
+	}
 }
 
 // A pool that is named for two layouts is refused to the second: their ids can be alike.

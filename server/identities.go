@@ -150,13 +150,11 @@ func (s *Server) identities(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	values, entries, err := identity.List(c.r.Context(), s.st, pool)
+	of, entries, err := identity.List(c.r.Context(), s.st, pool)
 	if err != nil {
 		return nil, missingPool(pool, err)
 	}
-	answer := wire.Identities{
-		Pool: pool, Range: values.Range, Names: values.Names, Prefix: values.Prefix, Bits: values.Bits, Identities: make([]wire.Identity, len(entries)),
-	}
+	answer := wire.Identities{DeclaredPool: shownPool(of), Identities: make([]wire.Identity, len(entries))}
 	for i, e := range entries {
 		answer.Identities[i] = shownIdentity(pool, e)
 	}
@@ -199,8 +197,12 @@ func (s *Server) widen(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := got.Values
-	return wire.DeclaredPool{Pool: pool, Range: v.Range, Names: v.Names, Prefix: v.Prefix, Bits: v.Bits, Size: got.Size, Layout: got.Layout}, nil
+	return shownPool(got), nil
+}
+
+func shownPool(p identity.Declared) wire.DeclaredPool {
+	v := p.Values
+	return wire.DeclaredPool{Pool: p.Pool, Range: v.Range, Names: v.Names, Prefix: v.Prefix, Bits: v.Bits, Size: p.Size, Layout: p.Layout}
 }
 
 // unassign gives a value back. It is named by its term, as any lease is, or by the name that has it.

@@ -51,9 +51,9 @@ func TestIdentityCalls(t *testing.T) {
 	if _, err := c.Assign(ctx, "red/blue", client.AssignOptions{As: "c"}); !errors.Is(err, identity.ErrExhausted) {
 		t.Errorf("%v", err)
 	}
-	values, all, err := c.Identities(ctx, "red/blue")
-	if err != nil || values.Range != "5-6" || len(all) != 2 || all[0].Value != "5" || all[1].Number != 6 {
-		t.Errorf("%+v, %+v, %v", values, all, err)
+	pool, all, err := c.Identities(ctx, "red/blue")
+	if err != nil || pool.Pool != "red/blue" || pool.Values.Range != "5-6" || pool.Size != 2 || pool.Layout != "" || len(all) != 2 || all[0].Value != "5" || all[1].Number != 6 {
+		t.Errorf("%+v, %+v, %v", pool, all, err)
 	}
 	for _, id := range []client.Identity{a, b} {
 		if err := c.Unassign(ctx, id, time.Now()); err != nil {

@@ -71,12 +71,14 @@ func (a *app) idPools(ctx context.Context, st store.Store) error {
 		return nil
 	}
 	name, values, held := column{title: "POOL", cut: true}, column{title: "VALUES", cut: true}, column{title: "HELD"}
+	layout := column{title: "LAYOUT", cut: true}
 	for _, v := range views {
 		name.cells = append(name.cells, plain(v.Pool))
 		values.cells = append(values.cells, plain(strings.TrimPrefix(v.Values.String(), "the ")))
 		held.cells = append(held.cells, fmt.Sprintf("%d of %d", v.Held, v.Size))
+		layout.cells = append(layout.cells, plain(orDash(v.Layout)))
 	}
-	return writeTable(a.out, []column{name, held, values}, width(a.out), nil)
+	return writeTable(a.out, []column{name, held, values, layout}, width(a.out), nil)
 }
 
 // idList writes who has which value.

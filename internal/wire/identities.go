@@ -56,11 +56,7 @@ type Assigned struct {
 
 // Identities is the answer to GET /v1/identities/{pool}.
 type Identities struct {
-	Pool       string     `json:"pool"`
-	Range      string     `json:"range,omitempty"` // what its values are
-	Names      []string   `json:"names,omitempty"`
-	Prefix     string     `json:"prefix,omitempty"`
-	Bits       int        `json:"bits,omitempty"`
+	DeclaredPool
 	Identities []Identity `json:"identities"` // those that somebody has
 }
 
@@ -72,7 +68,7 @@ type PoolRequest struct {
 	Bits   int      `json:"bits,omitempty"`
 }
 
-// DeclaredPool is the answer to PUT /v1/identities/{pool}.
+// DeclaredPool is a pool, and the answer to PUT /v1/identities/{pool}.
 type DeclaredPool struct {
 	Pool   string   `json:"pool"`
 	Range  string   `json:"range,omitempty"` // what its values are
