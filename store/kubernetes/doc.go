@@ -102,8 +102,9 @@
 // most leases. Over HTTP/1.1 each request that is under way has a connection of its own, and a new one takes several round trips:
 // too long for a renewal while the network is slow. So take the client that [Client] returns, or one over [TransportFor]: it has
 // up to four connections of HTTP/2. A request takes one on which no other has waited for half a second, and which was silent to
-// none for the last 10 s. Where there is none, it tries one that is late, and the next request opens another. So a renewal that
-// is sent again, because it has had no answer, goes by another connection soon. Both clients let as many requests through as are made, where client-go's default is 5 a
+// none for the last 10 s. Where there is none, it takes one that is late, and another is opened beside, by a GET of /version: on a slow
+// network that takes three round trips, for which no request waits. So a renewal that is sent again, because it has had no answer, goes
+// by another connection soon. Both clients let as many requests through as are made, where client-go's default is 5 a
 // second. The command has them.
 //
 // # Permissions

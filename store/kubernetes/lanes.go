@@ -1,10 +1,12 @@
 package kubernetes
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"sync"
 	"time"
 
@@ -58,6 +60,9 @@ const (
 	// suspicion is how long a connection is avoided on which a request ended that had no answer. After it, or when no other is better, one
 	// more request tries it: HTTP/2's own pings have ended by then what is dead, or will.
 	suspicion = 10 * time.Second
+
+	// beside is how long a connection may take to be opened beside a late one.
+	beside = 30 * time.Second
 )
 
 // lanes are connections to one server. Those in use come first: the next one is opened when no answer is to be expected soon on any of them.
@@ -68,6 +73,7 @@ type lanes struct {
 	all    []*lane
 	used   int           // of them
 	opened clock.Instant // when the last one was
+	ends   []func()      // of the requests that open connections beside late ones: one for each but the first, at most
 }
 
 // lane is one connection, by HTTP/2; its fields are guarded by the lanes' mutex.
@@ -77,7 +83,6 @@ type lane struct {
 	suspect   clock.Instant                   // until when it is avoided
 	sent      clock.Instant                   // when it had its last request
 	known     bool                            // it has answered
-	tried     clock.Instant                   // when it had a request although it was late, and has not answered since; 0 when it had none
 }
 
 // RoundTrip implements [http.RoundTripper].
@@ -102,16 +107,48 @@ func (l *lanes) take(req *http.Request) *lane {
 			best = lane
 		}
 	}
-	if best == nil || best.spent(now) && l.spare(now) {
-		best = l.all[l.used]
-		best.waiting = map[*http.Request]clock.Instant{}
-		l.used, l.opened = l.used+1, now
-	}
-	if best.doubt(now) > 0 && best.tried == 0 {
-		best.tried = now
+	switch {
+	case best == nil:
+		best = l.open(now)
+	case best.doubt(now) == 0 || !l.spare(now):
+	case best.doubt(now) == late: // and may answer: where the network is slow a new one takes three times as long
+		l.openBeside(req, now)
+	default:
+		best = l.open(now)
 	}
 	best.sent, best.waiting[req] = now, now
 	return best
+}
+
+// open takes one more connection into use.
+func (l *lanes) open(now clock.Instant) *lane {
+	lane := l.all[l.used]
+	lane.waiting = map[*http.Request]clock.Instant{}
+	l.used, l.opened = l.used+1, now
+	return lane
+}
+
+// openBeside opens one more connection by a request of its own, to the server of req. Any answer will do.
+func (l *lanes) openBeside(req *http.Request, now clock.Instant) {
+	ctx, cancel := clock.WithTimeout(context.Background(), l.clock, beside)
+	hello, err := http.NewRequestWithContext(ctx, http.MethodGet, (&url.URL{Scheme: req.URL.Scheme, Host: req.URL.Host, Path: "/version"}).String(), nil)
+	if err != nil { // no request of req's URL could be sent either
+		cancel()
+		return
+	}
+	lane := l.open(now)
+	lane.sent, lane.waiting[hello] = now, now
+	done := make(chan struct{})
+	l.ends = append(l.ends, func() { cancel(); <-done })
+	go func() {
+		defer close(done)
+		defer cancel()
+		res, err := lane.transport.RoundTrip(hello)
+		l.answered(lane, hello, err == nil)
+		if err == nil {
+			_ = res.Body.Close()
+		}
+	}()
 }
 
 // spare reports whether there is another connection, and none that is being opened.
@@ -119,25 +156,25 @@ func (l *lanes) spare(now clock.Instant) bool {
 	return l.used < len(l.all) && (l.all[l.used-1].known || now.Sub(l.opened) >= opening)
 }
 
-// spent reports whether another connection is better than that one. It isn't before a request has tried in vain the one that is late: where
-// the network is slow a new one takes three times as long.
-func (l *lane) spent(now clock.Instant) bool {
-	doubt := l.doubt(now)
-	return doubt == 1 || doubt > 1 && l.tried != 0 && now.Sub(l.tried) >= overdue
-}
+// How little an answer is to be expected soon.
+const (
+	suspect = 1 + iota // a request ended without one
+	late               // one waits for it
+	unknown            // there was none yet
+)
 
-// doubt is how little an answer is to be expected soon.
+// doubt is how little an answer is to be expected soon; 0 for a good connection.
 func (l *lane) doubt(now clock.Instant) int {
-	if !l.known && len(l.waiting) > 0 {
-		return 3
+	if !l.known && (len(l.waiting) > 0 || now < l.suspect) {
+		return unknown
 	}
 	for _, sent := range l.waiting {
 		if now.Sub(sent) >= overdue {
-			return 2
+			return late
 		}
 	}
 	if now < l.suspect {
-		return 1
+		return suspect
 	}
 	return 0
 }
@@ -155,7 +192,7 @@ func (l *lanes) answered(lane *lane, req *http.Request, well bool) {
 func (l *lane) judge(now clock.Instant, well bool, since clock.Instant) {
 	switch {
 	case well:
-		l.suspect, l.known, l.tried = 0, true, 0
+		l.suspect, l.known = 0, true
 	case now.Sub(since) >= overdue:
 		l.suspect = now.Add(suspicion)
 	}
@@ -199,8 +236,15 @@ func (b *body) note(well, ended bool) {
 	b.heard, b.ended = now, ended
 }
 
-// CloseIdleConnections closes the connections without requests.
+// CloseIdleConnections closes the connections without requests, and gives up those that are being opened beside late ones.
 func (l *lanes) CloseIdleConnections() {
+	l.mu.Lock()
+	ends := l.ends
+	l.ends = nil
+	l.mu.Unlock()
+	for _, end := range ends {
+		end()
+	}
 	for _, lane := range l.all {
 		utilnet.CloseIdleConnectionsFor(lane.transport)
 	}

@@ -6,9 +6,11 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -116,28 +118,6 @@ func TestRequestsShareAConnection(t *testing.T) {
 	}
 }
 
-// A connection that answers late is kept: a new one takes three times as long, on a slow network, until its first answer.
-func TestFinding_L1_ALateConnectionIsKept(t *testing.T) {
-	a := newAPI(t)
-	a.slow.Store(int64(3 * overdue))
-	var group sync.WaitGroup
-	for range 6 {
-		group.Go(func() {
-			res, err := a.get(t, "/", time.Minute)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			_ = res.Body.Close()
-		})
-		time.Sleep(2 * overdue) // between two requests comes an answer
-	}
-	group.Wait()
-	if n := a.opened.Load(); n != 1 {
-		t.Errorf("it took %d connections", n)
-	}
-}
-
 // When every connection has died in silence, a request that is sent again soon finds one that answers, and the next ones find it at once.
 func TestFinding_L1_ConnectionsThatDiedInSilence(t *testing.T) {
 	for _, known := range []int{1, 2} {
@@ -237,18 +217,108 @@ func TestFinding_L1_ACopyFindsAConnection(t *testing.T) {
 	copies.Wait()
 }
 
+// far is a network on which each answer takes a while, and the first one on a connection three times as long.
+type far struct {
+	latency *atomic.Int64
+	mu      sync.Mutex
+	opened  bool
+}
+
+func (f *far) RoundTrip(req *http.Request) (*http.Response, error) {
+	f.mu.Lock()
+	d := time.Duration(f.latency.Load())
+	if !f.opened {
+		d, f.opened = 3*d, true
+	}
+	f.mu.Unlock()
+	select {
+	case <-time.After(d):
+		return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
+	case <-req.Context().Done():
+		return nil, req.Context().Err()
+	}
+}
+
+func (f *far) CloseIdleConnections() {}
+
+// When the network becomes slow, other connections are opened, and no request waits for one: each is answered as soon as the network allows.
+func TestFinding_L1_ALateConnectionIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const slow = 4900 * time.Millisecond
+		var latency atomic.Int64
+		l := &lanes{clock: clock.NewFake(0)}
+		for range maxLanes {
+			l.all = append(l.all, &lane{transport: &far{latency: &latency}})
+		}
+		defer l.CloseIdleConnections()
+		var requests sync.WaitGroup
+		for n := range 100 {
+			if n == 10 {
+				latency.Store(int64(slow))
+			}
+			requests.Go(func() {
+				req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://api.example/apis", nil)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				begun := time.Now()
+				res, err := l.RoundTrip(req)
+				if took := time.Since(begun); err != nil || took > slow {
+					t.Errorf("request %d took %v: %v", n, took, err)
+					return
+				}
+				_ = res.Body.Close()
+			})
+			time.Sleep(overdue * time.Duration(1+n%5) / 2)
+		}
+		requests.Wait()
+		if l.used < 2 {
+			t.Error("no other connection was opened")
+		}
+	})
+}
+
 // A request doesn't wait for a connection that is being opened while another one answers, however late.
 func TestFinding_L1_ALateConnectionIsBetterThanANewOne(t *testing.T) {
 	now := clock.Instant(time.Hour)
 	sent := func(ago time.Duration) map[*http.Request]clock.Instant {
 		return map[*http.Request]clock.Instant{{}: now.Add(-ago)}
 	}
-	late := &lane{known: true, waiting: sent(overdue), sent: now}
-	opened := &lane{waiting: sent(overdue), sent: now.Add(-overdue)}
-	l := &lanes{clock: clock.NewFake(now), all: []*lane{late, opened, {}}, used: 2}
+	network := &far{latency: &atomic.Int64{}}
+	late := &lane{transport: network, known: true, waiting: sent(overdue), sent: now}
+	opened := &lane{transport: network, waiting: sent(overdue), sent: now.Add(-overdue)}
+	l := &lanes{clock: clock.NewFake(now), all: []*lane{late, opened, {transport: network}}, used: 2}
+	defer l.CloseIdleConnections()
 	for range 3 { // after its last answer
-		if l.take(&http.Request{}) != late {
+		if l.take(&http.Request{URL: &url.URL{Scheme: "https", Host: "api.example"}}) != late {
 			t.Error("it waits for a connection that has never answered")
 		}
+	}
+}
+
+// A connection that is being opened beside a late one is given up when its owner closes what is idle, and after a while by itself.
+func TestAConnectionThatIsNotOpenedIsGivenUp(t *testing.T) {
+	for _, closed := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			var never atomic.Int64
+			never.Store(int64(time.Hour))
+			network := &far{latency: &never}
+			now := clock.Instant(time.Hour)
+			busy := &lane{transport: network, known: true, waiting: map[*http.Request]clock.Instant{{}: now.Add(-overdue)}}
+			l := &lanes{clock: clock.NewFake(now), all: []*lane{busy, {transport: network}}, used: 1, opened: now.Add(-time.Minute)}
+			l.take(&http.Request{URL: &url.URL{Scheme: "https", Host: "api.example"}})
+			begun := time.Now()
+			if closed {
+				l.CloseIdleConnections()
+			} else {
+				time.Sleep(beside + time.Millisecond)
+			}
+			synctest.Wait()
+			if took := time.Since(begun); closed && took > 0 || len(l.all[1].waiting) != 0 {
+				t.Errorf("%d requests wait %v later", len(l.all[1].waiting), took)
+			}
+			l.CloseIdleConnections()
+		})
 	}
 }
