@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"errors"
-	"net"
 	"sync/atomic"
 	"testing"
 
@@ -37,25 +36,12 @@ func (a *asked) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData)
 // onOne opens a store whose pool has one connection, through addr, and returns what counts the round trips on it.
 func onOne(t testing.TB, dsn, addr, table string, configure func(*pgxpool.Config)) (*Store, *atomic.Int64) {
 	t.Helper()
-	config, err := pgxpool.ParseConfig(at(t, dsn, addr))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var sent atomic.Int64
-	config.MaxConns, config.ShouldPing = 1, ShouldPing
-	HearWarnings(config)
-	config.ConnConfig.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
-		conn, err := new(net.Dialer).DialContext(ctx, network, addr)
-		return counted{conn, &sent}, err
-	}
-	if configure != nil {
-		configure(config)
-	}
-	pool, err := pgxpool.NewWithConfig(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
+	pool, sent, _ := countedPool(t, at(t, dsn, addr), func(c *pgxpool.Config) {
+		c.MaxConns = 1
+		if configure != nil {
+			configure(c)
+		}
+	})
 	s, err := Open(t.Context(), pool, Options{Table: table})
 	if err != nil {
 		t.Fatal(err)
@@ -65,7 +51,7 @@ func onOne(t testing.TB, dsn, addr, table string, configure func(*pgxpool.Config
 			t.Error(err)
 		}
 	})
-	return s, &sent
+	return s, sent
 }
 
 // A holder's look at the settings comes with a renewal: it costs no round trip, and no connection that the next renewal needs.

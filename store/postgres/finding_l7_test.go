@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,18 +18,6 @@ import (
 
 // soon is less than the timer takes, which finds what nobody told of after 5 s at the earliest.
 const soon = 4 * time.Second
-
-// receiving counts the bytes that come.
-type receiving struct {
-	net.Conn
-	bytes *atomic.Int64
-}
-
-func (r receiving) Read(b []byte) (int, error) {
-	n, err := r.Conn.Read(b)
-	r.bytes.Add(int64(n))
-	return n, err
-}
 
 // crowd returns n keys.
 func crowd(name string, n int) (keys []string) {
@@ -111,20 +97,7 @@ func next(t *testing.T, came <-chan store.Record, key string) {
 // doesn't grow with what others write.
 func TestFinding_L7_AWriteTellsWhomThereIsToTell(t *testing.T) {
 	srv := servers.Postgres(t, servers.Shared())
-	var received atomic.Int64
-	config, err := pgxpool.ParseConfig(srv.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	config.ConnConfig.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
-		conn, err := new(net.Dialer).DialContext(ctx, network, addr)
-		return receiving{conn, &received}, err
-	}
-	pool, err := pgxpool.NewWithConfig(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
+	pool, _, received := countedPool(t, srv.URL, nil)
 	waiter, err := Open(t.Context(), pool, Options{Table: newTable(t, srv.URL)})
 	if err != nil {
 		t.Fatal(err)

@@ -15,10 +15,10 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// counted counts what is sent: each is a round trip, since nothing is sent before the answer to what came before.
+// counted counts what is sent, which is a round trip each time, since nothing is sent before the answer to what came before; and the bytes that come.
 type counted struct {
 	net.Conn
-	sent *atomic.Int64
+	sent, received *atomic.Int64
 }
 
 func (c counted) Write(b []byte) (int, error) {
@@ -26,32 +26,42 @@ func (c counted) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
+func (c counted) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	c.received.Add(int64(n))
+	return n, err
+}
+
+// countedPool returns a pool as the documentation advises, which is closed at the end of the test, and what its connections count.
+func countedPool(t testing.TB, dsn string, configure func(*pgxpool.Config)) (pool *pgxpool.Pool, sent, received *atomic.Int64) {
+	t.Helper()
+	config, err := pgxpool.ParseConfig(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sent, received = new(atomic.Int64), new(atomic.Int64)
+	config.ShouldPing = ShouldPing
+	HearWarnings(config)
+	config.ConnConfig.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+		return counted{conn, sent, received}, err
+	}
+	if configure != nil {
+		configure(config)
+	}
+	if pool, err = pgxpool.NewWithConfig(t.Context(), config); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	return pool, sent, received
+}
+
 // TestRoundTrips: what acquiring, renewing, releasing and losing take is one each, also on a connection that was idle.
 func TestRoundTrips(t *testing.T) {
 	srv := servers.Postgres(t, servers.Shared())
 	for name, mode := range map[string]pgx.QueryExecMode{"default": pgx.QueryExecModeCacheStatement, "exec": pgx.QueryExecModeExec, "simple": pgx.QueryExecModeSimpleProtocol, "describe": pgx.QueryExecModeDescribeExec} {
 		t.Run(name, func(t *testing.T) {
-			var sent atomic.Int64
-			config, err := pgxpool.ParseConfig(srv.URL)
-			if err != nil {
-				t.Fatal(err)
-			}
-			config.MaxConns, config.ShouldPing = 1, ShouldPing
-			config.ConnConfig.DefaultQueryExecMode = mode
-			config.ConnConfig.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
-				conn, err := new(net.Dialer).DialContext(ctx, network, addr)
-				return counted{conn, &sent}, err
-			}
-			pool, err := pgxpool.NewWithConfig(t.Context(), config)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(pool.Close)
-			s, err := Open(t.Context(), pool, Options{Table: newTable(t, srv.URL)})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer s.Close()
+			s, sent := onOne(t, srv.URL, srv.Addr, newTable(t, srv.URL), func(c *pgxpool.Config) { c.ConnConfig.DefaultQueryExecMode = mode })
 			clean := false
 			for round := 0; round < 2 || !clean && round < 20; round++ { // the first prepare, where answers come soon
 				clean = true
