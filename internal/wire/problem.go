@@ -169,8 +169,11 @@ func Invalid(field, value, want string) *Problem {
 	return p
 }
 
-// fieldNames are what [store.InvalidError] calls the fields of a record, and what requests call them.
-var fieldNames = []struct{ record, request string }{{"Key", "name"}, {"Owner", "holder"}}
+// The fields of a record as [store.InvalidError] calls them, and as requests do. Others have one name.
+var (
+	inRequests = map[string]string{"Key": "name", "Owner": "holder"}
+	inRecords  = map[string]string{"name": "Key", "holder": "Owner"}
+)
 
 // ProblemOf turns an error into the problem that says the same.
 func ProblemOf(err error) *Problem {
@@ -210,11 +213,7 @@ func ProblemOf(err error) *Problem {
 		p.setRecord(conflict.Current)
 	case errors.As(err, &invalid):
 		told := *invalid
-		for _, n := range fieldNames {
-			if told.Field == n.record {
-				told.Field = n.request
-			}
-		}
+		told.Field = cmp.Or(inRequests[told.Field], told.Field)
 		p = Invalid(told.Field, told.Value, told.Want)
 		p.Detail = told.Error()
 	case errors.As(err, &corrupt):
@@ -284,13 +283,7 @@ func (p *Problem) Err() error {
 		if p.Field == "" {
 			break
 		}
-		field := p.Field
-		for _, n := range fieldNames {
-			if field == n.request {
-				field = n.record
-			}
-		}
-		return &store.InvalidError{Field: field, Value: p.Value, Want: p.Want}
+		return &store.InvalidError{Field: cmp.Or(inRecords[p.Field], p.Field), Value: p.Value, Want: p.Want}
 	}
 	return p
 }
