@@ -25,17 +25,12 @@ func (a *app) forgetCommand() *cobra.Command {
 			if err := heldName(args[0]); err != nil {
 				return err
 			}
-			return a.withStore(cmd.Context(), false, func(st store.Store) error { return a.forget(cmd.Context(), st, args[0]) })
+			return a.withManager(cmd.Context(), false, func(m *lease.Manager) error { return a.forget(cmd.Context(), m, args[0]) })
 		},
 	}
 }
 
-func (a *app) forget(ctx context.Context, st store.Store, name string) (err error) {
-	m, err := lease.NewManager(st, lease.Options{Clock: a.clk})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, m.Close()) }()
+func (a *app) forget(ctx context.Context, m *lease.Manager, name string) error {
 	used := new(store.KindError)
 	switch err := lock.Forget(ctx, m, name); {
 	case errors.Is(err, store.ErrNotFound):

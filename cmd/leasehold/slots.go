@@ -31,26 +31,21 @@ func (a *app) slotsCommand() *cobra.Command {
 			if err != nil || n < 1 || n > lock.MaxShares {
 				return usage("N %q: want 1 to %d", args[1], lock.MaxShares)
 			}
-			return a.withStore(cmd.Context(), true, func(st store.Store) error { return a.setSlots(cmd.Context(), st, args[0], n, create) })
+			return a.withManager(cmd.Context(), true, func(m *lease.Manager) error { return a.setSlots(cmd.Context(), m, args[0], n, create) })
 		},
 	}
 	cmd.Flags().BoolVar(&create, "create", false, "give slots to a name that has none")
 	return cmd
 }
 
-func (a *app) setSlots(ctx context.Context, st store.Store, name string, n int, create bool) (err error) {
-	state, err := lock.Read(ctx, st, name)
+func (a *app) setSlots(ctx context.Context, m *lease.Manager, name string, n int, create bool) error {
+	state, err := lock.Read(ctx, m.Store(), name)
 	if err != nil {
 		return err
 	}
 	if !create && state.Kind != lock.KindSemaphore {
 		return &exitError{exitNo, fmt.Errorf("%s has no slots: `leasehold list` shows the names there are; to give it %s, add --create", name, slotCount(n))}
 	}
-	m, err := lease.NewManager(st, lease.Options{Clock: a.clk})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, m.Close()) }()
 	err = lock.SetLimit(ctx, m, name, n)
 	other := new(store.KindError)
 	switch {
