@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/leasehold/leasehold/internal/sessions"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
@@ -17,7 +16,7 @@ func Forget(ctx context.Context, m *lease.Manager, name string) error {
 	if err := checkName(name); err != nil {
 		return err
 	}
-	l := &shared{m: m, st: m.Store(), watch: sessions.NewWatch(m), name: name, kind: kindSemaphore, limit: 1}
+	l := watching(m, name, kindSemaphore, 1)
 	over := map[string]bool{}
 	return store.Update(ctx, m.Store(), name, func(rec *store.Record) (bool, error) {
 		if rec.Version == "" {

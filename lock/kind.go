@@ -8,6 +8,7 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/internal/kinds"
 	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -125,16 +126,8 @@ func (l *shared) holds(ctx context.Context, rec store.Record) (due clock.Instant
 		over, next, err := l.watch.Over(ctx, []string{rec.Session})
 		return min(next, l.m.Clock().Now().Add(l.m.TTL()/3)), over[rec.Session], err
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	now := l.m.Clock().Now()
-	if !l.seen.Known {
-		l.seen.Rec, l.seen.Since, l.seen.Known = l.m.Sightings().Recall(rec.Key, now)
-	}
-	l.seen = l.seen.Note(rec, now)
-	l.m.Sightings().Note(rec, l.seen.Since)
-	due = l.seen.Dead()
-	return due, now >= due, nil
+	s := l.alone.Saw(rec)
+	return l.m.Clock().Now().Add(s.ExpiresIn), s.Standing == lease.NameExpired, nil
 }
 
 // loadBeside reads a record beside that of a name. A store that has no room for its key has none.

@@ -28,8 +28,9 @@ func NewRWMutex(s *lease.Session, name string) (*RWMutex, error) {
 // BesideLeases returns the same lock for a name that others hold alone, by its lease, at times: who does is waited for like a writer.
 // Otherwise such a name is a *[store.KindError]. Those others get that error while the name is shared; they take the write lock then.
 func (rw *RWMutex) BesideLeases() *RWMutex {
-	l := rw.shared
-	return &RWMutex{&shared{s: l.s, m: l.m, st: l.st, watch: l.watch, name: l.name, kind: l.kind, limit: l.limit, fair: l.fair, joins: true}}
+	l := *rw.shared
+	l.joins = true
+	return &RWMutex{&l}
 }
 
 // Lock takes the lock for writing. It blocks until nobody else holds it, ctx is done or the session ends. The rest is as with

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/leasehold/leasehold/internal/sessions"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
@@ -55,7 +54,7 @@ func SetLimit(ctx context.Context, m *lease.Manager, name string, limit int) err
 	if err := checkName(name); err != nil {
 		return err
 	}
-	l := &shared{m: m, st: m.Store(), watch: sessions.NewWatch(m), name: name, kind: kindSemaphore, limit: limit}
+	l := watching(m, name, kindSemaphore, limit)
 	return store.Update(ctx, m.Store(), name, func(rec *store.Record) (bool, error) {
 		was := *rec
 		f, err := l.find(ctx, was, map[string]bool{})

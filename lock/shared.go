@@ -8,7 +8,6 @@ import (
 	"maps"
 	mathrand "math/rand/v2"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
@@ -30,8 +29,7 @@ type shared struct {
 	fair  bool
 	joins bool // who holds the name alone, by its lease, is waited for as a writer is
 
-	mu   sync.Mutex
-	seen rules.Seen // of a record of the name by which somebody holds it alone
+	alone *lease.Observer // of who holds the name alone
 }
 
 func newShared(s *lease.Session, name, kind string, limit int, fair bool) (*shared, error) {
@@ -41,10 +39,15 @@ func newShared(s *lease.Session, name, kind string, limit int, fair bool) (*shar
 	if err := checkName(name); err != nil {
 		return nil, err
 	}
-	m := s.Manager()
-	return &shared{
-		s: s, m: m, st: sessions.Bounded(m), watch: sessions.NewWatch(m), name: name, kind: kind, limit: limit, fair: fair,
-	}, nil
+	l := watching(s.Manager(), name, kind, limit)
+	l.s, l.st, l.fair = s, sessions.Bounded(l.m), fair
+	return l, nil
+}
+
+// watching returns a lock that is looked at, or changed, without a session.
+func watching(m *lease.Manager, name, kind string, limit int) *shared {
+	alone := lease.NewObserver(m.Store(), lease.ObserverOptions{Clock: m.Clock(), Sightings: m.Sightings()})
+	return &shared{m: m, st: m.Store(), watch: sessions.NewWatch(m), name: name, kind: kind, limit: limit, alone: alone}
 }
 
 func checkName(name string) error {

@@ -18,7 +18,8 @@ import (
 const maxSeen = 1024
 
 // Watch is what one process has observed of sessions. It remembers from one call to the next, so that callers who each look
-// only once notice an end, too. It is safe for concurrent use.
+// only once notice an end, too. It is safe for concurrent use. It is no lease.Observer, since package lease uses it, and since it closes what has
+// died and knows an end for good.
 type Watch struct {
 	st   store.Store
 	push store.Store // the same, without a bound on its requests
