@@ -243,7 +243,9 @@ func TestFinding_K8_TryAll(t *testing.T) {
 			t.Fatal(err)
 		}
 		began := time.Now()
-		if set, err := TryAll(t.Context(), q.Session, "c", "a", "b"); !errors.Is(err, ErrHeld) || !strings.Contains(err.Error(), "b: ") {
+		ctx, cancel := context.WithTimeout(t.Context(), ttl)
+		defer cancel()
+		if set, err := TryAll(ctx, q.Session, "c", "a", "b"); !errors.Is(err, ErrHeld) || !strings.Contains(err.Error(), "b: ") {
 			t.Fatalf("%v, %v", set, err)
 		}
 		if took := time.Since(began); took > time.Second {
@@ -273,6 +275,10 @@ func TestFinding_K8_TryAll(t *testing.T) {
 		if err := set.Release(t.Context()); err != nil {
 			t.Error(err)
 		}
+		set, err = TryAll(t.Context(), p.Session, "a", "b", "c")
+		if err != nil || set.Check() != nil {
+			t.Errorf("after the release: %v, %v", set, err)
+		}
 	})
 }
 
@@ -283,7 +289,9 @@ func TestFinding_K8_Run(t *testing.T) {
 		failure := errors.New("its own")
 		mine, other := rw(t, p.Session), rw(t, q.Session)
 		var given context.Context
-		err := Run(t.Context(), mine.Lock, func(ctx context.Context, h *Hold) error {
+		soon, cancel := context.WithTimeout(t.Context(), 10*ttl)
+		defer cancel()
+		err := Run(soon, mine.Lock, func(ctx context.Context, h *Hold) error {
 			given = ctx
 			if ctx.Err() != nil || h.Check() != nil {
 				t.Error(ctx.Err(), h.Check())
@@ -296,16 +304,20 @@ func TestFinding_K8_Run(t *testing.T) {
 		if given.Err() == nil {
 			t.Error("its context outlives the hold")
 		}
-		err = Run(t.Context(), other.TryLock, func(ctx context.Context, h *Hold) error { // it was released
+		err = Run(soon, other.TryLock, func(ctx context.Context, h *Hold) error { // it was released
 			q.die()
-			<-ctx.Done()
-			return context.Cause(ctx)
+			select {
+			case <-ctx.Done():
+			case <-time.After(2 * ttl):
+				t.Error("its context outlives a hold that was lost")
+			}
+			return errors.New("its own")
 		})
 		if !errors.Is(err, lease.ErrLost) {
 			t.Errorf("a hold that was lost: %v", err)
 		}
 		called := false
-		held, err := mine.Lock(t.Context())
+		held, err := mine.Lock(soon)
 		must(t, held, err)
 		if err := Run(t.Context(), mine.TryRLock, func(context.Context, *Hold) error { called = true; return nil }); !errors.Is(err, ErrHeld) || called {
 			t.Errorf("a lock that isn't to be had: %v, called %t", err, called)
@@ -313,7 +325,7 @@ func TestFinding_K8_Run(t *testing.T) {
 		func() {
 			defer func() { _ = recover() }()
 			_ = held.Release(t.Context())
-			_ = Run(t.Context(), mine.Lock, func(context.Context, *Hold) error { panic("as a program may") })
+			_ = Run(soon, mine.Lock, func(context.Context, *Hold) error { panic("as a program may") })
 		}()
 		h, err := mine.TryLock(t.Context())
 		must(t, h, err)
