@@ -113,6 +113,18 @@ func TestFinding_O5_AnOverlapIsSeenWhileItLasts(t *testing.T) {
 	}
 }
 
+// What is known of one who is inside ends with the judgement before: it may have left since, before another one came and went.
+func TestFinding_O5_WhoLeftIsToldLate(t *testing.T) {
+	h := newHistory()
+	h.take(1, event{Kind: entered, Name: "n", Token: 1, At: 10})
+	expect(t, h.judge(100, 20).violations, "")
+	h.take(2, event{Kind: entered, Name: "n", Token: 2, At: 22})
+	h.take(2, event{Kind: left, Name: "n", Token: 2, At: 25})
+	expect(t, h.judge(100, 30).violations, "")
+	h.take(1, event{Kind: left, Name: "n", Token: 1, At: 21})
+	expect(t, h.judge(100, 40).violations, "")
+}
+
 func TestJudgeTail(t *testing.T) {
 	h := newHistory()
 	h.sections = []section{{1, "n", 1, 10, 45}, {2, "n", 2, 30, 60}}

@@ -143,15 +143,15 @@ func TestFinding_N1_WhatIsInDoubtIsRead(t *testing.T) {
 		told   string
 		taken  bool
 	}{
-		"the next version":                       {func(*entry, *waiter) {}, "8", true},
-		"an older one than was read":             {func(*entry, *waiter) {}, "6", false},
-		"an older one than was shown":            {func(e *entry, _ *waiter) { e.Shown = 9 }, "8", false},
-		"the one that was shown":                 {func(e *entry, _ *waiter) { e.Shown = 8 }, "8", true},
-		"an older one than that of a Wait":       {func(_ *entry, w *waiter) { w.version = at("9") }, "8", false},
-		"a Wait without a version":               {func(_ *entry, w *waiter) { w.version = version{} }, "8", false},
-		"nothing is known":                       {func(e *entry, _ *waiter) { e.Known = false }, "8", false},
-		"nothing was there":                      {func(e *entry, _ *waiter) { e.At = 0 }, "8", false},
-		"a version that is no number":            {func(*entry, *waiter) {}, "8a", false},
+		"the next version":                 {func(*entry, *waiter) {}, "8", true},
+		"an older one than was read":       {func(e *entry, w *waiter) { e.Shown, w.version = 0, at("5") }, "6", false},
+		"an older one than was shown":      {func(e *entry, _ *waiter) { e.Shown = 9 }, "8", false},
+		"the one that was shown":           {func(e *entry, _ *waiter) { e.Shown = 8 }, "8", true},
+		"an older one than that of a Wait": {func(_ *entry, w *waiter) { w.version = at("9") }, "8", false},
+		"a Wait without a version":         {func(_ *entry, w *waiter) { w.version = version{} }, "8", false},
+		"nothing is known":                 {func(e *entry, _ *waiter) { e.Known = false }, "8", false},
+		"nothing was there":                {func(e *entry, _ *waiter) { e.At = 0 }, "8", false},
+		"a version that is no number":      {func(*entry, *waiter) {}, "8a", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := &waiter{version: at("7"), heard: make(chan result, 1)}
