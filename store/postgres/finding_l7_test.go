@@ -244,10 +244,36 @@ func TestFinding_L7_Crowds(t *testing.T) {
 	storetest.MustPut(t, first, held("k60", 1))
 	next(t, one, "k60")
 	next(t, two, "k60")
+	listening, err := pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listening.Release()
+	if _, err := listening.Exec(t.Context(), "LISTEN "+second.topics.crowded()); err != nil {
+		t.Fatal(err)
+	}
+	go func() { _, _ = second.Wait(t.Context(), "more", "") }() // at which it looks at the crowd's lock
+	until(t, pool, `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE application_name = $1 AND query LIKE '%pg_advisory_lock($1::int, 0)%'
+		AND query_start > clock_timestamp() - interval '500 ms')`, application(second))
+	closed := time.Now() // its timer is 4.5 s away
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
+	noticed, cancel := context.WithTimeout(t.Context(), soon)
+	defer cancel()
+	for { // of a key, or of none: the lock is free
+		n, err := listening.Conn().WaitForNotification(noticed)
+		if err != nil {
+			t.Fatalf("nobody told that the crowd's lock is free: %v", err)
+		}
+		if n.Payload == "" {
+			break
+		}
+	}
 	until(t, pool, `SELECT EXISTS (SELECT FROM pg_locks l JOIN pg_stat_activity a USING (pid) WHERE l.locktype = 'advisory' AND l.granted AND classid::bigint = $1)`, int64(uint32(second.topics.crowd)))
+	if took := time.Since(closed); took > soon {
+		t.Errorf("the next one has the crowd's lock after %v", took)
+	}
 	for _, key := range keys[narrow : narrow+20] {
 		write(key, two)
 	}
