@@ -2,6 +2,8 @@ package kubernetes
 
 import (
 	"errors"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -95,12 +97,34 @@ spec:
 
 // TestFinding_N2_WhoMayNotLookForTheOwner: the Role needs no more rights for an owner.
 func TestFinding_N2_WhoMayNotLookForTheOwner(t *testing.T) {
-	bound, _ := boundStore(t, servers.Kubernetes(t, servers.Shared()), "")
+	srv := servers.Kubernetes(t, servers.Shared())
+	bound, _ := boundStore(t, srv, "")
 	bound.owners = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "u"}}
 	if err := bound.Ping(t.Context()); err != nil {
 		t.Error(err)
 	}
 	if _, err := bound.Put(t.Context(), held("billing", 1)); err != nil {
+		t.Error(err)
+	}
+
+	cfg := config(t, srv, srv.Addr) // nor what kinds there are: an operator has taken system:discovery away
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			if r.URL.Path != "/apis/apps/v1" {
+				return next.RoundTrip(r)
+			}
+			return &http.Response{
+				StatusCode: http.StatusForbidden, Header: http.Header{"Content-Type": {"application/json"}}, Request: r, ProtoMajor: 1, ProtoMinor: 1,
+				Body: io.NopCloser(strings.NewReader(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`)),
+			}, nil
+		})
+	})
+	s, err := New(dial(t, cfg), Options{Namespace: newNamespace(t, srv), Owner: &bound.owners[0]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := s.Ping(t.Context()); err != nil {
 		t.Error(err)
 	}
 }

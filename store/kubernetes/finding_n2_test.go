@@ -38,8 +38,9 @@ func TestFinding_N2_KindsOfRecords(t *testing.T) {
 		{".", "", ""},
 		{".a b/", "", ""},
 	} {
-		if got := labels(store.Record{Key: c.key, Kind: c.kind}, true)[labelKind]; got != c.want {
-			t.Errorf("%s of kind %q is labelled %q, want %q", c.key, c.kind, got, c.want)
+		got, labelled := labels(store.Record{Key: c.key, Kind: c.kind}, true)[labelKind]
+		if got != c.want || labelled != (c.want != "") {
+			t.Errorf("%s of kind %q is labelled %q (%t), want %q", c.key, c.kind, got, labelled, c.want)
 		}
 	}
 }
