@@ -28,9 +28,9 @@ func BenchmarkOwnClients(b *testing.B) {
 			_, addr, _ := server.start(b)
 			for _, clients := range []int{1, 32, 512} {
 				if server.name == "leasehold" {
-					b.Run(fmt.Sprintf("mode=nethttp/clients=%d", clients), func(b *testing.B) { pairs(b, programsOf(addr, clients), false) })
+					b.Run(fmt.Sprintf("mode=nethttp/clients=%d", clients), func(b *testing.B) { pairs(b, programsOf(addr, clients), false, false) })
 				}
-				b.Run(fmt.Sprintf("mode=rdlmpy/clients=%d", clients), func(b *testing.B) { pythonPairs(b, addr, clients) })
+				b.Run(fmt.Sprintf("mode=rdlmpy/clients=%d", clients), func(b *testing.B) { pythonPairs(b, addr, clients, server.name != "leasehold") })
 			}
 		})
 	}
@@ -82,7 +82,7 @@ func (p program) unlock(name, term string) error {
 }
 
 // pythonPairs has clients in Python do b.N pairs, or some more, in as many processes as there are processors: one runs one thread at a time.
-func pythonPairs(b *testing.B, addr string, clients int) {
+func pythonPairs(b *testing.B, addr string, clients int, peer bool) {
 	b.Helper()
 	dir, err := servers.Cache()
 	if err != nil {
@@ -127,25 +127,36 @@ func pythonPairs(b *testing.B, addr string, clients int) {
 	for _, p := range all {
 		_ = p.in.Close()
 	}
-	var took []time.Duration
+	var r result
 	for _, p := range all {
 		text, err := io.ReadAll(p.out)
 		if err == nil {
 			err = p.cmd.Wait()
 		}
+		if err == nil {
+			err = r.read(string(text))
+		}
 		if err != nil {
 			b.Fatal(err)
 		}
-		for word := range strings.FieldsSeq(string(text)) {
-			us, err := strconv.Atoi(word)
-			if err != nil {
-				b.Fatal(err)
-			}
-			took = append(took, time.Duration(us)*time.Microsecond)
-		}
 	}
 	b.StopTimer()
-	b.ReportMetric(0, "ns/op")
-	b.ReportMetric(float64(len(took))/b.Elapsed().Seconds(), "pairs/s")
-	percentiles(b, took)
+	r.report(b, clients, peer)
+}
+
+// read adds what pairs.py says.
+func (r *result) read(text string) error {
+	for word := range strings.FieldsSeq(text) {
+		word, resets := strings.CutPrefix(word, "reset:")
+		n, err := strconv.Atoi(word)
+		switch {
+		case err != nil:
+			return err
+		case resets:
+			r.reset += n
+		default:
+			r.took = append(r.took, time.Duration(n)*time.Microsecond)
+		}
+	}
+	return nil
 }

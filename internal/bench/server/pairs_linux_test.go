@@ -1,10 +1,14 @@
 package server
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"slices"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -23,7 +27,7 @@ func BenchmarkPairs(b *testing.B) {
 					b.Run(fmt.Sprintf("mode=%s/clients=%d", mode, clients), func(b *testing.B) {
 						all := connected(b, connect, addr, clients, mode == "fresh")
 						before := processor(b, process)
-						pairs(b, all, mode == "one")
+						pairs(b, all, mode == "one", rv.name != "leasehold")
 						if used := processor(b, process) - before; process != 0 {
 							b.ReportMetric(float64(used.Microseconds())/float64(b.N), "cpu-µs/pair")
 						}
@@ -55,36 +59,84 @@ func connected(b *testing.B, connect func(*wire) (locker, error), addr string, c
 }
 
 // pairs has the clients do b.N pairs together.
-func pairs(b *testing.B, all []locker, oneName bool) {
+func pairs(b *testing.B, all []locker, oneName, peer bool) {
 	b.Helper()
-	var group sync.WaitGroup
-	took := make([][]time.Duration, len(all))
 	b.ResetTimer()
+	r := race(all, b.N, oneName)
+	b.StopTimer()
+	if r.err != nil {
+		b.Error(r.err)
+	}
+	r.report(b, len(all), peer)
+}
+
+// report reports the pairs that were done. That a peer resets connections is a figure, and a failure that Leasehold does.
+func (r result) report(b *testing.B, clients int, peer bool) {
+	b.Helper()
+	switch {
+	case r.reset > 0 && peer:
+		b.ReportMetric(float64(r.reset), "clients-reset")
+	case r.reset > 0:
+		b.Errorf("%d of %d clients lost their connections: %v", r.reset, clients, r.by)
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(float64(len(r.took))/b.Elapsed().Seconds(), "pairs/s")
+	percentiles(b, r.took)
+}
+
+// result is what came of a race: how long each pair took that was done, how many clients had their connection reset and did no more, by
+// what the first of them, and what else failed first.
+type result struct {
+	took    []time.Duration
+	reset   int
+	by, err error
+}
+
+// race has the clients do n pairs together.
+func race(all []locker, n int, oneName bool) (r result) {
+	var group sync.WaitGroup
+	var mu sync.Mutex
 	for i, c := range all {
 		name := "one"
 		if !oneName {
 			name = fmt.Sprintf("name%d", i)
 		}
 		group.Go(func() {
-			for range share(b.N, len(all), i) {
-				begun := time.Now()
-				term, err := c.lock(name)
-				if err == nil {
-					err = c.unlock(name, term)
-				}
-				if err != nil {
-					b.Error(err)
-					return
-				}
-				took[i] = append(took[i], time.Since(begun))
+			took, err := several(c, name, share(n, len(all), i))
+			mu.Lock()
+			defer mu.Unlock()
+			r.took = append(r.took, took...)
+			switch {
+			case isReset(err):
+				r.reset, r.by = r.reset+1, cmp.Or(r.by, err)
+			case err != nil:
+				r.err = cmp.Or(r.err, err)
 			}
 		})
 	}
 	group.Wait()
-	b.StopTimer()
-	b.ReportMetric(0, "ns/op")
-	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "pairs/s")
-	percentiles(b, slices.Concat(took...))
+	return r
+}
+
+// several does n pairs, one after the other, until one fails.
+func several(c locker, name string, n int) (took []time.Duration, err error) {
+	for range n {
+		begun := time.Now()
+		term, err := c.lock(name)
+		if err == nil {
+			err = c.unlock(name, term)
+		}
+		if err != nil {
+			return took, err
+		}
+		took = append(took, time.Since(begun))
+	}
+	return took, nil
+}
+
+// isReset reports whether the peer ended the connection.
+func isReset(err error) bool {
+	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 // share is how many of n things the i-th of several does.

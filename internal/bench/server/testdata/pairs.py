@@ -1,16 +1,18 @@
 # Pairs of an acquisition and a release by rdlm-py, RDLM's client for Python. Arguments: the server's port, the number of the first
 # client, how many clients there are, how many pairs each does. It says "ready", and begins when it is told to; then it says how many
-# microseconds each pair took.
+# microseconds each pair took, and first how many clients had their connection reset and did no more.
 import sys
 import threading
 import time
 
+import requests
 from rdlmpy import RDLMClient
 
 port, first, clients, pairs = map(int, sys.argv[1:])
 begin = threading.Event()
 took = []
 failed = []
+reset = []
 
 
 def work(i):
@@ -24,7 +26,7 @@ def work(i):
                 raise AssertionError("not released: " + url)
             took.append(int(1e6 * (time.monotonic() - at)))
     except Exception as e:
-        failed.append(repr(e))
+        (reset if isinstance(e.__context__, requests.ConnectionError) else failed).append(repr(e))
 
 
 threads = [threading.Thread(target=work, args=(first + i,)) for i in range(clients)]
@@ -37,4 +39,4 @@ for t in threads:
     t.join()
 if failed:
     sys.exit("%d of %d clients failed: %s" % (len(failed), clients, failed[0]))
-print(*took)
+print("reset:%d" % len(reset), *took)
