@@ -43,6 +43,8 @@ func planConsul(_ context.Context, s *Server, program string) (command, error) {
 		"performance": map[string]any{"raft_multiplier": 1},
 		// Sessions of half a second, so that no test of theirs takes long.
 		"session_ttl_min": "500ms",
+		// 200 by default, which 64 callers of api.Lock are above now and then.
+		"limits": map[string]any{"http_max_conns_per_client": 1000},
 	}
 	s.URL = "http://" + s.Addr
 	if s.config.tls {

@@ -25,7 +25,7 @@
 // statement again, and only then.
 //
 // What many callers of a handle ask for at once shares statements: while a change of a record is under way, others that come wait for its
-// answer, or for a millisecond, and then up to 32 go in one statement, with one commit and one sync. In it each record is changed if it
+// answer, or for a millisecond, and then 4 to 32 go in one statement, with one commit and one sync. In it each record is changed if it
 // has its version, by itself. The statement waits for no lock: a record that is locked is left out (FOR UPDATE SKIP LOCKED), and
 // so is one that has another version. Those writes are sent again, each alone. When the server refuses the statement, all are sent alone. When the
 // connection breaks, the outcome of all is unknown. New records and deletions are always sent alone.

@@ -126,14 +126,14 @@ func TestALockedRecordDelaysNobodyElse(t *testing.T) {
 	table := newTable(t, srv.URL)
 	s, watcher := mustOpen(t, srv.URL, Options{Table: table}), admin(t, srv.URL)
 	var group []*write
-	for _, key := range []string{"a", "locked", "z"} {
+	for _, key := range []string{"a", "locked", "y", "z"} {
 		group = append(group, putting(t, s, storetest.MustPut(t, s, held(key, 1))))
 	}
 	tx := locked(t, srv.URL, table, "locked")
 	var ended sync.WaitGroup
 	ended.Go(func() { s.together(t.Context(), group) })
 	untilBlocked(t, watcher, table)
-	for _, w := range []*write{group[0], group[2]} {
+	for _, w := range []*write{group[0], group[2], group[3]} {
 		if rec, err := s.Get(t.Context(), w.key); err != nil || rec.Version != w.kept.Version {
 			t.Errorf("%s is stored at %s, %v, want %s, while another record is locked", w.key, rec.Version, err, w.kept.Version)
 		}
@@ -161,7 +161,7 @@ func TestOneRefusedOfManyTogether(t *testing.T) {
 	table := newTable(t, srv.URL)
 	s := mustOpen(t, srv.URL, Options{Table: table})
 	var group []*write
-	for _, key := range []string{"a", "bad", "z"} {
+	for _, key := range []string{"a", "bad", "y", "z"} {
 		group = append(group, putting(t, s, storetest.MustPut(t, s, held(key, 1))))
 	}
 	committing(t, srv.URL, table, "RAISE EXCEPTION ''not this one''")
@@ -183,7 +183,7 @@ func TestWritesTogetherThatWereStoppedAreUnknown(t *testing.T) {
 	table := newTable(t, srv.URL)
 	s, conn := mustOpen(t, srv.URL, Options{Table: table}), admin(t, srv.URL)
 	var group []*write
-	for _, key := range []string{"a", "bad", "z"} {
+	for _, key := range []string{"a", "bad", "y", "z"} {
 		group = append(group, putting(t, s, storetest.MustPut(t, s, held(key, 1))))
 	}
 	committing(t, srv.URL, table, "PERFORM pg_advisory_xact_lock(4711, 1)")
