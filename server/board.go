@@ -33,6 +33,7 @@ type board struct {
 	bell bell
 	news atomic.Pointer[news]
 
+	door           *line // of those who come
 	line           *line // of those who are told more than a piece
 	whole, changes *pace // of what they are sent, and of what all others are
 
@@ -66,7 +67,7 @@ type bell struct {
 }
 
 func newBoard(s *Server) *board {
-	b := &board{s: s, bell: bell{rung: make(chan struct{}, 1)}, line: &line{}, whole: newPace(s.clk, watchBytes), changes: newPace(s.clk, watchBytes)}
+	b := &board{s: s, bell: bell{rung: make(chan struct{}, 1)}, door: &line{}, line: &line{}, whole: newPace(s.clk, watchBytes), changes: newPace(s.clk, watchBytes)}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.blank()

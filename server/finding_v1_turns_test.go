@@ -23,6 +23,7 @@ import (
 type pipes struct {
 	t     *testing.T
 	st    *memory.Store
+	srv   *server.Server
 	conns chan net.Conn
 	done  chan struct{}
 }
@@ -38,6 +39,7 @@ func newPipes(t *testing.T, names int) *pipes {
 	if err != nil {
 		t.Fatal(err)
 	}
+	p.srv = srv
 	hs := &http.Server{Handler: srv} //nolint:gosec // nobody else is there
 	served := make(chan error, 1)
 	go func() { served <- hs.Serve(p) }()

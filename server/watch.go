@@ -18,6 +18,8 @@ const (
 	// watchBytes is how many bytes a second all watchers together are sent of whole states, and as many of changes: a crowd of them is told
 	// everything one after the other, while leases are granted and renewed as ever.
 	watchBytes = 32 << 20
+	// doorRest is how long after a watcher the next one is let in: to begin the streams of a crowd that comes at once takes a core for a while.
+	doorRest = time.Millisecond
 	// beat is how often a stream says that it lives, and how old what it says is.
 	beat = 5 * time.Second
 	// pieceSize is how much of a stream is sent at a time.
@@ -46,6 +48,12 @@ func (s *Server) watch(c *call) (any, error) {
 	}
 	defer leave()
 	c.patience.lift()
+	ctx, cancel := context.WithCancel(c.r.Context())
+	defer cancel()
+	defer context.AfterFunc(s.closing, cancel)()
+	if err := s.board.enter(ctx); err != nil {
+		return nil, err
+	}
 	s.board.join()
 	defer s.board.leave()
 	h := c.w.Header()
@@ -53,14 +61,30 @@ func (s *Server) watch(c *call) (any, error) {
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Accel-Buffering", "no")
 	c.w.WriteHeader(http.StatusOK)
-	ctx, cancel := context.WithCancel(c.r.Context())
-	defer cancel()
-	defer context.AfterFunc(s.closing, cancel)()
 	out := &stream{ctx: ctx, w: c.w, rc: http.NewResponseController(c.w), prefix: prefix, board: s.board, id: s.id}
 	out.resume(c.r.Header.Get("Last-Event-ID"))
 	out.run()
 	_ = out.rc.SetWriteDeadline(time.Time{})
 	return nil, errAnswered
+}
+
+// enter blocks until the watcher may come in: for a beat at most, since by then it is to hear something. Those who have gone before their turn
+// keep nobody waiting.
+func (b *board) enter(ctx context.Context) error {
+	turn := b.door.join()
+	timer := clock.NewTimer(b.s.clk, beat)
+	defer timer.Stop()
+	select {
+	case <-turn.come:
+		if ctx.Err() == nil {
+			b.s.clk.AfterFunc(doorRest, turn.end)
+			return nil
+		}
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	turn.end()
+	return context.Cause(ctx)
 }
 
 // stream is what one watcher has been sent.
