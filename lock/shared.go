@@ -234,15 +234,14 @@ func (a *attempt) wait(ctx context.Context, rec store.Record, holder *lease.Held
 	a.waitsFor(holder)
 	pause := a.due.Sub(a.m.Clock().Now())
 	limited, cancel := clock.WithTimeout(ctx, a.m.Clock(), max(pause, time.Millisecond))
-	defer cancel()
 	died := a.watch.Mourn(limited, a.next, cancel)
 	wait := store.Wait
-	if rec.Owner != "" { // it holds the name alone
+	if rec.Owner != "" && rec.Session == "" { // it holds the name alone
 		wait = store.WaitHolder
 	}
 	got, err := wait(limited, a.m.Store(), rec.Key, rec.Version)
 	over := limited.Err() != nil
-	cancel()
+	cancel() // before what waits for the others' ends
 	if died() {
 		a.due = clock.Always
 	}

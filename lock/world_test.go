@@ -27,6 +27,8 @@ type world struct {
 	t       *testing.T
 	db      *memory.DB
 	ageless bool // the store vouches for no Age
+
+	proofs *proofs // of deaths; nil on a store that has none
 }
 
 // inWorld runs f twice: on a store that vouches for the age of its records, and on one that doesn't.
@@ -34,7 +36,9 @@ func inWorld(t *testing.T, f func(t *testing.T, w *world)) {
 	t.Helper()
 	for _, ageless := range []bool{false, true} {
 		t.Run(fmt.Sprintf("ageless=%t", ageless), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { f(t, &world{t, memory.NewDB(memory.Options{Clock: clock.NewFake(0)}), ageless}) })
+			synctest.Test(t, func(t *testing.T) {
+				f(t, &world{t: t, db: memory.NewDB(memory.Options{Clock: clock.NewFake(0)}), ageless: ageless})
+			})
 		})
 	}
 }
@@ -67,7 +71,11 @@ func (w *world) process(plan faulty.Plan) *process {
 		}
 		return faulty.Fault{}
 	})
-	m, err := lease.NewManager(p.net, lease.Options{TTL: ttl, Clock: p.clk})
+	st = p.net
+	if w.proofs != nil {
+		st = proving{p.net, w.proofs, p}
+	}
+	m, err := lease.NewManager(st, lease.Options{TTL: ttl, Clock: p.clk})
 	if err != nil {
 		w.t.Fatal(err)
 	}
