@@ -62,7 +62,8 @@ func parseMark(text string) (m mark) {
 
 // termOf names a term, so that a mark isn't taken for one of a later term, in which somebody else holds the name.
 func termOf(rec store.Record) string {
-	return strconv.FormatUint(hash(rec.Owner+" "+rec.Token.String()), 36)
+	var room [128]byte
+	return strconv.FormatUint(hash(strconv.AppendUint(append(append(room[:0], rec.Owner...), ' '), uint64(rec.Token), 10)), 36)
 }
 
 // mark returns what this store writes into a row: with own, the holder lives in this process.

@@ -71,11 +71,15 @@ func (c *conn) rows(read reading, query string, args ...any) (found []row, err e
 // token of the record that bears it, says so without a read.
 func keepsTerm(rec store.Record) bool {
 	token, _, ok := strings.Cut(rec.Version, ".")
-	return ok && token == rec.Token.String()
+	var own [20]byte
+	return ok && token == string(strconv.AppendUint(own[:0], uint64(rec.Token), 10))
 }
 
 // newVersion returns a version for a record of that token. It holds an id of this Open and a count, so that no record ever
 // has it again, and the token, for keepsTerm.
 func (s *Store) newVersion(rec store.Record) string {
-	return rec.Token.String() + "." + s.id + "." + strconv.FormatUint(s.count.Add(1), 36)
+	var room [64]byte
+	b := append(strconv.AppendUint(room[:0], uint64(rec.Token), 10), '.')
+	b = append(append(b, s.id...), '.')
+	return string(strconv.AppendUint(b, s.count.Add(1), 36))
 }

@@ -3,6 +3,7 @@ package file
 import (
 	"context"
 	"errors"
+	"hash/fnv"
 	"os"
 	"strconv"
 	"sync"
@@ -169,4 +170,18 @@ func TestWaitAcrossProcesses(t *testing.T) {
 		t.Errorf("token %d, want %d", rec.Token, 1+2*rounds)
 	}
 	p.stop(t)
+}
+
+// Other processes, of other versions too, look for the same.
+func TestHash(t *testing.T) {
+	for _, key := range []string{"", "a", "nightly-report", "Ü\x00\xff"} {
+		h := fnv.New64a()
+		_, _ = h.Write([]byte(key))
+		if got := hash(key); got != h.Sum64() || hash([]byte(key)) != got {
+			t.Errorf("%q: %d, want %d", key, got, h.Sum64())
+		}
+	}
+	if got, want := termOf(store.Record{Owner: "o", Token: 7}), strconv.FormatUint(hash("o 7"), 36); got != want {
+		t.Errorf("term %s, want %s", got, want)
+	}
 }
