@@ -114,33 +114,40 @@ func WithDeadline(parent context.Context, c Clock, t Instant) (context.Context, 
 	return timeoutCtx{ctx}, func() { stop(); cancel(context.Canceled) }
 }
 
-// WithLateDeadline is WithDeadline, except that nothing looks at the clock before arm is called. It is for what is over long before its
-// deadline as a rule, and is looked after meanwhile: that saves a timer. A second call of arm, or one after cancel, does nothing.
-func WithLateDeadline(parent context.Context, c Clock, t Instant) (ctx context.Context, arm func(), cancel context.CancelFunc) {
-	l := &lateDeadline{clock: c, at: t}
-	l.inner, l.end = context.WithCancelCause(parent)
-	return timeoutCtx{l.inner}, l.arm, l.cancel
+// WithLateDeadline is WithDeadline, except that nothing looks at the clock before the context's Arm is called. It is for what is over long
+// before its deadline as a rule, and is looked after meanwhile: that saves a timer.
+func WithLateDeadline(parent context.Context, c Clock, t Instant) *LateDeadline {
+	l := &LateDeadline{clock: c, at: t}
+	l.Context, l.end = context.WithCancelCause(parent)
+	return l
 }
 
-type lateDeadline struct {
+// LateDeadline is the context that [WithLateDeadline] returns. Cancel it when what it is for is over.
+type LateDeadline struct {
+	context.Context
+
 	clock Clock
 	at    Instant
-	inner context.Context
 	end   context.CancelCauseFunc
 
 	mu   sync.Mutex
-	stop func() bool // nil before arm
+	stop func() bool // nil before it is armed
 }
 
-func (l *lateDeadline) arm() {
+// Err implements [context.Context]: it is [context.DeadlineExceeded] after the deadline.
+func (l *LateDeadline) Err() error { return timeoutCtx{l.Context}.Err() }
+
+// Arm has the deadline count. A second call, or one after Cancel, does nothing.
+func (l *LateDeadline) Arm() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.stop == nil && l.inner.Err() == nil {
+	if l.stop == nil && l.Context.Err() == nil {
 		l.stop = At(l.clock, l.at, func() { l.end(context.DeadlineExceeded) })
 	}
 }
 
-func (l *lateDeadline) cancel() {
+// Cancel ends the context.
+func (l *LateDeadline) Cancel() {
 	l.end(context.Canceled)
 	l.mu.Lock()
 	defer l.mu.Unlock()

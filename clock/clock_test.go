@@ -72,33 +72,33 @@ func TestMargin(t *testing.T) {
 func TestWithLateDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clk := clock.NewFake(0)
-		ctx, arm, cancel := clock.WithLateDeadline(t.Context(), clk, clk.Now().Add(time.Minute))
+		ctx := clock.WithLateDeadline(t.Context(), clk, clk.Now().Add(time.Minute))
 		time.Sleep(30 * time.Second)
-		arm()
-		arm()
+		ctx.Arm()
+		ctx.Arm()
 		<-ctx.Done()
 		if ctx.Err() != context.DeadlineExceeded || context.Cause(ctx) != context.DeadlineExceeded || clk.Now().Sub(clock.Instant(time.Minute)) > time.Microsecond {
 			t.Errorf("%v, %v at %v", ctx.Err(), context.Cause(ctx), clk.Now())
 		}
-		cancel()
-		ctx, arm, cancel = clock.WithLateDeadline(t.Context(), clk, clk.Now())
+		ctx.Cancel()
+		ctx = clock.WithLateDeadline(t.Context(), clk, clk.Now())
 		if time.Sleep(time.Hour); ctx.Err() != nil {
 			t.Errorf("over before it was armed: %v", ctx.Err())
 		}
-		arm()
+		ctx.Arm()
 		if <-ctx.Done(); ctx.Err() != context.DeadlineExceeded {
 			t.Errorf("armed after its deadline: %v", ctx.Err())
 		}
-		cancel()
-		ctx, arm, cancel = clock.WithLateDeadline(t.Context(), clk, clk.Now().Add(time.Minute))
-		cancel()
-		arm()
+		ctx.Cancel()
+		ctx = clock.WithLateDeadline(t.Context(), clk, clk.Now().Add(time.Minute))
+		ctx.Cancel()
+		ctx.Arm()
 		if time.Sleep(time.Hour); ctx.Err() != context.Canceled {
 			t.Errorf("cancelled: %v", ctx.Err())
 		}
-		ctx, arm, cancel = clock.WithLateDeadline(t.Context(), clk, clk.Now().Add(time.Minute))
-		arm()
-		cancel()
+		ctx = clock.WithLateDeadline(t.Context(), clk, clk.Now().Add(time.Minute))
+		ctx.Arm()
+		ctx.Cancel()
 		if time.Sleep(time.Hour); ctx.Err() != context.Canceled {
 			t.Errorf("armed, and cancelled: %v", ctx.Err())
 		}

@@ -93,21 +93,21 @@ func settles(act rules.Action, err error) bool {
 
 // repeated is a request of which several copies may be under way. The first is carried out by the asker.
 type repeated struct {
-	r    Runner
+	r    *Runner
 	ctx  context.Context
 	act  rules.Action
 	late func()
 
 	unsent unsent
 
-	mu          sync.Mutex
-	copies      Copies
-	arm         func()             // starts the timer that gives the first copy up: it isn't needed before that is late
-	first, last context.CancelFunc // of these copies
-	stop        func() bool        // of the timer
-	over        bool
-	done        chan struct{} // closed when it is over; nil as long as there is one copy
-	answer      *answer       // what came of it, by another copy than the first
+	mu     sync.Mutex
+	copies Copies
+	over   bool
+	first  *clock.LateDeadline // of the first copy: its timer isn't needed before that is late
+	last   context.CancelFunc  // of the last one
+	stop   func() bool         // of the timer
+	done   chan struct{}       // closed when it is over; nil as long as there is one copy
+	answer *answer             // what came of it, by another copy than the first
 }
 
 // answer is what came of a copy.
@@ -117,14 +117,14 @@ type answer struct {
 }
 
 // repeat carries out a request, and sends it again as long as there is no answer.
-func (r Runner) repeat(ctx context.Context, act rules.Action, late func()) (store.Record, error) {
+func (r *Runner) repeat(ctx context.Context, act rules.Action, late func()) (store.Record, error) {
 	p := &repeated{r: r, ctx: ctx, act: act, late: late}
 	p.copies.Send()
-	ctx, p.arm, p.first = clock.WithLateDeadline(ctx, r.Clock, act.Until)
+	p.first = clock.WithLateDeadline(ctx, r.Clock, act.Until)
 	p.mu.Lock()
 	p.stop = clock.AtFrom(r.Clock, act.Asked, act.Again, p.again)
 	p.mu.Unlock()
-	rec, err := p.carryOut(ctx)
+	rec, err := p.carryOut(p.first)
 	if over, err := p.answered(1, err); over {
 		return rec, err
 	}
@@ -147,7 +147,7 @@ func (p *repeated) again() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.copies.Sent == 1 {
-		p.arm()
+		p.first.Arm()
 	}
 	if p.useless() {
 		return
@@ -202,6 +202,6 @@ func (p *repeated) answered(number int, err error) (over bool, outcome error) {
 		return false, nil
 	}
 	p.stop()
-	p.first() // who asks waits for it
+	p.first.Cancel() // who asks waits for it
 	return true, err
 }

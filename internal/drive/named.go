@@ -39,7 +39,7 @@ func (r *Recollection) Orphan(h *rules.Hold) {
 }
 
 // Carry drives a hold that Named made until it is renewed, lost, or let go, or nothing can be done now. It blocks.
-func (r Runner) Carry(ctx context.Context, d *Driver) error {
+func (r *Runner) Carry(ctx context.Context, d *Driver) error {
 	h := &d.Hold
 	for env := r.Env(); ; {
 		act := d.Next(env, true)

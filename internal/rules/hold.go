@@ -76,17 +76,17 @@ type Hold struct {
 
 	rec, session          Seen
 	beside                *store.Record // what says who uses the name as another kind; nil before it was read
-	recFresh, sessionRead bool          // read since it last slept
 	att                   Attempt
+	recFresh, sessionRead bool     // read since it last slept
 	once                  bool     // take the record only if nobody ever wrote it
+	gone                  bool     // Held, Lost: the record is known not to be this hold's own any more
+	named                 bool     // of its term only the owner and the token are known
 	mine                  []string // nonces of this process's writes in terms that it has given up
 	pending               string   // Leaving: nonce of a renewal that may have landed, or may yet
-	gone                  bool     // Held, Lost: the record is known not to be this hold's own any more
 	failures              int      // in a row
 	renewAt, retryAt      clock.Instant
 	left                  string        // the free version that is left to others until claimAt
 	claimAt               clock.Instant // 0 when none is
-	named                 bool          // of its term only the owner and the token are known
 	latest                Latest
 	leave                 Exit
 }
