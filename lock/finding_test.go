@@ -166,6 +166,31 @@ func TestFinding_K5_NewsWhileWaiting(t *testing.T) {
 	})
 }
 
+// Readers that fill the roster, and have died, keep no other reader out: it looks at their sessions though nothing but the room is lacking.
+func TestFinding_L9_TheDeadLeaveTheirPlaces(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		p, q := w.process(nil), w.process(nil)
+		dead, err := NewRWMutex(p.Session, "rw")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range MaxShares - 1 {
+			h, err := dead.TryRLock(t.Context())
+			must(t, h, err)
+		}
+		p.die()
+		reader, err := NewRWMutex(q.Session, "rw")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := clock.WithTimeout(t.Context(), q.m.Clock(), 3*ttl)
+		defer cancel()
+		if _, err := reader.RLock(ctx); err != nil {
+			t.Errorf("among the dead: %v", err)
+		}
+	})
+}
+
 // A hundred who hold a lock or wait for it fill its roster. Who comes then waits, and a writer has a place among readers that come and go.
 func TestFinding_L9_WhoFindsNoPlaceWaits(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {

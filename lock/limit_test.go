@@ -44,6 +44,18 @@ func TestFinding_K4_WaitersFollowALimitThatIsSet(t *testing.T) {
 	})
 }
 
+// A weight that is the whole limit fits it, whatever limit its caller names.
+func TestAWeightOfTheWholeLimit(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		p := w.process(nil)
+		if err := SetLimit(t.Context(), p.m, "licences", 5); err != nil {
+			t.Fatal(err)
+		}
+		h, err := semaphore(t, p.Session, 10, false).Acquire(t.Context(), 5)
+		must(t, h, err)
+	})
+}
+
 // A waiter whose weight no longer fits the limit that is set could wait for ever.
 func TestLimitBelowAWaiter(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
