@@ -28,17 +28,20 @@ func guardsOf(pid int) (guards []int) {
 			if err != nil {
 				continue
 			}
-			stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", child))
-			if err != nil {
-				continue
-			}
-			if name, rest, _ := strings.Cut(string(stat), ") "); strings.HasSuffix(name, "("+guardName) && !strings.ContainsAny(rest[:1], "ZXTt") {
+			if runs(child) {
 				guards = append(guards, child)
 			}
 		}
 	}
 	slices.Sort(guards)
 	return guards
+}
+
+// runs reports whether a guard runs: it has not ended and is not stopped. One that was killed a moment ago may still run.
+func runs(guard int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", guard))
+	name, rest, found := strings.Cut(string(stat), ") ")
+	return err == nil && found && strings.HasSuffix(name, "("+guardName) && !strings.ContainsAny(rest[:1], "ZXTt")
 }
 
 // marked returns the processes that have a variable in their environment, with what they are called.

@@ -169,6 +169,8 @@ func (s *supervisors) strike(ctx context.Context, f fault) bool {
 		p.kill()
 	case faultGuard:
 		hit(syscall.SIGKILL, guards[0])
+		for runs(guards[0]) && clock.Sleep(ctx, s.clk, time.Millisecond) == nil { // else the next fault takes it for one that lives
+		}
 	case faultBoth:
 		hit(syscall.SIGKILL, guards[1])
 		p.kill()
