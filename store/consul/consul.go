@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/consul/api"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/internal/groups"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -42,6 +43,7 @@ type Store struct {
 	end     context.CancelFunc
 	running sync.WaitGroup // the watches
 	slots   chan struct{}  // one for each query that is under way
+	writes  *groups.Groups[*write]
 
 	mu      sync.Mutex // guards what follows
 	watches map[string]*watch
@@ -74,15 +76,18 @@ func New(client *api.Client, opts Options) (*Store, error) {
 		client: client, opts: opts, prefix: prefix, clock: clock.System(),
 		slots: make(chan struct{}, opts.MaxQueries), watches: map[string]*watch{}, long: map[*watch]context.CancelFunc{},
 	}
+	s.writes = groups.New(2, s.together)
 	s.life, s.end = context.WithCancel(context.Background())
 	return s, nil
 }
 
-// Close implements [store.Store]. Calls under way go on, Waits apart. It blocks until the queries have ended, at once as a rule.
+// Close implements [store.Store]. Calls under way go on, Waits apart, and writes that wait to be sent with others. It blocks until the
+// queries have ended, at once as a rule, and until the writes that were sent together are answered, or nobody waits for them.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	s.end() // under the lock: no watch begins after it
 	s.mu.Unlock()
+	s.writes.Close()
 	s.running.Wait()
 	return nil
 }

@@ -20,6 +20,10 @@
 // nothing, and keeps the index, when value and flags are what they were; the flags therefore bear the index that the
 // write replaces.
 //
+// Writes of one handle that are asked for while two others are under way go together, when one is answered or a millisecond
+// later: in one transaction for each 64 KiB, which is what the largest record takes alone. When the server refuses such a
+// transaction nothing is written, and each write is sent by itself. The records of one transaction have one index.
+//
 // A conflict takes a second round trip, to read the record that was there instead: a transaction that fails returns no data.
 //
 // # Consistency

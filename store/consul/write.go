@@ -15,7 +15,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Put implements [store.Store]. It takes one round trip, and one more to read the record that is in its way.
+// Put implements [store.Store]. It takes one round trip, which many at the same time share, and one more to read the record that is in
+// its way.
 func (s *Store) Put(ctx context.Context, rec store.Record) (store.Record, error) {
 	body, err := store.Marshal(rec)
 	if err != nil {
@@ -29,16 +30,12 @@ func (s *Store) Put(ctx context.Context, rec store.Record) (store.Record, error)
 		return store.Record{}, s.inTheWay(ctx, rec.Key, rec.Version, errors.New("no record ever had this version"))
 	}
 	// An index of 0 demands that there is no such key.
-	op := api.KVTxnOp{Verb: api.KVCAS, Value: body, Index: index, Flags: index}
-	pair, err := s.txn(ctx, rec.Key, rec.Version, op)
-	for errors.Is(err, errVanished) && ctx.Err() == nil {
-		pair, err = s.txn(ctx, rec.Key, rec.Version, op)
-	}
-	if err != nil {
+	w := &write{key: rec.Key, version: rec.Version, op: api.KVTxnOp{Verb: api.KVCAS, Value: body, Index: index, Flags: index}}
+	stored := store.Canonical(rec)
+	if err := s.write(ctx, w); err != nil {
 		return store.Record{}, err
 	}
-	stored := store.Canonical(rec)
-	stored.Version = formatVersion(pair.ModifyIndex)
+	stored.Version = formatVersion(w.index)
 	return stored, nil
 }
 
@@ -55,33 +52,51 @@ func (s *Store) Delete(ctx context.Context, key, version string) error {
 		return s.inTheWay(ctx, key, version, errors.New("no record ever had this version"))
 	}
 	// delete-cas by itself succeeds when there is no such key.
-	_, err := s.txn(ctx, key, version, api.KVTxnOp{Verb: api.KVCheckIndex, Index: index}, api.KVTxnOp{Verb: api.KVDeleteCAS, Index: index})
+	_, err := s.change(ctx, key, version, api.KVTxnOp{Verb: api.KVCheckIndex, Index: index}, api.KVTxnOp{Verb: api.KVDeleteCAS, Index: index})
 	return err
 }
 
-// txn has Consul do all of ops, which are for a write to key at that version, or nothing. It returns what the first one left.
-func (s *Store) txn(ctx context.Context, key, version string, ops ...api.KVTxnOp) (*api.KVPair, error) {
-	all := make(api.TxnOps, len(ops))
+// change has Consul do all of ops, which are for a write to key at that version, or nothing. It returns the index that the first one left.
+func (s *Store) change(ctx context.Context, key, version string, ops ...api.KVTxnOp) (uint64, error) {
 	for i := range ops {
-		ops[i].Key, ops[i].Namespace, ops[i].Partition = s.prefix+encode(key), s.opts.Namespace, s.opts.Partition
-		all[i] = &api.TxnOp{KV: &ops[i]}
+		s.address(&ops[i], key)
 	}
-	var sent atomic.Bool
-	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { sent.Store(true) }})
-	var answer api.TxnResponse
-	// Not client.Txn, whose errors don't tell one status from another.
-	_, err := s.client.Raw().Write("/v1/txn", all, &answer, (&api.WriteOptions{}).WithContext(traced))
+	results, sent, err := s.txn(ctx, ops)
 	var status api.StatusError
 	if errors.As(err, &status) && status.Code == http.StatusConflict {
-		return nil, s.rolledBack(ctx, key, version, status)
+		return 0, s.rolledBack(ctx, key, version, status)
 	}
 	if err != nil {
-		return nil, s.outcome(ctx, key, sent.Load(), err)
+		return 0, s.outcome(ctx, key, sent, err)
 	}
-	if len(answer.Results) == 0 || answer.Results[0].KV == nil || answer.Results[0].KV.ModifyIndex == 0 {
-		return nil, store.Unknown(key, errors.New("what answered is no Consul server: it did not say what it wrote"))
+	return written(key, ops[0].Key, results, 0)
+}
+
+// address has op be about a record's key.
+func (s *Store) address(op *api.KVTxnOp, key string) {
+	op.Key, op.Namespace, op.Partition = s.prefix+encode(key), s.opts.Namespace, s.opts.Partition
+}
+
+// txn has Consul do all of ops or nothing. sent is whether the request got a connection.
+func (s *Store) txn(ctx context.Context, ops []api.KVTxnOp) (results api.TxnResults, sent bool, err error) {
+	all := make(api.TxnOps, len(ops))
+	for i := range ops {
+		all[i] = &api.TxnOp{KV: &ops[i]}
 	}
-	return answer.Results[0].KV, nil
+	var got atomic.Bool
+	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { got.Store(true) }})
+	var answer api.TxnResponse
+	// Not client.Txn, whose errors don't tell one status from another.
+	_, err = s.client.Raw().Write("/v1/txn", all, &answer, (&api.WriteOptions{}).WithContext(traced))
+	return answer.Results, got.Load(), err
+}
+
+// written returns the index that a transaction says its operation number i gave the record key, which Consul calls name.
+func written(key, name string, results api.TxnResults, i int) (uint64, error) {
+	if i >= len(results) || results[i].KV == nil || results[i].KV.Key != name || results[i].KV.ModifyIndex == 0 {
+		return 0, store.Unknown(key, errors.New("what answered is no Consul server: it did not say what it wrote"))
+	}
+	return results[i].KV.ModifyIndex, nil
 }
 
 // rolledBack returns why a transaction was not done.
