@@ -20,6 +20,7 @@ import (
 	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/internal/servers"
 	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/kubernetes"
 )
 
@@ -113,6 +114,12 @@ func standOurs(t *testing.T, srv *servers.Server, c *tally, name, who string) {
 	t.Helper()
 	st, err := kubernetes.New(kubeClient(t, srv, srv.Addr, c.wrap), kubernetes.Options{Namespace: theNamespace(t, srv)})
 	must(t, err)
+	stand(t, st, name, who)
+}
+
+// stand has a candidate stand on st, which it closes, until the test ends.
+func stand(t *testing.T, st store.Store, name, who string) {
+	t.Helper()
 	m, err := lease.NewManager(st, lease.Options{Name: who})
 	must(t, err)
 	ctx, stop := context.WithCancel(t.Context())
@@ -158,6 +165,12 @@ func settled(t *testing.T, srv *servers.Server, name string, candidates int) {
 	st, err := kubernetes.New(kubeClient(t, srv, srv.Addr), kubernetes.Options{Namespace: theNamespace(t, srv)})
 	must(t, err)
 	defer st.Close()
+	settledOn(t, st, name, candidates)
+}
+
+// settledOn is settled for any store.
+func settledOn(t *testing.T, st store.Store, name string, candidates int) {
+	t.Helper()
 	const room = 50
 	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(time.Second) {
 		state, err := election.Read(t.Context(), st, name)

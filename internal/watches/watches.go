@@ -3,7 +3,8 @@
 //
 // All Waits of a store for one key share a [Watch], which the engine tells what its server tells it. A Wait reads when the
 // server's watch has begun, so nothing between the two is lost, and each time that it ended or was begun anew. From
-// then on what the watch is told is as good as a read: a Wait returns it without a further round trip.
+// then on what the watch is told is as good as a read: a Wait returns it without a further round trip. Where reads are linearizable, a
+// Wait that begins with the version that the watch knows doesn't read at all: see [Reader.Linearizable].
 package watches
 
 import (
@@ -35,16 +36,28 @@ type Watch struct {
 // state is what a watch was told.
 type state struct {
 	tries    int    // how often the server's watch began, failed to begin, or ended
-	revision uint64 // of the latest change; 0 before the first one
+	revision uint64 // of the latest change, or of the last read that is known; 0 before the first one
 	rec      store.Record
 	err      error
+
+	at    int    // tries when rec was told or read: while they are the same, nothing has been missed since revision
+	ended bool   // the server's watch doesn't stand
+	shown uint64 // the highest revision that the store has shown to a caller
+}
+
+// isLatest reports whether that version is the latest that is known, and the store has shown nothing later.
+func (st state) isLatest(version string) bool {
+	return st.tries > 0 && st.at == st.tries && !st.ended && st.err == nil && st.rec.Version == version && st.shown <= st.revision
 }
 
 // New returns a watch on key that was told nothing yet.
 func New(key string) *Watch { return &Watch{key: key, turn: make(chan struct{})} }
 
 // Again says that the server's watch began, failed to begin, or ended: whoever waits reads.
-func (w *Watch) Again() { w.change(func(st *state) { st.tries++ }) }
+func (w *Watch) Again() { w.change(func(st *state) { st.tries++; st.ended = false }) }
+
+// Ended is Again for a watch that failed to begin, or ended: until the next Again all Waits begin with a read.
+func (w *Watch) Ended() { w.change(func(st *state) { st.tries++; st.ended = true }) }
 
 // Began reports whether Again was ever called.
 func (w *Watch) Began() bool {
@@ -58,15 +71,49 @@ func (w *Watch) Began() bool {
 func (w *Watch) Tell(revision uint64, rec store.Record, err error) {
 	w.change(func(st *state) {
 		if revision > st.revision {
-			*st = state{tries: st.tries, revision: revision, rec: rec, err: err}
+			*st = state{tries: st.tries, revision: revision, rec: rec, err: err, at: st.tries, ended: st.ended, shown: st.shown}
 		}
 	})
+}
+
+// Show says that the store shows the record to a caller, as of that revision. No Wait whose reads are linearizable returns an older one from
+// then on.
+func (w *Watch) Show(revision uint64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.state.shown = max(w.state.shown, revision)
+}
+
+// learn takes note of a read that began when the server's watch had begun, failed or ended so many times.
+func (w *Watch) learn(tries int, rec store.Record, revision uint64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	st := w.state
+	if st.tries != tries || revision < st.revision {
+		return
+	}
+	w.state = state{tries: tries, revision: revision, rec: rec.Clone(), at: tries, ended: st.ended, shown: st.shown}
+	if st.rec.Version != rec.Version {
+		w.wake()
+	}
+}
+
+// latest returns what is known if that is the version.
+func (w *Watch) latest(version string) (st state, ok bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.state, w.state.isLatest(version)
 }
 
 func (w *Watch) change(f func(*state)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	f(&w.state)
+	w.wake()
+}
+
+// wake has all Waits look at the state. mu is held.
+func (w *Watch) wake() {
 	close(w.turn)
 	w.turn = make(chan struct{})
 }
@@ -84,6 +131,9 @@ type Reader struct {
 	// Confirm: the server may tell a change before Read shows it. Then a Wait reads once more, so that no read after it
 	// shows less.
 	Confirm bool
+	// Linearizable: Read is. Then what it returned stands until the watch is told otherwise, or ends: a Wait that begins with that version,
+	// or the one that was told since, makes no read. The store says by [Watch.Show] what else it shows.
+	Linearizable bool
 }
 
 // Wait is [store.Waiter]'s. It returns [store.ErrClosed] when life, the store's, has ended.
@@ -100,35 +150,71 @@ func (w *Watch) Wait(ctx, life context.Context, version string, r Reader) (store
 }
 
 func (w *Watch) wait(ctx context.Context, closing <-chan struct{}, version string, r Reader) (store.Record, error) {
-	var told state // of a change that is to be confirmed
-	for began, tries := false, 0; ; {
-		st, err := w.after(ctx, closing, func(st state) bool { return st.tries > tries })
-		if err != nil {
-			return store.Record{}, err
-		}
-		rec, revision, err := r.Read(ctx, w.key, max(r.Floor, told.revision))
-		if began && err != nil && ctx.Err() == nil && r.Passing(err) {
-			if err := Pause(ctx, closing, RetryMax); err != nil {
-				return store.Record{}, err
+	o := one{Watch: w, Reader: r, version: version}
+	if st, ok := w.latest(version); ok && r.Linearizable {
+		o.began, o.seen = true, st
+	}
+	for known := o.began; ; known = false {
+		if !known {
+			if rec, over, err := o.read(ctx, closing); over || err != nil {
+				return rec, err
 			}
-			continue
 		}
-		if err == nil && revision < told.revision {
-			return told.rec.Clone(), told.err
-		}
-		if err != nil || rec.Version != version {
-			return rec, err
-		}
-		began, tries = true, st.tries
-		news := func(st state) bool { return st.revision > revision && (st.err != nil || st.rec.Version != version) }
-		st, err = w.after(ctx, closing, func(st state) bool { return news(st) || st.tries > tries })
+		st, err := w.after(ctx, closing, func(st state) bool { return o.news(st) || st.tries > o.seen.tries })
 		switch {
 		case err != nil:
 			return store.Record{}, err
-		case news(st) && !r.Confirm:
+		case o.news(st) && o.counts(st):
 			return st.rec.Clone(), st.err
-		case news(st):
-			told, tries = st, st.tries-1
+		case o.news(st):
+			o.told, o.seen.tries = st, st.tries-1
+		}
+	}
+}
+
+// one is one Wait.
+type one struct {
+	*Watch
+	Reader
+	version string
+
+	began bool  // a read has succeeded, or none was needed: from now on it puts up with failures that pass
+	seen  state // its tries and revision say up to when version was the latest
+	told  state // of a change that is to be confirmed
+}
+
+// news reports whether the watch was told another version, after the one that is waited to change.
+func (o *one) news(st state) bool {
+	return st.revision > o.seen.revision && (st.err != nil || st.rec.Version != o.version)
+}
+
+// counts reports whether what the watch was told is as good as a read.
+func (o *one) counts(st state) bool {
+	return !o.Confirm && (!o.Linearizable || st.shown <= st.revision)
+}
+
+// read reads as soon as the server's watch has begun, failed or ended once more. It reports true if the Wait is over, with that record.
+func (o *one) read(ctx context.Context, closing <-chan struct{}) (rec store.Record, over bool, err error) {
+	for {
+		st, err := o.after(ctx, closing, func(st state) bool { return st.tries > o.seen.tries })
+		if err != nil {
+			return store.Record{}, true, err
+		}
+		rec, revision, err := o.Read(ctx, o.key, max(o.Floor, o.told.revision))
+		switch {
+		case err == nil && revision < o.told.revision:
+			return o.told.rec.Clone(), true, o.told.err
+		case err == nil:
+			if o.Linearizable {
+				o.learn(st.tries, rec, revision)
+			}
+			o.began, o.seen = true, state{tries: st.tries, revision: revision}
+			return rec, rec.Version != o.version, nil
+		case !o.began || ctx.Err() != nil || !o.Passing(err):
+			return rec, true, err
+		}
+		if err := Pause(ctx, closing, RetryMax); err != nil {
+			return store.Record{}, true, err
 		}
 	}
 }

@@ -27,6 +27,7 @@ type world struct {
 	err      error
 	mute     bool // it answers no read
 	reads    int
+	during   func() // what happens during a read
 }
 
 type outcome struct {
@@ -44,19 +45,25 @@ func newWorld(v string, revision uint64) *world {
 
 func (wd *world) set(v string, revision uint64) { wd.rec, wd.revision = version(v), revision }
 
+func (wd *world) read(ctx context.Context, _ string, _ uint64) (store.Record, uint64, error) {
+	wd.reads++
+	if wd.mute {
+		<-ctx.Done()
+		return store.Record{}, 0, fmt.Errorf("a read: %w", context.Cause(ctx))
+	}
+	rec, revision := wd.rec, wd.revision
+	if wd.during != nil {
+		wd.during()
+	}
+	return rec, revision, wd.err
+}
+
 // wait begins a Wait for another version than v.
 func (wd *world) wait(ctx context.Context, v string, confirm bool) <-chan outcome {
 	result := make(chan outcome, 1)
 	go func() {
 		rec, err := wd.w.Wait(ctx, wd.life, v, Reader{
-			Read: func(ctx context.Context, _ string, _ uint64) (store.Record, uint64, error) {
-				wd.reads++
-				if wd.mute {
-					<-ctx.Done()
-					return store.Record{}, 0, fmt.Errorf("a read: %w", context.Cause(ctx))
-				}
-				return wd.rec, wd.revision, wd.err
-			},
+			Read:    wd.read,
 			Passing: func(err error) bool { return errors.Is(err, errPassing) },
 			Confirm: confirm,
 		})

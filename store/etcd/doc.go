@@ -39,6 +39,22 @@
 // the watch where it was. When that revision has been compacted meanwhile, or the member lost its leader, the watch begins
 // anew and whoever waits reads again.
 //
+// A watch stays for 10 s after its last Wait, 1,024 of them at most. A Wait that begins with the version that an unbroken watch told last, or
+// that was read since it began, makes no request. No Wait returns an older record than the store has shown to any caller: where the watch is
+// late, the record is read.
+//
+// So a caller that waits for a name can follow the record of its holder, and of the holder's session: it is told of each renewal, and counts the
+// TTL from then. It would be told of nothing by a connection that died in silence. The client's keep-alives find that out, and the watch is
+// resumed by another connection. The store claims CheapWait, among its Properties, for a client that has them, with DialKeepAliveTime and
+// DialKeepAliveTimeout a minute at most together (a timeout of 0 is 20 s). For one without, waiters look at the session every TTL/3. In both
+// cases a waiter reads before it takes a name from a holder that seems dead: a watch that is late, or dead, delays a takeover and never makes
+// two holders. 20 candidates that wait beside a leader, at a TTL of 15 s (go test ./internal/engines -run TestFollowingOnEtcd -v):
+//
+//	                          requests a minute   events of watches
+//	they follow               348                 570
+//	they read                 1,632               0
+//	version before, reading   2,400               0
+//
 // # Age
 //
 // None: etcd tells no time.
@@ -49,7 +65,8 @@
 //     --bump-revision 1000000000 --mark-compacted. Tokens rise all the same, as long as wall clocks are roughly right.
 //   - Durability where members run with --unsafe-no-fsync, or on disks that lie.
 //   - Anything through client.KV wrappers, the gRPC proxy's cache or the leasing package: New refuses wrappers.
-//   - Noticing a connection that dies silently, unless the client has a DialKeepAliveTime: see [New].
+//   - Noticing a connection that dies silently, unless the client has a DialKeepAliveTime: see [New]. The store finds nothing out by itself,
+//     because a new watch would go over the same dead connection, and so would reads.
 //
 // # Permissions
 //

@@ -18,6 +18,7 @@ type write struct {
 	size     int
 
 	made int64 // the revision that it made
+	met  int64 // or that of the record, or of the store without one, that was in the way
 	err  error // or why it made none
 }
 
@@ -86,7 +87,10 @@ func (s *Store) refute(group []*write, resp *clientv3.TxnResponse) (rest []*writ
 	}
 	for i, w := range group {
 		if rest == nil || found[i].GetModRevision() != w.demanded {
-			w.err = s.inTheWay(w.key, found[i])
+			w.err, w.met = s.inTheWay(w.key, found[i]), resp.Header.GetRevision()
+			if found[i] != nil {
+				w.met = found[i].ModRevision
+			}
 		}
 	}
 	return rest

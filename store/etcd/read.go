@@ -31,8 +31,10 @@ func (s *Store) load(ctx context.Context, key string) (store.Record, uint64, err
 		return store.Record{}, 0, fmt.Errorf("%s: can't be read: %w", key, err)
 	}
 	if len(resp.Kvs) == 0 {
+		s.show(key, resp.Header.Revision)
 		return store.Record{Key: key}, uint64(resp.Header.Revision), nil
 	}
+	s.show(key, resp.Kvs[0].ModRevision)
 	rec, err := s.record(resp.Kvs[0])
 	return rec, uint64(resp.Header.Revision), err
 }
@@ -89,7 +91,9 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record,
 				return
 			}
 			for _, kv := range resp.Kvs {
-				if !yield(s.record(kv)) {
+				rec, err := s.record(kv)
+				s.show(rec.Key, kv.ModRevision)
+				if !yield(rec, err) {
 					return
 				}
 			}

@@ -11,8 +11,9 @@ import (
 )
 
 // Wait implements [store.Waiter]. It is told of the change by a watch, together with the new record: between the write and
-// its return there is no further round trip. Beginning costs two: one for the watch, unless somebody waits for the
-// key already, and one read.
+// its return there is no further round trip. Beginning costs two: one for the watch, unless there is one for the
+// key already, and one read. Where the watch is unbroken since the last Wait, and version is the latest that it was told or that was
+// read since it began, there is nothing to read: beginning costs nothing.
 func (s *Store) Wait(ctx context.Context, key, version string) (store.Record, error) {
 	if err := store.CheckKey(key); err != nil {
 		return store.Record{}, err
@@ -28,43 +29,9 @@ func (s *Store) Wait(ctx context.Context, key, version string) (store.Record, er
 	return w.Wait(ctx, s.watching, version, watches.Reader{
 		Read:    func(ctx context.Context, key string, _ uint64) (store.Record, uint64, error) { return s.load(ctx, key) },
 		Passing: func(err error) bool { return code(err) == codes.Unavailable },
+
+		Linearizable: true,
 	})
-}
-
-// watch is one watch in etcd, which all Waits of one store for a key share.
-type watch struct {
-	*watches.Watch
-	key     string
-	waiters int // guarded by the store's mu
-	cancel  context.CancelFunc
-}
-
-// join returns the watch for key, for one waiter more.
-func (s *Store) join(key string) (*watch, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return nil, store.ErrClosed
-	}
-	w, ok := s.watches[key]
-	if !ok {
-		ctx, cancel := context.WithCancel(s.watching)
-		w = &watch{Watch: watches.New(key), key: key, cancel: cancel}
-		s.watches[key] = w
-		s.running.Go(func() { s.serve(ctx, w) })
-	}
-	w.waiters++
-	return w, nil
-}
-
-// leave takes one waiter away, and ends a watch that has no more.
-func (s *Store) leave(w *watch) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if w.waiters--; w.waiters == 0 {
-		w.cancel()
-		delete(s.watches, w.key)
-	}
 }
 
 // serve keeps up the watch until ctx ends.
@@ -87,7 +54,7 @@ func (s *Store) serve(ctx context.Context, w *watch) {
 		if ctx.Err() != nil {
 			return
 		}
-		w.Again()
+		w.Ended()
 		if watches.Pause(ctx, s.watching.Done(), pause) != nil {
 			return
 		}

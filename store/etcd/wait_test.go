@@ -86,10 +86,10 @@ func TestWatchesBeginAtThePresent(t *testing.T) {
 	prefix, traffic := newPrefix(t), &wire{}
 	s := open(t, dial(t, srv.Addr, traffic.options()...), prefix)
 	other := open(t, dial(t, srv.Addr), prefix)
-	rec := storetest.MustPut(t, s, held("k", 1))
-	for i := range fence.Token(20) {
+	for i := range 20 {
+		rec := storetest.MustPut(t, s, held(fmt.Sprint("k", i), 1)) // of its own, or the last watch would be there still
 		storetest.MustPut(t, other, held(fmt.Sprint("noise", i), 1))
-		waiting := startWait(t, s, "k", rec.Version)
+		waiting := startWait(t, s, rec.Key, rec.Version)
 		rec.Token++
 		rec = storetest.MustPut(t, other, rec)
 		mustWake(t, "after a write", waiting, rec)

@@ -14,12 +14,29 @@ type wire struct {
 	calls       []string // methods of the requests with one answer
 	reads       int      // that were answered
 	streams     int      // of watches
+	sent        int      // messages on the streams of watches
 	creations   []int64  // revisions at which watches were to begin
+	begun       int      // watches that the server began
 	compactions int      // watches that ended because their revision had been compacted
 	noLeader    int      // watch streams that ended because the member lost its leader
 	spoil       func(method string, err error) error
 	beforeWatch func(revision int64) // called before a watch is begun
 	beforeRead  func()
+	shut        chan struct{} // what watches bring is held back until it is closed; nil for not at all
+}
+
+// hold has what watches bring held back from the next message on, until release is called.
+func (w *wire) hold() (release func()) {
+	shut := make(chan struct{})
+	w.note(func() { w.shut = shut })
+	return sync.OnceFunc(func() { close(shut) })
+}
+
+// requests returns how many requests and messages of watches were sent.
+func (w *wire) requests() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.calls) + w.sent
 }
 
 func (w *wire) options() []grpc.DialOption {
@@ -74,6 +91,7 @@ type wireStream struct {
 }
 
 func (s *wireStream) SendMsg(m any) error {
+	s.wire.note(func() { s.wire.sent++ })
 	if req, ok := m.(*pb.WatchRequest); ok && req.GetCreateRequest() != nil {
 		var before func(int64)
 		s.wire.note(func() {
@@ -89,6 +107,14 @@ func (s *wireStream) SendMsg(m any) error {
 
 func (s *wireStream) RecvMsg(m any) error {
 	err := s.ClientStream.RecvMsg(m)
+	var shut chan struct{}
+	s.wire.note(func() { shut = s.wire.shut })
+	if shut != nil {
+		<-shut
+	}
+	if resp, ok := m.(*pb.WatchResponse); ok && err == nil && resp.Created {
+		s.wire.note(func() { s.wire.begun++ })
+	}
 	if resp, ok := m.(*pb.WatchResponse); ok && err == nil && resp.CompactRevision != 0 {
 		s.wire.note(func() { s.wire.compactions++ })
 	}

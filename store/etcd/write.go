@@ -58,6 +58,7 @@ func (s *Store) write(ctx context.Context, key string, revision int64, op client
 	sent, err := s.writes.Do(ctx, w, func() { s.alone(ctx, w) })
 	switch {
 	case err == nil:
+		s.show(key, max(w.made, w.met))
 		return w.made, w.err
 	case sent:
 		return 0, store.Unknown(key, err)
