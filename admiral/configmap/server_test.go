@@ -11,7 +11,7 @@ import (
 
 	"github.com/leasehold/leasehold/admiral"
 	"github.com/leasehold/leasehold/admiral/configmap"
-	"github.com/leasehold/leasehold/internal/servers"
+	"github.com/leasehold/leasehold/internal/proof/servers"
 )
 
 // bearer authenticates by a token.

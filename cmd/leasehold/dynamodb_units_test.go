@@ -22,8 +22,8 @@ import (
 	awsdynamodb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/internal/servers"
-	"github.com/leasehold/leasehold/internal/steady"
+	"github.com/leasehold/leasehold/internal/proof/servers"
+	"github.com/leasehold/leasehold/internal/proof/stalltest"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store/dynamodb"
 )
@@ -121,7 +121,7 @@ func must(t testing.TB) func(*lease.Lease, error) *lease.Lease {
 }
 
 // What each operation takes of a DynamoDB table, counted at the client: requests, read and write units.
-func TestDynamoDBUnits(t *testing.T) { steady.Run(t, dynamoDBUnits) }
+func TestDynamoDBUnits(t *testing.T) { stalltest.Run(t, dynamoDBUnits) }
 
 func dynamoDBUnits(t testing.TB) {
 	_, open := dynamoDBTable(t)
@@ -275,7 +275,9 @@ func session(t testing.TB, open openTable, row func(string, int, int), u *units)
 }
 
 // A lease outlives a time of throttling that is shorter than what is left of its validity.
-func TestDynamoDBThrottlingLosesNothing(t *testing.T) { steady.Run(t, dynamoDBThrottlingLosesNothing) }
+func TestDynamoDBThrottlingLosesNothing(t *testing.T) {
+	stalltest.Run(t, dynamoDBThrottlingLosesNothing)
+}
 
 func dynamoDBThrottlingLosesNothing(t testing.TB) {
 	srv, open := dynamoDBTable(t)

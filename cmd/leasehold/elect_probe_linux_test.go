@@ -6,7 +6,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/leasehold/leasehold/internal/steady"
+	"github.com/leasehold/leasehold/internal/proof/stalltest"
 )
 
 // touch makes a file that commands look for, remove takes it away.
@@ -26,7 +26,7 @@ func (p place) remove(name string) {
 
 // A candidate that is not eligible doesn't lead, and a leader that isn't any more steps down for one that is. A command that hangs says
 // no, and is ended with all that it has started.
-func TestElectEligibleIf(t *testing.T) { steady.Run(t, electEligibleIf) }
+func TestElectEligibleIf(t *testing.T) { stalltest.Run(t, electEligibleIf) }
 
 func electEligibleIf(t testing.TB) {
 	p := newPlace(t)
@@ -60,7 +60,7 @@ func electEligibleIf(t testing.TB) {
 }
 
 // A leader gives way to a candidate that is preferred when it is idle, and not before.
-func TestElectFailBackWhenIdle(t *testing.T) { steady.Run(t, electFailBackWhenIdle) }
+func TestElectFailBackWhenIdle(t *testing.T) { stalltest.Run(t, electFailBackWhenIdle) }
 
 func electFailBackWhenIdle(t testing.TB) {
 	p := newPlace(t)

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/election"
-	"github.com/leasehold/leasehold/internal/steady"
+	"github.com/leasehold/leasehold/internal/proof/stalltest"
 )
 
 // candidate starts one that stands for "job" with a short TTL. Its active and passive commands are for the shell.
@@ -59,7 +59,7 @@ func tells(name string) string {
 
 // The store is out: the active command, which ignores SIGTERM, is gone before the validity is, and the candidate goes on, and leads
 // again when the store is back.
-func TestPitfall_C1_RealOutageOfALeader(t *testing.T) { steady.Run(t, realOutageOfALeader) }
+func TestPitfall_C1_RealOutageOfALeader(t *testing.T) { stalltest.Run(t, realOutageOfALeader) }
 
 func realOutageOfALeader(t testing.TB) {
 	p := newPlace(t)
@@ -86,7 +86,7 @@ func realOutageOfALeader(t testing.TB) {
 }
 
 // The supervisor hangs: the guard kills the active command in time.
-func TestPitfall_C1_LeaderStopped(t *testing.T) { steady.Run(t, leaderStopped) }
+func TestPitfall_C1_LeaderStopped(t *testing.T) { stalltest.Run(t, leaderStopped) }
 
 func leaderStopped(t testing.TB) {
 	p := newPlace(t)
@@ -102,7 +102,7 @@ func leaderStopped(t testing.TB) {
 }
 
 // The leader is killed: its active command dies with it, and then the other leads, without waiting for its TTL.
-func TestKilledLeader(t *testing.T) { steady.Run(t, killedLeader) }
+func TestKilledLeader(t *testing.T) { stalltest.Run(t, killedLeader) }
 
 func killedLeader(t testing.TB) {
 	p := newPlace(t)
@@ -122,7 +122,7 @@ func killedLeader(t testing.TB) {
 }
 
 // A hand-over between two processes: what led has ended before the next begins, though it takes its time, and the token rises.
-func TestHandoffBetweenProcesses(t *testing.T) { steady.Run(t, handoffBetweenProcesses) }
+func TestHandoffBetweenProcesses(t *testing.T) { stalltest.Run(t, handoffBetweenProcesses) }
 
 func handoffBetweenProcesses(t testing.TB) {
 	p := newPlace(t)
@@ -145,7 +145,7 @@ func handoffBetweenProcesses(t testing.TB) {
 }
 
 // A signal ends the candidate: first its command, then its term, and the other leads at once.
-func TestSignalHandsOver(t *testing.T) { steady.Run(t, signalHandsOver) }
+func TestSignalHandsOver(t *testing.T) { stalltest.Run(t, signalHandsOver) }
 
 func signalHandsOver(t testing.TB) {
 	p := newPlace(t)
@@ -179,7 +179,7 @@ func signalHandsOver(t testing.TB) {
 // What ignores SIGTERM when it is to step down is killed after --drain. The lease goes on being renewed for as long as that takes, and
 // nobody else leads before it is dead.
 func TestStubbornLeaderIsKilledAfterTheDrain(t *testing.T) {
-	steady.Run(t, stubbornLeaderIsKilledAfterTheDrain)
+	stalltest.Run(t, stubbornLeaderIsKilledAfterTheDrain)
 }
 
 func stubbornLeaderIsKilledAfterTheDrain(t testing.TB) {
@@ -205,7 +205,7 @@ func stubbornLeaderIsKilledAfterTheDrain(t testing.TB) {
 }
 
 // The passive command is gone before the active one begins, and is started again for each new leader, whom it is told.
-func TestPassiveCommand(t *testing.T) { steady.Run(t, passiveCommand) }
+func TestPassiveCommand(t *testing.T) { stalltest.Run(t, passiveCommand) }
 
 func passiveCommand(t testing.TB) {
 	p := newPlace(t)
@@ -229,7 +229,7 @@ func passiveCommand(t testing.TB) {
 }
 
 // A command that ends by itself gives up the leadership for a while, or ends the program with its code.
-func TestActiveCommandEndsByItself(t *testing.T) { steady.Run(t, activeCommandEndsByItself) }
+func TestActiveCommandEndsByItself(t *testing.T) { stalltest.Run(t, activeCommandEndsByItself) }
 
 func activeCommandEndsByItself(t testing.TB) {
 	p := newPlace(t)
@@ -251,7 +251,7 @@ func activeCommandEndsByItself(t testing.TB) {
 }
 
 // A leader gives way to a candidate in a zone that is preferred, and no sooner than it has led for the time it is to.
-func TestLeaderGivesWay(t *testing.T) { steady.Run(t, leaderGivesWay) }
+func TestLeaderGivesWay(t *testing.T) { stalltest.Run(t, leaderGivesWay) }
 
 func leaderGivesWay(t testing.TB) {
 	p := newPlace(t)

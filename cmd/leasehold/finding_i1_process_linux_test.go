@@ -11,7 +11,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/flake"
-	"github.com/leasehold/leasehold/internal/steady"
+	"github.com/leasehold/leasehold/internal/proof/stalltest"
 )
 
 // minted is an id that a minter has made, and when.
@@ -53,7 +53,7 @@ func TestFinding_I1_FirstIDAfterAKill(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			steady.Run(t, func(t testing.TB) {
+			stalltest.Run(t, func(t testing.TB) {
 				p := newPlace(t)
 				run := start(p, "first")
 				eventually(t, "it has raised its ceiling", func() bool {
@@ -69,7 +69,7 @@ func TestFinding_I1_FirstIDAfterAKill(t *testing.T) {
 				took := second[0].at.Sub(killed)
 				t.Logf("the first id after %v; the TTL is %v", took, ttl)
 				if took >= ttl+time.Second {
-					steady.Over(t, took-ttl-time.Second, "the first id after %v, the TTL is %v", took, ttl)
+					stalltest.Over(t, took-ttl-time.Second, "the first id after %v, the TTL is %v", took, ttl)
 				}
 				all := append(first, second...)
 				for i, m := range all[1:] {
@@ -84,7 +84,7 @@ func TestFinding_I1_FirstIDAfterAKill(t *testing.T) {
 
 // A CMD that says what it has used is followed at once by the next one.
 func TestFinding_I1_ACommandSaysWhatItUsed(t *testing.T) {
-	steady.Run(t, func(t testing.TB) {
+	stalltest.Run(t, func(t testing.TB) {
 		p := newPlace(t)
 		start := func(into string) *program {
 			return p.start("id", "assign", "machines", "--range", "0-9", "--as", "web1", "--ttl", "20s", "--", "minter", p.path(into))
@@ -100,7 +100,7 @@ func TestFinding_I1_ACommandSaysWhatItUsed(t *testing.T) {
 		eventually(t, "the next one makes ids", func() bool { return len(p.minted("second")) > 100 })
 		first, second := p.minted("first"), p.minted("second")
 		if took := second[0].at.Sub(ended); took >= 3*time.Second {
-			steady.Over(t, took-3*time.Second, "the first id after %v", took)
+			stalltest.Over(t, took-3*time.Second, "the first id after %v", took)
 		}
 		if last := first[len(first)-1].id; second[0].id <= last {
 			t.Errorf("id %d is followed by %d", last, second[0].id)

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
-	"github.com/leasehold/leasehold/internal/steady"
+	"github.com/leasehold/leasehold/internal/proof/stalltest"
 )
 
 // What `leasehold plan` says that a leader rides out is what the rules of what keeps its lease come to.
@@ -46,7 +46,7 @@ func planned(t testing.TB, args ...string) (v planView) {
 // A real `run` lives through outages of the length that plan prints, which begin just before a renewal: one comes after four fifths of its
 // time at the earliest.
 func TestFinding_I6_RunRidesOutWhatPlanSays(t *testing.T) {
-	steady.Run(t, func(t testing.TB) {
+	stalltest.Run(t, func(t testing.TB) {
 		p := planned(t, "--ttl", "8s")
 		seconds := func(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 		place := newPlace(t)

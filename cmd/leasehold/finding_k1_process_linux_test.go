@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/internal/servers"
-	"github.com/leasehold/leasehold/internal/steady"
+	"github.com/leasehold/leasehold/internal/proof/servers"
+	"github.com/leasehold/leasehold/internal/proof/stalltest"
 )
 
 // realStores are the engines, by name. Each starts a server and returns the store's URL and what is to be in the environment.
@@ -53,11 +53,11 @@ func TestFinding_K1_NoWaitTakesADeadHoldersName(t *testing.T) {
 			url, env := start(t)
 			for way, flags := range map[string][]string{"whole": nil, "slots": {"--slots", "1"}} {
 				t.Run(way, func(t *testing.T) {
-					steady.Run(t, func(t testing.TB) { takenByTries(t, url, env, flags) })
+					stalltest.Run(t, func(t testing.TB) { takenByTries(t, url, env, flags) })
 				})
 			}
 			t.Run("list", func(t *testing.T) {
-				steady.Run(t, func(t testing.TB) { listedAsDead(t, url, env) })
+				stalltest.Run(t, func(t testing.TB) { listedAsDead(t, url, env) })
 			})
 		})
 	}

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold/leasehold/internal/servers"
-	"github.com/leasehold/leasehold/internal/steady"
+	"github.com/leasehold/leasehold/internal/proof/servers"
+	"github.com/leasehold/leasehold/internal/proof/stalltest"
 	"github.com/leasehold/leasehold/internal/wire"
 )
 
@@ -27,7 +27,7 @@ func TestFinding_L10_StoresThatAreStopped(t *testing.T) {
 		"Redis": func(t testing.TB) (*servers.Server, string) { srv := servers.Redis(t); return srv, srv.URL },
 	} {
 		t.Run(name, func(t *testing.T) {
-			steady.Run(t, func(t testing.TB) {
+			stalltest.Run(t, func(t testing.TB) {
 				srv, url := start(t)
 				stoppedStore(t, newPlace(t).serve("--store", url, "--store-timeout", "2s"), srv)
 			})
@@ -60,7 +60,7 @@ func stoppedStore(t testing.TB, s *served, srv *servers.Server) {
 			begun := time.Now()
 			status, text, err := s.asks(q.method, q.path, q.body, "Leasehold-Sequencer", g.Sequencer, wire.HeaderSecret, g.Secret)
 			if took := time.Since(begun); took > boundOfTest+slackOfTest {
-				steady.Over(t, took-boundOfTest-slackOfTest, "%s %s: answered after %v with %d", q.method, q.path, took, status)
+				stalltest.Over(t, took-boundOfTest-slackOfTest, "%s %s: answered after %v with %d", q.method, q.path, took, status)
 			}
 			if err != nil || status != http.StatusServiceUnavailable && status != http.StatusGatewayTimeout {
 				t.Errorf("%s %s: %d %s %v", q.method, q.path, status, text, err)
@@ -80,7 +80,7 @@ func stoppedStore(t testing.TB, s *served, srv *servers.Server) {
 		quickest = min(quickest, time.Since(begun))
 	}
 	if quickest > 10*time.Millisecond {
-		steady.Over(t, quickest-10*time.Millisecond, "/healthz is answered after %v at the soonest", quickest)
+		stalltest.Over(t, quickest-10*time.Millisecond, "/healthz is answered after %v at the soonest", quickest)
 	}
 	all.Wait()
 	srv.Resume()

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/admiral"
-	"github.com/leasehold/leasehold/internal/servers"
-	"github.com/leasehold/leasehold/internal/steady"
+	"github.com/leasehold/leasehold/internal/proof/servers"
+	"github.com/leasehold/leasehold/internal/proof/stalltest"
 )
 
 // The store of a standby hangs, from before its start or while it is active: each of its endpoints answers at once, by what is known, and
@@ -16,7 +16,7 @@ import (
 func TestFinding_L10_AStandbyAnswersWhileItsStoreHangs(t *testing.T) {
 	for _, early := range []bool{false, true} {
 		t.Run(fmt.Sprintf("early=%t", early), func(t *testing.T) {
-			steady.Run(t, func(t testing.TB) { standbyOnAStoreThatHangs(t, early) })
+			stalltest.Run(t, func(t testing.TB) { standbyOnAStoreThatHangs(t, early) })
 		})
 	}
 }
@@ -41,7 +41,7 @@ func standbyOnAStoreThatHangs(t testing.TB, early bool) {
 			asked := time.Now()
 			code, report := p.get("east", path)
 			if took := time.Since(asked); took > bound {
-				steady.Over(t, took-bound, "%s: answered after %v with %d, want %v at most", path, took, code, bound)
+				stalltest.Over(t, took-bound, "%s: answered after %v with %d, want %v at most", path, took, code, bound)
 			}
 			switch {
 			case path == "/health/ready" && code != http.StatusOK:

@@ -7,15 +7,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold/leasehold/internal/servers"
-	"github.com/leasehold/leasehold/internal/steady"
+	"github.com/leasehold/leasehold/internal/proof/servers"
+	"github.com/leasehold/leasehold/internal/proof/stalltest"
 )
 
 // On a store that vouches for no age, who looks learns that a holder has died: `show --observe` in one go, the others from what was seen
 // before; and of one that lives that it does, at its first sign of life.
 func TestFinding_L11_WhoLooksLearnsOfADeath(t *testing.T) {
 	url := "etcd://" + servers.Etcd(t).Addr
-	steady.Run(t, func(t testing.TB) { deathIsShown(t, url) })
+	stalltest.Run(t, func(t testing.TB) { deathIsShown(t, url) })
 }
 
 func deathIsShown(t testing.TB, url string) {

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
-	"github.com/leasehold/leasehold/internal/servers"
-	"github.com/leasehold/leasehold/internal/steady"
+	"github.com/leasehold/leasehold/internal/proof/servers"
+	"github.com/leasehold/leasehold/internal/proof/stalltest"
 )
 
 // A store that answers as late as 40 % of what CMD may count on doesn't end CMD, and the log says why it is in jeopardy meanwhile. All
@@ -29,7 +29,7 @@ func TestFinding_L1_ASlowStoreEndsNoCommand(t *testing.T) {
 		all.Go(func() {
 			t.Run(engine, func(t *testing.T) {
 				url, env := start(t)
-				steady.Run(t, func(t testing.TB) { slowRun(t, url, env) })
+				stalltest.Run(t, func(t testing.TB) { slowRun(t, url, env) })
 			})
 		})
 	}

@@ -25,7 +25,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/fence"
-	"github.com/leasehold/leasehold/internal/steady"
+	"github.com/leasehold/leasehold/internal/proof/stalltest"
 )
 
 // ledger is a program that knows nothing of leases: a TLS server that wants a certificate of its clients.
@@ -179,7 +179,7 @@ func (g *gateway) wants(method, path string, want int) string {
 
 // Two gates in front of one program, with certificates everywhere: the one that is told to end has its writes end first, then
 // releases the name; a stream through the other one goes on all the time.
-func TestGateHandsOver(t *testing.T) { steady.Run(t, gateHandsOver) }
+func TestGateHandsOver(t *testing.T) { stalltest.Run(t, gateHandsOver) }
 
 func gateHandsOver(t testing.TB) {
 	p := newPlace(t)
@@ -247,7 +247,7 @@ func gateHandsOver(t testing.TB) {
 }
 
 // A gate that was stopped past the end of its term, with a write under way, passes nothing more when it goes on.
-func TestGateThatWasStopped(t *testing.T) { steady.Run(t, gateThatWasStopped) }
+func TestGateThatWasStopped(t *testing.T) { stalltest.Run(t, gateThatWasStopped) }
 
 func gateThatWasStopped(t testing.TB) {
 	p := newPlace(t)

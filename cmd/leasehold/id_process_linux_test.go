@@ -5,12 +5,12 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/leasehold/leasehold/internal/steady"
+	"github.com/leasehold/leasehold/internal/proof/stalltest"
 )
 
 // A value that is lost while CMD runs: CMD is dead before the validity of what was last written has ended, and the exit code says so;
 // with --restart it is claimed again, under a higher token.
-func TestLostValue(t *testing.T) { steady.Run(t, lostValue) }
+func TestLostValue(t *testing.T) { stalltest.Run(t, lostValue) }
 
 func lostValue(t testing.TB) {
 	p := newPlace(t)
@@ -57,7 +57,7 @@ func TestValueIsClaimedAgain(t *testing.T) {
 }
 
 // The program is killed: its value is free, and the same name gets it before that is up for others.
-func TestKilledValue(t *testing.T) { steady.Run(t, killedValue) }
+func TestKilledValue(t *testing.T) { stalltest.Run(t, killedValue) }
 
 func killedValue(t testing.TB) {
 	p := newPlace(t)

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/leasehold/leasehold/internal/servers"
+	"github.com/leasehold/leasehold/internal/proof/servers"
 )
 
 // A machine starts its programs before the store answers, and after an outage all at once: what waits for a name waits for the store, and

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
-	"github.com/leasehold/leasehold/internal/steady"
+	"github.com/leasehold/leasehold/internal/proof/stalltest"
 )
 
 // A family that is hard to end: children in a session of their own, one of them an orphan, and all deaf to SIGTERM.
@@ -95,10 +95,10 @@ func TestFinding_S9_NothingOutlivesTheSupervisor(t *testing.T) {
 				for round := range rounds(t, 1) {
 					t.Run(fmt.Sprint(a.name, " ", round), func(t *testing.T) {
 						t.Parallel()
-						steady.Run(t, func(t testing.TB) {
+						stalltest.Run(t, func(t testing.TB) {
 							if late := outlived(t, how, a); late > 0 {
 								// What was killed in time has a fifth of the TTL before the successor begins.
-								steady.Over(t, 800*time.Millisecond+late, "something ran on for %v beside the successor", late)
+								stalltest.Over(t, 800*time.Millisecond+late, "something ran on for %v beside the successor", late)
 							}
 						})
 					})

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/internal/steady"
+	"github.com/leasehold/leasehold/internal/proof/stalltest"
 )
 
 // The timing of these tests: 3.2 s of validity, SIGTERM 2.48 s after a renewal, SIGKILL at 2.88 s, the guard at 3.04 s.
@@ -23,7 +23,7 @@ func runArgsWith(flags []string, name string, cmd ...string) []string {
 
 // A store that can't be written any more: the command, which ignores SIGTERM, is dead before the validity of what was last
 // written has ended, and the exit code says that the lease was lost.
-func TestPitfall_C1_RealOutage(t *testing.T) { steady.Run(t, realOutage) }
+func TestPitfall_C1_RealOutage(t *testing.T) { stalltest.Run(t, realOutage) }
 
 func realOutage(t testing.TB) {
 	p := newPlace(t)
@@ -48,7 +48,7 @@ func realOutage(t testing.TB) {
 }
 
 // The supervisor itself is stopped, and can't kill: the guard does, before the validity ends.
-func TestPitfall_C1_SupervisorStopped(t *testing.T) { steady.Run(t, supervisorStopped) }
+func TestPitfall_C1_SupervisorStopped(t *testing.T) { stalltest.Run(t, supervisorStopped) }
 
 func supervisorStopped(t testing.TB) {
 	p := newPlace(t)
@@ -76,7 +76,7 @@ func TestPitfall_C2_LossHasItsExitCode(t *testing.T) {
 		"outage": func(p place, _ string) { p.cutOff() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			steady.Run(t, func(t testing.TB) {
+			stalltest.Run(t, func(t testing.TB) {
 				p := newPlace(t)
 				run := p.start(runArgsWith(shortTTL, "job", "sh", "-c",
 					`trap "exit 0" TERM; echo $LEASEHOLD_TOKEN >token; while :; do sleep 0.01; done`)...)
@@ -211,7 +211,7 @@ func TestPitfall_C4_KernelKillsTheCommand(t *testing.T) {
 
 // After the holder was killed, who waits has the name long before its TTL has passed, and not before all that the holder has started
 // is gone. So has who comes then.
-func TestTakeoverAfterKill(t *testing.T) { steady.Run(t, takeoverAfterKill) }
+func TestTakeoverAfterKill(t *testing.T) { stalltest.Run(t, takeoverAfterKill) }
 
 func takeoverAfterKill(t testing.TB) {
 	p := newPlace(t)

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/internal/steady"
+	"github.com/leasehold/leasehold/internal/proof/stalltest"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -33,7 +33,7 @@ func TestPitfall_C1_RealOutageOfShares(t *testing.T) {
 	for name, flags := range ways {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			steady.Run(t, func(t testing.TB) {
+			stalltest.Run(t, func(t testing.TB) {
 				p := newPlace(t)
 				run := p.start(runArgsWith(slices.Concat(flags, shortTTL), "job", "sh", "-c", "echo $$ >pid; exec ticker ticks stubborn")...)
 				p.ticked("ticks")
@@ -55,7 +55,7 @@ func TestPitfall_C1_RealOutageOfShares(t *testing.T) {
 
 // Who waits for a share, and loses its place by an outage of the store, goes on waiting.
 func TestWaiterForAShareOutlivesAnOutage(t *testing.T) {
-	steady.Run(t, waiterForAShareOutlivesAnOutage)
+	stalltest.Run(t, waiterForAShareOutlivesAnOutage)
 }
 
 func waiterForAShareOutlivesAnOutage(t testing.TB) {
@@ -83,7 +83,7 @@ func TestKilledHolderFreesItsShare(t *testing.T) {
 	for name, flags := range ways {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			steady.Run(t, func(t testing.TB) {
+			stalltest.Run(t, func(t testing.TB) {
 				p := newPlace(t)
 				holder := p.start(runArgsWith(slices.Concat(flags, shortTTL), "job", "sh", "-c", "echo $$ >pid; exec ticker ticks stubborn")...)
 				p.ticked("ticks")

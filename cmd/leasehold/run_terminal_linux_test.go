@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/leasehold/leasehold/internal/steady"
+	"github.com/leasehold/leasehold/internal/proof/stalltest"
 )
 
 // console is a program at a terminal of its own.
@@ -217,7 +217,7 @@ func TestPipelineReadsTheTerminal(t *testing.T) {
 }
 
 // The lease ends while the job is stopped: the command never goes on.
-func TestStoppedPastValidity(t *testing.T) { steady.Run(t, stoppedPastValidity) }
+func TestStoppedPastValidity(t *testing.T) { stalltest.Run(t, stoppedPastValidity) }
 
 func stoppedPastValidity(t testing.TB) {
 	p := newPlace(t)

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold/leasehold/internal/steady"
+	"github.com/leasehold/leasehold/internal/proof/stalltest"
 )
 
 // managed is the socket of a service manager.
@@ -65,7 +65,7 @@ func (m managed) until(want string) string {
 }
 
 // A service manager is told when the server is ready, that it lives, that it reads its files again, and that it ends.
-func TestServeTellsItsManager(t *testing.T) { steady.Run(t, serveTellsItsManager) }
+func TestServeTellsItsManager(t *testing.T) { stalltest.Run(t, serveTellsItsManager) }
 
 func serveTellsItsManager(t testing.TB) {
 	m, prog := newPlace(t).manage("--drain-delay", "3s", "--admin", "127.0.0.1:0")
@@ -180,7 +180,7 @@ func TestServeLog(t *testing.T) {
 }
 
 // Who says nothing, or reads nothing, doesn't keep a connection; who has as many as it may is not let in.
-func TestServeLimitsConnections(t *testing.T) { steady.Run(t, serveLimitsConnections) }
+func TestServeLimitsConnections(t *testing.T) { stalltest.Run(t, serveLimitsConnections) }
 
 func serveLimitsConnections(t testing.TB) {
 	p := newPlace(t)

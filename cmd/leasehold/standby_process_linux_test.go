@@ -19,7 +19,7 @@ import (
 	"github.com/leasehold/leasehold/admiral"
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
-	"github.com/leasehold/leasehold/internal/steady"
+	"github.com/leasehold/leasehold/internal/proof/stalltest"
 )
 
 // span is a command to supervise: to the file that its argument names, and its token, it writes the reading of the clock when
@@ -141,7 +141,7 @@ func (p *pods) spans(name string) map[fence.Token][2]clock.Instant {
 }
 
 // TestStandbyUnderKillsAndStops: CMD of one term is gone before that of the next begins, however its supervisor ended.
-func TestStandbyUnderKillsAndStops(t *testing.T) { steady.Run(t, standbyUnderKillsAndStops) }
+func TestStandbyUnderKillsAndStops(t *testing.T) { stalltest.Run(t, standbyUnderKillsAndStops) }
 
 func standbyUnderKillsAndStops(t testing.TB) {
 	p := newPods(t)
@@ -198,7 +198,7 @@ func standbyUnderKillsAndStops(t testing.TB) {
 }
 
 // TestStandbyOperator is the operator's side, with real instances.
-func TestStandbyOperator(t *testing.T) { steady.Run(t, standbyOperator) }
+func TestStandbyOperator(t *testing.T) { stalltest.Run(t, standbyOperator) }
 
 func standbyOperator(t testing.TB) {
 	p := newPods(t)
@@ -253,7 +253,7 @@ func standbyOperator(t testing.TB) {
 }
 
 // TestStandbyNotify: CMD runs all the time, and is told by file, signal and hook, in that order.
-func TestStandbyNotify(t *testing.T) { steady.Run(t, standbyNotify) }
+func TestStandbyNotify(t *testing.T) { stalltest.Run(t, standbyNotify) }
 
 func standbyNotify(t testing.TB) {
 	p := newPods(t)
@@ -287,7 +287,7 @@ func standbyNotify(t testing.TB) {
 }
 
 // TestStandbyHookThatFails: an instance that can't be made active gives the lease to another one.
-func TestStandbyHookThatFails(t *testing.T) { steady.Run(t, standbyHookThatFails) }
+func TestStandbyHookThatFails(t *testing.T) { stalltest.Run(t, standbyHookThatFails) }
 
 func standbyHookThatFails(t testing.TB) {
 	p := newPods(t)
@@ -308,7 +308,7 @@ func standbyHookThatFails(t testing.TB) {
 }
 
 // TestStandbyEndsWithCMD: with its exit code, and the lease is free.
-func TestStandbyEndsWithCMD(t *testing.T) { steady.Run(t, standbyEndsWithCMD) }
+func TestStandbyEndsWithCMD(t *testing.T) { stalltest.Run(t, standbyEndsWithCMD) }
 
 func standbyEndsWithCMD(t testing.TB) {
 	for _, args := range [][]string{
@@ -342,7 +342,7 @@ func TestNotifiedProgramDiesWithUs(t *testing.T) {
 }
 
 // TestStandbyPrefix: a prefix of another deployment ends the program, and it says whose.
-func TestStandbyPrefix(t *testing.T) { steady.Run(t, standbyPrefix) }
+func TestStandbyPrefix(t *testing.T) { stalltest.Run(t, standbyPrefix) }
 
 func standbyPrefix(t testing.TB) {
 	p := newPods(t)

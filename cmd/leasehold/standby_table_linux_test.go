@@ -15,8 +15,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold/leasehold/admiral"
-	"github.com/leasehold/leasehold/internal/servers"
-	"github.com/leasehold/leasehold/internal/steady"
+	"github.com/leasehold/leasehold/internal/proof/servers"
+	"github.com/leasehold/leasehold/internal/proof/stalltest"
 )
 
 // admiralRow writes Admiral's row as Admiral does: without a condition.
@@ -34,7 +34,7 @@ func admiralRow(t testing.TB, db *dynamodb.Client, owner string, updated time.Ti
 }
 
 // TestStandbyOverAdmiralsTable: beside an instance of Admiral, and under a hold that was written by hand.
-func TestStandbyOverAdmiralsTable(t *testing.T) { steady.Run(t, standbyOverAdmiralsTable) }
+func TestStandbyOverAdmiralsTable(t *testing.T) { stalltest.Run(t, standbyOverAdmiralsTable) }
 
 func standbyOverAdmiralsTable(t testing.TB) {
 	srv := servers.DynamoDB(t)

@@ -18,7 +18,7 @@ import (
 
 	"github.com/leasehold/leasehold/admiral"
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/internal/servers"
+	"github.com/leasehold/leasehold/internal/proof/servers"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/dynamodb/neighbour"
 	"github.com/leasehold/leasehold/store/file"

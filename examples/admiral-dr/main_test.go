@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold/leasehold/internal/steady"
+	"github.com/leasehold/leasehold/internal/proof/stalltest"
 )
 
 // TestMain lets the test program be an instance, too.
@@ -40,7 +40,7 @@ func TestNextSceneWaitsForBoth(t *testing.T) {
 
 // TestPlay plays all of it on a file. Its leases last for 3 s, and the scenes want them kept until something befalls them.
 func TestPlay(t *testing.T) {
-	steady.Run(t, func(t testing.TB) {
+	stalltest.Run(t, func(t testing.TB) {
 		var out bytes.Buffer
 		s := &show{backend: fileBackend(t.TempDir()), dir: t.TempDir(), began: now(), out: &out, exe: mustSelf()}
 		defer s.end()

@@ -19,8 +19,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/leasehold/leasehold/internal/servers"
-	"github.com/leasehold/leasehold/internal/steady"
+	"github.com/leasehold/leasehold/internal/proof/servers"
+	"github.com/leasehold/leasehold/internal/proof/stalltest"
 	"github.com/leasehold/leasehold/store/faulty"
 	"github.com/leasehold/leasehold/store/memory"
 )
@@ -173,7 +173,7 @@ func sees(t testing.TB, w watch.Interface, name string) {
 func TestTwoGatesInFrontOfAnAPIServer(t *testing.T) {
 	srv := servers.Kubernetes(t)
 	attempt := 0
-	steady.Run(t, func(t testing.TB) {
+	stalltest.Run(t, func(t testing.TB) {
 		attempt++
 		play(t, srv, fmt.Sprint("-", attempt))
 	})

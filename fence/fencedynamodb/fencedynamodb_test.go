@@ -19,7 +19,7 @@ import (
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/fence/fencedynamodb"
 	"github.com/leasehold/leasehold/fence/fencetest"
-	"github.com/leasehold/leasehold/internal/servers"
+	"github.com/leasehold/leasehold/internal/proof/servers"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(servers.Main(m)) }

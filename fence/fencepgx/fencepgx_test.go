@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold/leasehold/fence/fencepgx"
 	"github.com/leasehold/leasehold/fence/fencesql"
 	"github.com/leasehold/leasehold/fence/fencetest"
-	"github.com/leasehold/leasehold/internal/servers"
+	"github.com/leasehold/leasehold/internal/proof/servers"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(servers.Main(m)) }

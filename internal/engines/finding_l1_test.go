@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold/leasehold/internal/servers"
-	"github.com/leasehold/leasehold/internal/steady"
+	"github.com/leasehold/leasehold/internal/proof/servers"
+	"github.com/leasehold/leasehold/internal/proof/stalltest"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
@@ -43,7 +43,7 @@ func TestFinding_L1_ASlowNetworkEndsNoLease(t *testing.T) {
 			t.Run(k.name, func(t *testing.T) {
 				srv := k.start(t)
 				inst := k.prepare(t, srv)
-				steady.Run(t, func(t testing.TB) {
+				stalltest.Run(t, func(t testing.TB) {
 					proxy := servers.Proxy(t, srv.Addr)
 					rideOut(t, inst.open(t, proxy.Addr), proxy, slow)
 				})

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold/leasehold/internal/proof/stalltest"
 	"github.com/leasehold/leasehold/internal/sim/locks"
-	"github.com/leasehold/leasehold/internal/steady"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/lock"
 	"github.com/leasehold/leasehold/store"
@@ -78,7 +78,7 @@ func tryLocks(t *testing.T, open func(t testing.TB) store.Store) {
 		})
 	})
 	t.Run("turns, and a death", func(t *testing.T) {
-		steady.Run(t, func(t testing.TB) { queue(t, fourHolders(t, open, lockTTL)) })
+		stalltest.Run(t, func(t testing.TB) { queue(t, fourHolders(t, open, lockTTL)) })
 	})
 }
 

@@ -15,8 +15,8 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/grants"
-	"github.com/leasehold/leasehold/internal/servers"
-	"github.com/leasehold/leasehold/internal/steady"
+	"github.com/leasehold/leasehold/internal/proof/servers"
+	"github.com/leasehold/leasehold/internal/proof/stalltest"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
@@ -91,7 +91,7 @@ func (o *meddler) meddle(n int, name string, old store.Record) string {
 func TestFinding_S16_OutsidersEndTerms(t *testing.T) {
 	t.Run("file", func(t *testing.T) {
 		st := openFile(t)
-		steady.Run(t, func(try testing.TB) {
+		stalltest.Run(t, func(try testing.TB) {
 			tryOutsiders(try, t, func(testing.TB) store.Store { return st }, nil)
 		})
 	})
@@ -100,7 +100,7 @@ func TestFinding_S16_OutsidersEndTerms(t *testing.T) {
 			t.Parallel()
 			srv := k.start(t)
 			inst := k.prepare(t, srv)
-			steady.Run(t, func(try testing.TB) {
+			stalltest.Run(t, func(try testing.TB) {
 				var erase func(name string) error
 				if e := erasers[k.name]; e != nil {
 					erase = func(name string) error { return e(try, srv, name) }
@@ -177,7 +177,7 @@ func tryOutsiders(t, outer testing.TB, open func(t testing.TB) store.Store, eras
 	t.Logf("%d rounds: noticed %v later at most, and elsewhere %v, of a TTL of %v", outsiderRounds(t), worst, worstServed, outsiderTTL)
 	// What is measured contains that the test is woken.
 	if limit := outsiderTTL/3 + time.Second; max(worst, worstServed) > limit {
-		steady.Over(t, max(worst, worstServed)-limit, "noticed %v later, and elsewhere %v, want %v at most", worst, worstServed, limit)
+		stalltest.Over(t, max(worst, worstServed)-limit, "noticed %v later, and elsewhere %v, want %v at most", worst, worstServed, limit)
 	}
 	must(t, calm.Check())
 	must(t, s.Check())

@@ -13,7 +13,7 @@ import (
 
 	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/fence"
-	"github.com/leasehold/leasehold/internal/section"
+	"github.com/leasehold/leasehold/internal/proof/golden"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/file"
@@ -61,7 +61,7 @@ func TestPlannedHandover(t *testing.T) {
 	if t.Failed() || rows < 4 {
 		return // what is missing has said so
 	}
-	section.Check(t, "../../docs/election.md", "hand-over", "go test ./internal/engines -run TestPlannedHandover -update", text.Bytes(), *update)
+	golden.Check(t, "../../docs/election.md", "hand-over", "go test ./internal/engines -run TestPlannedHandover -update", text.Bytes(), *update)
 }
 
 // at returns a percentile of gaps in order.

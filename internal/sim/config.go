@@ -4,8 +4,8 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/leasehold/leasehold/internal/proof/seeded"
 	"github.com/leasehold/leasehold/internal/rules"
-	"github.com/leasehold/leasehold/internal/seeded"
 )
 
 // Config describes a run. Draw makes one from a seed; each seed has its own choice and strength of faults, since a run with

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/leasehold/leasehold/internal/seeded"
+	"github.com/leasehold/leasehold/internal/proof/seeded"
 	"github.com/leasehold/leasehold/internal/sim"
 )
 
@@ -36,7 +36,7 @@ func TestFoundBugs(t *testing.T) {
 			}
 			without(t, rule)
 			if r := sim.Run(cfg, sim.Options{}); len(r.Violations) == 0 {
-				t.Errorf("not found again: go run ./internal/mutate/cmd/seeded go run ./internal/sim/cmd/bugs -rule %s names another seed", rule)
+				t.Errorf("not found again: go run ./internal/proof/mutate/cmd/seeded go run ./internal/sim/cmd/bugs -rule %s names another seed", rule)
 			} else {
 				t.Log(r.Violations[0])
 			}

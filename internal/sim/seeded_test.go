@@ -7,13 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold/leasehold/internal/seeded"
+	"github.com/leasehold/leasehold/internal/proof/seeded"
 	"github.com/leasehold/leasehold/internal/sim"
 	"github.com/leasehold/leasehold/internal/sim/model"
 )
 
 func init() {
-	// go run ./internal/mutate/cmd/seeded go test ./internal/sim -run TestLive -live.off session-fenced-first
+	// go run ./internal/proof/mutate/cmd/seeded go test ./internal/sim -run TestLive -live.off session-fenced-first
 	flag.Func("live.off", "take the safety rule of this `name` out for TestLive", func(name string) error {
 		if !slices.Contains(seeded.Rules, seeded.Rule(name)) {
 			return fmt.Errorf("want one of %v", seeded.Rules)

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/leasehold/leasehold/internal/seeded"
+	"github.com/leasehold/leasehold/internal/proof/seeded"
 )
 
 // switchOn switches a seeded bug on: one of the soak's own, or one of the code that it runs, in a build that has those.

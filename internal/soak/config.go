@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/leasehold/leasehold/internal/seeded"
+	"github.com/leasehold/leasehold/internal/proof/seeded"
 	"github.com/leasehold/leasehold/internal/soak/resources"
 	"github.com/leasehold/leasehold/store"
 )

@@ -28,6 +28,6 @@
 // It builds the command, and starts the servers of the store and of the guarded resources, where they are installed (scripts/engines install). It prints what came of
 // it, with the attempts, refusals and accepted stale writes at each resource, and ends with exit code 1 when a promise was
 // broken. A seeded bug (guard: the guarded file does not look at tokens; unfenced: all requests to the other resources
-// bear the same token; check: holders don't call Check; group: supervisors end process groups only; in a build by internal/mutate/cmd/seeded also any of seeded.Rules) shows that it
+// bear the same token; check: holders don't call Check; group: supervisors end process groups only; in a build by internal/proof/mutate/cmd/seeded also any of seeded.Rules) shows that it
 // would be noticed.
 package main

@@ -14,8 +14,8 @@ import (
 
 	"github.com/hashicorp/consul/api"
 
-	"github.com/leasehold/leasehold/internal/servers"
-	"github.com/leasehold/leasehold/internal/steady"
+	"github.com/leasehold/leasehold/internal/proof/servers"
+	"github.com/leasehold/leasehold/internal/proof/stalltest"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/storetest"
 )
@@ -132,7 +132,7 @@ func writeOn(ctx context.Context, t *testing.T, s *Store, rec store.Record) stor
 }
 
 // TestAServerThatIsStopped: calls end with their contexts, and Close ends the queries.
-func TestAServerThatIsStopped(t *testing.T) { steady.Run(t, aServerThatIsStopped) }
+func TestAServerThatIsStopped(t *testing.T) { stalltest.Run(t, aServerThatIsStopped) }
 
 func aServerThatIsStopped(t testing.TB) {
 	srv := servers.Consul(t)

@@ -16,7 +16,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
-	"github.com/leasehold/leasehold/internal/steady"
+	"github.com/leasehold/leasehold/internal/proof/stalltest"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/faulty"
@@ -209,7 +209,7 @@ func (c *contest) judge() (toOurs, toTheirs int) {
 		}
 		prev := c.spans[i-1]
 		if s.from < prev.to {
-			steady.Over(c.t, prev.to.Sub(s.from), "two at once for %v: %+v and %+v", prev.to.Sub(s.from), prev, s)
+			stalltest.Over(c.t, prev.to.Sub(s.from), "two at once for %v: %+v and %+v", prev.to.Sub(s.from), prev, s)
 		}
 		switch {
 		case s.ours && !prev.ours:
@@ -235,7 +235,7 @@ func repeat(n int, h hold) []hold {
 // Where the machine stalls for longer than a lease lasts, client-go's holder goes on as if nothing had happened, and has nothing like
 // Check to ask: so this wants a steady one.
 func TestSharedWithElectors(t *testing.T) {
-	steady.Run(t, func(t testing.TB) { shareWithElectors(t, newContest(t)) })
+	stalltest.Run(t, func(t testing.TB) { shareWithElectors(t, newContest(t)) })
 }
 
 func shareWithElectors(t testing.TB, c *contest) {

@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes/typed/coordination/v1/fake"
 	"k8s.io/client-go/rest"
 
-	"github.com/leasehold/leasehold/internal/servers"
+	"github.com/leasehold/leasehold/internal/proof/servers"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/storetest"
 )

@@ -3,7 +3,7 @@ package nats
 import (
 	"testing"
 
-	"github.com/leasehold/leasehold/internal/servers"
+	"github.com/leasehold/leasehold/internal/proof/servers"
 	"github.com/leasehold/leasehold/store/storetest"
 )
 

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold/leasehold/internal/servers"
-	"github.com/leasehold/leasehold/internal/steady"
+	"github.com/leasehold/leasehold/internal/proof/servers"
+	"github.com/leasehold/leasehold/internal/proof/stalltest"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/storetest"
 )
@@ -64,7 +64,7 @@ func ensemble(t testing.TB) (addrs [3]string, networks []*servers.Network) {
 	return addrs, networks
 }
 
-// serves waits for servers as long as those of internal/servers are waited for.
+// serves waits for servers as long as those of internal/proof/servers are waited for.
 func serves(t testing.TB, try func() error) {
 	t.Helper()
 	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
@@ -86,7 +86,7 @@ func must(t testing.TB, err error) {
 }
 
 // TestReadsOnAServerThatIsBehind: what was acknowledged elsewhere is seen, though the server at hand has not heard of it.
-func TestReadsOnAServerThatIsBehind(t *testing.T) { steady.Run(t, readsOnAServerThatIsBehind) }
+func TestReadsOnAServerThatIsBehind(t *testing.T) { stalltest.Run(t, readsOnAServerThatIsBehind) }
 
 func readsOnAServerThatIsBehind(t testing.TB) {
 	addrs, networks := ensemble(t)

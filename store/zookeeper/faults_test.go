@@ -12,13 +12,13 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/leasehold/leasehold/internal/servers"
-	"github.com/leasehold/leasehold/internal/steady"
+	"github.com/leasehold/leasehold/internal/proof/servers"
+	"github.com/leasehold/leasehold/internal/proof/stalltest"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/storetest"
 )
 
-func TestAnExpiredSessionCostsNothing(t *testing.T) { steady.Run(t, anExpiredSessionCostsNothing) }
+func TestAnExpiredSessionCostsNothing(t *testing.T) { stalltest.Run(t, anExpiredSessionCostsNothing) }
 
 func anExpiredSessionCostsNothing(t testing.TB) {
 	srv := servers.ZooKeeper(t, servers.Shared())
@@ -61,7 +61,7 @@ func anExpiredSessionCostsNothing(t testing.TB) {
 }
 
 func TestAWaitGoesOnWhenTheConnectionBreaks(t *testing.T) {
-	steady.Run(t, aWaitGoesOnWhenTheConnectionBreaks)
+	stalltest.Run(t, aWaitGoesOnWhenTheConnectionBreaks)
 }
 
 func aWaitGoesOnWhenTheConnectionBreaks(t testing.TB) {
@@ -120,7 +120,7 @@ func TestOutcomesInABadNetwork(t *testing.T) {
 		{"no server", func(t testing.TB, n *servers.Network, s *Store) { n.Refuse(); s.awaitState(t, false) }, false, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			steady.Run(t, func(t testing.TB) {
+			stalltest.Run(t, func(t testing.TB) {
 				network := servers.Proxy(t, srv.Addr)
 				root := aRoot()
 				s, _ := open(t, network.Addr, root)
@@ -292,7 +292,7 @@ func TestCloseWaitsForRequests(t *testing.T) {
 }
 
 func TestCloseDoesNotWaitForeverForAServerThatIsStopped(t *testing.T) {
-	steady.Run(t, closeDoesNotWaitForeverForAServerThatIsStopped)
+	stalltest.Run(t, closeDoesNotWaitForeverForAServerThatIsStopped)
 }
 
 func closeDoesNotWaitForeverForAServerThatIsStopped(t testing.TB) {

@@ -11,8 +11,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/leasehold/leasehold/internal/servers"
-	"github.com/leasehold/leasehold/internal/steady"
+	"github.com/leasehold/leasehold/internal/proof/servers"
+	"github.com/leasehold/leasehold/internal/proof/stalltest"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/storetest"
 )
@@ -327,7 +327,7 @@ func TestPermissions(t *testing.T) {
 }
 
 // A server has 2 s to say its version and mode.
-func TestInspect(t *testing.T) { steady.Run(t, inspects) }
+func TestInspect(t *testing.T) { stalltest.Run(t, inspects) }
 
 func inspects(t testing.TB) {
 	srv := servers.ZooKeeper(t, servers.Shared())

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold/leasehold/internal/servers"
-	"github.com/leasehold/leasehold/internal/steady"
+	"github.com/leasehold/leasehold/internal/proof/servers"
+	"github.com/leasehold/leasehold/internal/proof/stalltest"
 )
 
 // spoilt is a stall of this process that the figures would show. Such a run is made again, once.
@@ -104,7 +104,7 @@ func race(t testing.TB, up map[string]*servers.Server, who []contestant, what []
 		}
 	}
 	time.Sleep(ttl) // who waits is there by then, and leaders have renewed
-	witness := steady.Watch()
+	witness := stalltest.Watch()
 	ctx, stop := context.WithTimeout(t.Context(), lasts)
 	defer stop()
 	r.from = time.Now()
@@ -173,7 +173,7 @@ func seconds(d time.Duration) string {
 // TestHarness has the two contestants on etcd in two scenarios for half a minute, and sees that what happens is what is measured.
 func TestHarness(t *testing.T) {
 	srv := servers.Etcd(t)
-	steady.Run(t, func(t testing.TB) {
+	stalltest.Run(t, func(t testing.TB) {
 		const lasts = 30 * time.Second
 		slow := scenario{"slow", latency(servers.Constant(3 * time.Second))}
 		stops := scenario{"stops", signals(5*time.Second, syscall.SIGTERM)}

@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/leasehold/leasehold/internal/servers"
+	"github.com/leasehold/leasehold/internal/proof/servers"
 )
 
 // scenario is what happens to a cell. run returns when ctx is done.

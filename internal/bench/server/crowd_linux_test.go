@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold/leasehold/internal/steady"
+	"github.com/leasehold/leasehold/internal/proof/stalltest"
 )
 
 // A process may not have as many files open as a crowd of 50,000 needs: such a limit is often 20,000. So the crowd waits at three
@@ -78,14 +78,14 @@ func TestCrowdOfServers(t *testing.T) {
 	}
 	passed := all[0].pass(t)
 	t.Logf("hand-over among %d waiters: p50 %v, p99 %v", n, passed[len(passed)/2], passed[len(passed)*99/100])
-	steady.Run(t, func(t testing.TB) {
+	stalltest.Run(t, func(t testing.TB) {
 		dropped := all[0].leave(t)
 		t.Logf("one of %d waiters closes its connection, %d times: dropped within %v at the most", n, len(dropped), dropped[len(dropped)-1])
 		if dropped[len(dropped)-1] > time.Second {
 			t.Error("a waiter that has gone is not dropped within a second")
 		}
 	})
-	steady.Run(t, all[1].vanish)
+	stalltest.Run(t, all[1].vanish)
 }
 
 // gather starts the process of those who wait at a server, for names of its own. It ends with the whole test.

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold/leasehold/internal/servers"
+	"github.com/leasehold/leasehold/internal/proof/servers"
 )
 
 // BenchmarkOwnClients is pairs with a name each, by the clients that programs have: net/http's, which keeps its connections, for

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold/leasehold/internal/steady"
+	"github.com/leasehold/leasehold/internal/proof/stalltest"
 )
 
 // crowd is how many wait at a time; LEASEHOLD_WAITERS says otherwise.
@@ -48,10 +48,10 @@ func TestWaiters(t *testing.T) {
 	t.Run("memory", func(t *testing.T) { c.fill(t, n) })
 	t.Run("order", func(t *testing.T) { c.order(t, n) })
 	t.Run("deadline", func(t *testing.T) {
-		steady.Run(t, func(t testing.TB) { c.deadlines(t, n) })
+		stalltest.Run(t, func(t testing.TB) { c.deadlines(t, n) })
 	})
 	t.Run("gone", func(t *testing.T) {
-		steady.Run(t, func(t testing.TB) { c.gone(t, n) })
+		stalltest.Run(t, func(t testing.TB) { c.gone(t, n) })
 	})
 }
 

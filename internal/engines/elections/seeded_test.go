@@ -3,7 +3,7 @@ package elections
 import (
 	"testing"
 
-	"github.com/leasehold/leasehold/internal/seeded"
+	"github.com/leasehold/leasehold/internal/proof/seeded"
 )
 
 // What the partitions are for: without one of the rules of time, they find two who lead at once.

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold/leasehold/internal/section"
+	"github.com/leasehold/leasehold/internal/proof/golden"
 )
 
 var (
@@ -54,7 +54,7 @@ func TestPartitions(t *testing.T) {
 	if t.Failed() || len(rows) < len(timings) || n < 300 {
 		return
 	}
-	section.Check(t, "../../../docs/election.md", "partitions", "go test ./internal/engines/elections -run TestPartitions -update", render(rows), *update)
+	golden.Check(t, "../../../docs/election.md", "partitions", "go test ./internal/engines/elections -run TestPartitions -update", render(rows), *update)
 }
 
 // row is what all runs of one timing showed.

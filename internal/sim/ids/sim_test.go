@@ -10,7 +10,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/leasehold/leasehold/flake"
-	"github.com/leasehold/leasehold/internal/section"
+	"github.com/leasehold/leasehold/internal/proof/golden"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -67,7 +67,7 @@ func TestNoIDTwice(t *testing.T) {
 	text := o.table(p)
 	t.Logf("\n%s", text)
 	if *update {
-		section.Check(t, "../../../docs/ids.md", "simulation", command, text, true)
+		golden.Check(t, "../../../docs/ids.md", "simulation", command, text, true)
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"sync"
 
 	"github.com/leasehold/leasehold/fence"
-	"github.com/leasehold/leasehold/internal/servers"
+	"github.com/leasehold/leasehold/internal/proof/servers"
 )
 
 // Host runs the servers of the resources. Its methods may be called from any goroutine.

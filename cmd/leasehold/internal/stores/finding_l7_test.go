@@ -7,7 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/leasehold/leasehold/internal/servers"
+	"github.com/leasehold/leasehold/internal/proof/servers"
 	"github.com/leasehold/leasehold/lease"
 )
 

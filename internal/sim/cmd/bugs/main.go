@@ -1,7 +1,7 @@
 // Bugs switches the safety rules off, one at a time, and looks for what notices: the simulator, seed by seed, or the model
 // check. It exits with 1 when a rule's removal goes unnoticed: that rule is needless, or untested.
 //
-//	go run ./internal/mutate/cmd/seeded go run ./internal/sim/cmd/bugs
+//	go run ./internal/proof/mutate/cmd/seeded go run ./internal/sim/cmd/bugs
 package main
 
 import (
@@ -12,7 +12,7 @@ import (
 	"runtime"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/internal/seeded"
+	"github.com/leasehold/leasehold/internal/proof/seeded"
 	"github.com/leasehold/leasehold/internal/sim"
 	"github.com/leasehold/leasehold/internal/sim/model"
 )

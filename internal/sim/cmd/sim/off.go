@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/leasehold/leasehold/internal/seeded"
+	"github.com/leasehold/leasehold/internal/proof/seeded"
 	"github.com/leasehold/leasehold/internal/sim"
 )
 

@@ -10,7 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/leasehold/leasehold/internal/steady"
+	"github.com/leasehold/leasehold/internal/proof/stalltest"
 	"github.com/leasehold/leasehold/store/dynamodb/neighbour"
 )
 
@@ -137,7 +137,7 @@ func admiralWorld(t testing.TB) *world {
 // Admiral holds; we are passive; it crashes, and we take over when its rule says so.
 func TestAdmiralHoldsAndCrashes(t *testing.T) {
 	t.Parallel()
-	steady.Run(t, admiralHoldsAndCrashes)
+	stalltest.Run(t, admiralHoldsAndCrashes)
 }
 
 func admiralHoldsAndCrashes(t testing.TB) {
@@ -166,7 +166,7 @@ func admiralHoldsAndCrashes(t testing.TB) {
 // We hold, an Admiral looks on and stays passive; we release, and it becomes active, but only after it has read itself back.
 func TestAdmiralIsExcluded(t *testing.T) {
 	t.Parallel()
-	steady.Run(t, admiralIsExcluded)
+	stalltest.Run(t, admiralIsExcluded)
 }
 
 func admiralIsExcluded(t testing.TB) {
@@ -198,7 +198,7 @@ func admiralIsExcluded(t testing.TB) {
 // We crash: Admiral takes over, and not while the lease is valid.
 func TestAdmiralTakesOver(t *testing.T) {
 	t.Parallel()
-	steady.Run(t, admiralTakesOver)
+	stalltest.Run(t, admiralTakesOver)
 }
 
 func admiralTakesOver(t testing.TB) {
@@ -214,7 +214,7 @@ func admiralTakesOver(t testing.TB) {
 // An operator's hold stops both: we don't take it however long it lasts, we lose what we hold, and Admiral stays passive.
 func TestAdmiralHoldStopsEverybody(t *testing.T) {
 	t.Parallel()
-	steady.Run(t, admiralHoldStopsEverybody)
+	stalltest.Run(t, admiralHoldStopsEverybody)
 }
 
 func admiralHoldStopsEverybody(t testing.TB) {
@@ -246,7 +246,7 @@ func admiralHoldStopsEverybody(t testing.TB) {
 // wait.
 func TestAdmiralLateTakeOverMeetsNobodyActive(t *testing.T) {
 	t.Parallel()
-	steady.Run(t, admiralLateTakeOverMeetsNobodyActive)
+	stalltest.Run(t, admiralLateTakeOverMeetsNobodyActive)
 }
 
 func admiralLateTakeOverMeetsNobodyActive(t testing.TB) {
@@ -278,7 +278,7 @@ func admiralLateTakeOverMeetsNobodyActive(t testing.TB) {
 // never would.
 func TestAdmiralThatWakesUpOverlapsUntilTheNextRenewal(t *testing.T) {
 	t.Parallel()
-	steady.Run(t, admiralThatWakesUpOverlapsUntilTheNextRenewal)
+	stalltest.Run(t, admiralThatWakesUpOverlapsUntilTheNextRenewal)
 }
 
 func admiralThatWakesUpOverlapsUntilTheNextRenewal(t testing.TB) {
@@ -309,7 +309,7 @@ func admiralThatWakesUpOverlapsUntilTheNextRenewal(t testing.TB) {
 // A wall clock that is ahead makes Admiral take over what is ours. Skew covers it.
 func TestAdmiralAheadOfUs(t *testing.T) {
 	t.Parallel()
-	steady.Run(t, admiralAheadOfUs)
+	stalltest.Run(t, admiralAheadOfUs)
 }
 
 func admiralAheadOfUs(t testing.TB) {

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold/leasehold/internal/servers"
-	"github.com/leasehold/leasehold/internal/steady"
+	"github.com/leasehold/leasehold/internal/proof/servers"
+	"github.com/leasehold/leasehold/internal/proof/stalltest"
 	"github.com/leasehold/leasehold/lease"
 )
 
@@ -32,7 +32,7 @@ func TestNeighbours(t *testing.T) {
 			} {
 				t.Run(name, func(t *testing.T) {
 					t.Parallel()
-					steady.Run(t, func(t testing.TB) { test(t, n) })
+					stalltest.Run(t, func(t testing.TB) { test(t, n) })
 				})
 			}
 		})

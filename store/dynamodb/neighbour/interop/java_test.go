@@ -3,7 +3,7 @@ package interop
 import (
 	"testing"
 
-	"github.com/leasehold/leasehold/internal/steady"
+	"github.com/leasehold/leasehold/internal/proof/stalltest"
 )
 
 // A row that Java's client releases and keeps is free to us, and ours to it; whoever lists the locks can read every row of the
@@ -11,7 +11,7 @@ import (
 func TestJavaKeepsRows(t *testing.T) {
 	t.Parallel()
 	javaSide.ready(t)
-	steady.Run(t, javaKeepsRows)
+	stalltest.Run(t, javaKeepsRows)
 }
 
 func javaKeepsRows(t testing.TB) {

@@ -5,7 +5,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/leasehold/leasehold/internal/servers"
+	"github.com/leasehold/leasehold/internal/proof/servers"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(servers.Main(m)) }

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold/leasehold/internal/steady"
+	"github.com/leasehold/leasehold/internal/proof/stalltest"
 	"github.com/leasehold/leasehold/lease"
 	native "github.com/leasehold/leasehold/store/dynamodb"
 )
@@ -94,7 +94,7 @@ type bill struct{ who, acquire, refused, renew, release string }
 func TestRequests(t *testing.T) {
 	rustSide.ready(t)
 	javaSide.ready(t)
-	steady.Run(t, requests)
+	stalltest.Run(t, requests)
 }
 
 func requests(t testing.TB) {

@@ -1,0 +1,247 @@
+package archtest
+
+// Module is the module path that every package of the project begins with.
+const Module = "github.com/leasehold/leasehold"
+
+// Floor is how high up in the house a package is.
+type Floor int
+
+// The floors, from the ground up.
+const (
+	F0    Floor = iota // the contract, tokens, time
+	F1                 // engines, and what guards resources
+	Rules              // the decisions of the lease, which know no engine
+	Drive              // what carries them out, for the lease, the server and the proofs
+	F2                 // the lease
+	F3                 // primitives made of leases
+	F4                 // what serves them to others
+	F5                 // the command, the only place that knows all engines
+	Outer              // examples and proofs: nothing imports them
+)
+
+func (f Floor) String() string {
+	return [...]string{"F0", "F1", "between F1 and F2", "between the rules and F2", "F2", "F3", "F4", "F5", "outside the floors"}[f]
+}
+
+// Row says where a package stands and what it may import beyond the standard library and the floors below it.
+type Row struct {
+	Dir    string // from the root; "x/..." stands for x and all below it, unless a row says more precisely
+	Floor  Floor
+	Engine bool     // it keeps records: nobody but F5 and Outer imports it
+	Tests  bool     // it is made for tests: nobody else imports it
+	Libs   []string // libraries of others that it may use; "*" is any
+	May    []string // packages of ours that it may import though they are not on a floor below
+	Only   []string // if set, all that it may import: std is the whole standard library
+	Never  []string // what it must not call: "time.Now"
+	Why    string   // the reason for Libs, May, Only and Never
+}
+
+const x = "golang.org/x"
+
+// holds are the calls by which rules.Hold is made: only internal/drive drives one.
+var holds = []string{"internal/rules.New", "internal/rules.NewSession", "internal/rules.Resume", "internal/rules.Named"}
+
+// Table is the house.
+var Table = []Row{
+	{Dir: "clock", Floor: F0, Libs: []string{x}, Why: "CLOCK_BOOTTIME comes through x/sys"},
+	{
+		Dir: "fence", Floor: F0, Only: []string{"std"},
+		Why: "a guarded resource links fence and nothing else",
+	},
+	{
+		Dir: "internal/httpwrite", Floor: F0, Only: []string{"std"},
+		Why: "what reads and what writes is one rule, for the fence of handlers and for the gate",
+	},
+	{Dir: "store", Floor: F0, May: []string{"fence"}, Why: "a record carries a token"},
+	{
+		Dir: "flake", Floor: F0, Only: []string{"std"},
+		Why: "a program that only makes ids links nothing else; it is told the time, and its window, by whoever knows them",
+	},
+
+	{
+		Dir: "internal/waiters", Floor: F0, May: []string{"clock", "store"},
+		Why: "it serves the Waits of engines, below them, whose servers tell of changes unreliably",
+	},
+	{
+		Dir: "internal/watches", Floor: F0, May: []string{"store", "clock"},
+		Why: "it serves the Waits of engines, below them, whose servers tell every change with its record",
+	},
+	{
+		Dir: "internal/groups", Floor: F0, May: []string{"store"},
+		Why: "it has the writes of engines, below them, sent together",
+	},
+	{
+		Dir: "internal/doubt", Floor: F0, May: []string{"store"},
+		Why: "engines, and the client of the lock server, keep their writes of unknown outcome in it",
+	},
+
+	{
+		Dir: "internal/kinds", Floor: F0, May: []string{"store"},
+		Why: "it tells who uses a name from its records, for the rules",
+	},
+
+	{Dir: "store/memory", Floor: F1, Engine: true},
+	{
+		Dir: "store/file", Floor: F1, Engine: true, Libs: []string{x, "modernc.org/sqlite"},
+		Why: "SQLite in Go, and the system calls for locks",
+	},
+	{Dir: "store/dynamodb/...", Floor: F1, Engine: true, Libs: []string{"github.com/aws/aws-sdk-go-v2", "github.com/aws/smithy-go"}, Why: "the AWS SDK; its config and credentials are the command's"},
+	{Dir: "store/etcd/...", Floor: F1, Engine: true, Libs: []string{"go.etcd.io/etcd", "google.golang.org/grpc"}, Why: "etcd's client, and its status codes"},
+	{Dir: "store/consul/...", Floor: F1, Engine: true, Libs: []string{"github.com/hashicorp/consul/api"}, Why: "Consul's client"},
+	{Dir: "store/zookeeper/...", Floor: F1, Engine: true, Libs: []string{"github.com/go-zookeeper/zk"}, Why: "a ZooKeeper client"},
+	{Dir: "store/kubernetes/...", Floor: F1, Engine: true, Libs: []string{"k8s.io/client-go", "k8s.io/api", "k8s.io/apimachinery"}, Why: "the Kubernetes client"},
+	{Dir: "store/postgres/...", Floor: F1, Engine: true, Libs: []string{"github.com/jackc/pgx/v5"}, Why: "a PostgreSQL driver"},
+	{Dir: "store/redis/...", Floor: F1, Engine: true, Libs: []string{"github.com/redis/go-redis/v9"}, Why: "a Redis client"},
+	{Dir: "store/nats/...", Floor: F1, Engine: true, Libs: []string{"github.com/nats-io/nats.go"}, Why: "the NATS client"},
+	{
+		Dir: "store/faulty", Floor: F1, Tests: true, May: []string{"store/memory"},
+		Why: "what a failover loses it loses from memory",
+	},
+	{
+		Dir: "store/storetest", Floor: F1, Tests: true, Libs: []string{"pgregory.net/rapid"}, May: []string{"store/faulty", "lease"},
+		Why: "the conformance suite draws records at random, puts faults between itself and the engine, and has leases on what fails over",
+	},
+	{
+		Dir: "fence/...", Floor: F1, Only: []string{"std", "fence"},
+		Why: "a guarded resource links its own client and fence, no store and no lease",
+	},
+	{Dir: "fence/fencehttp", Floor: F1, Only: []string{"std", "fence", "internal/httpwrite"}, Why: "its own client and fence, no store and no lease, and the rule of what writes"},
+	{Dir: "fence/fencedynamodb", Floor: F1, Only: []string{"std", "fence"}, Libs: []string{"github.com/aws/aws-sdk-go-v2"}, Why: "the AWS SDK, and no store"},
+	{Dir: "fence/fenceetcd", Floor: F1, Only: []string{"std", "fence"}, Libs: []string{"go.etcd.io/etcd"}, Why: "etcd's client, and no store"},
+	{Dir: "fence/fencegrpc", Floor: F1, Only: []string{"std", "fence"}, Libs: []string{"google.golang.org/grpc", "google.golang.org/genproto/googleapis/rpc", "google.golang.org/protobuf"}, Why: "gRPC, the details of its statuses, and no store"},
+	{Dir: "fence/fencekubernetes", Floor: F1, Only: []string{"std", "fence"}, Libs: []string{"k8s.io/client-go", "k8s.io/api", "k8s.io/apimachinery"}, Why: "the Kubernetes client, and no store"},
+	{Dir: "fence/fencepgx", Floor: F1, Only: []string{"std", "fence", "fence/fencesql"}, May: []string{"fence/fencesql"}, Libs: []string{"github.com/jackc/pgx/v5"}, Why: "the SQL guard in transactions of pgx, and no store"},
+	{Dir: "fence/fenceredis", Floor: F1, Only: []string{"std", "fence"}, Libs: []string{"github.com/redis/go-redis/v9"}, Why: "a Redis client, and no store"},
+	{
+		Dir: "fence/fencetest", Floor: F1, Tests: true, Only: []string{"std", "fence"},
+		Why: "it serves the tests of every guard, so it must bring nothing into their graphs",
+	},
+
+	{
+		Dir: "internal/rules", Floor: Rules,
+		Only: []string{
+			"cmp", "encoding/binary", "errors", "fmt", "hash/fnv", "maps", "math", "math/bits", "slices", "strconv", "strings",
+			"time", "clock", "fence", "store", "internal/kinds",
+		},
+		Never: []string{
+			"time.Now", "time.Since", "time.Until", "time.After", "time.AfterFunc", "time.NewTimer", "time.NewTicker",
+			"time.Tick", "time.Sleep", "clock.System", "clock.NewFake", "clock.NewTimer", "clock.Sleep", "clock.WithTimeout",
+			"store.Load", "store.Wait",
+		},
+		Why: "decisions are pure: no clock, no chance, no lock, no I/O, so that a model check can exhaust them",
+	},
+	{
+		Dir: "internal/sessions", Floor: Rules, May: []string{"internal/rules"},
+		Why: "the lease, too, has to know whether the sessions that a record lists are over",
+	},
+	{
+		Dir: "internal/drive", Floor: Drive,
+		Never: []string{"time.Now", "time.Since", "time.After", "time.AfterFunc", "time.NewTimer", "time.Sleep", "clock.System", "clock.NewFake"},
+		Why:   "the simulator and the model check run it by events, under clocks of their own",
+	},
+	{
+		Dir: "lease/sightings", Floor: F1, Libs: []string{x},
+		Why: "what is known of a folder, a file and a file system comes through x/sys; it holds nothing itself, and the watch of sessions needs it",
+	},
+	{Dir: "lease", Floor: F2, Never: holds, Why: "one driver of holds, which the simulator runs, too"},
+
+	{Dir: "internal/grants", Floor: F3, Never: holds, Why: "one driver of holds, which the simulator runs, too"},
+	{Dir: "internal/wire", Floor: F3, May: []string{"election", "identity"}, Why: "its table of problems has their errors"},
+	{Dir: "election", Floor: F3},
+	{Dir: "lock", Floor: F3},
+	{Dir: "identity", Floor: F3},
+	{Dir: "shard", Floor: F3},
+
+	{
+		Dir: "server/...", Floor: F4, Libs: []string{"github.com/prometheus/client_golang", "go.yaml.in/yaml/v3"}, May: []string{"server/rdlm", "server/web", "client"},
+		Why: "its metrics, what it speaks beside its own API, and in tests the description of that, and its client",
+	},
+	{Dir: "client", Floor: F4},
+	{Dir: "gate", Floor: F4},
+	{Dir: "sweep", Floor: F4},
+	{Dir: "admiral/...", Floor: F4, Libs: []string{"go.yaml.in/yaml/v3"}, Why: "its configuration file"},
+	{
+		Dir: "internal/sim/...", Floor: F4, Libs: []string{"github.com/anishathalye/porcupine"},
+		May: []string{"store/memory", "store/faulty", "internal/proof/seeded"}, Never: holds,
+		Why: "the simulated world has a store, its histories are checked for linearizability, and its tools switch seeded bugs on; it runs the driver that production runs",
+	},
+
+	{
+		Dir: "cmd/leasehold/...", Floor: F5,
+		Libs: []string{
+			x, "github.com/spf13/cobra", "github.com/spf13/pflag", "go.yaml.in/yaml/v3", "github.com/prometheus/client_golang",
+			"github.com/aws", "go.etcd.io/etcd", "google.golang.org/grpc", "go.uber.org/zap", "github.com/hashicorp/consul/api",
+			"github.com/go-zookeeper/zk", "k8s.io", "github.com/jackc/pgx/v5", "github.com/redis/go-redis/v9", "github.com/nats-io/nats.go",
+			"github.com/coreos/go-oidc/v3", "github.com/go-jose/go-jose/v4",
+		},
+		Why: "flags, the tokens of issuers, completions, the configuration file, the terminal; and the client of every engine, made out of a URL",
+	},
+
+	{Dir: "examples/...", Floor: Outer},
+	{Dir: "examples/gate", Floor: Outer, Libs: []string{"k8s.io/api", "k8s.io/apimachinery", "k8s.io/client-go"}, Why: "its tests are clients of a Kubernetes API server"},
+	{Dir: "examples/admiral-dr", Floor: Outer, Libs: []string{"github.com/aws/aws-sdk-go-v2"}, Why: "it makes Admiral's table in DynamoDB Local"},
+	{
+		Dir: "examples/controller-runtime", Floor: Outer, Libs: []string{"k8s.io", "sigs.k8s.io/controller-runtime", "github.com/go-logr/logr"},
+		Why: "what it moves over",
+	},
+	{
+		Dir: "examples/fencing-grpc", Floor: Outer, Libs: []string{"google.golang.org/grpc", "google.golang.org/protobuf"},
+		Why: "its service and its client",
+	},
+	{Dir: "examples/fencing-sql", Floor: Outer, Libs: []string{"modernc.org/sqlite"}, Why: "the database that it guards"},
+	{
+		Dir: "examples/fencing-stores", Floor: Outer,
+		Libs: []string{"github.com/aws/aws-sdk-go-v2", "go.etcd.io/etcd", "github.com/redis/go-redis/v9", "k8s.io"},
+		Why:  "it writes to each store by the store's own client",
+	},
+	{
+		Dir: "store/dynamodb/neighbour/interop", Floor: Outer, Libs: []string{"github.com/aws/aws-sdk-go-v2"},
+		Why: "it is nothing but tests: leases and the neighbours' own clients on one table",
+	},
+	{
+		Dir: "server/web/browsertest", Floor: Outer, Libs: []string{"github.com/chromedp"},
+		Why: "it is nothing but tests: the page in a browser, which the server does not need",
+	},
+	{
+		Dir: "cmd/leasehold/internal/issuer/interop", Floor: Outer, Libs: []string{"github.com/zitadel/oidc/v3", "github.com/go-jose/go-jose/v4"},
+		May: []string{"cmd/leasehold/internal/issuer", "cmd/leasehold/internal/policy", "server"},
+		Why: "it is nothing but tests: callers that a real OpenID Connect issuer names, whom the command does not need",
+	},
+	{
+		Dir: "fence/fencesql/interop", Floor: Outer, Libs: []string{"github.com/jackc/pgx/v5", "github.com/jmoiron/sqlx", "gorm.io", "modernc.org/sqlite"},
+		Why: "it is nothing but tests: the guards, and ids, in real databases, whose drivers no user of fencesql or flake needs",
+	},
+	{
+		Dir: "internal/proof/servers/...", Floor: F1, Tests: true, Only: []string{"std", "internal/proof/servers"},
+		Why: "it starts real servers for the tests of every module, so it must bring nothing into their graphs",
+	},
+	{
+		Dir: "internal/proof/stalltest", Floor: F0, Tests: true, May: []string{"clock"}, Only: []string{"std", "clock"},
+		Why: "it serves the tests of every module, so it must bring nothing into their graphs",
+	},
+	{
+		Dir: "internal/proof/seeded", Floor: F0, Tests: true, Only: []string{"std"},
+		Why: "mutated code of every package asks it which mutant is on; code that isn't mutated has none to ask for",
+	},
+	{
+		Dir: "internal/proof/golden", Floor: F1, Tests: true, Only: []string{"std"},
+		Why: "it serves the tests of every module, so it must bring nothing into their graphs",
+	},
+	{Dir: "internal/engines/...", Floor: Outer, Libs: []string{"*"}, Why: "it runs every engine beside its own client's recipes"},
+	{Dir: "internal/proof/archtest/...", Floor: Outer, Only: []string{"std"}, Why: "what judges the house stands outside it"},
+	{Dir: "internal/proof/testreport", Floor: Outer, Only: []string{"std"}, Why: "what judges the house stands outside it: it runs go test when the rest does not compile, too"},
+	{Dir: "internal/proof/testreport", Floor: Outer, Only: []string{"std"}, Why: "what judges the house stands outside it: it runs go test when the rest does not compile, too"},
+	{Dir: "internal/proof/mutate/...", Floor: Outer, Only: []string{"std", "clock", "internal/proof/mutate"}, Why: "what mutates the sources stands outside them, and compiles when they don't"},
+	{Dir: "internal/soak/...", Floor: Outer, Libs: []string{"*"}, Why: "file locks and signals, and the clients of all that it guards"},
+	{Dir: "internal/bench/availability", Floor: Outer, Libs: []string{"*"}, Why: "it measures elections beside those of other libraries"},
+	{Dir: "internal/bench/ids", Floor: Outer, Libs: []string{"*"}, Why: "it measures other libraries that make ids"},
+	{Dir: "internal/bench/...", Floor: Outer, Libs: []string{x}, Why: "what the file system and the machine are"},
+}
+
+// forTests is what any test may import of ours, and testLibs of others.
+var (
+	forTests = []string{"store/memory", "store/faulty", "store/storetest", "fence/fencetest", "internal/proof/servers", "internal/proof/golden", "lease"}
+	testLibs = []string{
+		x, "go.uber.org/goleak", "pgregory.net/rapid", "github.com/anishathalye/porcupine", "github.com/rogpeppe/go-internal",
+	}
+)
