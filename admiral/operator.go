@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -60,7 +60,7 @@ func (o Operator) Hold(ctx context.Context, note string) (store.Record, error) {
 			return rec, fmt.Errorf("%s is kept by a session: it is not the lease of a state checker; break it instead", rec.Key)
 		}
 		wall := o.clk().Wall()
-		token, tokenErr := rules.NextToken(rec.Token, wall)
+		token, tokenErr := protocol.NextToken(rec.Token, wall)
 		if tokenErr != nil {
 			return rec, tokenErr
 		}
@@ -68,8 +68,8 @@ func (o Operator) Hold(ctx context.Context, note string) (store.Record, error) {
 		if rec.Owner == "" {
 			info[infoSettled] = "true"
 		}
-		claim := rules.Claim{Owner: SkipOwner, TTL: store.MaxTTL, Info: info}
-		next := rules.Claimed(rec, claim, token, "held passive by "+o.By, wall, rand.Text())
+		claim := protocol.Claim{Owner: SkipOwner, TTL: store.MaxTTL, Info: info}
+		next := protocol.Claimed(rec, claim, token, "held passive by "+o.By, wall, rand.Text())
 		next.Note = noted(o.By, note)
 		rec, err = o.put(ctx, next)
 	}
@@ -152,7 +152,7 @@ func (o Operator) Resume(ctx context.Context) (rec store.Record, wait time.Durat
 // resumed returns the row without the hold. One that is not settled gets an owner that nobody is: it counts as abandoned when
 // an instance has seen it unchanged for the TTL.
 func (o Operator) resumed(rec store.Record) (store.Record, time.Duration) {
-	next := rules.Freed(rec, "resumed by "+o.By, o.clk().Wall(), rand.Text())
+	next := protocol.Freed(rec, "resumed by "+o.By, o.clk().Wall(), rand.Text())
 	if o.Settled(rec) {
 		return next, 0
 	}

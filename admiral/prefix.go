@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -96,12 +96,12 @@ func claimPrefix(ctx context.Context, st store.Store, rec store.Record, deployme
 		next.Info = map[string]string{infoPod: pod}
 		next.Nonce = rand.Text()
 		if rec.Owner == "" {
-			token, err := rules.NextToken(rec.Token, wall)
+			token, err := protocol.NextToken(rec.Token, wall)
 			if err != nil {
 				return fmt.Errorf("se_ip_prefix %s: %w", prefix, err)
 			}
-			claim := rules.Claim{Owner: deployment, TTL: store.MaxTTL, Info: next.Info}
-			next = rules.Claimed(rec, claim, token, rules.WhyReleased, wall, next.Nonce)
+			claim := protocol.Claim{Owner: deployment, TTL: store.MaxTTL, Info: next.Info}
+			next = protocol.Claimed(rec, claim, token, protocol.WhyReleased, wall, next.Nonce)
 		}
 		_, err := st.Put(ctx, next)
 		var conflict *store.ConflictError

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
@@ -65,7 +65,7 @@ func New(open func(context.Context) (store.Store, error), cfg Config, opts Optio
 	if opts.WarmUp < 0 || opts.Early < 0 {
 		return nil, fmt.Errorf("warm-up %v, early %v: want durations that are not negative", opts.WarmUp, opts.Early)
 	}
-	t := rules.Timing{TTL: cfg.TTL(), Renew: opts.Renew}.WithDefaults()
+	t := protocol.Timing{TTL: cfg.TTL(), Renew: opts.Renew}.WithDefaults()
 	if err := t.Check(); err != nil {
 		return nil, fmt.Errorf("waitTimeInSeconds × failureThreshold: %w", err)
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/drive"
-	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
@@ -136,7 +136,7 @@ func (o *observed) change(ctx context.Context) (store.Record, error) {
 	if !o.follows {
 		return store.Wait(ctx, o.st, o.name, o.last.Version)
 	}
-	return drive.Await(ctx, o.st, rules.Action{Key: o.name, Version: o.last.Version, Also: o.session.Key, AlsoVersion: o.session.Version})
+	return drive.Await(ctx, o.st, protocol.Action{Key: o.name, Version: o.last.Version, Also: o.session.Key, AlsoVersion: o.session.Version})
 }
 
 // heard takes note of the record of the name, or of the session that keeps it.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
-	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
@@ -97,7 +97,7 @@ type assigning struct {
 func (a *assigning) run(ctx context.Context) (Assignment, error) {
 	owner, err := a.owner(ctx)
 	if err == nil { // before anything is taken
-		err = store.Check(rules.Claimed(store.Record{Key: poolKey(a.name)}, a.claimOf(owner), 1, "", time.Time{}, "nonce"))
+		err = store.Check(protocol.Claimed(store.Record{Key: poolKey(a.name)}, a.claimOf(owner), 1, "", time.Time{}, "nonce"))
 	}
 	if err != nil {
 		return Assignment{}, err
@@ -192,8 +192,8 @@ func (a *assigning) rewrite(ctx context.Context, value string, f func(store.Reco
 }
 
 // claimOf is what is written of the holder.
-func (a *assigning) claimOf(owner string) rules.Claim {
-	return rules.Claim{Owner: owner, TTL: a.m.TTL(), Session: a.opts.Session, Info: a.opts.Info}
+func (a *assigning) claimOf(owner string) protocol.Claim {
+	return protocol.Claim{Owner: owner, TTL: a.m.TTL(), Session: a.opts.Session, Info: a.opts.Info}
 }
 
 // settle makes an assignment of what was handed over to owner. The long TTL comes last: what fails before that ends soon.
@@ -203,9 +203,9 @@ func (a *assigning) settle(ctx context.Context, owner string, place int) (Assign
 	rec, err := a.rewrite(ctx, value, func(rec store.Record) (store.Record, bool, error) {
 		switch {
 		case rec.Owner == owner && rec.Mark == store.MarkHanded:
-			token, err := rules.NextToken(rec.Token, a.m.Clock().Wall())
+			token, err := protocol.NextToken(rec.Token, a.m.Clock().Wall())
 			taken = true
-			return rules.Claimed(rec, a.claimOf(owner), token, rules.WhyHanded, a.m.Clock().Wall(), ""), true, err
+			return protocol.Claimed(rec, a.claimOf(owner), token, protocol.WhyHanded, a.m.Clock().Wall(), ""), true, err
 		case rec.Owner == owner && taken: // an earlier try of this one landed
 			return rec, false, nil
 		}
@@ -234,7 +234,7 @@ func (c *claim) relieve(ctx context.Context, value string, token fence.Token) er
 		if rec.Token != token || rec.Owner == "" || rec.Session != "" || rec.Mark != "" {
 			return false, nil // it has changed: the next try tells
 		}
-		next, err := rules.HandedOver(*rec, c.m.Owner(), c.m.TTL(), c.m.Clock().Wall(), "")
+		next, err := protocol.HandedOver(*rec, c.m.Owner(), c.m.TTL(), c.m.Clock().Wall(), "")
 		*rec = next
 		return err == nil, err
 	})

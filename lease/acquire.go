@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/internal/drive"
-	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -111,8 +111,8 @@ func (m *Manager) begin(d *drive.Driver, s *Session) (*Lease, error) {
 	return l, nil
 }
 
-func (m *Manager) claim(s *Session) rules.Claim {
-	c := rules.Claim{Owner: m.owner, TTL: m.timing.TTL, Info: m.info}
+func (m *Manager) claim(s *Session) protocol.Claim {
+	c := protocol.Claim{Owner: m.owner, TTL: m.timing.TTL, Info: m.info}
 	if s != nil {
 		c.Session = s.hold.key
 	}
@@ -133,20 +133,20 @@ func (m *Manager) pursue(ctx context.Context, d *drive.Driver, s *Session, patie
 		}
 		act := d.Next(env, ctx.Err() == nil)
 		switch {
-		case h.Phase == rules.Held:
+		case h.Phase == protocol.Held:
 			m.memory.Forget(h.Key)
 			m.Sightings().Forget(h.Key)
 			return nil
-		case h.Phase != rules.Waiting:
+		case h.Phase != protocol.Waiting:
 			if ctx.Err() == nil {
 				holder = nil // not for its sake
 			}
 			m.settle(d, s)
 			return m.refusal(ctx, h, holder)
-		case act.Kind == rules.Refuse:
+		case act.Kind == protocol.Refuse:
 			m.remember(h)
 			return m.heldBy(h, act)
-		case act.Kind == rules.Wait && h.Seen().Rec.Owner != "":
+		case act.Kind == protocol.Wait && h.Seen().Rec.Owner != "":
 			holder = m.waiting(holder, m.heldBy(h, act))
 		}
 		env = m.run.Do(ctx, d, s.term(), act)
@@ -155,8 +155,8 @@ func (m *Manager) pursue(ctx context.Context, d *drive.Driver, s *Session, patie
 }
 
 // retrying tells the program why an acquisition has to try again, when that is news, and returns what was told last.
-func (m *Manager) retrying(ctx context.Context, h *rules.Hold, told string) string {
-	if h.Err == nil || h.Phase != rules.Waiting || ctx.Err() != nil {
+func (m *Manager) retrying(ctx context.Context, h *protocol.Hold, told string) string {
+	if h.Err == nil || h.Phase != protocol.Waiting || ctx.Err() != nil {
 		return ""
 	}
 	news := h.Err.Error()
@@ -216,7 +216,7 @@ func (m *Manager) settle(d *drive.Driver, s *Session) {
 }
 
 // refusal is the error of an acquisition that came to nothing.
-func (m *Manager) refusal(ctx context.Context, h *rules.Hold, holder *HeldError) error {
+func (m *Manager) refusal(ctx context.Context, h *protocol.Hold, holder *HeldError) error {
 	var errs []error
 	if ctx.Err() != nil {
 		errs = append(errs, context.Cause(ctx))
@@ -233,7 +233,7 @@ func (m *Manager) refusal(ctx context.Context, h *rules.Hold, holder *HeldError)
 	return fmt.Errorf("acquire %s: %w", h.Key, errors.Join(errs...))
 }
 
-func (m *Manager) heldBy(h *rules.Hold, act rules.Action) *HeldError {
+func (m *Manager) heldBy(h *protocol.Hold, act protocol.Action) *HeldError {
 	rec := h.Seen().Rec
 	return &HeldError{
 		Key: h.Key, Owner: rec.Owner, Since: rec.Acquired, Token: rec.Token, Note: rec.Note,

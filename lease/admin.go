@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/drive"
-	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -67,7 +67,7 @@ func Break(ctx context.Context, st store.Store, key string, e Eviction) (store.R
 		if e.Grace != 0 {
 			grace = max(e.Grace, store.MinTTL)
 		}
-		return rules.Broken(rec, e.note(), grace, drive.Nonce()), nil
+		return protocol.Broken(rec, e.note(), grace, drive.Nonce()), nil
 	})
 }
 
@@ -79,7 +79,7 @@ func Free(ctx context.Context, st store.Store, key string, e Eviction) (store.Re
 		if _, err := tellSession(ctx, st, rec, e); err != nil {
 			return store.Record{}, err
 		}
-		return rules.Freed(rec, rules.WhyReleased+" by "+e.note(), clock.System().Wall(), drive.Nonce()), nil
+		return protocol.Freed(rec, protocol.WhyReleased+" by "+e.note(), clock.System().Wall(), drive.Nonce()), nil
 	})
 }
 

@@ -63,5 +63,5 @@
 //
 // When the store can't tell whether a write happened, the record is read and the write recognised by its nonce; a lease
 // that may have been taken, but that nobody holds any more, is freed in the background or left to expire. See
-// internal/rules for the protocol itself.
+// internal/protocol for the protocol itself.
 package lease

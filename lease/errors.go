@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/fence"
-	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/protocol"
 )
 
 // The errors to branch on, with [errors.Is].
@@ -75,13 +75,13 @@ func (e *LostError) Is(target error) bool { return target == ErrLost && e.Cause 
 // Unwrap returns what the store said last.
 func (e *LostError) Unwrap() error { return e.Err }
 
-func causeOf(c rules.Cause) Cause {
+func causeOf(c protocol.Cause) Cause {
 	switch c {
-	case rules.CauseTaken:
+	case protocol.CauseTaken:
 		return Taken
-	case rules.CauseBroken:
+	case protocol.CauseBroken:
 		return Broken
-	case rules.CauseOutage:
+	case protocol.CauseOutage:
 		return Outage
 	default:
 		return Expired

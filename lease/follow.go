@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -58,7 +58,7 @@ func (k *looker) watch(ctx context.Context, l *Lease) {
 			continue
 		}
 		version = rec.Version
-		if cause, _ := rules.Ousted(rec, l.kept); cause != rules.NotLost {
+		if cause, _ := protocol.Ousted(rec, l.kept); cause != protocol.NotLost {
 			wake(k.pushed)
 		}
 	}

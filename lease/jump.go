@@ -3,7 +3,7 @@ package lease
 import (
 	"time"
 
-	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/protocol"
 )
 
 // No clock of a virtual machine counts the time for which its host paused it, or for which it was a snapshot. Afterwards all that it can
@@ -22,7 +22,7 @@ type jumps struct {
 }
 
 // ahead reports whether the wall clock has run ahead by more than the limit since the last look.
-func (j *jumps) ahead(env rules.Env, limit time.Duration) bool {
+func (j *jumps) ahead(env protocol.Env, limit time.Duration) bool {
 	before, known := j.apart, j.known
 	j.apart, j.known = time.Duration(env.Wall.UnixNano()-int64(env.Now)), true
 	return known && j.apart-before > limit

@@ -5,7 +5,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/internal/drive"
-	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -30,7 +30,7 @@ type keeper struct {
 // answer is what came of a request; or, if it is late, that nothing has come of it yet.
 type answer struct {
 	late bool
-	act  rules.Action
+	act  protocol.Action
 	rec  store.Record
 	err  error
 }
@@ -96,7 +96,7 @@ func (k *keeper) run() {
 	defer k.stop()
 	var pending chan answer
 	for {
-		var act rules.Action
+		var act protocol.Action
 		if pending == nil && k.ctx.Err() == nil {
 			env := k.l.m.run.Env()
 			if k.jumps.ahead(env, k.d.Hold.Timing.TTL/jumpShare) {
@@ -107,10 +107,10 @@ func (k *keeper) run() {
 			k.d.Hold.Expire(k.l.m.run.Env())
 		}
 		k.show()
-		if pending == nil && (k.d.Hold.Phase != rules.Held || k.ctx.Err() != nil) {
+		if pending == nil && (k.d.Hold.Phase != protocol.Held || k.ctx.Err() != nil) {
 			break
 		}
-		if act.Kind == rules.Read || act.Kind == rules.Write {
+		if act.Kind == protocol.Read || act.Kind == protocol.Write {
 			pending = k.send(act)
 		}
 		pending = k.wait(act, pending)
@@ -122,10 +122,10 @@ func (k *keeper) run() {
 
 // wait blocks until the answer comes, the time of act has come, validity ends, or the keeper is to retire. It returns the
 // channel of the request that is still under way.
-func (k *keeper) wait(act rules.Action, pending chan answer) chan answer {
+func (k *keeper) wait(act protocol.Action, pending chan answer) chan answer {
 	m := k.l.m
 	until := k.d.Hold.Deadline
-	if act.Kind == rules.Sleep {
+	if act.Kind == protocol.Sleep {
 		until = min(until, act.Until, m.clk.Now().Add(k.d.Hold.Timing.TTL/jumpLooks))
 	}
 	var retire <-chan struct{}
@@ -133,7 +133,7 @@ func (k *keeper) wait(act rules.Action, pending chan answer) chan answer {
 		retire = k.ctx.Done()
 	}
 	var due <-chan struct{}
-	if k.d.Hold.Phase == rules.Held {
+	if k.d.Hold.Phase == protocol.Held {
 		timer := clock.NewTimer(m.clk, until.Sub(m.clk.Now()))
 		defer timer.Stop()
 		due = timer.C
@@ -156,7 +156,7 @@ func (k *keeper) wait(act rules.Action, pending chan answer) chan answer {
 }
 
 // send carries out a request in a goroutine of its own, so that the end of validity is noticed while it is under way.
-func (k *keeper) send(act rules.Action) chan answer {
+func (k *keeper) send(act protocol.Action) chan answer {
 	c := make(chan answer, 2) // late, and what came of it
 	go func() {               // ends with k.ctx, and run waits for its answer
 		rec, err := k.l.m.run.Request(k.ctx, act, func() { c <- answer{late: true} })
@@ -170,7 +170,7 @@ func (k *keeper) show() {
 	l, h := k.l, &k.d.Hold
 	l.mu.Lock()
 	k.d.Show(&l.term) // under the lock under which the lease ends, so that no event of a hold comes after the final one
-	if h.Phase == rules.Lost {
+	if h.Phase == protocol.Lost {
 		l.mu.Unlock()
 		l.end(causeOf(h.Cause), h.Err)
 		return

@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/drive"
-	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -198,7 +198,7 @@ func (l *Lease) event(s State, left time.Duration, err error) Event {
 // when the name is free, or known not to be this term's any more. An error that matches [store.ErrUnknownOutcome] means
 // that the store did not confirm it; the name is free within the TTL at the latest. Releasing twice is no error.
 func (l *Lease) Release(ctx context.Context) error {
-	return l.leave(ctx, rules.Exit{Why: rules.WhyReleased})
+	return l.leave(ctx, protocol.Exit{Why: protocol.WhyReleased})
 }
 
 // HandOver passes the name to another holder in one write, with a new token for it. Its id is what [Manager.Owner] returns
@@ -212,10 +212,10 @@ func (l *Lease) HandOver(ctx context.Context, to string) error {
 	if err := l.Check(); err != nil {
 		return err
 	}
-	return l.leave(ctx, rules.Exit{To: to})
+	return l.leave(ctx, protocol.Exit{To: to})
 }
 
-func (l *Lease) leave(ctx context.Context, e rules.Exit) error {
+func (l *Lease) leave(ctx context.Context, e protocol.Exit) error {
 	l.mu.Lock()
 	first := l.left == nil
 	if first {
@@ -258,4 +258,4 @@ func (p program) Retire() *drive.Driver {
 	return &d
 }
 
-func (p program) Env() rules.Env { return p.l.m.run.Env() }
+func (p program) Env() protocol.Env { return p.l.m.run.Env() }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/internal/drive"
-	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -123,7 +123,7 @@ func (s *Session) watchOver() {
 		k.looks = drive.Looks[*Lease]{
 			Store: st, Term: func(l *Lease) store.Record { return l.kept },
 			Over: func(l *Lease) bool { return l.term.Until() == clock.Always },
-			End:  func(l *Lease, cause rules.Cause, why error) { l.end(causeOf(cause), why) },
+			End:  func(l *Lease, cause protocol.Cause, why error) { l.end(causeOf(cause), why) },
 		}
 		_, k.touches = st.(store.Toucher)
 		props := store.Describe(st)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/internal/drive"
-	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/internal/sessions"
 	"github.com/leasehold/leasehold/store"
 )
@@ -17,7 +17,7 @@ import (
 type Manager struct {
 	run    drive.Runner
 	opts   Options
-	timing rules.Timing
+	timing protocol.Timing
 	clk    clock.Clock
 	owner  string
 	info   map[string]string

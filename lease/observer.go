@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/lease/sightings"
 	"github.com/leasehold/leasehold/store"
 )
@@ -30,7 +30,7 @@ type Observer struct {
 	book *sightings.Book
 
 	mu   sync.Mutex // never held over I/O on the store
-	seen map[string]rules.Seen
+	seen map[string]protocol.Seen
 }
 
 // NewObserver returns one that has seen nothing of st, which it doesn't own. It does no I/O.
@@ -41,7 +41,7 @@ func NewObserver(st store.Store, opts ObserverOptions) *Observer {
 	if store.Describe(st).Age {
 		opts.Sightings = nil
 	}
-	return &Observer{st: st, clk: opts.Clock, book: opts.Sightings, seen: map[string]rules.Seen{}}
+	return &Observer{st: st, clk: opts.Clock, book: opts.Sightings, seen: map[string]protocol.Seen{}}
 }
 
 // Status reads the record of a name, and that of the session that keeps it, and returns how the name stands. A name that nobody ever
@@ -111,7 +111,7 @@ func (o *Observer) note(rec store.Record) {
 func (o *Observer) statusOf(rec store.Record) Status {
 	now := o.clk.Now()
 	o.mu.Lock()
-	seen, session := o.seen[rec.Key], rules.Seen{}
+	seen, session := o.seen[rec.Key], protocol.Seen{}
 	if rec.Session != "" {
 		session = o.seen[rec.Session]
 	}
@@ -120,11 +120,11 @@ func (o *Observer) statusOf(rec store.Record) Status {
 }
 
 // statusOf is the one place that says how a record stands to who wants nothing of it.
-func statusOf(seen, session rules.Seen, now clock.Instant) Status {
+func statusOf(seen, session protocol.Seen, now clock.Instant) Status {
 	rec := seen.Rec
 	s := Status{Name: rec.Key, Standing: NameHeld, Holder: rec.Owner, Token: rec.Token, Note: rec.Note, Session: rec.Session, Record: rec}
-	verdict := rules.Judge(seen, session, "", nil, now)
-	if verdict.Standing == rules.Free {
+	verdict := protocol.Judge(seen, session, "", nil, now)
+	if verdict.Standing == protocol.Free {
 		s.Standing, s.Session = NameFree, ""
 		return s
 	}
@@ -137,9 +137,9 @@ func statusOf(seen, session rules.Seen, now clock.Instant) Status {
 		s.Silent = max(now.Sub(sign.Since), 0)
 	}
 	switch verdict.Standing {
-	case rules.SessionUnknown:
+	case protocol.SessionUnknown:
 		s.Silent, s.ExpiresIn = 0, rec.TTL
-	case rules.Taken:
+	case protocol.Taken:
 		s.ExpiresIn = max(verdict.Until.Sub(now), 0)
 	default:
 		s.Standing = NameExpired

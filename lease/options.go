@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/lease/sightings"
 	"github.com/leasehold/leasehold/store"
 )
@@ -81,8 +81,8 @@ const maxInfo = 8 << 10
 // maxName bounds a given name, so that an owner id and a session's key made from it fit a record.
 const maxName = 100
 
-func (o Options) timing() rules.Timing {
-	return rules.Timing{TTL: o.TTL, Margin: o.Margin, Drift: o.Drift, Renew: o.Renew, Attempt: o.Attempt}.WithDefaults()
+func (o Options) timing() protocol.Timing {
+	return protocol.Timing{TTL: o.TTL, Margin: o.Margin, Drift: o.Drift, Renew: o.Renew, Attempt: o.Attempt}.WithDefaults()
 }
 
 func (o Options) check(st store.Store) error {

@@ -3,7 +3,7 @@ package lease
 import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/internal/drive"
-	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/lease/sightings"
 	"github.com/leasehold/leasehold/store"
 )
@@ -27,25 +27,25 @@ func (m *Manager) recall(key string) drive.Recollection {
 	now := m.clk.Now()
 	rec := recalled(book, key, now)
 	if !rec.Known || rec.Rec.Session == "" {
-		return drive.Observed(rec, rules.Seen{})
+		return drive.Observed(rec, protocol.Seen{})
 	}
 	return drive.Observed(rec, recalled(book, rec.Rec.Session, now))
 }
 
 // recalled returns a sighting. Its record has no version: it is read before anything is done about it.
-func recalled(book *sightings.Book, key string, now clock.Instant) rules.Seen {
+func recalled(book *sightings.Book, key string, now clock.Instant) protocol.Seen {
 	rec, since, known := book.Recall(key, now)
-	return rules.Seen{Rec: rec, Since: since, Known: known}
+	return protocol.Seen{Rec: rec, Since: since, Known: known}
 }
 
 // remember keeps what an attempt that came to nothing has seen.
-func (m *Manager) remember(h *rules.Hold) {
+func (m *Manager) remember(h *protocol.Hold) {
 	m.memory.Remember(h)
 	book := m.Sightings()
 	if book == nil {
 		return
 	}
-	for _, seen := range []rules.Seen{h.Seen(), h.SeenSession()} {
+	for _, seen := range []protocol.Seen{h.Seen(), h.SeenSession()} {
 		if seen.Known && seen.Rec.Version != "" && seen.Rec.Owner != m.owner {
 			book.Note(seen.Rec, seen.Since)
 		}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/internal/drive"
-	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -73,7 +73,7 @@ func (l *Lease) touch(ctx context.Context, until clock.Instant, rec *store.Recor
 	m := l.m
 	for {
 		if rec.Version == "" {
-			read := rules.Action{Kind: rules.Read, Key: l.key, Until: until}
+			read := protocol.Action{Kind: protocol.Read, Key: l.key, Until: until}
 			now, err := m.run.Request(ctx, read.Repeated(m.clk.Now(), m.timing.Attempt), nil)
 			if err != nil || l.oust(now) {
 				return l.troubled(err)
@@ -88,7 +88,7 @@ func (l *Lease) touch(ctx context.Context, until clock.Instant, rec *store.Recor
 				return nil // it is over
 			}
 		}
-		touch := rules.Action{Kind: rules.Touch, Key: l.key, Rec: *rec, Nonce: drive.Nonce(), Until: min(limit, until)}
+		touch := protocol.Action{Kind: protocol.Touch, Key: l.key, Rec: *rec, Nonce: drive.Nonce(), Until: min(limit, until)}
 		now, err := m.run.Request(ctx, touch.Repeated(sent, m.timing.Attempt), nil)
 		var conflict *store.ConflictError
 		switch {
@@ -111,11 +111,11 @@ func (l *Lease) touch(ctx context.Context, until clock.Instant, rec *store.Recor
 
 // oust ends the lease if rec is not its record any more, and reports whether it is over.
 func (l *Lease) oust(rec store.Record) bool {
-	cause, why := rules.Ousted(rec, l.kept)
-	if cause != rules.NotLost {
+	cause, why := protocol.Ousted(rec, l.kept)
+	if cause != protocol.NotLost {
 		l.end(causeOf(cause), why)
 	}
-	return cause != rules.NotLost
+	return cause != protocol.NotLost
 }
 
 // troubled takes down why the lease could not be renewed, for when it ends, and returns that.

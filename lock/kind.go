@@ -7,7 +7,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/internal/kinds"
-	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
@@ -42,11 +42,11 @@ func (l *shared) find(ctx context.Context, rec store.Record, over map[string]boo
 		case !ended:
 			return found{}, l.otherwise(rec.Kind, rec.Owner, nil)
 		}
-		why := rules.WhyExpired
+		why := protocol.WhyExpired
 		if rec.Session != "" {
-			why = rules.WhySession
+			why = protocol.WhySession
 		}
-		rec = rules.Freed(rec, why, l.m.Clock().Wall(), "")
+		rec = protocol.Freed(rec, why, l.m.Clock().Wall(), "")
 	}
 	if rec.Kind == store.KindPool && l.kind != kindMutex {
 		return found{}, l.otherwise(rec.Kind, "", nil)

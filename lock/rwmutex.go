@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
@@ -111,7 +111,7 @@ func (l *shared) replace(ctx context.Context, id string, e *entry) error {
 				return false, fmt.Errorf("%w: the hold for writing isn't on the roster any more", lease.ErrLost)
 			}
 			if f.rec.Token >= e.Token { // else an earlier try, of unknown outcome, was under that one, and may yet land
-				if e.Token, err = rules.NextToken(f.rec.Token, l.m.Clock().Wall()); err != nil {
+				if e.Token, err = protocol.NextToken(f.rec.Token, l.m.Clock().Wall()); err != nil {
 					return false, err
 				}
 			}

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/internal/sessions"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
@@ -136,7 +136,7 @@ func (a *attempt) pursue(ctx context.Context) (entry, error) {
 		changed := r.drop(func(session string) bool { return a.over[session] })
 		switch crowded := a.crowded(r); {
 		case r.grants(a.mine) && !crowded:
-			token, err := rules.NextToken(f.rec.Token, a.m.Clock().Wall())
+			token, err := protocol.NextToken(f.rec.Token, a.m.Clock().Wall())
 			if err != nil {
 				return entry{}, err
 			}
@@ -355,7 +355,7 @@ func (l *shared) remove(ctx context.Context, id string, base *string) error {
 				if base == nil || rec.Version != *base {
 					return false, nil
 				}
-				*rec = rules.Freed(*rec, rules.WhyExpired, l.m.Clock().Wall(), "") // as it was to be taken
+				*rec = protocol.Freed(*rec, protocol.WhyExpired, l.m.Clock().Wall(), "") // as it was to be taken
 				return true, nil
 			}
 			f, err := l.find(ctx, *rec, map[string]bool{})

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/identity"
-	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -64,6 +64,6 @@ func (s *sweeper) free(ctx context.Context, rec store.Record, why string) (store
 	if s.opts.DryRun {
 		return rec, true
 	}
-	freed, err := s.st.Put(ctx, rules.Freed(rec, why, s.clk.Wall(), rand.Text()))
+	freed, err := s.st.Put(ctx, protocol.Freed(rec, why, s.clk.Wall(), rand.Text()))
 	return freed, s.did(ctx, rec.Key, err)
 }

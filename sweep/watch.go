@@ -8,14 +8,14 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
 
 // sight is what was seen of a session, or of a name that keeps itself.
 type sight struct {
-	rules.Seen
+	protocol.Seen
 	listed bool // it is a session that may be deleted
 	over   bool // it is a session that is closed, or would be
 }
@@ -83,7 +83,7 @@ func (s *sweeper) watch(ctx context.Context) {
 			continue
 		}
 		v.Seen = v.Note(small(rec), s.clk.Now())
-		if rules.Judge(v.Seen, rules.Seen{}, "", nil, s.clk.Now()).Standing == rules.Dead {
+		if protocol.Judge(v.Seen, protocol.Seen{}, "", nil, s.clk.Now()).Standing == protocol.Dead {
 			s.bury(ctx, v, rec)
 		}
 		v.over = v.over || rec.Owner == ""
@@ -92,7 +92,7 @@ func (s *sweeper) watch(ctx context.Context) {
 
 // bury ends what one who is gone held.
 func (s *sweeper) bury(ctx context.Context, v *sight, rec store.Record) {
-	freed, done := s.free(ctx, rec, rules.WhyExpired)
+	freed, done := s.free(ctx, rec, protocol.WhyExpired)
 	if !done {
 		return
 	}
@@ -134,7 +134,7 @@ func (s *sweeper) vacateName(ctx context.Context, name, session string) bool {
 	if rec.Owner == "" || rec.Session != session {
 		return true // somebody has seen to it
 	}
-	if _, done := s.free(ctx, rec, rules.WhySession); !done {
+	if _, done := s.free(ctx, rec, protocol.WhySession); !done {
 		return false
 	}
 	s.tell(name, Freed, "the session that kept it is over")

@@ -3,13 +3,13 @@ package drive
 import (
 	"context"
 
-	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/store"
 )
 
 // Await blocks until one of the two keys of a Wait has another version, or the holder of the first is known to be gone, and returns the
 // record of that key. Without a second one it waits for the first alone.
-func Await(ctx context.Context, st store.Store, act rules.Action) (store.Record, error) {
+func Await(ctx context.Context, st store.Store, act protocol.Action) (store.Record, error) {
 	if act.Also == "" {
 		return store.WaitHolder(ctx, st, act.Key, act.Version)
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/faulty"
 	"github.com/leasehold/leasehold/store/memory"
@@ -46,7 +46,7 @@ func TestFinding_N1_AWaitForTwoKeys(t *testing.T) {
 				}
 				answered := make(chan answer, 1)
 				go func() {
-					rec, err := Await(ctx, st, rules.Action{Kind: rules.Wait, Key: "a", Version: a.Version, Also: "b", AlsoVersion: b.Version})
+					rec, err := Await(ctx, st, protocol.Action{Kind: protocol.Wait, Key: "a", Version: a.Version, Also: "b", AlsoVersion: b.Version})
 					answered <- answer{rec, err}
 				}()
 				synctest.Wait()
@@ -77,17 +77,17 @@ func put(t *testing.T, st store.Store, key string) store.Record {
 
 // What a wait for two keys found is told of the key that it found.
 func TestFinding_N1_TheSecondKeyIsToldOf(t *testing.T) {
-	d := Want("job", rules.Claim{Owner: "me", TTL: ttl}, rules.Timing{TTL: ttl}.WithDefaults(), false, Recollection{})
+	d := Want("job", protocol.Claim{Owner: "me", TTL: ttl}, protocol.Timing{TTL: ttl}.WithDefaults(), false, Recollection{})
 	d.Hold.Follow = true
-	env := rules.Env{Now: 1, Nonce: Nonce}
-	tell := func(act rules.Action, rec store.Record) { d.Tell(env, act, rec, nil) }
+	env := protocol.Env{Now: 1, Nonce: Nonce}
+	tell := func(act protocol.Action, rec store.Record) { d.Tell(env, act, rec, nil) }
 	tell(d.Next(env, true), store.Record{Key: "job", Owner: "other", Token: 7, TTL: ttl, Session: "s", Version: "3"})
 	session := store.Record{Key: "s", Owner: "other", Token: 1, TTL: ttl, Version: "4"}
 	tell(d.Next(env, true), session)
 	act := d.Next(env, true)
 	session.Version = "5"
 	tell(act, session)
-	if next := d.Next(env, true); act.Kind != rules.Wait || next.Kind != rules.Wait || next.Version != "3" || next.AlsoVersion != "5" {
+	if next := d.Next(env, true); act.Kind != protocol.Wait || next.Kind != protocol.Wait || next.Version != "3" || next.AlsoVersion != "5" {
 		t.Errorf("%+v after %+v", next, act)
 	}
 }

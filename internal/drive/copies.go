@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -39,7 +39,7 @@ func (c *Copies) Send() (given int) {
 	return given
 }
 
-// AppendState appends all that decides what will have come of the request; see [rules.Hold.AppendState].
+// AppendState appends all that decides what will have come of the request; see [protocol.Hold.AppendState].
 func (c *Copies) AppendState(b []byte) []byte {
 	var flags byte
 	for i, f := range []bool{c.ended, c.gaveUp, c.err != nil, errors.Is(c.err, store.ErrUnknownOutcome)} {
@@ -52,13 +52,13 @@ func (c *Copies) AppendState(b []byte) []byte {
 
 // NextCopy returns when to send one more copy of a request of which one is sent now, beside the first: when twice the time has passed that
 // the first was waited for alone.
-func NextCopy(act rules.Action, now clock.Instant) clock.Instant {
+func NextCopy(act protocol.Action, now clock.Instant) clock.Instant {
 	return now.Add(2 * act.Again.Sub(act.Asked))
 }
 
 // Answered takes note of what came of the copy of that number, and reports whether that is what came of the request. A refusal of one copy
 // says nothing of the others: only when all have come to nothing the request has, and its outcome is unknown if that of any copy is.
-func (c *Copies) Answered(number int, act rules.Action, err error) (over bool, outcome error) {
+func (c *Copies) Answered(number int, act protocol.Action, err error) (over bool, outcome error) {
 	if settles(act, err) {
 		return true, err
 	}
@@ -72,7 +72,7 @@ func (c *Copies) Answered(number int, act rules.Action, err error) (over bool, o
 	if c.underWay--; c.underWay > 0 {
 		return false, nil
 	}
-	if c.gaveUp && act.Kind != rules.Read && !errors.Is(c.err, store.ErrUnknownOutcome) {
+	if c.gaveUp && act.Kind != protocol.Read && !errors.Is(c.err, store.ErrUnknownOutcome) {
 		c.err = store.Unknown(act.Key, c.err)
 	}
 	return true, c.err
@@ -80,7 +80,7 @@ func (c *Copies) Answered(number int, act rules.Action, err error) (over bool, o
 
 // settles reports whether what came of one copy is what came of the request: the version that it names is replaced, or gone, for ever, or
 // a read was answered.
-func settles(act rules.Action, err error) bool {
+func settles(act protocol.Action, err error) bool {
 	conflict, refused := errors.AsType[*store.ConflictError](err)
 	switch {
 	case err == nil:
@@ -95,7 +95,7 @@ func settles(act rules.Action, err error) bool {
 type repeated struct {
 	r    *Runner
 	ctx  context.Context
-	act  rules.Action
+	act  protocol.Action
 	late func()
 
 	unsent unsent
@@ -117,7 +117,7 @@ type answer struct {
 }
 
 // repeat carries out a request, and sends it again as long as there is no answer.
-func (r *Runner) repeat(ctx context.Context, act rules.Action, late func()) (store.Record, error) {
+func (r *Runner) repeat(ctx context.Context, act protocol.Action, late func()) (store.Record, error) {
 	p := &repeated{r: r, ctx: ctx, act: act, late: late}
 	p.copies.Send()
 	p.first = clock.WithLateDeadline(ctx, r.Clock, act.Until)

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/faulty"
 )
@@ -21,7 +21,7 @@ var errNo = errors.New("no")
 type copyRig struct {
 	rig
 	wg    sync.WaitGroup
-	act   rules.Action
+	act   protocol.Action
 	began clock.Instant
 	late  int
 }
@@ -34,7 +34,7 @@ func inCopyRig(t *testing.T, plan map[int]faulty.Fault, f func(t *testing.T, r *
 	inRig(t, func(t *testing.T, plain rig) {
 		r := &copyRig{rig: plain}
 		r.Go = func(f func()) bool { r.wg.Go(f); return true }
-		d := r.acquire(rules.Claim{Owner: "me", TTL: ttl})
+		d := r.acquire(protocol.Claim{Owner: "me", TTL: ttl})
 		first := r.net.Count(faulty.Put)
 		r.net.SetPlan(func(op faulty.Op) faulty.Fault {
 			if op.Kind != faulty.Put {
@@ -43,7 +43,7 @@ func inCopyRig(t *testing.T, plan map[int]faulty.Fault, f func(t *testing.T, r *
 			return plan[op.Nth-first]
 		})
 		r.began = r.Clock.Now()
-		r.act = rules.Action{Kind: rules.Write, Key: "job", Rec: d.Hold.Term, Until: r.began.Add(9 * attempt), Asked: r.began, Again: r.began.Add(attempt)}
+		r.act = protocol.Action{Kind: protocol.Write, Key: "job", Rec: d.Hold.Term, Until: r.began.Add(9 * attempt), Asked: r.began, Again: r.began.Add(attempt)}
 		r.act.Rec.Nonce = "renewal"
 		f(t, r)
 		r.wg.Wait()
@@ -145,7 +145,7 @@ func TestAReadIsNeverInDoubt(t *testing.T) {
 		before := r.net.Count(faulty.Get)
 		plan := map[int]faulty.Fault{1: {Delay: 6 * attempt, Err: errNo}, 2: {Err: errNo}, 3: {Drop: true}, 4: {Err: errNo}}
 		r.net.SetPlan(func(op faulty.Op) faulty.Fault { return plan[op.Nth-before] })
-		r.act.Kind = rules.Read
+		r.act.Kind = protocol.Read
 		_, err := r.request(t.Context())
 		if sent := r.net.Count(faulty.Get) - before; !errors.Is(err, errNo) || errors.Is(err, store.ErrUnknownOutcome) || sent != 4 {
 			t.Errorf("%v, after %d copies", err, sent)
@@ -174,7 +174,7 @@ func TestATouchIsRepeated(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inCopyRig(t, c.plan, func(t *testing.T, r *copyRig) {
-				r.Store, r.act.Kind, r.act.Nonce = toucher{r.Store}, rules.Touch, "touch"
+				r.Store, r.act.Kind, r.act.Nonce = toucher{r.Store}, protocol.Touch, "touch"
 				rec, err := r.request(t.Context())
 				if !errors.Is(err, c.want) || err == nil && rec.Note != "touch" {
 					t.Errorf("%+v, %v; want %v", rec, err, c.want)
@@ -183,7 +183,7 @@ func TestATouchIsRepeated(t *testing.T) {
 		})
 	}
 	inCopyRig(t, nil, func(t *testing.T, r *copyRig) {
-		r.act.Kind = rules.Touch
+		r.act.Kind = protocol.Touch
 		if _, err := r.request(t.Context()); !errors.Is(err, errors.ErrUnsupported) {
 			t.Errorf("%v, of a store without Touch", err)
 		}

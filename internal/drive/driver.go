@@ -4,13 +4,13 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/store"
 )
 
 // Driver drives one hold. It is used by one goroutine at a time, and may be copied: a copy is a world of its own.
 type Driver struct {
-	Hold rules.Hold
+	Hold protocol.Hold
 
 	wanted bool          // Waiting: nobody has given it up
 	tried  settling      // how far letting go of it for certain has come
@@ -28,54 +28,54 @@ const (
 
 // Want returns the driver of a hold that wants key. past is what is remembered of the name. With try it doesn't wait for a name that
 // is taken.
-func Want(key string, c rules.Claim, t rules.Timing, try bool, past Recollection) Driver {
-	d := Driver{Hold: rules.New(key, c, t, try, past.Seen, past.mine), wanted: true}
+func Want(key string, c protocol.Claim, t protocol.Timing, try bool, past Recollection) Driver {
+	d := Driver{Hold: protocol.New(key, c, t, try, past.Seen, past.mine), wanted: true}
 	d.Hold.RecallSession(past.session)
 	return d
 }
 
-// Open returns the driver of a hold that makes a session's record; see [rules.NewSession].
-func Open(key string, c rules.Claim, t rules.Timing) Driver {
-	return Driver{Hold: rules.NewSession(key, c, t), wanted: true}
+// Open returns the driver of a hold that makes a session's record; see [protocol.NewSession].
+func Open(key string, c protocol.Claim, t protocol.Timing) Driver {
+	return Driver{Hold: protocol.NewSession(key, c, t), wanted: true}
 }
 
 // Resume returns the driver of a term that a session keeps, so that it can be let go.
-func Resume(term store.Record, c rules.Claim, t rules.Timing) Driver {
-	return Driver{Hold: rules.Resume(term, c, t)}
+func Resume(term store.Record, c protocol.Claim, t protocol.Timing) Driver {
+	return Driver{Hold: protocol.Resume(term, c, t)}
 }
 
 // Next returns what to do now; nothing is to be done while a request is under way. wanted says whether the program still waits for the
 // name, and the session that is to keep it still lives. A claim that nobody wants any more is given up: what may have reached the
 // store is to be settled then.
-func (d *Driver) Next(env rules.Env, wanted bool) rules.Action {
+func (d *Driver) Next(env protocol.Env, wanted bool) protocol.Action {
 	h := &d.Hold
 	act := h.Next(env)
 	switch {
 	case !d.wanted:
-	case h.Phase == rules.Held:
+	case h.Phase == protocol.Held:
 		d.wanted = false
-	case h.Phase != rules.Waiting, act.Kind != rules.Refuse && !wanted:
+	case h.Phase != protocol.Waiting, act.Kind != protocol.Refuse && !wanted:
 		d.wanted = false
 		d.GiveUp(env)
-		return rules.Action{}
+		return protocol.Action{}
 	}
 	return act
 }
 
 // GiveUp lets go of a hold that nobody wants any more.
-func (d *Driver) GiveUp(env rules.Env) {
-	d.Hold.Stop(env, rules.Exit{Why: rules.WhyGivenUp, By: env.Now.Add(d.Hold.Timing.TTL)})
+func (d *Driver) GiveUp(env protocol.Env) {
+	d.Hold.Stop(env, protocol.Exit{Why: protocol.WhyGivenUp, By: env.Now.Add(d.Hold.Timing.TTL)})
 }
 
 // Tell tells what came of an action: of a request, of a rest, or of a wait, which may end without a change.
-func (d *Driver) Tell(env rules.Env, act rules.Action, rec store.Record, err error) {
+func (d *Driver) Tell(env protocol.Env, act protocol.Action, rec store.Record, err error) {
 	h := &d.Hold
 	switch {
-	case act.Kind == rules.Write:
+	case act.Kind == protocol.Write:
 		h.Wrote(env, rec, err)
-	case act.Kind == rules.Sleep, act.Kind == rules.Wait && err != nil && env.Now >= act.Until:
+	case act.Kind == protocol.Sleep, act.Kind == protocol.Wait && err != nil && env.Now >= act.Until:
 		h.Woke() // nothing changed
-	case act.Kind == rules.Wait && act.Also != "" && err == nil && rec.Key == act.Also:
+	case act.Kind == protocol.Wait && act.Also != "" && err == nil && rec.Key == act.Also:
 		h.Read(env, act.Also, rec, nil)
 	default:
 		h.Read(env, act.Key, rec, err)
@@ -86,7 +86,7 @@ func (d *Driver) Tell(env rules.Env, act rules.Action, rec store.Record, err err
 // the clock before the driver did, or let it go, stays over: no renewal that lands late brings it back.
 func (d *Driver) Show(t *Term) {
 	h := &d.Hold
-	if h.Phase != rules.Held {
+	if h.Phase != protocol.Held {
 		return
 	}
 	if t.extend(d.shown, h.Deadline) {
@@ -94,7 +94,7 @@ func (d *Driver) Show(t *Term) {
 		return
 	}
 	h.Deadline = clock.Always
-	h.Expire(rules.Env{})
+	h.Expire(protocol.Env{})
 }
 
 // Notice returns, once, what a notice on a session's record said; nil if there was none.
@@ -108,12 +108,12 @@ func (d *Driver) Notice() []byte {
 type Program interface {
 	Stop()           // tells the program that its term is over, unless it has been told
 	Retire() *Driver // ends the renewals, and returns the driver, which is the caller's from then on
-	Env() rules.Env
+	Env() protocol.Env
 }
 
 // Leave begins to let go of a term: the program has stopped before its renewals end, and these before the name is freed, so that
 // neither acts under a term that is another's. What is left to be done is in the driver that it returns, beside how the world was then.
-func Leave(p Program, e rules.Exit) (*Driver, rules.Env) {
+func Leave(p Program, e protocol.Exit) (*Driver, protocol.Env) {
 	p.Stop()
 	d := p.Retire()
 	env := p.Env()
@@ -123,12 +123,12 @@ func Leave(p Program, e rules.Exit) (*Driver, rules.Env) {
 }
 
 // Patience is for how long a release is waited for: a third of the TTL, or a second if that is longer.
-func Patience(t rules.Timing) time.Duration { return max(t.TTL/3, time.Second) }
+func Patience(t protocol.Timing) time.Duration { return max(t.TTL/3, time.Second) }
 
 // Settle has a hold that was let go of without that being certain tried on, and reports whether it is to be: in the background, by
 // Next and Tell until it has ended, or until the session is over; and then Settle is asked again. A name that keeps itself expires if
 // that fails. One that a session keeps doesn't, so that is tried for as long as the session lives, and then for a last TTL.
-func (d *Driver) Settle(env rules.Env, session bool) bool {
+func (d *Driver) Settle(env protocol.Env, session bool) bool {
 	h := &d.Hold
 	kept := h.Claim.Session != ""
 	switch {
@@ -143,13 +143,13 @@ func (d *Driver) Settle(env rules.Env, session bool) bool {
 	default:
 		d.tried = finally
 	}
-	return h.Phase == rules.Leaving
+	return h.Phase == protocol.Leaving
 }
 
 // Insists reports whether the hold is tried to be let go for as long as its session lives.
-func (d *Driver) Insists() bool { return d.tried == insisting && d.Hold.Phase == rules.Leaving }
+func (d *Driver) Insists() bool { return d.tried == insisting && d.Hold.Phase == protocol.Leaving }
 
-// AppendState appends all that decides what d does next; see [rules.Hold.AppendState].
+// AppendState appends all that decides what d does next; see [protocol.Hold.AppendState].
 func (d *Driver) AppendState(b []byte, now clock.Instant, quantum time.Duration, names func([]byte, string) []byte) []byte {
 	state := byte(d.tried) << 1
 	if d.wanted {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
-	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/faulty"
 	"github.com/leasehold/leasehold/store/memory"
@@ -19,7 +19,7 @@ import (
 
 const ttl = 15 * time.Second
 
-var timing = rules.Timing{TTL: ttl}.WithDefaults()
+var timing = protocol.Timing{TTL: ttl}.WithDefaults()
 
 // rig is a runner on a store in memory, beside a bad network.
 type rig struct {
@@ -53,7 +53,7 @@ func (r rig) drive(d *Driver, wanted func() bool, done func() bool) {
 		switch {
 		case done():
 			return
-		case d.Hold.Phase == rules.Ended:
+		case d.Hold.Phase == protocol.Ended:
 			r.Fatalf("the hold has ended: %v", d.Hold.Err)
 		}
 		env = r.Do(r.Context(), d, session, act)
@@ -62,10 +62,10 @@ func (r rig) drive(d *Driver, wanted func() bool, done func() bool) {
 
 func always() bool { return true }
 
-func (r rig) acquire(c rules.Claim) *Driver {
+func (r rig) acquire(c protocol.Claim) *Driver {
 	r.Helper()
 	d := Want("job", c, timing, false, Recollection{})
-	r.drive(&d, always, func() bool { return d.Hold.Phase == rules.Held })
+	r.drive(&d, always, func() bool { return d.Hold.Phase == protocol.Held })
 	return &d
 }
 
@@ -81,23 +81,23 @@ func (r rig) stored() store.Record {
 // program notes what is done to it.
 type program struct {
 	d     *Driver
-	env   rules.Env
+	env   protocol.Env
 	notes []string
 }
 
-func (p *program) Stop()           { p.notes = append(p.notes, "stop") }
-func (p *program) Retire() *Driver { p.notes = append(p.notes, "retire"); return p.d }
-func (p *program) Env() rules.Env  { return p.env }
+func (p *program) Stop()             { p.notes = append(p.notes, "stop") }
+func (p *program) Retire() *Driver   { p.notes = append(p.notes, "retire"); return p.d }
+func (p *program) Env() protocol.Env { return p.env }
 
 // The program has stopped before its renewals end, and these before the name is freed.
 func TestLeave(t *testing.T) {
 	inRig(t, func(t *testing.T, r rig) {
-		d := r.acquire(rules.Claim{Owner: "me", TTL: ttl})
+		d := r.acquire(protocol.Claim{Owner: "me", TTL: ttl})
 		if rec := r.stored(); rec.Owner != "me" || d.Hold.Term.Token != rec.Token {
 			t.Fatalf("%+v", rec)
 		}
 		p := &program{d: d, env: r.Env()}
-		left, env := Leave(p, rules.Exit{Why: rules.WhyReleased})
+		left, env := Leave(p, protocol.Exit{Why: protocol.WhyReleased})
 		if !slices.Equal(p.notes, []string{"stop", "retire"}) || left != d || r.stored().Owner != "me" {
 			t.Errorf("%v, and %q has the name", p.notes, r.stored().Owner)
 		}
@@ -111,9 +111,9 @@ func TestLeave(t *testing.T) {
 func TestGiveUp(t *testing.T) {
 	inRig(t, func(t *testing.T, r rig) {
 		r.net.SetPlan(func(op faulty.Op) faulty.Fault { return faulty.Fault{LoseReply: op.Kind == faulty.Put && op.Nth == 1} })
-		d := Want("job", rules.Claim{Owner: "me", TTL: ttl}, timing, false, Recollection{})
+		d := Want("job", protocol.Claim{Owner: "me", TTL: ttl}, timing, false, Recollection{})
 		wanted := func() bool { return r.net.Count(faulty.Put) == 0 }
-		r.drive(&d, wanted, func() bool { return d.Hold.Phase != rules.Waiting })
+		r.drive(&d, wanted, func() bool { return d.Hold.Phase != protocol.Waiting })
 		if r.stored().Owner != "me" {
 			t.Fatal("the claim has not landed")
 		}
@@ -124,12 +124,12 @@ func TestGiveUp(t *testing.T) {
 }
 
 // unsettled returns a hold whose release was not answered for as long as it was to be tried.
-func (r rig) unsettled(c rules.Claim) *Driver {
+func (r rig) unsettled(c protocol.Claim) *Driver {
 	r.Helper()
 	d := r.acquire(c)
 	r.net.SetPlan(func(faulty.Op) faulty.Fault { return faulty.Fault{Drop: true} })
-	d.Hold.Stop(r.Env(), rules.Exit{Why: rules.WhyReleased, By: r.Clock.Now().Add(time.Second)})
-	if err := r.Finish(r.Context(), d, r.Env()); !errors.Is(err, store.ErrUnknownOutcome) || d.Hold.Phase != rules.Ended {
+	d.Hold.Stop(r.Env(), protocol.Exit{Why: protocol.WhyReleased, By: r.Clock.Now().Add(time.Second)})
+	if err := r.Finish(r.Context(), d, r.Env()); !errors.Is(err, store.ErrUnknownOutcome) || d.Hold.Phase != protocol.Ended {
 		r.Fatalf("%v, %v", err, d.Hold.Phase)
 	}
 	r.net.SetPlan(nil)
@@ -140,7 +140,7 @@ func (r rig) unsettled(c rules.Claim) *Driver {
 func TestSettle(t *testing.T) {
 	const session = ".session/s"
 	inRig(t, func(t *testing.T, r rig) {
-		d := r.unsettled(rules.Claim{Owner: "me", TTL: ttl})
+		d := r.unsettled(protocol.Claim{Owner: "me", TTL: ttl})
 		for range 2 {
 			if d.Settle(r.Env(), true) || d.Insists() {
 				t.Error("a hold that keeps itself is tried on")
@@ -148,13 +148,13 @@ func TestSettle(t *testing.T) {
 		}
 	})
 	inRig(t, func(t *testing.T, r rig) {
-		d := r.unsettled(rules.Claim{Owner: "me", TTL: ttl, Session: session})
+		d := r.unsettled(protocol.Claim{Owner: "me", TTL: ttl, Session: session})
 		r.Store.(*faulty.Store).SetPlan(func(faulty.Op) faulty.Fault { return faulty.Fault{Drop: true} })
 		if !d.Settle(r.Env(), true) || !d.Insists() {
 			t.Fatal("it is not tried while its session lives")
 		}
 		short, cancel := clock.WithTimeout(t.Context(), r.Clock, 10*ttl)
-		if err := r.Finish(short, d, r.Env()); !errors.Is(err, store.ErrUnknownOutcome) || d.Hold.Phase != rules.Leaving {
+		if err := r.Finish(short, d, r.Env()); !errors.Is(err, store.ErrUnknownOutcome) || d.Hold.Phase != protocol.Leaving {
 			t.Errorf("after ten TTLs of an outage: %v, %v", err, d.Hold.Phase)
 		}
 		cancel()
@@ -173,7 +173,7 @@ func TestSettle(t *testing.T) {
 		}
 	})
 	inRig(t, func(t *testing.T, r rig) {
-		d := r.unsettled(rules.Claim{Owner: "me", TTL: ttl, Session: session})
+		d := r.unsettled(protocol.Claim{Owner: "me", TTL: ttl, Session: session})
 		if !d.Settle(r.Env(), true) {
 			t.Fatal("it is not tried while its session lives")
 		}
@@ -182,13 +182,13 @@ func TestSettle(t *testing.T) {
 		}
 	})
 	inRig(t, func(t *testing.T, r rig) {
-		d := r.unsettled(rules.Claim{Owner: "me", TTL: ttl, Session: session})
+		d := r.unsettled(protocol.Claim{Owner: "me", TTL: ttl, Session: session})
 		if !d.Settle(r.Env(), false) || d.Insists() {
 			t.Error("its session is over: want it tried for a last TTL")
 		}
 	})
 	inRig(t, func(t *testing.T, r rig) { // what trying again doesn't mend isn't tried for ever
-		d := r.unsettled(rules.Claim{Owner: "me", TTL: ttl, Session: session})
+		d := r.unsettled(protocol.Claim{Owner: "me", TTL: ttl, Session: session})
 		r.net.SetPlan(func(faulty.Op) faulty.Fault { return faulty.Fault{Err: store.ErrCorrupt} })
 		for range 2 {
 			if !d.Settle(r.Env(), true) {
@@ -207,23 +207,23 @@ func TestSettle(t *testing.T) {
 // A hold that is over for its program stays as it is until that has stopped, and leaves as it was told to.
 func TestWhatIsHeldIsNotGivenUp(t *testing.T) {
 	begin := func() (d *Driver, now clock.Instant) {
-		d = new(Want("job", rules.Claim{Owner: "me", TTL: ttl}, timing, false, Recollection{}))
+		d = new(Want("job", protocol.Claim{Owner: "me", TTL: ttl}, timing, false, Recollection{}))
 		d.Hold.SupposeNew()
-		act := d.Next(rules.Env{Nonce: Nonce}, true)
-		d.Tell(rules.Env{Nonce: Nonce}, act, act.Rec, nil)
-		if d.Next(rules.Env{Nonce: Nonce}, true); d.Hold.Phase != rules.Held {
+		act := d.Next(protocol.Env{Nonce: Nonce}, true)
+		d.Tell(protocol.Env{Nonce: Nonce}, act, act.Rec, nil)
+		if d.Next(protocol.Env{Nonce: Nonce}, true); d.Hold.Phase != protocol.Held {
 			t.Fatal(d.Hold.Phase)
 		}
 		return d, d.Hold.Deadline
 	}
 	d, over := begin()
-	env := rules.Env{Now: over, Nonce: Nonce}
-	if !d.Hold.Expire(env) || d.Next(env, false).Kind != rules.Idle || d.Hold.Phase != rules.Lost {
+	env := protocol.Env{Now: over, Nonce: Nonce}
+	if !d.Hold.Expire(env) || d.Next(env, false).Kind != protocol.Idle || d.Hold.Phase != protocol.Lost {
 		t.Errorf("it is lost, and %v: the program has not stopped", d.Hold.Phase)
 	}
 	d, _ = begin()
-	d.Hold.Stop(rules.Env{Nonce: Nonce}, rules.Exit{Why: rules.WhyReleased, By: 1})
-	if d.Next(rules.Env{Nonce: Nonce}, false); d.Hold.Phase != rules.Leaving || d.Next(rules.Env{Now: 2, Nonce: Nonce}, false).Kind != rules.Idle || d.Hold.Phase != rules.Ended {
+	d.Hold.Stop(protocol.Env{Nonce: Nonce}, protocol.Exit{Why: protocol.WhyReleased, By: 1})
+	if d.Next(protocol.Env{Nonce: Nonce}, false); d.Hold.Phase != protocol.Leaving || d.Next(protocol.Env{Now: 2, Nonce: Nonce}, false).Kind != protocol.Idle || d.Hold.Phase != protocol.Ended {
 		t.Errorf("it has %v, want it tried as long as it was told to", d.Hold.Phase)
 	}
 }
@@ -231,16 +231,16 @@ func TestWhatIsHeldIsNotGivenUp(t *testing.T) {
 // An attempt that nobody waits for any more ends; but a try that is refused was refused.
 func TestNobodyWaits(t *testing.T) {
 	inRig(t, func(t *testing.T, r rig) {
-		r.acquire(rules.Claim{Owner: "you", TTL: ttl})
+		r.acquire(protocol.Claim{Owner: "you", TTL: ttl})
 		for _, try := range []bool{false, true} {
-			d := Want("job", rules.Claim{Owner: "me", TTL: ttl}, timing, try, Recollection{})
+			d := Want("job", protocol.Claim{Owner: "me", TTL: ttl}, timing, try, Recollection{})
 			r.Do(t.Context(), &d, nil, d.Next(r.Env(), true))
-			if act := d.Next(r.Env(), false); (act.Kind == rules.Refuse) != try || (d.Hold.Phase == rules.Ended) == try {
+			if act := d.Next(r.Env(), false); (act.Kind == protocol.Refuse) != try || (d.Hold.Phase == protocol.Ended) == try {
 				t.Errorf("try %v: %v, %v", try, act.Kind, d.Hold.Phase)
 			}
 		}
-		d := Open(".session/s", rules.Claim{Owner: "me", TTL: ttl}, timing)
-		if act := d.Next(r.Env(), false); act.Kind != rules.Idle || d.Hold.Phase != rules.Ended {
+		d := Open(".session/s", protocol.Claim{Owner: "me", TTL: ttl}, timing)
+		if act := d.Next(r.Env(), false); act.Kind != protocol.Idle || d.Hold.Phase != protocol.Ended {
 			t.Errorf("a session: %v, %v", act.Kind, d.Hold.Phase)
 		}
 	})
@@ -256,29 +256,29 @@ func TestTell(t *testing.T) {
 	down := errors.New("down")
 	for _, c := range []struct {
 		name  string
-		kind  rules.Kind
+		kind  protocol.Kind
 		now   clock.Instant
 		rec   store.Record
 		err   error
 		fails bool
 		shown string
-		next  rules.Kind
+		next  protocol.Kind
 	}{
-		{"a wait that is over", rules.Wait, until, store.Record{}, down, false, "1", rules.Read},
-		{"a wait that is over for a while", rules.Wait, until + 1, store.Record{}, down, false, "1", rules.Read},
-		{"a wait that fails", rules.Wait, until - 1, store.Record{}, down, true, "1", rules.Sleep},
-		{"a change in the last moment", rules.Wait, until, later, nil, false, "2", rules.Wait},
-		{"a change before", rules.Wait, until - 1, later, nil, false, "2", rules.Wait},
-		{"a read that takes too long", rules.Read, until, store.Record{}, down, true, "1", rules.Sleep},
-		{"a pause", rules.Sleep, until, store.Record{}, nil, false, "1", rules.Read},
+		{"a wait that is over", protocol.Wait, until, store.Record{}, down, false, "1", protocol.Read},
+		{"a wait that is over for a while", protocol.Wait, until + 1, store.Record{}, down, false, "1", protocol.Read},
+		{"a wait that fails", protocol.Wait, until - 1, store.Record{}, down, true, "1", protocol.Sleep},
+		{"a change in the last moment", protocol.Wait, until, later, nil, false, "2", protocol.Wait},
+		{"a change before", protocol.Wait, until - 1, later, nil, false, "2", protocol.Wait},
+		{"a read that takes too long", protocol.Read, until, store.Record{}, down, true, "1", protocol.Sleep},
+		{"a pause", protocol.Sleep, until, store.Record{}, nil, false, "1", protocol.Read},
 	} {
-		d := Want("job", rules.Claim{Owner: "me", TTL: ttl}, timing, false, Recollection{})
-		d.Tell(rules.Env{}, rules.Action{Kind: rules.Read, Key: "job"}, taken, nil)
-		d.Tell(rules.Env{Now: c.now}, rules.Action{Kind: c.kind, Key: "job", Version: "1", Until: until}, c.rec, c.err)
+		d := Want("job", protocol.Claim{Owner: "me", TTL: ttl}, timing, false, Recollection{})
+		d.Tell(protocol.Env{}, protocol.Action{Kind: protocol.Read, Key: "job"}, taken, nil)
+		d.Tell(protocol.Env{Now: c.now}, protocol.Action{Kind: c.kind, Key: "job", Version: "1", Until: until}, c.rec, c.err)
 		if (d.Hold.Err != nil) != c.fails || d.Hold.Seen().Rec.Version != c.shown {
 			t.Errorf("%s: %v, and version %s", c.name, d.Hold.Err, d.Hold.Seen().Rec.Version)
 		}
-		if act := d.Next(rules.Env{Now: c.now, Nonce: Nonce}, true); act.Kind != c.next {
+		if act := d.Next(protocol.Env{Now: c.now, Nonce: Nonce}, true); act.Kind != c.next {
 			t.Errorf("%s: then %v, want %v", c.name, act.Kind, c.next)
 		}
 	}
@@ -300,15 +300,15 @@ func TestStatesAreToldApart(t *testing.T) {
 func TestWorth(t *testing.T) {
 	inRig(t, func(t *testing.T, r rig) {
 		worthless := errors.New("a standby is missing")
-		d := r.acquire(rules.Claim{Owner: "me", TTL: ttl})
+		d := r.acquire(protocol.Claim{Owner: "me", TTL: ttl})
 		was := r.stored()
 		r.Worth = func() error { return worthless }
-		act := rules.Action{Kind: rules.Write, Key: "job", Until: clock.Never}
+		act := protocol.Action{Kind: protocol.Write, Key: "job", Until: clock.Never}
 		act.Rec = was
 		if _, err := r.Request(t.Context(), act, nil); err != worthless || r.stored().Version != was.Version {
 			t.Errorf("a renewal: %v", err)
 		}
-		d.Hold.Stop(r.Env(), rules.Exit{Why: rules.WhyReleased, By: r.Clock.Now().Add(ttl)})
+		d.Hold.Stop(r.Env(), protocol.Exit{Why: protocol.WhyReleased, By: r.Clock.Now().Add(ttl)})
 		if err := r.Finish(t.Context(), d, r.Env()); err != nil || r.stored().Owner != "" {
 			t.Errorf("a release: %v; %q has the name", err, r.stored().Owner)
 		}
@@ -319,9 +319,9 @@ func TestWorth(t *testing.T) {
 func TestRequestsAreBounded(t *testing.T) {
 	inRig(t, func(t *testing.T, r rig) {
 		r.net.SetPlan(func(faulty.Op) faulty.Fault { return faulty.Fault{Drop: true} })
-		for _, kind := range []rules.Kind{rules.Read, rules.Write, rules.Wait} {
+		for _, kind := range []protocol.Kind{protocol.Read, protocol.Write, protocol.Wait} {
 			began := r.Clock.Now()
-			act := rules.Action{Kind: kind, Key: "job", Rec: store.Record{Key: "job"}, Until: began.Add(time.Second)}
+			act := protocol.Action{Kind: kind, Key: "job", Rec: store.Record{Key: "job"}, Until: began.Add(time.Second)}
 			if _, err := r.Request(t.Context(), act, nil); err == nil || r.Clock.Now().Sub(began).Truncate(time.Millisecond) != time.Second {
 				t.Errorf("%v: %v after %v", kind, err, r.Clock.Now().Sub(began))
 			}
@@ -336,14 +336,14 @@ func TestCarry(t *testing.T) {
 		return &d
 	}
 	inRig(t, func(t *testing.T, r rig) {
-		r.acquire(rules.Claim{Owner: "me", TTL: ttl})
+		r.acquire(protocol.Claim{Owner: "me", TTL: ttl})
 		was := r.stored()
 		d := named("me", was.Token)
 		if err := r.Carry(t.Context(), d); err != nil || !d.Hold.Renewed() || r.stored().Version == was.Version {
 			t.Errorf("renewed: %v, %v", err, d.Hold.Phase)
 		}
 		for _, d := range []*Driver{named("me", was.Token+1), named("you", was.Token)} {
-			if err := r.Carry(t.Context(), d); err != nil || d.Hold.Phase != rules.Lost {
+			if err := r.Carry(t.Context(), d); err != nil || d.Hold.Phase != protocol.Lost {
 				t.Errorf("of another: %v, %v", err, d.Hold.Phase)
 			}
 		}
@@ -371,7 +371,7 @@ func TestCarry(t *testing.T) {
 }
 
 func TestNotice(t *testing.T) {
-	d := Driver{Hold: rules.Hold{Notice: []byte("n")}}
+	d := Driver{Hold: protocol.Hold{Notice: []byte("n")}}
 	if got := d.Notice(); string(got) != "n" || d.Notice() != nil {
 		t.Errorf("%q, want the notice once", got)
 	}
@@ -391,7 +391,7 @@ func TestMemory(t *testing.T) {
 	if got := m.Recall("7").Seen; got.Rec.Version != "w" || got.Since != 99 {
 		t.Errorf("%+v: want what was noted last", got)
 	}
-	h := rules.New("one more", rules.Claim{}, timing, false, rules.Seen{Rec: store.Record{Version: "v"}, Known: true}, nil)
+	h := protocol.New("one more", protocol.Claim{}, timing, false, protocol.Seen{Rec: store.Record{Version: "v"}, Known: true}, nil)
 	m.Remember(&h)
 	if m.Len() != MaxNames || !m.Recall("one more").Seen.Known {
 		t.Errorf("%d names, %+v: want the last one remembered in another's place", m.Len(), m.Recall("one more"))
@@ -409,7 +409,7 @@ func TestOrphansAreBounded(t *testing.T) {
 	for i := range maxOrphans + 4 {
 		mine = append(mine, fmt.Sprint(i))
 	}
-	h := rules.New("k", rules.Claim{}, timing, false, rules.Seen{}, mine)
+	h := protocol.New("k", protocol.Claim{}, timing, false, protocol.Seen{}, mine)
 	want := mine[4:]
 	if got := After(&h).mine; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
@@ -419,7 +419,7 @@ func TestOrphansAreBounded(t *testing.T) {
 	if !slices.Equal(r.mine, want) {
 		t.Errorf("%v, want %v", r.mine, want)
 	}
-	few := rules.New("k", rules.Claim{}, timing, false, rules.Seen{}, []string{"mine"})
+	few := protocol.New("k", protocol.Claim{}, timing, false, protocol.Seen{}, []string{"mine"})
 	r = Recollection{mine: []string{"before"}}
 	if r.Orphan(&few); !slices.Equal(r.mine, []string{"before", "mine"}) || len(After(&few).mine) != 1 {
 		t.Errorf("%v, %v: want all of the few", r.mine, After(&few).mine)

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -24,10 +24,10 @@ const (
 // one. It is used by one goroutine at a time.
 type Looks[L Member] struct {
 	Store   store.Store
-	Term    func(L) store.Record        // the term, by its owner, token and session
-	Over    func(L) bool                // the term has ended: its record doesn't count any more
-	End     func(L, rules.Cause, error) // is called, perhaps by several goroutines, for each whose record is the session's no more
-	crowded bool                        // a List yields others' records for the most part
+	Term    func(L) store.Record           // the term, by its owner, token and session
+	Over    func(L) bool                   // the term has ended: its record doesn't count any more
+	End     func(L, protocol.Cause, error) // is called, perhaps by several goroutines, for each whose record is the session's no more
+	crowded bool                           // a List yields others' records for the most part
 }
 
 // Look looks once. A List only raises doubts, which a read settles. A record that can't be read ends nothing: nobody takes it either. It
@@ -58,7 +58,7 @@ func (k *Looks[L]) sift(ctx context.Context, leases []L) (doubtful []L, err erro
 		}
 		yielded++
 		if l, ok := left[rec.Key]; ok && err == nil {
-			if cause, _ := rules.Ousted(rec, k.Term(l)); cause == rules.NotLost {
+			if cause, _ := protocol.Ousted(rec, k.Term(l)); cause == protocol.NotLost {
 				delete(left, rec.Key)
 			}
 		}
@@ -105,7 +105,7 @@ func (k *Looks[L]) read(ctx context.Context, l L) error {
 	case err != nil:
 		return err
 	}
-	if cause, why := rules.Ousted(rec, k.Term(l)); cause != rules.NotLost {
+	if cause, why := protocol.Ousted(rec, k.Term(l)); cause != protocol.NotLost {
 		k.End(l, cause, why)
 	}
 	return nil

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/faulty"
 )
@@ -34,10 +34,10 @@ func (r rig) looker() *looker {
 			return store.Record{Key: l.key, Owner: "me", Token: l.token, Session: ".session/me"}
 		},
 		Over: func(l *looked) bool { return l.over },
-		End: func(l *looked, cause rules.Cause, why error) {
+		End: func(l *looked, cause protocol.Cause, why error) {
 			k.mu.Lock()
 			defer k.mu.Unlock()
-			k.ended = append(k.ended, fmt.Sprint(l.key, " ", cause == rules.CauseBroken, " ", why != nil))
+			k.ended = append(k.ended, fmt.Sprint(l.key, " ", cause == protocol.CauseBroken, " ", why != nil))
 		},
 	}
 	return k

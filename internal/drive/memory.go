@@ -5,33 +5,35 @@ import (
 	"sync"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/store"
 )
 
 // Recollection is what outlives one attempt at a name: the observation, so that an abandoned lease is noticed by callers who
 // each try only once, and the nonces of terms that were given up, which the record may still show.
 type Recollection struct {
-	Seen    rules.Seen
-	session rules.Seen // of the record that keeps the name's record alive
+	Seen    protocol.Seen
+	session protocol.Seen // of the record that keeps the name's record alive
 	mine    []string
 
-	latest rules.Latest // the newest version that is known, for terms of holders elsewhere
+	latest protocol.Latest // the newest version that is known, for terms of holders elsewhere
 }
 
 // Observed returns the recollection of a name of which only that is known: its record as it was seen, and that of the session which keeps it.
-func Observed(rec, session rules.Seen) Recollection { return Recollection{Seen: rec, session: session} }
+func Observed(rec, session protocol.Seen) Recollection {
+	return Recollection{Seen: rec, session: session}
+}
 
 // maxOrphans bounds the nonces remembered of one name.
 const maxOrphans = 16
 
 // After returns what h leaves behind. A hold begins with what was remembered before it.
-func After(h *rules.Hold) Recollection {
+func After(h *protocol.Hold) Recollection {
 	mine := h.Orphans()
 	return Recollection{Seen: h.Seen(), session: h.SeenSession(), mine: mine[max(0, len(mine)-maxOrphans):]}
 }
 
-// AppendState appends all that decides of what it is remembered for; see [rules.Hold.AppendState].
+// AppendState appends all that decides of what it is remembered for; see [protocol.Hold.AppendState].
 func (r *Recollection) AppendState(b []byte, names func([]byte, string) []byte) []byte {
 	for _, nonce := range r.mine {
 		b = names(b, nonce)
@@ -56,7 +58,7 @@ func (m *Memory) Recall(key string) Recollection {
 }
 
 // Remember keeps what a hold leaves behind.
-func (m *Memory) Remember(h *rules.Hold) {
+func (m *Memory) Remember(h *protocol.Hold) {
 	r := After(h)
 	m.mu.Lock()
 	defer m.mu.Unlock()

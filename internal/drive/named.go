@@ -6,29 +6,29 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/fence"
-	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/store"
 )
 
-// Named returns the driver of a term that a holder elsewhere has, of which a server knows the owner and the token; see [rules.Named]. ttl is
+// Named returns the driver of a term that a holder elsewhere has, of which a server knows the owner and the token; see [protocol.Named]. ttl is
 // 0 for that which the term has. A request of it that has no answer by attempt is sent once more, and given up after three times that.
 func Named(key, owner string, token fence.Token, ttl, attempt time.Duration, past Recollection) Driver {
-	t := rules.Timing{TTL: ttl, Margin: rules.DefaultMargin, Drift: rules.DefaultDrift, Attempt: attempt}
-	return Driver{Hold: rules.Named(key, owner, token, t, past.Seen, past.latest)}
+	t := protocol.Timing{TTL: ttl, Margin: protocol.DefaultMargin, Drift: protocol.DefaultDrift, Attempt: attempt}
+	return Driver{Hold: protocol.Named(key, owner, token, t, past.Seen, past.latest)}
 }
 
 // Look takes over what h has seen.
-func (r *Recollection) Look(h *rules.Hold) {
+func (r *Recollection) Look(h *protocol.Hold) {
 	r.Seen, r.session = h.Seen(), h.SeenSession()
 	r.latest = r.latest.Note(r.Seen.Rec)
 }
 
 // Granted takes note of a term that began here: what was known of later versions is of a store that has forgotten them.
-func (r *Recollection) Granted(rec store.Record) { r.latest = rules.LatestOf(rec) }
+func (r *Recollection) Granted(rec store.Record) { r.latest = protocol.LatestOf(rec) }
 
 // Orphan remembers the nonces under which h may yet be found in the record. Those that h has begun with are known: they must not take the
 // place of what another hold has left behind since.
-func (r *Recollection) Orphan(h *rules.Hold) {
+func (r *Recollection) Orphan(h *protocol.Hold) {
 	mine := slices.Clone(r.mine)
 	for _, nonce := range h.Orphans() {
 		if !slices.Contains(mine, nonce) {
@@ -44,9 +44,9 @@ func (r *Runner) Carry(ctx context.Context, d *Driver) error {
 	for env := r.Env(); ; {
 		act := d.Next(env, true)
 		switch {
-		case h.Renewed(), h.Phase == rules.Lost:
+		case h.Renewed(), h.Phase == protocol.Lost:
 			return nil
-		case h.Phase == rules.Ended:
+		case h.Phase == protocol.Ended:
 			return h.Err
 		case h.Err != nil && !h.InDoubt():
 			return h.Err // nothing was done: who asks may ask again

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/fence"
-	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/faulty"
 )
@@ -17,7 +17,7 @@ import (
 func TestCarryFindsOutAboutALostReply(t *testing.T) {
 	for name, fault := range map[string]faulty.Fault{"landed": {LoseReply: true}, "did not": {Drop: true}} {
 		inRig(t, func(t *testing.T, r rig) {
-			was := r.acquire(rules.Claim{Owner: "me", TTL: ttl}).Hold.Term
+			was := r.acquire(protocol.Claim{Owner: "me", TTL: ttl}).Hold.Term
 			r.net.SetPlan(func(op faulty.Op) (f faulty.Fault) {
 				if op.Kind == faulty.Put && op.Nth == 2 {
 					f = fault
@@ -35,10 +35,10 @@ func TestCarryFindsOutAboutALostReply(t *testing.T) {
 // The term of a holder elsewhere is freed, and one that is over is not: the error shows what the name is then.
 func TestCarryLetsGo(t *testing.T) {
 	inRig(t, func(t *testing.T, r rig) {
-		was := r.acquire(rules.Claim{Owner: "me", TTL: ttl}).Hold.Term
+		was := r.acquire(protocol.Claim{Owner: "me", TTL: ttl}).Hold.Term
 		release := func(token fence.Token) error {
 			d := Named("job", "me", token, 0, time.Second, Recollection{})
-			d.Hold.Stop(r.Env(), rules.Exit{Why: rules.WhyReleased, By: r.Clock.Now().Add(ttl)})
+			d.Hold.Stop(r.Env(), protocol.Exit{Why: protocol.WhyReleased, By: r.Clock.Now().Add(ttl)})
 			return r.Carry(t.Context(), &d)
 		}
 		conflict := new(store.ConflictError)
@@ -55,7 +55,7 @@ func TestCarryLetsGo(t *testing.T) {
 // with a restored store. A term that began here is the newest there is, whatever was known before: the store has forgotten that.
 func TestLookAndGranted(t *testing.T) {
 	inRig(t, func(t *testing.T, r rig) {
-		was := r.acquire(rules.Claim{Owner: "me", TTL: ttl}).Hold.Term
+		was := r.acquire(protocol.Claim{Owner: "me", TTL: ttl}).Hold.Term
 		var past Recollection
 		renew := func() *Driver {
 			d := Named("job", "me", was.Token, 0, time.Second, past)
@@ -96,17 +96,17 @@ func TestRecollection(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		d := Want("job", rules.Claim{Owner: "me", TTL: ttl}, timing, true, Recollection{})
+		d := Want("job", protocol.Claim{Owner: "me", TTL: ttl}, timing, true, Recollection{})
 		act := d.Next(r.Env(), true)
-		for ; act.Kind == rules.Read; act = d.Next(r.Env(), true) {
+		for ; act.Kind == protocol.Read; act = d.Next(r.Env(), true) {
 			r.Do(t.Context(), &d, nil, act)
 		}
-		if act.Kind != rules.Refuse {
+		if act.Kind != protocol.Refuse {
 			t.Fatalf("%v, want the name taken", act.Kind)
 		}
 		var m Memory
 		m.Remember(&d.Hold)
-		next := Want("job", rules.Claim{Owner: "me", TTL: ttl}, timing, true, m.Recall("job"))
+		next := Want("job", protocol.Claim{Owner: "me", TTL: ttl}, timing, true, m.Recall("job"))
 		if seen := next.Hold.Seen(); seen.Rec.Nonce != "j" || seen.Since != d.Hold.Seen().Since {
 			t.Errorf("of the name: %+v", seen)
 		}
@@ -115,7 +115,7 @@ func TestRecollection(t *testing.T) {
 		}
 		var past Recollection
 		past.Look(&d.Hold)
-		next = Want("job", rules.Claim{Owner: "me", TTL: ttl}, timing, true, past)
+		next = Want("job", protocol.Claim{Owner: "me", TTL: ttl}, timing, true, past)
 		if next.Hold.Seen().Rec.Nonce != "j" || next.Hold.SeenSession().Rec.Nonce != "s" {
 			t.Errorf("at a server: %+v, %+v", next.Hold.Seen(), next.Hold.SeenSession())
 		}
@@ -126,7 +126,7 @@ func TestRecollection(t *testing.T) {
 func TestOrphansOfTwoHolds(t *testing.T) {
 	var past Recollection
 	orphan := func(nonce string, begun Recollection) {
-		d := Want("job", rules.Claim{Owner: "me", TTL: ttl}, rules.Timing{TTL: ttl}, false, begun)
+		d := Want("job", protocol.Claim{Owner: "me", TTL: ttl}, protocol.Timing{TTL: ttl}, false, begun)
 		d.Hold.Term.Nonce = nonce
 		past.Orphan(&d.Hold)
 	}

@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"github.com/leasehold/leasehold/fence"
-	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -160,7 +160,7 @@ func (r *Roster[L]) Clone(twin func(L) L) *Roster[L] {
 // Notify returns the record of a session with a notice that rec, which it keeps, was broken: it is written before rec is. It reports
 // false when the session need not be told. What the session was told before, and has not met yet, stays.
 func Notify(session, rec store.Record, note, nonce string) (store.Record, bool) {
-	if !rules.NeedsNotice(session, rec.Owner) {
+	if !protocol.NeedsNotice(session, rec.Owner) {
 		return store.Record{}, false
 	}
 	told, err := ReadNotice(session.Data)
@@ -168,5 +168,5 @@ func Notify(session, rec store.Record, note, nonce string) (store.Record, bool) 
 		told = map[string]fence.Token{}
 	}
 	told[rec.Key] = rec.Token
-	return rules.Noticed(session, note, WriteNotice(told), nonce), true
+	return protocol.Noticed(session, note, WriteNotice(told), nonce), true
 }

@@ -8,7 +8,7 @@ import (
 	mathrand "math/rand/v2"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -31,12 +31,12 @@ type Runner struct {
 func Nonce() string { return rand.Text()[:20] }
 
 // Env returns what a hold knows of the world.
-func (r *Runner) Env() rules.Env {
-	return rules.Env{Now: r.Clock.Now(), Wall: r.Clock.Wall(), Nonce: Nonce, Jitter: mathrand.Float64()}
+func (r *Runner) Env() protocol.Env {
+	return protocol.Env{Now: r.Clock.Now(), Wall: r.Clock.Wall(), Nonce: Nonce, Jitter: mathrand.Float64()}
 }
 
 // EnvIn is Env for a hold that is to be kept by the session of that term; nil for none.
-func (r *Runner) EnvIn(session *Term) rules.Env {
+func (r *Runner) EnvIn(session *Term) protocol.Env {
 	env := r.Env()
 	if session != nil {
 		env.Session = session.Until()
@@ -46,7 +46,7 @@ func (r *Runner) EnvIn(session *Term) rules.Env {
 
 // Request carries out a read, a write, a touch or a wait. It blocks until it is answered, its time is over or ctx is done. late, if it isn't nil, is
 // called when there is no answer by the time at which it is sent again: in another goroutine, and before Request returns. It must not block.
-func (r *Runner) Request(ctx context.Context, act rules.Action, late func()) (store.Record, error) {
+func (r *Runner) Request(ctx context.Context, act protocol.Action, late func()) (store.Record, error) {
 	if act.Again != 0 && act.Again < act.Until && r.Go != nil {
 		return r.repeat(ctx, act, late)
 	}
@@ -56,11 +56,11 @@ func (r *Runner) Request(ctx context.Context, act rules.Action, late func()) (st
 }
 
 // once sends a request once.
-func (r *Runner) once(ctx context.Context, act rules.Action) (store.Record, error) {
+func (r *Runner) once(ctx context.Context, act protocol.Action) (store.Record, error) {
 	switch act.Kind {
-	case rules.Read:
+	case protocol.Read:
 		return store.Load(ctx, r.Store, act.Key)
-	case rules.Write:
+	case protocol.Write:
 		if r.Worth != nil && act.Rec.Owner != "" {
 			if err := r.Worth(); err != nil {
 				return store.Record{}, err
@@ -70,7 +70,7 @@ func (r *Runner) once(ctx context.Context, act rules.Action) (store.Record, erro
 			return store.PutOwn(ctx, r.Store, act.Rec)
 		}
 		return r.Store.Put(ctx, act.Rec)
-	case rules.Touch:
+	case protocol.Touch:
 		if toucher, ok := r.Store.(store.Toucher); ok {
 			return toucher.Touch(ctx, act.Rec, act.Nonce)
 		}
@@ -81,13 +81,13 @@ func (r *Runner) once(ctx context.Context, act rules.Action) (store.Record, erro
 }
 
 // Do carries out one action of d, tells d what came of it, and returns how the world was then. It blocks; ctx ends it.
-func (r *Runner) Do(ctx context.Context, d *Driver, session *Term, act rules.Action) rules.Env {
+func (r *Runner) Do(ctx context.Context, d *Driver, session *Term, act protocol.Action) protocol.Env {
 	var rec store.Record
 	var err error
 	switch act.Kind {
-	case rules.Idle, rules.Refuse:
+	case protocol.Idle, protocol.Refuse:
 		return r.EnvIn(session)
-	case rules.Sleep:
+	case protocol.Sleep:
 		_ = clock.Sleep(ctx, r.Clock, act.Until.Sub(r.Clock.Now()))
 	default:
 		rec, err = r.Request(ctx, act, nil)
@@ -99,10 +99,10 @@ func (r *Runner) Do(ctx context.Context, d *Driver, session *Term, act rules.Act
 
 // Finish drives a hold that is being let go until it has ended; the world is as env says. It blocks. When ctx ends it, the outcome is
 // unknown.
-func (r *Runner) Finish(ctx context.Context, d *Driver, env rules.Env) error {
+func (r *Runner) Finish(ctx context.Context, d *Driver, env protocol.Env) error {
 	for {
 		act := d.Next(env, true)
-		if d.Hold.Phase == rules.Ended {
+		if d.Hold.Phase == protocol.Ended {
 			return d.Hold.Err
 		}
 		if ctx.Err() != nil {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -41,7 +41,7 @@ func TestOnlyTheOwnersWorkEndsWithTheProcess(t *testing.T) {
 			w := &witness{Store: r.net}
 			r.Store, r.Own = w, c.own
 			for _, owner := range []string{"you", "me", ""} {
-				act := rules.Action{Kind: rules.Write, Key: "job", Until: clock.Never}
+				act := protocol.Action{Kind: protocol.Write, Key: "job", Until: clock.Never}
 				act.Rec = store.Record{Key: "job", Version: r.stored().Version, Owner: owner, Token: 1, TTL: ttl, Nonce: "of " + owner}
 				if owner == "" {
 					act.Rec.TTL = 0
@@ -60,10 +60,10 @@ func TestOnlyTheOwnersWorkEndsWithTheProcess(t *testing.T) {
 // What is idle, or refused, asks nothing of the store, and is no failure.
 func TestNothingToDo(t *testing.T) {
 	inRig(t, func(t *testing.T, r rig) {
-		d := Want("job", rules.Claim{Owner: "me", TTL: ttl}, timing, true, Recollection{})
-		for _, kind := range []rules.Kind{rules.Idle, rules.Refuse} {
+		d := Want("job", protocol.Claim{Owner: "me", TTL: ttl}, timing, true, Recollection{})
+		for _, kind := range []protocol.Kind{protocol.Idle, protocol.Refuse} {
 			began := r.Clock.Now()
-			env := r.Do(t.Context(), &d, term(7, nil), rules.Action{Kind: kind, Key: "job", Until: began.Add(time.Second)})
+			env := r.Do(t.Context(), &d, term(7, nil), protocol.Action{Kind: kind, Key: "job", Until: began.Add(time.Second)})
 			if env.Now != began || env.Session != 7 || d.Hold.Err != nil || d.Hold.Seen().Known {
 				t.Errorf("%v: %v later, session until %v, %v", kind, env.Now.Sub(began), env.Session, d.Hold.Err)
 			}
@@ -91,7 +91,7 @@ func (s *deaf) Put(_ context.Context, rec store.Record) (store.Record, error) {
 // What is asked for a request that is over isn't written any more: then the outcome is known.
 func TestCarryWritesNothingForARequestThatIsOver(t *testing.T) {
 	inRig(t, func(t *testing.T, r rig) {
-		was := r.acquire(rules.Claim{Owner: "me", TTL: ttl}).Hold.Term
+		was := r.acquire(protocol.Claim{Owner: "me", TTL: ttl}).Hold.Term
 		gone := errors.New("the client has gone")
 		ctx, stop := context.WithCancelCause(t.Context())
 		st := &deaf{Store: r.net, read: func() { stop(gone) }}

@@ -5,14 +5,14 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/store"
 )
 
 // term returns a term that began with that deadline; one that a session keeps has none of its own.
 func term(deadline clock.Instant, session *Term) *Term {
 	var t Term
-	d := Driver{Hold: rules.Hold{Deadline: deadline}}
+	d := Driver{Hold: protocol.Hold{Deadline: deadline}}
 	d.Begin(&t, session)
 	return &t
 }
@@ -117,44 +117,44 @@ func TestTermCopy(t *testing.T) {
 // What a renewal brings counts for the program unless its term is over by then.
 func TestShow(t *testing.T) {
 	begin := func() (*Driver, *Term) {
-		d, got := &Driver{Hold: rules.Hold{Phase: rules.Held, Deadline: 100}}, new(Term)
+		d, got := &Driver{Hold: protocol.Hold{Phase: protocol.Held, Deadline: 100}}, new(Term)
 		d.Begin(got, nil)
 		return d, got
 	}
 	d, got := begin()
 	d.Hold.Deadline = 200
-	if d.Show(got); got.Until() != 200 || d.Hold.Phase != rules.Held {
+	if d.Show(got); got.Until() != 200 || d.Hold.Phase != protocol.Held {
 		t.Errorf("renewed: until %v, %v", got.Until(), d.Hold.Phase)
 	}
-	if d.Show(got); got.Until() != 200 || d.Hold.Phase != rules.Held {
+	if d.Show(got); got.Until() != 200 || d.Hold.Phase != protocol.Held {
 		t.Errorf("not renewed since: until %v, %v", got.Until(), d.Hold.Phase)
 	}
 	d.Hold.Deadline = 300
-	if d.Show(got); got.Until() != 300 || d.Hold.Phase != rules.Held {
+	if d.Show(got); got.Until() != 300 || d.Hold.Phase != protocol.Held {
 		t.Errorf("renewed once more: until %v, %v", got.Until(), d.Hold.Phase)
 	}
 	d, got = begin()
-	d.Hold.Phase, d.Hold.Deadline = rules.Leaving, 200
+	d.Hold.Phase, d.Hold.Deadline = protocol.Leaving, 200
 	if d.Show(got); got.Until() != 100 {
 		t.Errorf("let go: until %v", got.Until())
 	}
 	d, got = begin()
 	got.Over(100)
 	d.Hold.Deadline = 200
-	if d.Show(got); got.Until() != clock.Always || d.Hold.Deadline != clock.Always || d.Hold.Phase != rules.Lost {
+	if d.Show(got); got.Until() != clock.Always || d.Hold.Deadline != clock.Always || d.Hold.Phase != protocol.Lost {
 		t.Errorf("over before the renewal was known: until %v, hold until %v, %v", got.Until(), d.Hold.Deadline, d.Hold.Phase)
 	}
 	d, got = begin()
 	got.End()
-	if d.Show(got); d.Hold.Phase != rules.Lost {
+	if d.Show(got); d.Hold.Phase != protocol.Lost {
 		t.Errorf("ended by the program: %v", d.Hold.Phase)
 	}
 	session := term(100, nil)
 	kept := new(Term)
-	d = &Driver{Hold: rules.Hold{Phase: rules.Held, Deadline: 50}}
+	d = &Driver{Hold: protocol.Hold{Phase: protocol.Held, Deadline: 50}}
 	d.Begin(kept, session)
 	d.Hold.Deadline = clock.Never
-	if d.Show(kept); kept.Until() != 100 || d.Hold.Phase != rules.Held {
+	if d.Show(kept); kept.Until() != 100 || d.Hold.Phase != protocol.Held {
 		t.Errorf("kept by a session: until %v, %v", kept.Until(), d.Hold.Phase)
 	}
 }
@@ -177,7 +177,7 @@ func TestKept(t *testing.T) {
 
 func TestPatience(t *testing.T) {
 	for ttl, want := range map[time.Duration]time.Duration{time.Second: time.Second, 3 * time.Second: time.Second, time.Minute: 20 * time.Second} {
-		if got := Patience(rules.Timing{TTL: ttl}); got != want {
+		if got := Patience(protocol.Timing{TTL: ttl}); got != want {
 			t.Errorf("TTL %v: %v, want %v", ttl, got, want)
 		}
 	}

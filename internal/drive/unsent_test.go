@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -77,7 +77,7 @@ func overPipes(t *testing.T, connections int, handle http.HandlerFunc, f func(t 
 		}
 		f(t, func() error {
 			now := r.Clock.Now()
-			_, err := r.Request(t.Context(), rules.Action{Kind: rules.Write, Key: "k", Asked: now, Again: now.Add(time.Second), Until: now.Add(time.Minute)}, nil)
+			_, err := r.Request(t.Context(), protocol.Action{Kind: protocol.Write, Key: "k", Asked: now, Again: now.Add(time.Second), Until: now.Add(time.Minute)}, nil)
 			return err
 		})
 		copies.Wait()

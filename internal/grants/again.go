@@ -5,7 +5,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/internal/drive"
-	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
@@ -27,7 +27,7 @@ func (n *name) again() bool {
 		n.forget()
 		return true
 	case unknown:
-		n.do(rules.Action{Kind: rules.Sleep, Until: n.r.clk.Now().Add(attempt)})
+		n.do(protocol.Action{Kind: protocol.Sleep, Until: n.r.clk.Now().Add(attempt)})
 		return true
 	case err != nil: // the next step sees what the record has become, if that is known now
 		return n.d.Hold.Seen().Rec.Version != rec.Version
@@ -54,7 +54,7 @@ func (n *name) adopt(rec store.Record) (Grant, error) {
 	n.unwatch() // what it waits for is about to come from here
 	rec.Nonce = drive.Nonce()
 	now := n.r.clk.Now()
-	act := rules.Action{Kind: rules.Write, Key: n.key, Rec: rec, Until: now.Add(patience), Asked: now, Again: now.Add(attempt)}
+	act := protocol.Action{Kind: protocol.Write, Key: n.key, Rec: rec, Until: now.Add(patience), Asked: now, Again: now.Add(attempt)}
 	kept, err := n.r.run.Request(n.r.ctx, act, nil)
 	if conflict, ok := errors.AsType[*store.ConflictError](err); ok {
 		n.d.Hold.Read(n.env(), n.key, conflict.Current, nil)

@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/drive"
-	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
@@ -34,7 +34,7 @@ func (n *name) renew(ctx context.Context, owner string, token fence.Token, ttl t
 		return Grant{Record: cur}, err
 	case h.Renewed():
 		return Grant{Record: h.Term, ValidUntil: h.Deadline, Notice: h.Notice}, nil
-	case h.Cause == rules.CauseBroken:
+	case h.Cause == protocol.CauseBroken:
 		err = &lease.LostError{Key: n.key, Token: token, Cause: lease.Broken, Err: errors.New(cur.Note)}
 	case h.Restored():
 		err = fmt.Errorf("%w: %w", &lease.NotCurrentError{Record: cur, Token: token}, errRestored)
@@ -46,7 +46,7 @@ func (n *name) renew(ctx context.Context, owner string, token fence.Token, ttl t
 
 // release ends the term, and begins that of the first of the queue with the same write.
 func (n *name) release(ctx context.Context, owner string, token fence.Token, why string, by Proof) (Grant, error) {
-	exit := rules.Exit{Why: why, By: n.r.clk.Now().Add(patience)}
+	exit := protocol.Exit{Why: why, By: n.r.clk.Now().Add(patience)}
 	heir := n.first()
 	if heir != nil {
 		claim := heir.claim()
@@ -75,7 +75,7 @@ func (n *name) release(ctx context.Context, owner string, token fence.Token, why
 		return Grant{}, err
 	}
 	if !n.settle(heir, answer{grant: Grant{Record: left, ValidUntil: heir.until(h.LeftAt)}}) {
-		return n.release(ctx, heir.req.Owner, left.Token, rules.WhyGivenUp, nil) // it has left in the meantime
+		return n.release(ctx, heir.req.Owner, left.Token, protocol.WhyGivenUp, nil) // it has left in the meantime
 	}
 	return Grant{Record: left}, nil
 }
@@ -103,7 +103,7 @@ func (n *name) carry(ctx context.Context, d *drive.Driver) error {
 	n.past.Look(&d.Hold)
 	n.noted = env.Now
 	n.mu.Unlock()
-	if n.d != nil && n.d.Hold.Phase == rules.Waiting {
+	if n.d != nil && n.d.Hold.Phase == protocol.Waiting {
 		n.d.Hold.Read(env, n.key, seen.Rec, nil)
 	}
 	return err

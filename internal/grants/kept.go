@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/drive"
-	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
@@ -71,7 +71,7 @@ func (ks *keepers) renewed(st store.Store, owner string, until, now clock.Instan
 			Store: st,
 			Term:  func(l *kept) store.Record { return l.term },
 			Over:  func(l *kept) bool { return l.loss.Load() != nil },
-			End: func(l *kept, cause rules.Cause, why error) {
+			End: func(l *kept, cause protocol.Cause, why error) {
 				l.loss.Store(&Loss{l.term.Token, causes[cause], why})
 			},
 		}}
@@ -93,7 +93,7 @@ func (ks *keepers) renewed(st store.Store, owner string, until, now clock.Instan
 }
 
 // causes are those of looks, as package lease has them.
-var causes = map[rules.Cause]lease.Cause{rules.CauseTaken: lease.Taken, rules.CauseBroken: lease.Broken}
+var causes = map[protocol.Cause]lease.Cause{protocol.CauseTaken: lease.Taken, protocol.CauseBroken: lease.Broken}
 
 func (ks *keepers) of(owner string) *keeper {
 	ks.mu.Lock()
@@ -216,7 +216,7 @@ func (r *Registry) glance(k *keeper, ttl time.Duration) (l *glance, begun bool) 
 	}
 	l = &glance{over: make(chan struct{})}
 	k.looking = l
-	t := rules.Timing{TTL: ttl}.WithDefaults()
+	t := protocol.Timing{TTL: ttl}.WithDefaults()
 	r.wg.Go(func() {
 		ctx, cancel := clock.WithTimeout(r.ctx, r.clk, t.Renew)
 		defer cancel()

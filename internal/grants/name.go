@@ -10,7 +10,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/internal/drive"
-	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
@@ -137,7 +137,7 @@ func (n *name) serve() {
 	if n.over() {
 		return
 	}
-	if taken := act.Kind == rules.Wait || act.Kind == rules.Refuse; taken && n.again() {
+	if taken := act.Kind == protocol.Wait || act.Kind == protocol.Refuse; taken && n.again() {
 		return
 	}
 	n.do(act)
@@ -145,11 +145,11 @@ func (n *name) serve() {
 }
 
 // next returns what is to be done for the first of the queue.
-func (n *name) next() rules.Action {
+func (n *name) next() protocol.Action {
 	n.refuse()
 	w := n.first()
 	env := n.env()
-	if n.d != nil && n.claimant != w && n.d.Hold.Phase == rules.Waiting {
+	if n.d != nil && n.claimant != w && n.d.Hold.Phase == protocol.Waiting {
 		n.withdraw()
 	}
 	if n.d == nil && w != nil {
@@ -164,7 +164,7 @@ func (n *name) next() rules.Action {
 		n.d, n.claimant = &d, w
 	}
 	if n.d == nil {
-		return rules.Action{}
+		return protocol.Action{}
 	}
 	return n.d.Next(env, true)
 }
@@ -177,13 +177,13 @@ func (n *name) withdraw() {
 }
 
 // do carries out what the hold asks for.
-func (n *name) do(act rules.Action) {
+func (n *name) do(act protocol.Action) {
 	switch act.Kind {
-	case rules.Refuse:
+	case protocol.Refuse:
 		n.look()
 		n.settle(n.claimant, answer{err: n.missed()})
 		n.forget()
-	case rules.Sleep:
+	case protocol.Sleep:
 		timer := clock.NewTimer(n.r.clk, act.Until.Sub(n.r.clk.Now()))
 		defer timer.Stop()
 		select {
@@ -192,16 +192,16 @@ func (n *name) do(act rules.Action) {
 		case <-n.wake:
 		case <-n.r.ctx.Done():
 		}
-	case rules.Wait:
+	case protocol.Wait:
 		n.await(act)
-	case rules.Read, rules.Write:
+	case protocol.Read, protocol.Write:
 		rec, err := n.r.run.Request(n.r.ctx, act, nil)
 		n.hear(act, rec, err)
 	}
 }
 
 // hear tells the hold what came of a request.
-func (n *name) hear(act rules.Action, rec store.Record, err error) {
+func (n *name) hear(act protocol.Action, rec store.Record, err error) {
 	n.d.Tell(n.env(), act, rec, err)
 	n.look()
 }
@@ -212,7 +212,7 @@ func (n *name) hear(act rules.Action, rec store.Record, err error) {
 const calm = 2 * time.Millisecond
 
 // await waits for the record to change, for the time that act allows, or for something to be asked.
-func (n *name) await(act rules.Action) {
+func (n *name) await(act protocol.Action) {
 	n.look()
 	if v := (version{act.Key, act.Version}); n.awaited != v {
 		n.unwatch()
@@ -242,7 +242,7 @@ func (n *name) await(act rules.Action) {
 }
 
 // listen asks the store to tell of the next version.
-func (n *name) listen(act rules.Action) {
+func (n *name) listen(act protocol.Action) {
 	ctx, cancel := context.WithCancel(n.r.ctx)
 	w := &watch{cancel: cancel, told: make(chan read, 1)}
 	n.watch = w
@@ -266,7 +266,7 @@ func (n *name) over() bool {
 		return true
 	}
 	switch h := &n.d.Hold; h.Phase {
-	case rules.Held:
+	case protocol.Held:
 		n.look()
 		n.past.Granted(h.Term)
 		if n.settle(n.claimant, answer{grant: Grant{Record: h.Term, ValidUntil: n.validity(h)}}) {
@@ -275,7 +275,7 @@ func (n *name) over() bool {
 		}
 		n.withdraw()
 		return n.d == nil
-	case rules.Ended:
+	case protocol.Ended:
 		n.look()
 		n.past.Orphan(h)
 		if n.d.Settle(n.env(), true) { // the holder elsewhere has gone: nobody else lets go of what its session would keep
@@ -307,7 +307,7 @@ func (n *name) vacated(err error) bool {
 	return true
 }
 
-func (n *name) validity(h *rules.Hold) clock.Instant {
+func (n *name) validity(h *protocol.Hold) clock.Instant {
 	if h.Claim.Session != "" {
 		return clock.Never
 	}
@@ -343,7 +343,7 @@ func (n *name) heldBy() error {
 }
 
 // env is what the hold is told of the world. Whether a session is valid is for its holder to know.
-func (n *name) env() rules.Env {
+func (n *name) env() protocol.Env {
 	env := n.r.run.Env()
 	env.Session = clock.Never
 	return env

@@ -6,7 +6,7 @@ import (
 	"maps"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -42,11 +42,11 @@ func newWaiter(req Request, now clock.Instant) *waiter {
 	return w
 }
 
-func (w *waiter) claim() rules.Claim {
-	return rules.Claim{Owner: w.req.Owner, TTL: w.req.TTL, Session: w.req.Session, Info: info(w.req, w.kept), Kind: store.KindLease}
+func (w *waiter) claim() protocol.Claim {
+	return protocol.Claim{Owner: w.req.Owner, TTL: w.req.TTL, Session: w.req.Session, Info: info(w.req, w.kept), Kind: store.KindLease}
 }
 
-func (w *waiter) timing() rules.Timing { return rules.Timing{TTL: w.req.TTL}.WithDefaults() }
+func (w *waiter) timing() protocol.Timing { return protocol.Timing{TTL: w.req.TTL}.WithDefaults() }
 
 // until returns until when a holder may rely on what was sent at sent.
 func (w *waiter) until(sent clock.Instant) clock.Instant {

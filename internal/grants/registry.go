@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/drive"
-	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/internal/sessions"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
@@ -179,7 +179,7 @@ func (r *Registry) Acquire(ctx context.Context, req Request) (Grant, error) {
 
 // free frees in the background what was granted to nobody.
 func (r *Registry) free(rec store.Record) {
-	r.start(func() { _, _ = r.Release(r.ctx, rec.Key, rec.Owner, rec.Token, rules.WhyGivenUp, nil) })
+	r.start(func() { _, _ = r.Release(r.ctx, rec.Key, rec.Owner, rec.Token, protocol.WhyGivenUp, nil) })
 }
 
 // Renew renews a term, with another TTL if ttl isn't 0. The error is a *[lease.NotCurrentError] when the term is over, and a
@@ -356,8 +356,8 @@ func check(req Request) error {
 	if req.Wait < 0 {
 		return &store.InvalidError{Field: "Wait", Value: req.Wait.String(), Want: "0, which is not to wait, or more"}
 	}
-	c := rules.Claim{Owner: req.Owner, TTL: req.TTL, Session: req.Session, Info: info(req, strings.Repeat("x", keptSize))}
-	return store.Check(rules.Claimed(store.Record{Key: req.Key}, c, 1, "", time.Time{}, "nonce"))
+	c := protocol.Claim{Owner: req.Owner, TTL: req.TTL, Session: req.Session, Info: info(req, strings.Repeat("x", keptSize))}
+	return store.Check(protocol.Claimed(store.Record{Key: req.Key}, c, 1, "", time.Time{}, "nonce"))
 }
 
 // keptSize is how many bytes a record keeps of a secret.

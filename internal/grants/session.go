@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/drive"
-	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
@@ -62,7 +62,7 @@ func (r *Registry) OpenSession(ctx context.Context, owner string, ttl time.Durat
 		}
 	}
 	secret, kept := newSecret("")
-	claim := rules.Claim{Owner: owner, TTL: ttl, Info: info(Request{Info: about}, kept)}
+	claim := protocol.Claim{Owner: owner, TTL: ttl, Info: info(Request{Info: about}, kept)}
 	ctx, cancel := clock.WithTimeout(ctx, r.clk, patience)
 	defer cancel()
 	defer context.AfterFunc(r.ctx, cancel)()
@@ -78,16 +78,16 @@ func (r *Registry) OpenSession(ctx context.Context, owner string, ttl time.Durat
 }
 
 // makeSession writes the record of a new session.
-func (r *Registry) makeSession(ctx context.Context, claim rules.Claim) (drive.Driver, error) {
-	d := drive.Open(lease.SessionKey(claim.Owner), claim, rules.Timing{TTL: claim.TTL}.WithDefaults())
+func (r *Registry) makeSession(ctx context.Context, claim protocol.Claim) (drive.Driver, error) {
+	d := drive.Open(lease.SessionKey(claim.Owner), claim, protocol.Timing{TTL: claim.TTL}.WithDefaults())
 	h := &d.Hold
 	for env := r.run.Env(); ; {
 		doubt := h.InDoubt()
 		act := d.Next(env, ctx.Err() == nil)
 		switch {
-		case h.Phase == rules.Held:
+		case h.Phase == protocol.Held:
 			return d, nil
-		case h.Phase == rules.Waiting:
+		case h.Phase == protocol.Waiting:
 			env = r.run.Do(ctx, &d, nil, act)
 		case ctx.Err() == nil:
 			return d, h.Err

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -16,7 +16,7 @@ func (n *name) try(ctx context.Context, w *waiter) {
 	defer n.rest()
 	for {
 		act := n.next()
-		if n.over() || act.Kind != rules.Read && act.Kind != rules.Write {
+		if n.over() || act.Kind != protocol.Read && act.Kind != protocol.Write {
 			return
 		}
 		act.Until = min(act.Until, w.limit)
@@ -36,7 +36,7 @@ func (n *name) try(ctx context.Context, w *waiter) {
 }
 
 // requestFor makes a request for somebody who may leave meanwhile.
-func (n *name) requestFor(ctx context.Context, act rules.Action) (store.Record, error) {
+func (n *name) requestFor(ctx context.Context, act protocol.Action) (store.Record, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(n.r.ctx, cancel)()

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/lease/sightings"
 	"github.com/leasehold/leasehold/store"
 )
@@ -32,7 +32,7 @@ type Watch struct {
 
 // sight is what was seen of one session.
 type sight struct {
-	rules.Seen
+	protocol.Seen
 	looked clock.Instant // the last time
 	over   bool          // for good: keys of sessions are not used again
 }
@@ -160,7 +160,7 @@ func (w *Watch) look(ctx context.Context, key string) (due clock.Instant, over b
 	if over || w.clk.Now() < due {
 		return due, over, nil
 	}
-	_, err = w.st.Put(ctx, rules.Freed(rec, rules.WhyExpired, w.clk.Wall(), rand.Text()))
+	_, err = w.st.Put(ctx, protocol.Freed(rec, protocol.WhyExpired, w.clk.Wall(), rand.Text()))
 	var conflict *store.ConflictError
 	switch {
 	case err == nil, errors.Is(err, store.ErrNotFound):

@@ -7,7 +7,7 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/drive"
-	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -25,7 +25,7 @@ type client struct {
 	run    *runner
 	active bool   // it wants, holds or lets go of the name
 	lease  *lease // its latest term
-	shown  rules.Phase
+	shown  protocol.Phase
 
 	deadline   clock.Instant // as last shown
 	term, told int           // how many terms it was given, and how many times it was told of the end of one
@@ -67,10 +67,10 @@ func (l *lease) Retire() *drive.Driver {
 }
 
 // Env implements drive.Program.
-func (l *lease) Env() rules.Env { return l.c.run.env() }
+func (l *lease) Env() protocol.Env { return l.c.run.env() }
 
 // lost ends a lease that a session keeps.
-func (l *lease) lost(cause rules.Cause) {
+func (l *lease) lost(cause protocol.Cause) {
 	if l.c.lease == l {
 		l.c.lost(cause)
 	}
@@ -98,8 +98,8 @@ func (c *client) validUntil() clock.Instant {
 
 func (c *client) valid() bool { return c.n.local() < c.validUntil() }
 
-func (c *client) claim() rules.Claim {
-	claim := rules.Claim{Owner: c.owner(), TTL: c.w().cfg.TTL}
+func (c *client) claim() protocol.Claim {
+	claim := protocol.Claim{Owner: c.owner(), TTL: c.w().cfg.TTL}
 	if c.session != nil {
 		claim.Session = c.session.key
 	}
@@ -154,7 +154,7 @@ func (c *client) start() {
 }
 
 func (c *client) begin(d drive.Driver) {
-	c.active, c.shown, c.since = true, rules.Waiting, c.w().now
+	c.active, c.shown, c.since = true, protocol.Waiting, c.w().now
 	c.run = c.runner(d)
 	c.run.step()
 }
@@ -182,16 +182,16 @@ func (n *node) openSession(served bool) {
 }
 
 // look takes over what has become of the hold, as Acquire, the keeper and Release do, and reports whether the runner is to go on.
-func (c *client) look(act rules.Action) bool {
+func (c *client) look(act protocol.Action) bool {
 	d := &c.run.d
 	h := &d.Hold
 	switch c.shown {
-	case rules.Waiting:
+	case protocol.Waiting:
 		switch {
-		case h.Phase == rules.Held:
+		case h.Phase == protocol.Held:
 			c.acquired()
 			return false
-		case h.Phase == rules.Waiting && act.Kind != rules.Refuse:
+		case h.Phase == protocol.Waiting && act.Kind != protocol.Refuse:
 			return true
 		}
 		if c.n.local() >= c.gaveUp {
@@ -199,8 +199,8 @@ func (c *client) look(act rules.Action) bool {
 		}
 		c.settle()
 		return false
-	case rules.Leaving:
-		if h.Phase != rules.Ended {
+	case protocol.Leaving:
+		if h.Phase != protocol.Ended {
 			return true
 		}
 		c.settle()
@@ -213,7 +213,7 @@ func (c *client) look(act rules.Action) bool {
 func (c *client) keep() bool {
 	d := &c.run.d
 	d.Show(&c.lease.term)
-	if d.Hold.Phase == rules.Lost {
+	if d.Hold.Phase == protocol.Lost {
 		c.lost(d.Hold.Cause)
 		return false
 	}
@@ -232,12 +232,12 @@ func (c *client) keep() bool {
 func (c *client) notified(data []byte) bool {
 	broken, err := c.roster.Told(data)
 	if err != nil {
-		c.lost(rules.CauseBroken) // any lease of it may have been broken
+		c.lost(protocol.CauseBroken) // any lease of it may have been broken
 		return false
 	}
 	for _, l := range broken {
 		c.w().logf("%s learns that it was broken", l.c)
-		l.lost(rules.CauseBroken)
+		l.lost(protocol.CauseBroken)
 	}
 	return true
 }
@@ -250,17 +250,17 @@ func (c *client) settle() {
 		c.n.past(c.key).Orphan(&c.run.d.Hold)
 	}
 	c.run.settle()
-	if c.session != nil && c.lease != nil && c.shown == rules.Leaving {
+	if c.session != nil && c.lease != nil && c.shown == protocol.Leaving {
 		c.session.roster.Forget(c.lease)
 	}
-	c.shown = rules.Ended
+	c.shown = protocol.Ended
 	c.finish()
 }
 
 // lost: the program learns that its term is over. It stops its work, and frees what may be left; or never calls again.
-func (c *client) lost(cause rules.Cause) {
+func (c *client) lost(cause protocol.Cause) {
 	w := c.w()
-	if c.shown == rules.Held {
+	if c.shown == protocol.Held {
 		w.logf("%s is lost: %s", c, causes[cause])
 		w.check.lost(c, cause)
 	}
@@ -274,7 +274,7 @@ func (c *client) lost(cause rules.Cause) {
 	l := c.lease
 	w.after(w.between(0, w.cfg.TTL/4), func() {
 		c.n.deliver(func() {
-			if c.lease == l && c.active && c.shown == rules.Lost {
+			if c.lease == l && c.active && c.shown == protocol.Lost {
 				c.leave("")
 			}
 		})
@@ -283,15 +283,15 @@ func (c *client) lost(cause rules.Cause) {
 
 // leave releases the term, or hands it over.
 func (c *client) leave(to string) {
-	if !c.active || c.shown != rules.Held && c.shown != rules.Lost {
+	if !c.active || c.shown != protocol.Held && c.shown != protocol.Lost {
 		return
 	}
 	if c.served {
 		c.release()
 		return
 	}
-	drive.Leave(c.lease, rules.Exit{Why: rules.WhyReleased, To: to})
-	c.shown = rules.Leaving
+	drive.Leave(c.lease, protocol.Exit{Why: protocol.WhyReleased, To: to})
+	c.shown = protocol.Leaving
 	c.run.step()
 }
 
@@ -308,7 +308,7 @@ func (c *client) finish() {
 		delete(w.byKey, c.key) // its clones' too: they are looked at through their nodes
 		return
 	}
-	if w.calm && c.shown == rules.Ended && w.check.served[c] {
+	if w.calm && c.shown == protocol.Ended && w.check.served[c] {
 		return // it has had its turn
 	}
 	w.after(w.between(w.cfg.TTL/100, w.cfg.TTL), c.rest)

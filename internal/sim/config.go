@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/internal/proof/seeded"
-	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/protocol"
 )
 
 // Config describes a run. Draw makes one from a seed; each seed has its own choice and strength of faults, since a run with
@@ -121,4 +121,4 @@ func (c Config) Aim(off seeded.Rule) Config {
 	return c
 }
 
-func (c Config) timing() rules.Timing { return rules.Timing{TTL: c.TTL}.WithDefaults() }
+func (c Config) timing() protocol.Timing { return protocol.Timing{TTL: c.TTL}.WithDefaults() }

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/internal/drive"
-	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -75,7 +75,7 @@ func (w *World) crash(n *node) {
 func (w *World) bury(n *node) {
 	w.spans.fault(n.slot, w.now, w.now, "crash")
 	for _, c := range n.clients {
-		if c.active && c.shown == rules.Held {
+		if c.active && c.shown == protocol.Held {
 			w.spans.end(c, true)
 		}
 		if c.run != nil {
@@ -179,16 +179,16 @@ func (c *client) revive() {
 	case !c.active:
 		w.after(w.between(0, w.cfg.TTL), c.rest)
 		return
-	case c.session != nil && (c.shown == rules.Held || c.shown == rules.Lost): // nothing runs
-	case c.shown == rules.Lost:
+	case c.session != nil && (c.shown == protocol.Held || c.shown == protocol.Lost): // nothing runs
+	case c.shown == protocol.Lost:
 	default:
 		c.run.revive()
 	}
-	if c.shown == rules.Lost {
+	if c.shown == protocol.Lost {
 		c.finish()
 		return
 	}
-	if c.isSession() && c.shown == rules.Held {
+	if c.isSession() && c.shown == protocol.Held {
 		c.lookOn()
 	}
 	if c.working {
@@ -249,7 +249,7 @@ func (w *World) operator() {
 		if session := w.look(rec.Session); session.Owner == rec.Owner {
 			if w.rng.IntN(4) == 0 { // the session as a whole: its key is a name, too
 				w.count("break of a session")
-				w.after(w.between(0, w.cfg.TTL/10), func() { w.mark(rules.Broken(session, "operator", session.TTL, w.nonce())) })
+				w.after(w.between(0, w.cfg.TTL/10), func() { w.mark(protocol.Broken(session, "operator", session.TTL, w.nonce())) })
 				return
 			}
 			grace = max(grace, session.TTL)
@@ -263,7 +263,7 @@ func (w *World) operator() {
 
 // breakTerm marks what is held, and once more what a session keeps and somebody has touched meanwhile: it has been told.
 func (w *World) breakTerm(rec store.Record, grace time.Duration) {
-	w.mark(rules.Broken(rec, "operator", grace, w.nonce()))
+	w.mark(protocol.Broken(rec, "operator", grace, w.nonce()))
 	now := w.server.rows[rec.Key].rec
 	if now.Session != "" && now.Session == rec.Session && now.Token == rec.Token && now.Version != rec.Version {
 		w.breakTerm(now, grace)
@@ -282,7 +282,7 @@ var operator = &node{id: -1}
 
 // look is the operator's reading of a record.
 func (w *World) look(key string) store.Record {
-	read := rules.Action{Kind: rules.Read, Key: key}
+	read := protocol.Action{Kind: protocol.Read, Key: key}
 	answered := w.called(operator, read)
 	rec := w.server.get(key, w.now, false)
 	answered(rec, nil)
@@ -291,7 +291,7 @@ func (w *World) look(key string) store.Record {
 
 func (w *World) mark(rec store.Record) {
 	before := w.server.rows[rec.Key]
-	answered := w.called(operator, rules.Action{Kind: rules.Write, Key: rec.Key, Rec: rec})
+	answered := w.called(operator, protocol.Action{Kind: protocol.Write, Key: rec.Key, Rec: rec})
 	stored, err := w.server.put(rec, before.writer, w.now, false)
 	answered(stored, err)
 	if err == nil {
@@ -337,7 +337,7 @@ func (w *World) freeRevived() {
 		}
 		if rec := w.look(key); w.look(rec.Session).Owner == rec.Owner {
 			w.count("operator: frees what a backup brought back")
-			w.mark(rules.Freed(rec, rules.WhyReleased, epoch.Add(duration(w.now)), "operator/"+key))
+			w.mark(protocol.Freed(rec, protocol.WhyReleased, epoch.Add(duration(w.now)), "operator/"+key))
 		}
 	}
 }

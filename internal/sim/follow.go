@@ -3,7 +3,7 @@ package sim
 import (
 	"strconv"
 
-	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/internal/watches"
 	"github.com/leasehold/leasehold/store"
 )
@@ -229,7 +229,7 @@ func (n *node) catchUp(e *watched) {
 			n.catchUp(e)
 		}
 	}
-	read := rules.Action{Kind: rules.Read, Key: e.key}
+	read := protocol.Action{Kind: protocol.Read, Key: e.key}
 	answered := w.called(n, read)
 	w.transmit(n, e.key, false, func() (store.Record, error) { return w.server.get(e.key, w.now, w.cfg.Age && !w.cfg.BadRates), nil },
 		func(rec store.Record, err error) {

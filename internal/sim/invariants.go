@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/fence"
-	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -104,7 +104,7 @@ func (k *checker) afterEvent() {
 			continue
 		}
 		for _, c := range n.clients {
-			if until := c.validUntil(); c.active && c.shown == rules.Held && n.local() > until.Add(time.Millisecond) {
+			if until := c.validUntil(); c.active && c.shown == protocol.Held && n.local() > until.Add(time.Millisecond) {
 				k.violated(InTime, "%s was over at %v, and it is %v", c, until, n.local())
 			}
 		}
@@ -235,9 +235,9 @@ func (k *checker) told(c *client) {
 	}
 }
 
-func (k *checker) lost(c *client, cause rules.Cause) {
+func (k *checker) lost(c *client, cause protocol.Cause) {
 	r, ok := k.w.server.rows[c.key]
-	if k.w.now >= k.excused && cause == rules.CauseTaken && ok && r.rec.Owner == c.n.owner && r.writer == c.n.id && k.w.now >= c.n.exempt && r.rec.Mark == "" && r.rec.Token == c.token() {
+	if k.w.now >= k.excused && cause == protocol.CauseTaken && ok && r.rec.Owner == c.n.owner && r.writer == c.n.id && k.w.now >= c.n.exempt && r.rec.Mark == "" && r.rec.Token == c.token() {
 		k.violated(NotSpurious, "%s", c)
 	}
 }
@@ -308,7 +308,7 @@ func (k *checker) vacancies() {
 func (k *checker) waiting(key string) *client {
 	for _, c := range k.w.byKey[key] {
 		if !c.n.paused {
-			if c.active && c.shown == rules.Waiting && !c.run.d.Hold.Try && k.w.now-c.since > int64(k.slack()) {
+			if c.active && c.shown == protocol.Waiting && !c.run.d.Hold.Try && k.w.now-c.since > int64(k.slack()) {
 				return c
 			}
 		}
@@ -348,7 +348,7 @@ func (k *checker) atTheEnd() {
 	}
 	for _, n := range k.w.live {
 		for _, c := range n.clients {
-			if !c.isSession() && c.active && c.shown == rules.Waiting && !c.run.d.Hold.Try && !k.served[c] {
+			if !c.isSession() && c.active && c.shown == protocol.Waiting && !c.run.d.Hold.Try && !k.served[c] {
 				k.violated(Served, "%s has waited since %v", c, duration(c.since))
 			}
 		}

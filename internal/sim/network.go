@@ -4,7 +4,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -71,11 +71,11 @@ func (w *World) delay() time.Duration {
 }
 
 // called takes down that n makes a request. What it returns takes down the answer.
-func (w *World) called(n *node, act rules.Action) func(store.Record, error) {
+func (w *World) called(n *node, act protocol.Action) func(store.Record, error) {
 	if w.history == nil {
 		return func(store.Record, error) {}
 	}
-	if act.Kind != rules.Write {
+	if act.Kind != protocol.Write {
 		return w.history.BeginGet(n.id, act.Key)
 	}
 	read, end := w.history.BeginGet(n.id, act.Rec.Key), w.history.BeginPut(n.id, act.Rec)
@@ -91,9 +91,9 @@ func (w *World) called(n *node, act rules.Action) func(store.Record, error) {
 }
 
 // apply is the store's side of a request.
-func (w *World) apply(c *runner, act rules.Action) (store.Record, error) {
+func (w *World) apply(c *runner, act protocol.Action) (store.Record, error) {
 	age := w.cfg.Age && !w.cfg.BadRates
-	if act.Kind != rules.Write {
+	if act.Kind != protocol.Write {
 		return w.server.get(act.Key, w.now, age), nil
 	}
 	before := w.server.rows[act.Rec.Key]

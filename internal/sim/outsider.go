@@ -1,7 +1,7 @@
 package sim
 
 import (
-	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -77,14 +77,14 @@ func (c *client) lookOn() {
 func (l *lease) look() {
 	c := l.c
 	w, run := c.w(), c.run
-	read := rules.Action{Kind: rules.Read, Key: c.key}
+	read := protocol.Action{Kind: protocol.Read, Key: c.key}
 	answered := w.called(c.n, read)
 	w.transmit(c.n, c.key, false, func() (store.Record, error) { return w.apply(run, read) }, func(rec store.Record, err error) {
 		answered(rec, err)
-		if err != nil || c.lease != l || c.shown != rules.Held {
+		if err != nil || c.lease != l || c.shown != protocol.Held {
 			return
 		}
-		if cause, why := rules.Ousted(rec, l.kept); cause != rules.NotLost {
+		if cause, why := protocol.Ousted(rec, l.kept); cause != protocol.NotLost {
 			w.logf("%s looks at its record: %v", c, why)
 			l.lost(cause)
 		}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/internal/drive"
-	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -20,10 +20,10 @@ type runner struct {
 	ofSession bool    // it keeps a session's record
 	d         drive.Driver
 
-	then     func(*rules.Hold) // what a server does for a holder elsewhere: told what came of it
+	then     func(*protocol.Hold) // what a server does for a holder elsewhere: told what came of it
 	done     bool
 	busy     bool                      // a request is under way
-	asked    rules.Action              // that request, or the wait or the rest
+	asked    protocol.Action           // that request, or the wait or the rest
 	answered func(store.Record, error) // takes down its answer
 	op       int                       // number of the timer that counts
 	request  int                       // number of the request that counts
@@ -44,8 +44,8 @@ var (
 
 func (r *runner) w() *World { return r.n.w }
 
-func (r *runner) env() rules.Env {
-	env := rules.Env{Now: r.n.local(), Wall: r.n.wallClock(), Nonce: r.w().nonce, Jitter: r.w().rng.Float64()}
+func (r *runner) env() protocol.Env {
+	env := protocol.Env{Now: r.n.local(), Wall: r.n.wallClock(), Nonce: r.w().nonce, Jitter: r.w().rng.Float64()}
 	if r.session != nil {
 		env.Session = r.session.validUntil()
 	}
@@ -68,16 +68,16 @@ func (r *runner) step() {
 			return
 		}
 		switch act.Kind {
-		case rules.Idle:
-			if r.d.Hold.Phase == rules.Ended && r.c == nil {
+		case protocol.Idle:
+			if r.d.Hold.Phase == protocol.Ended && r.c == nil {
 				r.settled()
 			}
 			return
-		case rules.Refuse:
+		case protocol.Refuse:
 			return
-		case rules.Sleep, rules.Wait:
+		case protocol.Sleep, protocol.Wait:
 			r.asked = act
-			if r.following = act.Kind == rules.Wait && r.d.Hold.Follow; act.Kind == rules.Wait && !r.following {
+			if r.following = act.Kind == protocol.Wait && r.d.Hold.Follow; act.Kind == protocol.Wait && !r.following {
 				r.polling = act.Version
 			}
 			r.arm(min(act.Until, r.patience()), r.woke)
@@ -96,7 +96,7 @@ func (r *runner) wanted() bool {
 
 // patience is when a program that waits has to look up, whatever it sleeps for.
 func (r *runner) patience() clock.Instant {
-	if r.c != nil && r.d.Hold.Phase == rules.Waiting {
+	if r.c != nil && r.d.Hold.Phase == protocol.Waiting {
 		return r.c.gaveUp
 	}
 	return clock.Never
@@ -132,7 +132,7 @@ func (r *runner) settled() {
 }
 
 // send carries a request out over the network.
-func (r *runner) send(act rules.Action) {
+func (r *runner) send(act protocol.Action) {
 	r.busy, r.asked, r.copies = true, act, drive.Copies{}
 	r.request++
 	r.answered = r.w().called(r.n, act)
@@ -141,7 +141,7 @@ func (r *runner) send(act rules.Action) {
 }
 
 // await waits for the answer to a request, which is sent once more at again, unless that is 0.
-func (r *runner) await(act rules.Action, again clock.Instant) {
+func (r *runner) await(act protocol.Action, again clock.Instant) {
 	if again == 0 || again >= act.Until {
 		r.arm(act.Until, r.timedOut)
 		return
@@ -152,7 +152,7 @@ func (r *runner) await(act rules.Action, again clock.Instant) {
 			return
 		}
 		r.d.Hold.Late(r.env())
-		if r.d.Hold.Phase == rules.Lost {
+		if r.d.Hold.Phase == protocol.Lost {
 			r.timedOut()
 			return
 		}
@@ -172,17 +172,17 @@ func (r *runner) timedOut() {
 }
 
 // sendCopy sends one copy of the request under way.
-func (r *runner) sendCopy(act rules.Action) {
+func (r *runner) sendCopy(act protocol.Action) {
 	r.copies.Send()
 	request, number := r.request, r.copies.Sent
 	apply := func() (store.Record, error) {
 		rec, err := r.w().apply(r, act)
-		if act.Kind == rules.Write && (r.request != request || !r.busy || r.n.dead) {
+		if act.Kind == protocol.Write && (r.request != request || !r.busy || r.n.dead) {
 			r.w().count(map[bool]string{true: lateLanded, false: lateRefused}[err == nil])
 		}
 		return rec, err
 	}
-	r.w().transmit(r.n, act.Key, act.Kind == rules.Write, apply,
+	r.w().transmit(r.n, act.Key, act.Kind == protocol.Write, apply,
 		func(rec store.Record, err error) {
 			if r.request != request || !r.busy {
 				return // too late
@@ -259,7 +259,7 @@ func (r *runner) poll() {
 				return
 			}
 			r.polls = 0
-			read := rules.Action{Kind: rules.Read, Key: r.key}
+			read := protocol.Action{Kind: protocol.Read, Key: r.key}
 			answered := w.called(r.n, read)
 			w.transmit(r.n, r.key, false, func() (store.Record, error) { return w.apply(r, read) },
 				func(rec store.Record, err error) {
@@ -311,7 +311,7 @@ func (r *runner) rearm() {
 // revive lets the runner of a cloned program go on. The connection that its request was sent on is the original's.
 func (r *runner) revive() {
 	if !r.busy {
-		if r.asked.Kind == rules.Wait {
+		if r.asked.Kind == protocol.Wait {
 			r.asked.Until = r.n.local()
 		}
 		r.arm(r.n.local(), r.woke)

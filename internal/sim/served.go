@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/drive"
-	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -24,7 +24,7 @@ func (n *node) past(key string) *drive.Recollection {
 }
 
 // serve says that what the runner does is a change that a server makes for a holder elsewhere, and whom it answers.
-func (r *runner) serve(then func(*rules.Hold)) *runner {
+func (r *runner) serve(then func(*protocol.Hold)) *runner {
 	r.then = then
 	return r
 }
@@ -32,7 +32,7 @@ func (r *runner) serve(then func(*rules.Hold)) *runner {
 // answers reports whether a change is over, as [drive.Runner.Carry] does, and answers it.
 func (r *runner) answers() bool {
 	h := &r.d.Hold
-	if !h.Renewed() && h.Phase != rules.Lost && h.Phase != rules.Ended && (h.Err == nil || h.InDoubt()) {
+	if !h.Renewed() && h.Phase != protocol.Lost && h.Phase != protocol.Ended && (h.Err == nil || h.InDoubt()) {
 		return false
 	}
 	r.done = true
@@ -60,7 +60,7 @@ func (c *client) granted() {
 // timed has the program notice the end of its validity.
 func (c *client) timed() {
 	c.run.arm(c.validUntil(), func() {
-		if c.shown == rules.Held {
+		if c.shown == protocol.Held {
 			c.check()
 		}
 	})
@@ -71,7 +71,7 @@ func (c *client) renewals(l *lease) {
 	w := c.w()
 	w.after(w.between(w.timing.Renew/2, w.timing.Renew), func() {
 		c.n.deliver(func() {
-			if c.lease == l && c.shown == rules.Held {
+			if c.lease == l && c.shown == protocol.Held {
 				c.renew(l)
 				c.renewals(l)
 			}
@@ -91,7 +91,7 @@ func (c *client) renew(l *lease) {
 		d.Hold.Left = w.unreleased
 		r := &runner{n: at, key: c.key, ofSession: c.isSession(), d: d}
 		at.settling = append(at.settling, r)
-		r.serve(func(h *rules.Hold) {
+		r.serve(func(h *protocol.Hold) {
 			a := renewal{l: l, sent: sent, renewed: h.Renewed(), cause: h.Cause, notice: h.Notice}
 			answer := func() {
 				if at != c.n && w.chance(w.cfg.Chance.DropReply, "lost reply") {
@@ -113,15 +113,15 @@ type renewal struct {
 	l       *lease
 	sent    clock.Instant
 	renewed bool
-	cause   rules.Cause
-	notice  []byte                 // of a session: what it is told, and what of that which it keeps is lost
-	lost    map[*lease]rules.Cause //
+	cause   protocol.Cause
+	notice  []byte                    // of a session: what it is told, and what of that which it keeps is lost
+	lost    map[*lease]protocol.Cause //
 }
 
 // heard: the program hears of a renewal.
 func (c *client) heard(a renewal) {
 	w, l := c.w(), a.l
-	if c.lease != l || c.shown != rules.Held {
+	if c.lease != l || c.shown != protocol.Held {
 		return
 	}
 	switch until := a.sent.Add(w.timing.Validity()); {
@@ -134,7 +134,7 @@ func (c *client) heard(a renewal) {
 		c.deadline = until
 		w.spans.extend(c)
 		c.timed()
-	case a.cause != rules.NotLost:
+	case a.cause != protocol.NotLost:
 		c.lost(a.cause)
 		return
 	}
@@ -148,7 +148,7 @@ func (c *client) heard(a renewal) {
 		}
 	}
 	for _, k := range c.members() {
-		if cause := a.lost[k]; cause != rules.NotLost {
+		if cause := a.lost[k]; cause != protocol.NotLost {
 			w.count("served: an outsider's deed is told")
 			k.lost(cause)
 		}
@@ -173,17 +173,17 @@ func (n *node) lookFor(r *runner, leases []*lease, a *renewal, answer func()) {
 		}
 	}
 	for _, l := range leases {
-		read := rules.Action{Kind: rules.Read, Key: l.Key()}
+		read := protocol.Action{Kind: protocol.Read, Key: l.Key()}
 		answered := w.called(n, read)
 		w.transmit(n, l.Key(), false, func() (store.Record, error) { return w.apply(r, read) }, func(rec store.Record, err error) {
 			answered(rec, err)
 			if err != nil {
 				return
 			}
-			if cause, why := rules.Ousted(rec, l.kept); cause != rules.NotLost && !told {
+			if cause, why := protocol.Ousted(rec, l.kept); cause != protocol.NotLost && !told {
 				w.logf("a server looks at the record of %s: %v", l.c, why)
 				if a.lost == nil {
-					a.lost = map[*lease]rules.Cause{}
+					a.lost = map[*lease]protocol.Cause{}
 				}
 				a.lost[l] = cause
 			}
@@ -223,9 +223,9 @@ func (n *node) letGo(s *client, key, owner string, token fence.Token) {
 				return
 			}
 			r := &runner{n: n, key: key, d: drive.Named(key, owner, token, 0, w.timing.Attempt, *n.past(key))}
-			r.d.Hold.Stop(r.env(), rules.Exit{Why: rules.WhyGivenUp, By: n.local().Add(drive.Patience(w.timing))})
+			r.d.Hold.Stop(r.env(), protocol.Exit{Why: protocol.WhyGivenUp, By: n.local().Add(drive.Patience(w.timing))})
 			n.settling = append(n.settling, r)
-			r.serve(func(h *rules.Hold) {
+			r.serve(func(h *protocol.Hold) {
 				if h.Err != nil && !errors.Is(h.Err, store.ErrConflict) {
 					n.letGo(s, key, owner, token)
 				}
@@ -237,7 +237,7 @@ func (n *node) letGo(s *client, key, owner string, token fence.Token) {
 // heir returns the program that waits for the name at the server of the node, and is next; nil if none is.
 func (c *client) heir() *client {
 	for _, k := range c.n.clients {
-		if k.served && k != c && k.key == c.key && k.active && k.shown == rules.Waiting && !k.run.d.Hold.Try {
+		if k.served && k != c && k.key == c.key && k.active && k.shown == protocol.Waiting && !k.run.d.Hold.Try {
 			return k
 		}
 	}
@@ -250,15 +250,15 @@ func (c *client) release() {
 		c.w().count("served: a session was closed")
 	}
 	l, heir := c.lease, c.heir()
-	exit := rules.Exit{Why: rules.WhyReleased}
+	exit := protocol.Exit{Why: protocol.WhyReleased}
 	var keeps *client // the session that keeps what the heir gets
 	if heir != nil {
 		claim := heir.claim()
 		exit.Heir, keeps = &claim, heir.session
 	}
 	drive.Leave(l, exit)
-	c.shown = rules.Leaving
-	c.run.serve(func(h *rules.Hold) {
+	c.shown = protocol.Leaving
+	c.run.serve(func(h *protocol.Hold) {
 		if h.Err != nil && h.InDoubt() {
 			c.n.past(c.key).Orphan(h)
 			heir.waitAnew(keeps)
@@ -272,18 +272,18 @@ func (c *client) release() {
 				c.n.letGo(c.session, c.key, c.owner(), l.token)
 			}
 		}
-		c.shown = rules.Ended
+		c.shown = protocol.Ended
 		c.finish()
 	}).step()
 }
 
 // waitAnew has the server begin anew to take the name for c, which may be nil: a write that may have landed may have given it the name.
 func (c *client) waitAnew(session *client) {
-	if c == nil || !c.active || c.shown != rules.Waiting || c.session != session {
+	if c == nil || !c.active || c.shown != protocol.Waiting || c.session != session {
 		return
 	}
 	c.run.cut()
-	if c.shown != rules.Waiting || c.run.d.Hold.Phase != rules.Waiting {
+	if c.shown != protocol.Waiting || c.run.d.Hold.Phase != protocol.Waiting {
 		return
 	}
 	c.n.past(c.key).Orphan(&c.run.d.Hold)
@@ -292,8 +292,8 @@ func (c *client) waitAnew(session *client) {
 }
 
 // inherit: the term of c has begun with the write that ended the one before.
-func (c *client) inherit(rec store.Record, h *rules.Hold, session *client) {
-	if !c.active || c.shown != rules.Waiting || c.session != session {
+func (c *client) inherit(rec store.Record, h *protocol.Hold, session *client) {
+	if !c.active || c.shown != protocol.Waiting || c.session != session {
 		if session != nil {
 			c.n.letGo(session, c.key, rec.Owner, rec.Token)
 		}
@@ -301,10 +301,10 @@ func (c *client) inherit(rec store.Record, h *rules.Hold, session *client) {
 	}
 	c.run.cut()
 	c.n.past(c.key).Orphan(&c.run.d.Hold) // what it has claimed itself was of a version that is gone
-	c.run.d.Hold.Phase, c.run.d.Hold.Term = rules.Held, rec
+	c.run.d.Hold.Phase, c.run.d.Hold.Term = protocol.Held, rec
 	c.run.d.Hold.Deadline = h.LeftAt.Add(c.w().timing.Validity())
 	if c.n.local() >= c.run.d.Hold.Deadline || c.session != nil && !c.session.valid() {
-		c.shown = rules.Ended
+		c.shown = protocol.Ended
 		c.finish()
 		return
 	}

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/leasehold/leasehold/internal/drive"
-	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -18,7 +18,7 @@ func (c *client) end(lost bool) bool {
 	c.told++
 	c.working = false
 	if lost {
-		c.shown = rules.Lost
+		c.shown = protocol.Lost
 		w.Stats.Losses++
 	} else {
 		w.Stats.Releases++
@@ -35,10 +35,10 @@ func (c *client) end(lost bool) bool {
 // endLeases ends the leases of a session, and what is under way for some.
 func (c *client) endLeases() {
 	for _, l := range c.roster.Close() {
-		l.lost(rules.CauseSession)
+		l.lost(protocol.CauseSession)
 	}
 	for _, k := range slices.Clone(c.n.clients) {
-		if k.session == c && k.active && k.shown == rules.Waiting && c.w().rng.IntN(2) == 0 { // or it is about to hear
+		if k.session == c && k.active && k.shown == protocol.Waiting && c.w().rng.IntN(2) == 0 { // or it is about to hear
 			k.run.interrupt()
 		}
 	}
@@ -49,9 +49,9 @@ func (c *client) endLeases() {
 	}
 }
 
-var causes = map[rules.Cause]string{
-	rules.CauseExpired: "expired", rules.CauseTaken: "taken", rules.CauseBroken: "broken",
-	rules.CauseOutage: "store outage", rules.CauseSession: "its session is over",
+var causes = map[protocol.Cause]string{
+	protocol.CauseExpired: "expired", protocol.CauseTaken: "taken", protocol.CauseBroken: "broken",
+	protocol.CauseOutage: "store outage", protocol.CauseSession: "its session is over",
 }
 
 // acquired: the program is told that it holds the name, and starts to work.
@@ -67,10 +67,10 @@ func (c *client) acquired() {
 		d.Begin(&l.term, nil)
 	default:
 		d.Begin(&l.term, nil)
-		c.run.asked = rules.Action{Kind: rules.Sleep}
+		c.run.asked = protocol.Action{Kind: protocol.Sleep}
 		c.run.arm(d.Hold.Due(), c.run.step)
 	}
-	c.lease, c.shown, c.deadline = l, rules.Held, d.Hold.Deadline
+	c.lease, c.shown, c.deadline = l, protocol.Held, d.Hold.Deadline
 	c.n.memory.Forget(c.key)
 	w.logf("%s is held under token %d until %v from now", c, l.token, c.validUntil().Sub(c.n.local()))
 	c.term++
@@ -100,13 +100,13 @@ func (c *client) acquired() {
 func (c *client) enlisted() bool {
 	e := c.session.roster.Enlist(c.lease)
 	if e.Another {
-		e.Older.lost(rules.CauseTaken)
+		e.Older.lost(protocol.CauseTaken)
 	}
 	switch {
 	case e.Over:
-		c.lost(rules.CauseSession)
+		c.lost(protocol.CauseSession)
 	case e.Broken:
-		c.lost(rules.CauseBroken)
+		c.lost(protocol.CauseBroken)
 	}
 	return e.Over || e.Broken
 }
@@ -121,7 +121,7 @@ func (c *client) work(tick, steps int) {
 			}
 			if c.valid() {
 				w.write(c)
-			} else if c.shown == rules.Held {
+			} else if c.shown == protocol.Held {
 				c.check()
 				return
 			}
@@ -139,17 +139,17 @@ func (c *client) check() {
 	switch over := c.lease.term.Over(c.n.local()); {
 	case over == nil:
 	case over != &c.lease.term:
-		c.session.lost(rules.CauseExpired)
-		c.lost(rules.CauseSession)
+		c.session.lost(protocol.CauseExpired)
+		c.lost(protocol.CauseSession)
 	default:
-		c.lost(rules.CauseExpired)
+		c.lost(protocol.CauseExpired)
 	}
 }
 
 // quit ends the term: by a release, or by handing the name over.
 func (c *client) quit() {
 	w := c.w()
-	if c.shown != rules.Held {
+	if c.shown != protocol.Held {
 		return
 	}
 	to := ""

@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/drive"
-	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/internal/sim/linear"
 )
 
@@ -26,7 +26,7 @@ func duration(ns int64) time.Duration { return time.Duration(ns) }
 // World is one run.
 type World struct {
 	cfg     Config
-	timing  rules.Timing
+	timing  protocol.Timing
 	rng     *rand.Rand
 	now     int64 // true time, ns
 	queue   queue

@@ -8,7 +8,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
-	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/protocol"
 )
 
 // verdict is what a history amounts to.
@@ -41,7 +41,7 @@ func (h *history) judge(ttl time.Duration, now clock.Instant) verdict {
 	}
 	h.judged = now
 	v.tokens(h.terms)
-	v.sections(sections, h.windows, h.meddled(rules.Timing{TTL: ttl}.WithDefaults().TTL/3+busy), rules.Timing{TTL: ttl}.WithDefaults())
+	v.sections(sections, h.windows, h.meddled(protocol.Timing{TTL: ttl}.WithDefaults().TTL/3+busy), protocol.Timing{TTL: ttl}.WithDefaults())
 	v.broken(h.sections, h.breaks, ttl)
 	return v
 }
@@ -84,7 +84,7 @@ func (v *verdict) tokens(terms []term) {
 // sections sees that sections of different processes overlap only where one of the two was stopped inside its own: by us, or by a
 // machine that was busy with others. A section begins before its Check, and nobody else holds the name before the margin has passed
 // since: so whatever the machine does, one that began earlier than that had no lease to begin under.
-func (v *verdict) sections(sections []section, windows []window, meddled map[string][]window, timing rules.Timing) {
+func (v *verdict) sections(sections []section, windows []window, meddled map[string][]window, timing protocol.Timing) {
 	margin := timing.TTL - timing.Validity()
 	stops := map[int][]window{}
 	for _, w := range windows {

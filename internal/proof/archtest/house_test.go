@@ -38,11 +38,11 @@ func TestNoRequiredModuleForcesALaterGo(t *testing.T) {
 func TestFinding_S11_OnlyTheDriverMakesHolds(t *testing.T) {
 	for _, dir := range []string{"lease", "internal/grants", "internal/sim", "internal/sim/model"} {
 		for _, by := range []string{"New", "NewSession", "Resume", "Named"} {
-			if found := withHold(t, dir, by); len(found) != 1 || !strings.Contains(found[0].Text, "uses internal/rules."+by) {
-				t.Errorf("%s makes a hold by rules.%s: %v, want one problem", dir, by, found)
+			if found := withHold(t, dir, by); len(found) != 1 || !strings.Contains(found[0].Text, "uses internal/protocol."+by) {
+				t.Errorf("%s makes a hold by protocol.%s: %v, want one problem", dir, by, found)
 			}
 			if found := withHold(t, "internal/drive", by); len(found) != 0 {
-				t.Errorf("the driver makes a hold by rules.%s: %v", by, found)
+				t.Errorf("the driver makes a hold by protocol.%s: %v", by, found)
 			}
 		}
 	}
@@ -53,6 +53,6 @@ func withHold(t *testing.T, dir, by string) []archtest.Problem {
 	t.Helper()
 	files := sound()
 	delete(files, dir+"/lease.go")
-	files[dir+"/made.go"] = source(archtest.Module+"/internal/rules") + "\nvar h = rules." + by + "()\n"
+	files[dir+"/made.go"] = source(archtest.Module+"/internal/protocol") + "\nvar h = protocol." + by + "()\n"
 	return check(t, files)
 }

@@ -33,9 +33,9 @@ func sound() map[string]string {
 		"store/storetest/suite.go":          source(archtest.Module+"/store/faulty", "pgregory.net/rapid"),
 		"store/faulty/faulty.go":            source(archtest.Module + "/store"),
 		"store/file/file.go":                source("modernc.org/sqlite/lib", archtest.Module+"/store"),
-		"internal/rules/rules.go":           source("time", archtest.Module+"/clock"),
-		"internal/rules/a_test.go":          source("context", "pgregory.net/rapid"),
-		"lease/lease.go":                    source(archtest.Module+"/internal/rules", "context", archtest.Module+"/clock"),
+		"internal/protocol/rules.go":        source("time", archtest.Module+"/clock"),
+		"internal/protocol/a_test.go":       source("context", "pgregory.net/rapid"),
+		"lease/lease.go":                    source(archtest.Module+"/internal/protocol", "context", archtest.Module+"/clock"),
 		"lease/lease_test.go":               source(archtest.Module + "/store/memory"),
 		"server/rdlm/rdlm.go":               source(archtest.Module+"/server/web", archtest.Module+"/lease", "net/http"),
 		"server/web/web.go":                 source("html/template"),
@@ -98,20 +98,20 @@ func TestEachRuleIsHeld(t *testing.T) {
 		{"engine imports engine", "store/file/file.go", own("store/memory"), "store/file/file.go:5: imports", "engines never import each other"},
 		{"engine's test imports engine", "store/memory/a_test.go", own("store/file"), "store/memory/a_test.go:5: imports", "engines never import each other"},
 		{"engine imports lease", "store/file/file.go", own("lease"), "store/file/file.go:5: imports", "must not know"},
-		{"engine's test imports the rules", "store/file/a_test.go", own("internal/rules"), "store/file/a_test.go:5: imports", "must not know"},
-		{"engine imports the rules", "store/file/file.go", own("internal/rules"), "store/file/file.go:5: imports", "must not know"},
+		{"engine's test imports the rules", "store/file/a_test.go", own("internal/protocol"), "store/file/a_test.go:5: imports", "must not know"},
+		{"engine imports the rules", "store/file/file.go", own("internal/protocol"), "store/file/file.go:5: imports", "must not know"},
 		{"engine imports its test suite", "store/file/file.go", own("store/storetest"), "store/file/file.go:5: imports", "made for tests"},
 		{"engine takes a second library", "store/file/file.go", source("github.com/jackc/pgx/v5"), "store/file/file.go:5: imports", "does not list"},
 		{"library that only begins like a listed one", "store/file/file.go", source("modernc.org/sqlite2"), "store/file/file.go:5: imports", "does not list"},
 		{"root module takes a library", "lease/lease.go", source("go.uber.org/zap"), "lease/lease.go:5: imports", "does not list"},
 		{"root module takes a test library", "lease/lease.go", source("go.uber.org/goleak"), "lease/lease.go:5: imports", "does not list"},
 		{"test takes a library", "lease/lease_test.go", source("github.com/stretchr/testify/assert"), "lease/lease_test.go:5: imports", "does not list"},
-		{"rules import lease", "internal/rules/rules.go", own("lease"), "internal/rules/rules.go:5: imports", "only cmp"},
-		{"rules import context", "internal/rules/rules.go", source("context"), "internal/rules/rules.go:5: imports", "pure"},
-		{"rules import sync", "internal/rules/rules.go", source("sync"), "internal/rules/rules.go:5: imports", "pure"},
-		{"rules import math/rand", "internal/rules/rules.go", source("math/rand/v2"), "internal/rules/rules.go:5: imports", "pure"},
-		{"rules import os", "internal/rules/rules.go", source("os"), "internal/rules/rules.go:5: imports", "pure"},
-		{"rules import net", "internal/rules/rules.go", source("net"), "internal/rules/rules.go:5: imports", "pure"},
+		{"rules import lease", "internal/protocol/rules.go", own("lease"), "internal/protocol/rules.go:5: imports", "only cmp"},
+		{"rules import context", "internal/protocol/rules.go", source("context"), "internal/protocol/rules.go:5: imports", "pure"},
+		{"rules import sync", "internal/protocol/rules.go", source("sync"), "internal/protocol/rules.go:5: imports", "pure"},
+		{"rules import math/rand", "internal/protocol/rules.go", source("math/rand/v2"), "internal/protocol/rules.go:5: imports", "pure"},
+		{"rules import os", "internal/protocol/rules.go", source("os"), "internal/protocol/rules.go:5: imports", "pure"},
+		{"rules import net", "internal/protocol/rules.go", source("net"), "internal/protocol/rules.go:5: imports", "pure"},
 		{"lease imports what is above", "lease/lease.go", own("server/web"), "lease/lease.go:5: imports", "lower floors only: lease is on F2, server/web on F4"},
 		{"lease imports an engine", "lease/lease.go", own("store/memory"), "lease/lease.go:5: imports", "take a store.Store"},
 		{"lease's test imports another engine", "lease/lease_test.go", own("store/file"), "lease/lease_test.go:5: imports", "take a store.Store"},
@@ -168,7 +168,7 @@ func TestRulesUseNoClock(t *testing.T) {
 			imported = archtest.Module + "/" + pkg
 		}
 		files := sound()
-		files["internal/rules/rules.go"] = source(imported) + "\nvar v = " + use + "\n"
+		files["internal/protocol/rules.go"] = source(imported) + "\nvar v = " + use + "\n"
 		if found := check(t, files); len(found) != 1 || !strings.Contains(found[0].Text, "uses "+pkg+".") {
 			t.Errorf("%s: got %v, want one problem", use, found)
 		}
@@ -179,14 +179,14 @@ func TestRulesUseNoClock(t *testing.T) {
 		"in one of many": doc + "package p\n\nimport \"time\"\n\nvar u = time.Second\nvar v = time.Now()\n",
 	} {
 		files := sound()
-		files["internal/rules/rules.go"] = text
+		files["internal/protocol/rules.go"] = text
 		if found := check(t, files); len(found) != 1 {
 			t.Errorf("%s: got %v, want one problem", why, found)
 		}
 	}
 	files := sound()
-	files["internal/rules/rules.go"] = source("time") + "\nvar v = time.Second\n"
-	files["internal/rules/rules_test.go"] = source("time") + "\nvar w = time.Now()\n"
+	files["internal/protocol/rules.go"] = source("time") + "\nvar v = time.Second\n"
+	files["internal/protocol/rules_test.go"] = source("time") + "\nvar w = time.Now()\n"
 	if found := check(t, files); len(found) != 0 {
 		t.Errorf("got %v, want none: a duration is no clock, and tests may look at one", found)
 	}

@@ -38,8 +38,8 @@ type Row struct {
 
 const x = "golang.org/x"
 
-// holds are the calls by which rules.Hold is made: only internal/drive drives one.
-var holds = []string{"internal/rules.New", "internal/rules.NewSession", "internal/rules.Resume", "internal/rules.Named"}
+// holds are the calls by which protocol.Hold is made: only internal/drive drives one.
+var holds = []string{"internal/protocol.New", "internal/protocol.NewSession", "internal/protocol.Resume", "internal/protocol.Named"}
 
 // Table is the house.
 var Table = []Row{
@@ -118,7 +118,7 @@ var Table = []Row{
 	},
 
 	{
-		Dir: "internal/rules", Floor: Rules,
+		Dir: "internal/protocol", Floor: Rules,
 		Only: []string{
 			"cmp", "encoding/binary", "errors", "fmt", "hash/fnv", "maps", "math", "math/bits", "slices", "strconv", "strings",
 			"time", "clock", "fence", "store", "internal/kinds",
@@ -131,7 +131,7 @@ var Table = []Row{
 		Why: "decisions are pure: no clock, no chance, no lock, no I/O, so that a model check can exhaust them",
 	},
 	{
-		Dir: "internal/sessions", Floor: Rules, May: []string{"internal/rules"},
+		Dir: "internal/sessions", Floor: Rules, May: []string{"internal/protocol"},
 		Why: "the lease, too, has to know whether the sessions that a record lists are over",
 	},
 	{

@@ -2,19 +2,19 @@ package mutate
 
 // Files that seeded bugs are in.
 const (
-	attemptGo = "internal/rules/attempt.go"
-	namedGo   = "internal/rules/named.go"
-	nextGo    = "internal/rules/next.go"
-	recordsGo = "internal/rules/records.go"
-	seenGo    = "internal/rules/seen.go"
-	timingGo  = "internal/rules/timing.go"
+	attemptGo = "internal/protocol/attempt.go"
+	namedGo   = "internal/protocol/named.go"
+	nextGo    = "internal/protocol/next.go"
+	recordsGo = "internal/protocol/records.go"
+	seenGo    = "internal/protocol/seen.go"
+	timingGo  = "internal/protocol/timing.go"
 	rosterGo  = "lock/roster.go"
 	sharedGo  = "lock/shared.go"
-	lookGo    = "internal/rules/look.go"
+	lookGo    = "internal/protocol/look.go"
 	driverGo  = "internal/drive/driver.go"
 	keptGo    = "internal/drive/roster.go"
 	termGo    = "internal/drive/term.go"
-	holdGo    = "internal/rules/hold.go"
+	holdGo    = "internal/protocol/hold.go"
 	latestGo  = "internal/watches/latest.go"
 )
 
@@ -85,7 +85,7 @@ var Bugs = map[string][]Edit{
 	"over-stays-over":       {{termGo, "Term.extend", "return t.until.CompareAndSwap(int64(from), int64(to))", "t.until.Store(int64(to))\n\treturn true"}},
 	"session-loss-told":     {{keptGo, "Roster.Close", "ended = append(ended, r.members[key])", "_ = key"}},
 	"notice-outlives-claim": {{keptGo, "Roster.Told", "if !ok || l.Token() < token {", "if false {"}},
-	"session-told-of-break": {{keptGo, "Notify", "if !rules.NeedsNotice(session, rec.Owner) {", "if true {"}},
+	"session-told-of-break": {{keptGo, "Notify", "if !protocol.NeedsNotice(session, rec.Owner) {", "if true {"}},
 
 	// What the simulated world does in the place of guards, networks and stores.
 	"guard-remembers":      {{"internal/sim/work.go", "World.write", "mark, err := g.mark.Admit", "g.mark.Token, g.mark.Holder = 0, \"\"\n\t\tmark, err := g.mark.Admit"}},

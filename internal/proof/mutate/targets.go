@@ -22,8 +22,8 @@ const simulated = "^(TestSeeds|TestFinding_S16_OutsidersInTheSimulator)$"
 // Targets are the packages that safety depends on. The tests run with -short.
 var Targets = []Target{
 	{
-		Dir: "internal/rules", Spare: []string{"state.go"}, // what the model check tells states apart by: no decision reads it
-		Suites: []Suite{{Dir: "internal/rules"}, {"internal/sim", simulated}, {Dir: "internal/grants"}, {Dir: "lease"}},
+		Dir: "internal/protocol", Spare: []string{"state.go"}, // what the model check tells states apart by: no decision reads it
+		Suites: []Suite{{Dir: "internal/protocol"}, {"internal/sim", simulated}, {Dir: "internal/grants"}, {Dir: "lease"}},
 		Note:   "state.go is left out: the model check tells states apart by it, and no decision reads it.",
 	},
 	{Dir: "internal/drive", Suites: []Suite{{Dir: "internal/drive"}, {"internal/sim", simulated}, {Dir: "internal/grants"}, {Dir: "lease"}}},

@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/drive"
-	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -22,11 +22,11 @@ type check struct {
 
 // Transition is what one outcome did to a hold.
 type Transition struct {
-	From    rules.Phase
-	Op      rules.Op
-	Kind    rules.Kind
+	From    protocol.Phase
+	Op      protocol.Op
+	Kind    protocol.Kind
 	Outcome string
-	To      rules.Phase
+	To      protocol.Phase
 }
 
 func (t Transition) String() string {
@@ -53,7 +53,7 @@ func outcomeOf(err error) string {
 	return "refused"
 }
 
-func (c *check) took(from rules.Phase, op rules.Op, kind rules.Kind, err error, to rules.Phase) {
+func (c *check) took(from protocol.Phase, op protocol.Op, kind protocol.Kind, err error, to protocol.Phase) {
 	c.taken[Transition{from, op, kind, outcomeOf(err), to}]++
 }
 
@@ -69,7 +69,7 @@ func (c *check) show(w *world, p *proc) {
 	if data := p.d.Notice(); data != nil {
 		w.told(c, p, data)
 	}
-	if h.Phase == rules.Held && p.shown == rules.Held && p.session < 0 {
+	if h.Phase == protocol.Held && p.shown == protocol.Held && p.session < 0 {
 		before := p.term.Until()
 		p.d.Show(p.term)
 		if p.term.Until() != before && w.now(p) >= before {
@@ -80,7 +80,7 @@ func (c *check) show(w *world, p *proc) {
 		return
 	}
 	p.shown = h.Phase
-	if h.Phase == rules.Held {
+	if h.Phase == protocol.Held {
 		if p.session < 0 && w.now(p) >= h.Deadline || p.session >= 0 && w.now(p) >= w.procs[p.session].validUntil() {
 			c.violated("%s%d: a hold is announced that is over", p.owner, p.id)
 		}
@@ -107,7 +107,7 @@ func (m member) Token() fence.Token { return m.token }
 func (w *world) told(c *check, keeper *proc, data []byte) {
 	var kept drive.Roster[member]
 	for i, p := range w.procs {
-		if p.session == keeper.id && p.d.Hold.Key != "" && p.d.Hold.Phase == rules.Held {
+		if p.session == keeper.id && p.d.Hold.Key != "" && p.d.Hold.Phase == protocol.Held {
 			kept.Enlist(member{i, p.d.Hold.Term.Token})
 		}
 	}

@@ -1,6 +1,6 @@
 // Package model checks the lease protocol's rules exhaustively in small worlds: two or three processes, one or two records,
 // time in steps, and every order in which requests and answers can arrive, late or never, in which processes can be
-// paused, killed or cloned, and in which programs can let go. The transitions are those of internal/rules and
+// paused, killed or cloned, and in which programs can let go. The transitions are those of internal/protocol and
 // internal/drive, the code that runs in production; nothing of it is written again here.
 //
 // The search is breadth-first, so that a violation is found by a shortest story, and told as one. States that differ only in

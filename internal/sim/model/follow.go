@@ -1,11 +1,11 @@
 package model
 
-import "github.com/leasehold/leasehold/internal/rules"
+import "github.com/leasehold/leasehold/internal/protocol"
 
 // found lets a poll, or what the store pushes, find a change of a key that a process waits for.
 func (w *world) found(c *check, i int, key string) *world {
 	n, q := w.change(i)
-	act := rules.Action{Kind: rules.Wait, Key: q.key()}
+	act := protocol.Action{Kind: protocol.Wait, Key: q.key()}
 	if q.also != "-" {
 		act.Also = sessionKey
 	}

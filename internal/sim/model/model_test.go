@@ -9,7 +9,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/protocol"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -46,10 +46,10 @@ func TestTheWholeOfASmallWorld(t *testing.T) {
 	if one.Violation != "" || !one.Whole {
 		t.Fatalf("whole: %v, violation: %q", one.Whole, one.Violation)
 	}
-	if n := one.Taken[Transition{rules.Waiting, rules.OpClaim, rules.Write, "done", rules.Held}]; n == 0 {
+	if n := one.Taken[Transition{protocol.Waiting, protocol.OpClaim, protocol.Write, "done", protocol.Held}]; n == 0 {
 		t.Error("nobody ever takes the name")
 	}
-	if n := one.Taken[Transition{rules.Held, rules.OpRenew, rules.Write, "done", rules.Held}]; n != 0 {
+	if n := one.Taken[Transition{protocol.Held, protocol.OpRenew, protocol.Write, "done", protocol.Held}]; n != 0 {
 		t.Error("a renewal lands in a world of one write")
 	}
 	// What is reached can't depend on who gets there first.
@@ -223,9 +223,9 @@ func TestSetAtOneTime(t *testing.T) {
 }
 
 func TestMissing(t *testing.T) {
-	a := Transition{rules.Waiting, rules.OpClaim, rules.Write, "done", rules.Held}
-	b := Transition{rules.Held, rules.OpRenew, rules.Write, "done", rules.Held}
-	c := Transition{rules.Held, rules.OpRenew, rules.Write, "conflict", rules.Lost}
+	a := Transition{protocol.Waiting, protocol.OpClaim, protocol.Write, "done", protocol.Held}
+	b := Transition{protocol.Held, protocol.OpRenew, protocol.Write, "done", protocol.Held}
+	c := Transition{protocol.Held, protocol.OpRenew, protocol.Write, "conflict", protocol.Lost}
 	taken := map[Transition]uint64{a: 3}
 	Merge(taken, map[Transition]uint64{a: 1, c: 2})
 	if taken[a] != 4 || taken[c] != 2 {

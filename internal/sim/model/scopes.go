@@ -1,6 +1,6 @@
 package model
 
-import "github.com/leasehold/leasehold/internal/rules"
+import "github.com/leasehold/leasehold/internal/protocol"
 
 // Scopes are the small worlds that are searched. Each leaves out what the others show, so that it reaches deep.
 var Scopes = []Scope{
@@ -25,57 +25,57 @@ var Scopes = []Scope{
 // Expected are the transitions that the scopes have to take between them: what each outcome can do to a hold. One that is
 // never taken means that the check doesn't look where it says, or that the rules have changed.
 var Expected = []Transition{
-	{rules.Waiting, rules.OpNone, rules.Read, "done", rules.Waiting},
-	{rules.Waiting, rules.OpNone, rules.Read, "unknown", rules.Waiting},
-	{rules.Waiting, rules.OpNone, rules.Read, "refused", rules.Waiting},
-	{rules.Waiting, rules.OpClaim, rules.Write, "done", rules.Held},
-	{rules.Waiting, rules.OpClaim, rules.Write, "done", rules.Waiting}, // too late
-	{rules.Waiting, rules.OpClaim, rules.Write, "done", rules.Lost},    // the session is over
-	{rules.Waiting, rules.OpClaim, rules.Write, "conflict", rules.Waiting},
-	{rules.Waiting, rules.OpClaim, rules.Write, "conflict", rules.Held}, // with its own nonce
-	{rules.Waiting, rules.OpClaim, rules.Write, "unknown", rules.Waiting},
-	{rules.Waiting, rules.OpClaim, rules.Write, "refused", rules.Waiting},
-	{rules.Waiting, rules.OpClaim, rules.Read, "done", rules.Held},
-	{rules.Waiting, rules.OpClaim, rules.Read, "done", rules.Waiting},
-	{rules.Waiting, rules.OpClaim, rules.Read, "unknown", rules.Waiting},
-	{rules.Waiting, rules.OpFence, rules.Write, "done", rules.Waiting},
-	{rules.Waiting, rules.OpFence, rules.Write, "conflict", rules.Waiting},
-	{rules.Waiting, rules.OpFence, rules.Write, "unknown", rules.Waiting},
-	{rules.Waiting, rules.OpVacate, rules.Write, "done", rules.Waiting},
-	{rules.Waiting, rules.OpVacate, rules.Write, "conflict", rules.Waiting},
-	{rules.Waiting, rules.OpVacate, rules.Write, "unknown", rules.Waiting},
-	{rules.Waiting, rules.OpVacate, rules.Read, "done", rules.Waiting},
-	{rules.Held, rules.OpRenew, rules.Write, "done", rules.Held},
-	{rules.Held, rules.OpRenew, rules.Write, "done", rules.Lost}, // too late
-	{rules.Held, rules.OpRenew, rules.Write, "conflict", rules.Held},
-	{rules.Held, rules.OpRenew, rules.Write, "conflict", rules.Lost},
-	{rules.Held, rules.OpRenew, rules.Write, "unknown", rules.Held},
-	{rules.Held, rules.OpRenew, rules.Write, "unknown", rules.Lost},
-	{rules.Held, rules.OpRenew, rules.Write, "refused", rules.Held},
-	{rules.Held, rules.OpRenew, rules.Read, "done", rules.Held},
-	{rules.Held, rules.OpRenew, rules.Read, "done", rules.Lost},
-	{rules.Held, rules.OpRenew, rules.Read, "unknown", rules.Lost},
-	{rules.Leaving, rules.OpLeave, rules.Write, "done", rules.Ended},
-	{rules.Leaving, rules.OpLeave, rules.Write, "conflict", rules.Leaving},
-	{rules.Leaving, rules.OpLeave, rules.Write, "conflict", rules.Ended},
-	{rules.Leaving, rules.OpLeave, rules.Write, "unknown", rules.Leaving},
-	{rules.Leaving, rules.OpLeave, rules.Read, "done", rules.Leaving},
-	{rules.Leaving, rules.OpLeave, rules.Read, "done", rules.Ended},
-	{rules.Leaving, rules.OpLeave, rules.Read, "unknown", rules.Leaving},
+	{protocol.Waiting, protocol.OpNone, protocol.Read, "done", protocol.Waiting},
+	{protocol.Waiting, protocol.OpNone, protocol.Read, "unknown", protocol.Waiting},
+	{protocol.Waiting, protocol.OpNone, protocol.Read, "refused", protocol.Waiting},
+	{protocol.Waiting, protocol.OpClaim, protocol.Write, "done", protocol.Held},
+	{protocol.Waiting, protocol.OpClaim, protocol.Write, "done", protocol.Waiting}, // too late
+	{protocol.Waiting, protocol.OpClaim, protocol.Write, "done", protocol.Lost},    // the session is over
+	{protocol.Waiting, protocol.OpClaim, protocol.Write, "conflict", protocol.Waiting},
+	{protocol.Waiting, protocol.OpClaim, protocol.Write, "conflict", protocol.Held}, // with its own nonce
+	{protocol.Waiting, protocol.OpClaim, protocol.Write, "unknown", protocol.Waiting},
+	{protocol.Waiting, protocol.OpClaim, protocol.Write, "refused", protocol.Waiting},
+	{protocol.Waiting, protocol.OpClaim, protocol.Read, "done", protocol.Held},
+	{protocol.Waiting, protocol.OpClaim, protocol.Read, "done", protocol.Waiting},
+	{protocol.Waiting, protocol.OpClaim, protocol.Read, "unknown", protocol.Waiting},
+	{protocol.Waiting, protocol.OpFence, protocol.Write, "done", protocol.Waiting},
+	{protocol.Waiting, protocol.OpFence, protocol.Write, "conflict", protocol.Waiting},
+	{protocol.Waiting, protocol.OpFence, protocol.Write, "unknown", protocol.Waiting},
+	{protocol.Waiting, protocol.OpVacate, protocol.Write, "done", protocol.Waiting},
+	{protocol.Waiting, protocol.OpVacate, protocol.Write, "conflict", protocol.Waiting},
+	{protocol.Waiting, protocol.OpVacate, protocol.Write, "unknown", protocol.Waiting},
+	{protocol.Waiting, protocol.OpVacate, protocol.Read, "done", protocol.Waiting},
+	{protocol.Held, protocol.OpRenew, protocol.Write, "done", protocol.Held},
+	{protocol.Held, protocol.OpRenew, protocol.Write, "done", protocol.Lost}, // too late
+	{protocol.Held, protocol.OpRenew, protocol.Write, "conflict", protocol.Held},
+	{protocol.Held, protocol.OpRenew, protocol.Write, "conflict", protocol.Lost},
+	{protocol.Held, protocol.OpRenew, protocol.Write, "unknown", protocol.Held},
+	{protocol.Held, protocol.OpRenew, protocol.Write, "unknown", protocol.Lost},
+	{protocol.Held, protocol.OpRenew, protocol.Write, "refused", protocol.Held},
+	{protocol.Held, protocol.OpRenew, protocol.Read, "done", protocol.Held},
+	{protocol.Held, protocol.OpRenew, protocol.Read, "done", protocol.Lost},
+	{protocol.Held, protocol.OpRenew, protocol.Read, "unknown", protocol.Lost},
+	{protocol.Leaving, protocol.OpLeave, protocol.Write, "done", protocol.Ended},
+	{protocol.Leaving, protocol.OpLeave, protocol.Write, "conflict", protocol.Leaving},
+	{protocol.Leaving, protocol.OpLeave, protocol.Write, "conflict", protocol.Ended},
+	{protocol.Leaving, protocol.OpLeave, protocol.Write, "unknown", protocol.Leaving},
+	{protocol.Leaving, protocol.OpLeave, protocol.Read, "done", protocol.Leaving},
+	{protocol.Leaving, protocol.OpLeave, protocol.Read, "done", protocol.Ended},
+	{protocol.Leaving, protocol.OpLeave, protocol.Read, "unknown", protocol.Leaving},
 }
 
 // requests are what a hold asks for, and outcomes what it can be told of that.
 var (
 	requests = []Transition{
-		{From: rules.Waiting, Op: rules.OpNone, Kind: rules.Read}, {From: rules.Waiting, Op: rules.OpClaim, Kind: rules.Write},
-		{From: rules.Waiting, Op: rules.OpClaim, Kind: rules.Read}, {From: rules.Waiting, Op: rules.OpFence, Kind: rules.Write},
-		{From: rules.Waiting, Op: rules.OpVacate, Kind: rules.Write}, {From: rules.Waiting, Op: rules.OpVacate, Kind: rules.Read},
-		{From: rules.Held, Op: rules.OpRenew, Kind: rules.Write}, {From: rules.Held, Op: rules.OpRenew, Kind: rules.Read},
-		{From: rules.Leaving, Op: rules.OpLeave, Kind: rules.Write}, {From: rules.Leaving, Op: rules.OpLeave, Kind: rules.Read},
+		{From: protocol.Waiting, Op: protocol.OpNone, Kind: protocol.Read}, {From: protocol.Waiting, Op: protocol.OpClaim, Kind: protocol.Write},
+		{From: protocol.Waiting, Op: protocol.OpClaim, Kind: protocol.Read}, {From: protocol.Waiting, Op: protocol.OpFence, Kind: protocol.Write},
+		{From: protocol.Waiting, Op: protocol.OpVacate, Kind: protocol.Write}, {From: protocol.Waiting, Op: protocol.OpVacate, Kind: protocol.Read},
+		{From: protocol.Held, Op: protocol.OpRenew, Kind: protocol.Write}, {From: protocol.Held, Op: protocol.OpRenew, Kind: protocol.Read},
+		{From: protocol.Leaving, Op: protocol.OpLeave, Kind: protocol.Write}, {From: protocol.Leaving, Op: protocol.OpLeave, Kind: protocol.Read},
 	}
-	outcomes = map[rules.Kind][]string{
-		rules.Read:  {"done", "unknown", "refused"},
-		rules.Write: {"done", "conflict", "not found", "unknown", "refused"},
+	outcomes = map[protocol.Kind][]string{
+		protocol.Read:  {"done", "unknown", "refused"},
+		protocol.Write: {"done", "conflict", "not found", "unknown", "refused"},
 	}
 	leftOut = map[string]string{
 		"not found": "nothing deletes a record here; the simulator's stores are wiped",

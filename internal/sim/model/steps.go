@@ -6,7 +6,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/internal/drive"
-	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -87,13 +87,13 @@ func (w *world) begin(c *check, i int) *world {
 		}
 		q.d.Hold.Follow = w.left.Follow && i == 1
 	}
-	q.shown, q.wanted = rules.Waiting, true
+	q.shown, q.wanted = protocol.Waiting, true
 	n.run(c, q)
 	return n
 }
 
-func (p *proc) claim() rules.Claim {
-	c := rules.Claim{Owner: p.owner, TTL: ttl}
+func (p *proc) claim() protocol.Claim {
+	c := protocol.Claim{Owner: p.owner, TTL: ttl}
 	if p.session >= 0 {
 		c.Session = sessionKey
 	}
@@ -120,7 +120,7 @@ func (w *world) look(c *check, i int) *world {
 		q.d.Hold.Woke()
 		n.run(c, q)
 		return n
-	case p.d.Hold.Phase == rules.Held && p.session >= 0 && w.procs[p.session].validUntil() == clock.Always:
+	case p.d.Hold.Phase == protocol.Held && p.session >= 0 && w.procs[p.session].validUntil() == clock.Always:
 		n, q := w.change(i)
 		q.d.Hold.LoseSession()
 		n.run(c, q)
@@ -132,7 +132,7 @@ func (w *world) look(c *check, i int) *world {
 // glance lets a program look at the clock before whoever renews its term does: the term is over then, whatever lands late.
 func (w *world) glance(i int) *world {
 	p := w.procs[i]
-	if p.d.Hold.Phase != rules.Held || p.validUntil() == clock.Always || w.now(p) < p.validUntil() {
+	if p.d.Hold.Phase != protocol.Held || p.validUntil() == clock.Always || w.now(p) < p.validUntil() {
 		return nil
 	}
 	n, q := w.change(i)
@@ -151,23 +151,23 @@ func (w *world) run(c *check, p *proc) {
 		act := p.d.Next(w.env(p), p.wanted && w.kept(p))
 		c.show(w, p)
 		switch act.Kind {
-		case rules.Idle:
+		case protocol.Idle:
 			p.sleep = clock.Never
 			switch {
-			case p.d.Hold.Phase == rules.Leaving:
+			case p.d.Hold.Phase == protocol.Leaving:
 				continue // it was given up just now
-			case p.d.Hold.Phase == rules.Ended && p.d.Settle(w.env(p), w.kept(p)):
+			case p.d.Hold.Phase == protocol.Ended && p.d.Settle(w.env(p), w.kept(p)):
 				continue
-			case p.d.Hold.Phase == rules.Ended:
+			case p.d.Hold.Phase == protocol.Ended:
 				p.past = drive.After(&p.d.Hold)
 				p.d = drive.Driver{}
 				p.shared = false
 			}
 			return
-		case rules.Sleep:
+		case protocol.Sleep:
 			p.sleep = act.Until
 			return
-		case rules.Wait:
+		case protocol.Wait:
 			p.sleep, p.wait = act.Until, act.Version
 			if act.Also != "" {
 				p.also = act.AlsoVersion
@@ -200,7 +200,7 @@ func (w *world) outcome(c *check, p *proc, rec store.Record, err error) {
 // deliver lets a message arrive: a request at the store, or an answer at the process.
 func (w *world) deliver(c *check, i int, again bool) *world {
 	m := w.wires[i]
-	if again && (m.answer || m.act.Kind != rules.Write || w.left.Twice == 0) {
+	if again && (m.answer || m.act.Kind != protocol.Write || w.left.Twice == 0) {
 		return nil
 	}
 	if m.answer {
@@ -215,7 +215,7 @@ func (w *world) deliver(c *check, i int, again bool) *world {
 		}
 		return n
 	}
-	if m.act.Kind == rules.Write && w.left.Writes == 0 {
+	if m.act.Kind == protocol.Write && w.left.Writes == 0 {
 		return nil
 	}
 	n := *w
@@ -225,12 +225,12 @@ func (w *world) deliver(c *check, i int, again bool) *world {
 		n.wires = append(n.wires, m)
 	}
 	m.answer = true
-	if m.act.Kind == rules.Read {
+	if m.act.Kind == protocol.Read {
 		m.rec = n.get(m.act.Key)
 	} else {
 		m.rec, m.err = n.put(c, m.to, m.act.Rec)
 	}
-	m.act = rules.Action{Kind: m.act.Kind}
+	m.act = protocol.Action{Kind: m.act.Kind}
 	n.wires = append(n.wires, m)
 	return &n
 }
@@ -267,7 +267,7 @@ func (w *world) refuse(i int) *world {
 	n := *w
 	n.left.Rejects--
 	n.wires = without(w.wires, i)
-	m.answer, m.err, m.act = true, errRefused, rules.Action{Kind: m.act.Kind}
+	m.answer, m.err, m.act = true, errRefused, protocol.Action{Kind: m.act.Kind}
 	n.wires = append(n.wires, m)
 	return &n
 }
@@ -276,7 +276,7 @@ func (w *world) refuse(i int) *world {
 func (w *world) quit(c *check, i int) *world { return w.leave(c, i, "") }
 
 func (w *world) hand(c *check, i, to int) *world {
-	if !w.left.Handover || w.procs[to].owner == w.procs[i].owner || w.procs[to].keeps || w.procs[i].d.Hold.Phase != rules.Held {
+	if !w.left.Handover || w.procs[to].owner == w.procs[i].owner || w.procs[to].keeps || w.procs[i].d.Hold.Phase != protocol.Held {
 		return nil
 	}
 	return w.leave(c, i, w.procs[to].owner)
@@ -284,18 +284,18 @@ func (w *world) hand(c *check, i, to int) *world {
 
 func (w *world) leave(c *check, i int, to string) *world {
 	p := w.procs[i]
-	if p.d.Hold.Key == "" || p.d.Hold.Phase == rules.Leaving || (w.left.Stays && to == "" && p.d.Hold.Phase != rules.Lost) {
+	if p.d.Hold.Key == "" || p.d.Hold.Phase == protocol.Leaving || (w.left.Stays && to == "" && p.d.Hold.Phase != protocol.Lost) {
 		return nil
 	}
 	n, q := w.change(i)
 	q.turn++
 	q.wait, q.also = "-", "-"
 	l := &leaving{n, c, q}
-	if q.d.Hold.Phase == rules.Waiting {
+	if q.d.Hold.Phase == protocol.Waiting {
 		l.cut()
 		q.wanted = false
 	} else {
-		d, _ := drive.Leave(l, rules.Exit{Why: rules.WhyReleased, To: to})
+		d, _ := drive.Leave(l, protocol.Exit{Why: protocol.WhyReleased, To: to})
 		q.d = *d
 	}
 	n.run(c, q)
@@ -332,7 +332,7 @@ func (l *leaving) Retire() *drive.Driver {
 	return &l.p.d
 }
 
-func (l *leaving) Env() rules.Env { return l.w.env(l.p) }
+func (l *leaving) Env() protocol.Env { return l.w.env(l.p) }
 
 func (w *world) crash(i int) *world {
 	if w.left.Crashes == 0 || w.procs[i].d.Hold.Key == "" {
@@ -376,7 +376,7 @@ func (w *world) breaks() *world {
 			n.set(told)
 		}
 	}
-	n.set(rules.Broken(rec, "op", ttl, "o"+n.stamp()))
+	n.set(protocol.Broken(rec, "op", ttl, "o"+n.stamp()))
 	return &n
 }
 

@@ -10,7 +10,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/internal/drive"
-	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -42,7 +42,7 @@ const (
 	ttl  = 5 * tick
 )
 
-var timing = rules.Timing{TTL: ttl, Margin: 0.25, Drift: 0.11, Renew: tick, Attempt: tick}
+var timing = protocol.Timing{TTL: ttl, Margin: 0.25, Drift: 0.11, Renew: tick, Attempt: tick}
 
 // world is a state. It is never changed: a step makes another one, which shares what it leaves alone.
 type world struct {
@@ -63,9 +63,9 @@ type proc struct {
 	owner   string
 	d       drive.Driver
 	wants   int
-	wanted  bool          // nobody has given up what it waits for
-	asked   *rules.Action // the request under way
-	again   clock.Instant // when to send it once more; 0 for never
+	wanted  bool             // nobody has given up what it waits for
+	asked   *protocol.Action // the request under way
+	again   clock.Instant    // when to send it once more; 0 for never
 	copies  drive.Copies
 	turn    int           // counts requests: an answer to an earlier one is not heard
 	sleep   clock.Instant // when it looks up, unless it hears something
@@ -74,7 +74,7 @@ type proc struct {
 	session int           // the process that keeps its lease, or -1
 	keeps   bool          // it is a session
 	dead    bool
-	shown   rules.Phase
+	shown   protocol.Phase
 	term    *drive.Term   // what its program relies on; nil before it has held anything
 	shared  bool          // cloned, or with a clone, and relying on what was held then
 	shareTo clock.Instant // until when
@@ -92,7 +92,7 @@ type wire struct {
 	to     int // the process that asked
 	turn   int
 	copy   int // of the request
-	act    rules.Action
+	act    protocol.Action
 	answer bool
 	rec    store.Record
 	err    error
@@ -103,7 +103,7 @@ func (m wire) String() string {
 	switch {
 	case m.answer:
 		return fmt.Sprintf("the answer to the %s of process %d arrives: %s", what, m.to, outcomeOf(m.err))
-	case m.act.Kind == rules.Write:
+	case m.act.Kind == protocol.Write:
 		return fmt.Sprintf("the %s of process %d arrives: owner %q, token %d, over version %q", what, m.to, m.act.Rec.Owner, m.act.Rec.Token, m.act.Rec.Version)
 	}
 	return fmt.Sprintf("the %s of process %d arrives", what, m.to)
@@ -202,8 +202,8 @@ func (w *world) stamp() string {
 	return strconv.Itoa(w.stamps)
 }
 
-func (w *world) env(p *proc) rules.Env {
-	env := rules.Env{Now: w.now(p), Wall: time.Unix(0, 0), Nonce: func() string { return fmt.Sprintf("%c%s", 'a'+p.id, w.stamp()) }}
+func (w *world) env(p *proc) protocol.Env {
+	env := protocol.Env{Now: w.now(p), Wall: time.Unix(0, 0), Nonce: func() string { return fmt.Sprintf("%c%s", 'a'+p.id, w.stamp()) }}
 	if p.session >= 0 {
 		env.Session = w.procs[p.session].validUntil()
 	}
@@ -257,7 +257,7 @@ func (e *encoder) hash(w *world) uint64 {
 	b := append(e.b[:0], byte(l.Writes), byte(l.Twice), byte(l.Crashes), byte(l.Clones), byte(l.Breaks), byte(l.Rejects), byte(l.Copies))
 	b = binary.AppendUvarint(b, w.guard)
 	for _, r := range w.rows {
-		b = rules.AppendRecord(b, &r.rec, e.name)
+		b = protocol.AppendRecord(b, &r.rec, e.name)
 		b = append(append(b, byte(r.writer)), r.rec.Key...)
 	}
 	for _, p := range w.procs {
@@ -280,12 +280,12 @@ func (e *encoder) proc(b []byte, w *world, p *proc) []byte {
 		return append(b, 'd')
 	}
 	now := w.now(p)
-	due := func(t clock.Instant) { b = rules.AppendDue(b, t, now, e.quantum) }
+	due := func(t clock.Instant) { b = protocol.AppendDue(b, t, now, e.quantum) }
 	b = append(b, byte(p.wants), byte(p.shown))
 	if p.d.Hold.Key == "" {
 		b = append(b, 'n')
 		if seen := &p.past.Seen; seen.Known {
-			b = rules.AppendRecord(append(b, 'k'), &seen.Rec, e.name)
+			b = protocol.AppendRecord(append(b, 'k'), &seen.Rec, e.name)
 			if seen.Rec.Owner != "" {
 				b = binary.AppendUvarint(b, uint64(min(max(now.Sub(seen.Since), 0), ttl)/e.quantum))
 			}
@@ -300,7 +300,7 @@ func (e *encoder) proc(b []byte, w *world, p *proc) []byte {
 		b = e.name(append(b, 'l'), p.also)
 	}
 	due(p.sleep)
-	if p.d.Hold.Phase == rules.Held {
+	if p.d.Hold.Phase == protocol.Held {
 		due(p.validUntil())
 		if p.validUntil() == clock.Always {
 			b = append(b, 'o')
@@ -330,13 +330,13 @@ func (e *encoder) wire(b []byte, m wire) []byte {
 			b = append(b, outcomeOf(m.err)...)
 			var conflict *store.ConflictError
 			if errors.As(m.err, &conflict) {
-				b = rules.AppendRecord(b, &conflict.Current, e.name)
+				b = protocol.AppendRecord(b, &conflict.Current, e.name)
 			}
 		}
-		return rules.AppendRecord(b, &m.rec, e.name)
+		return protocol.AppendRecord(b, &m.rec, e.name)
 	}
 	b = append(b, m.act.Key...)
-	return rules.AppendRecord(b, &m.act.Rec, e.name)
+	return protocol.AppendRecord(b, &m.act.Rec, e.name)
 }
 
 // tidy takes away the messages that nobody listens to and that change nothing: answers, reads, writes that name a version
@@ -349,7 +349,7 @@ func (w *world) tidy() {
 			kept = append(kept, m)
 			continue
 		}
-		if m.answer || m.act.Kind != rules.Write || w.left.Writes == 0 || m.act.Rec.Version != w.get(m.act.Rec.Key).Version {
+		if m.answer || m.act.Kind != protocol.Write || w.left.Writes == 0 || m.act.Rec.Version != w.get(m.act.Rec.Key).Version {
 			continue
 		}
 		m.turn, m.copy = 0, 0

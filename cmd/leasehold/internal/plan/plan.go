@@ -16,7 +16,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/protocol"
 )
 
 // Year is the Y of the formulas: 365 days.
@@ -35,7 +35,7 @@ type Timing struct {
 
 // Library is the timing of a program that has the library, with its default options. The TTL is 10 ms to 366 days.
 func Library(ttl time.Duration) (Timing, error) {
-	t := rules.Timing{TTL: ttl}.WithDefaults()
+	t := protocol.Timing{TTL: ttl}.WithDefaults()
 	t.TTL = ttl // 0 is a default elsewhere: here it would make takeovers take less than no time
 	if err := t.Check(); err != nil {
 		return Timing{}, err

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/leasehold/leasehold/internal/rules"
+	"github.com/leasehold/leasehold/internal/protocol"
 )
 
 // DefaultTTL is the TTL of a supervised command. With it a store may be out for 5 s at any moment and nothing is stopped.
@@ -39,8 +39,8 @@ func (t Timing) WithDefaults() Timing {
 }
 
 // hold returns how the lease itself is timed.
-func (t Timing) hold() rules.Timing {
-	return rules.Timing{TTL: t.TTL, Renew: t.Renew()}.WithDefaults()
+func (t Timing) hold() protocol.Timing {
+	return protocol.Timing{TTL: t.TTL, Renew: t.Renew()}.WithDefaults()
 }
 
 // Renew is the time from one renewal to the next: a quarter of the TTL, so that after a long outage of the store there is

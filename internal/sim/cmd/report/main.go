@@ -127,7 +127,7 @@ func page(s, served, followed simulated, m searched, bugs []bug, picture uint64)
 	}
 	fmt.Fprintf(b, `# The proof
 
-Written by `+"`make proof`"+` on %s, %s, %d cores: don't edit. What the simulator and the model check run is internal/rules, the code
+Written by `+"`make proof`"+` on %s, %s, %d cores: don't edit. What the simulator and the model check run is internal/protocol, the code
 that decides in production, by internal/drive, the driver that package lease and the server run; see the package docs of internal/sim and internal/sim/model for how, and
 [the bugs that they found](bugs.md).
 
@@ -194,7 +194,7 @@ const elsewhere = `
 - Sessions at servers: these runs are beside the others. Programs have nothing but requests to the servers, which open, renew, close and look at
   their sessions, by internal/drive; what of internal/grants is goroutines, queues and quotas has its own tests, in virtual time.
 - Followers: these runs are beside the others, too. Programs wait for a name and for the session that keeps it at once, as on Kubernetes and etcd
-  (` + "`rules.Hold.Follow`" + `). The store pushes changes of both late, out of order or not at all, and ` + "`watches.Latest`" + `, which the engine for Kubernetes runs,
+  (` + "`protocol.Hold.Follow`" + `). The store pushes changes of both late, out of order or not at all, and ` + "`watches.Latest`" + `, which the engine for Kubernetes runs,
   decides which of them is as good as a read. (etcd tells each change, in order; there ` + "`watches.Watch`" + ` decides.) In the model check a follower finds the change of either key at any moment; what is pushed late is left to the simulator.
 - Locks: internal/sim/locks checks what users of semaphores, read/write locks and mutexes saw, whatever went wrong; the rules by which
   shares are granted can be switched off, too, and it notices each.

@@ -2,7 +2,7 @@
 //
 //	go run ./internal/proof/mutate/cmd/mutants                      all packages, into docs/proof.md
 //	go run ./internal/proof/mutate/cmd/mutants -n 0 fence lease     every mutant of two, on standard output
-//	go run ./internal/proof/mutate/cmd/mutants -strict -spare -n 60 internal/rules
+//	go run ./internal/proof/mutate/cmd/mutants -strict -spare -n 60 internal/protocol
 //
 // With -strict it exits with 1 when a survivor isn't judged in internal/proof/mutate/judged.txt.
 package main

@@ -1,4 +1,4 @@
-// Package rules decides. It holds every decision of the lease protocol as functions and one state machine, [Hold], that
+// Package protocol decides. It holds every decision of the lease protocol as functions and one state machine, [Hold], that
 // know no clock, no store and no goroutine: what is read and written, when, and what may be believed afterwards. The lease
 // package carries the decisions out on real stores; the simulator and the model check drive the very same code through
 // every fault they can think of.
@@ -46,4 +46,4 @@
 //   - A term that a server renews in its holder's stead ([Named]) is known by its owner and its token, since several servers may do
 //     that in turn. A version of it that is older than one that was seen came back with a restored store, and is not renewed.
 //   - The same owner with a nonce that this process did not write is another holder: a clone of this process, perhaps.
-package rules
+package protocol
