@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/leasehold/leasehold/internal/doubt"
+	"github.com/leasehold/leasehold/internal/enginekit/outcome"
 	"github.com/leasehold/leasehold/internal/wire"
 	"github.com/leasehold/leasehold/store"
 )
@@ -21,7 +21,7 @@ import (
 type Store struct {
 	*conn
 	props  wire.Store
-	doubts doubt.Writes // where a read doesn't settle them: the server that answers next may not be the one that wrote
+	doubts outcome.Writes // where a read doesn't settle them: the server that answers next may not be the one that wrote
 }
 
 var (

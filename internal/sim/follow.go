@@ -3,8 +3,8 @@ package sim
 import (
 	"strconv"
 
+	"github.com/leasehold/leasehold/internal/enginekit/watcher"
 	"github.com/leasehold/leasehold/internal/protocol"
-	"github.com/leasehold/leasehold/internal/watches"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -24,10 +24,10 @@ func DrawFollowed(seed uint64) Config {
 }
 
 // watched is what a process knows of a key that its programs follow, as the handle of an engine does. What the store pushes
-// counts as a read, or is read: as [watches.Latest] says.
+// counts as a read, or is read: as [watcher.Latest] says.
 type watched struct {
 	key string
-	watches.Latest
+	watcher.Latest
 	reads   uint64
 	reading bool
 	again   bool // and once more

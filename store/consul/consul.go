@@ -9,7 +9,7 @@ import (
 	"github.com/hashicorp/consul/api"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/internal/groups"
+	"github.com/leasehold/leasehold/internal/enginekit/batch"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -43,7 +43,7 @@ type Store struct {
 	end     context.CancelFunc
 	running sync.WaitGroup // the watches
 	slots   chan struct{}  // one for each query that is under way
-	writes  *groups.Groups[*write]
+	writes  *batch.Groups[*write]
 
 	mu      sync.Mutex // guards what follows
 	watches map[string]*watch
@@ -76,7 +76,7 @@ func New(client *api.Client, opts Options) (*Store, error) {
 		client: client, opts: opts, prefix: prefix, clock: clock.System(),
 		slots: make(chan struct{}, opts.MaxQueries), watches: map[string]*watch{}, long: map[*watch]context.CancelFunc{},
 	}
-	s.writes = groups.New(2, s.together)
+	s.writes = batch.New(2, s.together)
 	s.life, s.end = context.WithCancel(context.Background())
 	return s, nil
 }

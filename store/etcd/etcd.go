@@ -13,8 +13,8 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/leasehold/leasehold/internal/groups"
-	"github.com/leasehold/leasehold/internal/watches"
+	"github.com/leasehold/leasehold/internal/enginekit/batch"
+	"github.com/leasehold/leasehold/internal/enginekit/watcher"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -36,7 +36,7 @@ type Store struct {
 	client  *clientv3.Client
 	prefix  string
 	kv      clientv3.KV // tells how often a write was sent: see attempts
-	writes  *groups.Groups[*write]
+	writes  *batch.Groups[*write]
 	watcher clientv3.Watcher // of its own: closing it leaves the caller's watches alone
 
 	notices bool // that a connection died in silence
@@ -85,7 +85,7 @@ func New(client *clientv3.Client, opts Options) (*Store, error) {
 		watcher: clientv3.NewWatcher(client),
 		watches: map[string]*watch{}, notices: noticesSilence(client),
 	}
-	s.writes = groups.New(1, s.together)
+	s.writes = batch.New(1, s.together)
 	// Without a leader a member can't tell what happens elsewhere: it ends such a watch instead of leaving it silent.
 	s.watching, s.stop = context.WithCancel(clientv3.WithRequireLeader(context.Background()))
 	return s, nil
@@ -107,7 +107,7 @@ func checkPrefix(prefix string) error {
 }
 
 // ready returns why no operation may begin: the store was closed, or ctx is done.
-func (s *Store) ready(ctx context.Context) error { return watches.Ready(ctx, s.watching.Done()) }
+func (s *Store) ready(ctx context.Context) error { return watcher.Ready(ctx, s.watching.Done()) }
 
 // Properties implements [store.Describer].
 func (s *Store) Properties() store.Properties {

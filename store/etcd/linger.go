@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/internal/watches"
+	"github.com/leasehold/leasehold/internal/enginekit/watcher"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -18,7 +18,7 @@ const (
 
 // watch is one watch in etcd, which all Waits of one store for a key share. The store's mu guards what is below cancel.
 type watch struct {
-	*watches.Watch
+	*watcher.Watch
 	key    string
 	cancel context.CancelFunc
 
@@ -37,7 +37,7 @@ func (s *Store) join(key string) (*watch, error) {
 	w, ok := s.watches[key]
 	if !ok {
 		ctx, cancel := context.WithCancel(s.watching)
-		w = &watch{Watch: watches.New(key), key: key, cancel: cancel}
+		w = &watch{Watch: watcher.New(key), key: key, cancel: cancel}
 		s.watches[key] = w
 		s.running.Go(func() { s.serve(ctx, w) })
 	}
@@ -97,7 +97,7 @@ func (s *Store) endIdle() time.Duration {
 	return 0
 }
 
-// show tells the watch for key, if there is one, that the store shows a caller the record as of that revision: see [watches.Watch.Show].
+// show tells the watch for key, if there is one, that the store shows a caller the record as of that revision: see [watcher.Watch.Show].
 func (s *Store) show(key string, revision int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

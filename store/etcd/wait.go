@@ -6,7 +6,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/codes"
 
-	"github.com/leasehold/leasehold/internal/watches"
+	"github.com/leasehold/leasehold/internal/enginekit/watcher"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -26,7 +26,7 @@ func (s *Store) Wait(ctx context.Context, key, version string) (store.Record, er
 		return store.Record{}, err
 	}
 	defer s.leave(w)
-	return w.Wait(ctx, s.watching, version, watches.Reader{
+	return w.Wait(ctx, s.watching, version, watcher.Reader{
 		Read:    func(ctx context.Context, key string, _ uint64) (store.Record, uint64, error) { return s.load(ctx, key) },
 		Passing: func(err error) bool { return code(err) == codes.Unavailable },
 
@@ -41,10 +41,10 @@ func (s *Store) Wait(ctx context.Context, key, version string) (store.Record, er
 // lost connection by itself, without a gap. The watch ends when the revision to resume from has been compacted, and when the
 // member has lost its leader; then it begins at the present again, and whoever waits reads.
 func (s *Store) serve(ctx context.Context, w *watch) {
-	for pause := watches.RetryMin; ; pause = min(2*pause, watches.RetryMax) {
+	for pause := watcher.RetryMin; ; pause = min(2*pause, watcher.RetryMax) {
 		for resp := range s.watcher.Watch(ctx, s.prefix+w.key, clientv3.WithCreatedNotify()) {
 			if resp.Created && resp.Err() == nil {
-				pause = watches.RetryMin
+				pause = watcher.RetryMin
 				w.Again()
 			}
 			if n := len(resp.Events); n > 0 { // the latest change is enough
@@ -55,7 +55,7 @@ func (s *Store) serve(ctx context.Context, w *watch) {
 			return
 		}
 		w.Ended()
-		if watches.Pause(ctx, s.watching.Done(), pause) != nil {
+		if watcher.Pause(ctx, s.watching.Done(), pause) != nil {
 			return
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/internal/doubt"
+	"github.com/leasehold/leasehold/internal/enginekit/outcome"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/memory"
 )
@@ -106,7 +106,7 @@ type Replicated struct {
 	pair             *Pair
 	worth            store.ReadWorth
 	primary, replica *memory.Store
-	doubts           doubt.Writes
+	doubts           outcome.Writes
 }
 
 var (

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"iter"
 
-	"github.com/leasehold/leasehold/internal/doubt"
+	"github.com/leasehold/leasehold/internal/enginekit/outcome"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -51,7 +51,7 @@ func (r *Replicated) write(ctx context.Context, key, nonce string, do func() err
 // refused returns the error of a write in whose place that record was there.
 func (r *Replicated) refused(ctx context.Context, rec store.Record) error {
 	sure, err := r.sure(ctx, rec)
-	return doubt.Refusal(rec.Key, sure, err)
+	return outcome.Refusal(rec.Key, sure, err)
 }
 
 // sure returns what was read, or what the replica has too where that shows a write in doubt.

@@ -9,14 +9,14 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/internal/watches"
+	"github.com/leasehold/leasehold/internal/enginekit/watcher"
 	"github.com/leasehold/leasehold/store"
 )
 
 // entry is a key that is waited for, or was a moment ago.
 //
 // latest is the record as it was last read from a quorum, or told by the watch after that. What the watch tells next is taken for
-// the record without a read as [watches.Latest] says, by resource versions: numbers that rise. Where they are none, what the watch
+// the record without a read as [watcher.Latest] says, by resource versions: numbers that rise. Where they are none, what the watch
 // tells is in doubt, and read. So is a deletion.
 type entry struct {
 	key     string
@@ -24,7 +24,7 @@ type entry struct {
 	waiters map[*waiter]struct{}
 	left    clock.Instant // when the last of them left
 
-	watches.Latest
+	watcher.Latest
 	latest store.Record // that of Latest.At
 
 	reading bool // a goroutine reads it

@@ -13,8 +13,8 @@ import (
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/internal/enginekit/watcher"
 	"github.com/leasehold/leasehold/internal/proof/servers"
-	"github.com/leasehold/leasehold/internal/watches"
 	"github.com/leasehold/leasehold/store/storetest"
 )
 
@@ -155,7 +155,7 @@ func TestFinding_N1_WhatIsInDoubtIsRead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := &waiter{version: at("7"), heard: make(chan result, 1)}
-			e := &entry{key: "k", Latest: watches.Latest{Known: true, At: 7, Shown: 7}, waiters: map[*waiter]struct{}{w: {}}}
+			e := &entry{key: "k", Latest: watcher.Latest{Known: true, At: 7, Shown: 7}, waiters: map[*waiter]struct{}{w: {}}}
 			c.change(e, w)
 			if got := e.take(object(c.told)); got != c.taken || len(w.heard) == 1 != c.taken {
 				t.Errorf("taken: %v, heard: %d; want %v", got, len(w.heard), c.taken)

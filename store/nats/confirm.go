@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/internal/watches"
+	"github.com/leasehold/leasehold/internal/enginekit/watcher"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -41,7 +41,7 @@ func (s *Store) Confirm(ctx context.Context, key string) (store.Record, error) {
 		case !mismatch(refused):
 			return store.Record{}, fmt.Errorf("%s: can't be confirmed: %w", key, Explain(refused))
 		}
-		if err := watches.Pause(ctx, s.watching.Done(), catchUp); err != nil {
+		if err := watcher.Pause(ctx, s.watching.Done(), catchUp); err != nil {
 			return store.Record{}, err
 		}
 	}

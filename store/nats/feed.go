@@ -7,7 +7,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/internal/watches"
+	"github.com/leasehold/leasehold/internal/enginekit/watcher"
 )
 
 // feed is a consumer that tells watches what changes: one of its own for each of the first keys that somebody waits for, and one
@@ -47,12 +47,12 @@ func (s *Store) feedFor(key string) *feed {
 func (s *Store) serve(ctx context.Context, f *feed) {
 	reconnected := s.conn.StatusChanged(natsgo.CONNECTED)
 	defer s.conn.RemoveStatusListener(reconnected)
-	for pause := watches.RetryMin; ctx.Err() == nil; pause = min(2*pause, watches.RetryMax) {
+	for pause := watcher.RetryMin; ctx.Err() == nil; pause = min(2*pause, watcher.RetryMax) {
 		if s.relay(ctx, f, reconnected) {
-			pause = watches.RetryMin
+			pause = watcher.RetryMin
 		}
 		s.again(f)
-		if watches.Pause(ctx, s.watching.Done(), pause) != nil {
+		if watcher.Pause(ctx, s.watching.Done(), pause) != nil {
 			return
 		}
 	}

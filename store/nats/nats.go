@@ -12,7 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/internal/watches"
+	"github.com/leasehold/leasehold/internal/enginekit/watcher"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -169,7 +169,7 @@ func (s *Store) bounded(ctx context.Context, do func(context.Context) error) err
 }
 
 // ready returns why no operation may begin: the store was closed, or ctx is done.
-func (s *Store) ready(ctx context.Context) error { return watches.Ready(ctx, s.watching.Done()) }
+func (s *Store) ready(ctx context.Context) error { return watcher.Ready(ctx, s.watching.Done()) }
 
 // synced reports whether what a bucket acknowledges is on a disk.
 func (o Options) synced(c jetstream.StreamConfig) bool {

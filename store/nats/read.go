@@ -11,7 +11,7 @@ import (
 	natsgo "github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/leasehold/leasehold/internal/watches"
+	"github.com/leasehold/leasehold/internal/enginekit/watcher"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -64,7 +64,7 @@ func (s *Store) loadFrom(ctx context.Context, key string, floor uint64) (rec sto
 				return rec, sequence, err
 			}
 		}
-		if err := watches.Pause(ctx, s.watching.Done(), catchUp); err != nil {
+		if err := watcher.Pause(ctx, s.watching.Done(), catchUp); err != nil {
 			return store.Record{}, 0, err
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	natsgo "github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/leasehold/leasehold/internal/watches"
+	"github.com/leasehold/leasehold/internal/enginekit/watcher"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -29,7 +29,7 @@ func (s *Store) Wait(ctx context.Context, key, version string) (store.Record, er
 	}
 	defer s.leave(w)
 	floor, _ := sequenceOf(version)
-	return w.Wait(ctx, s.watching, version, watches.Reader{
+	return w.Wait(ctx, s.watching, version, watcher.Reader{
 		Read: s.loadFrom, Floor: floor, Confirm: s.config.Load().Replicas > 1,
 		Passing: passing,
 	})
@@ -43,7 +43,7 @@ func passing(err error) bool {
 
 // watch is what the Waits of one store for one key share.
 type watch struct {
-	*watches.Watch
+	*watcher.Watch
 	key     string // as the bucket has it
 	waiters int    // guarded by the store's mu, as is
 	feed    *feed  // what tells it
@@ -59,7 +59,7 @@ func (s *Store) join(key string) (*watch, error) {
 	encoded := encode(key)
 	w, ok := s.watches[encoded]
 	if !ok {
-		w = &watch{Watch: watches.New(key), key: encoded, feed: s.feedFor(encoded)}
+		w = &watch{Watch: watcher.New(key), key: encoded, feed: s.feedFor(encoded)}
 		if w.feed.began {
 			w.Again()
 		}

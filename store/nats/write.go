@@ -9,7 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/internal/watches"
+	"github.com/leasehold/leasehold/internal/enginekit/watcher"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -82,7 +82,7 @@ func (s *Store) write(ctx context.Context, key, version string, send func(ctx co
 			return &store.ConflictError{Current: current}
 		}
 		if tries > 0 {
-			if err := watches.Pause(ctx, s.watching.Done(), watches.RetryMin); err != nil {
+			if err := watcher.Pause(ctx, s.watching.Done(), watcher.RetryMin); err != nil {
 				return err
 			}
 		}

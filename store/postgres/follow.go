@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/internal/waiters"
+	"github.com/leasehold/leasehold/internal/enginekit/notify"
 )
 
 // The pauses between two looks at what is waited for, unless there is news: from followMin to retryMax while a lock can't be had yet,
@@ -22,7 +22,7 @@ const (
 // follower has the connection that listens hear of the keys that are waited for, see [topics].
 type follower struct {
 	s    *Store
-	ear  waiters.Ear
+	ear  notify.Ear
 	news chan struct{} // of capacity 1: the crowd's lock may be free
 
 	own    map[int32]*topic    // by number, at most narrow
@@ -42,7 +42,7 @@ const (
 	theirs  = "theirs"
 )
 
-func newFollower(s *Store, ear waiters.Ear) *follower {
+func newFollower(s *Store, ear notify.Ear) *follower {
 	return &follower{s: s, ear: ear, news: make(chan struct{}, 1), own: map[int32]*topic{}, others: map[string]struct{}{}}
 }
 

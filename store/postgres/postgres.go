@@ -11,9 +11,9 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/leasehold/leasehold/internal/doubt"
-	"github.com/leasehold/leasehold/internal/groups"
-	"github.com/leasehold/leasehold/internal/waiters"
+	"github.com/leasehold/leasehold/internal/enginekit/batch"
+	"github.com/leasehold/leasehold/internal/enginekit/notify"
+	"github.com/leasehold/leasehold/internal/enginekit/outcome"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -38,12 +38,12 @@ type Store struct {
 	sql    statements
 	topics topics
 	seen   look // at Open
-	doubts doubt.Writes
+	doubts outcome.Writes
 	watch  watch // over what the fencing depends on
 
 	plain   atomic.Bool // statements aren't prepared: a pooler may give the next one to another server process
-	writes  *groups.Groups[*write]
-	waiters *waiters.Waiters
+	writes  *batch.Groups[*write]
+	waiters *notify.Waiters
 	line    line
 	crowded atomic.Bool // that one may hold the crowd's lock
 	closing sync.Once
@@ -69,7 +69,7 @@ func Open(ctx context.Context, pool *pgxpool.Pool, opts Options) (*Store, error)
 		return nil, fmt.Errorf("ClockStep %v: want a bound above 0, or 0 for no Age", opts.ClockStep)
 	}
 	s := &Store{pool: pool, opts: opts, sql: newStatements(t), closed: make(chan struct{})}
-	s.waiters, s.writes = waiters.New(source{s}), groups.New(1, s.together)
+	s.waiters, s.writes = notify.New(source{s}), batch.New(1, s.together)
 	if s.seen, err = s.look(ctx); err != nil {
 		return nil, fmt.Errorf("open the table %s: %w", opts.Table, err)
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/leasehold/leasehold/internal/waiters"
+	"github.com/leasehold/leasehold/internal/enginekit/notify"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -19,7 +19,7 @@ func (s *Store) Wait(ctx context.Context, key, version string) (store.Record, er
 	if err := s.ready(ctx); err != nil {
 		return store.Record{}, err
 	}
-	rec, err := s.waiters.Wait(ctx, waiters.Want{Key: key, Version: version}, func(ctx context.Context) (store.Record, error) {
+	rec, err := s.waiters.Wait(ctx, notify.Want{Key: key, Version: version}, func(ctx context.Context) (store.Record, error) {
 		return s.load(ctx, s.sql.get, key)
 	})
 	if err != nil {
@@ -31,13 +31,13 @@ func (s *Store) Wait(ctx context.Context, key, version string) (store.Record, er
 // source is what the waiters read from and listen to.
 type source struct{ s *Store }
 
-// Read implements [waiters.Source], in one statement.
-func (src source) Read(ctx context.Context, wants []waiters.Want) ([]waiters.Result, error) {
+// Read implements [notify.Source], in one statement.
+func (src source) Read(ctx context.Context, wants []notify.Want) ([]notify.Result, error) {
 	keys, versions := make([]string, len(wants)), make([]string, len(wants))
 	for i, w := range wants {
 		keys[i], versions[i] = w.Key, w.Version
 	}
-	results := make([]waiters.Result, len(wants))
+	results := make([]notify.Result, len(wants))
 	_, err := src.s.ask(ctx, question{sql: src.s.sql.changed, args: []any{keys, versions}, scan: func(rows pgx.Rows) error {
 		var readOnly bool
 		var n *int64 // from 1; NULL when nothing changed
@@ -62,10 +62,10 @@ const (
 	quiet       = 10 * time.Second // without a notification, after which the connection is tried
 )
 
-// Listen implements [waiters.Source], on a connection of its own.
-func (src source) Listen(ctx context.Context, ear waiters.Ear) error {
+// Listen implements [notify.Source], on a connection of its own.
+func (src source) Listen(ctx context.Context, ear notify.Ear) error {
 	if src.s.topics.channel == "" {
-		return waiters.ErrDeaf
+		return notify.ErrDeaf
 	}
 	conn, err := src.subscribe(ctx)
 	if conn != nil {
@@ -114,7 +114,7 @@ func (src source) subscribe(ctx context.Context) (*pgx.Conn, error) {
 	case standby:
 		return conn, errReadOnly
 	case pid != conn.PgConn().PID():
-		return conn, waiters.ErrDeaf
+		return conn, notify.ErrDeaf
 	}
 	_, err = conn.Exec(ctx, "LISTEN "+pgx.Identifier{src.s.topics.channel}.Sanitize(), pgx.QueryExecModeSimpleProtocol)
 	return conn, err

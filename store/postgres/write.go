@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/leasehold/leasehold/internal/doubt"
+	"github.com/leasehold/leasehold/internal/enginekit/outcome"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -88,7 +88,7 @@ func (s *Store) write(ctx context.Context, c write) error {
 			}
 		}
 		rec, err = s.sure(ctx, rec)
-		return doubt.Refusal(c.key, rec, err)
+		return outcome.Refusal(c.key, rec, err)
 	}
 	return errIgnored
 }

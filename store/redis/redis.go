@@ -9,9 +9,9 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
-	"github.com/leasehold/leasehold/internal/doubt"
-	"github.com/leasehold/leasehold/internal/groups"
-	"github.com/leasehold/leasehold/internal/waiters"
+	"github.com/leasehold/leasehold/internal/enginekit/batch"
+	"github.com/leasehold/leasehold/internal/enginekit/notify"
+	"github.com/leasehold/leasehold/internal/enginekit/outcome"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -57,9 +57,9 @@ type Store struct {
 	client  Client
 	opts    Options
 	channel string // on which older processes tell of changes, and the beginning of those on which this one does; "" without
-	waiters *waiters.Waiters
-	writes  *groups.Groups[*write]
-	doubts  doubt.Writes // with Replicas
+	waiters *notify.Waiters
+	writes  *batch.Groups[*write]
+	doubts  outcome.Writes // with Replicas
 
 	mu      sync.Mutex
 	isDone  bool
@@ -98,7 +98,7 @@ func New(client Client, opts Options) (*Store, error) {
 	if _, ok := client.(Subscriber); ok && !opts.NoNotify {
 		s.channel = opts.Prefix + "changed"
 	}
-	s.waiters, s.writes = waiters.New(source{s}), groups.New(1, s.together)
+	s.waiters, s.writes = notify.New(source{s}), batch.New(1, s.together)
 	return s, nil
 }
 

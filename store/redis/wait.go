@@ -12,7 +12,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/internal/waiters"
+	"github.com/leasehold/leasehold/internal/enginekit/notify"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -21,7 +21,7 @@ func (s *Store) Wait(ctx context.Context, key, version string) (store.Record, er
 	if err := store.CheckKey(key); err != nil {
 		return store.Record{}, err
 	}
-	rec, err := s.waiters.Wait(ctx, waiters.Want{Key: key, Version: version}, func(ctx context.Context) (store.Record, error) {
+	rec, err := s.waiters.Wait(ctx, notify.Want{Key: key, Version: version}, func(ctx context.Context) (store.Record, error) {
 		return s.load(ctx, getScript, key, false)
 	})
 	if err != nil {
@@ -33,8 +33,8 @@ func (s *Store) Wait(ctx context.Context, key, version string) (store.Record, er
 // source is what the waiters read from and listen to.
 type source struct{ s *Store }
 
-// Read implements [waiters.Source], in one round trip to each server.
-func (src source) Read(ctx context.Context, wants []waiters.Want) ([]waiters.Result, error) {
+// Read implements [notify.Source], in one round trip to each server.
+func (src source) Read(ctx context.Context, wants []notify.Want) ([]notify.Result, error) {
 	keys, known := make([]string, len(wants)), make([]string, len(wants))
 	for i, w := range wants {
 		keys[i], known[i] = w.Key, w.Version
@@ -43,16 +43,16 @@ func (src source) Read(ctx context.Context, wants []waiters.Want) ([]waiters.Res
 	if err != nil {
 		return nil, err
 	}
-	results := make([]waiters.Result, len(wants))
+	results := make([]notify.Result, len(wants))
 	for i, r := range read {
 		switch word := first(r.answer); {
 		case r.err != nil:
 			results[i].Err = store.Corrupt(keys[i], r.err)
 		case word == answerMissing:
-			results[i] = waiters.Result{Changed: true, Rec: store.Record{Key: keys[i]}}
+			results[i] = notify.Result{Changed: true, Rec: store.Record{Key: keys[i]}}
 		case word != answerSame:
 			rec, err := src.s.record(keys[i], r.answer)
-			results[i] = waiters.Result{Changed: true, Rec: rec, Err: err}
+			results[i] = notify.Result{Changed: true, Rec: rec, Err: err}
 		}
 	}
 	return results, nil
@@ -69,11 +69,11 @@ func (s *Store) topic(key string) string {
 	return s.channel + ":" + key
 }
 
-// Listen implements [waiters.Source].
-func (src source) Listen(ctx context.Context, ear waiters.Ear) error {
+// Listen implements [notify.Source].
+func (src source) Listen(ctx context.Context, ear notify.Ear) error {
 	subscriber, ok := src.s.client.(Subscriber)
 	if !ok || src.s.channel == "" {
-		return waiters.ErrDeaf
+		return notify.ErrDeaf
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	sub := subscriber.Subscribe(ctx, src.s.channel)
@@ -91,7 +91,7 @@ func (src source) Listen(ctx context.Context, ear waiters.Ear) error {
 }
 
 // follow subscribes to what tells of the keys that the ear names, and unsubscribes from it, until that fails or ctx is done.
-func (src source) follow(ctx context.Context, sub *goredis.PubSub, ear waiters.Ear) error {
+func (src source) follow(ctx context.Context, sub *goredis.PubSub, ear notify.Ear) error {
 	topics := func(keys []string) []string {
 		for i, key := range keys {
 			keys[i] = src.s.topic(key)
@@ -122,7 +122,7 @@ func (src source) follow(ctx context.Context, sub *goredis.PubSub, ear waiters.E
 }
 
 // hear passes on what the subscription tells, until its connection is dead.
-func (src source) hear(ctx context.Context, sub *goredis.PubSub, ear waiters.Ear) error {
+func (src source) hear(ctx context.Context, sub *goredis.PubSub, ear notify.Ear) error {
 	tried := false
 	for {
 		msg, err := sub.ReceiveTimeout(ctx, quiet)

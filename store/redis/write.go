@@ -7,7 +7,7 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
-	"github.com/leasehold/leasehold/internal/doubt"
+	"github.com/leasehold/leasehold/internal/enginekit/outcome"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -86,7 +86,7 @@ func (s *Store) write(ctx context.Context, w *write) error {
 // sureRefusal returns the error of a write that was refused because that record was there.
 func (s *Store) sureRefusal(ctx context.Context, rec store.Record) error {
 	sure, err := s.sure(ctx, rec)
-	return doubt.Refusal(rec.Key, sure, err)
+	return outcome.Refusal(rec.Key, sure, err)
 }
 
 // carryOut has w done, by itself or together with others that are asked for at the same time.

@@ -11,7 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/internal/groups"
+	"github.com/leasehold/leasehold/internal/enginekit/batch"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -37,7 +37,7 @@ type Store struct {
 	clock clock.Clock
 	last  int32 // the highest version that is written on top of
 
-	writes *groups.Groups[*write]
+	writes *batch.Groups[*write]
 
 	life context.Context // ended by Close
 	end  context.CancelCauseFunc
@@ -73,7 +73,7 @@ func New(conn *zk.Conn, opts Options) (*Store, error) {
 		acl = zk.WorldACL(zk.PermAll)
 	}
 	s := &Store{conn: conn, root: root, acl: acl, clock: clock.System(), last: math.MaxInt32 - 1}
-	s.writes = groups.New(2, s.together)
+	s.writes = batch.New(2, s.together)
 	s.watches.byKey = map[string]*watch{}
 	s.life, s.end = context.WithCancelCause(context.Background())
 	return s, nil

@@ -59,19 +59,19 @@ var Table = []Row{
 	},
 
 	{
-		Dir: "internal/waiters", Floor: F0, May: []string{"clock", "store"},
+		Dir: "internal/enginekit/notify", Floor: F0, May: []string{"clock", "store"},
 		Why: "it serves the Waits of engines, below them, whose servers tell of changes unreliably",
 	},
 	{
-		Dir: "internal/watches", Floor: F0, May: []string{"store", "clock"},
+		Dir: "internal/enginekit/watcher", Floor: F0, May: []string{"store", "clock"},
 		Why: "it serves the Waits of engines, below them, whose servers tell every change with its record",
 	},
 	{
-		Dir: "internal/groups", Floor: F0, May: []string{"store"},
+		Dir: "internal/enginekit/batch", Floor: F0, May: []string{"store"},
 		Why: "it has the writes of engines, below them, sent together",
 	},
 	{
-		Dir: "internal/doubt", Floor: F0, May: []string{"store"},
+		Dir: "internal/enginekit/outcome", Floor: F0, May: []string{"store"},
 		Why: "engines, and the client of the lock server, keep their writes of unknown outcome in it",
 	},
 

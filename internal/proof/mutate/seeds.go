@@ -15,7 +15,7 @@ const (
 	keptGo    = "internal/drive/roster.go"
 	termGo    = "internal/drive/term.go"
 	holdGo    = "internal/protocol/hold.go"
-	latestGo  = "internal/watches/latest.go"
+	latestGo  = "internal/enginekit/watcher/latest.go"
 )
 
 // Bugs are the seeded bugs, by the names of the safety rules that they take out; see package seeded for what those say.

@@ -194,8 +194,8 @@ const elsewhere = `
 - Sessions at servers: these runs are beside the others. Programs have nothing but requests to the servers, which open, renew, close and look at
   their sessions, by internal/drive; what of internal/grants is goroutines, queues and quotas has its own tests, in virtual time.
 - Followers: these runs are beside the others, too. Programs wait for a name and for the session that keeps it at once, as on Kubernetes and etcd
-  (` + "`protocol.Hold.Follow`" + `). The store pushes changes of both late, out of order or not at all, and ` + "`watches.Latest`" + `, which the engine for Kubernetes runs,
-  decides which of them is as good as a read. (etcd tells each change, in order; there ` + "`watches.Watch`" + ` decides.) In the model check a follower finds the change of either key at any moment; what is pushed late is left to the simulator.
+  (` + "`protocol.Hold.Follow`" + `). The store pushes changes of both late, out of order or not at all, and ` + "`watcher.Latest`" + `, which the engine for Kubernetes runs,
+  decides which of them is as good as a read. (etcd tells each change, in order; there ` + "`watcher.Watch`" + ` decides.) In the model check a follower finds the change of either key at any moment; what is pushed late is left to the simulator.
 - Locks: internal/sim/locks checks what users of semaphores, read/write locks and mutexes saw, whatever went wrong; the rules by which
   shares are granted can be switched off, too, and it notices each.
 - Ids: internal/sim/ids counts ids that were made twice ([ids](ids.md)).

@@ -1,4 +1,4 @@
-package watches
+package watcher
 
 // Latest is what one handle knows of a record whose server gives each change a number that rises, and tells changes late, out of order,
 // or not at all. It decides which change that the server tells is as good as a read: one that comes after the latest that is known, after all

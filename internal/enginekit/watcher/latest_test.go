@@ -1,4 +1,4 @@
-package watches
+package watcher
 
 import "testing"
 

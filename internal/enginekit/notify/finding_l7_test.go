@@ -1,4 +1,4 @@
-package waiters
+package notify
 
 import (
 	"context"

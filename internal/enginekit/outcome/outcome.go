@@ -1,6 +1,6 @@
-// Package doubt remembers the writes of a store handle whose outcome is unknown, for engines whose reads may show a write that a
+// Package outcome remembers the writes of a store handle whose outcome is unknown, for engines whose reads may show a write that a
 // failover takes away. Such an engine confirms a record that shows one of them before a caller sees that record.
-package doubt
+package outcome
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package doubt
+package outcome
 
 import (
 	"context"

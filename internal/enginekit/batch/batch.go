@@ -1,9 +1,9 @@
-// Package groups has writes to a server sent together when many are asked for at once, as databases commit them in groups.
+// Package batch has writes to a server sent together when many are asked for at once, as databases commit them in groups.
 //
 // A write that finds none under way, or few, is sent at once, alone, by its caller. Those that are asked for meanwhile are sent
 // together when one of these is answered, or after a millisecond, if that comes first. So both sides handle one request instead of
 // many, and nobody waits long for that.
-package groups
+package batch
 
 import (
 	"context"
