@@ -25,7 +25,7 @@ fuzz: ## fuzz every target for a minute
 	scripts/fuzz 1m
 
 soak: ## 50 processes, 5 minutes of kills, stops and breaks on one store; SOAK="-duration 1h" for more
-	go run ./internal/soak $(SOAK)
+	go run ./internal/proof/soak $(SOAK)
 
 proof: ## 100,000 simulated seeds, 11 million states, every seeded bug; writes docs/proof.md
 	scripts/proof

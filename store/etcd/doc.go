@@ -48,7 +48,7 @@
 // resumed by another connection. The store claims CheapWait, among its Properties, for a client that has them, with DialKeepAliveTime and
 // DialKeepAliveTimeout a minute at most together (a timeout of 0 is 20 s). For one without, waiters look at the session every TTL/3. In both
 // cases a waiter reads before it takes a name from a holder that seems dead: a watch that is late, or dead, delays a takeover and never makes
-// two holders. 20 candidates that wait beside a leader, at a TTL of 15 s (go test ./internal/engines -run TestFollowingOnEtcd -v):
+// two holders. 20 candidates that wait beside a leader, at a TTL of 15 s (go test ./internal/proof/engines -run TestFollowingOnEtcd -v):
 //
 //	                          requests a minute   events of watches
 //	they follow               348                 570

@@ -41,7 +41,7 @@
 //
 // A candidate of an election that waits makes its session's renewals, 13 writes a minute at a TTL of 15 s, one read a minute, and four
 // watches every 10 minutes; the leader 16 writes a minute more. client-go's elector makes 19 reads a minute, and as a leader 30 writes.
-// Requests in a minute on a real API server, a leader and so many candidates (go test ./internal/engines -run TestFinding_N1 -v -requests 1m):
+// Requests in a minute on a real API server, a leader and so many candidates (go test ./internal/proof/engines -run TestFinding_N1 -v -requests 1m):
 //
 //	candidates   Leasehold   client-go
 //	1            43          48

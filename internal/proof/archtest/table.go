@@ -161,7 +161,7 @@ var Table = []Row{
 	{Dir: "sweep", Floor: F4},
 	{Dir: "admiral/...", Floor: F4, Libs: []string{"go.yaml.in/yaml/v3"}, Why: "its configuration file"},
 	{
-		Dir: "internal/sim/...", Floor: F4, Libs: []string{"github.com/anishathalye/porcupine"},
+		Dir: "internal/proof/sim/...", Floor: F4, Libs: []string{"github.com/anishathalye/porcupine"},
 		May: []string{"store/memory", "store/faulty", "internal/proof/seeded"}, Never: holds,
 		Why: "the simulated world has a store, its histories are checked for linearizability, and its tools switch seeded bugs on; it runs the driver that production runs",
 	},
@@ -227,15 +227,15 @@ var Table = []Row{
 		Dir: "internal/proof/golden", Floor: F1, Tests: true, Only: []string{"std"},
 		Why: "it serves the tests of every module, so it must bring nothing into their graphs",
 	},
-	{Dir: "internal/engines/...", Floor: Outer, Libs: []string{"*"}, Why: "it runs every engine beside its own client's recipes"},
+	{Dir: "internal/proof/engines/...", Floor: Outer, Libs: []string{"*"}, Why: "it runs every engine beside its own client's recipes"},
 	{Dir: "internal/proof/archtest/...", Floor: Outer, Only: []string{"std"}, Why: "what judges the house stands outside it"},
 	{Dir: "internal/proof/testreport", Floor: Outer, Only: []string{"std"}, Why: "what judges the house stands outside it: it runs go test when the rest does not compile, too"},
 	{Dir: "internal/proof/testreport", Floor: Outer, Only: []string{"std"}, Why: "what judges the house stands outside it: it runs go test when the rest does not compile, too"},
 	{Dir: "internal/proof/mutate/...", Floor: Outer, Only: []string{"std", "clock", "internal/proof/mutate"}, Why: "what mutates the sources stands outside them, and compiles when they don't"},
-	{Dir: "internal/soak/...", Floor: Outer, Libs: []string{"*"}, Why: "file locks and signals, and the clients of all that it guards"},
-	{Dir: "internal/bench/availability", Floor: Outer, Libs: []string{"*"}, Why: "it measures elections beside those of other libraries"},
-	{Dir: "internal/bench/ids", Floor: Outer, Libs: []string{"*"}, Why: "it measures other libraries that make ids"},
-	{Dir: "internal/bench/...", Floor: Outer, Libs: []string{x}, Why: "what the file system and the machine are"},
+	{Dir: "internal/proof/soak/...", Floor: Outer, Libs: []string{"*"}, Why: "file locks and signals, and the clients of all that it guards"},
+	{Dir: "internal/proof/bench/availability", Floor: Outer, Libs: []string{"*"}, Why: "it measures elections beside those of other libraries"},
+	{Dir: "internal/proof/bench/ids", Floor: Outer, Libs: []string{"*"}, Why: "it measures other libraries that make ids"},
+	{Dir: "internal/proof/bench/...", Floor: Outer, Libs: []string{x}, Why: "what the file system and the machine are"},
 }
 
 // forTests is what any test may import of ours, and testLibs of others.

@@ -88,11 +88,11 @@ var Bugs = map[string][]Edit{
 	"session-told-of-break": {{keptGo, "Notify", "if !protocol.NeedsNotice(session, rec.Owner) {", "if true {"}},
 
 	// What the simulated world does in the place of guards, networks and stores.
-	"guard-remembers":      {{"internal/sim/work.go", "World.write", "mark, err := g.mark.Admit", "g.mark.Token, g.mark.Holder = 0, \"\"\n\t\tmark, err := g.mark.Admit"}},
-	"refused-copy-unknown": {{"internal/sim/network.go", "World.transmit", "if copies > 1 {", "if false {"}},
-	"settled-by-replica":   {{"internal/sim/replica.go", "server.inDoubt", "return ok &&", "return false && ok &&"}},
+	"guard-remembers":      {{"internal/proof/sim/work.go", "World.write", "mark, err := g.mark.Admit", "g.mark.Token, g.mark.Holder = 0, \"\"\n\t\tmark, err := g.mark.Admit"}},
+	"refused-copy-unknown": {{"internal/proof/sim/network.go", "World.transmit", "if copies > 1 {", "if false {"}},
+	"settled-by-replica":   {{"internal/proof/sim/replica.go", "server.inDoubt", "return ok &&", "return false && ok &&"}},
 	"conditional-write": {
-		{"internal/sim/server.go", "server.put", "case !ok && rec", "case true:\n\tcase !ok && rec"},
-		{"internal/sim/model/steps.go", "world.put", "case i < 0 &&", "case i >= 0:\n\tcase i < 0 &&"},
+		{"internal/proof/sim/server.go", "server.put", "case !ok && rec", "case true:\n\tcase !ok && rec"},
+		{"internal/proof/sim/model/steps.go", "world.put", "case i < 0 &&", "case i >= 0:\n\tcase i < 0 &&"},
 	},
 }

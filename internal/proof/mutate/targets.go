@@ -23,10 +23,10 @@ const simulated = "^(TestSeeds|TestFinding_S16_OutsidersInTheSimulator)$"
 var Targets = []Target{
 	{
 		Dir: "internal/protocol", Spare: []string{"state.go"}, // what the model check tells states apart by: no decision reads it
-		Suites: []Suite{{Dir: "internal/protocol"}, {"internal/sim", simulated}, {Dir: "internal/grants"}, {Dir: "lease"}},
+		Suites: []Suite{{Dir: "internal/protocol"}, {"internal/proof/sim", simulated}, {Dir: "internal/grants"}, {Dir: "lease"}},
 		Note:   "state.go is left out: the model check tells states apart by it, and no decision reads it.",
 	},
-	{Dir: "internal/drive", Suites: []Suite{{Dir: "internal/drive"}, {"internal/sim", simulated}, {Dir: "internal/grants"}, {Dir: "lease"}}},
+	{Dir: "internal/drive", Suites: []Suite{{Dir: "internal/drive"}, {"internal/proof/sim", simulated}, {Dir: "internal/grants"}, {Dir: "lease"}}},
 	{Dir: "fence", Suites: []Suite{{Dir: "fence"}}},
 	{Dir: "lease", Suites: []Suite{{Dir: "lease"}}},
 	{Dir: "lock", Suites: []Suite{{Dir: "lock"}}},

@@ -63,7 +63,7 @@ var Rules = []Rule{
 	RuleFollowed, RuleFollowDead, RuleFollowBoth, RuleSecondKey, RulePushed, RuleGuard, RuleTwin, RuleReplica, RuleCAS,
 }
 
-// The rules by which package lock grants shares. They are taken out like the others; internal/sim/locks notices.
+// The rules by which package lock grants shares. They are taken out like the others; internal/proof/sim/locks notices.
 const (
 	RuleShareLimit  Rule = "shares-within-limit"     // the weights of all holders never add up to more than the limit
 	RuleShareWriter Rule = "writer-excludes-readers" // a writer has to wait for the readers

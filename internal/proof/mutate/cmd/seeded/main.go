@@ -1,6 +1,6 @@
 // Seeded runs a command of the go tool with a source tree in which seeded bugs can be switched on; see package mutate.
 //
-//	go run ./internal/proof/mutate/cmd/seeded go test ./internal/sim -run TestFoundBugs
+//	go run ./internal/proof/mutate/cmd/seeded go test ./internal/proof/sim -run TestFoundBugs
 package main
 
 import (
@@ -23,7 +23,7 @@ func main() {
 
 func run(command []string) (code int, err error) {
 	if len(command) == 0 {
-		return 0, errors.New("want a command, such as: go test ./internal/sim")
+		return 0, errors.New("want a command, such as: go test ./internal/proof/sim")
 	}
 	root, err := mutate.Root(".")
 	if err != nil {

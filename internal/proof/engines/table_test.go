@@ -1,0 +1,285 @@
+package engines
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/internal/proof/servers"
+	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/file"
+	"github.com/leasehold/leasehold/store/memory"
+)
+
+var update = flag.Bool("update", false, "write docs/engines.md anew")
+
+const page = "../../../docs/engines.md"
+
+// row is what the page says of an engine.
+type row struct {
+	engine, version string
+	about           store.Properties
+	trips           string // round trips
+	handover        string
+}
+
+// TestTable measures what docs/engines.md says of each engine, and sees that the page says so. Times differ from machine to
+// machine: they are written, and not compared. Of servers that come with the system, the line of releases is (15 of PostgreSQL, 7.0 of Redis,
+// 3.8 of ZooKeeper), and that only where all servers are required, as in CI: elsewhere the system may have others.
+func TestTable(t *testing.T) {
+	rows := []row{embedded(t, "memory", memory.New(memory.Options{})), embedded(t, "file", openFile(t))}
+	for _, k := range kinds {
+		t.Run(k.name, func(t *testing.T) { rows = append(rows, k.row(t)) })
+	}
+	if t.Failed() || len(rows) < len(kinds)+2 {
+		return // what is missing has said so
+	}
+	text := render(rows)
+	old, err := os.ReadFile(page)
+	if *update {
+		err = os.WriteFile(page, text, 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := os.Getenv("LEASEHOLD_TEST_REQUIRE") == "all"
+	if !*update && !bytes.Equal(lasting(old, all), lasting(text, all)) {
+		t.Errorf("docs/engines.md is not what was measured: go test ./internal/proof/engines -run TestTable -update\n%s", text)
+	}
+}
+
+var (
+	times    = regexp.MustCompile(`[0-9.]+ (µs|ms)`)
+	packaged = regexp.MustCompile(`(?m)^\| (postgres \| [0-9]+|(?:zookeeper|redis) \| [0-9]+\.[0-9]+)[0-9.]* `)
+	line     = regexp.MustCompile(`(?m)^\| (zookeeper|postgres|redis) \| [0-9.]+ `)
+)
+
+// lasting is what the page says on every machine, or on every one with all servers.
+func lasting(text []byte, all bool) []byte {
+	text = packaged.ReplaceAll(times.ReplaceAll(text, []byte("time")), []byte("| $1 "))
+	if !all {
+		text = line.ReplaceAll(text, []byte("| $1 | version "))
+	}
+	return text
+}
+
+// The page's versions of servers that come with the system are compared by their lines of releases.
+func TestFinding_O5_VersionsOfPackagedServersAreCompared(t *testing.T) {
+	old, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		version, other string
+		same           bool
+	}{
+		{"| postgres | 15.", "| postgres | 15.9", true},
+		{"| postgres | 15.", "| postgres | 16.", false},
+		{"| redis | 7.0.", "| redis | 7.0.9", true},
+		{"| redis | 7.0.", "| redis | 7.2.", false},
+		{"| zookeeper | 3.8.", "| zookeeper | 3.9.", false},
+	} {
+		changed := bytes.Replace(old, []byte(c.version), []byte(c.other), 1)
+		if bytes.Equal(changed, old) {
+			t.Errorf("%q isn't on the page", c.version)
+		}
+		if same := bytes.Equal(lasting(changed, true), lasting(old, true)); same != c.same {
+			t.Errorf("%q for %q: the same: %t", c.other, c.version, same)
+		}
+		if !bytes.Equal(lasting(changed, false), lasting(old, false)) {
+			t.Errorf("%q for %q differs where servers are missing", c.other, c.version)
+		}
+	}
+}
+
+func openFile(t *testing.T) store.Store {
+	st, err := file.Open(t.Context(), filepath.Join(t.TempDir(), "leases.db"), file.Options{})
+	return opened(t, st, err)
+}
+
+func embedded(t *testing.T, name string, st store.Store) row {
+	return row{
+		engine: name, version: "built in", about: store.Describe(st), trips: "–",
+		handover: handover(t, manager(t, st), manager(t, st)),
+	}
+}
+
+func (k kind) row(t *testing.T) row {
+	srv := k.start(t)
+	inst := k.prepare(t, srv)
+	m := newMeter(t, srv.Addr)
+	st := inst.open(t, m.addr)
+	return row{
+		engine: k.name, version: k.version(t, srv, st), about: store.Describe(st), trips: trips(t, m, st),
+		handover: handover(t, manager(t, inst.open(t, srv.Addr)), manager(t, inst.open(t, srv.Addr))),
+	}
+}
+
+var (
+	address = regexp.MustCompile(`[0-9.]+:[0-9]+`)
+	number  = regexp.MustCompile(`[0-9]+\.[0-9]+(\.[0-9]+)?`)
+)
+
+// version is what the server says that it is.
+func (k kind) version(t *testing.T, srv *servers.Server, st store.Store) string {
+	t.Helper()
+	for _, f := range st.(store.Inspector).Inspect(t.Context()) {
+		if f.What == "server" {
+			if v := number.FindString(address.ReplaceAllString(f.Detail, "")); v != "" {
+				return v
+			}
+		}
+	}
+	log, err := os.ReadFile(srv.LogFile())
+	if v := regexp.MustCompile(`Version:\s+'?([0-9.]+)`).FindSubmatch(log); err == nil && v != nil {
+		return string(v[1])
+	}
+	t.Errorf("%s doesn't say its version", k.name)
+	return ""
+}
+
+func manager(t testing.TB, st store.Store) *lease.Manager {
+	t.Helper()
+	m, err := lease.NewManager(st, lease.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return m
+}
+
+// trips counts the round trips of acquiring a new name, acquiring a name whose last state is remembered, renewing, releasing.
+func trips(t *testing.T, m *meter, st store.Store) string {
+	t.Helper()
+	mgr := manager(t, st)
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	names := 0
+	var held []*lease.Lease
+	acquire := func(name string) {
+		l, err := mgr.TryAcquire(t.Context(), name)
+		must(err)
+		held = append(held, l)
+	}
+	release := func() {
+		must(held[len(held)-1].Release(t.Context()))
+		held = held[:len(held)-1]
+	}
+	acquire("warm") // connections
+	release()
+	fresh := m.of(func() { names++; acquire(fmt.Sprint("new/", names)) })
+	freed := m.of(release)
+	again := m.of(func() { acquire(fmt.Sprint("new/", names)); names-- })
+	rec, err := st.Put(t.Context(), store.Record{Key: "renewed", Owner: "a", Token: 1, TTL: time.Minute, Nonce: "0"})
+	must(err)
+	renew := m.of(func() {
+		rec.Nonce += "x"
+		rec, err = st.Put(t.Context(), rec)
+		must(err)
+	})
+	return fmt.Sprintf("%d / %d / %d / %d", fresh, again, renew, freed)
+}
+
+// handover returns the median of the time from before a release until another manager, which was waiting, holds the name.
+func handover(t *testing.T, one, other *lease.Manager) string {
+	t.Helper()
+	var took []time.Duration
+	l, err := one.Acquire(t.Context(), "handover")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		type held struct {
+			l   *lease.Lease
+			at  time.Time
+			err error
+		}
+		next := make(chan held, 1)
+		go func() {
+			l, err := other.Acquire(context.WithoutCancel(t.Context()), "handover")
+			next <- held{l, time.Now(), err}
+		}()
+		time.Sleep(20 * time.Millisecond)
+		start := time.Now()
+		if err := l.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		h := <-next
+		if h.err != nil {
+			t.Fatal(h.err)
+		}
+		took = append(took, h.at.Sub(start))
+		l, one, other = h.l, other, one
+	}
+	if err := l.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(took)
+	p50 := took[len(took)/2]
+	if p50 < time.Millisecond {
+		return fmt.Sprintf("%d µs", p50.Microseconds())
+	}
+	return fmt.Sprintf("%.1f ms", float64(p50.Microseconds())/1000)
+}
+
+func render(rows []row) []byte {
+	var b bytes.Buffer
+	b.WriteString(`# Engines
+
+Written by ` + "`go test ./internal/proof/engines -run TestTable -update`" + `, which measures it on the real servers: don't edit. Each engine passes
+the whole conformance suite (store/storetest) and a run of faults of network and server (internal/proof/engines) against the
+version that is named. How to write its URL: [Stores](stores.md).
+
+| engine | tested | consistency | fencing | waiting | age | round trips | hand-over |
+|---|---|---|---|---|---|---|---|
+`)
+	for _, r := range rows {
+		wait, age := "poll", "no"
+		if r.about.Push {
+			wait = "push"
+		}
+		if r.about.Age {
+			age = "yes"
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s | %s |\n", r.engine, r.version, r.about.Consistency, r.about.Fencing, wait, age, r.trips, r.handover)
+	}
+	b.WriteString(`
+- **fencing**: linearizable, when no failure that the store survives loses a write that it acknowledged, so that no token is
+  given twice; per primary, when a failover may. lease.Options.Fencing demands the former. NATS is shown with sync_interval: always
+  on its servers and sync=always in its URL; without, it is per primary, and a machine that fails may take a lease with it.
+- **reads** of PostgreSQL, Redis and NATS are worth what the leader, or primary, has: one that was cut off shows the past until it
+  notices, 2 to 10 s on NATS. Guards, ` + "`check`" + ` and ` + "`verify`" + ` confirm such a read by a write, which costs one more round trip on NATS, and
+  a sync of the log on PostgreSQL. All others are durable. PostgreSQL, and Redis with replicas=N, settle a write of unknown outcome by a
+  second write that waits for standbys or replicas: without them no lease is taken or renewed.
+- **waiting**: push, when the server tells of a change; poll, when it has to be asked.
+- **age**: whether the engine vouches for how old a record is, so that a process that has just started takes an abandoned
+  name at once. PostgreSQL, Redis and DynamoDB can, if they are told how far their server's clock may step.
+- **round trips** to the server of: acquiring a name that is new / acquiring one whose last state is remembered / renewing /
+  releasing.
+- **hand-over**: the median time from before a release until another client, which was waiting, holds the name; on one machine,
+  server and clients together.
+
+| engine | what a lease on it is worth |
+|---|---|
+`)
+	for _, r := range rows {
+		fmt.Fprintf(&b, "| %s | %s |\n", r.engine, r.about.Guarantee)
+	}
+	return b.Bytes()
+}
