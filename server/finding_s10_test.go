@@ -10,9 +10,9 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/leasehold/leasehold/compat/rdlm"
 	"github.com/leasehold/leasehold/internal/wire"
 	"github.com/leasehold/leasehold/server"
-	"github.com/leasehold/leasehold/server/rdlm"
 	"github.com/leasehold/leasehold/store"
 )
 

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/compat/rdlm"
 	"github.com/leasehold/leasehold/internal/wire"
 	"github.com/leasehold/leasehold/server"
-	"github.com/leasehold/leasehold/server/rdlm"
 )
 
 // openAdmin has everybody administrate RDLM's locks.

@@ -5,11 +5,11 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/leasehold/leasehold/compat/rdlm"
 	"github.com/leasehold/leasehold/internal/wire"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/lock"
 	"github.com/leasehold/leasehold/server"
-	"github.com/leasehold/leasehold/server/rdlm"
 	"github.com/leasehold/leasehold/store"
 )
 

@@ -5,9 +5,9 @@ import (
 	"net/http/httptest"
 	"testing"
 
+	"github.com/leasehold/leasehold/compat/rdlm"
 	"github.com/leasehold/leasehold/internal/wire"
 	"github.com/leasehold/leasehold/server"
-	"github.com/leasehold/leasehold/server/rdlm"
 )
 
 // A page of another site can't have a visitor's browser change anything, by either protocol; the server's own page can, and so can

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/leasehold/leasehold/server/rdlm"
+	"github.com/leasehold/leasehold/compat/rdlm"
 	"github.com/leasehold/leasehold/store"
 )
 

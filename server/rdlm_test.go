@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/leasehold/leasehold/compat/rdlm"
 	"github.com/leasehold/leasehold/internal/wire"
 	"github.com/leasehold/leasehold/server"
-	"github.com/leasehold/leasehold/server/rdlm"
 )
 
 // What is done by RDLM's protocol is told as what is done by the server's own: in the audit log, the metrics and on the board.

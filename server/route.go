@@ -10,11 +10,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/leasehold/leasehold/compat/rdlm"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/grants"
 	"github.com/leasehold/leasehold/internal/wire"
 	"github.com/leasehold/leasehold/lease"
-	"github.com/leasehold/leasehold/server/rdlm"
 	"github.com/leasehold/leasehold/server/web"
 )
 

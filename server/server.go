@@ -15,12 +15,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/compat/rdlm"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/grants"
 	"github.com/leasehold/leasehold/internal/wire"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/lock"
-	"github.com/leasehold/leasehold/server/rdlm"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -126,7 +126,7 @@ type Options struct {
 	// Keys, if set, sign the sequencers that are given out, and verify those that come back.
 	Keys fence.Keys
 
-	// RDLM, if set, has the server speak RDLM's protocol, too, at /locks, /resources and /: see package server/rdlm.
+	// RDLM, if set, has the server speak RDLM's protocol, too, at /locks, /resources and /: see package compat/rdlm.
 	RDLM *rdlm.Options
 
 	// IDPools are the pools that the server's own numbers in ids come from, by their layout, as [flake.ParseLayout] reads it: otherwise [identity.LayoutPool].

@@ -13,7 +13,7 @@ require (
 	github.com/hashicorp/consul/api v1.34.4
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/leasehold/leasehold v0.0.0
-	github.com/leasehold/leasehold/admiral v0.0.0
+	github.com/leasehold/leasehold/compat/admiral v0.0.0
 	github.com/leasehold/leasehold/server v0.0.0
 	github.com/leasehold/leasehold/store/consul v0.0.0
 	github.com/leasehold/leasehold/store/dynamodb v0.0.0

@@ -14,8 +14,8 @@ import (
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/accept"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/policy"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/systemd"
+	"github.com/leasehold/leasehold/compat/rdlm"
 	"github.com/leasehold/leasehold/server"
-	"github.com/leasehold/leasehold/server/rdlm"
 	"github.com/leasehold/leasehold/store"
 )
 

@@ -16,8 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold/leasehold/admiral"
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/compat/admiral"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/proof/stalltest"
 )

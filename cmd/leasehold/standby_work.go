@@ -11,10 +11,10 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/leasehold/leasehold/admiral"
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/standby"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
+	"github.com/leasehold/leasehold/compat/admiral"
 	"github.com/leasehold/leasehold/store"
 )
 

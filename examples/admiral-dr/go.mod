@@ -6,7 +6,7 @@ require (
 	github.com/aws/aws-sdk-go-v2 v1.47.7
 	github.com/aws/aws-sdk-go-v2/service/dynamodb v1.73.1
 	github.com/leasehold/leasehold v0.0.0
-	github.com/leasehold/leasehold/admiral v0.0.0
+	github.com/leasehold/leasehold/compat/admiral v0.0.0
 	github.com/leasehold/leasehold/store/dynamodb v0.0.0
 	github.com/leasehold/leasehold/store/file v0.0.0
 )

@@ -6,8 +6,8 @@ import (
 	"io"
 	"time"
 
-	"github.com/leasehold/leasehold/admiral"
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/compat/admiral"
 	"github.com/leasehold/leasehold/fence"
 )
 

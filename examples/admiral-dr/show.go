@@ -13,8 +13,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/leasehold/leasehold/admiral"
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/compat/admiral"
 	"github.com/leasehold/leasehold/fence"
 )
 

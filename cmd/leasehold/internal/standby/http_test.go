@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold/leasehold/admiral"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/standby"
+	"github.com/leasehold/leasehold/compat/admiral"
 )
 
 func TestListen(t *testing.T) {

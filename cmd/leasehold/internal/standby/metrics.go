@@ -5,7 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/leasehold/leasehold/admiral"
+	"github.com/leasehold/leasehold/compat/admiral"
 )
 
 // Metrics are the state as Prometheus reads it.

@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/leasehold/leasehold/admiral"
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/compat/admiral"
 )
 
 // The roles, as files, hooks and metrics name them.

@@ -12,8 +12,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
-	"github.com/leasehold/leasehold/admiral"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/stores"
+	"github.com/leasehold/leasehold/compat/admiral"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/dynamodb/neighbour"
 )

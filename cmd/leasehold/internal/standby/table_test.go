@@ -19,8 +19,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/leasehold/leasehold/admiral"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/standby"
+	"github.com/leasehold/leasehold/compat/admiral"
 	"github.com/leasehold/leasehold/internal/proof/servers"
 	"github.com/leasehold/leasehold/store"
 )

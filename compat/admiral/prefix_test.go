@@ -8,7 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/leasehold/leasehold/admiral"
+	"github.com/leasehold/leasehold/compat/admiral"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/memory"

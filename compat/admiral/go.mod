@@ -1,4 +1,4 @@
-module github.com/leasehold/leasehold/admiral
+module github.com/leasehold/leasehold/compat/admiral
 
 go 1.26.0
 

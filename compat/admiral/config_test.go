@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold/leasehold/admiral"
+	"github.com/leasehold/leasehold/compat/admiral"
 	"github.com/leasehold/leasehold/store"
 
 	"context"

@@ -11,8 +11,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/leasehold/leasehold/admiral"
-	"github.com/leasehold/leasehold/admiral/configmap"
+	"github.com/leasehold/leasehold/compat/admiral"
+	"github.com/leasehold/leasehold/compat/admiral/configmap"
 )
 
 // api is the part of the API server that has to do with one ConfigMap, with its resource versions.

@@ -11,7 +11,7 @@ import (
 )
 
 // Addresses is where an allocator keeps what it has handed out: one text, changed by compare-and-swap on its version. A
-// ConfigMap is one; see admiral/configmap.
+// ConfigMap is one; see compat/admiral/configmap.
 type Addresses interface {
 	// Load returns the text and its version. One that is not stored is "" with whatever version makes it anew.
 	Load(ctx context.Context) (text, version string, err error)

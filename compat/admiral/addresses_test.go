@@ -9,7 +9,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/leasehold/leasehold/admiral"
+	"github.com/leasehold/leasehold/compat/admiral"
 )
 
 // addresses keeps a text in memory, as a ConfigMap does.

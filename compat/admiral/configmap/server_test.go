@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold/leasehold/admiral"
-	"github.com/leasehold/leasehold/admiral/configmap"
+	"github.com/leasehold/leasehold/compat/admiral"
+	"github.com/leasehold/leasehold/compat/admiral/configmap"
 	"github.com/leasehold/leasehold/internal/proof/servers"
 )
 

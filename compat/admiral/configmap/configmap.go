@@ -13,7 +13,7 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/leasehold/leasehold/admiral"
+	"github.com/leasehold/leasehold/compat/admiral"
 )
 
 // Store is one ConfigMap. It implements [admiral.Addresses]. It is safe for concurrent use.
