@@ -5,7 +5,7 @@ import (
 	"sync"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/internal/grants"
+	"github.com/leasehold/leasehold/internal/lessor"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -52,7 +52,7 @@ func inTime[T any](c *call, what string, do func(context.Context) (T, error)) (T
 		v, err := do(ctx)
 		done <- outcome{v, err}
 	}) {
-		return none, grants.ErrClosed
+		return none, lessor.ErrClosed
 	}
 	select {
 	case o := <-done:

@@ -11,7 +11,7 @@ import (
 
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/identity"
-	"github.com/leasehold/leasehold/internal/grants"
+	"github.com/leasehold/leasehold/internal/lessor"
 	"github.com/leasehold/leasehold/internal/wire"
 	"github.com/leasehold/leasehold/store"
 )
@@ -111,7 +111,7 @@ func (s *Server) assignment(c *call) (o identity.AssignOptions, err error) {
 		o.As = requestName + hex.EncodeToString(sum[:16])
 	}
 	for key := range body.Info {
-		if grants.OwnInfo(key) {
+		if lessor.OwnInfo(key) {
 			return o, wire.Invalid("info", key, "keys that do not begin with a dot: those are Leasehold's own")
 		}
 	}
@@ -133,7 +133,7 @@ func shownIdentity(pool string, e identity.Entry) wire.Identity {
 	rec := e.Record
 	id := wire.Identity{
 		Pool: pool, Value: e.Value, Number: e.Number, As: e.Name, Kept: wire.KeptRunning, Holder: rec.Owner, Token: rec.Token,
-		Acquired: rec.Acquired, Session: rec.Session, Info: grants.Shown(rec.Info),
+		Acquired: rec.Acquired, Session: rec.Session, Info: lessor.Shown(rec.Info),
 	}
 	if e.Standing {
 		ttl, left := wire.Seconds(rec.TTL), wire.Seconds(max(rec.TTL-rec.Age, 0))

@@ -9,7 +9,7 @@ import (
 
 	"github.com/leasehold/leasehold/flake"
 	"github.com/leasehold/leasehold/identity"
-	"github.com/leasehold/leasehold/internal/grants"
+	"github.com/leasehold/leasehold/internal/lessor"
 	"github.com/leasehold/leasehold/internal/wire"
 	"github.com/leasehold/leasehold/lease"
 )
@@ -107,7 +107,7 @@ func (m *mint) ready(ctx context.Context, l flake.Layout, instead *press) (*pres
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.closed {
-		return nil, grants.ErrClosed // which ends the session, and the hold with it
+		return nil, lessor.ErrClosed // which ends the session, and the hold with it
 	}
 	m.presses[l.Name()] = p
 	return p, nil
@@ -142,7 +142,7 @@ func (m *mint) open(ctx context.Context) (*lease.Session, error) {
 	s, closed := m.session, m.closed
 	m.mu.Unlock()
 	if closed {
-		return nil, grants.ErrClosed
+		return nil, lessor.ErrClosed
 	}
 	if s != nil && s.Check() == nil {
 		return s, nil
@@ -259,7 +259,7 @@ func noIDs(err error) error {
 	var exhausted *flake.ExhaustedError
 	switch {
 	case errors.Is(err, flake.ErrStopped):
-		return grants.ErrClosed
+		return lessor.ErrClosed
 	case errors.As(err, &window), errors.As(err, &ahead), errors.As(err, &exhausted), errors.Is(err, identity.ErrExhausted), errors.Is(err, identity.ErrAhead):
 		return wire.NewProblem(wire.CodeNoIDs, "%v", err)
 	case errors.Is(err, identity.ErrUndeclared), errors.Is(err, identity.ErrMismatch), errors.As(err, new(*flake.OverflowError)):

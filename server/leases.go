@@ -10,7 +10,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
-	"github.com/leasehold/leasehold/internal/grants"
+	"github.com/leasehold/leasehold/internal/lessor"
 	"github.com/leasehold/leasehold/internal/wire"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/lock"
@@ -55,25 +55,25 @@ func (s *Server) acquire(c *call) (any, error) {
 }
 
 // request reads what a caller wants.
-func (s *Server) request(c *call) (grants.Request, error) {
+func (s *Server) request(c *call) (lessor.Request, error) {
 	var body wire.AcquireRequest
 	if err := c.read(&body); err != nil {
-		return grants.Request{}, err
+		return lessor.Request{}, err
 	}
 	ttl, err := within("ttl", body.TTL, s.opts.TTL, store.MinTTL, s.opts.MaxTTL)
 	if err != nil {
-		return grants.Request{}, err
+		return lessor.Request{}, err
 	}
 	wait, err := within("wait", body.Wait, 0, 0, s.opts.MaxWait)
 	if err != nil {
-		return grants.Request{}, err
+		return lessor.Request{}, err
 	}
-	req := grants.Request{
+	req := lessor.Request{
 		Key: c.r.PathValue("name"), Owner: owner(s.called(c, body.Holder)), TTL: ttl, Wait: wait, Session: body.Session, Info: body.Info,
 	}
 	if body.Session != "" {
 		if req.Owner, err = s.ownerOf(c, body.Session); err != nil {
-			return grants.Request{}, err
+			return lessor.Request{}, err
 		}
 	}
 	req.ID = c.requestID()
@@ -99,7 +99,7 @@ func (s *Server) called(c *call, holder string) string {
 	return strings.TrimSuffix(holder, "/")
 }
 
-func (s *Server) grant(c *call, g grants.Grant) (*wire.Grant, error) {
+func (s *Server) grant(c *call, g lessor.Grant) (*wire.Grant, error) {
 	rec := g.Record
 	seq := fence.Sequencer{Name: rec.Key, Holder: rec.Owner, Token: rec.Token}
 	text, err := s.signed(seq)
@@ -126,7 +126,7 @@ func (s *Server) signed(seq fence.Sequencer) (string, error) {
 }
 
 // left is for how long a grant is valid, to the millisecond, rounded down.
-func (s *Server) left(g grants.Grant) time.Duration {
+func (s *Server) left(g lessor.Grant) time.Duration {
 	return max(g.ValidUntil.Sub(s.clk.Now()), 0).Truncate(time.Millisecond)
 }
 
@@ -200,7 +200,7 @@ func (s *Server) waiters(c *call) (any, error) {
 	now := s.clk.Now()
 	all := []wire.Waiter{}
 	for _, w := range s.reg.Waiting(name) {
-		all = append(all, wire.Waiter{Holder: w.Owner, Waited: wire.Seconds(now.Sub(w.Since)), Left: wire.Seconds(max(w.Until.Sub(now), 0)), Info: grants.Shown(w.Info)})
+		all = append(all, wire.Waiter{Holder: w.Owner, Waited: wire.Seconds(now.Sub(w.Since)), Left: wire.Seconds(max(w.Until.Sub(now), 0)), Info: lessor.Shown(w.Info)})
 	}
 	return wire.Waiters{Name: name, Waiters: all}, nil
 }

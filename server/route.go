@@ -12,7 +12,7 @@ import (
 
 	"github.com/leasehold/leasehold/compat/rdlm"
 	"github.com/leasehold/leasehold/fence"
-	"github.com/leasehold/leasehold/internal/grants"
+	"github.com/leasehold/leasehold/internal/lessor"
 	"github.com/leasehold/leasehold/internal/wire"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/server/web"
@@ -246,13 +246,13 @@ func (c *call) may(action Action, name string) error {
 
 func (s *Server) problem(err error) *wire.Problem {
 	switch {
-	case errors.Is(err, grants.ErrClosed):
+	case errors.Is(err, lessor.ErrClosed):
 		return wire.NewProblem(wire.CodeClosing, "the server is closing: ask another one, or again later")
-	case errors.Is(err, grants.ErrReplaced):
+	case errors.Is(err, lessor.ErrReplaced):
 		return wire.NewProblem(wire.CodeReplaced, "%v", err)
-	case errors.Is(err, grants.ErrRemoved):
+	case errors.Is(err, lessor.ErrRemoved):
 		return wire.NewProblem(wire.CodeRemoved, "%v", err)
-	case errors.Is(err, grants.ErrSecret), errors.Is(err, grants.ErrNoSecret):
+	case errors.Is(err, lessor.ErrSecret), errors.Is(err, lessor.ErrNoSecret):
 		p := wire.NewProblem(wire.CodeSecret, "%v", err)
 		p.Field = wire.HeaderSecret
 		return p
@@ -277,7 +277,7 @@ func (s *Server) failure(r *http.Request, err error) *wire.Problem {
 		p.Detail = plainly(err)
 		return p
 	case s.closing.Err() != nil:
-		return s.problem(grants.ErrClosed)
+		return s.problem(lessor.ErrClosed)
 	}
 	return wire.NewProblem(wire.CodeGone, "the client closed its connection, or its side of it, before there was an answer")
 }
@@ -333,7 +333,7 @@ func (s *Server) term(c *call) (holder string, token fence.Token, err error) {
 }
 
 // proof is what a request proves by its secret.
-func (c *call) proof() grants.Proof { return grants.Secret(c.r.Header.Get(wire.HeaderSecret)) }
+func (c *call) proof() lessor.Proof { return lessor.Secret(c.r.Header.Get(wire.HeaderSecret)) }
 
 func (s *Server) sequencer(text string) (seq fence.Sequencer, err error) {
 	if len(s.opts.Keys) > 0 {

@@ -17,7 +17,7 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/compat/rdlm"
 	"github.com/leasehold/leasehold/fence"
-	"github.com/leasehold/leasehold/internal/grants"
+	"github.com/leasehold/leasehold/internal/lessor"
 	"github.com/leasehold/leasehold/internal/wire"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/lock"
@@ -152,7 +152,7 @@ type Server struct {
 	st   store.Store
 	opts Options
 	clk  clock.Clock
-	reg  *grants.Registry
+	reg  *lessor.Registry
 	obs  *lease.Observer // of what is shown: it remembers since when a record stands
 	rdlm *rdlm.Handler   // nil if it isn't spoken
 
@@ -184,7 +184,7 @@ func New(st store.Store, opts Options) (*Server, error) {
 	}
 	s := &Server{
 		st: st, opts: opts, clk: opts.Clock,
-		reg: grants.New(st, grants.Options{Clock: opts.Clock}), obs: lease.NewObserver(st, lease.ObserverOptions{Clock: opts.Clock}),
+		reg: lessor.New(st, lessor.Options{Clock: opts.Clock}), obs: lease.NewObserver(st, lease.ObserverOptions{Clock: opts.Clock}),
 	}
 	s.waiting, s.rates = newQuota(opts.MaxWaiting), newRates(opts.Clock, opts.MaxRate)
 	s.tally = newTally(opts.Clock, usage{opts.MaxNames, opts.MaxSessions, opts.MaxBytes})
@@ -320,7 +320,7 @@ func (s *Server) lease(rec store.Record) wire.Lease {
 		return l
 	}
 	ttl, acquired := wire.Seconds(rec.TTL), rec.Acquired
-	l.TTL, l.Acquired, l.Session, l.Info, l.Note = &ttl, &acquired, rec.Session, grants.Shown(rec.Info), rec.Note
+	l.TTL, l.Acquired, l.Session, l.Info, l.Note = &ttl, &acquired, rec.Session, lessor.Shown(rec.Info), rec.Note
 	if rec.Session == "" {
 		observe(&l, s.obs.Saw(rec))
 	}

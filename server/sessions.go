@@ -11,7 +11,7 @@ import (
 
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/drive"
-	"github.com/leasehold/leasehold/internal/grants"
+	"github.com/leasehold/leasehold/internal/lessor"
 	"github.com/leasehold/leasehold/internal/wire"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
@@ -72,7 +72,7 @@ func (s *Server) openSession(c *call) (any, error) {
 	return answer, err
 }
 
-func (s *Server) session(c *call, g grants.Grant) (*wire.Session, error) {
+func (s *Server) session(c *call, g lessor.Grant) (*wire.Session, error) {
 	rec := g.Record
 	answer := &wire.Session{
 		Session: rec.Key, Holder: rec.Owner, Token: rec.Token, TTL: wire.Seconds(rec.TTL),

@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/internal/grants"
+	"github.com/leasehold/leasehold/internal/lessor"
 	"github.com/leasehold/leasehold/internal/wire"
 	"github.com/leasehold/leasehold/store"
 )
@@ -209,7 +209,7 @@ func (t *tally) lost(name, session string) {
 }
 
 // renewed notes that what a caller has was renewed.
-func (s *Server) renewed(c *call, g grants.Grant) {
+func (s *Server) renewed(c *call, g lessor.Grant) {
 	rec := g.Record
 	s.tally.keep(claim{who: s.payer(c.caller, c.r), what: share(isSession(rec.Key), rec.Key, rec.Info)}, rec)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/identity"
-	"github.com/leasehold/leasehold/internal/grants"
+	"github.com/leasehold/leasehold/internal/lessor"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
@@ -163,7 +163,7 @@ func (a *app) idView(ctx context.Context, st store.Store, pool string, e identit
 	}
 	shown := idView{
 		Pool: pool, Value: e.Value, Name: e.Name, State: v.State, Kept: keptRunning, Holder: e.Record.Owner, Token: e.Record.Token,
-		Since: e.Record.Acquired, TTL: v.TTL, Expires: v.Expires, Info: grants.Shown(e.Record.Info), expiresIn: v.expiresIn,
+		Since: e.Record.Acquired, TTL: v.TTL, Expires: v.Expires, Info: lessor.Shown(e.Record.Info), expiresIn: v.expiresIn,
 	}
 	if e.Standing {
 		shown.Kept = keptAssigned

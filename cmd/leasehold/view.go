@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/fence"
-	"github.com/leasehold/leasehold/internal/grants"
+	"github.com/leasehold/leasehold/internal/lessor"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
@@ -81,7 +81,7 @@ func newView(s lease.Status) view {
 	rec := s.Record
 	v := view{
 		Name: s.Name, State: string(s.Standing), Holder: s.Holder, Token: s.Token, TTL: s.TTL.Seconds(),
-		Session: rec.Session, Note: s.Note, Info: grants.Shown(rec.Info), silent: s.SilentFor(),
+		Session: rec.Session, Note: s.Note, Info: lessor.Shown(rec.Info), silent: s.SilentFor(),
 	}
 	for _, t := range rec.Past {
 		v.Past = append(v.Past, termView{Holder: t.Owner, Token: t.Token, From: t.From, Until: &t.Until, Why: t.Why})

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/leasehold/leasehold/internal/grants"
+	"github.com/leasehold/leasehold/internal/lessor"
 	"github.com/leasehold/leasehold/internal/wire"
 	"github.com/leasehold/leasehold/store"
 )
@@ -95,7 +95,7 @@ func (h *Handler) expires(rec store.Record) time.Time {
 const steady = 10 * time.Millisecond
 
 // shown is what others see for the uid of a waiter.
-func shown(q grants.Waiter) string {
+func shown(q lessor.Waiter) string {
 	if uid, ok := shownUID(q.Owner); ok {
 		return uid
 	}
@@ -103,7 +103,7 @@ func shown(q grants.Waiter) string {
 }
 
 // queued shows a place in a queue.
-func (h *Handler) queued(name, uid string, q grants.Waiter, alone bool) lock {
+func (h *Handler) queued(name, uid string, q lessor.Waiter, alone bool) lock {
 	l := newLock(name, uid, q.Info, alone)
 	now, wall := h.clk.Now(), h.clk.Wall()
 	l.WaitSince, l.WaitExpires = naive(wall.Add(q.Since.Sub(now)).Round(steady)), naive(wall.Add(q.Until.Sub(now)).Round(steady))

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/internal/grants"
+	"github.com/leasehold/leasehold/internal/lessor"
 	"github.com/leasehold/leasehold/store/faulty"
 	"github.com/leasehold/leasehold/store/memory"
 )
@@ -17,7 +17,7 @@ import (
 // Nobody has to ask for the name before.
 func TestFinding_L11_LifetimesEnd(t *testing.T) {
 	clk, st := clock.NewFake(0), faulty.Ageless(memory.NewDB(memory.Options{}).Open())
-	reg := grants.New(st, grants.Options{Clock: clk})
+	reg := lessor.New(st, lessor.Options{Clock: clk})
 	s := &site{reg: reg, Server: httptest.NewServer(New(reg, st, clk, Options{}))}
 	t.Cleanup(func() {
 		_ = reg.Close()

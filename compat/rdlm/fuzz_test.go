@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/internal/grants"
+	"github.com/leasehold/leasehold/internal/lessor"
 	"github.com/leasehold/leasehold/store/memory"
 )
 
@@ -28,7 +28,7 @@ func FuzzRequest(f *testing.F) {
 			return
 		}
 		st := memory.New(memory.Options{})
-		reg := grants.New(st, grants.Options{})
+		reg := lessor.New(st, lessor.Options{})
 		defer func() {
 			_ = reg.Close()
 			_ = st.Close()

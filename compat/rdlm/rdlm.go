@@ -14,7 +14,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
-	"github.com/leasehold/leasehold/internal/grants"
+	"github.com/leasehold/leasehold/internal/lessor"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
@@ -65,7 +65,7 @@ type Done struct {
 
 // Handler speaks RDLM's protocol. It is an [http.Handler] for the paths /, /locks and /resources.
 type Handler struct {
-	reg  *grants.Registry
+	reg  *lessor.Registry
 	st   store.Store
 	obs  *lease.Observer
 	clk  clock.Clock
@@ -73,7 +73,7 @@ type Handler struct {
 }
 
 // New returns a handler that grants names by reg and reads them from st, by the clock clk.
-func New(reg *grants.Registry, st store.Store, clk clock.Clock, opts Options) *Handler {
+func New(reg *lessor.Registry, st store.Store, clk clock.Clock, opts Options) *Handler {
 	if opts.MaxBody == 0 {
 		opts.MaxBody = 64 << 10
 	}
@@ -166,7 +166,7 @@ func (h *Handler) acquire(x *exchange) {
 		return
 	}
 	x.done.Holder = owner(ask.uid)
-	req := grants.Request{
+	req := lessor.Request{
 		Key: name, Owner: owner(ask.uid), TTL: ask.ttl(), Wait: ask.waiting(), ID: requestID(ask.uid), Info: ask.info(), Secret: ask.uid,
 	}
 	settle, err := h.opts.Quotas.Ask(r, name, req.Info, req.Wait > 0)
@@ -186,7 +186,7 @@ func (h *Handler) acquire(x *exchange) {
 	switch {
 	case errors.As(err, &held):
 		say(w, http.StatusRequestTimeout, "lock request (wait) timeout")
-	case errors.Is(err, grants.ErrRemoved), errors.Is(err, grants.ErrReplaced), errors.Is(err, grants.ErrClosed):
+	case errors.Is(err, lessor.ErrRemoved), errors.Is(err, lessor.ErrReplaced), errors.Is(err, lessor.ErrClosed):
 		say(w, http.StatusConflict, "lock request deleted")
 	case errors.Is(err, store.ErrKind):
 		say(w, http.StatusConflict, err.Error())
@@ -210,7 +210,7 @@ func (h *Handler) find(ctx context.Context, name, uid string) (store.Record, boo
 
 // holds reports whether a record is of a lock that is active under that uid.
 func (h *Handler) holds(rec store.Record, uid string) bool {
-	return rec.Owner == owner(uid) && grants.Secret(uid)(rec) == nil && rec.Mark == "" && !h.expired(rec)
+	return rec.Owner == owner(uid) && lessor.Secret(uid)(rec) == nil && rec.Mark == "" && !h.expired(rec)
 }
 
 // expired reports whether a lock's lifetime is over: of one that this server granted by its own clock, else as far as the store knows
@@ -245,8 +245,8 @@ func (h *Handler) renew(x *exchange) {
 	rec, active, err := h.find(r.Context(), name, uid)
 	if err == nil && active {
 		x.of(rec)
-		var g grants.Grant
-		if g, err = h.reg.Renew(r.Context(), name, rec.Owner, rec.Token, 0, grants.Secret(uid)); err == nil {
+		var g lessor.Grant
+		if g, err = h.reg.Renew(r.Context(), name, rec.Owner, rec.Token, 0, lessor.Secret(uid)); err == nil {
 			h.obs.Saw(g.Record)
 			h.opts.Quotas.Renewed(r, g.Record)
 			tell(w, g.Record)
@@ -262,7 +262,7 @@ func (h *Handler) release(x *exchange) {
 	rec, active, err := h.find(r.Context(), name, uid)
 	if err == nil && active {
 		x.of(rec)
-		if _, err = h.reg.Release(r.Context(), name, rec.Owner, rec.Token, "released", grants.Secret(uid)); err == nil {
+		if _, err = h.reg.Release(r.Context(), name, rec.Owner, rec.Token, "released", lessor.Secret(uid)); err == nil {
 			h.opts.Quotas.Over(name)
 			none(w)
 			return

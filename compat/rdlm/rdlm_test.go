@@ -17,7 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/internal/grants"
+	"github.com/leasehold/leasehold/internal/lessor"
 	"github.com/leasehold/leasehold/store/memory"
 )
 
@@ -25,7 +25,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 type site struct {
 	*httptest.Server
-	reg *grants.Registry
+	reg *lessor.Registry
 	db  *memory.DB
 }
 
@@ -40,7 +40,7 @@ func newSite(t *testing.T, opts Options) *site {
 func (s *site) start(t *testing.T, opts Options) {
 	t.Helper()
 	st := s.db.Open()
-	s.reg = grants.New(st, grants.Options{})
+	s.reg = lessor.New(st, lessor.Options{})
 	s.Server = httptest.NewServer(New(s.reg, st, clock.System(), opts))
 	reg, hs := s.reg, s.Server
 	t.Cleanup(func() {

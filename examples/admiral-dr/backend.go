@@ -20,7 +20,7 @@ import (
 	"github.com/leasehold/leasehold/compat/admiral"
 	"github.com/leasehold/leasehold/internal/proof/servers"
 	"github.com/leasehold/leasehold/store"
-	"github.com/leasehold/leasehold/store/dynamodb/neighbour"
+	"github.com/leasehold/leasehold/store/dynamodb/dynamotables"
 	"github.com/leasehold/leasehold/store/file"
 )
 
@@ -205,7 +205,7 @@ func makeTable(ctx context.Context, db *dynamodb.Client, up func() error) error 
 }
 
 func openTable(_ context.Context, cfg admiral.Config) (store.Store, error) {
-	st, err := neighbour.Admiral(client(cfg.Endpoint), neighbour.AdmiralOptions{Table: cfg.TableName, Wait: cfg.WaitTime, Threshold: cfg.FailureThreshold})
+	st, err := dynamotables.Admiral(client(cfg.Endpoint), dynamotables.AdmiralOptions{Table: cfg.TableName, Wait: cfg.WaitTime, Threshold: cfg.FailureThreshold})
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-// Package drive drives [protocol.Hold]: package lease, the server's registry (internal/grants), the simulator and the model check
+// Package drive drives [protocol.Hold]: package lease, the server's registry (internal/lessor), the simulator and the model check
 // run this code, so that what is proven of it is what production runs.
 //
 //	Want, Open ──► Next, Tell, Next, Tell … ──► Held ──► Term, Show … ──► Leave ──► Next, Tell … ──► Settle ──► over

@@ -36,7 +36,7 @@ func TestNoRequiredModuleForcesALaterGo(t *testing.T) {
 // Code that made holds of its own would drive them in a way of its own, which the simulator doesn't run. So each way to make one is
 // refused to each package that is above the driver and has holds, and let pass in the driver.
 func TestFinding_S11_OnlyTheDriverMakesHolds(t *testing.T) {
-	for _, dir := range []string{"lease", "internal/grants", "internal/proof/sim", "internal/proof/sim/model"} {
+	for _, dir := range []string{"lease", "internal/lessor", "internal/proof/sim", "internal/proof/sim/model"} {
 		for _, by := range []string{"New", "NewSession", "Resume", "Named"} {
 			if found := withHold(t, dir, by); len(found) != 1 || !strings.Contains(found[0].Text, "uses internal/protocol."+by) {
 				t.Errorf("%s makes a hold by protocol.%s: %v, want one problem", dir, by, found)

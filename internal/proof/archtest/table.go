@@ -145,7 +145,7 @@ var Table = []Row{
 	},
 	{Dir: "lease", Floor: F2, Never: holds, Why: "one driver of holds, which the simulator runs, too"},
 
-	{Dir: "internal/grants", Floor: F3, Never: holds, Why: "one driver of holds, which the simulator runs, too"},
+	{Dir: "internal/lessor", Floor: F3, Never: holds, Why: "one driver of holds, which the simulator runs, too"},
 	{Dir: "internal/wire", Floor: F3, May: []string{"election", "identity"}, Why: "its table of problems has their errors"},
 	{Dir: "election", Floor: F3},
 	{Dir: "lock", Floor: F3},
@@ -196,7 +196,7 @@ var Table = []Row{
 		Why:  "it writes to each store by the store's own client",
 	},
 	{
-		Dir: "store/dynamodb/neighbour/interop", Floor: Outer, Libs: []string{"github.com/aws/aws-sdk-go-v2"},
+		Dir: "store/dynamodb/dynamotables/interop", Floor: Outer, Libs: []string{"github.com/aws/aws-sdk-go-v2"},
 		Why: "it is nothing but tests: leases and the neighbours' own clients on one table",
 	},
 	{

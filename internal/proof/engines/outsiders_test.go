@@ -14,7 +14,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
-	"github.com/leasehold/leasehold/internal/grants"
+	"github.com/leasehold/leasehold/internal/lessor"
 	"github.com/leasehold/leasehold/internal/proof/servers"
 	"github.com/leasehold/leasehold/internal/proof/stalltest"
 	"github.com/leasehold/leasehold/lease"
@@ -205,16 +205,16 @@ func nextTerm(ctx context.Context, t, outer testing.TB, o *meddler, name string,
 // elsewhere is a holder that has nothing but a server, and a session there, which it renews every TTL/3.
 type elsewhere struct {
 	t    testing.TB
-	reg  *grants.Registry
+	reg  *lessor.Registry
 	rec  store.Record
 	stop context.CancelFunc
 	done chan struct{}
-	told chan map[string]grants.Loss // what each renewal said
+	told chan map[string]lessor.Loss // what each renewal said
 }
 
 func serveElsewhere(ctx context.Context, t testing.TB, st store.Store) *elsewhere {
 	t.Helper()
-	e := &elsewhere{t: t, reg: grants.New(st, grants.Options{}), done: make(chan struct{}), told: make(chan map[string]grants.Loss, 1)}
+	e := &elsewhere{t: t, reg: lessor.New(st, lessor.Options{}), done: make(chan struct{}), told: make(chan map[string]lessor.Loss, 1)}
 	g, err := e.reg.OpenSession(ctx, "elsewhere", outsiderTTL, nil)
 	must(t, err)
 	e.rec = g.Record
@@ -242,7 +242,7 @@ func (e *elsewhere) renew(ctx context.Context) {
 
 func (e *elsewhere) acquire(ctx context.Context, name string) store.Record {
 	e.t.Helper()
-	g, err := e.reg.Acquire(ctx, grants.Request{Key: name, Owner: e.rec.Owner, Session: e.rec.Key, TTL: outsiderTTL})
+	g, err := e.reg.Acquire(ctx, lessor.Request{Key: name, Owner: e.rec.Owner, Session: e.rec.Key, TTL: outsiderTTL})
 	must(e.t, err)
 	return g.Record
 }

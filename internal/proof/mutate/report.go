@@ -119,7 +119,7 @@ The seeded bugs above are such mutants, too, made by hand.
 
 // inCI says what of it each change is checked by.
 const inCI = `
-CI tries 80 mutants of each package that scripts/mutants lists, and 40 of internal/drive, internal/grants and lock, whose tests take longer. They
+CI tries 80 mutants of each package that scripts/mutants lists, and 40 of internal/drive, internal/lessor and lock, whose tests take longer. They
 are drawn by seed 1 and by each mutant's own text, so that a change draws new ones only where it is. CI fails when one survives that
 isn't judged.
 ` + "`scripts/mutants -n 0 internal/drive` lists what survives of all mutants of a package." + `

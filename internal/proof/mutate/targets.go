@@ -23,15 +23,15 @@ const simulated = "^(TestSeeds|TestFinding_S16_OutsidersInTheSimulator)$"
 var Targets = []Target{
 	{
 		Dir: "internal/protocol", Spare: []string{"state.go"}, // what the model check tells states apart by: no decision reads it
-		Suites: []Suite{{Dir: "internal/protocol"}, {"internal/proof/sim", simulated}, {Dir: "internal/grants"}, {Dir: "lease"}},
+		Suites: []Suite{{Dir: "internal/protocol"}, {"internal/proof/sim", simulated}, {Dir: "internal/lessor"}, {Dir: "lease"}},
 		Note:   "state.go is left out: the model check tells states apart by it, and no decision reads it.",
 	},
-	{Dir: "internal/drive", Suites: []Suite{{Dir: "internal/drive"}, {"internal/proof/sim", simulated}, {Dir: "internal/grants"}, {Dir: "lease"}}},
+	{Dir: "internal/drive", Suites: []Suite{{Dir: "internal/drive"}, {"internal/proof/sim", simulated}, {Dir: "internal/lessor"}, {Dir: "lease"}}},
 	{Dir: "fence", Suites: []Suite{{Dir: "fence"}}},
 	{Dir: "lease", Suites: []Suite{{Dir: "lease"}}},
 	{Dir: "lock", Suites: []Suite{{Dir: "lock"}}},
 	{Dir: "election", Suites: []Suite{{Dir: "election"}}},
-	{Dir: "internal/grants", Suites: []Suite{{Dir: "internal/grants"}}, Note: "The tests of the server, which drive it, are not run."},
+	{Dir: "internal/lessor", Suites: []Suite{{Dir: "internal/lessor"}}, Note: "The tests of the server, which drive it, are not run."},
 	{
 		Dir: "store/file", Files: []string{"commit.go", "lane.go", "lock.go", "row.go", "sqlite.go", "life.go"}, Suites: []Suite{{Dir: "store/file"}},
 		Note: "The way of a write only.",

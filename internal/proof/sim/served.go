@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// registry is what a server on a node remembers of names, as internal/grants does. Each node has one.
+// registry is what a server on a node remembers of names, as internal/lessor does. Each node has one.
 type registry map[string]*drive.Recollection
 
 func (n *node) past(key string) *drive.Recollection {

@@ -15,12 +15,12 @@ import (
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/stores"
 	"github.com/leasehold/leasehold/compat/admiral"
 	"github.com/leasehold/leasehold/store"
-	"github.com/leasehold/leasehold/store/dynamodb/neighbour"
+	"github.com/leasehold/leasehold/store/dynamodb/dynamotables"
 )
 
 // OpenTable opens the table that cfg names, in Admiral's schema, under cfg's role. Credentials come from where the AWS CLI
 // takes them; the role is assumed with them. It fails when there are none or the role is refused, rather than later, and when
-// the table is one in which leases don't work or aren't safe: see [neighbour.Store.Check].
+// the table is one in which leases don't work or aren't safe: see [dynamotables.Store.Check].
 func OpenTable(ctx context.Context, cfg admiral.Config) (store.Store, error) {
 	loaded, client, err := stores.LoadAWS(ctx, config.WithRegion(cfg.Region)) // "" is AWS_REGION
 	if err != nil {
@@ -43,8 +43,8 @@ func OpenTable(ctx context.Context, cfg admiral.Config) (store.Store, error) {
 			o.BaseEndpoint = &cfg.Endpoint
 		}
 	})
-	st, err := neighbour.Admiral(db, neighbour.AdmiralOptions{
-		Table: cfg.TableName, Wait: cfg.WaitTime, Threshold: cfg.FailureThreshold, Access: neighbour.Access{HomeRegion: cfg.HomeRegion},
+	st, err := dynamotables.Admiral(db, dynamotables.AdmiralOptions{
+		Table: cfg.TableName, Wait: cfg.WaitTime, Threshold: cfg.FailureThreshold, Access: dynamotables.Access{HomeRegion: cfg.HomeRegion},
 	})
 	if err != nil {
 		client.CloseIdleConnections()
@@ -59,7 +59,7 @@ func OpenTable(ctx context.Context, cfg admiral.Config) (store.Store, error) {
 
 // table closes its connections with it.
 type table struct {
-	*neighbour.Store
+	*dynamotables.Store
 	client *http.Client
 }
 

@@ -12,7 +12,7 @@ import (
 	awsdynamodb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/leasehold/leasehold/store"
-	"github.com/leasehold/leasehold/store/dynamodb/neighbour"
+	"github.com/leasehold/leasehold/store/dynamodb/dynamotables"
 )
 
 // The parameters of a table that another lock library uses as well. Each belongs to the schemas that it is listed under.
@@ -44,7 +44,7 @@ func neighbourParams() []string {
 }
 
 // opener makes a store over a neighbour's table. It does no I/O.
-type opener func(client neighbour.Client, access neighbour.Access) (*neighbour.Store, error)
+type opener func(client dynamotables.Client, access dynamotables.Access) (*dynamotables.Store, error)
 
 // schema returns how to open the table if the URL says that a neighbour uses it, or nil. Options that the schema refuses are
 // an error here already.
@@ -70,7 +70,7 @@ func (u *dynamoDBURL) schema() (open opener, err error) {
 	if open, err = u.opener(name); err != nil {
 		return nil, err
 	}
-	st, err := open(new(awsdynamodb.Client), neighbour.Access{}) // to have the options checked
+	st, err := open(new(awsdynamodb.Client), dynamotables.Access{}) // to have the options checked
 	if err != nil {
 		return nil, err
 	}
@@ -92,35 +92,35 @@ func (u *dynamoDBURL) opener(name string) (opener, error) {
 		if err != nil {
 			return nil, fmt.Errorf("parameter %s=%q: want Admiral's failureThreshold, a number", paramThreshold, u.params[paramThreshold])
 		}
-		opts := neighbour.AdmiralOptions{Table: u.table, Wait: wait, Threshold: threshold, Skew: skew}
-		return func(c neighbour.Client, access neighbour.Access) (*neighbour.Store, error) {
+		opts := dynamotables.AdmiralOptions{Table: u.table, Wait: wait, Threshold: threshold, Skew: skew}
+		return func(c dynamotables.Client, access dynamotables.Access) (*dynamotables.Store, error) {
 			opts.Access = access
-			return neighbour.Admiral(c, opts)
+			return dynamotables.Admiral(c, opts)
 		}, nil
 	case "dynamodb-lease":
 		ttl, err := u.duration(paramNeighbourTTL, time.Minute)
 		if err != nil {
 			return nil, err
 		}
-		opts := neighbour.DynamoDBLeaseOptions{Table: u.table, TTL: ttl, Skew: skew}
-		return func(c neighbour.Client, access neighbour.Access) (*neighbour.Store, error) {
+		opts := dynamotables.DynamoDBLeaseOptions{Table: u.table, TTL: ttl, Skew: skew}
+		return func(c dynamotables.Client, access dynamotables.Access) (*dynamotables.Store, error) {
 			opts.Access = access
-			return neighbour.DynamoDBLease(c, opts)
+			return dynamotables.DynamoDBLease(c, opts)
 		}, nil
 	}
-	opts := neighbour.AWSLockClientOptions{
+	opts := dynamotables.AWSLockClientOptions{
 		Table: u.table, KeyAttribute: u.params[paramKeyAttribute], SortKey: u.params[paramSortKey], SortValue: u.params[paramSortValue],
-		Duration: neighbour.DurationText(u.params[paramDuration]),
+		Duration: dynamotables.DurationText(u.params[paramDuration]),
 	}
-	return func(c neighbour.Client, access neighbour.Access) (*neighbour.Store, error) {
+	return func(c dynamotables.Client, access dynamotables.Access) (*dynamotables.Store, error) {
 		opts.Access = access
-		return neighbour.AWSLockClient(c, opts)
+		return dynamotables.AWSLockClient(c, opts)
 	}, nil
 }
 
 // neighbourStore closes its client with it.
 type neighbourStore struct {
-	*neighbour.Store
+	*dynamotables.Store
 	target *DynamoDB
 }
 
@@ -132,7 +132,7 @@ func (s *neighbourStore) Close() error {
 
 // openNeighbour opens a neighbour's table, and refuses one in which leases aren't safe.
 func openNeighbour(ctx context.Context, open opener, d *DynamoDB) (store.Store, error) {
-	st, err := open(d.Client, neighbour.Access{HomeRegion: d.opts.HomeRegion, Identity: d.opts.Identity})
+	st, err := open(d.Client, dynamotables.Access{HomeRegion: d.opts.HomeRegion, Identity: d.opts.Identity})
 	if err != nil {
 		d.Close()
 		return nil, err

@@ -192,7 +192,7 @@ const elsewhere = `
 - The model check runs the drivers of holds and of sessions, and what programs rely on (` + "`drive.Term`" + `). Terms of holders elsewhere (` + "`drive.Named`" + `) are
   left to the simulator: their renewals count in their nonces, so that no two states after another number of them are one, and no world would end.
 - Sessions at servers: these runs are beside the others. Programs have nothing but requests to the servers, which open, renew, close and look at
-  their sessions, by internal/drive; what of internal/grants is goroutines, queues and quotas has its own tests, in virtual time.
+  their sessions, by internal/drive; what of internal/lessor is goroutines, queues and quotas has its own tests, in virtual time.
 - Followers: these runs are beside the others, too. Programs wait for a name and for the session that keeps it at once, as on Kubernetes and etcd
   (` + "`protocol.Hold.Follow`" + `). The store pushes changes of both late, out of order or not at all, and ` + "`watcher.Latest`" + `, which the engine for Kubernetes runs,
   decides which of them is as good as a read. (etcd tells each change, in order; there ` + "`watcher.Watch`" + ` decides.) In the model check a follower finds the change of either key at any moment; what is pushed late is left to the simulator.

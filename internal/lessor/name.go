@@ -1,0 +1,352 @@
+package lessor
+
+import (
+	"container/list"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/internal/drive"
+	"github.com/leasehold/leasehold/internal/protocol"
+	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/store"
+)
+
+// name is one name, with what is asked about it. Its goroutine runs while anything is; one change that is asked of an idle name is
+// made by whoever asks, and so are the first steps of who asks for an idle name.
+type name struct {
+	r   *Registry
+	key string
+
+	mu      sync.Mutex
+	running bool
+	todo    []func() // to be done by the goroutine
+	queue   *list.List
+	byID    map[string]*waiter
+	tries   int           // how many in the queue don't wait
+	wake    chan struct{} // of capacity 1
+
+	// What follows is the goroutine's own, but for past and trouble, which are written with mu held.
+	past      drive.Recollection // of the record, and of claims that were given up
+	noted     clock.Instant      // when the record was last read or written here, but by the hold
+	trouble   error              // why the hold's last request failed
+	d         *drive.Driver      // takes the name for the first of the queue
+	claimant  *waiter            // whom it is for
+	withdrawn bool               // the hold is being let go
+	gone      map[string]bool    // sessions of members of another kind that are over
+	awaited   version            // the version whose end was waited for last
+	calm      clock.Instant      // from when on the store is asked to tell of that
+	watch     *watch             // that it was asked; nil for not yet
+}
+
+// version is one of a record: the name's own, or that of the session that keeps it.
+type version struct{ key, version string }
+
+// watch is a wait for a change of the record that is under way.
+type watch struct {
+	cancel context.CancelFunc
+	told   chan read // of capacity 1
+}
+
+type read struct {
+	rec store.Record
+	err error
+}
+
+func newName(r *Registry, key string) *name {
+	return &name{r: r, key: key, queue: list.New(), byID: map[string]*waiter{}, wake: make(chan struct{}, 1)}
+}
+
+// poke has the goroutine look at what is asked.
+func (n *name) poke() {
+	select {
+	case n.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run does what is asked until nothing is.
+func (n *name) run() {
+	for n.r.ctx.Err() == nil {
+		todo, idle := n.take()
+		if idle {
+			return
+		}
+		for _, do := range todo {
+			do()
+		}
+		n.serve()
+	}
+	n.stop()
+}
+
+// take returns what is to be done, or ends the goroutine's turn.
+func (n *name) take() (todo []func(), idle bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if idle = n.idle(); idle {
+		n.unwatch()
+	}
+	n.running = !idle // from here on another goroutine may be the name's
+	todo, n.todo = n.todo, nil
+	return todo, idle
+}
+
+// idle reports whether nothing is asked. n.mu is held.
+func (n *name) idle() bool { return len(n.todo) == 0 && n.queue.Len() == 0 && n.d == nil }
+
+// turn does what has been asked of a name that was idle in the goroutine of whoever asks, who waits for it anyhow. If more has
+// been asked meanwhile, the name's own goroutine does that.
+func (n *name) turn() {
+	defer n.r.wg.Done()
+	todo, _ := n.take()
+	for _, do := range todo {
+		do()
+	}
+	n.rest()
+}
+
+// rest leaves what is asked to the name's own goroutine, if anything is.
+func (n *name) rest() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.running = !n.idle(); n.running {
+		n.r.wg.Go(n.run)
+	}
+}
+
+// stop answers everybody when the registry closes.
+func (n *name) stop() {
+	n.mu.Lock()
+	todo := n.todo
+	for w := n.front(); w != nil; w = n.front() {
+		n.drop(w, answer{err: ErrClosed})
+	}
+	n.mu.Unlock()
+	for _, do := range todo {
+		do() // fails at its first request
+	}
+}
+
+// serve takes one step towards granting the name to the first of the queue.
+func (n *name) serve() {
+	act := n.next()
+	if n.over() {
+		return
+	}
+	if taken := act.Kind == protocol.Wait || act.Kind == protocol.Refuse; taken && n.again() {
+		return
+	}
+	n.do(act)
+	n.over()
+}
+
+// next returns what is to be done for the first of the queue.
+func (n *name) next() protocol.Action {
+	n.refuse()
+	w := n.first()
+	env := n.env()
+	if n.d != nil && n.claimant != w && n.d.Hold.Phase == protocol.Waiting {
+		n.withdraw()
+	}
+	if n.d == nil && w != nil {
+		d := drive.Want(n.key, w.claim(), w.timing(), w.req.Wait == 0, n.past)
+		d.Hold.Gone = n.gone
+		if n.r.suppose {
+			d.Hold.SupposeNew()
+		}
+		if env.Now < n.noted.Add(calm) {
+			d.Hold.Fresh()
+		}
+		n.d, n.claimant = &d, w
+	}
+	if n.d == nil {
+		return protocol.Action{}
+	}
+	return n.d.Next(env, true)
+}
+
+// withdraw lets a hold go that nobody wants any more.
+func (n *name) withdraw() {
+	n.withdrawn = true
+	n.d.GiveUp(n.env())
+	n.over()
+}
+
+// do carries out what the hold asks for.
+func (n *name) do(act protocol.Action) {
+	switch act.Kind {
+	case protocol.Refuse:
+		n.look()
+		n.settle(n.claimant, answer{err: n.missed()})
+		n.forget()
+	case protocol.Sleep:
+		timer := clock.NewTimer(n.r.clk, act.Until.Sub(n.r.clk.Now()))
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			n.d.Hold.Woke()
+		case <-n.wake:
+		case <-n.r.ctx.Done():
+		}
+	case protocol.Wait:
+		n.await(act)
+	case protocol.Read, protocol.Write:
+		rec, err := n.r.run.Request(n.r.ctx, act, nil)
+		n.hear(act, rec, err)
+	}
+}
+
+// hear tells the hold what came of a request.
+func (n *name) hear(act protocol.Action, rec store.Record, err error) {
+	n.d.Tell(n.env(), act, rec, err)
+	n.look()
+}
+
+// calm is how long a version has to last before the store is asked to tell of the next one, and for how long what was read or written
+// here is taken for the present record by those who wait. While a name goes from one of the queue to the next within a moment, to
+// ask would cost more than the hand-over; and a change by somebody else is noticed that much later.
+const calm = 2 * time.Millisecond
+
+// await waits for the record to change, for the time that act allows, or for something to be asked.
+func (n *name) await(act protocol.Action) {
+	n.look()
+	if v := (version{act.Key, act.Version}); n.awaited != v {
+		n.unwatch()
+		n.awaited, n.calm = v, n.r.clk.Now().Add(calm)
+	}
+	until, told := act.Until, (<-chan read)(nil)
+	if n.watch != nil {
+		told = n.watch.told
+	} else {
+		until = min(until, n.calm)
+	}
+	timer := clock.NewTimer(n.r.clk, until.Sub(n.r.clk.Now()))
+	defer timer.Stop()
+	select {
+	case <-n.wake:
+	case <-n.r.ctx.Done():
+	case <-timer.C:
+		if until == act.Until {
+			n.d.Hold.Woke()
+		} else {
+			n.listen(act)
+		}
+	case told := <-told:
+		n.unwatch()
+		n.hear(act, told.rec, told.err)
+	}
+}
+
+// listen asks the store to tell of the next version.
+func (n *name) listen(act protocol.Action) {
+	ctx, cancel := context.WithCancel(n.r.ctx)
+	w := &watch{cancel: cancel, told: make(chan read, 1)}
+	n.watch = w
+	n.r.wg.Go(func() {
+		rec, err := store.WaitHolder(ctx, n.r.st, act.Key, act.Version)
+		w.told <- read{rec, err}
+	})
+}
+
+// unwatch ends the wait under way, if there is one.
+func (n *name) unwatch() {
+	if n.watch != nil {
+		n.watch.cancel()
+		n.watch = nil
+	}
+}
+
+// over takes note of a hold that has come to something, and reports whether it has.
+func (n *name) over() bool {
+	if n.d == nil {
+		return true
+	}
+	switch h := &n.d.Hold; h.Phase {
+	case protocol.Held:
+		n.look()
+		n.past.Granted(h.Term)
+		if n.settle(n.claimant, answer{grant: Grant{Record: h.Term, ValidUntil: n.validity(h)}}) {
+			n.forget()
+			return true
+		}
+		n.withdraw()
+		return n.d == nil
+	case protocol.Ended:
+		n.look()
+		n.past.Orphan(h)
+		if n.d.Settle(n.env(), true) { // the holder elsewhere has gone: nobody else lets go of what its session would keep
+			return false
+		}
+		if h.Err != nil && !n.withdrawn && !n.vacated(h.Err) {
+			n.settle(n.claimant, answer{err: h.Err})
+		}
+		n.forget()
+		return true
+	}
+	return false
+}
+
+// vacated reports whether err says that the name is in use as another kind, of which all members' sessions are over: then the next hold
+// takes it.
+func (n *name) vacated(err error) bool {
+	other, ok := errors.AsType[*store.KindError](err)
+	if !ok || len(other.Members) == 0 {
+		return false
+	}
+	ctx, cancel := clock.WithTimeout(n.r.ctx, n.r.clk, patience)
+	defer cancel()
+	gone, err := n.r.watch.Gone(ctx, other.Members)
+	if err != nil || gone == nil {
+		return false
+	}
+	n.gone = gone
+	return true
+}
+
+func (n *name) validity(h *protocol.Hold) clock.Instant {
+	if h.Claim.Session != "" {
+		return clock.Never
+	}
+	return h.Deadline
+}
+
+// look takes over what the hold has seen.
+func (n *name) look() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.past.Look(&n.d.Hold)
+	n.trouble = n.d.Hold.Err
+}
+
+func (n *name) forget() { n.d, n.claimant, n.withdrawn = nil, nil, false }
+
+// missed is the error of a request that has to go without the name.
+func (n *name) missed() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.trouble != nil || n.past.Seen.Rec.Owner == "" {
+		return fmt.Errorf("%s: %w", n.key, errors.Join(errNoAnswer, n.trouble))
+	}
+	return n.heldBy()
+}
+
+func (n *name) heldBy() error {
+	rec := n.past.Seen.Rec
+	return &lease.HeldError{
+		Key: n.key, Owner: rec.Owner, Since: rec.Acquired, Token: rec.Token, Note: rec.Note,
+		ExpiresIn: max(n.past.Seen.Dead().Sub(n.r.clk.Now()), 0),
+	}
+}
+
+// env is what the hold is told of the world. Whether a session is valid is for its holder to know.
+func (n *name) env() protocol.Env {
+	env := n.r.run.Env()
+	env.Session = clock.Never
+	return env
+}
+
+var errNoAnswer = errors.New("the store has not answered in time")

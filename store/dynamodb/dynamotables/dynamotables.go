@@ -1,0 +1,86 @@
+package dynamotables
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/dynamodb/internal/table"
+)
+
+// Client is what is used of a *dynamodb.Client.
+type Client = table.Client
+
+// Access says how requests are made. The zero value is ready for use.
+type Access = table.Options
+
+// Request is one request to the server, for those who count.
+type Request = table.Request
+
+// Store keeps records in a neighbour's table, beside the neighbour. It implements [store.Store], [store.Describer] and
+// [store.Inspector]; its Wait polls. Closing it leaves the client alone.
+type Store struct {
+	schema schema
+	client Client
+	home   string // Access.HomeRegion
+	table  *table.Table
+
+	mu      sync.Mutex
+	settled map[string]known   // by key: rows whose token the companion is known to have
+	sighted map[string]sighted // by key: neighbours' holds that last longer than their schema tells
+}
+
+// known says of a version of a row, by its id, that the companion has its token.
+type known struct {
+	id    string
+	token fence.Token
+}
+
+// sighted is how long a neighbour's hold lasts, as of when its version was first seen.
+type sighted struct {
+	version string
+	ttl     time.Duration
+}
+
+var (
+	_ store.Store     = (*Store)(nil)
+	_ store.Describer = (*Store)(nil)
+	_ store.Inspector = (*Store)(nil)
+)
+
+// open returns a store for a schema whose options have been checked.
+func open(client Client, name string, sc schema, access Access) (*Store, error) {
+	if client == nil {
+		return nil, fmt.Errorf("%s: client nil: want a *dynamodb.Client", sc.name)
+	}
+	if name == "" {
+		return nil, fmt.Errorf(`%s: Table "": want the name of the table that the neighbour uses`, sc.name)
+	}
+	s := &Store{
+		schema: sc, client: client, home: access.HomeRegion, table: table.New(client, name, access),
+		settled: map[string]known{}, sighted: map[string]sighted{},
+	}
+	s.table.Make = "make it as the documentation of " + sc.name + " says"
+	return s, nil
+}
+
+// Close implements [store.Store].
+func (s *Store) Close() error {
+	s.table.Close()
+	return nil
+}
+
+// Properties implements [store.Describer].
+func (s *Store) Properties() store.Properties {
+	return store.Properties{
+		Engine:      "DynamoDB, table of " + s.schema.name,
+		Consistency: "strongly consistent reads and conditional writes of one Region; the record in the neighbour's row, a floor under its tokens in a row beside it",
+		Fencing:     store.FencingLinearizable,
+		Read:        store.ReadDurable,
+		Settle:      store.SettledByRead,
+		OverHTTP:    true,
+		Guarantee:   s.schema.guarantee,
+	}
+}
