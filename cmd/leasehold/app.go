@@ -13,11 +13,11 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/config"
-	"github.com/leasehold/leasehold/cmd/leasehold/internal/stores"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/lease/sightings"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/open"
 )
 
 // app is one call of the program.
@@ -106,13 +106,13 @@ func (a *app) configure(cmd *cobra.Command) error {
 }
 
 // storeURL returns the store that is set, and whether that is the default one.
-func (a *app) storeURL() (url stores.URL, standard bool, err error) {
+func (a *app) storeURL() (url open.URL, standard bool, err error) {
 	v := a.values.Find("store")
 	if v.Text == "" {
-		_, err := stores.Default()
-		return stores.URL{}, true, err
+		_, err := open.Default()
+		return open.URL{}, true, err
 	}
-	url, err = stores.Parse(v.Text)
+	url, err = open.Parse(v.Text)
 	return url, v.Source.Kind == config.Default, err
 }
 
@@ -133,7 +133,7 @@ func (a *app) openFor(ctx context.Context, create bool) (store.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return url.Open(ctx, stores.Options{CreateDir: standard, MustExist: !create && !standard, Log: a.logTo(a.err)})
+	return url.Open(ctx, open.Options{CreateDir: standard, MustExist: !create && !standard, Log: a.logTo(a.err)})
 }
 
 // The pauses between two attempts to open a store that doesn't answer: from the first one on they double.
@@ -151,7 +151,7 @@ func (a *app) openAgain(ctx context.Context, say func(format string, args ...any
 	told := ""
 	for pause := openPauseMin; ; pause = min(2*pause, openPauseMax) {
 		st, err := a.openFor(ctx, true)
-		if err == nil || ctx.Err() != nil || !stores.Unreachable(err) {
+		if err == nil || ctx.Err() != nil || !open.Unreachable(err) {
 			return st, err
 		}
 		if news := oneLine(err); news != told {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/leasehold/leasehold/cmd/leasehold/internal/stores"
+	"github.com/leasehold/leasehold/store/open"
 )
 
 // shownSetting is a setting in JSON.
@@ -37,7 +37,7 @@ func (a *app) configCommand() *cobra.Command {
 		RunE: func(*cobra.Command, []string) error {
 			var all []shownSetting
 			for _, v := range a.values {
-				all = append(all, shownSetting{v.Setting.Name, stores.Redact(v.Text), string(v.Source.Kind), v.Source.Where})
+				all = append(all, shownSetting{v.Setting.Name, open.Redact(v.Text), string(v.Source.Kind), v.Source.Where})
 			}
 			if a.output() != outputTable {
 				return writeList(a.out, all, a.output() == outputLines)
@@ -45,7 +45,7 @@ func (a *app) configCommand() *cobra.Command {
 			name, value, source := column{title: "SETTING"}, column{title: "VALUE"}, column{title: "FROM"}
 			for _, v := range a.values {
 				name.cells = append(name.cells, v.Setting.Name)
-				value.cells = append(value.cells, orDash(stores.Redact(v.Text)))
+				value.cells = append(value.cells, orDash(open.Redact(v.Text)))
 				source.cells = append(source.cells, v.Source.String())
 			}
 			return writeTable(a.out, []column{name, value, source}, 0, nil)

@@ -16,8 +16,8 @@ import (
 
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/systemd"
-	"github.com/leasehold/leasehold/cmd/leasehold/internal/tlsfiles"
 	"github.com/leasehold/leasehold/gate"
+	"github.com/leasehold/leasehold/internal/tlsfiles"
 	"github.com/leasehold/leasehold/store"
 )
 

@@ -8,38 +8,42 @@ require (
 	github.com/aws/aws-sdk-go-v2/credentials v1.20.15
 	github.com/aws/aws-sdk-go-v2/service/dynamodb v1.73.1
 	github.com/aws/aws-sdk-go-v2/service/sts v1.51.8
-	github.com/aws/smithy-go v1.28.8
-	github.com/go-zookeeper/zk v1.0.4
-	github.com/hashicorp/consul/api v1.34.4
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/leasehold/leasehold v0.0.0
 	github.com/leasehold/leasehold/compat/admiral v0.0.0
 	github.com/leasehold/leasehold/server v0.0.0
-	github.com/leasehold/leasehold/store/consul v0.0.0
 	github.com/leasehold/leasehold/store/dynamodb v0.0.0
-	github.com/leasehold/leasehold/store/etcd v0.0.0
 	github.com/leasehold/leasehold/store/file v0.0.0
 	github.com/leasehold/leasehold/store/kubernetes v0.0.0
-	github.com/leasehold/leasehold/store/nats v0.0.0
+	github.com/leasehold/leasehold/store/open v0.0.0
 	github.com/leasehold/leasehold/store/postgres v0.0.0
-	github.com/leasehold/leasehold/store/redis v0.0.0
-	github.com/leasehold/leasehold/store/zookeeper v0.0.0
-	github.com/nats-io/nats.go v1.55.0
 	github.com/prometheus/client_golang v1.25.0
-	github.com/redis/go-redis/v9 v9.23.0
 	github.com/rogpeppe/go-internal v1.16.0
 	github.com/spf13/cobra v1.10.2
 	github.com/spf13/pflag v1.0.10
-	go.etcd.io/etcd/api/v3 v3.7.3
-	go.etcd.io/etcd/client/v3 v3.7.3
 	go.uber.org/goleak v1.3.0
 	go.yaml.in/yaml/v3 v3.0.6
 	golang.org/x/sys v0.49.0
 	golang.org/x/term v0.47.0
-	google.golang.org/grpc v1.83.2
 	k8s.io/apimachinery v0.37.2
 	k8s.io/client-go v0.37.2
-	k8s.io/klog/v2 v2.140.0
+)
+
+require (
+	github.com/aws/smithy-go v1.28.8 // indirect
+	github.com/go-zookeeper/zk v1.0.4 // indirect
+	github.com/hashicorp/consul/api v1.34.4 // indirect
+	github.com/leasehold/leasehold/store/consul v0.0.0 // indirect
+	github.com/leasehold/leasehold/store/etcd v0.0.0 // indirect
+	github.com/leasehold/leasehold/store/nats v0.0.0 // indirect
+	github.com/leasehold/leasehold/store/redis v0.0.0 // indirect
+	github.com/leasehold/leasehold/store/zookeeper v0.0.0 // indirect
+	github.com/nats-io/nats.go v1.55.0 // indirect
+	github.com/redis/go-redis/v9 v9.23.0 // indirect
+	go.etcd.io/etcd/api/v3 v3.7.3 // indirect
+	go.etcd.io/etcd/client/v3 v3.7.3 // indirect
+	google.golang.org/grpc v1.83.2 // indirect
+	k8s.io/klog/v2 v2.140.0 // indirect
 )
 
 require (

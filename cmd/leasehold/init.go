@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/config"
-	"github.com/leasehold/leasehold/cmd/leasehold/internal/stores"
 	"github.com/leasehold/leasehold/store/dynamodb"
+	"github.com/leasehold/leasehold/store/open"
 )
 
 func (a *app) initCommand() *cobra.Command {
@@ -55,7 +55,7 @@ func (a *app) initDynamoDBCommand() *cobra.Command {
 }
 
 // dynamoDBURL returns the store that is set, which has to be a table.
-func (a *app) dynamoDBURL() (stores.URL, error) {
+func (a *app) dynamoDBURL() (open.URL, error) {
 	url, standard, err := a.storeURL()
 	if err == nil && standard {
 		err = errors.New("no table: name it with --store 'dynamodb://TABLE?region=REGION'")
@@ -103,7 +103,7 @@ func (a *app) makeDynamoDB(cmd *cobra.Command) error {
 		return err
 	}
 	if created {
-		a.say("table %s is made; now try: leasehold doctor --store '%s'", target.Table, stores.Redact(url.String()))
+		a.say("table %s is made; now try: leasehold doctor --store '%s'", target.Table, open.Redact(url.String()))
 	} else {
 		a.say("table %s is there already, and fits", target.Table)
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/config"
-	"github.com/leasehold/leasehold/cmd/leasehold/internal/stores"
+	"github.com/leasehold/leasehold/store/open"
 	"github.com/leasehold/leasehold/store/postgres"
 )
 
@@ -86,6 +86,6 @@ func (a *app) makePostgres(cmd *cobra.Command, grant string) error {
 			return fmt.Errorf("the table is there, but %s has no rights on it: %w", grant, err)
 		}
 	}
-	a.say("table %s is there; now try: leasehold doctor --store '%s'", target.Table, stores.Redact(url.String()))
+	a.say("table %s is there; now try: leasehold doctor --store '%s'", target.Table, open.Redact(url.String()))
 	return nil
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/config"
-	"github.com/leasehold/leasehold/cmd/leasehold/internal/stores"
+	"github.com/leasehold/leasehold/store/open"
 )
 
 // unitText is the unit, with what depends on the command line in braces.
@@ -123,9 +123,9 @@ func (a *app) unitStore() (string, error) {
 	if path, ok := strings.CutPrefix(v.Text, "file:"); ok && !strings.HasPrefix(filepath.Clean(path), stateDir+"/") {
 		return "", usage("--store %s: the unit's user can write to %s only: want file:%s/NAME.db, or no --store", v.Text, stateDir, stateDir)
 	}
-	if stores.Redact(v.Text) != v.Text {
+	if open.Redact(v.Text) != v.Text {
 		return "", usage("--store %s: it has a secret in it, and everybody can read a unit: leave --store out, and write LEASEHOLD_STORE=URL into /etc/leasehold/env, with mode 0600",
-			stores.Redact(v.Text))
+			open.Redact(v.Text))
 	}
 	return v.Text, nil
 }

@@ -18,11 +18,11 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/accept"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/policy"
-	"github.com/leasehold/leasehold/cmd/leasehold/internal/stores"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/systemd"
-	"github.com/leasehold/leasehold/cmd/leasehold/internal/tlsfiles"
+	"github.com/leasehold/leasehold/internal/tlsfiles"
 	"github.com/leasehold/leasehold/server"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/open"
 )
 
 // lockServer is one call of serve.
@@ -112,7 +112,7 @@ func (s *lockServer) run(ctx context.Context, st store.Store) (err error) {
 
 // announce says what is served, where and to whom.
 func (s *lockServer) announce(addr net.Addr) (what, url string) {
-	what, url = stores.Redact(s.a.values.Get("store")), "http://"+addr.String()
+	what, url = open.Redact(s.a.values.Get("store")), "http://"+addr.String()
 	if s.o.demo {
 		what = "a demo"
 	}

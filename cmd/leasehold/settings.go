@@ -12,18 +12,18 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/config"
-	"github.com/leasehold/leasehold/cmd/leasehold/internal/stores"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
+	"github.com/leasehold/leasehold/store/open"
 )
 
 // settings are what can be set by flag, environment and file. Each flag is offered by the commands that it concerns.
 func settings() []config.Setting {
-	url, err := stores.Default()
+	url, err := open.Default()
 	if err != nil {
 		url = "" // told when it is needed
 	}
 	return []config.Setting{
-		{Name: "store", Default: url, Check: func(v string) error { _, err := stores.Parse(v); return err }},
+		{Name: "store", Default: url, Check: func(v string) error { _, err := open.Parse(v); return err }},
 		{Name: "ttl", Default: supervise.DefaultTTL.String(), Check: checkTTL},
 		{Name: "kill-after", Check: checkDuration},
 		{Name: "contain", Default: string(supervise.ContainAuto), Check: checkContain},

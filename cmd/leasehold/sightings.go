@@ -6,10 +6,10 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/leasehold/leasehold/cmd/leasehold/internal/stores"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/lease/sightings"
 	"github.com/leasehold/leasehold/lock"
+	"github.com/leasehold/leasehold/store/open"
 )
 
 // sightings returns what earlier runs of this program on this machine have seen of names in the store.
@@ -31,7 +31,7 @@ func sightingsDir() (string, error) {
 	if filepath.IsAbs(dir) {
 		return filepath.Join(dir, "leasehold", "sightings"), nil
 	}
-	dir, err := stores.StateDir()
+	dir, err := open.StateDir()
 	return filepath.Join(dir, "sightings"), err
 }
 

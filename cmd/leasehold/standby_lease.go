@@ -9,9 +9,9 @@ import (
 
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/config"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/standby"
-	"github.com/leasehold/leasehold/cmd/leasehold/internal/stores"
 	"github.com/leasehold/leasehold/compat/admiral"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/open"
 )
 
 // leaseOptions are the flags by which standby and its commands find the lease.
@@ -102,11 +102,11 @@ func (l checkedLease) openStore(ctx context.Context, cfg admiral.Config) (store.
 	if cfg.Store == "" {
 		return l.a.open(ctx, true)
 	}
-	url, err := stores.Parse(cfg.Store)
+	url, err := open.Parse(cfg.Store)
 	if err != nil {
 		return nil, err
 	}
-	return url.Open(ctx, stores.Options{Log: l.a.logTo(l.a.err)})
+	return url.Open(ctx, open.Options{Log: l.a.logTo(l.a.err)})
 }
 
 // open opens the place where the lease is, for an operator.

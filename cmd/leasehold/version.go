@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/leasehold/leasehold/cmd/leasehold/internal/stores"
+	"github.com/leasehold/leasehold/store/open"
 )
 
 // versionInfo is the version in JSON.
@@ -47,7 +47,7 @@ func (a *app) versionCommand() *cobra.Command {
 
 func readVersion() versionInfo {
 	v := versionInfo{Version: "unknown", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
-	for _, s := range stores.Schemes() {
+	for _, s := range open.Schemes() {
 		v.Stores = append(v.Stores, s.Name)
 	}
 	info, ok := debug.ReadBuildInfo()

@@ -67,6 +67,10 @@ var Table = []Row{
 		Why: "it serves the Waits of engines, below them, whose servers tell every change with its record",
 	},
 	{
+		Dir: "internal/tlsfiles", Floor: F0, Only: []string{"std"},
+		Why: "certificates that are read again when they change, for stores, the server and the gate",
+	},
+	{
 		Dir: "internal/enginekit/batch", Floor: F0, May: []string{"store"},
 		Why: "it has the writes of engines, below them, sent together",
 	},
@@ -168,14 +172,22 @@ var Table = []Row{
 	},
 
 	{
-		Dir: "cmd/leasehold/...", Floor: F5,
+		Dir: "store/open", Floor: F5,
+		Libs: []string{
+			x, "github.com/aws", "go.etcd.io/etcd", "google.golang.org/grpc", "go.uber.org/zap", "github.com/hashicorp/consul/api",
+			"github.com/go-zookeeper/zk", "k8s.io", "github.com/jackc/pgx/v5", "github.com/redis/go-redis/v9", "github.com/nats-io/nats.go",
+		},
+		Why: "the client of every engine, made out of a URL",
+	},
+	{
+		Dir: "cmd/leasehold/...", Floor: F5, May: []string{"store/open"},
 		Libs: []string{
 			x, "github.com/spf13/cobra", "github.com/spf13/pflag", "go.yaml.in/yaml/v3", "github.com/prometheus/client_golang",
 			"github.com/aws", "go.etcd.io/etcd", "google.golang.org/grpc", "go.uber.org/zap", "github.com/hashicorp/consul/api",
 			"github.com/go-zookeeper/zk", "k8s.io", "github.com/jackc/pgx/v5", "github.com/redis/go-redis/v9", "github.com/nats-io/nats.go",
 			"github.com/coreos/go-oidc/v3", "github.com/go-jose/go-jose/v4",
 		},
-		Why: "flags, the tokens of issuers, completions, the configuration file, the terminal; and the client of every engine, made out of a URL",
+		Why: "flags, the tokens of issuers, completions, the configuration file, the terminal; and what engines' clients have beside their stores",
 	},
 
 	{Dir: "examples/...", Floor: Outer},

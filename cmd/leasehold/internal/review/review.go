@@ -19,8 +19,8 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/issuer"
-	"github.com/leasehold/leasehold/cmd/leasehold/internal/stores"
 	"github.com/leasehold/leasehold/server"
+	"github.com/leasehold/leasehold/store/open"
 )
 
 // The bounds of what is asked.
@@ -74,7 +74,7 @@ func New(o Options) (*Reviewer, error) {
 	if o.Audience == "" {
 		return nil, errors.New("audience: want what tokens have to be made for, such as leasehold: a token that is good for the API server itself must not be sent here")
 	}
-	config, hc, err := stores.DialCluster(o.Kubeconfig, o.Context)
+	config, hc, err := open.DialCluster(o.Kubeconfig, o.Context)
 	if err != nil {
 		return nil, err
 	}

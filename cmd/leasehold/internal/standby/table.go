@@ -12,17 +12,17 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
-	"github.com/leasehold/leasehold/cmd/leasehold/internal/stores"
 	"github.com/leasehold/leasehold/compat/admiral"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/dynamodb/dynamotables"
+	"github.com/leasehold/leasehold/store/open"
 )
 
 // OpenTable opens the table that cfg names, in Admiral's schema, under cfg's role. Credentials come from where the AWS CLI
 // takes them; the role is assumed with them. It fails when there are none or the role is refused, rather than later, and when
 // the table is one in which leases don't work or aren't safe: see [dynamotables.Store.Check].
 func OpenTable(ctx context.Context, cfg admiral.Config) (store.Store, error) {
-	loaded, client, err := stores.LoadAWS(ctx, config.WithRegion(cfg.Region)) // "" is AWS_REGION
+	loaded, client, err := open.LoadAWS(ctx, config.WithRegion(cfg.Region)) // "" is AWS_REGION
 	if err != nil {
 		return nil, fmt.Errorf("table %s: %w", cfg.TableName, err)
 	}

@@ -85,6 +85,7 @@ require (
 	github.com/leasehold/leasehold/store/file v0.0.0 // indirect
 	github.com/leasehold/leasehold/store/kubernetes v0.0.0 // indirect
 	github.com/leasehold/leasehold/store/nats v0.0.0 // indirect
+	github.com/leasehold/leasehold/store/open v0.0.0 // indirect
 	github.com/leasehold/leasehold/store/postgres v0.0.0 // indirect
 	github.com/leasehold/leasehold/store/redis v0.0.0 // indirect
 	github.com/leasehold/leasehold/store/zookeeper v0.0.0 // indirect

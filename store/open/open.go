@@ -1,0 +1,198 @@
+// Package open opens a store by its URL. It alone knows all engines.
+package open
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/file"
+	"github.com/leasehold/leasehold/store/memory"
+)
+
+// Scheme is one kind of store.
+type Scheme struct {
+	Name string // before the colon
+	Form string // for people: what a URL of it looks like
+	Doc  string // in a few words
+
+	parse func(rest string) (string, error) // what follows the colon, made complete
+	open  func(ctx context.Context, rest string, opts Options) (store.Store, error)
+}
+
+// Schemes returns every kind of store that this program knows.
+func Schemes() []Scheme {
+	return []Scheme{
+		{
+			Name: "file", Form: "file:PATH", Doc: "one file, shared by all processes of this machine",
+			parse: filePath, open: openFile,
+		},
+		{
+			Name: "memory", Form: "memory:", Doc: "in this process only, gone with it: for trials",
+			parse: nothing, open: func(context.Context, string, Options) (store.Store, error) { return memory.New(memory.Options{}), nil },
+		},
+		etcdScheme,
+		consulScheme,
+		zooKeeperScheme,
+		kubernetesScheme,
+		postgresScheme,
+		postgresqlScheme,
+		redisScheme,
+		redissScheme,
+		natsScheme,
+		dynamoDBScheme,
+		httpScheme,
+		httpsScheme,
+	}
+}
+
+// URL is a store's URL, checked and complete: a relative path in it has become absolute.
+type URL struct {
+	Scheme Scheme
+	Rest   string // after the colon
+}
+
+// String returns the URL with all that is in it, a password too, for programs. For people there is [Redact].
+func (u URL) String() string { return u.Scheme.Name + ":" + u.Rest }
+
+// Parse reads a store's URL. It does no I/O. Its errors say what is wrong and list the known schemes.
+func Parse(url string) (URL, error) {
+	name, rest, ok := strings.Cut(url, ":")
+	if !ok || len(name) < 2 || strings.ContainsAny(name, `/\`) { // C:\… is a path, too
+		if url == "" {
+			return URL{}, fmt.Errorf(`store "": want %s`, forms())
+		}
+		return URL{}, fmt.Errorf("store %q: it has no scheme: for a file write file:%s; known are %s", url, url, forms())
+	}
+	for _, s := range Schemes() {
+		if s.Name == name {
+			rest, err := s.parse(rest)
+			if err != nil {
+				return URL{}, fmt.Errorf("store %q: %w", Redact(url), err)
+			}
+			return URL{Scheme: s, Rest: rest}, nil
+		}
+	}
+	return URL{}, fmt.Errorf("store %q: unknown scheme %q: known are %s", Redact(url), name, forms())
+}
+
+// forms lists the schemes for an error.
+func forms() string {
+	var list []string
+	for _, s := range Schemes() {
+		form := s.Form
+		if strings.HasPrefix(form, s.Name+"://") {
+			form = s.Name + "://…"
+		}
+		list = append(list, form)
+	}
+	return strings.Join(list, ", ")
+}
+
+// Options of [URL.Open].
+type Options struct {
+	CreateDir bool // make the folder of a file where it is missing
+	MustExist bool // a store that isn't there is an error; otherwise it is made
+
+	// Log gets a line for each file with a certificate or a secret that was replaced and can't be read. It may be nil.
+	Log *slog.Logger
+}
+
+func (o Options) log() *slog.Logger {
+	if o.Log == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return o.Log
+}
+
+// Open opens the store. It blocks as the engine's own Open does.
+func (u URL) Open(ctx context.Context, opts Options) (store.Store, error) {
+	st, err := u.Scheme.open(ctx, u.Rest, opts)
+	if err != nil {
+		return nil, fmt.Errorf("open the store: %w", err)
+	}
+	return st, nil
+}
+
+// Dir returns the folder of a store that is in one, or "".
+func (u URL) Dir() string {
+	if u.Scheme.Name != "file" {
+		return ""
+	}
+	return filepath.Dir(u.Rest)
+}
+
+func nothing(rest string) (string, error) {
+	if rest != "" {
+		return "", fmt.Errorf("%q after the colon: want nothing there", rest)
+	}
+	return "", nil
+}
+
+func filePath(rest string) (string, error) {
+	path, abs := strings.CutPrefix(rest, "//")
+	if abs && !strings.HasPrefix(path, "/") {
+		return "", errors.New("want file:PATH, or file:///PATH with three slashes: a file on another machine can't be a store")
+	}
+	if path == "" || strings.HasSuffix(path, "/") {
+		return "", errors.New(`want the name of a file after "file:"`)
+	}
+	if home, ok := strings.CutPrefix(path, "~/"); ok { // a shell doesn't expand it there
+		dir, err := os.UserHomeDir()
+		if err != nil {
+			return "", fmt.Errorf("~ can't be expanded: %w", err)
+		}
+		path = filepath.Join(dir, home)
+	}
+	return filepath.Abs(filepath.FromSlash(path))
+}
+
+func openFile(ctx context.Context, path string, opts Options) (store.Store, error) {
+	if opts.MustExist {
+		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("%s: there is no such file: `leasehold run` makes it when it first holds a name; is the path right?", path)
+		}
+	}
+	st, err := file.Open(ctx, path, file.Options{CreateDir: opts.CreateDir})
+	if err != nil {
+		return nil, err // a nil *file.Store would make a store that isn't nil
+	}
+	return st, nil
+}
+
+// StateDir returns Leasehold's folder in the user's state directory. It fails when there is no home directory.
+func StateDir() (string, error) { return stateDir(runtime.GOOS) }
+
+// Default returns the URL of the store in the user's state directory. It fails when there is no home directory.
+func Default() (string, error) {
+	dir, err := StateDir()
+	if err != nil {
+		return "", fmt.Errorf("no place for the default store (%w): name one with --store file:PATH", err)
+	}
+	return "file:" + filepath.Join(dir, "leases.db"), nil
+}
+
+func stateDir(goos string) (string, error) {
+	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) && goos != "windows" {
+		return filepath.Join(dir, "leasehold"), nil
+	}
+	if goos == "windows" {
+		dir, err := os.UserCacheDir() // %LocalAppData%
+		return filepath.Join(dir, "leasehold"), err
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", err
+	}
+	if goos == "darwin" {
+		return filepath.Join(home, "Library", "Application Support", "leasehold"), nil
+	}
+	return filepath.Join(home, ".local", "state", "leasehold"), nil
+}

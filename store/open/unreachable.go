@@ -1,0 +1,43 @@
+package open
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"slices"
+	"syscall"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	natsgo "github.com/nats-io/nats.go"
+)
+
+// starting are PostgreSQL's codes for a server that starts, ends or recovers just now.
+var starting = []string{"57P01", "57P02", "57P03"}
+
+// Unreachable reports whether an error of [URL.Open] says that nobody answers there now: what waiting may mend. A certificate or a password
+// that is refused, a bucket or a table that isn't there, and a URL that is wrong are none of that.
+func Unreachable(err error) bool {
+	var (
+		certificate *tls.CertificateVerificationError
+		alert       tls.AlertError
+		header      tls.RecordHeaderError
+		refusal     *pgconn.PgError
+		network     net.Error
+		number      syscall.Errno
+		name        *net.DNSError
+	)
+	switch {
+	case err == nil, errors.As(err, &certificate), errors.As(err, &alert), errors.As(err, &header):
+		return false
+	case errors.As(err, &refusal):
+		return slices.Contains(starting, refusal.Code)
+	case errors.Is(err, natsgo.ErrNoServers), errors.Is(err, natsgo.ErrTimeout), errors.Is(err, context.DeadlineExceeded), errors.As(err, &name):
+		return true
+	case errors.As(err, &number):
+		return slices.Contains([]syscall.Errno{
+			syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EHOSTUNREACH, syscall.ENETUNREACH, syscall.EHOSTDOWN, syscall.ETIMEDOUT, syscall.EPIPE,
+		}, number)
+	}
+	return errors.As(err, &network) && network.Timeout()
+}
