@@ -14,6 +14,7 @@ import (
 	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // AssignOptions of an assignment. The zero value assigns any value of a pool that is declared.
@@ -97,7 +98,7 @@ type assigning struct {
 func (a *assigning) run(ctx context.Context) (Assignment, error) {
 	owner, err := a.owner(ctx)
 	if err == nil { // before anything is taken
-		err = store.Check(protocol.Claimed(store.Record{Key: poolKey(a.name)}, a.claimOf(owner), 1, "", time.Time{}, "nonce"))
+		err = driver.Check(protocol.Claimed(store.Record{Key: poolKey(a.name)}, a.claimOf(owner), 1, "", time.Time{}, "nonce"))
 	}
 	if err != nil {
 		return Assignment{}, err

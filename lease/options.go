@@ -14,6 +14,7 @@ import (
 	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/lease/sightings"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // Options tells a [Manager] how to hold. The zero value is right for most programs.
@@ -51,7 +52,7 @@ type Options struct {
 	Fencing store.Fencing
 
 	// Outlived says that work under a lease may outlive this process: what it started elsewhere, say. Then a name stays taken
-	// for its TTL after the process has ended. Otherwise a store that can prove the end ([store.Witness]) gives the name to the
+	// for its TTL after the process has ended. Otherwise a store that can prove the end ([driver.Witness]) gives the name to the
 	// next one at once.
 	Outlived bool
 
@@ -156,5 +157,5 @@ func checkName(key string) error {
 	if Reserved(key) {
 		return &store.InvalidError{Field: "Key", Value: fmt.Sprintf("%.40q", key), Want: "a name that does not begin with a dot: those are Leasehold's own"}
 	}
-	return store.CheckKey(key)
+	return driver.CheckKey(key)
 }

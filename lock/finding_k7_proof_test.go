@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 	"github.com/leasehold/leasehold/store/faulty"
 )
 
@@ -58,7 +59,7 @@ type proving struct {
 	by     *process
 }
 
-var _ store.Witness = proving{}
+var _ driver.Witness = proving{}
 
 func (p proving) Get(ctx context.Context, key string) (store.Record, error) {
 	rec, err := p.Store.Get(ctx, key)

@@ -42,7 +42,7 @@ type confirmed struct{ Store }
 func (c confirmed) Get(ctx context.Context, key string) (Record, error) {
 	rec, err := Confirm(ctx, c.Store, key)
 	if err == nil && rec.Version == "" {
-		err = NotFound(key)
+		err = fmt.Errorf("%s: %w", key, ErrNotFound)
 	}
 	if err != nil {
 		return Record{}, err

@@ -6,7 +6,6 @@ import (
 	"iter"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/leasehold/leasehold/fence"
@@ -26,7 +25,7 @@ type Record struct {
 	Info     map[string]string // for people: host, pid, operation, version
 	Past     []Term            // the last MaxPast terms, newest first
 	Data     []byte            // the primitive's own state
-	Nonce    string            // id of the write that made this record; see Foreign
+	Nonce    string            // id of the write that made this record
 	Version  string            // the store's compare-and-swap value; "" when the record is not stored yet
 
 	// Age is a lower bound, which the engine vouches for whatever wall clocks do, on the time since the write that made
@@ -69,16 +68,6 @@ func (r Record) Clone() Record {
 	return r
 }
 
-// foreignNonce begins the nonce that an engine gives a record which another program wrote.
-const foreignNonce = "foreign/"
-
-// ForeignNonce returns the nonce of a record that another program wrote, in a format that an engine shares with it. sign is
-// what that program changes whenever it renews.
-func ForeignNonce(sign string) string { return foreignNonce + sign }
-
-// Foreign reports whether another program wrote the record.
-func (r Record) Foreign() bool { return r.Nonce == "" || strings.HasPrefix(r.Nonce, foreignNonce) }
-
 // Store keeps records. All methods may be called from any goroutine. They block until the store answered or ctx is done;
 // a write whose ctx ends while it is under way has an unknown outcome. A call whose ctx was done before does nothing; its
 // error matches the [context.Cause]. A key or prefix that no store would take is an *[InvalidError]. After Close all return
@@ -114,18 +103,6 @@ type Waiter interface {
 	// not stored has version "": a record that was deleted is returned as Record{Key: key}, without an error. Wait may
 	// miss versions in between, but never the last one.
 	Wait(ctx context.Context, key, version string) (Record, error)
-}
-
-// Toucher is the optional extra of stores whose records other programs share that know nothing of sessions.
-type Toucher interface {
-	// Touch renews a record that a session keeps for the eyes of those programs. From the first Touch on, whose outcome may be
-	// unknown, they count the record's own TTL from the last one; before, they leave the record to its session. The record
-	// itself stays as it is, but for its Version.
-	//
-	// A touch may be sent several times at once, with one nonce, which no other touch has. A copy that meets the version which another
-	// copy left returns that record: the touch is done. The other errors are those of Put; but any other version than rec's is a
-	// *[ConflictError], so that no copy which comes late touches the record after later touches.
-	Touch(ctx context.Context, rec Record, nonce string) (Record, error)
 }
 
 // Load is Get for callers to whom a key that is not stored is a record like any other: Record{Key: key}, free, with

@@ -8,6 +8,7 @@ import (
 	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // again grants the term that the record shows to a request that is sent again.
@@ -62,7 +63,7 @@ func (n *name) adopt(rec store.Record) (Grant, error) {
 		return Grant{}, &lease.NotCurrentError{Record: conflict.Current, Token: rec.Token}
 	}
 	if err != nil {
-		return Grant{}, store.Unknown(n.key, err) // whether the claim that was read lasts
+		return Grant{}, driver.Unknown(n.key, err) // whether the claim that was read lasts
 	}
 	return Grant{Record: kept, ValidUntil: clock.Never}, nil
 }

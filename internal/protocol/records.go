@@ -8,6 +8,7 @@ import (
 
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // Why a term ended, as the record's history tells it.
@@ -111,7 +112,7 @@ func Noticed(rec store.Record, note string, data []byte, nonce string) store.Rec
 const markSep = "+"
 
 func markNonce(prev, nonce string) string {
-	if (store.Record{Nonce: prev}).Foreign() {
+	if driver.Foreign(prev) {
 		prev = "" // of a version that no holder of ours will look for
 	}
 	return baseNonce(prev) + markSep + nonce

@@ -12,6 +12,7 @@ import (
 
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 var noon = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
@@ -194,7 +195,7 @@ func TestHistoryIsBounded(t *testing.T) {
 				tokens = append(tokens, rec.Token)
 				rec = Claimed(rec, Claim{Owner: owners.Draw(t, "taker"), TTL: time.Second}, rec.Token+1, WhyExpired, noon, nonce)
 			}
-			if err := store.Check(rec); err != nil {
+			if err := driver.Check(rec); err != nil {
 				t.Fatalf("no store takes %+v: %v", rec, err)
 			}
 		}
@@ -253,7 +254,7 @@ func TestHandedOn(t *testing.T) {
 
 // A mark on what another program wrote names no version: no holder of ours will look for it.
 func TestMarkOnAForeignVersion(t *testing.T) {
-	for prev, want := range map[string]string{"n1": "n1+x", "n1+w": "n1+x", "": "+x", store.ForeignNonce("sign"): "+x"} {
+	for prev, want := range map[string]string{"n1": "n1+x", "n1+w": "n1+x", "": "+x", driver.ForeignNonce("sign"): "+x"} {
 		if got := markNonce(prev, "x"); got != want {
 			t.Errorf("a mark on %q is %q, want %q", prev, got, want)
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 	"github.com/leasehold/leasehold/store/dynamodb/internal/table"
 )
 
@@ -160,7 +161,7 @@ func FuzzDecodePast(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if err := store.Check(rec); err != nil {
+		if err := driver.Check(rec); err != nil {
 			t.Error(err)
 		}
 	})

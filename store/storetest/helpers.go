@@ -11,6 +11,7 @@ import (
 
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // held returns a small record that somebody holds.
@@ -35,11 +36,11 @@ func full(key string) store.Record {
 
 // canonical returns rec as a store gives it back: what the codec of package store keeps of it.
 func canonical(rec store.Record) (store.Record, error) {
-	b, err := store.Marshal(rec)
+	b, err := driver.Marshal(rec)
 	if err != nil {
 		return store.Record{}, err
 	}
-	kept, err := store.Unmarshal(b)
+	kept, err := driver.Unmarshal(b)
 	kept.Key, kept.Version = rec.Key, rec.Version
 	return kept, err
 }

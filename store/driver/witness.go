@@ -1,21 +1,23 @@
-package store
+package driver
 
 import (
 	"context"
 	"os"
+
+	"github.com/leasehold/leasehold/store"
 )
 
 // Witness is the optional extra of stores that can prove that a process has ended, such as a file whose locks the kernel keeps.
 // Use [PutOwn] and [WaitHolder], which do without where it is missing.
 type Witness interface {
 	// PutOwn is Put of a record whose Owner lives in this process: what it does under the record ends with the process at the
-	// latest. Once the process has ended, and the files of [Witness.Proof] are open nowhere else, the record's Age is [Forever],
+	// latest. Once the process has ended, and the files of [Witness.Proof] are open nowhere else, the record's Age is [store.Forever],
 	// for as long as Owner and Token are the same, no matter who wrote the record last.
-	PutOwn(ctx context.Context, rec Record) (Record, error)
+	PutOwn(ctx context.Context, rec store.Record) (store.Record, error)
 
 	// WaitHolder is Wait that also returns when the record's Owner is known to be gone: at once if it is already. The version
-	// may be the same then, and the Age is [Forever].
-	WaitHolder(ctx context.Context, key, version string) (Record, error)
+	// may be the same then, and the Age is [store.Forever].
+	WaitHolder(ctx context.Context, key, version string) (store.Record, error)
 
 	// Proof returns the open files that prove that this process lives, nil if it can't be proven here. A child process that
 	// is given them, and works under a record of this process, keeps its Owner alive until it has ended as well. They belong
@@ -24,23 +26,23 @@ type Witness interface {
 }
 
 // PutOwn is Put of a record whose Owner lives in this process; see [Witness].
-func PutOwn(ctx context.Context, s Store, rec Record) (Record, error) {
+func PutOwn(ctx context.Context, s store.Store, rec store.Record) (store.Record, error) {
 	if w, ok := s.(Witness); ok {
 		return w.PutOwn(ctx, rec)
 	}
 	return s.Put(ctx, rec)
 }
 
-// WaitHolder is [Wait] that also returns when the record's Owner is known to be gone; see [Witness].
-func WaitHolder(ctx context.Context, s Store, key, version string) (Record, error) {
+// WaitHolder is [store.Wait] that also returns when the record's Owner is known to be gone; see [Witness].
+func WaitHolder(ctx context.Context, s store.Store, key, version string) (store.Record, error) {
 	if w, ok := s.(Witness); ok {
 		return w.WaitHolder(ctx, key, version)
 	}
-	return Wait(ctx, s, key, version)
+	return store.Wait(ctx, s, key, version)
 }
 
 // Proof returns the open files that prove that this process lives, nil where the store knows no such proof; see [Witness].
-func Proof(s Store) []*os.File {
+func Proof(s store.Store) []*os.File {
 	if w, ok := s.(Witness); ok {
 		return w.Proof()
 	}

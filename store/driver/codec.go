@@ -1,4 +1,4 @@
-package store
+package driver
 
 import (
 	"encoding/json"
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/store"
 )
 
 // wire is a record as engines that store bytes keep it. Fields are only ever added; readers ignore those they don't know.
@@ -20,9 +21,9 @@ type wire struct {
 	TTL      string            `json:"ttl,omitempty"` // a Go duration: exact, and readable
 	Session  string            `json:"session,omitempty"`
 	Acquired *time.Time        `json:"acquired,omitempty"`
-	Mark     Mark              `json:"mark,omitempty"`
+	Mark     store.Mark        `json:"mark,omitempty"`
 	Note     string            `json:"note,omitempty"`
-	Kind     Kind              `json:"kind,omitempty"`
+	Kind     store.Kind        `json:"kind,omitempty"`
 	Info     map[string]string `json:"info,omitempty"`
 	Past     wirePast          `json:"past,omitempty"`
 	Data     []byte            `json:"data,omitempty"`
@@ -31,15 +32,15 @@ type wire struct {
 
 const format = 1
 
-// Marshal returns rec as JSON, without Key, Version and Age: those are the engine's. It fails with an *[InvalidError] when
-// no store would take the record, [MaxRecord] included.
-func Marshal(rec Record) ([]byte, error) {
+// Marshal returns rec as JSON, without Key, Version and Age: those are the engine's. It fails with an *[store.InvalidError] when
+// no store would take the record, [store.MaxRecord] included.
+func Marshal(rec store.Record) ([]byte, error) {
 	if err := checkFields(rec); err != nil {
 		return nil, err
 	}
 	b := appendRecord(make([]byte, 0, sizeHint(rec)), rec)
-	if len(b) > MaxRecord {
-		return nil, &InvalidError{Field: "record", Value: fmt.Sprintf("of %d bytes", len(b)), Want: fmt.Sprintf("at most %d: shorten Info or Data", MaxRecord)}
+	if len(b) > store.MaxRecord {
+		return nil, &store.InvalidError{Field: "record", Value: fmt.Sprintf("of %d bytes", len(b)), Want: fmt.Sprintf("at most %d: shorten Info or Data", store.MaxRecord)}
 	}
 	return b, nil
 }
@@ -47,7 +48,7 @@ func Marshal(rec Record) ([]byte, error) {
 // Canonical returns rec, which Marshal takes, as Unmarshal reads it again: times in UTC, nil for what is empty. It keeps Key,
 // leaves out Version and Age, and shares no memory with rec that can be written to. So a Put returns what a Get will, without
 // reading it.
-func Canonical(rec Record) Record {
+func Canonical(rec store.Record) store.Record {
 	rec.Version, rec.Age = "", 0
 	rec.Acquired = rec.Acquired.UTC()
 	if len(rec.Info) == 0 {
@@ -69,22 +70,22 @@ func Canonical(rec Record) Record {
 
 // Unmarshal reads what Marshal wrote. The caller sets Key, Version and Age. Whatever the bytes are, it returns a record
 // that Marshal would write, or an error.
-func Unmarshal(b []byte) (Record, error) {
+func Unmarshal(b []byte) (store.Record, error) {
 	rec, ok := readRecord(b)
 	if !ok {
 		var err error
 		if rec, err = readAny(b); err != nil {
-			return Record{}, err
+			return store.Record{}, err
 		}
 	}
 	rec.Key = "?"
 	if err := checkFields(rec); err != nil {
-		return Record{}, err
+		return store.Record{}, err
 	}
 	// Bytes that somebody else wrote may grow when Marshal writes them: a < sixfold, eight empty terms to 30 bytes each.
-	if len(b) > MaxRecord/8 {
+	if len(b) > store.MaxRecord/8 {
 		if _, err := Marshal(rec); err != nil {
-			return Record{}, err
+			return store.Record{}, err
 		}
 	}
 	rec.Key = ""
@@ -92,22 +93,22 @@ func Unmarshal(b []byte) (Record, error) {
 }
 
 // readAny reads a record in any form that JSON allows.
-func readAny(b []byte) (Record, error) {
+func readAny(b []byte) (store.Record, error) {
 	var w wire
 	if err := json.Unmarshal(b, &w); err != nil {
-		return Record{}, err
+		return store.Record{}, err
 	}
 	if w.Format != format {
-		return Record{}, fmt.Errorf("record format %d: this version reads format %d", w.Format, format)
+		return store.Record{}, fmt.Errorf("record format %d: this version reads format %d", w.Format, format)
 	}
-	rec := Record{
+	rec := store.Record{
 		Owner: w.Owner, Token: w.Token, Session: w.Session, Mark: w.Mark, Note: w.Note, Kind: w.Kind,
 		Info: w.Info, Past: w.Past, Data: w.Data, Nonce: w.Nonce,
 	}
 	if w.TTL != "" {
 		ttl, err := time.ParseDuration(w.TTL)
 		if err != nil {
-			return Record{}, errors.New("ttl: " + err.Error())
+			return store.Record{}, errors.New("ttl: " + err.Error())
 		}
 		rec.TTL = ttl
 	}
