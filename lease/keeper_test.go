@@ -357,7 +357,7 @@ func TestANoticeOnALeaseThatKeepsItself(t *testing.T) {
 		n := w.node(lease.Options{})
 		l := n.acquire("job")
 		w.edit("job", func(r *store.Record) {
-			r.Mark, r.Note, r.Data, r.Nonce = store.MarkNotice, "somebody", []byte(`{"broken":{"job":1}}`), r.Nonce+"+notice"
+			r.Intervention, r.Note, r.Data, r.Nonce = store.InterventionNotice, "somebody", []byte(`{"broken":{"job":1}}`), r.Nonce+"+notice"
 		})
 		time.Sleep(time.Minute)
 		valid(t, l)

@@ -14,5 +14,5 @@ const (
 	MinTTL    = 10 * time.Millisecond // a shorter one can't be renewed in time
 )
 
-// Forever is the [Record.Age] of a version whose writer is known to be gone.
-const Forever time.Duration = math.MaxInt64
+// AgeGone is the [Record.Age] of a version whose writer is known to be gone.
+const AgeGone time.Duration = math.MaxInt64

@@ -13,42 +13,42 @@ import (
 
 // Record is one row of ownership.
 type Record struct {
-	Key      string            // at most MaxKey bytes of printable UTF-8
-	Owner    string            // "" when nobody holds it
-	Token    fence.Token       // raised at every change of ownership, never lowered
-	TTL      time.Duration     // how long the hold lasts past its last renewal
-	Session  string            // key of the record whose renewals keep this one alive; "" when it is its own
-	Acquired time.Time         // wall clock, for people; never decides anything
-	Mark     Mark              // what was done to this hold from outside; "" as a rule
-	Kind     Kind              // what the name is, as its use said; "" where no use has
-	Note     string            // who set the mark, and why; for people
-	Info     map[string]string // for people: host, pid, operation, version
-	Past     []Term            // the last MaxPast terms, newest first
-	Data     []byte            // the primitive's own state
-	Nonce    string            // id of the write that made this record
-	Version  string            // the store's compare-and-swap value; "" when the record is not stored yet
+	Key          string            // at most MaxKey bytes of printable UTF-8
+	Owner        string            // "" when nobody holds it
+	Token        fence.Token       // raised at every change of ownership, never lowered
+	TTL          time.Duration     // how long the hold lasts past its last renewal
+	Session      string            // key of the record whose renewals keep this one alive; "" when it is its own
+	Acquired     time.Time         // wall clock, for people; never decides anything
+	Intervention Intervention      // what was done to this hold from outside; "" as a rule
+	Kind         Kind              // what the name is, as its use said; "" where no use has
+	Note         string            // who intervened, and why; for people
+	Info         map[string]string // for people: host, pid, operation, version
+	Past         []Term            // the last MaxPast terms, newest first
+	Data         []byte            // the primitive's own state
+	Nonce        string            // id of the write that made this record
+	Version      string            // the store's compare-and-swap value; "" when the record is not stored yet
 
 	// Age is a lower bound, which the engine vouches for whatever wall clocks do, on the time since the write that made
-	// this version was sent, from when a holder counts its validity. It is 0 when the engine can't tell, and [Forever] when
+	// this version was sent, from when a holder counts its validity. It is 0 when the engine can't tell, and [AgeGone] when
 	// it knows that whoever wrote it is gone. It holds for the moment at which the record was read; it is not stored, and
 	// ignored in a Put.
 	Age time.Duration
 }
 
-// Mark says what somebody other than the holder did to a hold.
-type Mark string
+// Intervention says what somebody other than the holder did to a hold.
+type Intervention string
 
-// The marks.
+// The interventions. A record without one has "".
 const (
-	// MarkBroken: an operator ended the hold. Its holder renews it no more and stops; who wants the name takes it when the
-	// holder has let go, or when its holder has not written it for TTL.
-	MarkBroken Mark = "broken"
-	// MarkHanded: the holder before named Owner its successor. Owner's term begins with its own write, under a token of
-	// its own, which takes the mark off; it counts from there. If none comes, the record is dead after TTL like any other.
-	MarkHanded Mark = "handed"
-	// MarkNotice: on a session's record: Data names leases of the session that were broken. The session's next renewal
-	// meets the mark, ends those leases and takes it off.
-	MarkNotice Mark = "notice"
+	// InterventionBroken: an operator ended the hold. Its holder stops renewing. A waiter takes the name when the holder has
+	// released it, or has not written its record for TTL.
+	InterventionBroken Intervention = "broken"
+	// InterventionHandedOver: the previous holder named Owner its successor. Owner's term begins with its own write, under a
+	// new token, which clears the intervention. Without such a write, the record is dead after TTL like any other.
+	InterventionHandedOver Intervention = "handed"
+	// InterventionNotice is on a session's record, whose Data names leases of the session that were broken. The session's next
+	// renewal finds it, ends those leases and clears it.
+	InterventionNotice Intervention = "notice"
 )
 
 // Term is one ended term of ownership, kept for people.

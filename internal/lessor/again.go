@@ -43,7 +43,7 @@ func (n *name) granted(w *waiter, rec store.Record) (Grant, error) {
 	if rec.Session == "" {
 		return n.renew(n.r.ctx, rec.Owner, rec.Token, w.req.TTL, nil, untouched)
 	}
-	if rec.Session != w.req.Session || rec.Mark != "" {
+	if rec.Session != w.req.Session || rec.Intervention != "" {
 		return Grant{}, &lease.NotCurrentError{Record: rec, Token: rec.Token}
 	}
 	return n.adopt(rec)

@@ -238,7 +238,7 @@ func TestClaimOfAnOffer(t *testing.T) {
 	r.read(offer, nil)
 	claim := r.wrote("5", nil)
 	r.phase(Held)
-	if claim.Mark != "" || claim.Note != "" || claim.Token < offer.Token || len(claim.Past) != 1 || claim.Nonce != "n1" {
+	if claim.Intervention != "" || claim.Note != "" || claim.Token < offer.Token || len(claim.Past) != 1 || claim.Nonce != "n1" {
 		t.Errorf("the claim: %+v", claim)
 	}
 }

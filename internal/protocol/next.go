@@ -113,7 +113,7 @@ func (h *Hold) nextTaken(env Env, until clock.Instant) Action {
 	if h.Try {
 		return Action{Kind: Refuse, Until: until}
 	}
-	if h.rec.Rec.Age == store.Forever {
+	if h.rec.Rec.Age == store.AgeGone {
 		// Kept by a session whose end isn't known: a wait for the end of its holder would be over at once, again and again.
 		return Action{Kind: Sleep, Until: min(until, env.Now.Add(h.Timing.Renew))}
 	}

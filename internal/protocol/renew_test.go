@@ -179,7 +179,7 @@ func TestNotice(t *testing.T) {
 		t.Errorf("notice %q", r.h.Notice)
 	}
 	rec := r.wrote("2", nil)
-	if rec.Mark != "" || rec.Note != "" || rec.Data != nil || baseNonce(rec.Nonce) != rec.Nonce {
+	if rec.Intervention != "" || rec.Note != "" || rec.Data != nil || baseNonce(rec.Nonce) != rec.Nonce {
 		t.Errorf("%+v", rec)
 	}
 	renewed(r, sent)

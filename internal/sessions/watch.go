@@ -113,7 +113,7 @@ func (w *Watch) Mourn(ctx context.Context, keys []string, died func()) (ended fu
 				if err != nil {
 					return // the looks go on
 				}
-				if rec.Owner == "" || rec.Age == store.Forever {
+				if rec.Owner == "" || rec.Age == store.AgeGone {
 					found.Store(true)
 					died()
 					return

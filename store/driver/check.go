@@ -37,7 +37,7 @@ func checkFields(rec store.Record) error {
 		return err
 	}
 	for _, f := range []struct{ name, text string }{
-		{"Owner", rec.Owner}, {"Session", rec.Session}, {"Nonce", rec.Nonce}, {"Mark", string(rec.Mark)}, {"Note", rec.Note},
+		{"Owner", rec.Owner}, {"Session", rec.Session}, {"Nonce", rec.Nonce}, {"Intervention", string(rec.Intervention)}, {"Note", rec.Note},
 		{"Kind", string(rec.Kind)},
 	} {
 		if err := checkText(f.name, f.text); err != nil {

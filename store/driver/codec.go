@@ -15,19 +15,19 @@ import (
 // wire is a record as engines that store bytes keep it. Fields are only ever added; readers ignore those they don't know.
 // appendRecord writes it, and readRecord reads what that wrote, both without reflection: each write of a lease passes here.
 type wire struct {
-	Format   int               `json:"v"`
-	Owner    string            `json:"owner,omitempty"`
-	Token    fence.Token       `json:"token"`
-	TTL      string            `json:"ttl,omitempty"` // a Go duration: exact, and readable
-	Session  string            `json:"session,omitempty"`
-	Acquired *time.Time        `json:"acquired,omitempty"`
-	Mark     store.Mark        `json:"mark,omitempty"`
-	Note     string            `json:"note,omitempty"`
-	Kind     store.Kind        `json:"kind,omitempty"`
-	Info     map[string]string `json:"info,omitempty"`
-	Past     wirePast          `json:"past,omitempty"`
-	Data     []byte            `json:"data,omitempty"`
-	Nonce    string            `json:"nonce,omitempty"`
+	Format   int                `json:"v"`
+	Owner    string             `json:"owner,omitempty"`
+	Token    fence.Token        `json:"token"`
+	TTL      string             `json:"ttl,omitempty"` // a Go duration: exact, and readable
+	Session  string             `json:"session,omitempty"`
+	Acquired *time.Time         `json:"acquired,omitempty"`
+	Mark     store.Intervention `json:"mark,omitempty"`
+	Note     string             `json:"note,omitempty"`
+	Kind     store.Kind         `json:"kind,omitempty"`
+	Info     map[string]string  `json:"info,omitempty"`
+	Past     wirePast           `json:"past,omitempty"`
+	Data     []byte             `json:"data,omitempty"`
+	Nonce    string             `json:"nonce,omitempty"`
 }
 
 const format = 1
@@ -102,7 +102,7 @@ func readAny(b []byte) (store.Record, error) {
 		return store.Record{}, fmt.Errorf("record format %d: this version reads format %d", w.Format, format)
 	}
 	rec := store.Record{
-		Owner: w.Owner, Token: w.Token, Session: w.Session, Mark: w.Mark, Note: w.Note, Kind: w.Kind,
+		Owner: w.Owner, Token: w.Token, Session: w.Session, Intervention: w.Mark, Note: w.Note, Kind: w.Kind,
 		Info: w.Info, Past: w.Past, Data: w.Data, Nonce: w.Nonce,
 	}
 	if w.TTL != "" {

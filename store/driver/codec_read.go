@@ -31,7 +31,7 @@ func readRecord(b []byte) (store.Record, bool) {
 		rec.Acquired = r.time()
 	}
 	if r.is(`,"mark":`) {
-		rec.Mark = store.Mark(r.text())
+		rec.Intervention = store.Intervention(r.text())
 	}
 	if r.is(`,"note":`) {
 		rec.Note = r.text()

@@ -25,7 +25,7 @@ func full() store.Record {
 	at := time.Date(2026, 11, 21, 10, 13, 16, 123456789, time.UTC)
 	return store.Record{
 		Owner: "host/42/f00d", Token: fence.MaxToken, TTL: 15*time.Second + 900*time.Millisecond + 1, Session: "session/f00d",
-		Acquired: at.In(time.FixedZone("", 3600)), Mark: store.MarkBroken, Note: "alice: maintenance",
+		Acquired: at.In(time.FixedZone("", 3600)), Intervention: store.InterventionBroken, Note: "alice: maintenance",
 		Info: map[string]string{"host": "host", "pid": "42", "op": "a <b> & \"c\""},
 		Past: []store.Term{
 			{Owner: "old", Token: 1795252396123, From: at.Add(-time.Hour), Until: at.Add(-time.Minute), Why: "released"},
@@ -187,18 +187,18 @@ func FuzzUnmarshal(f *testing.F) {
 func TestMarshalRefuses(t *testing.T) {
 	far := time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)
 	for field, spoil := range map[string]func(*store.Record){
-		"Key":      func(r *store.Record) { r.Key = "" },
-		"Owner":    func(r *store.Record) { r.Owner = strings.Repeat("x", store.MaxKey+1) },
-		"Token":    func(r *store.Record) { r.Token = fence.MaxToken + 1 },
-		"TTL":      func(r *store.Record) { r.TTL = -time.Second },
-		"Session":  func(r *store.Record) { r.Session = "\x7f" },
-		"Acquired": func(r *store.Record) { r.Acquired = far },
-		"Mark":     func(r *store.Record) { r.Mark = "\n" },
-		"Note":     func(r *store.Record) { r.Note = "\xff" },
-		"Info":     func(r *store.Record) { r.Info = map[string]string{"\xff": ""} },
-		"Past":     func(r *store.Record) { r.Past = []store.Term{{Until: far}} },
-		"Nonce":    func(r *store.Record) { r.Nonce = "\u200b" },
-		"record":   func(r *store.Record) { r.Data = make([]byte, store.MaxRecord) },
+		"Key":          func(r *store.Record) { r.Key = "" },
+		"Owner":        func(r *store.Record) { r.Owner = strings.Repeat("x", store.MaxKey+1) },
+		"Token":        func(r *store.Record) { r.Token = fence.MaxToken + 1 },
+		"TTL":          func(r *store.Record) { r.TTL = -time.Second },
+		"Session":      func(r *store.Record) { r.Session = "\x7f" },
+		"Acquired":     func(r *store.Record) { r.Acquired = far },
+		"Intervention": func(r *store.Record) { r.Intervention = "\n" },
+		"Note":         func(r *store.Record) { r.Note = "\xff" },
+		"Info":         func(r *store.Record) { r.Info = map[string]string{"\xff": ""} },
+		"Past":         func(r *store.Record) { r.Past = []store.Term{{Until: far}} },
+		"Nonce":        func(r *store.Record) { r.Nonce = "\u200b" },
+		"record":       func(r *store.Record) { r.Data = make([]byte, store.MaxRecord) },
 	} {
 		rec := full()
 		rec.Key = "k"

@@ -13,7 +13,7 @@ import (
 
 // sizeHint is about how many bytes a record takes in JSON, rather too many.
 func sizeHint(rec store.Record) int {
-	n := 256 + len(rec.Owner) + len(rec.Session) + len(rec.Mark) + len(rec.Note) + len(rec.Kind) + len(rec.Nonce)
+	n := 256 + len(rec.Owner) + len(rec.Session) + len(rec.Intervention) + len(rec.Note) + len(rec.Kind) + len(rec.Nonce)
 	for k, v := range rec.Info {
 		n += len(k) + len(v) + 6
 	}
@@ -35,7 +35,7 @@ func appendRecord(b []byte, rec store.Record) []byte {
 	if !rec.Acquired.IsZero() {
 		b = appendTime(append(b, `,"acquired":`...), rec.Acquired)
 	}
-	b = appendField(b, `,"mark":`, string(rec.Mark))
+	b = appendField(b, `,"mark":`, string(rec.Intervention))
 	b = appendField(b, `,"note":`, rec.Note)
 	b = appendField(b, `,"kind":`, string(rec.Kind))
 	if len(rec.Info) > 0 {

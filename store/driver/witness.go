@@ -11,12 +11,12 @@ import (
 // Use [PutOwn] and [WaitHolder], which do without where it is missing.
 type Witness interface {
 	// PutOwn is Put of a record whose Owner lives in this process: what it does under the record ends with the process at the
-	// latest. Once the process has ended, and the files of [Witness.Proof] are open nowhere else, the record's Age is [store.Forever],
+	// latest. Once the process has ended, and the files of [Witness.Proof] are open nowhere else, the record's Age is [store.AgeGone],
 	// for as long as Owner and Token are the same, no matter who wrote the record last.
 	PutOwn(ctx context.Context, rec store.Record) (store.Record, error)
 
 	// WaitHolder is Wait that also returns when the record's Owner is known to be gone: at once if it is already. The version
-	// may be the same then, and the Age is [store.Forever].
+	// may be the same then, and the Age is [store.AgeGone].
 	WaitHolder(ctx context.Context, key, version string) (store.Record, error)
 
 	// Proof returns the open files that prove that this process lives, nil if it can't be proven here. A child process that

@@ -63,7 +63,7 @@ func (s *Store) encode(rec store.Record) table.Row {
 	if !rec.Acquired.IsZero() {
 		text(attrAcquired, timeText(rec.Acquired))
 	}
-	text(attrMark, string(rec.Mark))
+	text(attrMark, string(rec.Intervention))
 	text(attrNote, rec.Note)
 	text(attrKind, string(rec.Kind))
 	text(attrNonce, rec.Nonce)
@@ -98,7 +98,7 @@ func decodeRow(row table.Row) (store.Record, error) {
 	d := decoder{row: row}
 	rec := store.Record{
 		Key: d.text(attrKey), Owner: d.text(attrOwner), Token: fence.Token(d.number(attrToken)), TTL: d.duration(attrTTL),
-		Session: d.text(attrSession), Acquired: d.time(attrAcquired), Mark: store.Mark(d.text(attrMark)), Note: d.text(attrNote),
+		Session: d.text(attrSession), Acquired: d.time(attrAcquired), Intervention: store.Intervention(d.text(attrMark)), Note: d.text(attrNote),
 		Kind: store.Kind(d.text(attrKind)), Info: d.info(attrInfo), Past: d.past(attrPast), Data: d.bytes(attrData), Nonce: d.text(attrNonce), Version: d.text(attrVersion),
 	}
 	d.time(attrWritten)
@@ -124,7 +124,7 @@ func decodeRow(row table.Row) (store.Record, error) {
 // fieldAttrs are the attributes of a record's fields.
 var fieldAttrs = map[string]string{
 	"Key": attrKey, "Owner": attrOwner, "Token": attrToken, "TTL": attrTTL, "Session": attrSession, "Acquired": attrAcquired,
-	"Mark": attrMark, "Note": attrNote, "Kind": attrKind, "Info": attrInfo, "Past": attrPast, "Data": attrData, "Nonce": attrNonce,
+	"Intervention": attrMark, "Note": attrNote, "Kind": attrKind, "Info": attrInfo, "Past": attrPast, "Data": attrData, "Nonce": attrNonce,
 }
 
 // decoder reads attributes and keeps the first error.

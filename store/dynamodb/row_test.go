@@ -69,7 +69,7 @@ func TestPlainRowTakesOneUnit(t *testing.T) {
 func TestSizeIsTheServers(t *testing.T) {
 	s := testStore(t, Options{})
 	rec := plain("db1", 3)
-	rec.Session, rec.Data, rec.Mark, rec.Note = ".session/x", []byte{0, 1, 2}, store.MarkBroken, "ada: naïve 🔒"
+	rec.Session, rec.Data, rec.Intervention, rec.Note = ".session/x", []byte{0, 1, 2}, store.InterventionBroken, "ada: naïve 🔒"
 	for _, total := range []int{1024, 1025, 4096, 4097, 20 << 10} {
 		rec.Info = map[string]string{"pad": ""}
 		rec.Info["pad"] = strings.Repeat("x", total-table.Size(s.encode(rec)))

@@ -99,7 +99,7 @@ func (s *Store) age(r row, rec store.Record) time.Duration {
 		holder = s.standing(name)
 	}
 	if holder == gone {
-		return store.Forever
+		return store.AgeGone
 	}
 	if m.space == "" || m.space != s.space {
 		return 0

@@ -29,7 +29,7 @@ func (s *Store) wait(ctx context.Context, key, version string, mourn bool) (stor
 	defer s.waiters.leave(key, w)
 	for {
 		rec, holder, err := s.look(ctx, key)
-		if err != nil || rec.Version != version || mourn && rec.Age == store.Forever {
+		if err != nil || rec.Version != version || mourn && rec.Age == store.AgeGone {
 			return rec, err
 		}
 		if !mourn {

@@ -24,7 +24,7 @@ func full(key string) store.Record {
 	at := time.Date(2026, 11, 21, 10, 13, 16, 123456789, time.UTC)
 	return store.Record{
 		Key: key, Owner: "host/42/f00d", Token: fence.MaxToken - 7, TTL: 15*time.Second + 1, Session: "session/f00d",
-		Acquired: at, Mark: store.MarkBroken, Note: "by alice: \"maintenance\"", Kind: store.KindSemaphore,
+		Acquired: at, Intervention: store.InterventionBroken, Note: "by alice: \"maintenance\"", Kind: store.KindSemaphore,
 		Info: map[string]string{"host": "host", "": "empty key", "op": "line 1\nline 2\t<&>'\"\\", "empty": "", "ключ": "значение 🔒"},
 		Past: []store.Term{
 			{Owner: "b", Token: 12, From: at.Add(-time.Hour), Until: at.Add(-time.Minute), Why: "released"},

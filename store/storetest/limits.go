@@ -115,7 +115,7 @@ func recordLimits(ctx context.Context, e *env) error {
 		{"Nonce", func(r *store.Record) { r.Nonce = "\xff" }},
 		{"Note", func(r *store.Record) { r.Note = long }},
 		{"Kind", func(r *store.Record) { r.Kind = store.Kind(long) }},
-		{"Mark", func(r *store.Record) { r.Mark = "\x00" }},
+		{"Intervention", func(r *store.Record) { r.Intervention = "\x00" }},
 		{"Info", func(r *store.Record) { r.Info = map[string]string{"k": "\xff"} }},
 		{"Acquired", func(r *store.Record) { r.Acquired = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) }},
 	} {

@@ -35,7 +35,7 @@ func roundTrip(ctx context.Context, e *env) error {
 		{Key: "acquired/zone", Acquired: all.Acquired.In(time.FixedZone("", 5*3600+1800))},
 		{Key: "acquired/old", Acquired: time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC)},
 		{Key: "acquired/far", Acquired: time.Date(9999, 12, 31, 23, 59, 59, 999999999, time.UTC)},
-		{Key: "mark", Mark: all.Mark},
+		{Key: "mark", Intervention: all.Intervention},
 		{Key: "note", Note: all.Note},
 		{Key: "kind", Kind: all.Kind},
 		{Key: "info", Info: all.Info},

@@ -103,7 +103,7 @@ func (w *World) apply(c *runner, act protocol.Action) (store.Record, error) {
 		w.logf("store: %s", describe(before.rec, rec))
 		w.check.stored(c, before, rec)
 		w.changed(rec.Key)
-		if rec.Mark == store.MarkHanded && w.rng.IntN(4) == 0 {
+		if rec.Intervention == store.InterventionHandedOver && w.rng.IntN(4) == 0 {
 			w.server.save() // the moments worth going back to
 		}
 	}

@@ -253,7 +253,7 @@ func (w *world) put(c *check, writer int, rec store.Record) (store.Record, error
 		i = len(w.rows) - 1
 	}
 	c.stored(w, writer, w.rows[i], rec)
-	if rec.Mark != "" && rec.Mark != store.MarkHanded {
+	if rec.Intervention != "" && rec.Intervention != store.InterventionHandedOver {
 		writer = w.rows[i].writer
 	}
 	w.rows[i] = row{rec, writer}
@@ -367,7 +367,7 @@ func (w *world) clone(i int) *world {
 // breaks lets an operator mark the hold, as lease.Break does. Under a session, the session is told first.
 func (w *world) breaks() *world {
 	rec := w.get(name)
-	if w.left.Breaks == 0 || w.left.Writes < 2 || rec.Owner == "" || rec.Mark != "" {
+	if w.left.Breaks == 0 || w.left.Writes < 2 || rec.Owner == "" || rec.Intervention != "" {
 		return nil
 	}
 	n := *w
