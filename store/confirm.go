@@ -19,7 +19,7 @@ type Confirmer interface {
 // otherwise costs a write. A store whose reads aren't durable, and that can't confirm them, is an error. It blocks as Get does.
 func Confirm(ctx context.Context, s Store, key string) (Record, error) {
 	p := Describe(s)
-	if p.Read == ReadDurable || p.Read == "" {
+	if p.Read == ReadDurable || p.Read == ReadUnknown {
 		return Load(ctx, s, key)
 	}
 	c, ok := s.(Confirmer)
@@ -54,7 +54,7 @@ func (c confirmed) Get(ctx context.Context, key string) (Record, error) {
 func (c confirmed) Properties() Properties {
 	p := Describe(c.Store)
 	p.Push = false
-	if p.Read != "" {
+	if p.Read != ReadUnknown {
 		p.Read = ReadDurable
 	}
 	return p

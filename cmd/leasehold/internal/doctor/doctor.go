@@ -46,7 +46,7 @@ func promises(p store.Properties) []driver.Finding {
 		return nil
 	}
 	all := []driver.Finding{{What: "consistency", Status: driver.StatusOK, Detail: p.Consistency}}
-	fencing := driver.Finding{What: "fencing", Status: driver.StatusOK, Detail: string(p.Fencing)}
+	fencing := driver.Finding{What: "fencing", Status: driver.StatusOK, Detail: p.Fencing.String()}
 	if p.Fencing == store.FencingPerPrimary {
 		fencing.Status = driver.StatusWarn
 		fencing.Detail += ": a failover may lose writes that were acknowledged"
@@ -57,14 +57,14 @@ func promises(p store.Properties) []driver.Finding {
 		wait.Detail = "by polling"
 	}
 	all = append(all, fencing, wait)
-	if p.Read == "" {
+	if p.Read == store.ReadUnknown {
 		return all
 	}
-	reads := driver.Finding{What: "reads", Status: driver.StatusOK, Detail: string(p.Read)}
+	reads := driver.Finding{What: "reads", Status: driver.StatusOK, Detail: p.Read.String()}
 	if p.Read != store.ReadDurable {
 		reads.Detail += ": a server that was cut off shows the past until it notices; guards and check confirm what they read by a write"
 	}
-	return append(all, reads, driver.Finding{What: "unknown outcomes", Status: driver.StatusOK, Detail: "settled " + string(p.Settle)})
+	return append(all, reads, driver.Finding{What: "unknown outcomes", Status: driver.StatusOK, Detail: "settled " + p.Settle.String()})
 }
 
 // exam is one examination, with a record of its own.
