@@ -113,21 +113,21 @@ type Properties struct {
 	Age       bool   // this handle vouches for ages
 	Guarantee string // what a lease on it is worth, in one line
 
-	// CheapRefusal: a Put that is refused, and comes back with the stored record, costs about as much as a Get. Then a name
-	// that isn't known yet is supposed to be new, and acquired without a read before.
+	// CheapRefusal: a Put that is refused, and returns the stored record, costs about as much as a Get. Then the first Acquire
+	// of a name begins with a write, as if the name were new, and not with a read.
 	CheapRefusal bool
 
-	// WaitLingers: a Wait that is given up occupies the server for as long as it would have lasted. Then nobody waits for what only may
-	// happen.
+	// WaitLingers: a Wait that is given up occupies the server for as long as it would have lasted. Then callers start no Wait
+	// that they may give up.
 	WaitLingers bool
 
-	// CheapWait: a Wait costs the server no request where it begins with the version that the last one returned, and one whose connection
-	// died in silence goes on soon by itself. Then who waits for what a session keeps follows the session's record by another Wait, and
-	// reads less often.
+	// CheapWait: a Wait that begins with the version that the last one returned costs the server no request, and a Wait whose
+	// connection died in silence soon resumes by itself. Then a waiter follows the holder's session by a second Wait, and
+	// reads the session's record less often.
 	CheapWait bool
 
-	// OverHTTP: a request is one of a client of net/http, whose context an [net/http/httptrace.ClientTrace] in the caller's reaches. Where
-	// it may wait for a connection that another request has, callers give up what they don't need any more before it is sent.
+	// OverHTTP: a request is one of a net/http client, and its context is the caller's, so a [net/http/httptrace.ClientTrace]
+	// in it is called. Then callers give up a request that waits for a connection when they don't need its answer any more.
 	OverHTTP bool
 }
 

@@ -1,7 +1,7 @@
 // Package driver is what the author of an engine needs beside the contract in package store.
 //
 // An engine is a package that keeps [store.Record] values in a database. It takes the database's own client from its caller,
-// and implements [store.Store]. Programs that only use a store don't need this package.
+// and implements [store.Store]. Programs that only use a store don't need this package. The example is a whole engine.
 //
 // # What to implement, in this order
 //
