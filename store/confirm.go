@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// Confirmer is the optional extra of stores whose Get isn't durable. Use [Confirm].
+// Confirmer is the optional interface of stores whose Get isn't durable. Use [Confirm].
 type Confirmer interface {
 	// Confirm is Get, and durable: it sees every write that was acknowledged to anyone before it was called, also by a leader that
 	// has replaced the one at hand, and what it shows is lost by no failure that the store survives. It may write, but changes

@@ -131,7 +131,7 @@ type Properties struct {
 	OverHTTP bool
 }
 
-// Describer is the optional extra of stores that say what they promise. Use [Describe].
+// Describer is the optional interface of stores that say what they promise. Use [Describe].
 type Describer interface {
 	Properties() Properties
 }

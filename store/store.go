@@ -51,12 +51,12 @@ const (
 	InterventionNotice Intervention = "notice"
 )
 
-// Term is one ended term of ownership, kept for people.
+// Term is one ended term of ownership, for people to read.
 type Term struct {
 	Owner string      // who held it
 	Token fence.Token // under which token
 	From  time.Time   // wall clock of the holder
-	Until time.Time   // wall clock of whoever ended it
+	Until time.Time   // wall clock of the process that ended it
 	Why   string      // why it ended: released, expired, broken, handed over
 }
 
@@ -97,7 +97,7 @@ type Store interface {
 	Close() error
 }
 
-// Waiter is the optional extra of stores that can push. Use [Wait], which polls where it is missing.
+// Waiter is the optional interface of stores that can push. Use [Wait], which polls where it is missing.
 type Waiter interface {
 	// Wait returns the record once the stored version is another than version, at once if it already is. A key that is
 	// not stored has version "": a record that was deleted is returned as Record{Key: key}, without an error. Wait may
@@ -105,8 +105,7 @@ type Waiter interface {
 	Wait(ctx context.Context, key, version string) (Record, error)
 }
 
-// Load is Get for callers to whom a key that is not stored is a record like any other: Record{Key: key}, free, with
-// token 0.
+// Load is Get, but a key that is not stored is no error: it returns Record{Key: key}, which is free, with token 0.
 func Load(ctx context.Context, s Store, key string) (Record, error) {
 	rec, err := s.Get(ctx, key)
 	if errors.Is(err, ErrNotFound) {

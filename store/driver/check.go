@@ -11,7 +11,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// CheckKey returns an *[store.InvalidError] when no store would take key: it has to be 1 to [store.MaxKey] bytes of printable UTF-8.
+// CheckKey returns an *[store.InvalidError] unless key is 1 to [store.MaxKey] bytes of printable UTF-8. Engines call it first
+// in Get, Delete and Wait.
 func CheckKey(key string) error {
 	if key == "" {
 		return &store.InvalidError{Field: "Key", Value: `""`, Want: "a name of at least one character"}
@@ -19,10 +20,11 @@ func CheckKey(key string) error {
 	return checkText("Key", key)
 }
 
-// CheckPrefix is CheckKey for the prefix of a List, which may be empty.
+// CheckPrefix is [CheckKey] for the prefix of a List, which may be empty.
 func CheckPrefix(prefix string) error { return checkText("Key", prefix) }
 
-// Check returns an *[store.InvalidError] when no store would take rec. Engines call it first in Put.
+// Check returns an *[store.InvalidError] for a record that no engine may take: a field breaks a limit of package store, or the
+// whole is larger than [store.MaxRecord] as JSON. Engines call it first in Put, unless they call [Marshal], which checks the same.
 func Check(rec store.Record) error {
 	const growth = 6 // at most: < is written as \u003c
 	if growth*sizeHint(rec) <= store.MaxRecord {

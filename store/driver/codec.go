@@ -32,8 +32,8 @@ type wire struct {
 
 const format = 1
 
-// Marshal returns rec as JSON, without Key, Version and Age: those are the engine's. It fails with an *[store.InvalidError] when
-// no store would take the record, [store.MaxRecord] included.
+// Marshal returns rec as JSON, without Key, Version and Age, which the engine keeps in its own way. A record that [Check]
+// refuses is an *[store.InvalidError].
 func Marshal(rec store.Record) ([]byte, error) {
 	if err := checkFields(rec); err != nil {
 		return nil, err
@@ -45,9 +45,9 @@ func Marshal(rec store.Record) ([]byte, error) {
 	return b, nil
 }
 
-// Canonical returns rec, which Marshal takes, as Unmarshal reads it again: times in UTC, nil for what is empty. It keeps Key,
-// leaves out Version and Age, and shares no memory with rec that can be written to. So a Put returns what a Get will, without
-// reading it.
+// Canonical returns rec, which passed [Check], as Unmarshal will read it: times in UTC, nil for what is empty. It keeps Key,
+// clears Version and Age, and shares no memory with rec that can be written to. With Canonical, a Put returns what a Get
+// will, without reading the record.
 func Canonical(rec store.Record) store.Record {
 	rec.Version, rec.Age = "", 0
 	rec.Acquired = rec.Acquired.UTC()
@@ -68,8 +68,8 @@ func Canonical(rec store.Record) store.Record {
 	return rec
 }
 
-// Unmarshal reads what Marshal wrote. The caller sets Key, Version and Age. Whatever the bytes are, it returns a record
-// that Marshal would write, or an error.
+// Unmarshal reads what [Marshal] wrote. The caller sets Key, Version and Age. Whatever the bytes are, Unmarshal returns a
+// record that Marshal takes, or an error.
 func Unmarshal(b []byte) (store.Record, error) {
 	rec, ok := readRecord(b)
 	if !ok {
