@@ -14,6 +14,7 @@ import (
 	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // AssignOptions of an assignment. The zero value assigns any value of a pool that is declared.
@@ -97,7 +98,7 @@ type assigning struct {
 func (a *assigning) run(ctx context.Context) (Assignment, error) {
 	owner, err := a.owner(ctx)
 	if err == nil { // before anything is taken
-		err = store.Check(protocol.Claimed(store.Record{Key: poolKey(a.name)}, a.claimOf(owner), 1, "", time.Time{}, "nonce"))
+		err = driver.Check(protocol.Claimed(store.Record{Key: poolKey(a.name)}, a.claimOf(owner), 1, "", time.Time{}, "nonce"))
 	}
 	if err != nil {
 		return Assignment{}, err
@@ -170,7 +171,7 @@ func (a *assigning) again(ctx context.Context) (got Assignment, found bool, err 
 // extend counts the TTL of a lease anew, if it is held under that token in the way that mine wants. Else it is errTaken.
 func (a *assigning) extend(ctx context.Context, value string, token fence.Token, mine func(store.Record) bool) (store.Record, error) {
 	return a.rewrite(ctx, value, func(rec store.Record) (store.Record, bool, error) {
-		if rec.Owner == "" || rec.Token != token || rec.Mark != "" || !mine(rec) {
+		if rec.Owner == "" || rec.Token != token || rec.Intervention != "" || !mine(rec) {
 			return rec, false, errTaken
 		}
 		if a.opts.Session != "" { // which keeps it
@@ -202,7 +203,7 @@ func (a *assigning) settle(ctx context.Context, owner string, place int) (Assign
 	taken := false
 	rec, err := a.rewrite(ctx, value, func(rec store.Record) (store.Record, bool, error) {
 		switch {
-		case rec.Owner == owner && rec.Mark == store.MarkHanded:
+		case rec.Owner == owner && rec.Intervention == store.InterventionHandedOver:
 			token, err := protocol.NextToken(rec.Token, a.m.Clock().Wall())
 			taken = true
 			return protocol.Claimed(rec, a.claimOf(owner), token, protocol.WhyHanded, a.m.Clock().Wall(), ""), true, err
@@ -231,7 +232,7 @@ func (a *assigning) assignment(rec store.Record, place int, w window) Assignment
 // relieve has the claim's manager be the successor of a standing assignment under that token, so that the next try takes the lease.
 func (c *claim) relieve(ctx context.Context, value string, token fence.Token) error {
 	return store.Update(ctx, c.st, leaseKey(c.name, value), func(rec *store.Record) (bool, error) {
-		if rec.Token != token || rec.Owner == "" || rec.Session != "" || rec.Mark != "" {
+		if rec.Token != token || rec.Owner == "" || rec.Session != "" || rec.Intervention != "" {
 			return false, nil // it has changed: the next try tells
 		}
 		next, err := protocol.HandedOver(*rec, c.m.Owner(), c.m.TTL(), c.m.Clock().Wall(), "")

@@ -13,6 +13,7 @@ import (
 
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // Entry is a value that somebody has.
@@ -96,7 +97,7 @@ func Pools(ctx context.Context, st store.Store) ([]Declared, error) {
 		}
 		name, err := url.PathUnescape(escaped)
 		if err != nil {
-			return nil, store.Corrupt(rec.Key, err)
+			return nil, driver.Corrupt(rec.Key, err)
 		}
 		p, s, err := readPool(rec)
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // named is the data of the record of an instance's name.
@@ -24,10 +25,10 @@ func readNamed(rec store.Record) (named, error) {
 		return n, nil
 	}
 	if err := json.Unmarshal(rec.Data, &n); err != nil {
-		return named{}, store.Corrupt(rec.Key, err)
+		return named{}, driver.Corrupt(rec.Key, err)
 	}
 	if n.Format != format {
-		return named{}, store.Corrupt(rec.Key, fmt.Errorf("its data have format %d: this version reads format %d", n.Format, format))
+		return named{}, driver.Corrupt(rec.Key, fmt.Errorf("its data have format %d: this version reads format %d", n.Format, format))
 	}
 	return n, nil
 }

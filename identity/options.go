@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/flake"
-	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // Options of a claim. The zero value claims any value of a pool that is declared.
@@ -40,11 +40,11 @@ func (o Options) check(pool string) error {
 	if pool == "" {
 		return fmt.Errorf("pool %q: want a name of at least one character", pool)
 	}
-	if err := store.CheckKey(poolKey(pool)); err != nil {
+	if err := driver.CheckKey(poolKey(pool)); err != nil {
 		return fmt.Errorf("pool %.60q: %w", pool, err)
 	}
 	if o.As != "" {
-		if err := store.CheckKey(nameKey(pool, o.As)); err != nil {
+		if err := driver.CheckKey(nameKey(pool, o.As)); err != nil {
 			return fmt.Errorf("instance name %.60q: %w", o.As, err)
 		}
 	}

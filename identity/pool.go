@@ -11,6 +11,7 @@ import (
 
 	"github.com/leasehold/leasehold/internal/kinds"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // KeyPrefix begins the names of the leases; the pool and the value follow, each escaped as a path element is.
@@ -74,10 +75,10 @@ func newPool(s *set) pool {
 func readPool(rec store.Record) (pool, set, error) {
 	var p pool
 	if err := json.Unmarshal(rec.Data, &p); err != nil {
-		return pool{}, set{}, store.Corrupt(rec.Key, err)
+		return pool{}, set{}, driver.Corrupt(rec.Key, err)
 	}
 	if p.Format != format {
-		return pool{}, set{}, store.Corrupt(rec.Key, fmt.Errorf("its data have format %d: this version reads format %d", p.Format, format))
+		return pool{}, set{}, driver.Corrupt(rec.Key, fmt.Errorf("its data have format %d: this version reads format %d", p.Format, format))
 	}
 	s, err := p.Values.check()
 	if err == nil && len(p.New) != (s.size+7)/8 {
@@ -88,7 +89,7 @@ func readPool(rec store.Record) (pool, set, error) {
 		err = fmt.Errorf("its index names a value beyond %d", s.size)
 	}
 	if err != nil {
-		return pool{}, set{}, store.Corrupt(rec.Key, err)
+		return pool{}, set{}, driver.Corrupt(rec.Key, err)
 	}
 	return p, s, nil
 }

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // Values say what the values of a pool are: a range, names, or prefixes.
@@ -112,7 +112,7 @@ func (v Values) checkNames() (set, error) {
 	s := set{Values: v, size: len(v.Names), at: map[string]int{}}
 	bytes := 0
 	for i, name := range v.Names {
-		if err := store.CheckKey(name); err != nil {
+		if err := driver.CheckKey(name); err != nil {
 			return set{}, fmt.Errorf("name %.60q: %w", name, err)
 		}
 		if _, twice := s.at[name]; twice {

@@ -30,14 +30,14 @@ func (s source) Current(ctx context.Context, name string) (fence.Current, error)
 func CurrentOf(ctx context.Context, st store.Store, rec store.Record) (fence.Current, error) {
 	c := fence.Current{Holder: rec.Owner, Token: rec.Token}
 	switch {
-	case rec.Mark == store.MarkBroken, rec.Mark == store.MarkHanded: // the one is over, the other not begun
+	case rec.Intervention == store.InterventionBroken, rec.Intervention == store.InterventionHandedOver: // the one is over, the other not begun
 		c.Holder = ""
 	case rec.Session != "":
 		session, err := store.Load(ctx, st, rec.Session)
 		if err != nil {
 			return fence.Current{}, err
 		}
-		if session.Owner != rec.Owner || session.Mark == store.MarkBroken {
+		if session.Owner != rec.Owner || session.Intervention == store.InterventionBroken {
 			c.Holder = "" // it was closed or broken, and all that it kept
 		}
 	}

@@ -21,7 +21,7 @@
 //
 // Who waits looks at the sessions of those before it, too, every third of the TTL. One that is gone, or has not been renewed
 // for its TTL, is closed first (so that its process can't renew it any more) and then taken off the roster: the rule by which
-// a lease is taken. Where the store proves that a process has ended ([store.Witness]), those behind it hear of that, and look at once.
+// a lease is taken. Where the store proves that a process has ended ([driver.Witness]), those behind it hear of that, and look at once.
 //
 // A share is valid as long as its session is: [Hold.Check] is that of the session. A share is written under an id that was
 // never used before, so a write of unknown outcome is recognised when the roster is read. One that is given up is taken

@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/lease"
-	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // ErrReleased is the error of a hold that was released.
@@ -132,7 +132,7 @@ func (l *shared) release(ctx context.Context, id string) error {
 	}
 	if !fatal(err) {
 		l.s.Background(func(ctx context.Context) { _ = l.remove(ctx, id, nil) })
-		err = store.Unknown(l.key(), err)
+		err = driver.Unknown(l.key(), err)
 	}
 	return fmt.Errorf("release %s: %w", l.name, err)
 }

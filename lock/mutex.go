@@ -8,7 +8,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/lease"
-	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // MutexOptions of a [Mutex].
@@ -151,7 +151,7 @@ func all(ctx context.Context, s *lease.Session, names []string, take func(*lease
 		return nil, fmt.Errorf("lock all: %d names: want a session and 1 to %d names", len(names), MaxNames)
 	}
 	for _, name := range names { // before anything is held
-		if err := store.CheckKey(name); err != nil {
+		if err := driver.CheckKey(name); err != nil {
 			return nil, err
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 	"github.com/leasehold/leasehold/store/faulty"
 )
 
@@ -224,7 +225,7 @@ func TestFullRosterFits(t *testing.T) {
 	if err := r.write(&rec); err != nil {
 		t.Fatal(err)
 	}
-	if err := store.Check(rec); err != nil {
+	if err := driver.Check(rec); err != nil {
 		t.Error(err)
 	}
 }

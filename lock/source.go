@@ -100,5 +100,5 @@ func (s source) ofShares(ctx context.Context, state State, whole fence.Current) 
 // live reports whether the session of a share has been neither closed nor broken.
 func (s source) live(ctx context.Context, h Share) (bool, error) {
 	session, err := store.Load(ctx, s.st, h.Session)
-	return session.Owner != "" && session.Mark != store.MarkBroken, err
+	return session.Owner != "" && session.Intervention != store.InterventionBroken, err
 }

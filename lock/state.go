@@ -8,6 +8,7 @@ import (
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // The kinds of lock that have a roster. A mutex has one only if somebody wanted it to be fair.
@@ -57,7 +58,7 @@ func Beside(ctx context.Context, st store.Store, rec store.Record) (State, error
 		return StateOf(rec)
 	}
 	key := prefix + rec.Key
-	if store.CheckKey(key) != nil {
+	if driver.CheckKey(key) != nil {
 		return State{}, nil
 	}
 	beside, err := loadBeside(ctx, st, key)

@@ -14,6 +14,7 @@ import (
 	"github.com/leasehold/leasehold/internal/lessor"
 	"github.com/leasehold/leasehold/internal/wire"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // The bounds of a window.
@@ -26,7 +27,7 @@ const (
 // inPool notes the pool of a request, and whether the caller may do that in it.
 func (s *Server) inPool(c *call, action Action) (string, error) {
 	pool := c.r.PathValue("pool")
-	if err := store.CheckKey(pool); err != nil {
+	if err := driver.CheckKey(pool); err != nil {
 		return "", err
 	}
 	c.event.Name = identity.Key(pool, "")
@@ -116,7 +117,7 @@ func (s *Server) assignment(c *call) (o identity.AssignOptions, err error) {
 		}
 	}
 	if o.As != "" {
-		if err := store.CheckKey(o.As); err != nil {
+		if err := driver.CheckKey(o.As); err != nil {
 			return o, wire.Invalid("as", o.As, "at most 255 bytes of printable text")
 		}
 	}

@@ -357,9 +357,9 @@ func state(rec store.Record) string {
 		return wire.StatePool
 	case rec.Owner == "":
 		return wire.StateFree
-	case rec.Mark == store.MarkBroken:
+	case rec.Intervention == store.InterventionBroken:
 		return wire.StateBroken
-	case rec.Mark == store.MarkHanded:
+	case rec.Intervention == store.InterventionHandedOver:
 		return wire.StateHanded
 	}
 	return wire.StateHeld

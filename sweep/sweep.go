@@ -12,6 +12,7 @@ import (
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/lock"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // The defaults and bounds of [Options].
@@ -96,7 +97,7 @@ func (o Options) check() (Options, error) {
 	if o.Clock == nil {
 		o.Clock = clock.System()
 	}
-	return o, store.CheckPrefix(o.Prefix)
+	return o, driver.CheckPrefix(o.Prefix)
 }
 
 // Run sweeps st. It blocks for as long as that takes, or until ctx is done; it may be stopped at any point, and several may run
@@ -151,7 +152,7 @@ func (s *sweeper) list(ctx context.Context) {
 		prefixes = append(prefixes, lock.KeyPrefix+s.opts.Prefix, election.KeyPrefix+s.opts.Prefix)
 	}
 	for _, prefix := range prefixes {
-		if store.CheckPrefix(prefix) != nil {
+		if driver.CheckPrefix(prefix) != nil {
 			continue // too long for there to be any
 		}
 		for rec, err := range s.st.List(ctx, prefix) {
@@ -175,7 +176,7 @@ func (s *sweeper) sort(rec store.Record) {
 	case lease.Reserved(rec.Key):
 	case rec.Kind.Shared() && rec.Owner == "":
 		s.beside = append(s.beside, rec.Key)
-	case rec.Foreign():
+	case driver.Foreign(rec.Nonce):
 		if rec.Owner == "" {
 			s.tell(rec.Key, Kept, "another program wrote it")
 		}

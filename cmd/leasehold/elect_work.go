@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/lease"
-	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // envLeader tells a command who leads.
@@ -122,7 +122,7 @@ func (e *elector) start(argv []string, role, leader string, term *election.Term)
 	}
 	p, err := supervise.Start(supervise.Command{
 		Path: argv[0], Args: argv[1:], Env: environment(own, envToken, envHolder, envSlot, fence.Variable), Clock: e.a.clk, Detached: true,
-		Contain: e.a.contain(), Contained: e.words.contained, Guards: e.words.guards, Proof: store.Proof(e.m.Store()),
+		Contain: e.a.contain(), Contained: e.words.contained, Guards: e.words.guards, Proof: driver.Proof(e.m.Store()),
 	})
 	if err != nil {
 		return nil, startError(argv[1], err)

@@ -16,6 +16,7 @@ import (
 	"github.com/leasehold/leasehold/internal/lessor"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 func (a *app) idCommand() *cobra.Command {
@@ -79,7 +80,7 @@ func checkValues(v identity.Values) error {
 
 // poolArg checks a POOL.
 func poolArg(pool string) error {
-	if err := store.CheckKey(pool); err != nil {
+	if err := driver.CheckKey(pool); err != nil {
 		return badName("POOL", err)
 	}
 	return nil

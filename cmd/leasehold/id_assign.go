@@ -14,6 +14,7 @@ import (
 	"github.com/leasehold/leasehold/identity"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // idAssign is what `id assign` was asked to do.
@@ -113,7 +114,7 @@ func (o idAssign) check(cmd *cobra.Command, argv []string) error {
 	if err := checkValues(o.values); err != nil {
 		return err
 	}
-	if o.as != "" && store.CheckKey(o.as) != nil {
+	if o.as != "" && driver.CheckKey(o.as) != nil {
 		return usage("--as %.60q: want at most 255 bytes of printable text", o.as)
 	}
 	if cmd.Flags().Changed("as") && o.as == "" {

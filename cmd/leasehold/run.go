@@ -24,6 +24,7 @@ import (
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/lock"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // The environment of CMD.
@@ -273,7 +274,7 @@ func (j *job) once(ctx context.Context) error {
 	p, err := supervise.Start(supervise.Command{
 		Path: j.path, Args: j.argv, Env: env, Clock: j.a.clk,
 		Contain: j.a.contain(), Contained: j.words.contained, Guards: j.words.guards,
-		Proof:     store.Proof(j.st),
+		Proof:     driver.Proof(j.st),
 		Suspended: func() { j.words.suspended(leftOf(h, j.a.clk)) },
 	})
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 	"github.com/leasehold/leasehold/sweep"
 )
 
@@ -50,7 +51,7 @@ func (a *app) sweepCommand() *cobra.Command {
 			if lease.Reserved(o.Prefix) {
 				return usage("--prefix %q: want the beginning of names, which have no dot there; what is Leasehold's own is swept with all names", o.Prefix)
 			}
-			if err := store.CheckPrefix(o.Prefix); err != nil {
+			if err := driver.CheckPrefix(o.Prefix); err != nil {
 				return badName("--prefix", err)
 			}
 			return a.withStore(cmd.Context(), false, func(st store.Store) error { return a.sweep(cmd.Context(), st, o) })

@@ -11,6 +11,7 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // The prefix of service addresses: their first two octets.
@@ -47,7 +48,7 @@ func (e *PrefixTakenError) Error() string {
 // claimed when no pod runs, since the addresses made with it stay in use; it doesn't expire. Another deployment's prefix is a
 // *[PrefixTakenError]. It blocks until the store has answered or ctx is done. After an unknown outcome it can be called again.
 func ClaimPrefix(ctx context.Context, st store.Store, prefix, deployment, pod string) (string, error) {
-	if err := store.CheckKey(deployment); err != nil || len(deployment) > store.MaxKey-len(prefixKeys) {
+	if err := driver.CheckKey(deployment); err != nil || len(deployment) > store.MaxKey-len(prefixKeys) {
 		return "", fmt.Errorf("deployment %.40q: want 1 to %d printable characters", deployment, store.MaxKey-len(prefixKeys))
 	}
 	if err := CheckPrefix(prefix); err != nil {

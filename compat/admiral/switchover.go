@@ -134,7 +134,7 @@ func (o Operator) confirmed(ctx context.Context, from store.Record, to Instance)
 	rec := from
 	for {
 		switch {
-		case rec.Owner == to.Owner && rec.Mark == "":
+		case rec.Owner == to.Owner && rec.Intervention == "":
 			return rec, nil
 		case rec.Token != from.Token && rec.Owner != to.Owner:
 			return rec, fmt.Errorf("%s went to another holder meanwhile: %s (token %d)", from.Key, rec.Owner, rec.Token)

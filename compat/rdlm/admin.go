@@ -14,6 +14,7 @@ import (
 	"github.com/leasehold/leasehold/internal/wire"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // Admin says who may list and unlock what others have locked. The zero value: nobody.
@@ -184,7 +185,7 @@ func (h *Handler) unlock(x *exchange) {
 	case err != nil:
 		h.failed(x, err)
 	case !found:
-		x.done.Err = store.NotFound(name)
+		x.done.Err = driver.NotFound(name)
 		say(w, http.StatusNotFound, "no resource (with locks) found")
 	default:
 		none(w)

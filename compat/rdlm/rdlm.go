@@ -210,7 +210,7 @@ func (h *Handler) find(ctx context.Context, name, uid string) (store.Record, boo
 
 // holds reports whether a record is of a lock that is active under that uid.
 func (h *Handler) holds(rec store.Record, uid string) bool {
-	return rec.Owner == owner(uid) && lessor.Secret(uid)(rec) == nil && rec.Mark == "" && !h.expired(rec)
+	return rec.Owner == owner(uid) && lessor.Secret(uid)(rec) == nil && rec.Intervention == "" && !h.expired(rec)
 }
 
 // expired reports whether a lock's lifetime is over: of one that this server granted by its own clock, else as far as the store knows

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // The keys of records beside that of a name begin so; the name follows.
@@ -34,7 +35,7 @@ func Beside(rec store.Record, wanted store.Kind) string {
 	case rec.Kind == store.KindElection && wanted != rec.Kind:
 		prefix = Elections
 	}
-	if prefix == "" || store.CheckKey(prefix+rec.Key) != nil { // too long a name for one
+	if prefix == "" || driver.CheckKey(prefix+rec.Key) != nil { // too long a name for one
 		return ""
 	}
 	return prefix + rec.Key
@@ -64,10 +65,10 @@ func Members(rec store.Record) (sessions []string, kind store.Kind, err error) {
 	}
 	var l listing
 	if err := json.Unmarshal(rec.Data, &l); err != nil {
-		return nil, "", store.Corrupt(rec.Key, err)
+		return nil, "", driver.Corrupt(rec.Key, err)
 	}
 	if l.Format != format {
-		return nil, "", store.Corrupt(rec.Key, fmt.Errorf("who uses the name is listed in format %d: this version reads format %d", l.Format, format))
+		return nil, "", driver.Corrupt(rec.Key, fmt.Errorf("who uses the name is listed in format %d: this version reads format %d", l.Format, format))
 	}
 	if l.Kind == mutex {
 		return nil, "", nil

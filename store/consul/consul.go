@@ -11,6 +11,7 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/internal/enginekit/batch"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // What Options are when they say nothing.
@@ -32,7 +33,7 @@ type Options struct {
 	MaxQueries int
 }
 
-// Store is a store in Consul. It implements [store.Store], [store.Waiter], [store.Describer] and [store.Inspector].
+// Store is a store in Consul. It implements [store.Store], [store.Waiter], [store.Describer] and [driver.Inspector].
 type Store struct {
 	client *api.Client
 	opts   Options
@@ -51,10 +52,10 @@ type Store struct {
 }
 
 var (
-	_ store.Store     = (*Store)(nil)
-	_ store.Waiter    = (*Store)(nil)
-	_ store.Describer = (*Store)(nil)
-	_ store.Inspector = (*Store)(nil)
+	_ store.Store      = (*Store)(nil)
+	_ store.Waiter     = (*Store)(nil)
+	_ store.Describer  = (*Store)(nil)
+	_ driver.Inspector = (*Store)(nil)
 )
 
 // New returns a store over client, which stays the caller's. It does no I/O. It fails when the prefix can't be one.

@@ -12,7 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 	"github.com/leasehold/leasehold/store/dynamodb/internal/table"
 )
 
@@ -46,8 +46,8 @@ func Create(ctx context.Context, client Creator, name string) (created bool, err
 			return created, fmt.Errorf("table %s can't be looked at: check that this identity has dynamodb:DescribeTable: %w", name, err)
 		}
 		if out.Table.TableStatus != types.TableStatusCreating {
-			for _, f := range []store.Finding{table.ReviewStatus(out.Table), reviewSchema(out.Table)} {
-				if f.Status == store.StatusFail {
+			for _, f := range []driver.Finding{table.ReviewStatus(out.Table), reviewSchema(out.Table)} {
+				if f.Status == driver.StatusFail {
 					return created, fmt.Errorf("table %s is there, but %s: %s", name, f.Detail, f.Advice)
 				}
 			}

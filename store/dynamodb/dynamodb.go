@@ -8,6 +8,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 	"github.com/leasehold/leasehold/store/dynamodb/internal/table"
 )
 
@@ -80,7 +81,7 @@ func (o Options) check() error {
 	return nil
 }
 
-// Store keeps records in one table. It implements [store.Store], [store.Waiter], [store.Describer] and [store.Inspector].
+// Store keeps records in one table. It implements [store.Store], [store.Waiter], [store.Describer] and [driver.Inspector].
 type Store struct {
 	table   *table.Table
 	client  Client
@@ -89,10 +90,10 @@ type Store struct {
 }
 
 var (
-	_ store.Store     = (*Store)(nil)
-	_ store.Waiter    = (*Store)(nil)
-	_ store.Describer = (*Store)(nil)
-	_ store.Inspector = (*Store)(nil)
+	_ store.Store      = (*Store)(nil)
+	_ store.Waiter     = (*Store)(nil)
+	_ store.Describer  = (*Store)(nil)
+	_ driver.Inspector = (*Store)(nil)
 )
 
 // Open opens the store in the table of that name, in the account and Region of the client, which stays the caller's. It

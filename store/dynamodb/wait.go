@@ -8,6 +8,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // The pace of a Wait.
@@ -28,7 +29,7 @@ const maxWatches = 1024
 // renewal doesn't quicken the pace, a change of holder does. In its first 8 s a term costs some 45 read units, and 3,840 an
 // hour from then on at the default PollMax.
 func (s *Store) Wait(ctx context.Context, key, version string) (store.Record, error) {
-	if err := store.CheckKey(key); err != nil {
+	if err := driver.CheckKey(key); err != nil {
 		return store.Record{}, err
 	}
 	w := s.watches.join(key)

@@ -16,6 +16,7 @@ import (
 	"github.com/leasehold/leasehold/internal/enginekit/batch"
 	"github.com/leasehold/leasehold/internal/enginekit/watcher"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // DefaultPrefix begins the keys in etcd unless [Options] names another prefix.
@@ -31,7 +32,7 @@ type Options struct {
 	Prefix string
 }
 
-// Store keeps records in etcd. It implements [store.Store], [store.Waiter], [store.Describer] and [store.Inspector].
+// Store keeps records in etcd. It implements [store.Store], [store.Waiter], [store.Describer] and [driver.Inspector].
 type Store struct {
 	client  *clientv3.Client
 	prefix  string
@@ -53,10 +54,10 @@ type Store struct {
 }
 
 var (
-	_ store.Store     = (*Store)(nil)
-	_ store.Waiter    = (*Store)(nil)
-	_ store.Describer = (*Store)(nil)
-	_ store.Inspector = (*Store)(nil)
+	_ store.Store      = (*Store)(nil)
+	_ store.Waiter     = (*Store)(nil)
+	_ store.Describer  = (*Store)(nil)
+	_ driver.Inspector = (*Store)(nil)
 )
 
 // New returns a store on the caller's client, which Close leaves open. It does no I/O. It fails when the prefix can't be one,

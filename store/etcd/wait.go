@@ -8,6 +8,7 @@ import (
 
 	"github.com/leasehold/leasehold/internal/enginekit/watcher"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // Wait implements [store.Waiter]. It is told of the change by a watch, together with the new record: between the write and
@@ -15,7 +16,7 @@ import (
 // key already, and one read. Where the watch is unbroken since the last Wait, and version is the latest that it was told or that was
 // read since it began, there is nothing to read: beginning costs nothing.
 func (s *Store) Wait(ctx context.Context, key, version string) (store.Record, error) {
-	if err := store.CheckKey(key); err != nil {
+	if err := driver.CheckKey(key); err != nil {
 		return store.Record{}, err
 	}
 	if err := s.ready(ctx); err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // closeWait is how long Close lets the store wait for other processes.
@@ -79,7 +80,7 @@ func (s *Store) reason() error {
 func (s *Store) refusal(r *request) error {
 	err := s.reason()
 	if s.fault != nil && r.version != "" {
-		err = errors.Join(store.NotFound(r.key), err)
+		err = errors.Join(driver.NotFound(r.key), err)
 	}
 	return err
 }

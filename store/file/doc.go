@@ -37,7 +37,7 @@
 // Each process that has the file open holds a lock on one byte of path.lock, drawn at random out of 2^60. A row names the byte of
 // the process that its holder lives in (see [Store.PutOwn]) and the byte of the process that wrote it. The kernel drops the lock when the process
 // has ended, and no process ever locks that byte again: so a free byte proves that the holder is gone, and its record's
-// Age is [store.Forever]. Who waits for that ([Store.WaitHolder]) hears of it at once, through a FIFO that ends with the process.
+// Age is [store.AgeGone]. Who waits for that ([Store.WaitHolder]) hears of it at once, through a FIFO that ends with the process.
 //
 //   - The proof follows the holder, whoever wrote the row last: an operator's break, a server's grant, a sweep. It is bound to
 //     owner and token: what comes after a release, a hand-over or a claim has a proof of its own, or none.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // Options of [Open]. The zero value is ready for use.
@@ -18,7 +19,7 @@ type Options struct {
 	AllowFUSE bool // accept a FUSE file system; only where one is known to keep flock and fsync, for all who use it
 }
 
-// Store is a store in one file. It implements [store.Store], [store.Waiter] and [store.Witness].
+// Store is a store in one file. It implements [store.Store], [store.Waiter] and [driver.Witness].
 type Store struct {
 	path    string
 	wakeDir string
@@ -53,9 +54,9 @@ type Store struct {
 }
 
 var (
-	_ store.Store   = (*Store)(nil)
-	_ store.Waiter  = (*Store)(nil)
-	_ store.Witness = (*Store)(nil)
+	_ store.Store    = (*Store)(nil)
+	_ store.Waiter   = (*Store)(nil)
+	_ driver.Witness = (*Store)(nil)
 )
 
 // locate returns the one name of the file by which its side files are found, and sees that there is a folder for it.

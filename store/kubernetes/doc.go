@@ -84,7 +84,7 @@
 //   - It compares times cut to whole seconds, so a renewal in the second of the one before would be none to it. Each gets a
 //     second of its own: renewTime may be a few seconds ahead after a burst of writes. For a TTL under 4 s, which may be
 //     renewed more than once a second, the duration is a second longer instead.
-//   - It can't see that a session is renewed. So a session touches the Leases that it keeps ([store.Toucher]): every TTL/4 it writes
+//   - It can't see that a session is renewed. So a session touches the Leases that it keeps ([driver.Toucher]): every TTL/4 it writes
 //     renewTime, the real duration and the holder, and a lease whose Touch fails for too long ends, as its own renewal's would. That is
 //     one write every TTL/4 for each of the first 16 leases of a session: 16 a minute at a TTL of 15 s, as many as for the session
 //     itself and about half of what client-go's leader writes. Further leases are not touched: those have a duration of 366 days, and

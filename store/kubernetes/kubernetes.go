@@ -16,6 +16,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // Options of [New].
@@ -31,7 +32,7 @@ type Options struct {
 }
 
 // Store is a store in one namespace of a cluster. It implements [store.Store], [store.Waiter], [store.Describer] and
-// [store.Inspector].
+// [driver.Inspector].
 type Store struct {
 	rest      rest.Interface
 	leases    coordination.LeaseInterface
@@ -45,11 +46,11 @@ type Store struct {
 }
 
 var (
-	_ store.Store     = (*Store)(nil)
-	_ store.Waiter    = (*Store)(nil)
-	_ store.Toucher   = (*Store)(nil)
-	_ store.Describer = (*Store)(nil)
-	_ store.Inspector = (*Store)(nil)
+	_ store.Store      = (*Store)(nil)
+	_ store.Waiter     = (*Store)(nil)
+	_ driver.Toucher   = (*Store)(nil)
+	_ store.Describer  = (*Store)(nil)
+	_ driver.Inspector = (*Store)(nil)
 )
 
 // New returns a store in a namespace, which has to exist. The client is that of [Client], or clientset.CoordinationV1(); it

@@ -19,6 +19,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // Options of a [DB]. The zero value is ready for use.
@@ -77,7 +78,7 @@ func (db *DB) match(key, version string) error {
 	case r.rec.Version == version: // "" is that of a key that isn't stored
 		return nil
 	case !ok:
-		return store.NotFound(key)
+		return driver.NotFound(key)
 	}
 	return &store.ConflictError{Current: db.read(r, db.clock.Now())}
 }
@@ -137,7 +138,7 @@ func (s *Store) ready(ctx context.Context) error {
 
 // Get implements [store.Store].
 func (s *Store) Get(ctx context.Context, key string) (store.Record, error) {
-	if err := store.CheckKey(key); err != nil {
+	if err := driver.CheckKey(key); err != nil {
 		return store.Record{}, err
 	}
 	s.db.mu.RLock()
@@ -147,17 +148,17 @@ func (s *Store) Get(ctx context.Context, key string) (store.Record, error) {
 	}
 	r, ok := s.db.rows[key]
 	if !ok {
-		return store.Record{}, store.NotFound(key)
+		return store.Record{}, driver.NotFound(key)
 	}
 	return s.db.read(r, s.db.clock.Now()), nil
 }
 
 // Put implements [store.Store]. Its outcome is never unknown.
 func (s *Store) Put(ctx context.Context, rec store.Record) (store.Record, error) {
-	if err := store.Check(rec); err != nil {
+	if err := driver.Check(rec); err != nil {
 		return store.Record{}, err
 	}
-	kept, err := s.put(ctx, rec.Version, store.Canonical(rec))
+	kept, err := s.put(ctx, rec.Version, driver.Canonical(rec))
 	if err != nil {
 		return store.Record{}, err
 	}
@@ -183,7 +184,7 @@ func (s *Store) put(ctx context.Context, version string, rec store.Record) (stor
 
 // Delete implements [store.Store]. Its outcome is never unknown.
 func (s *Store) Delete(ctx context.Context, key, version string) error {
-	if err := store.CheckKey(key); err != nil {
+	if err := driver.CheckKey(key); err != nil {
 		return err
 	}
 	s.db.mu.Lock()
@@ -192,7 +193,7 @@ func (s *Store) Delete(ctx context.Context, key, version string) error {
 		return err
 	}
 	if _, ok := s.db.rows[key]; !ok {
-		return store.NotFound(key)
+		return driver.NotFound(key)
 	}
 	if err := s.db.match(key, version); err != nil {
 		return err
@@ -223,7 +224,7 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record,
 }
 
 func (s *Store) snapshot(ctx context.Context, prefix string) (map[string]row, clock.Instant, error) {
-	if err := store.CheckPrefix(prefix); err != nil {
+	if err := driver.CheckPrefix(prefix); err != nil {
 		return nil, 0, err
 	}
 	s.db.mu.RLock()
@@ -242,7 +243,7 @@ func (s *Store) snapshot(ctx context.Context, prefix string) (map[string]row, cl
 
 // Wait implements [store.Waiter]. A write wakes it; it doesn't poll.
 func (s *Store) Wait(ctx context.Context, key, version string) (store.Record, error) {
-	if err := store.CheckKey(key); err != nil {
+	if err := driver.CheckKey(key); err != nil {
 		return store.Record{}, err
 	}
 	for {

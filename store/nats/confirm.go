@@ -12,6 +12,7 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/internal/enginekit/watcher"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // barrierKey is that of the messages of Confirm. They are deletions, so no record is there.
@@ -35,7 +36,7 @@ func (s *Store) Confirm(ctx context.Context, key string) (store.Record, error) {
 		}
 		switch refused := s.barrier(ctx, key, sequence); {
 		case refused == nil && err == nil && rec.Version == "":
-			return store.Record{}, store.NotFound(key)
+			return store.Record{}, driver.NotFound(key)
 		case refused == nil:
 			return rec, err
 		case !mismatch(refused):

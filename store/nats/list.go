@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // atOnce is how many records List asks for at once.
@@ -45,7 +46,7 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record,
 
 // keys returns all keys with the prefix, as the bucket has them, those that were deleted included.
 func (s *Store) keys(ctx context.Context, prefix string) ([]string, error) {
-	if err := store.CheckPrefix(prefix); err != nil {
+	if err := driver.CheckPrefix(prefix); err != nil {
 		return nil, err
 	}
 	if err := s.ready(ctx); err != nil {

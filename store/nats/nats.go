@@ -14,6 +14,7 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/internal/enginekit/watcher"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // Options of [Open]. The zero value is ready for use.
@@ -24,7 +25,7 @@ type Options struct {
 	SyncAlways bool
 }
 
-// Store keeps records in a bucket. It implements [store.Store], [store.Waiter], [store.Describer] and [store.Inspector].
+// Store keeps records in a bucket. It implements [store.Store], [store.Waiter], [store.Describer] and [driver.Inspector].
 type Store struct {
 	conn   *natsgo.Conn
 	js     jetstream.JetStream
@@ -47,10 +48,10 @@ type Store struct {
 }
 
 var (
-	_ store.Store     = (*Store)(nil)
-	_ store.Waiter    = (*Store)(nil)
-	_ store.Describer = (*Store)(nil)
-	_ store.Inspector = (*Store)(nil)
+	_ store.Store      = (*Store)(nil)
+	_ store.Waiter     = (*Store)(nil)
+	_ store.Describer  = (*Store)(nil)
+	_ driver.Inspector = (*Store)(nil)
 )
 
 // Open returns a store on a bucket, through the caller's connection, which Close leaves open. It asks the server what the

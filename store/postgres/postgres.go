@@ -15,6 +15,7 @@ import (
 	"github.com/leasehold/leasehold/internal/enginekit/notify"
 	"github.com/leasehold/leasehold/internal/enginekit/outcome"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // Options of [Open]. The zero value is ready for use.
@@ -31,7 +32,7 @@ type Options struct {
 	NoNotify bool
 }
 
-// Store is a store in a table. It implements [store.Store], [store.Waiter], [store.Describer] and [store.Inspector].
+// Store is a store in a table. It implements [store.Store], [store.Waiter], [store.Describer] and [driver.Inspector].
 type Store struct {
 	pool   *pgxpool.Pool
 	opts   Options
@@ -51,10 +52,10 @@ type Store struct {
 }
 
 var (
-	_ store.Store     = (*Store)(nil)
-	_ store.Waiter    = (*Store)(nil)
-	_ store.Describer = (*Store)(nil)
-	_ store.Inspector = (*Store)(nil)
+	_ store.Store      = (*Store)(nil)
+	_ store.Waiter     = (*Store)(nil)
+	_ store.Describer  = (*Store)(nil)
+	_ driver.Inspector = (*Store)(nil)
 )
 
 // Open returns a store in a table that is there, see [Create], and checks that it is one of Leasehold's, an ordinary one, and

@@ -44,8 +44,8 @@ func Records() *rapid.Generator[store.Record] {
 			Owner: text.Draw(t, "owner"), Token: token.Draw(t, "token"),
 			TTL:     time.Duration(rapid.Int64Range(0, int64(store.MaxTTL)).Draw(t, "ttl")),
 			Session: text.Draw(t, "session"), Acquired: date.Draw(t, "acquired"),
-			Mark: rapid.SampledFrom([]store.Mark{"", store.MarkBroken, store.MarkHanded, store.MarkNotice}).Draw(t, "mark"),
-			Note: text.Draw(t, "note"), Kind: store.Kind(text.Draw(t, "kind")), Info: rapid.MapOfN(anyText, anyText, -1, 8).Draw(t, "info"),
+			Intervention: rapid.SampledFrom([]store.Intervention{"", store.InterventionBroken, store.InterventionHandedOver, store.InterventionNotice}).Draw(t, "mark"),
+			Note:         text.Draw(t, "note"), Kind: store.Kind(text.Draw(t, "kind")), Info: rapid.MapOfN(anyText, anyText, -1, 8).Draw(t, "info"),
 			Past: rapid.SliceOfN(rapid.OneOf(term, usual), -1, store.MaxPast).Draw(t, "past"), Data: rapid.SliceOfN(rapid.Byte(), -1, 500).Draw(t, "data"),
 			Nonce: text.Draw(t, "nonce"),
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/internal/enginekit/batch"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // DefaultRoot is the root of a store whose Options name none.
@@ -29,7 +30,7 @@ type Options struct {
 	ACL []zk.ACL
 }
 
-// Store is a store in ZooKeeper. It implements [store.Store], [store.Waiter], [store.Describer] and [store.Inspector].
+// Store is a store in ZooKeeper. It implements [store.Store], [store.Waiter], [store.Describer] and [driver.Inspector].
 type Store struct {
 	conn  *zk.Conn
 	root  string
@@ -49,10 +50,10 @@ type Store struct {
 }
 
 var (
-	_ store.Store     = (*Store)(nil)
-	_ store.Waiter    = (*Store)(nil)
-	_ store.Describer = (*Store)(nil)
-	_ store.Inspector = (*Store)(nil)
+	_ store.Store      = (*Store)(nil)
+	_ store.Waiter     = (*Store)(nil)
+	_ store.Describer  = (*Store)(nil)
+	_ driver.Inspector = (*Store)(nil)
 )
 
 // New returns a store over conn, which stays the caller's: close it after the store. It does no I/O. It fails when the root

@@ -15,6 +15,7 @@ import (
 	"github.com/leasehold/leasehold/internal/proof/servers"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 	"github.com/leasehold/leasehold/store/file"
 	"github.com/leasehold/leasehold/store/memory"
 )
@@ -131,7 +132,7 @@ var (
 // version is what the server says that it is.
 func (k kind) version(t *testing.T, srv *servers.Server, st store.Store) string {
 	t.Helper()
-	for _, f := range st.(store.Inspector).Inspect(t.Context()) {
+	for _, f := range st.(driver.Inspector).Inspect(t.Context()) {
 		if f.What == "server" {
 			if v := number.FindString(address.ReplaceAllString(f.Detail, "")); v != "" {
 				return v

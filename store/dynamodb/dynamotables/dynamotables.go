@@ -7,6 +7,7 @@ import (
 
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 	"github.com/leasehold/leasehold/store/dynamodb/internal/table"
 )
 
@@ -20,7 +21,7 @@ type Access = table.Options
 type Request = table.Request
 
 // Store keeps records in a neighbour's table, beside the neighbour. It implements [store.Store], [store.Describer] and
-// [store.Inspector]; its Wait polls. Closing it leaves the client alone.
+// [driver.Inspector]; its Wait polls. Closing it leaves the client alone.
 type Store struct {
 	schema schema
 	client Client
@@ -45,9 +46,9 @@ type sighted struct {
 }
 
 var (
-	_ store.Store     = (*Store)(nil)
-	_ store.Describer = (*Store)(nil)
-	_ store.Inspector = (*Store)(nil)
+	_ store.Store      = (*Store)(nil)
+	_ store.Describer  = (*Store)(nil)
+	_ driver.Inspector = (*Store)(nil)
 )
 
 // open returns a store for a schema whose options have been checked.
