@@ -16,8 +16,8 @@
 //		grpc.WithChainStreamInterceptor(fencegrpc.StreamClientInterceptor(sequencer)),
 //	)
 //
-// The sequencer is in the metadata key leasehold-sequencer. A refusal is a status with a google.rpc.ErrorInfo of the domain
-// "leasehold", whose reason says what is wrong:
+// The sequencer is in the metadata key leasehold-sequencer. A refusal is a status with a
+// google.rpc.ErrorInfo of the domain "leasehold", whose reason says what is wrong:
 //
 //	STALE_TOKEN           FailedPrecondition   its metadata are name, got, current and holder
 //	SEQUENCER_MISSING     FailedPrecondition
@@ -26,6 +26,6 @@
 //	SEQUENCER_OTHER_NAME  PermissionDenied     see [Options]
 //	GUARD_UNAVAILABLE     Unavailable          the guard can't tell whether the term is current
 //
-// The client's interceptors turn STALE_TOKEN into an error that is still a gRPC status, and has the guard's *[fence.StaleError] in
-// its chain. So a former holder learns that it has lost the lease.
+// The client's interceptors turn STALE_TOKEN into an error that is still a gRPC status, and has the
+// guard's *[fence.StaleError] in its chain. So a former holder learns that it has lost the lease.
 package fencegrpc

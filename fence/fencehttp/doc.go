@@ -14,8 +14,9 @@
 //
 //	{"error":"stale_token","message":"…","name":"billing","got":41,"current":42,"holder":"web-2/17/abc"}
 //
-// The transport turns such an answer into the *[fence.StaleError] that the guard returned. So a former holder learns that it has
-// lost the lease. Other refusals have the fields error and message:
+// The transport turns such an answer into the *[fence.StaleError] that the guard returned. So a
+// former holder learns that it has lost the lease. Other refusals have the fields error and
+// message:
 //
 //	428 sequencer_missing
 //	400 sequencer_invalid

@@ -1,11 +1,13 @@
-// Package memory keeps records in the memory of this process. It is the reference engine: its behaviour defines the contract of
-// package store. It is for tests, and for programs whose contenders are all goroutines of one process.
+// Package memory keeps records in the memory of this process. It is the reference engine: its
+// behaviour defines the contract of package store. It is for tests, and for programs whose
+// contenders are all goroutines of one process.
 //
-// A [DB] is the data, and a [Store] is one client's handle to it. The data live as long as the DB does. So a test can close a store
-// and open it again, or give every node of a simulated cluster a handle of its own.
+// A [DB] is the data, and a [Store] is one client's handle to it. The data live as long as the DB
+// does. So a test can close a store and open it again, or give every node of a simulated cluster a
+// handle of its own.
 //
-// The package starts no goroutine. Inside a [testing/synctest] bubble a blocked Wait is durably blocked, provided that the store was
-// opened in the bubble.
+// The package starts no goroutine. Inside a [testing/synctest] bubble a blocked Wait is durably
+// blocked, provided that the store was opened in the bubble.
 package memory
 
 import (
