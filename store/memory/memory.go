@@ -204,7 +204,8 @@ func (s *Store) Delete(ctx context.Context, key, version string) error {
 	return nil
 }
 
-// List implements [store.Store]. It yields what was stored when the iteration began, sorted by key.
+// List implements [store.Store]. It yields the records that were stored when the iteration began,
+// sorted by key.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
 	return func(yield func(store.Record, error) bool) {
 		rows, now, err := s.snapshot(ctx, prefix)
@@ -294,7 +295,7 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// Properties say what this engine promises.
+// Properties implements [store.Describer]. It returns what this engine guarantees.
 func (s *Store) Properties() store.Properties {
 	return store.Properties{
 		Engine: "memory", Consistency: "linearizable: one lock in this process", Fencing: store.FencingLinearizable,
