@@ -32,8 +32,9 @@ var (
 	_ store.Confirmer = (*Store)(nil)
 )
 
-// Open returns the store of the server at that URL, after asking it once what it promises. It blocks until the server has
-// answered or ctx is done. Its errors say what to do about the URL, the token and the certificate.
+// Open returns the store of the server at that URL. It first asks the server for the store's
+// properties, and blocks until the server has answered or ctx is done. Its errors say what to do
+// about the URL, the token and the certificate.
 func Open(ctx context.Context, base string, opts Options) (*Store, error) {
 	c, err := newConn(base, opts)
 	if err != nil {
@@ -59,7 +60,8 @@ func advised(err error) error {
 	return err
 }
 
-// Properties implements [store.Describer]: they are those of the store behind the server.
+// Properties implements [store.Describer]. It returns the properties of the store behind the
+// server.
 func (s *Store) Properties() store.Properties {
 	return store.Properties{
 		Engine: s.props.Engine + " over HTTP", Consistency: s.props.Consistency, Fencing: s.props.Fencing, Push: true,
@@ -68,7 +70,7 @@ func (s *Store) Properties() store.Properties {
 	}
 }
 
-// Close implements [store.Store]. It waits for requests under way to return.
+// Close implements [store.Store]. It blocks until running requests return.
 func (s *Store) Close() error {
 	s.close()
 	return nil

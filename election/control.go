@@ -44,7 +44,7 @@ type order struct {
 	By    string      `json:"by,omitempty"`
 }
 
-// Candidate is one that stands for election.
+// Candidate is a candidate on the list of an election.
 type Candidate struct {
 	Session    string    `json:"session"`
 	Name       string    `json:"name"`

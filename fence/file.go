@@ -14,8 +14,9 @@ import (
 	"unicode/utf8"
 )
 
-// File keeps marks in a file: a line of JSON for each mark that was saved, the last one of a resource counts. One process at a
-// time has it open (on Unix by flock; elsewhere nothing stops a second one). All methods may be called from any goroutine.
+// File keeps marks in a file, with a line of JSON for each saved mark. The last line of a resource
+// counts. One process at a time has it open (on Unix by flock; elsewhere nothing stops a second
+// one). All methods may be called from any goroutine.
 type File struct {
 	path string
 
@@ -98,9 +99,10 @@ func (m *File) Load(_ context.Context, resource string) (Mark, error) {
 	return m.marks[resource], nil
 }
 
-// Save is [Marks.Save]. It blocks until the mark is on disk, whatever ctx says. After a write that failed nothing more is
-// saved: whether that mark is in the file is known only when it is opened again. A mark that the file couldn't give back as it
-// was is refused: one whose token no term may bear, or with a resource or a holder that isn't UTF-8.
+// Save is [Marks.Save]. It blocks until the mark is on disk, whatever the state of ctx. After a
+// failed write it saves nothing more: whether that mark is in the file is known only when the file
+// is opened again. Save refuses a mark that it couldn't read back: one whose token no term may
+// have, or with a resource or a holder that isn't UTF-8.
 func (m *File) Save(_ context.Context, resource string, mark Mark) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

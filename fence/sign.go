@@ -18,10 +18,13 @@ var (
 // MinKey is the least length of a key, in bytes.
 const MinKey = 16
 
-// Keys sign sequencers and verify them, so that whoever is given one can pass it on but can't make one up. The first key signs;
-// all of them verify, so that keys can be changed without a gap: add the new one as the last everywhere, then make it the
-// first, then take the old one out. Holders of a key can sign for any name. A key that is shorter than [MinKey] neither signs nor
-// verifies, so Keys that are empty, or have only such keys, refuse every text; only nil Keys mean that nothing is signed.
+// Keys sign sequencers and verify them, so that a receiver of a sequencer can pass it on but can't
+// make one. The first key signs, and all of them verify. So keys can be changed without a gap: add
+// the new one as the last everywhere, then make it the first, then remove the old one. Holders of a
+// key can sign for any name.
+//
+// A key that is shorter than [MinKey] neither signs nor verifies. So Keys that are empty, or have
+// only such keys, refuse every text. Only nil Keys mean that nothing is signed.
 type Keys [][]byte
 
 // NewKeys returns keys, or an error when there is none, or one that is too short to be secret.
@@ -49,8 +52,8 @@ func (k Keys) Sign(s Sequencer) (string, error) {
 	return text + ";" + mac(k[0], text), nil
 }
 
-// Verify reads a signed text. Its error matches [ErrForged] when there is no signature or none of the keys made it, and
-// [ErrMalformed] when it is no sequencer at all.
+// Verify reads a signed text. Its error matches [ErrForged] when there is no signature or none of
+// the keys made it. It matches [ErrMalformed] when the text is not a sequencer.
 func (k Keys) Verify(text string) (Sequencer, error) {
 	s, got, err := split(text)
 	if err != nil {

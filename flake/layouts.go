@@ -38,8 +38,9 @@ func Instagram() Layout {
 	})
 }
 
-// ObjectID returns the layout of MongoDB's ObjectId, 96 bits: 32 bits of seconds since 1970, 40 of node, 24 of sequence. Drivers draw the
-// node's bits at random for each process, and begin the sequence anywhere. [ID96.Hex] is the usual text.
+// ObjectID returns the layout of MongoDB's ObjectId, 96 bits: 32 bits of seconds since 1970, 40 of
+// node, 24 of sequence. Drivers draw the node's bits at random for each process, and start the
+// sequence anywhere. [ID96.Hex] is the usual text.
 func ObjectID() Layout {
 	return known(Spec{
 		Name: "objectid", Epoch: time.Unix(0, 0).UTC(), Unit: time.Second,
@@ -56,8 +57,9 @@ func JavaScript() Layout {
 	})
 }
 
-// Reversed returns the layout whose ids are Snowflake's with their bits in reverse order, since 2020: consecutive ids are far
-// apart, so that no range of keys takes all the writes of a database that is partitioned by ranges.
+// Reversed returns the layout whose ids are Snowflake's with their bits in reverse order, since
+// 2020. Consecutive ids are far apart. So no range of keys takes all the writes of a database that
+// is partitioned by ranges.
 func Reversed() Layout {
 	return known(Spec{
 		Name: "reversed", Epoch: epoch2020, Unit: time.Millisecond,
@@ -68,9 +70,10 @@ func Reversed() Layout {
 	})
 }
 
-// Scatter returns the layout of ids as long as MongoDB's ObjectId, 96 bits, whose fastest bits come first: 12 bits of sequence and
-// 42 of milliseconds since 2020, both reversed, 10 of node, and 32 of metadata. Consecutive ids differ in their first bit, and
-// with it in their most significant byte.
+// Scatter returns the layout of ids as long as MongoDB's ObjectId, 96 bits, whose fastest bits come
+// first. It has 12 bits of sequence and 42 of milliseconds since 2020, both reversed, 10 of node,
+// and 32 of metadata. Consecutive ids differ in their first bit, and so in their most significant
+// byte.
 func Scatter() Layout {
 	return known(Spec{
 		Name: "scatter", Epoch: epoch2020, Unit: time.Millisecond,

@@ -25,7 +25,8 @@ type AssignOptions struct {
 	Value string
 	// TTL is how long the assignment lasts past the last Assign of that name: [store.MaxTTL], a year, by default.
 	TTL time.Duration
-	// Holder is the id under which the value is held, nobody else's, ever. By default it is made of As and a random part.
+	// Holder is the id under which the value is held. It must be unique for good. By default it is
+	// made of As and a random part.
 	Holder string
 	// Session, if set, is the key of an open session's record, whose renewals keep the value instead of the TTL. The holder is the
 	// session's then.
@@ -34,7 +35,7 @@ type AssignOptions struct {
 	Info map[string]string
 }
 
-// Assignment is a value that somebody has without a process that keeps it for them.
+// Assignment is a value that a name has without a process that renews it.
 type Assignment struct {
 	Pool   string
 	Value  string
@@ -52,15 +53,19 @@ func (a Assignment) Sequencer() fence.Sequencer {
 	return fence.Sequencer{Name: a.Record.Key, Holder: a.Record.Owner, Token: a.Record.Token}
 }
 
-// Assign gives a value to an instance for as long as it is assigned anew within the TTL, or until [Release]: no process has to live
-// for that. It is for what is written down elsewhere, such as a machine's configuration. The values and who gets which are those
-// of [Claim]. A name that has a value already keeps it, under the token that it has, with the TTL and the window counted anew; so Assign
-// may be repeated. While a process keeps the value under that name, or another session, it is a *[lease.HeldError]; a [Claim] of the name
-// takes an assignment over.
+// Assign gives a value to an instance as long as Assign is repeated within the TTL, or until
+// [Release]. No process has to live for that. It is for values that are written down elsewhere,
+// such as in a machine's configuration. The values, and which value an instance gets, are as with
+// [Claim].
 //
-// m takes the lease before it is handed on; its TTL bounds how long the value of an Assign that failed halfway stays taken. Assign
-// blocks until the store has answered or ctx is done. After an error that matches [store.ErrUnknownOutcome] the value may have been
-// assigned: with a name, Assign can be repeated.
+// A name that has a value already keeps it, under the same token, and its TTL and window restart.
+// So Assign may be repeated. While a process keeps the value under that name, or under another
+// session, it is a *[lease.HeldError]. A [Claim] of the name takes over an assignment.
+//
+// m acquires the lease before it is handed over. The TTL of m bounds how long the value stays held
+// if Assign fails halfway. Assign blocks until the store has answered or ctx is done. After an
+// error that matches [store.ErrUnknownOutcome] the value may have been assigned. With a name,
+// Assign can be repeated.
 func Assign(ctx context.Context, m *lease.Manager, pool string, o AssignOptions) (Assignment, error) {
 	if err := o.complete(pool); err != nil {
 		return Assignment{}, fmt.Errorf("assign: %w", err)
@@ -254,16 +259,16 @@ func (c *claim) mayMove(ctx context.Context, value string) error {
 	return err
 }
 
-// ReleaseOptions say which assignment to end.
+// ReleaseOptions select the assignment to end.
 type ReleaseOptions struct {
 	// Token of the term to end. It has to be there if a process or a session keeps the value; else 0 is whichever there is.
 	Token fence.Token
-	// As is the name whose value it has to be; "" for anybody's.
+	// As is the name that the value has to belong to; "" for any name.
 	As string
-	// Used is from when on nobody has stamped a time in an id made with the value. The zero time is for not knowing: then the next holder's
-	// window begins at the ceiling.
+	// Used is the time from which on no id was made with the value. The zero time means unknown:
+	// then the next holder's window begins at the ceiling.
 	Used time.Time
-	// By is who does it, for people: user@host.
+	// By is the caller, for people: user@host.
 	By string
 }
 
@@ -277,9 +282,13 @@ func (e *KeptError) Error() string {
 	return fmt.Sprintf("%s of %s is kept by %s, under token %d: end that, or name the token", e.Value, e.Pool, e.Record.Owner, e.Record.Token)
 }
 
-// Release ends an assignment, in whose name its user has ceased to use the value: it is free at once. The name gets it back if it
-// is still free then. value is "" for the one that o.As has. It returns the value. It blocks until the store has answered or ctx is done. The
-// error is a *[lease.NotCurrentError] if nobody has the value, or another instance than the one that was named; a *[KeptError] if it isn't an assignment.
+// Release ends an assignment, and returns its value. The caller vouches that the value is not used
+// any more: it is free at once. The name gets the value back later if it is still free then. value
+// is "" for the one that o.As has.
+//
+// Release blocks until the store has answered or ctx is done. The error is a
+// *[lease.NotCurrentError] if nobody has the value, or another instance than the named one. It is a
+// *[KeptError] if the value isn't an assignment.
 func Release(ctx context.Context, st store.Store, clk clock.Clock, pool, value string, o ReleaseOptions) (string, error) {
 	value, err := release(ctx, st, clk, pool, value, o)
 	if err != nil {

@@ -16,17 +16,23 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Claim takes a value of a pool, which the session keeps from then on. Without a name, that is one that nobody ever held, or else
-// the one that was released first of those that are free. If all are held it is an *[ExhaustedError], at once. A name gets the value that
-// it had last, if that is free; while somebody else holds it under that same name, Claim waits for it, until ctx is done ([Options.NoWait]): a
-// process that was just killed holds its value until its TTL is over. If another instance has got the value, the name gets another one.
+// Claim acquires a value of a pool, and the session keeps it from then on. Without a name it gets
+// an unused value, or else the least recently released one. If all are held, it returns an
+// *[ExhaustedError] at once.
 //
-// Values with which ids can be made now come before others that are free. One whose window begins later than [Options.Window] from now, and than 2 min,
-// is passed over: a clock was ahead once, and no ids could be made with it until then. If only such are free, it is an *[AheadError]; a name
-// gets its own one then.
+// A name gets the value that it had last, if that is free. While another instance holds the value
+// under the same name, Claim waits for it, until ctx is done ([Options.NoWait]). For instance, a
+// process that was just killed holds its value until its TTL is over. If another instance has got
+// the value, the name gets another one.
 //
-// It blocks until the store has answered or ctx is done. A store that fails is an error; what may have been taken is given back in
-// the background. The errors match [ErrMismatch] and [ErrUndeclared] when the pool isn't what Options say.
+// Values with which ids can be made now come before others that are free. Claim passes over a value
+// whose window begins later than [Options.Window] from now, and later than 2 min from now. A clock
+// was ahead once, and no ids could be made with it until then. If only such values are free, Claim
+// returns an *[AheadError]. A name gets its own value then.
+//
+// Claim blocks until the store has answered or ctx is done. A store that fails is an error. What
+// may have been acquired is released in the background. The errors match [ErrMismatch] and
+// [ErrUndeclared] when the pool differs from Options.
 func Claim(ctx context.Context, s *lease.Session, pool string, o Options) (*Hold, error) {
 	if s == nil {
 		return nil, errors.New("claim: session is nil")

@@ -16,7 +16,7 @@ var (
 	ErrWindow     = errors.New("the value was granted to a later holder")
 )
 
-// ExhaustedError says that every value of a pool is held. It matches [ErrExhausted].
+// ExhaustedError reports that every value of a pool is held. It matches [ErrExhausted].
 type ExhaustedError struct {
 	Pool      string
 	Size      int           // values in the pool
@@ -37,12 +37,12 @@ func (e *ExhaustedError) Error() string {
 // Is reports whether target is [ErrExhausted].
 func (e *ExhaustedError) Is(target error) bool { return target == ErrExhausted }
 
-// AheadError says that the values of a pool that are free have windows that begin later than who claims can wait for: clocks of those who
-// held them were ahead, or the clock here is behind. It matches [ErrAhead].
+// AheadError reports that the windows of a pool's free values begin too late for the claim. Clocks
+// of earlier holders were ahead, or the clock here is behind. It matches [ErrAhead].
 type AheadError struct {
 	Pool  string
 	Free  int           // how many values are free, as far as is known
-	Value string        // whose window begins first
+	Value string        // the one whose window begins first
 	Floor time.Time     // when that is
 	In    time.Duration // how long that is from now, by the clock here
 }
@@ -55,7 +55,8 @@ func (e *AheadError) Error() string {
 // Is reports whether target is [ErrAhead].
 func (e *AheadError) Is(target error) bool { return target == ErrAhead }
 
-// MismatchError says that a pool is used as what it isn't. The first claim says what it is. It matches [ErrMismatch].
+// MismatchError reports that a pool is used with other values than its own. The first claim sets
+// them. It matches [ErrMismatch].
 type MismatchError struct {
 	Pool          string
 	Stored, Asked Values
@@ -68,7 +69,8 @@ func (e *MismatchError) Error() string {
 // Is reports whether target is [ErrMismatch].
 func (e *MismatchError) Is(target error) bool { return target == ErrMismatch }
 
-// LayoutError says that ids of a layout can't be made with the values of a pool. It matches [ErrMismatch].
+// LayoutError reports that ids of a layout can't be made with the values of a pool. It matches
+// [ErrMismatch].
 type LayoutError struct {
 	Pool   string
 	Layout string // that was asked for
@@ -82,7 +84,7 @@ func (e *LayoutError) Error() string {
 // Is reports whether target is [ErrMismatch].
 func (e *LayoutError) Is(target error) bool { return target == ErrMismatch }
 
-// OutsideError says that a value isn't one of a pool's.
+// OutsideError reports that a value isn't one of a pool's.
 type OutsideError struct {
 	Pool, Value string
 	Values      Values
@@ -92,7 +94,7 @@ func (e *OutsideError) Error() string {
 	return fmt.Sprintf("%.60q is no value of %s, whose values are %s", e.Value, e.Pool, e.Values)
 }
 
-// OtherValueError says that an instance has a value other than the one that was asked for.
+// OtherValueError reports that an instance has a value other than the requested one.
 type OtherValueError struct {
 	Pool, Name, Value string // what it has
 }

@@ -9,8 +9,9 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// LayoutPool is the name of the pool that the node numbers of an ids' layout, whose text that is ([flake.Layout.String]), come from where nothing
-// else is said: `leasehold id next` and a server's ids share them.
+// LayoutPool returns the name of the pool for the node numbers of ids of one layout, whose text is
+// text ([flake.Layout.String]), where no other pool is named. `leasehold id next` and a server's
+// ids share that pool.
 func LayoutPool(layout string) string { return "ids-" + layout }
 
 // LayoutValues are the node numbers of a layout, of which a pool has the first [MaxSize] if there are more.

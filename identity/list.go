@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold/leasehold/store/driver"
 )
 
-// Entry is a value that somebody has.
+// Entry is a value that an instance has.
 type Entry struct {
 	Value    string
 	Number   uint64    // see [Hold.Number]
@@ -27,8 +27,9 @@ type Entry struct {
 	Record   store.Record // of the lease; its holder may have died since
 }
 
-// List returns a pool, and its values that somebody has, in order. It reads all values that were ever held, and
-// blocks until the store has answered or ctx is done. The error matches [ErrUndeclared] when there is no such pool.
+// List returns a pool, and its values that an instance has, in order. It reads all values that were
+// ever held, and blocks until the store has answered or ctx is done. The error matches
+// [ErrUndeclared] when there is no such pool.
 func List(ctx context.Context, st store.Store, pool string) (Declared, []Entry, error) {
 	of, entries, err := list(ctx, st, pool)
 	if err != nil {
@@ -80,11 +81,11 @@ type Declared struct {
 	Pool   string
 	Values Values
 	Size   int
-	Layout string // of the ids that are made with the values, as [flake.ParseLayout] reads it; "" if nobody has said it
+	Layout string // of the ids that are made with the values, as [flake.ParseLayout] reads it; "" if none was named
 }
 
-// Pools returns the pools of a store, by name. It lists all that is kept beside their values, and blocks until the store has answered or
-// ctx is done.
+// Pools returns the pools of a store, by name. It lists all records of pools except their values,
+// and blocks until the store has answered or ctx is done.
 func Pools(ctx context.Context, st store.Store) ([]Declared, error) {
 	var all []Declared
 	for rec, err := range st.List(ctx, recordPrefix) {
@@ -115,8 +116,8 @@ type Conflict struct {
 	Why         string
 }
 
-// ImportError says what keeps [Import] from adopting assignments: values that several have, and those that don't go with what the
-// pool says. Nothing was written.
+// ImportError reports why [Import] can't adopt assignments: several names have one value, or a
+// value doesn't fit the pool. Nothing was written.
 type ImportError struct {
 	Pool       string
 	Duplicates []Duplicate
@@ -134,10 +135,13 @@ func (e *ImportError) Error() string {
 	return fmt.Sprintf("import into %s: nothing is adopted: %s", e.Pool, strings.Join(parts, "; "))
 }
 
-// Import adopts assignments that were made elsewhere, {name: value}, as [Assign] does; names without a value are left out. It looks at
-// all of them first: if any can't be adopted it is an *[ImportError], and nothing is written. What is there already stays as it is,
-// so Import may be repeated, also after another error, which may leave some adopted and others not. o says what the values of the pool are, and more;
-// its As, Value, Holder and Session must be empty. It returns those that are new, by name.
+// Import adopts assignments that were made elsewhere, {name: value}, as [Assign] does. It leaves
+// out names without a value, and returns the new assignments, by name. o has the values of the
+// pool, and more; its As, Value, Holder and Session must be empty.
+//
+// Import first looks at all of them. If one can't be adopted, it returns an *[ImportError] and
+// writes nothing. Existing assignments stay as they are, so Import may be repeated. That is true
+// after another error, too, which may leave some adopted and others not.
 func Import(ctx context.Context, m *lease.Manager, pool string, values map[string]string, o AssignOptions) ([]Assignment, error) {
 	if o.As != "" || o.Value != "" || o.Holder != "" || o.Session != "" {
 		return nil, errors.New("import: options As, Value, Holder and Session: want none: the data say who has what")

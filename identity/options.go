@@ -13,20 +13,26 @@ type Options struct {
 	// Values of the pool. The first claim declares them; after that they have to be the same, or none.
 	Values Values
 
-	// Layout is that of the ids that are made with the values. The zero Layout doesn't say it. The first claim that says it has the pool keep it;
-	// after that it is the same, or an error that matches [ErrMismatch]: ids of two layouts can be alike, whatever their numbers are.
+	// Layout is the layout of the ids that are made with the values. The zero Layout names none.
+	// The pool keeps the layout of the first claim that names one. After that, a claim with another
+	// layout is an error that matches [ErrMismatch], because ids of two layouts can be alike,
+	// whatever their numbers are.
 	Layout flake.Layout
 
-	// As is the name of the instance that claims. It gets the value that it had before, if nobody else has got that
-	// meanwhile. "" is an instance without a name.
+	// As is the name of the instance that claims. It gets the value that it had before, if no other
+	// has got that meanwhile. "" is an instance without a name.
 	As string
 
 	// NoWait has a claim fail with a *[lease.HeldError], at once, while the value that the name had is held under that same name.
 	NoWait bool
 
-	// Window is how far the ceiling is ahead of the clock when it is stored, from 1 s to 30 days: by default the TTL of the session's manager, and
-	// 2 min for an assignment, which no process raises. It is stored again when half of that is left, which is one write for each half of a window. After
-	// a crash the value's next holder may have to wait for so long before it can make ids: with the default, until the TTL is over.
+	// Window is how far the ceiling is ahead of the clock when it is stored, from 1 s to 30 days.
+	// The default is the TTL of the session's manager. For an assignment, which no process extends,
+	// it is 2 min.
+	//
+	// The ceiling is stored again when half of that is left, which is one write for each half of a
+	// window. After a crash, the next holder of the value may have to wait that long before it can
+	// make ids: with the default, until the TTL is over.
 	Window time.Duration
 }
 

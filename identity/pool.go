@@ -14,7 +14,8 @@ import (
 	"github.com/leasehold/leasehold/store/driver"
 )
 
-// KeyPrefix begins the names of the leases; the pool and the value follow, each escaped as a path element is.
+// KeyPrefix is the prefix of the leases' names. The pool and the value follow, each escaped as a
+// path element.
 const KeyPrefix = kinds.Values
 
 // recordPrefix begins the keys of pools, windows and names.

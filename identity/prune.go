@@ -11,22 +11,26 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// PruneOptions say which assignments [Prune] ends.
+// PruneOptions select the assignments that [Prune] ends.
 type PruneOptions struct {
 	// Live reports whether the instance of that name is still there.
 	Live func(name string) bool
-	// Idle is how long ago a value has to have been assigned last, by the wall clocks, 0 or more: an instance that is new may not be in the list
-	// of those that live yet. 0 is for not looking at that.
+	// Idle is the least time since a value was last assigned, by the wall clocks, 0 or more. A new
+	// instance may not be in the list of living ones yet. With 0, Prune doesn't look at that time.
 	Idle time.Duration
-	// DryRun has Prune end nothing, and return what it would end.
+	// DryRun makes Prune end nothing, and return what it would end.
 	DryRun bool
-	// By is who does it, for people: user@host.
+	// By is the caller, for people: user@host.
 	By string
 }
 
-// Prune ends the assignments of a pool whose instances are gone, in the order of the values, and returns them. It leaves those that a process or a
-// session keeps, which end by themselves, those without a name, and those that were assigned within o.Idle. A name that comes back gets its value
-// back if that is still free. What was released before an error is returned with it. It blocks until the store has answered or ctx is done.
+// Prune ends the assignments of a pool whose instances are gone, in the order of the values, and
+// returns them. It leaves three kinds alone: values that a process or a session keeps, which end by
+// themselves; assignments without a name; and those from within o.Idle. A name that comes back gets
+// its value back if that is still free.
+//
+// What was released before an error is returned with it. Prune blocks until the store has answered
+// or ctx is done.
 func Prune(ctx context.Context, st store.Store, clk clock.Clock, pool string, o PruneOptions) ([]Entry, error) {
 	if o.Live == nil || o.Idle < 0 {
 		return nil, fmt.Errorf("prune %s: options Live: %t, Idle: %v: want a function, and 0 or more", pool, o.Live != nil, o.Idle)

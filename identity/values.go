@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold/leasehold/store/driver"
 )
 
-// Values say what the values of a pool are: a range, names, or prefixes.
+// Values are the values of a pool: a range, names, or prefixes.
 type Values struct {
 	Range  string   `json:"range,omitempty"`  // integers, both ends included: "1-254"
 	Names  []string `json:"names,omitempty"`  // each of them once
@@ -54,8 +54,8 @@ type set struct {
 	at   map[string]int // of names
 }
 
-// Check returns an error that says what is wrong with the values, or nil. The zero Values, which stand for those that are declared, are not
-// wrong.
+// Check returns an error that says what is wrong with the values, or nil. The zero Values stand for
+// the declared ones, and are not wrong.
 func (v Values) Check() error {
 	if v.isZero() {
 		return nil

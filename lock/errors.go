@@ -6,20 +6,20 @@ import (
 	"strings"
 )
 
-// The errors to branch on, with [errors.Is], beside those of packages lease and store: a name in use as another kind is a
-// *[store.KindError].
+// The errors to test for with [errors.Is], besides those of packages lease and store. A name in use
+// as another kind is a *[store.KindError].
 var (
 	ErrHeld     = errors.New("lock is held")                // a *HeldError
 	ErrMismatch = errors.New("semaphore has another limit") // a *MismatchError
 )
 
-// HeldError says who holds what was wanted. It matches [ErrHeld].
+// HeldError names the holders of a lock that was wanted. It matches [ErrHeld].
 type HeldError struct {
 	Name    string
 	Wanted  int      // the weight
 	Free    int      // what is left of the limit
 	Holders []string // owner ids
-	Waiting int      // who waits before
+	Waiting int      // the number of waiters before
 }
 
 func (e *HeldError) Error() string {
@@ -36,8 +36,8 @@ func (e *HeldError) Error() string {
 // Is reports whether target is [ErrHeld].
 func (e *HeldError) Is(target error) bool { return target == ErrHeld }
 
-// MismatchError says that a semaphore is used with another limit than the one it has. The first use of a name says what it is. It
-// matches [ErrMismatch].
+// MismatchError says that a semaphore is used with another limit than its own. The first use of a
+// name sets the limit. It matches [ErrMismatch].
 type MismatchError struct {
 	Name          string
 	Stored, Asked int

@@ -13,13 +13,15 @@ import (
 
 // MutexOptions of a [Mutex].
 type MutexOptions struct {
-	// Fair: those who say so are served in the order in which they came. It costs a write more to acquire, and one to release. Those who
-	// don't say so may come in between, but never at the same time.
+	// Fair serves callers with this option in the order of their arrival. It costs one more write
+	// to acquire, and one to release. Callers without it may get the mutex between them, but never
+	// at the same time.
 	Fair bool
 }
 
-// Mutex is held by one at a time. It is the lease of its name, so it excludes whoever holds that, too. It is safe for concurrent
-// use, and not reentrant: a second Lock waits for the first hold, also of the same session, and a second TryLock matches [ErrHeld].
+// Mutex has one holder at a time. It is the lease of its name, so it also excludes any holder of
+// that lease. It is safe for concurrent use, and not reentrant. A second Lock waits for the first
+// hold, also of the same session, and a second TryLock matches [ErrHeld].
 type Mutex struct {
 	s    *lease.Session
 	name string
@@ -39,8 +41,8 @@ func NewMutex(s *lease.Session, name string, opts MutexOptions) (*Mutex, error) 
 	return m, nil
 }
 
-// Lock takes the mutex. It blocks until nobody else holds it, ctx is done or the session ends, and goes on while the store
-// fails.
+// Lock acquires the mutex. It blocks until the mutex is free, ctx is done or the session ends, and
+// continues while the store fails.
 func (m *Mutex) Lock(ctx context.Context) (*Hold, error) { return m.lock(ctx, false) }
 
 // TryLock is Lock if it can be had at once, and otherwise an error that matches [ErrHeld]. The rest is as with
@@ -121,8 +123,9 @@ func ofLeases(name string, all []*lease.Lease, turn *Hold) *Hold {
 // MaxNames is how many names [All] and [TryAll] take at once.
 const MaxNames = 1000
 
-// Set is several names that are held together. Its Token and Sequencer are those of the first of them, in order; what guards
-// another one has to see those of its [Set.Lease].
+// Set is several names that are held together. Its Token and Sequencer are those of the first name,
+// in order. A resource that another of the names guards has to see the sequencer of its
+// [Set.Lease].
 type Set struct {
 	*Hold
 	leases map[string]*lease.Lease
@@ -131,16 +134,19 @@ type Set struct {
 // Lease returns the lease of one of the names, with its own token, or nil.
 func (s *Set) Lease(name string) *lease.Lease { return s.leases[name] }
 
-// All takes all of the names, or none. It takes them in one order, whoever asks and in whatever order, so two who want some
-// of the same names never wait for each other. It blocks until all are held, ctx is done or the session ends; what it holds
-// already is kept meanwhile, and released when it fails. A name that is there twice is taken once.
+// All acquires all of the names, or none. It always acquires them in the same order. So two callers
+// that want some of the same names never wait for each other.
+//
+// It blocks until all are held, ctx is done or the session ends. What it holds already is kept
+// meanwhile, and released when All fails. A name that is listed twice is acquired once.
 func All(ctx context.Context, s *lease.Session, names ...string) (*Set, error) {
 	return all(ctx, s, names, (*lease.Session).Acquire)
 }
 
-// TryAll is All if all of the names can be had at once. Otherwise it releases what it has taken and returns an error: for a name that
-// is held, one that matches [ErrHeld] and names it. It takes one name after the other, so two who try at the same time may both fail.
-// A store that doesn't answer is an error. The rest is as with [Semaphore.TryAcquire].
+// TryAll is All if all of the names are free at once. Otherwise it releases what it has acquired
+// and returns an error. For a held name the error matches [ErrHeld] and names the name. TryAll
+// acquires one name after the other, so two callers at the same time may both fail. A store that
+// doesn't answer is an error. The rest is as with [Semaphore.TryAcquire].
 func TryAll(ctx context.Context, s *lease.Session, names ...string) (*Set, error) {
 	return all(ctx, s, names, (*lease.Session).TryAcquire)
 }

@@ -10,10 +10,13 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Source returns what a [fence.Online] guard asks, for leases as [lease.Source] does, and for shares of locks: those of a read/write
-// lock under its name, and those of a semaphore under NAME#SLOT, as [Hold.Sequencer] names them. A share counts until it has been
-// given back, or its session was closed or broken: it is not known whether its holder has renewed in time. A question about
-// a read/write lock takes a read for each that holds it, one about a name whose record doesn't say what it is one read more. It reads as
+// Source returns what a [fence.Online] guard asks. It answers for leases as [lease.Source] does,
+// and also for shares of locks. Those of a read/write lock have its name, and those of a semaphore
+// NAME#SLOT, as in [Hold.Sequencer].
+//
+// A share counts until it is released, or its session is closed or broken. Source doesn't know
+// whether the holder has renewed in time. A question about a read/write lock takes one read for
+// each of its holders. A name whose record doesn't say its kind takes one more. Source reads as
 // durably as lease.Source.
 func Source(st store.Store) fence.Source { return source{store.Confirmed(st)} }
 

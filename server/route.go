@@ -61,8 +61,8 @@ var routes = []route{
 
 // ServeHTTP implements [http.Handler].
 //
-// It finds the route by the path as it was sent: a slash that is written %2F is part of a name, which [http.ServeMux] does not
-// take for every name.
+// It finds the route by the path as it was sent. A slash that is written %2F is part of a name.
+// [http.ServeMux] doesn't accept that for every name.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	hurry(w, r, s.clk)
 	path := r.URL.EscapedPath()

@@ -26,15 +26,17 @@ const whyAnHour = "a name that is deleted forgets its token, and the next holder
 
 // Options of a sweep. The zero value is right for most stores.
 type Options struct {
-	// OlderThan is for how long a name has to have been free, or a lock or an election unused: 30 days by default, an hour at
-	// least. No clock of a holder may be behind by so much: see the package's doc.
+	// OlderThan is the least time for which a name has been free, or a lock or an election unused.
+	// The default is 30 days, and an hour the least. No clock of a holder may be behind by that
+	// much: see the package's doc.
 	OlderThan time.Duration
 
-	// Prefix, if set, sweeps only the names that begin with it, and the locks and elections of those. Sessions are swept
-	// with all names only.
+	// Prefix, if set, limits the sweep to names that begin with it, and to their locks and
+	// elections. Sessions are swept only with all names.
 	Prefix string
 
-	// Observe bounds how long the sweep watches what is held, to see who is gone: a minute by default.
+	// Observe bounds how long the sweep watches held names, to see whose holder is gone. The
+	// default is a minute.
 	Observe time.Duration
 
 	// DryRun changes nothing. It finds the same, and takes as long.
@@ -43,11 +45,12 @@ type Options struct {
 	// Clock is where time comes from; [clock.System] by default.
 	Clock clock.Clock
 
-	// Tell, if set, is told of each record that is, or would be, dealt with. It is called by Run's goroutine.
+	// Tell, if set, is called for each record that is, or would be, changed or deleted. Run's
+	// goroutine calls it.
 	Tell func(Finding)
 }
 
-// Deed is what is done with a record.
+// Deed is what a sweep does with a record.
 type Deed string
 
 // The deeds.
@@ -55,7 +58,7 @@ const (
 	Deleted Deed = "deleted"
 	Freed   Deed = "freed"  // an abandoned hold
 	Closed  Deed = "closed" // an abandoned session
-	Pruned  Deed = "pruned" // of those who are gone, or noted as unused
+	Pruned  Deed = "pruned" // members that are gone were removed, or it was noted as unused
 	Kept    Deed = "kept"   // it looks like garbage, and isn't
 )
 
@@ -72,7 +75,7 @@ func (f Finding) String() string { return fmt.Sprintf("%s %s: %s", f.Deed, f.Key
 type Report struct {
 	Records   int          // that were looked at
 	Deeds     map[Deed]int // findings of each kind
-	Overtaken int          // records that somebody else changed in between
+	Overtaken int          // records that another process changed in between
 	Unsettled int          // holds that would have to be watched for longer than Observe
 }
 
@@ -100,9 +103,10 @@ func (o Options) check() (Options, error) {
 	return o, driver.CheckPrefix(o.Prefix)
 }
 
-// Run sweeps st. It blocks for as long as that takes, or until ctx is done; it may be stopped at any point, and several may run
-// at a time. What fails with one record doesn't keep Run from the others: the error then joins what failed. After one that matches
-// [store.ErrUnknownOutcome] the next sweep sees what came of it.
+// Run sweeps st. It blocks until the sweep is done, or until ctx is done. It may be stopped at any
+// point, and several may run at a time. A failure with one record doesn't keep Run from the others:
+// the error then joins all failures. After one that matches [store.ErrUnknownOutcome] the next
+// sweep sees the outcome.
 func Run(ctx context.Context, st store.Store, opts Options) (Report, error) {
 	opts, err := opts.check()
 	if err != nil {

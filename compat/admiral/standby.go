@@ -31,9 +31,10 @@ type Options struct {
 	// Renew is the time from one renewal to the next: [Config.Renew] by default.
 	Renew time.Duration
 
-	// Work, if set, runs while this instance is active: it is called when a term begins, and has to return once the context
-	// of the term is done. The lease is released or handed over only after that. If it returns an error, sooner or then, the
-	// lease is released and Run returns that error; with nil, the instance stands by again.
+	// Work, if set, is called when a term begins, and runs while this instance is active. It has to
+	// return once the context of the term is done. Only then the lease is released or handed over.
+	// If it returns an error, sooner or then, the lease is released and Run returns that error.
+	// With nil, the instance stands by again.
 	Work func(Term) error
 
 	// Clock is where time comes from; [clock.System] by default.

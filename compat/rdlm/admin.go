@@ -17,14 +17,14 @@ import (
 	"github.com/leasehold/leasehold/store/driver"
 )
 
-// Admin says who may list and unlock what others have locked. The zero value: nobody.
+// Admin says who may list and unlock the locks of others. The zero value: nobody.
 type Admin struct {
 	open  bool
 	users map[string][sha256.Size]byte // the hash of each user's password
 }
 
-// ParseAdmin reads what RDLM's --admin_userpass_file says: "yes" for everybody, "no" for nobody, or the path of a file of
-// user:password lines.
+// ParseAdmin reads a value of RDLM's --admin_userpass_file: "yes" for everybody, "no" for nobody,
+// or the path of a file of user:password lines.
 func ParseAdmin(text string) (Admin, error) {
 	switch text {
 	case "yes":

@@ -48,9 +48,10 @@ func (f *File) Append(ctx context.Context, s fence.Sequencer, data []byte) error
 	})
 }
 
-// Replace makes data the whole of the file, at one instant: a reader finds the old or the new, and a crash leaves one of them. The
-// new one has the mode and the owner of the old one, not its access control list or other attributes; where the owner can't be given
-// to it, that is an error. The errors are those of Append, but that after any of them the file is the old one or the new one.
+// Replace makes data the whole of the file, at one instant: a reader finds the old or the new, and
+// a crash leaves one of them. The new file has the mode and the owner of the old one, not its
+// access control list or other attributes. Where it can't get that owner, that is an error. The
+// errors are those of Append. After any of them the file is the old one or the new one.
 func (f *File) Replace(ctx context.Context, s fence.Sequencer, data []byte) error {
 	return f.guarded(ctx, s, func(path string, old os.FileInfo) error {
 		out, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".new-*")

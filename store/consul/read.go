@@ -99,8 +99,8 @@ func (s *Store) pairs(ctx context.Context, prefix string) (api.KVPairs, error) {
 	return pairs, nil
 }
 
-// List implements [store.Store]. It takes one round trip, two when there is nothing, and yields what was stored then, sorted by
-// key as Consul has it.
+// List implements [store.Store]. It takes one round trip, two when there is nothing. It yields the
+// records of that moment, sorted by key as Consul has it.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
 	return func(yield func(store.Record, error) bool) {
 		if err := driver.CheckPrefix(prefix); err != nil {

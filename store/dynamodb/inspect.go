@@ -14,8 +14,9 @@ import (
 // probePrefix begins the keys of the records that Inspect makes and deletes again.
 const probePrefix = ".doctor/"
 
-// Inspect implements [driver.Inspector]: identity (where Options.Identity is set), the table and its mode, permissions by
-// trying them on a record of its own, and the server's clock. It reads the table once, as List does.
+// Inspect implements [driver.Inspector]. It reports the identity (where Options.Identity is set),
+// the table and its mode, and the server's clock. It tries the permissions on a record of its own.
+// It reads the table once, as List does.
 func (s *Store) Inspect(ctx context.Context) []driver.Finding {
 	all := append(s.table.Who(ctx), s.inspectTable(ctx)...)
 	all = append(all, s.inspectPermissions(ctx)...)

@@ -60,8 +60,8 @@ func (s *Store) Delete(ctx context.Context, key, version string) error {
 	return nil
 }
 
-// List implements [store.Store], by strong reads of the whole table, page by page: it costs a read unit for every 4 KiB of
-// the table, whatever the prefix.
+// List implements [store.Store], by strong reads of the whole table, page by page. It costs a read
+// unit for every 4 KiB of the table, whatever the prefix.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
 	return func(yield func(store.Record, error) bool) {
 		if err := driver.CheckPrefix(prefix); err != nil {

@@ -18,7 +18,7 @@ func (s *Store) Put(ctx context.Context, rec store.Record) (store.Record, error)
 	return s.put(ctx, rec, false)
 }
 
-// PutOwn implements [driver.Witness]. The proof costs one open file for as long as this process lives.
+// PutOwn implements [driver.Witness]. The proof costs one open file as long as this process lives.
 func (s *Store) PutOwn(ctx context.Context, rec store.Record) (store.Record, error) {
 	if s.life != nil {
 		s.life.own(s.wakeDir)

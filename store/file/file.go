@@ -16,7 +16,7 @@ import (
 // Options of [Open]. The zero value is ready for use.
 type Options struct {
 	CreateDir bool // make the folder of the file, mode 0700, where it is missing; otherwise that is an error
-	AllowFUSE bool // accept a FUSE file system; only where one is known to keep flock and fsync, for all who use it
+	AllowFUSE bool // accept a FUSE file system; only where it is known to keep flock and fsync, for all its users
 }
 
 // Store is a store in one file. It implements [store.Store], [store.Waiter] and [driver.Witness].

@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold/leasehold/store/driver"
 )
 
-// Properties say what this engine promises.
+// Properties implements [store.Describer]. It returns what this engine guarantees.
 func (s *Store) Properties() store.Properties {
 	return store.Properties{
 		Engine:      "file",

@@ -10,8 +10,9 @@ import (
 	"github.com/leasehold/leasehold/store/driver"
 )
 
-// Lease returns the object that keeps a key, as what an event of Kubernetes is about: client-go's recorder takes it as it is. It is one
-// read; the error matches [store.ErrNotFound] when nobody has used the key yet.
+// Lease returns the object that keeps a key, as the subject of a Kubernetes event: pass it to
+// client-go's recorder. It is one read. The error matches [store.ErrNotFound] when the key was
+// never used.
 func (s *Store) Lease(ctx context.Context, key string) (*coordinationv1.Lease, error) {
 	if err := driver.CheckKey(key); err != nil {
 		return nil, err

@@ -61,9 +61,10 @@ func (s *Store) get(ctx context.Context, key string) (store.Record, *coordinatio
 // page is how many objects List asks for at once.
 const page = 200
 
-// List implements [store.Store]. It reads the whole namespace, 200 objects at a time, as it was when the call began; Leases
-// that other programs keep there are records too. When it takes so long that the server has forgotten how it was (5 minutes as a
-// rule), the rest is as it is then.
+// List implements [store.Store]. It reads the whole namespace, 200 objects at a time, with the
+// state of the call's beginning. Leases of other programs there are records, too. A call may take
+// so long that the server has forgotten that state (5 minutes as a rule). Then the rest has the
+// state of that later moment.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
 	return func(yield func(store.Record, error) bool) {
 		if err := driver.CheckPrefix(prefix); err != nil {

@@ -27,8 +27,9 @@ type touchPatch struct {
 	} `json:"spec"`
 }
 
-// Touch implements [driver.Toucher]: renewTime is now, leaseDurationSeconds the record's own TTL, and holderIdentity its owner, should
-// an elector have taken that out. It is one request, two where it meets another version.
+// Touch implements [driver.Toucher]. It sets renewTime to now, leaseDurationSeconds to the record's
+// own TTL, and holderIdentity to its owner, in case an elector has removed that. It is one request,
+// two where it meets another version.
 func (s *Store) Touch(ctx context.Context, rec store.Record, nonce string) (store.Record, error) {
 	if err := driver.Check(rec); err != nil {
 		return store.Record{}, err

@@ -17,9 +17,10 @@ import (
 	"github.com/leasehold/leasehold/store/driver"
 )
 
-// Put implements [store.Store]. A new record is a POST; a change is a merge patch that bears the version, so that labels,
-// annotations and owners that others have put on the object stay. A conflict takes a second request, which reads what is
-// there instead; if that is the same record, and somebody has labelled the object, say, the change is sent again.
+// Put implements [store.Store]. A new record is a POST. A change is a merge patch with the version,
+// so that labels, annotations and owners of others on the object stay. A conflict takes a second
+// request, which reads the current record. If that is the same record, because another program has
+// labelled the object for instance, the change is sent again.
 func (s *Store) Put(ctx context.Context, rec store.Record) (store.Record, error) {
 	body, err := driver.Marshal(rec)
 	if err != nil {

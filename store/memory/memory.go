@@ -1,11 +1,13 @@
-// Package memory keeps records in the memory of this process. It is the reference engine: what it does is what the
-// contract of package store means. It serves tests, and programs whose contenders are all goroutines of one process.
+// Package memory keeps records in the memory of this process. It is the reference engine: its
+// behaviour defines the contract of package store. It is for tests, and for programs whose
+// contenders are all goroutines of one process.
 //
-// A [DB] is the data, a [Store] one client's handle to it. The data live as long as the DB does, so a test can close a
-// store and open it anew, or give every node of a simulated cluster a handle of its own.
+// A [DB] is the data, and a [Store] is one client's handle to it. The data live as long as the DB
+// does. So a test can close a store and open it again, or give every node of a simulated cluster a
+// handle of its own.
 //
-// There is no goroutine in the package. Inside a [testing/synctest] bubble a blocked Wait is durably blocked, provided that
-// the store was opened in the bubble.
+// The package starts no goroutine. Inside a [testing/synctest] bubble a blocked Wait is durably
+// blocked, provided that the store was opened in the bubble.
 package memory
 
 import (
@@ -203,7 +205,8 @@ func (s *Store) Delete(ctx context.Context, key, version string) error {
 	return nil
 }
 
-// List implements [store.Store]. It yields what was stored when the iteration began, sorted by key.
+// List implements [store.Store]. It yields the records that were stored when the iteration began,
+// sorted by key.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
 	return func(yield func(store.Record, error) bool) {
 		rows, now, err := s.snapshot(ctx, prefix)
@@ -293,7 +296,7 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// Properties say what this engine promises.
+// Properties implements [store.Describer]. It returns what this engine guarantees.
 func (s *Store) Properties() store.Properties {
 	return store.Properties{
 		Engine: "memory", Consistency: "linearizable: one lock in this process", Fencing: store.FencingLinearizable,

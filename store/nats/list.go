@@ -18,9 +18,10 @@ import (
 // atOnce is how many records List asks for at once.
 const atOnce = 64
 
-// List implements [store.Store]. It asks the stream's leader for the names of all subjects, then for the last message of each that
-// has the prefix, 64 at once: one request a record. A consumer would be quicker, but delivers what a replica has, and
-// skips a record that is written while it passes by.
+// List implements [store.Store]. It asks the stream's leader for the names of all subjects, and
+// then for the last message of each that has the prefix, 64 at once: one request a record. A
+// consumer would be quicker. But it delivers what a replica has, and skips a record that is written
+// while the consumer passes by.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
 	return func(yield func(store.Record, error) bool) {
 		keys, err := s.keys(ctx, prefix)

@@ -17,7 +17,8 @@ import (
 // scanCount is how many keys the server looks at for one answer of a SCAN.
 const scanCount = 500
 
-// List implements [store.Store]. It scans all keys of the database, on each primary of a cluster, and reads what it finds.
+// List implements [store.Store]. It scans all keys of the database, on each primary of a cluster,
+// and reads the records that it finds.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
 	return func(yield func(store.Record, error) bool) {
 		if err := driver.CheckPrefix(prefix); err != nil {

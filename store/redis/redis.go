@@ -22,24 +22,24 @@ type Client interface {
 	Pipelined(ctx context.Context, fn func(goredis.Pipeliner) error) ([]goredis.Cmder, error)
 }
 
-// Subscriber is what the engine asks of a client that can tell of changes. Without it Waits poll.
+// Subscriber is the part of a client that reports changes. Without it Waits poll.
 type Subscriber interface {
 	Subscribe(ctx context.Context, channels ...string) *goredis.PubSub
 }
 
-// DefaultPrefix is that of [Options] with none.
+// DefaultPrefix is the prefix when [Options] have none.
 const DefaultPrefix = "leasehold:"
 
-// DefaultReplicaWait is that of [Options] with none.
+// DefaultReplicaWait is the wait when [Options] have none.
 const DefaultReplicaWait = time.Second
 
 // Options of [New]. The zero value is ready for use.
 type Options struct {
 	Prefix string // of keys and of channels; DefaultPrefix when ""
 
-	// ClockStep opts in to Age, when above 0: an upper bound on how far the wall clock of the server is ever set, and on how
-	// far those of a primary and of a replica that replaces it differ. Ages are that much too small; one that would be below
-	// 0 is 0.
+	// ClockStep enables Age, when above 0. It is an upper bound on how far the wall clock of the
+	// server is ever set, and on how far those of a primary and of a replica that replaces it
+	// differ. Ages are too small by that bound. One that would be below 0 is 0.
 	ClockStep time.Duration
 
 	// Replicas is how many replicas have to acknowledge a write before it counts as done, within ReplicaWait. When fewer do,

@@ -91,8 +91,8 @@ func (s *Store) Get(ctx context.Context, key string) (store.Record, error) {
 // listBatch is how many records List reads at a time.
 const listBatch = 64
 
-// List implements [store.Store]. It yields sorted by key. It reads the names of all records first, also of those without
-// the prefix.
+// List implements [store.Store]. It yields sorted by key. It first reads the names of all records,
+// also of those without the prefix.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
 	return func(yield func(store.Record, error) bool) {
 		if err := driver.CheckPrefix(prefix); err != nil {

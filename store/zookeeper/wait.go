@@ -132,8 +132,8 @@ const (
 	checkMax = 10 * time.Second
 )
 
-// Wait implements [store.Waiter]. The server tells it of a change. It goes on when the connection is lost or the session
-// expires, and ends with an error when the server refuses to let it read.
+// Wait implements [store.Waiter]. The server reports the change. Wait continues when the connection
+// is lost or the session expires, and ends with an error when the server refuses to let it read.
 func (s *Store) Wait(ctx context.Context, key, version string) (store.Record, error) {
 	if err := driver.CheckKey(key); err != nil {
 		return store.Record{}, err

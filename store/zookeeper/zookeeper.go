@@ -21,12 +21,13 @@ const DefaultRoot = "/leasehold"
 
 // Options of [New]. The zero value is ready for use.
 type Options struct {
-	// Root is the znode under which the records are, DefaultRoot when empty. It is made with the first record, and those
-	// above it too. Everybody who is to see the same records names the same root.
+	// Root is the znode above the records, DefaultRoot when empty. It is created with the first
+	// record, and its parents, too. All clients of the same records name the same root.
 	Root string
 
-	// ACL is what new znodes get. When nil, anybody who reaches the server may read and write them. For an account that
-	// conn.AddAuth was called with, zk.AuthACL(zk.PermAll) keeps all others out.
+	// ACL is the access control list of new znodes. When nil, any client that reaches the server
+	// may read and write them. For an account that conn.AddAuth was called with,
+	// zk.AuthACL(zk.PermAll) keeps all others out.
 	ACL []zk.ACL
 }
 
@@ -83,8 +84,9 @@ func New(conn *zk.Conn, opts Options) (*Store, error) {
 // closeWait is how long Close waits for requests that the server has not answered.
 const closeWait = 5 * time.Second
 
-// Close implements [store.Store]. It waits for the requests that are under way. When the server doesn't answer them within
-// 5 s it returns an error; they end when the connection breaks, or is closed by its owner.
+// Close implements [store.Store]. It blocks until running requests have ended. When the server
+// doesn't answer them within 5 s it returns an error. They end when the connection breaks, or is
+// closed by its owner.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	first := !s.closed

@@ -10,8 +10,8 @@ import (
 	"github.com/leasehold/leasehold/store/dynamodb/internal/table"
 )
 
-// Delete implements [store.Store]. The companion is marked first, so that the record is gone with the row: with one of the
-// two alone nobody sees it any more. It takes a read and three writes.
+// Delete implements [store.Store]. It first marks the companion, so that the record is gone with
+// the row: one of the two alone shows no record any more. It takes a read and three writes.
 func (s *Store) Delete(ctx context.Context, key, version string) error {
 	if err := driver.CheckKey(key); err != nil {
 		return err

@@ -15,9 +15,9 @@ import (
 	"github.com/leasehold/leasehold/store/dynamodb/internal/table"
 )
 
-// Inspect implements [driver.Inspector]: the table and its key, whether conditions hold in it, DynamoDB's own expiry,
-// permissions by trying them on a record of its own, and this machine's clock against the server's. It takes about ten
-// requests.
+// Inspect implements [driver.Inspector]. It checks the table and its key, whether conditions hold in
+// it, DynamoDB's own expiry, and this machine's clock against the server's. It tries the
+// permissions on a record of its own. It takes about ten requests.
 func (s *Store) Inspect(ctx context.Context) []driver.Finding {
 	all := append([]driver.Finding{{What: "neighbour", Status: driver.StatusOK, Detail: s.schema.name + ": " + s.schema.guarantee}}, s.table.Who(ctx)...)
 	all = append(all, s.inspectTable(ctx)...)
@@ -75,10 +75,15 @@ func (s *Store) inspectKey(t *types.TableDescription) driver.Finding {
 	return f
 }
 
-// Check returns an error when leases in the table don't work or aren't safe: no such table, one that isn't ready, another key,
-// DynamoDB's own expiry by an attribute that isn't the neighbour's, or a global table of eventual consistency, unless
-// Access.HomeRegion is the Region that this client writes in: the one in which everybody does, neighbours included. The error
-// says what to do. It blocks until the server answered or ctx is done.
+// Check returns an error when leases in the table don't work or aren't safe. Such a table:
+//
+//   - doesn't exist or isn't ready;
+//   - has another key;
+//   - has DynamoDB's own expiry by an attribute that isn't the neighbour's;
+//   - is a global table of eventual consistency, unless Access.HomeRegion is the Region of this
+//     client. All clients have to write in that Region, neighbours included.
+//
+// The error says what to do. Check blocks until the server has answered or ctx is done.
 func (s *Store) Check(ctx context.Context) error {
 	all, err := s.review(ctx)
 	errs := []error{err}

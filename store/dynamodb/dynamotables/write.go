@@ -14,8 +14,8 @@ import (
 
 var errReplaced = errors.New("the row was written, and replaced before it was seen whether a neighbour had come in between")
 
-// Put implements [store.Store]. It is one conditional write to the row; a new token takes a second one, to the companion,
-// and a key without a row a read of the companion first.
+// Put implements [store.Store]. It is one conditional write to the row. A new token takes a second
+// write, to the companion, and a key without a row a read of the companion first.
 func (s *Store) Put(ctx context.Context, rec store.Record) (store.Record, error) {
 	if err := driver.Check(rec); err != nil {
 		return store.Record{}, err
