@@ -53,7 +53,7 @@ type slow struct {
 	took time.Duration
 }
 
-func (s *slow) Current(ctx context.Context, name string) (Current, error) {
+func (s *slow) Current(ctx context.Context, name string) (Holding, error) {
 	c, err := s.book.Current(ctx, name)
 	s.at.mono += s.took
 	s.at.wall += s.took

@@ -52,7 +52,7 @@ func keys(t *testing.T, names ...string) fence.Keys {
 	t.Helper()
 	var all [][]byte
 	for _, n := range names {
-		all = append(all, []byte(strings.Repeat(n, fence.MinKey)))
+		all = append(all, []byte(strings.Repeat(n, fence.MinKeyBytes)))
 	}
 	k, err := fence.NewKeys(all...)
 	if err != nil {

@@ -15,12 +15,12 @@ var (
 	ErrOtherName = errors.New("sequencer of another lease")
 )
 
-// MinKey is the least length of a key, in bytes.
-const MinKey = 16
+// MinKeyBytes is the least length of a key, in bytes.
+const MinKeyBytes = 16
 
 // Keys sign sequencers and verify them, so that whoever is given one can pass it on but can't make one up. The first key signs;
 // all of them verify, so that keys can be changed without a gap: add the new one as the last everywhere, then make it the
-// first, then take the old one out. Holders of a key can sign for any name. A key that is shorter than [MinKey] neither signs nor
+// first, then take the old one out. Holders of a key can sign for any name. A key that is shorter than [MinKeyBytes] neither signs nor
 // verifies, so Keys that are empty, or have only such keys, refuse every text; only nil Keys mean that nothing is signed.
 type Keys [][]byte
 
@@ -30,8 +30,8 @@ func NewKeys(keys ...[]byte) (Keys, error) {
 		return nil, errors.New("keys: want at least one")
 	}
 	for i, k := range keys {
-		if len(k) < MinKey {
-			return nil, fmt.Errorf("key %d has %d bytes: want %d or more, at random", i, len(k), MinKey)
+		if len(k) < MinKeyBytes {
+			return nil, fmt.Errorf("key %d has %d bytes: want %d or more, at random", i, len(k), MinKeyBytes)
 		}
 	}
 	return Keys(keys), nil
@@ -39,8 +39,8 @@ func NewKeys(keys ...[]byte) (Keys, error) {
 
 // Sign returns the sequencer as text with a signature: HMAC-SHA-256 over the text before it.
 func (k Keys) Sign(s Sequencer) (string, error) {
-	if len(k) == 0 || len(k[0]) < MinKey {
-		return "", fmt.Errorf("keys: there is none of %d bytes or more to sign with: make them by NewKeys", MinKey)
+	if len(k) == 0 || len(k[0]) < MinKeyBytes {
+		return "", fmt.Errorf("keys: there is none of %d bytes or more to sign with: make them by NewKeys", MinKeyBytes)
 	}
 	if err := s.Valid(); err != nil {
 		return "", err
@@ -57,7 +57,7 @@ func (k Keys) Verify(text string) (Sequencer, error) {
 		return Sequencer{}, err
 	}
 	for _, key := range k {
-		if len(key) >= MinKey && hmac.Equal([]byte(got), []byte(mac(key, s.String()))) {
+		if len(key) >= MinKeyBytes && hmac.Equal([]byte(got), []byte(mac(key, s.String()))) {
 			return s, nil
 		}
 	}

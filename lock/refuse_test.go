@@ -218,7 +218,7 @@ func TestSourceReadsAll(t *testing.T) {
 		defer st.Close()
 		var l line
 		asked := Source(faulty.Wrap(st, l.fault))
-		current := func(name string) fence.Current {
+		current := func(name string) fence.Holding {
 			t.Helper()
 			c, err := asked.Current(t.Context(), name)
 			if err != nil {

@@ -386,7 +386,7 @@ func (j *job) environ(h hold) ([]string, error) {
 	sequencer, err := sequencerText(j.keys, h.Sequencer())
 	own := []string{
 		envName + "=" + cmp.Or(j.key, h.Sequencer().Name), envToken + "=" + h.Token().String(), envHolder + "=" + j.m.Owner(), envStore + "=" + j.url,
-		fence.Variable + "=" + sequencer,
+		fence.EnvVar + "=" + sequencer,
 	}
 	if j.opts.limit > 0 {
 		own = append(own, envSlot+"="+strconv.Itoa(h.(*share).Slot()))

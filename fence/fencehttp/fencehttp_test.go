@@ -109,8 +109,8 @@ type terms struct{ now fence.Sequencer }
 
 func (t *terms) begin(s fence.Sequencer) { t.now = s }
 
-func (t *terms) Current(context.Context, string) (fence.Current, error) {
-	return fence.Current{Holder: t.now.Holder, Token: t.now.Token}, nil
+func (t *terms) Current(context.Context, string) (fence.Holding, error) {
+	return fence.Holding{Holder: t.now.Holder, Token: t.now.Token}, nil
 }
 
 func TestRefusals(t *testing.T) {

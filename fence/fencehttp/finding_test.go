@@ -71,7 +71,7 @@ func TestFinding_G6_WhatWritesIsTheGatesOwnRule(t *testing.T) {
 // Keys that can't have signed anything let nothing in.
 func TestFinding_G7_KeysThatProveNothingRefuseAll(t *testing.T) {
 	const post = "POST / HTTP/1.1|Host: x|Leasehold-Sequencer: "
-	empty, err := fence.Keys{bytes.Repeat([]byte("k"), fence.MinKey)}.Sign(fence.Sequencer{Name: "job", Holder: "b", Token: 7})
+	empty, err := fence.Keys{bytes.Repeat([]byte("k"), fence.MinKeyBytes)}.Sign(fence.Sequencer{Name: "job", Holder: "b", Token: 7})
 	if err != nil {
 		t.Fatal(err)
 	}
