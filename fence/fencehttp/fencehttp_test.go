@@ -16,11 +16,12 @@ import (
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/fence/fencehttp"
 	"github.com/leasehold/leasehold/fence/fencetest"
+	"github.com/leasehold/leasehold/fence/filemarks"
 )
 
 func offline(t *testing.T) *fence.Offline {
 	t.Helper()
-	marks, err := fence.OpenFile(filepath.Join(t.TempDir(), "marks"))
+	marks, err := filemarks.Open(filepath.Join(t.TempDir(), "marks"))
 	if err != nil {
 		t.Fatal(err)
 	}

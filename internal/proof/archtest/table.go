@@ -109,6 +109,7 @@ var Table = []Row{
 		Dir: "fence/...", Floor: F1, Only: []string{"std", "fence"},
 		Why: "a guarded resource links its own client and fence, no store and no lease",
 	},
+	{Dir: "fence/fencefile", Floor: F1, Only: []string{"std", "fence", "fence/filemarks"}, May: []string{"fence/filemarks"}, Why: "it keeps its mark as the guards without a store do"},
 	{Dir: "fence/fencehttp", Floor: F1, Only: []string{"std", "fence", "internal/httpwrite"}, Why: "its own client and fence, no store and no lease, and the rule of what writes"},
 	{Dir: "fence/fencedynamodb", Floor: F1, Only: []string{"std", "fence"}, Libs: []string{"github.com/aws/aws-sdk-go-v2"}, Why: "the AWS SDK, and no store"},
 	{Dir: "fence/fenceetcd", Floor: F1, Only: []string{"std", "fence"}, Libs: []string{"go.etcd.io/etcd"}, Why: "etcd's client, and no store"},
@@ -253,7 +254,7 @@ var Table = []Row{
 
 // forTests is what any test may import of ours, and testLibs of others.
 var (
-	forTests = []string{"store/memory", "store/faulty", "store/storetest", "fence/fencetest", "internal/proof/servers", "internal/proof/golden", "lease"}
+	forTests = []string{"store/memory", "store/faulty", "store/storetest", "fence/fencetest", "fence/filemarks", "internal/proof/servers", "internal/proof/golden", "lease"}
 	testLibs = []string{
 		x, "go.uber.org/goleak", "pgregory.net/rapid", "github.com/anishathalye/porcupine", "github.com/rogpeppe/go-internal",
 	}
