@@ -15,7 +15,7 @@ func TestFinding_S12_APartOfASignatureIsNone(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := Sequencer{"db", "a", 7}
-	for _, signer := range []Keys{keys[:1], keys[1:]} {
+	for _, signer := range []*Keys{{keys.keys[:1]}, {keys.keys[1:]}} {
 		text, err := signer.Sign(want)
 		if err != nil {
 			t.Fatal(err)

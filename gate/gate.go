@@ -63,7 +63,7 @@ type Options struct {
 	Stall time.Duration
 
 	// Keys, unless nil, sign the sequencers: those of [fence.NewKeys].
-	Keys fence.Keys
+	Keys *fence.Keys
 
 	// Holder, if set, returns who holds the lease, for refusals. It must not block.
 	Holder func() Holder
@@ -158,7 +158,7 @@ func (o *Options) complete() error {
 		return fmt.Errorf("gate: CutBefore %v: want less than MinLeft, %v, or each write is cut as it begins", o.CutBefore, o.MinLeft)
 	}
 	if o.Keys != nil {
-		if _, err := fence.NewKeys(o.Keys...); err != nil {
+		if _, err := o.Keys.Sign(fence.Sequencer{Name: "name", Holder: "holder", Token: 1}); err != nil {
 			return fmt.Errorf("gate: Keys: %w", err)
 		}
 	}

@@ -156,7 +156,7 @@ func TestOptions(t *testing.T) {
 		{gate.Options{Upstream: &url.URL{Scheme: "http", Host: "x", RawQuery: "a=b"}}, "no query"},
 		{gate.Options{Upstream: up, MinLeft: -1}, "MinLeft -1ns"},
 		{gate.Options{Upstream: up, MinLeft: time.Second, CutBefore: time.Second}, "CutBefore 1s"},
-		{gate.Options{Upstream: up, Keys: fence.Keys{[]byte("short")}}, "Keys"},
+		{gate.Options{Upstream: up, Keys: &fence.Keys{}}, "Keys"},
 		{gate.Options{Upstream: up, Reads: []string{"/search"}}, `Reads "/search": want "METHOD /path"`},
 		{gate.Options{Upstream: up, Writes: []string{"GET /a**"}}, `Writes "GET /a**"`},
 		{gate.Options{Upstream: up, Writes: []string{"GET /[a"}}, `Writes "GET /[a"`},

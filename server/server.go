@@ -124,7 +124,7 @@ type Options struct {
 	MaxRate float64
 
 	// Keys, if set, sign the sequencers that are given out, and verify those that come back.
-	Keys fence.Keys
+	Keys *fence.Keys
 
 	// RDLM, if set, has the server speak RDLM's protocol, too, at /locks, /resources and /: see package compat/rdlm.
 	RDLM *rdlm.Options

@@ -54,7 +54,7 @@ type job struct {
 	opts   runOptions
 	timing supervise.Timing
 	info   map[string]string
-	keys   fence.Keys
+	keys   *fence.Keys
 	words  *words
 	until  clock.Instant // when the time that --wait allows is over
 	url    string

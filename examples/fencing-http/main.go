@@ -67,7 +67,7 @@ func run(ctx context.Context, out io.Writer) (err error) {
 }
 
 // serve serves the resource: it takes down what it is told to write, if the guard lets it.
-func serve(ctx context.Context, marks string, keys fence.Keys, out io.Writer) (url string, stop func() error, err error) {
+func serve(ctx context.Context, marks string, keys *fence.Keys, out io.Writer) (url string, stop func() error, err error) {
 	file, err := filemarks.Open(marks)
 	if err != nil {
 		return "", nil, err
@@ -106,7 +106,7 @@ func serve(ctx context.Context, marks string, keys fence.Keys, out io.Writer) (u
 type story struct {
 	ctx  context.Context
 	url  string
-	keys fence.Keys
+	keys *fence.Keys
 	out  io.Writer
 }
 

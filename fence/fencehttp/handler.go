@@ -13,7 +13,7 @@ import (
 // Options of a [Handler].
 type Options struct {
 	// Keys, unless nil, verify sequencers: one without a signature of theirs is refused. Keys that are empty refuse all.
-	Keys fence.Keys
+	Keys *fence.Keys
 
 	// Name returns the name of the lease that guards what a request is for; a sequencer of another lease is refused. When it
 	// is nil, the client chooses the name, and with it the term or the mark that it is judged by: whoever holds any lease
@@ -104,7 +104,7 @@ func plain(r *http.Request) *http.Request {
 var errMissing = errors.New("the request has no " + fence.Header + " header: only holders of the lease may do this")
 
 // read returns the sequencer in the values of the header.
-func read(texts []string, keys fence.Keys) (fence.Sequencer, error) {
+func read(texts []string, keys *fence.Keys) (fence.Sequencer, error) {
 	switch {
 	case len(texts) == 0:
 		return fence.Sequencer{}, errMissing
