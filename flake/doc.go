@@ -1,10 +1,10 @@
 // Package flake makes ids out of time, a node's number, a sequence and metadata, with no call to anybody on the way.
 //
-//	g, err := flake.New[flake.ID](flake.Twitter(), node, window, flake.Options{})
+//	g, err := flake.New[flake.ID](flake.Snowflake(), node, window, flake.Options{})
 //	id, err := g.Next()
-//	parts, err := flake.Decode(flake.Twitter(), id) // the time, the node, and more
+//	parts, err := flake.Decode(flake.Snowflake(), id) // the time, the node, and more
 //
-// A [Layout] says which bits of an id are what. It is data, and checked when it is made: there are Twitter's, Sonyflake's, TSID's,
+// A [Layout] says which bits of an id are what. It is data, and checked when it is made: there are Snowflake's, Sonyflake's, TSID's,
 // Instagram's, MongoDB's ObjectId, one that JavaScript's numbers hold, and two that spread consecutive ids over the partitions of a
 // database; or your own, as a [Spec], or as a text ([ParseLayout]). Ids of up to 64 bits are an [ID], an int64 that is never negative;
 // longer ones, of up to 96 bits, an [ID96].

@@ -20,12 +20,12 @@ type Clock interface {
 	Now() time.Time
 }
 
-// Between returns a window that never moves: for a node's number that one process has for good, or until it is assigned anew. The
+// FixedWindow returns a window that never moves: for a node's number that one process has for good, or until it is assigned anew. The
 // floor of each process has to be later than all that the one before it stamped: a process that ends abruptly may have been
 // [Options.MaxAhead] ahead of its clock.
-func Between(floor, ceiling time.Time) Window { return between{floor, ceiling} }
+func FixedWindow(floor, ceiling time.Time) Window { return fixedWindow{floor, ceiling} }
 
-type between struct{ floor, ceiling time.Time }
+type fixedWindow struct{ floor, ceiling time.Time }
 
-func (b between) Floor() time.Time   { return b.floor }
-func (b between) Ceiling() time.Time { return b.ceiling }
+func (b fixedWindow) Floor() time.Time   { return b.floor }
+func (b fixedWindow) Ceiling() time.Time { return b.ceiling }

@@ -239,7 +239,7 @@ func TestAssignedWindowsDoNotOverlap(t *testing.T) {
 			if a.Floor.Before(ceiling) || a.Ceiling.Before(a.Floor) {
 				t.Errorf("%d: window from %v to %v, after one to %v", i, a.Floor, a.Ceiling, ceiling)
 			}
-			g, err := flake.New[flake.ID](flake.Twitter(), a.Number, flake.Between(a.Floor, a.Ceiling), flake.Options{Now: p.clk.Wall, MaxWait: -1})
+			g, err := flake.New[flake.ID](flake.Snowflake(), a.Number, flake.FixedWindow(a.Floor, a.Ceiling), flake.Options{Now: p.clk.Wall, MaxWait: -1})
 			if err != nil {
 				t.Fatal(err)
 			}

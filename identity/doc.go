@@ -3,7 +3,7 @@
 // value and the time are unique even where the lease alone couldn't promise it.
 //
 //	h, err := identity.Claim(ctx, session, "machines", identity.Options{Values: identity.Values{Range: "0-1023"}, As: host})
-//	g, err := flake.New[flake.ID](flake.Twitter(), h.Number(), h, flake.Options{})
+//	g, err := flake.New[flake.ID](flake.Snowflake(), h.Number(), h, flake.Options{})
 //	…
 //	err = h.Release(ctx, g.Stop())
 //

@@ -75,7 +75,11 @@ func (p *layoutPools) String() string {
 func (p *layoutPools) Type() string { return "LAYOUT=POOL" }
 
 func completeLayouts(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return flake.Names(), cobra.ShellCompDirectiveNoFileComp
+	var names []string
+	for _, l := range flake.Layouts() {
+		names = append(names, l.Name())
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
 // idNext is what `id next` was asked to do.

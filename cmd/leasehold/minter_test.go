@@ -95,7 +95,7 @@ func (w fileWindow) Ceiling() time.Time {
 }
 
 func mintInto(ctx context.Context, number uint64, w flake.Window) (used time.Time, err error) {
-	g, err := flake.New[flake.ID](flake.Twitter(), number, w, flake.Options{})
+	g, err := flake.New[flake.ID](flake.Snowflake(), number, w, flake.Options{})
 	if err != nil {
 		return used, err
 	}

@@ -125,7 +125,7 @@ func windowsFollow(t *testing.T, start starter) {
 	claim := func(p holder) (*identity.Hold, *flake.Generator[flake.ID]) {
 		h, err := identity.Claim(ctx, p.Session, "one", o)
 		must(t, err)
-		g, err := flake.New[flake.ID](flake.Twitter(), h.Number(), h, flake.Options{MaxWait: 10 * time.Second})
+		g, err := flake.New[flake.ID](flake.Snowflake(), h.Number(), h, flake.Options{MaxWait: 10 * time.Second})
 		must(t, err)
 		ids, err := g.NextN(5000)
 		must(t, err)
