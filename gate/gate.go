@@ -17,6 +17,14 @@ import (
 	"github.com/leasehold/leasehold/fence"
 )
 
+// Preset is a kind of upstream whose requests and answers the gate knows.
+type Preset string
+
+// Kubernetes is the preset for a Kubernetes API server. Creating an access, token or rules review is a read; exec, attach,
+// portforward and proxy are writes; refusals can be read by its clients; and the headers by which an authenticating proxy names a
+// user to the API server are taken out of requests.
+const Kubernetes Preset = "kubernetes"
+
 // Options of a [Gate]. Upstream is required.
 type Options struct {
 	// Upstream is where the program listens. Its scheme is http, https, or h2c, which is HTTP/2 without TLS. A path in it is
@@ -40,10 +48,8 @@ type Options struct {
 	// for HEAD too. They count for more than Reads.
 	Writes []string
 
-	// Kubernetes says that the upstream is a Kubernetes API server. Then creating an access, token or rules review is a read;
-	// exec, attach, portforward and proxy are writes; refusals can be read by its clients; and the headers by which an
-	// authenticating proxy names a user to the API server are taken out of requests.
-	Kubernetes bool
+	// Preset is what the gate knows of the upstream beside Reads and Writes: nothing by default, or [Kubernetes].
+	Preset Preset
 
 	// MinLeft is how much of the term has to be left when a write is forwarded: 1 s by default. It has to be less than what
 	// a term has left when it is renewed, a little under half of the TTL by the defaults of package lease, or writes are
@@ -133,6 +139,9 @@ func (o *Options) complete() error {
 	}
 	if o.Upstream.User != nil || o.Upstream.RawQuery != "" || o.Upstream.Fragment != "" {
 		return fmt.Errorf("gate: Upstream %s: want no user, no query and no fragment", o.Upstream.Redacted())
+	}
+	if o.Preset != "" && o.Preset != Kubernetes {
+		return fmt.Errorf("gate: Preset %q: want none, or %q", o.Preset, Kubernetes)
 	}
 	for _, d := range []struct {
 		field    string

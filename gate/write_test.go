@@ -157,6 +157,7 @@ func TestOptions(t *testing.T) {
 		{gate.Options{Upstream: up, MinLeft: -1}, "MinLeft -1ns"},
 		{gate.Options{Upstream: up, MinLeft: time.Second, CutBefore: time.Second}, "CutBefore 1s"},
 		{gate.Options{Upstream: up, Keys: &fence.Keys{}}, "Keys"},
+		{gate.Options{Upstream: up, Preset: "nomad"}, `Preset "nomad": want none, or "kubernetes"`},
 		{gate.Options{Upstream: up, Reads: []string{"/search"}}, `Reads "/search": want "METHOD /path"`},
 		{gate.Options{Upstream: up, Writes: []string{"GET /a**"}}, `Writes "GET /a**"`},
 		{gate.Options{Upstream: up, Writes: []string{"GET /[a"}}, `Writes "GET /[a"`},
