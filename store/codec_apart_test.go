@@ -7,8 +7,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/leasehold/leasehold/internal/proof/records"
 	"github.com/leasehold/leasehold/store"
-	"github.com/leasehold/leasehold/store/storetest"
 )
 
 // apart returns rec as engines keep it that keep its terms apart.
@@ -27,7 +27,7 @@ func apart(t rapid.TB, rec store.Record) (b []byte, terms []string) {
 // What is taken apart is the same again when it is put together.
 func TestApart(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		rec := storetest.Records().Draw(t, "record")
+		rec := records.Any().Draw(t, "record")
 		b, terms := apart(t, rec)
 		got, err := store.UnmarshalApart(b, terms)
 		if want := readBack(rec); err != nil || !reflect.DeepEqual(got, want) {

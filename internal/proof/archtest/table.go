@@ -102,7 +102,7 @@ var Table = []Row{
 		Why: "what a failover loses it loses from memory",
 	},
 	{
-		Dir: "store/storetest", Floor: F1, Tests: true, Libs: []string{"pgregory.net/rapid"}, May: []string{"store/faulty", "lease"},
+		Dir: "store/storetest", Floor: F1, Tests: true, Libs: []string{"pgregory.net/rapid"}, May: []string{"store/faulty", "lease", "internal/proof/records"},
 		Why: "the conformance suite draws records at random, puts faults between itself and the engine, and has leases on what fails over",
 	},
 	{
@@ -234,6 +234,10 @@ var Table = []Row{
 		Why: "it serves the tests of every module, so it must bring nothing into their graphs",
 	},
 	{
+		Dir: "internal/proof/records", Floor: F0, Tests: true, May: []string{"fence", "store"}, Libs: []string{"pgregory.net/rapid"},
+		Why: "the tests of the contract and those of engines draw the same records",
+	},
+	{
 		Dir: "internal/proof/seeded", Floor: F0, Tests: true, Only: []string{"std"},
 		Why: "mutated code of every package asks it which mutant is on; code that isn't mutated has none to ask for",
 	},
@@ -254,7 +258,7 @@ var Table = []Row{
 
 // forTests is what any test may import of ours, and testLibs of others.
 var (
-	forTests = []string{"store/memory", "store/faulty", "store/storetest", "fence/fencetest", "fence/filemarks", "internal/proof/servers", "internal/proof/golden", "lease"}
+	forTests = []string{"store/memory", "store/faulty", "store/storetest", "fence/fencetest", "fence/filemarks", "internal/proof/servers", "internal/proof/golden", "internal/proof/records", "lease"}
 	testLibs = []string{
 		x, "go.uber.org/goleak", "pgregory.net/rapid", "github.com/anishathalye/porcupine", "github.com/rogpeppe/go-internal",
 	}
