@@ -24,7 +24,7 @@ type AssignOptions struct {
 	Value string
 	// TTL is how long the assignment lasts past the last Assign of that name: [store.MaxTTL], a year, by default.
 	TTL time.Duration
-	// Holder is the id under which the value is held, nobody else's, ever. By default it is made of As and a random part.
+	// Holder is the id under which the value is held, nobody else's, ever. By default it is made of Name and a random part.
 	Holder string
 	// Session, if set, is the key of an open session's record, whose renewals keep the value instead of the TTL. The holder is the
 	// session's then.
@@ -124,7 +124,7 @@ func (a *assigning) owner(ctx context.Context) (string, error) {
 		if a.opts.Holder != "" {
 			return a.opts.Holder, nil
 		}
-		return strings.TrimPrefix(a.opts.As+"/"+strings.ToLower(rand.Text()[:13]), "/"), nil
+		return strings.TrimPrefix(a.opts.Name+"/"+strings.ToLower(rand.Text()[:13]), "/"), nil
 	}
 	rec, err := store.Load(ctx, a.st, a.opts.Session)
 	if err == nil && rec.Owner == "" {
@@ -135,10 +135,10 @@ func (a *assigning) owner(ctx context.Context) (string, error) {
 
 // again finds what the name has already, and counts it anew.
 func (a *assigning) again(ctx context.Context) (got Assignment, found bool, err error) {
-	if a.opts.As == "" {
+	if a.opts.Name == "" {
 		return Assignment{}, false, nil
 	}
-	n, err := a.named(ctx, a.opts.As)
+	n, err := a.named(ctx, a.opts.Name)
 	if err != nil {
 		return Assignment{}, false, err
 	}
@@ -147,7 +147,7 @@ func (a *assigning) again(ctx context.Context) (got Assignment, found bool, err 
 		return Assignment{}, false, nil // take says what is wrong with that
 	}
 	w, err := a.window(ctx, n.Value)
-	if err != nil || w.Name != a.opts.As {
+	if err != nil || w.Name != a.opts.Name {
 		return Assignment{}, false, err
 	}
 	rec, err := a.extend(ctx, n.Value, w.Token, func(rec store.Record) bool {
@@ -223,7 +223,7 @@ func (a *assigning) settle(ctx context.Context, owner string, place int) (Assign
 
 func (a *assigning) assignment(rec store.Record, place int, w window) Assignment {
 	return Assignment{
-		Pool: a.name, Value: a.set.value(place), Number: a.set.low + uint64(place), Name: a.opts.As,
+		Pool: a.name, Value: a.set.value(place), Number: a.set.low + uint64(place), Name: a.opts.Name,
 		Floor: w.Floor, Ceiling: w.Ceiling, Record: rec,
 	}
 }
@@ -243,12 +243,12 @@ func (c *claim) relieve(ctx context.Context, value string, token fence.Token) er
 // mayMove returns an error if the name holds that value.
 func (c *claim) mayMove(ctx context.Context, value string) error {
 	w, err := c.window(ctx, value)
-	if err != nil || w.Name != c.opts.As {
+	if err != nil || w.Name != c.opts.Name {
 		return err
 	}
 	rec, err := store.Load(ctx, c.st, leaseKey(c.name, value))
 	if err == nil && rec.Owner != "" && rec.Token == w.Token {
-		err = &OtherValueError{Pool: c.name, Name: c.opts.As, Value: value}
+		err = &OtherValueError{Pool: c.name, Name: c.opts.Name, Value: value}
 	}
 	return err
 }
@@ -257,8 +257,8 @@ func (c *claim) mayMove(ctx context.Context, value string) error {
 type ReleaseOptions struct {
 	// Token of the term to end. It has to be there if a process or a session keeps the value; else 0 is whichever there is.
 	Token fence.Token
-	// As is the name whose value it has to be; "" for anybody's.
-	As string
+	// Name is the name whose value it has to be; "" for anybody's.
+	Name string
 	// Used is from when on nobody has stamped a time in an id made with the value. The zero time is for not knowing: then the next holder's
 	// window begins at the ceiling.
 	Used time.Time
@@ -266,19 +266,22 @@ type ReleaseOptions struct {
 	By string
 }
 
-// KeptError says that a value is not an assignment: a process or a session keeps it.
-type KeptError struct {
+// NotAssignedError says that a value is not an assignment: a process or a session keeps it. It matches [ErrNotAssigned].
+type NotAssignedError struct {
 	Pool, Value string
 	Record      store.Record // of the lease
 }
 
-func (e *KeptError) Error() string {
+func (e *NotAssignedError) Error() string {
 	return fmt.Sprintf("%s of %s is kept by %s, under token %d: end that, or name the token", e.Value, e.Pool, e.Record.Owner, e.Record.Token)
 }
 
+// Is reports whether target is [ErrNotAssigned].
+func (e *NotAssignedError) Is(target error) bool { return target == ErrNotAssigned }
+
 // Release ends an assignment, in whose name its user has ceased to use the value: it is free at once. The name gets it back if it
-// is still free then. value is "" for the one that o.As has. It returns the value. It blocks until the store has answered or ctx is done. The
-// error is a *[lease.NotCurrentError] if nobody has the value, or another instance than the one that was named; a *[KeptError] if it isn't an assignment.
+// is still free then. value is "" for the one that o.Name has. It returns the value. It blocks until the store has answered or ctx is done. The
+// error is a *[lease.NotCurrentError] if nobody has the value, or another instance than the one that was named; a *[NotAssignedError] if it isn't an assignment.
 func Release(ctx context.Context, st store.Store, clk clock.Clock, pool, value string, o ReleaseOptions) (string, error) {
 	value, err := release(ctx, st, clk, pool, value, o)
 	if err != nil {
@@ -288,7 +291,7 @@ func Release(ctx context.Context, st store.Store, clk clock.Clock, pool, value s
 }
 
 func release(ctx context.Context, st store.Store, clk clock.Clock, pool, value string, o ReleaseOptions) (string, error) {
-	if err := (Options{As: o.As}).check(pool); err != nil {
+	if err := (Options{Name: o.Name}).check(pool); err != nil {
 		return "", err
 	}
 	c := &claim{st: st, name: pool}
@@ -296,13 +299,13 @@ func release(ctx context.Context, st store.Store, clk clock.Clock, pool, value s
 	if _, _, c.set, err = declared(ctx, st, pool, Values{}); err != nil {
 		return "", err
 	}
-	if value == "" && o.As != "" {
-		n, err := c.named(ctx, o.As)
+	if value == "" && o.Name != "" {
+		n, err := c.named(ctx, o.Name)
 		if err != nil {
 			return "", err
 		}
 		if value = n.Value; value == "" {
-			return "", &lease.NotCurrentError{Record: store.Record{Key: leaseKey(pool, o.As)}}
+			return "", &lease.NotCurrentError{Record: store.Record{Key: leaseKey(pool, o.Name)}}
 		}
 	}
 	if _, ok := c.set.place(value); !ok {
@@ -331,10 +334,10 @@ func (c *claim) releasable(ctx context.Context, value string, o ReleaseOptions) 
 	switch {
 	case err != nil:
 		return rec, err
-	case rec.Owner == "", o.Token != 0 && o.Token != rec.Token, o.As != "" && current && w.Name != o.As:
+	case rec.Owner == "", o.Token != 0 && o.Token != rec.Token, o.Name != "" && current && w.Name != o.Name:
 		return rec, &lease.NotCurrentError{Record: rec, Token: o.Token}
 	case o.Token == 0 && !(current && w.Standing && rec.Session == ""):
-		return rec, &KeptError{c.name, value, rec}
+		return rec, &NotAssignedError{c.name, value, rec}
 	}
 	return rec, nil
 }

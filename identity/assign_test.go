@@ -218,7 +218,7 @@ func TestClaimTakesAnAssignmentOver(t *testing.T) {
 		if err := h.Check(); err != nil {
 			t.Error(err)
 		}
-		var kept *KeptError
+		var kept *NotAssignedError
 		if _, err := Release(t.Context(), p.net, p.clk, "machines", h.Value(), ReleaseOptions{}); !errors.As(err, &kept) {
 			t.Errorf("released while a process keeps it: %v", err)
 		}
@@ -244,7 +244,7 @@ func TestAssignedWindowsDoNotOverlap(t *testing.T) {
 				t.Fatal(err)
 			}
 			ceiling = a.Ceiling
-			o := ReleaseOptions{As: a.Name}
+			o := ReleaseOptions{Name: a.Name}
 			if i%2 == 0 {
 				time.Sleep(time.Minute)
 				if _, err := g.Next(); err != nil && i == 0 {
@@ -283,10 +283,10 @@ func TestAssignedValueThatWasAskedFor(t *testing.T) {
 		if _, err := Assign(t.Context(), p.m, "machines", b); !errors.As(err, &outside) {
 			t.Errorf("one that isn't in the pool: %v", err)
 		}
-		if _, err := Release(t.Context(), p.net, p.clk, "machines", "5", ReleaseOptions{As: "b"}); !errors.Is(err, lease.ErrNotCurrent) {
+		if _, err := Release(t.Context(), p.net, p.clk, "machines", "5", ReleaseOptions{Name: "b"}); !errors.Is(err, lease.ErrNotCurrent) {
 			t.Errorf("released by another name: %v", err)
 		}
-		if v, err := Release(t.Context(), p.net, p.clk, "machines", "", ReleaseOptions{As: "a"}); err != nil || v != "5" {
+		if v, err := Release(t.Context(), p.net, p.clk, "machines", "", ReleaseOptions{Name: "a"}); err != nil || v != "5" {
 			t.Errorf("released: %s, %v", v, err)
 		}
 		if _, err := Release(t.Context(), p.net, p.clk, "machines", "5", ReleaseOptions{}); !errors.Is(err, lease.ErrNotCurrent) {

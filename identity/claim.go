@@ -126,12 +126,12 @@ func (c *claim) take(ctx context.Context) (l *lease.Lease, place int, err error)
 // grant stores the window of a value that was taken under that token.
 func (c *claim) grant(ctx context.Context, place int, token fence.Token, standing bool) (window, error) {
 	value := c.set.value(place)
-	w := window{Token: token, Name: c.opts.As, Standing: standing}
+	w := window{Token: token, Name: c.opts.Name, Standing: standing}
 	w, before, err := grantWindow(ctx, c.st, windowKey(c.name, value), w, c.m.Clock().Wall(), c.opts.Window)
 	if err != nil {
 		return window{}, err
 	}
-	if before != "" && before != c.opts.As {
+	if before != "" && before != c.opts.Name {
 		_ = c.unbind(ctx, before, value)
 	}
 	if len(c.taken) >= slack && (!c.raced || rand.IntN(2) == 0) { // another one does, if others are about

@@ -222,7 +222,7 @@ func TestDeclaration(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 		for _, o := range []Options{
-			{Window: time.Millisecond}, {Window: 365 * 24 * time.Hour}, {As: strings.Repeat("n", 300)}, ranged("x"),
+			{Window: time.Millisecond}, {Window: 365 * 24 * time.Hour}, {Name: strings.Repeat("n", 300)}, ranged("x"),
 		} {
 			if h, err := Claim(t.Context(), p.s, "machines", o); err == nil {
 				t.Errorf("%+v: %s", o, h.Value())

@@ -2,7 +2,7 @@
 // with a fencing token, kept by the one heartbeat of a [lease.Session]; and it carries a window of time, so that ids made of the
 // value and the time are unique even where the lease alone couldn't promise it.
 //
-//	h, err := identity.Claim(ctx, session, "machines", identity.Options{Values: identity.Values{Range: "0-1023"}, As: host})
+//	h, err := identity.Claim(ctx, session, "machines", identity.Options{Values: identity.Values{Range: "0-1023"}, Name: host})
 //	g, err := flake.New[flake.ID](flake.Snowflake(), h.Number(), h, flake.Options{})
 //	…
 //	err = h.Release(ctx, g.Stop())

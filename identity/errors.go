@@ -9,11 +9,15 @@ import (
 
 // The errors to branch on, with [errors.Is].
 var (
-	ErrExhausted  = errors.New("pool is exhausted")          // an *ExhaustedError
-	ErrMismatch   = errors.New("pool is declared otherwise") // a *MismatchError, a *LayoutError, a *NarrowError
-	ErrAhead      = errors.New("no value can be used yet")   // an *AheadError
-	ErrUndeclared = errors.New("pool is not declared: say what its values are")
-	ErrWindow     = errors.New("the value was granted to a later holder")
+	ErrExhausted   = errors.New("pool is exhausted")                    // an *ExhaustedError
+	ErrMismatch    = errors.New("pool is declared otherwise")           // a *MismatchError, a *LayoutError, a *NarrowError
+	ErrAhead       = errors.New("no value can be used yet")             // an *AheadError
+	ErrOutside     = errors.New("the pool has no such value")           // an *OutsideError
+	ErrOtherValue  = errors.New("the instance has another value")       // an *OtherValueError
+	ErrNotAssigned = errors.New("a process or a session has the value") // a *NotAssignedError
+	ErrImport      = errors.New("not all can be adopted")               // an *ImportError
+	ErrUndeclared  = errors.New("pool is not declared: say what its values are")
+	ErrWindow      = errors.New("the value was granted to a later holder")
 )
 
 // ExhaustedError says that every value of a pool is held. It matches [ErrExhausted].
@@ -82,7 +86,7 @@ func (e *LayoutError) Error() string {
 // Is reports whether target is [ErrMismatch].
 func (e *LayoutError) Is(target error) bool { return target == ErrMismatch }
 
-// OutsideError says that a value isn't one of a pool's.
+// OutsideError says that a value isn't one of a pool's. It matches [ErrOutside].
 type OutsideError struct {
 	Pool, Value string
 	Values      Values
@@ -92,7 +96,10 @@ func (e *OutsideError) Error() string {
 	return fmt.Sprintf("%.60q is no value of %s, whose values are %s", e.Value, e.Pool, e.Values)
 }
 
-// OtherValueError says that an instance has a value other than the one that was asked for.
+// Is reports whether target is [ErrOutside].
+func (e *OutsideError) Is(target error) bool { return target == ErrOutside }
+
+// OtherValueError says that an instance has a value other than the one that was asked for. It matches [ErrOtherValue].
 type OtherValueError struct {
 	Pool, Name, Value string // what it has
 }
@@ -100,3 +107,6 @@ type OtherValueError struct {
 func (e *OtherValueError) Error() string {
 	return fmt.Sprintf("%s has %s of %s: release that first", e.Name, e.Value, e.Pool)
 }
+
+// Is reports whether target is [ErrOtherValue].
+func (e *OtherValueError) Is(target error) bool { return target == ErrOtherValue }

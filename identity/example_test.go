@@ -24,7 +24,7 @@ func ExampleClaim() {
 		panic(err)
 	}
 
-	h, err := identity.Claim(ctx, s, "machines", identity.Options{Values: identity.Values{Range: "7-7"}, As: "host-1"})
+	h, err := identity.Claim(ctx, s, "machines", identity.Options{Values: identity.Values{Range: "7-7"}, Name: "host-1"})
 	if err != nil {
 		fmt.Println(err)
 		return

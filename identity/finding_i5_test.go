@@ -95,7 +95,7 @@ func TestFinding_I5_WhatIsNoSuperset(t *testing.T) {
 			{Values{Prefix: "10.0.0.0/16", Bits: 24}, Values{Prefix: "10.0.0.0/17", Bits: 24}, "lack"},
 		} {
 			pool := fmt.Sprint("pool", i)
-			if _, err := Assign(t.Context(), p.m, pool, AssignOptions{Options: Options{Values: c.before, As: "a"}}); err != nil {
+			if _, err := Assign(t.Context(), p.m, pool, AssignOptions{Options: Options{Values: c.before, Name: "a"}}); err != nil {
 				t.Fatal(err)
 			}
 			_, err := Widen(t.Context(), p.net, pool, c.after)
@@ -147,7 +147,7 @@ func TestFinding_I5_PruneFreesWhatIsGone(t *testing.T) {
 	inWorld(t, func(t *testing.T, w world) {
 		p := w.process(nil)
 		assign := func(as string) Assignment {
-			a, err := Assign(t.Context(), p.m, "machines", AssignOptions{Options: Options{Values: Values{Range: "1-9"}, As: as}})
+			a, err := Assign(t.Context(), p.m, "machines", AssignOptions{Options: Options{Values: Values{Range: "1-9"}, Name: as}})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -20,7 +20,7 @@ type Entry struct {
 	Value    string
 	Number   uint64    // see [Hold.Number]
 	Name     string    // of the instance; "" for one without
-	Standing bool      // an assignment, which no process keeps
+	Assigned bool      // an assignment, which no process keeps
 	Floor    time.Time // of its window; zero while that isn't stored yet
 	Ceiling  time.Time
 	Record   store.Record // of the lease; its holder may have died since
@@ -63,7 +63,7 @@ func list(ctx context.Context, st store.Store, pool string) (Declared, []Entry, 
 		}
 		e := Entry{Value: s.value(place), Number: s.low + uint64(place), Record: rec}
 		if w := windows[windowKey(pool, e.Value)]; w.Token == rec.Token {
-			e.Name, e.Standing, e.Floor, e.Ceiling = w.Name, w.Standing && rec.Session == "", w.Floor, w.Ceiling
+			e.Name, e.Assigned, e.Floor, e.Ceiling = w.Name, w.Standing && rec.Session == "", w.Floor, w.Ceiling
 		}
 		held[place] = e
 	}
@@ -115,7 +115,7 @@ type Conflict struct {
 }
 
 // ImportError says what keeps [Import] from adopting assignments: values that several have, and those that don't go with what the
-// pool says. Nothing was written.
+// pool says. Nothing was written. It matches [ErrImport].
 type ImportError struct {
 	Pool       string
 	Duplicates []Duplicate
@@ -133,13 +133,16 @@ func (e *ImportError) Error() string {
 	return fmt.Sprintf("import into %s: nothing is adopted: %s", e.Pool, strings.Join(parts, "; "))
 }
 
+// Is reports whether target is [ErrImport].
+func (e *ImportError) Is(target error) bool { return target == ErrImport }
+
 // Import adopts assignments that were made elsewhere, {name: value}, as [Assign] does; names without a value are left out. It looks at
 // all of them first: if any can't be adopted it is an *[ImportError], and nothing is written. What is there already stays as it is,
 // so Import may be repeated, also after another error, which may leave some adopted and others not. o says what the values of the pool are, and more;
-// its As, Value, Holder and Session must be empty. It returns those that are new, by name.
+// its Name, Value, Holder and Session must be empty. It returns those that are new, by name.
 func Import(ctx context.Context, m *lease.Manager, pool string, values map[string]string, o AssignOptions) ([]Assignment, error) {
-	if o.As != "" || o.Value != "" || o.Holder != "" || o.Session != "" {
-		return nil, errors.New("import: options As, Value, Holder and Session: want none: the data say who has what")
+	if o.Name != "" || o.Value != "" || o.Holder != "" || o.Session != "" {
+		return nil, errors.New("import: options Name, Value, Holder and Session: want none: the data say who has what")
 	}
 	if err := o.complete(pool); err != nil {
 		return nil, fmt.Errorf("import: %w", err)
@@ -151,7 +154,7 @@ func Import(ctx context.Context, m *lease.Manager, pool string, values map[strin
 	var made []Assignment
 	for _, name := range missing {
 		one := o
-		one.As, one.Value = name, values[name]
+		one.Name, one.Value = name, values[name]
 		a, err := Assign(ctx, m, pool, one)
 		if err != nil {
 			return made, fmt.Errorf("%s: %w", name, err)
@@ -200,7 +203,7 @@ func importable(ctx context.Context, m *lease.Manager, pool string, values map[s
 		case !taken:
 			missing = append(missing, name)
 		}
-		if err := (Options{As: name}).check(pool); why == "" && err != nil {
+		if err := (Options{Name: name}).check(pool); why == "" && err != nil {
 			why = err.Error()
 		}
 		if why != "" {

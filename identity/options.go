@@ -17,9 +17,9 @@ type Options struct {
 	// after that it is the same, or an error that matches [ErrMismatch]: ids of two layouts can be alike, whatever their numbers are.
 	Layout flake.Layout
 
-	// As is the name of the instance that claims. It gets the value that it had before, if nobody else has got that
+	// Name is that of the instance that claims. It gets the value that it had before, if nobody else has got that
 	// meanwhile. "" is an instance without a name.
-	As string
+	Name string
 
 	// NoWait has a claim fail with a *[lease.HeldError], at once, while the value that the name had is held under that same name.
 	NoWait bool
@@ -43,9 +43,9 @@ func (o Options) check(pool string) error {
 	if err := store.CheckKey(poolKey(pool)); err != nil {
 		return fmt.Errorf("pool %.60q: %w", pool, err)
 	}
-	if o.As != "" {
-		if err := store.CheckKey(nameKey(pool, o.As)); err != nil {
-			return fmt.Errorf("instance name %.60q: %w", o.As, err)
+	if o.Name != "" {
+		if err := store.CheckKey(nameKey(pool, o.Name)); err != nil {
+			return fmt.Errorf("instance name %.60q: %w", o.Name, err)
 		}
 	}
 	if o.Window != 0 && (o.Window < minWindow || o.Window > maxWindow) {

@@ -37,11 +37,11 @@ func Prune(ctx context.Context, st store.Store, clk clock.Clock, pool string, o 
 	}
 	var gone []Entry
 	for _, e := range entries {
-		if !e.Standing || e.Name == "" || o.Live(e.Name) || o.Idle > 0 && !e.assigned().Before(clk.Wall().Add(-o.Idle)) {
+		if !e.Assigned || e.Name == "" || o.Live(e.Name) || o.Idle > 0 && !e.assigned().Before(clk.Wall().Add(-o.Idle)) {
 			continue
 		}
 		if !o.DryRun {
-			_, err := Release(ctx, st, clk, pool, e.Value, ReleaseOptions{Token: e.Record.Token, As: e.Name, By: o.By})
+			_, err := Release(ctx, st, clk, pool, e.Value, ReleaseOptions{Token: e.Record.Token, Name: e.Name, By: o.By})
 			if errors.Is(err, lease.ErrNotCurrent) {
 				continue // somebody else has ended it
 			}

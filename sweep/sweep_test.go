@@ -339,7 +339,7 @@ func TestALockThatIsUsedAgainStays(t *testing.T) {
 func TestWhatOthersDependOnStays(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		p := w.process(0)
-		h := must(identity.Claim(t.Context(), p.Session, "machines", identity.Options{Values: identity.Values{Range: "0-3"}, As: "a"}))(t)
+		h := must(identity.Claim(t.Context(), p.Session, "machines", identity.Options{Values: identity.Values{Range: "0-3"}, Name: "a"}))(t)
 		if err := h.Release(t.Context(), time.Time{}); err != nil {
 			t.Fatal(err)
 		}

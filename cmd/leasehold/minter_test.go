@@ -49,7 +49,7 @@ func mintClaimed() error {
 	if err != nil {
 		return err
 	}
-	h, err := identity.Claim(ctx, s, "machines", identity.Options{Values: identity.Values{Range: "0-9"}, As: os.Args[3]})
+	h, err := identity.Claim(ctx, s, "machines", identity.Options{Values: identity.Values{Range: "0-9"}, Name: os.Args[3]})
 	if err != nil {
 		return err
 	}
