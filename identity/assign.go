@@ -255,6 +255,8 @@ func (c *claim) mayMove(ctx context.Context, value string) error {
 
 // ReleaseOptions say which assignment to end.
 type ReleaseOptions struct {
+	// Value is the one to end the assignment of; "" is that which Name has.
+	Value string
 	// Token of the term to end. It has to be there if a process or a session keeps the value; else 0 is whichever there is.
 	Token fence.Token
 	// Name is the name whose value it has to be; "" for anybody's.
@@ -264,6 +266,8 @@ type ReleaseOptions struct {
 	Used time.Time
 	// By is who does it, for people: user@host.
 	By string
+	// Clock is where time comes from; [clock.System] by default.
+	Clock clock.Clock
 }
 
 // NotAssignedError says that a value is not an assignment: a process or a session keeps it. It matches [ErrNotAssigned].
@@ -280,21 +284,21 @@ func (e *NotAssignedError) Error() string {
 func (e *NotAssignedError) Is(target error) bool { return target == ErrNotAssigned }
 
 // Release ends an assignment, in whose name its user has ceased to use the value: it is free at once. The name gets it back if it
-// is still free then. value is "" for the one that o.Name has. It returns the value. It blocks until the store has answered or ctx is done. The
+// is still free then. It returns the value. It blocks until the store has answered or ctx is done. The
 // error is a *[lease.NotCurrentError] if nobody has the value, or another instance than the one that was named; a *[NotAssignedError] if it isn't an assignment.
-func Release(ctx context.Context, st store.Store, clk clock.Clock, pool, value string, o ReleaseOptions) (string, error) {
-	value, err := release(ctx, st, clk, pool, value, o)
+func Release(ctx context.Context, st store.Store, pool string, o ReleaseOptions) (string, error) {
+	value, err := release(ctx, st, pool, o)
 	if err != nil {
 		return value, fmt.Errorf("release a value of %s: %w", pool, err)
 	}
 	return value, nil
 }
 
-func release(ctx context.Context, st store.Store, clk clock.Clock, pool, value string, o ReleaseOptions) (string, error) {
+func release(ctx context.Context, st store.Store, pool string, o ReleaseOptions) (string, error) {
 	if err := (Options{Name: o.Name}).check(pool); err != nil {
 		return "", err
 	}
-	c := &claim{st: st, name: pool}
+	c, value := &claim{st: st, name: pool}, o.Value
 	var err error
 	if _, _, c.set, err = declared(ctx, st, pool, Values{}); err != nil {
 		return "", err
@@ -318,7 +322,7 @@ func release(ctx context.Context, st store.Store, clk clock.Clock, pool, value s
 	err = closeWindow(ctx, st, windowKey(pool, value), rec.Token, o.Used)
 	_, failed := lease.Free(ctx, st, rec.Key, lease.Eviction{Token: rec.Token, By: o.By})
 	if err = errors.Join(err, failed); err == nil {
-		offer(ctx, st, clk, pool, value, offerPause)
+		offer(ctx, st, orSystem(o.Clock), pool, value, offerPause)
 	}
 	return value, err
 }

@@ -219,7 +219,7 @@ func TestClaimTakesAnAssignmentOver(t *testing.T) {
 			t.Error(err)
 		}
 		var kept *NotAssignedError
-		if _, err := Release(t.Context(), p.net, p.clk, "machines", h.Value(), ReleaseOptions{}); !errors.As(err, &kept) {
+		if _, err := Release(t.Context(), p.net, "machines", ReleaseOptions{Value: h.Value(), Clock: p.clk}); !errors.As(err, &kept) {
 			t.Errorf("released while a process keeps it: %v", err)
 		}
 		p.release(h, h.Floor())
@@ -244,7 +244,7 @@ func TestAssignedWindowsDoNotOverlap(t *testing.T) {
 				t.Fatal(err)
 			}
 			ceiling = a.Ceiling
-			o := ReleaseOptions{Name: a.Name}
+			o := ReleaseOptions{Name: a.Name, Clock: p.clk}
 			if i%2 == 0 {
 				time.Sleep(time.Minute)
 				if _, err := g.Next(); err != nil && i == 0 {
@@ -253,7 +253,7 @@ func TestAssignedWindowsDoNotOverlap(t *testing.T) {
 				o.Used = g.Stop()
 				ceiling = o.Used
 			}
-			if _, err := Release(t.Context(), p.net, p.clk, "machines", "", o); err != nil {
+			if _, err := Release(t.Context(), p.net, "machines", o); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -283,13 +283,13 @@ func TestAssignedValueThatWasAskedFor(t *testing.T) {
 		if _, err := Assign(t.Context(), p.m, "machines", b); !errors.As(err, &outside) {
 			t.Errorf("one that isn't in the pool: %v", err)
 		}
-		if _, err := Release(t.Context(), p.net, p.clk, "machines", "5", ReleaseOptions{Name: "b"}); !errors.Is(err, lease.ErrNotCurrent) {
+		if _, err := Release(t.Context(), p.net, "machines", ReleaseOptions{Value: "5", Name: "b", Clock: p.clk}); !errors.Is(err, lease.ErrNotCurrent) {
 			t.Errorf("released by another name: %v", err)
 		}
-		if v, err := Release(t.Context(), p.net, p.clk, "machines", "", ReleaseOptions{Name: "a"}); err != nil || v != "5" {
+		if v, err := Release(t.Context(), p.net, "machines", ReleaseOptions{Name: "a", Clock: p.clk}); err != nil || v != "5" {
 			t.Errorf("released: %s, %v", v, err)
 		}
-		if _, err := Release(t.Context(), p.net, p.clk, "machines", "5", ReleaseOptions{}); !errors.Is(err, lease.ErrNotCurrent) {
+		if _, err := Release(t.Context(), p.net, "machines", ReleaseOptions{Value: "5", Clock: p.clk}); !errors.Is(err, lease.ErrNotCurrent) {
 			t.Errorf("released twice: %v", err)
 		}
 		if a := p.assign(o); a.Value != "6" {

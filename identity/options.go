@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/flake"
 	"github.com/leasehold/leasehold/store"
 )
@@ -28,6 +29,14 @@ type Options struct {
 	// 2 min for an assignment, which no process raises. It is stored again when half of that is left, which is one write for each half of a window. After
 	// a crash the value's next holder may have to wait for so long before it can make ids: with the default, until the TTL is over.
 	Window time.Duration
+}
+
+// orSystem returns the clock of options, which name none by default.
+func orSystem(clk clock.Clock) clock.Clock {
+	if clk == nil {
+		return clock.System()
+	}
+	return clk
 }
 
 const (

@@ -213,7 +213,7 @@ func (s *Server) unassign(c *call) (any, error) {
 	}
 	value, q := c.r.PathValue("value"), c.r.URL.Query()
 	c.event.Name = identity.Key(pool, value)
-	o := identity.ReleaseOptions{Name: q.Get("as"), By: c.caller.Name()}
+	o := identity.ReleaseOptions{Value: value, Name: q.Get("as"), By: c.caller.Name(), Clock: s.clk}
 	if o.By == "" {
 		o.By = s.remote(c.r)
 	}
@@ -228,7 +228,7 @@ func (s *Server) unassign(c *call) (any, error) {
 			return nil, wire.Invalid("used", text, "a time such as 2026-01-02T15:04:05Z")
 		}
 	}
-	if _, err = identity.Release(c.r.Context(), s.st, s.clk, pool, value, o); err == nil {
+	if _, err = identity.Release(c.r.Context(), s.st, pool, o); err == nil {
 		s.tally.over(c.event.Name)
 		s.reg.LetGo(c.event.Name)
 	}

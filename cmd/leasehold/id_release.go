@@ -80,7 +80,8 @@ func (a *app) idRelease(ctx context.Context, st store.Store, pool, value string,
 	ctx, cancel := clock.WithTimeout(ctx, a.clk, idLimit)
 	defer cancel()
 	asked := value
-	value, err := identity.Release(ctx, st, a.clk, pool, value, o)
+	o.Value, o.Clock = value, a.clk
+	value, err := identity.Release(ctx, st, pool, o)
 	var kept *identity.NotAssignedError
 	var stale *lease.NotCurrentError
 	switch {
