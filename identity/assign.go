@@ -11,6 +11,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/pools"
 	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
@@ -183,7 +184,7 @@ func (a *assigning) extend(ctx context.Context, value string, token fence.Token,
 
 // rewrite changes the record of a value's lease, and returns it as it is then.
 func (a *assigning) rewrite(ctx context.Context, value string, f func(store.Record) (store.Record, bool, error)) (out store.Record, err error) {
-	err = store.Update(ctx, a.st, leaseKey(a.name, value), func(rec *store.Record) (bool, error) {
+	err = store.Update(ctx, a.st, pools.Key(a.name, value), func(rec *store.Record) (bool, error) {
 		next, write, err := f(*rec)
 		*rec, out = next, next
 		return write, err
@@ -230,7 +231,7 @@ func (a *assigning) assignment(rec store.Record, place int, w window) Assignment
 
 // relieve has the claim's manager be the successor of a standing assignment under that token, so that the next try takes the lease.
 func (c *claim) relieve(ctx context.Context, value string, token fence.Token) error {
-	return store.Update(ctx, c.st, leaseKey(c.name, value), func(rec *store.Record) (bool, error) {
+	return store.Update(ctx, c.st, pools.Key(c.name, value), func(rec *store.Record) (bool, error) {
 		if rec.Token != token || rec.Owner == "" || rec.Session != "" || rec.Mark != "" {
 			return false, nil // it has changed: the next try tells
 		}
@@ -246,7 +247,7 @@ func (c *claim) mayMove(ctx context.Context, value string) error {
 	if err != nil || w.Name != c.opts.Name {
 		return err
 	}
-	rec, err := store.Load(ctx, c.st, leaseKey(c.name, value))
+	rec, err := store.Load(ctx, c.st, pools.Key(c.name, value))
 	if err == nil && rec.Owner != "" && rec.Token == w.Token {
 		err = &OtherValueError{Pool: c.name, Name: c.opts.Name, Value: value}
 	}
@@ -309,7 +310,7 @@ func release(ctx context.Context, st store.Store, pool string, o ReleaseOptions)
 			return "", err
 		}
 		if value = n.Value; value == "" {
-			return "", &lease.NotCurrentError{Record: store.Record{Key: leaseKey(pool, o.Name)}}
+			return "", &lease.NotCurrentError{Record: store.Record{Key: pools.Key(pool, o.Name)}}
 		}
 	}
 	if _, ok := c.set.place(value); !ok {
@@ -329,7 +330,7 @@ func release(ctx context.Context, st store.Store, pool string, o ReleaseOptions)
 
 // releasable returns the record of a value's lease, if it is one that o says to end.
 func (c *claim) releasable(ctx context.Context, value string, o ReleaseOptions) (store.Record, error) {
-	rec, err := store.Load(ctx, c.st, leaseKey(c.name, value))
+	rec, err := store.Load(ctx, c.st, pools.Key(c.name, value))
 	if err != nil {
 		return rec, err
 	}

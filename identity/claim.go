@@ -11,6 +11,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/pools"
 	"github.com/leasehold/leasehold/internal/sessions"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
@@ -295,7 +296,7 @@ func (c *claim) acquire(ctx context.Context, i int) (*lease.Lease, error) {
 
 // read reads the lease's record of a value.
 func (c *claim) read(ctx context.Context, i int) (store.Record, error) {
-	rec, err := store.Load(ctx, c.st, leaseKey(c.name, c.set.value(i)))
+	rec, err := store.Load(ctx, c.st, pools.Key(c.name, c.set.value(i)))
 	if err == nil {
 		c.m.Notice(rec)
 	}
@@ -307,7 +308,7 @@ var errTaken = errors.New("the value is taken")
 
 // try takes the lease of a value if it is free.
 func (c *claim) try(ctx context.Context, i int) (*lease.Lease, error) {
-	l, err := c.s.TryAcquire(ctx, leaseKey(c.name, c.set.value(i)))
+	l, err := c.s.TryAcquire(ctx, pools.Key(c.name, c.set.value(i)))
 	if errors.Is(err, lease.ErrHeld) {
 		c.raced = true
 		c.taken = append(c.taken, i)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/leasehold/leasehold/flake"
+	"github.com/leasehold/leasehold/internal/pools"
 )
 
 func layout(t *testing.T, text string) flake.Layout {
@@ -27,7 +28,7 @@ const discord = "epoch=2015-01-01,time=41,node=10,sequence=12"
 func TestFinding_I5_APoolKeepsItsLayout(t *testing.T) {
 	inWorld(t, func(t *testing.T, w world) {
 		p, q := w.process(nil), w.process(nil)
-		h := p.claim(Options{Values: LayoutValues(flake.Snowflake()), Layout: flake.Snowflake()})
+		h := p.claim(Options{Values: Values{Range: pools.Numbers(flake.Snowflake())}, Layout: flake.Snowflake()})
 		if _, err := flake.New[flake.ID](flake.Snowflake(), h.Number(), h, flake.Options{}); err != nil {
 			t.Error(err)
 		}
@@ -116,7 +117,7 @@ func TestFinding_I5_TheLayoutOfAPoolThatIsThere(t *testing.T) {
 		if _, err := Claim(t.Context(), p.s, "few", Options{Layout: flake.Snowflake()}); !errors.As(err, new(*LayoutError)) {
 			t.Errorf("after it was widened: %v", err)
 		}
-		if all := LayoutValues(layout(t, "epoch=2026-01-01,bits=96,time=32,node=64")); all.Range != "0-65535" {
+		if all := pools.Numbers(layout(t, "epoch=2026-01-01,bits=96,time=32,node=64")); all != "0-65535" {
 			t.Errorf("64 bits of node: %+v", all)
 		}
 	})

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/leasehold/leasehold/internal/pools"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
@@ -50,10 +51,10 @@ func list(ctx context.Context, st store.Store, pool string) (Declared, []Entry, 
 	}
 	places := map[string]int{}
 	for i := range s.size {
-		places[leaseKey(pool, s.value(i))] = i
+		places[pools.Key(pool, s.value(i))] = i
 	}
 	held := map[int]Entry{}
-	for rec, err := range st.List(ctx, leaseKey(pool, "")) {
+	for rec, err := range st.List(ctx, pools.Key(pool, "")) {
 		if err != nil {
 			return Declared{}, nil, err
 		}

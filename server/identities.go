@@ -12,6 +12,7 @@ import (
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/identity"
 	"github.com/leasehold/leasehold/internal/lessor"
+	"github.com/leasehold/leasehold/internal/pools"
 	"github.com/leasehold/leasehold/internal/wire"
 	"github.com/leasehold/leasehold/store"
 )
@@ -29,7 +30,7 @@ func (s *Server) inPool(c *call, action Action) (string, error) {
 	if err := store.CheckKey(pool); err != nil {
 		return "", err
 	}
-	c.event.Name = identity.Key(pool, "")
+	c.event.Name = pools.Key(pool, "")
 	return pool, c.may(action, c.event.Name+"*")
 }
 
@@ -44,9 +45,9 @@ func (s *Server) assign(c *call) (any, error) {
 	}
 	alias := "" // a name has the same value each time
 	if o.Name != "" {
-		alias = identity.Key(pool, "") + "\x00" + o.Name
+		alias = pools.Key(pool, "") + "\x00" + o.Name
 	}
-	asked, err := s.tally.reserve(s.payer(c.caller, c.r), "", alias, share(false, identity.Key(pool, o.Name), o.Info))
+	asked, err := s.tally.reserve(s.payer(c.caller, c.r), "", alias, share(false, pools.Key(pool, o.Name), o.Info))
 	if err != nil {
 		return nil, err
 	}
@@ -212,7 +213,7 @@ func (s *Server) unassign(c *call) (any, error) {
 		return nil, err
 	}
 	value, q := c.r.PathValue("value"), c.r.URL.Query()
-	c.event.Name = identity.Key(pool, value)
+	c.event.Name = pools.Key(pool, value)
 	o := identity.ReleaseOptions{Value: value, Name: q.Get("as"), By: c.caller.Name(), Clock: s.clk}
 	if o.By == "" {
 		o.By = s.remote(c.r)

@@ -11,6 +11,7 @@ import (
 	"github.com/leasehold/leasehold/flake"
 	"github.com/leasehold/leasehold/identity"
 	"github.com/leasehold/leasehold/internal/lessor"
+	"github.com/leasehold/leasehold/internal/pools"
 	"github.com/leasehold/leasehold/internal/wire"
 	"github.com/leasehold/leasehold/lease"
 )
@@ -57,7 +58,7 @@ func (m *mint) pool(l flake.Layout) (string, identity.Values) {
 	if pool := m.pools[l.Name()]; pool != "" {
 		return pool, identity.Values{}
 	}
-	return identity.LayoutPool(l.Name()), identity.LayoutValues(l)
+	return pools.OfLayout(l.Name()), identity.Values{Range: pools.Numbers(l)}
 }
 
 // full reports whether the server has numbers for so many layouts that it claims none for this one. Those with names always have room.

@@ -129,7 +129,7 @@ type Options struct {
 	// RDLM, if set, has the server speak RDLM's protocol, too, at /locks, /resources and /: see package compat/rdlm.
 	RDLM *rdlm.Options
 
-	// IDPools are the pools that the server's own numbers in ids come from, by their layout, as [flake.ParseLayout] reads it: otherwise [identity.LayoutPool].
+	// IDPools are the pools that the server's own numbers in ids come from, by their layout, as [flake.ParseLayout] reads it: otherwise "ids-" and the layout.
 	IDPools map[string]string
 
 	// Authenticate returns who sends a request. An error is answered with 401, and one that matches [ErrAuthUnavailable] with 503. It may

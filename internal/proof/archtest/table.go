@@ -80,6 +80,10 @@ var Table = []Row{
 	},
 
 	{
+		Dir: "internal/pools", Floor: F1,
+		Why: "the server, the client and a sweep name the leases of values as identity does",
+	},
+	{
 		Dir: "internal/kinds", Floor: F0, May: []string{"store"},
 		Why: "it tells who uses a name from its records, for the rules",
 	},
