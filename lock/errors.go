@@ -4,16 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/leasehold/leasehold/lease"
 )
 
-// The errors to branch on, with [errors.Is], beside those of packages lease and store: a name in use as another kind is a
-// *[store.KindError].
-var (
-	ErrHeld     = errors.New("lock is held")                // a *HeldError
-	ErrMismatch = errors.New("semaphore has another limit") // a *MismatchError
-)
+// ErrMismatch is the error to branch on, with [errors.Is], of a *[MismatchError]. The others are those of packages lease and store: what is
+// held by others matches [lease.ErrHeld], and is a *[HeldError]; a name in use as another kind is a *[store.KindError].
+var ErrMismatch = errors.New("semaphore has another limit")
 
-// HeldError says who holds what was wanted. It matches [ErrHeld].
+// HeldError says who holds what was wanted. It matches [lease.ErrHeld].
 type HeldError struct {
 	Name    string
 	Wanted  int      // the weight
@@ -33,8 +32,8 @@ func (e *HeldError) Error() string {
 	return fmt.Sprintf("%s: %d wanted, %d free: held by %s, %d waiting before", e.Name, e.Wanted, e.Free, who, e.Waiting)
 }
 
-// Is reports whether target is [ErrHeld].
-func (e *HeldError) Is(target error) bool { return target == ErrHeld }
+// Is reports whether target is [lease.ErrHeld].
+func (e *HeldError) Is(target error) bool { return target == lease.ErrHeld }
 
 // MismatchError says that a semaphore is used with another limit than the one it has. The first use of a name says what it is. It
 // matches [ErrMismatch].

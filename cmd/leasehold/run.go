@@ -313,7 +313,7 @@ func (j *job) lossReason(cause error) string {
 func (j *job) acquire(ctx context.Context) (hold, error) {
 	if j.opts.noWait {
 		h, err := j.taking(ctx)
-		if err != nil && (ctx.Err() != nil || errors.Is(err, lease.ErrHeld) || errors.Is(err, lock.ErrHeld) || errors.Is(err, identity.ErrExhausted)) {
+		if err != nil && (ctx.Err() != nil || errors.Is(err, lease.ErrHeld) || errors.Is(err, identity.ErrExhausted)) {
 			err = j.refusal(ctx, err)
 		}
 		return h, err
