@@ -11,6 +11,7 @@ import (
 
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/identity"
+	"github.com/leasehold/leasehold/internal/pools"
 	"github.com/leasehold/leasehold/internal/wire"
 	"github.com/leasehold/leasehold/lease"
 )
@@ -73,7 +74,7 @@ func (c *Client) Assign(ctx context.Context, pool string, o AssignOptions) (Iden
 	}, &w)
 	id := identityOf(w.Identity)
 	if err == nil {
-		c.kept.add(o.Session.ID, identity.Key(id.Pool, id.Value), id.Token)
+		c.kept.add(o.Session.ID, pools.Key(id.Pool, id.Value), id.Token)
 	}
 	id.Sequencer, id.Renewed = w.Sequencer, w.Renewed
 	return id, err
@@ -123,7 +124,7 @@ func (c *Client) Unassign(ctx context.Context, id Identity, used time.Time) erro
 		q.query.Set("used", used.UTC().Format(time.RFC3339Nano))
 	}
 	over := func(err error) bool { return errors.Is(err, lease.ErrNotCurrent) }
-	c.kept.remove(id.Session, identity.Key(id.Pool, id.Value), id.Token)
+	c.kept.remove(id.Session, pools.Key(id.Pool, id.Value), id.Token)
 	return c.answered(context.WithoutCancel(ctx), effort{what: id.Pool, write: true, settled: over}, q, nil, nil)
 }
 

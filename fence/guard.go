@@ -37,8 +37,8 @@ type doer interface {
 	Do(ctx context.Context, s Sequencer, f func(ctx context.Context) error) error
 }
 
-// Current is the known state of the current term of a name.
-type Current struct {
+// Holding is the known state of the current term of a name.
+type Holding struct {
 	Holder string // "" when nobody holds the name
 	Token  Token  // of the current term, or of the last when nobody holds the name
 
@@ -55,7 +55,7 @@ type Share struct {
 }
 
 // Check returns a *[StaleError] unless s is of the current term, or of one of the current terms.
-func (c Current) Check(s Sequencer) error {
+func (c Holding) Check(s Sequencer) error {
 	if s.Token == 0 || (s.Token != c.Token || s.Holder != c.Holder) && !slices.Contains(c.Shares, Share{s.Holder, s.Token}) {
 		return &StaleError{Name: s.Name, Got: s.Token, Current: c.Token, Holder: c.Holder}
 	}
@@ -63,4 +63,4 @@ func (c Current) Check(s Sequencer) error {
 }
 
 // final reports whether no later term can make c's refusal of s wrong: tokens never fall.
-func (c Current) final(s Sequencer) bool { return s.Token <= c.Token }
+func (c Holding) final(s Sequencer) bool { return s.Token <= c.Token }

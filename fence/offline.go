@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// Marks keep the high-water mark of each resource where it survives whatever the resource survives. [OpenFile] is one.
+// Marks keep the high-water mark of each resource where it survives whatever the resource survives. Those of package filemarks are in a file.
 type Marks interface {
 	// Load returns the mark of a resource; for an unknown one, the zero Mark.
 	Load(ctx context.Context, resource string) (Mark, error)

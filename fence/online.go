@@ -12,7 +12,7 @@ import (
 // Source knows the current term of each name: a store of leases, or a lock server. It must see every term that began before it
 // was asked.
 type Source interface {
-	Current(ctx context.Context, name string) (Current, error)
+	Current(ctx context.Context, name string) (Holding, error)
 }
 
 // OnlineOptions of an [Online] guard.
@@ -49,7 +49,7 @@ type topic struct {
 
 // answer is what the source said.
 type answer struct {
-	current Current
+	current Holding
 	asked   instant // before the question was sent
 }
 
@@ -128,7 +128,7 @@ func (t *topic) join(now instant) (q *question, mine bool) {
 }
 
 func (o *Online) ask(ctx context.Context, t *topic, q *question, name string) {
-	current, err := Current{}, errPanicked
+	current, err := Holding{}, errPanicked
 	defer func() {
 		t.mu.Lock()
 		defer t.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 const (
 	Header      = "Leasehold-Sequencer" // HTTP header
 	MetadataKey = "leasehold-sequencer" // gRPC metadata key
-	Variable    = "LEASEHOLD_SEQUENCER" // environment variable, set by `leasehold run`
+	EnvVar      = "LEASEHOLD_SEQUENCER" // environment variable, set by `leasehold run`
 )
 
 // Limits of a sequencer.

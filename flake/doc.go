@@ -1,9 +1,9 @@
 // Package flake makes ids out of time, a node's number, a sequence and metadata, without a call to
 // any server.
 //
-//	g, err := flake.New[flake.ID](flake.Twitter(), node, window, flake.Options{})
+//	g, err := flake.New[flake.ID](flake.Snowflake(), node, window, flake.Options{})
 //	id, err := g.Next()
-//	parts, err := flake.Decode(flake.Twitter(), id) // the time, the node, and more
+//	parts, err := flake.Decode(flake.Snowflake(), id) // the time, the node, and more
 //
 // A [Layout] says which bits of an id mean what. A layout is data, and is checked when it is made.
 // There are those of Twitter, Sonyflake, TSID, Instagram and MongoDB's ObjectId. One fits a

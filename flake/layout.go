@@ -41,8 +41,8 @@ type Spec struct {
 	Unit   time.Duration // of the time: 1 µs to 1 h
 }
 
-// MaxBits is how long an id can be.
-const MaxBits = 96
+// maxBits is how long an id can be.
+const maxBits = 96
 
 // maxState bounds time and sequence together, which a generator keeps in one word with a bit to spare.
 const maxState = 62
@@ -101,8 +101,8 @@ func (l *Layout) fill() error {
 		return fmt.Errorf("it has no time: want one bit of it at least")
 	case timed.bits+sequence.bits > maxState:
 		return fmt.Errorf("%d bits of time and %d of sequence: want %d together at most", timed.bits, sequence.bits, maxState)
-	case l.bits > MaxBits:
-		return fmt.Errorf("%d bits: want %d at most", l.bits, MaxBits)
+	case l.bits > maxBits:
+		return fmt.Errorf("%d bits: want %d at most", l.bits, maxBits)
 	}
 	l.ticks = 1 << timed.bits
 	if top := l.spec.Fields[0]; l.bits == 64 && top.Part != Unused {

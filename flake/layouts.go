@@ -4,8 +4,8 @@ import "time"
 
 var epoch2020 = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// Twitter returns the layout of Snowflake: 41 bits of milliseconds since 2010-11-04 01:42:54.657, 10 of node, 12 of sequence.
-func Twitter() Layout {
+// Snowflake returns the layout of Snowflake, whose name is "twitter": 41 bits of milliseconds since 2010-11-04 01:42:54.657, 10 of node, 12 of sequence.
+func Snowflake() Layout {
 	return known(Spec{
 		Name: "twitter", Epoch: time.UnixMilli(1288834974657).UTC(), Unit: time.Millisecond,
 		Fields: []Field{{Part: Time, Bits: 41}, {Part: Node, Bits: 10}, {Part: Sequence, Bits: 12}},
@@ -83,22 +83,22 @@ func Scatter() Layout {
 	})
 }
 
-// Layouts returns the layouts above.
+// Layouts returns the layouts above. [ParseLayout] returns the one of a name.
 func Layouts() []Layout {
-	return []Layout{Twitter(), Sonyflake(), TSID(), Instagram(), JavaScript(), Reversed(), Scatter(), ObjectID()}
+	return []Layout{Snowflake(), Sonyflake(), TSID(), Instagram(), JavaScript(), Reversed(), Scatter(), ObjectID()}
 }
 
-// Names returns the names of [Layouts].
-func Names() []string {
-	var names []string
+// names returns the names of [Layouts].
+func names() []string {
+	var all []string
 	for _, l := range Layouts() {
-		names = append(names, l.Name())
+		all = append(all, l.Name())
 	}
-	return names
+	return all
 }
 
-// Named returns the one of [Layouts] that has that name, if one does.
-func Named(name string) (Layout, bool) {
+// named returns the one of [Layouts] that has that name, if one does.
+func named(name string) (Layout, bool) {
 	for _, l := range Layouts() {
 		if l.Name() == name {
 			return l, true

@@ -31,11 +31,11 @@ const example = "epoch=2026-01-01,unit=1ms,time=41,node=10,sequence=12"
 // The layout's name is its [Layout.String]. So a specification of ids that one of [Layouts] has is
 // that layout.
 func ParseLayout(text string) (Layout, error) {
-	if l, ok := Named(text); ok {
+	if l, ok := named(text); ok {
 		return l, nil
 	}
 	if text == "snowflake" {
-		return Twitter(), nil
+		return Snowflake(), nil
 	}
 	l, err := parseSpec(text)
 	if err != nil {
@@ -47,7 +47,7 @@ func ParseLayout(text string) (Layout, error) {
 func parseSpec(text string) (Layout, error) {
 	switch {
 	case !strings.Contains(text, "="):
-		return Layout{}, fmt.Errorf("want one of %s, or a specification such as %s", strings.Join(Names(), ", "), example)
+		return Layout{}, fmt.Errorf("want one of %s, or a specification such as %s", strings.Join(names(), ", "), example)
 	case len(text) > maxText:
 		return Layout{}, fmt.Errorf("%d bytes: want %d at most", len(text), maxText)
 	}

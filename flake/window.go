@@ -25,9 +25,9 @@ type Clock interface {
 // good, or until the number is assigned to another. The floor of each process has to be later than
 // all times that the process before it used. A process that ends abruptly may have been
 // [Options.MaxAhead] ahead of its clock.
-func Between(floor, ceiling time.Time) Window { return between{floor, ceiling} }
+func FixedWindow(floor, ceiling time.Time) Window { return fixedWindow{floor, ceiling} }
 
-type between struct{ floor, ceiling time.Time }
+type fixedWindow struct{ floor, ceiling time.Time }
 
-func (b between) Floor() time.Time   { return b.floor }
-func (b between) Ceiling() time.Time { return b.ceiling }
+func (b fixedWindow) Floor() time.Time   { return b.floor }
+func (b fixedWindow) Ceiling() time.Time { return b.ceiling }

@@ -17,6 +17,14 @@ import (
 	"github.com/leasehold/leasehold/fence"
 )
 
+// Preset is a kind of upstream whose requests and answers the gate knows.
+type Preset string
+
+// Kubernetes is the preset for a Kubernetes API server. Creating an access, token or rules review is a read; exec, attach,
+// portforward and proxy are writes; refusals can be read by its clients; and the headers by which an authenticating proxy names a
+// user to the API server are taken out of requests.
+const Kubernetes Preset = "kubernetes"
+
 // Options of a [Gate]. Upstream is required.
 type Options struct {
 	// Upstream is the address of the program. Its scheme is http, https, or h2c, which is HTTP/2
@@ -45,7 +53,7 @@ type Options struct {
 	// or rules review is a read, and exec, attach, portforward and proxy are writes. Its clients
 	// can read the refusals. The gate removes the headers by which an authenticating proxy names a
 	// user to the API server.
-	Kubernetes bool
+	Preset Preset
 
 	// MinLeft is the least remaining time of the term at which a write is forwarded. The default is
 	// 1 s. It has to be less than what a term has left when it is renewed, or writes are refused
@@ -65,7 +73,7 @@ type Options struct {
 	Stall time.Duration
 
 	// Keys, unless nil, sign the sequencers: see [fence.NewKeys].
-	Keys fence.Keys
+	Keys *fence.Keys
 
 	// Holder, if set, returns the holder of the lease, for refusals. It must not block.
 	Holder func() Holder
@@ -137,6 +145,9 @@ func (o *Options) complete() error {
 	if o.Upstream.User != nil || o.Upstream.RawQuery != "" || o.Upstream.Fragment != "" {
 		return fmt.Errorf("gate: Upstream %s: want no user, no query and no fragment", o.Upstream.Redacted())
 	}
+	if o.Preset != "" && o.Preset != Kubernetes {
+		return fmt.Errorf("gate: Preset %q: want none, or %q", o.Preset, Kubernetes)
+	}
 	for _, d := range []struct {
 		field    string
 		value    *time.Duration
@@ -161,7 +172,7 @@ func (o *Options) complete() error {
 		return fmt.Errorf("gate: CutBefore %v: want less than MinLeft, %v, or each write is cut as it begins", o.CutBefore, o.MinLeft)
 	}
 	if o.Keys != nil {
-		if _, err := fence.NewKeys(o.Keys...); err != nil {
+		if _, err := o.Keys.Sign(fence.Sequencer{Name: "name", Holder: "holder", Token: 1}); err != nil {
 			return fmt.Errorf("gate: Keys: %w", err)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/pools"
 	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
@@ -130,7 +131,7 @@ func (a *assigning) owner(ctx context.Context) (string, error) {
 		if a.opts.Holder != "" {
 			return a.opts.Holder, nil
 		}
-		return strings.TrimPrefix(a.opts.As+"/"+strings.ToLower(rand.Text()[:13]), "/"), nil
+		return strings.TrimPrefix(a.opts.Name+"/"+strings.ToLower(rand.Text()[:13]), "/"), nil
 	}
 	rec, err := store.Load(ctx, a.st, a.opts.Session)
 	if err == nil && rec.Owner == "" {
@@ -141,10 +142,10 @@ func (a *assigning) owner(ctx context.Context) (string, error) {
 
 // again finds what the name has already, and counts it anew.
 func (a *assigning) again(ctx context.Context) (got Assignment, found bool, err error) {
-	if a.opts.As == "" {
+	if a.opts.Name == "" {
 		return Assignment{}, false, nil
 	}
-	n, err := a.named(ctx, a.opts.As)
+	n, err := a.named(ctx, a.opts.Name)
 	if err != nil {
 		return Assignment{}, false, err
 	}
@@ -153,7 +154,7 @@ func (a *assigning) again(ctx context.Context) (got Assignment, found bool, err 
 		return Assignment{}, false, nil // take says what is wrong with that
 	}
 	w, err := a.window(ctx, n.Value)
-	if err != nil || w.Name != a.opts.As {
+	if err != nil || w.Name != a.opts.Name {
 		return Assignment{}, false, err
 	}
 	rec, err := a.extend(ctx, n.Value, w.Token, func(rec store.Record) bool {
@@ -189,7 +190,7 @@ func (a *assigning) extend(ctx context.Context, value string, token fence.Token,
 
 // rewrite changes the record of a value's lease, and returns it as it is then.
 func (a *assigning) rewrite(ctx context.Context, value string, f func(store.Record) (store.Record, bool, error)) (out store.Record, err error) {
-	err = store.Update(ctx, a.st, leaseKey(a.name, value), func(rec *store.Record) (bool, error) {
+	err = store.Update(ctx, a.st, pools.Key(a.name, value), func(rec *store.Record) (bool, error) {
 		next, write, err := f(*rec)
 		*rec, out = next, next
 		return write, err
@@ -229,14 +230,14 @@ func (a *assigning) settle(ctx context.Context, owner string, place int) (Assign
 
 func (a *assigning) assignment(rec store.Record, place int, w window) Assignment {
 	return Assignment{
-		Pool: a.name, Value: a.set.value(place), Number: a.set.low + uint64(place), Name: a.opts.As,
+		Pool: a.name, Value: a.set.value(place), Number: a.set.low + uint64(place), Name: a.opts.Name,
 		Floor: w.Floor, Ceiling: w.Ceiling, Record: rec,
 	}
 }
 
 // relieve has the claim's manager be the successor of a standing assignment under that token, so that the next try takes the lease.
 func (c *claim) relieve(ctx context.Context, value string, token fence.Token) error {
-	return store.Update(ctx, c.st, leaseKey(c.name, value), func(rec *store.Record) (bool, error) {
+	return store.Update(ctx, c.st, pools.Key(c.name, value), func(rec *store.Record) (bool, error) {
 		if rec.Token != token || rec.Owner == "" || rec.Session != "" || rec.Intervention != "" {
 			return false, nil // it has changed: the next try tells
 		}
@@ -249,70 +250,76 @@ func (c *claim) relieve(ctx context.Context, value string, token fence.Token) er
 // mayMove returns an error if the name holds that value.
 func (c *claim) mayMove(ctx context.Context, value string) error {
 	w, err := c.window(ctx, value)
-	if err != nil || w.Name != c.opts.As {
+	if err != nil || w.Name != c.opts.Name {
 		return err
 	}
-	rec, err := store.Load(ctx, c.st, leaseKey(c.name, value))
+	rec, err := store.Load(ctx, c.st, pools.Key(c.name, value))
 	if err == nil && rec.Owner != "" && rec.Token == w.Token {
-		err = &OtherValueError{Pool: c.name, Name: c.opts.As, Value: value}
+		err = &OtherValueError{Pool: c.name, Name: c.opts.Name, Value: value}
 	}
 	return err
 }
 
 // ReleaseOptions select the assignment to end.
 type ReleaseOptions struct {
+	// Value is the one to end the assignment of; "" is that which Name has.
+	Value string
 	// Token of the term to end. It has to be there if a process or a session keeps the value; else 0 is whichever there is.
 	Token fence.Token
 	// As is the name that the value has to belong to; "" for any name.
-	As string
+	Name string
 	// Used is the time from which on no id was made with the value. The zero time means unknown:
 	// then the next holder's window begins at the ceiling.
 	Used time.Time
 	// By is the caller, for people: user@host.
 	By string
+	// Clock is where time comes from; [clock.System] by default.
+	Clock clock.Clock
 }
 
-// KeptError says that a value is not an assignment: a process or a session keeps it.
-type KeptError struct {
+// NotAssignedError says that a value is not an assignment: a process or a session keeps it. It matches [ErrNotAssigned].
+type NotAssignedError struct {
 	Pool, Value string
 	Record      store.Record // of the lease
 }
 
-func (e *KeptError) Error() string {
+func (e *NotAssignedError) Error() string {
 	return fmt.Sprintf("%s of %s is kept by %s, under token %d: end that, or name the token", e.Value, e.Pool, e.Record.Owner, e.Record.Token)
 }
 
+// Is reports whether target is [ErrNotAssigned].
+func (e *NotAssignedError) Is(target error) bool { return target == ErrNotAssigned }
+
 // Release ends an assignment, and returns its value. The caller vouches that the value is not used
-// any more: it is free at once. The name gets the value back later if it is still free then. value
-// is "" for the one that o.As has.
+// any more: it is free at once. The name gets the value back later if it is still free then.
 //
 // Release blocks until the store has answered or ctx is done. The error is a
 // *[lease.NotCurrentError] if nobody has the value, or another instance than the named one. It is a
-// *[KeptError] if the value isn't an assignment.
-func Release(ctx context.Context, st store.Store, clk clock.Clock, pool, value string, o ReleaseOptions) (string, error) {
-	value, err := release(ctx, st, clk, pool, value, o)
+// *[NotAssignedError] if the value isn't an assignment.
+func Release(ctx context.Context, st store.Store, pool string, o ReleaseOptions) (string, error) {
+	value, err := release(ctx, st, pool, o)
 	if err != nil {
 		return value, fmt.Errorf("release a value of %s: %w", pool, err)
 	}
 	return value, nil
 }
 
-func release(ctx context.Context, st store.Store, clk clock.Clock, pool, value string, o ReleaseOptions) (string, error) {
-	if err := (Options{As: o.As}).check(pool); err != nil {
+func release(ctx context.Context, st store.Store, pool string, o ReleaseOptions) (string, error) {
+	if err := (Options{Name: o.Name}).check(pool); err != nil {
 		return "", err
 	}
-	c := &claim{st: st, name: pool}
+	c, value := &claim{st: st, name: pool}, o.Value
 	var err error
 	if _, _, c.set, err = declared(ctx, st, pool, Values{}); err != nil {
 		return "", err
 	}
-	if value == "" && o.As != "" {
-		n, err := c.named(ctx, o.As)
+	if value == "" && o.Name != "" {
+		n, err := c.named(ctx, o.Name)
 		if err != nil {
 			return "", err
 		}
 		if value = n.Value; value == "" {
-			return "", &lease.NotCurrentError{Record: store.Record{Key: leaseKey(pool, o.As)}}
+			return "", &lease.NotCurrentError{Record: store.Record{Key: pools.Key(pool, o.Name)}}
 		}
 	}
 	if _, ok := c.set.place(value); !ok {
@@ -325,14 +332,14 @@ func release(ctx context.Context, st store.Store, clk clock.Clock, pool, value s
 	err = closeWindow(ctx, st, windowKey(pool, value), rec.Token, o.Used)
 	_, failed := lease.Free(ctx, st, rec.Key, lease.Eviction{Token: rec.Token, By: o.By})
 	if err = errors.Join(err, failed); err == nil {
-		offer(ctx, st, clk, pool, value, offerPause)
+		offer(ctx, st, orSystem(o.Clock), pool, value, offerPause)
 	}
 	return value, err
 }
 
 // releasable returns the record of a value's lease, if it is one that o says to end.
 func (c *claim) releasable(ctx context.Context, value string, o ReleaseOptions) (store.Record, error) {
-	rec, err := store.Load(ctx, c.st, leaseKey(c.name, value))
+	rec, err := store.Load(ctx, c.st, pools.Key(c.name, value))
 	if err != nil {
 		return rec, err
 	}
@@ -341,10 +348,10 @@ func (c *claim) releasable(ctx context.Context, value string, o ReleaseOptions) 
 	switch {
 	case err != nil:
 		return rec, err
-	case rec.Owner == "", o.Token != 0 && o.Token != rec.Token, o.As != "" && current && w.Name != o.As:
+	case rec.Owner == "", o.Token != 0 && o.Token != rec.Token, o.Name != "" && current && w.Name != o.Name:
 		return rec, &lease.NotCurrentError{Record: rec, Token: o.Token}
 	case o.Token == 0 && !(current && w.Standing && rec.Session == ""):
-		return rec, &KeptError{c.name, value, rec}
+		return rec, &NotAssignedError{c.name, value, rec}
 	}
 	return rec, nil
 }

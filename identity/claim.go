@@ -11,6 +11,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/pools"
 	"github.com/leasehold/leasehold/internal/sessions"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
@@ -132,12 +133,12 @@ func (c *claim) take(ctx context.Context) (l *lease.Lease, place int, err error)
 // grant stores the window of a value that was taken under that token.
 func (c *claim) grant(ctx context.Context, place int, token fence.Token, standing bool) (window, error) {
 	value := c.set.value(place)
-	w := window{Token: token, Name: c.opts.As, Standing: standing}
+	w := window{Token: token, Name: c.opts.Name, Standing: standing}
 	w, before, err := grantWindow(ctx, c.st, windowKey(c.name, value), w, c.m.Clock().Wall(), c.opts.Window)
 	if err != nil {
 		return window{}, err
 	}
-	if before != "" && before != c.opts.As {
+	if before != "" && before != c.opts.Name {
 		_ = c.unbind(ctx, before, value)
 	}
 	if len(c.taken) >= slack && (!c.raced || rand.IntN(2) == 0) { // another one does, if others are about
@@ -301,7 +302,7 @@ func (c *claim) acquire(ctx context.Context, i int) (*lease.Lease, error) {
 
 // read reads the lease's record of a value.
 func (c *claim) read(ctx context.Context, i int) (store.Record, error) {
-	rec, err := store.Load(ctx, c.st, leaseKey(c.name, c.set.value(i)))
+	rec, err := store.Load(ctx, c.st, pools.Key(c.name, c.set.value(i)))
 	if err == nil {
 		c.m.Notice(rec)
 	}
@@ -313,7 +314,7 @@ var errTaken = errors.New("the value is taken")
 
 // try takes the lease of a value if it is free.
 func (c *claim) try(ctx context.Context, i int) (*lease.Lease, error) {
-	l, err := c.s.TryAcquire(ctx, leaseKey(c.name, c.set.value(i)))
+	l, err := c.s.TryAcquire(ctx, pools.Key(c.name, c.set.value(i)))
 	if errors.Is(err, lease.ErrHeld) {
 		c.raced = true
 		c.taken = append(c.taken, i)

@@ -5,8 +5,8 @@
 // of a process. A claim also has a window of time. Ids made of the value and the time are unique by
 // that window, even where the lease alone can't guarantee it.
 //
-//	h, err := identity.Claim(ctx, session, "machines", identity.Options{Values: identity.Values{Range: "0-1023"}, As: host})
-//	g, err := flake.New[flake.ID](flake.Twitter(), h.Number(), h, flake.Options{})
+//	h, err := identity.Claim(ctx, session, "machines", identity.Options{Values: identity.Values{Range: "0-1023"}, Name: host})
+//	g, err := flake.New[flake.ID](flake.Snowflake(), h.Number(), h, flake.Options{})
 //	…
 //	err = h.Release(ctx, g.Stop())
 //

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/leasehold/leasehold/internal/pools"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -34,7 +35,7 @@ func Duplicates(ctx context.Context, st store.Store, pool string) ([]Duplicate, 
 	if err != nil {
 		return nil, err
 	}
-	for rec, err := range st.List(ctx, leaseKey(pool, "")) {
+	for rec, err := range st.List(ctx, pools.Key(pool, "")) {
 		if err != nil {
 			return nil, err
 		}
@@ -54,7 +55,7 @@ func Duplicates(ctx context.Context, st store.Store, pool string) ([]Duplicate, 
 			if err != nil {
 				return nil, err
 			}
-			if owner := owners[leaseKey(pool, value)]; owner != "" {
+			if owner := owners[pools.Key(pool, value)]; owner != "" {
 				has[[2]string{value, cmp.Or(w.Name, owner)}] = true
 			}
 		}

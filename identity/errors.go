@@ -9,11 +9,15 @@ import (
 
 // The errors to branch on, with [errors.Is].
 var (
-	ErrExhausted  = errors.New("pool is exhausted")          // an *ExhaustedError
-	ErrMismatch   = errors.New("pool is declared otherwise") // a *MismatchError, a *LayoutError, a *NarrowError
-	ErrAhead      = errors.New("no value can be used yet")   // an *AheadError
-	ErrUndeclared = errors.New("pool is not declared: say what its values are")
-	ErrWindow     = errors.New("the value was granted to a later holder")
+	ErrExhausted   = errors.New("pool is exhausted")                    // an *ExhaustedError
+	ErrMismatch    = errors.New("pool is declared otherwise")           // a *MismatchError, a *LayoutError, a *NarrowError
+	ErrAhead       = errors.New("no value can be used yet")             // an *AheadError
+	ErrOutside     = errors.New("the pool has no such value")           // an *OutsideError
+	ErrOtherValue  = errors.New("the instance has another value")       // an *OtherValueError
+	ErrNotAssigned = errors.New("a process or a session has the value") // a *NotAssignedError
+	ErrImport      = errors.New("not all can be adopted")               // an *ImportError
+	ErrUndeclared  = errors.New("pool is not declared: say what its values are")
+	ErrWindow      = errors.New("the value was granted to a later holder")
 )
 
 // ExhaustedError reports that every value of a pool is held. It matches [ErrExhausted].
@@ -94,7 +98,11 @@ func (e *OutsideError) Error() string {
 	return fmt.Sprintf("%.60q is no value of %s, whose values are %s", e.Value, e.Pool, e.Values)
 }
 
-// OtherValueError reports that an instance has a value other than the requested one.
+// Is reports whether target is [ErrOutside].
+func (e *OutsideError) Is(target error) bool { return target == ErrOutside }
+
+// OtherValueError reports that an instance has a value other than the requested one. It matches
+// [ErrOtherValue].
 type OtherValueError struct {
 	Pool, Name, Value string // what it has
 }
@@ -102,3 +110,6 @@ type OtherValueError struct {
 func (e *OtherValueError) Error() string {
 	return fmt.Sprintf("%s has %s of %s: release that first", e.Name, e.Value, e.Pool)
 }
+
+// Is reports whether target is [ErrOtherValue].
+func (e *OtherValueError) Is(target error) bool { return target == ErrOtherValue }

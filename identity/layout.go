@@ -9,16 +9,6 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// LayoutPool returns the name of the pool for the node numbers of ids of one layout, whose text is
-// text ([flake.Layout.String]), where no other pool is named. `leasehold id next` and a server's
-// ids share that pool.
-func LayoutPool(layout string) string { return "ids-" + layout }
-
-// LayoutValues are the node numbers of a layout, of which a pool has the first [MaxSize] if there are more.
-func LayoutValues(l flake.Layout) Values {
-	return Values{Range: fmt.Sprintf("0-%d", min(l.Nodes(), MaxSize)-1)}
-}
-
 // layoutOf is the layout of the ids that are made with the values of a pool.
 type layoutOf struct {
 	pool   string

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/flake"
 	"github.com/leasehold/leasehold/store/driver"
 )
@@ -21,7 +22,7 @@ type Options struct {
 
 	// As is the name of the instance that claims. It gets the value that it had before, if no other
 	// has got that meanwhile. "" is an instance without a name.
-	As string
+	Name string
 
 	// NoWait has a claim fail with a *[lease.HeldError], at once, while the value that the name had is held under that same name.
 	NoWait bool
@@ -34,6 +35,14 @@ type Options struct {
 	// window. After a crash, the next holder of the value may have to wait that long before it can
 	// make ids: with the default, until the TTL is over.
 	Window time.Duration
+}
+
+// orSystem returns the clock of options, which name none by default.
+func orSystem(clk clock.Clock) clock.Clock {
+	if clk == nil {
+		return clock.System()
+	}
+	return clk
 }
 
 const (
@@ -49,9 +58,9 @@ func (o Options) check(pool string) error {
 	if err := driver.CheckKey(poolKey(pool)); err != nil {
 		return fmt.Errorf("pool %.60q: %w", pool, err)
 	}
-	if o.As != "" {
-		if err := driver.CheckKey(nameKey(pool, o.As)); err != nil {
-			return fmt.Errorf("instance name %.60q: %w", o.As, err)
+	if o.Name != "" {
+		if err := driver.CheckKey(nameKey(pool, o.Name)); err != nil {
+			return fmt.Errorf("instance name %.60q: %w", o.Name, err)
 		}
 	}
 	if o.Window != 0 && (o.Window < minWindow || o.Window > maxWindow) {

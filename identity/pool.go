@@ -9,26 +9,14 @@ import (
 	"slices"
 	"time"
 
-	"github.com/leasehold/leasehold/internal/kinds"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/driver"
 )
-
-// KeyPrefix is the prefix of the leases' names. The pool and the value follow, each escaped as a
-// path element.
-const KeyPrefix = kinds.Values
 
 // recordPrefix begins the keys of pools, windows and names.
 const recordPrefix = ".identity/"
 
 const format = 1
-
-// Key returns the name of the lease of a value.
-func Key(pool, value string) string { return leaseKey(pool, value) }
-
-func leaseKey(pool, value string) string {
-	return KeyPrefix + url.PathEscape(pool) + "/" + url.PathEscape(value)
-}
 
 func poolKey(pool string) string { return recordPrefix + url.PathEscape(pool) }
 

@@ -22,6 +22,8 @@ type PruneOptions struct {
 	DryRun bool
 	// By is the caller, for people: user@host.
 	By string
+	// Clock is where time comes from; [clock.System] by default.
+	Clock clock.Clock
 }
 
 // Prune ends the assignments of a pool whose instances are gone, in the order of the values, and
@@ -31,7 +33,7 @@ type PruneOptions struct {
 //
 // What was released before an error is returned with it. Prune blocks until the store has answered
 // or ctx is done.
-func Prune(ctx context.Context, st store.Store, clk clock.Clock, pool string, o PruneOptions) ([]Entry, error) {
+func Prune(ctx context.Context, st store.Store, pool string, o PruneOptions) ([]Entry, error) {
 	if o.Live == nil || o.Idle < 0 {
 		return nil, fmt.Errorf("prune %s: options Live: %t, Idle: %v: want a function, and 0 or more", pool, o.Live != nil, o.Idle)
 	}
@@ -41,11 +43,11 @@ func Prune(ctx context.Context, st store.Store, clk clock.Clock, pool string, o 
 	}
 	var gone []Entry
 	for _, e := range entries {
-		if !e.Standing || e.Name == "" || o.Live(e.Name) || o.Idle > 0 && !e.assigned().Before(clk.Wall().Add(-o.Idle)) {
+		if !e.Assigned || e.Name == "" || o.Live(e.Name) || o.Idle > 0 && !e.assigned().Before(orSystem(o.Clock).Wall().Add(-o.Idle)) {
 			continue
 		}
 		if !o.DryRun {
-			_, err := Release(ctx, st, clk, pool, e.Value, ReleaseOptions{Token: e.Record.Token, As: e.Name, By: o.By})
+			_, err := Release(ctx, st, pool, ReleaseOptions{Value: e.Value, Token: e.Record.Token, Name: e.Name, By: o.By, Clock: o.Clock})
 			if errors.Is(err, lease.ErrNotCurrent) {
 				continue // somebody else has ended it
 			}

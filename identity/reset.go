@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/pools"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
@@ -51,7 +52,7 @@ func lateValues(ctx context.Context, st store.Store, pool string, after time.Tim
 		if !w.Ceiling.After(after) {
 			continue
 		}
-		rec, err := store.Load(ctx, st, leaseKey(pool, value))
+		rec, err := store.Load(ctx, st, pools.Key(pool, value))
 		if err != nil {
 			return nil, err
 		}

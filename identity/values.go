@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/leasehold/leasehold/internal/pools"
 	"github.com/leasehold/leasehold/store/driver"
 )
 
@@ -20,7 +21,7 @@ type Values struct {
 
 // The most values that a pool can have, and the most bytes of all its names together.
 const (
-	MaxSize  = 1 << 16
+	MaxSize  = pools.MaxSize
 	maxNames = 16 << 10
 )
 

@@ -23,11 +23,11 @@ func Source(st store.Store) fence.Source { return source{store.Confirmed(st)} }
 type source struct{ st store.Store }
 
 // Current implements [fence.Source].
-func (s source) Current(ctx context.Context, name string) (fence.Current, error) {
+func (s source) Current(ctx context.Context, name string) (fence.Holding, error) {
 	if of, slot, ok := slotOf(name); ok {
 		rec, state, err := s.state(ctx, of)
 		if err != nil {
-			return fence.Current{}, err
+			return fence.Holding{}, err
 		}
 		if state.Kind == kindSemaphore && rec.Owner == "" {
 			return s.ofSlot(ctx, state, slot)
@@ -35,7 +35,7 @@ func (s source) Current(ctx context.Context, name string) (fence.Current, error)
 	}
 	rec, state, err := s.state(ctx, name)
 	if err != nil {
-		return fence.Current{}, err
+		return fence.Holding{}, err
 	}
 	whole, err := lease.CurrentOf(ctx, s.st, rec)
 	if err != nil || state.Kind != kindRW {
@@ -64,29 +64,29 @@ func (s source) state(ctx context.Context, name string) (store.Record, State, er
 	return rec, state, err
 }
 
-func (s source) ofSlot(ctx context.Context, state State, slot int) (fence.Current, error) {
+func (s source) ofSlot(ctx context.Context, state State, slot int) (fence.Holding, error) {
 	for _, h := range state.Held {
 		if h.Slot != slot {
 			continue
 		}
 		live, err := s.live(ctx, h)
 		if live || err != nil {
-			return fence.Current{Holder: h.Owner, Token: h.Token}, err
+			return fence.Holding{Holder: h.Owner, Token: h.Token}, err
 		}
 	}
-	return fence.Current{Token: state.Token}, nil // no share that is granted later has a lower one
+	return fence.Holding{Token: state.Token}, nil // no share that is granted later has a lower one
 }
 
 // ofShares joins the shares with whoever has the name as a whole, and had it before it was shared.
-func (s source) ofShares(ctx context.Context, state State, whole fence.Current) (fence.Current, error) {
-	c := fence.Current{Token: max(state.Token, whole.Token)}
+func (s source) ofShares(ctx context.Context, state State, whole fence.Holding) (fence.Holding, error) {
+	c := fence.Holding{Token: max(state.Token, whole.Token)}
 	if whole.Holder != "" {
 		c.Shares = append(c.Shares, fence.Share{Holder: whole.Holder, Token: whole.Token})
 	}
 	for _, h := range state.Held {
 		live, err := s.live(ctx, h)
 		if err != nil {
-			return fence.Current{}, err
+			return fence.Holding{}, err
 		}
 		if live {
 			c.Shares = append(c.Shares, fence.Share{Holder: h.Owner, Token: h.Token})

@@ -120,7 +120,7 @@ func (s *Server) grant(c *call, g lessor.Grant) (*wire.Grant, error) {
 
 // signed is a sequencer as it is given out.
 func (s *Server) signed(seq fence.Sequencer) (string, error) {
-	if len(s.opts.Keys) > 0 {
+	if s.opts.Keys != nil {
 		return s.opts.Keys.Sign(seq)
 	}
 	return seq.String(), nil

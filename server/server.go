@@ -130,12 +130,12 @@ type Options struct {
 	MaxRate float64
 
 	// Keys, if set, sign the sequencers that the server returns, and verify those that come back.
-	Keys fence.Keys
+	Keys *fence.Keys
 
 	// RDLM, if set, has the server speak RDLM's protocol, too, at /locks, /resources and /: see package compat/rdlm.
 	RDLM *rdlm.Options
 
-	// IDPools are the pools that the server's own numbers in ids come from, by their layout, as [flake.ParseLayout] reads it: otherwise [identity.LayoutPool].
+	// IDPools are the pools that the server's own numbers in ids come from, by their layout, as [flake.ParseLayout] reads it: otherwise "ids-" and the layout.
 	IDPools map[string]string
 
 	// Authenticate returns the sender of a request. An error is answered with 401, and one that

@@ -47,36 +47,36 @@ type Options struct {
 
 	// Tell, if set, is called for each record that is, or would be, changed or deleted. Run's
 	// goroutine calls it.
-	Tell func(Finding)
+	OnFinding func(Finding)
 }
 
-// Deed is what a sweep does with a record.
-type Deed string
+// Action is what a sweep does with a record.
+type Action string
 
-// The deeds.
+// The actions.
 const (
-	Deleted Deed = "deleted"
-	Freed   Deed = "freed"  // an abandoned hold
-	Closed  Deed = "closed" // an abandoned session
-	Pruned  Deed = "pruned" // members that are gone were removed, or it was noted as unused
-	Kept    Deed = "kept"   // it looks like garbage, and isn't
+	Deleted Action = "deleted"
+	Freed   Action = "freed"  // an abandoned hold
+	Closed  Action = "closed" // an abandoned session
+	Pruned  Action = "pruned" // of those who are gone, or noted as unused
+	Kept    Action = "kept"   // it looks like garbage, and isn't
 )
 
 // Finding is one record, and what became of it, or would in a dry run.
 type Finding struct {
-	Key  string
-	Deed Deed
-	Why  string
+	Key    string
+	Action Action
+	Why    string
 }
 
-func (f Finding) String() string { return fmt.Sprintf("%s %s: %s", f.Deed, f.Key, f.Why) }
+func (f Finding) String() string { return fmt.Sprintf("%s %s: %s", f.Action, f.Key, f.Why) }
 
 // Report is what a sweep has done, or would have in a dry run.
 type Report struct {
-	Records   int          // that were looked at
-	Deeds     map[Deed]int // findings of each kind
-	Overtaken int          // records that another process changed in between
-	Unsettled int          // holds that would have to be watched for longer than Observe
+	Records   int            // that were looked at
+	Actions   map[Action]int // findings of each kind
+	Overtaken int            // records that somebody else changed in between
+	Unsettled int            // holds that would have to be watched for longer than Observe
 }
 
 func (o Options) check() (Options, error) {
@@ -114,7 +114,7 @@ func Run(ctx context.Context, st store.Store, opts Options) (Report, error) {
 	}
 	s := &sweeper{
 		st: st, opts: opts, clk: opts.Clock, began: opts.Clock.Now(), wall: opts.Clock.Wall(),
-		sights: map[string]*sight{}, keeps: map[string][]string{}, named: map[string]bool{}, report: Report{Deeds: map[Deed]int{}},
+		sights: map[string]*sight{}, keeps: map[string][]string{}, named: map[string]bool{}, report: Report{Actions: map[Action]int{}},
 	}
 	s.list(ctx)
 	for _, step := range []func(context.Context){s.meetSessions, s.watch, s.vacate, s.tidy, s.forgetSessions, s.forgetNames} {
@@ -193,10 +193,10 @@ func (s *sweeper) sort(rec store.Record) {
 	}
 }
 
-func (s *sweeper) tell(key string, deed Deed, why string) {
-	s.report.Deeds[deed]++
-	if s.opts.Tell != nil {
-		s.opts.Tell(Finding{Key: key, Deed: deed, Why: why})
+func (s *sweeper) tell(key string, action Action, why string) {
+	s.report.Actions[action]++
+	if s.opts.OnFinding != nil {
+		s.opts.OnFinding(Finding{Key: key, Action: action, Why: why})
 	}
 }
 

@@ -118,10 +118,10 @@ func (e *elector) start(argv []string, role, leader string, term *election.Term)
 		if err != nil {
 			return nil, err
 		}
-		own = append(own, envToken+"="+term.Token.String(), envHolder+"="+term.Leader, fence.Variable+"="+sequencer)
+		own = append(own, envToken+"="+term.Token.String(), envHolder+"="+term.Leader, fence.EnvVar+"="+sequencer)
 	}
 	p, err := supervise.Start(supervise.Command{
-		Path: argv[0], Args: argv[1:], Env: environment(own, envToken, envHolder, envSlot, fence.Variable), Clock: e.a.clk, Detached: true,
+		Path: argv[0], Args: argv[1:], Env: environment(own, envToken, envHolder, envSlot, fence.EnvVar), Clock: e.a.clk, Detached: true,
 		Contain: e.a.contain(), Contained: e.words.contained, Guards: e.words.guards, Proof: driver.Proof(e.m.Store()),
 	})
 	if err != nil {

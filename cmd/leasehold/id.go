@@ -166,7 +166,7 @@ func (a *app) idView(ctx context.Context, st store.Store, pool string, e identit
 		Pool: pool, Value: e.Value, Name: e.Name, State: v.State, Kept: keptRunning, Holder: e.Record.Owner, Token: e.Record.Token,
 		Since: e.Record.Acquired, TTL: v.TTL, Expires: v.Expires, Info: lessor.Shown(e.Record.Info), expiresIn: v.expiresIn,
 	}
-	if e.Standing {
+	if e.Assigned {
 		shown.Kept = keptAssigned
 	}
 	if !e.Ceiling.IsZero() {

@@ -55,7 +55,7 @@ type job struct {
 	opts   runOptions
 	timing supervise.Timing
 	info   map[string]string
-	keys   fence.Keys
+	keys   *fence.Keys
 	words  *words
 	until  clock.Instant // when the time that --wait allows is over
 	url    string
@@ -314,7 +314,7 @@ func (j *job) lossReason(cause error) string {
 func (j *job) acquire(ctx context.Context) (hold, error) {
 	if j.opts.noWait {
 		h, err := j.taking(ctx)
-		if err != nil && (ctx.Err() != nil || errors.Is(err, lease.ErrHeld) || errors.Is(err, lock.ErrHeld) || errors.Is(err, identity.ErrExhausted)) {
+		if err != nil && (ctx.Err() != nil || errors.Is(err, lease.ErrHeld) || errors.Is(err, identity.ErrExhausted)) {
 			err = j.refusal(ctx, err)
 		}
 		return h, err
@@ -387,7 +387,7 @@ func (j *job) environ(h hold) ([]string, error) {
 	sequencer, err := sequencerText(j.keys, h.Sequencer())
 	own := []string{
 		envName + "=" + cmp.Or(j.key, h.Sequencer().Name), envToken + "=" + h.Token().String(), envHolder + "=" + j.m.Owner(), envStore + "=" + j.url,
-		fence.Variable + "=" + sequencer,
+		fence.EnvVar + "=" + sequencer,
 	}
 	if j.opts.limit > 0 {
 		own = append(own, envSlot+"="+strconv.Itoa(h.(*share).Slot()))

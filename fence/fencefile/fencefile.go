@@ -10,6 +10,8 @@
 // Who moves the file has to move its mark along. A single file that is mounted elsewhere, as into a container, must not be guarded
 // there: mount its folder.
 //
+// The file is the resource here. To keep the marks of a guard of anything else in a file, see package filemarks.
+//
 // What writes to the file without this package is not guarded. It needs a local file system, and flock: on Windows and a few
 // others every call fails.
 package fencefile
@@ -22,6 +24,7 @@ import (
 	"path/filepath"
 
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/fence/filemarks"
 )
 
 // File is a guarded file. It holds nothing open between calls, and its methods may be called from any goroutine.
@@ -151,7 +154,7 @@ const resource = "file"
 
 // admit raises the mark of the file at path to s, or refuses s.
 func admit(ctx context.Context, path string, s fence.Sequencer) (err error) {
-	marks, err := fence.OpenFile(path + ".fence")
+	marks, err := filemarks.Open(path + ".fence")
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 // Options of the server's interceptors. A method is given in full: /package.Service/Method.
 type Options struct {
 	// Keys, unless nil, verify sequencers: one without a signature of theirs is refused. Keys that are empty refuse all.
-	Keys fence.Keys
+	Keys *fence.Keys
 
 	// Name returns the name of the lease that guards the resource of a call. A sequencer of another
 	// lease is refused. When Name is nil, the client chooses the name, and with it the term or the

@@ -13,7 +13,7 @@ import (
 // Options of a [Handler].
 type Options struct {
 	// Keys, unless nil, verify sequencers: one without a signature of theirs is refused. Keys that are empty refuse all.
-	Keys fence.Keys
+	Keys *fence.Keys
 
 	// Name returns the name of the lease that guards the resource of a request. A sequencer of
 	// another lease is refused. When Name is nil, the client chooses the name, and with it the term
@@ -107,7 +107,7 @@ func plain(r *http.Request) *http.Request {
 var errMissing = errors.New("the request has no " + fence.Header + " header: only holders of the lease may do this")
 
 // read returns the sequencer in the values of the header.
-func read(texts []string, keys fence.Keys) (fence.Sequencer, error) {
+func read(texts []string, keys *fence.Keys) (fence.Sequencer, error) {
 	switch {
 	case len(texts) == 0:
 		return fence.Sequencer{}, errMissing

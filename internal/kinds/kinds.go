@@ -18,7 +18,7 @@ const (
 	Elections = ".election/" // the candidates of an election
 )
 
-// Values begins the names of the values of pools (identity.KeyPrefix). No version had them shared.
+// Values begins the names of the values of pools (pools.KeyPrefix). No version had them shared.
 const Values = "identity/"
 
 // mutex is the kind of the record beside a name that says who waits for its lease in order: that keeps nobody out.

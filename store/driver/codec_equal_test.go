@@ -10,15 +10,15 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/leasehold/leasehold/internal/proof/records"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/driver"
-	"github.com/leasehold/leasehold/store/storetest"
 )
 
 // What writes and reads without reflection does as encoding/json does, byte for byte.
 func TestCodecIsThatOfEncodingJSON(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		rec := storetest.Records().Draw(t, "record")
+		rec := records.Any().Draw(t, "record")
 		b := checkWriters(t, rec)
 		checkReaders(t, b)
 		i := rapid.IntRange(0, len(b)-1).Draw(t, "spoilt at")

@@ -13,9 +13,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/proof/records"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/driver"
-	"github.com/leasehold/leasehold/store/storetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -88,7 +88,7 @@ func TestMarshalLeavesTheEnginesFieldsOut(t *testing.T) {
 
 func TestRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		rec := storetest.Records().Draw(t, "record")
+		rec := records.Any().Draw(t, "record")
 		b, err := driver.Marshal(rec)
 		if err != nil {
 			t.Fatal(err)

@@ -8,9 +8,9 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/leasehold/leasehold/internal/proof/records"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/driver"
-	"github.com/leasehold/leasehold/store/storetest"
 )
 
 // long is a record with many fields and terms.
@@ -41,7 +41,7 @@ func apart(t rapid.TB, rec store.Record) (b []byte, terms []string) {
 // What is taken apart is the same again when it is put together.
 func TestApart(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		rec := storetest.Records().Draw(t, "record")
+		rec := records.Any().Draw(t, "record")
 		b, terms := apart(t, rec)
 		got, err := unmarshalApart(b, terms)
 		want := driver.Canonical(rec)

@@ -84,6 +84,10 @@ var Table = []Row{
 	},
 
 	{
+		Dir: "internal/pools", Floor: F1,
+		Why: "the server, the client and a sweep name the leases of values as identity does",
+	},
+	{
 		Dir: "internal/kinds", Floor: F0, May: []string{"store", "store/driver"},
 		Why: "it tells who uses a name from its records, for the rules",
 	},
@@ -106,13 +110,14 @@ var Table = []Row{
 		Why: "what a failover loses it loses from memory",
 	},
 	{
-		Dir: "store/storetest", Floor: F1, Tests: true, Libs: []string{"pgregory.net/rapid"}, May: []string{"store/faulty", "lease"},
+		Dir: "store/storetest", Floor: F1, Tests: true, Libs: []string{"pgregory.net/rapid"}, May: []string{"store/faulty", "lease", "internal/proof/records"},
 		Why: "the conformance suite draws records at random, puts faults between itself and the engine, and has leases on what fails over",
 	},
 	{
 		Dir: "fence/...", Floor: F1, Only: []string{"std", "fence"},
 		Why: "a guarded resource links its own client and fence, no store and no lease",
 	},
+	{Dir: "fence/fencefile", Floor: F1, Only: []string{"std", "fence", "fence/filemarks"}, May: []string{"fence/filemarks"}, Why: "it keeps its mark as the guards without a store do"},
 	{Dir: "fence/fencehttp", Floor: F1, Only: []string{"std", "fence", "internal/httpwrite"}, Why: "its own client and fence, no store and no lease, and the rule of what writes"},
 	{Dir: "fence/fencedynamodb", Floor: F1, Only: []string{"std", "fence"}, Libs: []string{"github.com/aws/aws-sdk-go-v2"}, Why: "the AWS SDK, and no store"},
 	{Dir: "fence/fenceetcd", Floor: F1, Only: []string{"std", "fence"}, Libs: []string{"go.etcd.io/etcd"}, Why: "etcd's client, and no store"},
@@ -237,6 +242,10 @@ var Table = []Row{
 		Why: "it serves the tests of every module, so it must bring nothing into their graphs",
 	},
 	{
+		Dir: "internal/proof/records", Floor: F0, Tests: true, May: []string{"fence", "store"}, Libs: []string{"pgregory.net/rapid"},
+		Why: "the tests of the contract and those of engines draw the same records",
+	},
+	{
 		Dir: "internal/proof/seeded", Floor: F0, Tests: true, Only: []string{"std"},
 		Why: "mutated code of every package asks it which mutant is on; code that isn't mutated has none to ask for",
 	},
@@ -257,7 +266,7 @@ var Table = []Row{
 
 // forTests is what any test may import of ours, and testLibs of others.
 var (
-	forTests = []string{"store/memory", "store/faulty", "store/storetest", "fence/fencetest", "internal/proof/servers", "internal/proof/golden", "lease"}
+	forTests = []string{"store/memory", "store/faulty", "store/storetest", "fence/fencetest", "fence/filemarks", "internal/proof/servers", "internal/proof/golden", "internal/proof/records", "lease"}
 	testLibs = []string{
 		x, "go.uber.org/goleak", "pgregory.net/rapid", "github.com/anishathalye/porcupine", "github.com/rogpeppe/go-internal",
 	}

@@ -1,4 +1,5 @@
-package storetest
+// Package records draws records for the property tests of stores and of what keeps records.
+package records
 
 import (
 	"time"
@@ -9,8 +10,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Records generates records that a store takes, without a Version and an Age. For property tests.
-func Records() *rapid.Generator[store.Record] {
+// Any generates records that a store takes, without a Version and an Age.
+func Any() *rapid.Generator[store.Record] {
 	letter := rapid.RuneFrom([]rune("aZ09 /._-%*?'\"\\<&ßé\u0301日🔒"))
 	text := rapid.StringOfN(letter, -1, 40, store.MaxKey)
 	anyText := rapid.StringN(-1, 40, -1)
