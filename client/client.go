@@ -13,7 +13,7 @@ import (
 
 	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/fence"
-	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/lease"
 )
 
@@ -58,13 +58,13 @@ type AcquireOptions struct {
 // The error is a *[lease.HeldError] when somebody else holds the name, or matches [ErrRemoved] when an operator ended the wait.
 // After one that matches [store.ErrUnknownOutcome] the name may be held, by nobody who knows of it, for one TTL.
 func (c *Client) Acquire(ctx context.Context, name string, opts AcquireOptions) (Grant, error) {
-	q := request{method: http.MethodPost, path: leasePath(name), header: http.Header{wire.HeaderKey: {rand.Text()}}}
+	q := request{method: http.MethodPost, path: leasePath(name), header: http.Header{api.HeaderKey: {rand.Text()}}}
 	opts.Session.prove(q.header)
-	var w wire.Grant
+	var w api.Grant
 	sentAt := c.clk.Now()
 	err := c.answered(ctx, effort{what: name, wait: opts.Wait, write: true}, q, func(wait time.Duration) any {
 		sentAt = c.clk.Now() // the answer to this one is what counts
-		return wire.AcquireRequest{Holder: opts.Holder, TTL: seconds(opts.TTL), Wait: seconds(wait), Session: opts.Session.ID, Info: opts.Info}
+		return api.AcquireRequest{Holder: opts.Holder, TTL: seconds(opts.TTL), Wait: seconds(wait), Session: opts.Session.ID, Info: opts.Info}
 	}, &w)
 	if err != nil {
 		return Grant{}, err
@@ -86,11 +86,11 @@ func (c *Client) Acquire(ctx context.Context, name string, opts AcquireOptions) 
 // *[lease.NotCurrentError] when the term is over, and a *[lease.LostError] when an operator broke it: then stop what it guards,
 // and release it. What a session keeps is renewed with the session.
 func (c *Client) Renew(ctx context.Context, g Grant, ttl time.Duration) (Grant, error) {
-	var w wire.Grant
+	var w api.Grant
 	sentAt := c.clk.Now()
 	err := c.answered(ctx, effort{what: g.Name, write: true}, c.ofTerm(http.MethodPut, g), func(time.Duration) any {
 		sentAt = c.clk.Now()
-		return wire.RenewRequest{TTL: seconds(ttl)}
+		return api.RenewRequest{TTL: seconds(ttl)}
 	}, &w)
 	if err != nil {
 		return Grant{}, err
@@ -111,7 +111,7 @@ func over(err error) bool { return errors.Is(err, lease.ErrNotCurrent) }
 
 // ofTerm is a request about a term.
 func (c *Client) ofTerm(method string, g Grant) request {
-	return request{method: method, path: leasePath(g.Name), header: http.Header{fence.Header: {g.Sequencer}, wire.HeaderSecret: {string(g.Secret)}}}
+	return request{method: method, path: leasePath(g.Name), header: http.Header{fence.Header: {g.Sequencer}, api.HeaderSecret: {string(g.Secret)}}}
 }
 
 // Eviction tells [Client.Break] which term to end, and what to write down about it.
@@ -127,7 +127,7 @@ type Eviction struct {
 // grace is over. The error is a *[lease.NotCurrentError] when the term is over already.
 func (c *Client) Break(ctx context.Context, name string, e Eviction) (Lease, error) {
 	return c.order(ctx, effort{what: name, settled: over}, name, "break", func(time.Duration) any {
-		return wire.BreakRequest{Token: e.Token, Note: e.Note, Grace: seconds(e.Grace)}
+		return api.BreakRequest{Token: e.Token, Note: e.Note, Grace: seconds(e.Grace)}
 	})
 }
 
@@ -154,7 +154,7 @@ func (c *Client) HandOver(ctx context.Context, name string, h Handover) (Lease, 
 		}
 	}
 	return c.order(ctx, effort{what: name, wait: h.Wait, settled: over}, name, "handoff", func(wait time.Duration) any {
-		return wire.HandoffRequest{To: h.To, Any: h.To == "", Token: h.Token, Reason: h.Reason, Wait: seconds(wait)}
+		return api.HandoffRequest{To: h.To, Any: h.To == "", Token: h.Token, Reason: h.Reason, Wait: seconds(wait)}
 	})
 }
 
@@ -170,7 +170,7 @@ type PauseOptions struct {
 // liveness: see [election.Pause].
 func (c *Client) Pause(ctx context.Context, name string, o PauseOptions) (Lease, error) {
 	return c.order(ctx, effort{what: name, wait: o.Wait}, name, "pause", func(wait time.Duration) any {
-		return wire.PauseRequest{Reason: o.Reason, For: seconds(o.For), Wait: seconds(wait)}
+		return api.PauseRequest{Reason: o.Reason, For: seconds(o.For), Wait: seconds(wait)}
 	})
 }
 
@@ -178,12 +178,12 @@ func (c *Client) Pause(ctx context.Context, name string, o PauseOptions) (Lease,
 // [election.ErrNotPaused] when there is none, and [election.ErrPauses] when there are several and id is "".
 func (c *Client) Resume(ctx context.Context, name, id string) (Lease, error) {
 	e := effort{what: name, settled: func(err error) bool { return errors.Is(err, election.ErrNotPaused) }}
-	return c.order(ctx, e, name, "resume", func(time.Duration) any { return wire.ResumeRequest{ID: id} })
+	return c.order(ctx, e, name, "resume", func(time.Duration) any { return api.ResumeRequest{ID: id} })
 }
 
 // order sends what is posted under a name.
 func (c *Client) order(ctx context.Context, e effort, name, what string, body func(time.Duration) any) (Lease, error) {
-	var w wire.Lease
+	var w api.Lease
 	e.write = true
 	err := c.answered(ctx, e, request{method: http.MethodPost, path: leasePath(name) + "/" + what}, body, &w)
 	if err == nil && w.Name == "" { // it was carried out by the try before, whose answer was lost
@@ -194,14 +194,14 @@ func (c *Client) order(ctx context.Context, e effort, name, what string, body fu
 
 // Get returns how a name stands. One that nobody ever held is free, with token 0.
 func (c *Client) Get(ctx context.Context, name string) (Lease, error) {
-	var w wire.Lease
+	var w api.Lease
 	err := c.read(ctx, name, leasePath(name), nil, &w)
 	return leaseOf(w), err
 }
 
 // History returns the terms of a name, the present one first. The server remembers the last 8 that are over.
 func (c *Client) History(ctx context.Context, name string) ([]Term, error) {
-	var w wire.History
+	var w api.History
 	err := c.read(ctx, name, leasePath(name)+"/history", nil, &w)
 	var terms []Term
 	for _, t := range w.Terms {
@@ -216,7 +216,7 @@ func (c *Client) History(ctx context.Context, name string) ([]Term, error) {
 
 // Waiters returns who waits for a name at this server, in order.
 func (c *Client) Waiters(ctx context.Context, name string) ([]Waiter, error) {
-	var w wire.Waiters
+	var w api.Waiters
 	err := c.read(ctx, name, leasePath(name)+"/waiters", nil, &w)
 	var all []Waiter
 	for _, one := range w.Waiters {
@@ -234,7 +234,7 @@ func (c *Client) List(ctx context.Context, prefix string) iter.Seq2[Lease, error
 	return func(yield func(Lease, error) bool) {
 		query := url.Values{"prefix": {prefix}, "limit": {strconv.Itoa(listPage)}}
 		for {
-			var page wire.List
+			var page api.List
 			if err := c.read(ctx, "list "+prefix, "/v1/leases", query, &page); err != nil {
 				yield(Lease{}, err)
 				return
@@ -255,9 +255,9 @@ func (c *Client) List(ctx context.Context, prefix string) iter.Seq2[Lease, error
 // Verify asks whether a sequencer is of the current term of its name. A guard that sees every write itself doesn't need to ask: see
 // package fence.
 func (c *Client) Verify(ctx context.Context, sequencer string) (Verdict, error) {
-	var w wire.Verdict
+	var w api.Verdict
 	err := c.answered(ctx, effort{what: "verify"}, request{method: http.MethodPost, path: "/v1/verify"}, func(time.Duration) any {
-		return wire.VerifyRequest{Sequencer: sequencer}
+		return api.VerifyRequest{Sequencer: sequencer}
 	}, &w)
 	v := Verdict{Name: w.Name, Holder: w.Holder, Token: w.Token, Current: w.Current, Reason: w.Reason}
 	if w.Now != nil {

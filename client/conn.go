@@ -15,7 +15,7 @@ import (
 	"sync/atomic"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -197,8 +197,8 @@ func (c *conn) ask(ctx context.Context, q request, v any) (int, error) {
 
 // problem is the error that an answer stands for. Only the server's own say that something was not done.
 func problem(resp *http.Response, text []byte) error {
-	var p wire.Problem
-	if resp.Header.Get("Content-Type") == wire.ContentProblem && json.Unmarshal(text, &p) == nil && p.Code != "" {
+	var p api.Problem
+	if resp.Header.Get("Content-Type") == api.ContentProblem && json.Unmarshal(text, &p) == nil && p.Code != "" {
 		return p.Err()
 	}
 	passing := resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == http.StatusRequestTimeout

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -50,7 +50,7 @@ func (c *conn) insist(ctx context.Context, e effort, try func(ctx context.Contex
 			return nil
 		case unanswered(err):
 			lost = true
-		case lost && errors.Is(err, wire.ErrReplaced): // by an earlier try of this very call, which the server has read only now
+		case lost && errors.Is(err, api.ErrReplaced): // by an earlier try of this very call, which the server has read only now
 		case !passing(err):
 			return err
 		}
@@ -85,8 +85,8 @@ func stray(err error) bool {
 
 // passing reports whether an error may be over at the next try: the server couldn't be reached, or can't answer for now.
 func passing(err error) bool {
-	switch wire.ProblemOf(err).Code {
-	case wire.CodeUnavailable, wire.CodeAuthUnavailable, wire.CodeClosing, wire.CodeTooMany, wire.CodeTooSlow: // what the network says is the first
+	switch api.ProblemOf(err).Code {
+	case api.CodeUnavailable, api.CodeAuthUnavailable, api.CodeClosing, api.CodeTooMany, api.CodeTooSlow: // what the network says is the first
 		return !errors.Is(err, store.ErrClosed)
 	}
 	return false

@@ -5,7 +5,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
-	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
@@ -15,13 +15,13 @@ type State string
 
 // The states.
 const (
-	Free       State = wire.StateFree
-	Held       State = wire.StateHeld
-	Expired    State = wire.StateExpired // its holder has shown no sign of life for a whole TTL, or is known to be gone: anyone may take it
-	Broken     State = wire.StateBroken  // by an operator; its holder hasn't let go yet
-	HandedOver State = wire.StateHanded  // to a holder that hasn't taken it yet
-	Unreadable State = wire.StateBad     // its record can't be read: see Lease.Err
-	Declared   State = wire.StatePool    // a pool of identities: nobody can hold its name
+	Free       State = api.StateFree
+	Held       State = api.StateHeld
+	Expired    State = api.StateExpired // its holder has shown no sign of life for a whole TTL, or is known to be gone: anyone may take it
+	Broken     State = api.StateBroken  // by an operator; its holder hasn't let go yet
+	HandedOver State = api.StateHanded  // to a holder that hasn't taken it yet
+	Unreadable State = api.StateBad     // its record can't be read: see Lease.Err
+	Declared   State = api.StatePool    // a pool of identities: nobody can hold its name
 )
 
 // Lease is a name, as the server shows it.
@@ -56,7 +56,7 @@ type Pause struct {
 	Until      time.Time // by the same: when it ends by itself; zero: it lasts until it is resumed
 }
 
-func pauseOf(w wire.Pause) Pause {
+func pauseOf(w api.Pause) Pause {
 	p := Pause{ID: w.ID, By: w.By, Reason: w.Reason, Since: w.Since}
 	if w.Until != nil {
 		p.Until = *w.Until
@@ -168,7 +168,7 @@ type Verdict struct {
 	Reason  string // why it isn't
 }
 
-func leaseOf(w wire.Lease) Lease {
+func leaseOf(w api.Lease) Lease {
 	l := Lease{
 		Name: w.Name, State: State(w.State), Holder: w.Holder, Token: w.Token, TTL: value(w.TTL), Session: w.Session,
 		Info: w.Info, Note: w.Note, Waiters: w.Waiters, Kind: w.Kind, Holders: w.Holders, ExpiresIn: (*time.Duration)(w.ExpiresIn),
@@ -194,7 +194,7 @@ func leaseOf(w wire.Lease) Lease {
 }
 
 // grantOf returns a grant as the client's clock has it: sentAt is from before the request was sent.
-func (c *Client) grantOf(w wire.Grant, sentAt clock.Instant) Grant {
+func (c *Client) grantOf(w api.Grant, sentAt clock.Instant) Grant {
 	g := Grant{
 		Lease: leaseOf(w.Lease), Sequencer: w.Sequencer, Secret: Secret(w.Secret), ValidUntil: clock.Never, RenewEvery: value(w.RenewEvery),
 		Waited: value(w.Waited), clk: c.clk,
@@ -205,7 +205,7 @@ func (c *Client) grantOf(w wire.Grant, sentAt clock.Instant) Grant {
 	return g
 }
 
-func (c *Client) sessionOf(w wire.Session, sentAt clock.Instant) Session {
+func (c *Client) sessionOf(w api.Session, sentAt clock.Instant) Session {
 	s := Session{
 		ID: w.Session, Holder: w.Holder, Token: w.Token, TTL: time.Duration(w.TTL), RenewEvery: time.Duration(w.RenewEvery),
 		ValidUntil: sentAt.Add(time.Duration(w.ValidFor)), Broken: w.Broken, Secret: Secret(w.Secret), clk: c.clk,
@@ -221,7 +221,7 @@ func (c *Client) sessionOf(w wire.Session, sentAt clock.Instant) Session {
 }
 
 // value is a duration that may be left out, as 0.
-func value(s *wire.Seconds) time.Duration {
+func value(s *api.Seconds) time.Duration {
 	if s == nil {
 		return 0
 	}
@@ -229,15 +229,15 @@ func value(s *wire.Seconds) time.Duration {
 }
 
 // seconds is a duration that is left out when it is 0.
-func seconds(d time.Duration) *wire.Seconds {
+func seconds(d time.Duration) *api.Seconds {
 	if d == 0 {
 		return nil
 	}
-	s := wire.Seconds(d)
+	s := api.Seconds(d)
 	return &s
 }
 
-func silent(s *wire.Seconds) time.Duration {
+func silent(s *api.Seconds) time.Duration {
 	if s == nil {
 		return 0
 	}

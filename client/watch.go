@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/internal/api"
 )
 
 const (
@@ -160,16 +160,16 @@ func (w *watch) tell(m message) error {
 	case "reset":
 		e.Reset = true
 	case "lease":
-		var said wire.Event
+		var said api.Event
 		err = json.Unmarshal([]byte(m.data), &said)
 		l := leaseOf(said.Lease)
 		e.Lease, e.Gone = &l, said.Gone
 	case "session":
-		var said wire.SessionEvent
+		var said api.SessionEvent
 		err = json.Unmarshal([]byte(m.data), &said)
 		e.Session = &SessionState{ID: said.Session, TTL: time.Duration(said.TTL), ExpiresIn: (*time.Duration)(said.ExpiresIn), Gone: said.Gone}
 	case "beat":
-		var said wire.Beat
+		var said api.Beat
 		err = json.Unmarshal([]byte(m.data), &said)
 		e.Beat = &Beat{Age: time.Duration(said.Age), Err: said.Error}
 	default:

@@ -11,8 +11,8 @@ import (
 
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/identity"
+	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/internal/lessor"
-	"github.com/leasehold/leasehold/internal/wire"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -63,7 +63,7 @@ func (s *Server) assign(c *call) (any, error) {
 		Value: a.Value, Number: a.Number, Name: a.Name, Standing: o.Session == "", Floor: a.Floor, Ceiling: a.Ceiling, Record: a.Record,
 	}
 	e.Record.Age = 0 // it was written just now
-	answer := &wire.Assigned{Identity: shownIdentity(pool, e), Sequencer: a.Sequencer().String(), Renewed: a.Renewed}
+	answer := &api.Assigned{Identity: shownIdentity(pool, e), Sequencer: a.Sequencer().String(), Renewed: a.Renewed}
 	if answer.Sequencer, err = s.signed(a.Sequencer()); err != nil {
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func (s *Server) assign(c *call) (any, error) {
 		c.status = http.StatusCreated
 	}
 	c.event.Name, c.event.Holder, c.event.Token = a.Record.Key, a.Record.Owner, a.Record.Token
-	c.w.Header().Set(wire.HeaderToken, a.Record.Token.String())
+	c.w.Header().Set(api.HeaderToken, a.Record.Token.String())
 	c.w.Header().Set(fence.Header, answer.Sequencer)
 	return answer, nil
 }
@@ -81,7 +81,7 @@ const requestName = "request:"
 
 // assignment reads what a caller wants.
 func (s *Server) assignment(c *call) (o identity.AssignOptions, err error) {
-	var body wire.IdentityRequest
+	var body api.IdentityRequest
 	if err := c.read(&body); err != nil {
 		return o, err
 	}
@@ -90,7 +90,7 @@ func (s *Server) assignment(c *call) (o identity.AssignOptions, err error) {
 		Value:   body.Value, Session: body.Session, Info: body.Info,
 	}
 	if err := o.Values.Check(); err != nil {
-		return o, wire.NewProblem(wire.CodeInvalid, "%v", err)
+		return o, api.NewProblem(api.CodeInvalid, "%v", err)
 	}
 	if body.Layout != "" {
 		if o.Layout, err = layoutOf(body.Layout); err != nil {
@@ -104,7 +104,7 @@ func (s *Server) assignment(c *call) (o identity.AssignOptions, err error) {
 		return o, err
 	}
 	if strings.HasPrefix(o.As, requestName) {
-		return o, wire.Invalid("as", o.As, "a name that does not begin with "+requestName+": those are of requests with an Idempotency-Key")
+		return o, api.Invalid("as", o.As, "a name that does not begin with "+requestName+": those are of requests with an Idempotency-Key")
 	}
 	if id := c.requestID(); id != "" && o.As == "" {
 		sum := sha256.Sum256([]byte(id)) // the name is shown, the key is its caller's
@@ -112,12 +112,12 @@ func (s *Server) assignment(c *call) (o identity.AssignOptions, err error) {
 	}
 	for key := range body.Info {
 		if lessor.OwnInfo(key) {
-			return o, wire.Invalid("info", key, "keys that do not begin with a dot: those are Leasehold's own")
+			return o, api.Invalid("info", key, "keys that do not begin with a dot: those are Leasehold's own")
 		}
 	}
 	if o.As != "" {
 		if err := store.CheckKey(o.As); err != nil {
-			return o, wire.Invalid("as", o.As, "at most 255 bytes of printable text")
+			return o, api.Invalid("as", o.As, "at most 255 bytes of printable text")
 		}
 	}
 	if body.Session != "" {
@@ -129,15 +129,15 @@ func (s *Server) assignment(c *call) (o identity.AssignOptions, err error) {
 }
 
 // shownIdentity is a value that somebody has.
-func shownIdentity(pool string, e identity.Entry) wire.Identity {
+func shownIdentity(pool string, e identity.Entry) api.Identity {
 	rec := e.Record
-	id := wire.Identity{
-		Pool: pool, Value: e.Value, Number: e.Number, As: e.Name, Kept: wire.KeptRunning, Holder: rec.Owner, Token: rec.Token,
+	id := api.Identity{
+		Pool: pool, Value: e.Value, Number: e.Number, As: e.Name, Kept: api.KeptRunning, Holder: rec.Owner, Token: rec.Token,
 		Acquired: rec.Acquired, Session: rec.Session, Info: lessor.Shown(rec.Info),
 	}
 	if e.Standing {
-		ttl, left := wire.Seconds(rec.TTL), wire.Seconds(max(rec.TTL-rec.Age, 0))
-		id.Kept, id.TTL, id.ExpiresIn = wire.KeptAssigned, &ttl, &left
+		ttl, left := api.Seconds(rec.TTL), api.Seconds(max(rec.TTL-rec.Age, 0))
+		id.Kept, id.TTL, id.ExpiresIn = api.KeptAssigned, &ttl, &left
 	}
 	if !e.Ceiling.IsZero() {
 		id.Floor, id.Ceiling = &e.Floor, &e.Ceiling
@@ -154,7 +154,7 @@ func (s *Server) identities(c *call) (any, error) {
 	if err != nil {
 		return nil, missingPool(pool, err)
 	}
-	answer := wire.Identities{DeclaredPool: shownPool(of), Identities: make([]wire.Identity, len(entries))}
+	answer := api.Identities{DeclaredPool: shownPool(of), Identities: make([]api.Identity, len(entries))}
 	for i, e := range entries {
 		answer.Identities[i] = shownIdentity(pool, e)
 	}
@@ -164,7 +164,7 @@ func (s *Server) identities(c *call) (any, error) {
 // missingPool is the problem of a pool that is only looked at.
 func missingPool(pool string, err error) error {
 	if errors.Is(err, identity.ErrUndeclared) {
-		return wire.NewProblem(wire.CodeNotFound, "there is no pool %s: the first POST that says what its values are makes it", pool)
+		return api.NewProblem(api.CodeNotFound, "there is no pool %s: the first POST that says what its values are makes it", pool)
 	}
 	return err
 }
@@ -175,7 +175,7 @@ func (s *Server) widen(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var body wire.PoolRequest
+	var body api.PoolRequest
 	if err := c.read(&body); err != nil {
 		return nil, err
 	}
@@ -186,7 +186,7 @@ func (s *Server) widen(c *call) (any, error) {
 		err = values.Check()
 	}
 	if err != nil {
-		return nil, wire.NewProblem(wire.CodeInvalid, "%v", err)
+		return nil, api.NewProblem(api.CodeInvalid, "%v", err)
 	}
 	got, err := inTime(c, pool, func(ctx context.Context) (identity.Declared, error) {
 		return identity.Widen(ctx, s.st, pool, values)
@@ -200,9 +200,9 @@ func (s *Server) widen(c *call) (any, error) {
 	return shownPool(got), nil
 }
 
-func shownPool(p identity.Declared) wire.DeclaredPool {
+func shownPool(p identity.Declared) api.DeclaredPool {
 	v := p.Values
-	return wire.DeclaredPool{Pool: p.Pool, Range: v.Range, Names: v.Names, Prefix: v.Prefix, Bits: v.Bits, Size: p.Size, Layout: p.Layout}
+	return api.DeclaredPool{Pool: p.Pool, Range: v.Range, Names: v.Names, Prefix: v.Prefix, Bits: v.Bits, Size: p.Size, Layout: p.Layout}
 }
 
 // unassign gives a value back. It is named by its term, as any lease is, or by the name that has it.
@@ -225,7 +225,7 @@ func (s *Server) unassign(c *call) (any, error) {
 	}
 	if text := q.Get("used"); text != "" {
 		if o.Used, err = time.Parse(time.RFC3339Nano, text); err != nil {
-			return nil, wire.Invalid("used", text, "a time such as 2026-01-02T15:04:05Z")
+			return nil, api.Invalid("used", text, "a time such as 2026-01-02T15:04:05Z")
 		}
 	}
 	if _, err = identity.Release(c.r.Context(), s.st, s.clk, pool, value, o); err == nil {
@@ -237,8 +237,8 @@ func (s *Server) unassign(c *call) (any, error) {
 
 // orAs adds, to the problem of a term that is missing, that a name will do.
 func orAs(err error) error {
-	if p := wire.ProblemOf(err); p.Field == "holder" {
-		return wire.Invalid("as", "", "the name that has the value, or the term: the header "+fence.Header)
+	if p := api.ProblemOf(err); p.Field == "holder" {
+		return api.Invalid("as", "", "the name that has the value, or the term: the header "+fence.Header)
 	}
 	return err
 }

@@ -10,7 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/internal/api"
 )
 
 type description struct {
@@ -150,35 +150,35 @@ func TestFinding_O4_DescribedQueries(t *testing.T) {
 func TestDescribedFields(t *testing.T) {
 	d := describe(t)
 	for _, v := range []any{
-		wire.AcquireRequest{},
-		wire.Assigned{},
-		wire.BreakRequest{},
-		wire.Candidate{},
-		wire.DeclaredPool{},
-		wire.Grant{},
-		wire.HandoffRequest{},
-		wire.History{},
-		wire.IDs{},
-		wire.Identities{},
-		wire.Identity{},
-		wire.IdentityRequest{},
-		wire.Lease{},
-		wire.List{},
-		wire.Pause{},
-		wire.PoolRequest{},
-		wire.PauseRequest{},
-		wire.Problem{},
-		wire.RecordLine{},
-		wire.RenewRequest{},
-		wire.ResumeRequest{},
-		wire.Session{},
-		wire.SessionRequest{},
-		wire.Store{},
-		wire.Term{},
-		wire.Verdict{},
-		wire.Waiter{},
-		wire.Waiters{},
-		wire.Whoami{},
+		api.AcquireRequest{},
+		api.Assigned{},
+		api.BreakRequest{},
+		api.Candidate{},
+		api.DeclaredPool{},
+		api.Grant{},
+		api.HandoffRequest{},
+		api.History{},
+		api.IDs{},
+		api.Identities{},
+		api.Identity{},
+		api.IdentityRequest{},
+		api.Lease{},
+		api.List{},
+		api.Pause{},
+		api.PoolRequest{},
+		api.PauseRequest{},
+		api.Problem{},
+		api.RecordLine{},
+		api.RenewRequest{},
+		api.ResumeRequest{},
+		api.Session{},
+		api.SessionRequest{},
+		api.Store{},
+		api.Term{},
+		api.Verdict{},
+		api.Waiter{},
+		api.Waiters{},
+		api.Whoami{},
 	} {
 		name := reflect.TypeOf(v).Name()
 		want, got := fields(reflect.TypeOf(v)), d.fields(d.Components.Schemas[name])
@@ -196,13 +196,13 @@ func TestDescribedFields(t *testing.T) {
 		t.Errorf("the actions %v are described, there are %v", may, actions)
 	}
 	codes := d.Components.Schemas["Problem"].Properties["code"].Enum
-	for _, c := range wire.Codes() {
+	for _, c := range api.Codes() {
 		if !slices.Contains(codes, any(string(c))) {
 			t.Errorf("the code %s is not described", c)
 		}
 	}
-	if len(codes) != len(wire.Codes()) {
-		t.Errorf("%d codes are described, there are %d", len(codes), len(wire.Codes()))
+	if len(codes) != len(api.Codes()) {
+		t.Errorf("%d codes are described, there are %d", len(codes), len(api.Codes()))
 	}
 }
 
