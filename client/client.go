@@ -19,7 +19,7 @@ import (
 
 // Client makes plain calls to a lock server. It is safe for concurrent use.
 //
-// A call that gets no answer is sent again, on another connection, for 10 s beyond what it waits for, or until its context is
+// A call that gets no answer is sent again, on another connection, for [Retry.For] beyond what it waits for, or until its context is
 // done; that is safe for every one of them. When there still is none, the error of a call that changes something matches
 // [store.ErrUnknownOutcome]: it may have been done. Every other error says that it was not.
 type Client struct {
@@ -99,8 +99,8 @@ func (c *Client) Renew(ctx context.Context, g Grant, ttl time.Duration) (Grant, 
 	return c.grantOf(w, sentAt), nil
 }
 
-// Release ends a term. It is sent even if ctx is done, for an end that nobody hears of costs the next one a TTL; it blocks for 10 s
-// at most. The error is a *[lease.NotCurrentError] when the term was over already.
+// Release ends a term. It is sent even if ctx is done, for an end that nobody hears of costs the next one a TTL; it blocks for
+// [Retry.For] at most. The error is a *[lease.NotCurrentError] when the term was over already.
 func (c *Client) Release(ctx context.Context, g Grant) error {
 	c.kept.remove(g.Session, g.Name, g.Token)
 	return c.answered(context.WithoutCancel(ctx), effort{what: g.Name, write: true, settled: over}, c.ofTerm(http.MethodDelete, g), nil, nil)
@@ -205,11 +205,7 @@ func (c *Client) History(ctx context.Context, name string) ([]Term, error) {
 	err := c.read(ctx, name, leasePath(name)+"/history", nil, &w)
 	var terms []Term
 	for _, t := range w.Terms {
-		term := Term{Holder: t.Holder, Token: t.Token, From: t.From, Ended: t.Ended}
-		if t.Until != nil {
-			term.Until = *t.Until
-		}
-		terms = append(terms, term)
+		terms = append(terms, Term{Holder: t.Holder, Token: t.Token, From: t.From, Until: t.Until, Ended: t.Ended})
 	}
 	return terms, err
 }
@@ -254,12 +250,12 @@ func (c *Client) List(ctx context.Context, prefix string) iter.Seq2[Lease, error
 
 // Verify asks whether a sequencer is of the current term of its name. A guard that sees every write itself doesn't need to ask: see
 // package fence.
-func (c *Client) Verify(ctx context.Context, sequencer string) (Verdict, error) {
-	var w api.Verdict
+func (c *Client) Verify(ctx context.Context, sequencer string) (Verification, error) {
+	var w api.Verification
 	err := c.answered(ctx, effort{what: "verify"}, request{method: http.MethodPost, path: "/v1/verify"}, func(time.Duration) any {
 		return api.VerifyRequest{Sequencer: sequencer}
 	}, &w)
-	v := Verdict{Name: w.Name, Holder: w.Holder, Token: w.Token, Current: w.Current, Reason: w.Reason}
+	v := Verification{Name: w.Name, Holder: w.Holder, Token: w.Token, Current: w.Current, Reason: w.Reason}
 	if w.Now != nil {
 		now := leaseOf(*w.Now)
 		v.Now = &now

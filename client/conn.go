@@ -26,6 +26,8 @@ type Options struct {
 	HTTP *http.Client
 	// Token, if set, is sent as a bearer token.
 	Token string
+	// Retry bounds how a call of a [Client] is sent again. A [Store] leaves that to those who use it.
+	Retry Retry
 	// Clock tells until when a grant is valid: [clock.System] by default.
 	Clock clock.Clock
 }
@@ -36,6 +38,7 @@ type conn struct {
 	http  *http.Client
 	own   bool // http is this one's
 	token string
+	retry Retry
 	clk   clock.Clock
 
 	ctx  context.Context // done when it is closed
@@ -50,7 +53,11 @@ func newConn(base string, opts Options) (*conn, error) {
 		return nil, fmt.Errorf("lock server %q: want its URL, such as https://locks.example.com", base)
 	}
 	u.Path = strings.TrimSuffix(u.Path, "/")
-	c := &conn{base: u, http: opts.HTTP, token: opts.Token, clk: opts.Clock}
+	retry, err := opts.Retry.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	c := &conn{base: u, http: opts.HTTP, token: opts.Token, retry: retry, clk: opts.Clock}
 	if c.clk == nil {
 		c.clk = clock.System()
 	}

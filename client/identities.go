@@ -103,7 +103,7 @@ func (c *Client) Identities(ctx context.Context, pool string) (identity.Declared
 }
 
 // Unassign gives a value back that [Client.Assign] returned, and that nobody uses any more. used is from when on no id was made with it; the
-// zero time is for not knowing: then its next holder's ids begin at the ceiling. It is sent even if ctx is done, and blocks for 10 s at most. The error
+// zero time is for not knowing: then its next holder's ids begin at the ceiling. It is sent even if ctx is done, and blocks for [Retry.For] at most. The error
 // is a *[lease.NotCurrentError] when the term was over already.
 func (c *Client) Unassign(ctx context.Context, id Identity, used time.Time) error {
 	q := request{

@@ -34,8 +34,8 @@ type Event struct {
 	// Session is how a session stands that keeps some of the names; nil in other events. What is left of it is what is left of each of
 	// its leases.
 	Session *SessionState
-	// Beat says how old what was told is; nil in other events.
-	Beat *Beat
+	// Freshness says how old what was told is; nil in other events.
+	Freshness *Freshness
 }
 
 // SessionState is how a session stands.
@@ -46,8 +46,8 @@ type SessionState struct {
 	Gone      bool           // it is over for good, and so are its holds
 }
 
-// Beat is how old what a watch has told is.
-type Beat struct {
+// Freshness is how old what a watch has told is.
+type Freshness struct {
 	Age time.Duration // at the most
 	Err string        // why the store couldn't be looked at; "" when it could
 }
@@ -62,7 +62,7 @@ func (c *Client) Watch(ctx context.Context, prefix string) iter.Seq2[Event, erro
 	return func(yield func(Event, error) bool) {
 		w := &watch{c: c, yield: yield}
 		q := request{method: http.MethodGet, path: "/v1/watch", query: url.Values{"prefix": {prefix}}, header: http.Header{}}
-		for pause := minPause; ; pause = min(2*pause, maxPause) {
+		for pause := c.retry.MinPause; ; pause = min(2*pause, c.retry.MaxPause) {
 			if w.last != "" {
 				q.header["Last-Event-Id"] = []string{w.last}
 			}
@@ -71,7 +71,7 @@ func (c *Client) Watch(ctx context.Context, prefix string) iter.Seq2[Event, erro
 			case w.left || ctx.Err() != nil:
 				return
 			case w.heard:
-				pause, w.heard = minPause, false
+				pause, w.heard = c.retry.MinPause, false
 			}
 			again := (unanswered(err) || passing(err)) && !stray(err) && c.ctx.Err() == nil
 			if !yield(Event{}, fmt.Errorf("watch %q: %w", prefix, err)) || !again || clock.Sleep(ctx, c.clk, pause) != nil {
@@ -169,9 +169,9 @@ func (w *watch) tell(m message) error {
 		err = json.Unmarshal([]byte(m.data), &said)
 		e.Session = &SessionState{ID: said.Session, TTL: time.Duration(said.TTL), ExpiresIn: (*time.Duration)(said.ExpiresIn), Gone: said.Gone}
 	case "beat":
-		var said api.Beat
+		var said api.Freshness
 		err = json.Unmarshal([]byte(m.data), &said)
-		e.Beat = &Beat{Age: time.Duration(said.Age), Err: said.Error}
+		e.Freshness = &Freshness{Age: time.Duration(said.Age), Err: said.Error}
 	default:
 		return nil
 	}

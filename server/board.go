@@ -384,5 +384,5 @@ func (b *board) publish() {
 
 // same reports whether two pauses are one.
 func same(a, b *api.Pause) bool {
-	return a == b || a != nil && b != nil && a.By == b.By && a.Reason == b.Reason && a.Since.Equal(b.Since) && (a.Until == b.Until || a.Until != nil && b.Until != nil && a.Until.Equal(*b.Until))
+	return a == b || a != nil && b != nil && a.By == b.By && a.Reason == b.Reason && a.Since.Equal(b.Since) && a.Until.Equal(b.Until)
 }

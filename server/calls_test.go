@@ -339,7 +339,7 @@ func TestCallsWatch(t *testing.T) {
 		for e, err := range c.Watch(ctx, "a") {
 			if err != nil {
 				broken <- err
-			} else if e.Beat == nil {
+			} else if e.Freshness == nil {
 				events <- e
 			}
 		}

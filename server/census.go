@@ -33,7 +33,7 @@ type census struct {
 // count is what there was in the store at a time.
 type count struct {
 	at      clock.Instant
-	states  map[string]int // names, by state
+	states  map[api.State]int // names, by state
 	highest fence.Token
 	first   time.Duration // until the first hold ends that had not; negative when that is known of none
 	err     error         // why it could not be counted
@@ -92,7 +92,7 @@ func (c *census) begin() <-chan struct{} {
 func (c *census) count() *count {
 	n := &count{
 		at: c.s.clk.Now(), first: -1,
-		states: map[string]int{api.StateHeld: 0, api.StateBroken: 0, api.StateHanded: 0, api.StateFree: 0, api.StateExpired: 0},
+		states: map[api.State]int{api.StateHeld: 0, api.StateBroken: 0, api.StateHanded: 0, api.StateFree: 0, api.StateExpired: 0},
 	}
 	p := c.s.newPatience(c.s.closing)
 	defer p.end()

@@ -144,35 +144,8 @@ func (s *Server) standing(ctx context.Context, name string) (*api.Lease, error) 
 	if err != nil {
 		l.Problem = s.problem(err) // the hold can be told all the same
 	}
-	l.Paused = pauseOf(state)
-	if len(state.Pauses) > 1 {
-		for _, p := range state.Pauses {
-			l.Pauses = append(l.Pauses, *shownPause(p))
-		}
-	}
-	for _, candidate := range state.Candidates {
-		l.Candidates = append(l.Candidates, api.Candidate{
-			Name: candidate.Name, Holder: candidate.Owner(), Priority: candidate.Priority, Zone: candidate.Zone,
-			Ineligible: candidate.Ineligible, Since: candidate.Since,
-		})
-	}
+	l.AddElection(state)
 	return &l, nil
-}
-
-// pauseOf returns the pause of an election as answers show it, or nil.
-func pauseOf(state election.State) *api.Pause {
-	if state.Pause == nil {
-		return nil
-	}
-	return shownPause(*state.Pause)
-}
-
-func shownPause(p election.Pause) *api.Pause {
-	shown := &api.Pause{ID: p.ID, By: p.By, Reason: p.Reason, Since: p.Since}
-	if !p.Until.IsZero() {
-		shown.Until = &p.Until
-	}
-	return shown
 }
 
 // named is the problem of an order that can't be given, and who leads, if that is known.

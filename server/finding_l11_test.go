@@ -29,7 +29,7 @@ func TestFinding_L11_TheServerRemembersSinceWhen(t *testing.T) {
 		s.Close()
 		_ = st.Close()
 	})
-	shown := func(name, state string, left, silent time.Duration) {
+	shown := func(name string, state api.State, left, silent time.Duration) {
 		t.Helper()
 		var l api.Lease
 		want(t, s.ask(t, "GET", "/v1/leases/"+name, "", &l), http.StatusOK)

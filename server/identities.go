@@ -13,6 +13,7 @@ import (
 	"github.com/leasehold/leasehold/identity"
 	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/internal/lessor"
+	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -63,7 +64,7 @@ func (s *Server) assign(c *call) (any, error) {
 		Value: a.Value, Number: a.Number, Name: a.Name, Standing: o.Session == "", Floor: a.Floor, Ceiling: a.Ceiling, Record: a.Record,
 	}
 	e.Record.Age = 0 // it was written just now
-	answer := &api.Assigned{Identity: shownIdentity(pool, e), Sequencer: a.Sequencer().String(), Renewed: a.Renewed}
+	answer := &api.Assigned{Identity: s.shownIdentity(pool, e), Sequencer: a.Sequencer().String(), Renewed: a.Renewed}
 	if answer.Sequencer, err = s.signed(a.Sequencer()); err != nil {
 		return nil, err
 	}
@@ -129,18 +130,16 @@ func (s *Server) assignment(c *call) (o identity.AssignOptions, err error) {
 }
 
 // shownIdentity is a value that somebody has.
-func shownIdentity(pool string, e identity.Entry) api.Identity {
+func (s *Server) shownIdentity(pool string, e identity.Entry) api.Identity {
 	rec := e.Record
-	id := api.Identity{
-		Pool: pool, Value: e.Value, Number: e.Number, As: e.Name, Kept: api.KeptRunning, Holder: rec.Owner, Token: rec.Token,
-		Acquired: rec.Acquired, Session: rec.Session, Info: lessor.Shown(rec.Info),
-	}
+	id := api.IdentityOf(pool, e)
+	id.State, id.Info = state(rec), lessor.Shown(rec.Info)
 	if e.Standing {
 		ttl, left := api.Seconds(rec.TTL), api.Seconds(max(rec.TTL-rec.Age, 0))
-		id.Kept, id.TTL, id.ExpiresIn = api.KeptAssigned, &ttl, &left
+		id.TTL, id.ExpiresIn = &ttl, &left
 	}
-	if !e.Ceiling.IsZero() {
-		id.Floor, id.Ceiling = &e.Floor, &e.Ceiling
+	if rec.Session == "" && s.obs.Saw(rec).Standing == lease.NameExpired {
+		id.State = api.StateExpired
 	}
 	return id
 }
@@ -154,9 +153,11 @@ func (s *Server) identities(c *call) (any, error) {
 	if err != nil {
 		return nil, missingPool(pool, err)
 	}
-	answer := api.Identities{DeclaredPool: shownPool(of), Identities: make([]api.Identity, len(entries))}
+	answer := api.Identities{DeclaredPool: api.PoolOf(of), Identities: make([]api.Identity, len(entries))}
+	held := len(entries)
+	answer.Held = &held
 	for i, e := range entries {
-		answer.Identities[i] = shownIdentity(pool, e)
+		answer.Identities[i] = s.shownIdentity(pool, e)
 	}
 	return answer, nil
 }
@@ -197,12 +198,7 @@ func (s *Server) widen(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return shownPool(got), nil
-}
-
-func shownPool(p identity.Declared) api.DeclaredPool {
-	v := p.Values
-	return api.DeclaredPool{Pool: p.Pool, Range: v.Range, Names: v.Names, Prefix: v.Prefix, Bits: v.Bits, Size: p.Size, Layout: p.Layout}
+	return api.PoolOf(got), nil
 }
 
 // unassign gives a value back. It is named by its term, as any lease is, or by the name that has it.

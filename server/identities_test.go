@@ -43,7 +43,7 @@ func TestAssign(t *testing.T) {
 	if again.Value != a.Value || again.Sequencer != a.Sequencer || !again.Renewed || time.Duration(*again.TTL) != time.Hour {
 		t.Errorf("%+v, then %+v", a, again)
 	}
-	var v api.Verdict
+	var v api.Verification
 	want(t, s.ask(t, "POST", "/v1/verify", `{"sequencer": "`+a.Sequencer+`"}`, &v), http.StatusOK)
 	if !v.Current {
 		t.Errorf("%+v", v)

@@ -134,12 +134,12 @@ func TestWatchPauseThatEnds(t *testing.T) {
 	s := newSite(t, server.Options{Clock: clk})
 	var l api.Lease
 	want(t, s.ask(t, "POST", "/v1/leases/boss/pause", `{"reason": "drill", "for": "1h"}`, &l), http.StatusOK)
-	if l.Paused == nil || l.Paused.Until == nil || l.Paused.Until.Sub(l.Paused.Since) != time.Hour {
+	if l.Paused == nil || l.Paused.Until.IsZero() || l.Paused.Until.Sub(l.Paused.Since) != time.Hour {
 		t.Fatalf("%+v", l.Paused)
 	}
 	w := s.stream(t, "", "")
 	w.next()
-	if l := w.lease("boss", api.StateFree); l.Paused == nil || l.Paused.Until == nil {
+	if l := w.lease("boss", api.StateFree); l.Paused == nil || l.Paused.Until.IsZero() {
 		t.Errorf("%+v", l)
 	}
 	clk.StepWall(time.Hour)

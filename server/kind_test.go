@@ -44,7 +44,7 @@ func TestFinding_S1_TheServerKnowsKinds(t *testing.T) {
 	want(t, s.ask(t, "POST", "/locks/yy", `{"title": "me", "lifetime": 60, "wait": 0}`, nil), http.StatusConflict)
 	var l api.Lease
 	want(t, s.ask(t, "GET", "/v1/leases/yy", "", &l), http.StatusOK)
-	if l.State != api.StateHeld || l.Kind != store.KindRW || len(l.Holders) != 1 || l.Holders[0] != m.Owner() {
+	if l.State != api.StateHeld || l.Kind != store.KindRW || len(l.Holders) != 1 || l.Holders[0].Holder != m.Owner() || l.Holders[0].Mode != api.ModeRead || l.Holders[0].Token != h.Token() || l.Holders[0].State != api.ShareHeld {
 		t.Errorf("%+v", l)
 	}
 	if err := h.Release(t.Context()); err != nil {

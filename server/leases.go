@@ -186,10 +186,7 @@ func (s *Server) history(c *call) (any, error) {
 	if rec.Owner != "" {
 		terms = append(terms, api.Term{Holder: rec.Owner, Token: rec.Token, From: rec.Acquired})
 	}
-	for _, t := range rec.Past {
-		terms = append(terms, api.Term{Holder: t.Owner, Token: t.Token, From: t.From, Until: &t.Until, Ended: t.Why})
-	}
-	return api.History{Name: rec.Key, Terms: terms}, nil
+	return api.History{Name: rec.Key, Terms: append(terms, api.PastOf(rec)...)}, nil
 }
 
 func (s *Server) waiters(c *call) (any, error) {
@@ -297,7 +294,7 @@ func (s *Server) verify(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := api.Verdict{Name: seq.Name, Holder: seq.Holder, Token: seq.Token, Current: true}
+	v := api.Verification{Name: seq.Name, Holder: seq.Holder, Token: seq.Token, Current: true}
 	if stale := current.Check(seq); stale != nil {
 		c.event.stale, v.Current = true, false
 		v.Reason = stale.Error()

@@ -120,7 +120,7 @@ func (m *metrics) Collect(c chan<- prometheus.Metric) {
 	}
 	gauge(descUp, 1)
 	for s, many := range n.states {
-		gauge(descHeld, float64(many), strings.ReplaceAll(s, " ", "_"))
+		gauge(descHeld, float64(many), strings.ReplaceAll(string(s), " ", "_"))
 	}
 	gauge(descToken, float64(n.highest))
 	age := m.s.clk.Now().Sub(n.at)

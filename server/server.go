@@ -346,12 +346,15 @@ func shareOut(l *api.Lease, rec store.Record) {
 		l.State, l.Problem = api.StateBad, api.ProblemOf(err)
 		return
 	}
+	if shared.Kind == lock.KindSemaphore {
+		l.Limit = shared.Limit
+	}
 	for _, h := range shared.Held {
-		l.State, l.Holders = api.StateHeld, append(l.Holders, h.Owner)
+		l.State, l.Holders = api.StateHeld, append(l.Holders, api.ShareOf(shared, h))
 	}
 }
 
-func state(rec store.Record) string {
+func state(rec store.Record) api.State {
 	switch {
 	case rec.Kind == store.KindPool:
 		return api.StatePool

@@ -121,7 +121,7 @@ func TestTerm(t *testing.T) {
 	if again.Token != g.Token || resp.header.Get("Leasehold-Token") != g.Token.String() {
 		t.Errorf("renewed: %+v", again)
 	}
-	var v api.Verdict
+	var v api.Verification
 	want(t, s.ask(t, "POST", "/v1/verify", `{"sequencer": "`+g.Sequencer+`"}`, &v), http.StatusOK)
 	if !v.Current {
 		t.Errorf("%+v", v)
@@ -288,7 +288,7 @@ func TestListAndHistory(t *testing.T) {
 		Terms []api.Term
 	}
 	want(t, s.ask(t, "GET", "/v1/leases/b/history", "", &h), http.StatusOK)
-	if len(h.Terms) != 1 || h.Terms[0].Until != nil {
+	if len(h.Terms) != 1 || !h.Terms[0].Until.IsZero() {
 		t.Errorf("%+v", h)
 	}
 }

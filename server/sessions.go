@@ -85,7 +85,7 @@ func (s *Server) session(c *call, g lessor.Grant) (*api.Session, error) {
 		if answer.Lost == nil {
 			answer.Lost = map[string]api.Loss{}
 		}
-		answer.Lost[name] = api.Loss{Token: loss.Token, Cause: string(loss.Cause), Reason: loss.Err.Error()}
+		answer.Lost[name] = api.Loss{Token: loss.Token, Cause: api.Cause(loss.Cause), Reason: loss.Err.Error()}
 		if len(c.event.Note) < maxNote {
 			c.event.Note += fmt.Sprintf("%s (token %d) is lost: %v; ", name, loss.Token, loss.Err)
 		}

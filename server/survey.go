@@ -109,8 +109,8 @@ func readElection(rec store.Record, now time.Time) (name string, p *api.Pause, o
 	if !ok {
 		return "", nil, false
 	}
-	if state, err := election.StateOf(rec, now); err == nil {
-		p = pauseOf(state)
+	if state, err := election.StateOf(rec, now); err == nil && state.Pause != nil {
+		p = new(api.Pause(*state.Pause))
 	}
 	return name, p, true
 }

@@ -154,7 +154,7 @@ func TestVerifyReadsOnce(t *testing.T) {
 	s, gets := newRotten(t, "")
 	g := s.acquired(t, "a", "")
 	before := gets.Load()
-	var v api.Verdict
+	var v api.Verification
 	want(t, s.ask(t, "POST", "/v1/verify", `{"sequencer": "`+g.Sequencer+`"}`, &v), http.StatusOK)
 	if n := gets.Load() - before; n != 1 || !v.Current {
 		t.Errorf("current: %d reads, %+v", n, v)
@@ -188,7 +188,7 @@ func TestVerifyAShare(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, held := range []bool{true, false} {
-		var v api.Verdict
+		var v api.Verification
 		want(t, s.ask(t, "POST", "/v1/verify", `{"sequencer": "`+h.Sequencer().String()+`"}`, &v), http.StatusOK)
 		if v.Current != held || v.Name != "licences#0" || held == (v.Now != nil) {
 			t.Errorf("%+v, want current: %t", v, held)

@@ -85,7 +85,7 @@ func (s *sse) beat() {
 	s.t.Fatal("the stream ended")
 }
 
-func (s *sse) lease(name, state string) api.Lease {
+func (s *sse) lease(name string, state api.State) api.Lease {
 	s.t.Helper()
 	kind, e := s.next()
 	if kind != "lease" || e.Lease.Name != name || e.Lease.State != state {

@@ -8,82 +8,64 @@ import (
 	"github.com/leasehold/leasehold/identity"
 )
 
-// IdentityRequest is the body of POST /v1/identities/{pool}. At most one of range, names, and prefix with bits is there.
-type IdentityRequest struct {
-	Range   string            `json:"range,omitempty"`   // what the values of the pool are: integers, "1-254";
-	Names   []string          `json:"names,omitempty"`   // or names;
-	Prefix  string            `json:"prefix,omitempty"`  // or networks out of this one,
-	Bits    int               `json:"bits,omitempty"`    // with prefixes so long
-	Layout  string            `json:"layout,omitempty"`  // of the ids that are made with the values: a name, or a specification
-	As      string            `json:"as,omitempty"`      // whose value it is: the same name is given the same value
-	Value   string            `json:"value,omitempty"`   // this one, and no other
-	TTL     *Seconds          `json:"ttl,omitempty"`     // how long it stays taken past the last request for it
-	Window  *Seconds          `json:"window,omitempty"`  // how far ahead of now ids made with it may be dated
-	Session string            `json:"session,omitempty"` // that keeps it instead of the TTL, from POST /v1/sessions
-	Info    map[string]string `json:"info,omitempty"`    // for people
-}
+// Kept is how a value is kept.
+type Kept string
 
-// The ways in which an identity is kept.
+// The ways in which a value is kept.
 const (
-	KeptAssigned = "assigned" // until its TTL is over
-	KeptRunning  = "running"  // by a process or a session
+	KeptAssigned Kept = "assigned" // until its TTL is over
+	KeptRunning  Kept = "running"  // by a process or a session
 )
 
 // Identity is a value of a pool that somebody has.
 type Identity struct {
-	Pool      string            `json:"pool"`
-	Value     string            `json:"value"`
-	Number    uint64            `json:"number"` // the value of a range; else its place in the pool, from 0 on
-	As        string            `json:"as,omitempty"`
-	Kept      string            `json:"kept"`
-	Holder    string            `json:"holder"`
-	Token     fence.Token       `json:"token"`
-	Acquired  time.Time         `json:"acquired"` // by the wall clock of who granted it; for people
-	TTL       *Seconds          `json:"ttl,omitempty"`
-	ExpiresIn *Seconds          `json:"expires_in,omitempty"`
-	Session   string            `json:"session,omitempty"`
-	Floor     *time.Time        `json:"floor,omitempty"`   // ids made with it have times from here on,
-	Ceiling   *time.Time        `json:"ceiling,omitempty"` // up to here, and no others
-	Info      map[string]string `json:"info,omitempty"`
+	Pool      string            `json:"pool"`                 // the name of the pool
+	Value     string            `json:"value"`                // the value
+	Number    uint64            `json:"number"`               // the value of a range; else its place in the pool, from 0 on
+	As        string            `json:"as,omitempty"`         // the name that has the value; absent for a value without one
+	State     State             `json:"state"`                // how the value stands, as a lease does
+	Kept      Kept              `json:"kept"`                 // assigned: until its TTL is over; running: by a process or a session
+	Holder    string            `json:"holder"`               // the id under which the value is held
+	Token     fence.Token       `json:"token"`                // the fencing token of the term
+	Acquired  time.Time         `json:"acquired"`             // when the term began, by the wall clock of who granted it
+	TTL       *Seconds          `json:"ttl,omitempty"`        // how long the value stays taken past the last request or renewal
+	ExpiresIn *Seconds          `json:"expires_in,omitempty"` // how long it stays taken at most, unless it is assigned again or renewed
+	Session   string            `json:"session,omitempty"`    // the id of the session that keeps it
+	Floor     *time.Time        `json:"floor,omitempty"`      // the earliest time of ids that are made with the value
+	Ceiling   *time.Time        `json:"ceiling,omitempty"`    // the latest time of ids that are made with the value
+	Info      map[string]string `json:"info,omitempty"`       // what the holder says of itself, for people
 }
 
-// Assigned is the answer to POST /v1/identities/{pool}.
+// Assigned is the answer to POST /v1/identities/{pool}, and what "leasehold id assign" says: an identity, with what its holder needs.
 type Assigned struct {
 	Identity
 	Sequencer string `json:"sequencer"`         // what requests to the guarded resource carry
-	Renewed   bool   `json:"renewed,omitempty"` // the name had it before
+	Renewed   bool   `json:"renewed,omitempty"` // true if the name had the value before
 }
 
-// Identities is the answer to GET /v1/identities/{pool}.
+// Identities is the answer to GET /v1/identities/{pool}: a pool, with its values that somebody has.
 type Identities struct {
 	DeclaredPool
-	Identities []Identity `json:"identities"` // those that somebody has
+	Identities []Identity `json:"identities"` // the values that somebody has, in order
 }
 
-// PoolRequest is the body of PUT /v1/identities/{pool}: all values that the pool is to have. One of range, names, and prefix with bits is there.
-type PoolRequest struct {
-	Range  string   `json:"range,omitempty"`
-	Names  []string `json:"names,omitempty"`
-	Prefix string   `json:"prefix,omitempty"`
-	Bits   int      `json:"bits,omitempty"`
-}
-
-// DeclaredPool is a pool, and the answer to PUT /v1/identities/{pool}.
+// DeclaredPool is a pool, and the answer to PUT /v1/identities/{pool}. It has one of "range", "names", and "prefix" with "bits".
 type DeclaredPool struct {
-	Pool   string   `json:"pool"`
-	Range  string   `json:"range,omitempty"` // what its values are
-	Names  []string `json:"names,omitempty"`
-	Prefix string   `json:"prefix,omitempty"`
-	Bits   int      `json:"bits,omitempty"`
-	Size   int      `json:"size"`
-	Layout string   `json:"layout,omitempty"` // of the ids that are made with them
+	Pool   string   `json:"pool"`             // the name of the pool
+	Range  string   `json:"range,omitempty"`  // what its values are: integers, both ends included, as in 1-254
+	Names  []string `json:"names,omitempty"`  // or names
+	Prefix string   `json:"prefix,omitempty"` // or networks out of this one, as in 10.0.0.0/16
+	Bits   int      `json:"bits,omitempty"`   // how long the prefixes of these networks are
+	Size   int      `json:"size"`             // how many values the pool has
+	Held   *int     `json:"held,omitempty"`   // how many of them somebody has; the answer to PUT doesn't say
+	Layout string   `json:"layout,omitempty"` // the layout of the ids that are made with the values
 }
 
 // IDs is the answer to GET /v1/ids/{layout}.
 type IDs struct {
-	Layout string   `json:"layout"`
-	Node   uint64   `json:"node"` // the server's number in them
-	IDs    []string `json:"ids"`  // decimal, or base 32 of those of more than 64 bits
+	Layout string   `json:"layout"` // the layout
+	Node   uint64   `json:"node"`   // the server's number in the ids
+	IDs    []string `json:"ids"`    // decimal, or base 32 of those of more than 64 bits
 }
 
 // identityProblem returns the problem of what only package identity says, or nil.

@@ -1,8 +1,6 @@
 package api
 
 import (
-	"time"
-
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/store"
 )
@@ -14,17 +12,6 @@ const (
 	HeaderSecret = "Leasehold-Secret" // that came with the grant of a term or of a session, of a request in the name of its holder
 )
 
-// The states of a lease.
-const (
-	StateFree    = "free"
-	StateHeld    = "held"
-	StateExpired = "expired"     // its holder has shown no sign of life for a whole TTL, or is known to be gone: anyone may take it
-	StateBroken  = "broken"      // by an operator; its holder hasn't let go yet
-	StateHanded  = "handed over" // to a holder that hasn't taken it yet
-	StateBad     = "unreadable"  // its record can't be read: nobody can hold it
-	StatePool    = "declared"    // a pool of identities: nobody can hold its name
-)
-
 // List is the answer to GET /v1/leases.
 type List struct {
 	Leases []Lease `json:"leases"`         // in the order of their names
@@ -33,229 +20,113 @@ type List struct {
 
 // History is the answer to GET /v1/leases/{name}/history.
 type History struct {
-	Name  string `json:"name"`
-	Terms []Term `json:"terms"` // newest first
+	Name  string `json:"name"`  // the name
+	Terms []Term `json:"terms"` // the present term first, then the last 8
 }
 
 // Waiters is the answer to GET /v1/leases/{name}/waiters.
 type Waiters struct {
-	Name    string   `json:"name"`
-	Waiters []Waiter `json:"waiters"` // in order
+	Name    string   `json:"name"`    // the name
+	Waiters []Waiter `json:"waiters"` // who waits at this server, in order
 }
 
-// AcquireRequest is the body of POST /v1/leases/{name}.
-type AcquireRequest struct {
-	Holder  string            `json:"holder,omitempty"`  // who asks; the answer has the id under which it holds
-	TTL     *Seconds          `json:"ttl,omitempty"`     // how long the hold lasts past its last renewal
-	Wait    *Seconds          `json:"wait,omitempty"`    // how long to wait for the name
-	Session string            `json:"session,omitempty"` // that keeps the lease, from POST /v1/sessions
-	Info    map[string]string `json:"info,omitempty"`    // for people; a key that begins with a dot is refused
+// Waiter is a place in the queue of a server.
+type Waiter struct {
+	Holder string            `json:"holder"`         // the id under which it will hold the name
+	Waited Seconds           `json:"waited"`         // how long it has waited
+	Left   Seconds           `json:"left"`           // in what time it gives up
+	Info   map[string]string `json:"info,omitempty"` // what it says of itself, for people
 }
 
-// Lease is a name, as answers show it.
-type Lease struct {
-	Name      string            `json:"name"`
-	State     string            `json:"state"`
-	Holder    string            `json:"holder,omitempty"`
-	Token     fence.Token       `json:"token"` // of the current term, or of the last
-	TTL       *Seconds          `json:"ttl,omitempty"`
-	Session   string            `json:"session,omitempty"`
-	Acquired  *time.Time        `json:"acquired,omitempty"`   // by the wall clock of who granted it; for people
-	ExpiresIn *Seconds          `json:"expires_in,omitempty"` // at most, unless it is renewed
-	Silent    *Seconds          `json:"silent_for,omitempty"` // since when at least there is no sign of life, if that is more than half of the TTL
-	Info      map[string]string `json:"info,omitempty"`
-	Note      string            `json:"note,omitempty"`
-	Waiters   int               `json:"waiters"`           // at this server
-	Kind      store.Kind        `json:"kind,omitempty"`    // what the name is, if it isn't a lease
-	Holders   []string          `json:"holders,omitempty"` // of a name that several share; some may have died within the last TTL
-	Paused    *Pause            `json:"paused,omitempty"`
-	Pauses    []Pause           `json:"pauses,omitempty"` // all, if there are several; of one name only, not in lists
-	// Candidates are those who stand for election in that name, in the order in which they came. Lists and events have none.
-	Candidates []Candidate `json:"candidates,omitempty"`
-	// Problem says why the record, or that of the name's election, can't be read.
-	Problem *Problem `json:"problem,omitempty"`
-}
-
-// Pause says that nobody may lead the election of a name.
-type Pause struct {
-	ID     string     `json:"id,omitempty"` // to end this one of several
-	By     string     `json:"by"`
-	Reason string     `json:"reason,omitempty"`
-	Since  time.Time  `json:"since"`           // by the wall clock of who paused it
-	Until  *time.Time `json:"until,omitempty"` // by the same: when it ends by itself; absent: it lasts until it is resumed
-}
-
-// Candidate is one that stands for election. It may have died within the last TTL.
-type Candidate struct {
-	Name       string    `json:"name"`
-	Holder     string    `json:"holder"` // the id under which it holds the name when it leads
-	Priority   int       `json:"priority,omitempty"`
-	Zone       string    `json:"zone,omitempty"`
-	Ineligible bool      `json:"ineligible,omitempty"`
-	Since      time.Time `json:"since"` // by its wall clock; for people
-}
-
-// Grant is the answer to POST and PUT /v1/leases/{name}.
+// Grant is the answer to POST and PUT /v1/leases/{name}: a lease, with what its holder needs.
 type Grant struct {
 	Lease
-	// ValidFor is how long the holder may rely on it, counted from before it sent the request that this answers, however long
-	// the answer took. Who has waited longer than it can spare renews first. It is absent when a session keeps the lease.
+	// ValidFor is how long the holder may rely on the lease, counted from before it sent the request that this answers, however long
+	// the answer took. A holder that has waited longer than it can spare renews first. It is absent when a session keeps the lease.
 	ValidFor *Seconds `json:"valid_for,omitempty"`
-	// RenewEvery is how often to renew it.
+	// RenewEvery is how often to renew the lease. It is absent when a session keeps the lease.
 	RenewEvery *Seconds `json:"renew_every,omitempty"`
 	Sequencer  string   `json:"sequencer"` // what requests to the guarded resource carry
-	// Secret is what proves the term to the server: HeaderSecret of each renewal, and of the release. Only the answer to the POST has it.
+	// Secret is what proves the term to the server: the header Leasehold-Secret of each renewal, and of the release. Only the answer
+	// to the POST has it.
 	Secret string   `json:"secret,omitempty"`
-	Waited *Seconds `json:"waited,omitempty"` // for the name, at the server
+	Waited *Seconds `json:"waited,omitempty"` // how long the request waited at the server
 }
 
-// RenewRequest is the body of PUT /v1/leases/{name} and PUT /v1/sessions/{id}; it may be empty.
-type RenewRequest struct {
-	TTL *Seconds `json:"ttl,omitempty"` // another one from now on
-}
-
-// BreakRequest is the body of POST /v1/leases/{name}/break.
-type BreakRequest struct {
-	Token fence.Token `json:"token"`          // of the term to end: no other is touched
-	Note  string      `json:"note,omitempty"` // why
-	Grace *Seconds    `json:"grace,omitempty"`
-}
-
-// HandoffRequest is the body of POST /v1/leases/{name}/handoff. It has To or Any.
-type HandoffRequest struct {
-	To     string      `json:"to,omitempty"`     // a candidate's name, its holder's id, or the beginning of one up to a slash
-	Any    bool        `json:"any,omitempty"`    // whoever is next
-	Token  fence.Token `json:"token,omitempty"`  // of the term to end: no other is touched; absent for whoever leads
-	Reason string      `json:"reason,omitempty"` // for people
-	Wait   *Seconds    `json:"wait,omitempty"`   // how long to wait until another one leads
-}
-
-// PauseRequest is the body of POST /v1/leases/{name}/pause.
-type PauseRequest struct {
-	Reason string   `json:"reason"`         // for people: nobody may lead, and they will wonder why
-	For    *Seconds `json:"for,omitempty"`  // how long it lasts; absent: until it is resumed
-	Wait   *Seconds `json:"wait,omitempty"` // how long to wait until nobody leads
-}
-
-// ResumeRequest is the body of POST /v1/leases/{name}/resume, which may be empty where there is one pause.
-type ResumeRequest struct {
-	ID string `json:"id,omitempty"` // of the pause to end; [election.AllPauses] for all
-}
-
-// Term is one of a name's past.
-type Term struct {
-	Holder string      `json:"holder"`
-	Token  fence.Token `json:"token"`
-	From   time.Time   `json:"from"`
-	Until  *time.Time  `json:"until,omitempty"` // absent: it lasts
-	Ended  string      `json:"ended,omitempty"`
-}
-
-// Waiter is a place in a queue.
-type Waiter struct {
-	Holder string            `json:"holder"`
-	Waited Seconds           `json:"waited"`
-	Left   Seconds           `json:"left"` // until it gives up
-	Info   map[string]string `json:"info,omitempty"`
-}
-
-// SessionRequest is the body of POST /v1/sessions.
-type SessionRequest struct {
-	Holder string            `json:"holder,omitempty"`
-	TTL    *Seconds          `json:"ttl,omitempty"`
-	Info   map[string]string `json:"info,omitempty"`
-}
-
-// Session is the answer to POST and PUT /v1/sessions.
+// Session is the answer to POST /v1/sessions and PUT /v1/sessions/{id}: one heartbeat for many leases.
 type Session struct {
-	Session    string      `json:"session"` // its id
-	Holder     string      `json:"holder"`
-	Token      fence.Token `json:"token"`
-	TTL        Seconds     `json:"ttl"`
-	ValidFor   Seconds     `json:"valid_for"`
-	RenewEvery Seconds     `json:"renew_every"`
-	// Broken are leases of the session that an operator broke, with their tokens: stop what they guard, and release them. Each
+	Session    string      `json:"session"`     // the id of the session
+	Holder     string      `json:"holder"`      // the id under which its leases are held
+	Token      fence.Token `json:"token"`       // the token of the session itself
+	TTL        Seconds     `json:"ttl"`         // how long the session, and all that it keeps, lasts past its last renewal
+	ValidFor   Seconds     `json:"valid_for"`   // how long the holder may rely on its leases, counted from before the request was sent
+	RenewEvery Seconds     `json:"renew_every"` // how often to renew the session
+	// Broken are the leases of the session that an operator broke, with their tokens: stop what they guard, and release them. Each
 	// renewal says so until that is done.
 	Broken map[string]fence.Token `json:"broken,omitempty"`
-	// Lost are leases of the session whose records an outsider deleted, edited or restored: stop what they guard. Each renewal says so until
-	// they are released or acquired again.
+	// Lost are the leases of the session whose records an outsider deleted, edited or restored: stop what they guard. Each renewal says so
+	// until they are released or acquired again.
 	Lost map[string]Loss `json:"lost,omitempty"`
-	// LookedAt is how many leases were looked at for that; nil from a server that looks at none.
+	// LookedAt is how many leases the server looked at for that; 0 if the store was too slow.
 	LookedAt *int `json:"looked_at,omitempty"`
-	// Secret is what proves the session to the server: HeaderSecret of each request that renews, uses or closes it. Only the answer to
-	// the POST has it.
+	// Secret is what proves the session to the server: the header Leasehold-Secret of each request that renews, uses or closes it. Only
+	// the answer to the POST has it.
 	Secret string `json:"secret,omitempty"`
 }
 
+// Cause is why a lease of a session is over.
+type Cause string
+
+// The causes, as package lease has them.
+const (
+	CauseTaken  Cause = "taken"
+	CauseBroken Cause = "broken"
+)
+
 // Loss says why a lease of a session is over.
 type Loss struct {
-	Token  fence.Token `json:"token"`
-	Cause  string      `json:"cause"` // "taken" or "broken", as package lease has them
-	Reason string      `json:"reason"`
-}
-
-// MaxNamed is how many leases one renewal of a session may name.
-const MaxNamed = 1024
-
-// SessionRenewal is the body of PUT /v1/sessions.
-type SessionRenewal struct {
-	TTL *Seconds `json:"ttl,omitempty"`
-	// Leases are what the session keeps, as its holder knows it: these are looked at. Without it, it is what this server has granted.
-	Leases map[string]fence.Token `json:"leases,omitempty"`
-}
-
-// VerifyRequest is the body of POST /v1/verify.
-type VerifyRequest struct {
-	Sequencer string `json:"sequencer"`
-}
-
-// Verdict is its answer.
-type Verdict struct {
-	Name    string      `json:"name"`
-	Holder  string      `json:"holder"`
-	Token   fence.Token `json:"token"`
-	Current bool        `json:"current"`          // the term is the present one
-	Now     *Lease      `json:"now,omitempty"`    // who holds the name instead
-	Reason  string      `json:"reason,omitempty"` // why it isn't current
+	Token  fence.Token `json:"token"`  // the token of the term that is over
+	Cause  Cause       `json:"cause"`  // what ended it
+	Reason string      `json:"reason"` // what the record says instead
 }
 
 // Whoami is the answer to GET /v1/whoami.
 type Whoami struct {
-	Caller string   `json:"caller"` // "" for somebody unknown
-	Name   string   `json:"name"`   // that was asked about; a * behind it stands for all names that begin so
-	May    []string `json:"may"`    // the actions, as a policy calls them
+	Caller string   `json:"caller"` // whom the server takes the caller for; empty for an unknown caller
+	Name   string   `json:"name"`   // the name that was asked about; a * behind it stands for all names that begin so
+	May    []string `json:"may"`    // the actions that the caller may take, as a policy calls them
 }
 
 // Store is the answer to GET /v1/store: what the store behind the server promises.
 type Store struct {
-	Engine      string          `json:"engine"`
-	Consistency string          `json:"consistency"`
-	Fencing     store.Fencing   `json:"fencing"`
-	Read        store.ReadWorth `json:"read,omitempty"`
-	Settle      store.Settling  `json:"settle,omitempty"`
-	Age         bool            `json:"age"`
-	Guarantee   string          `json:"guarantee"`
+	Engine      string          `json:"engine"`           // the kind of store
+	Consistency string          `json:"consistency"`      // what its reads and writes promise
+	Fencing     store.Fencing   `json:"fencing"`          // how it refuses stale writers
+	Read        store.ReadWorth `json:"read,omitempty"`   // what a read shows: durable, leader or local
+	Settle      store.Settling  `json:"settle,omitempty"` // how a write of unknown outcome is settled
+	Age         bool            `json:"age"`              // true if the store knows how old a record is
+	Guarantee   string          `json:"guarantee"`        // what holds on it, in a sentence
 }
 
 // Event is the data of an event "lease" of GET /v1/watch: a name has changed.
 type Event struct {
-	Seq   uint64 `json:"seq"`
-	Lease Lease  `json:"lease"`
-	Gone  bool   `json:"gone,omitempty"` // there is no such record any more
+	Seq   uint64 `json:"seq"`            // the number of the change
+	Lease Lease  `json:"lease"`          // how the name stands now
+	Gone  bool   `json:"gone,omitempty"` // true if the name has no record any more
 }
 
 // SessionEvent is the data of an event "session" of GET /v1/watch: a session that keeps names has been renewed, or is over. What is
-// left of it is what is left of each of them.
+// left of the session is what is left of each of its leases.
 type SessionEvent struct {
-	Seq       uint64   `json:"seq"`
-	Session   string   `json:"session"` // as leases name it
-	TTL       Seconds  `json:"ttl"`
-	ExpiresIn *Seconds `json:"expires_in,omitempty"` // absent when the store can't tell
-	Gone      bool     `json:"gone,omitempty"`       // it is over for good, and so are its holds
+	Seq       uint64   `json:"seq"`                  // the number of the change
+	Session   string   `json:"session"`              // the id of the session, as leases name it
+	TTL       Seconds  `json:"ttl"`                  // how long the session lasts past its last renewal
+	ExpiresIn *Seconds `json:"expires_in,omitempty"` // how long it lasts unless it is renewed; absent when the store can't tell
+	Gone      bool     `json:"gone,omitempty"`       // true if the session is over for good, with all that it keeps
 }
 
-// Beat is the data of an event "beat": the stream lives.
-type Beat struct {
-	Age   Seconds `json:"age"`             // how old what is known is, at the most
+// Freshness is the data of an event "beat" of GET /v1/watch: the stream lives.
+type Freshness struct {
+	Age   Seconds `json:"age"`             // how old what the stream has told is, at most
 	Error string  `json:"error,omitempty"` // why the store couldn't be looked at
 }
