@@ -42,7 +42,7 @@ type Lease struct {
 	TTL    *Seconds    `json:"ttl,omitempty"` // how long the hold lasts past its last renewal
 	// Session is the id of the session that keeps the lease. It is absent when the lease is renewed by itself.
 	Session  string     `json:"session,omitempty"`
-	Acquired *time.Time `json:"acquired,omitempty"` // when the term began, by the wall clock of who granted it; of shares, the earliest
+	Acquired *time.Time `json:"acquired,omitempty"` // when the term began, by the wall clock of who granted it
 	// ExpiresIn is how long the hold lasts at most, unless it is renewed. Of a lease that a session keeps it is what is left of the session,
 	// which lists don't say over HTTP.
 	ExpiresIn *Seconds `json:"expires_in,omitempty"`
