@@ -203,7 +203,8 @@ func TestCallsOfOperators(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	l, err = c.HandOver(ctx, "job", client.Handover{To: "west", Token: east.Token, Wait: time.Minute})
-	if err != nil || !strings.HasPrefix(l.Holder, "west/") || len(l.Candidates) != 2 || l.Candidates[0].Name != "east" {
+	if err != nil || !strings.HasPrefix(l.Holder, "west/") || len(l.Candidates) != 2 || l.Candidates[0].Name != "east" ||
+		l.Candidates[0].Leads || !l.Candidates[1].Leads {
 		t.Errorf("%+v, %v", l, err)
 	}
 	l, err = c.Pause(ctx, "job", client.PauseOptions{Reason: "a move", Wait: time.Minute})

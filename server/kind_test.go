@@ -44,8 +44,26 @@ func TestFinding_S1_TheServerKnowsKinds(t *testing.T) {
 	want(t, s.ask(t, "POST", "/locks/yy", `{"title": "me", "lifetime": 60, "wait": 0}`, nil), http.StatusConflict)
 	var l api.Lease
 	want(t, s.ask(t, "GET", "/v1/leases/yy", "", &l), http.StatusOK)
-	if l.State != api.StateHeld || l.Kind != store.KindRW || len(l.Holders) != 1 || l.Holders[0].Holder != m.Owner() || l.Holders[0].Mode != api.ModeRead || l.Holders[0].Token != h.Token() || l.Holders[0].State != api.ShareHeld {
-		t.Errorf("%+v", l)
+	if l.State != api.StateHeld || l.Kind != store.KindRW || len(l.Holders) != 1 {
+		t.Fatalf("%+v", l)
+	}
+	if share := l.Holders[0]; share.Holder != m.Owner() || share.State != api.ShareHeld || share.Mode != api.ModeRead || share.Token != h.Token() {
+		t.Errorf("%+v", share)
+	}
+	semaphore, err := lock.NewSemaphore(session, "slots", lock.SemaphoreOptions{Limit: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slots, err := semaphore.TryAcquire(t.Context(), 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen, err := s.client(t, s.URL).Get(t.Context(), "slots")
+	if err != nil || seen.Limit != 5 || len(seen.Holders) != 1 {
+		t.Fatalf("%+v, %v", seen, err)
+	}
+	if share := seen.Holders[0]; share.Holder != m.Owner() || share.Weight != 2 || share.Slot != slots.Slot() || share.Token != slots.Token() || share.Write {
+		t.Errorf("%+v", share)
 	}
 	if err := h.Release(t.Context()); err != nil {
 		t.Fatal(err)
