@@ -107,10 +107,9 @@ func membersOf(of reflect.Type) (all []member) {
 
 // source is what the source of package api says of its types.
 type source struct {
-	docs    map[string]string            // of types
-	fields  map[string]map[string]string // what is said of the fields of each, by their Go names
-	values  map[string][]string          // of types that are texts: their constants
-	structs []string                     // types that are objects
+	docs   map[string]string            // of types
+	fields map[string]map[string]string // what is said of the fields of each, by their Go names
+	values map[string][]string          // of types that are texts: their constants
 }
 
 // sourceOf reads the source of package api.
