@@ -277,7 +277,7 @@ func TestAcquireMisuse(t *testing.T) {
 		s := n.open()
 		before := n.net.Count(faulty.Get) + n.net.Count(faulty.Put)
 		for _, key := range []string{"", ".session/x", ".", "a\nb", "\xff", string(make([]byte, store.MaxKey+1))} {
-			for name, acquire := range map[string]func(context.Context, string) (*lease.Lease, error){
+			for name, acquire := range map[string]func(context.Context, string, ...lease.AcquireOption) (*lease.Lease, error){
 				"Acquire": n.Acquire, "TryAcquire": n.TryAcquire, "Session.Acquire": s.Acquire, "Session.TryAcquire": s.TryAcquire,
 			} {
 				if l, err := acquire(t.Context(), key); !errors.Is(err, store.ErrInvalid) || l != nil {

@@ -26,6 +26,16 @@ func (b *ledgerBook) append(holder string, token fence.Token, entry string) erro
 	return nil
 }
 
+// exampleManager returns a manager of leases in memory, and what closes it.
+func exampleManager() (m *lease.Manager, closeAll func()) {
+	st := memory.New(memory.Options{})
+	m, err := lease.NewManager(st, lease.Options{})
+	if err != nil {
+		panic(err) // the options are the defaults
+	}
+	return m, func() { _ = m.Close(); _ = st.Close() }
+}
+
 // Acquire a name, check the lease before each step that must not be done twice, send its token to what it guards, and
 // release it.
 func ExampleManager_Acquire() {

@@ -83,7 +83,8 @@ func (l *Lease) Check() error {
 // it has ended.
 func (l *Lease) ValidUntil() clock.Instant { return l.term.Until() }
 
-// Left returns for how long the lease is still valid without a renewal; 0 when it has ended.
+// Left returns for how long the lease is still valid if no renewal succeeds; 0 when it has ended. It does no I/O, takes well
+// under a microsecond and allocates nothing.
 func (l *Lease) Left() time.Duration {
 	d := l.term.Until()
 	if d == clock.Always {

@@ -19,7 +19,7 @@ import (
 // Options tells a [Manager] how to hold. The zero value is right for most programs.
 type Options struct {
 	// TTL is how long a name stays taken after its holder's last sign of life. 15 s by default, 10 ms at least. A holder
-	// counts on TTL·(1−Margin) of it.
+	// counts on TTL·(1−Margin) of it. [WithTTL] gives one hold another one.
 	TTL time.Duration
 
 	// Margin is the share of the TTL that the holder leaves unused, so that it stops before others start: 0.2 by default.

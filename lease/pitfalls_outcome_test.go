@@ -57,7 +57,7 @@ func TestPitfall_A1_ARenewalWhoseReplyIsLost(t *testing.T) {
 func TestPitfall_A2_AnAcquisitionWhoseReplyIsLost(t *testing.T) {
 	for _, silent := range []bool{false, true} {
 		inWorld(t, func(t *testing.T, w *world) {
-			for name, acquire := range map[string]func(*lease.Manager, context.Context, string) (*lease.Lease, error){
+			for name, acquire := range map[string]func(*lease.Manager, context.Context, string, ...lease.AcquireOption) (*lease.Lease, error){
 				"Acquire": (*lease.Manager).Acquire, "TryAcquire": (*lease.Manager).TryAcquire,
 			} {
 				n := w.node(lease.Options{})

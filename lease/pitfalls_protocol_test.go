@@ -70,12 +70,12 @@ func TestPitfall_P2_TwoLeasesOfOneSession(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		n := w.node(lease.Options{})
 		s := n.open()
-		for name, try := range map[string]func(context.Context, string) (*lease.Lease, error){"kept": s.TryAcquire, "own": n.TryAcquire} {
+		for name, try := range map[string]func(context.Context, string, ...lease.AcquireOption) (*lease.Lease, error){"kept": s.TryAcquire, "own": n.TryAcquire} {
 			l, err := try(t.Context(), name)
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, again := range []func(context.Context, string) (*lease.Lease, error){s.TryAcquire, n.TryAcquire} {
+			for _, again := range []func(context.Context, string, ...lease.AcquireOption) (*lease.Lease, error){s.TryAcquire, n.TryAcquire} {
 				if second, err := again(t.Context(), name); !errors.Is(err, lease.ErrHeld) {
 					t.Errorf("%s: the second lease of one name: %v, %v", name, second, err)
 				}

@@ -145,7 +145,10 @@ func TryAll(ctx context.Context, s *lease.Session, names ...string) (*Set, error
 	return all(ctx, s, names, (*lease.Session).TryAcquire)
 }
 
-func all(ctx context.Context, s *lease.Session, names []string, take func(*lease.Session, context.Context, string) (*lease.Lease, error)) (*Set, error) {
+// taking is one of the two ways to acquire a name under a session.
+type taking func(*lease.Session, context.Context, string, ...lease.AcquireOption) (*lease.Lease, error)
+
+func all(ctx context.Context, s *lease.Session, names []string, take taking) (*Set, error) {
 	names = slices.Compact(slices.Sorted(slices.Values(names)))
 	if s == nil || len(names) == 0 || len(names) > MaxNames {
 		return nil, fmt.Errorf("lock all: %d names: want a session and 1 to %d names", len(names), MaxNames)

@@ -88,7 +88,7 @@ func (w *world) process(lag time.Duration) *process {
 func (p *process) die() { p.out.Start() }
 
 // hold takes a name by itself, or by the session.
-func (w *world) hold(acquire func(context.Context, string) (*lease.Lease, error), name string) *lease.Lease {
+func (w *world) hold(acquire func(context.Context, string, ...lease.AcquireOption) (*lease.Lease, error), name string) *lease.Lease {
 	w.t.Helper()
 	l, err := acquire(w.t.Context(), name)
 	if err != nil {
