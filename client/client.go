@@ -14,7 +14,6 @@ import (
 	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/wire"
-	"github.com/leasehold/leasehold/lease"
 )
 
 // Client makes plain calls to a lock server. It is safe for concurrent use.
@@ -83,7 +82,7 @@ func (c *Client) Acquire(ctx context.Context, name string, opts AcquireOptions) 
 }
 
 // Renew renews a term, with another TTL from now on if ttl isn't 0, and returns it as it is then. The error is a
-// *[lease.NotCurrentError] when the term is over, and a *[lease.LostError] when an operator broke it: then stop what it guards,
+// *[fence.StaleError] when the term is over, and a *[lease.LostError] when an operator broke it: then stop what it guards,
 // and release it. What a session keeps is renewed with the session.
 func (c *Client) Renew(ctx context.Context, g Grant, ttl time.Duration) (Grant, error) {
 	var w wire.Grant
@@ -100,14 +99,14 @@ func (c *Client) Renew(ctx context.Context, g Grant, ttl time.Duration) (Grant, 
 }
 
 // Release ends a term. It is sent even if ctx is done, for an end that nobody hears of costs the next one a TTL; it blocks for 10 s
-// at most. The error is a *[lease.NotCurrentError] when the term was over already.
+// at most. The error is a *[fence.StaleError] when the term was over already.
 func (c *Client) Release(ctx context.Context, g Grant) error {
 	c.kept.remove(g.Session, g.Name, g.Token)
 	return c.answered(context.WithoutCancel(ctx), effort{what: g.Name, write: true, settled: over}, c.ofTerm(http.MethodDelete, g), nil, nil)
 }
 
 // over reports whether an error says that a term is over: after a try to end it whose answer was lost, that it was ended.
-func over(err error) bool { return errors.Is(err, lease.ErrNotCurrent) }
+func over(err error) bool { return errors.Is(err, fence.ErrStale) }
 
 // ofTerm is a request about a term.
 func (c *Client) ofTerm(method string, g Grant) request {
@@ -124,7 +123,7 @@ type Eviction struct {
 }
 
 // Break ends a hold against its holder's will, and returns how the name stands then: broken, until its holder has let go or the
-// grace is over. The error is a *[lease.NotCurrentError] when the term is over already.
+// grace is over. The error is a *[fence.StaleError] when the term is over already.
 func (c *Client) Break(ctx context.Context, name string, e Eviction) (Lease, error) {
 	return c.order(ctx, effort{what: name, settled: over}, name, "break", func(time.Duration) any {
 		return wire.BreakRequest{Token: e.Token, Note: e.Note, Grace: seconds(e.Grace)}
@@ -142,7 +141,7 @@ type Handover struct {
 // HandOver has whoever leads the election of a name hand over, and returns how the name stands when another one leads, or when the
 // wait is over: the order stands while that term lasts. Nothing happens if To leads already. The error matches
 // [election.ErrNoLeader], [election.ErrNoCandidate], or [election.ErrNotElected] when who holds the name is no candidate; it is a
-// *[lease.NotCurrentError] when the term of the token is over.
+// *[fence.StaleError] when the term of the token is over.
 func (c *Client) HandOver(ctx context.Context, name string, h Handover) (Lease, error) {
 	if h.To == "" && h.Token == 0 { // else it would be handed over again when it is sent again
 		now, err := c.Get(ctx, name)

@@ -12,7 +12,6 @@ import (
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/identity"
 	"github.com/leasehold/leasehold/internal/wire"
-	"github.com/leasehold/leasehold/lease"
 )
 
 // AssignOptions of [Client.Assign].
@@ -104,7 +103,7 @@ func (c *Client) Identities(ctx context.Context, pool string) (identity.Declared
 
 // Unassign gives a value back that [Client.Assign] returned, and that nobody uses any more. used is from when on no id was made with it; the
 // zero time is for not knowing: then its next holder's ids begin at the ceiling. It is sent even if ctx is done, and blocks for 10 s at most. The error
-// is a *[lease.NotCurrentError] when the term was over already.
+// is a *[fence.StaleError] when the term was over already.
 func (c *Client) Unassign(ctx context.Context, id Identity, used time.Time) error {
 	q := request{
 		method: http.MethodDelete, path: poolPath(id.Pool) + "/" + segment(id.Value), query: url.Values{},
@@ -113,7 +112,7 @@ func (c *Client) Unassign(ctx context.Context, id Identity, used time.Time) erro
 	if !used.IsZero() {
 		q.query.Set("used", used.UTC().Format(time.RFC3339Nano))
 	}
-	over := func(err error) bool { return errors.Is(err, lease.ErrNotCurrent) }
+	over := func(err error) bool { return errors.Is(err, fence.ErrStale) }
 	c.kept.remove(id.Session, identity.Key(id.Pool, id.Value), id.Token)
 	return c.answered(context.WithoutCancel(ctx), effort{what: id.Pool, write: true, settled: over}, q, nil, nil)
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/wire"
 	"github.com/leasehold/leasehold/lease"
 )
@@ -27,7 +28,7 @@ func (c *Client) OpenSession(ctx context.Context, opts SessionOptions) (Session,
 }
 
 // RenewSession renews a session and all that it keeps, with another TTL from now on if ttl isn't 0, and returns it as it is then. The
-// error is a *[lease.NotCurrentError] when it is over, and all that it kept.
+// error is a *[fence.StaleError] when it is over, and all that it kept.
 //
 // The server looks at the records of what the session keeps: of what this client acquired under it and has not released, or of what the
 // server granted if that is more than 1,024 names. What an outsider deleted, edited or restored is in Lost of the answer: see [Session.Check].
@@ -35,7 +36,7 @@ func (c *Client) RenewSession(ctx context.Context, s Session, ttl time.Duration)
 	renewed, err := c.session(ctx, effort{what: s.ID, write: true}, s.request(http.MethodPut), func(time.Duration) any {
 		return wire.SessionRenewal{TTL: seconds(ttl), Leases: c.kept.named(s)}
 	})
-	if errors.Is(err, lease.ErrNotCurrent) {
+	if errors.Is(err, fence.ErrStale) {
 		c.kept.over(s.ID)
 	}
 	renewed.Secret = s.Secret // which only the first answer has
@@ -58,9 +59,9 @@ func (c *Client) session(ctx context.Context, e effort, q request, body func(tim
 }
 
 // CloseSession ends a session, and frees all that it keeps. It is sent even if ctx is done; it blocks for 10 s at most. The error is
-// a *[lease.NotCurrentError] when the session was over already.
+// a *[fence.StaleError] when the session was over already.
 func (c *Client) CloseSession(ctx context.Context, s Session) error {
-	over := func(err error) bool { return errors.Is(err, lease.ErrNotCurrent) }
+	over := func(err error) bool { return errors.Is(err, fence.ErrStale) }
 	e := effort{what: s.ID, write: true, settled: over}
 	c.kept.over(s.ID)
 	return c.answered(context.WithoutCancel(ctx), e, s.request(http.MethodDelete), nil, nil)

@@ -128,7 +128,7 @@ func (a *assigning) owner(ctx context.Context) (string, error) {
 	}
 	rec, err := store.Load(ctx, a.st, a.opts.Session)
 	if err == nil && rec.Owner == "" {
-		err = &lease.NotCurrentError{Record: rec}
+		err = protocol.Stale(rec, rec.Token)
 	}
 	return rec.Owner, err
 }
@@ -209,7 +209,7 @@ func (a *assigning) settle(ctx context.Context, owner string, place int) (Assign
 		case rec.Owner == owner && taken: // an earlier try of this one landed
 			return rec, false, nil
 		}
-		return rec, false, &lease.NotCurrentError{Record: rec}
+		return rec, false, protocol.Stale(rec, rec.Token)
 	})
 	if err != nil {
 		return Assignment{}, err
@@ -278,7 +278,7 @@ func (e *KeptError) Error() string {
 
 // Release ends an assignment, in whose name its user has ceased to use the value: it is free at once. The name gets it back if it
 // is still free then. value is "" for the one that o.As has. It returns the value. It blocks until the store has answered or ctx is done. The
-// error is a *[lease.NotCurrentError] if nobody has the value, or another instance than the one that was named; a *[KeptError] if it isn't an assignment.
+// error is a *[fence.StaleError] if nobody has the value, or another instance than the one that was named; a *[KeptError] if it isn't an assignment.
 func Release(ctx context.Context, st store.Store, clk clock.Clock, pool, value string, o ReleaseOptions) (string, error) {
 	value, err := release(ctx, st, clk, pool, value, o)
 	if err != nil {
@@ -302,7 +302,7 @@ func release(ctx context.Context, st store.Store, clk clock.Clock, pool, value s
 			return "", err
 		}
 		if value = n.Value; value == "" {
-			return "", &lease.NotCurrentError{Record: store.Record{Key: leaseKey(pool, o.As)}}
+			return "", &fence.StaleError{Name: leaseKey(pool, o.As)}
 		}
 	}
 	if _, ok := c.set.place(value); !ok {
@@ -332,7 +332,7 @@ func (c *claim) releasable(ctx context.Context, value string, o ReleaseOptions) 
 	case err != nil:
 		return rec, err
 	case rec.Owner == "", o.Token != 0 && o.Token != rec.Token, o.As != "" && current && w.Name != o.As:
-		return rec, &lease.NotCurrentError{Record: rec, Token: o.Token}
+		return rec, protocol.Stale(rec, cmp.Or(o.Token, rec.Token))
 	case o.Token == 0 && !(current && w.Standing && rec.Session == ""):
 		return rec, &KeptError{c.name, value, rec}
 	}

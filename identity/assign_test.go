@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/flake"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
@@ -283,13 +284,13 @@ func TestAssignedValueThatWasAskedFor(t *testing.T) {
 		if _, err := Assign(t.Context(), p.m, "machines", b); !errors.As(err, &outside) {
 			t.Errorf("one that isn't in the pool: %v", err)
 		}
-		if _, err := Release(t.Context(), p.net, p.clk, "machines", "5", ReleaseOptions{As: "b"}); !errors.Is(err, lease.ErrNotCurrent) {
+		if _, err := Release(t.Context(), p.net, p.clk, "machines", "5", ReleaseOptions{As: "b"}); !errors.Is(err, fence.ErrStale) {
 			t.Errorf("released by another name: %v", err)
 		}
 		if v, err := Release(t.Context(), p.net, p.clk, "machines", "", ReleaseOptions{As: "a"}); err != nil || v != "5" {
 			t.Errorf("released: %s, %v", v, err)
 		}
-		if _, err := Release(t.Context(), p.net, p.clk, "machines", "5", ReleaseOptions{}); !errors.Is(err, lease.ErrNotCurrent) {
+		if _, err := Release(t.Context(), p.net, p.clk, "machines", "5", ReleaseOptions{}); !errors.Is(err, fence.ErrStale) {
 			t.Errorf("released twice: %v", err)
 		}
 		if a := p.assign(o); a.Value != "6" {
@@ -322,7 +323,7 @@ func TestAssignedToASession(t *testing.T) {
 		if b := p.assign(as("1-1", "b")); b.Record.Token <= a.Record.Token {
 			t.Errorf("%+v", b)
 		}
-		if _, err := Assign(t.Context(), p.m, "machines", o); !errors.Is(err, lease.ErrNotCurrent) {
+		if _, err := Assign(t.Context(), p.m, "machines", o); !errors.Is(err, fence.ErrStale) {
 			t.Errorf("for a session that is closed: %v", err)
 		}
 	})

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -42,7 +42,7 @@ func Prune(ctx context.Context, st store.Store, clk clock.Clock, pool string, o 
 		}
 		if !o.DryRun {
 			_, err := Release(ctx, st, clk, pool, e.Value, ReleaseOptions{Token: e.Record.Token, As: e.Name, By: o.By})
-			if errors.Is(err, lease.ErrNotCurrent) {
+			if errors.Is(err, fence.ErrStale) {
 				continue // somebody else has ended it
 			}
 			if err != nil {

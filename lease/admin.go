@@ -32,32 +32,13 @@ func (e Eviction) note() string {
 	return e.By + ": " + e.Note
 }
 
-// NotCurrentError says that the term to be ended is not the current one. It matches [ErrNotCurrent]; nothing was changed.
-type NotCurrentError struct {
-	Record store.Record // as it is
-	Token  fence.Token  // that was named
-}
-
-// ErrNotCurrent is what every *[NotCurrentError] matches.
-var ErrNotCurrent = errors.New("not the current term")
-
-func (e *NotCurrentError) Error() string {
-	if e.Record.Owner == "" {
-		return fmt.Sprintf("%s: nobody holds it under token %d: it is free, its last token was %d", e.Record.Key, e.Token, e.Record.Token)
-	}
-	return fmt.Sprintf("%s: token %d is not the current term: %s holds it under token %d", e.Record.Key, e.Token, e.Record.Owner, e.Record.Token)
-}
-
-// Is reports whether target is [ErrNotCurrent].
-func (e *NotCurrentError) Is(target error) bool { return target == ErrNotCurrent }
-
 // Break ends a hold against its holder's will, and returns the record as it is then. The holder can't renew any more; it
 // meets the break at its next renewal, which is at most TTL/3 away, loses the lease at once and frees the name when its work
 // has stopped. Others may take it when that has happened, or after Grace. If the lease is kept by a session, the session is
 // told first; the rest of its leases are not touched. The key of a session is a name, too: it ends with all that it keeps.
 //
-// Break is tried again while the holder renews in between. It blocks until the store answered or ctx is done. After an
-// error that matches [store.ErrUnknownOutcome] it can be called again.
+// The error is a *[fence.StaleError] when e.Token is not the current term; then nothing was changed. Break is tried again while the
+// holder renews in between. It blocks until the store answered or ctx is done. After an error that matches [store.ErrUnknownOutcome] it can be called again.
 func Break(ctx context.Context, st store.Store, key string, e Eviction) (store.Record, error) {
 	return evict(ctx, st, key, e.Token, func(rec store.Record) (store.Record, error) {
 		grace, err := tellSession(ctx, st, rec, e)
@@ -91,7 +72,7 @@ func evict(ctx context.Context, st store.Store, key string, token fence.Token, c
 	rec, err := store.Load(ctx, st, key)
 	for err == nil {
 		if rec.Owner == "" || rec.Token != token {
-			return rec, &NotCurrentError{Record: rec, Token: token}
+			return rec, protocol.Stale(rec, token)
 		}
 		var next store.Record
 		if next, err = change(rec); err != nil {

@@ -212,12 +212,18 @@ func TestEvictionOfAnotherTerm(t *testing.T) {
 			},
 		} {
 			for _, token := range []fence.Token{0, l.Token() - 1, l.Token() + 1} {
-				var not *lease.NotCurrentError
-				if _, err := evict("job", token); !errors.As(err, &not) || !errors.Is(err, lease.ErrNotCurrent) || not.Token != token || not.Record.Owner != n.Owner() || !strings.Contains(err.Error(), n.Owner()) {
-					t.Errorf("%s with token %d: %v", name, token, err)
+				var stale *fence.StaleError
+				want := fence.StaleError{Name: "job", Got: token, Current: l.Token(), Holder: n.Owner()}
+				rec, err := evict("job", token)
+				if !errors.As(err, &stale) || !errors.Is(err, fence.ErrStale) || *stale != want || token != 0 && !strings.Contains(err.Error(), n.Owner()) {
+					t.Errorf("%s with token %d: %v, want %+v", name, token, err, want)
+				}
+				if rec.Version != old.Version {
+					t.Errorf("%s with token %d: the record is %+v, want that which is stored", name, token, rec)
 				}
 			}
-			if _, err := evict("nobody's", 1); !errors.Is(err, lease.ErrNotCurrent) || !strings.Contains(err.Error(), "free") {
+			var stale *fence.StaleError
+			if _, err := evict("nobody's", 1); !errors.As(err, &stale) || *stale != (fence.StaleError{Name: "nobody's", Got: 1}) {
 				t.Errorf("%s of a free name: %v", name, err)
 			}
 			for _, key := range []string{"", ".session/x"} {

@@ -63,10 +63,10 @@ func TestCalls(t *testing.T) {
 	if err := c.Release(gone, g); err != nil { // an end is worth telling whatever becomes of the caller
 		t.Error(err)
 	}
-	if err := c.Release(ctx, g); !errors.Is(err, lease.ErrNotCurrent) {
+	if err := c.Release(ctx, g); !errors.Is(err, fence.ErrStale) {
 		t.Errorf("released twice: %v", err)
 	}
-	if _, err := c.Renew(ctx, g, 0); !errors.Is(err, lease.ErrNotCurrent) {
+	if _, err := c.Renew(ctx, g, 0); !errors.Is(err, fence.ErrStale) {
 		t.Errorf("renewed after its end: %v", err)
 	}
 	if v, err := c.Verify(ctx, g.Sequencer); err != nil || v.Current || v.Now == nil || v.Now.State != client.Free || v.Reason == "" {
@@ -199,7 +199,7 @@ func TestCallsOfOperators(t *testing.T) {
 	}
 	s.stand(t, "west")
 	s.standing(t, func(l wire.Lease) bool { return len(l.Candidates) == 2 })
-	if _, err := c.HandOver(ctx, "job", client.Handover{To: "west", Token: 1}); !errors.Is(err, lease.ErrNotCurrent) {
+	if _, err := c.HandOver(ctx, "job", client.Handover{To: "west", Token: 1}); !errors.Is(err, fence.ErrStale) {
 		t.Errorf("%v", err)
 	}
 	l, err = c.HandOver(ctx, "job", client.Handover{To: "west", Token: east.Token, Wait: time.Minute})
@@ -257,7 +257,7 @@ func TestCallsOfSessions(t *testing.T) {
 	if err := c.CloseSession(ctx, ses); err != nil {
 		t.Error(err)
 	}
-	if _, err := c.RenewSession(ctx, ses, 0); !errors.Is(err, lease.ErrNotCurrent) {
+	if _, err := c.RenewSession(ctx, ses, 0); !errors.Is(err, fence.ErrStale) {
 		t.Errorf("%v", err)
 	}
 }

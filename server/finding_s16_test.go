@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/client"
+	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/identity"
 	"github.com/leasehold/leasehold/internal/wire"
 	"github.com/leasehold/leasehold/lease"
@@ -102,7 +103,7 @@ func TestFinding_S16_AServedSessionLooksAtItsLeases(t *testing.T) {
 					lostOne(t, ses, held[0], outsider.say)
 					holding(t, ses, held[1:]...)
 				}
-				if err := c.Release(ctx, held[0]); err != nil && !errors.Is(err, lease.ErrNotCurrent) {
+				if err := c.Release(ctx, held[0]); err != nil && !errors.Is(err, fence.ErrStale) {
 					t.Error(err)
 				}
 				if ses = renewed(t, c, ses); ses.Lost != nil {

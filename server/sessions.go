@@ -12,6 +12,7 @@ import (
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/drive"
 	"github.com/leasehold/leasehold/internal/lessor"
+	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/internal/wire"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
@@ -159,7 +160,7 @@ func (s *Server) sessionRecord(c *call, id string) (store.Record, error) {
 	}
 	rec, err := store.Load(c.r.Context(), s.st, id)
 	if err == nil && rec.Owner == "" {
-		err = &lease.NotCurrentError{Record: rec}
+		err = protocol.Stale(rec, rec.Token)
 	}
 	if err == nil {
 		err = c.mayUse(rec.Info[infoCaller])

@@ -122,7 +122,7 @@ func (a *app) idError(err error) error {
 		return &exitError{code, fmt.Errorf("%s is held by %s since %s (%s)", held.Key, held.Owner, at(held.Since, now), ago(held.Since, now))}
 	case errors.Is(err, identity.ErrExhausted), errors.Is(err, identity.ErrAhead), errors.As(err, &other):
 		return &exitError{code, err}
-	case errors.Is(err, lease.ErrNotCurrent):
+	case errors.Is(err, fence.ErrStale):
 		return &exitError{exitNo, err}
 	}
 	return err

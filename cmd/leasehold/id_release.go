@@ -11,7 +11,6 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/identity"
-	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -82,7 +81,7 @@ func (a *app) idRelease(ctx context.Context, st store.Store, pool, value string,
 	asked := value
 	value, err := identity.Release(ctx, st, a.clk, pool, value, o)
 	var kept *identity.KeptError
-	var stale *lease.NotCurrentError
+	var stale *fence.StaleError
 	switch {
 	case err == nil:
 		a.say("%s of %s is free", value, pool)
@@ -94,12 +93,12 @@ func (a *app) idRelease(ctx context.Context, st store.Store, pool, value string,
 			kept.Value, pool, kept.Record.Owner, kept.Record.Token)}
 	case !errors.As(err, &stale):
 		return a.idError(err)
-	case asked == "" && stale.Record.Owner == "":
+	case asked == "" && stale.Holder == "":
 		return &exitError{exitNo, fmt.Errorf("%s has no value of %s", o.As, pool)}
-	case stale.Record.Owner == "":
+	case stale.Holder == "":
 		return &exitError{exitNo, fmt.Errorf("nobody has %s of %s", value, pool)}
-	case o.Token != 0 && o.Token != stale.Record.Token:
-		return &exitError{exitNo, fmt.Errorf("%s of %s is held by %s under token %d, not %d", value, pool, stale.Record.Owner, stale.Record.Token, o.Token)}
+	case o.Token != 0 && o.Token != stale.Current:
+		return &exitError{exitNo, fmt.Errorf("%s of %s is held by %s under token %d, not %d", value, pool, stale.Holder, stale.Current, o.Token)}
 	}
-	return &exitError{exitNo, fmt.Errorf("%s of %s is not %s's: %s has it", value, pool, o.As, stale.Record.Owner)}
+	return &exitError{exitNo, fmt.Errorf("%s of %s is not %s's: %s has it", value, pool, o.As, stale.Holder)}
 }

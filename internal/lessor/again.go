@@ -6,7 +6,6 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/internal/drive"
 	"github.com/leasehold/leasehold/internal/protocol"
-	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -43,7 +42,7 @@ func (n *name) granted(w *waiter, rec store.Record) (Grant, error) {
 		return n.renew(n.r.ctx, rec.Owner, rec.Token, w.req.TTL, nil, untouched)
 	}
 	if rec.Session != w.req.Session || rec.Mark != "" {
-		return Grant{}, &lease.NotCurrentError{Record: rec, Token: rec.Token}
+		return Grant{}, protocol.Stale(rec, rec.Token)
 	}
 	return n.adopt(rec)
 }
@@ -59,7 +58,7 @@ func (n *name) adopt(rec store.Record) (Grant, error) {
 	if conflict, ok := errors.AsType[*store.ConflictError](err); ok {
 		n.d.Hold.Read(n.env(), n.key, conflict.Current, nil)
 		n.look()
-		return Grant{}, &lease.NotCurrentError{Record: conflict.Current, Token: rec.Token}
+		return Grant{}, protocol.Stale(conflict.Current, rec.Token)
 	}
 	if err != nil {
 		return Grant{}, store.Unknown(n.key, err) // whether the claim that was read lasts

@@ -208,7 +208,7 @@ func TestReleaseOfWhatEndedElsewhere(t *testing.T) {
 				granted(t, other, wants(owner, 0))
 			}
 			got, err := r.Release(t.Context(), "job", "a", rec.Token, "released", nil)
-			if !errors.Is(err, lease.ErrNotCurrent) || got.Owner != owner || w.get("job").Owner != owner {
+			if !errors.Is(err, fence.ErrStale) || got.Owner != owner || w.get("job").Owner != owner {
 				t.Errorf("released when %q has the name: %+v, %v", owner, got, err)
 			}
 		}

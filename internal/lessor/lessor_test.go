@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/faulty"
@@ -48,7 +49,7 @@ func TestTerm(t *testing.T) {
 			"releasing":           second(r.Release(t.Context(), "job", "a", g.Record.Token, "", nil)),
 			"renewing as another": second(r.Renew(t.Context(), "job", "b", again.Token, 0, nil)),
 		} {
-			if !errors.Is(err, lease.ErrNotCurrent) {
+			if !errors.Is(err, fence.ErrStale) {
 				t.Errorf("%s what isn't the term: %v", what, err)
 			}
 		}
@@ -450,7 +451,7 @@ func TestSession(t *testing.T) {
 		if got := q.at.Sub(begun); q.err != nil || got < ttl || got > ttl+ttl/3 {
 			t.Errorf("granted %v after the session's last renewal, %v", got, q.err)
 		}
-		if _, err := r.Renew(t.Context(), s.Record.Key, "a", s.Record.Token, 0, nil); !errors.Is(err, lease.ErrNotCurrent) {
+		if _, err := r.Renew(t.Context(), s.Record.Key, "a", s.Record.Token, 0, nil); !errors.Is(err, fence.ErrStale) {
 			t.Errorf("a session that was closed lives: %v", err)
 		}
 	})

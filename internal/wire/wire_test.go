@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/election"
+	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
@@ -19,7 +20,7 @@ func TestErrorsTravel(t *testing.T) {
 	rec := store.Record{Key: "job", Owner: "a", Token: 7, TTL: time.Minute, Acquired: since, Nonce: "n", Version: "v1"}
 	for _, err := range []error{
 		&lease.HeldError{Key: "job", Owner: "a", Since: since, Token: 7, ExpiresIn: 5 * time.Second, Note: "why"},
-		&lease.NotCurrentError{Token: 5, Record: store.Record{Key: "job", Owner: "a", Token: 7}},
+		&fence.StaleError{Name: "job", Got: 5, Current: 7, Holder: "a"},
 		&lease.LostError{Key: "job", Token: 7, Cause: lease.Broken, Err: errors.New("op: stuck")},
 		&store.ConflictError{Current: rec},
 		&store.InvalidError{Field: "TTL", Value: "1ns", Want: "10 ms or more"},

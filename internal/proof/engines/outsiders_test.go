@@ -266,7 +266,7 @@ func (e *elsewhere) hears(ctx context.Context, rec store.Record, what string) cl
 			if loss.Token != rec.Token || loss.Cause != lease.Taken || loss.Err == nil {
 				e.t.Errorf("an outsider %s: %+v, want it taken, and why", what, loss)
 			}
-			if _, err := e.reg.Release(ctx, rec.Key, rec.Owner, rec.Token, "lost", nil); !errors.Is(err, lease.ErrNotCurrent) {
+			if _, err := e.reg.Release(ctx, rec.Key, rec.Owner, rec.Token, "lost", nil); !errors.Is(err, fence.ErrStale) {
 				e.t.Errorf("released after an outsider %s: %v", what, err)
 			}
 			return at

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/faulty"
@@ -137,7 +138,7 @@ func (w *live) evict(st store.Store, key string) {
 	defer w.mu.Unlock()
 	until := time.Now().Add(time.Duration(float64(w.ttl) / 0.89))
 	switch {
-	case errors.Is(err, lease.ErrNotCurrent):
+	case errors.Is(err, fence.ErrStale):
 	case err != nil:
 		w.t.Errorf("Break: %v", err)
 	default:

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
@@ -89,7 +90,7 @@ func (t *tormentor) breakHold(ctx context.Context, key string) {
 	if err == nil {
 		_, err = lease.Break(ctx, t.st, key, lease.Eviction{Token: rec.Token, By: "operator", Note: "soak"})
 	}
-	if errors.Is(err, lease.ErrNotCurrent) || errors.Is(err, store.ErrNotFound) || ctx.Err() != nil || err != nil && t.hist.down(t.clk.Now()) {
+	if errors.Is(err, fence.ErrStale) || errors.Is(err, store.ErrNotFound) || ctx.Err() != nil || err != nil && t.hist.down(t.clk.Now()) {
 		t.count(&t.breaks, false)
 		return
 	}
