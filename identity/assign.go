@@ -11,6 +11,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/drive"
 	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
@@ -313,7 +314,7 @@ func release(ctx context.Context, st store.Store, clk clock.Clock, pool, value s
 		return value, err
 	}
 	err = closeWindow(ctx, st, windowKey(pool, value), rec.Token, o.Used)
-	_, failed := lease.Free(ctx, st, rec.Key, lease.Eviction{Token: rec.Token, By: o.By})
+	_, failed := drive.Free(ctx, st, clk, rec.Key, drive.EndTerm{Token: rec.Token, By: o.By})
 	if err = errors.Join(err, failed); err == nil {
 		offer(ctx, st, clk, pool, value, offerPause)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/flake"
+	"github.com/leasehold/leasehold/internal/drive"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/faulty"
@@ -334,7 +335,7 @@ func TestBrokenAssignment(t *testing.T) {
 	inWorld(t, func(t *testing.T, w world) {
 		p := w.process(nil)
 		a := p.assign(as("1-1", "a"))
-		if _, err := lease.Break(t.Context(), p.net, a.Record.Key, lease.Eviction{Token: a.Record.Token, By: "op", Grace: time.Minute}); err != nil {
+		if _, err := drive.Break(t.Context(), p.net, a.Record.Key, drive.EndTerm{Token: a.Record.Token, By: "op", Grace: time.Minute}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := Assign(t.Context(), p.m, "machines", as("1-1", "a")); !errors.Is(err, lease.ErrHeld) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/internal/drive"
+	"github.com/leasehold/leasehold/internal/names"
 	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/store"
 )
@@ -94,7 +95,7 @@ func (m *Manager) timingFor(ttl time.Duration) (protocol.Timing, error) {
 }
 
 func (m *Manager) acquire(ctx context.Context, w want) (*Lease, error) {
-	if err := checkName(w.key); err != nil {
+	if err := names.Check(w.key); err != nil {
 		return nil, err
 	}
 	if w.ttl != 0 && w.session != nil {

@@ -2,6 +2,7 @@ package lease_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -133,4 +134,24 @@ func ExampleManager_OpenSession() {
 	// Output:
 	// 1000 leases, the last one valid: true
 	// closed: <nil> valid: false
+}
+
+// An operator ends the term of a holder that hangs. Its manager holds nothing: it only reaches the store.
+func ExampleManager_Break() {
+	m, closeAll := exampleManager()
+	defer closeAll()
+	ctx := context.Background()
+	stuck, err := m.Acquire(ctx, "billing") // elsewhere, as a rule
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	_, err = m.Break(ctx, "billing", lease.EndTerm{Token: stuck.Token(), By: "ada@ops", Reason: "hangs since 3:00"})
+	fmt.Println("broken:", err == nil)
+	_, err = m.Break(ctx, "billing", lease.EndTerm{Token: stuck.Token() - 1, By: "ada@ops"})
+	fmt.Println("another term is left alone:", errors.Is(err, fence.ErrStale))
+	// Output:
+	// broken: true
+	// another term is left alone: true
 }

@@ -57,7 +57,7 @@ func TestFinding_S12_ABrokenSessionIsNotLive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := lease.Break(t.Context(), db.Open(), s.Key(), lease.Eviction{By: "ada", Token: session.Token}); err != nil {
+	if _, err := newManager(t, db.Open()).Break(t.Context(), s.Key(), lease.EndTerm{By: "ada", Token: session.Token}); err != nil {
 		t.Fatal(err)
 	}
 	if err := guard.Check(t.Context(), l.Sequencer()); !errors.Is(err, fence.ErrStale) {

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/internal/names"
 	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/lease/sightings"
 	"github.com/leasehold/leasehold/store"
@@ -143,18 +144,5 @@ func hostPart(host string, err error) string {
 	}, host)
 }
 
-// reserved begins the keys that Leasehold keeps for itself.
-const reserved = "."
-
-// sessionPrefix begins the keys of session records.
-const sessionPrefix = reserved + "session/"
-
 // Reserved reports whether key is one that Leasehold keeps for itself, such as a session's record.
-func Reserved(key string) bool { return strings.HasPrefix(key, reserved) }
-
-func checkName(key string) error {
-	if Reserved(key) {
-		return &store.InvalidError{Field: "Key", Value: fmt.Sprintf("%.40q", key), Want: "a name that does not begin with a dot: those are Leasehold's own"}
-	}
-	return store.CheckKey(key)
-}
+func Reserved(key string) bool { return names.Reserved(key) }

@@ -233,7 +233,7 @@ func TestPitfall_P7_ALossIsToldOnce(t *testing.T) {
 		},
 		"taken": func(t *testing.T, w *world, n *node, l *lease.Lease) { w.wipe("job"); time.Sleep(5 * time.Second) },
 		"broken": func(t *testing.T, w *world, n *node, l *lease.Lease) {
-			w.breaks("job", lease.Eviction{Token: l.Token()})
+			w.breaks("job", lease.EndTerm{Token: l.Token()})
 		},
 		"closed": func(t *testing.T, w *world, n *node, l *lease.Lease) { _ = n.Close() },
 	} {

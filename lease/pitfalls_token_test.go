@@ -37,7 +37,7 @@ func TestPitfall_F1_TokensRiseHoweverATermEnds(t *testing.T) {
 		l = rises(t, "expired", l, a.acquire("job"))
 		b.outage.End()
 		back()
-		w.breaks("job", lease.Eviction{Token: l.Token()})
+		w.breaks("job", lease.EndTerm{Token: l.Token()})
 		l = rises(t, "broken", l, b.acquire("job"))
 		back()
 		if err := l.HandOver(t.Context(), a.Owner()); err != nil {

@@ -2,11 +2,11 @@ package lease
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/internal/drive"
+	"github.com/leasehold/leasehold/internal/names"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -71,17 +71,8 @@ func (s *Session) Background(f func(ctx context.Context)) bool {
 	})
 }
 
-// SessionKey returns a key, never used before, for the record of a session of that owner. Its nonce is in lower case: where names of
-// objects are that, as on Kubernetes, each upper-case letter takes four.
-func SessionKey(owner string) string {
-	return sessionPrefix + owner + "/" + strings.ToLower(drive.Nonce())
-}
+// SessionKey returns a key, never used before, for the record of a session of that owner.
+func SessionKey(owner string) string { return names.SessionKey(owner, drive.Nonce()) }
 
 // OwnerOf returns the owner id of the manager that opened the session of that key, or "" if it is no session's key.
-func OwnerOf(sessionKey string) string {
-	owner, ok := strings.CutPrefix(sessionKey, sessionPrefix)
-	if i := strings.LastIndex(owner, "/"); ok && i >= 0 {
-		return owner[:i]
-	}
-	return ""
-}
+func OwnerOf(sessionKey string) string { return names.OwnerOf(sessionKey) }

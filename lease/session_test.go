@@ -308,8 +308,8 @@ func TestSessionTakesANameAgainBeforeItIsToldOfTheBreak(t *testing.T) {
 		s := a.open()
 		first := a.under(s, "job")
 		w.unsafe = true // as the operator wants it
-		e := lease.Eviction{Token: first.Token(), By: "operator", Grace: 20 * time.Millisecond}
-		if _, err := lease.Break(t.Context(), w.db.Open(), "job", e); err != nil {
+		e := lease.EndTerm{Token: first.Token(), By: "operator", Grace: 20 * time.Millisecond}
+		if _, err := newManager(t, w.db.Open()).Break(t.Context(), "job", e); err != nil {
 			t.Fatal(err)
 		}
 		second := a.under(s, "job")

@@ -39,7 +39,7 @@ func TestSource(t *testing.T) {
 	}
 	check("the next term", again.Sequencer(), true)
 	check("the term before", l.Sequencer(), false)
-	if _, err := lease.Break(t.Context(), db.Open(), "n", lease.Eviction{By: "ada", Token: again.Token()}); err != nil {
+	if _, err := newManager(t, db.Open()).Break(t.Context(), "n", lease.EndTerm{By: "ada", Token: again.Token()}); err != nil {
 		t.Fatal(err)
 	}
 	check("broken", again.Sequencer(), false)

@@ -225,7 +225,7 @@ func TestSessionRunLost(t *testing.T) {
 			n.outage.StartRefusing(errRefused)
 		}, lease.Outage},
 		"its lease": {func(t *testing.T, w *world, _ *node, _ *lease.Session, l *lease.Lease) {
-			if _, err := lease.Break(t.Context(), w.db.Open(), l.Key(), lease.Eviction{Token: l.Token(), By: "ada"}); err != nil {
+			if _, err := newManager(t, w.db.Open()).Break(t.Context(), l.Key(), lease.EndTerm{Token: l.Token(), By: "ada"}); err != nil {
 				t.Error(err)
 			}
 		}, lease.Broken},

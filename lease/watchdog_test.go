@@ -134,7 +134,7 @@ func TestWatchdogBitesAtEveryLoss(t *testing.T) {
 		l := n.acquire("job")
 		var k kennel
 		k.watch(l)
-		if _, err := lease.Break(t.Context(), w.db.Open(), "job", lease.Eviction{Token: l.Token(), By: "operator"}); err != nil {
+		if _, err := newManager(t, w.db.Open()).Break(t.Context(), "job", lease.EndTerm{Token: l.Token(), By: "operator"}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(ttl / 3)

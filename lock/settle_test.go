@@ -385,7 +385,7 @@ func TestSetEndsWithAnyOfItsLeases(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := lease.Break(t.Context(), q.m.Store(), "b", lease.Eviction{Token: set.Lease("b").Token(), By: "ada"}); err != nil {
+		if _, err := q.m.Break(t.Context(), "b", lease.EndTerm{Token: set.Lease("b").Token(), By: "ada"}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(ttl)

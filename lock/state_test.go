@@ -75,10 +75,10 @@ func TestSessionBrokenByAnOperator(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := lease.Break(t.Context(), q.m.Store(), p.Key(), lease.Eviction{Token: session.Token + 1, By: "ada"}); !errors.Is(err, fence.ErrStale) {
+		if _, err := q.m.Break(t.Context(), p.Key(), lease.EndTerm{Token: session.Token + 1, By: "ada"}); !errors.Is(err, fence.ErrStale) {
 			t.Errorf("another term: %v", err)
 		}
-		if _, err := lease.Break(t.Context(), q.m.Store(), p.Key(), lease.Eviction{Token: session.Token, By: "ada"}); err != nil {
+		if _, err := q.m.Break(t.Context(), p.Key(), lease.EndTerm{Token: session.Token, By: "ada"}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(ttl)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/drive"
 	"github.com/leasehold/leasehold/internal/lessor"
 	"github.com/leasehold/leasehold/internal/wire"
 	"github.com/leasehold/leasehold/lease"
@@ -219,7 +220,7 @@ func (s *Server) breakHold(c *call) (any, error) {
 	}
 	c.event.Token = body.Token
 	c.event.Note = body.Note
-	rec, err := lease.Break(c.r.Context(), s.st, c.r.PathValue("name"), lease.Eviction{Token: body.Token, By: c.by(), Note: body.Note, Grace: grace})
+	rec, err := drive.Break(c.r.Context(), s.st, c.r.PathValue("name"), drive.EndTerm{Token: body.Token, By: c.by(), Reason: body.Note, Grace: grace})
 	c.event.Holder = rec.Owner
 	if err != nil {
 		return nil, err

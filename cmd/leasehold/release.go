@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/drive"
 	"github.com/leasehold/leasehold/internal/protocol"
-	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -37,7 +37,7 @@ func (a *app) releaseCommand() *cobra.Command {
 			return a.withStore(cmd.Context(), false, func(st store.Store) error {
 				t, err := a.target(cmd.Context(), st, name, token)
 				if err == nil {
-					_, err = lease.Free(cmd.Context(), st, t.key, lease.Eviction{Token: t.token, By: whoAmI()})
+					_, err = drive.Free(cmd.Context(), st, a.clk, t.key, drive.EndTerm{Token: t.token, By: whoAmI()})
 				}
 				if err != nil {
 					return evictionError(err)

@@ -342,7 +342,7 @@ func (j *job) withdraw() {
 	defer cancel()
 	rec, err := store.Load(ctx, j.st, j.key)
 	if err == nil && rec.Owner == j.m.Owner() {
-		_, _ = lease.Free(ctx, j.st, j.key, lease.Eviction{Token: rec.Token, By: whoAmI(), Note: "given up"}) // or it expires
+		_, _ = j.m.Free(ctx, j.key, lease.EndTerm{Token: rec.Token, By: whoAmI(), Reason: "given up"}) // or it expires
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/drive"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/faulty"
@@ -340,7 +341,7 @@ func TestBroken(t *testing.T) {
 		r, _ := w.registry()
 		rec := granted(t, r, wants("a", 0))
 		q := send(r, wants("b", time.Hour))
-		if _, err := lease.Break(t.Context(), w.db.Open(), "job", lease.Eviction{Token: rec.Token, By: "op"}); err != nil {
+		if _, err := drive.Break(t.Context(), w.db.Open(), "job", drive.EndTerm{Token: rec.Token, By: "op"}); err != nil {
 			t.Fatal(err)
 		}
 		var lost *lease.LostError

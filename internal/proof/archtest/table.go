@@ -83,6 +83,7 @@ var Table = []Row{
 		Dir: "internal/kinds", Floor: F0, May: []string{"store"},
 		Why: "it tells who uses a name from its records, for the rules",
 	},
+	{Dir: "internal/names", Floor: F0, May: []string{"store"}, Why: "what a name may be is one rule, from the driver of leases up to the command"},
 
 	{Dir: "store/memory", Floor: F1, Engine: true},
 	{

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/internal/drive"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store/faulty"
 	"github.com/leasehold/leasehold/store/memory"
@@ -224,7 +225,7 @@ func TestBreakTerminatesAtOnce(t *testing.T) {
 			at := b.clk.Now()
 			admin := b.db.Open()
 			defer admin.Close()
-			_, err := lease.Break(t.Context(), admin, "job", lease.Eviction{Token: b.l.Token(), By: "test"})
+			_, err := drive.Break(t.Context(), admin, "job", drive.EndTerm{Token: b.l.Token(), By: "test"})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -363,7 +363,7 @@ func (w *world) clone(i int) *world {
 	return n
 }
 
-// breaks lets an operator mark the hold, as lease.Break does. Under a session, the session is told first.
+// breaks lets an operator mark the hold, as drive.Break does. Under a session, the session is told first.
 func (w *world) breaks() *world {
 	rec := w.get(name)
 	if w.left.Breaks == 0 || w.left.Writes < 2 || rec.Owner == "" || rec.Mark != "" {
