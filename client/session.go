@@ -74,13 +74,13 @@ func (s Session) Check(g Grant) error {
 	lost := &lease.LostError{Key: g.Name, Token: g.Token}
 	switch loss, gone := s.Lost[g.Name]; {
 	case g.Session != s.ID:
-		lost.Cause, lost.Err = lease.Taken, errors.New("another session keeps it")
+		lost.Cause, lost.Err = lease.CauseTaken, errors.New("another session keeps it")
 	case gone && loss.Token == g.Token:
 		lost.Cause, lost.Err = loss.Cause, errors.New(loss.Reason)
 	case s.Broken[g.Name] == g.Token:
-		lost.Cause = lease.Broken
+		lost.Cause = lease.CauseBroken
 	case s.Left() == 0:
-		lost.Cause = lease.Expired
+		lost.Cause = lease.CauseExpired
 	default:
 		return nil
 	}

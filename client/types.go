@@ -127,7 +127,7 @@ type Session struct {
 // Loss says why a lease of a session is over though the session lives.
 type Loss struct {
 	Token  fence.Token
-	Cause  lease.Cause // [lease.Taken] or [lease.Broken]
+	Cause  lease.Cause // [lease.CauseTaken] or [lease.CauseBroken]
 	Reason string      // what the lease's record says instead
 }
 

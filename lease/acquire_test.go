@@ -30,7 +30,7 @@ func TestAcquireRelease(t *testing.T) {
 		time.Sleep(time.Hour)
 		valid(t, l)
 		release(t, l)
-		lostWith(t, l, lease.Released)
+		lostWith(t, l, lease.CauseReleased)
 		if errors.Is(l.Check(), lease.ErrLost) {
 			t.Error("a lease that its holder released is not lost")
 		}
@@ -72,7 +72,7 @@ func TestAcquireWaitsForTheDead(t *testing.T) {
 				l := n.acquire("job")
 				written := time.Now()
 				_ = n.Close()
-				lostWith(t, l, lease.Closed)
+				lostWith(t, l, lease.CauseClosed)
 				time.Sleep(4 * time.Second)
 				a := w.node(lease.Options{}).acquiring(t.Context(), "job")
 				time.Sleep(ttl - 4*time.Second - time.Nanosecond)

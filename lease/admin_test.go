@@ -35,7 +35,7 @@ func TestBreak(t *testing.T) {
 			t.Errorf("Break returned %+v", rec)
 		}
 		time.Sleep(5 * time.Second)
-		lostWith(t, l, lease.Broken)
+		lostWith(t, l, lease.CauseBroken)
 		if states, closed := drain(events); !closed || states[len(states)-1] != lease.StateLost {
 			t.Errorf("events %v", states)
 		}
@@ -114,8 +114,8 @@ func TestBreakOfSessionLease(t *testing.T) {
 		w.breaks("c", lease.EndTerm{Token: c.Token()}) // both before the session has met the first
 		w.breaks("c", lease.EndTerm{Token: c.Token()})
 		time.Sleep(5 * time.Second)
-		lostWith(t, a, lease.Broken)
-		lostWith(t, c, lease.Broken)
+		lostWith(t, a, lease.CauseBroken)
+		lostWith(t, c, lease.CauseBroken)
 		valid(t, b)
 		wait.wait(t, start, ttl+time.Millisecond)
 		time.Sleep(time.Hour)
@@ -144,7 +144,7 @@ func TestBreakOfSessionThenOfItsLease(t *testing.T) {
 		}
 		time.Sleep(5 * time.Second)
 		for _, l := range []*lease.Lease{a, b} {
-			lostWith(t, l, lease.Broken)
+			lostWith(t, l, lease.CauseBroken)
 		}
 		if s.Check() == nil {
 			t.Error("the session lives on")
@@ -170,7 +170,7 @@ func TestBreakOfSessionLeaseUnderWay(t *testing.T) {
 		synctest.Wait()
 		w.breaks("a", lease.EndTerm{Token: w.get("a").Token})
 		if l := <-got; l != nil {
-			lostWith(t, l, lease.Broken)
+			lostWith(t, l, lease.CauseBroken)
 		}
 	})
 }
@@ -256,7 +256,7 @@ func TestBreakUnderFaults(t *testing.T) {
 			t.Errorf("Break again: %v", err)
 		}
 		time.Sleep(5 * time.Second)
-		lostWith(t, l, lease.Broken)
+		lostWith(t, l, lease.CauseBroken)
 		release(t, l)
 	})
 }
@@ -274,7 +274,7 @@ func TestBreakTellsASessionThatIsRenewedMeanwhile(t *testing.T) {
 			t.Errorf("Break: %v", err)
 		}
 		time.Sleep(ttl / 3)
-		lostWith(t, job, lease.Broken)
+		lostWith(t, job, lease.CauseBroken)
 		valid(t, beside)
 	})
 }

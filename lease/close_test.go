@@ -26,30 +26,30 @@ func TestCloseInEveryState(t *testing.T) {
 		},
 		"held": func(t *testing.T, w *world, n *node) func() {
 			l := n.acquire("job")
-			return func() { lostWith(t, l, lease.Closed) }
+			return func() { lostWith(t, l, lease.CauseClosed) }
 		},
 		"renewing": func(t *testing.T, w *world, n *node) func() {
 			l := n.acquire("job")
 			n.plan(func(faulty.Op) faulty.Fault { return faulty.Fault{Delay: 700 * time.Millisecond} })
 			time.Sleep(5100 * time.Millisecond)
-			return func() { lostWith(t, l, lease.Closed) }
+			return func() { lostWith(t, l, lease.CauseClosed) }
 		},
 		"in jeopardy": func(t *testing.T, w *world, n *node) func() {
 			l := n.acquire("job")
 			n.outage.Start()
 			time.Sleep(8 * time.Second)
-			return func() { lostWith(t, l, lease.Closed) }
+			return func() { lostWith(t, l, lease.CauseClosed) }
 		},
 		"lost": func(t *testing.T, w *world, n *node) func() {
 			l := n.acquire("job")
 			n.outage.Start()
 			time.Sleep(ttl)
-			return func() { lostWith(t, l, lease.Outage) }
+			return func() { lostWith(t, l, lease.CauseOutage) }
 		},
 		"released": func(t *testing.T, w *world, n *node) func() {
 			l := n.acquire("job")
 			release(t, l)
-			return func() { lostWith(t, l, lease.Released) }
+			return func() { lostWith(t, l, lease.CauseReleased) }
 		},
 		"withdrawing": func(t *testing.T, w *world, n *node) func() {
 			n.plan(hang)
@@ -63,7 +63,7 @@ func TestCloseInEveryState(t *testing.T) {
 			s := n.open()
 			l := n.under(s, "a")
 			return func() {
-				lostWith(t, l, lease.Closed)
+				lostWith(t, l, lease.CauseClosed)
 				if !errors.Is(s.Check(), lease.ErrLost) {
 					t.Errorf("the session: %v", s.Check())
 				}

@@ -42,12 +42,12 @@ type Cause string
 
 // The causes.
 const (
-	Expired  Cause = "expired"      // validity ran out although the store answered: this process was paused, or cut off
-	Taken    Cause = "taken"        // somebody else has the name, or its record is gone
-	Broken   Cause = "broken"       // an operator broke the hold
-	Outage   Cause = "store outage" // validity ran out while the store did not answer
-	Released Cause = "released"     // or handed over, by its holder
-	Closed   Cause = "closed"       // its manager was closed while it was held
+	CauseExpired  Cause = "expired"      // validity ran out although the store answered: this process was paused, or cut off
+	CauseTaken    Cause = "taken"        // somebody else has the name, or its record is gone
+	CauseBroken   Cause = "broken"       // an operator broke the hold
+	CauseOutage   Cause = "store outage" // validity ran out while the store did not answer
+	CauseReleased Cause = "released"     // or handed over, by its holder
+	CauseClosed   Cause = "closed"       // its manager was closed while it was held
 )
 
 // LostError says that a lease ended. It matches [ErrLost] unless the holder itself released the lease.
@@ -60,7 +60,7 @@ type LostError struct {
 
 func (e *LostError) Error() string {
 	msg := fmt.Sprintf("lease %s (token %d) is lost: %s", e.Key, e.Token, e.Cause)
-	if e.Cause == Released {
+	if e.Cause == CauseReleased {
 		msg = fmt.Sprintf("lease %s (token %d) was released", e.Key, e.Token)
 	}
 	if e.Err != nil {
@@ -70,7 +70,7 @@ func (e *LostError) Error() string {
 }
 
 // Is reports whether target is [ErrLost].
-func (e *LostError) Is(target error) bool { return target == ErrLost && e.Cause != Released }
+func (e *LostError) Is(target error) bool { return target == ErrLost && e.Cause != CauseReleased }
 
 // Unwrap returns what the store said last.
 func (e *LostError) Unwrap() error { return e.Err }
@@ -78,12 +78,12 @@ func (e *LostError) Unwrap() error { return e.Err }
 func causeOf(c protocol.Cause) Cause {
 	switch c {
 	case protocol.CauseTaken:
-		return Taken
+		return CauseTaken
 	case protocol.CauseBroken:
-		return Broken
+		return CauseBroken
 	case protocol.CauseOutage:
-		return Outage
+		return CauseOutage
 	default:
-		return Expired
+		return CauseExpired
 	}
 }

@@ -126,6 +126,6 @@ func TestFinding_L1_AHungStoreIsSaidAtOnce(t *testing.T) {
 		if e.State != lease.StateLost || requests.now.Load() != 0 {
 			t.Errorf("%+v, with %d requests under way", e, requests.now.Load())
 		}
-		lostWith(t, l, lease.Outage)
+		lostWith(t, l, lease.CauseOutage)
 	})
 }

@@ -95,12 +95,12 @@ func TestFinding_L1_ALateCopyOfATouchBringsNoTermBack(t *testing.T) {
 				w.edit("job", func(r *store.Record) { r.Owner = "other" })
 				others := w.get("job")
 				time.Sleep(attempt)
-				lostWith(t, l, lease.Taken)
+				lostWith(t, l, lease.CauseTaken)
 				if clk.Now() >= until {
 					t.Error("it would have ended by then")
 				}
 				time.Sleep(ttl)
-				lostWith(t, l, lease.Taken)
+				lostWith(t, l, lease.CauseTaken)
 				if now := w.get("job"); now.Version != others.Version {
 					t.Errorf("%+v was written after %+v", now, others)
 				}

@@ -25,7 +25,7 @@ func TestFinding_S12_ASessionEndsBeforeItKnowsOfTheLease(t *testing.T) {
 		l, err := s.Acquire(t.Context(), "a")
 		if err == nil {
 			t.Errorf("acquired under a session that is over; its context: %v", l.Context().Err())
-		} else if lost, ok := errors.AsType[*lease.LostError](err); !ok || lost.Cause != lease.Released {
+		} else if lost, ok := errors.AsType[*lease.LostError](err); !ok || lost.Cause != lease.CauseReleased {
 			t.Errorf("Acquire: %v, want the session's end", err)
 		}
 		if _, err := w.node(lease.Options{}).TryAcquire(t.Context(), "a"); err != nil {

@@ -37,7 +37,7 @@ func TestHandOver(t *testing.T) {
 			t.Fatal(err)
 		}
 		next := heirWait.wait(t, start, 0)
-		lostWith(t, l, lease.Released)
+		lostWith(t, l, lease.CauseReleased)
 		if next.Token() <= offered.Token || offered.Token <= l.Token() {
 			t.Errorf("token %d after %d, offered %d", next.Token(), l.Token(), offered.Token)
 		}
@@ -181,7 +181,7 @@ func TestReleaseTogether(t *testing.T) {
 		synctest.Wait()
 		err := l.HandOver(t.Context(), "host/1/heir")
 		var lost *lease.LostError
-		if !errors.As(err, &lost) || lost.Cause != lease.Released {
+		if !errors.As(err, &lost) || lost.Cause != lease.CauseReleased {
 			t.Errorf("HandOver beside a release: %v", err)
 		}
 		wg.Wait()

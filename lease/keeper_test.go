@@ -145,7 +145,7 @@ func TestKeeperOutageToLoss(t *testing.T) {
 				if ctx.Err() == nil {
 					t.Error("the context outlives the deadline")
 				}
-				lostWith(t, l, lease.Outage)
+				lostWith(t, l, lease.CauseOutage)
 				states, closed := drain(events)
 				if !closed || !equalStates(states, lease.StateHeld, lease.StateJeopardy, lease.StateLost) {
 					t.Errorf("events %v, closed: %v", states, closed)
@@ -178,7 +178,7 @@ func TestKeeperTaken(t *testing.T) {
 		w.unsafe = true // the store was wiped: only the token can tell the two apart
 		taker := next.acquire("job")
 		time.Sleep(5*time.Second + time.Millisecond)
-		lostWith(t, l, lease.Taken)
+		lostWith(t, l, lease.CauseTaken)
 		release(t, l)
 		valid(t, taker)
 		if taker.Token() <= l.Token() || w.get("job").Owner != next.Owner() {
@@ -195,7 +195,7 @@ func TestKeeperTakenInDoubt(t *testing.T) {
 		w.wipe("job")
 		n.plan(once(faulty.Fault{LoseReply: true}, kind(faulty.Put)))
 		time.Sleep(7 * time.Second)
-		lostWith(t, l, lease.Taken)
+		lostWith(t, l, lease.CauseTaken)
 		var lost *lease.LostError
 		if errors.As(l.Check(), &lost); lost.Err != nil {
 			t.Errorf("the loss is blamed on %v", lost.Err)
@@ -254,7 +254,7 @@ func TestContextAfterTheEnd(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		l := w.node(lease.Options{}).acquire("job")
 		release(t, l)
-		lostWith(t, l, lease.Released)
+		lostWith(t, l, lease.CauseReleased)
 		if err := context.Cause(l.Context()); err.Error() != l.Check().Error() {
 			t.Errorf("the context says %v, Check %v", err, l.Check())
 		}
@@ -325,7 +325,7 @@ func TestKeeperNoticesTheEndDuringARequest(t *testing.T) {
 		if took := time.Since(start); took < validity || took > validity+time.Microsecond {
 			t.Errorf("noticed after %v, want %v", took, validity)
 		}
-		lostWith(t, l, lease.Outage)
+		lostWith(t, l, lease.CauseOutage)
 		if err := errors.Join(m.Close(), st.Close()); err != nil {
 			t.Error(err)
 		}

@@ -146,9 +146,9 @@ func (l *Lease) overdue() (Cause, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.trouble != nil {
-		return Outage, l.trouble
+		return CauseOutage, l.trouble
 	}
-	return Expired, nil
+	return CauseExpired, nil
 }
 
 // end ends the hold for this process, once: first nobody may rely on it any more, then the context, then the events.
@@ -169,7 +169,7 @@ func (l *Lease) markEnded(cause Cause, err error) bool {
 		l.cancel()
 	}
 	state := StateLost
-	if cause == Released {
+	if cause == CauseReleased {
 		state = StateReleased
 	}
 	l.emit(state, 0, l.lost)
@@ -239,7 +239,7 @@ func (l *Lease) leave(ctx context.Context, e protocol.Exit) error {
 	}
 	var conflict *store.ConflictError
 	if e.To != "" && errors.As(err, &conflict) {
-		err = &LostError{Key: l.key, Token: l.token, Cause: Taken, Err: err}
+		err = &LostError{Key: l.key, Token: l.token, Cause: CauseTaken, Err: err}
 	}
 	l.leaveErr = err
 	return err
@@ -248,7 +248,7 @@ func (l *Lease) leave(ctx context.Context, e protocol.Exit) error {
 // program is what [drive.Leave] needs of a lease.
 type program struct{ l *Lease }
 
-func (p program) Stop() { p.l.end(Released, nil) }
+func (p program) Stop() { p.l.end(CauseReleased, nil) }
 
 func (p program) Retire() *drive.Driver {
 	l := p.l

@@ -82,7 +82,7 @@ func (m *Manager) Close() error {
 	m.stop()
 	for k := range asleep {
 		k.sleep()
-		k.l.end(Closed, ErrClosed)
+		k.l.end(CauseClosed, ErrClosed)
 	}
 	m.wg.Wait()
 	return nil

@@ -87,8 +87,8 @@ func TestOwnerOfAnyHost(t *testing.T) {
 func TestErrorMessages(t *testing.T) {
 	errTaken := errors.New("two of three are taken")
 	held := &lease.HeldError{Key: "job", Owner: "a", Err: errTaken, Since: time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC), Token: 7}
-	lost := &lease.LostError{Key: "job", Token: 7, Cause: lease.Outage, Err: errRefused}
-	released := &lease.LostError{Key: "job", Token: 7, Cause: lease.Released}
+	lost := &lease.LostError{Key: "job", Token: 7, Cause: lease.CauseOutage, Err: errRefused}
+	released := &lease.LostError{Key: "job", Token: 7, Cause: lease.CauseReleased}
 	for err, want := range map[error]string{
 		held: "job is held by a since 2026-06-01T12:00:00Z (token 7)", lost: "lease job (token 7) is lost: store outage: connection refused",
 		released: "lease job (token 7) was released",

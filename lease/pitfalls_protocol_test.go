@@ -135,7 +135,7 @@ func TestPitfall_P4_OnlyTheHolderRenews(t *testing.T) {
 		other := w.node(lease.Options{})
 		taker := other.acquire("job")
 		time.Sleep(10 * time.Second)
-		lostWith(t, l, lease.Taken)
+		lostWith(t, l, lease.CauseTaken)
 		if rec := w.get("job"); rec.Owner != other.Owner() || rec.Token != taker.Token() {
 			t.Errorf("the record: %+v", rec)
 		}
@@ -327,7 +327,7 @@ func TestPitfall_P9_AcquiringAgainAfterALoss(t *testing.T) {
 			for range 3 {
 				n.outage.StartRefusing(errRefused)
 				time.Sleep(l.Left() + time.Nanosecond) // the record isn't dead yet
-				lostWith(t, l, lease.Outage)
+				lostWith(t, l, lease.CauseOutage)
 				n.outage.StartRefusing(store.ErrClosed)
 				if err := l.Release(t.Context()); !errors.Is(err, store.ErrClosed) {
 					t.Errorf("Release: %v", err)

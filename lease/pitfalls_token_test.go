@@ -68,7 +68,7 @@ func TestPitfall_F2_TheSameOwnerGetsANewToken(t *testing.T) {
 		// Lost, and taken again before anyone else came.
 		n.outage.Start()
 		time.Sleep(validity + time.Second)
-		lostWith(t, l, lease.Outage)
+		lostWith(t, l, lease.CauseOutage)
 		n.outage.End()
 		n.clk.StepWall(-time.Minute)
 		l = rises(t, "re-acquired after a loss", l, n.acquire("job"))

@@ -119,7 +119,7 @@ func (s *Session) why() (Cause, error) {
 	s.hold.mu.Lock()
 	defer s.hold.mu.Unlock()
 	if s.hold.lost == nil {
-		return Expired, nil
+		return CauseExpired, nil
 	}
 	return s.hold.lost.Cause, s.hold.lost.Err
 }
@@ -128,7 +128,7 @@ func (s *Session) why() (Cause, error) {
 func (s *Session) enlist(l *Lease) error {
 	e := s.roster.Enlist(l)
 	if e.Another {
-		e.Older.end(Taken, nil)
+		e.Older.end(CauseTaken, nil)
 	}
 	switch {
 	case e.Over:
@@ -136,7 +136,7 @@ func (s *Session) enlist(l *Lease) error {
 		l.end(cause, err)
 		return fmt.Errorf("acquire %s: the session is over: %w", l.key, l.Check())
 	case e.Broken:
-		l.end(Broken, nil)
+		l.end(CauseBroken, nil)
 	}
 	s.watchOver()
 	return nil
@@ -146,10 +146,10 @@ func (s *Session) enlist(l *Lease) error {
 func (s *Session) told(data []byte) {
 	broken, err := s.roster.Told(data)
 	if err != nil {
-		s.hold.end(Broken, fmt.Errorf("read the notice on %s: %w: open another session", s.hold.key, err))
+		s.hold.end(CauseBroken, fmt.Errorf("read the notice on %s: %w: open another session", s.hold.key, err))
 		return
 	}
 	for _, l := range broken {
-		l.end(Broken, nil)
+		l.end(CauseBroken, nil)
 	}
 }

@@ -56,7 +56,7 @@ func TestSessionKeepsManyWithOneWrite(t *testing.T) {
 				t.Fatalf("%s outlives its session", l)
 			}
 		}
-		lostWith(t, leases[500], lease.Released)
+		lostWith(t, leases[500], lease.CauseReleased)
 		if l, err := w.node(lease.Options{}).TryAcquire(t.Context(), "shard/500"); err != nil || l.Token() <= leases[500].Token() {
 			t.Errorf("the name after its session was closed: %v, %v", l, err)
 		}
@@ -75,9 +75,9 @@ func TestSessionLossEndsAll(t *testing.T) {
 		events := a.Events()
 		n.outage.StartRefusing(errRefused)
 		time.Sleep(validity)
-		lostWith(t, a, lease.Outage)
-		lostWith(t, b, lease.Outage)
-		lostWith(t, own, lease.Outage)
+		lostWith(t, a, lease.CauseOutage)
+		lostWith(t, b, lease.CauseOutage)
+		lostWith(t, own, lease.CauseOutage)
 		var lost *lease.LostError
 		if errors.As(a.Check(), &lost); lost.Key != "a" || lost.Token != a.Token() || !errors.Is(lost, errRefused) {
 			t.Errorf("the loss of a: %v", lost)
@@ -120,8 +120,8 @@ func TestSessionIsFencedBeforeItsLeasesAreTaken(t *testing.T) {
 			if d := time.Since(start); d < ttl {
 				t.Errorf("taken after %v", d)
 			}
-			lostWith(t, a, lease.Outage)
-			lostWith(t, b, lease.Outage)
+			lostWith(t, a, lease.CauseOutage)
+			lostWith(t, b, lease.CauseOutage)
 			if next.Token() <= a.Token() {
 				t.Errorf("token %d after %d", next.Token(), a.Token())
 			}
@@ -195,7 +195,7 @@ func TestSessionEndsDuringClaim(t *testing.T) {
 			t.Error(err)
 		}
 		var lost *lease.LostError
-		if err := <-done; !errors.As(err, &lost) || lost.Cause != lease.Released {
+		if err := <-done; !errors.As(err, &lost) || lost.Cause != lease.CauseReleased {
 			t.Errorf("Acquire: %v", err)
 		}
 		if _, err := w.node(lease.Options{}).TryAcquire(t.Context(), "a"); err != nil {
@@ -314,7 +314,7 @@ func TestSessionTakesANameAgainBeforeItIsToldOfTheBreak(t *testing.T) {
 		}
 		second := a.under(s, "job")
 		w.unsafe = false
-		lostWith(t, first, lease.Taken)
+		lostWith(t, first, lease.CauseTaken)
 		time.Sleep(time.Minute)
 		valid(t, second)
 	})

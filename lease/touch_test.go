@@ -200,7 +200,7 @@ func TestATouchMeetsAnOutsider(t *testing.T) {
 				time.Sleep(ttl)
 				outsider(w)
 				time.Sleep(ttl / 4)
-				lostWith(t, l, lease.Taken)
+				lostWith(t, l, lease.CauseTaken)
 				valid(t, beside)
 				if w.touch("beside"); beside.Check() != nil {
 					t.Error(beside.Check())
@@ -236,7 +236,7 @@ func TestFinding_S16_ALeaseWhoseTouchesFailEnds(t *testing.T) {
 			t.Errorf("its context ended %v after its validity", late)
 		}
 		var lost *lease.LostError
-		if err := l.Check(); !errors.As(err, &lost) || lost.Cause != lease.Outage || lost.Err == nil {
+		if err := l.Check(); !errors.As(err, &lost) || lost.Cause != lease.CauseOutage || lost.Err == nil {
 			t.Errorf("%v: want the touch that failed", err)
 		}
 		if err := s.Check(); err != nil {
@@ -263,7 +263,7 @@ func TestATouchThatMeetsAnotherVersion(t *testing.T) {
 		w.edit("beside", func(r *store.Record) { r.Owner = "other" })
 		others := w.get("beside")
 		time.Sleep(ttl / 4)
-		lostWith(t, beside, lease.Taken)
+		lostWith(t, beside, lease.CauseTaken)
 		if now := w.get("beside"); now.Version != others.Version {
 			t.Errorf("%+v was written after %+v", now, others)
 		}

@@ -61,7 +61,7 @@ func TestTTLOfOneHold(t *testing.T) {
 				time.Sleep(c.one*8/10 - 2*time.Millisecond)
 				valid(t, l)
 				time.Sleep(2 * time.Millisecond)
-				lostWith(t, l, lease.Outage)
+				lostWith(t, l, lease.CauseOutage)
 				next := wait.wait(t, start, c.one+time.Millisecond)
 				if took := time.Since(start); took < c.one-time.Millisecond || next.Token() <= l.Token() {
 					t.Errorf("taken after %v under token %d, want it after %v", took, next.Token(), c.one)
@@ -223,12 +223,12 @@ func TestSessionRunLost(t *testing.T) {
 	}{
 		"the session": {func(_ *testing.T, _ *world, n *node, _ *lease.Session, _ *lease.Lease) {
 			n.outage.StartRefusing(errRefused)
-		}, lease.Outage},
+		}, lease.CauseOutage},
 		"its lease": {func(t *testing.T, w *world, _ *node, _ *lease.Session, l *lease.Lease) {
 			if _, err := newManager(t, w.db.Open()).Break(t.Context(), l.Key(), lease.EndTerm{Token: l.Token(), By: "ada"}); err != nil {
 				t.Error(err)
 			}
-		}, lease.Broken},
+		}, lease.CauseBroken},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {

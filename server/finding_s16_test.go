@@ -154,7 +154,7 @@ func holding(t *testing.T, ses client.Session, held ...client.Grant) {
 func lostOne(t *testing.T, ses client.Session, g client.Grant, say string) {
 	t.Helper()
 	err := ses.Check(g)
-	if lost, ok := errors.AsType[*lease.LostError](err); !ok || lost.Cause != lease.Taken || lost.Token != g.Token || !strings.Contains(fmt.Sprint(err), say) || len(ses.Lost) != 1 {
+	if lost, ok := errors.AsType[*lease.LostError](err); !ok || lost.Cause != lease.CauseTaken || lost.Token != g.Token || !strings.Contains(fmt.Sprint(err), say) || len(ses.Lost) != 1 {
 		t.Errorf("%v (%v), want it lost: %q", err, ses.Lost, say)
 	}
 }

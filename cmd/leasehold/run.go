@@ -300,7 +300,7 @@ func (j *job) once(ctx context.Context) error {
 // lossReason says why a lease was lost. Without a cause it was given up before its end.
 func (j *job) lossReason(cause error) string {
 	var lost *lease.LostError
-	if errors.As(cause, &lost) && lost.Cause != lease.Released {
+	if errors.As(cause, &lost) && lost.Cause != lease.CauseReleased {
 		if lost.Err != nil {
 			return fmt.Sprintf("%s: %v", lost.Cause, lost.Err)
 		}

@@ -21,7 +21,7 @@ import (
 // Loss is a lease of a session that is over though the session lives.
 type Loss struct {
 	Token fence.Token
-	Cause lease.Cause // [lease.Taken] or [lease.Broken]
+	Cause lease.Cause // [lease.CauseTaken] or [lease.CauseBroken]
 	Err   error       // what its record says
 }
 
@@ -93,7 +93,7 @@ func (ks *keepers) renewed(st store.Store, owner string, until, now clock.Instan
 }
 
 // causes are those of looks, as package lease has them.
-var causes = map[protocol.Cause]lease.Cause{protocol.CauseTaken: lease.Taken, protocol.CauseBroken: lease.Broken}
+var causes = map[protocol.Cause]lease.Cause{protocol.CauseTaken: lease.CauseTaken, protocol.CauseBroken: lease.CauseBroken}
 
 func (ks *keepers) of(owner string) *keeper {
 	ks.mu.Lock()

@@ -345,7 +345,7 @@ func TestBroken(t *testing.T) {
 			t.Fatal(err)
 		}
 		var lost *lease.LostError
-		if _, err := r.Renew(t.Context(), "job", "a", rec.Token, 0, nil); !errors.As(err, &lost) || lost.Cause != lease.Broken {
+		if _, err := r.Renew(t.Context(), "job", "a", rec.Token, 0, nil); !errors.As(err, &lost) || lost.Cause != lease.CauseBroken {
 			t.Errorf("renewed: %v", err)
 		}
 		if q.over() {

@@ -263,7 +263,7 @@ func (p *Problem) Err() error {
 	case CodeNotCurrent:
 		return &fence.StaleError{Name: p.Name, Got: p.Got, Current: p.Token, Holder: p.Holder}
 	case CodeBroken:
-		return &lease.LostError{Key: p.Name, Token: p.Token, Cause: lease.Broken, Err: errors.New(p.Note)}
+		return &lease.LostError{Key: p.Name, Token: p.Token, Cause: lease.CauseBroken, Err: errors.New(p.Note)}
 	case CodeCorrupt:
 		if p.Name != "" {
 			return store.Corrupt(p.Name, errors.New(p.Note))

@@ -21,7 +21,7 @@ func TestErrorsTravel(t *testing.T) {
 	for _, err := range []error{
 		&lease.HeldError{Key: "job", Owner: "a", Since: since, Token: 7, ExpiresIn: 5 * time.Second, Note: "why"},
 		&fence.StaleError{Name: "job", Got: 5, Current: 7, Holder: "a"},
-		&lease.LostError{Key: "job", Token: 7, Cause: lease.Broken, Err: errors.New("op: stuck")},
+		&lease.LostError{Key: "job", Token: 7, Cause: lease.CauseBroken, Err: errors.New("op: stuck")},
 		&store.ConflictError{Current: rec},
 		&store.InvalidError{Field: "TTL", Value: "1ns", Want: "10 ms or more"},
 		store.Corrupt("job", errors.New("no JSON")),

@@ -66,7 +66,7 @@ func (w *live) announce(p *process, l *lease.Lease) {
 // justified checks that a lease isn't taken for another's while the store shows it as its own.
 func (w *live) justified(x *term, e lease.Event) {
 	var lost *lease.LostError
-	if !errors.As(e.Err, &lost) || lost.Cause != lease.Taken {
+	if !errors.As(e.Err, &lost) || lost.Cause != lease.CauseTaken {
 		return
 	}
 	rec, err := store.Load(context.Background(), w.db.Open(), x.Key())

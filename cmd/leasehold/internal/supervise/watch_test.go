@@ -237,7 +237,7 @@ func TestBreakTerminatesAtOnce(t *testing.T) {
 				t.Errorf("broken at %v: terminated at %v, killed at %v, ended at %v", at, b.w.terminated, b.w.killed, b.w.endedAt)
 			}
 			var lost *lease.LostError
-			if err := context.Cause(b.l.Context()); !errors.As(err, &lost) || lost.Cause != lease.Broken {
+			if err := context.Cause(b.l.Context()); !errors.As(err, &lost) || lost.Cause != lease.CauseBroken {
 				t.Errorf("cause %v", err)
 			}
 		})
