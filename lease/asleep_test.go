@@ -162,12 +162,12 @@ func TestCheckDuringARenewal(t *testing.T) {
 // A renewed lease that is released tells so once, as the last of its events.
 func TestARenewedLeaseIsReleased(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		var told []lease.State
-		n := w.node(lease.Options{OnEvent: func(e lease.Event) { told = append(told, e.State) }})
+		var d diary
+		n := w.node(lease.Options{OnEvent: d.note})
 		l := n.acquire("job")
 		time.Sleep(ttl)
 		release(t, l)
-		if !equalStates(told, lease.StateHeld, lease.StateReleased) {
+		if told := d.of("job"); !equalStates(told, lease.StateHeld, lease.StateReleased) {
 			t.Errorf("events %v", told)
 		}
 	})

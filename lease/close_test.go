@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store/faulty"
 )
@@ -148,16 +149,46 @@ func TestCloseDuringClaim(t *testing.T) {
 // A manager that is closed between a claim and the keeping of its lease returns no lease.
 func TestCloseBeforeALeaseIsKept(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		var n *node
-		n = w.node(lease.Options{OnEvent: func(e lease.Event) {
-			if e.State == lease.StateHeld {
-				_ = n.Close()
+		var d diary
+		clk := &closing{Fake: clock.NewFake(0)}
+		m, err := lease.NewManager(w.db.Open(), lease.Options{Clock: clk, OnEvent: d.note})
+		if err != nil {
+			t.Fatal(err)
+		}
+		clk.close = func() { // beside the acquisition, whose lease has begun and has not ended
+			_ = m.Close()
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			if len(d.events) != 2 {
+				t.Errorf("Close returned after %+v", d.events)
 			}
-		}})
-		if l, err := n.Acquire(t.Context(), "job"); l != nil || !errors.Is(err, lease.ErrClosed) {
+		}
+		if l, err := m.Acquire(t.Context(), "job"); l != nil || !errors.Is(err, lease.ErrClosed) {
 			t.Errorf("Acquire: %v, %v", l, err)
 		}
+		if err := m.Close(); err != nil || !clk.closed {
+			t.Errorf("Close: %v", err)
+		}
+		if told := d.of("job"); !equalStates(told, lease.StateHeld, lease.StateLost) {
+			t.Errorf("told %v", told)
+		}
 	})
+}
+
+// closing is the clock of a manager that is closed just before the first renewal of a lease is timed.
+type closing struct {
+	*clock.Fake
+	close  func()
+	closed bool
+}
+
+func (c *closing) AfterFunc(d time.Duration, f func()) func() bool {
+	if d > ttl/4 && d < ttl/3 && !c.closed { // no request is awaited for that
+		c.closed = true
+		go c.close()
+		synctest.Wait() // it waits for the end of this lease now
+	}
+	return c.Fake.AfterFunc(d, f)
 }
 
 // A second Release returns when the first one is over, with what has come of that.

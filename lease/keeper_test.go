@@ -207,8 +207,8 @@ func TestKeeperTakenInDoubt(t *testing.T) {
 // The last event of a lease comes once, whatever ends it, and even to a reader who never reads the others.
 func TestEventsOfSlowReader(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		var observed []lease.State
-		n := w.node(lease.Options{OnEvent: func(e lease.Event) { observed = append(observed, e.State) }})
+		var observed diary
+		n := w.node(lease.Options{OnEvent: observed.note})
 		l := n.acquire("job")
 		events := l.Events()
 		for range 20 {
@@ -222,10 +222,11 @@ func TestEventsOfSlowReader(t *testing.T) {
 		if len(states) != lease.EventBuffer || !closed || states[len(states)-1] != lease.StateReleased {
 			t.Errorf("%d events, closed: %v: %v", len(states), closed, states)
 		}
-		if len(observed) != 42 { // held, 20 times jeopardy and held, released
-			t.Errorf("OnEvent was told of %d: %v", len(observed), observed)
+		told := observed.of("job")
+		if len(told) != 42 { // held, 20 times jeopardy and held, released
+			t.Errorf("OnEvent was told of %d: %v", len(told), told)
 		}
-		for i, s := range observed[:41] {
+		for i, s := range told[:41] {
 			if want := []lease.State{lease.StateHeld, lease.StateJeopardy}[i%2]; s != want {
 				t.Errorf("event %d is %s, want %s", i, s, want)
 			}

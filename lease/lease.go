@@ -44,7 +44,7 @@ func (m *Manager) newLease(d *drive.Driver, s *Session) *Lease {
 		l.kept = drive.Kept(d.Hold.Term)
 	}
 	var left time.Duration
-	if m.opts.OnEvent != nil { // nobody else can look yet
+	if l.events.passes = m.events.admit(); l.events.passes { // nobody else can look yet
 		left = l.Left()
 	}
 	l.emit(StateHeld, left, nil)
@@ -178,7 +178,7 @@ func (l *Lease) markEnded(cause Cause, err error) bool {
 
 // emit passes a change of state on. The lease's lock is held.
 func (l *Lease) emit(s State, left time.Duration, err error) {
-	l.events.emit(l.event(s, left, err), l.m.opts.OnEvent)
+	l.events.emit(l.event(s, left, err), l.m.events)
 }
 
 func (l *Lease) event(s State, left time.Duration, err error) Event {

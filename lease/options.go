@@ -71,8 +71,10 @@ type Options struct {
 	// each reason. It must not block.
 	OnRetry func(key string, err error)
 
-	// OnEvent, if set, is told every event of every lease, in each lease's order, on the goroutine that caused it. It must
-	// not block, and must not call the lease.
+	// OnEvent, if set, is called for every event of every lease and session: one call at a time, in each lease's order, soon
+	// after what it tells of. It runs in a goroutine of its own, so it may block, and may call any method of the manager, its
+	// leases and its sessions, with one exception: the manager's Close waits for it. An OnEvent that never returns keeps all
+	// later events in memory.
 	OnEvent func(Event)
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -38,16 +39,16 @@ func TestTTLOfOneHold(t *testing.T) {
 					t.Errorf("the other one is valid for %v, want %v", got, want)
 				}
 
-				puts := 0
+				var puts atomic.Int64
 				n.plan(func(op faulty.Op) faulty.Fault {
 					if claims("job")(op) {
-						puts++
+						puts.Add(1)
 					}
 					return faulty.Fault{}
 				})
 				time.Sleep(30 * c.one)
-				if puts < 85 || puts > 130 { // every third of the TTL, or up to a fifth earlier
-					t.Errorf("%d renewals in 30 TTLs", puts)
+				if got := puts.Load(); got < 85 || got > 130 { // every third of the TTL, or up to a fifth earlier
+					t.Errorf("%d renewals in 30 TTLs", got)
 				}
 				valid(t, l)
 
