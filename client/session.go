@@ -71,7 +71,7 @@ func (c *Client) CloseSession(ctx context.Context, s Session) error {
 // says why not: the session is over, its renewal found the lease's record gone or another's, or an operator broke the lease. It looks at
 // the clock, and asks nobody: call it with what the last renewal returned.
 func (s Session) Check(g Grant) error {
-	lost := &lease.LostError{Key: g.Name, Token: g.Token}
+	lost := &lease.LostError{Name: g.Name, Token: g.Token}
 	switch loss, gone := s.Lost[g.Name]; {
 	case g.Session != s.ID:
 		lost.Cause, lost.Err = lease.CauseTaken, errors.New("another session keeps it")

@@ -362,8 +362,8 @@ func TestCandidateWithoutAName(t *testing.T) {
 		cb := election.Callbacks{OnStartedLeading: func(ctx context.Context, _ election.Term) {
 			time.Sleep(time.Second)
 			state, err := election.Read(ctx, w.st, "job")
-			if err != nil || len(state.Candidates) != 1 || state.Candidates[0].Name != m.Owner() {
-				t.Errorf("%+v, %v; want %s", state.Candidates, err, m.Owner())
+			if err != nil || len(state.Candidates) != 1 || state.Candidates[0].Name != m.Holder() {
+				t.Errorf("%+v, %v; want %s", state.Candidates, err, m.Holder())
 			}
 			<-ctx.Done()
 		}}

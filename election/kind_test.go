@@ -57,7 +57,7 @@ func TestFinding_S1_ElectionsAndLeasesKeepOut(t *testing.T) {
 			t.Fatal(err)
 		}
 		err = election.Run(t.Context(), m, "job", election.Callbacks{OnStartedLeading: func(context.Context, election.Term) {}}, election.Options{})
-		if other := new(store.KindError); !errors.As(err, &other) || other.Holder != m.Owner() {
+		if other := new(store.KindError); !errors.As(err, &other) || other.Holder != m.Holder() {
 			t.Errorf("a candidate for what is held: %v", err)
 		}
 	})

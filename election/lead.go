@@ -36,7 +36,7 @@ func (c *candidate) lead(ctx context.Context, l *lease.Lease) {
 		return
 	}
 	s := &leadership{c: c, began: c.clk.Now(), wishes: make(chan string, 1)}
-	s.term = Term{Name: c.name, Leader: l.Owner(), Token: l.Token(), lease: l, led: s}
+	s.term = Term{Name: c.name, Leader: l.Holder(), Token: l.Token(), lease: l, led: s}
 	s.ctx, s.cancel = context.WithCancelCause(l.Context())
 	defer s.cancel(nil)
 	returned := make(chan struct{})
@@ -227,7 +227,7 @@ func (s *leadership) givesWay(k control, now clock.Instant) (to string, due cloc
 func (c *candidate) letGo(ctx context.Context, l *lease.Lease, to string) {
 	ctx, cancel := clock.WithTimeout(context.WithoutCancel(ctx), c.clk, c.m.TTL()/3)
 	defer cancel()
-	if to != "" && to != l.Owner() && l.Check() == nil {
+	if to != "" && to != l.Holder() && l.Check() == nil {
 		if l.HandOver(ctx, to) == nil {
 			return
 		}

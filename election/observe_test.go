@@ -100,7 +100,7 @@ func TestObserveTellsHowOldItIs(t *testing.T) {
 					t.Error(err)
 					break
 				}
-				took(l.Owner(), l.Token())
+				took(l.Holder(), l.Token())
 				time.Sleep(700 * time.Millisecond)
 				if err := l.Release(ctx); err != nil {
 					t.Error(err)

@@ -235,7 +235,7 @@ func (c *claim) relieve(ctx context.Context, value string, token fence.Token) er
 		if rec.Token != token || rec.Owner == "" || rec.Session != "" || rec.Mark != "" {
 			return false, nil // it has changed: the next try tells
 		}
-		next, err := protocol.HandedOver(*rec, c.m.Owner(), c.m.TTL(), c.m.Clock().Wall(), "")
+		next, err := protocol.HandedOver(*rec, c.m.Holder(), c.m.TTL(), c.m.Clock().Wall(), "")
 		*rec = next
 		return err == nil, err
 	})

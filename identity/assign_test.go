@@ -307,7 +307,7 @@ func TestAssignedToASession(t *testing.T) {
 		o := as("1-1", "a")
 		o.Session = q.s.Key()
 		a := p.assign(o)
-		if a.Record.Owner != q.m.Owner() || a.Record.Session != q.s.Key() {
+		if a.Record.Owner != q.m.Holder() || a.Record.Session != q.s.Key() {
 			t.Errorf("%+v", a.Record)
 		}
 		if again := p.assign(o); again.Record.Token != a.Record.Token || !again.Renewed {

@@ -12,29 +12,29 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Acquire takes key and returns the lease on it. While somebody else holds it, Acquire waits, and when the store does not
+// Acquire takes a name and returns the lease on it. While somebody else holds it, Acquire waits, and when the store does not
 // answer it tries again, until ctx is done: then the error matches ctx's cause, and [ErrHeld] with a *[HeldError] if the
 // name was held. It takes the name as soon as it is released, or when its holder has shown no sign of life for its TTL.
 //
 // A name that is in use as another kind, such as a semaphore that somebody has a share of, is a *[store.KindError] at once.
 //
 // A claim that may have reached the store when ctx ended is withdrawn in the background, or left to expire.
-func (m *Manager) Acquire(ctx context.Context, key string, opts ...AcquireOption) (*Lease, error) {
-	return m.acquire(ctx, wanted(want{key: key, kind: store.KindLease}, opts))
+func (m *Manager) Acquire(ctx context.Context, name string, opts ...AcquireOption) (*Lease, error) {
+	return m.acquire(ctx, wanted(want{key: name, kind: store.KindLease}, opts))
 }
 
 // TryAcquire is Acquire without waiting: a name that is held is a *[HeldError], a store that doesn't answer an error. It
 // remembers what it saw: when nothing proves that an abandoned holder is gone, a try that comes a TTL after the first one
 // takes the name. Tries of several processes share that by [Options.Sightings].
-func (m *Manager) TryAcquire(ctx context.Context, key string, opts ...AcquireOption) (*Lease, error) {
-	return m.acquire(ctx, wanted(want{key: key, kind: store.KindLease, try: true}, opts))
+func (m *Manager) TryAcquire(ctx context.Context, name string, opts ...AcquireOption) (*Lease, error) {
+	return m.acquire(ctx, wanted(want{key: name, kind: store.KindLease, try: true}, opts))
 }
 
-// Run holds key while f runs: it acquires (and waits, as Acquire does), calls f, waits for it to return, and releases.
+// Run holds a name while f runs: it acquires (and waits, as Acquire does), calls f, waits for it to return, and releases.
 // The context it gives f is done when ctx is, or when the lease ends, whose *[LostError] is then its cause; f has to stop
 // at once in that case. Run returns f's error, joined with the *[LostError] if the lease was lost.
-func (m *Manager) Run(ctx context.Context, key string, f func(context.Context, *Lease) error, opts ...AcquireOption) error {
-	l, err := m.Acquire(ctx, key, opts...)
+func (m *Manager) Run(ctx context.Context, name string, f func(context.Context, *Lease) error, opts ...AcquireOption) error {
+	l, err := m.Acquire(ctx, name, opts...)
 	if err != nil {
 		return err
 	}
@@ -205,7 +205,7 @@ func (m *Manager) retrying(ctx context.Context, h *protocol.Hold, told string) s
 
 // waiting tells the program whom it waits for, when that is news.
 func (m *Manager) waiting(before, now *HeldError) *HeldError {
-	if before == nil || before.Token != now.Token || before.Owner != now.Owner {
+	if before == nil || before.Token != now.Token || before.Holder != now.Holder {
 		m.Waiting(now)
 	}
 	return now
@@ -265,7 +265,7 @@ func (m *Manager) refusal(ctx context.Context, h *protocol.Hold, holder *HeldErr
 		errs = append(errs, h.Err)
 	}
 	if len(errs) == 0 { // the session ended under the claim
-		errs = append(errs, &LostError{Key: h.Key, Cause: causeOf(h.Cause)})
+		errs = append(errs, &LostError{Name: h.Key, Cause: causeOf(h.Cause)})
 	}
 	return fmt.Errorf("acquire %s: %w", h.Key, errors.Join(errs...))
 }
@@ -273,7 +273,7 @@ func (m *Manager) refusal(ctx context.Context, h *protocol.Hold, holder *HeldErr
 func (m *Manager) heldBy(h *protocol.Hold, act protocol.Action) *HeldError {
 	rec := h.Seen().Rec
 	return &HeldError{
-		Key: h.Key, Owner: rec.Owner, Since: rec.Acquired, Token: rec.Token, Note: rec.Note,
+		Name: h.Key, Holder: rec.Owner, Since: rec.Acquired, Token: rec.Token, Note: rec.Note,
 		ExpiresIn: max(act.Until.Sub(m.clk.Now()), 0),
 	}
 }

@@ -31,7 +31,7 @@ func TestBreak(t *testing.T) {
 		wait := w.node(lease.Options{}).acquiring(t.Context(), "job")
 		time.Sleep(time.Minute)
 		rec := w.breaks("job", lease.EndTerm{Token: l.Token(), Reason: "stuck"})
-		if rec.Mark != store.MarkBroken || rec.Note != "ops@desk: stuck" || rec.Token != l.Token() || rec.Owner != n.Owner() {
+		if rec.Mark != store.MarkBroken || rec.Note != "ops@desk: stuck" || rec.Token != l.Token() || rec.Owner != n.Holder() {
 			t.Errorf("Break returned %+v", rec)
 		}
 		time.Sleep(5 * time.Second)
@@ -181,7 +181,7 @@ func TestFree(t *testing.T) {
 		s := n.open()
 		for _, l := range []*lease.Lease{n.acquire("own"), n.under(s, "kept")} {
 			time.Sleep(10 * time.Millisecond)
-			rec, err := newManager(t, w.db.Open()).Free(t.Context(), l.Key(), lease.EndTerm{Token: l.Token(), By: "script"})
+			rec, err := newManager(t, w.db.Open()).Free(t.Context(), l.Name(), lease.EndTerm{Token: l.Token(), By: "script"})
 			if err != nil || rec.Owner != "" || rec.Token != l.Token() || rec.Past[0].Why != "released by script" {
 				t.Errorf("Free: %+v, %v", rec, err)
 			}
@@ -213,9 +213,9 @@ func TestEndOfAnotherTerm(t *testing.T) {
 		} {
 			for _, token := range []fence.Token{0, l.Token() - 1, l.Token() + 1} {
 				var stale *fence.StaleError
-				want := fence.StaleError{Name: "job", Got: token, Current: l.Token(), Holder: n.Owner()}
+				want := fence.StaleError{Name: "job", Got: token, Current: l.Token(), Holder: n.Holder()}
 				rec, err := evict("job", token)
-				if !errors.As(err, &stale) || !errors.Is(err, fence.ErrStale) || *stale != want || token != 0 && !strings.Contains(err.Error(), n.Owner()) {
+				if !errors.As(err, &stale) || !errors.Is(err, fence.ErrStale) || *stale != want || token != 0 && !strings.Contains(err.Error(), n.Holder()) {
 					t.Errorf("%s with token %d: %v, want %+v", name, token, err, want)
 				}
 				if rec.Version != old.Version {

@@ -121,7 +121,7 @@ func TestReleaseAfterClose(t *testing.T) {
 		n := w.node(lease.Options{})
 		l := n.acquire("job")
 		_ = n.Close()
-		if w.get("job").Owner != n.Owner() {
+		if w.get("job").Owner != n.Holder() {
 			t.Error("Close has freed the name")
 		}
 		release(t, l)

@@ -31,7 +31,7 @@ func (d *diary) of(name string) (states []lease.State) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, e := range d.events {
-		if e.Key == name {
+		if e.Name == name {
 			states = append(states, e.State)
 		}
 	}
@@ -48,7 +48,7 @@ func TestOnEventMayCallTheManager(t *testing.T) {
 		calls := 0
 		n = w.node(lease.Options{OnEvent: func(e lease.Event) {
 			d.note(e)
-			if e.Key != "job" {
+			if e.Name != "job" {
 				return
 			}
 			calls++
@@ -236,7 +236,7 @@ func TestOnEventBesideClose(t *testing.T) {
 			synctest.Wait()
 			begun := map[string]bool{}
 			for _, e := range d.events {
-				id := fmt.Sprint(e.Key, e.Token)
+				id := fmt.Sprint(e.Name, e.Token)
 				if held := e.State == lease.StateHeld; held == begun[id] {
 					t.Errorf("%s of %s, begun: %v", e.State, id, begun[id])
 				}

@@ -18,8 +18,8 @@ var (
 
 // HeldError says who holds the name that was wanted. It matches [ErrHeld].
 type HeldError struct {
-	Key       string
-	Owner     string
+	Name      string
+	Holder    string
 	Since     time.Time // by the holder's wall clock; for people
 	Token     fence.Token
 	ExpiresIn time.Duration // unless it is renewed, as this process has observed it
@@ -31,7 +31,7 @@ type HeldError struct {
 func (e *HeldError) Unwrap() error { return e.Err }
 
 func (e *HeldError) Error() string {
-	return fmt.Sprintf("%s is held by %s since %s (token %d)", e.Key, e.Owner, e.Since.Format(time.RFC3339), e.Token)
+	return fmt.Sprintf("%s is held by %s since %s (token %d)", e.Name, e.Holder, e.Since.Format(time.RFC3339), e.Token)
 }
 
 // Is reports whether target is [ErrHeld].
@@ -52,16 +52,16 @@ const (
 
 // LostError says that a lease ended. It matches [ErrLost] unless the holder itself released the lease.
 type LostError struct {
-	Key   string
+	Name  string
 	Token fence.Token
 	Cause Cause
 	Err   error // what the store said last, if that is why
 }
 
 func (e *LostError) Error() string {
-	msg := fmt.Sprintf("lease %s (token %d) is lost: %s", e.Key, e.Token, e.Cause)
+	msg := fmt.Sprintf("lease %s (token %d) is lost: %s", e.Name, e.Token, e.Cause)
 	if e.Cause == CauseReleased {
-		msg = fmt.Sprintf("lease %s (token %d) was released", e.Key, e.Token)
+		msg = fmt.Sprintf("lease %s (token %d) was released", e.Name, e.Token)
 	}
 	if e.Err != nil {
 		msg += ": " + e.Err.Error()

@@ -19,7 +19,7 @@ const (
 
 // Event is a change of a lease's state.
 type Event struct {
-	Key   string
+	Name  string
 	Token fence.Token
 	State State
 	Left  time.Duration // how much validity was left then

@@ -61,7 +61,7 @@ func ExampleManager_Acquire() {
 			fmt.Println(err)
 			return
 		}
-		if err := book.append(l.Owner(), l.Token(), entry); err != nil {
+		if err := book.append(l.Holder(), l.Token(), entry); err != nil {
 			fmt.Println(err)
 			return
 		}
@@ -75,8 +75,8 @@ func ExampleManager_Acquire() {
 		fmt.Println(err)
 		return
 	}
-	_ = book.append(next.Owner(), next.Token(), "invoice 3")
-	late := book.append(l.Owner(), l.Token(), "invoice 2, again") // a request of the first term that was delayed
+	_ = book.append(next.Holder(), next.Token(), "invoice 3")
+	late := book.append(l.Holder(), l.Token(), "invoice 2, again") // a request of the first term that was delayed
 	fmt.Println(len(book.entries), "entries; late request refused:", late != nil)
 	_ = next.Release(ctx)
 	// Output: 3 entries; late request refused: true
@@ -94,7 +94,7 @@ func ExampleManager_Run() {
 	defer m.Close()
 
 	err = m.Run(context.Background(), "nightly-report", func(ctx context.Context, l *lease.Lease) error {
-		fmt.Println("working under", l.Key())
+		fmt.Println("working under", l.Name())
 		return ctx.Err() // ctx is done when the lease is lost: stop at once then
 	})
 	fmt.Println("error:", err)

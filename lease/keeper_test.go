@@ -88,7 +88,7 @@ func TestKeeperJeopardyAndRecovery(t *testing.T) {
 		n := w.node(lease.Options{})
 		l := n.acquire("job")
 		events := l.Events()
-		if e := <-events; e.State != lease.StateHeld || e.Left != validity || e.Token != l.Token() || e.Key != "job" || e.Err != nil {
+		if e := <-events; e.State != lease.StateHeld || e.Left != validity || e.Token != l.Token() || e.Name != "job" || e.Err != nil {
 			t.Errorf("the first event: %+v", e)
 		}
 		n.outage.StartRefusing(errRefused)
@@ -181,7 +181,7 @@ func TestKeeperTaken(t *testing.T) {
 		lostWith(t, l, lease.CauseTaken)
 		release(t, l)
 		valid(t, taker)
-		if taker.Token() <= l.Token() || w.get("job").Owner != next.Owner() {
+		if taker.Token() <= l.Token() || w.get("job").Owner != next.Holder() {
 			t.Errorf("token %d after %d, the record %+v", taker.Token(), l.Token(), w.get("job"))
 		}
 	})

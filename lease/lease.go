@@ -54,14 +54,14 @@ func (m *Manager) newLease(d *drive.Driver, s *Session) *Lease {
 // String returns the name and the token, for logs.
 func (l *Lease) String() string { return fmt.Sprintf("%s (token %d)", l.key, l.token) }
 
-// Key returns the name that is held.
-func (l *Lease) Key() string { return l.key }
+// Name returns the name that is held.
+func (l *Lease) Name() string { return l.key }
 
 // Token returns the fencing token of this term. Send it with every request to what the lease guards.
 func (l *Lease) Token() fence.Token { return l.token }
 
-// Owner returns the id of the holder, which is the manager's.
-func (l *Lease) Owner() string { return l.m.owner }
+// Holder returns the id of the holder, which is the manager's.
+func (l *Lease) Holder() string { return l.m.owner }
 
 // Sequencer returns what a request to a guarded resource carries: name, holder and token.
 func (l *Lease) Sequencer() fence.Sequencer {
@@ -164,7 +164,7 @@ func (l *Lease) markEnded(cause Cause, err error) bool {
 	if !l.term.End() {
 		return false
 	}
-	l.lost = &LostError{Key: l.key, Token: l.token, Cause: cause, Err: err}
+	l.lost = &LostError{Name: l.key, Token: l.token, Cause: cause, Err: err}
 	if l.cancel != nil {
 		l.cancel()
 	}
@@ -188,7 +188,7 @@ func (l *Lease) event(s State, left time.Duration, err error) Event {
 	if s == StateReleased {
 		err = nil
 	}
-	return Event{Key: l.key, Token: l.token, State: s, Left: left, Err: err}
+	return Event{Name: l.key, Token: l.token, State: s, Left: left, Err: err}
 }
 
 // Release ends the hold and frees the name, so that others need not wait for it to expire. What the lease guards has to be
@@ -202,13 +202,13 @@ func (l *Lease) Release(ctx context.Context) error {
 	return l.leave(ctx, protocol.Exit{Why: protocol.WhyReleased})
 }
 
-// HandOver passes the name to another holder in one write, with a new token for it. Its id is what [Manager.Owner] returns
+// HandOver passes the name to another holder in one write, with a new token for it. Its id is what [Manager.Holder] returns
 // there; it has to be waiting in Acquire for the same name, and holds it after one write of its own. If it never comes, the
 // name is free for others after the TTL. The rest is as with Release, except that it is an error that matches [ErrLost]
 // when this term was over already.
 func (l *Lease) HandOver(ctx context.Context, to string) error {
 	if store.CheckKey(to) != nil || to == l.m.owner { // an owner id keeps to the limits of a key
-		return fmt.Errorf("hand over %s to %q: want the owner id of another holder, as its Manager.Owner returns it", l.key, to)
+		return fmt.Errorf("hand over %s to %q: want the owner id of another holder, as its Manager.Holder returns it", l.key, to)
 	}
 	if err := l.Check(); err != nil {
 		return err
@@ -239,7 +239,7 @@ func (l *Lease) leave(ctx context.Context, e protocol.Exit) error {
 	}
 	var conflict *store.ConflictError
 	if e.To != "" && errors.As(err, &conflict) {
-		err = &LostError{Key: l.key, Token: l.token, Cause: CauseTaken, Err: err}
+		err = &LostError{Name: l.key, Token: l.token, Cause: CauseTaken, Err: err}
 	}
 	l.leaveErr = err
 	return err

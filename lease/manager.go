@@ -69,8 +69,8 @@ func NewManager(st store.Store, opts Options) (*Manager, error) {
 	return m, nil
 }
 
-// Owner returns the id under which this manager holds names: [name/]host/pid/random.
-func (m *Manager) Owner() string { return m.owner }
+// Holder returns the id under which this manager holds names: [name/]host/pid/random.
+func (m *Manager) Holder() string { return m.owner }
 
 // Close ends every lease that is still held: its context is cancelled and it is not renewed any more. It is not released
 // either, since work under it may still be running; release first what is to be free at once. Close waits for the

@@ -69,7 +69,7 @@ type Options struct {
 
 	// OnRetry, if set, is called when an Acquire, or a lock of package lock, retries because the store did not answer, or refused: once for
 	// each reason. It must not block.
-	OnRetry func(key string, err error)
+	OnRetry func(name string, err error)
 
 	// OnEvent, if set, is called for every event of every lease and session: one call at a time, in each lease's order, soon
 	// after what it tells of. It runs in a goroutine of its own, so it may block, and may call any method of the manager, its

@@ -176,9 +176,9 @@ func TestFinding_S16_WhatIsPushedIsNoticedAtOnce(t *testing.T) {
 		noticed := 0
 		for i, l := range leases {
 			if i%2 == 0 {
-				w.wipe(l.Key())
+				w.wipe(l.Name())
 			} else {
-				w.edit(l.Key(), func(r *store.Record) { r.Owner = "other" })
+				w.edit(l.Name(), func(r *store.Record) { r.Owner = "other" })
 			}
 			time.Sleep(100 * time.Millisecond)
 			if l.Check() != nil {

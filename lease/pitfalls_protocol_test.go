@@ -103,7 +103,7 @@ func TestPitfall_P3_EveryWriteIsConditional(t *testing.T) {
 			select {
 			case <-a.done:
 				holders++
-				if a.l == nil || a.l.Owner() != w.get("job").Owner {
+				if a.l == nil || a.l.Holder() != w.get("job").Owner {
 					t.Errorf("%v holds it (%v), the record %+v", a.l, a.err, w.get("job"))
 				}
 			default:
@@ -136,7 +136,7 @@ func TestPitfall_P4_OnlyTheHolderRenews(t *testing.T) {
 		taker := other.acquire("job")
 		time.Sleep(10 * time.Second)
 		lostWith(t, l, lease.CauseTaken)
-		if rec := w.get("job"); rec.Owner != other.Owner() || rec.Token != taker.Token() {
+		if rec := w.get("job"); rec.Owner != other.Holder() || rec.Token != taker.Token() {
 			t.Errorf("the record: %+v", rec)
 		}
 		_ = other.Close()
@@ -242,7 +242,7 @@ func TestPitfall_P7_ALossIsToldOnce(t *testing.T) {
 				inWorld(t, func(t *testing.T, w *world) {
 					var told []lease.Event
 					n := w.node(lease.Options{OnEvent: func(e lease.Event) {
-						if e.Key == "job" && e.State != lease.StateHeld && e.State != lease.StateJeopardy {
+						if e.Name == "job" && e.State != lease.StateHeld && e.State != lease.StateJeopardy {
 							told = append(told, e)
 						}
 					}})

@@ -192,7 +192,7 @@ func TestPitfall_T7_OwnershipWithoutValidityIsNone(t *testing.T) {
 		n.clk.Resume()
 		time.Sleep(2 * time.Nanosecond) // an overdue timer of the fake clock takes one
 		synctest.Wait()
-		if rec := w.get("job"); rec.Owner != n.Owner() || rec.Token != l.Token() {
+		if rec := w.get("job"); rec.Owner != n.Holder() || rec.Token != l.Token() {
 			t.Fatalf("the record: %+v", rec)
 		}
 		if ctx.Err() == nil {

@@ -38,9 +38,9 @@ func (m *Manager) Waiting(holder *HeldError) {
 }
 
 // Retrying tells the program why an acquisition tries again, as [Options.OnRetry] says.
-func (m *Manager) Retrying(key string, err error) {
+func (m *Manager) Retrying(name string, err error) {
 	if m.opts.OnRetry != nil {
-		m.opts.OnRetry(key, err)
+		m.opts.OnRetry(name, err)
 	}
 }
 
@@ -51,13 +51,13 @@ func (s *Session) Manager() *Manager { return s.hold.m }
 // patience says, which is asked again whenever something changes; one that its holder has abandoned is freed first, so that they
 // hear of it at once. What is handed over to this session's manager is taken without delay. patience must not block. kind is what the
 // name is taken as: [store.KindElection], say, so that nobody takes it as a plain lease meanwhile.
-func (s *Session) AcquireBehind(ctx context.Context, key string, kind store.Kind, patience func() time.Duration) (*Lease, error) {
-	return s.hold.m.acquire(ctx, want{key: key, kind: kind, session: s, patience: patience})
+func (s *Session) AcquireBehind(ctx context.Context, name string, kind store.Kind, patience func() time.Duration) (*Lease, error) {
+	return s.hold.m.acquire(ctx, want{key: name, kind: kind, session: s, patience: patience})
 }
 
 // TryAs is [Manager.TryAcquire] of a name that is to be of another kind than a lease, such as [store.KindPool].
-func (m *Manager) TryAs(ctx context.Context, key string, kind store.Kind) (*Lease, error) {
-	return m.acquire(ctx, want{key: key, kind: kind, try: true})
+func (m *Manager) TryAs(ctx context.Context, name string, kind store.Kind) (*Lease, error) {
+	return m.acquire(ctx, want{key: name, kind: kind, try: true})
 }
 
 // Background runs f in a goroutine that the manager's Close waits for. The context ends with the session, and with the

@@ -19,7 +19,7 @@ func TestRun(t *testing.T) {
 		err := n.Run(t.Context(), "job", func(ctx context.Context, l *lease.Lease) error {
 			time.Sleep(time.Minute)
 			valid(t, l)
-			if ctx.Err() != nil || w.get("job").Owner != n.Owner() {
+			if ctx.Err() != nil || w.get("job").Owner != n.Holder() {
 				t.Errorf("context %v, record %+v", ctx.Err(), w.get("job"))
 			}
 			return errJob

@@ -50,20 +50,20 @@ func (m *Manager) makeSession(ctx context.Context) (*drive.Driver, error) {
 
 // Acquire is [Manager.Acquire] for a lease that the session keeps. It fails with the session's *[LostError] when the
 // session ends meanwhile. The lease has the session's TTL: [WithTTL] is an error.
-func (s *Session) Acquire(ctx context.Context, key string, opts ...AcquireOption) (*Lease, error) {
-	return s.hold.m.acquire(ctx, wanted(want{key: key, kind: store.KindLease, session: s}, opts))
+func (s *Session) Acquire(ctx context.Context, name string, opts ...AcquireOption) (*Lease, error) {
+	return s.hold.m.acquire(ctx, wanted(want{key: name, kind: store.KindLease, session: s}, opts))
 }
 
 // TryAcquire is [Manager.TryAcquire] for a lease that the session keeps. [WithTTL] is an error, as with [Session.Acquire].
-func (s *Session) TryAcquire(ctx context.Context, key string, opts ...AcquireOption) (*Lease, error) {
-	return s.hold.m.acquire(ctx, wanted(want{key: key, kind: store.KindLease, session: s, try: true}, opts))
+func (s *Session) TryAcquire(ctx context.Context, name string, opts ...AcquireOption) (*Lease, error) {
+	return s.hold.m.acquire(ctx, wanted(want{key: name, kind: store.KindLease, session: s, try: true}, opts))
 }
 
-// Run is [Manager.Run] for a lease that the session keeps: it acquires key as [Session.Acquire] does, calls f, waits for f to
+// Run is [Manager.Run] for a lease that the session keeps: it acquires name as [Session.Acquire] does, calls f, waits for f to
 // return, and releases the lease. The session stays open. The context of f is done when ctx is, or when the lease ends, with the
 // session or by itself.
-func (s *Session) Run(ctx context.Context, key string, f func(context.Context, *Lease) error, opts ...AcquireOption) error {
-	l, err := s.Acquire(ctx, key, opts...)
+func (s *Session) Run(ctx context.Context, name string, f func(context.Context, *Lease) error, opts ...AcquireOption) error {
+	l, err := s.Acquire(ctx, name, opts...)
 	if err != nil {
 		return err
 	}

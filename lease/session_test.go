@@ -79,7 +79,7 @@ func TestSessionLossEndsAll(t *testing.T) {
 		lostWith(t, b, lease.CauseOutage)
 		lostWith(t, own, lease.CauseOutage)
 		var lost *lease.LostError
-		if errors.As(a.Check(), &lost); lost.Key != "a" || lost.Token != a.Token() || !errors.Is(lost, errRefused) {
+		if errors.As(a.Check(), &lost); lost.Name != "a" || lost.Token != a.Token() || !errors.Is(lost, errRefused) {
 			t.Errorf("the loss of a: %v", lost)
 		}
 		if !errors.Is(s.Check(), lease.ErrLost) || s.Context().Err() == nil {

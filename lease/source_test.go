@@ -63,7 +63,7 @@ func TestSource(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := offered.HandOver(t.Context(), to.Owner()); err != nil {
+	if err := offered.HandOver(t.Context(), to.Holder()); err != nil {
 		t.Fatal(err)
 	}
 	check("handed over", offered.Sequencer(), false)

@@ -135,7 +135,7 @@ func TestTouches(t *testing.T) {
 			for range count {
 				gets := st.Count(faulty.Get)
 				l := st.under(t, s, fmt.Sprint("job/", len(leases)))
-				want := []string{l.Key()}
+				want := []string{l.Name()}
 				if fresh--; fresh < 0 {
 					want = nil
 				}

@@ -194,7 +194,7 @@ func TestSessionRun(t *testing.T) {
 		err := s.Run(t.Context(), "job", func(ctx context.Context, l *lease.Lease) error {
 			time.Sleep(time.Minute)
 			valid(t, l)
-			if rec := w.get("job"); ctx.Err() != nil || rec.Owner != n.Owner() || rec.Session != s.Key() {
+			if rec := w.get("job"); ctx.Err() != nil || rec.Owner != n.Holder() || rec.Session != s.Key() {
 				t.Errorf("context %v, record %+v", ctx.Err(), rec)
 			}
 			return errJob
@@ -226,7 +226,7 @@ func TestSessionRunLost(t *testing.T) {
 			n.outage.StartRefusing(errRefused)
 		}, lease.CauseOutage},
 		"its lease": {func(t *testing.T, w *world, _ *node, _ *lease.Session, l *lease.Lease) {
-			if _, err := newManager(t, w.db.Open()).Break(t.Context(), l.Key(), lease.EndTerm{Token: l.Token(), By: "ada"}); err != nil {
+			if _, err := newManager(t, w.db.Open()).Break(t.Context(), l.Name(), lease.EndTerm{Token: l.Token(), By: "ada"}); err != nil {
 				t.Error(err)
 			}
 		}, lease.CauseBroken},
@@ -242,7 +242,7 @@ func TestSessionRunLost(t *testing.T) {
 					return context.Cause(ctx)
 				})
 				var lost *lease.LostError
-				if !errors.As(err, &lost) || lost.Cause != c.cause || lost.Key != "job" {
+				if !errors.As(err, &lost) || lost.Cause != c.cause || lost.Name != "job" {
 					t.Errorf("Run: %v, want a loss by %q", err, c.cause)
 				}
 			})
@@ -275,7 +275,7 @@ func ExampleSession_Run() {
 	}
 
 	err = s.Run(ctx, "shard/7", func(ctx context.Context, l *lease.Lease) error {
-		fmt.Println("working under", l.Key())
+		fmt.Println("working under", l.Name())
 		return ctx.Err() // ctx is done when the lease or its session is lost
 	})
 	fmt.Println("error:", err, "session open:", s.Check() == nil)

@@ -157,7 +157,7 @@ func (n *node) under(s *lease.Session, key string) *lease.Lease {
 func (w *world) acquired(n *node, l *lease.Lease) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.terms[l.Key()] = append(w.terms[l.Key()], held{l, n})
+	w.terms[l.Name()] = append(w.terms[l.Name()], held{l, n})
 	w.exclusive()
 }
 
@@ -170,7 +170,7 @@ func (w *world) exclusive() {
 		var valid []string
 		for _, h := range terms {
 			if h.l.Left() > 0 {
-				valid = append(valid, fmt.Sprint(h.l.Owner(), " ", h.l.Token()))
+				valid = append(valid, fmt.Sprint(h.l.Holder(), " ", h.l.Token()))
 			}
 		}
 		if len(valid) > 1 {
@@ -220,7 +220,7 @@ type resource struct {
 
 // write is a request under the token of l.
 func (r *resource) write(l *lease.Lease) error {
-	mark, err := r.mark.Admit(l.Key(), l.Owner(), l.Token())
+	mark, err := r.mark.Admit(l.Name(), l.Holder(), l.Token())
 	r.mark = mark
 	return err
 }
@@ -228,14 +228,14 @@ func (r *resource) write(l *lease.Lease) error {
 func (r *resource) admits(l *lease.Lease) {
 	r.t.Helper()
 	if err := r.write(l); err != nil {
-		r.t.Errorf("the resource refuses %s of %s: %v", l, l.Owner(), err)
+		r.t.Errorf("the resource refuses %s of %s: %v", l, l.Holder(), err)
 	}
 }
 
 func (r *resource) refuses(l *lease.Lease) {
 	r.t.Helper()
 	if err := r.write(l); !errors.Is(err, fence.ErrStale) {
-		r.t.Errorf("the resource admits %s of %s: %v", l, l.Owner(), err)
+		r.t.Errorf("the resource admits %s of %s: %v", l, l.Holder(), err)
 	}
 }
 

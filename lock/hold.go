@@ -114,7 +114,7 @@ func Run(ctx context.Context, take func(context.Context) (*Hold, error), f func(
 
 // hold returns the hold of a share that was granted.
 func (l *shared) hold(e entry) *Hold {
-	h := &Hold{name: l.name, holder: l.m.Owner(), token: e.Token, check: l.s.Check, until: l.s.ValidUntil, of: l.s, mine: e}
+	h := &Hold{name: l.name, holder: l.m.Holder(), token: e.Token, check: l.s.Check, until: l.s.ValidUntil, of: l.s, mine: e}
 	if l.kind == kindSemaphore {
 		h.name, h.slot = fmt.Sprintf("%s#%d", l.name, e.Slot), e.Slot
 	}

@@ -73,7 +73,7 @@ func (m *Mutex) lock(ctx context.Context, try bool) (*Hold, error) {
 func heldBy(name string, err error) error {
 	var held *lease.HeldError
 	if errors.As(err, &held) {
-		return errors.Join(err, &HeldError{Name: name, Wanted: 1, Holders: []string{held.Owner}})
+		return errors.Join(err, &HeldError{Name: name, Wanted: 1, Holders: []string{held.Holder}})
 	}
 	return err
 }
@@ -81,7 +81,7 @@ func heldBy(name string, err error) error {
 // ofLeases returns the hold of leases of one session, and of a turn if there is one.
 func ofLeases(name string, all []*lease.Lease, turn *Hold) *Hold {
 	first := all[0]
-	h := &Hold{name: name, holder: first.Owner(), token: first.Token()}
+	h := &Hold{name: name, holder: first.Holder(), token: first.Token()}
 	h.check = func() error {
 		for _, l := range all {
 			if err := l.Check(); err != nil {

@@ -294,7 +294,7 @@ func TestQueueHasThoseWhoWait(t *testing.T) {
 				must(t, served, err)
 			}()
 			time.Sleep(time.Second)
-			if got := waiting("licences"); slices.Equal(got, []string{q.m.Owner()}) != fair {
+			if got := waiting("licences"); slices.Equal(got, []string{q.m.Holder()}) != fair {
 				t.Errorf("fair %v: %v wait", fair, got)
 			}
 			released(t, h)
@@ -316,7 +316,7 @@ func TestQueueHasThoseWhoWait(t *testing.T) {
 			})
 			time.Sleep(time.Second)
 		}
-		if got := waiting("m"); !slices.Equal(got, []string{q.m.Owner(), r.m.Owner()}) {
+		if got := waiting("m"); !slices.Equal(got, []string{q.m.Holder(), r.m.Holder()}) {
 			t.Errorf("%v wait for the mutex", got)
 		}
 		released(t, h)

@@ -204,7 +204,7 @@ func (a *attempt) look(ctx context.Context, r roster) error {
 // heldBy says who holds the name alone.
 func (a *attempt) heldBy(rec store.Record) *lease.HeldError {
 	e := &HeldError{Name: a.name, Wanted: a.mine.Weight, Holders: []string{rec.Owner}}
-	return &lease.HeldError{Key: a.name, Owner: rec.Owner, Since: rec.Acquired, Token: rec.Token, Note: rec.Note, Err: e}
+	return &lease.HeldError{Name: a.name, Holder: rec.Owner, Since: rec.Acquired, Token: rec.Token, Note: rec.Note, Err: e}
 }
 
 // held says who is in the way: the first of them, and all of them.
@@ -214,9 +214,9 @@ func (a *attempt) held(r roster) *lease.HeldError {
 	for _, h := range r.Held {
 		e.Holders = append(e.Holders, lease.OwnerOf(h.Session))
 	}
-	first := &lease.HeldError{Key: a.name, Err: e}
+	first := &lease.HeldError{Name: a.name, Err: e}
 	if len(before) > 0 {
-		first.Owner, first.Since, first.Token = lease.OwnerOf(before[0].Session), before[0].Since, before[0].Token
+		first.Holder, first.Since, first.Token = lease.OwnerOf(before[0].Session), before[0].Since, before[0].Token
 	}
 	return first
 }

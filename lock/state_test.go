@@ -33,10 +33,10 @@ func TestReadShowsHoldersAndWaiters(t *testing.T) {
 		if err != nil || s.Kind != KindSemaphore || s.Limit != 2 || s.Token != b.Token() || len(s.Held) != 2 || len(s.Waiting) != 2 {
 			t.Fatalf("%+v, %v", s, err)
 		}
-		if got := s.Held[1]; got.Owner != p.m.Owner() || got.Session != p.Key() || got.Slot != 1 || got.Token != b.Token() || got.Weight != 1 {
+		if got := s.Held[1]; got.Owner != p.m.Holder() || got.Session != p.Key() || got.Slot != 1 || got.Token != b.Token() || got.Weight != 1 {
 			t.Errorf("%+v", got)
 		}
-		if s.Waiting[0].Owner != q.m.Owner() || s.Waiting[1].Owner != r.m.Owner() {
+		if s.Waiting[0].Owner != q.m.Holder() || s.Waiting[1].Owner != r.m.Holder() {
 			t.Errorf("%+v", s.Waiting)
 		}
 	})

@@ -42,7 +42,7 @@ func TestCalls(t *testing.T) {
 		t.Errorf("%+v", g)
 	}
 	var held *lease.HeldError
-	if _, err := c.Acquire(ctx, "billing/eu", client.AcquireOptions{}); !errors.As(err, &held) || held.Owner != g.Holder || held.Token != g.Token {
+	if _, err := c.Acquire(ctx, "billing/eu", client.AcquireOptions{}); !errors.As(err, &held) || held.Holder != g.Holder || held.Token != g.Token {
 		t.Errorf("%v", err)
 	}
 	if seq, err := fence.ParseSequencer(g.Sequencer); err != nil || seq.Token != g.Token || seq.Holder != g.Holder {

@@ -44,7 +44,7 @@ func TestFinding_S1_TheServerKnowsKinds(t *testing.T) {
 	want(t, s.ask(t, "POST", "/locks/yy", `{"title": "me", "lifetime": 60, "wait": 0}`, nil), http.StatusConflict)
 	var l wire.Lease
 	want(t, s.ask(t, "GET", "/v1/leases/yy", "", &l), http.StatusOK)
-	if l.State != wire.StateHeld || l.Kind != store.KindRW || len(l.Holders) != 1 || l.Holders[0] != m.Owner() {
+	if l.State != wire.StateHeld || l.Kind != store.KindRW || len(l.Holders) != 1 || l.Holders[0] != m.Holder() {
 		t.Errorf("%+v", l)
 	}
 	if err := h.Release(t.Context()); err != nil {

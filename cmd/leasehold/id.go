@@ -119,7 +119,7 @@ func (a *app) idError(err error) error {
 		return &exitError{exitUsage, err}
 	case errors.As(err, &held):
 		now := a.clk.Wall()
-		return &exitError{code, fmt.Errorf("%s is held by %s since %s (%s)", held.Key, held.Owner, at(held.Since, now), ago(held.Since, now))}
+		return &exitError{code, fmt.Errorf("%s is held by %s since %s (%s)", held.Name, held.Holder, at(held.Since, now), ago(held.Since, now))}
 	case errors.Is(err, identity.ErrExhausted), errors.Is(err, identity.ErrAhead), errors.As(err, &other):
 		return &exitError{code, err}
 	case errors.Is(err, fence.ErrStale):

@@ -341,7 +341,7 @@ func (j *job) withdraw() {
 	ctx, cancel := clock.WithTimeout(context.Background(), j.a.clk, time.Second)
 	defer cancel()
 	rec, err := store.Load(ctx, j.st, j.key)
-	if err == nil && rec.Owner == j.m.Owner() {
+	if err == nil && rec.Owner == j.m.Holder() {
 		_, _ = j.m.Free(ctx, j.key, lease.EndTerm{Token: rec.Token, By: whoAmI(), Reason: "given up"}) // or it expires
 	}
 }
@@ -367,8 +367,8 @@ func (j *job) refusal(ctx context.Context, err error) error {
 		return &exitError{code, fmt.Errorf("not acquired within %v: %w", j.opts.wait, err)}
 	}
 	now := j.a.clk.Wall()
-	why := fmt.Errorf("%s is held by %s since %s (%s)", j.name, held.Owner, at(held.Since, now), ago(held.Since, now))
-	if held.Owner == os.Getenv(envHolder) {
+	why := fmt.Errorf("%s is held by %s since %s (%s)", j.name, held.Holder, at(held.Since, now), ago(held.Since, now))
+	if held.Holder == os.Getenv(envHolder) {
 		why = fmt.Errorf("%w: the very command that started this one", why)
 	}
 	return &exitError{code, why}
@@ -385,7 +385,7 @@ func (j *job) release(h hold) error {
 func (j *job) environ(h hold) ([]string, error) {
 	sequencer, err := sequencerText(j.keys, h.Sequencer())
 	own := []string{
-		envName + "=" + cmp.Or(j.key, h.Sequencer().Name), envToken + "=" + h.Token().String(), envHolder + "=" + j.m.Owner(), envStore + "=" + j.url,
+		envName + "=" + cmp.Or(j.key, h.Sequencer().Name), envToken + "=" + h.Token().String(), envHolder + "=" + j.m.Holder(), envStore + "=" + j.url,
 		fence.Variable + "=" + sequencer,
 	}
 	if j.opts.limit > 0 {

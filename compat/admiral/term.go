@@ -27,7 +27,7 @@ func (t Term) Owner() string {
 	if t.t.lease == nil {
 		return ""
 	}
-	return t.t.lease.Owner()
+	return t.t.lease.Holder()
 }
 
 // Check returns nil while the term lasts, and a *[ReadOnlyError] or a *[lease.LostError] after it. It looks at the clock at

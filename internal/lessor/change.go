@@ -35,7 +35,7 @@ func (n *name) renew(ctx context.Context, owner string, token fence.Token, ttl t
 	case h.Renewed():
 		return Grant{Record: h.Term, ValidUntil: h.Deadline, Notice: h.Notice}, nil
 	case h.Cause == protocol.CauseBroken:
-		err = &lease.LostError{Key: n.key, Token: token, Cause: lease.CauseBroken, Err: errors.New(cur.Note)}
+		err = &lease.LostError{Name: n.key, Token: token, Cause: lease.CauseBroken, Err: errors.New(cur.Note)}
 	case h.Restored():
 		err = fmt.Errorf("%w: %w", protocol.Stale(cur, token), errRestored)
 	default:

@@ -337,7 +337,7 @@ func (n *name) missed() error {
 func (n *name) heldBy() error {
 	rec := n.past.Seen.Rec
 	return &lease.HeldError{
-		Key: n.key, Owner: rec.Owner, Since: rec.Acquired, Token: rec.Token, Note: rec.Note,
+		Name: n.key, Holder: rec.Owner, Since: rec.Acquired, Token: rec.Token, Note: rec.Note,
 		ExpiresIn: max(n.past.Seen.Dead().Sub(n.r.clk.Now()), 0),
 	}
 }

@@ -155,7 +155,7 @@ func released(t *testing.T, r *Registry, rec store.Record) {
 func heldBy(t *testing.T, err error, owner string) {
 	t.Helper()
 	var held *lease.HeldError
-	if !errors.As(err, &held) || held.Owner != owner {
+	if !errors.As(err, &held) || held.Holder != owner {
 		t.Errorf("error %v, want held by %s", err, owner)
 	}
 }

@@ -192,7 +192,7 @@ func ProblemOf(err error) *Problem {
 		return p
 	case errors.As(err, &held):
 		p = NewProblem(CodeHeld, "%v", held)
-		p.Name, p.Holder, p.Token, p.Note = held.Key, held.Owner, held.Token, held.Note
+		p.Name, p.Holder, p.Token, p.Note = held.Name, held.Holder, held.Token, held.Note
 		p.Since, p.ExpiresIn = &held.Since, (*Seconds)(&held.ExpiresIn)
 	case errors.As(err, &other):
 		p = NewProblem(CodeOtherKind, "%v", other)
@@ -202,7 +202,7 @@ func ProblemOf(err error) *Problem {
 		p.Name, p.Holder, p.Token, p.Got = stale.Name, stale.Holder, stale.Current, stale.Got
 	case errors.As(err, &lost):
 		p = NewProblem(CodeBroken, "%v", lost)
-		p.Name, p.Token = lost.Key, lost.Token
+		p.Name, p.Token = lost.Name, lost.Token
 		if lost.Err != nil {
 			p.Note = lost.Err.Error()
 		}
@@ -250,7 +250,7 @@ func (p *Problem) setRecord(rec store.Record) {
 func (p *Problem) Err() error {
 	switch p.Code {
 	case CodeHeld:
-		held := &lease.HeldError{Key: p.Name, Owner: p.Holder, Token: p.Token, Note: p.Note}
+		held := &lease.HeldError{Name: p.Name, Holder: p.Holder, Token: p.Token, Note: p.Note}
 		if p.Since != nil {
 			held.Since = *p.Since
 		}
@@ -263,7 +263,7 @@ func (p *Problem) Err() error {
 	case CodeNotCurrent:
 		return &fence.StaleError{Name: p.Name, Got: p.Got, Current: p.Token, Holder: p.Holder}
 	case CodeBroken:
-		return &lease.LostError{Key: p.Name, Token: p.Token, Cause: lease.CauseBroken, Err: errors.New(p.Note)}
+		return &lease.LostError{Name: p.Name, Token: p.Token, Cause: lease.CauseBroken, Err: errors.New(p.Note)}
 	case CodeCorrupt:
 		if p.Name != "" {
 			return store.Corrupt(p.Name, errors.New(p.Note))

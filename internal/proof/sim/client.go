@@ -44,7 +44,7 @@ type lease struct {
 }
 
 // Key implements drive.Member.
-func (l *lease) Key() string { return l.c.key }
+func (l *lease) Name() string { return l.c.key }
 
 // Token implements drive.Member.
 func (l *lease) Token() fence.Token { return l.token }

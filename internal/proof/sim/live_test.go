@@ -91,7 +91,7 @@ type term struct {
 	ctx context.Context
 }
 
-func (x *term) id() string { return x.Key() + "/" + x.Token().String() }
+func (x *term) id() string { return x.Name() + "/" + x.Token().String() }
 
 // process is a process on a machine of its own. When it is restarted, it gets a new manager.
 type process struct {

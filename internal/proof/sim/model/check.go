@@ -100,7 +100,7 @@ type member struct {
 	token fence.Token
 }
 
-func (member) Key() string          { return name }
+func (member) Name() string         { return name }
 func (m member) Token() fence.Token { return m.token }
 
 // told ends the lease of a session that an operator broke.
