@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store/faulty"
 )
@@ -150,7 +150,7 @@ func TestCloseDuringClaim(t *testing.T) {
 func TestCloseBeforeALeaseIsKept(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var d diary
-		clk := &closing{Fake: clock.NewFake(0)}
+		clk := &closing{Clock: clocktest.New(0)}
 		m, err := lease.NewManager(w.db.Open(), lease.Options{Clock: clk, OnEvent: d.note})
 		if err != nil {
 			t.Fatal(err)
@@ -177,7 +177,7 @@ func TestCloseBeforeALeaseIsKept(t *testing.T) {
 
 // closing is the clock of a manager that is closed just before the first renewal of a lease is timed.
 type closing struct {
-	*clock.Fake
+	*clocktest.Clock
 	close  func()
 	closed bool
 }
@@ -188,7 +188,7 @@ func (c *closing) AfterFunc(d time.Duration, f func()) func() bool {
 		go c.close()
 		synctest.Wait() // it waits for the end of this lease now
 	}
-	return c.Fake.AfterFunc(d, f)
+	return c.Clock.AfterFunc(d, f)
 }
 
 // A second Release returns when the first one is over, with what has come of that.

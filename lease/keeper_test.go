@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/faulty"
@@ -310,7 +310,7 @@ func (s *stubborn) Put(ctx context.Context, rec store.Record) (store.Record, err
 // The end of validity is noticed when it comes, though a store that doesn't heed contexts keeps a renewal under way.
 func TestKeeperNoticesTheEndDuringARequest(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		st, clk := &stubborn{Store: w.db.Open()}, clock.NewFake(0)
+		st, clk := &stubborn{Store: w.db.Open()}, clocktest.New(0)
 		m, err := lease.NewManager(st, lease.Options{TTL: ttl, Clock: clk})
 		if err != nil {
 			t.Fatal(err)

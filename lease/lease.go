@@ -79,7 +79,7 @@ func (l *Lease) Check() error {
 	return l.loss()
 }
 
-// ValidUntil returns the instant of the manager's clock at which the lease ends unless it is renewed; [clock.Always] when
+// ValidUntil returns the instant of the manager's clock at which the lease ends unless it is renewed; [clock.Ended] when
 // it has ended.
 func (l *Lease) ValidUntil() clock.Instant { return l.term.Until() }
 
@@ -87,7 +87,7 @@ func (l *Lease) ValidUntil() clock.Instant { return l.term.Until() }
 // under a microsecond and allocates nothing.
 func (l *Lease) Left() time.Duration {
 	d := l.term.Until()
-	if d == clock.Always {
+	if d == clock.Ended {
 		return 0
 	}
 	return max(d.Sub(l.m.clk.Now()), 0)

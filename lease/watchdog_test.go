@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store/faulty"
 	"github.com/leasehold/leasehold/store/memory"
@@ -179,7 +180,7 @@ func child(fate string) {
 		}
 		return faulty.Fault{Drop: cut.Load()}
 	})
-	clk, length := clock.NewFake(0), time.Minute
+	clk, length := clocktest.New(0), time.Minute
 	if fate == "stopped" {
 		length = stoppable
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store/faulty"
 )
@@ -33,7 +34,7 @@ func (w *world) waiter(heard *waits, plan faulty.Plan) *lease.Session {
 	w.t.Helper()
 	st := faulty.Wrap(w.db.Open(), plan)
 	m, err := lease.NewManager(st, lease.Options{
-		TTL: ttl, Clock: clock.NewFake(0),
+		TTL: ttl, Clock: clocktest.New(0),
 		OnWait: func(e *lease.HeldError) {
 			heard.mu.Lock()
 			defer heard.mu.Unlock()

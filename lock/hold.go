@@ -57,11 +57,11 @@ func (h *Hold) Check() error {
 	return h.check()
 }
 
-// ValidUntil returns the instant of the manager's clock at which the hold ends unless it is renewed; [clock.Always] when it has
+// ValidUntil returns the instant of the manager's clock at which the hold ends unless it is renewed; [clock.Ended] when it has
 // ended.
 func (h *Hold) ValidUntil() clock.Instant {
 	if h.released.Load() {
-		return clock.Always
+		return clock.Ended
 	}
 	return h.until()
 }

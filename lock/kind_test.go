@@ -11,7 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
@@ -220,8 +220,8 @@ func TestFinding_S1_TokensRiseOverAllKinds(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		order := rapid.SliceOfN(rapid.SampledFrom(names), 2, 12).Draw(rt, "order")
 		synctest.Test(t, func(t *testing.T) {
-			st := memory.New(memory.Options{Clock: clock.NewFake(0)})
-			m, err := lease.NewManager(st, lease.Options{TTL: ttl, Clock: clock.NewFake(0)})
+			st := memory.New(memory.Options{Clock: clocktest.New(0)})
+			m, err := lease.NewManager(st, lease.Options{TTL: ttl, Clock: clocktest.New(0)})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -389,7 +389,7 @@ func TestSetEndsWithAnyOfItsLeases(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(ttl)
-		if err := set.Check(); !errors.Is(err, lease.ErrLost) || !errors.Is(context.Cause(set.Context()), lease.ErrLost) || set.ValidUntil() != clock.Always {
+		if err := set.Check(); !errors.Is(err, lease.ErrLost) || !errors.Is(context.Cause(set.Context()), lease.ErrLost) || set.ValidUntil() != clock.Ended {
 			t.Errorf("%v, %v, valid until %v", err, context.Cause(set.Context()), set.ValidUntil())
 		}
 		if set.Lease("a").Check() != nil {

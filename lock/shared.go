@@ -85,8 +85,8 @@ func (l *shared) acquire(ctx context.Context, weight int, try bool) (*Hold, erro
 	session := l.s.Context()
 	defer context.AfterFunc(session, func() { cancel(context.Cause(session)) })()
 	mine := entry{ID: rand.Text(), Session: l.s.Key(), Weight: weight, Since: l.m.Clock().Wall()}
-	a := &attempt{shared: l, mine: mine, try: try, over: map[string]bool{}, due: clock.Always}
-	if a.aged = clock.Always; !l.fair {
+	a := &attempt{shared: l, mine: mine, try: try, over: map[string]bool{}, due: clock.Ended}
+	if a.aged = clock.Ended; !l.fair {
 		a.aged = l.m.Clock().Now().Add(l.m.TTL())
 	}
 	granted, err := a.pursue(joined)
@@ -130,7 +130,7 @@ func (a *attempt) pursue(ctx context.Context) (entry, error) {
 				a.next = []string{rec.Session}
 			}
 			rec, err = a.wait(ctx, rec, a.heldBy(rec))
-			a.due = clock.Always
+			a.due = clock.Ended
 			continue
 		}
 		changed := r.drop(func(session string) bool { return a.over[session] })
@@ -243,7 +243,7 @@ func (a *attempt) wait(ctx context.Context, rec store.Record, holder *lease.Held
 	over := limited.Err() != nil
 	cancel() // before what waits for the others' ends
 	if died() {
-		a.due = clock.Always
+		a.due = clock.Ended
 	}
 	switch {
 	case err == nil:

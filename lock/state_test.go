@@ -58,7 +58,7 @@ func TestHoldsValidity(t *testing.T) {
 			if h.ValidUntil() != p.ValidUntil() || h.ValidUntil() <= p.clk.Now() {
 				t.Errorf("valid until %v, the session until %v", h.ValidUntil(), p.ValidUntil())
 			}
-			if err := h.Release(t.Context()); err != nil || h.ValidUntil() != clock.Always {
+			if err := h.Release(t.Context()); err != nil || h.ValidUntil() != clock.Ended {
 				t.Errorf("after the release: %v, %v", h.ValidUntil(), err)
 			}
 		}

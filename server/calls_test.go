@@ -233,7 +233,7 @@ func TestCallsOfSessions(t *testing.T) {
 		t.Fatalf("%+v, %v", ses, err)
 	}
 	g, err := c.Acquire(ctx, "shard-1", client.AcquireOptions{Session: ses})
-	if err != nil || g.ValidUntil != clock.Never || g.Holder != ses.Holder || g.RenewEvery != 0 {
+	if err != nil || g.ValidUntil != clock.NoDeadline || g.Holder != ses.Holder || g.RenewEvery != 0 {
 		t.Errorf("%+v, %v", g, err)
 	}
 	if _, err := c.Break(ctx, "shard-1", client.Eviction{Token: g.Token}); err != nil {

@@ -108,7 +108,7 @@ func (s *Server) grant(c *call, g lessor.Grant) (*wire.Grant, error) {
 		return nil, err
 	}
 	answer := &wire.Grant{Lease: s.lease(rec), Sequencer: text}
-	if g.ValidUntil != clock.Never {
+	if g.ValidUntil != clock.NoDeadline {
 		valid, every := wire.Seconds(s.left(g)), wire.Seconds(rec.TTL/renewals)
 		answer.ValidFor, answer.RenewEvery = &valid, &every
 	}

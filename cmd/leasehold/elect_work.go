@@ -107,7 +107,7 @@ func (e *elector) follow(ctx context.Context, leader string) {
 // endless is the lease of a command that needs none.
 type endless struct{}
 
-func (endless) ValidUntil() clock.Instant { return clock.Never }
+func (endless) ValidUntil() clock.Instant { return clock.NoDeadline }
 func (endless) Context() context.Context  { return context.Background() }
 
 // start starts a command, whose path comes first. term is nil for the passive one.

@@ -63,5 +63,5 @@ func (n *name) adopt(rec store.Record) (Grant, error) {
 	if err != nil {
 		return Grant{}, store.Unknown(n.key, err) // whether the claim that was read lasts
 	}
-	return Grant{Record: kept, ValidUntil: clock.Never}, nil
+	return Grant{Record: kept, ValidUntil: clock.NoDeadline}, nil
 }

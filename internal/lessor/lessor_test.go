@@ -431,7 +431,7 @@ func TestSession(t *testing.T) {
 		req := wants("a", 0)
 		req.Session = s.Record.Key
 		g, err := r.Acquire(t.Context(), req)
-		if err != nil || g.ValidUntil != clock.Never {
+		if err != nil || g.ValidUntil != clock.NoDeadline {
 			t.Fatalf("%+v, %v", g, err)
 		}
 		q := send(r, wants("b", time.Hour))

@@ -309,7 +309,7 @@ func (n *name) vacated(err error) bool {
 
 func (n *name) validity(h *protocol.Hold) clock.Instant {
 	if h.Claim.Session != "" {
-		return clock.Never
+		return clock.NoDeadline
 	}
 	return h.Deadline
 }
@@ -345,7 +345,7 @@ func (n *name) heldBy() error {
 // env is what the hold is told of the world. Whether a session is valid is for its holder to know.
 func (n *name) env() protocol.Env {
 	env := n.r.run.Env()
-	env.Session = clock.Never
+	env.Session = clock.NoDeadline
 	return env
 }
 

@@ -46,7 +46,7 @@ type Request struct {
 // Grant is a name that is held.
 type Grant struct {
 	Record store.Record
-	// ValidUntil is until when the holder may rely on it, by the registry's clock; [clock.Never] if a session keeps it.
+	// ValidUntil is until when the holder may rely on it, by the registry's clock; [clock.NoDeadline] if a session keeps it.
 	ValidUntil clock.Instant
 	Notice     []byte // on a session's record: what the session is told; see package lease
 	// Lost are the leases of a session that is renewed which are over though it lives, by name; LookedAt is how many were looked at for

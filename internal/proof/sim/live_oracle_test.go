@@ -140,9 +140,9 @@ func (w *live) inTime() {
 	for _, x := range w.terms {
 		until := x.ValidUntil()
 		runs, _ := x.p.status()
-		late := until == clock.Always || x.p.clk.Now().Sub(until) > time.Millisecond
+		late := until == clock.Ended || x.p.clk.Now().Sub(until) > time.Millisecond
 		switch {
-		case x.ctx.Err() != nil && until != clock.Always:
+		case x.ctx.Err() != nil && until != clock.Ended:
 			w.broke("%v of %v: its context is done, and it is valid until %v", x, x.p, until)
 		case x.ctx.Err() == nil && runs && late:
 			w.broke("%v of %v is over, and its context isn't done", x, x.p)

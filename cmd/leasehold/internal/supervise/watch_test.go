@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/internal/drive"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store/faulty"
@@ -90,7 +91,7 @@ func (w *fakeWork) Unguarded() <-chan struct{} { return w.unguarded }
 // bench is one supervised command on a store that can be cut off.
 type bench struct {
 	t      *testing.T
-	clk    *clock.Fake
+	clk    *clocktest.Clock
 	db     *memory.DB
 	outage faulty.Outage
 	m      *lease.Manager
@@ -104,7 +105,7 @@ type bench struct {
 // newBench acquires "job" in the present bubble and starts a command under it.
 func newBench(t *testing.T, timing Timing, stubborn bool) *bench {
 	t.Helper()
-	b := &bench{t: t, clk: clock.NewFake(sec), timing: timing, lost: make(chan bool, 1)}
+	b := &bench{t: t, clk: clocktest.New(sec), timing: timing, lost: make(chan bool, 1)}
 	b.db = memory.NewDB(memory.Options{Clock: b.clk})
 	st := faulty.Wrap(b.db.Open(), b.outage.Plan(nil))
 	t.Cleanup(func() { _ = st.Close() })

@@ -87,7 +87,7 @@ func (c *check) show(w *world, p *proc) {
 		p.term = &drive.Term{}
 		p.d.Begin(p.term, w.sessionTerm(p))
 		if p.session >= 0 {
-			h.Deadline = clock.Never
+			h.Deadline = clock.NoDeadline
 		}
 	} else if p.term != nil {
 		p.term.End()
