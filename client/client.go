@@ -14,7 +14,6 @@ import (
 	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/api"
-	"github.com/leasehold/leasehold/lease"
 )
 
 // Client makes plain calls to a lock server. It is safe for concurrent use.
@@ -86,7 +85,7 @@ func (c *Client) Acquire(ctx context.Context, name string, opts AcquireOptions) 
 }
 
 // Renew renews a term, with another TTL from now on if ttl isn't 0, and returns the renewed term.
-// The error is a *[lease.NotCurrentError] when the term is over. It is a *[lease.LostError] when an
+// The error is a *[fence.StaleError] when the term is over. It is a *[lease.LostError] when an
 // operator broke the term: then stop the guarded work, and release it. A lease that a session keeps
 // is renewed with the session.
 func (c *Client) Renew(ctx context.Context, g Grant, ttl time.Duration) (Grant, error) {
@@ -104,7 +103,7 @@ func (c *Client) Renew(ctx context.Context, g Grant, ttl time.Duration) (Grant, 
 }
 
 // Release ends a term. It is sent even if ctx is done, because the next holder waits a TTL for a
-// release that doesn't arrive. It blocks for [Retry.For] at most. The error is a *[lease.NotCurrentError]
+// release that doesn't arrive. It blocks for [Retry.For] at most. The error is a *[fence.StaleError]
 // when the term was over already.
 func (c *Client) Release(ctx context.Context, g Grant) error {
 	c.kept.remove(g.Session, g.Name, g.Token)
@@ -112,7 +111,7 @@ func (c *Client) Release(ctx context.Context, g Grant) error {
 }
 
 // over reports whether an error says that a term is over: after a try to end it whose answer was lost, that it was ended.
-func over(err error) bool { return errors.Is(err, lease.ErrNotCurrent) }
+func over(err error) bool { return errors.Is(err, fence.ErrStale) }
 
 // ofTerm is a request about a term.
 func (c *Client) ofTerm(method string, g Grant) request {
@@ -130,7 +129,7 @@ type Eviction struct {
 
 // Break ends a hold against its holder's will, and returns the state of the name afterwards. The
 // name is broken until its holder has released it or the grace is over. The error is a
-// *[lease.NotCurrentError] when the term is over already.
+// *[fence.StaleError] when the term is over already.
 func (c *Client) Break(ctx context.Context, name string, e Eviction) (Lease, error) {
 	return c.order(ctx, effort{what: name, settled: over}, name, "break", func(time.Duration) any {
 		return api.BreakRequest{Token: e.Token, Note: e.Note, Grace: seconds(e.Grace)}
@@ -150,7 +149,7 @@ type Handover struct {
 // Nothing happens if To leads already.
 //
 // The error matches [election.ErrNoLeader], [election.ErrNoCandidate], or [election.ErrNotElected]
-// when the holder of the name is not a candidate. It is a *[lease.NotCurrentError] when the term of
+// when the holder of the name is not a candidate. It is a *[fence.StaleError] when the term of
 // the token is over.
 func (c *Client) HandOver(ctx context.Context, name string, h Handover) (Lease, error) {
 	if h.To == "" && h.Token == 0 { // else it would be handed over again when it is sent again

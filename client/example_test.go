@@ -26,7 +26,7 @@ func Example() {
 	var held *lease.HeldError
 	switch {
 	case errors.As(err, &held):
-		log.Fatalf("%s still has it, since %v", held.Owner, held.Since)
+		log.Fatalf("%s still has it, since %v", held.Holder, held.Since)
 	case errors.Is(err, store.ErrUnknownOutcome):
 		log.Fatal("the server can't be reached; the name may be held for a minute, by nobody: ", err)
 	case err != nil:

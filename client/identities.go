@@ -13,7 +13,6 @@ import (
 	"github.com/leasehold/leasehold/identity"
 	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/internal/pools"
-	"github.com/leasehold/leasehold/lease"
 )
 
 // AssignOptions of [Client.Assign].
@@ -114,7 +113,7 @@ func (c *Client) Identities(ctx context.Context, pool string) (identity.Declared
 // Unassign releases a value that [Client.Assign] returned, and that is not used any more. used is
 // the time from which on no id was made with it. The zero time means unknown: then the next
 // holder's ids begin at the ceiling. It is sent even if ctx is done, and blocks for 10 s at most.
-// The error is a *[lease.NotCurrentError] when the term was over already.
+// The error is a *[fence.StaleError] when the term was over already.
 func (c *Client) Unassign(ctx context.Context, id Identity, used time.Time) error {
 	q := request{
 		method: http.MethodDelete, path: poolPath(id.Pool) + "/" + segment(id.Value), query: url.Values{},
@@ -123,7 +122,7 @@ func (c *Client) Unassign(ctx context.Context, id Identity, used time.Time) erro
 	if !used.IsZero() {
 		q.query.Set("used", used.UTC().Format(time.RFC3339Nano))
 	}
-	over := func(err error) bool { return errors.Is(err, lease.ErrNotCurrent) }
+	over := func(err error) bool { return errors.Is(err, fence.ErrStale) }
 	c.kept.remove(id.Session, pools.Key(id.Pool, id.Value), id.Token)
 	return c.answered(context.WithoutCancel(ctx), effort{what: id.Pool, write: true, settled: over}, q, nil, nil)
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/lease"
 )
@@ -27,7 +28,7 @@ func (c *Client) OpenSession(ctx context.Context, opts SessionOptions) (Session,
 }
 
 // RenewSession renews a session and all that it keeps, with another TTL from now on if ttl isn't 0.
-// It returns the renewed session. The error is a *[lease.NotCurrentError] when the session is over,
+// It returns the renewed session. The error is a *[fence.StaleError] when the session is over,
 // and all that it kept.
 //
 // The server looks at the records of the leases that the session keeps. Those are the ones that
@@ -38,7 +39,7 @@ func (c *Client) RenewSession(ctx context.Context, s Session, ttl time.Duration)
 	renewed, err := c.session(ctx, effort{what: s.ID, write: true}, s.request(http.MethodPut), func(time.Duration) any {
 		return api.SessionRenewal{TTL: seconds(ttl), Leases: c.kept.named(s)}
 	})
-	if errors.Is(err, lease.ErrNotCurrent) {
+	if errors.Is(err, fence.ErrStale) {
 		c.kept.over(s.ID)
 	}
 	renewed.Secret = s.Secret // which only the first answer has
@@ -61,9 +62,9 @@ func (c *Client) session(ctx context.Context, e effort, q request, body func(tim
 }
 
 // CloseSession ends a session, and frees all that it keeps. It is sent even if ctx is done; it blocks for [Retry.For] at most. The error is
-// a *[lease.NotCurrentError] when the session was over already.
+// a *[fence.StaleError] when the session was over already.
 func (c *Client) CloseSession(ctx context.Context, s Session) error {
-	over := func(err error) bool { return errors.Is(err, lease.ErrNotCurrent) }
+	over := func(err error) bool { return errors.Is(err, fence.ErrStale) }
 	e := effort{what: s.ID, write: true, settled: over}
 	c.kept.over(s.ID)
 	return c.answered(context.WithoutCancel(ctx), e, s.request(http.MethodDelete), nil, nil)
@@ -74,16 +75,16 @@ func (c *Client) CloseSession(ctx context.Context, s Session) error {
 // renewal found the lease's record gone or another's, or an operator broke the lease. It reads the
 // clock, and asks no server: call it on the result of the last renewal.
 func (s Session) Check(g Grant) error {
-	lost := &lease.LostError{Key: g.Name, Token: g.Token}
+	lost := &lease.LostError{Name: g.Name, Token: g.Token}
 	switch loss, gone := s.Lost[g.Name]; {
 	case g.Session != s.ID:
-		lost.Cause, lost.Err = lease.Taken, errors.New("another session keeps it")
+		lost.Cause, lost.Err = lease.CauseTaken, errors.New("another session keeps it")
 	case gone && loss.Token == g.Token:
 		lost.Cause, lost.Err = loss.Cause, errors.New(loss.Reason)
 	case s.Broken[g.Name] == g.Token:
-		lost.Cause = lease.Broken
+		lost.Cause = lease.CauseBroken
 	case s.Left() == 0:
-		lost.Cause = lease.Expired
+		lost.Cause = lease.CauseExpired
 	default:
 		return nil
 	}

@@ -97,7 +97,7 @@ type Grant struct {
 	// Secret proves the term to the server: Renew and Release send it. No other answer has it.
 	Secret Secret
 	// ValidUntil is until when the holder may rely on it, by the client's clock, counted from before the request was sent. It is
-	// [clock.Never] when a session keeps it: then the session's counts.
+	// [clock.NoDeadline] when a session keeps it: then the session's counts.
 	ValidUntil clock.Instant
 	RenewEvery time.Duration // how often to renew it; 0 when a session keeps it
 	Waited     time.Duration // for the name, at the server
@@ -146,7 +146,7 @@ type Session struct {
 // Loss is the reason why a lease of a session is over though the session lives.
 type Loss struct {
 	Token  fence.Token
-	Cause  lease.Cause // [lease.Taken] or [lease.Broken]
+	Cause  lease.Cause // [lease.CauseTaken] or [lease.CauseBroken]
 	Reason string      // what the lease's record has instead
 }
 
@@ -217,7 +217,7 @@ func leaseOf(w api.Lease) Lease {
 // grantOf returns a grant as the client's clock has it: sentAt is from before the request was sent.
 func (c *Client) grantOf(w api.Grant, sentAt clock.Instant) Grant {
 	g := Grant{
-		Lease: leaseOf(w.Lease), Sequencer: w.Sequencer, Secret: Secret(w.Secret), ValidUntil: clock.Never, RenewEvery: value(w.RenewEvery),
+		Lease: leaseOf(w.Lease), Sequencer: w.Sequencer, Secret: Secret(w.Secret), ValidUntil: clock.NoDeadline, RenewEvery: value(w.RenewEvery),
 		Waited: value(w.Waited), clk: c.clk,
 	}
 	if w.ValidFor != nil {

@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 )
 
 // At and WithDeadline keep to the instant, however long ago it was worked out, and what is over is over at once.
 func TestAt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		clk := clock.NewFake(0)
+		clk := clocktest.New(0)
 		clk.SetRate(2)
 		due := clk.Now().Add(time.Minute)
 		clk.Jump(20 * time.Second)
@@ -36,14 +37,14 @@ func TestAt(t *testing.T) {
 
 func TestAtOfTheSystemsClock(t *testing.T) {
 	clk := clock.System()
-	for _, due := range []clock.Instant{clock.Always, clk.Now(), clk.Now().Add(20 * time.Millisecond)} {
+	for _, due := range []clock.Instant{clock.Ended, clk.Now(), clk.Now().Add(20 * time.Millisecond)} {
 		fired := make(chan clock.Instant, 1)
 		clock.At(clk, due, func() { fired <- clk.Now() })
 		if at := <-fired; at < due {
 			t.Errorf("called %v early", due.Sub(at))
 		}
 	}
-	if !clock.At(clk, clock.Never, func() { t.Error("Never came") })() {
+	if !clock.At(clk, clock.NoDeadline, func() { t.Error("Never came") })() {
 		t.Error("a timer for Never can't be stopped")
 	}
 }

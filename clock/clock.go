@@ -14,18 +14,18 @@ type Instant int64
 
 // The earliest and the latest instants. Arithmetic stops there instead of wrapping round.
 const (
-	Never  Instant = math.MaxInt64 // after every other instant
-	Always Instant = math.MinInt64 // before every other instant
+	NoDeadline Instant = math.MaxInt64 // after every other instant: what has this deadline ends by other means
+	Ended      Instant = math.MinInt64 // before every other instant: the deadline of what has ended
 )
 
-// Add returns the instant d after t, or [Never] or [Always] where that can't be represented.
+// Add returns the instant d after t, or [NoDeadline] or [Ended] where that can't be represented.
 func (t Instant) Add(d time.Duration) Instant {
 	sum := t + Instant(d)
 	switch {
-	case t == Never || (d > 0 && sum < t):
-		return Never
-	case t == Always || (d < 0 && sum > t):
-		return Always
+	case t == NoDeadline || (d > 0 && sum < t):
+		return NoDeadline
+	case t == Ended || (d < 0 && sum > t):
+		return Ended
 	}
 	return sum
 }
@@ -53,11 +53,6 @@ type Clock interface {
 	// that and reports whether it did: false means that f has been called, or stopped before.
 	AfterFunc(d time.Duration, f func()) (stop func() bool)
 }
-
-// Margin returns the least share of the TTL that a holder has to leave unused when the rates of the clocks involved are
-// each off by at most rho (0.01 is 1 %): 2ρ/(1+ρ). It follows from holder and taker at their worst: the holder's clock slow,
-// so that TTL·(1−δ) takes TTL·(1−δ)/(1−ρ) of true time, the taker's fast, so that TTL takes TTL/(1+ρ).
-func Margin(rho float64) float64 { return 2 * rho / (1 + rho) }
 
 // At calls f, in a goroutine of its own, once t has come on c. Between the moment at which t was worked out and the call of At
 // any time may pass, which isn't so of [Clock.AfterFunc]. The stop function is that of AfterFunc.

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -24,9 +25,9 @@ func TestInstantSaturates(t *testing.T) {
 		want clock.Instant
 	}{
 		{0, 5, 5}, {5, -5, 0}, {10, -15, -5},
-		{far - 1, 1, clock.Never}, {far - 1, 2, clock.Never}, {1, far, clock.Never}, {clock.Never - 5, far, clock.Never},
-		{-far, -1, clock.Always}, {-far, -2, clock.Always}, {-2, math.MinInt64, clock.Always},
-		{clock.Never, -1, clock.Never}, {clock.Never, far, clock.Never}, {clock.Always, 1, clock.Always}, {clock.Always, -1, clock.Always},
+		{far - 1, 1, clock.NoDeadline}, {far - 1, 2, clock.NoDeadline}, {1, far, clock.NoDeadline}, {clock.NoDeadline - 5, far, clock.NoDeadline},
+		{-far, -1, clock.Ended}, {-far, -2, clock.Ended}, {-2, math.MinInt64, clock.Ended},
+		{clock.NoDeadline, -1, clock.NoDeadline}, {clock.NoDeadline, far, clock.NoDeadline}, {clock.Ended, 1, clock.Ended}, {clock.Ended, -1, clock.Ended},
 	} {
 		if got := tt.t.Add(tt.d); got != tt.want {
 			t.Errorf("Instant(%d).Add(%d) = %d, want %d", tt.t, tt.d, got, tt.want)
@@ -36,8 +37,8 @@ func TestInstantSaturates(t *testing.T) {
 		t, u clock.Instant
 		want time.Duration
 	}{
-		{5, 3, 2}, {3, 5, -2}, {7, 7, 0}, {clock.Never, clock.Never, 0}, {clock.Always, clock.Always, 0},
-		{clock.Never, -1, far}, {clock.Never, clock.Always, far}, {clock.Always, 1, math.MinInt64}, {-2, far, math.MinInt64},
+		{5, 3, 2}, {3, 5, -2}, {7, 7, 0}, {clock.NoDeadline, clock.NoDeadline, 0}, {clock.Ended, clock.Ended, 0},
+		{clock.NoDeadline, -1, far}, {clock.NoDeadline, clock.Ended, far}, {clock.Ended, 1, math.MinInt64}, {-2, far, math.MinInt64},
 	} {
 		if got := tt.t.Sub(tt.u); got != tt.want {
 			t.Errorf("Instant(%d).Sub(%d) = %d, want %d", tt.t, tt.u, got, tt.want)
@@ -50,28 +51,16 @@ func TestInstantSaturates(t *testing.T) {
 		if (d >= 0 && sum < a) || (d <= 0 && sum > a) {
 			t.Fatalf("%d + %d wrapped round to %d", a, d, sum)
 		}
-		if sum != clock.Never && sum != clock.Always && sum.Sub(a) != d {
+		if sum != clock.NoDeadline && sum != clock.Ended && sum.Sub(a) != d {
 			t.Fatalf("(%d + %d) - %d = %d", a, d, a, sum.Sub(a))
 		}
 	})
 }
 
-func TestMargin(t *testing.T) {
-	for rho, want := range map[float64]float64{0: 0, 0.01: 0.0198, 0.0833: 0.1538, 0.11: 0.1982} {
-		if got := clock.Margin(rho); math.Abs(got-want) > 0.0001 {
-			t.Errorf("Margin(%v) = %v, want %v", rho, got, want)
-		}
-		// Holder slow, taker fast: the holder stops first, or at the same time.
-		if holder, taker := (1-clock.Margin(rho))/(1-rho), 1/(1+rho); holder > taker+1e-12 {
-			t.Errorf("Margin(%v): the holder stops at %v, the taker begins at %v", rho, holder, taker)
-		}
-	}
-}
-
 // A deadline that is armed late ends its context as any other does; what is over before has no timer.
 func TestWithLateDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		clk := clock.NewFake(0)
+		clk := clocktest.New(0)
 		ctx := clock.WithLateDeadline(t.Context(), clk, clk.Now().Add(time.Minute))
 		time.Sleep(30 * time.Second)
 		ctx.Arm()
@@ -107,7 +96,7 @@ func TestWithLateDeadline(t *testing.T) {
 
 func TestSleep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		clk := clock.NewFake(0)
+		clk := clocktest.New(0)
 		if err := clock.Sleep(t.Context(), clk, time.Minute); err != nil || clk.Now() < clock.Instant(time.Minute) {
 			t.Errorf("Sleep: %v at %v", err, clk.Now())
 		}
@@ -123,7 +112,7 @@ func TestSleep(t *testing.T) {
 
 func TestTimerStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		clk := clock.NewFake(0)
+		clk := clocktest.New(0)
 		var none *clock.Timer
 		if none.Stop() {
 			t.Error("a nil timer was stopped")
@@ -161,7 +150,7 @@ func TestWithTimeout(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				clk := clock.NewFake(0)
+				clk := clocktest.New(0)
 				clk.SetRate(2)
 				start := clk.Now()
 				parent, end := context.WithCancelCause(context.WithValue(t.Context(), result{}, "value"))

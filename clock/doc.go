@@ -21,6 +21,6 @@
 // # The drift bound
 //
 // Two clocks never run at the same rate. When each is off by at most ρ, a holder that counts TTL·(1−δ) stops before a taker
-// that counts the whole TTL, from a later start, if δ ≥ 2ρ/(1+ρ): see [Margin]. Time daemons slew a clock by up to 8 %
+// that counts the whole TTL, from a later start, if δ ≥ 2ρ/(1+ρ). Time daemons slew a clock by up to 8 %
 // (chrony's default is 8.33 %), so a bound of 1 % is no bound; the default of δ = 0.2 covers 11 %.
 package clock

@@ -221,7 +221,7 @@ func (c *candidate) heard(rec store.Record, since int) (noted bool, err error) {
 // that no wall clock shortens it. One that has come later can't tell but by the time of day. c.mu is held.
 func (c *candidate) endOf(p Pause) clock.Instant {
 	if p.Until.IsZero() {
-		return clock.Never
+		return clock.NoDeadline
 	}
 	left := p.Until.Sub(p.Since)
 	if !c.now.known {
@@ -248,7 +248,7 @@ func (c *candidate) patience() time.Duration {
 
 // sitOut blocks until what speaks against leading may have changed, or ctx is done.
 func (c *candidate) sitOut(ctx context.Context, o outlook) {
-	if o.Pause != nil && o.ends != clock.Never {
+	if o.Pause != nil && o.ends != clock.NoDeadline {
 		limited, cancel := clock.WithTimeout(ctx, c.clk, o.ends.Sub(c.clk.Now()))
 		defer cancel()
 		ctx = limited

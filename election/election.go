@@ -187,7 +187,7 @@ func check(m *lease.Manager, name string, cb Callbacks, o *Options) error {
 		return err
 	}
 	if o.Name == "" {
-		o.Name = m.Owner()
+		o.Name = m.Holder()
 	}
 	if len(o.Name) > maxText || len(o.Zone) > maxText {
 		return fmt.Errorf("election %s: name %.40q or zone %.40q: want at most %d bytes", name, o.Name, o.Zone, maxText)

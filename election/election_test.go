@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
@@ -70,7 +71,7 @@ func TestLeaderThatDoesNotStop(t *testing.T) {
 			a.mu.Unlock()
 			time.Sleep(10 * time.Millisecond)
 		}
-		if term.ValidUntil() != clock.Always {
+		if term.ValidUntil() != clock.Ended {
 			t.Errorf("over, and valid until %v", term.ValidUntil())
 		}
 		ended, at := time.Now(), <-told
@@ -354,7 +355,7 @@ func TestOptionsAtTheirBounds(t *testing.T) {
 // A candidate without a name is shown by its owner id.
 func TestCandidateWithoutAName(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		m, err := lease.NewManager(w.db.Open(), lease.Options{TTL: ttl, Clock: clock.NewFake(0)})
+		m, err := lease.NewManager(w.db.Open(), lease.Options{TTL: ttl, Clock: clocktest.New(0)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -362,8 +363,8 @@ func TestCandidateWithoutAName(t *testing.T) {
 		cb := election.Callbacks{OnStartedLeading: func(ctx context.Context, _ election.Term) {
 			time.Sleep(time.Second)
 			state, err := election.Read(ctx, w.st, "job")
-			if err != nil || len(state.Candidates) != 1 || state.Candidates[0].Name != m.Owner() {
-				t.Errorf("%+v, %v; want %s", state.Candidates, err, m.Owner())
+			if err != nil || len(state.Candidates) != 1 || state.Candidates[0].Name != m.Holder() {
+				t.Errorf("%+v, %v; want %s", state.Candidates, err, m.Holder())
 			}
 			<-ctx.Done()
 		}}

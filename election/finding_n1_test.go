@@ -76,7 +76,7 @@ func TestFinding_N1_TheDeadAreNoticed(t *testing.T) {
 		all[0].setCut(true)
 		all[2].setCut(true)
 		time.Sleep(ttl + ttl/10)
-		if l := w.leader(); l.Owner != all[1].m.Owner() && l.Owner != all[3].m.Owner() {
+		if l := w.leader(); l.Owner != all[1].m.Holder() && l.Owner != all[3].m.Holder() {
 			t.Errorf("%q leads, a TTL after the leader's death", l.Owner)
 		}
 		time.Sleep(2 * ttl)

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/election"
-	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/internal/drive"
 )
 
 // Whatever ended a term, its leader has not stopped before OnStartedLeading has returned: until then OnStoppedLeading isn't called, the
@@ -16,7 +16,7 @@ func TestFinding_S12_ATermIsNotOverBeforeItsLeaderHasReturned(t *testing.T) {
 		"told to stop": func(_ *testing.T, _ *world, a *process, _ election.Term) { a.stop(errEnd) },
 		"cut off":      func(_ *testing.T, _ *world, a *process, _ election.Term) { a.setCut(true) },
 		"broken": func(t *testing.T, w *world, _ *process, term election.Term) {
-			if _, err := lease.Break(t.Context(), w.st, "job", lease.Eviction{By: "ada", Token: term.Token}); err != nil {
+			if _, err := drive.Break(t.Context(), w.st, "job", drive.EndTerm{By: "ada", Token: term.Token}); err != nil {
 				t.Error(err)
 			}
 		},

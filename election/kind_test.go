@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
@@ -16,7 +16,7 @@ import (
 // to a name that is held as a lease. What nobody uses may become the other.
 func TestFinding_S1_ElectionsAndLeasesKeepOut(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		m, err := lease.NewManager(w.db.Open(), lease.Options{TTL: ttl, Clock: clock.NewFake(0)})
+		m, err := lease.NewManager(w.db.Open(), lease.Options{TTL: ttl, Clock: clocktest.New(0)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -57,7 +57,7 @@ func TestFinding_S1_ElectionsAndLeasesKeepOut(t *testing.T) {
 			t.Fatal(err)
 		}
 		err = election.Run(t.Context(), m, "job", election.Callbacks{OnStartedLeading: func(context.Context, election.Term) {}}, election.Options{})
-		if other := new(store.KindError); !errors.As(err, &other) || other.Holder != m.Owner() {
+		if other := new(store.KindError); !errors.As(err, &other) || other.Holder != m.Holder() {
 			t.Errorf("a candidate for what is held: %v", err)
 		}
 	})

@@ -36,7 +36,7 @@ func (c *candidate) lead(ctx context.Context, l *lease.Lease) {
 		return
 	}
 	s := &leadership{c: c, began: c.clk.Now(), wishes: make(chan string, 1)}
-	s.term = Term{Name: c.name, Leader: l.Owner(), Token: l.Token(), lease: l, led: s}
+	s.term = Term{Name: c.name, Leader: l.Holder(), Token: l.Token(), lease: l, led: s}
 	s.ctx, s.cancel = context.WithCancelCause(l.Context())
 	defer s.cancel(nil)
 	returned := make(chan struct{})
@@ -159,7 +159,7 @@ func (s *leadership) stopIfNeeded(ctx context.Context, o outlook, now clock.Inst
 // escalate calls OnStuck when it is time, once. It returns when that is.
 func (s *leadership) escalate(now clock.Instant) clock.Instant {
 	if s.stuck {
-		return clock.Never
+		return clock.NoDeadline
 	}
 	// Whatever it was told to stop for, the end of validity is the end.
 	due := min(s.by, s.term.lease.ValidUntil().Add(-s.c.opts.StopMargin/3))
@@ -170,7 +170,7 @@ func (s *leadership) escalate(now clock.Instant) clock.Instant {
 	if s.c.cb.OnStuck != nil {
 		s.c.cb.OnStuck(s.term, context.Cause(s.ctx))
 	}
-	return clock.Never
+	return clock.NoDeadline
 }
 
 // await waits until something happens, or until next. It returns false when OnStartedLeading has returned. Once it was told to
@@ -181,7 +181,7 @@ func (s *leadership) await(returned, changed, done <-chan struct{}, next clock.I
 		changed, done, ended, wishes = nil, nil, nil, nil
 	}
 	var due <-chan struct{}
-	if next != clock.Never {
+	if next != clock.NoDeadline {
 		timer := clock.NewTimer(s.c.clk, max(next.Sub(s.c.clk.Now()), time.Millisecond))
 		defer timer.Stop()
 		due = timer.C
@@ -201,7 +201,7 @@ func (s *leadership) await(returned, changed, done <-chan struct{}, next clock.I
 
 // givesWay returns the owner id of a candidate to give way to now, or "" and when to ask again.
 func (s *leadership) givesWay(k control, now clock.Instant) (to string, due clock.Instant) {
-	due = clock.Never
+	due = clock.NoDeadline
 	best, preferred := s.c.opts.preferred(k, s.c.session.Key())
 	f := s.c.opts.FailBack
 	if !preferred || f.After == 0 && f.Idle == nil {
@@ -227,7 +227,7 @@ func (s *leadership) givesWay(k control, now clock.Instant) (to string, due cloc
 func (c *candidate) letGo(ctx context.Context, l *lease.Lease, to string) {
 	ctx, cancel := clock.WithTimeout(context.WithoutCancel(ctx), c.clk, c.m.TTL()/3)
 	defer cancel()
-	if to != "" && to != l.Owner() && l.Check() == nil {
+	if to != "" && to != l.Holder() && l.Check() == nil {
 		if l.HandOver(ctx, to) == nil {
 			return
 		}

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/lease"
@@ -19,7 +19,7 @@ import (
 
 func TestObserve(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		clk := clock.NewFake(0)
+		clk := clocktest.New(0)
 		var net faulty.Outage
 		st := faulty.Wrap(w.db.Open(), net.Plan(nil))
 		ctx, cancel := context.WithCancel(t.Context())
@@ -74,7 +74,7 @@ func TestObserveTellsHowOldItIs(t *testing.T) {
 			return faulty.Fault{ReplyDelay: 400 * time.Millisecond}
 		})
 		defer st.Close()
-		m, err := lease.NewManager(w.db.Open(), lease.Options{TTL: ttl, Clock: clock.NewFake(0)})
+		m, err := lease.NewManager(w.db.Open(), lease.Options{TTL: ttl, Clock: clocktest.New(0)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -100,7 +100,7 @@ func TestObserveTellsHowOldItIs(t *testing.T) {
 					t.Error(err)
 					break
 				}
-				took(l.Owner(), l.Token())
+				took(l.Holder(), l.Token())
 				time.Sleep(700 * time.Millisecond)
 				if err := l.Release(ctx); err != nil {
 					t.Error(err)
@@ -111,7 +111,7 @@ func TestObserveTellsHowOldItIs(t *testing.T) {
 			cancel()
 		})
 		shown := 0
-		for l, err := range election.Observe(ctx, st, clock.NewFake(0), "job", ttl/3) {
+		for l, err := range election.Observe(ctx, st, clocktest.New(0), "job", ttl/3) {
 			mu.Lock()
 			within := false
 			for i, x := range turns {
@@ -187,7 +187,7 @@ func TestObserveTellsSessionsApart(t *testing.T) {
 		time.AfterFunc(time.Second, func() { lead(1) })
 		time.AfterFunc(ttl, func() { lead(2) })
 		var seen []string
-		for l, err := range election.Observe(ctx, st, clock.NewFake(0), "job", ttl/30) {
+		for l, err := range election.Observe(ctx, st, clocktest.New(0), "job", ttl/30) {
 			seen = append(seen, fmt.Sprint(l.Owner, l.Token))
 			if err != nil {
 				t.Error(err)
@@ -210,7 +210,7 @@ func TestFinding_S12_ObserveTellsThatTheStoreAnswersAgain(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*ttl)
 		defer cancel()
 		failed := 0
-		for l, err := range election.Observe(ctx, st, clock.NewFake(0), "job", ttl/3) {
+		for l, err := range election.Observe(ctx, st, clocktest.New(0), "job", ttl/3) {
 			if err == nil {
 				if failed == 0 || l.Owner != "" {
 					t.Errorf("%+v after %d errors", l, failed)

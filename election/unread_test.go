@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/faulty"
@@ -45,7 +45,7 @@ func version(t *testing.T, st store.Store, key string) string {
 func TestUnreadElectionIsNoAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		errRefused := errors.New("connection refused")
-		st := memory.New(memory.Options{Clock: clock.NewFake(0)})
+		st := memory.New(memory.Options{Clock: clocktest.New(0)})
 		defer st.Close()
 		const token = 7
 		put(t, st, ".election/e", `{"v":1,"candidates":[{"session":".session/a/1","name":"a"},{"session":".session/b/2","name":"b"}]}`)
@@ -80,7 +80,7 @@ func TestUnreadElectionIsNoAnswer(t *testing.T) {
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 			seen := 0
-			for l, err := range election.Observe(ctx, failing, clock.NewFake(0), "e", time.Second) {
+			for l, err := range election.Observe(ctx, failing, clocktest.New(0), "e", time.Second) {
 				if unread := key == "e" || key == ".session/a/1"; errors.Is(err, errRefused) != unread || !unread && l.Owner != "a" {
 					t.Errorf("%s can't be read: an observer sees %+v, %v", key, l, err)
 				}
@@ -109,7 +109,7 @@ func (unclosed) Close() error { return nil }
 // A control record that can't be read is an error that says so, of another format, too: nothing is done then.
 func TestFinding_S12_AControlRecordOfAnotherFormatIsCorrupt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		st := memory.New(memory.Options{Clock: clock.NewFake(0)})
+		st := memory.New(memory.Options{Clock: clocktest.New(0)})
 		defer st.Close()
 		for _, data := range []string{"nonsense", `{"v":2}`} {
 			put(t, st, ".election/e", data)
@@ -134,7 +134,7 @@ func TestFinding_S12_AControlRecordOfAnotherFormatIsCorrupt(t *testing.T) {
 // A pause is written where it says something else than the one that stands, and needs who pauses, why in bounds, and since when.
 func TestPausesThatDiffer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		st := memory.New(memory.Options{Clock: clock.NewFake(0)})
+		st := memory.New(memory.Options{Clock: clocktest.New(0)})
 		defer st.Close()
 		const most = 500 // bytes of who and why
 		now := time.Now()
@@ -180,7 +180,7 @@ func TestPausesThatDiffer(t *testing.T) {
 // A sweep takes those off whose sessions are over, and notes once that nobody is left and nothing is paused.
 func TestPruneOfCandidates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		st := memory.New(memory.Options{Clock: clock.NewFake(0)})
+		st := memory.New(memory.Options{Clock: clocktest.New(0)})
 		defer st.Close()
 		now := time.Now()
 		pause := `,"pause":{"by":"ada","since":"` + now.UTC().Format(time.RFC3339) + `"`

@@ -12,7 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/lease"
@@ -44,7 +44,7 @@ type world struct {
 func inWorld(t *testing.T, f func(t *testing.T, w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		db := memory.NewDB(memory.Options{Clock: clock.NewFake(0)})
+		db := memory.NewDB(memory.Options{Clock: clocktest.New(0)})
 		w := &world{t: t, db: db, st: db.Open(), leading: map[string]election.Term{}}
 		defer w.st.Close()
 		f(t, w)
@@ -55,7 +55,7 @@ func inWorld(t *testing.T, f func(t *testing.T, w *world)) {
 type process struct {
 	name string
 	w    *world
-	clk  *clock.Fake
+	clk  *clocktest.Clock
 	m    *lease.Manager
 	net  *faulty.Store
 	stop context.CancelCauseFunc
@@ -74,7 +74,7 @@ type process struct {
 // candidate starts one.
 func (w *world) candidate(name string, opts election.Options, change ...func(*process)) *process {
 	w.t.Helper()
-	p := &process{name: name, w: w, clk: clock.NewFake(0), done: make(chan struct{})}
+	p := &process{name: name, w: w, clk: clocktest.New(0), done: make(chan struct{})}
 	for _, f := range change {
 		f(p)
 	}

@@ -5,10 +5,11 @@ import (
 	"fmt"
 )
 
-// ErrStale is what every refusal of a late token matches with [errors.Is]. The error itself is a *[StaleError].
+// ErrStale is what every refusal of a token that is not the current one matches with [errors.Is]. The error itself is a *[StaleError].
 var ErrStale = errors.New("stale fencing token")
 
-// StaleError reports which token was refused and what the resource has seen since.
+// StaleError reports which token was refused, and which one is known to be newer: at a guarded resource, or of the current term, when a
+// call names the term to renew, to end or to hand over.
 type StaleError struct {
 	Name    string // of the lease, or of the resource
 	Got     Token  // the token that was refused
@@ -21,6 +22,8 @@ func (e *StaleError) Error() string {
 		return fmt.Sprintf("%s: no fencing token was presented, or token 0, which no term bears", e.Name)
 	}
 	switch {
+	case e.Got > e.Current && e.Holder != "":
+		return fmt.Sprintf("%s: token %d is of no term that is known: the newest is %d, of %s", e.Name, e.Got, e.Current, e.Holder)
 	case e.Got > e.Current:
 		return fmt.Sprintf("%s: token %d is of no term that is known: the newest is %d", e.Name, e.Got, e.Current)
 	case e.Holder == "":
@@ -28,7 +31,7 @@ func (e *StaleError) Error() string {
 	case e.Got == e.Current:
 		return fmt.Sprintf("%s: token %d belongs to %s: another holder presented it", e.Name, e.Got, e.Holder)
 	}
-	return fmt.Sprintf("%s: stale fencing token %d: %s has been here with token %d", e.Name, e.Got, e.Holder, e.Current)
+	return fmt.Sprintf("%s: stale fencing token %d: %s has token %d", e.Name, e.Got, e.Holder, e.Current)
 }
 
 // Is reports whether target is [ErrStale].

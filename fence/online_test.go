@@ -65,8 +65,8 @@ func TestOnlineRefuses(t *testing.T) {
 	}{
 		{Sequencer{"n", "a", 5}, ""},
 		{Sequencer{"n", "b", 5}, "token 5 belongs to a"},
-		{Sequencer{"n", "a", 4}, "stale fencing token 4: a has been here with token 5"},
-		{Sequencer{"n", "a", 6}, "token 6 is of no term that is known: the newest is 5"},
+		{Sequencer{"n", "a", 4}, "stale fencing token 4: a has token 5"},
+		{Sequencer{"n", "a", 6}, "token 6 is of no term that is known: the newest is 5, of a"},
 		{Sequencer{"n", "a", 0}, "no fencing token"},
 		{Sequencer{"free", "a", 5}, "nobody holds the name since token 5"},
 		{Sequencer{"unknown", "a", 5}, "of no term that is known"},

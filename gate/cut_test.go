@@ -179,7 +179,7 @@ func TestReleaseComesLast(t *testing.T) {
 		answered := i.start("POST", "/jobs", "")
 		stop()
 		time.Sleep(4 * time.Second)
-		if rec, err := store.Load(t.Context(), w.st, "job"); err != nil || rec.Owner != i.m.Owner() {
+		if rec, err := store.Load(t.Context(), w.st, "job"); err != nil || rec.Owner != i.m.Holder() {
 			t.Errorf("%+v, %v, while a write is under way", rec, err)
 		}
 		up.release <- struct{}{}

@@ -98,7 +98,7 @@ func TestTwoGatesTakeTurns(t *testing.T) {
 				t.Fatal(err)
 			}
 			leader := gates[0]
-			if l.Owner == gates[1].m.Owner() {
+			if l.Owner == gates[1].m.Holder() {
 				leader = gates[1]
 			}
 			if round%2 == 0 {

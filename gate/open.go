@@ -69,7 +69,7 @@ func (g *Gate) Open(ctx context.Context, term Term) error {
 	g.now = o
 	g.mu.Unlock()
 
-	g.sleep(o, ctx.Done(), clock.Never)
+	g.sleep(o, ctx.Done(), clock.NoDeadline)
 	g.shut(o)
 	g.sleep(o, o.idle, g.clk.Now().Add(g.opts.Drain))
 	g.cutAll(o, func(*exchange) bool { return true })

@@ -17,7 +17,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/gate"
 	"github.com/leasehold/leasehold/lease"
@@ -48,7 +48,7 @@ type world struct {
 func inWorld(t *testing.T, f func(t *testing.T, w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		db := memory.NewDB(memory.Options{Clock: clock.NewFake(0)})
+		db := memory.NewDB(memory.Options{Clock: clocktest.New(0)})
 		w := &world{t: t, db: db, st: db.Open()}
 		t.Cleanup(func() {
 			if err := w.st.Close(); err != nil {
@@ -95,7 +95,7 @@ func (w *world) requests() string {
 type instance struct {
 	w      *world
 	gate   *gate.Gate
-	clk    *clock.Fake
+	clk    *clocktest.Clock
 	m      *lease.Manager
 	net    *faulty.Store
 	client *http.Client
@@ -108,7 +108,7 @@ type instance struct {
 // instance starts one, closed for writes.
 func (w *world) instance(opts gate.Options) *instance {
 	w.t.Helper()
-	i := &instance{w: w, clk: clock.NewFake(0)}
+	i := &instance{w: w, clk: clocktest.New(0)}
 	i.net = faulty.Wrap(w.db.Open(), func(faulty.Op) faulty.Fault {
 		i.mu.Lock()
 		defer i.mu.Unlock()

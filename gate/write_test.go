@@ -90,7 +90,7 @@ func TestTooLittleLeft(t *testing.T) {
 		i.expect("POST", "/jobs", "200", "POST /jobs "+token)
 		time.Sleep(20 * time.Millisecond)
 		a := i.do("POST", "/jobs", "")
-		if a.String() != "503 ending not_done" || a.header.Get("Retry-After") != "1" || a.body.Holder != h.lease.Owner() || w.requests() != "" {
+		if a.String() != "503 ending not_done" || a.header.Get("Retry-After") != "1" || a.body.Holder != h.lease.Holder() || w.requests() != "" {
 			t.Errorf("%s, Retry-After %q: %s", a, a.header.Get("Retry-After"), a.text)
 		}
 		if h.lease.Check() != nil || i.gate.State().Open || i.gate.State().Refused != 1 {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/drive"
 	"github.com/leasehold/leasehold/internal/pools"
 	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/lease"
@@ -135,7 +136,7 @@ func (a *assigning) owner(ctx context.Context) (string, error) {
 	}
 	rec, err := store.Load(ctx, a.st, a.opts.Session)
 	if err == nil && rec.Owner == "" {
-		err = &lease.NotCurrentError{Record: rec}
+		err = protocol.Stale(rec, rec.Token)
 	}
 	return rec.Owner, err
 }
@@ -216,7 +217,7 @@ func (a *assigning) settle(ctx context.Context, owner string, place int) (Assign
 		case rec.Owner == owner && taken: // an earlier try of this one landed
 			return rec, false, nil
 		}
-		return rec, false, &lease.NotCurrentError{Record: rec}
+		return rec, false, protocol.Stale(rec, rec.Token)
 	})
 	if err != nil {
 		return Assignment{}, err
@@ -241,7 +242,7 @@ func (c *claim) relieve(ctx context.Context, value string, token fence.Token) er
 		if rec.Token != token || rec.Owner == "" || rec.Session != "" || rec.Intervention != "" {
 			return false, nil // it has changed: the next try tells
 		}
-		next, err := protocol.HandedOver(*rec, c.m.Owner(), c.m.TTL(), c.m.Clock().Wall(), "")
+		next, err := protocol.HandedOver(*rec, c.m.Holder(), c.m.TTL(), c.m.Clock().Wall(), "")
 		*rec = next
 		return err == nil, err
 	})
@@ -294,7 +295,7 @@ func (e *NotAssignedError) Is(target error) bool { return target == ErrNotAssign
 // any more: it is free at once. The name gets the value back later if it is still free then.
 //
 // Release blocks until the store has answered or ctx is done. The error is a
-// *[lease.NotCurrentError] if nobody has the value, or another instance than the named one. It is a
+// *[fence.StaleError] if nobody has the value, or another instance than the named one. It is a
 // *[NotAssignedError] if the value isn't an assignment.
 func Release(ctx context.Context, st store.Store, pool string, o ReleaseOptions) (string, error) {
 	value, err := release(ctx, st, pool, o)
@@ -319,7 +320,7 @@ func release(ctx context.Context, st store.Store, pool string, o ReleaseOptions)
 			return "", err
 		}
 		if value = n.Value; value == "" {
-			return "", &lease.NotCurrentError{Record: store.Record{Key: pools.Key(pool, o.Name)}}
+			return "", &fence.StaleError{Name: pools.Key(pool, o.Name)}
 		}
 	}
 	if _, ok := c.set.place(value); !ok {
@@ -330,7 +331,7 @@ func release(ctx context.Context, st store.Store, pool string, o ReleaseOptions)
 		return value, err
 	}
 	err = closeWindow(ctx, st, windowKey(pool, value), rec.Token, o.Used)
-	_, failed := lease.Free(ctx, st, rec.Key, lease.Eviction{Token: rec.Token, By: o.By})
+	_, failed := drive.Free(ctx, st, orSystem(o.Clock), rec.Key, drive.EndTerm{Token: rec.Token, By: o.By})
 	if err = errors.Join(err, failed); err == nil {
 		offer(ctx, st, orSystem(o.Clock), pool, value, offerPause)
 	}
@@ -349,7 +350,7 @@ func (c *claim) releasable(ctx context.Context, value string, o ReleaseOptions) 
 	case err != nil:
 		return rec, err
 	case rec.Owner == "", o.Token != 0 && o.Token != rec.Token, o.Name != "" && current && w.Name != o.Name:
-		return rec, &lease.NotCurrentError{Record: rec, Token: o.Token}
+		return rec, protocol.Stale(rec, cmp.Or(o.Token, rec.Token))
 	case o.Token == 0 && !(current && w.Standing && rec.Session == ""):
 		return rec, &NotAssignedError{c.name, value, rec}
 	}

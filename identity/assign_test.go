@@ -11,7 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/flake"
+	"github.com/leasehold/leasehold/internal/drive"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/faulty"
@@ -283,13 +285,13 @@ func TestAssignedValueThatWasAskedFor(t *testing.T) {
 		if _, err := Assign(t.Context(), p.m, "machines", b); !errors.As(err, &outside) {
 			t.Errorf("one that isn't in the pool: %v", err)
 		}
-		if _, err := Release(t.Context(), p.net, "machines", ReleaseOptions{Value: "5", Name: "b", Clock: p.clk}); !errors.Is(err, lease.ErrNotCurrent) {
+		if _, err := Release(t.Context(), p.net, "machines", ReleaseOptions{Value: "5", Name: "b", Clock: p.clk}); !errors.Is(err, fence.ErrStale) {
 			t.Errorf("released by another name: %v", err)
 		}
 		if v, err := Release(t.Context(), p.net, "machines", ReleaseOptions{Name: "a", Clock: p.clk}); err != nil || v != "5" {
 			t.Errorf("released: %s, %v", v, err)
 		}
-		if _, err := Release(t.Context(), p.net, "machines", ReleaseOptions{Value: "5", Clock: p.clk}); !errors.Is(err, lease.ErrNotCurrent) {
+		if _, err := Release(t.Context(), p.net, "machines", ReleaseOptions{Value: "5", Clock: p.clk}); !errors.Is(err, fence.ErrStale) {
 			t.Errorf("released twice: %v", err)
 		}
 		if a := p.assign(o); a.Value != "6" {
@@ -305,7 +307,7 @@ func TestAssignedToASession(t *testing.T) {
 		o := as("1-1", "a")
 		o.Session = q.s.Key()
 		a := p.assign(o)
-		if a.Record.Owner != q.m.Owner() || a.Record.Session != q.s.Key() {
+		if a.Record.Owner != q.m.Holder() || a.Record.Session != q.s.Key() {
 			t.Errorf("%+v", a.Record)
 		}
 		if again := p.assign(o); again.Record.Token != a.Record.Token || !again.Renewed {
@@ -322,7 +324,7 @@ func TestAssignedToASession(t *testing.T) {
 		if b := p.assign(as("1-1", "b")); b.Record.Token <= a.Record.Token {
 			t.Errorf("%+v", b)
 		}
-		if _, err := Assign(t.Context(), p.m, "machines", o); !errors.Is(err, lease.ErrNotCurrent) {
+		if _, err := Assign(t.Context(), p.m, "machines", o); !errors.Is(err, fence.ErrStale) {
 			t.Errorf("for a session that is closed: %v", err)
 		}
 	})
@@ -333,7 +335,7 @@ func TestBrokenAssignment(t *testing.T) {
 	inWorld(t, func(t *testing.T, w world) {
 		p := w.process(nil)
 		a := p.assign(as("1-1", "a"))
-		if _, err := lease.Break(t.Context(), p.net, a.Record.Key, lease.Eviction{Token: a.Record.Token, By: "op", Grace: time.Minute}); err != nil {
+		if _, err := drive.Break(t.Context(), p.net, a.Record.Key, drive.EndTerm{Token: a.Record.Token, By: "op", Grace: time.Minute}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := Assign(t.Context(), p.m, "machines", as("1-1", "a")); !errors.Is(err, lease.ErrHeld) {

@@ -56,7 +56,7 @@ func Claim(ctx context.Context, s *lease.Session, pool string, o Options) (*Hold
 
 // taker is what takes the lease of a value: a session, or for an assignment the manager itself.
 type taker interface {
-	TryAcquire(ctx context.Context, key string) (*lease.Lease, error)
+	TryAcquire(ctx context.Context, key string, opts ...lease.AcquireOption) (*lease.Lease, error)
 }
 
 // claim is one call of Claim, or of Assign.

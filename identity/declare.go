@@ -108,7 +108,7 @@ func occupy(ctx context.Context, m *lease.Manager, st store.Store, name string) 
 			return err
 		case rec.Kind == store.KindPool:
 			return nil
-		case held != nil && rec.Owner == held.Owner && rec.Token == held.Token:
+		case held != nil && rec.Owner == held.Holder && rec.Token == held.Token:
 			return &store.KindError{Name: name, Kind: store.KindLease, Wanted: store.KindPool, Holder: rec.Owner}
 		}
 		m.Notice(rec)

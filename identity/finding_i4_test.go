@@ -26,7 +26,7 @@ func TestFinding_I4_ResetValuesCanBeUsed(t *testing.T) {
 			var held *lease.HeldError
 			err := Reset(t.Context(), q.m, "machines", v)
 			if v.Value == holds[2].Value() {
-				if !errors.As(err, &held) || v.Record.Owner != held.Owner {
+				if !errors.As(err, &held) || v.Record.Owner != held.Holder {
 					t.Errorf("%s, which is held: %v", v.Value, err)
 				}
 				continue

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -48,7 +48,7 @@ func Prune(ctx context.Context, st store.Store, pool string, o PruneOptions) ([]
 		}
 		if !o.DryRun {
 			_, err := Release(ctx, st, pool, ReleaseOptions{Value: e.Value, Token: e.Record.Token, Name: e.Name, By: o.By, Clock: o.Clock})
-			if errors.Is(err, lease.ErrNotCurrent) {
+			if errors.Is(err, fence.ErrStale) {
 				continue // somebody else has ended it
 			}
 			if err != nil {

@@ -13,7 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/store/faulty"
 	"github.com/leasehold/leasehold/store/memory"
@@ -24,7 +24,7 @@ import (
 func TestTenThousandClaimants(t *testing.T) {
 	const processes, each, size = 100, 100, 1024
 	synctest.Test(t, func(t *testing.T) {
-		w := world{t, memory.NewDB(memory.Options{Clock: clock.NewFake(0)}), false}
+		w := world{t, memory.NewDB(memory.Options{Clock: clocktest.New(0)}), false}
 		var writes, reads, lists, got, exhausted atomic.Int64
 		plan := func(op faulty.Op) faulty.Fault {
 			switch {
@@ -85,7 +85,7 @@ func TestCostOfAClaim(t *testing.T) {
 	for _, size := range []int{64, 4096} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := world{t, memory.NewDB(memory.Options{Clock: clock.NewFake(0)}), false}
+				w := world{t, memory.NewDB(memory.Options{Clock: clocktest.New(0)}), false}
 				p := w.process(nil)
 				o := Options{Values: Values{Range: fmt.Sprintf("1-%d", size)}, Window: maxWindow}
 				p.claim(o)

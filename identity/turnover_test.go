@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/internal/pools"
 	"github.com/leasehold/leasehold/store/faulty"
 	"github.com/leasehold/leasehold/store/memory"
@@ -60,7 +60,7 @@ func TestTurnover(t *testing.T) {
 	}{{50, 10, time.Second}, {60, 8, 10 * time.Second}, {600, 1, 10 * time.Second}} {
 		t.Run(fmt.Sprintf("%d of 64 for %v", c.processes, c.use), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := world{t, memory.NewDB(memory.Options{Clock: clock.NewFake(0)}), false}
+				w := world{t, memory.NewDB(memory.Options{Clock: clocktest.New(0)}), false}
 				var y writes
 				var claims, took atomic.Int64
 				var wg sync.WaitGroup

@@ -137,7 +137,7 @@ func TestDuplicates(t *testing.T) {
 			t.Fatal(err)
 		}
 		all, err = Duplicates(t.Context(), p.net, "more")
-		if err != nil || len(all) != 1 || !slices.Contains(all[0].Holders, p.m.Owner()) {
+		if err != nil || len(all) != 1 || !slices.Contains(all[0].Holders, p.m.Holder()) {
 			t.Errorf("a holder without a name: %v: %v", all, err)
 		}
 		if _, err := Duplicates(t.Context(), p.net, "others"); err == nil {

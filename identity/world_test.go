@@ -11,7 +11,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/faulty"
@@ -37,7 +37,7 @@ func inWorld(t *testing.T, f func(t *testing.T, w world)) {
 	t.Helper()
 	for _, ageless := range []bool{false, true} {
 		t.Run(fmt.Sprintf("ageless=%t", ageless), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { f(t, world{t, memory.NewDB(memory.Options{Clock: clock.NewFake(0)}), ageless}) })
+			synctest.Test(t, func(t *testing.T) { f(t, world{t, memory.NewDB(memory.Options{Clock: clocktest.New(0)}), ageless}) })
 		})
 	}
 }
@@ -48,13 +48,13 @@ type process struct {
 	m    *lease.Manager
 	s    *lease.Session
 	net  *faulty.Store
-	clk  *clock.Fake
+	clk  *clocktest.Clock
 	dead atomic.Bool
 }
 
 func (w world) process(plan faulty.Plan) *process {
 	w.Helper()
-	p := &process{w: w, clk: clock.NewFake(0)}
+	p := &process{w: w, clk: clocktest.New(0)}
 	st := store.Store(w.db.Open())
 	if w.ageless {
 		st = faulty.Ageless(st)

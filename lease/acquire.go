@@ -7,33 +7,34 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/internal/drive"
+	"github.com/leasehold/leasehold/internal/names"
 	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/store"
 )
 
-// Acquire takes key and returns the lease on it. While somebody else holds it, Acquire waits, and when the store does not
+// Acquire takes a name and returns the lease on it. While somebody else holds it, Acquire waits, and when the store does not
 // answer it tries again, until ctx is done: then the error matches ctx's cause, and [ErrHeld] with a *[HeldError] if the
 // name was held. It takes the name as soon as it is released, or when its holder has shown no sign of life for its TTL.
 //
 // A name that is in use as another kind, such as a semaphore that somebody has a share of, is a *[store.KindError] at once.
 //
 // A claim that may have reached the store when ctx ended is withdrawn in the background, or left to expire.
-func (m *Manager) Acquire(ctx context.Context, key string) (*Lease, error) {
-	return m.acquire(ctx, want{key: key, kind: store.KindLease})
+func (m *Manager) Acquire(ctx context.Context, name string, opts ...AcquireOption) (*Lease, error) {
+	return m.acquire(ctx, wanted(want{key: name, kind: store.KindLease}, opts))
 }
 
 // TryAcquire is Acquire without waiting: a name that is held is a *[HeldError], a store that doesn't answer an error. It
 // remembers what it saw: when nothing proves that an abandoned holder is gone, a try that comes a TTL after the first one
 // takes the name. Tries of several processes share that by [Options.Sightings].
-func (m *Manager) TryAcquire(ctx context.Context, key string) (*Lease, error) {
-	return m.acquire(ctx, want{key: key, kind: store.KindLease, try: true})
+func (m *Manager) TryAcquire(ctx context.Context, name string, opts ...AcquireOption) (*Lease, error) {
+	return m.acquire(ctx, wanted(want{key: name, kind: store.KindLease, try: true}, opts))
 }
 
-// Run holds key while f runs: it acquires (and waits, as Acquire does), calls f, waits for it to return, and releases.
+// Run holds a name while f runs: it acquires (and waits, as Acquire does), calls f, waits for it to return, and releases.
 // The context it gives f is done when ctx is, or when the lease ends, whose *[LostError] is then its cause; f has to stop
 // at once in that case. Run returns f's error, joined with the *[LostError] if the lease was lost.
-func (m *Manager) Run(ctx context.Context, key string, f func(context.Context, *Lease) error) error {
-	l, err := m.Acquire(ctx, key)
+func (m *Manager) Run(ctx context.Context, name string, f func(context.Context, *Lease) error, opts ...AcquireOption) error {
+	l, err := m.Acquire(ctx, name, opts...)
 	if err != nil {
 		return err
 	}
@@ -63,18 +64,54 @@ type want struct {
 	session  *Session             // that is to keep it, or nil
 	try      bool                 // it doesn't wait
 	patience func() time.Duration // for how long it leaves the name to others; may be nil
+	ttl      time.Duration        // of this hold; 0 for the manager's
+}
+
+// AcquireOption changes one acquisition; see [WithTTL].
+type AcquireOption func(*want)
+
+// WithTTL gives one hold a TTL other than [Options.TTL], with the same limits. The other timings follow as [NewManager] works
+// them out: those that [Options] leave out are shares of this TTL. An acquisition whose timings are unsafe returns an error that
+// shows the arithmetic. 0 stands for the manager's TTL. A lease that a [Session] keeps takes no other TTL than the session's.
+func WithTTL(ttl time.Duration) AcquireOption { return func(w *want) { w.ttl = ttl } }
+
+// wanted returns w as the options change it.
+func wanted(w want, opts []AcquireOption) want {
+	for _, o := range opts {
+		o(&w)
+	}
+	return w
+}
+
+// timingFor returns the timing of a hold of that TTL; 0 for the manager's.
+func (m *Manager) timingFor(ttl time.Duration) (protocol.Timing, error) {
+	if ttl == 0 {
+		return m.timing, nil
+	}
+	o := m.opts
+	o.TTL = ttl
+	t := o.timing()
+	return t, t.Check()
 }
 
 func (m *Manager) acquire(ctx context.Context, w want) (*Lease, error) {
-	if err := checkName(w.key); err != nil {
+	if err := names.Check(w.key); err != nil {
 		return nil, err
 	}
-	d, err := m.pursueWanted(ctx, w, nil)
+	if w.ttl != 0 && w.session != nil {
+		return nil, fmt.Errorf("acquire %s under a session with a TTL of %v: the session's TTL is that of all its leases: "+
+			"leave WithTTL out, or acquire the name without a session", w.key, w.ttl)
+	}
+	timing, err := m.timingFor(w.ttl)
+	if err != nil {
+		return nil, fmt.Errorf("acquire %s: %w", w.key, err)
+	}
+	d, err := m.pursueWanted(ctx, w, timing, nil)
 	if err != nil {
 		if other, of := errors.AsType[*store.KindError](err); of && len(other.Members) > 0 {
 			gone, failed := m.watch.Gone(ctx, other.Members)
 			if failed == nil && gone != nil {
-				d, err = m.pursueWanted(ctx, w, gone)
+				d, err = m.pursueWanted(ctx, w, timing, gone)
 			}
 		}
 	}
@@ -85,10 +122,10 @@ func (m *Manager) acquire(ctx context.Context, w want) (*Lease, error) {
 }
 
 // pursueWanted is pursue for what is wanted. Members of a name of another kind whose sessions are gone don't count.
-func (m *Manager) pursueWanted(ctx context.Context, w want, gone map[string]bool) (*drive.Driver, error) {
+func (m *Manager) pursueWanted(ctx context.Context, w want, timing protocol.Timing, gone map[string]bool) (*drive.Driver, error) {
 	claim := m.claim(w.session)
-	claim.Kind = w.kind
-	d := drive.Want(w.key, claim, m.timing, w.try, m.recall(w.key))
+	claim.Kind, claim.TTL = w.kind, timing.TTL
+	d := drive.Want(w.key, claim, timing, w.try, m.recall(w.key))
 	d.Hold.Gone, d.Hold.Follow = gone, m.follows
 	if m.suppose {
 		d.Hold.SupposeNew()
@@ -168,7 +205,7 @@ func (m *Manager) retrying(ctx context.Context, h *protocol.Hold, told string) s
 
 // waiting tells the program whom it waits for, when that is news.
 func (m *Manager) waiting(before, now *HeldError) *HeldError {
-	if before == nil || before.Token != now.Token || before.Owner != now.Owner {
+	if before == nil || before.Token != now.Token || before.Holder != now.Holder {
 		m.Waiting(now)
 	}
 	return now
@@ -228,7 +265,7 @@ func (m *Manager) refusal(ctx context.Context, h *protocol.Hold, holder *HeldErr
 		errs = append(errs, h.Err)
 	}
 	if len(errs) == 0 { // the session ended under the claim
-		errs = append(errs, &LostError{Key: h.Key, Cause: causeOf(h.Cause)})
+		errs = append(errs, &LostError{Name: h.Key, Cause: causeOf(h.Cause)})
 	}
 	return fmt.Errorf("acquire %s: %w", h.Key, errors.Join(errs...))
 }
@@ -236,7 +273,7 @@ func (m *Manager) refusal(ctx context.Context, h *protocol.Hold, holder *HeldErr
 func (m *Manager) heldBy(h *protocol.Hold, act protocol.Action) *HeldError {
 	rec := h.Seen().Rec
 	return &HeldError{
-		Key: h.Key, Owner: rec.Owner, Since: rec.Acquired, Token: rec.Token, Note: rec.Note,
+		Name: h.Key, Holder: rec.Owner, Since: rec.Acquired, Token: rec.Token, Note: rec.Note,
 		ExpiresIn: max(act.Until.Sub(m.clk.Now()), 0),
 	}
 }

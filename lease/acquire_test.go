@@ -21,16 +21,16 @@ func TestAcquireRelease(t *testing.T) {
 		l := n.acquire("job")
 		valid(t, l)
 		rec := w.get("job")
-		if rec.Owner != n.Owner() || rec.Token != l.Token() || rec.TTL != ttl || rec.Info["version"] != "7" || rec.Info["pid"] == "" {
+		if rec.Owner != n.Holder() || rec.Token != l.Token() || rec.TTL != ttl || rec.Info["version"] != "7" || rec.Info["pid"] == "" {
 			t.Errorf("the record while held: %+v", rec)
 		}
-		if l.Key() != "job" || l.Owner() != n.Owner() || l.Left() != validity || l.ValidUntil().Sub(n.clk.Now()) != validity {
-			t.Errorf("the lease: key %q, owner %q, %v left", l.Key(), l.Owner(), l.Left())
+		if l.Name() != "job" || l.Holder() != n.Holder() || l.Left() != validity || l.ValidUntil().Sub(n.clk.Now()) != validity {
+			t.Errorf("the lease: key %q, owner %q, %v left", l.Name(), l.Holder(), l.Left())
 		}
 		time.Sleep(time.Hour)
 		valid(t, l)
 		release(t, l)
-		lostWith(t, l, lease.Released)
+		lostWith(t, l, lease.CauseReleased)
 		if errors.Is(l.Check(), lease.ErrLost) {
 			t.Error("a lease that its holder released is not lost")
 		}
@@ -72,7 +72,7 @@ func TestAcquireWaitsForTheDead(t *testing.T) {
 				l := n.acquire("job")
 				written := time.Now()
 				_ = n.Close()
-				lostWith(t, l, lease.Closed)
+				lostWith(t, l, lease.CauseClosed)
 				time.Sleep(4 * time.Second)
 				a := w.node(lease.Options{}).acquiring(t.Context(), "job")
 				time.Sleep(ttl - 4*time.Second - time.Nanosecond)
@@ -137,7 +137,7 @@ func TestTryAcquireHeld(t *testing.T) {
 		if !errors.As(err, &held) || !errors.Is(err, lease.ErrHeld) || time.Since(start) != 0 {
 			t.Fatalf("TryAcquire: %v after %v", err, time.Since(start))
 		}
-		if held.Key != "job" || held.Owner != a.Owner() || held.Token != l.Token() || held.ExpiresIn != ttl-time.Second || !held.Since.Equal(start.Add(-time.Second)) {
+		if held.Name != "job" || held.Holder != a.Holder() || held.Token != l.Token() || held.ExpiresIn != ttl-time.Second || !held.Since.Equal(start.Add(-time.Second)) {
 			t.Errorf("%+v", held)
 		}
 		release(t, l)
@@ -151,9 +151,9 @@ func TestAcquireTellsWhomItWaitsFor(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var told []string
 		a, c := w.node(lease.Options{}), w.node(lease.Options{})
-		b := w.node(lease.Options{OnWait: func(e *lease.HeldError) { told = append(told, e.Owner) }})
+		b := w.node(lease.Options{OnWait: func(e *lease.HeldError) { told = append(told, e.Holder) }})
 		l := a.acquire("job")
-		if err := l.HandOver(t.Context(), c.Owner()); err != nil {
+		if err := l.HandOver(t.Context(), c.Holder()); err != nil {
 			t.Fatal(err)
 		}
 		wait := b.acquiring(t.Context(), "job")
@@ -162,7 +162,7 @@ func TestAcquireTellsWhomItWaitsFor(t *testing.T) {
 		time.Sleep(time.Minute)
 		release(t, second)
 		wait.wait(t, time.Now(), 0)
-		if len(told) != 2 || told[0] != c.Owner() || told[1] != c.Owner() { // first it is offered to c, then c holds it
+		if len(told) != 2 || told[0] != c.Holder() || told[1] != c.Holder() { // first it is offered to c, then c holds it
 			t.Errorf("told of %v", told)
 		}
 	})
@@ -277,7 +277,7 @@ func TestAcquireMisuse(t *testing.T) {
 		s := n.open()
 		before := n.net.Count(faulty.Get) + n.net.Count(faulty.Put)
 		for _, key := range []string{"", ".session/x", ".", "a\nb", "\xff", string(make([]byte, store.MaxKey+1))} {
-			for name, acquire := range map[string]func(context.Context, string) (*lease.Lease, error){
+			for name, acquire := range map[string]func(context.Context, string, ...lease.AcquireOption) (*lease.Lease, error){
 				"Acquire": n.Acquire, "TryAcquire": n.TryAcquire, "Session.Acquire": s.Acquire, "Session.TryAcquire": s.TryAcquire,
 			} {
 				if l, err := acquire(t.Context(), key); !errors.Is(err, store.ErrInvalid) || l != nil {

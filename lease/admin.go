@@ -2,22 +2,18 @@ package lease
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
-	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/drive"
-	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/store"
 )
 
-// Eviction tells [Break] and [Free] which term to end, and what to write down about it.
-type Eviction struct {
-	Token fence.Token // of the term to end; another one is never touched
-	By    string      // who does it: user@host
-	Note  string      // why
+// EndTerm tells [Manager.Break] and [Manager.Free] which term to end, and what to write down about it.
+type EndTerm struct {
+	Token  fence.Token // of the term to end; another one is never touched
+	By     string      // who ends it: user@host
+	Reason string      // why
 
 	// Grace is how long others leave the name to a holder that does not let go, from when they see the break. 0 means
 	// the record's own TTL, which is safe: by then the holder has met the break, or its validity has ended. With less,
@@ -25,109 +21,22 @@ type Eviction struct {
 	Grace time.Duration
 }
 
-func (e Eviction) note() string {
-	if e.Note == "" {
-		return e.By
-	}
-	return e.By + ": " + e.Note
-}
-
-// NotCurrentError says that the term to be ended is not the current one. It matches [ErrNotCurrent]; nothing was changed.
-type NotCurrentError struct {
-	Record store.Record // as it is
-	Token  fence.Token  // that was named
-}
-
-// ErrNotCurrent is what every *[NotCurrentError] matches.
-var ErrNotCurrent = errors.New("not the current term")
-
-func (e *NotCurrentError) Error() string {
-	if e.Record.Owner == "" {
-		return fmt.Sprintf("%s: nobody holds it under token %d: it is free, its last token was %d", e.Record.Key, e.Token, e.Record.Token)
-	}
-	return fmt.Sprintf("%s: token %d is not the current term: %s holds it under token %d", e.Record.Key, e.Token, e.Record.Owner, e.Record.Token)
-}
-
-// Is reports whether target is [ErrNotCurrent].
-func (e *NotCurrentError) Is(target error) bool { return target == ErrNotCurrent }
-
-// Break ends a hold against its holder's will, and returns the record as it is then. The holder can't renew any more; it
-// meets the break at its next renewal, which is at most TTL/3 away, loses the lease at once and frees the name when its work
-// has stopped. Others may take it when that has happened, or after Grace. If the lease is kept by a session, the session is
-// told first; the rest of its leases are not touched. The key of a session is a name, too: it ends with all that it keeps.
+// Break ends a term against its holder's will, and returns the record as it is then. Its holder may be any: another process, as a
+// rule. The holder can't renew any more; it meets the break at its next renewal, which is at most TTL/3 away, loses the lease at
+// once and frees the name when its work has stopped. Others may take the name when that has happened, or after Grace. If the
+// lease is kept by a session, the session is told first; the rest of its leases are not touched. The key of a session is a name,
+// too: it ends with all that it keeps.
 //
-// Break is tried again while the holder renews in between. It blocks until the store answered or ctx is done. After an
-// error that matches [store.ErrUnknownOutcome] it can be called again.
-func Break(ctx context.Context, st store.Store, key string, e Eviction) (store.Record, error) {
-	return evict(ctx, st, key, e.Token, func(rec store.Record) (store.Record, error) {
-		grace, err := tellSession(ctx, st, rec, e)
-		if err != nil {
-			return store.Record{}, err
-		}
-		if e.Grace != 0 {
-			grace = max(e.Grace, store.MinTTL)
-		}
-		return protocol.Broken(rec, e.note(), grace, drive.Nonce()), nil
-	})
+// The error is a *[fence.StaleError] when e.Token is not the current term; then nothing was changed. Break is tried again while
+// the holder renews in between. It blocks until the store answered or ctx is done. After an error that matches
+// [store.ErrUnknownOutcome] it can be called again.
+func (m *Manager) Break(ctx context.Context, name string, e EndTerm) (store.Record, error) {
+	return drive.Break(ctx, m.run.Store, name, drive.EndTerm(e))
 }
 
 // Free frees a name in its holder's stead, at once, and returns the record as it is then. It is for a holder that lets go
-// by other means than its [Lease], a script that was given the token, say: whoever calls it vouches that the work has
-// stopped. The rest is as with [Break].
-func Free(ctx context.Context, st store.Store, key string, e Eviction) (store.Record, error) {
-	return evict(ctx, st, key, e.Token, func(rec store.Record) (store.Record, error) {
-		if _, err := tellSession(ctx, st, rec, e); err != nil {
-			return store.Record{}, err
-		}
-		return protocol.Freed(rec, protocol.WhyReleased+" by "+e.note(), clock.System().Wall(), drive.Nonce()), nil
-	})
-}
-
-// evict changes the record while token is its current term.
-func evict(ctx context.Context, st store.Store, key string, token fence.Token, change func(store.Record) (store.Record, error)) (store.Record, error) {
-	if err := checkName(key); err != nil && OwnerOf(key) == "" {
-		return store.Record{}, err
-	}
-	rec, err := store.Load(ctx, st, key)
-	for err == nil {
-		if rec.Owner == "" || rec.Token != token {
-			return rec, &NotCurrentError{Record: rec, Token: token}
-		}
-		var next store.Record
-		if next, err = change(rec); err != nil {
-			break
-		}
-		var conflict *store.ConflictError
-		next, err = st.Put(ctx, next)
-		if !errors.As(err, &conflict) {
-			return next, err
-		}
-		rec, err = conflict.Current, nil
-	}
-	return rec, err
-}
-
-// tellSession puts a notice on the record of the session that keeps rec, if one does, so that its next renewal meets it.
-// It returns the TTL that the holder counts on.
-func tellSession(ctx context.Context, st store.Store, rec store.Record, e Eviction) (time.Duration, error) {
-	if rec.Session == "" {
-		return rec.TTL, nil
-	}
-	session, err := store.Load(ctx, st, rec.Session)
-	for err == nil {
-		told, needed := drive.Notify(session, rec, e.note(), drive.Nonce())
-		if !needed {
-			break
-		}
-		var conflict *store.ConflictError
-		_, err = st.Put(ctx, told)
-		if !errors.As(err, &conflict) {
-			break
-		}
-		session, err = conflict.Current, nil
-	}
-	if err != nil {
-		return 0, fmt.Errorf("tell the session that keeps %s: %w", rec.Key, err)
-	}
-	return max(rec.TTL, session.TTL), nil
+// by other means than its [Lease], a script that was given the token, say: the caller of Free vouches that the work has
+// stopped. The rest is as with [Manager.Break].
+func (m *Manager) Free(ctx context.Context, name string, e EndTerm) (store.Record, error) {
+	return drive.Free(ctx, m.run.Store, m.clk, name, drive.EndTerm(e))
 }

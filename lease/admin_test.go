@@ -13,10 +13,10 @@ import (
 	"github.com/leasehold/leasehold/store/faulty"
 )
 
-func (w *world) breaks(key string, e lease.Eviction) store.Record {
+func (w *world) breaks(key string, e lease.EndTerm) store.Record {
 	w.t.Helper()
 	e.By = "ops@desk"
-	rec, err := lease.Break(w.t.Context(), &ledger{Store: w.db.Open(), w: w}, key, e)
+	rec, err := newManager(w.t, &ledger{Store: w.db.Open(), w: w}).Break(w.t.Context(), key, e)
 	if err != nil {
 		w.t.Fatalf("Break: %v", err)
 	}
@@ -30,12 +30,12 @@ func TestBreak(t *testing.T) {
 		events := l.Events()
 		wait := w.node(lease.Options{}).acquiring(t.Context(), "job")
 		time.Sleep(time.Minute)
-		rec := w.breaks("job", lease.Eviction{Token: l.Token(), Note: "stuck"})
-		if rec.Intervention != store.InterventionBroken || rec.Note != "ops@desk: stuck" || rec.Token != l.Token() || rec.Owner != n.Owner() {
+		rec := w.breaks("job", lease.EndTerm{Token: l.Token(), Reason: "stuck"})
+		if rec.Intervention != store.InterventionBroken || rec.Note != "ops@desk: stuck" || rec.Token != l.Token() || rec.Owner != n.Holder() {
 			t.Errorf("Break returned %+v", rec)
 		}
 		time.Sleep(5 * time.Second)
-		lostWith(t, l, lease.Broken)
+		lostWith(t, l, lease.CauseBroken)
 		if states, closed := drain(events); !closed || states[len(states)-1] != lease.StateLost {
 			t.Errorf("events %v", states)
 		}
@@ -65,7 +65,7 @@ func TestBreakOfSilentHolder(t *testing.T) {
 				}
 				time.Sleep(at)
 				n.outage.Start()
-				w.breaks("job", lease.Eviction{Token: l.Token()})
+				w.breaks("job", lease.EndTerm{Token: l.Token()})
 				fast := w.node(lease.Options{})
 				fast.clk.SetRate(1.1)
 				start := time.Now()
@@ -85,7 +85,7 @@ func TestBreakWithLessGrace(t *testing.T) {
 		n := w.node(lease.Options{})
 		l := n.acquire("job")
 		n.outage.Start()
-		rec := w.breaks("job", lease.Eviction{Token: l.Token(), Grace: time.Second})
+		rec := w.breaks("job", lease.EndTerm{Token: l.Token(), Grace: time.Second})
 		if rec.TTL != time.Second {
 			t.Errorf("grace %v", rec.TTL)
 		}
@@ -110,12 +110,12 @@ func TestBreakOfSessionLease(t *testing.T) {
 		wait := w.node(lease.Options{}).acquiring(t.Context(), "a")
 		time.Sleep(time.Minute)
 		start := time.Now()
-		w.breaks("a", lease.Eviction{Token: a.Token()})
-		w.breaks("c", lease.Eviction{Token: c.Token()}) // both before the session has met the first
-		w.breaks("c", lease.Eviction{Token: c.Token()})
+		w.breaks("a", lease.EndTerm{Token: a.Token()})
+		w.breaks("c", lease.EndTerm{Token: c.Token()}) // both before the session has met the first
+		w.breaks("c", lease.EndTerm{Token: c.Token()})
 		time.Sleep(5 * time.Second)
-		lostWith(t, a, lease.Broken)
-		lostWith(t, c, lease.Broken)
+		lostWith(t, a, lease.CauseBroken)
+		lostWith(t, c, lease.CauseBroken)
 		valid(t, b)
 		wait.wait(t, start, ttl+time.Millisecond)
 		time.Sleep(time.Hour)
@@ -137,14 +137,14 @@ func TestBreakOfSessionThenOfItsLease(t *testing.T) {
 		n := w.node(lease.Options{})
 		s := n.open()
 		a, b := n.under(s, "a"), n.under(s, "b")
-		w.breaks(s.Key(), lease.Eviction{Token: w.get(s.Key()).Token})
-		w.breaks("a", lease.Eviction{Token: a.Token()})
+		w.breaks(s.Key(), lease.EndTerm{Token: w.get(s.Key()).Token})
+		w.breaks("a", lease.EndTerm{Token: a.Token()})
 		if rec := w.get(s.Key()); rec.Intervention != store.InterventionBroken {
 			t.Errorf("the session's record: %+v", rec)
 		}
 		time.Sleep(5 * time.Second)
 		for _, l := range []*lease.Lease{a, b} {
-			lostWith(t, l, lease.Broken)
+			lostWith(t, l, lease.CauseBroken)
 		}
 		if s.Check() == nil {
 			t.Error("the session lives on")
@@ -168,9 +168,9 @@ func TestBreakOfSessionLeaseUnderWay(t *testing.T) {
 			got <- l
 		}()
 		synctest.Wait()
-		w.breaks("a", lease.Eviction{Token: w.get("a").Token})
+		w.breaks("a", lease.EndTerm{Token: w.get("a").Token})
 		if l := <-got; l != nil {
-			lostWith(t, l, lease.Broken)
+			lostWith(t, l, lease.CauseBroken)
 		}
 	})
 }
@@ -181,7 +181,7 @@ func TestFree(t *testing.T) {
 		s := n.open()
 		for _, l := range []*lease.Lease{n.acquire("own"), n.under(s, "kept")} {
 			time.Sleep(10 * time.Millisecond)
-			rec, err := lease.Free(t.Context(), w.db.Open(), l.Key(), lease.Eviction{Token: l.Token(), By: "script"})
+			rec, err := newManager(t, w.db.Open()).Free(t.Context(), l.Name(), lease.EndTerm{Token: l.Token(), By: "script"})
 			if err != nil || rec.Owner != "" || rec.Token != l.Token() || rec.Past[0].Why != "released by script" {
 				t.Errorf("Free: %+v, %v", rec, err)
 			}
@@ -198,26 +198,32 @@ func TestFree(t *testing.T) {
 	})
 }
 
-func TestEvictionOfAnotherTerm(t *testing.T) {
+func TestEndOfAnotherTerm(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		n := w.node(lease.Options{})
 		l := n.acquire("job")
 		old := w.get("job")
 		for name, evict := range map[string]func(key string, token fence.Token) (store.Record, error){
 			"Break": func(key string, token fence.Token) (store.Record, error) {
-				return lease.Break(t.Context(), w.db.Open(), key, lease.Eviction{Token: token, By: "me"})
+				return newManager(t, w.db.Open()).Break(t.Context(), key, lease.EndTerm{Token: token, By: "me"})
 			},
 			"Free": func(key string, token fence.Token) (store.Record, error) {
-				return lease.Free(t.Context(), w.db.Open(), key, lease.Eviction{Token: token, By: "me"})
+				return newManager(t, w.db.Open()).Free(t.Context(), key, lease.EndTerm{Token: token, By: "me"})
 			},
 		} {
 			for _, token := range []fence.Token{0, l.Token() - 1, l.Token() + 1} {
-				var not *lease.NotCurrentError
-				if _, err := evict("job", token); !errors.As(err, &not) || !errors.Is(err, lease.ErrNotCurrent) || not.Token != token || not.Record.Owner != n.Owner() || !strings.Contains(err.Error(), n.Owner()) {
-					t.Errorf("%s with token %d: %v", name, token, err)
+				var stale *fence.StaleError
+				want := fence.StaleError{Name: "job", Got: token, Current: l.Token(), Holder: n.Holder()}
+				rec, err := evict("job", token)
+				if !errors.As(err, &stale) || !errors.Is(err, fence.ErrStale) || *stale != want || token != 0 && !strings.Contains(err.Error(), n.Holder()) {
+					t.Errorf("%s with token %d: %v, want %+v", name, token, err, want)
+				}
+				if rec.Version != old.Version {
+					t.Errorf("%s with token %d: the record is %+v, want that which is stored", name, token, rec)
 				}
 			}
-			if _, err := evict("nobody's", 1); !errors.Is(err, lease.ErrNotCurrent) || !strings.Contains(err.Error(), "free") {
+			var stale *fence.StaleError
+			if _, err := evict("nobody's", 1); !errors.As(err, &stale) || *stale != (fence.StaleError{Name: "nobody's", Got: 1}) {
 				t.Errorf("%s of a free name: %v", name, err)
 			}
 			for _, key := range []string{"", ".session/x"} {
@@ -239,18 +245,18 @@ func TestBreakUnderFaults(t *testing.T) {
 		l := n.acquire("job")
 		slow := faulty.Wrap(&ledger{Store: w.db.Open(), w: w}, once(faulty.Fault{Delay: 6 * time.Second}, kind(faulty.Put)))
 		defer slow.Close()
-		if _, err := lease.Break(t.Context(), slow, "job", lease.Eviction{Token: l.Token(), By: "me"}); err != nil {
+		if _, err := newManager(t, slow).Break(t.Context(), "job", lease.EndTerm{Token: l.Token(), By: "me"}); err != nil {
 			t.Errorf("Break across a renewal: %v", err)
 		}
 		slow.SetPlan(once(faulty.Fault{LoseReply: true}, kind(faulty.Put)))
-		if _, err := lease.Break(t.Context(), slow, "job", lease.Eviction{Token: l.Token(), By: "me"}); !errors.Is(err, store.ErrUnknownOutcome) {
+		if _, err := newManager(t, slow).Break(t.Context(), "job", lease.EndTerm{Token: l.Token(), By: "me"}); !errors.Is(err, store.ErrUnknownOutcome) {
 			t.Errorf("Break without an answer: %v", err)
 		}
-		if _, err := lease.Break(t.Context(), slow, "job", lease.Eviction{Token: l.Token(), By: "me"}); err != nil {
+		if _, err := newManager(t, slow).Break(t.Context(), "job", lease.EndTerm{Token: l.Token(), By: "me"}); err != nil {
 			t.Errorf("Break again: %v", err)
 		}
 		time.Sleep(5 * time.Second)
-		lostWith(t, l, lease.Broken)
+		lostWith(t, l, lease.CauseBroken)
 		release(t, l)
 	})
 }
@@ -264,11 +270,11 @@ func TestBreakTellsASessionThatIsRenewedMeanwhile(t *testing.T) {
 		told := func(op faulty.Op) bool { return op.Kind == faulty.Put && op.Key == s.Key() }
 		slow := faulty.Wrap(&ledger{Store: w.db.Open(), w: w}, once(faulty.Fault{Delay: ttl / 3}, told))
 		defer slow.Close()
-		if _, err := lease.Break(t.Context(), slow, "job", lease.Eviction{Token: job.Token(), By: "me"}); err != nil {
+		if _, err := newManager(t, slow).Break(t.Context(), "job", lease.EndTerm{Token: job.Token(), By: "me"}); err != nil {
 			t.Errorf("Break: %v", err)
 		}
 		time.Sleep(ttl / 3)
-		lostWith(t, job, lease.Broken)
+		lostWith(t, job, lease.CauseBroken)
 		valid(t, beside)
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"weak"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/faulty"
@@ -35,7 +36,7 @@ func TestASlowClaimIsRenewedAtOnce(t *testing.T) {
 func TestReleaseAndCloseAsTheRenewalBegins(t *testing.T) {
 	const ttl = time.Minute // so long that no stall of the machine ends what is done here
 	for i := range 100 {
-		clk := clock.NewFake(0)
+		clk := clocktest.New(0)
 		m, err := lease.NewManager(memory.New(memory.Options{}), lease.Options{TTL: ttl, Clock: clk})
 		if err != nil {
 			t.Fatal(err)
@@ -91,7 +92,7 @@ func TestARenewalThatComesDueTooLate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				net := faulty.Wrap(memory.New(memory.Options{}), nil)
-				m, err := lease.NewManager(net, lease.Options{TTL: ttl, Clock: late{clock.NewFake(0)}})
+				m, err := lease.NewManager(net, lease.Options{TTL: ttl, Clock: late{clocktest.New(0)}})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -130,7 +131,7 @@ func (c *readings) Now() clock.Instant {
 // A lease that is renewed while Check looks at the clock is valid: nothing of it, or of its session, ends.
 func TestCheckDuringARenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		clk := &readings{Clock: clock.NewFake(0)}
+		clk := &readings{Clock: clocktest.New(0)}
 		m, err := lease.NewManager(memory.New(memory.Options{}), lease.Options{TTL: ttl, Clock: clk})
 		if err != nil {
 			t.Fatal(err)
@@ -162,12 +163,12 @@ func TestCheckDuringARenewal(t *testing.T) {
 // A renewed lease that is released tells so once, as the last of its events.
 func TestARenewedLeaseIsReleased(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		var told []lease.State
-		n := w.node(lease.Options{OnEvent: func(e lease.Event) { told = append(told, e.State) }})
+		var d diary
+		n := w.node(lease.Options{OnEvent: d.note})
 		l := n.acquire("job")
 		time.Sleep(ttl)
 		release(t, l)
-		if !equalStates(told, lease.StateHeld, lease.StateReleased) {
+		if told := d.of("job"); !equalStates(told, lease.StateHeld, lease.StateReleased) {
 			t.Errorf("events %v", told)
 		}
 	})

@@ -15,15 +15,15 @@ func TestPitfall_P12_IdenticalProcessesAreTwoHolders(t *testing.T) {
 	t.Run("one host, one pid, one name", func(t *testing.T) {
 		inWorld(t, func(t *testing.T, w *world) {
 			a, b := w.node(lease.Options{Name: "billing"}), w.node(lease.Options{Name: "billing"})
-			if a.Owner() == b.Owner() || !strings.HasPrefix(a.Owner(), "billing/") {
-				t.Errorf("owners %s and %s", a.Owner(), b.Owner())
+			if a.Holder() == b.Holder() || !strings.HasPrefix(a.Holder(), "billing/") {
+				t.Errorf("owners %s and %s", a.Holder(), b.Holder())
 			}
 		})
 	})
 	t.Run("clones", func(t *testing.T) {
 		inWorld(t, func(t *testing.T, w *world) {
 			a, b := w.node(lease.Options{}), w.node(lease.Options{})
-			b.SetOwner(a.Owner())
+			b.SetOwner(a.Holder())
 			l := a.acquire("job")
 			if _, err := b.TryAcquire(t.Context(), "job"); !errors.Is(err, lease.ErrHeld) {
 				t.Errorf("a clone of the holder: %v", err)
@@ -48,7 +48,7 @@ func TestPitfall_P12_IdenticalProcessesAreTwoHolders(t *testing.T) {
 	t.Run("clones that gave up the same term", func(t *testing.T) {
 		inWorld(t, func(t *testing.T, w *world) {
 			a, b := w.node(lease.Options{}), w.node(lease.Options{})
-			b.SetOwner(a.Owner())
+			b.SetOwner(a.Holder())
 			l := a.acquire("job")
 			a.plan(func(faulty.Op) faulty.Fault { return faulty.Fault{Err: errRefused} })
 			if err := l.Release(t.Context()); !errors.Is(err, errRefused) || errors.Is(err, store.ErrUnknownOutcome) {

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store/faulty"
 )
@@ -26,30 +27,30 @@ func TestCloseInEveryState(t *testing.T) {
 		},
 		"held": func(t *testing.T, w *world, n *node) func() {
 			l := n.acquire("job")
-			return func() { lostWith(t, l, lease.Closed) }
+			return func() { lostWith(t, l, lease.CauseClosed) }
 		},
 		"renewing": func(t *testing.T, w *world, n *node) func() {
 			l := n.acquire("job")
 			n.plan(func(faulty.Op) faulty.Fault { return faulty.Fault{Delay: 700 * time.Millisecond} })
 			time.Sleep(5100 * time.Millisecond)
-			return func() { lostWith(t, l, lease.Closed) }
+			return func() { lostWith(t, l, lease.CauseClosed) }
 		},
 		"in jeopardy": func(t *testing.T, w *world, n *node) func() {
 			l := n.acquire("job")
 			n.outage.Start()
 			time.Sleep(8 * time.Second)
-			return func() { lostWith(t, l, lease.Closed) }
+			return func() { lostWith(t, l, lease.CauseClosed) }
 		},
 		"lost": func(t *testing.T, w *world, n *node) func() {
 			l := n.acquire("job")
 			n.outage.Start()
 			time.Sleep(ttl)
-			return func() { lostWith(t, l, lease.Outage) }
+			return func() { lostWith(t, l, lease.CauseOutage) }
 		},
 		"released": func(t *testing.T, w *world, n *node) func() {
 			l := n.acquire("job")
 			release(t, l)
-			return func() { lostWith(t, l, lease.Released) }
+			return func() { lostWith(t, l, lease.CauseReleased) }
 		},
 		"withdrawing": func(t *testing.T, w *world, n *node) func() {
 			n.plan(hang)
@@ -63,7 +64,7 @@ func TestCloseInEveryState(t *testing.T) {
 			s := n.open()
 			l := n.under(s, "a")
 			return func() {
-				lostWith(t, l, lease.Closed)
+				lostWith(t, l, lease.CauseClosed)
 				if !errors.Is(s.Check(), lease.ErrLost) {
 					t.Errorf("the session: %v", s.Check())
 				}
@@ -120,7 +121,7 @@ func TestReleaseAfterClose(t *testing.T) {
 		n := w.node(lease.Options{})
 		l := n.acquire("job")
 		_ = n.Close()
-		if w.get("job").Owner != n.Owner() {
+		if w.get("job").Owner != n.Holder() {
 			t.Error("Close has freed the name")
 		}
 		release(t, l)
@@ -148,16 +149,46 @@ func TestCloseDuringClaim(t *testing.T) {
 // A manager that is closed between a claim and the keeping of its lease returns no lease.
 func TestCloseBeforeALeaseIsKept(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		var n *node
-		n = w.node(lease.Options{OnEvent: func(e lease.Event) {
-			if e.State == lease.StateHeld {
-				_ = n.Close()
+		var d diary
+		clk := &closing{Clock: clocktest.New(0)}
+		m, err := lease.NewManager(w.db.Open(), lease.Options{Clock: clk, OnEvent: d.note})
+		if err != nil {
+			t.Fatal(err)
+		}
+		clk.close = func() { // beside the acquisition, whose lease has begun and has not ended
+			_ = m.Close()
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			if len(d.events) != 2 {
+				t.Errorf("Close returned after %+v", d.events)
 			}
-		}})
-		if l, err := n.Acquire(t.Context(), "job"); l != nil || !errors.Is(err, lease.ErrClosed) {
+		}
+		if l, err := m.Acquire(t.Context(), "job"); l != nil || !errors.Is(err, lease.ErrClosed) {
 			t.Errorf("Acquire: %v, %v", l, err)
 		}
+		if err := m.Close(); err != nil || !clk.closed {
+			t.Errorf("Close: %v", err)
+		}
+		if told := d.of("job"); !equalStates(told, lease.StateHeld, lease.StateLost) {
+			t.Errorf("told %v", told)
+		}
 	})
+}
+
+// closing is the clock of a manager that is closed just before the first renewal of a lease is timed.
+type closing struct {
+	*clocktest.Clock
+	close  func()
+	closed bool
+}
+
+func (c *closing) AfterFunc(d time.Duration, f func()) func() bool {
+	if d > ttl/4 && d < ttl/3 && !c.closed { // no request is awaited for that
+		c.closed = true
+		go c.close()
+		synctest.Wait() // it waits for the end of this lease now
+	}
+	return c.Clock.AfterFunc(d, f)
 }
 
 // A second Release returns when the first one is over, with what has come of that.

@@ -24,7 +24,7 @@ func newManager(t testing.TB, st store.Store) *lease.Manager {
 	return m
 }
 
-func TestCheckAllocatesNothing(t *testing.T) {
+func TestCheckAndLeftAllocateNothing(t *testing.T) {
 	m := newManager(t, memory.New(memory.Options{}))
 	own, err := m.Acquire(t.Context(), "own")
 	if err != nil {
@@ -44,6 +44,11 @@ func TestCheckAllocatesNothing(t *testing.T) {
 		}
 		if err := check(); err != nil {
 			t.Error(err)
+		}
+	}
+	for name, left := range map[string]func() time.Duration{"lease": own.Left, "lease of a session": kept.Left, "session": s.Left} {
+		if n := testing.AllocsPerRun(1000, func() { _ = left() }); n != 0 {
+			t.Errorf("Left of a %s allocates %v times", name, n)
 		}
 	}
 }

@@ -34,7 +34,7 @@
 //
 // An outsider may delete, edit or restore the record of such a lease: with kubectl or etcdctl, or as another program that shares
 // the record. So a session looks at the records of its leases every TTL/4, and ends the term of one that doesn't name it any more
-// ([Taken], with what the record says), TTL/3 later at the latest, as long as the store answers within TTL/12; what it takes
+// ([CauseTaken], with what the record says), TTL/3 later at the latest, as long as the store answers within TTL/12; what it takes
 // longer comes on top. Where the store pushes changes, the session follows 8 of its leases that are older than TTL/20, and looks as
 // soon as it hears of a change. A label, or a change of the record's data, ends nothing. A
 // lease that keeps itself meets the change with its next renewal, as soon; it ends by any other version of its record, even a copy that

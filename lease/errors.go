@@ -18,8 +18,8 @@ var (
 
 // HeldError says who holds the name that was wanted. It matches [ErrHeld].
 type HeldError struct {
-	Key       string
-	Owner     string
+	Name      string
+	Holder    string
 	Since     time.Time // by the holder's wall clock; for people
 	Token     fence.Token
 	ExpiresIn time.Duration // unless it is renewed, as this process has observed it
@@ -31,7 +31,7 @@ type HeldError struct {
 func (e *HeldError) Unwrap() error { return e.Err }
 
 func (e *HeldError) Error() string {
-	return fmt.Sprintf("%s is held by %s since %s (token %d)", e.Key, e.Owner, e.Since.Format(time.RFC3339), e.Token)
+	return fmt.Sprintf("%s is held by %s since %s (token %d)", e.Name, e.Holder, e.Since.Format(time.RFC3339), e.Token)
 }
 
 // Is reports whether target is [ErrHeld].
@@ -42,26 +42,26 @@ type Cause string
 
 // The causes.
 const (
-	Expired  Cause = "expired"      // validity ran out although the store answered: this process was paused, or cut off
-	Taken    Cause = "taken"        // somebody else has the name, or its record is gone
-	Broken   Cause = "broken"       // an operator broke the hold
-	Outage   Cause = "store outage" // validity ran out while the store did not answer
-	Released Cause = "released"     // or handed over, by its holder
-	Closed   Cause = "closed"       // its manager was closed while it was held
+	CauseExpired  Cause = "expired"      // validity ran out although the store answered: this process was paused, or cut off
+	CauseTaken    Cause = "taken"        // somebody else has the name, or its record is gone
+	CauseBroken   Cause = "broken"       // an operator broke the hold
+	CauseOutage   Cause = "store outage" // validity ran out while the store did not answer
+	CauseReleased Cause = "released"     // or handed over, by its holder
+	CauseClosed   Cause = "closed"       // its manager was closed while it was held
 )
 
 // LostError says that a lease ended. It matches [ErrLost] unless the holder itself released the lease.
 type LostError struct {
-	Key   string
+	Name  string
 	Token fence.Token
 	Cause Cause
 	Err   error // what the store said last, if that is why
 }
 
 func (e *LostError) Error() string {
-	msg := fmt.Sprintf("lease %s (token %d) is lost: %s", e.Key, e.Token, e.Cause)
-	if e.Cause == Released {
-		msg = fmt.Sprintf("lease %s (token %d) was released", e.Key, e.Token)
+	msg := fmt.Sprintf("lease %s (token %d) is lost: %s", e.Name, e.Token, e.Cause)
+	if e.Cause == CauseReleased {
+		msg = fmt.Sprintf("lease %s (token %d) was released", e.Name, e.Token)
 	}
 	if e.Err != nil {
 		msg += ": " + e.Err.Error()
@@ -70,7 +70,7 @@ func (e *LostError) Error() string {
 }
 
 // Is reports whether target is [ErrLost].
-func (e *LostError) Is(target error) bool { return target == ErrLost && e.Cause != Released }
+func (e *LostError) Is(target error) bool { return target == ErrLost && e.Cause != CauseReleased }
 
 // Unwrap returns what the store said last.
 func (e *LostError) Unwrap() error { return e.Err }
@@ -78,12 +78,12 @@ func (e *LostError) Unwrap() error { return e.Err }
 func causeOf(c protocol.Cause) Cause {
 	switch c {
 	case protocol.CauseTaken:
-		return Taken
+		return CauseTaken
 	case protocol.CauseBroken:
-		return Broken
+		return CauseBroken
 	case protocol.CauseOutage:
-		return Outage
+		return CauseOutage
 	default:
-		return Expired
+		return CauseExpired
 	}
 }

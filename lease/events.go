@@ -19,7 +19,7 @@ const (
 
 // Event is a change of a lease's state.
 type Event struct {
-	Key   string
+	Name  string
 	Token fence.Token
 	State State
 	Left  time.Duration // how much validity was left then
@@ -31,23 +31,24 @@ const eventBuffer = 16
 
 // stream is the ordered path of one lease's events. It is used by one goroutine at a time.
 type stream struct {
-	c     chan Event
-	state State
+	c      chan Event
+	state  State
+	passes bool // the dispatcher takes the events, too
 }
 
 // emit passes e on if it is news. An event is left out when the reader is far behind; the final one never is.
-func (s *stream) emit(e Event, observe func(Event)) {
+func (s *stream) emit(e Event, d *dispatcher) {
 	if e.State == s.state {
 		return
 	}
 	s.state = e.State
-	if observe != nil {
-		observe(e)
+	final := e.State == StateLost || e.State == StateReleased
+	if s.passes {
+		d.pass(e, final)
 	}
 	if s.c == nil {
 		return
 	}
-	final := e.State == StateLost || e.State == StateReleased
 	if final || len(s.c) < cap(s.c)-1 {
 		s.c <- e
 	}

@@ -2,6 +2,7 @@ package lease_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -24,6 +25,16 @@ func (b *ledgerBook) append(holder string, token fence.Token, entry string) erro
 	}
 	b.mark, b.entries = mark, append(b.entries, entry)
 	return nil
+}
+
+// exampleManager returns a manager of leases in memory, and what closes it.
+func exampleManager() (m *lease.Manager, closeAll func()) {
+	st := memory.New(memory.Options{})
+	m, err := lease.NewManager(st, lease.Options{})
+	if err != nil {
+		panic(err) // the options are the defaults
+	}
+	return m, func() { _ = m.Close(); _ = st.Close() }
 }
 
 // Acquire a name, check the lease before each step that must not be done twice, send its token to what it guards, and
@@ -50,7 +61,7 @@ func ExampleManager_Acquire() {
 			fmt.Println(err)
 			return
 		}
-		if err := book.append(l.Owner(), l.Token(), entry); err != nil {
+		if err := book.append(l.Holder(), l.Token(), entry); err != nil {
 			fmt.Println(err)
 			return
 		}
@@ -64,8 +75,8 @@ func ExampleManager_Acquire() {
 		fmt.Println(err)
 		return
 	}
-	_ = book.append(next.Owner(), next.Token(), "invoice 3")
-	late := book.append(l.Owner(), l.Token(), "invoice 2, again") // a request of the first term that was delayed
+	_ = book.append(next.Holder(), next.Token(), "invoice 3")
+	late := book.append(l.Holder(), l.Token(), "invoice 2, again") // a request of the first term that was delayed
 	fmt.Println(len(book.entries), "entries; late request refused:", late != nil)
 	_ = next.Release(ctx)
 	// Output: 3 entries; late request refused: true
@@ -83,7 +94,7 @@ func ExampleManager_Run() {
 	defer m.Close()
 
 	err = m.Run(context.Background(), "nightly-report", func(ctx context.Context, l *lease.Lease) error {
-		fmt.Println("working under", l.Key())
+		fmt.Println("working under", l.Name())
 		return ctx.Err() // ctx is done when the lease is lost: stop at once then
 	})
 	fmt.Println("error:", err)
@@ -123,4 +134,24 @@ func ExampleManager_OpenSession() {
 	// Output:
 	// 1000 leases, the last one valid: true
 	// closed: <nil> valid: false
+}
+
+// An operator ends the term of a holder that hangs. Its manager holds nothing: it only reaches the store.
+func ExampleManager_Break() {
+	m, closeAll := exampleManager()
+	defer closeAll()
+	ctx := context.Background()
+	stuck, err := m.Acquire(ctx, "billing") // elsewhere, as a rule
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	_, err = m.Break(ctx, "billing", lease.EndTerm{Token: stuck.Token(), By: "ada@ops", Reason: "hangs since 3:00"})
+	fmt.Println("broken:", err == nil)
+	_, err = m.Break(ctx, "billing", lease.EndTerm{Token: stuck.Token() - 1, By: "ada@ops"})
+	fmt.Println("another term is left alone:", errors.Is(err, fence.ErrStale))
+	// Output:
+	// broken: true
+	// another term is left alone: true
 }

@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/memory"
@@ -42,7 +42,7 @@ func (c *changing) Properties() store.Properties {
 // What is demanded of a store is demanded at each claim and each renewal, not only when the manager is made.
 func TestFinding_S8_WhatIsDemandedIsDemandedThroughout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		clk := clock.NewFake(0)
+		clk := clocktest.New(0)
 		st := &changing{Store: memory.New(memory.Options{Clock: clk})}
 		defer st.Close()
 		var reason error

@@ -6,7 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/lease/sightings"
 	"github.com/leasehold/leasehold/store"
@@ -18,14 +18,14 @@ import (
 type tries struct {
 	t   *testing.T
 	db  *memory.DB
-	clk *clock.Fake
+	clk *clocktest.Clock
 	dir string
 }
 
 func inTries(t *testing.T, f func(t *testing.T, w tries)) {
 	t.Helper()
 	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) { f(t, tries{t, memory.NewDB(memory.Options{}), clock.NewFake(0), dir}) })
+	synctest.Test(t, func(t *testing.T) { f(t, tries{t, memory.NewDB(memory.Options{}), clocktest.New(0), dir}) })
 }
 
 // try is one process: how its try ends, and what the book says after it.

@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
@@ -24,7 +24,7 @@ func inSight(t *testing.T, f func(t *testing.T, o *lease.Observer, st store.Stor
 		db := memory.NewDB(memory.Options{})
 		st := faulty.Ageless(db.Open())
 		defer func() { _ = st.Close() }()
-		f(t, lease.NewObserver(st, lease.ObserverOptions{Clock: clock.NewFake(0)}), st, func(key string, change func(*store.Record)) {
+		f(t, lease.NewObserver(st, lease.ObserverOptions{Clock: clocktest.New(0)}), st, func(key string, change func(*store.Record)) {
 			t.Helper()
 			err := store.Update(t.Context(), st, key, func(rec *store.Record) (bool, error) { change(rec); return true, nil })
 			if err != nil {
@@ -133,7 +133,7 @@ func TestFinding_L11_WatchTellsOfAnExpiry(t *testing.T) {
 		defer cancel()
 		var told []lease.Standing
 		var at []time.Duration
-		for s, err := range lease.Watch(ctx, flaky, "job", lease.ObserverOptions{Clock: clock.NewFake(0)}) {
+		for s, err := range lease.Watch(ctx, flaky, "job", lease.ObserverOptions{Clock: clocktest.New(0)}) {
 			if err != nil {
 				if !errors.Is(err, errRefused) || s.Standing != lease.NameFree {
 					t.Errorf("%+v, %v", s, err)
@@ -164,7 +164,7 @@ func (c ownDone) Done() <-chan struct{} { return c.done }
 // A watch keeps nothing of the waits that are over.
 func TestWatchKeepsNoWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		clk := clock.NewFake(0)
+		clk := clocktest.New(0)
 		st := memory.New(memory.Options{Clock: clk})
 		defer st.Close()
 		rec := store.Record{Key: "job"}
@@ -240,7 +240,7 @@ func TestWatchLooksForTheSessionsRenewals(t *testing.T) {
 			renew("s2") // between two looks, and no more
 		}()
 		start := time.Now()
-		for s, err := range lease.Watch(t.Context(), st, "job", lease.ObserverOptions{Clock: clock.NewFake(0)}) {
+		for s, err := range lease.Watch(t.Context(), st, "job", lease.ObserverOptions{Clock: clocktest.New(0)}) {
 			if err != nil {
 				t.Fatal(err)
 			}

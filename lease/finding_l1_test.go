@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/faulty"
@@ -63,7 +63,7 @@ func TestFinding_L1_ASlowStoreKeepsItsHolder(t *testing.T) {
 // first one has none.
 func TestFinding_L1_ACopyProvesNothingThatAFailoverTakesAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		clk := clock.NewFake(0)
+		clk := clocktest.New(0)
 		pair := faulty.NewPair(clk)
 		st := pair.Open(store.ReadLeader)
 		defer st.Close()
@@ -126,6 +126,6 @@ func TestFinding_L1_AHungStoreIsSaidAtOnce(t *testing.T) {
 		if e.State != lease.StateLost || requests.now.Load() != 0 {
 			t.Errorf("%+v, with %d requests under way", e, requests.now.Load())
 		}
-		lostWith(t, l, lease.Outage)
+		lostWith(t, l, lease.CauseOutage)
 	})
 }

@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/faulty"
@@ -24,7 +24,7 @@ var silences = map[string]faulty.Fault{
 func TestFinding_L1_ATouchIsSentAgain(t *testing.T) {
 	for name, fault := range silences {
 		t.Run("the first copy "+name, func(t *testing.T) {
-			inShared(t, func(t *testing.T, _ *world, st *shared, clk *clock.Fake, s *lease.Session) {
+			inShared(t, func(t *testing.T, _ *world, st *shared, clk *clocktest.Clock, s *lease.Session) {
 				l := st.under(t, s, "job")
 				st.touched()
 				st.firstOf("job", fault)
@@ -46,7 +46,7 @@ func TestFinding_L1_ATouchIsSentAgain(t *testing.T) {
 func TestFinding_L1_ATouchCountsFromItsFirstCopy(t *testing.T) {
 	for name, fault := range silences {
 		t.Run("the first copy "+name, func(t *testing.T) {
-			inShared(t, func(t *testing.T, _ *world, st *shared, clk *clock.Fake, s *lease.Session) {
+			inShared(t, func(t *testing.T, _ *world, st *shared, clk *clocktest.Clock, s *lease.Session) {
 				l := st.under(t, s, "job")
 				st.touched()
 				st.firstOf("job", fault)
@@ -83,7 +83,7 @@ func TestFinding_L1_ALateCopyOfATouchBringsNoTermBack(t *testing.T) {
 		"it lands twice":     {ApplyLate: 3 * attempt, ApplyTwice: true, ReplyDelay: 3 * attempt},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inShared(t, func(t *testing.T, w *world, st *shared, clk *clock.Fake, s *lease.Session) {
+			inShared(t, func(t *testing.T, w *world, st *shared, clk *clocktest.Clock, s *lease.Session) {
 				l, beside := st.under(t, s, "job"), st.under(t, s, "beside")
 				st.touched()
 				st.firstOf("job", fault)
@@ -95,12 +95,12 @@ func TestFinding_L1_ALateCopyOfATouchBringsNoTermBack(t *testing.T) {
 				w.edit("job", func(r *store.Record) { r.Owner = "other" })
 				others := w.get("job")
 				time.Sleep(attempt)
-				lostWith(t, l, lease.Taken)
+				lostWith(t, l, lease.CauseTaken)
 				if clk.Now() >= until {
 					t.Error("it would have ended by then")
 				}
 				time.Sleep(ttl)
-				lostWith(t, l, lease.Taken)
+				lostWith(t, l, lease.CauseTaken)
 				if now := w.get("job"); now.Version != others.Version {
 					t.Errorf("%+v was written after %+v", now, others)
 				}
@@ -112,7 +112,7 @@ func TestFinding_L1_ALateCopyOfATouchBringsNoTermBack(t *testing.T) {
 
 // A lease that was just acquired is read before it is touched, and no other is touched meanwhile. A read that has no answer is sent again.
 func TestFinding_L1_TheReadBeforeATouchIsSentAgain(t *testing.T) {
-	inShared(t, func(t *testing.T, _ *world, st *shared, _ *clock.Fake, s *lease.Session) {
+	inShared(t, func(t *testing.T, _ *world, st *shared, _ *clocktest.Clock, s *lease.Session) {
 		job := st.under(t, s, "job")
 		st.touched()
 		reads := 0

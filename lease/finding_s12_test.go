@@ -3,9 +3,11 @@ package lease_test
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/memory"
 )
 
@@ -13,20 +15,26 @@ import (
 // holder would otherwise wait for a context that nobody cancels.
 func TestFinding_S12_ASessionEndsBeforeItKnowsOfTheLease(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		var s *lease.Session
-		n := w.node(lease.Options{OnEvent: func(e lease.Event) {
-			if e.Key == "a" && e.State == lease.StateHeld {
+		var d diary
+		n := w.node(lease.Options{OnEvent: d.note})
+		s := n.open()
+		closes := 0
+		l, err := s.AcquireBehind(t.Context(), "a", store.KindLease, func() time.Duration { // it is asked once more when the claim was answered
+			if w.get("a").Owner != "" && closes == 0 {
+				closes++
 				if err := s.Close(t.Context()); err != nil {
 					t.Error(err)
 				}
 			}
-		}})
-		s = n.open()
-		l, err := s.Acquire(t.Context(), "a")
+			return 0
+		})
 		if err == nil {
 			t.Errorf("acquired under a session that is over; its context: %v", l.Context().Err())
-		} else if lost, ok := errors.AsType[*lease.LostError](err); !ok || lost.Cause != lease.Released {
+		} else if lost, ok := errors.AsType[*lease.LostError](err); !ok || lost.Cause != lease.CauseReleased {
 			t.Errorf("Acquire: %v, want the session's end", err)
+		}
+		if told := d.of("a"); closes != 1 || !equalStates(told, lease.StateHeld, lease.StateReleased) {
+			t.Errorf("told %v", told)
 		}
 		if _, err := w.node(lease.Options{}).TryAcquire(t.Context(), "a"); err != nil {
 			t.Errorf("the name afterwards: %v", err)
@@ -57,7 +65,7 @@ func TestFinding_S12_ABrokenSessionIsNotLive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := lease.Break(t.Context(), db.Open(), s.Key(), lease.Eviction{By: "ada", Token: session.Token}); err != nil {
+	if _, err := newManager(t, db.Open()).Break(t.Context(), s.Key(), lease.EndTerm{By: "ada", Token: session.Token}); err != nil {
 		t.Fatal(err)
 	}
 	if err := guard.Check(t.Context(), l.Sequencer()); !errors.Is(err, fence.ErrStale) {

@@ -25,9 +25,9 @@ const (
 
 // follow follows those leases of the session that have room.
 func (k *looker) follow(ctx context.Context) {
-	k.followAt = clock.Never
+	k.followAt = clock.NoDeadline
 	for l := range k.following {
-		if l.term.Until() == clock.Always {
+		if l.term.Until() == clock.Ended {
 			delete(k.following, l)
 		}
 	}

@@ -37,7 +37,7 @@ func TestALeaseThatIsOverIsNotFollowed(t *testing.T) {
 		synctest.Wait()
 		enlist(8, 8)
 		for _, l := range leases {
-			w.wipe(l.Key())
+			w.wipe(l.Name())
 			synctest.Wait()
 			if l.Check() == nil {
 				t.Errorf("%s: that its record is gone is not noticed at once", l)

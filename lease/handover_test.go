@@ -33,15 +33,15 @@ func TestHandOver(t *testing.T) {
 			return faulty.Fault{}
 		})
 		start := time.Now()
-		if err := l.HandOver(t.Context(), heir.Owner()); err != nil {
+		if err := l.HandOver(t.Context(), heir.Holder()); err != nil {
 			t.Fatal(err)
 		}
 		next := heirWait.wait(t, start, 0)
-		lostWith(t, l, lease.Released)
+		lostWith(t, l, lease.CauseReleased)
 		if next.Token() <= offered.Token || offered.Token <= l.Token() {
 			t.Errorf("token %d after %d, offered %d", next.Token(), l.Token(), offered.Token)
 		}
-		if rec := w.get("job"); rec.Intervention != "" || len(rec.Past) != 1 || rec.Past[0].Why != "handed over to "+heir.Owner() {
+		if rec := w.get("job"); rec.Intervention != "" || len(rec.Past) != 1 || rec.Past[0].Why != "handed over to "+heir.Holder() {
 			t.Errorf("the record: %+v", rec)
 		}
 		if states, closed := drain(events); !closed || !equalStates(states, lease.StateHeld, lease.StateReleased) {
@@ -81,7 +81,7 @@ func TestHandOverOfSessionLease(t *testing.T) {
 		n, heir := w.node(lease.Options{}), w.node(lease.Options{})
 		s, hs := n.open(), heir.open()
 		l := n.under(s, "job")
-		if err := l.HandOver(t.Context(), heir.Owner()); err != nil {
+		if err := l.HandOver(t.Context(), heir.Holder()); err != nil {
 			t.Fatal(err)
 		}
 		next := heir.under(hs, "job")
@@ -98,7 +98,7 @@ func TestHandOverMisuse(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		n := w.node(lease.Options{})
 		l := n.acquire("job")
-		for _, to := range []string{"", n.Owner(), "a\nb", strings.Repeat("x", store.MaxKey+1)} {
+		for _, to := range []string{"", n.Holder(), "a\nb", strings.Repeat("x", store.MaxKey+1)} {
 			if err := l.HandOver(t.Context(), to); err == nil {
 				t.Errorf("HandOver(%q) succeeded", to)
 			}
@@ -155,7 +155,7 @@ func TestHandOverInDoubt(t *testing.T) {
 						}()
 					}
 					start := time.Now()
-					if err := l.HandOver(t.Context(), heir.Owner()); err != nil {
+					if err := l.HandOver(t.Context(), heir.Holder()); err != nil {
 						t.Errorf("HandOver: %v", err)
 					}
 					next := wait.wait(t, start, 6*time.Second)
@@ -181,7 +181,7 @@ func TestReleaseTogether(t *testing.T) {
 		synctest.Wait()
 		err := l.HandOver(t.Context(), "host/1/heir")
 		var lost *lease.LostError
-		if !errors.As(err, &lost) || lost.Cause != lease.Released {
+		if !errors.As(err, &lost) || lost.Cause != lease.CauseReleased {
 			t.Errorf("HandOver beside a release: %v", err)
 		}
 		wg.Wait()

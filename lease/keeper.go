@@ -42,7 +42,7 @@ func (l *Lease) keep(d *drive.Driver, notice func([]byte)) error {
 	k.sleep = clock.At(l.m.clk, d.Hold.Due(), k.wake)
 	if !l.m.rest(k) {
 		k.sleep()
-		l.end(Closed, ErrClosed)
+		l.end(CauseClosed, ErrClosed)
 		return ErrClosed
 	}
 	return nil
@@ -116,7 +116,7 @@ func (k *keeper) run() {
 		pending = k.wait(act, pending)
 	}
 	if k.l.m.ctx.Err() != nil {
-		k.l.end(Closed, ErrClosed)
+		k.l.end(CauseClosed, ErrClosed)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/driver"
@@ -89,7 +89,7 @@ func TestKeeperJeopardyAndRecovery(t *testing.T) {
 		n := w.node(lease.Options{})
 		l := n.acquire("job")
 		events := l.Events()
-		if e := <-events; e.State != lease.StateHeld || e.Left != validity || e.Token != l.Token() || e.Key != "job" || e.Err != nil {
+		if e := <-events; e.State != lease.StateHeld || e.Left != validity || e.Token != l.Token() || e.Name != "job" || e.Err != nil {
 			t.Errorf("the first event: %+v", e)
 		}
 		n.outage.StartRefusing(errRefused)
@@ -146,7 +146,7 @@ func TestKeeperOutageToLoss(t *testing.T) {
 				if ctx.Err() == nil {
 					t.Error("the context outlives the deadline")
 				}
-				lostWith(t, l, lease.Outage)
+				lostWith(t, l, lease.CauseOutage)
 				states, closed := drain(events)
 				if !closed || !equalStates(states, lease.StateHeld, lease.StateJeopardy, lease.StateLost) {
 					t.Errorf("events %v, closed: %v", states, closed)
@@ -179,10 +179,10 @@ func TestKeeperTaken(t *testing.T) {
 		w.unsafe = true // the store was wiped: only the token can tell the two apart
 		taker := next.acquire("job")
 		time.Sleep(5*time.Second + time.Millisecond)
-		lostWith(t, l, lease.Taken)
+		lostWith(t, l, lease.CauseTaken)
 		release(t, l)
 		valid(t, taker)
-		if taker.Token() <= l.Token() || w.get("job").Owner != next.Owner() {
+		if taker.Token() <= l.Token() || w.get("job").Owner != next.Holder() {
 			t.Errorf("token %d after %d, the record %+v", taker.Token(), l.Token(), w.get("job"))
 		}
 	})
@@ -196,7 +196,7 @@ func TestKeeperTakenInDoubt(t *testing.T) {
 		w.wipe("job")
 		n.plan(once(faulty.Fault{LoseReply: true}, kind(faulty.Put)))
 		time.Sleep(7 * time.Second)
-		lostWith(t, l, lease.Taken)
+		lostWith(t, l, lease.CauseTaken)
 		var lost *lease.LostError
 		if errors.As(l.Check(), &lost); lost.Err != nil {
 			t.Errorf("the loss is blamed on %v", lost.Err)
@@ -208,8 +208,8 @@ func TestKeeperTakenInDoubt(t *testing.T) {
 // The last event of a lease comes once, whatever ends it, and even to a reader who never reads the others.
 func TestEventsOfSlowReader(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		var observed []lease.State
-		n := w.node(lease.Options{OnEvent: func(e lease.Event) { observed = append(observed, e.State) }})
+		var observed diary
+		n := w.node(lease.Options{OnEvent: observed.note})
 		l := n.acquire("job")
 		events := l.Events()
 		for range 20 {
@@ -223,10 +223,11 @@ func TestEventsOfSlowReader(t *testing.T) {
 		if len(states) != lease.EventBuffer || !closed || states[len(states)-1] != lease.StateReleased {
 			t.Errorf("%d events, closed: %v: %v", len(states), closed, states)
 		}
-		if len(observed) != 42 { // held, 20 times jeopardy and held, released
-			t.Errorf("OnEvent was told of %d: %v", len(observed), observed)
+		told := observed.of("job")
+		if len(told) != 42 { // held, 20 times jeopardy and held, released
+			t.Errorf("OnEvent was told of %d: %v", len(told), told)
 		}
-		for i, s := range observed[:41] {
+		for i, s := range told[:41] {
 			if want := []lease.State{lease.StateHeld, lease.StateJeopardy}[i%2]; s != want {
 				t.Errorf("event %d is %s, want %s", i, s, want)
 			}
@@ -255,7 +256,7 @@ func TestContextAfterTheEnd(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		l := w.node(lease.Options{}).acquire("job")
 		release(t, l)
-		lostWith(t, l, lease.Released)
+		lostWith(t, l, lease.CauseReleased)
 		if err := context.Cause(l.Context()); err.Error() != l.Check().Error() {
 			t.Errorf("the context says %v, Check %v", err, l.Check())
 		}
@@ -310,7 +311,7 @@ func (s *stubborn) Put(ctx context.Context, rec store.Record) (store.Record, err
 // The end of validity is noticed when it comes, though a store that doesn't heed contexts keeps a renewal under way.
 func TestKeeperNoticesTheEndDuringARequest(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		st, clk := &stubborn{Store: w.db.Open()}, clock.NewFake(0)
+		st, clk := &stubborn{Store: w.db.Open()}, clocktest.New(0)
 		m, err := lease.NewManager(st, lease.Options{TTL: ttl, Clock: clk})
 		if err != nil {
 			t.Fatal(err)
@@ -326,7 +327,7 @@ func TestKeeperNoticesTheEndDuringARequest(t *testing.T) {
 		if took := time.Since(start); took < validity || took > validity+time.Microsecond {
 			t.Errorf("noticed after %v, want %v", took, validity)
 		}
-		lostWith(t, l, lease.Outage)
+		lostWith(t, l, lease.CauseOutage)
 		if err := errors.Join(m.Close(), st.Close()); err != nil {
 			t.Error(err)
 		}

@@ -45,7 +45,7 @@ func (m *Manager) newLease(d *drive.Driver, s *Session) *Lease {
 		l.kept = drive.Kept(d.Hold.Term)
 	}
 	var left time.Duration
-	if m.opts.OnEvent != nil { // nobody else can look yet
+	if l.events.passes = m.events.admit(); l.events.passes { // nobody else can look yet
 		left = l.Left()
 	}
 	l.emit(StateHeld, left, nil)
@@ -55,14 +55,14 @@ func (m *Manager) newLease(d *drive.Driver, s *Session) *Lease {
 // String returns the name and the token, for logs.
 func (l *Lease) String() string { return fmt.Sprintf("%s (token %d)", l.key, l.token) }
 
-// Key returns the name that is held.
-func (l *Lease) Key() string { return l.key }
+// Name returns the name that is held.
+func (l *Lease) Name() string { return l.key }
 
 // Token returns the fencing token of this term. Send it with every request to what the lease guards.
 func (l *Lease) Token() fence.Token { return l.token }
 
-// Owner returns the id of the holder, which is the manager's.
-func (l *Lease) Owner() string { return l.m.owner }
+// Holder returns the id of the holder, which is the manager's.
+func (l *Lease) Holder() string { return l.m.owner }
 
 // Sequencer returns what a request to a guarded resource carries: name, holder and token.
 func (l *Lease) Sequencer() fence.Sequencer {
@@ -80,14 +80,15 @@ func (l *Lease) Check() error {
 	return l.loss()
 }
 
-// ValidUntil returns the instant of the manager's clock at which the lease ends unless it is renewed; [clock.Always] when
+// ValidUntil returns the instant of the manager's clock at which the lease ends unless it is renewed; [clock.Ended] when
 // it has ended.
 func (l *Lease) ValidUntil() clock.Instant { return l.term.Until() }
 
-// Left returns for how long the lease is still valid without a renewal; 0 when it has ended.
+// Left returns for how long the lease is still valid if no renewal succeeds; 0 when it has ended. It does no I/O, takes well
+// under a microsecond and allocates nothing.
 func (l *Lease) Left() time.Duration {
 	d := l.term.Until()
-	if d == clock.Always {
+	if d == clock.Ended {
 		return 0
 	}
 	return max(d.Sub(l.m.clk.Now()), 0)
@@ -146,9 +147,9 @@ func (l *Lease) overdue() (Cause, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.trouble != nil {
-		return Outage, l.trouble
+		return CauseOutage, l.trouble
 	}
-	return Expired, nil
+	return CauseExpired, nil
 }
 
 // end ends the hold for this process, once: first nobody may rely on it any more, then the context, then the events.
@@ -164,12 +165,12 @@ func (l *Lease) markEnded(cause Cause, err error) bool {
 	if !l.term.End() {
 		return false
 	}
-	l.lost = &LostError{Key: l.key, Token: l.token, Cause: cause, Err: err}
+	l.lost = &LostError{Name: l.key, Token: l.token, Cause: cause, Err: err}
 	if l.cancel != nil {
 		l.cancel()
 	}
 	state := StateLost
-	if cause == Released {
+	if cause == CauseReleased {
 		state = StateReleased
 	}
 	l.emit(state, 0, l.lost)
@@ -178,7 +179,7 @@ func (l *Lease) markEnded(cause Cause, err error) bool {
 
 // emit passes a change of state on. The lease's lock is held.
 func (l *Lease) emit(s State, left time.Duration, err error) {
-	l.events.emit(l.event(s, left, err), l.m.opts.OnEvent)
+	l.events.emit(l.event(s, left, err), l.m.events)
 }
 
 func (l *Lease) event(s State, left time.Duration, err error) Event {
@@ -188,7 +189,7 @@ func (l *Lease) event(s State, left time.Duration, err error) Event {
 	if s == StateReleased {
 		err = nil
 	}
-	return Event{Key: l.key, Token: l.token, State: s, Left: left, Err: err}
+	return Event{Name: l.key, Token: l.token, State: s, Left: left, Err: err}
 }
 
 // Release ends the hold and frees the name, so that others need not wait for it to expire. What the lease guards has to be
@@ -202,13 +203,13 @@ func (l *Lease) Release(ctx context.Context) error {
 	return l.leave(ctx, protocol.Exit{Why: protocol.WhyReleased})
 }
 
-// HandOver passes the name to another holder in one write, with a new token for it. Its id is what [Manager.Owner] returns
+// HandOver passes the name to another holder in one write, with a new token for it. Its id is what [Manager.Holder] returns
 // there; it has to be waiting in Acquire for the same name, and holds it after one write of its own. If it never comes, the
 // name is free for others after the TTL. The rest is as with Release, except that it is an error that matches [ErrLost]
 // when this term was over already.
 func (l *Lease) HandOver(ctx context.Context, to string) error {
 	if driver.CheckKey(to) != nil || to == l.m.owner { // an owner id keeps to the limits of a key
-		return fmt.Errorf("hand over %s to %q: want the owner id of another holder, as its Manager.Owner returns it", l.key, to)
+		return fmt.Errorf("hand over %s to %q: want the owner id of another holder, as its Manager.Holder returns it", l.key, to)
 	}
 	if err := l.Check(); err != nil {
 		return err
@@ -239,7 +240,7 @@ func (l *Lease) leave(ctx context.Context, e protocol.Exit) error {
 	}
 	var conflict *store.ConflictError
 	if e.To != "" && errors.As(err, &conflict) {
-		err = &LostError{Key: l.key, Token: l.token, Cause: Taken, Err: err}
+		err = &LostError{Name: l.key, Token: l.token, Cause: CauseTaken, Err: err}
 	}
 	l.leaveErr = err
 	return err
@@ -248,7 +249,7 @@ func (l *Lease) leave(ctx context.Context, e protocol.Exit) error {
 // program is what [drive.Leave] needs of a lease.
 type program struct{ l *Lease }
 
-func (p program) Stop() { p.l.end(Released, nil) }
+func (p program) Stop() { p.l.end(CauseReleased, nil) }
 
 func (p program) Retire() *drive.Driver {
 	l := p.l

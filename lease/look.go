@@ -120,10 +120,10 @@ func (k *looker) try(ctx context.Context, touch, others []*Lease) error {
 func (s *Session) watchOver() {
 	s.looking.Do(func() {
 		st := s.hold.m.run.Store
-		k := &looker{s: s, touched: map[*Lease]*store.Record{}, following: map[*Lease]struct{}{}, followAt: clock.Never}
+		k := &looker{s: s, touched: map[*Lease]*store.Record{}, following: map[*Lease]struct{}{}, followAt: clock.NoDeadline}
 		k.looks = drive.Looks[*Lease]{
 			Store: st, Term: func(l *Lease) store.Record { return l.kept },
-			Over: func(l *Lease) bool { return l.term.Until() == clock.Always },
+			Over: func(l *Lease) bool { return l.term.Until() == clock.Ended },
 			End:  func(l *Lease, cause protocol.Cause, why error) { l.end(causeOf(cause), why) },
 		}
 		_, k.touches = st.(driver.Toucher)

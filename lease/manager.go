@@ -21,6 +21,7 @@ type Manager struct {
 	clk    clock.Clock
 	owner  string
 	info   map[string]string
+	events *dispatcher // nil when nobody observes them
 
 	ctx  context.Context // done when the manager is closed
 	stop context.CancelFunc
@@ -56,6 +57,7 @@ func NewManager(st store.Store, opts Options) (*Manager, error) {
 		memory: &drive.Memory{}, asleep: map[*keeper]struct{}{}, suppose: props.CheapRefusal, follows: props.CheapWait,
 	}
 	m.run.Go = m.start
+	m.events = newDispatcher(opts.OnEvent)
 	if !opts.Outlived {
 		m.run.Own = owner
 	}
@@ -67,12 +69,13 @@ func NewManager(st store.Store, opts Options) (*Manager, error) {
 	return m, nil
 }
 
-// Owner returns the id under which this manager holds names: [name/]host/pid/random.
-func (m *Manager) Owner() string { return m.owner }
+// Holder returns the id under which this manager holds names: [name/]host/pid/random.
+func (m *Manager) Holder() string { return m.owner }
 
 // Close ends every lease that is still held: its context is cancelled and it is not renewed any more. It is not released
-// either, since work under it may still be going on; release first what is to be free at once. Close waits for the
-// manager's goroutines. Closing twice is no error.
+// either, since work under it may still be running; release first what is to be free at once. Close waits for the
+// manager's goroutines, and until [Options.OnEvent] has been called for the end of each lease and has returned; after that it is
+// not called. Closing twice is no error.
 func (m *Manager) Close() error {
 	m.mu.Lock()
 	m.closed = true
@@ -82,9 +85,10 @@ func (m *Manager) Close() error {
 	m.stop()
 	for k := range asleep {
 		k.sleep()
-		k.l.end(Closed, ErrClosed)
+		k.l.end(CauseClosed, ErrClosed)
 	}
 	m.wg.Wait()
+	m.events.close()
 	return nil
 }
 

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/faulty"
@@ -14,10 +14,10 @@ import (
 // Who has read the record of a name that others had before begins with no write that is refused.
 func TestNotice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		db := memory.NewDB(memory.Options{Clock: clock.NewFake(0)})
+		db := memory.NewDB(memory.Options{Clock: clocktest.New(0)})
 		manager := func() (*lease.Manager, *faulty.Store) {
 			st := faulty.Wrap(db.Open(), nil)
-			m, err := lease.NewManager(st, lease.Options{Clock: clock.NewFake(0)})
+			m, err := lease.NewManager(st, lease.Options{Clock: clocktest.New(0)})
 			if err != nil {
 				t.Fatal(err)
 			}

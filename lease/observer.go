@@ -133,7 +133,7 @@ func statusOf(seen, session protocol.Seen, now clock.Instant) Status {
 	if session.Known {
 		sign, s.TTL = session, session.Rec.TTL
 	}
-	if sign.Since != clock.Always {
+	if sign.Since != clock.Ended {
 		s.Silent = max(now.Sub(sign.Since), 0)
 	}
 	switch verdict.Standing {

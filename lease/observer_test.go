@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/lease/sightings"
 	"github.com/leasehold/leasehold/store"
@@ -16,7 +16,7 @@ import (
 // is no sighting.
 func TestObserversShareSightings(t *testing.T) {
 	inSight(t, func(t *testing.T, _ *lease.Observer, st store.Store, write func(string, func(*store.Record))) {
-		clk, book := clock.NewFake(0), sightings.New(t.TempDir(), "store")
+		clk, book := clocktest.New(0), sightings.New(t.TempDir(), "store")
 		write("job", alive("n1"))
 		observe := func() *lease.Observer {
 			return lease.NewObserver(st, lease.ObserverOptions{Clock: clk, Sightings: book})
@@ -79,7 +79,7 @@ func TestWatchTellsOfAnotherHolder(t *testing.T) {
 			write("job", func(rec *store.Record) { rec.Owner, rec.Nonce = "third", "n3" })
 		}()
 		var holders []string
-		for s, err := range lease.Watch(ctx, over, "job", lease.ObserverOptions{Clock: clock.NewFake(0)}) {
+		for s, err := range lease.Watch(ctx, over, "job", lease.ObserverOptions{Clock: clocktest.New(0)}) {
 			if err != nil {
 				t.Errorf("%+v, %v", s, err)
 			}

@@ -11,16 +11,16 @@ import (
 	"unicode/utf8"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/internal/names"
 	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/lease/sightings"
 	"github.com/leasehold/leasehold/store"
-	"github.com/leasehold/leasehold/store/driver"
 )
 
 // Options tells a [Manager] how to hold. The zero value is right for most programs.
 type Options struct {
 	// TTL is how long a name stays taken after its holder's last sign of life. 15 s by default, 10 ms at least. A holder
-	// counts on TTL·(1−Margin) of it.
+	// counts on TTL·(1−Margin) of it. [WithTTL] gives one hold another one.
 	TTL time.Duration
 
 	// Margin is the share of the TTL that the holder leaves unused, so that it stops before others start: 0.2 by default.
@@ -69,10 +69,12 @@ type Options struct {
 
 	// OnRetry, if set, is called when an Acquire, or a lock of package lock, retries because the store did not answer, or refused: once for
 	// each reason. It must not block.
-	OnRetry func(key string, err error)
+	OnRetry func(name string, err error)
 
-	// OnEvent, if set, is told every event of every lease, in each lease's order, on the goroutine that caused it. It must
-	// not block, and must not call the lease.
+	// OnEvent, if set, is called for every event of every lease and session: one call at a time, in each lease's order, soon
+	// after what it tells of. It runs in a goroutine of its own, so it may block, and may call any method of the manager, its
+	// leases and its sessions, with one exception: the manager's Close waits for it. An OnEvent that never returns keeps all
+	// later events in memory.
 	OnEvent func(Event)
 }
 
@@ -144,18 +146,5 @@ func hostPart(host string, err error) string {
 	}, host)
 }
 
-// reserved begins the keys that Leasehold keeps for itself.
-const reserved = "."
-
-// sessionPrefix begins the keys of session records.
-const sessionPrefix = reserved + "session/"
-
 // Reserved reports whether key is one that Leasehold keeps for itself, such as a session's record.
-func Reserved(key string) bool { return strings.HasPrefix(key, reserved) }
-
-func checkName(key string) error {
-	if Reserved(key) {
-		return &store.InvalidError{Field: "Key", Value: fmt.Sprintf("%.40q", key), Want: "a name that does not begin with a dot: those are Leasehold's own"}
-	}
-	return driver.CheckKey(key)
-}
+func Reserved(key string) bool { return names.Reserved(key) }

@@ -63,8 +63,8 @@ func TestOwner(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer m.Close()
-	if parts := strings.Split(m.Owner(), "/"); len(parts) != 4 || len(m.Owner()) > store.MaxKey || len(parts[3]) != 13 {
-		t.Errorf("owner %q", m.Owner())
+	if parts := strings.Split(m.Holder(), "/"); len(parts) != 4 || len(m.Holder()) > store.MaxKey || len(parts[3]) != 13 {
+		t.Errorf("owner %q", m.Holder())
 	}
 	s, err := m.OpenSession(t.Context())
 	if err != nil || len(s.Key()) > store.MaxKey || !lease.Reserved(s.Key()) {
@@ -86,9 +86,9 @@ func TestOwnerOfAnyHost(t *testing.T) {
 
 func TestErrorMessages(t *testing.T) {
 	errTaken := errors.New("two of three are taken")
-	held := &lease.HeldError{Key: "job", Owner: "a", Err: errTaken, Since: time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC), Token: 7}
-	lost := &lease.LostError{Key: "job", Token: 7, Cause: lease.Outage, Err: errRefused}
-	released := &lease.LostError{Key: "job", Token: 7, Cause: lease.Released}
+	held := &lease.HeldError{Name: "job", Holder: "a", Err: errTaken, Since: time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC), Token: 7}
+	lost := &lease.LostError{Name: "job", Token: 7, Cause: lease.CauseOutage, Err: errRefused}
+	released := &lease.LostError{Name: "job", Token: 7, Cause: lease.CauseReleased}
 	for err, want := range map[error]string{
 		held: "job is held by a since 2026-06-01T12:00:00Z (token 7)", lost: "lease job (token 7) is lost: store outage: connection refused",
 		released: "lease job (token 7) was released",

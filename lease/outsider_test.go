@@ -62,8 +62,8 @@ func TestFinding_S14_ANoticeThatCantBeReadEndsTheSession(t *testing.T) {
 					t.Fatal(err)
 				}
 				time.Sleep(ttl / 3)
-				lostWith(t, job, lease.Broken)
-				lostWith(t, beside, lease.Broken)
+				lostWith(t, job, lease.CauseBroken)
+				lostWith(t, beside, lease.CauseBroken)
 				if err := s.Check(); err == nil || !strings.Contains(err.Error(), "notice") {
 					t.Errorf("the session: %v", err)
 				}
@@ -128,9 +128,9 @@ func TestFinding_S16_ASessionLooksAtItsLeases(t *testing.T) {
 					outsider := outsiders(w, before)[name]
 					outsider.do()
 					time.Sleep(ttl / 3)
-					cause := lease.Taken
+					cause := lease.CauseTaken
 					if strings.HasPrefix(name, "breaks") {
-						cause = lease.Broken
+						cause = lease.CauseBroken
 					}
 					lostWith(t, l, cause)
 					if err := fmt.Sprint(l.Check()); !strings.Contains(err, outsider.say) {
@@ -176,9 +176,9 @@ func TestFinding_S16_WhatIsPushedIsNoticedAtOnce(t *testing.T) {
 		noticed := 0
 		for i, l := range leases {
 			if i%2 == 0 {
-				w.wipe(l.Key())
+				w.wipe(l.Name())
 			} else {
-				w.edit(l.Key(), func(r *store.Record) { r.Owner = "other" })
+				w.edit(l.Name(), func(r *store.Record) { r.Owner = "other" })
 			}
 			time.Sleep(100 * time.Millisecond)
 			if l.Check() != nil {
@@ -190,7 +190,7 @@ func TestFinding_S16_WhatIsPushedIsNoticedAtOnce(t *testing.T) {
 		}
 		time.Sleep(ttl / 3)
 		for _, l := range leases {
-			lostWith(t, l, lease.Taken)
+			lostWith(t, l, lease.CauseTaken)
 		}
 	})
 }
@@ -298,7 +298,7 @@ func TestFinding_S16_AListOfOthersIsNotRepeated(t *testing.T) {
 		}
 		w.wipe("job/3")
 		time.Sleep(ttl / 3)
-		lostWith(t, leases[3], lease.Taken)
+		lostWith(t, leases[3], lease.CauseTaken)
 		valid(t, leases[4])
 	})
 }

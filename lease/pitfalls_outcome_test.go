@@ -57,7 +57,7 @@ func TestPitfall_A1_ARenewalWhoseReplyIsLost(t *testing.T) {
 func TestPitfall_A2_AnAcquisitionWhoseReplyIsLost(t *testing.T) {
 	for _, silent := range []bool{false, true} {
 		inWorld(t, func(t *testing.T, w *world) {
-			for name, acquire := range map[string]func(*lease.Manager, context.Context, string) (*lease.Lease, error){
+			for name, acquire := range map[string]func(*lease.Manager, context.Context, string, ...lease.AcquireOption) (*lease.Lease, error){
 				"Acquire": (*lease.Manager).Acquire, "TryAcquire": (*lease.Manager).TryAcquire,
 			} {
 				n := w.node(lease.Options{})
@@ -112,7 +112,7 @@ func TestPitfall_A3_ARetriedReleaseFreesItsOwnTermOnly(t *testing.T) {
 				}
 				time.Sleep(10 * time.Second)
 				valid(t, next)
-				if rec := w.get("job"); rec.Owner != n.Owner() || rec.Token != next.Token() {
+				if rec := w.get("job"); rec.Owner != n.Holder() || rec.Token != next.Token() {
 					t.Errorf("the record of the newer hold: %+v", rec)
 				}
 			})
@@ -197,7 +197,7 @@ func TestPitfall_A6_AWriteThatArrivesAfterItsCallerGaveUp(t *testing.T) {
 			} else {
 				time.Sleep(30 * time.Second)
 				late := w.get("job")
-				if late.Owner != a.Owner() {
+				if late.Owner != a.Holder() {
 					t.Fatalf("the late claim has not landed: %+v", late)
 				}
 				start := time.Now()
@@ -274,7 +274,7 @@ func TestPitfall_A8_AnOlderTermOfOnesOwnIsNotAdopted(t *testing.T) {
 		r.refuses(old)
 		time.Sleep(25 * time.Second) // the release has arrived
 		valid(t, next)
-		if rec := w.get("job"); rec.Owner != n.Owner() || rec.Token != next.Token() {
+		if rec := w.get("job"); rec.Owner != n.Holder() || rec.Token != next.Token() {
 			t.Errorf("the record: %+v", rec)
 		}
 		release(t, next)

@@ -70,12 +70,12 @@ func TestPitfall_P2_TwoLeasesOfOneSession(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		n := w.node(lease.Options{})
 		s := n.open()
-		for name, try := range map[string]func(context.Context, string) (*lease.Lease, error){"kept": s.TryAcquire, "own": n.TryAcquire} {
+		for name, try := range map[string]func(context.Context, string, ...lease.AcquireOption) (*lease.Lease, error){"kept": s.TryAcquire, "own": n.TryAcquire} {
 			l, err := try(t.Context(), name)
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, again := range []func(context.Context, string) (*lease.Lease, error){s.TryAcquire, n.TryAcquire} {
+			for _, again := range []func(context.Context, string, ...lease.AcquireOption) (*lease.Lease, error){s.TryAcquire, n.TryAcquire} {
 				if second, err := again(t.Context(), name); !errors.Is(err, lease.ErrHeld) {
 					t.Errorf("%s: the second lease of one name: %v, %v", name, second, err)
 				}
@@ -103,7 +103,7 @@ func TestPitfall_P3_EveryWriteIsConditional(t *testing.T) {
 			select {
 			case <-a.done:
 				holders++
-				if a.l == nil || a.l.Owner() != w.get("job").Owner {
+				if a.l == nil || a.l.Holder() != w.get("job").Owner {
 					t.Errorf("%v holds it (%v), the record %+v", a.l, a.err, w.get("job"))
 				}
 			default:
@@ -135,8 +135,8 @@ func TestPitfall_P4_OnlyTheHolderRenews(t *testing.T) {
 		other := w.node(lease.Options{})
 		taker := other.acquire("job")
 		time.Sleep(10 * time.Second)
-		lostWith(t, l, lease.Taken)
-		if rec := w.get("job"); rec.Owner != other.Owner() || rec.Token != taker.Token() {
+		lostWith(t, l, lease.CauseTaken)
+		if rec := w.get("job"); rec.Owner != other.Holder() || rec.Token != taker.Token() {
 			t.Errorf("the record: %+v", rec)
 		}
 		_ = other.Close()
@@ -233,7 +233,7 @@ func TestPitfall_P7_ALossIsToldOnce(t *testing.T) {
 		},
 		"taken": func(t *testing.T, w *world, n *node, l *lease.Lease) { w.wipe("job"); time.Sleep(5 * time.Second) },
 		"broken": func(t *testing.T, w *world, n *node, l *lease.Lease) {
-			w.breaks("job", lease.Eviction{Token: l.Token()})
+			w.breaks("job", lease.EndTerm{Token: l.Token()})
 		},
 		"closed": func(t *testing.T, w *world, n *node, l *lease.Lease) { _ = n.Close() },
 	} {
@@ -242,7 +242,7 @@ func TestPitfall_P7_ALossIsToldOnce(t *testing.T) {
 				inWorld(t, func(t *testing.T, w *world) {
 					var told []lease.Event
 					n := w.node(lease.Options{OnEvent: func(e lease.Event) {
-						if e.Key == "job" && e.State != lease.StateHeld && e.State != lease.StateJeopardy {
+						if e.Name == "job" && e.State != lease.StateHeld && e.State != lease.StateJeopardy {
 							told = append(told, e)
 						}
 					}})
@@ -327,7 +327,7 @@ func TestPitfall_P9_AcquiringAgainAfterALoss(t *testing.T) {
 			for range 3 {
 				n.outage.StartRefusing(errRefused)
 				time.Sleep(l.Left() + time.Nanosecond) // the record isn't dead yet
-				lostWith(t, l, lease.Outage)
+				lostWith(t, l, lease.CauseOutage)
 				n.outage.StartRefusing(store.ErrClosed)
 				if err := l.Release(t.Context()); !errors.Is(err, store.ErrClosed) {
 					t.Errorf("Release: %v", err)

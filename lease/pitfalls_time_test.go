@@ -80,7 +80,7 @@ func TestPitfall_T2_AttemptsAreCappedByTheValidityLeft(t *testing.T) {
 			t.Errorf("%d requests, %d of them under way, want two under way", requests.all.Load(), requests.now.Load())
 		}
 		time.Sleep(101 * time.Millisecond)
-		lostWith(t, l, lease.Outage)
+		lostWith(t, l, lease.CauseOutage)
 		if requests.now.Load() != 0 {
 			t.Error("a renewal outlives the lease")
 		}
@@ -96,10 +96,10 @@ func TestPitfall_T3_SuspensionCounts(t *testing.T) {
 		if err := l.Check(); !errors.Is(err, lease.ErrLost) {
 			t.Errorf("Check right after a suspension: %v", err)
 		}
-		lostWith(t, l, lease.Expired)
+		lostWith(t, l, lease.CauseExpired)
 		n.clk.Resume()
 		time.Sleep(time.Minute)
-		lostWith(t, l, lease.Expired)
+		lostWith(t, l, lease.CauseExpired)
 	})
 }
 
@@ -125,7 +125,7 @@ func TestPitfall_T4_WallClocksDecideNothing(t *testing.T) {
 				holder.clk.StepWall(-step)
 				taker.clk.StepWall(3 * step)
 				next := wait.wait(t, start, ttl+time.Millisecond)
-				lostWith(t, l, lease.Outage)
+				lostWith(t, l, lease.CauseOutage)
 				if next.Token() <= l.Token() {
 					t.Errorf("token %d after %d", next.Token(), l.Token())
 				}
@@ -193,14 +193,14 @@ func TestPitfall_T7_OwnershipWithoutValidityIsNone(t *testing.T) {
 		n.clk.Resume()
 		time.Sleep(2 * time.Nanosecond) // an overdue timer of the fake clock takes one
 		synctest.Wait()
-		if rec := w.get("job"); rec.Owner != n.Owner() || rec.Token != l.Token() {
+		if rec := w.get("job"); rec.Owner != n.Holder() || rec.Token != l.Token() {
 			t.Fatalf("the record: %+v", rec)
 		}
 		if ctx.Err() == nil {
 			t.Error("the context goes on because the record still names the holder")
 		}
 		time.Sleep(time.Minute)
-		lostWith(t, l, lease.Expired)
+		lostWith(t, l, lease.CauseExpired)
 	})
 }
 
@@ -221,7 +221,7 @@ func TestPitfall_T8_AStoppedHolderIsRefused(t *testing.T) {
 		r.refuses(l) // what was past its Check when it was stopped
 		n.clk.Resume()
 		time.Sleep(time.Minute)
-		lostWith(t, l, lease.Expired)
+		lostWith(t, l, lease.CauseExpired)
 		valid(t, next)
 		r.admits(next)
 	})

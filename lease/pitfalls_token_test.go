@@ -37,10 +37,10 @@ func TestPitfall_F1_TokensRiseHoweverATermEnds(t *testing.T) {
 		l = rises(t, "expired", l, a.acquire("job"))
 		b.outage.End()
 		back()
-		w.breaks("job", lease.Eviction{Token: l.Token()})
+		w.breaks("job", lease.EndTerm{Token: l.Token()})
 		l = rises(t, "broken", l, b.acquire("job"))
 		back()
-		if err := l.HandOver(t.Context(), a.Owner()); err != nil {
+		if err := l.HandOver(t.Context(), a.Holder()); err != nil {
 			t.Fatal(err)
 		}
 		l = rises(t, "handed over", l, a.acquire("job"))
@@ -68,7 +68,7 @@ func TestPitfall_F2_TheSameOwnerGetsANewToken(t *testing.T) {
 		// Lost, and taken again before anyone else came.
 		n.outage.Start()
 		time.Sleep(validity + time.Second)
-		lostWith(t, l, lease.Outage)
+		lostWith(t, l, lease.CauseOutage)
 		n.outage.End()
 		n.clk.StepWall(-time.Minute)
 		l = rises(t, "re-acquired after a loss", l, n.acquire("job"))
@@ -128,7 +128,7 @@ func TestPitfall_F5_AHandOverMintsAToken(t *testing.T) {
 		r.admits(l)
 		a.clk.StepWall(-time.Hour)
 		wait := b.acquiring(t.Context(), "job")
-		if err := l.HandOver(t.Context(), b.Owner()); err != nil {
+		if err := l.HandOver(t.Context(), b.Holder()); err != nil {
 			t.Fatal(err)
 		}
 		next := rises(t, "handed over", l, wait.wait(t, time.Now(), 0))
@@ -171,7 +171,7 @@ func TestPitfall_F7_TwoHoldersOfOneToken(t *testing.T) {
 		}
 		r.admits(first)
 		var stale *fence.StaleError
-		if err := r.write(second); !errors.As(err, &stale) || stale.Holder != first.Owner() {
+		if err := r.write(second); !errors.As(err, &stale) || stale.Holder != first.Holder() {
 			t.Errorf("the second holder of one token: %v", err)
 		}
 		r.admits(first)

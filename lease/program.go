@@ -2,11 +2,11 @@ package lease
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/internal/drive"
+	"github.com/leasehold/leasehold/internal/names"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -38,9 +38,9 @@ func (m *Manager) Waiting(holder *HeldError) {
 }
 
 // Retrying tells the program why an acquisition tries again, as [Options.OnRetry] says.
-func (m *Manager) Retrying(key string, err error) {
+func (m *Manager) Retrying(name string, err error) {
 	if m.opts.OnRetry != nil {
-		m.opts.OnRetry(key, err)
+		m.opts.OnRetry(name, err)
 	}
 }
 
@@ -51,13 +51,13 @@ func (s *Session) Manager() *Manager { return s.hold.m }
 // patience says, which is asked again whenever something changes; one that its holder has abandoned is freed first, so that they
 // hear of it at once. What is handed over to this session's manager is taken without delay. patience must not block. kind is what the
 // name is taken as: [store.KindElection], say, so that nobody takes it as a plain lease meanwhile.
-func (s *Session) AcquireBehind(ctx context.Context, key string, kind store.Kind, patience func() time.Duration) (*Lease, error) {
-	return s.hold.m.acquire(ctx, want{key: key, kind: kind, session: s, patience: patience})
+func (s *Session) AcquireBehind(ctx context.Context, name string, kind store.Kind, patience func() time.Duration) (*Lease, error) {
+	return s.hold.m.acquire(ctx, want{key: name, kind: kind, session: s, patience: patience})
 }
 
 // TryAs is [Manager.TryAcquire] of a name that is to be of another kind than a lease, such as [store.KindPool].
-func (m *Manager) TryAs(ctx context.Context, key string, kind store.Kind) (*Lease, error) {
-	return m.acquire(ctx, want{key: key, kind: kind, try: true})
+func (m *Manager) TryAs(ctx context.Context, name string, kind store.Kind) (*Lease, error) {
+	return m.acquire(ctx, want{key: name, kind: kind, try: true})
 }
 
 // Background runs f in a goroutine that the manager's Close waits for. The context ends with the session, and with the
@@ -71,17 +71,8 @@ func (s *Session) Background(f func(ctx context.Context)) bool {
 	})
 }
 
-// SessionKey returns a key, never used before, for the record of a session of that owner. Its nonce is in lower case: where names of
-// objects are that, as on Kubernetes, each upper-case letter takes four.
-func SessionKey(owner string) string {
-	return sessionPrefix + owner + "/" + strings.ToLower(drive.Nonce())
-}
+// SessionKey returns a key, never used before, for the record of a session of that owner.
+func SessionKey(owner string) string { return names.SessionKey(owner, drive.Nonce()) }
 
 // OwnerOf returns the owner id of the manager that opened the session of that key, or "" if it is no session's key.
-func OwnerOf(sessionKey string) string {
-	owner, ok := strings.CutPrefix(sessionKey, sessionPrefix)
-	if i := strings.LastIndex(owner, "/"); ok && i >= 0 {
-		return owner[:i]
-	}
-	return ""
-}
+func OwnerOf(sessionKey string) string { return names.OwnerOf(sessionKey) }

@@ -19,7 +19,7 @@ func TestRun(t *testing.T) {
 		err := n.Run(t.Context(), "job", func(ctx context.Context, l *lease.Lease) error {
 			time.Sleep(time.Minute)
 			valid(t, l)
-			if ctx.Err() != nil || w.get("job").Owner != n.Owner() {
+			if ctx.Err() != nil || w.get("job").Owner != n.Holder() {
 				t.Errorf("context %v, record %+v", ctx.Err(), w.get("job"))
 			}
 			return errJob
@@ -81,14 +81,14 @@ func TestRunLost(t *testing.T) {
 			n.outage.StartRefusing(errRefused)
 			<-ctx.Done()
 			var lost *lease.LostError
-			if err := context.Cause(ctx); !errors.As(err, &lost) || lost.Cause != lease.Outage {
+			if err := context.Cause(ctx); !errors.As(err, &lost) || lost.Cause != lease.CauseOutage {
 				t.Errorf("the context's cause: %v", err)
 			}
 			n.outage.End()
 			return errJob
 		})
 		var lost *lease.LostError
-		if !errors.Is(err, errJob) || !errors.Is(err, lease.ErrLost) || !errors.As(err, &lost) || lost.Cause != lease.Outage {
+		if !errors.Is(err, errJob) || !errors.Is(err, lease.ErrLost) || !errors.As(err, &lost) || lost.Cause != lease.CauseOutage {
 			t.Errorf("Run: %v", err)
 		}
 		if w.get("job").Owner != "" {

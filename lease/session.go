@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/internal/drive"
@@ -48,14 +49,25 @@ func (m *Manager) makeSession(ctx context.Context) (*drive.Driver, error) {
 }
 
 // Acquire is [Manager.Acquire] for a lease that the session keeps. It fails with the session's *[LostError] when the
-// session ends meanwhile.
-func (s *Session) Acquire(ctx context.Context, key string) (*Lease, error) {
-	return s.hold.m.acquire(ctx, want{key: key, kind: store.KindLease, session: s})
+// session ends meanwhile. The lease has the session's TTL: [WithTTL] is an error.
+func (s *Session) Acquire(ctx context.Context, name string, opts ...AcquireOption) (*Lease, error) {
+	return s.hold.m.acquire(ctx, wanted(want{key: name, kind: store.KindLease, session: s}, opts))
 }
 
-// TryAcquire is [Manager.TryAcquire] for a lease that the session keeps.
-func (s *Session) TryAcquire(ctx context.Context, key string) (*Lease, error) {
-	return s.hold.m.acquire(ctx, want{key: key, kind: store.KindLease, session: s, try: true})
+// TryAcquire is [Manager.TryAcquire] for a lease that the session keeps. [WithTTL] is an error, as with [Session.Acquire].
+func (s *Session) TryAcquire(ctx context.Context, name string, opts ...AcquireOption) (*Lease, error) {
+	return s.hold.m.acquire(ctx, wanted(want{key: name, kind: store.KindLease, session: s, try: true}, opts))
+}
+
+// Run is [Manager.Run] for a lease that the session keeps: it acquires name as [Session.Acquire] does, calls f, waits for f to
+// return, and releases the lease. The session stays open. The context of f is done when ctx is, or when the lease ends, with the
+// session or by itself.
+func (s *Session) Run(ctx context.Context, name string, f func(context.Context, *Lease) error, opts ...AcquireOption) error {
+	l, err := s.Acquire(ctx, name, opts...)
+	if err != nil {
+		return err
+	}
+	return l.run(ctx, f)
 }
 
 // Check returns nil while the session is valid at this instant, and a *[LostError] for ever after; see [Lease.Check].
@@ -63,6 +75,10 @@ func (s *Session) Check() error { return s.hold.Check() }
 
 // ValidUntil returns the instant of the manager's clock at which the session ends unless it is renewed; see [Lease.ValidUntil].
 func (s *Session) ValidUntil() clock.Instant { return s.hold.ValidUntil() }
+
+// Left returns for how long the session, and so the leases that it keeps, is still valid if no renewal succeeds; 0 when the
+// session has ended. It does no I/O, takes well under a microsecond and allocates nothing.
+func (s *Session) Left() time.Duration { return s.hold.Left() }
 
 // Context returns a context that is cancelled when the session ends.
 func (s *Session) Context() context.Context { return s.hold.Context() }
@@ -103,7 +119,7 @@ func (s *Session) why() (Cause, error) {
 	s.hold.mu.Lock()
 	defer s.hold.mu.Unlock()
 	if s.hold.lost == nil {
-		return Expired, nil
+		return CauseExpired, nil
 	}
 	return s.hold.lost.Cause, s.hold.lost.Err
 }
@@ -112,7 +128,7 @@ func (s *Session) why() (Cause, error) {
 func (s *Session) enlist(l *Lease) error {
 	e := s.roster.Enlist(l)
 	if e.Another {
-		e.Older.end(Taken, nil)
+		e.Older.end(CauseTaken, nil)
 	}
 	switch {
 	case e.Over:
@@ -120,7 +136,7 @@ func (s *Session) enlist(l *Lease) error {
 		l.end(cause, err)
 		return fmt.Errorf("acquire %s: the session is over: %w", l.key, l.Check())
 	case e.Broken:
-		l.end(Broken, nil)
+		l.end(CauseBroken, nil)
 	}
 	s.watchOver()
 	return nil
@@ -130,10 +146,10 @@ func (s *Session) enlist(l *Lease) error {
 func (s *Session) told(data []byte) {
 	broken, err := s.roster.Told(data)
 	if err != nil {
-		s.hold.end(Broken, fmt.Errorf("read the notice on %s: %w: open another session", s.hold.key, err))
+		s.hold.end(CauseBroken, fmt.Errorf("read the notice on %s: %w: open another session", s.hold.key, err))
 		return
 	}
 	for _, l := range broken {
-		l.end(Broken, nil)
+		l.end(CauseBroken, nil)
 	}
 }

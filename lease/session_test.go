@@ -56,7 +56,7 @@ func TestSessionKeepsManyWithOneWrite(t *testing.T) {
 				t.Fatalf("%s outlives its session", l)
 			}
 		}
-		lostWith(t, leases[500], lease.Released)
+		lostWith(t, leases[500], lease.CauseReleased)
 		if l, err := w.node(lease.Options{}).TryAcquire(t.Context(), "shard/500"); err != nil || l.Token() <= leases[500].Token() {
 			t.Errorf("the name after its session was closed: %v, %v", l, err)
 		}
@@ -75,11 +75,11 @@ func TestSessionLossEndsAll(t *testing.T) {
 		events := a.Events()
 		n.outage.StartRefusing(errRefused)
 		time.Sleep(validity)
-		lostWith(t, a, lease.Outage)
-		lostWith(t, b, lease.Outage)
-		lostWith(t, own, lease.Outage)
+		lostWith(t, a, lease.CauseOutage)
+		lostWith(t, b, lease.CauseOutage)
+		lostWith(t, own, lease.CauseOutage)
 		var lost *lease.LostError
-		if errors.As(a.Check(), &lost); lost.Key != "a" || lost.Token != a.Token() || !errors.Is(lost, errRefused) {
+		if errors.As(a.Check(), &lost); lost.Name != "a" || lost.Token != a.Token() || !errors.Is(lost, errRefused) {
 			t.Errorf("the loss of a: %v", lost)
 		}
 		if !errors.Is(s.Check(), lease.ErrLost) || s.Context().Err() == nil {
@@ -120,8 +120,8 @@ func TestSessionIsFencedBeforeItsLeasesAreTaken(t *testing.T) {
 			if d := time.Since(start); d < ttl {
 				t.Errorf("taken after %v", d)
 			}
-			lostWith(t, a, lease.Outage)
-			lostWith(t, b, lease.Outage)
+			lostWith(t, a, lease.CauseOutage)
+			lostWith(t, b, lease.CauseOutage)
 			if next.Token() <= a.Token() {
 				t.Errorf("token %d after %d", next.Token(), a.Token())
 			}
@@ -195,7 +195,7 @@ func TestSessionEndsDuringClaim(t *testing.T) {
 			t.Error(err)
 		}
 		var lost *lease.LostError
-		if err := <-done; !errors.As(err, &lost) || lost.Cause != lease.Released {
+		if err := <-done; !errors.As(err, &lost) || lost.Cause != lease.CauseReleased {
 			t.Errorf("Acquire: %v", err)
 		}
 		if _, err := w.node(lease.Options{}).TryAcquire(t.Context(), "a"); err != nil {
@@ -308,13 +308,13 @@ func TestSessionTakesANameAgainBeforeItIsToldOfTheBreak(t *testing.T) {
 		s := a.open()
 		first := a.under(s, "job")
 		w.unsafe = true // as the operator wants it
-		e := lease.Eviction{Token: first.Token(), By: "operator", Grace: 20 * time.Millisecond}
-		if _, err := lease.Break(t.Context(), w.db.Open(), "job", e); err != nil {
+		e := lease.EndTerm{Token: first.Token(), By: "operator", Grace: 20 * time.Millisecond}
+		if _, err := newManager(t, w.db.Open()).Break(t.Context(), "job", e); err != nil {
 			t.Fatal(err)
 		}
 		second := a.under(s, "job")
 		w.unsafe = false
-		lostWith(t, first, lease.Taken)
+		lostWith(t, first, lease.CauseTaken)
 		time.Sleep(time.Minute)
 		valid(t, second)
 	})

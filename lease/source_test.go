@@ -39,7 +39,7 @@ func TestSource(t *testing.T) {
 	}
 	check("the next term", again.Sequencer(), true)
 	check("the term before", l.Sequencer(), false)
-	if _, err := lease.Break(t.Context(), db.Open(), "n", lease.Eviction{By: "ada", Token: again.Token()}); err != nil {
+	if _, err := newManager(t, db.Open()).Break(t.Context(), "n", lease.EndTerm{By: "ada", Token: again.Token()}); err != nil {
 		t.Fatal(err)
 	}
 	check("broken", again.Sequencer(), false)
@@ -63,7 +63,7 @@ func TestSource(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := offered.HandOver(t.Context(), to.Owner()); err != nil {
+	if err := offered.HandOver(t.Context(), to.Holder()); err != nil {
 		t.Fatal(err)
 	}
 	check("handed over", offered.Sequencer(), false)

@@ -59,7 +59,7 @@ func (k *looker) choose(leases []*Lease, fresh bool) (touch, others []*Lease) {
 
 // earliest returns when the first of the touched leases ends unless it is touched again.
 func (k *looker) earliest() clock.Instant {
-	first := clock.Never
+	first := clock.NoDeadline
 	for l := range k.touched {
 		if d, ok := l.term.Limited(); ok {
 			first = min(first, d)

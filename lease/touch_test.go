@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/faulty"
@@ -94,10 +94,10 @@ func (s *shared) firstOf(key string, fault faulty.Fault) {
 const attempt = 700 * time.Millisecond
 
 // inShared runs f with a session in a store whose records other programs share.
-func inShared(t *testing.T, f func(t *testing.T, w *world, st *shared, clk *clock.Fake, s *lease.Session)) {
+func inShared(t *testing.T, f func(t *testing.T, w *world, st *shared, clk *clocktest.Clock, s *lease.Session)) {
 	t.Helper()
 	inWorld(t, func(t *testing.T, w *world) {
-		clk := clock.NewFake(0)
+		clk := clocktest.New(0)
 		st := &shared{Store: faulty.Wrap(w.db.Open(), nil), underWay: map[string]int{}, alone: map[string]bool{}}
 		m, err := lease.NewManager(st, lease.Options{TTL: ttl, Attempt: attempt, Clock: clk})
 		if err != nil {
@@ -128,14 +128,14 @@ func (s *shared) under(t *testing.T, session *lease.Session, key string) *lease.
 
 // The first 16 leases are touched: at once, and then every TTL/4, by one request each. Those that are over leave their places to others.
 func TestTouches(t *testing.T) {
-	inShared(t, func(t *testing.T, _ *world, st *shared, _ *clock.Fake, s *lease.Session) {
+	inShared(t, func(t *testing.T, _ *world, st *shared, _ *clocktest.Clock, s *lease.Session) {
 		var leases []*lease.Lease
 		acquire := func(count, fresh int) {
 			t.Helper()
 			for range count {
 				gets := st.Count(faulty.Get)
 				l := st.under(t, s, fmt.Sprint("job/", len(leases)))
-				want := []string{l.Key()}
+				want := []string{l.Name()}
 				if fresh--; fresh < 0 {
 					want = nil
 				}
@@ -173,7 +173,7 @@ func TestTouches(t *testing.T) {
 
 // A touch that was refused is tried again as soon as a renewal is.
 func TestATouchThatFailsIsTriedAgain(t *testing.T) {
-	inShared(t, func(t *testing.T, _ *world, st *shared, _ *clock.Fake, s *lease.Session) {
+	inShared(t, func(t *testing.T, _ *world, st *shared, _ *clocktest.Clock, s *lease.Session) {
 		l := st.under(t, s, "job")
 		st.touched()
 		st.refuse(1)
@@ -195,12 +195,12 @@ func TestATouchMeetsAnOutsider(t *testing.T) {
 		"takes it":   func(w *world) { w.edit("job", func(r *store.Record) { r.Owner = "other" }) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			inShared(t, func(t *testing.T, w *world, st *shared, _ *clock.Fake, s *lease.Session) {
+			inShared(t, func(t *testing.T, w *world, st *shared, _ *clocktest.Clock, s *lease.Session) {
 				l, beside := st.under(t, s, "job"), st.under(t, s, "beside")
 				time.Sleep(ttl)
 				outsider(w)
 				time.Sleep(ttl / 4)
-				lostWith(t, l, lease.Taken)
+				lostWith(t, l, lease.CauseTaken)
 				valid(t, beside)
 				if w.touch("beside"); beside.Check() != nil {
 					t.Error(beside.Check())
@@ -215,7 +215,7 @@ func TestATouchMeetsAnOutsider(t *testing.T) {
 // The touches of a lease fail, and its session's renewals don't: it ends when other programs may take its record, and says why. The
 // session, and its leases that were never touched, live on.
 func TestFinding_S16_ALeaseWhoseTouchesFailEnds(t *testing.T) {
-	inShared(t, func(t *testing.T, _ *world, st *shared, clk *clock.Fake, s *lease.Session) {
+	inShared(t, func(t *testing.T, _ *world, st *shared, clk *clocktest.Clock, s *lease.Session) {
 		l := st.under(t, s, "job")
 		for i := range 15 {
 			st.under(t, s, fmt.Sprint("beside/", i))
@@ -236,7 +236,7 @@ func TestFinding_S16_ALeaseWhoseTouchesFailEnds(t *testing.T) {
 			t.Errorf("its context ended %v after its validity", late)
 		}
 		var lost *lease.LostError
-		if err := l.Check(); !errors.As(err, &lost) || lost.Cause != lease.Outage || lost.Err == nil {
+		if err := l.Check(); !errors.As(err, &lost) || lost.Cause != lease.CauseOutage || lost.Err == nil {
 			t.Errorf("%v: want the touch that failed", err)
 		}
 		if err := s.Check(); err != nil {
@@ -249,7 +249,7 @@ func TestFinding_S16_ALeaseWhoseTouchesFailEnds(t *testing.T) {
 // A touch that meets another version of its own term is tried again at once. One that meets another's term leaves that as it is: to touch it
 // would renew it.
 func TestATouchThatMeetsAnotherVersion(t *testing.T) {
-	inShared(t, func(t *testing.T, w *world, st *shared, _ *clock.Fake, s *lease.Session) {
+	inShared(t, func(t *testing.T, w *world, st *shared, _ *clocktest.Clock, s *lease.Session) {
 		job, beside := st.under(t, s, "job"), st.under(t, s, "beside")
 		time.Sleep(time.Millisecond) // so that no look is at the edge of what is counted
 		st.touched()
@@ -263,7 +263,7 @@ func TestATouchThatMeetsAnotherVersion(t *testing.T) {
 		w.edit("beside", func(r *store.Record) { r.Owner = "other" })
 		others := w.get("beside")
 		time.Sleep(ttl / 4)
-		lostWith(t, beside, lease.Taken)
+		lostWith(t, beside, lease.CauseTaken)
 		if now := w.get("beside"); now.Version != others.Version {
 			t.Errorf("%+v was written after %+v", now, others)
 		}

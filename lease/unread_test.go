@@ -39,11 +39,11 @@ func TestUnreadRecordsAreNoAnswer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e := lease.Eviction{Token: held.Token(), By: "ada", Grace: time.Second}
-		if _, err := lease.Free(t.Context(), failing, "job", e); !errors.Is(err, errRefused) {
+		e := lease.EndTerm{Token: held.Token(), By: "ada", Grace: time.Second}
+		if _, err := newManager(t, failing).Free(t.Context(), "job", e); !errors.Is(err, errRefused) {
 			t.Errorf("%s can't be read: freed: %v", key, err)
 		}
-		if _, err := lease.Break(t.Context(), failing, "job", e); !errors.Is(err, errRefused) {
+		if _, err := newManager(t, failing).Break(t.Context(), "job", e); !errors.Is(err, errRefused) {
 			t.Errorf("%s can't be read: broken: %v", key, err)
 		}
 		if after, err := plain.Get(t.Context(), "job"); err != nil || after.Version != before.Version {

@@ -16,25 +16,25 @@ type Holding interface {
 // exitLost is the exit code of a process that a watchdog ends; that of leasehold run for a lease that was lost.
 const exitLost = 79
 
-// Watchdog calls bite, with the *[LostError], if h is lost: if its validity ends, by the manager's clock, before it is released
-// or handed over. Nil ends the process, at once, with exit code 79 and a line on standard error; no deferred function
-// runs. That is for work that doesn't heed a context. It stops TTL·Margin before others may take the name: Options.Margin is
-// the time that a process has to die in.
+// Watchdog watches h until h ends. onLost is called, with the *[LostError], if h is lost: if its validity ends, by the manager's
+// clock, before it is released or handed over. It is called once, in a goroutine of its own, and may block. A nil onLost ends
+// the process, at once, with exit code 79 and a line on standard error; no deferred function runs. That is for work that ignores
+// its context. The process stops TTL·Margin before others may take the name: [Options.Margin] is the time that it has to stop in.
 //
-// The watchdog goes when h is released. stop takes it away before, and reports whether it did: false when h had ended. Closing
-// the manager while h is held is a loss, since work may be going on; release or stop first. Bite is called once, in a
-// goroutine of its own, and may block. h may have ended before Watchdog is called.
+// Releasing h ends the watchdog without a call. stop ends it before, and reports whether it did: false when h had ended.
+// Closing the manager while h is held is a loss, since work may be running; release h or call stop first. h may have ended
+// before Watchdog is called.
 //
 // A watchdog runs when its process does. While the process is stopped (SIGSTOP, a suspended machine, no processor) it does
 // nothing, and after that other goroutines may run before it: at most for some milliseconds after a stop, and for the five
-// seconds of [clock.System] after a suspension. A request that is on its way is not called back. Hence tokens.
-func Watchdog(h Holding, bite func(error)) (stop func() bool) {
-	if bite == nil {
-		bite = exit
+// seconds of [clock.System] after a suspension. It doesn't call back a request that was sent. Only the token protects against those.
+func Watchdog(h Holding, onLost func(error)) (stop func() bool) {
+	if onLost == nil {
+		onLost = exit
 	}
 	return context.AfterFunc(h.Context(), func() {
 		if err := h.Check(); errors.Is(err, ErrLost) {
-			bite(err)
+			onLost(err)
 		}
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store/faulty"
 	"github.com/leasehold/leasehold/store/memory"
@@ -62,7 +63,7 @@ func TestWatchdogBitesBeforeOthersStart(t *testing.T) {
 			n.outage.Start()
 			start := time.Now()
 			wait.wait(t, start, 2*ttl)
-			k.bitten(t, lease.Outage)
+			k.bitten(t, lease.CauseOutage)
 			if took := k.at.Sub(start); took > time.Duration(float64(validity)/rate)+time.Millisecond || k.at.After(wait.at) {
 				t.Errorf("rate %v: bitten after %v, the name was taken after %v", rate, took, wait.at.Sub(start))
 			}
@@ -95,7 +96,7 @@ func TestWatchdogLetsGo(t *testing.T) {
 				k.watch(l) // after the end
 				synctest.Wait()
 				if name == "stopped" {
-					k.bitten(t, lease.Outage)
+					k.bitten(t, lease.CauseOutage)
 				} else {
 					k.quiet(t)
 				}
@@ -115,7 +116,7 @@ func TestWatchdogOfAProcessThatWasStopped(t *testing.T) {
 		k.quiet(t)
 		n.clk.Resume()
 		time.Sleep(time.Millisecond)
-		k.bitten(t, lease.Expired)
+		k.bitten(t, lease.CauseExpired)
 	})
 	inWorld(t, func(t *testing.T, w *world) {
 		n := w.node(lease.Options{})
@@ -123,7 +124,7 @@ func TestWatchdogOfAProcessThatWasStopped(t *testing.T) {
 		k.watch(n.acquire("job"))
 		n.clk.Jump(time.Hour) // suspended, with the machine
 		time.Sleep(time.Millisecond)
-		k.bitten(t, lease.Expired)
+		k.bitten(t, lease.CauseExpired)
 	})
 }
 
@@ -134,11 +135,11 @@ func TestWatchdogBitesAtEveryLoss(t *testing.T) {
 		l := n.acquire("job")
 		var k kennel
 		k.watch(l)
-		if _, err := lease.Break(t.Context(), w.db.Open(), "job", lease.Eviction{Token: l.Token(), By: "operator"}); err != nil {
+		if _, err := newManager(t, w.db.Open()).Break(t.Context(), "job", lease.EndTerm{Token: l.Token(), By: "operator"}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(ttl / 3)
-		k.bitten(t, lease.Broken)
+		k.bitten(t, lease.CauseBroken)
 
 		var session, kept, own kennel
 		s := n.open()
@@ -147,9 +148,9 @@ func TestWatchdogBitesAtEveryLoss(t *testing.T) {
 		own.watch(n.acquire("own"))
 		n.outage.Start()
 		time.Sleep(validity + time.Millisecond)
-		session.bitten(t, lease.Outage)
-		kept.bitten(t, lease.Outage)
-		own.bitten(t, lease.Outage)
+		session.bitten(t, lease.CauseOutage)
+		kept.bitten(t, lease.CauseOutage)
+		own.bitten(t, lease.CauseOutage)
 	})
 	inWorld(t, func(t *testing.T, w *world) {
 		n := w.node(lease.Options{})
@@ -158,7 +159,7 @@ func TestWatchdogBitesAtEveryLoss(t *testing.T) {
 		if err := n.Close(); err != nil {
 			t.Error(err)
 		}
-		k.bitten(t, lease.Closed)
+		k.bitten(t, lease.CauseClosed)
 	})
 }
 
@@ -179,7 +180,7 @@ func child(fate string) {
 		}
 		return faulty.Fault{Drop: cut.Load()}
 	})
-	clk, length := clock.NewFake(0), time.Minute
+	clk, length := clocktest.New(0), time.Minute
 	if fate == "stopped" {
 		length = stoppable
 	}
@@ -255,7 +256,7 @@ func TestWatchdogEndsTheProcess(t *testing.T) {
 	}
 	_, finish := startChild(t, "cut")
 	code, out := finish()
-	if code != 79 || !strings.Contains(out, "watchdog: lease job (token ") || !strings.Contains(out, string(lease.Outage)) || strings.Contains(out, "deferred") {
+	if code != 79 || !strings.Contains(out, "watchdog: lease job (token ") || !strings.Contains(out, string(lease.CauseOutage)) || strings.Contains(out, "deferred") {
 		t.Errorf("exit code %d: %s", code, out)
 	}
 	_, finish = startChild(t, "released")

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
@@ -40,7 +41,7 @@ func inWorld(t *testing.T, f func(t *testing.T, w *world)) {
 // acquisition, it checks what has to hold whatever a test does.
 type world struct {
 	t       *testing.T
-	clk     *clock.Fake // of the store's machine
+	clk     *clocktest.Clock // of the store's machine
 	db      *memory.DB
 	ageless bool // the store vouches for no Age
 	unsafe  bool // the test lets two hold at once, on purpose
@@ -58,7 +59,7 @@ type held struct {
 }
 
 func newWorld(t *testing.T) *world {
-	clk := clock.NewFake(0)
+	clk := clocktest.New(0)
 	return &world{
 		t: t, clk: clk, db: memory.NewDB(memory.Options{Clock: clk}),
 		rows: map[string]store.Record{}, highest: map[string]fence.Token{}, terms: map[string][]held{},
@@ -69,7 +70,7 @@ func newWorld(t *testing.T) *world {
 type node struct {
 	*lease.Manager
 	w      *world
-	clk    *clock.Fake
+	clk    *clocktest.Clock
 	net    *faulty.Store
 	outage *faulty.Outage
 }
@@ -78,7 +79,7 @@ type node struct {
 func (w *world) node(o lease.Options) *node {
 	w.t.Helper()
 	w.nodes++
-	n := &node{w: w, clk: clock.NewFake(clock.Instant(w.nodes) * 1e12), outage: &faulty.Outage{}}
+	n := &node{w: w, clk: clocktest.New(clock.Instant(w.nodes) * 1e12), outage: &faulty.Outage{}}
 	n.net = faulty.Wrap(&ledger{Store: w.db.Open(), w: w}, n.outage.Plan(nil))
 	o.Clock = n.clk
 	m, err := lease.NewManager(n.net, o)
@@ -157,7 +158,7 @@ func (n *node) under(s *lease.Session, key string) *lease.Lease {
 func (w *world) acquired(n *node, l *lease.Lease) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.terms[l.Key()] = append(w.terms[l.Key()], held{l, n})
+	w.terms[l.Name()] = append(w.terms[l.Name()], held{l, n})
 	w.exclusive()
 }
 
@@ -170,7 +171,7 @@ func (w *world) exclusive() {
 		var valid []string
 		for _, h := range terms {
 			if h.l.Left() > 0 {
-				valid = append(valid, fmt.Sprint(h.l.Owner(), " ", h.l.Token()))
+				valid = append(valid, fmt.Sprint(h.l.Holder(), " ", h.l.Token()))
 			}
 		}
 		if len(valid) > 1 {
@@ -220,7 +221,7 @@ type resource struct {
 
 // write is a request under the token of l.
 func (r *resource) write(l *lease.Lease) error {
-	mark, err := r.mark.Admit(l.Key(), l.Owner(), l.Token())
+	mark, err := r.mark.Admit(l.Name(), l.Holder(), l.Token())
 	r.mark = mark
 	return err
 }
@@ -228,14 +229,14 @@ func (r *resource) write(l *lease.Lease) error {
 func (r *resource) admits(l *lease.Lease) {
 	r.t.Helper()
 	if err := r.write(l); err != nil {
-		r.t.Errorf("the resource refuses %s of %s: %v", l, l.Owner(), err)
+		r.t.Errorf("the resource refuses %s of %s: %v", l, l.Holder(), err)
 	}
 }
 
 func (r *resource) refuses(l *lease.Lease) {
 	r.t.Helper()
 	if err := r.write(l); !errors.Is(err, fence.ErrStale) {
-		r.t.Errorf("the resource admits %s of %s: %v", l, l.Owner(), err)
+		r.t.Errorf("the resource admits %s of %s: %v", l, l.Holder(), err)
 	}
 }
 
@@ -308,7 +309,7 @@ func lostWith(t *testing.T, l *lease.Lease, cause lease.Cause) {
 	if err := context.Cause(l.Context()); !errors.As(err, &byContext) || byContext.Cause != cause {
 		t.Errorf("the context's cause: %v, want a loss by %q", err, cause)
 	}
-	if l.Left() != 0 || l.ValidUntil() != clock.Always {
+	if l.Left() != 0 || l.ValidUntil() != clock.Ended {
 		t.Errorf("%v left until %v after the loss", l.Left(), l.ValidUntil())
 	}
 }

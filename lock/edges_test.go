@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/lease/sightings"
 	"github.com/leasehold/leasehold/store"
@@ -186,13 +186,13 @@ func TestALimitSetToWhatItIs(t *testing.T) {
 func TestASightingOfWhoHoldsTheNameAlone(t *testing.T) {
 	book := sightings.New(t.TempDir(), "store")
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{t: t, db: memory.NewDB(memory.Options{Clock: clock.NewFake(0)}), ageless: true}
+		w := &world{t: t, db: memory.NewDB(memory.Options{Clock: clocktest.New(0)}), ageless: true}
 		p := w.process(nil)
 		if _, err := p.m.TryAcquire(t.Context(), "licences"); err != nil {
 			t.Fatal(err)
 		}
 		p.die()
-		clk := clock.NewFake(0) // of one machine
+		clk := clocktest.New(0) // of one machine
 		try := func() error {
 			st := faulty.Ageless(w.db.Open())
 			m, err := lease.NewManager(st, lease.Options{TTL: ttl, Clock: clk, Sightings: book})

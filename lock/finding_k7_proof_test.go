@@ -46,10 +46,10 @@ func (p *proofs) now() (gone map[string]bool, told chan struct{}) {
 func (p *proofs) awaits(by *process, key string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.awaited[by.m.Owner()] == nil {
-		p.awaited[by.m.Owner()] = map[string]bool{}
+	if p.awaited[by.m.Holder()] == nil {
+		p.awaited[by.m.Holder()] = map[string]bool{}
 	}
-	p.awaited[by.m.Owner()][key] = true
+	p.awaited[by.m.Holder()][key] = true
 }
 
 // proving is a store with proofs.
@@ -115,7 +115,7 @@ func (w *world) kill(all ...*process) {
 	var owners []string
 	for _, p := range all {
 		p.die()
-		owners = append(owners, p.m.Owner())
+		owners = append(owners, p.m.Holder())
 	}
 	w.proofs.kill(owners...)
 }
@@ -212,7 +212,7 @@ func TestFinding_K7_OneEndIsWaitedForInALine(t *testing.T) {
 		time.Sleep(2*ttl + ttl/7)
 		w.proofs.mu.Lock()
 		for i, p := range all[1:] {
-			if got, want := w.proofs.awaited[p.m.Owner()], map[string]bool{all[i].Key(): true}; !maps.Equal(got, want) {
+			if got, want := w.proofs.awaited[p.m.Holder()], map[string]bool{all[i].Key(): true}; !maps.Equal(got, want) {
 				t.Errorf("place %d waits for the ends of %v, want %v", i+1, got, want)
 			}
 		}

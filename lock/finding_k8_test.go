@@ -342,7 +342,7 @@ func TestFinding_K8_NotReentrant(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 2*ttl)
 			_, err = take(ctx)
 			cancel()
-			own := fmt.Sprintf("held by %s", p.m.Owner())
+			own := fmt.Sprintf("held by %s", p.m.Holder())
 			if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, lease.ErrHeld) || !strings.Contains(err.Error(), own) {
 				t.Errorf("%s: %v", name, err)
 			}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store/faulty"
 )
@@ -33,12 +34,12 @@ func (w *world) waiter(heard *waits, plan faulty.Plan) *lease.Session {
 	w.t.Helper()
 	st := faulty.Wrap(w.db.Open(), plan)
 	m, err := lease.NewManager(st, lease.Options{
-		TTL: ttl, Clock: clock.NewFake(0),
+		TTL: ttl, Clock: clocktest.New(0),
 		OnWait: func(e *lease.HeldError) {
 			heard.mu.Lock()
 			defer heard.mu.Unlock()
-			heard.holders = append(heard.holders, e.Owner)
-			if shares := new(HeldError); !errors.As(e, &shares) && e.Key != "plain" {
+			heard.holders = append(heard.holders, e.Holder)
+			if shares := new(HeldError); !errors.As(e, &shares) && e.Name != "plain" {
 				w.t.Errorf("%v doesn't say who holds the shares", e)
 			}
 		},
@@ -100,11 +101,11 @@ func TestFinding_K5_AWaitSaysForWhom(t *testing.T) {
 			_, err = ways(t, s)[name](ctx)
 			cancel()
 			held := new(HeldError)
-			if !errors.Is(err, lease.ErrHeld) || !errors.Is(err, context.DeadlineExceeded) || !errors.As(err, &held) || !slices.Equal(held.Holders, []string{a.m.Owner()}) {
-				t.Errorf("%s: %v: want that the time is over, and the holder %s", name, err, a.m.Owner())
+			if !errors.Is(err, lease.ErrHeld) || !errors.Is(err, context.DeadlineExceeded) || !errors.As(err, &held) || !slices.Equal(held.Holders, []string{a.m.Holder()}) {
+				t.Errorf("%s: %v: want that the time is over, and the holder %s", name, err, a.m.Holder())
 			}
-			if holders, _ := heard.heard(); !slices.Equal(holders, []string{a.m.Owner()}) {
-				t.Errorf("%s: told of %q, want %s once", name, holders, a.m.Owner())
+			if holders, _ := heard.heard(); !slices.Equal(holders, []string{a.m.Holder()}) {
+				t.Errorf("%s: told of %q, want %s once", name, holders, a.m.Holder())
 			}
 			if err := h.Release(t.Context()); err != nil {
 				t.Error(err)
@@ -144,7 +145,7 @@ func TestFinding_K5_NewsWhileWaiting(t *testing.T) {
 		}
 		h := <-second
 		time.Sleep(time.Second)
-		if holders, retries := heard.heard(); !slices.Equal(slices.Compact(holders), []string{a.m.Owner(), b.m.Owner()}) || len(retries) > 0 {
+		if holders, retries := heard.heard(); !slices.Equal(slices.Compact(holders), []string{a.m.Holder(), b.m.Holder()}) || len(retries) > 0 {
 			t.Errorf("told of %q and %q, want the two holders", holders, retries)
 		}
 		mu.Lock()

@@ -57,11 +57,11 @@ func (h *Hold) Check() error {
 	return h.check()
 }
 
-// ValidUntil returns the instant of the manager's clock at which the hold ends unless it is renewed; [clock.Always] when it has
+// ValidUntil returns the instant of the manager's clock at which the hold ends unless it is renewed; [clock.Ended] when it has
 // ended.
 func (h *Hold) ValidUntil() clock.Instant {
 	if h.released.Load() {
-		return clock.Always
+		return clock.Ended
 	}
 	return h.until()
 }
@@ -118,7 +118,7 @@ func Run(ctx context.Context, take func(context.Context) (*Hold, error), f func(
 
 // hold returns the hold of a share that was granted.
 func (l *shared) hold(e entry) *Hold {
-	h := &Hold{name: l.name, holder: l.m.Owner(), token: e.Token, check: l.s.Check, until: l.s.ValidUntil, of: l.s, mine: e}
+	h := &Hold{name: l.name, holder: l.m.Holder(), token: e.Token, check: l.s.Check, until: l.s.ValidUntil, of: l.s, mine: e}
 	if l.kind == kindSemaphore {
 		h.name, h.slot = fmt.Sprintf("%s#%d", l.name, e.Slot), e.Slot
 	}

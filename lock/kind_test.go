@@ -11,7 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
@@ -114,7 +114,7 @@ func TestFinding_S1_KindsOfOneNameExcludeEachOther(t *testing.T) {
 						t.Errorf("of another kind: %v", err)
 					case other.Name != "x" || other.Kind != first.kind || other.Wanted != second.kind:
 						t.Errorf("%+v, want a %s wanted as %s", other, first.kind, second.kind)
-					case (other.Holder != p.m.Owner()) == (len(other.Members) != 1 || other.Members[0] != p.Key()):
+					case (other.Holder != p.m.Holder()) == (len(other.Members) != 1 || other.Members[0] != p.Key()):
 						t.Errorf("%+v doesn't say who has it", other)
 					}
 					if held.Check() != nil {
@@ -220,8 +220,8 @@ func TestFinding_S1_TokensRiseOverAllKinds(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		order := rapid.SliceOfN(rapid.SampledFrom(names), 2, 12).Draw(rt, "order")
 		synctest.Test(t, func(t *testing.T) {
-			st := memory.New(memory.Options{Clock: clock.NewFake(0)})
-			m, err := lease.NewManager(st, lease.Options{TTL: ttl, Clock: clock.NewFake(0)})
+			st := memory.New(memory.Options{Clock: clocktest.New(0)})
+			m, err := lease.NewManager(st, lease.Options{TTL: ttl, Clock: clocktest.New(0)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -294,7 +294,7 @@ func TestFinding_S1_OldRostersCount(t *testing.T) {
 						t.Errorf("beside a member: %v, %v", h, err)
 					}
 				}
-				if state, err := Read(t.Context(), q.m.Store(), "x"); err != nil || state.Kind != kind || len(state.Held) == 0 || state.Held[0].Owner != p.m.Owner() {
+				if state, err := Read(t.Context(), q.m.Store(), "x"); err != nil || state.Kind != kind || len(state.Held) == 0 || state.Held[0].Owner != p.m.Holder() {
 					t.Errorf("%+v, %v", state, err)
 				}
 				if err := p.Close(t.Context()); err != nil {
@@ -326,7 +326,7 @@ func TestReadersBesideALease(t *testing.T) {
 		}
 		rw = rw.BesideLeases()
 		held := new(HeldError)
-		if _, err := rw.TryRLock(t.Context()); !errors.As(err, &held) || len(held.Holders) != 1 || held.Holders[0] != p.m.Owner() {
+		if _, err := rw.TryRLock(t.Context()); !errors.As(err, &held) || len(held.Holders) != 1 || held.Holders[0] != p.m.Holder() {
 			t.Errorf("beside the lease: %v", err)
 		}
 		time.AfterFunc(time.Minute, func() {
@@ -384,7 +384,7 @@ func TestHowTheLeaseBeforeAShareEnded(t *testing.T) {
 				}
 				h, err := mine.BesideLeases().Lock(t.Context())
 				must(t, h, err)
-				if past := w.record(t, "x").Past; len(past) != 1 || past[0].Why != want || past[0].Owner != p.m.Owner() {
+				if past := w.record(t, "x").Past; len(past) != 1 || past[0].Why != want || past[0].Owner != p.m.Holder() {
 					t.Errorf("%+v, want %q", past, want)
 				}
 			})

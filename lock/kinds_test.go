@@ -128,7 +128,7 @@ func TestRivalsTakeTurns(t *testing.T) {
 			if next.Token() <= held.Token() && next.Sequencer().Name == held.Sequencer().Name { // each name has tokens of its own
 				t.Errorf("token %d after %d", next.Token(), held.Token())
 			}
-			if s := next.Sequencer(); s.Token != next.Token() || s.Holder != q.m.Owner() || s.Name == "" {
+			if s := next.Sequencer(); s.Token != next.Token() || s.Holder != q.m.Holder() || s.Name == "" {
 				t.Errorf("sequencer %+v", s)
 			}
 			if err := next.Release(t.Context()); err != nil {

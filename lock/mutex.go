@@ -75,7 +75,7 @@ func (m *Mutex) lock(ctx context.Context, try bool) (*Hold, error) {
 func heldBy(name string, err error) error {
 	var held *lease.HeldError
 	if errors.As(err, &held) {
-		return errors.Join(err, &HeldError{Name: name, Wanted: 1, Holders: []string{held.Owner}})
+		return errors.Join(err, &HeldError{Name: name, Wanted: 1, Holders: []string{held.Holder}})
 	}
 	return err
 }
@@ -83,7 +83,7 @@ func heldBy(name string, err error) error {
 // ofLeases returns the hold of leases of one session, and of a turn if there is one.
 func ofLeases(name string, all []*lease.Lease, turn *Hold) *Hold {
 	first := all[0]
-	h := &Hold{name: name, holder: first.Owner(), token: first.Token()}
+	h := &Hold{name: name, holder: first.Holder(), token: first.Token()}
 	h.check = func() error {
 		for _, l := range all {
 			if err := l.Check(); err != nil {
@@ -151,7 +151,10 @@ func TryAcquireAll(ctx context.Context, s *lease.Session, names ...string) (*Mul
 	return all(ctx, s, names, (*lease.Session).TryAcquire)
 }
 
-func all(ctx context.Context, s *lease.Session, names []string, take func(*lease.Session, context.Context, string) (*lease.Lease, error)) (*MultiHold, error) {
+// taking is one of the two ways to acquire a name under a session.
+type taking func(*lease.Session, context.Context, string, ...lease.AcquireOption) (*lease.Lease, error)
+
+func all(ctx context.Context, s *lease.Session, names []string, take taking) (*MultiHold, error) {
 	names = slices.Compact(slices.Sorted(slices.Values(names)))
 	if s == nil || len(names) == 0 || len(names) > MaxNames {
 		return nil, fmt.Errorf("lock all: %d names: want a session and 1 to %d names", len(names), MaxNames)

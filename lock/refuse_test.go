@@ -149,7 +149,7 @@ func TestWhatIsWanted(t *testing.T) {
 		h, err := mutex(t, p.Session, "m", false).TryLock(t.Context())
 		must(t, h, err)
 		held := new(HeldError)
-		if _, err := mutex(t, q.Session, "m", false).TryLock(t.Context()); !errors.As(err, &held) || held.Wanted != 1 || !slices.Equal(held.Holders, []string{p.m.Owner()}) {
+		if _, err := mutex(t, q.Session, "m", false).TryLock(t.Context()); !errors.As(err, &held) || held.Wanted != 1 || !slices.Equal(held.Holders, []string{p.m.Holder()}) {
 			t.Errorf("%v", err)
 		}
 		rw := rwmutex(t, p)
@@ -238,7 +238,7 @@ func TestSourceReadsAll(t *testing.T) {
 			l.be(nil)
 		}
 		w.oldRoster(t, KindRW, MaxShares, 7, p.Key())
-		reader := fence.Share{Holder: p.m.Owner(), Token: 7}
+		reader := fence.Share{Holder: p.m.Holder(), Token: 7}
 		if c := current("x"); !slices.Equal(c.Shares, []fence.Share{reader}) || c.Token != 7 || c.Holder != reader.Holder {
 			t.Errorf("a reader: %+v", c)
 		}

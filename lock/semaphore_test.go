@@ -60,7 +60,7 @@ func TestTrySaysWhoHolds(t *testing.T) {
 		must(t, h, err)
 		_, err = semaphore(t, q.Session, 2, true).TryAcquire(t.Context(), 1)
 		var held *HeldError
-		if !errors.As(err, &held) || !errors.Is(err, lease.ErrHeld) || held.Free != 0 || !slices.Equal(held.Holders, []string{p.m.Owner()}) {
+		if !errors.As(err, &held) || !errors.Is(err, lease.ErrHeld) || held.Free != 0 || !slices.Equal(held.Holders, []string{p.m.Holder()}) {
 			t.Errorf("%v", err)
 		}
 	})

@@ -294,7 +294,7 @@ func TestQueueHasThoseWhoWait(t *testing.T) {
 				must(t, served, err)
 			}()
 			time.Sleep(time.Second)
-			if got := waiting("licences"); slices.Equal(got, []string{q.m.Owner()}) != fair {
+			if got := waiting("licences"); slices.Equal(got, []string{q.m.Holder()}) != fair {
 				t.Errorf("fair %v: %v wait", fair, got)
 			}
 			released(t, h)
@@ -316,7 +316,7 @@ func TestQueueHasThoseWhoWait(t *testing.T) {
 			})
 			time.Sleep(time.Second)
 		}
-		if got := waiting("m"); !slices.Equal(got, []string{q.m.Owner(), r.m.Owner()}) {
+		if got := waiting("m"); !slices.Equal(got, []string{q.m.Holder(), r.m.Holder()}) {
 			t.Errorf("%v wait for the mutex", got)
 		}
 		released(t, h)
@@ -385,11 +385,11 @@ func TestSetEndsWithAnyOfItsLeases(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := lease.Break(t.Context(), q.m.Store(), "b", lease.Eviction{Token: set.Lease("b").Token(), By: "ada"}); err != nil {
+		if _, err := q.m.Break(t.Context(), "b", lease.EndTerm{Token: set.Lease("b").Token(), By: "ada"}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(ttl)
-		if err := set.Check(); !errors.Is(err, lease.ErrLost) || !errors.Is(context.Cause(set.Context()), lease.ErrLost) || set.ValidUntil() != clock.Always {
+		if err := set.Check(); !errors.Is(err, lease.ErrLost) || !errors.Is(context.Cause(set.Context()), lease.ErrLost) || set.ValidUntil() != clock.Ended {
 			t.Errorf("%v, %v, valid until %v", err, context.Cause(set.Context()), set.ValidUntil())
 		}
 		if set.Lease("a").Check() != nil {

@@ -86,8 +86,8 @@ func (l *shared) acquire(ctx context.Context, weight int, try bool) (*Hold, erro
 	session := l.s.Context()
 	defer context.AfterFunc(session, func() { cancel(context.Cause(session)) })()
 	mine := entry{ID: rand.Text(), Session: l.s.Key(), Weight: weight, Since: l.m.Clock().Wall()}
-	a := &attempt{shared: l, mine: mine, try: try, over: map[string]bool{}, due: clock.Always}
-	if a.aged = clock.Always; !l.fair {
+	a := &attempt{shared: l, mine: mine, try: try, over: map[string]bool{}, due: clock.Ended}
+	if a.aged = clock.Ended; !l.fair {
 		a.aged = l.m.Clock().Now().Add(l.m.TTL())
 	}
 	granted, err := a.pursue(joined)
@@ -131,7 +131,7 @@ func (a *attempt) pursue(ctx context.Context) (entry, error) {
 				a.next = []string{rec.Session}
 			}
 			rec, err = a.wait(ctx, rec, a.heldBy(rec))
-			a.due = clock.Always
+			a.due = clock.Ended
 			continue
 		}
 		changed := r.drop(func(session string) bool { return a.over[session] })
@@ -205,7 +205,7 @@ func (a *attempt) look(ctx context.Context, r roster) error {
 // heldBy says who holds the name alone.
 func (a *attempt) heldBy(rec store.Record) *lease.HeldError {
 	e := &HeldError{Name: a.name, Wanted: a.mine.Weight, Holders: []string{rec.Owner}}
-	return &lease.HeldError{Key: a.name, Owner: rec.Owner, Since: rec.Acquired, Token: rec.Token, Note: rec.Note, Err: e}
+	return &lease.HeldError{Name: a.name, Holder: rec.Owner, Since: rec.Acquired, Token: rec.Token, Note: rec.Note, Err: e}
 }
 
 // held says who is in the way: the first of them, and all of them.
@@ -215,9 +215,9 @@ func (a *attempt) held(r roster) *lease.HeldError {
 	for _, h := range r.Held {
 		e.Holders = append(e.Holders, lease.OwnerOf(h.Session))
 	}
-	first := &lease.HeldError{Key: a.name, Err: e}
+	first := &lease.HeldError{Name: a.name, Err: e}
 	if len(before) > 0 {
-		first.Owner, first.Since, first.Token = lease.OwnerOf(before[0].Session), before[0].Since, before[0].Token
+		first.Holder, first.Since, first.Token = lease.OwnerOf(before[0].Session), before[0].Since, before[0].Token
 	}
 	return first
 }
@@ -244,7 +244,7 @@ func (a *attempt) wait(ctx context.Context, rec store.Record, holder *lease.Held
 	over := limited.Err() != nil
 	cancel() // before what waits for the others' ends
 	if died() {
-		a.due = clock.Always
+		a.due = clock.Ended
 	}
 	switch {
 	case err == nil:

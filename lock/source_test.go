@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/fence"
-	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/internal/drive"
 )
 
 // online is a guard that asks for every request.
@@ -78,7 +78,7 @@ func TestSourceOfASemaphore(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := lease.Break(t.Context(), w.db.Open(), living.Key(), lease.Eviction{By: "ada", Token: rec.Token}); err != nil {
+		if _, err := drive.Break(t.Context(), w.db.Open(), living.Key(), drive.EndTerm{By: "ada", Token: rec.Token}); err != nil {
 			t.Fatal(err)
 		}
 		admits(t, g, "whose session was broken", all[2].Sequencer(), false)

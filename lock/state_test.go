@@ -33,10 +33,10 @@ func TestReadShowsHoldersAndWaiters(t *testing.T) {
 		if err != nil || s.Kind != KindSemaphore || s.Limit != 2 || s.Token != b.Token() || len(s.Held) != 2 || len(s.Waiting) != 2 {
 			t.Fatalf("%+v, %v", s, err)
 		}
-		if got := s.Held[1]; got.Owner != p.m.Owner() || got.Session != p.Key() || got.Slot != 1 || got.Token != b.Token() || got.Weight != 1 {
+		if got := s.Held[1]; got.Owner != p.m.Holder() || got.Session != p.Key() || got.Slot != 1 || got.Token != b.Token() || got.Weight != 1 {
 			t.Errorf("%+v", got)
 		}
-		if s.Waiting[0].Owner != q.m.Owner() || s.Waiting[1].Owner != r.m.Owner() {
+		if s.Waiting[0].Owner != q.m.Holder() || s.Waiting[1].Owner != r.m.Holder() {
 			t.Errorf("%+v", s.Waiting)
 		}
 	})
@@ -58,7 +58,7 @@ func TestHoldsValidity(t *testing.T) {
 			if h.ValidUntil() != p.ValidUntil() || h.ValidUntil() <= p.clk.Now() {
 				t.Errorf("valid until %v, the session until %v", h.ValidUntil(), p.ValidUntil())
 			}
-			if err := h.Release(t.Context()); err != nil || h.ValidUntil() != clock.Always {
+			if err := h.Release(t.Context()); err != nil || h.ValidUntil() != clock.Ended {
 				t.Errorf("after the release: %v, %v", h.ValidUntil(), err)
 			}
 		}
@@ -75,10 +75,10 @@ func TestSessionBrokenByAnOperator(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := lease.Break(t.Context(), q.m.Store(), p.Key(), lease.Eviction{Token: session.Token + 1, By: "ada"}); !errors.Is(err, lease.ErrNotCurrent) {
+		if _, err := q.m.Break(t.Context(), p.Key(), lease.EndTerm{Token: session.Token + 1, By: "ada"}); !errors.Is(err, fence.ErrStale) {
 			t.Errorf("another term: %v", err)
 		}
-		if _, err := lease.Break(t.Context(), q.m.Store(), p.Key(), lease.Eviction{Token: session.Token, By: "ada"}); err != nil {
+		if _, err := q.m.Break(t.Context(), p.Key(), lease.EndTerm{Token: session.Token, By: "ada"}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(ttl)

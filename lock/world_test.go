@@ -10,7 +10,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
@@ -37,7 +37,7 @@ func inWorld(t *testing.T, f func(t *testing.T, w *world)) {
 	for _, ageless := range []bool{false, true} {
 		t.Run(fmt.Sprintf("ageless=%t", ageless), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f(t, &world{t: t, db: memory.NewDB(memory.Options{Clock: clock.NewFake(0)}), ageless: ageless})
+				f(t, &world{t: t, db: memory.NewDB(memory.Options{Clock: clocktest.New(0)}), ageless: ageless})
 			})
 		})
 	}
@@ -48,14 +48,14 @@ type process struct {
 	*lease.Session
 	m   *lease.Manager
 	net *faulty.Store
-	clk *clock.Fake
+	clk *clocktest.Clock
 	cut bool
 	mu  sync.Mutex
 }
 
 func (w *world) process(plan faulty.Plan) *process {
 	w.t.Helper()
-	p := &process{clk: clock.NewFake(0)}
+	p := &process{clk: clocktest.New(0)}
 	st := store.Store(w.db.Open())
 	if w.ageless {
 		st = faulty.Ageless(st)

@@ -42,7 +42,7 @@ func TestCalls(t *testing.T) {
 		t.Errorf("%+v", g)
 	}
 	var held *lease.HeldError
-	if _, err := c.Acquire(ctx, "billing/eu", client.AcquireOptions{}); !errors.As(err, &held) || held.Owner != g.Holder || held.Token != g.Token {
+	if _, err := c.Acquire(ctx, "billing/eu", client.AcquireOptions{}); !errors.As(err, &held) || held.Holder != g.Holder || held.Token != g.Token {
 		t.Errorf("%v", err)
 	}
 	if seq, err := fence.ParseSequencer(g.Sequencer); err != nil || seq.Token != g.Token || seq.Holder != g.Holder {
@@ -63,10 +63,10 @@ func TestCalls(t *testing.T) {
 	if err := c.Release(gone, g); err != nil { // an end is worth telling whatever becomes of the caller
 		t.Error(err)
 	}
-	if err := c.Release(ctx, g); !errors.Is(err, lease.ErrNotCurrent) {
+	if err := c.Release(ctx, g); !errors.Is(err, fence.ErrStale) {
 		t.Errorf("released twice: %v", err)
 	}
-	if _, err := c.Renew(ctx, g, 0); !errors.Is(err, lease.ErrNotCurrent) {
+	if _, err := c.Renew(ctx, g, 0); !errors.Is(err, fence.ErrStale) {
 		t.Errorf("renewed after its end: %v", err)
 	}
 	if v, err := c.Verify(ctx, g.Sequencer); err != nil || v.Current || v.Now == nil || v.Now.State != client.Free || v.Reason == "" {
@@ -199,7 +199,7 @@ func TestCallsOfOperators(t *testing.T) {
 	}
 	s.stand(t, "west")
 	s.standing(t, func(l api.Lease) bool { return len(l.Candidates) == 2 })
-	if _, err := c.HandOver(ctx, "job", client.Handover{To: "west", Token: 1}); !errors.Is(err, lease.ErrNotCurrent) {
+	if _, err := c.HandOver(ctx, "job", client.Handover{To: "west", Token: 1}); !errors.Is(err, fence.ErrStale) {
 		t.Errorf("%v", err)
 	}
 	l, err = c.HandOver(ctx, "job", client.Handover{To: "west", Token: east.Token, Wait: time.Minute})
@@ -234,7 +234,7 @@ func TestCallsOfSessions(t *testing.T) {
 		t.Fatalf("%+v, %v", ses, err)
 	}
 	g, err := c.Acquire(ctx, "shard-1", client.AcquireOptions{Session: ses})
-	if err != nil || g.ValidUntil != clock.Never || g.Holder != ses.Holder || g.RenewEvery != 0 {
+	if err != nil || g.ValidUntil != clock.NoDeadline || g.Holder != ses.Holder || g.RenewEvery != 0 {
 		t.Errorf("%+v, %v", g, err)
 	}
 	if _, err := c.Break(ctx, "shard-1", client.Eviction{Token: g.Token}); err != nil {
@@ -258,7 +258,7 @@ func TestCallsOfSessions(t *testing.T) {
 	if err := c.CloseSession(ctx, ses); err != nil {
 		t.Error(err)
 	}
-	if _, err := c.RenewSession(ctx, ses, 0); !errors.Is(err, lease.ErrNotCurrent) {
+	if _, err := c.RenewSession(ctx, ses, 0); !errors.Is(err, fence.ErrStale) {
 		t.Errorf("%v", err)
 	}
 }

@@ -49,7 +49,7 @@ func TestLeaseOverHTTP(t *testing.T) {
 	defer func() { _ = m.Close() }()
 	g := s.acquired(t, "job", "")
 	var held *lease.HeldError
-	if _, err := m.TryAcquire(t.Context(), "job"); !errors.As(err, &held) || held.Owner != g.Holder {
+	if _, err := m.TryAcquire(t.Context(), "job"); !errors.As(err, &held) || held.Holder != g.Holder {
 		t.Fatalf("%v, want it held by %s", err, g.Holder)
 	}
 	want(t, s.ask(t, "DELETE", "/v1/leases/job", "", nil, "Leasehold-Sequencer", g.Sequencer, "Leasehold-Secret", g.Secret), http.StatusNoContent)
@@ -59,7 +59,7 @@ func TestLeaseOverHTTP(t *testing.T) {
 	}
 	var p api.Problem
 	want(t, s.ask(t, "POST", "/v1/leases/job", "", &p), http.StatusConflict)
-	if p.Holder != m.Owner() || p.Token != l.Token() {
+	if p.Holder != m.Holder() || p.Token != l.Token() {
 		t.Errorf("%+v", p)
 	}
 	if err := l.Release(t.Context()); err != nil {

@@ -14,7 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/compat/rdlm"
 	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/internal/api"
@@ -44,7 +44,7 @@ func newHung(t *testing.T) *hung {
 	if err != nil {
 		t.Fatal(err)
 	}
-	clk := clock.NewFake(0)
+	clk := clocktest.New(0)
 	clk.StepWall(30 * 365 * 24 * time.Hour) // ids count from a date after the one in bubbles
 	if h.Server, err = New(h.net, Options{Clock: clk, RDLM: &rdlm.Options{Admin: admin}}); err != nil {
 		t.Fatal(err)

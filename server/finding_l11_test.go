@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/server"
 	"github.com/leasehold/leasehold/store"
@@ -17,7 +17,7 @@ import (
 // On a store that vouches for no age the server remembers since when a record stands: what it granted expires by its own clock, and what others
 // took a TTL after it first saw that. It says how long there is no sign of life.
 func TestFinding_L11_TheServerRemembersSinceWhen(t *testing.T) {
-	clk, db := clock.NewFake(0), memory.NewDB(memory.Options{})
+	clk, db := clocktest.New(0), memory.NewDB(memory.Options{})
 	st := faulty.Ageless(db.Open())
 	srv, err := server.New(st, server.Options{Clock: clk})
 	if err != nil {

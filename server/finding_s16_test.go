@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/client"
+	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/identity"
 	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/lease"
@@ -102,7 +103,7 @@ func TestFinding_S16_AServedSessionLooksAtItsLeases(t *testing.T) {
 					lostOne(t, ses, held[0], outsider.say)
 					holding(t, ses, held[1:]...)
 				}
-				if err := c.Release(ctx, held[0]); err != nil && !errors.Is(err, lease.ErrNotCurrent) {
+				if err := c.Release(ctx, held[0]); err != nil && !errors.Is(err, fence.ErrStale) {
 					t.Error(err)
 				}
 				if ses = renewed(t, c, ses); ses.Lost != nil {
@@ -153,7 +154,7 @@ func holding(t *testing.T, ses client.Session, held ...client.Grant) {
 func lostOne(t *testing.T, ses client.Session, g client.Grant, say string) {
 	t.Helper()
 	err := ses.Check(g)
-	if lost, ok := errors.AsType[*lease.LostError](err); !ok || lost.Cause != lease.Taken || lost.Token != g.Token || !strings.Contains(fmt.Sprint(err), say) || len(ses.Lost) != 1 {
+	if lost, ok := errors.AsType[*lease.LostError](err); !ok || lost.Cause != lease.CauseTaken || lost.Token != g.Token || !strings.Contains(fmt.Sprint(err), say) || len(ses.Lost) != 1 {
 		t.Errorf("%v (%v), want it lost: %q", err, ses.Lost, say)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/server"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/memory"
@@ -30,7 +30,7 @@ type pipes struct {
 
 func newPipes(t *testing.T, names int) *pipes {
 	t.Helper()
-	clk := clock.NewFake(0)
+	clk := clocktest.New(0)
 	p := &pipes{t: t, st: memory.New(memory.Options{Clock: clk}), conns: make(chan net.Conn), done: make(chan struct{})}
 	for i := range names {
 		p.put(i, "")

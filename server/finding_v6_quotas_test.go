@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/compat/rdlm"
 	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/server"
@@ -27,7 +27,7 @@ func openAdmin(t *testing.T) rdlm.Admin {
 // What RDLM's clients lock counts with all that their callers have; what is released, unlocked or over counts no more.
 func TestFinding_V6_RDLMCountsInQuotas(t *testing.T) {
 	var told ledger
-	clk := clock.NewFake(0)
+	clk := clocktest.New(0)
 	s := clubOf(t, &told, server.Options{MaxNames: 2, MaxBytes: 4096, Clock: clk, RDLM: &rdlm.Options{Admin: openAdmin(t)}})
 	const ask = `{"title": "x", "wait": 0, "lifetime": 60}`
 	locks := func(who, name, body string, status int) (path string) {
@@ -66,7 +66,7 @@ func TestFinding_V6_RDLMCountsInQuotas(t *testing.T) {
 // Values of pools count as names; who has one may ask for it again.
 func TestFinding_V6_IdentitiesCountInQuotas(t *testing.T) {
 	var told ledger
-	clk := clock.NewFake(0)
+	clk := clocktest.New(0)
 	s := clubOf(t, &told, server.Options{MaxNames: 2, MaxBytes: 4096, Clock: clk})
 	const pool = "/v1/identities/machines"
 	has := func(who, body string, status int) (id api.Assigned) {

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/server"
 )
@@ -73,7 +73,7 @@ func TestFinding_V6_QuotasOfACaller(t *testing.T) {
 // What has expired counts no more.
 func TestFinding_V6_QuotasForgetWhatIsOver(t *testing.T) {
 	var told ledger
-	clk := clock.NewFake(0)
+	clk := clocktest.New(0)
 	s := clubOf(t, &told, server.Options{MaxNames: 1, MaxSessions: 1, Clock: clk})
 	want(t, s.as(t, "alice", "POST", "/v1/leases/a", `{"ttl": 60}`, nil), http.StatusCreated)
 	want(t, s.as(t, "alice", "POST", "/v1/leases/b", `{"ttl": 60}`, nil), http.StatusTooManyRequests)
@@ -91,7 +91,7 @@ func TestFinding_V6_QuotasForgetWhatIsOver(t *testing.T) {
 // A caller that sends too many requests a second is told when to come again; others are served.
 func TestFinding_V6_RateOfACaller(t *testing.T) {
 	var told ledger
-	clk := clock.NewFake(0)
+	clk := clocktest.New(0)
 	s := clubOf(t, &told, server.Options{MaxRate: 0.01, Clock: clk})
 	var p api.Problem
 	want(t, s.as(t, "alice", "GET", "/v1/leases/a", "", nil), http.StatusOK)
@@ -108,7 +108,7 @@ func TestFinding_V6_RateOfACaller(t *testing.T) {
 
 // Attempts by callers who prove nothing are bounded by their address, and counted.
 func TestFinding_V6_RefusedCallersAreCounted(t *testing.T) {
-	s := newSite(t, server.Options{MaxRate: 1, Clock: clock.NewFake(0), Authenticate: func(r *http.Request) (server.Caller, error) {
+	s := newSite(t, server.Options{MaxRate: 1, Clock: clocktest.New(0), Authenticate: func(r *http.Request) (server.Caller, error) {
 		if name, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); name == "nobody" {
 			return nil, errors.New("who?")
 		}

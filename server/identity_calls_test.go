@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/client"
+	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/identity"
 	"github.com/leasehold/leasehold/internal/proof/servers"
 	"github.com/leasehold/leasehold/lease"
@@ -59,7 +60,7 @@ func TestIdentityCalls(t *testing.T) {
 		if err := c.Unassign(ctx, id, time.Now()); err != nil {
 			t.Error(err)
 		}
-		if err := c.Unassign(ctx, id, time.Time{}); !errors.Is(err, lease.ErrNotCurrent) {
+		if err := c.Unassign(ctx, id, time.Time{}); !errors.Is(err, fence.ErrStale) {
 			t.Errorf("given back twice: %v", err)
 		}
 	}

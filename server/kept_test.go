@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/server"
@@ -130,7 +130,7 @@ func TestWatchPausedBeforeAnybodyLed(t *testing.T) {
 
 // A pause that ends by itself goes from the board, and from the answers, by the server's time of day.
 func TestWatchPauseThatEnds(t *testing.T) {
-	clk := clock.NewFake(0)
+	clk := clocktest.New(0)
 	s := newSite(t, server.Options{Clock: clk})
 	var l api.Lease
 	want(t, s.ask(t, "POST", "/v1/leases/boss/pause", `{"reason": "drill", "for": "1h"}`, &l), http.StatusOK)

@@ -47,7 +47,7 @@ func TestFinding_S1_TheServerKnowsKinds(t *testing.T) {
 	if l.State != api.StateHeld || l.Kind != store.KindRW || len(l.Holders) != 1 {
 		t.Fatalf("%+v", l)
 	}
-	if share := l.Holders[0]; share.Holder != m.Owner() || share.State != api.ShareHeld || share.Mode != api.ModeRead || share.Token != h.Token() {
+	if share := l.Holders[0]; share.Holder != m.Holder() || share.State != api.ShareHeld || share.Mode != api.ModeRead || share.Token != h.Token() {
 		t.Errorf("%+v", share)
 	}
 	semaphore, err := lock.NewSemaphore(session, "slots", lock.SemaphoreOptions{Limit: 5})
@@ -62,7 +62,7 @@ func TestFinding_S1_TheServerKnowsKinds(t *testing.T) {
 	if err != nil || seen.Limit != 5 || len(seen.Holders) != 1 {
 		t.Fatalf("%+v, %v", seen, err)
 	}
-	if share := seen.Holders[0]; share.Holder != m.Owner() || share.Weight != 2 || share.Slot != slots.Slot() || share.Token != slots.Token() || share.Write {
+	if share := seen.Holders[0]; share.Holder != m.Holder() || share.Weight != 2 || share.Slot != slots.Slot() || share.Token != slots.Token() || share.Write {
 		t.Errorf("%+v", share)
 	}
 	if err := h.Release(t.Context()); err != nil {

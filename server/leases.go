@@ -11,6 +11,7 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/api"
+	"github.com/leasehold/leasehold/internal/drive"
 	"github.com/leasehold/leasehold/internal/lessor"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/lock"
@@ -108,7 +109,7 @@ func (s *Server) grant(c *call, g lessor.Grant) (*api.Grant, error) {
 		return nil, err
 	}
 	answer := &api.Grant{Lease: s.lease(rec), Sequencer: text}
-	if g.ValidUntil != clock.Never {
+	if g.ValidUntil != clock.NoDeadline {
 		valid, every := api.Seconds(s.left(g)), api.Seconds(rec.TTL/renewals)
 		answer.ValidFor, answer.RenewEvery = &valid, &every
 	}
@@ -217,7 +218,7 @@ func (s *Server) breakHold(c *call) (any, error) {
 	}
 	c.event.Token = body.Token
 	c.event.Note = body.Note
-	rec, err := lease.Break(c.r.Context(), s.st, c.r.PathValue("name"), lease.Eviction{Token: body.Token, By: c.by(), Note: body.Note, Grace: grace})
+	rec, err := drive.Break(c.r.Context(), s.st, c.r.PathValue("name"), drive.EndTerm{Token: body.Token, By: c.by(), Reason: body.Note, Grace: grace})
 	c.event.Holder = rec.Owner
 	if err != nil {
 		return nil, err

@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/flake"
 	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/lease"
@@ -19,7 +19,7 @@ import (
 // when the store is back there are ids again.
 func TestIDsEndWithTheirWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		clk := clock.NewFake(0)
+		clk := clocktest.New(0)
 		clk.StepWall(30 * 365 * 24 * time.Hour) // layouts begin later than the bubble's time
 		net := faulty.Wrap(memory.NewDB(memory.Options{Clock: clk}).Open(), nil)
 		manager, err := lease.NewManager(net, lease.Options{Clock: clk})

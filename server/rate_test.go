@@ -7,14 +7,14 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 )
 
 // A crowd shares what may be sent a second, each a piece in turn; who has gone meanwhile doesn't wait.
 func TestFinding_V1_WatchersShareABound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const crowd, piece, bound = 100, 64 << 10, 1 << 20
-		clk := clock.NewFake(0)
+		clk := clocktest.New(0)
 		p := newPace(clk, bound)
 		var all sync.WaitGroup
 		begun := time.Now()

@@ -13,6 +13,7 @@ import (
 	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/internal/drive"
 	"github.com/leasehold/leasehold/internal/lessor"
+	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/driver"
@@ -160,7 +161,7 @@ func (s *Server) sessionRecord(c *call, id string) (store.Record, error) {
 	}
 	rec, err := store.Load(c.r.Context(), s.st, id)
 	if err == nil && rec.Owner == "" {
-		err = &lease.NotCurrentError{Record: rec}
+		err = protocol.Stale(rec, rec.Token)
 	}
 	if err == nil {
 		err = c.mayUse(rec.Info[infoCaller])

@@ -180,7 +180,7 @@ func (t *tally) keep(o claim, rec store.Record) {
 
 func (t *tally) end(rec store.Record) clock.Instant {
 	if rec.Session != "" {
-		return clock.Never
+		return clock.NoDeadline
 	}
 	return t.clk.Now().Add(rec.TTL)
 }

@@ -30,11 +30,11 @@ func TestFinding_N2_ASweepLeavesAnHour(t *testing.T) {
 				t.Errorf("a clock behind by %v: token %d after %d", lag, next.Token(), first.Token())
 			}
 			var mark fence.Mark
-			mark, err = mark.Admit("job", next.Owner(), next.Token())
+			mark, err = mark.Admit("job", next.Holder(), next.Token())
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err = mark.Admit("job", first.Owner(), first.Token()); errors.Is(err, fence.ErrStale) != ordered {
+			if _, err = mark.Admit("job", first.Holder(), first.Token()); errors.Is(err, fence.ErrStale) != ordered {
 				t.Errorf("a clock behind by %v: the last term, late: %v", lag, err)
 			}
 		})

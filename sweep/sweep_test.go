@@ -78,13 +78,13 @@ func TestTokensRiseOverASweep(t *testing.T) {
 			}
 			var mark fence.Mark
 			for _, l := range []*lease.Lease{first, next} {
-				m, err := mark.Admit("job", l.Owner(), l.Token())
+				m, err := mark.Admit("job", l.Holder(), l.Token())
 				if err != nil {
 					t.Errorf("a clock behind by %v: token %d is refused: %v", lag, l.Token(), err)
 				}
 				mark = m
 			}
-			if _, err := mark.Admit("job", first.Owner(), first.Token()); !errors.Is(err, fence.ErrStale) {
+			if _, err := mark.Admit("job", first.Holder(), first.Token()); !errors.Is(err, fence.ErrStale) {
 				t.Errorf("the old token is admitted after the new one: %v", err)
 			}
 		})
@@ -168,9 +168,9 @@ func TestASweepEndsNobodyWhoIsValid(t *testing.T) {
 				w.sweep(sweep.Options{})
 			}()
 			for _, l := range []*lease.Lease{kept, own} {
-				w.hold(next.m.Acquire, l.Key())
+				w.hold(next.m.Acquire, l.Name())
 				if err := l.Check(); !errors.Is(err, lease.ErrLost) {
-					t.Errorf("%s is held by two: %v", l.Key(), err)
+					t.Errorf("%s is held by two: %v", l.Name(), err)
 				}
 			}
 			<-done
@@ -495,10 +495,10 @@ func TestSweepsDisturbNobody(t *testing.T) {
 						return
 					}
 					mu.Lock()
-					if l.Token() <= highest[l.Key()] {
-						t.Errorf("%s: token %d after %d", l.Key(), l.Token(), highest[l.Key()])
+					if l.Token() <= highest[l.Name()] {
+						t.Errorf("%s: token %d after %d", l.Name(), l.Token(), highest[l.Name()])
 					}
-					highest[l.Key()] = l.Token()
+					highest[l.Name()] = l.Token()
 					mu.Unlock()
 					time.Sleep(time.Duration(n%7) * time.Second)
 					if err := l.Release(stop); err != nil {

@@ -9,7 +9,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/faulty"
@@ -31,16 +31,16 @@ const today = 26 * 365 * day
 type world struct {
 	t   *testing.T
 	db  *memory.DB
-	clk *clock.Fake // of the sweep
-	all []*clock.Fake
+	clk *clocktest.Clock // of the sweep
+	all []*clocktest.Clock
 }
 
 func inWorld(t *testing.T, f func(t *testing.T, w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{t: t, db: memory.NewDB(memory.Options{Clock: clock.NewFake(0)}), clk: clock.NewFake(0)}
+		w := &world{t: t, db: memory.NewDB(memory.Options{Clock: clocktest.New(0)}), clk: clocktest.New(0)}
 		w.clk.StepWall(today)
-		w.all = []*clock.Fake{w.clk}
+		w.all = []*clocktest.Clock{w.clk}
 		f(t, w)
 	})
 }
@@ -58,14 +58,14 @@ func (w *world) open() store.Store { return faulty.Ageless(w.db.Open()) }
 type process struct {
 	*lease.Session
 	m   *lease.Manager
-	clk *clock.Fake
+	clk *clocktest.Clock
 	out faulty.Outage
 }
 
 // process starts one whose wall clock is behind by lag.
 func (w *world) process(lag time.Duration) *process {
 	w.t.Helper()
-	p := &process{clk: clock.NewFake(0)}
+	p := &process{clk: clocktest.New(0)}
 	p.clk.StepWall(w.clk.Wall().Sub(p.clk.Wall()) - lag)
 	w.all = append(w.all, p.clk)
 	net := faulty.Wrap(w.open(), p.out.Plan(nil))
@@ -88,7 +88,7 @@ func (w *world) process(lag time.Duration) *process {
 func (p *process) die() { p.out.Start() }
 
 // hold takes a name by itself, or by the session.
-func (w *world) hold(acquire func(context.Context, string) (*lease.Lease, error), name string) *lease.Lease {
+func (w *world) hold(acquire func(context.Context, string, ...lease.AcquireOption) (*lease.Lease, error), name string) *lease.Lease {
 	w.t.Helper()
 	l, err := acquire(w.t.Context(), name)
 	if err != nil {

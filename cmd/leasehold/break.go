@@ -13,7 +13,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
-	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/internal/drive"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -79,7 +79,7 @@ func (a *app) breakHold(ctx context.Context, st store.Store, b breaking) error {
 	if err != nil {
 		return err
 	}
-	rec, err := lease.Break(ctx, st, t.key, lease.Eviction{Token: t.token, By: whoAmI(), Note: b.reason, Grace: b.grace})
+	rec, err := drive.Break(ctx, st, t.key, drive.EndTerm{Token: t.token, By: whoAmI(), Reason: b.reason, Grace: b.grace})
 	if err != nil {
 		return evictionError(err)
 	}

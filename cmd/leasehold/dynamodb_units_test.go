@@ -21,7 +21,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awsdynamodb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
-	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/internal/proof/servers"
 	"github.com/leasehold/leasehold/internal/proof/stalltest"
 	"github.com/leasehold/leasehold/lease"
@@ -217,7 +217,7 @@ func session(t testing.TB, open openTable, row func(string, int, int), u *units)
 		leases = 100
 	}
 	// The session's time passes slowly at first: how fast this server takes the crowd must not decide whether it lasts.
-	clk := clock.NewFake(0)
+	clk := clocktest.New(0)
 	clk.SetRate(1.0 / 20)
 	var counting atomic.Bool
 	renewed := make(chan struct{}, 100)

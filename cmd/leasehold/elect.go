@@ -289,7 +289,7 @@ func (e *elector) me() string {
 	if e.rules.Name != "" {
 		return e.rules.Name
 	}
-	return e.m.Owner()
+	return e.m.Holder()
 }
 
 // errRejoin is matched by the end of a candidacy after which there is another one.

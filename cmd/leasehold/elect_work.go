@@ -46,7 +46,7 @@ func (e *elector) lead(ctx context.Context, term election.Term) {
 
 // newLeader has the passive command follow another leader.
 func (e *elector) newLeader(l election.Leader) {
-	if l.Owner == e.m.Owner() {
+	if l.Owner == e.m.Holder() {
 		return
 	}
 	e.words.say("%s: %s leads (token %d)", e.name, l.Owner, l.Token)
@@ -68,9 +68,9 @@ func (e *elector) stuck(election.Term, error) {
 
 // event is told what becomes of the session, and of what it keeps.
 func (e *elector) event(ev lease.Event) {
-	session := lease.OwnerOf(ev.Key) != ""
+	session := lease.OwnerOf(ev.Name) != ""
 	if session {
-		e.sessions.Store(ev.Key, nil)
+		e.sessions.Store(ev.Name, nil)
 	}
 	switch {
 	case ev.State == lease.StateJeopardy && e.leading.Load():
@@ -107,7 +107,7 @@ func (e *elector) follow(ctx context.Context, leader string) {
 // endless is the lease of a command that needs none.
 type endless struct{}
 
-func (endless) ValidUntil() clock.Instant { return clock.Never }
+func (endless) ValidUntil() clock.Instant { return clock.NoDeadline }
 func (endless) Context() context.Context  { return context.Background() }
 
 // start starts a command, whose path comes first. term is nil for the passive one.

@@ -45,7 +45,7 @@ func (k *gateKeeper) run(ctx context.Context, st store.Store) (err error) {
 		return &exitError{exitUsage, err}
 	}
 	defer g.Close()
-	servers, err := k.serve(ctx, g, m.Owner(), log, fail)
+	servers, err := k.serve(ctx, g, m.Holder(), log, fail)
 	if err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func (k *gateKeeper) run(ctx context.Context, st store.Store) (err error) {
 	watching, stop := context.WithCancel(ctx)
 	k.known.kick = make(chan struct{}, 1)
 	var watch sync.WaitGroup
-	watch.Go(func() { k.watch(watching, st, m.Owner()) })
+	watch.Go(func() { k.watch(watching, st, m.Holder()) })
 	watch.Go(func() { k.report(ctx, g) })
 	defer watch.Wait()
 	defer stop()

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/identity"
 	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/lease"
@@ -119,10 +120,10 @@ func (a *app) idError(err error) error {
 		return &exitError{exitUsage, err}
 	case errors.As(err, &held):
 		now := a.clk.Wall()
-		return &exitError{code, fmt.Errorf("%s is held by %s since %s (%s)", held.Key, held.Owner, at(held.Since, now), ago(held.Since, now))}
+		return &exitError{code, fmt.Errorf("%s is held by %s since %s (%s)", held.Name, held.Holder, at(held.Since, now), ago(held.Since, now))}
 	case errors.Is(err, identity.ErrExhausted), errors.Is(err, identity.ErrAhead), errors.As(err, &other):
 		return &exitError{code, err}
-	case errors.Is(err, lease.ErrNotCurrent):
+	case errors.Is(err, fence.ErrStale):
 		return &exitError{exitNo, err}
 	}
 	return err

@@ -11,7 +11,6 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/identity"
-	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -83,7 +82,7 @@ func (a *app) idRelease(ctx context.Context, st store.Store, pool, value string,
 	o.Value, o.Clock = value, a.clk
 	value, err := identity.Release(ctx, st, pool, o)
 	var kept *identity.NotAssignedError
-	var stale *lease.NotCurrentError
+	var stale *fence.StaleError
 	switch {
 	case err == nil:
 		a.say("%s of %s is free", value, pool)
@@ -95,12 +94,12 @@ func (a *app) idRelease(ctx context.Context, st store.Store, pool, value string,
 			kept.Value, pool, kept.Record.Owner, kept.Record.Token)}
 	case !errors.As(err, &stale):
 		return a.idError(err)
-	case asked == "" && stale.Record.Owner == "":
+	case asked == "" && stale.Holder == "":
 		return &exitError{exitNo, fmt.Errorf("%s has no value of %s", o.Name, pool)}
-	case stale.Record.Owner == "":
+	case stale.Holder == "":
 		return &exitError{exitNo, fmt.Errorf("nobody has %s of %s", value, pool)}
-	case o.Token != 0 && o.Token != stale.Record.Token:
-		return &exitError{exitNo, fmt.Errorf("%s of %s is held by %s under token %d, not %d", value, pool, stale.Record.Owner, stale.Record.Token, o.Token)}
+	case o.Token != 0 && o.Token != stale.Current:
+		return &exitError{exitNo, fmt.Errorf("%s of %s is held by %s under token %d, not %d", value, pool, stale.Holder, stale.Current, o.Token)}
 	}
-	return &exitError{exitNo, fmt.Errorf("%s of %s is not %s's: %s has it", value, pool, o.Name, stale.Record.Owner)}
+	return &exitError{exitNo, fmt.Errorf("%s of %s is not %s's: %s has it", value, pool, o.Name, stale.Holder)}
 }

@@ -83,7 +83,7 @@ func (a *app) idReset(ctx context.Context, m *lease.Manager, o idReset) error {
 			a.say("%s of %s begins now", v.Value, o.pool)
 			continue
 		case errors.As(err, &held):
-			a.say("%s of %s is left alone: %s has it", v.Value, o.pool, held.Owner)
+			a.say("%s of %s is left alone: %s has it", v.Value, o.pool, held.Holder)
 		case errors.Is(err, identity.ErrWindow):
 			a.say("%s of %s is left alone: somebody has had it since", v.Value, o.pool)
 		default:

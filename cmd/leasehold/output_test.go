@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
@@ -111,7 +112,7 @@ func TestStates(t *testing.T) {
 		{"session closed", kept, session("", 0), stateExpired, 0},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			o := lease.NewObserver(nil, lease.ObserverOptions{Clock: clock.NewFake(clock.Instant(time.Hour))})
+			o := lease.NewObserver(nil, lease.ObserverOptions{Clock: clocktest.New(clock.Instant(time.Hour))})
 			if c.session.Key != "" {
 				o.Saw(c.session)
 			}

@@ -10,7 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold/leasehold/fence"
-	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/internal/drive"
+	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -36,7 +37,7 @@ func (a *app) releaseCommand() *cobra.Command {
 			return a.withStore(cmd.Context(), false, func(st store.Store) error {
 				t, err := a.target(cmd.Context(), st, name, token)
 				if err == nil {
-					_, err = lease.Free(cmd.Context(), st, t.key, lease.Eviction{Token: t.token, By: whoAmI()})
+					_, err = drive.Free(cmd.Context(), st, a.clk, t.key, drive.EndTerm{Token: t.token, By: whoAmI()})
 				}
 				if err != nil {
 					return evictionError(err)
@@ -65,7 +66,7 @@ func (t target) what() string {
 	return "that share of " + t.view.Name
 }
 
-// target returns the term of a name, or a share of it, that is held under that token. The error matches [lease.ErrNotCurrent] when
+// target returns the term of a name, or a share of it, that is held under that token. The error matches [fence.ErrStale] when
 // there is none.
 func (a *app) target(ctx context.Context, st store.Store, name string, token fence.Token) (target, error) {
 	rec, err := store.Load(ctx, st, name)
@@ -82,9 +83,9 @@ func (a *app) target(ctx context.Context, st store.Store, name string, token fen
 	h := v.shareUnder(token)
 	switch {
 	case h == nil && v.Holders != nil:
-		return target{}, fmt.Errorf("%w: nobody holds a share of %s under token %d: `leasehold show %s` lists them", lease.ErrNotCurrent, name, token, name)
+		return target{}, fmt.Errorf("%w: nobody holds a share of %s under token %d: `leasehold show %s` lists them", fence.ErrStale, name, token, name)
 	case h == nil:
-		return target{}, &lease.NotCurrentError{Record: rec, Token: token}
+		return target{}, protocol.Stale(rec, token)
 	}
 	session, err := store.Load(ctx, st, h.Session)
 	if err != nil {
@@ -97,7 +98,7 @@ func (a *app) target(ctx context.Context, st store.Store, name string, token fen
 
 // evictionError gives the exit code of a release or break that was refused.
 func evictionError(err error) error {
-	if errors.Is(err, lease.ErrNotCurrent) {
+	if errors.Is(err, fence.ErrStale) {
 		return &exitError{exitNo, err}
 	}
 	return err

@@ -301,7 +301,7 @@ func (j *job) once(ctx context.Context) error {
 // lossReason says why a lease was lost. Without a cause it was given up before its end.
 func (j *job) lossReason(cause error) string {
 	var lost *lease.LostError
-	if errors.As(cause, &lost) && lost.Cause != lease.Released {
+	if errors.As(cause, &lost) && lost.Cause != lease.CauseReleased {
 		if lost.Err != nil {
 			return fmt.Sprintf("%s: %v", lost.Cause, lost.Err)
 		}
@@ -342,8 +342,8 @@ func (j *job) withdraw() {
 	ctx, cancel := clock.WithTimeout(context.Background(), j.a.clk, time.Second)
 	defer cancel()
 	rec, err := store.Load(ctx, j.st, j.key)
-	if err == nil && rec.Owner == j.m.Owner() {
-		_, _ = lease.Free(ctx, j.st, j.key, lease.Eviction{Token: rec.Token, By: whoAmI(), Note: "given up"}) // or it expires
+	if err == nil && rec.Owner == j.m.Holder() {
+		_, _ = j.m.Free(ctx, j.key, lease.EndTerm{Token: rec.Token, By: whoAmI(), Reason: "given up"}) // or it expires
 	}
 }
 
@@ -368,8 +368,8 @@ func (j *job) refusal(ctx context.Context, err error) error {
 		return &exitError{code, fmt.Errorf("not acquired within %v: %w", j.opts.wait, err)}
 	}
 	now := j.a.clk.Wall()
-	why := fmt.Errorf("%s is held by %s since %s (%s)", j.name, held.Owner, at(held.Since, now), ago(held.Since, now))
-	if held.Owner == os.Getenv(envHolder) {
+	why := fmt.Errorf("%s is held by %s since %s (%s)", j.name, held.Holder, at(held.Since, now), ago(held.Since, now))
+	if held.Holder == os.Getenv(envHolder) {
 		why = fmt.Errorf("%w: the very command that started this one", why)
 	}
 	return &exitError{code, why}
@@ -386,7 +386,7 @@ func (j *job) release(h hold) error {
 func (j *job) environ(h hold) ([]string, error) {
 	sequencer, err := sequencerText(j.keys, h.Sequencer())
 	own := []string{
-		envName + "=" + cmp.Or(j.key, h.Sequencer().Name), envToken + "=" + h.Token().String(), envHolder + "=" + j.m.Owner(), envStore + "=" + j.url,
+		envName + "=" + cmp.Or(j.key, h.Sequencer().Name), envToken + "=" + h.Token().String(), envHolder + "=" + j.m.Holder(), envStore + "=" + j.url,
 		fence.EnvVar + "=" + sequencer,
 	}
 	if j.opts.limit > 0 {

@@ -233,7 +233,7 @@ func (c caller) work(t testing.TB, w *workplace) {
 	g, err := c.Acquire(t.Context(), "job", client.AcquireOptions{TTL: time.Second, Wait: 20 * time.Second})
 	if err != nil {
 		var held *lease.HeldError
-		if !errors.Is(err, store.ErrUnknownOutcome) && !errors.Is(err, lease.ErrNotCurrent) && !errors.As(err, &held) {
+		if !errors.Is(err, store.ErrUnknownOutcome) && !errors.Is(err, fence.ErrStale) && !errors.As(err, &held) {
 			t.Errorf("acquire: %v", err)
 		}
 		return
@@ -246,11 +246,11 @@ func (c caller) work(t testing.TB, w *workplace) {
 			w.now = next
 		}
 		w.mu.Unlock()
-	} else if !errors.Is(err, store.ErrUnknownOutcome) && !errors.Is(err, lease.ErrNotCurrent) {
+	} else if !errors.Is(err, store.ErrUnknownOutcome) && !errors.Is(err, fence.ErrStale) {
 		t.Errorf("renew: %v", err)
 	}
 	w.leave(g)
-	if err := c.Release(t.Context(), g); err != nil && !errors.Is(err, store.ErrUnknownOutcome) && !errors.Is(err, lease.ErrNotCurrent) {
+	if err := c.Release(t.Context(), g); err != nil && !errors.Is(err, store.ErrUnknownOutcome) && !errors.Is(err, fence.ErrStale) {
 		t.Errorf("release: %v", err)
 	}
 }

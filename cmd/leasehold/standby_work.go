@@ -92,7 +92,7 @@ func (s *standIn) work(term admiral.Term) error {
 // leftOf returns for how long a lease is valid without a renewal; 0 when it has ended.
 func leftOf(l supervise.Lease, clk clock.Clock) time.Duration {
 	until := l.ValidUntil()
-	if until == clock.Always {
+	if until == clock.Ended {
 		return 0
 	}
 	return max(until.Sub(clk.Now()), 0)

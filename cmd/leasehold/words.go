@@ -162,7 +162,7 @@ func (w *words) status(width int) (line string, waiting bool) {
 	}
 	now := w.a.clk.Wall()
 	line = fmt.Sprintf("waiting for %s (%s): held since %s by ", w.name, roughly(waited), ago(holder.Since, now))
-	owner := cutMiddle(holder.Owner, max(width-3-len(line), leastCut))
+	owner := cutMiddle(holder.Holder, max(width-3-len(line), leastCut))
 	return cutMiddle(line+owner, max(width-3, leastCut)), true
 }
 
@@ -200,12 +200,12 @@ func (w *words) waitFor(h *lease.HeldError) {
 	w.mu.Lock()
 	w.holder = h
 	w.mu.Unlock()
-	if h.Owner == os.Getenv(envHolder) {
+	if h.Holder == os.Getenv(envHolder) {
 		w.warn("%s is held by the very command that started this one, which may wait for ever", w.name)
 	}
 	if !w.live {
 		now := w.a.clk.Wall()
-		w.say("waiting for %s: held by %s since %s (%s)", w.name, h.Owner, at(h.Since, now), ago(h.Since, now))
+		w.say("waiting for %s: held by %s since %s (%s)", w.name, h.Holder, at(h.Since, now), ago(h.Since, now))
 	}
 }
 

@@ -5,7 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
@@ -13,7 +13,7 @@ import (
 // What others do to the row beside its holder's writes is no sign of life: what a standby shows of the holder's term runs out.
 func TestFinding_L11_AStandbyCountsSignsOfLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		clk := clock.NewFake(0)
+		clk := clocktest.New(0)
 		o, s := lease.NewObserver(nil, lease.ObserverOptions{Clock: clk}), NewState(clk)
 		rec := store.Record{Key: "job", Owner: "other", Token: 3, TTL: 10 * time.Second, Nonce: "n", Version: "1"}
 		left := func(want time.Duration) {

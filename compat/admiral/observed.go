@@ -76,7 +76,7 @@ func (s *State) saw(row lease.Status, me, mine string) {
 	}
 	s.expires = s.clk.Now().Add(row.ExpiresIn)
 	if rec.Owner == "" || rec.Owner == SkipOwner {
-		s.expires = clock.Never
+		s.expires = clock.NoDeadline
 	}
 	s.publish(func(st *Status) {
 		st.ReadOnly, st.Initialized, st.Err = true, true, nil

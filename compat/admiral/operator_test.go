@@ -8,14 +8,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/compat/admiral"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/faulty"
 )
 
 func (w *world) operator() admiral.Operator {
-	return admiral.Operator{Store: w.db.Open(), Config: config("any"), By: "ada@desk", Clock: clock.NewFake(0)}
+	return admiral.Operator{Store: w.db.Open(), Config: config("any"), By: "ada@desk", Clock: clocktest.New(0)}
 }
 
 // row reads the lease past all networks.
@@ -360,7 +360,7 @@ func TestWorkEndsFirst(t *testing.T) {
 func TestWorkThatFails(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		errWork := errors.New("exit status 3")
-		clk := clock.NewFake(0)
+		clk := clocktest.New(0)
 		s := admiral.NewState(clk)
 		c, err := admiral.New(func(context.Context) (store.Store, error) { return w.db.Open(), nil }, config("a"),
 			admiral.Options{Clock: clk, Work: func(admiral.Term) error { time.Sleep(time.Minute); return errWork }})

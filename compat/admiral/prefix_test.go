@@ -8,8 +8,9 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/compat/admiral"
-	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/internal/drive"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/memory"
 )
@@ -49,7 +50,7 @@ func TestPrefix(t *testing.T) {
 	if err != nil || uint64(rec.Token) != taken.Token {
 		t.Fatal(rec, err)
 	}
-	if _, err := lease.Free(t.Context(), st, rec.Key, lease.Eviction{Token: rec.Token, By: "ada"}); err != nil {
+	if _, err := drive.Free(t.Context(), st, clock.System(), rec.Key, drive.EndTerm{Token: rec.Token, By: "ada"}); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := claim("auto", "new", "east"); err != nil || got != "240.0" {

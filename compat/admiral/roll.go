@@ -118,7 +118,7 @@ func (c call) wants(me Instance) bool {
 func (r *run) instance() Instance {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return Instance{Pod: r.c.cfg.PodIdentifier, Region: r.c.cfg.runsIn(), Owner: r.m.Owner(), Status: r.status}
+	return Instance{Pod: r.c.cfg.PodIdentifier, Region: r.c.cfg.runsIn(), Owner: r.m.Holder(), Status: r.status}
 }
 
 // obey hands over if this instance is active under the very term that is to end, and the successor has answered: a call that

@@ -105,7 +105,7 @@ func (r *run) saw(row lease.Status) {
 	r.mu.Lock()
 	mine := r.mine
 	r.mu.Unlock()
-	r.s.saw(row, r.m.Owner(), mine)
+	r.s.saw(row, r.m.Holder(), mine)
 	if row.Holder != SkipOwner {
 		return
 	}
@@ -124,7 +124,7 @@ func (r *run) serve(ctx context.Context, l *lease.Lease) error {
 	if !end.over {
 		r.role(rollActive, "")
 		t = r.s.promote(l, r.c.opts.Early, func(st *Status) {
-			st.Owner, st.Token, st.Since = l.Owner(), l.Token(), r.clk.Wall()
+			st.Owner, st.Token, st.Since = l.Holder(), l.Token(), r.clk.Wall()
 		})
 		over = r.work(t)
 		end = r.active(ctx, l, t, over)
@@ -164,7 +164,7 @@ func (r *run) warmUp(ctx context.Context, l *lease.Lease) ending {
 	r.role(rollWarming, reason)
 	r.s.set(func(st *Status) {
 		st.Initialized, st.Reason, st.Err = true, reason, nil
-		st.Owner, st.Token, st.Since = l.Owner(), l.Token(), r.clk.Wall()
+		st.Owner, st.Token, st.Since = l.Holder(), l.Token(), r.clk.Wall()
 	})
 	timer := clock.NewTimer(r.clk, left)
 	defer timer.Stop()

@@ -149,7 +149,7 @@ func (r *run) loop(ctx context.Context) error {
 				return err
 			}
 		case errors.Is(err, errOperator):
-			err = r.await(ctx, func(rec store.Record) bool { return rec.Owner != SkipOwner }, clock.Never)
+			err = r.await(ctx, func(rec store.Record) bool { return rec.Owner != SkipOwner }, clock.NoDeadline)
 			if err != nil {
 				return nil
 			}

@@ -77,7 +77,7 @@ func NewState(clk clock.Clock) *State {
 		clk = clock.System()
 	}
 	return &State{
-		clk: clk, changed: make(chan struct{}), expires: clock.Always,
+		clk: clk, changed: make(chan struct{}), expires: clock.Ended,
 		status: Status{ReadOnly: true, Reason: "it is not known yet who may write"},
 	}
 }
@@ -96,7 +96,7 @@ func (s *State) now() Status {
 	now := s.clk.Now()
 	switch {
 	case s.term == nil:
-		if s.expires > now && s.expires != clock.Never {
+		if s.expires > now && s.expires != clock.NoDeadline {
 			st.ExpiresIn = s.expires.Sub(now)
 		}
 	case s.term.check() != nil:
@@ -175,7 +175,7 @@ func (s *State) promote(l *lease.Lease, early time.Duration, f func(*Status)) *t
 	t := newTerm(l, early, s.clk)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.term, s.expires = t, clock.Always
+	s.term, s.expires = t, clock.Ended
 	s.publish(func(st *Status) {
 		f(st)
 		st.ReadOnly, st.Initialized, st.Reason, st.Err = false, true, "", nil

@@ -14,7 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/compat/admiral"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/memory"
@@ -114,7 +114,7 @@ func TestNoOPIsAlwaysActive(t *testing.T) {
 func TestOpenIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tries := 0
-		clk := clock.NewFake(0)
+		clk := clocktest.New(0)
 		c, err := admiral.New(func(ctx context.Context) (store.Store, error) {
 			if tries++; tries < 4 {
 				return nil, errors.New("sts: AccessDenied")

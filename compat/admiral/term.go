@@ -27,7 +27,7 @@ func (t Term) Owner() string {
 	if t.t.lease == nil {
 		return ""
 	}
-	return t.t.lease.Owner()
+	return t.t.lease.Holder()
 }
 
 // Check returns nil while the term lasts, and a *[ReadOnlyError] or a *[lease.LostError] after it. It looks at the clock at
@@ -37,7 +37,7 @@ func (t Term) Check() error { return t.t.check() }
 // Context returns a context that is cancelled when the term ends.
 func (t Term) Context() context.Context { return t.t.ctx }
 
-// ValidUntil returns the instant at which the term ends unless the lease is renewed; [clock.Always] when it has ended.
+// ValidUntil returns the instant at which the term ends unless the lease is renewed; [clock.Ended] when it has ended.
 func (t Term) ValidUntil() clock.Instant { return t.t.until() }
 
 // Bind returns a context for one write: it ends with ctx, or when the term does. Call done when the
@@ -102,16 +102,16 @@ func (t *term) check() error {
 func (t *term) until() clock.Instant {
 	switch {
 	case t.ctx.Err() != nil:
-		return clock.Always
+		return clock.Ended
 	case t.lease == nil:
-		return clock.Never
+		return clock.NoDeadline
 	}
 	return t.lease.ValidUntil().Add(-t.early)
 }
 
 func (t *term) left() time.Duration {
 	until := t.until()
-	if until == clock.Always {
+	if until == clock.Ended {
 		return 0
 	}
 	return max(until.Sub(t.clk.Now()), 0)

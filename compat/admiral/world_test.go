@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/compat/admiral"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/store"
@@ -46,7 +47,7 @@ type world struct {
 func inWorld(t *testing.T, f func(t *testing.T, w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{t: t, db: memory.NewDB(memory.Options{Clock: clock.NewFake(0)}), res: &resource{}}
+		w := &world{t: t, db: memory.NewDB(memory.Options{Clock: clocktest.New(0)}), res: &resource{}}
 		w.ctx, w.stop = context.WithCancel(context.Background())
 		w.wg.Go(w.meter)
 		defer func() {
@@ -108,7 +109,7 @@ func (w *world) instances() []*instance {
 type instance struct {
 	w      *world
 	pod    string
-	clk    *clock.Fake
+	clk    *clocktest.Clock
 	net    *faulty.Store
 	outage *faulty.Outage
 	quit   context.CancelFunc
@@ -125,7 +126,7 @@ type instance struct {
 
 // launch starts a process that runs body, and its writer. prepare is called before anybody looks at the instance.
 func (w *world) launch(pod string, prepare func(i *instance), body func(ctx context.Context, i *instance)) *instance {
-	i := &instance{w: w, pod: pod, clk: clock.NewFake(clock.Instant(len(w.all)+1) * 1e12), outage: &faulty.Outage{}, done: make(chan struct{})}
+	i := &instance{w: w, pod: pod, clk: clocktest.New(clock.Instant(len(w.all)+1) * 1e12), outage: &faulty.Outage{}, done: make(chan struct{})}
 	i.net = faulty.Wrap(w.db.Open(), i.outage.Plan(nil))
 	ctx, quit := context.WithCancel(w.ctx)
 	i.quit = quit

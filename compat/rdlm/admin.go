@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
@@ -171,7 +172,7 @@ func (h *Handler) clear(x *exchange, name string) (bool, error) {
 		x.of(rec)
 	}
 	_, err = h.reg.Release(ctx, name, rec.Owner, rec.Token, "deleted by an administrator", nil)
-	if errors.Is(err, lease.ErrNotCurrent) {
+	if errors.Is(err, fence.ErrStale) {
 		err = nil
 	} else if err == nil {
 		h.opts.Quotas.Over(name)

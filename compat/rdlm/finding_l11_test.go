@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/internal/lessor"
 	"github.com/leasehold/leasehold/store/faulty"
 	"github.com/leasehold/leasehold/store/memory"
@@ -16,7 +16,7 @@ import (
 // A lock's lifetime ends as RDLM's does, also on a store that vouches for no age: this server has granted it, and counts by its own clock.
 // Nobody has to ask for the name before.
 func TestFinding_L11_LifetimesEnd(t *testing.T) {
-	clk, st := clock.NewFake(0), faulty.Ageless(memory.NewDB(memory.Options{}).Open())
+	clk, st := clocktest.New(0), faulty.Ageless(memory.NewDB(memory.Options{}).Open())
 	reg := lessor.New(st, lessor.Options{Clock: clk})
 	s := &site{reg: reg, Server: httptest.NewServer(New(reg, st, clk, Options{}))}
 	t.Cleanup(func() {

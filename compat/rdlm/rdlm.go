@@ -280,10 +280,10 @@ func (h *Handler) release(x *exchange) {
 // gone answers for a lock that is not there, or that could not be looked for.
 func (h *Handler) gone(x *exchange, err error) {
 	if err == nil {
-		err = &lease.NotCurrentError{Record: store.Record{Key: x.done.Name}}
+		err = &fence.StaleError{Name: x.done.Name}
 	}
 	var lost *lease.LostError
-	if errors.Is(err, lease.ErrNotCurrent) || errors.As(err, &lost) {
+	if errors.Is(err, fence.ErrStale) || errors.As(err, &lost) {
 		x.done.Err = err
 		say(x.w, http.StatusNotFound, "lock not found")
 		return

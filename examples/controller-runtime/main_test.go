@@ -54,7 +54,7 @@ func launch(t *testing.T, srv *servers.Server, name string) *instance {
 	done, ready := make(chan error, 1), make(chan string, 1)
 	go func() {
 		done <- withLeases(x.config, namespace, lease.Options{TTL: 30 * time.Second, Name: name}, func(m *lease.Manager) error {
-			ready <- m.Owner()
+			ready <- m.Holder()
 			r := &replica{
 				config: x.config, leases: m, name: "greeter", runnables: x.runnables,
 				options: manager.Options{Metrics: metricsserver.Options{BindAddress: "0"}},

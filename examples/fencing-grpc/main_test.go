@@ -10,7 +10,7 @@ var told = regexp.MustCompile(`^a holds the lease \(token (\d+)\), and begins a 
   the resource writes R1
 b holds the lease \(token (\d+)\), and a doesn't know it
   the resource writes R2
-  the resource refuses R3: billing: stale fencing token (\d+): b/\S+ has been here with token (\d+)
+  the resource refuses R3: billing: stale fencing token (\d+): b/\S+ has token (\d+)
   the resource writes R4
 $`)
 

@@ -10,7 +10,7 @@ var told = regexp.MustCompile(`^a holds the lease \(token (\d+)\), and sends R1,
 b holds the lease \(token (\d+)\)
   the resource writes R2
 a holds the lease again \(token (\d+)\), and R1 arrives
-  the resource refuses it: billing: stale fencing token (\d+): b/\S+ has been here with token (\d+)
+  the resource refuses it: billing: stale fencing token (\d+): b/\S+ has token (\d+)
   the resource writes R3
 $`)
 

@@ -10,7 +10,7 @@ var told = regexp.MustCompile(`^  the bank moves 100 under token (\d+)
 the worker has seen that its lease is valid, and is paused; another takes over
   the bank moves 50 under token (\d+)
 the paused worker wakes up
-  the bank refuses it: payments: stale fencing token (\d+): worker/\S+ has been here with token (\d+)
+  the bank refuses it: payments: stale fencing token (\d+): worker/\S+ has token (\d+)
 alice has 150, bob has 150
 $`)
 

@@ -7,7 +7,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/examples/primitives"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/lease"
@@ -67,7 +67,7 @@ func Example_simpleLock() {
 
 func Example_renewableLock() {
 	st := memory.New(memory.Options{})
-	clocks := []*clock.Fake{clock.NewFake(0), clock.NewFake(1e15)} // of two machines: what they show can't be compared
+	clocks := []*clocktest.Clock{clocktest.New(0), clocktest.New(1e15)} // of two machines: what they show can't be compared
 	const ttl = 15 * time.Second
 	a := &primitives.RenewableLock{Store: st, Clock: clocks[0], Name: "job", Me: "a", TTL: ttl}
 	b := &primitives.RenewableLock{Store: st, Clock: clocks[1], Name: "job", Me: "b", TTL: ttl}
@@ -99,7 +99,7 @@ func Example_renewableLock() {
 
 func Example_handleLockLost() {
 	st := faulty.Wrap(memory.New(memory.Options{}), nil) // a store that can be cut off
-	clk := clock.NewFake(0)
+	clk := clocktest.New(0)
 	m, err := lease.NewManager(st, lease.Options{TTL: 15 * time.Second, Clock: clk, OnEvent: func(e lease.Event) {
 		if e.State == lease.StateJeopardy {
 			clk.Jump(15 * time.Second) // and nothing gets better
@@ -129,7 +129,7 @@ func Example_handleLockLost() {
 
 func Example_watchdog() {
 	st := memory.New(memory.Options{})
-	clk := clock.NewFake(0)
+	clk := clocktest.New(0)
 	m, err := lease.NewManager(st, lease.Options{TTL: 15 * time.Second, Clock: clk})
 	if err != nil {
 		fmt.Println(err)

@@ -168,5 +168,5 @@ func ExampleFile_Append() {
 	fmt.Println(f.Append(context.Background(), old, []byte("charge 6\n")))
 	// Output:
 	// <nil>
-	// billing: stale fencing token 41: web-2 has been here with token 42
+	// billing: stale fencing token 41: web-2 has token 42
 }

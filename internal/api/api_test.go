@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/election"
+	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/driver"
@@ -19,9 +20,9 @@ func TestErrorsTravel(t *testing.T) {
 	since := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	rec := store.Record{Key: "job", Owner: "a", Token: 7, TTL: time.Minute, Acquired: since, Nonce: "n", Version: "v1"}
 	for _, err := range []error{
-		&lease.HeldError{Key: "job", Owner: "a", Since: since, Token: 7, ExpiresIn: 5 * time.Second, Note: "why"},
-		&lease.NotCurrentError{Token: 5, Record: store.Record{Key: "job", Owner: "a", Token: 7}},
-		&lease.LostError{Key: "job", Token: 7, Cause: lease.Broken, Err: errors.New("op: stuck")},
+		&lease.HeldError{Name: "job", Holder: "a", Since: since, Token: 7, ExpiresIn: 5 * time.Second, Note: "why"},
+		&fence.StaleError{Name: "job", Got: 5, Current: 7, Holder: "a"},
+		&lease.LostError{Name: "job", Token: 7, Cause: lease.CauseBroken, Err: errors.New("op: stuck")},
 		&store.ConflictError{Current: rec},
 		&store.InvalidError{Field: "TTL", Value: "1ns", Want: "10 ms or more"},
 		driver.Corrupt("job", errors.New("no JSON")),

@@ -94,7 +94,7 @@ var kinds = map[Code]struct {
 	CodeMismatch:        {http.StatusConflict, "the pool has other values or another layout, or the name has another value", identity.ErrMismatch},
 	CodeUndeclared:      {http.StatusConflict, "nobody has said yet what the values of the pool are", identity.ErrUndeclared},
 	CodeNoIDs:           {http.StatusServiceUnavailable, "no ids can be made now", ErrUnavailable},
-	CodeNotCurrent:      {http.StatusConflict, "the term is not the current one", lease.ErrNotCurrent},
+	CodeNotCurrent:      {http.StatusConflict, "the term is not the current one", fence.ErrStale},
 	CodeBroken:          {http.StatusConflict, "an operator broke the hold", lease.ErrLost},
 	CodeReplaced:        {http.StatusConflict, "the same request was sent again, and has this one's place", ErrReplaced},
 	CodeRemoved:         {http.StatusConflict, "the request was taken out of the queue", ErrRemoved},
@@ -181,11 +181,10 @@ func ProblemOf(err error) *Problem {
 	var (
 		p        *Problem
 		held     *lease.HeldError
-		stale    *lease.NotCurrentError
+		stale    *fence.StaleError
 		lost     *lease.LostError
 		conflict *store.ConflictError
 		invalid  *store.InvalidError
-		late     *fence.StaleError
 		corrupt  *store.CorruptError
 		other    *store.KindError
 	)
@@ -194,17 +193,17 @@ func ProblemOf(err error) *Problem {
 		return p
 	case errors.As(err, &held):
 		p = NewProblem(CodeHeld, "%v", held)
-		p.Name, p.Holder, p.Token, p.Note = held.Key, held.Owner, held.Token, held.Note
+		p.Name, p.Holder, p.Token, p.Note = held.Name, held.Holder, held.Token, held.Note
 		p.Since, p.ExpiresIn = &held.Since, (*Seconds)(&held.ExpiresIn)
 	case errors.As(err, &other):
 		p = NewProblem(CodeOtherKind, "%v", other)
 		p.Name, p.Holder, p.Kind, p.Want = other.Name, other.Holder, other.Kind, string(other.Wanted)
 	case errors.As(err, &stale):
 		p = NewProblem(CodeNotCurrent, "%v", stale)
-		p.Name, p.Holder, p.Token, p.Got = stale.Record.Key, stale.Record.Owner, stale.Record.Token, stale.Token
+		p.Name, p.Holder, p.Token, p.Got = stale.Name, stale.Holder, stale.Current, stale.Got
 	case errors.As(err, &lost):
 		p = NewProblem(CodeBroken, "%v", lost)
-		p.Name, p.Token = lost.Key, lost.Token
+		p.Name, p.Token = lost.Name, lost.Token
 		if lost.Err != nil {
 			p.Note = lost.Err.Error()
 		}
@@ -220,9 +219,6 @@ func ProblemOf(err error) *Problem {
 	case errors.As(err, &corrupt):
 		p = NewProblem(CodeCorrupt, "%v", corrupt)
 		p.Name, p.Note = corrupt.Key, corrupt.Err.Error()
-	case errors.As(err, &late):
-		p = NewProblem(CodeNotCurrent, "%v", late)
-		p.Name, p.Holder, p.Token, p.Got = late.Name, late.Holder, late.Current, late.Got
 	default:
 		if p = identityProblem(err); p == nil {
 			p = NewProblem(codeOf(err), "%v", err)
@@ -255,7 +251,7 @@ func (p *Problem) setRecord(rec store.Record) {
 func (p *Problem) Err() error {
 	switch p.Code {
 	case CodeHeld:
-		held := &lease.HeldError{Key: p.Name, Owner: p.Holder, Token: p.Token, Note: p.Note}
+		held := &lease.HeldError{Name: p.Name, Holder: p.Holder, Token: p.Token, Note: p.Note}
 		if p.Since != nil {
 			held.Since = *p.Since
 		}
@@ -266,9 +262,9 @@ func (p *Problem) Err() error {
 	case CodeOtherKind:
 		return &store.KindError{Name: p.Name, Kind: p.Kind, Wanted: store.Kind(p.Want), Holder: p.Holder}
 	case CodeNotCurrent:
-		return &lease.NotCurrentError{Token: p.Got, Record: store.Record{Key: p.Name, Owner: p.Holder, Token: p.Token}}
+		return &fence.StaleError{Name: p.Name, Got: p.Got, Current: p.Token, Holder: p.Holder}
 	case CodeBroken:
-		return &lease.LostError{Key: p.Name, Token: p.Token, Cause: lease.Broken, Err: errors.New(p.Note)}
+		return &lease.LostError{Name: p.Name, Token: p.Token, Cause: lease.CauseBroken, Err: errors.New(p.Note)}
 	case CodeCorrupt:
 		if p.Name != "" {
 			return driver.Corrupt(p.Name, errors.New(p.Note))

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/faulty"
@@ -264,7 +265,7 @@ func TestNoCopyIsSentForWhoHasGone(t *testing.T) {
 // A machine that was asleep until after the time of a request sends no further copy of it.
 func TestNoCopyIsSentAfterItsTime(t *testing.T) {
 	inCopyRig(t, map[int]faulty.Fault{1: {Drop: true}}, func(t *testing.T, r *copyRig) {
-		clk := r.Clock.(*clock.Fake)
+		clk := r.Clock.(*clocktest.Clock)
 		asleep := time.AfterFunc(attempt/2, func() { clk.Jump(10 * attempt) })
 		defer asleep.Stop()
 		before := r.net.Count(faulty.Put)

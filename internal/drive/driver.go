@@ -93,7 +93,7 @@ func (d *Driver) Show(t *Term) {
 		d.shown = h.Deadline
 		return
 	}
-	h.Deadline = clock.Always
+	h.Deadline = clock.Ended
 	h.Expire(protocol.Env{})
 }
 
@@ -136,7 +136,7 @@ func (d *Driver) Settle(env protocol.Env, session bool) bool {
 		return false
 	case kept && session && d.tried == notYet:
 		d.tried = insisting
-		h.Insist(clock.Never)
+		h.Insist(clock.NoDeadline)
 	case kept:
 		d.tried = finally
 		h.Insist(env.Now.Add(h.Timing.TTL))

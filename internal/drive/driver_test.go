@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/store"
@@ -33,7 +34,7 @@ type rig struct {
 func inRig(t *testing.T, f func(t *testing.T, r rig)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		clk := clock.NewFake(0)
+		clk := clocktest.New(0)
 		db := memory.NewDB(memory.Options{Clock: clk})
 		net := faulty.Wrap(db.Open(), nil)
 		defer func() { _ = net.Close() }()
@@ -46,7 +47,7 @@ func (r rig) drive(d *Driver, wanted func() bool, done func() bool) {
 	r.Helper()
 	var session *Term
 	if d.Hold.Claim.Session != "" {
-		session = term(clock.Never, nil)
+		session = term(clock.NoDeadline, nil)
 	}
 	for env := r.EnvIn(session); ; {
 		act := d.Next(env, wanted())
@@ -303,7 +304,7 @@ func TestWorth(t *testing.T) {
 		d := r.acquire(protocol.Claim{Owner: "me", TTL: ttl})
 		was := r.stored()
 		r.Worth = func() error { return worthless }
-		act := protocol.Action{Kind: protocol.Write, Key: "job", Until: clock.Never}
+		act := protocol.Action{Kind: protocol.Write, Key: "job", Until: clock.NoDeadline}
 		act.Rec = was
 		if _, err := r.Request(t.Context(), act, nil); err != worthless || r.stored().Version != was.Version {
 			t.Errorf("a renewal: %v", err)

@@ -46,10 +46,10 @@ func (k *Looks[L]) Look(ctx context.Context, leases []L) error {
 // sift lists the records of leases, and returns those of which the List shows anything else than that the session has them.
 func (k *Looks[L]) sift(ctx context.Context, leases []L) (doubtful []L, err error) {
 	left := make(map[string]L, len(leases))
-	prefix := leases[0].Key()
+	prefix := leases[0].Name()
 	for _, l := range leases {
-		left[l.Key()] = l
-		prefix = common(prefix, l.Key())
+		left[l.Name()] = l
+		prefix = common(prefix, l.Name())
 	}
 	yielded := 0
 	for rec, err := range k.Store.List(ctx, prefix) {
@@ -98,7 +98,7 @@ func (k *Looks[L]) read(ctx context.Context, l L) error {
 	if k.Over(l) {
 		return nil
 	}
-	rec, err := store.Load(ctx, k.Store, l.Key())
+	rec, err := store.Load(ctx, k.Store, l.Name())
 	switch {
 	case errors.Is(err, store.ErrCorrupt):
 		return nil

@@ -15,7 +15,7 @@ import (
 // Member is a lease that a session keeps.
 type Member interface {
 	comparable
-	Key() string
+	Name() string
 	Token() fence.Token
 }
 
@@ -40,7 +40,7 @@ type Entry[L Member] struct {
 func (r *Roster[L]) Enlist(l L) (e Entry[L]) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	key := l.Key()
+	key := l.Name()
 	last := l
 	older, another := r.members[key]
 	if another && older.Token() > l.Token() {
@@ -78,8 +78,8 @@ func (r *Roster[L]) Members() []L {
 func (r *Roster[L]) Forget(l L) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.members[l.Key()] == l {
-		delete(r.members, l.Key())
+	if r.members[l.Name()] == l {
+		delete(r.members, l.Name())
 	}
 }
 

@@ -13,7 +13,7 @@ type member struct {
 	token fence.Token
 }
 
-func (m member) Key() string        { return m.key }
+func (m member) Name() string       { return m.key }
 func (m member) Token() fence.Token { return m.token }
 
 func enlist(t *testing.T, r *Roster[member], m member, want Entry[member]) {

@@ -42,7 +42,7 @@ func TestOnlyTheOwnersWorkEndsWithTheProcess(t *testing.T) {
 			w := &witness{Store: r.net}
 			r.Store, r.Own = w, c.own
 			for _, owner := range []string{"you", "me", ""} {
-				act := protocol.Action{Kind: protocol.Write, Key: "job", Until: clock.Never}
+				act := protocol.Action{Kind: protocol.Write, Key: "job", Until: clock.NoDeadline}
 				act.Rec = store.Record{Key: "job", Version: r.stored().Version, Owner: owner, Token: 1, TTL: ttl, Nonce: "of " + owner}
 				if owner == "" {
 					act.Rec.TTL = 0

@@ -10,7 +10,7 @@ import (
 // Term is what a program relies on while it holds a name. It is safe for concurrent use: the program looks at the clock for itself, and
 // the first who notices that the term is over ends it.
 type Term struct {
-	// until is until when it is valid by itself; one of a session is valid while the session is, too. It is clock.Always once the
+	// until is until when it is valid by itself; one of a session is valid while the session is, too. It is clock.Ended once the
 	// term is over.
 	until   atomic.Int64
 	ended   atomic.Bool // its program was told
@@ -21,13 +21,13 @@ type Term struct {
 func (d *Driver) Begin(t, session *Term) {
 	d.shown = d.Hold.Deadline
 	if session != nil { // from here on only the session's validity counts
-		d.shown = clock.Never
+		d.shown = clock.NoDeadline
 	}
 	t.session = session
 	t.until.Store(int64(d.shown))
 }
 
-// Until returns the deadline that counts now; [clock.Always] when the term is over.
+// Until returns the deadline that counts now; [clock.Ended] when the term is over.
 func (t *Term) Until() clock.Instant {
 	d := t.own()
 	if t.session != nil {
@@ -47,8 +47,8 @@ func (t *Term) extend(from, to clock.Instant) bool {
 func (t *Term) Limit(to clock.Instant) bool {
 	for {
 		from := t.own()
-		if from == clock.Always || t.extend(from, to) {
-			return from != clock.Always
+		if from == clock.Ended || t.extend(from, to) {
+			return from != clock.Ended
 		}
 	}
 }
@@ -56,13 +56,13 @@ func (t *Term) Limit(to clock.Instant) bool {
 // Limited reports whether the term has such a deadline, and returns it.
 func (t *Term) Limited() (clock.Instant, bool) {
 	d := t.own()
-	return d, d != clock.Never && d != clock.Always
+	return d, d != clock.NoDeadline && d != clock.Ended
 }
 
 // Extend moves the deadline of a term that a server renewed for its program, unless the term is over.
 func (t *Term) Extend(to clock.Instant) bool {
 	d := t.own()
-	return d != clock.Always && t.extend(d, to)
+	return d != clock.Ended && t.extend(d, to)
 }
 
 // Over declares the term over if it is at now, by its own deadline or by that of the session that keeps it, and returns the one whose
@@ -73,7 +73,7 @@ func (t *Term) Over(now clock.Instant) *Term {
 		self = t.session
 	}
 	d := self.own()
-	if now < d || !self.extend(d, clock.Always) {
+	if now < d || !self.extend(d, clock.Ended) {
 		return nil
 	}
 	return self
@@ -81,7 +81,7 @@ func (t *Term) Over(now clock.Instant) *Term {
 
 // End ends the term for its program, and reports whether the program is to be told: it is told once, whatever comes after.
 func (t *Term) End() bool {
-	t.until.Store(int64(clock.Always))
+	t.until.Store(int64(clock.Ended))
 	return !t.ended.Swap(true)
 }
 

@@ -68,15 +68,15 @@ func TestTermOver(t *testing.T) {
 		if got != c.want {
 			t.Errorf("%s: over by %q, want %q", c.name, got, c.want)
 		}
-		if want := min(kept.own(), session.own()); kept.Until() != want || (c.want != "") != (want == clock.Always) {
+		if want := min(kept.own(), session.own()); kept.Until() != want || (c.want != "") != (want == clock.Ended) {
 			t.Errorf("%s: until %v afterwards", c.name, kept.Until())
 		}
 	}
 	alone := term(100, nil)
-	if alone.Over(99) != nil || alone.Over(100) != alone || alone.Until() != clock.Always || alone.Over(100) != alone {
+	if alone.Over(99) != nil || alone.Over(100) != alone || alone.Until() != clock.Ended || alone.Over(100) != alone {
 		t.Errorf("a term of its own: until %v", alone.Until())
 	}
-	if alone.Extend(200) || alone.Limit(200) || alone.Until() != clock.Always {
+	if alone.Extend(200) || alone.Limit(200) || alone.Until() != clock.Ended {
 		t.Errorf("a term that is over was made valid until %v", alone.Until())
 	}
 	if _, ok := alone.Limited(); ok {
@@ -90,7 +90,7 @@ func TestTermEndsOnce(t *testing.T) {
 	if !kept.End() || kept.End() {
 		t.Error("want the end once")
 	}
-	if kept.Until() != clock.Always || kept.Over(1) != kept || session.Over(1) != nil {
+	if kept.Until() != clock.Ended || kept.Over(1) != kept || session.Over(1) != nil {
 		t.Error("want the term over by itself, and the session as it was")
 	}
 }
@@ -109,7 +109,7 @@ func TestTermCopy(t *testing.T) {
 	kept.End()
 	var c Term
 	kept.Copy(&c, twin)
-	if c.own() != clock.Always || c.session != twin || c.End() {
+	if c.own() != clock.Ended || c.session != twin || c.End() {
 		t.Errorf("%+v: want what the other is, with the session of the clone", &c)
 	}
 }
@@ -141,7 +141,7 @@ func TestShow(t *testing.T) {
 	d, got = begin()
 	got.Over(100)
 	d.Hold.Deadline = 200
-	if d.Show(got); got.Until() != clock.Always || d.Hold.Deadline != clock.Always || d.Hold.Phase != protocol.Lost {
+	if d.Show(got); got.Until() != clock.Ended || d.Hold.Deadline != clock.Ended || d.Hold.Phase != protocol.Lost {
 		t.Errorf("over before the renewal was known: until %v, hold until %v, %v", got.Until(), d.Hold.Deadline, d.Hold.Phase)
 	}
 	d, got = begin()
@@ -153,7 +153,7 @@ func TestShow(t *testing.T) {
 	kept := new(Term)
 	d = &Driver{Hold: protocol.Hold{Phase: protocol.Held, Deadline: 50}}
 	d.Begin(kept, session)
-	d.Hold.Deadline = clock.Never
+	d.Hold.Deadline = clock.NoDeadline
 	if d.Show(kept); kept.Until() != 100 || d.Hold.Phase != protocol.Held {
 		t.Errorf("kept by a session: until %v, %v", kept.Until(), d.Hold.Phase)
 	}

@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/store"
 )
@@ -72,7 +72,7 @@ func overPipes(t *testing.T, connections int, handle http.HandlerFunc, f func(t 
 		}}
 		var copies sync.WaitGroup
 		r := Runner{
-			Store: &overHTTP{client: &http.Client{Transport: transport}}, Clock: clock.NewFake(0), HTTP: true,
+			Store: &overHTTP{client: &http.Client{Transport: transport}}, Clock: clocktest.New(0), HTTP: true,
 			Go: func(f func()) bool { copies.Go(f); return true },
 		}
 		f(t, func() error {

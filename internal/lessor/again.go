@@ -6,7 +6,6 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/internal/drive"
 	"github.com/leasehold/leasehold/internal/protocol"
-	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/driver"
 )
@@ -44,7 +43,7 @@ func (n *name) granted(w *waiter, rec store.Record) (Grant, error) {
 		return n.renew(n.r.ctx, rec.Owner, rec.Token, w.req.TTL, nil, untouched)
 	}
 	if rec.Session != w.req.Session || rec.Intervention != "" {
-		return Grant{}, &lease.NotCurrentError{Record: rec, Token: rec.Token}
+		return Grant{}, protocol.Stale(rec, rec.Token)
 	}
 	return n.adopt(rec)
 }
@@ -60,10 +59,10 @@ func (n *name) adopt(rec store.Record) (Grant, error) {
 	if conflict, ok := errors.AsType[*store.ConflictError](err); ok {
 		n.d.Hold.Read(n.env(), n.key, conflict.Current, nil)
 		n.look()
-		return Grant{}, &lease.NotCurrentError{Record: conflict.Current, Token: rec.Token}
+		return Grant{}, protocol.Stale(conflict.Current, rec.Token)
 	}
 	if err != nil {
 		return Grant{}, driver.Unknown(n.key, err) // whether the claim that was read lasts
 	}
-	return Grant{Record: kept, ValidUntil: clock.Never}, nil
+	return Grant{Record: kept, ValidUntil: clock.NoDeadline}, nil
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold/leasehold/internal/drive"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/faulty"
@@ -100,7 +101,7 @@ func TestOnlyTheSameTermIsGrantedAgain(t *testing.T) {
 		},
 		"no session": func(_ *testing.T, _ *world, _ *Registry, req *Request) { req.Session = "" },
 		"broken": func(t *testing.T, w *world, _ *Registry, _ *Request) {
-			if _, err := lease.Break(t.Context(), w.db.Open(), "job", lease.Eviction{Token: w.get("job").Token, By: "op"}); err != nil {
+			if _, err := drive.Break(t.Context(), w.db.Open(), "job", drive.EndTerm{Token: w.get("job").Token, By: "op"}); err != nil {
 				t.Fatal(err)
 			}
 		},

@@ -35,11 +35,11 @@ func (n *name) renew(ctx context.Context, owner string, token fence.Token, ttl t
 	case h.Renewed():
 		return Grant{Record: h.Term, ValidUntil: h.Deadline, Notice: h.Notice}, nil
 	case h.Cause == protocol.CauseBroken:
-		err = &lease.LostError{Key: n.key, Token: token, Cause: lease.Broken, Err: errors.New(cur.Note)}
+		err = &lease.LostError{Name: n.key, Token: token, Cause: lease.CauseBroken, Err: errors.New(cur.Note)}
 	case h.Restored():
-		err = fmt.Errorf("%w: %w", &lease.NotCurrentError{Record: cur, Token: token}, errRestored)
+		err = fmt.Errorf("%w: %w", protocol.Stale(cur, token), errRestored)
 	default:
-		err = &lease.NotCurrentError{Record: cur, Token: token}
+		err = protocol.Stale(cur, token)
 	}
 	return Grant{Record: cur}, err
 }
@@ -57,7 +57,7 @@ func (n *name) release(ctx context.Context, owner string, token fence.Token, why
 	err := n.carry(ctx, &d)
 	h := &d.Hold
 	if conflict, ok := errors.AsType[*store.ConflictError](err); ok {
-		return Grant{Record: conflict.Current}, &lease.NotCurrentError{Record: conflict.Current, Token: token}
+		return Grant{Record: conflict.Current}, protocol.Stale(conflict.Current, token)
 	}
 	unknown := errors.Is(err, store.ErrUnknownOutcome)
 	if unknown {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/fence"
-	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/internal/drive"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/faulty"
 )
@@ -208,7 +208,7 @@ func TestReleaseOfWhatEndedElsewhere(t *testing.T) {
 				granted(t, other, wants(owner, 0))
 			}
 			got, err := r.Release(t.Context(), "job", "a", rec.Token, "released", nil)
-			if !errors.Is(err, lease.ErrNotCurrent) || got.Owner != owner || w.get("job").Owner != owner {
+			if !errors.Is(err, fence.ErrStale) || got.Owner != owner || w.get("job").Owner != owner {
 				t.Errorf("released when %q has the name: %+v, %v", owner, got, err)
 			}
 		}
@@ -292,7 +292,7 @@ func TestANoticeIsLeftToTheSession(t *testing.T) {
 		req := wants("a", 0)
 		req.Session = s.Record.Key
 		rec := granted(t, r, req)
-		if _, err := lease.Break(t.Context(), w.db.Open(), "job", lease.Eviction{Token: rec.Token, By: "op"}); err != nil {
+		if _, err := drive.Break(t.Context(), w.db.Open(), "job", drive.EndTerm{Token: rec.Token, By: "op"}); err != nil {
 			t.Fatal(err)
 		}
 		for _, left := range []string{"kept", ""} {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/faulty"
@@ -117,7 +118,7 @@ func (c *crowd) turn(w *world, r *Registry, rnd *rand.Rand, holder string) bool 
 		switch {
 		case err == nil:
 			g = renewed
-		case errors.Is(err, lease.ErrNotCurrent), errors.As(err, &lost):
+		case errors.Is(err, fence.ErrStale), errors.As(err, &lost):
 			return true
 		case !errors.Is(err, store.ErrUnknownOutcome):
 			continue // it may still be valid

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/fence"
-	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store/faulty"
 )
 
@@ -68,7 +67,7 @@ func TestFinding_S11_ARestoredTermIsNotRenewed(t *testing.T) {
 					t.Fatal(err)
 				}
 				for range 2 {
-					if g, err := renew(r); !errors.Is(err, lease.ErrNotCurrent) || !errors.Is(err, errRestored) {
+					if g, err := renew(r); !errors.Is(err, fence.ErrStale) || !errors.Is(err, errRestored) {
 						t.Errorf("renewed: %+v, %v", g, err)
 					}
 				}
@@ -101,7 +100,7 @@ func TestFinding_S11_RenewalsByOtherServersAreNoLoss(t *testing.T) {
 			}
 		}
 		released(t, other, rec)
-		if _, err := r.Renew(t.Context(), "job", "a", rec.Token, 0, nil); !errors.Is(err, lease.ErrNotCurrent) {
+		if _, err := r.Renew(t.Context(), "job", "a", rec.Token, 0, nil); !errors.Is(err, fence.ErrStale) {
 			t.Errorf("after the release: %v", err)
 		}
 	})

@@ -78,7 +78,7 @@ func TestFinding_S16_AServedHolderStopsInTime(t *testing.T) {
 			}
 			time.Sleep(ttl/3 - after)
 			loss := s.renew().Lost["job"]
-			if took := w.clk.Now().Sub(done); took > ttl/3 || loss.Token != rec.Token || loss.Cause != lease.Taken || loss.Err == nil {
+			if took := w.clk.Now().Sub(done); took > ttl/3 || loss.Token != rec.Token || loss.Cause != lease.CauseTaken || loss.Err == nil {
 				t.Errorf("%v later: %+v", took, loss)
 			}
 			if err := l.Check(); err != nil {

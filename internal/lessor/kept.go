@@ -21,7 +21,7 @@ import (
 // Loss is a lease of a session that is over though the session lives.
 type Loss struct {
 	Token fence.Token
-	Cause lease.Cause // [lease.Taken] or [lease.Broken]
+	Cause lease.Cause // [lease.CauseTaken] or [lease.CauseBroken]
 	Err   error       // what its record says
 }
 
@@ -36,7 +36,7 @@ type kept struct {
 }
 
 // Key implements [drive.Member].
-func (k *kept) Key() string { return k.term.Key }
+func (k *kept) Name() string { return k.term.Key }
 
 // Token implements [drive.Member].
 func (k *kept) Token() fence.Token { return k.term.Token }
@@ -93,7 +93,7 @@ func (ks *keepers) renewed(st store.Store, owner string, until, now clock.Instan
 }
 
 // causes are those of looks, as package lease has them.
-var causes = map[protocol.Cause]lease.Cause{protocol.CauseTaken: lease.Taken, protocol.CauseBroken: lease.Broken}
+var causes = map[protocol.Cause]lease.Cause{protocol.CauseTaken: lease.CauseTaken, protocol.CauseBroken: lease.CauseBroken}
 
 func (ks *keepers) of(owner string) *keeper {
 	ks.mu.Lock()
@@ -155,7 +155,7 @@ func (k *keeper) forget(key string, token fence.Token) {
 // named has the session keep what its holder says that it keeps, and nothing else.
 func (k *keeper) named(session store.Record, leases map[string]fence.Token) {
 	for _, l := range k.roster.Members() {
-		if leases[l.Key()] != l.Token() {
+		if leases[l.Name()] != l.Token() {
 			k.roster.Forget(l)
 		}
 	}
@@ -197,7 +197,7 @@ func (r *Registry) look(ctx context.Context, k *keeper, g *Grant) {
 			if g.Lost == nil {
 				g.Lost = map[string]Loss{}
 			}
-			g.Lost[l.Key()] = *loss
+			g.Lost[l.Name()] = *loss
 		}
 	}
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
-	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/faulty"
 )
@@ -29,7 +28,7 @@ func TestRenewalsOfSessionsFail(t *testing.T) {
 		}
 		other, _ := w.registry()
 		released(t, other, rec)
-		if err := renew(s.g.Secret); !errors.Is(err, lease.ErrNotCurrent) || len(r.keepers.all) != 0 {
+		if err := renew(s.g.Secret); !errors.Is(err, fence.ErrStale) || len(r.keepers.all) != 0 {
 			t.Errorf("of a session that was closed elsewhere: %v; %d sessions are known", err, len(r.keepers.all))
 		}
 		if serve(t, r).acquire("job"); len(r.keepers.all) != 1 {
@@ -72,7 +71,7 @@ func TestWhatASessionIsKnownToKeep(t *testing.T) {
 		ended := s.acquire("ended")
 		other, _ := w.registry()
 		released(t, other, ended)
-		if _, err := r.Release(t.Context(), "ended", "a", ended.Token, "released", nil); !errors.Is(err, lease.ErrNotCurrent) {
+		if _, err := r.Release(t.Context(), "ended", "a", ended.Token, "released", nil); !errors.Is(err, fence.ErrStale) {
 			t.Error(err)
 		}
 		want("released, as its holder was told", 0)
@@ -189,7 +188,7 @@ func TestAClaimIsFoundByAnothersChange(t *testing.T) {
 		if a.over() {
 			t.Fatal("granted without an answer")
 		}
-		if _, err := r.Renew(t.Context(), "job", "x", 1, 0, nil); !errors.Is(err, lease.ErrNotCurrent) {
+		if _, err := r.Renew(t.Context(), "job", "x", 1, 0, nil); !errors.Is(err, fence.ErrStale) {
 			t.Errorf("another's term: %v", err)
 		}
 		if !a.over() || a.err != nil || a.grant.Record.Token != w.get("job").Token {

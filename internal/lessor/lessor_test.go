@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/drive"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/faulty"
@@ -48,7 +50,7 @@ func TestTerm(t *testing.T) {
 			"releasing":           second(r.Release(t.Context(), "job", "a", g.Record.Token, "", nil)),
 			"renewing as another": second(r.Renew(t.Context(), "job", "b", again.Token, 0, nil)),
 		} {
-			if !errors.Is(err, lease.ErrNotCurrent) {
+			if !errors.Is(err, fence.ErrStale) {
 				t.Errorf("%s what isn't the term: %v", what, err)
 			}
 		}
@@ -339,11 +341,11 @@ func TestBroken(t *testing.T) {
 		r, _ := w.registry()
 		rec := granted(t, r, wants("a", 0))
 		q := send(r, wants("b", time.Hour))
-		if _, err := lease.Break(t.Context(), w.db.Open(), "job", lease.Eviction{Token: rec.Token, By: "op"}); err != nil {
+		if _, err := drive.Break(t.Context(), w.db.Open(), "job", drive.EndTerm{Token: rec.Token, By: "op"}); err != nil {
 			t.Fatal(err)
 		}
 		var lost *lease.LostError
-		if _, err := r.Renew(t.Context(), "job", "a", rec.Token, 0, nil); !errors.As(err, &lost) || lost.Cause != lease.Broken {
+		if _, err := r.Renew(t.Context(), "job", "a", rec.Token, 0, nil); !errors.As(err, &lost) || lost.Cause != lease.CauseBroken {
 			t.Errorf("renewed: %v", err)
 		}
 		if q.over() {
@@ -429,7 +431,7 @@ func TestSession(t *testing.T) {
 		req := wants("a", 0)
 		req.Session = s.Record.Key
 		g, err := r.Acquire(t.Context(), req)
-		if err != nil || g.ValidUntil != clock.Never {
+		if err != nil || g.ValidUntil != clock.NoDeadline {
 			t.Fatalf("%+v, %v", g, err)
 		}
 		q := send(r, wants("b", time.Hour))
@@ -450,7 +452,7 @@ func TestSession(t *testing.T) {
 		if got := q.at.Sub(begun); q.err != nil || got < ttl || got > ttl+ttl/3 {
 			t.Errorf("granted %v after the session's last renewal, %v", got, q.err)
 		}
-		if _, err := r.Renew(t.Context(), s.Record.Key, "a", s.Record.Token, 0, nil); !errors.Is(err, lease.ErrNotCurrent) {
+		if _, err := r.Renew(t.Context(), s.Record.Key, "a", s.Record.Token, 0, nil); !errors.Is(err, fence.ErrStale) {
 			t.Errorf("a session that was closed lives: %v", err)
 		}
 	})

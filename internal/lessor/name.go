@@ -310,7 +310,7 @@ func (n *name) vacated(err error) bool {
 
 func (n *name) validity(h *protocol.Hold) clock.Instant {
 	if h.Claim.Session != "" {
-		return clock.Never
+		return clock.NoDeadline
 	}
 	return h.Deadline
 }
@@ -338,7 +338,7 @@ func (n *name) missed() error {
 func (n *name) heldBy() error {
 	rec := n.past.Seen.Rec
 	return &lease.HeldError{
-		Key: n.key, Owner: rec.Owner, Since: rec.Acquired, Token: rec.Token, Note: rec.Note,
+		Name: n.key, Holder: rec.Owner, Since: rec.Acquired, Token: rec.Token, Note: rec.Note,
 		ExpiresIn: max(n.past.Seen.Dead().Sub(n.r.clk.Now()), 0),
 	}
 }
@@ -346,7 +346,7 @@ func (n *name) heldBy() error {
 // env is what the hold is told of the world. Whether a session is valid is for its holder to know.
 func (n *name) env() protocol.Env {
 	env := n.r.run.Env()
-	env.Session = clock.Never
+	env.Session = clock.NoDeadline
 	return env
 }
 

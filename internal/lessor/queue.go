@@ -51,7 +51,7 @@ func (w *waiter) timing() protocol.Timing { return protocol.Timing{TTL: w.req.TT
 // until returns until when a holder may rely on what was sent at sent.
 func (w *waiter) until(sent clock.Instant) clock.Instant {
 	if w.req.Session != "" {
-		return clock.Never
+		return clock.NoDeadline
 	}
 	return sent.Add(w.timing().Validity())
 }

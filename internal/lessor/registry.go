@@ -47,7 +47,7 @@ type Request struct {
 // Grant is a name that is held.
 type Grant struct {
 	Record store.Record
-	// ValidUntil is until when the holder may rely on it, by the registry's clock; [clock.Never] if a session keeps it.
+	// ValidUntil is until when the holder may rely on it, by the registry's clock; [clock.NoDeadline] if a session keeps it.
 	ValidUntil clock.Instant
 	Notice     []byte // on a session's record: what the session is told; see package lease
 	// Lost are the leases of a session that is renewed which are over though it lives, by name; LookedAt is how many were looked at for
@@ -183,7 +183,7 @@ func (r *Registry) free(rec store.Record) {
 	r.start(func() { _, _ = r.Release(r.ctx, rec.Key, rec.Owner, rec.Token, protocol.WhyGivenUp, nil) })
 }
 
-// Renew renews a term, with another TTL if ttl isn't 0. The error is a *[lease.NotCurrentError] when the term is over, and a
+// Renew renews a term, with another TTL if ttl isn't 0. The error is a *[fence.StaleError] when the term is over, and a
 // *[lease.LostError] when an operator broke it: then it is to be released; and that of by, if the request does not prove the term. After
 // one that matches [store.ErrUnknownOutcome] it may be called again.
 func (r *Registry) Renew(ctx context.Context, key, owner string, token fence.Token, ttl time.Duration, by Proof) (Grant, error) {
@@ -201,11 +201,11 @@ func (r *Registry) renew(ctx context.Context, key, owner string, token fence.Tok
 }
 
 // Release ends a term, and returns the record as it is then: the next term's, if somebody was waiting. The error is a
-// *[lease.NotCurrentError] when the term is over already, and that of by, if the request does not prove the term. After one that matches
+// *[fence.StaleError] when the term is over already, and that of by, if the request does not prove the term. After one that matches
 // [store.ErrUnknownOutcome] it may be called again.
 func (r *Registry) Release(ctx context.Context, key, owner string, token fence.Token, why string, by Proof) (store.Record, error) {
 	g, err := r.change(ctx, key, func(ctx context.Context, n *name) (Grant, error) { return n.release(ctx, owner, token, why, by) })
-	if err == nil || errors.Is(err, lease.ErrNotCurrent) {
+	if err == nil || errors.Is(err, fence.ErrStale) {
 		r.keepers.forget(key, owner, token)
 	}
 	return g.Record, err

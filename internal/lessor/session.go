@@ -29,7 +29,7 @@ func (r *Registry) RenewSession(
 ) (Grant, error) {
 	g, err := r.renew(ctx, key, owner, token, ttl, by, left)
 	switch {
-	case errors.Is(err, lease.ErrNotCurrent):
+	case errors.Is(err, fence.ErrStale):
 		r.keepers.over(owner)
 		return g, err
 	case err != nil:

@@ -11,7 +11,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
@@ -29,7 +29,7 @@ const (
 // world is a database with registries on it, in virtual time.
 type world struct {
 	t       *testing.T
-	clk     *clock.Fake
+	clk     *clocktest.Clock
 	db      *memory.DB
 	ageless bool
 
@@ -42,7 +42,7 @@ type world struct {
 func inWorld(t *testing.T, f func(*testing.T, *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		clk := clock.NewFake(0)
+		clk := clocktest.New(0)
 		f(t, &world{t: t, clk: clk, db: memory.NewDB(memory.Options{Clock: clk}), highest: map[string]fence.Token{}})
 	})
 }
@@ -155,7 +155,7 @@ func released(t *testing.T, r *Registry, rec store.Record) {
 func heldBy(t *testing.T, err error, owner string) {
 	t.Helper()
 	var held *lease.HeldError
-	if !errors.As(err, &held) || held.Owner != owner {
+	if !errors.As(err, &held) || held.Holder != owner {
 		t.Errorf("error %v, want held by %s", err, owner)
 	}
 }

@@ -13,7 +13,7 @@ func TestFinding_S12_AGivenUpClaimOfASessionIsSettled(t *testing.T) {
 	for name, session := range map[string]string{"kept by a session": "s", "keeps itself": ""} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, true)
-			r.h.Claim.Session, r.session = session, clock.Never
+			r.h.Claim.Session, r.session = session, clock.NoDeadline
 			r.read(store.Record{Key: "job"}, nil)
 			claim := r.wrote("1", errLost)
 			for r.h.Phase == Waiting { // it never learns what became of the claim

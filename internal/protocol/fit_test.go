@@ -184,5 +184,5 @@ func TestASessionHasNoKind(t *testing.T) {
 	if rec := r.next(Write).Rec; rec.Kind != "" || rec.Version != "" {
 		t.Errorf("made by %+v", rec)
 	}
-	r.session = clock.Never
+	r.session = clock.NoDeadline
 }

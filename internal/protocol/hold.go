@@ -118,7 +118,7 @@ func NewSession(key string, c Claim, t Timing) Hold {
 // Resume returns the hold of a term that a session keeps, so that it can be let go. A term without its Version is read
 // again before it is written: of such a one only the Nonce is needed.
 func Resume(term store.Record, c Claim, t Timing) Hold {
-	return Hold{Key: term.Key, Claim: c, Timing: t, Phase: Held, Term: term, Deadline: clock.Never}
+	return Hold{Key: term.Key, Claim: c, Timing: t, Phase: Held, Term: term, Deadline: clock.NoDeadline}
 }
 
 // SupposeNew has a hold that has seen nothing of its record begin with the write that would be right if there is none. If there

@@ -115,14 +115,14 @@ func TestInsist(t *testing.T) {
 	if !errors.Is(r.h.Err, store.ErrUnknownOutcome) || !r.h.Unsettled() {
 		t.Fatalf("%v, unsettled %v", r.h.Err, r.h.Unsettled())
 	}
-	r.h.Insist(clock.Never)
+	r.h.Insist(clock.NoDeadline)
 	r.phase(Leaving)
 	if act := r.next(Read); act.Until != r.now.Add(rigAnswer) || act.Again != r.now.Add(rigRenew/3) {
 		t.Errorf("a request of one that has for ever may take %v, and is repeated after %v, want that after a third of the renewal", act.Until.Sub(r.now), act.Again.Sub(r.now))
 	}
 	r.read(foreign("9"), nil)
 	r.ended(nil)
-	r.h.Insist(clock.Never)
+	r.h.Insist(clock.NoDeadline)
 	r.phase(Ended)
 }
 

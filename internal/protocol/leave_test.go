@@ -253,7 +253,7 @@ func TestResume(t *testing.T) {
 	start := func(t *testing.T, term store.Record) *rig {
 		r := newRig(t, false)
 		r.h = Resume(term, Claim{Owner: "me", TTL: rigTTL, Session: "s"}, r.h.Timing)
-		if !r.h.Valid(clock.Never - 1) {
+		if !r.h.Valid(clock.NoDeadline - 1) {
 			t.Error("a resumed hold is not valid")
 		}
 		r.stop("")

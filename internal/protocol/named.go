@@ -55,7 +55,7 @@ func (l Latest) after(rec store.Record) bool {
 // sent once more after t.Attempt, and given up after three times that.
 func Named(key, owner string, token fence.Token, t Timing, seen Seen, latest Latest) Hold {
 	return Hold{
-		Key: key, Claim: Claim{Owner: owner, TTL: t.TTL}, Timing: t, Phase: Held, Deadline: clock.Never, renewAt: clock.Always,
+		Key: key, Claim: Claim{Owner: owner, TTL: t.TTL}, Timing: t, Phase: Held, Deadline: clock.NoDeadline, renewAt: clock.Ended,
 		named: true, rec: seen, latest: latest, Term: store.Record{Key: key, Owner: owner, Token: token},
 	}
 }
@@ -64,7 +64,7 @@ func Named(key, owner string, token fence.Token, t Timing, seen Seen, latest Lat
 const namedAttempts = 3
 
 // Renewed reports whether a hold that [Named] returned was renewed: then it is valid until its Deadline.
-func (h *Hold) Renewed() bool { return h.named && h.Phase == Held && h.Deadline != clock.Never }
+func (h *Hold) Renewed() bool { return h.named && h.Phase == Held && h.Deadline != clock.NoDeadline }
 
 // InDoubt reports whether a write of the attempt under way may have landed, or may land yet.
 func (h *Hold) InDoubt() bool { return h.att.Doubt }

@@ -164,7 +164,7 @@ func (h *Hold) letOthers(env Env, s Standing) (Action, bool) {
 func (h *Hold) drop(env Env) Action {
 	err, by := h.Err, env.Now.Add(h.Timing.TTL)
 	if h.Claim.Session != "" {
-		by = clock.Never
+		by = clock.NoDeadline
 	}
 	h.Stop(env, Exit{Why: WhyGivenUp, By: by})
 	h.Err = err
@@ -216,7 +216,7 @@ func (h *Hold) nextHeld(env Env) Action {
 		h.beginRenew(env)
 	}
 	act := h.pursue(env, h.Deadline)
-	if h.Deadline == clock.Never { // a server renews for a holder elsewhere, who doesn't wait for ever
+	if h.Deadline == clock.NoDeadline { // a server renews for a holder elsewhere, who doesn't wait for ever
 		act.Until = env.Now.Add(namedAttempts * h.Timing.Attempt)
 	}
 	return act.Repeated(env.Now, h.Timing.Attempt)
@@ -252,7 +252,7 @@ func (h *Hold) nextLeaving(env Env) Action {
 		return Action{Kind: Sleep, Until: min(h.retryAt, h.leave.By)}
 	}
 	share, limit := h.Timing.Renew/3, h.leave.By
-	if limit != clock.Never {
+	if limit != clock.NoDeadline {
 		share = limit.Sub(env.Now) / 4 // so that one request that gets no answer isn't all: there is time for three
 	} else {
 		limit = env.Now.Add(h.Timing.Answer())

@@ -155,3 +155,8 @@ func clip(s string) string {
 	}
 	return s[:cut]
 }
+
+// Stale returns the error about a token that is not the one of the current term, of the record as it is.
+func Stale(rec store.Record, got fence.Token) error {
+	return &fence.StaleError{Name: rec.Key, Got: got, Current: rec.Token, Holder: rec.Owner}
+}

@@ -270,7 +270,7 @@ func TestHoldIsNeverValidForTooLong(t *testing.T) {
 		r := &rig{t: t, h: New("job", Claim{Owner: "me", TTL: rigTTL}, rigTiming(), false, Seen{}, nil), now: 1000}
 		stored := store.Record{Key: "job"}
 		sent := map[string]clock.Instant{} // by nonce: when a write of that was first asked for
-		latest := clock.Always             // Sent of the own write that landed last
+		latest := clock.Ended              // Sent of the own write that landed last
 		version := 0
 		var lost bool
 		for range rapid.IntRange(1, 60).Draw(rt, "steps") {
@@ -315,7 +315,7 @@ func TestHoldIsNeverValidForTooLong(t *testing.T) {
 				version++
 				stored = foreign(string(rune('0' + version)))
 			}
-			if r.h.Valid(r.now) && (latest == clock.Always || r.now >= latest.Add(rigValidity)) {
+			if r.h.Valid(r.now) && (latest == clock.Ended || r.now >= latest.Add(rigValidity)) {
 				rt.Fatalf("valid at %v, the last write was sent at %v", r.now, latest)
 			}
 			if lost && r.h.Phase != Lost {

@@ -20,7 +20,7 @@ type Seen struct {
 func (s Seen) Note(rec store.Record, now clock.Instant) Seen {
 	since := now.Add(-rec.Age)
 	if rec.Age == store.AgeGone {
-		since = clock.Always
+		since = clock.Ended
 	}
 	if s.Known && sameWrite(s.Rec, rec) {
 		since = min(since, s.Since)

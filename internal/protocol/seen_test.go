@@ -22,7 +22,7 @@ func TestNote(t *testing.T) {
 	}{
 		"the first look":             {Seen{}, at("1", 0), 100, 100},
 		"an age that is vouched for": {Seen{}, at("1", 30), 100, 70},
-		"a writer that is gone":      {Seen{}, at("1", store.AgeGone), 100, clock.Always},
+		"a writer that is gone":      {Seen{}, at("1", store.AgeGone), 100, clock.Ended},
 		"the same version":           {Seen{at("1", 0), 50, true}, at("1", 0), 100, 50},
 		"the same, older than seen":  {Seen{at("1", 0), 50, true}, at("1", 80), 100, 20},
 		"the same, younger":          {Seen{at("1", 0), 50, true}, at("1", 10), 100, 50},

@@ -65,6 +65,11 @@ func (t Timing) validity(resolution time.Duration) time.Duration {
 	return t.TTL - time.Duration(math.Ceil(float64(t.TTL)*t.Margin)) - resolution // rounded down: never a nanosecond more
 }
 
+// LeastMargin returns the least share of the TTL that a holder has to leave unused when the rates of the clocks involved are
+// each off by at most rho (0.01 is 1 %): 2ρ/(1+ρ). It follows from holder and taker at their worst: the holder's clock slow,
+// so that TTL·(1−δ) takes TTL·(1−δ)/(1−ρ) of true time, the taker's fast, so that TTL takes TTL/(1+ρ).
+func LeastMargin(rho float64) float64 { return 2 * rho / (1 + rho) }
+
 // Check returns an error that shows the arithmetic when a hold with these timings would be unsafe, or could not be kept.
 func (t Timing) Check() error {
 	if t.TTL < store.MinTTL || t.TTL > store.MaxTTL {
@@ -77,7 +82,7 @@ func (t Timing) Check() error {
 		return fmt.Errorf("margin %v: want a share of the TTL, above 0 and below 1", t.Margin)
 	}
 	// A little slack, so that a margin computed by the same formula isn't refused for its last bit.
-	if least := clock.Margin(t.Drift); t.Margin < least-1e-9 {
+	if least := LeastMargin(t.Drift); t.Margin < least-1e-9 {
 		return fmt.Errorf("unsafe margin %v: clocks off by up to %.4g %% need at least 2·%v/(1+%v) = %.4g; "+
 			"raise the margin, or lower the drift if your clocks are better than that",
 			t.Margin, t.Drift*100, t.Drift, t.Drift, least)

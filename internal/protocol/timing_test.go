@@ -41,8 +41,8 @@ func TestTimingCheck(t *testing.T) {
 		want   []string // in the error; none: no error
 	}{
 		"the defaults":              {Timing{}, nil},
-		"chrony's slewing":          {Timing{Drift: 0.0833, Margin: clock.Margin(0.0833)}, nil},
-		"the formula's own result":  {Timing{Drift: 0.11, Margin: clock.Margin(0.11)}, nil},
+		"chrony's slewing":          {Timing{Drift: 0.0833, Margin: LeastMargin(0.0833)}, nil},
+		"the formula's own result":  {Timing{Drift: 0.11, Margin: LeastMargin(0.11)}, nil},
 		"as rounded in the message": {Timing{Drift: 0.11, Margin: 0.1983}, nil},
 		"the least there is":        {Timing{TTL: store.MinTTL}, nil},
 		"the most there is":         {Timing{TTL: store.MaxTTL}, nil},

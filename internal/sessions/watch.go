@@ -51,7 +51,7 @@ func NewWatch(m Manager) *Watch {
 // first: from then on its process can't rely on it, nor revive it. next is when another of them may have died. It blocks for
 // a read of each, and a write of each that died, each bounded as [Bounded] has it; one that fails is Over's error.
 func (w *Watch) Over(ctx context.Context, keys []string) (over map[string]bool, next clock.Instant, err error) {
-	over, next = map[string]bool{}, clock.Never
+	over, next = map[string]bool{}, clock.NoDeadline
 	for _, key := range keys {
 		if _, known := over[key]; known {
 			continue
@@ -209,7 +209,7 @@ func (w *Watch) end(key string) {
 // there are too many. w.mu is held.
 func (w *Watch) keep(key string, s sight) {
 	if _, known := w.seen[key]; !known && len(w.seen) >= maxSeen {
-		oldest, at := "", sight{looked: clock.Never}
+		oldest, at := "", sight{looked: clock.NoDeadline}
 		for k, s := range w.seen {
 			if s.over && !at.over || s.over == at.over && s.looked < at.looked {
 				oldest, at = k, s

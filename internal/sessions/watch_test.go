@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/faulty"
 	"github.com/leasehold/leasehold/store/memory"
@@ -29,7 +30,7 @@ type watcher struct {
 	t   *testing.T
 	db  *memory.DB
 	net *faulty.Store
-	clk *clock.Fake
+	clk *clocktest.Clock
 }
 
 // manager is the watcher's, as far as a watch knows it.
@@ -42,7 +43,7 @@ func (manager) TTL() time.Duration   { return ttl }
 func inWorld(t *testing.T, f func(t *testing.T, w *watcher)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := &watcher{t: t, db: memory.NewDB(memory.Options{}), clk: clock.NewFake(0)}
+		w := &watcher{t: t, db: memory.NewDB(memory.Options{}), clk: clocktest.New(0)}
 		w.net = faulty.Wrap(faulty.Ageless(w.db.Open()), nil)
 		defer func() {
 			if err := w.net.Close(); err != nil {
@@ -73,7 +74,7 @@ func (w *watcher) is(key string, over bool, due time.Duration) {
 	got, next, err := w.Over(w.t.Context(), []string{key, key})
 	want := w.clk.Now().Add(due)
 	if over {
-		want = clock.Never
+		want = clock.NoDeadline
 	}
 	if err != nil || len(got) != 1 || got[key] != over || next != want {
 		w.t.Errorf("%s: over %v, next in %v, %v; want %t, %v", key, got, next.Sub(w.clk.Now()), err, over, due)

@@ -110,7 +110,7 @@ func (b *Book) Note(rec store.Record, since clock.Instant) {
 		return
 	}
 	s := &sighting{since: since}
-	if rec.Owner != "" && rec.Nonce != "" && since != clock.Always { // without a nonce, a version alone may be another store's
+	if rec.Owner != "" && rec.Nonce != "" && since != clock.Ended { // without a nonce, a version alone may be another store's
 		s.Record = store.Record{
 			Key: rec.Key, Owner: rec.Owner, Token: rec.Token, TTL: rec.TTL, Session: rec.Session, Nonce: rec.Nonce,
 		}

@@ -185,7 +185,7 @@ func TestWhatIsNotNoted(t *testing.T) {
 	for name, change := range map[string]func(*store.Record, *clock.Instant){
 		"without a nonce": func(r *store.Record, _ *clock.Instant) { r.Nonce = "" },
 		"free":            func(r *store.Record, _ *clock.Instant) { r.Owner = "" },
-		"gone for ever":   func(_ *store.Record, since *clock.Instant) { *since = clock.Always },
+		"gone for ever":   func(_ *store.Record, since *clock.Instant) { *since = clock.Ended },
 	} {
 		rec, since := dead, clock.Instant(100)
 		change(&rec, &since)

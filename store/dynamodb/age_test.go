@@ -6,7 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 )
 
 // Whatever the clocks of the machines do and however long answers take, an age is never more than the time since the write was
@@ -25,7 +25,7 @@ func TestAgeIsALowerBound(t *testing.T) {
 			}
 			var stores [2]*Store
 			for i := range stores {
-				clk := clock.NewFake(0)
+				clk := clocktest.New(0)
 				clk.SetRate(0.9 + 0.2*r.Float64())
 				clk.StepWall(time.Duration(r.Int64N(int64(100 * time.Hour))))
 				stores[i] = testVirtual(t, v, Options{Clock: clk, ServerClock: bound})
@@ -66,8 +66,8 @@ func TestAgeIsALowerBound(t *testing.T) {
 func TestAgeIsOptional(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := new(virtual)
-		without := testVirtual(t, v, Options{Clock: clock.NewFake(0)})
-		with := testVirtual(t, v, Options{Clock: clock.NewFake(0), ServerClock: time.Second})
+		without := testVirtual(t, v, Options{Clock: clocktest.New(0)})
+		with := testVirtual(t, v, Options{Clock: clocktest.New(0), ServerClock: time.Second})
 		rec := mustPut(t, without, held("k", 1)) // its first request
 		time.Sleep(time.Hour)
 		if got, err := with.Get(t.Context(), "k"); err != nil || got.Age != 0 {
@@ -91,7 +91,7 @@ func TestStampIsNotEarly(t *testing.T) {
 		for _, into := range []time.Duration{0, 999 * time.Millisecond} { // a second of the server's clock
 			synctest.Test(t, func(t *testing.T) {
 				v := &virtual{delay: func() (time.Duration, time.Duration) { return 0, fro }}
-				s := testVirtual(t, v, Options{Clock: clock.NewFake(0), Attempt: time.Minute})
+				s := testVirtual(t, v, Options{Clock: clocktest.New(0), Attempt: time.Minute})
 				if s.stamp() != "" {
 					t.Error("a stamp before the first answer")
 				}

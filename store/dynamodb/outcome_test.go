@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -24,7 +24,7 @@ func TestLostReplyIsRecognised(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f, table := testFront(t)
-			clk := clock.NewFake(0)
+			clk := clocktest.New(0)
 			if lost.hang {
 				lost.after = func() { clk.Jump(patient) }
 			}
@@ -167,7 +167,7 @@ func TestOutcomesOfFailures(t *testing.T) {
 				}
 			}}
 			if c.fault.hang { // until its time is over, which is at once
-				clk := clock.NewFake(0)
+				clk := clocktest.New(0)
 				opts.Clock, c.fault.after = clk, func() { clk.Jump(patient) }
 			}
 			s := testOpen(t, testClient(t, f.URL), table, opts)

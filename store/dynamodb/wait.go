@@ -135,11 +135,11 @@ func (w *watch) look(before int, version string, most time.Duration) (seen *stor
 	defer w.mu.Unlock()
 	switch {
 	case w.seen == nil:
-		return nil, clock.Always, w.news
+		return nil, clock.Ended, w.news
 	case w.seen.Version == version:
 		return nil, w.due(most), w.news
 	case w.nth <= before:
-		return nil, clock.Always, w.news
+		return nil, clock.Ended, w.news
 	}
 	rec := w.seen.Clone()
 	return &rec, 0, nil

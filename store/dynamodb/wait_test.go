@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -33,7 +33,7 @@ func TestPaceOfAWait(t *testing.T) {
 		t.Run(fmt.Sprint(waiters), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				v := new(virtual)
-				clk := clock.NewFake(0)
+				clk := clocktest.New(0)
 				s := testVirtual(t, v, Options{Clock: clk})
 				rec := held("k", 1)
 				rec.TTL = 24 * time.Hour // so that no look before its end comes in between
@@ -62,7 +62,7 @@ func TestPaceOfAWait(t *testing.T) {
 func TestReadsAreShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := new(virtual)
-		s := testVirtual(t, v, Options{Clock: clock.NewFake(0)})
+		s := testVirtual(t, v, Options{Clock: clocktest.New(0)})
 		w := s.watches.join("k")
 		defer s.watches.leave("k", w)
 		for range 20 { // turn and news come at once
@@ -83,8 +83,8 @@ func TestReadsAreShared(t *testing.T) {
 func TestRenewalsDontQuickenAWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := new(virtual)
-		s := testVirtual(t, v, Options{Clock: clock.NewFake(0)})
-		holder := testVirtual(t, v, Options{Clock: clock.NewFake(0)})
+		s := testVirtual(t, v, Options{Clock: clocktest.New(0)})
+		holder := testVirtual(t, v, Options{Clock: clocktest.New(0)})
 		rec := held("k", 1)
 		rec.TTL = 15 * time.Second
 		rec = mustPut(t, holder, rec)
@@ -137,7 +137,7 @@ func TestLookBeforeTheEnd(t *testing.T) {
 	for ttl, early := range map[time.Duration]time.Duration{time.Minute: 250 * time.Millisecond, time.Second: 50 * time.Millisecond} {
 		synctest.Test(t, func(t *testing.T) {
 			v := new(virtual)
-			s := testVirtual(t, v, Options{Clock: clock.NewFake(0), PollMax: time.Hour})
+			s := testVirtual(t, v, Options{Clock: clocktest.New(0), PollMax: time.Hour})
 			rec := held("k", 1)
 			rec.TTL = 24 * time.Hour
 			rec = mustPut(t, s, rec)
@@ -146,7 +146,7 @@ func TestLookBeforeTheEnd(t *testing.T) {
 			var seen []time.Time
 			wg.Go(func() { waitUntil(ctx, s, rec, func(store.Record) { seen = append(seen, time.Now()) }) })
 			time.Sleep(10 * time.Hour) // so that pauses are about an hour
-			other := testVirtual(t, v, Options{Clock: clock.NewFake(0)})
+			other := testVirtual(t, v, Options{Clock: clocktest.New(0)})
 			rec.TTL = ttl
 			mustPut(t, other, rec)
 			time.Sleep(2 * time.Hour)
@@ -171,7 +171,7 @@ func TestLookBeforeTheEnd(t *testing.T) {
 func TestWaitAfterAWriteOfOnesOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := new(virtual)
-		s := testVirtual(t, v, Options{Clock: clock.NewFake(0)})
+		s := testVirtual(t, v, Options{Clock: clocktest.New(0)})
 		rec := mustPut(t, s, held("k", 1))
 		if got, err := s.Wait(t.Context(), "k", ""); err != nil || got.Version != rec.Version {
 			t.Fatalf("%+v, %v", got, err)
@@ -189,7 +189,7 @@ func TestWaitAfterAWriteOfOnesOwn(t *testing.T) {
 func TestCloseEndsAWaitAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := new(virtual)
-		s := testVirtual(t, v, Options{Clock: clock.NewFake(0), PollMax: time.Hour})
+		s := testVirtual(t, v, Options{Clock: clocktest.New(0), PollMax: time.Hour})
 		waiting := make(chan error, 1)
 		go func() {
 			_, err := s.Wait(t.Context(), "k", "")
@@ -210,7 +210,7 @@ func TestCloseEndsAWaitAtOnce(t *testing.T) {
 func TestWatchesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := new(virtual)
-		s := testVirtual(t, v, Options{Clock: clock.NewFake(0)})
+		s := testVirtual(t, v, Options{Clock: clocktest.New(0)})
 		for i := range 3 * maxWatches {
 			if _, err := s.Wait(t.Context(), fmt.Sprint(i), "x"); err != nil {
 				t.Fatal(err)

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/internal/proof/servers"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
@@ -21,7 +21,7 @@ const (
 func TestRoundTrips(t *testing.T) {
 	srv := servers.Etcd(t, servers.Shared())
 	prefix, traffic := newPrefix(t), &wire{}
-	clk := clock.NewFake(0) // so that there is a renewal when the test says so, and no other
+	clk := clocktest.New(0) // so that there is a renewal when the test says so, and no other
 	manager := func(s store.Store) *lease.Manager {
 		m, err := lease.NewManager(s, lease.Options{TTL: time.Hour, Clock: clk})
 		if err != nil {

@@ -6,7 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/faulty"
 	"github.com/leasehold/leasehold/store/memory"
@@ -15,7 +15,7 @@ import (
 // No answer of an ageless store has an age, whichever way it comes.
 func TestAgeless(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		db := memory.NewDB(memory.Options{Clock: clock.NewFake(0)})
+		db := memory.NewDB(memory.Options{Clock: clocktest.New(0)})
 		plain, ageless := db.Open(), faulty.Ageless(db.Open())
 		if _, err := plain.Put(t.Context(), record("k")); err != nil {
 			t.Fatal(err)

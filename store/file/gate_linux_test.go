@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 )
 
 // drawn returns how many numbers have been drawn at the gate.
@@ -34,7 +35,7 @@ func testGate(t testing.TB, path string) *gate {
 
 // still is a clock on which nobody's patience ends.
 func still() clock.Clock {
-	clk := clock.NewFake(0)
+	clk := clocktest.New(0)
 	clk.SetRate(0)
 	return clk
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -24,7 +25,7 @@ func TestWallClockOfAMark(t *testing.T) {
 // By the wall clock of a mark, a write is never older than it is.
 func TestWallClockOfAWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &Store{clock: clock.NewFake(1), life: &life{name: "a"}}
+		s := &Store{clock: clocktest.New(1), life: &life{name: "a"}}
 		time.Sleep(900 * time.Microsecond) // late in a millisecond
 		m := parseMark(s.mark(held("k", 1), false))
 		for age := time.Duration(0); age <= 10*time.Millisecond; age += 100 * time.Microsecond {

@@ -13,7 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -157,7 +157,7 @@ func TestCloseWaitsForTheDisk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	clk := clock.NewFake(1)
+	clk := clocktest.New(1)
 	s.clock = clk
 	s.running.Add(1) // as a sync does that takes long
 	closed := make(chan error, 1)
@@ -328,7 +328,7 @@ func TestTurnWithNothingToWrite(t *testing.T) {
 
 // idle is a store of which nobody serves the lanes.
 func idle() *Store {
-	return &Store{clock: clock.NewFake(1), closing: make(chan struct{})}
+	return &Store{clock: clocktest.New(1), closing: make(chan struct{})}
 }
 
 // A row that can't be read is an error of its own, and doesn't hide the others.

@@ -13,6 +13,7 @@ import (
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/internal/enginekit/watcher"
 	"github.com/leasehold/leasehold/internal/proof/servers"
 	"github.com/leasehold/leasehold/store/storetest"
@@ -176,7 +177,7 @@ func TestFinding_N1_SilenceOfAWatch(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				clk := clock.NewFake(0)
+				clk := clocktest.New(0)
 				h := &hub{store: &Store{clock: clk}}
 				stream := apiwatch.NewFake()
 				defer stream.Stop()

@@ -69,16 +69,16 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: leasehold}]
 	broadcaster := record.NewBroadcaster(record.WithContext(t.Context()))
 	defer broadcaster.Shutdown()
 	recorder := broadcaster.NewRecorder(runtime.NewScheme(), corev1.EventSource{Component: "billing-controller"})
-	obj, err := s.Lease(t.Context(), l.Key())
+	obj, err := s.Lease(t.Context(), l.Name())
 	if err != nil {
 		t.Fatal(err)
 	}
 	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: core(t, mine).Events(namespace)})
-	message := fmt.Sprintf("%s became leader, token %d", m.Owner(), l.Token())
+	message := fmt.Sprintf("%s became leader, token %d", m.Holder(), l.Token())
 	recorder.Event(obj, corev1.EventTypeNormal, "LeaderElection", message)
 
 	all := core(t, config(t, srv, srv.Addr)).Events(namespace)
-	name, kind, uid := objectName(l.Key()), "Lease", string(leaseObject(t, s, l.Key()).UID)
+	name, kind, uid := objectName(l.Name()), "Lease", string(leaseObject(t, s, l.Name()).UID)
 	described := all.GetFieldSelector(&name, &namespace, &kind, &uid)
 	storetest.Eventually(t, func() error {
 		list, err := all.List(t.Context(), metav1.ListOptions{FieldSelector: described.String()})

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 )
 
 // api is a server of HTTP/2 that answers after a while, and a client of it whose connections can die in silence.
@@ -246,7 +247,7 @@ func TestFinding_L1_ALateConnectionIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const slow = 4900 * time.Millisecond
 		var latency atomic.Int64
-		l := &lanes{clock: clock.NewFake(0)}
+		l := &lanes{clock: clocktest.New(0)}
 		for range maxLanes {
 			l.all = append(l.all, &lane{transport: &far{latency: &latency}})
 		}
@@ -288,7 +289,7 @@ func TestFinding_L1_ALateConnectionIsBetterThanANewOne(t *testing.T) {
 	network := &far{latency: &atomic.Int64{}}
 	late := &lane{transport: network, known: true, waiting: sent(overdue), sent: now}
 	opened := &lane{transport: network, waiting: sent(overdue), sent: now.Add(-overdue)}
-	l := &lanes{clock: clock.NewFake(now), all: []*lane{late, opened, {transport: network}}, used: 2}
+	l := &lanes{clock: clocktest.New(now), all: []*lane{late, opened, {transport: network}}, used: 2}
 	defer l.CloseIdleConnections()
 	for range 3 { // after its last answer
 		if l.take(&http.Request{URL: &url.URL{Scheme: "https", Host: "api.example"}}) != late {
@@ -306,7 +307,7 @@ func TestAConnectionThatIsNotOpenedIsGivenUp(t *testing.T) {
 			network := &far{latency: &never}
 			now := clock.Instant(time.Hour)
 			busy := &lane{transport: network, known: true, waiting: map[*http.Request]clock.Instant{{}: now.Add(-overdue)}}
-			l := &lanes{clock: clock.NewFake(now), all: []*lane{busy, {transport: network}}, used: 1, opened: now.Add(-time.Minute)}
+			l := &lanes{clock: clocktest.New(now), all: []*lane{busy, {transport: network}}, used: 1, opened: now.Add(-time.Minute)}
 			l.take(&http.Request{URL: &url.URL{Scheme: "https", Host: "api.example"}})
 			begun := time.Now()
 			if closed {

@@ -9,13 +9,13 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/driver"
 )
 
 // specStore is what the mapping needs of a store.
-func specStore(fake *clock.Fake) *Store { return &Store{clock: fake} }
+func specStore(fake *clocktest.Clock) *Store { return &Store{clock: fake} }
 
 // object returns a Lease as the server gives it back after rec was written over prev.
 func object(s *Store, rec store.Record, prev version) *coordinationv1.Lease {
@@ -35,7 +35,7 @@ func object(s *Store, rec store.Record, prev version) *coordinationv1.Lease {
 }
 
 func TestDurationIsRoundedUp(t *testing.T) {
-	s := specStore(clock.NewFake(0))
+	s := specStore(clocktest.New(0))
 	for _, c := range []struct {
 		rec  store.Record
 		want int32
@@ -61,7 +61,7 @@ func TestDurationIsRoundedUp(t *testing.T) {
 // client-go's elector compares times cut to whole seconds: no renewal may look to it like the one before. With a short TTL
 // that would run away from the clock.
 func TestRenewalsDifferInTheirSeconds(t *testing.T) {
-	fake := clock.NewFake(0)
+	fake := clocktest.New(0)
 	s := specStore(fake)
 	for _, ttl := range []time.Duration{15 * time.Second, time.Second} {
 		prev := version{}
@@ -94,7 +94,7 @@ func TestRenewalsDifferInTheirSeconds(t *testing.T) {
 }
 
 func TestTransitionsCountChangesOfHolder(t *testing.T) {
-	s := specStore(clock.NewFake(0))
+	s := specStore(clocktest.New(0))
 	prev, want := version{}, int32(0)
 	for i, c := range []struct {
 		owner string
@@ -111,7 +111,7 @@ func TestTransitionsCountChangesOfHolder(t *testing.T) {
 }
 
 func TestVersionRoundTrip(t *testing.T) {
-	obj := object(specStore(clock.NewFake(0)), store.Record{Key: "k", Owner: "a", Token: 1, TTL: time.Second}, version{})
+	obj := object(specStore(clocktest.New(0)), store.Record{Key: "k", Owner: "a", Token: 1, TTL: time.Second}, version{})
 	var v version
 	for _, labels := range []map[string]string{nil, {labelManaged: ""}} {
 		obj.Labels = labels
@@ -128,7 +128,7 @@ func TestVersionRoundTrip(t *testing.T) {
 }
 
 func TestReadsWhatOthersWrote(t *testing.T) {
-	s := specStore(clock.NewFake(0))
+	s := specStore(clocktest.New(0))
 	since := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	mine := store.Record{
 		Key: "k", Owner: "mine", Token: 1000, TTL: 2500 * time.Millisecond, Acquired: since, Nonce: "n", Data: []byte("state"),
@@ -198,7 +198,7 @@ func TestReadsWhatOthersWrote(t *testing.T) {
 }
 
 func TestCorruptObjects(t *testing.T) {
-	s := specStore(clock.NewFake(0))
+	s := specStore(clocktest.New(0))
 	for _, c := range []struct {
 		what, key string
 		spoil     func(*coordinationv1.Lease)

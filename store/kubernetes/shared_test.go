@@ -282,7 +282,7 @@ func TestMetadataChangesLoseNoLease(t *testing.T) {
 	}
 	// An elector that stops unawares takes the holder out; the next renewal puts it right.
 	annotate(t, s, "billing", `{"spec":{"holderIdentity":""}}`)
-	until("no renewal puts the holder back", func() bool { return *object().Spec.HolderIdentity == l.Owner() })
+	until("no renewal puts the holder back", func() bool { return *object().Spec.HolderIdentity == l.Holder() })
 	if err := l.Check(); err != nil {
 		t.Error(err)
 	}

@@ -10,7 +10,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -23,7 +23,7 @@ func record(key string) store.Record {
 // Age is read off the clock of the database, whatever the time of day does.
 func TestAge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		clk := clock.NewFake(0)
+		clk := clocktest.New(0)
 		s := New(Options{Clock: clk})
 		rec, err := s.Put(t.Context(), record("k"))
 		if err != nil || rec.Age != 0 {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/driver"
 	"github.com/leasehold/leasehold/store/faulty"
@@ -13,7 +13,7 @@ import (
 
 // replicatedBy returns an instance of a pair whose handles open returns.
 func replicatedBy(open func(*faulty.Pair) store.Store) Instance {
-	clk := clock.NewFake(0)
+	clk := clocktest.New(0)
 	pair := faulty.NewPair(clk)
 	inst := instanceOf(func() store.Store { return open(pair) })
 	inst.Clock = clk

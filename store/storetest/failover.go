@@ -159,7 +159,7 @@ func (c *contest) holders(name string) (n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, l := range c.told {
-		if l.Key() == name && l.Check() == nil {
+		if l.Name() == name && l.Check() == nil {
 			n++
 		}
 	}
@@ -171,7 +171,7 @@ func (c *contest) newest(name string) (latest fence.Sequencer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, l := range c.told {
-		if s := l.Sequencer(); l.Key() == name && s.Token > latest.Token {
+		if s := l.Sequencer(); l.Name() == name && s.Token > latest.Token {
 			latest = s
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -144,7 +144,7 @@ func run(t *testing.T, f func(t *testing.T, s *server, w *Waiters)) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
 		w := New(s)
-		w.clk = clock.NewFake(0)
+		w.clk = clocktest.New(0)
 		defer w.Close()
 		f(t, s, w)
 	})

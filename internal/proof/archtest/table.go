@@ -44,6 +44,7 @@ var holds = []string{"internal/protocol.New", "internal/protocol.NewSession", "i
 // Table is the house.
 var Table = []Row{
 	{Dir: "clock", Floor: F0, Libs: []string{x}, Why: "CLOCK_BOOTTIME comes through x/sys"},
+	{Dir: "clock/clocktest", Floor: F0, Tests: true, May: []string{"clock"}, Only: []string{"std", "clock"}, Why: "the clock of a node in a test"},
 	{
 		Dir: "fence", Floor: F0, Only: []string{"std"},
 		Why: "a guarded resource links fence and nothing else",
@@ -91,6 +92,7 @@ var Table = []Row{
 		Dir: "internal/kinds", Floor: F0, May: []string{"store", "store/driver"},
 		Why: "it tells who uses a name from its records, for the rules",
 	},
+	{Dir: "internal/names", Floor: F0, May: []string{"store", "store/driver"}, Why: "what a name may be is one rule, from the driver of leases up to the command"},
 
 	{Dir: "store/memory", Floor: F1, Engine: true},
 	{
@@ -138,7 +140,7 @@ var Table = []Row{
 		},
 		Never: []string{
 			"time.Now", "time.Since", "time.Until", "time.After", "time.AfterFunc", "time.NewTimer", "time.NewTicker",
-			"time.Tick", "time.Sleep", "clock.System", "clock.NewFake", "clock.NewTimer", "clock.Sleep", "clock.WithTimeout",
+			"time.Tick", "time.Sleep", "clock.System", "clock/clocktest.New", "clock.NewTimer", "clock.Sleep", "clock.WithTimeout",
 			"store.Load", "store.Wait", "store/driver.WaitHolder",
 		},
 		Why: "decisions are pure: no clock, no chance, no lock, no I/O, so that a model check can exhaust them",
@@ -149,7 +151,7 @@ var Table = []Row{
 	},
 	{
 		Dir: "internal/drive", Floor: Drive,
-		Never: []string{"time.Now", "time.Since", "time.After", "time.AfterFunc", "time.NewTimer", "time.Sleep", "clock.System", "clock.NewFake"},
+		Never: []string{"time.Now", "time.Since", "time.After", "time.AfterFunc", "time.NewTimer", "time.Sleep", "clock.System", "clock/clocktest.New"},
 		Why:   "the simulator and the model check run it by events, under clocks of their own",
 	},
 	{
@@ -269,7 +271,7 @@ var Table = []Row{
 
 // forTests is what any test may import of ours, and testLibs of others.
 var (
-	forTests = []string{"store/memory", "store/faulty", "store/storetest", "fence/fencetest", "fence/filemarks", "internal/proof/servers", "internal/proof/golden", "internal/proof/records", "lease"}
+	forTests = []string{"clock/clocktest", "store/memory", "store/faulty", "store/storetest", "fence/fencetest", "fence/filemarks", "internal/proof/servers", "internal/proof/golden", "internal/proof/records", "lease"}
 	testLibs = []string{
 		x, "go.uber.org/goleak", "pgregory.net/rapid", "github.com/anishathalye/porcupine", "github.com/rogpeppe/go-internal",
 	}

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
-	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/internal/proof/servers"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store/faulty"
@@ -101,7 +101,7 @@ func (s *source) next() time.Duration {
 
 // leaseholds holds the name by package lease, and takes it again when it was lost.
 func leaseholds(t *testing.T, all *tenure, of servers.Latency, seed uint64) {
-	clk, from := clock.NewFake(0), newSource(of, seed)
+	clk, from := clocktest.New(0), newSource(of, seed)
 	st := faulty.Wrap(memory.New(memory.Options{Clock: clk}), func(faulty.Op) faulty.Fault {
 		d := from.next()
 		return faulty.Fault{Delay: d / 2, ReplyDelay: d - d/2}

@@ -61,7 +61,7 @@ func rideOut(t testing.TB, st store.Store, proxy *servers.Network, slow time.Dur
 	m, err := lease.NewManager(st, lease.Options{TTL: length, OnEvent: func(e lease.Event) {
 		switch e.State {
 		case lease.StateLost:
-			lost <- fmt.Errorf("%s is lost: %w", e.Key, e.Err)
+			lost <- fmt.Errorf("%s is lost: %w", e.Name, e.Err)
 		case lease.StateJeopardy:
 			doubtful <- struct{}{}
 		}

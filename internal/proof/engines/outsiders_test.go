@@ -167,7 +167,7 @@ func tryOutsiders(t, outer testing.TB, open func(t testing.TB) store.Store, eras
 		took := m.Clock().Now().Sub(done)
 		worst = max(worst, took)
 		var lost *lease.LostError
-		if err := l.Check(); !errors.As(err, &lost) || lost.Cause != lease.Taken || lost.Err == nil {
+		if err := l.Check(); !errors.As(err, &lost) || lost.Cause != lease.CauseTaken || lost.Err == nil {
 			outer.Errorf("an outsider %s: %v, want it taken, and why", what, err)
 		}
 		nextTerm(ctx, t, outer, o, name, l.Token())
@@ -263,10 +263,10 @@ func (e *elsewhere) hears(ctx context.Context, rec store.Record, what string) cl
 				continue
 			}
 			at := clock.System().Now()
-			if loss.Token != rec.Token || loss.Cause != lease.Taken || loss.Err == nil {
+			if loss.Token != rec.Token || loss.Cause != lease.CauseTaken || loss.Err == nil {
 				e.t.Errorf("an outsider %s: %+v, want it taken, and why", what, loss)
 			}
-			if _, err := e.reg.Release(ctx, rec.Key, rec.Owner, rec.Token, "lost", nil); !errors.Is(err, lease.ErrNotCurrent) {
+			if _, err := e.reg.Release(ctx, rec.Key, rec.Owner, rec.Token, "lost", nil); !errors.Is(err, fence.ErrStale) {
 				e.t.Errorf("released after an outsider %s: %v", what, err)
 			}
 			return at

@@ -111,7 +111,7 @@ func gaps(t *testing.T, n int, open func() store.Store, step func(term election.
 		if err != nil {
 			t.Fatal(err)
 		}
-		owners = append(owners, m.Owner())
+		owners = append(owners, m.Holder())
 		group.Go(func() {
 			_ = election.Run(ctx, m, name, election.Callbacks{OnStartedLeading: func(ctx context.Context, term election.Term) {
 				terms <- term

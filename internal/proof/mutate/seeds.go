@@ -63,7 +63,7 @@ var Bugs = map[string][]Edit{
 	"copy-by-its-nonce":     {{attemptGo, "Hold.met", "case cur.Nonce == h.att.Rec.Nonce && h.att.Tied:", "case (cur.Nonce == h.att.Rec.Nonce || h.Failing && h.att.Op == OpRenew && cur.Owner != \"\") && h.att.Tied:"}},
 
 	"follower-judges-session": {{holdGo, "Hold.Verdict", "return Judge(", "if h.Follow {\n\t\ts := h.session\n\t\ts.Since = h.rec.Since\n\t\treturn Judge(h.rec, s, h.Claim.Owner, h.mine, now)\n\t}\n\treturn Judge("}},
-	"follower-wakes":          {{nextGo, "Hold.nextTaken", "act.Also, act.AlsoVersion =", "act.Until = clock.Never\n\t\tact.Also, act.AlsoVersion ="}},
+	"follower-wakes":          {{nextGo, "Hold.nextTaken", "act.Also, act.AlsoVersion =", "act.Until = clock.NoDeadline\n\t\tact.Also, act.AlsoVersion ="}},
 	"follower-hears-both":     {{nextGo, "Hold.nextTaken", "act.Also, act.AlsoVersion =", "act.Key, act.Version ="}},
 
 	"shares-within-limit": {

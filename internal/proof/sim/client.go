@@ -44,7 +44,7 @@ type lease struct {
 }
 
 // Key implements drive.Member.
-func (l *lease) Key() string { return l.c.key }
+func (l *lease) Name() string { return l.c.key }
 
 // Token implements drive.Member.
 func (l *lease) Token() fence.Token { return l.token }
@@ -91,7 +91,7 @@ func (c *client) token() fence.Token {
 // validUntil is what lease.Lease shows as its deadline.
 func (c *client) validUntil() clock.Instant {
 	if c.lease == nil {
-		return clock.Always
+		return clock.Ended
 	}
 	return c.lease.term.Until()
 }
@@ -145,7 +145,7 @@ func (c *client) start() {
 	if w.cfg.Suppose {
 		d.Hold.SupposeNew()
 	}
-	c.gaveUp = clock.Never
+	c.gaveUp = clock.NoDeadline
 	if !w.calm && w.rng.IntN(4) == 0 {
 		c.gaveUp = c.n.local().Add(w.between(0, 2*w.cfg.TTL))
 	}
@@ -176,7 +176,7 @@ func (n *node) openSession(served bool) {
 	key := fmt.Sprintf(".session/%d/%d", n.id, n.opened)
 	c := n.client(key, false)
 	c.roster, c.served, c.number = &drive.Roster[*lease]{}, served, n.opened
-	c.gaveUp = clock.Never
+	c.gaveUp = clock.NoDeadline
 	*place = c
 	c.begin(drive.Open(key, c.claim(), n.w.timing))
 }

@@ -232,7 +232,7 @@ func (w *World) storeFaults() {
 	}
 }
 
-// operator breaks a lease, as lease.Break does: a session that keeps it is told first, then the record is marked, for long
+// operator breaks a lease, as drive.Break does: a session that keeps it is told first, then the record is marked, for long
 // enough that the holder has met the mark or its validity is over.
 func (w *World) operator() {
 	if w.server.down || !w.chance(w.cfg.Chance.Break, "break") {

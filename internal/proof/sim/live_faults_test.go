@@ -7,7 +7,8 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/drive"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/faulty"
 )
@@ -127,17 +128,17 @@ func (w *live) evict(st store.Store, key string) {
 	if err != nil || rec.Owner == "" {
 		return
 	}
-	e := lease.Eviction{Token: rec.Token, By: "operator"}
+	e := drive.EndTerm{Token: rec.Token, By: "operator"}
 	if w.rng.IntN(3) == 0 {
 		e.Grace = w.ttl / 20
 	}
-	_, err = lease.Break(ctx, st, key, e)
+	_, err = drive.Break(ctx, st, key, e)
 	w.logf("an operator breaks %s, token %d, grace %v: %v", key, rec.Token, e.Grace, err)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	until := time.Now().Add(time.Duration(float64(w.ttl) / 0.89))
 	switch {
-	case errors.Is(err, lease.ErrNotCurrent):
+	case errors.Is(err, fence.ErrStale):
 	case err != nil:
 		w.t.Errorf("Break: %v", err)
 	default:

@@ -59,18 +59,18 @@ func (w *live) announce(p *process, l *lease.Lease) {
 	}
 	w.tokens[x.id()] = x
 	w.terms = append(w.terms, x)
-	w.highest[l.Key()] = max(w.highest[l.Key()], l.Token())
-	w.exclusive(l.Key())
+	w.highest[l.Name()] = max(w.highest[l.Name()], l.Token())
+	w.exclusive(l.Name())
 }
 
 // justified checks that a lease isn't taken for another's while the store shows it as its own.
 func (w *live) justified(x *term, e lease.Event) {
 	var lost *lease.LostError
-	if !errors.As(e.Err, &lost) || lost.Cause != lease.Taken {
+	if !errors.As(e.Err, &lost) || lost.Cause != lease.CauseTaken {
 		return
 	}
-	rec, err := store.Load(context.Background(), w.db.Open(), x.Key())
-	if err != nil || rec.Owner == x.Owner() && rec.Token == x.Token() && rec.Intervention == "" {
+	rec, err := store.Load(context.Background(), w.db.Open(), x.Name())
+	if err != nil || rec.Owner == x.Holder() && rec.Token == x.Token() && rec.Intervention == "" {
 		w.violated("%v of %v was given up as taken, and is its own: %v", x, x.p, err)
 	}
 }
@@ -80,7 +80,7 @@ func (w *live) event(e lease.Event) {
 	if e.State == lease.StateLost || e.State == lease.StateReleased {
 		w.finalsMu.Lock()
 		defer w.finalsMu.Unlock()
-		w.finals[e.Key+"/"+e.Token.String()]++
+		w.finals[e.Name+"/"+e.Token.String()]++
 	}
 }
 
@@ -108,7 +108,7 @@ func (w *live) watch(over <-chan struct{}) {
 func (w *live) holders(key string) []*term {
 	var all []*term
 	for _, x := range w.terms {
-		if _, frozen := x.p.status(); x.Key() == key && !frozen && x.Left() > 0 {
+		if _, frozen := x.p.status(); x.Name() == key && !frozen && x.Left() > 0 {
 			all = append(all, x)
 		}
 	}
@@ -140,9 +140,9 @@ func (w *live) inTime() {
 	for _, x := range w.terms {
 		until := x.ValidUntil()
 		runs, _ := x.p.status()
-		late := until == clock.Always || x.p.clk.Now().Sub(until) > time.Millisecond
+		late := until == clock.Ended || x.p.clk.Now().Sub(until) > time.Millisecond
 		switch {
-		case x.ctx.Err() != nil && until != clock.Always:
+		case x.ctx.Err() != nil && until != clock.Ended:
 			w.broke("%v of %v: its context is done, and it is valid until %v", x, x.p, until)
 		case x.ctx.Err() == nil && runs && late:
 			w.broke("%v of %v is over, and its context isn't done", x, x.p)

@@ -157,8 +157,8 @@ func (p *process) release(rng *rand.Rand, l *lease.Lease) {
 	p.running()
 	switch rng.IntN(6) {
 	case 0:
-		other := p.w.nodes[rng.IntN(len(p.w.nodes))].manager().Owner()
-		if p.w.isCalm() || other == l.Owner() || l.HandOver(ctx, other) != nil {
+		other := p.w.nodes[rng.IntN(len(p.w.nodes))].manager().Holder()
+		if p.w.isCalm() || other == l.Holder() || l.HandOver(ctx, other) != nil {
 			_ = l.Release(ctx)
 		}
 	case 1:
@@ -186,7 +186,7 @@ func (p *process) write(l *lease.Lease) bool {
 	if l.Check() != nil {
 		return false
 	}
-	if err := w.admit(l, l.Token()); err != nil && time.Now().After(w.excused[l.Key()]) {
+	if err := w.admit(l, l.Token()); err != nil && time.Now().After(w.excused[l.Name()]) {
 		w.broke("%v is valid and is refused: %v", p, err)
 	}
 	return true
@@ -194,11 +194,11 @@ func (p *process) write(l *lease.Lease) bool {
 
 // admit is the guard. w.mu is held.
 func (w *live) admit(l *lease.Lease, token fence.Token) error {
-	before := w.marks[l.Key()]
-	mark, err := before.Admit(l.Key(), l.Owner(), token)
+	before := w.marks[l.Name()]
+	mark, err := before.Admit(l.Name(), l.Holder(), token)
 	if err == nil && token < before.Token {
-		w.broke("the guard of %s admits token %d after %d", l.Key(), token, before.Token)
+		w.broke("the guard of %s admits token %d after %d", l.Name(), token, before.Token)
 	}
-	w.marks[l.Key()] = mark
+	w.marks[l.Name()] = mark
 	return err
 }

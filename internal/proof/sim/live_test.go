@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/proof/sim/linear"
 	"github.com/leasehold/leasehold/lease"
@@ -58,7 +59,7 @@ type live struct {
 	rng     *rand.Rand // of who injects the faults
 	began   time.Time
 	db      *memory.DB
-	dbClock *clock.Fake
+	dbClock *clocktest.Clock
 	ageless bool
 	history *linear.History
 	keys    []string
@@ -91,14 +92,14 @@ type term struct {
 	ctx context.Context
 }
 
-func (x *term) id() string { return x.Key() + "/" + x.Token().String() }
+func (x *term) id() string { return x.Name() + "/" + x.Token().String() }
 
 // process is a process on a machine of its own. When it is restarted, it gets a new manager.
 type process struct {
 	w      *live
 	id     int
 	ttl    time.Duration
-	clk    *clock.Fake
+	clk    *clocktest.Clock
 	outage *faulty.Outage
 
 	mu      sync.Mutex
@@ -113,7 +114,7 @@ type process struct {
 func newLive(t *testing.T, seed uint64, h *linear.History) *live {
 	rng := rand.New(rand.NewPCG(seed, 0x11fe))
 	w := &live{
-		t: t, seed: seed, rng: rng, began: time.Now(), dbClock: clock.NewFake(1e15), ageless: rng.IntN(3) > 0, history: h,
+		t: t, seed: seed, rng: rng, began: time.Now(), dbClock: clocktest.New(1e15), ageless: rng.IntN(3) > 0, history: h,
 		tokens: map[string]*term{}, highest: map[string]fence.Token{}, marks: map[string]fence.Mark{},
 		excused: map[string]time.Time{}, broken: map[string]time.Time{}, wanted: map[string]int{},
 		vacant: map[string]time.Time{}, finals: map[string]int{},
@@ -126,7 +127,7 @@ func newLive(t *testing.T, seed uint64, h *linear.History) *live {
 	for i := range 2 + rng.IntN(4) {
 		p := &process{
 			w: w, id: i, ttl: []time.Duration{5, 5, 15}[rng.IntN(3)] * time.Second,
-			clk: clock.NewFake(clock.Instant(rng.Int64N(1e15))), outage: &faulty.Outage{}, rate: 1,
+			clk: clocktest.New(clock.Instant(rng.Int64N(1e15))), outage: &faulty.Outage{}, rate: 1,
 		}
 		w.ttl = max(w.ttl, p.ttl)
 		w.nodes = append(w.nodes, p)

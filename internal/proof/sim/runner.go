@@ -100,7 +100,7 @@ func (r *runner) patience() clock.Instant {
 	if r.c != nil && r.d.Hold.Phase == protocol.Waiting {
 		return r.c.gaveUp
 	}
-	return clock.Never
+	return clock.NoDeadline
 }
 
 // woke: the time of a rest or a wait is over, or it was cut short.

@@ -158,7 +158,7 @@ func (c *client) heard(a renewal) {
 // members are the leases of a session, in order.
 func (c *client) members() []*lease {
 	all := c.roster.Members()
-	slices.SortFunc(all, func(a, b *lease) int { return cmp.Compare(a.Key(), b.Key()) })
+	slices.SortFunc(all, func(a, b *lease) int { return cmp.Compare(a.Name(), b.Name()) })
 	return all
 }
 
@@ -173,9 +173,9 @@ func (n *node) lookFor(r *runner, leases []*lease, a *renewal, answer func()) {
 		}
 	}
 	for _, l := range leases {
-		read := protocol.Action{Kind: protocol.Read, Key: l.Key()}
+		read := protocol.Action{Kind: protocol.Read, Key: l.Name()}
 		answered := w.called(n, read)
-		w.transmit(n, l.Key(), false, func() (store.Record, error) { return w.apply(r, read) }, func(rec store.Record, err error) {
+		w.transmit(n, l.Name(), false, func() (store.Record, error) { return w.apply(r, read) }, func(rec store.Record, err error) {
 			answered(rec, err)
 			if err != nil {
 				return

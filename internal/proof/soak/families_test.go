@@ -58,7 +58,7 @@ func TestFamilies(t *testing.T) {
 // A stall explains an overlap if it is in the time before it in which it can have caused that.
 func TestStalled(t *testing.T) {
 	b := beside{from: 1000, to: 1200}
-	for want, w := range map[time.Duration]window{0: {from: 0, to: 500}, 100: {from: 400, to: 600}, 250: {from: 650, to: 900}, 200: {from: 1000, to: clock.Never}} {
+	for want, w := range map[time.Duration]window{0: {from: 0, to: 500}, 100: {from: 400, to: 600}, 250: {from: 650, to: 900}, 200: {from: 1000, to: clock.NoDeadline}} {
 		if got := stalled([]window{w}, b, 500); got != want {
 			t.Errorf("%+v: %v, want %v", w, got, want)
 		}

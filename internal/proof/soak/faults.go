@@ -10,7 +10,8 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/drive"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -87,9 +88,9 @@ func (t *tormentor) breakHold(ctx context.Context, key string) {
 		return
 	}
 	if err == nil {
-		_, err = lease.Break(ctx, t.st, key, lease.Eviction{Token: rec.Token, By: "operator", Note: "soak"})
+		_, err = drive.Break(ctx, t.st, key, drive.EndTerm{Token: rec.Token, By: "operator", Reason: "soak"})
 	}
-	if errors.Is(err, lease.ErrNotCurrent) || errors.Is(err, store.ErrNotFound) || ctx.Err() != nil || err != nil && t.hist.down(t.clk.Now()) {
+	if errors.Is(err, fence.ErrStale) || errors.Is(err, store.ErrNotFound) || ctx.Err() != nil || err != nil && t.hist.down(t.clk.Now()) {
 		t.count(&t.breaks, false)
 		return
 	}

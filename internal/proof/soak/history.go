@@ -26,13 +26,13 @@ type section struct {
 	proc     int
 	name     string
 	token    fence.Token
-	from, to clock.Instant // to is clock.Never while it is inside
+	from, to clock.Instant // to is clock.NoDeadline while it is inside
 }
 
 // window is a stretch of time in which a process was stopped, from before SIGSTOP was sent until after SIGCONT.
 type window struct {
 	proc     int
-	from, to clock.Instant // to is clock.Never while it lasts
+	from, to clock.Instant // to is clock.NoDeadline while it lasts
 }
 
 // ack is a guarded write that a process knows to be done.
@@ -120,7 +120,7 @@ func (h *history) take(proc int, e event) {
 		h.release(proc, e)
 	case entered:
 		h.inside[proc] = len(h.sections)
-		h.sections = append(h.sections, section{proc, e.Name, e.Token, e.At, clock.Never})
+		h.sections = append(h.sections, section{proc, e.Name, e.Token, e.At, clock.NoDeadline})
 	case left:
 		h.leave(proc, e.At)
 	case accepted:
@@ -176,7 +176,7 @@ func (h *history) stop(proc int, at clock.Instant) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.stopped[proc] = len(h.windows)
-	h.windows = append(h.windows, window{proc, at, clock.Never})
+	h.windows = append(h.windows, window{proc, at, clock.NoDeadline})
 }
 
 // resume says that a process goes on.
@@ -222,7 +222,7 @@ func (h *history) outage(clk clock.Clock) (over func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	i := len(h.outages)
-	h.outages = append(h.outages, window{outsider, clk.Now(), clock.Never})
+	h.outages = append(h.outages, window{outsider, clk.Now(), clock.NoDeadline})
 	return func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()

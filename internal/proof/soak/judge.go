@@ -93,7 +93,7 @@ func (v *verdict) sections(sections []section, windows []window, meddled map[str
 	sorted := slices.SortedFunc(slices.Values(sections), func(a, b section) int { return cmp.Compare(a.from, b.from) })
 	inside := map[string][]section{} // by name: those that may still be going on
 	for _, s := range sorted {
-		if s.to == clock.Never {
+		if s.to == clock.NoDeadline {
 			continue
 		}
 		inside[s.name] = slices.DeleteFunc(inside[s.name], func(o section) bool { return o.to <= s.from })

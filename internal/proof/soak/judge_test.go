@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold/leasehold/fence"
 )
 
-const never = clock.Never
+const never = clock.NoDeadline
 
 // TestJudge gives made-up histories to the judge, each with what is wrong with it.
 func TestJudge(t *testing.T) {

@@ -98,7 +98,7 @@ func (w *worker) term(ctx context.Context) {
 		w.pause(ctx, w.TTL/20)
 		return
 	}
-	e := event{Kind: acquired, Name: l.Key(), Token: l.Token(), Holder: l.Owner(), Since: begun, At: w.clk.Now()}
+	e := event{Kind: acquired, Name: l.Name(), Token: l.Token(), Holder: l.Holder(), Since: begun, At: w.clk.Now()}
 	w.tell(e)
 	lost := w.hold(ctx, i, l)
 	w.requester.over(l.Sequencer())
@@ -152,17 +152,17 @@ func (w *worker) hold(ctx context.Context, i int, l *lease.Lease) error {
 		if err := l.Check(); err != nil && w.Bug != bugCheck {
 			return err
 		}
-		w.tell(event{Kind: entered, Name: l.Key(), Token: l.Token(), At: enter})
+		w.tell(event{Kind: entered, Name: l.Name(), Token: l.Token(), At: enter})
 		w.pause(ctx, 10*time.Millisecond)
-		w.tell(event{Kind: left, Name: l.Key(), Token: l.Token(), At: w.clk.Now()})
+		w.tell(event{Kind: left, Name: l.Name(), Token: l.Token(), At: w.clk.Now()})
 
 		w.seq++
-		err := w.guards[i].write(l.Owner(), l.Token(), w.seq)
+		err := w.guards[i].write(l.Holder(), l.Token(), w.seq)
 		switch {
 		case err == nil:
-			w.tell(event{Kind: accepted, Name: l.Key(), Token: l.Token(), Holder: l.Owner(), Seq: w.seq, At: w.clk.Now()})
+			w.tell(event{Kind: accepted, Name: l.Name(), Token: l.Token(), Holder: l.Holder(), Seq: w.seq, At: w.clk.Now()})
 		case errors.Is(err, fence.ErrStale):
-			w.tell(event{Kind: refused, Name: l.Key(), Token: l.Token(), Holder: l.Owner(), At: w.clk.Now()})
+			w.tell(event{Kind: refused, Name: l.Name(), Token: l.Token(), Holder: l.Holder(), At: w.clk.Now()})
 		default:
 			w.fail("guarded write", err)
 		}

@@ -11,7 +11,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -30,7 +30,7 @@ func TestFailures(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var did []string
 			attempts := 0
-			failure, _ := judge(t, clock.NewFake(0), fast, func(t testing.TB) {
+			failure, _ := judge(t, clocktest.New(0), fast, func(t testing.TB) {
 				attempts++
 				t.Cleanup(func() { did = append(did, "first") })
 				t.Cleanup(func() { did = append(did, "last"); t.FailNow() })
@@ -56,7 +56,7 @@ func TestFailures(t *testing.T) {
 }
 
 // stalled is a test under which the machine stalls.
-func stalled(f *clock.Fake, d time.Duration) {
+func stalled(f *clocktest.Clock, d time.Duration) {
 	f.Pause()
 	time.Sleep(d)
 	f.Resume()
@@ -78,7 +78,7 @@ func TestStalls(t *testing.T) {
 		{stalls: 99, stall: time.Second, attempts: 1},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			f, n := clock.NewFake(0), 0
+			f, n := clocktest.New(0), 0
 			failure, _ := judge(t, f, fast, func(t testing.TB) {
 				n++
 				time.Sleep(time.Second)
@@ -100,7 +100,7 @@ func TestStalls(t *testing.T) {
 func TestOver(t *testing.T) {
 	for by, attempts := range map[time.Duration]int{150 * time.Millisecond: 2, 250 * time.Millisecond: 1} {
 		synctest.Test(t, func(t *testing.T) {
-			f, n := clock.NewFake(0), 0
+			f, n := clocktest.New(0), 0
 			failure, _ := judge(t, f, fast, func(t testing.TB) {
 				if n++; n == 1 {
 					stalled(f, 100*time.Millisecond)
@@ -119,7 +119,7 @@ func TestOver(t *testing.T) {
 // A test that is skipped has no further attempt, though the machine stalled.
 func TestSkipped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f, n := clock.NewFake(0), 0
+		f, n := clocktest.New(0), 0
 		failure, skipped := judge(t, f, fast, func(t testing.TB) {
 			n++
 			stalled(f, time.Second)
@@ -144,7 +144,7 @@ func TestSlowDisks(t *testing.T) {
 					time.Sleep(c.takes)
 				}
 			}
-			failure, _ := judge(t, clock.NewFake(0), takes, func(t testing.TB) {
+			failure, _ := judge(t, clocktest.New(0), takes, func(t testing.TB) {
 				n := n.Add(1)
 				time.Sleep(time.Second)
 				if n == 1 {

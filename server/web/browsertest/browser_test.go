@@ -21,7 +21,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"go.uber.org/goleak"
 
-	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/internal/drive"
 	"github.com/leasehold/leasehold/server"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/memory"
@@ -280,7 +280,7 @@ func (s *site) put(t *testing.T, rec store.Record) store.Record {
 func (s *site) broken(t *testing.T, rec store.Record) {
 	t.Helper()
 	rec = s.put(t, rec)
-	if _, err := lease.Break(t.Context(), s.st, rec.Key, lease.Eviction{Token: rec.Token, By: "ops", Note: "host is drained"}); err != nil {
+	if _, err := drive.Break(t.Context(), s.st, rec.Key, drive.EndTerm{Token: rec.Token, By: "ops", Reason: "host is drained"}); err != nil {
 		t.Fatal(err)
 	}
 }

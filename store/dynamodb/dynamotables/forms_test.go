@@ -14,7 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/driver"
 	"github.com/leasehold/leasehold/store/dynamodb/internal/table"
@@ -138,7 +138,7 @@ func TestPitfall_T4_WallClockIsAskedOnce(t *testing.T) {
 	for _, name := range []string{"admiral", "dynamodb-lease"} {
 		k := kindOf(t, name)
 		w := newWorld(t, k)
-		c := clock.NewFake(0)
+		c := clocktest.New(0)
 		open := func() *Store {
 			var s *Store
 			var err error

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/driver"
 	"github.com/leasehold/leasehold/store/memory"
@@ -44,7 +45,7 @@ func (a around) Properties() store.Properties {
 
 func examine(t *testing.T, wrap func(*around)) map[string]driver.Finding {
 	t.Helper()
-	return examineBy(t, clock.NewFake(0), wrap) // on which no write is slow
+	return examineBy(t, clocktest.New(0), wrap) // on which no write is slow
 }
 
 func examineBy(t *testing.T, clk clock.Clock, wrap func(*around)) map[string]driver.Finding {
@@ -133,7 +134,7 @@ func TestWhatFailsIsTold(t *testing.T) {
 }
 
 func TestSlowStoreGetsALongerTTL(t *testing.T) {
-	clk := clock.NewFake(0)
+	clk := clocktest.New(0)
 	found := examineBy(t, clk, func(a *around) {
 		a.put = func(ctx context.Context, rec store.Record) (store.Record, error) {
 			clk.Jump(800 * time.Millisecond)

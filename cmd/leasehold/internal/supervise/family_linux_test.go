@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 )
 
 // supervised runs a script, and ends it with the test.
@@ -160,7 +161,7 @@ func TestReapingBlindly(t *testing.T) {
 	if err := adopt(); err != nil {
 		t.Fatal(err)
 	}
-	clk := clock.NewFake(0)
+	clk := clocktest.New(0)
 	f := newFamily(clk, 0)
 	f.blind = true
 	pid := orphan(t, "exec sleep 1000")

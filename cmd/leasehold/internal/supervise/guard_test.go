@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 )
 
 // guarded runs a guard in the present bubble and returns the supervisor's end of its pipe, and what it kills.
@@ -35,7 +36,7 @@ func guarded(t *testing.T, clk clock.Clock) (*io.PipeWriter, func() []int) {
 
 func TestGuardKillsAtTheTimeToldLast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		clk := clock.NewFake(sec)
+		clk := clocktest.New(sec)
 		w, end := guarded(t, clk)
 		fmt.Fprint(w, guardLine(77, clk.Now().Add(10*time.Second)))
 		time.Sleep(9 * time.Second)
@@ -58,7 +59,7 @@ func TestGuardKillsAtTheTimeToldLast(t *testing.T) {
 
 func TestGuardKillsWhenTheSupervisorIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		clk := clock.NewFake(sec)
+		clk := clocktest.New(sec)
 		w, end := guarded(t, clk)
 		fmt.Fprint(w, guardLine(77, clk.Now().Add(10*time.Second)))
 		if killed := end(); !slices.Equal(killed, []int{77}) {
@@ -69,7 +70,7 @@ func TestGuardKillsWhenTheSupervisorIsGone(t *testing.T) {
 
 func TestGuardNeverKillsItselfOrEverybody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		clk := clock.NewFake(sec)
+		clk := clocktest.New(sec)
 		for _, group := range []int{-1, 0, 1} {
 			w, end := guarded(t, clk)
 			fmt.Fprint(w, guardLine(group, clk.Now()))
@@ -89,7 +90,7 @@ func TestGuardNeverKillsItselfOrEverybody(t *testing.T) {
 // A guard does it again until nothing is left: while the supervisor hangs, and once it is gone.
 func TestGuardKillsAgainUntilNothingIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		clk := clock.NewFake(sec)
+		clk := clocktest.New(sec)
 		r, w := io.Pipe()
 		ended := make(chan struct{})
 		calls, last := 0, scope{}

@@ -138,7 +138,7 @@ const settle = 50 * time.Millisecond
 // serve passes signals on and reaps, until nothing is left.
 func (p *Process) serve() {
 	p.tty.hold()
-	settled := clock.Never
+	settled := clock.NoDeadline
 	for {
 		p.reap()
 		p.guarded()

@@ -31,7 +31,7 @@ const killAgain = 20 * time.Millisecond
 // facts is what is known at one moment.
 type facts struct {
 	now    clock.Instant
-	until  clock.Instant // validity of the lease; clock.Always when it has ended
+	until  clock.Instant // validity of the lease; clock.Ended when it has ended
 	exited bool          // the command itself has ended
 	gone   bool          // and nothing of it is left
 	asked  bool          // it is to end, in peace
@@ -55,7 +55,7 @@ func (s *state) next(f facts) (order, clock.Instant) {
 	switch {
 	case f.gone:
 		s.phase = gone
-		return nothing, clock.Never
+		return nothing, clock.NoDeadline
 	case s.phase == running && (late || f.exited || f.asked):
 		s.phase, order = stopping, terminate
 		s.killAt = f.now.Add(s.killAfter)
@@ -83,8 +83,8 @@ func (s *state) next(f facts) (order, clock.Instant) {
 // lease that is lost.
 func (s *state) hurry(f facts) (last clock.Instant, late bool) {
 	// The guard goes by what it was told last: a renewal that came after its time has spared nothing.
-	over := f.until == clock.Always || s.guard != 0 && f.now >= s.guard
-	if f.until != clock.Always {
+	over := f.until == clock.Ended || s.guard != 0 && f.now >= s.guard
+	if f.until != clock.Ended {
 		s.until = f.until
 	}
 	last = s.until.Add(-s.slack)

@@ -8,7 +8,7 @@ import (
 
 // Lease is what has to be known of a lease. A *lease.Lease is one.
 type Lease interface {
-	ValidUntil() clock.Instant // clock.Always when it has ended
+	ValidUntil() clock.Instant // clock.Ended when it has ended
 	Context() context.Context  // done when it has ended
 }
 
@@ -75,7 +75,7 @@ func WatchUntil(asked <-chan struct{}, l Lease, w Work, t Timing, clk clock.Cloc
 		if f.asked {
 			ask, unguarded = nil, nil
 		}
-		if f.until == clock.Always {
+		if f.until == clock.Ended {
 			held = nil
 		}
 		timer := clock.NewTimer(clk, again.Sub(f.now))

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
+	"github.com/leasehold/leasehold/internal/drive"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store/faulty"
 	"github.com/leasehold/leasehold/store/memory"
@@ -89,7 +91,7 @@ func (w *fakeWork) Unguarded() <-chan struct{} { return w.unguarded }
 // bench is one supervised command on a store that can be cut off.
 type bench struct {
 	t      *testing.T
-	clk    *clock.Fake
+	clk    *clocktest.Clock
 	db     *memory.DB
 	outage faulty.Outage
 	m      *lease.Manager
@@ -103,7 +105,7 @@ type bench struct {
 // newBench acquires "job" in the present bubble and starts a command under it.
 func newBench(t *testing.T, timing Timing, stubborn bool) *bench {
 	t.Helper()
-	b := &bench{t: t, clk: clock.NewFake(sec), timing: timing, lost: make(chan bool, 1)}
+	b := &bench{t: t, clk: clocktest.New(sec), timing: timing, lost: make(chan bool, 1)}
 	b.db = memory.NewDB(memory.Options{Clock: b.clk})
 	st := faulty.Wrap(b.db.Open(), b.outage.Plan(nil))
 	t.Cleanup(func() { _ = st.Close() })
@@ -224,7 +226,7 @@ func TestBreakTerminatesAtOnce(t *testing.T) {
 			at := b.clk.Now()
 			admin := b.db.Open()
 			defer admin.Close()
-			_, err := lease.Break(t.Context(), admin, "job", lease.Eviction{Token: b.l.Token(), By: "test"})
+			_, err := drive.Break(t.Context(), admin, "job", drive.EndTerm{Token: b.l.Token(), By: "test"})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -236,7 +238,7 @@ func TestBreakTerminatesAtOnce(t *testing.T) {
 				t.Errorf("broken at %v: terminated at %v, killed at %v, ended at %v", at, b.w.terminated, b.w.killed, b.w.endedAt)
 			}
 			var lost *lease.LostError
-			if err := context.Cause(b.l.Context()); !errors.As(err, &lost) || lost.Cause != lease.Broken {
+			if err := context.Cause(b.l.Context()); !errors.As(err, &lost) || lost.Cause != lease.CauseBroken {
 				t.Errorf("cause %v", err)
 			}
 		})

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -95,7 +96,7 @@ func TestReport(t *testing.T) {
 	m := fromEnv(t, envSocket, path, envBeat, "9000000", envBeatPID, strconv.Itoa(os.Getpid()))
 	synctest.Test(t, func(t *testing.T) {
 		down := errors.New("the store\ndoes not answer")
-		clk := clock.NewFake(1)
+		clk := clocktest.New(1)
 		ctx, cancel := context.WithCancel(t.Context())
 		looks := []error{down, down, nil, nil, down}
 		var said []string

@@ -95,7 +95,7 @@ func leasehold(ctx context.Context, c candidacy) error {
 	if err != nil {
 		return err
 	}
-	m, err := lease.NewManager(st, lease.Options{TTL: ttl, OnEvent: func(e lease.Event) { c.log(e.State, e.Key, e.Err) }})
+	m, err := lease.NewManager(st, lease.Options{TTL: ttl, OnEvent: func(e lease.Event) { c.log(e.State, e.Name, e.Err) }})
 	if err != nil {
 		return err
 	}

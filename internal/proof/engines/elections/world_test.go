@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/store/faulty"
 	"github.com/leasehold/leasehold/store/memory"
 )
@@ -36,7 +37,7 @@ type node struct {
 	w    *world
 	name string
 	plan *nodePlan
-	clk  *clock.Fake
+	clk  *clocktest.Clock
 	net  *faulty.Store
 
 	mu   sync.Mutex
@@ -66,10 +67,10 @@ func run(t *testing.T, p *plan, x timing, c contender) (o outcome) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{t: t, plan: p, began: time.Now(), reigns: map[*reign]bool{}, news: make(chan *node, 1000)}
-		db := memory.NewDB(memory.Options{Clock: clock.NewFake(0)})
+		db := memory.NewDB(memory.Options{Clock: clocktest.New(0)})
 		var stops []func()
 		for i, np := range p.nodes {
-			n := &node{w: w, name: string(rune('a' + i)), plan: np, clk: clock.NewFake(clock.Instant(i) * 1e12)}
+			n := &node{w: w, name: string(rune('a' + i)), plan: np, clk: clocktest.New(clock.Instant(i) * 1e12)}
 			for i := range np.net {
 				np.net[i].over = make(chan struct{})
 			}

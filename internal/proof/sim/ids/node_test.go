@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/faulty"
 )
@@ -16,7 +17,7 @@ import (
 type node struct {
 	w    *world
 	name string
-	clk  *clock.Fake
+	clk  *clocktest.Clock
 	cut  faulty.Outage // of its network
 	rng  *rand.Rand    // of its program; its faults have another one
 	trap int           // at which look at the clock from now on its program is stopped
@@ -29,7 +30,7 @@ type node struct {
 const origin = 30 * 365 * 24 * time.Hour
 
 func newNode(w *world, i int, name string) *node {
-	n := &node{w: w, name: name, clk: clock.NewFake(clock.Instant(i) * 1e12), rng: rand.New(rand.NewPCG(w.seed, uint64(i)))}
+	n := &node{w: w, name: name, clk: clocktest.New(clock.Instant(i) * 1e12), rng: rand.New(rand.NewPCG(w.seed, uint64(i)))}
 	n.clk.StepWall(origin)
 	return n
 }

@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/flake"
 	"github.com/leasehold/leasehold/store/faulty"
 	"github.com/leasehold/leasehold/store/memory"
@@ -64,7 +64,7 @@ type outcome struct {
 func run(t *testing.T, p plan) (o outcome) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{plan: p, t: t, counts: map[event]int{}, db: memory.NewDB(memory.Options{Clock: clock.NewFake(0)})}
+		w := &world{plan: p, t: t, counts: map[event]int{}, db: memory.NewDB(memory.Options{Clock: clocktest.New(0)})}
 		ctx, cancel := context.WithTimeout(t.Context(), p.length)
 		defer cancel()
 		var group sync.WaitGroup

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/lock"
 	"github.com/leasehold/leasehold/store"
@@ -101,7 +102,7 @@ type process struct {
 	w      *world
 	m      *lease.Manager
 	net    *faulty.Store
-	clk    *clock.Fake
+	clk    *clocktest.Clock
 	rate   float64
 	outage faulty.Outage
 
@@ -142,7 +143,7 @@ func (p *process) witness(ctx context.Context) {
 
 // start starts a process, and returns nil when it gets no session.
 func (w *world) start(rng *rand.Rand) *process {
-	p := &process{w: w, clk: clock.NewFake(clock.Instant(rng.Int64N(1e15))), rate: 0.93 + 0.14*rng.Float64()}
+	p := &process{w: w, clk: clocktest.New(clock.Instant(rng.Int64N(1e15))), rate: 0.93 + 0.14*rng.Float64()}
 	p.clk.SetRate(p.rate)
 	st := store.Store(w.db.Open())
 	if w.ageless {
@@ -290,7 +291,7 @@ func run(t *testing.T, seed uint64, history func() *History, use func(*lease.Ses
 	h = history()
 	synctest.Test(t, func(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 0x10c5))
-		w := &world{t: t, db: memory.NewDB(memory.Options{Clock: clock.NewFake(0)}), ageless: rng.IntN(2) == 0, bad: rng.IntN(2) == 0, h: h}
+		w := &world{t: t, db: memory.NewDB(memory.Options{Clock: clocktest.New(0)}), ageless: rng.IntN(2) == 0, bad: rng.IntN(2) == 0, h: h}
 		w.tries = rng.IntN(4) == 0
 		var stop context.CancelFunc
 		w.ctx, stop = context.WithCancel(context.Background())

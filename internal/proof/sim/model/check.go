@@ -87,7 +87,7 @@ func (c *check) show(w *world, p *proc) {
 		p.term = &drive.Term{}
 		p.d.Begin(p.term, w.sessionTerm(p))
 		if p.session >= 0 {
-			h.Deadline = clock.Never
+			h.Deadline = clock.NoDeadline
 		}
 	} else if p.term != nil {
 		p.term.End()
@@ -100,7 +100,7 @@ type member struct {
 	token fence.Token
 }
 
-func (member) Key() string          { return name }
+func (member) Name() string         { return name }
 func (m member) Token() fence.Token { return m.token }
 
 // told ends the lease of a session that an operator broke.

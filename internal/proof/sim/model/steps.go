@@ -121,7 +121,7 @@ func (w *world) look(c *check, i int) *world {
 		q.d.Hold.Woke()
 		n.run(c, q)
 		return n
-	case p.d.Hold.Phase == protocol.Held && p.session >= 0 && w.procs[p.session].validUntil() == clock.Always:
+	case p.d.Hold.Phase == protocol.Held && p.session >= 0 && w.procs[p.session].validUntil() == clock.Ended:
 		n, q := w.change(i)
 		q.d.Hold.LoseSession()
 		n.run(c, q)
@@ -133,7 +133,7 @@ func (w *world) look(c *check, i int) *world {
 // glance lets a program look at the clock before whoever renews its term does: the term is over then, whatever lands late.
 func (w *world) glance(i int) *world {
 	p := w.procs[i]
-	if p.d.Hold.Phase != protocol.Held || p.validUntil() == clock.Always || w.now(p) < p.validUntil() {
+	if p.d.Hold.Phase != protocol.Held || p.validUntil() == clock.Ended || w.now(p) < p.validUntil() {
 		return nil
 	}
 	n, q := w.change(i)
@@ -153,7 +153,7 @@ func (w *world) run(c *check, p *proc) {
 		c.show(w, p)
 		switch act.Kind {
 		case protocol.Idle:
-			p.sleep = clock.Never
+			p.sleep = clock.NoDeadline
 			switch {
 			case p.d.Hold.Phase == protocol.Leaving:
 				continue // it was given up just now
@@ -177,7 +177,7 @@ func (w *world) run(c *check, p *proc) {
 		}
 		p.turn++
 		p.asked, p.again, p.copies = &act, act.Again, drive.Copies{}
-		p.sleep = clock.Never
+		p.sleep = clock.NoDeadline
 		w.send(p)
 	}
 }
@@ -364,7 +364,7 @@ func (w *world) clone(i int) *world {
 	return n
 }
 
-// breaks lets an operator mark the hold, as lease.Break does. Under a session, the session is told first.
+// breaks lets an operator mark the hold, as drive.Break does. Under a session, the session is told first.
 func (w *world) breaks() *world {
 	rec := w.get(name)
 	if w.left.Breaks == 0 || w.left.Writes < 2 || rec.Owner == "" || rec.Intervention != "" {

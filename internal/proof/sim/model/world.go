@@ -212,7 +212,7 @@ func (w *world) env(p *proc) protocol.Env {
 
 func (p *proc) validUntil() clock.Instant {
 	if p.term == nil {
-		return clock.Always
+		return clock.Ended
 	}
 	return p.term.Until()
 }
@@ -302,7 +302,7 @@ func (e *encoder) proc(b []byte, w *world, p *proc) []byte {
 	due(p.sleep)
 	if p.d.Hold.Phase == protocol.Held {
 		due(p.validUntil())
-		if p.validUntil() == clock.Always {
+		if p.validUntil() == clock.Ended {
 			b = append(b, 'o')
 		}
 	}

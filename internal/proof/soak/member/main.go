@@ -34,7 +34,7 @@ func main() {
 
 func live(args []string) error {
 	clk := clock.System()
-	end := clock.Never
+	end := clock.NoDeadline
 	if len(args) > 1 {
 		most, err := time.ParseDuration(args[1])
 		if err != nil {

@@ -130,7 +130,7 @@ func acquire(t testing.TB, m *lease.Manager, name string) *lease.Lease {
 func release(t testing.TB, l *lease.Lease) {
 	t.Helper()
 	if err := l.Release(t.Context()); err != nil {
-		t.Fatalf("Leasehold releases %s: %v", l.Key(), err)
+		t.Fatalf("Leasehold releases %s: %v", l.Name(), err)
 	}
 }
 

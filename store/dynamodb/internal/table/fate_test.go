@@ -14,7 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -107,7 +107,7 @@ func TestWhatAWriteComesTo(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			client := &scripted{answers: c.answers, row: c.row, unread: c.unread}
-			tab := New(client, "t", Options{Clock: clock.NewFake(0)})
+			tab := New(client, "t", Options{Clock: clocktest.New(0)})
 			defer tab.Close()
 			err := tab.Put(t.Context(), nil, ours, Cond{}, mine)
 			if kindOf(err) != c.want || client.writes != c.writes || client.readings != c.readings {
@@ -168,7 +168,7 @@ func TestHowFarAnAttemptGot(t *testing.T) {
 			defer transport.CloseIdleConnections()
 			tab := New(dynamodb.New(dynamodb.Options{
 				Region: "us-east-1", BaseEndpoint: aws.String("http://nowhere.invalid"), HTTPClient: &http.Client{Transport: transport}, Credentials: c.credentials,
-			}), "t", Options{Attempt: time.Minute, Clock: clock.NewFake(0)})
+			}), "t", Options{Attempt: time.Minute, Clock: clocktest.New(0)})
 			defer tab.Close()
 			key := Row{"key": &types.AttributeValueMemberS{Value: "k"}}
 			err := tab.Put(t.Context(), key, key, Cond{Expr: "attribute_not_exists(k)"}, nil)

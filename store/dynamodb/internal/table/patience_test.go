@@ -8,7 +8,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
-	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 )
 
 // late is a client whose answers come that late.
@@ -40,7 +40,7 @@ func TestFinding_L1_ALateAnswerIsAwaited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		by := 9 * time.Second
 		attempts := 0
-		tab := New(late{by: &by}, "t", Options{Clock: clock.NewFake(0), OnRequest: func(Request) { attempts++ }})
+		tab := New(late{by: &by}, "t", Options{Clock: clocktest.New(0), OnRequest: func(Request) { attempts++ }})
 		defer tab.Close()
 		ask := func(what string, want int, do func() error) {
 			t.Helper()

@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -119,7 +120,7 @@ func TestSilence(t *testing.T) {
 	put := func(ctx context.Context, tab *Table) error { return tab.Put(ctx, nil, nil, Cond{}, nil) }
 	synctest.Test(t, func(t *testing.T) {
 		attempts := 0
-		tab := New(silent{}, "t", Options{Attempt: time.Second, Clock: clock.NewFake(0), OnRequest: func(r Request) {
+		tab := New(silent{}, "t", Options{Attempt: time.Second, Clock: clocktest.New(0), OnRequest: func(r Request) {
 			if attempts++; r.Took.Round(time.Millisecond) != time.Second || r.Err == nil {
 				t.Errorf("%+v", r)
 			}
@@ -141,7 +142,7 @@ func TestSilence(t *testing.T) {
 	} {
 		for _, when := range []time.Duration{500 * time.Millisecond, 1001 * time.Millisecond} { // in an attempt, in a pause
 			synctest.Test(t, func(t *testing.T) {
-				tab := New(silent{}, "t", Options{Attempt: time.Second, Clock: clock.NewFake(0)})
+				tab := New(silent{}, "t", Options{Attempt: time.Second, Clock: clocktest.New(0)})
 				defer tab.Close()
 				ctx, cancel := context.WithCancelCause(t.Context())
 				defer cancel(nil)
@@ -187,7 +188,7 @@ func TestContextEndsWithAPause(t *testing.T) {
 	for range 20 {
 		errEnough := errors.New("enough")
 		ctx, cancel := context.WithCancelCause(t.Context())
-		clk := endsWith{clock.NewFake(0), func() { cancel(errEnough) }}
+		clk := endsWith{clocktest.New(0), func() { cancel(errEnough) }}
 		tab := New(throttling{}, "t", Options{Attempt: time.Minute, Clock: clk})
 		err := tab.Put(ctx, nil, nil, Cond{}, nil)
 		if !errors.Is(err, errEnough) || errors.Is(err, store.ErrUnknownOutcome) || !strings.Contains(err.Error(), "throttled") {
@@ -201,7 +202,7 @@ func TestContextEndsWithAPause(t *testing.T) {
 func TestLate(t *testing.T) {
 	for _, rate := range []float64{0.9, 1, 1.1} {
 		synctest.Test(t, func(t *testing.T) {
-			clk := clock.NewFake(0)
+			clk := clocktest.New(0)
 			clk.SetRate(rate)
 			tab := New(silent{}, "t", Options{Clock: clk})
 			defer tab.Close()

@@ -1,4 +1,4 @@
-package clock_test
+package clocktest_test
 
 import (
 	"math/rand/v2"
@@ -7,15 +7,20 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // near says whether two durations differ by less than what rates in floating point round off.
 func near(a, b time.Duration) bool { return (a - b).Abs() < 10*time.Nanosecond }
 
-func TestFakeRate(t *testing.T) {
+func TestClockRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		clk := clock.NewFake(100)
+		clk := clocktest.New(100)
 		wall := clk.Wall()
 		if clk.Now() != 100 {
 			t.Errorf("origin: %d", clk.Now())
@@ -38,9 +43,9 @@ func TestFakeRate(t *testing.T) {
 	})
 }
 
-func TestFakeWall(t *testing.T) {
+func TestClockWall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		clk := clock.NewFake(0)
+		clk := clocktest.New(0)
 		if !clk.Wall().Equal(time.Now()) {
 			t.Errorf("time of day: %v, want %v", clk.Wall(), time.Now())
 		}
@@ -64,9 +69,9 @@ func TestFakeWall(t *testing.T) {
 }
 
 // A jump fires what it passes over.
-func TestFakeJump(t *testing.T) {
+func TestClockJump(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		clk := clock.NewFake(0)
+		clk := clocktest.New(0)
 		soon, late := clock.NewTimer(clk, time.Minute), clock.NewTimer(clk, 2*time.Hour)
 		start := time.Now()
 		clk.Jump(time.Hour)
@@ -82,9 +87,9 @@ func TestFakeJump(t *testing.T) {
 }
 
 // A pause holds timers back and not the clock; at its end all that are overdue fire, each once.
-func TestFakePause(t *testing.T) {
+func TestClockPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		clk := clock.NewFake(0)
+		clk := clocktest.New(0)
 		var fired atomic.Int64
 		clk.AfterFunc(time.Minute, func() { fired.Add(1) })
 		clk.Pause()
@@ -113,9 +118,9 @@ func TestFakePause(t *testing.T) {
 }
 
 // A timer set on a clock that stands still fires when it goes on, and at the right reading.
-func TestFakeStandsStill(t *testing.T) {
+func TestClockStandsStill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		clk := clock.NewFake(0)
+		clk := clocktest.New(0)
 		clk.SetRate(0)
 		timer := clock.NewTimer(clk, time.Second)
 		time.Sleep(time.Hour)
@@ -134,10 +139,10 @@ func TestFakeStandsStill(t *testing.T) {
 }
 
 // Nor does one that is set for years, where floating point has no single nanoseconds left.
-func TestFakeNeverEarlyInYears(t *testing.T) {
+func TestClockNeverEarlyInYears(t *testing.T) {
 	for _, rate := range []float64{1, 1.0 / 3, 1.11, 0.89, 2.0 / 3, 1.0833, 0.7} {
 		synctest.Test(t, func(t *testing.T) {
-			clk := clock.NewFake(0)
+			clk := clocktest.New(0)
 			clk.SetRate(rate)
 			for d := range 10 {
 				due := clk.Now().Add(365*24*time.Hour + time.Duration(d*7919))
@@ -151,11 +156,11 @@ func TestFakeNeverEarlyInYears(t *testing.T) {
 }
 
 // Whatever is done to the clock, no timer fires before its reading, and every timer fires once the clock is past it.
-func TestFakeNeverEarly(t *testing.T) {
+func TestClockNeverEarly(t *testing.T) {
 	for seed := range uint64(50) {
 		synctest.Test(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 0))
-			clk := clock.NewFake(clock.Instant(r.Int64N(1e15)))
+			clk := clocktest.New(clock.Instant(r.Int64N(1e15)))
 			const timers = 20
 			var fired atomic.Int64
 			for range timers {

@@ -1,31 +1,34 @@
-package clock
+// Package clocktest has the clock of one node in a test.
+package clocktest
 
 import (
 	"sync"
 	"time"
+
+	"github.com/leasehold/leasehold/clock"
 )
 
-// Fake is the clock of one node in a test. It follows the time package, so inside a [testing/synctest] bubble it is wholly
-// virtual; several fakes in one bubble are several machines. Its rate can be wrong, its time of day can be set, and it can
+// Clock is the clock of one node in a test. It follows the time package, so inside a [testing/synctest] bubble it is wholly
+// virtual; several clocks in one bubble are several machines. Its rate can be wrong, its time of day can be set, and it can
 // be paused as a stopped process is. It is safe for concurrent use.
-type Fake struct {
+type Clock struct {
 	mu         sync.Mutex
-	rate       float64   // seconds of this clock in one true second
-	trueAnchor time.Time // when rate was set
-	anchor     Instant   // what this clock showed then
+	rate       float64       // seconds of this clock in one true second
+	trueAnchor time.Time     // when rate was set
+	anchor     clock.Instant // what this clock showed then
 	wallOffset time.Duration
 	paused     bool
 	timers     map[*fakeTimer]struct{}
 }
 
-// NewFake returns a clock that shows origin now, runs at the true rate, and shows the true time of day.
-func NewFake(origin Instant) *Fake {
-	return &Fake{rate: 1, trueAnchor: time.Now(), anchor: origin, timers: map[*fakeTimer]struct{}{}}
+// New returns a clock that shows origin now, runs at the true rate, and shows the true time of day.
+func New(origin clock.Instant) *Clock {
+	return &Clock{rate: 1, trueAnchor: time.Now(), anchor: origin, timers: map[*fakeTimer]struct{}{}}
 }
 
 // SetRate makes the clock run at rate from now on: 1.1 is 10 % fast, 0.5 half as fast, 0 stands still. The reading
 // itself does not jump. The time of day runs at the same rate.
-func (f *Fake) SetRate(rate float64) {
+func (f *Clock) SetRate(rate float64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	wall := f.wall()
@@ -35,16 +38,16 @@ func (f *Fake) SetRate(rate float64) {
 	f.rearm()
 }
 
-// StepWall sets the time of day forward by d, or back when d is negative. [Clock.Now] does not change.
-func (f *Fake) StepWall(d time.Duration) {
+// StepWall sets the time of day forward by d, or back when d is negative. [clock.Clock.Now] does not change.
+func (f *Clock) StepWall(d time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.wallOffset += d
 }
 
-// Jump moves the reading of [Clock.Now] forward by d, and the time of day with it, as the clock of a suspended virtual
+// Jump moves the reading of [clock.Clock.Now] forward by d, and the time of day with it, as the clock of a suspended virtual
 // machine does when its host tells it how long it slept.
-func (f *Fake) Jump(d time.Duration) {
+func (f *Clock) Jump(d time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.anchor = f.anchor.Add(d)
@@ -53,47 +56,47 @@ func (f *Fake) Jump(d time.Duration) {
 }
 
 // Pause stops what runs on this clock as SIGSTOP, a long garbage collection or a suspension does: the clock itself goes
-// on, but no timer fires until [Fake.Resume], when all that are overdue do.
-func (f *Fake) Pause() {
+// on, but no timer fires until [Clock.Resume], when all that are overdue do.
+func (f *Clock) Pause() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.paused = true
 	f.rearm()
 }
 
-// Resume ends a [Fake.Pause].
-func (f *Fake) Resume() {
+// Resume ends a [Clock.Pause].
+func (f *Clock) Resume() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.paused = false
 	f.rearm()
 }
 
-// Now implements [Clock].
-func (f *Fake) Now() Instant {
+// Now implements [clock.Clock].
+func (f *Clock) Now() clock.Instant {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.now()
 }
 
-// Wall implements [Clock].
-func (f *Fake) Wall() time.Time {
+// Wall implements [clock.Clock].
+func (f *Clock) Wall() time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.wall()
 }
 
-func (f *Fake) now() Instant {
+func (f *Clock) now() clock.Instant {
 	return f.anchor.Add(time.Duration(float64(time.Since(f.trueAnchor)) * f.rate))
 }
 
-func (f *Fake) wall() time.Time {
+func (f *Clock) wall() time.Time {
 	elapsed := time.Duration(float64(time.Since(f.trueAnchor)) * f.rate)
 	return f.trueAnchor.Add(elapsed + f.wallOffset)
 }
 
-// AfterFunc implements [Clock].
-func (f *Fake) AfterFunc(d time.Duration, fn func()) func() bool {
+// AfterFunc implements [clock.Clock].
+func (f *Clock) AfterFunc(d time.Duration, fn func()) func() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	t := &fakeTimer{clock: f, due: f.now().Add(d), fn: fn}
@@ -102,15 +105,15 @@ func (f *Fake) AfterFunc(d time.Duration, fn func()) func() bool {
 	return t.stop
 }
 
-func (f *Fake) rearm() {
+func (f *Clock) rearm() {
 	for t := range f.timers {
 		t.arm()
 	}
 }
 
 type fakeTimer struct {
-	clock *Fake
-	due   Instant
+	clock *Clock
+	due   clock.Instant
 	fn    func()
 	timer *time.Timer
 }
