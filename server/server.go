@@ -18,9 +18,9 @@ import (
 	"github.com/leasehold/leasehold/compat/rdlm"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/lessor"
+	"github.com/leasehold/leasehold/internal/roster"
 	"github.com/leasehold/leasehold/internal/wire"
 	"github.com/leasehold/leasehold/lease"
-	"github.com/leasehold/leasehold/lock"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -341,7 +341,7 @@ func observe(l *wire.Lease, seen lease.Status) {
 
 // shareOut shows who shares a name.
 func shareOut(l *wire.Lease, rec store.Record) {
-	shared, err := lock.StateOf(rec)
+	shared, err := roster.StateOf(rec)
 	if err != nil {
 		l.State, l.Problem = wire.StateBad, wire.ProblemOf(err)
 		return

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/election"
-	"github.com/leasehold/leasehold/lock"
+	"github.com/leasehold/leasehold/internal/roster"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -30,8 +30,8 @@ func readBeside(rec store.Record, now time.Time) (b beside, err error) {
 		b.paused = state.Pause != nil
 		return b, err
 	}
-	state, err := lock.StateOf(rec)
-	for _, list := range [][]lock.Share{state.Held, state.Waiting} {
+	state, err := roster.StateOf(rec)
+	for _, list := range [][]roster.Share{state.Held, state.Waiting} {
 		for _, share := range list {
 			b.sessions = append(b.sessions, share.Session)
 		}
@@ -96,7 +96,7 @@ func (s *sweeper) tidyOne(ctx context.Context, b beside) bool {
 
 func (s *sweeper) prune(ctx context.Context, key, why string) bool {
 	if !s.opts.DryRun {
-		prune, name := lock.Prune, key
+		prune, name := roster.Prune, key
 		if strings.HasPrefix(key, election.KeyPrefix) {
 			prune, name = election.Prune, strings.TrimPrefix(key, election.KeyPrefix)
 		}

@@ -12,8 +12,8 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/election"
+	"github.com/leasehold/leasehold/internal/roster"
 	"github.com/leasehold/leasehold/lease"
-	"github.com/leasehold/leasehold/lock"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -117,7 +117,7 @@ func recordsUnder(ctx context.Context, st store.Store, prefix string) (map[strin
 	var errs []error
 	prefixes := []string{prefix}
 	if prefix != "" && !lease.Reserved(prefix) { // otherwise what is beside them comes with the rest
-		prefixes = append(prefixes, lock.KeyPrefix+prefix, election.KeyPrefix+prefix)
+		prefixes = append(prefixes, roster.Prefix+prefix, election.KeyPrefix+prefix)
 	}
 	for _, p := range prefixes {
 		for rec, err := range st.List(ctx, p) {
@@ -132,7 +132,7 @@ func recordsUnder(ctx context.Context, st store.Store, prefix string) (map[strin
 			if p == prefix {
 				found[rec.Key] = named{rec: rec, more: found[rec.Key].more || rec.Kind.Shared()}
 			}
-			for _, beside := range []string{lock.KeyPrefix, election.KeyPrefix} {
+			for _, beside := range []string{roster.Prefix, election.KeyPrefix} {
 				if name, ok := strings.CutPrefix(rec.Key, beside); ok && !lease.Reserved(prefix) {
 					n := found[name]
 					n.rec.Key, n.more = name, true

@@ -10,8 +10,8 @@ import (
 
 	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/roster"
 	"github.com/leasehold/leasehold/lease"
-	"github.com/leasehold/leasehold/lock"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -89,7 +89,7 @@ func (a *app) full(ctx context.Context, st store.Store, rec store.Record) (view,
 
 // addShares adds what the roster of a lock of that name says, whose own record is rec.
 func (a *app) addShares(ctx context.Context, st store.Store, v *view, rec store.Record) error {
-	state, err := lock.Beside(ctx, st, rec)
+	state, err := roster.Beside(ctx, st, rec)
 	if err != nil || state.Kind == "" {
 		return unlessInvalid(err)
 	}
@@ -101,7 +101,7 @@ func (a *app) addShares(ctx context.Context, st store.Store, v *view, rec store.
 	if err != nil {
 		return err
 	}
-	if state.Kind == lock.KindMutex {
+	if state.Kind == roster.Mutex {
 		v.Kind, v.Waiting = kindFair, waiting
 		for _, turn := range held { // whose turn it is, and who may be waiting for somebody who took no turn
 			if turn.Holder != v.Holder {
@@ -112,7 +112,7 @@ func (a *app) addShares(ctx context.Context, st store.Store, v *view, rec store.
 		return nil
 	}
 	v.Kind, v.Waiting = kindShared, waiting
-	if state.Kind == lock.KindSemaphore {
+	if state.Kind == roster.Semaphore {
 		v.Kind, v.Limit = kindSemaphore, state.Limit
 	}
 	if v.State != stateFree && v.State != stateExpired {
@@ -139,7 +139,7 @@ func (v *view) share(newest fence.Token, held []shareView) {
 }
 
 // shares returns those whose sessions have not been closed.
-func (a *app) shares(ctx context.Context, st store.Store, of lock.State, all []lock.Share) ([]shareView, error) {
+func (a *app) shares(ctx context.Context, st store.Store, of roster.State, all []roster.Share) ([]shareView, error) {
 	var views []shareView
 	for _, s := range all {
 		state, err := a.sessionState(ctx, st, s.Session)
@@ -153,15 +153,15 @@ func (a *app) shares(ctx context.Context, st store.Store, of lock.State, all []l
 		if s.Token == 0 && state == stateHeld {
 			v.State = stateWaiting
 		}
-		if of.Kind == lock.KindSemaphore && s.Weight > 1 {
+		if of.Kind == roster.Semaphore && s.Weight > 1 {
 			v.Weight = s.Weight
 		}
 		switch {
-		case of.Kind == lock.KindRW && s.Weight == of.Limit:
+		case of.Kind == roster.RW && s.Weight == of.Limit:
 			v.Mode = "write"
-		case of.Kind == lock.KindRW:
+		case of.Kind == roster.RW:
 			v.Mode = "read"
-		case of.Kind == lock.KindSemaphore && s.Token != 0:
+		case of.Kind == roster.Semaphore && s.Token != 0:
 			v.Slot = &s.Slot
 		}
 		views = append(views, v)

@@ -80,6 +80,10 @@ var Table = []Row{
 	},
 
 	{
+		Dir: "internal/roster", Floor: F2, May: []string{"lease"},
+		Why: "lock writes it; the server, the command and a sweep read it",
+	},
+	{
 		Dir: "internal/pools", Floor: F1,
 		Why: "the server, the client and a sweep name the leases of values as identity does",
 	},

@@ -1,7 +1,8 @@
-package lock
+package roster
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
@@ -10,20 +11,9 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// The kinds of lock that have a roster. A mutex has one only if somebody wanted it to be fair.
-const (
-	KindMutex     = kindMutex
-	KindRW        = kindRW
-	KindSemaphore = kindSemaphore
-)
-
-// KeyPrefix begins the keys of rosters that are beside the record of their name, which follows: those of fair mutexes, and those of all
-// locks that were written before names had kinds.
-const KeyPrefix = prefix
-
 // State is what the roster of a lock says, for people: to hold a share takes a session.
 type State struct {
-	Kind    string      // "" when the name has no roster
+	Kind    store.Kind  // "" when the name has no roster
 	Limit   int         // of the weights of all holders
 	Token   fence.Token // of the last share that was granted
 	Held    []Share
@@ -37,13 +27,13 @@ type Share struct {
 	Owner   string // owner id
 	Session string // key of the session that keeps it
 	Weight  int    // a writer has the whole limit
-	Slot    int    // of a holder; see [Hold.Slot]
+	Slot    int    // of a holder; see lock.Hold.Slot
 	Token   fence.Token
 	Since   time.Time // by its wall clock: when it began to wait
 }
 
-// Read returns the state of the lock of that name. It blocks until the store has answered or ctx is done.
-func Read(ctx context.Context, st store.Store, name string) (State, error) {
+// Load returns the state of the lock of that name. It blocks until the store has answered or ctx is done.
+func Load(ctx context.Context, st store.Store, name string) (State, error) {
 	rec, err := store.Load(ctx, st, name)
 	if err != nil {
 		return State{}, err
@@ -51,21 +41,21 @@ func Read(ctx context.Context, st store.Store, name string) (State, error) {
 	return Beside(ctx, st, rec)
 }
 
-// Beside is [Read] where the name's own record is known. A mutex that isn't fair has no state but that, and neither has an election.
+// Beside is [Load] where the name's own record is known. A mutex that isn't fair has no state but that, and neither has an election.
 func Beside(ctx context.Context, st store.Store, rec store.Record) (State, error) {
 	if rec.Kind.Shared() {
 		return StateOf(rec)
 	}
-	key := prefix + rec.Key
+	key := Prefix + rec.Key
 	if store.CheckKey(key) != nil {
 		return State{}, nil
 	}
-	beside, err := loadBeside(ctx, st, key)
+	beside, err := LoadBeside(ctx, st, key)
 	if err != nil {
 		return State{}, err
 	}
 	state, err := StateOf(beside)
-	if rec.Kind != "" && state.Kind != kindMutex {
+	if rec.Kind != "" && state.Kind != Mutex {
 		return State{}, err // of a time when names had no kinds
 	}
 	return state, err
@@ -73,7 +63,7 @@ func Beside(ctx context.Context, st store.Store, rec store.Record) (State, error
 
 // StateOf returns what a roster's record says. One that can't be read is an error that matches [store.ErrCorrupt].
 func StateOf(rec store.Record) (State, error) {
-	r, err := readRoster(rec)
+	r, err := Parse(rec)
 	return State{Kind: r.Kind, Limit: r.Limit, Token: rec.Token, Held: shares(r.Held), Waiting: shares(r.Queue), Unused: r.Unused}, err
 }
 
@@ -85,22 +75,22 @@ func Prune(ctx context.Context, st store.Store, key string, over func(session st
 		if !hasRoster(*rec) {
 			return false, nil // it has become another kind
 		}
-		r, err := readRoster(*rec)
+		r, err := Parse(*rec)
 		if err != nil || r.Kind == "" {
 			return false, err
 		}
-		write := r.drop(over)
+		write := r.Drop(over)
 		if len(r.Held)+len(r.Queue) == 0 && r.Unused.IsZero() {
 			r.Unused, write = now.UTC(), true
 		}
-		return write, r.encode(rec)
+		return write, r.Encode(rec)
 	})
 }
 
 // hasRoster reports whether the data of a record are a roster's.
-func hasRoster(rec store.Record) bool { return rec.Kind.Shared() || strings.HasPrefix(rec.Key, prefix) }
+func hasRoster(rec store.Record) bool { return rec.Kind.Shared() || strings.HasPrefix(rec.Key, Prefix) }
 
-func shares(all []entry) []Share {
+func shares(all []Entry) []Share {
 	var out []Share
 	for _, e := range all {
 		out = append(out, Share{
@@ -108,4 +98,13 @@ func shares(all []entry) []Share {
 		})
 	}
 	return out
+}
+
+// LoadBeside reads a record beside that of a name. A store that has no room for its key has none.
+func LoadBeside(ctx context.Context, st store.Store, key string) (store.Record, error) {
+	rec, err := store.Load(ctx, st, key)
+	if errors.Is(err, store.ErrInvalid) {
+		return store.Record{Key: key}, nil
+	}
+	return rec, err
 }
