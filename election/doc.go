@@ -27,7 +27,7 @@
 // # When it doesn't stop
 //
 // A leader whose validity runs out, since it can't renew, is told so StopMargin before the end: its context is cancelled, and
-// OnStopping is called. If OnStartedLeading has not returned two thirds of the margin later, OnStuck is called: the last moment to
+// OnStopping is called. If OnStartedLeading has not returned two thirds of the margin later, OnStopTimeout is called: the last moment to
 // end the process. A leader that was told to stop for another reason and doesn't return goes on leading for as long as it can
-// renew, and OnStuck is called after StopWithin.
+// renew, and OnStopTimeout is called after StopWithin.
 package election

@@ -29,9 +29,9 @@ type Callbacks struct {
 	// OnStopping is called when OnStartedLeading's context has ended, with its cause. It must not block.
 	OnStopping func(term Term, cause error)
 
-	// OnStuck is called when OnStartedLeading has not returned in time: see the package's doc. It may end the process, and
+	// OnStopTimeout is called when OnStartedLeading has not returned in time: see the package's doc. It may end the process, and
 	// has to when the leader can't be stopped in another way. It must not block.
-	OnStuck func(term Term, cause error)
+	OnStopTimeout func(term Term, cause error)
 
 	// OnError is told why the candidate doesn't hear whether it may lead, when that is news: it doesn't begin a term then, and
 	// tries again; and of [ErrUnlisted]. For what keeps it from taking the name, [lease.Options.OnRetry] is called. It must not block.
@@ -61,7 +61,7 @@ type Options struct {
 	// at most.
 	StopMargin time.Duration
 
-	// StopWithin is how long OnStartedLeading may take to return when the leader steps down, before OnStuck is called: half
+	// StopWithin is how long OnStartedLeading may take to return when the leader steps down, before OnStopTimeout is called: half
 	// of the TTL by default.
 	StopWithin time.Duration
 }
@@ -95,12 +95,12 @@ func (t Term) Sequencer() fence.Sequencer { return t.lease.Sequencer() }
 // candidate is next, if there is one. It doesn't block, and does nothing once the term is over.
 func (t Term) Resign() { t.stepDown("") }
 
-// Transfer has the leader step down in favour of the candidate to, known by its name or owner id: the context of
+// HandOver has the leader step down in favour of the candidate to, known by its name or owner id: the context of
 // OnStartedLeading ends, and when it has returned, the name is handed over in one write. Before that it reads who the candidates
 // are, and blocks until the store has answered or ctx is done: nothing has happened if it returns an error, which matches
 // [ErrNoCandidate] when none that may lead is known by that name. It does nothing once the term is over. If the successor has
 // died meanwhile, the name is free for the others after the TTL.
-func (t Term) Transfer(ctx context.Context, to string) error {
+func (t Term) HandOver(ctx context.Context, to string) error {
 	c := t.led.c
 	if err := c.refresh(ctx); err != nil {
 		return err

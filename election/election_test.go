@@ -81,7 +81,7 @@ func TestLeaderThatDoesNotStop(t *testing.T) {
 			t.Errorf("it was told %v before the end", early)
 		}
 		if last := ended.Sub(stuck); last < ttl/30-50*time.Millisecond || last > ttl/30+50*time.Millisecond {
-			t.Errorf("OnStuck was called %v before the end, want a third of the margin", last)
+			t.Errorf("OnStopTimeout was called %v before the end, want a third of the margin", last)
 		}
 		a.mu.Lock()
 		if len(a.stuck) != 1 || !errors.Is(a.stuck[0], election.ErrExpiring) {
@@ -227,10 +227,10 @@ func TestTermTransfersItself(t *testing.T) {
 		w.candidate("a", election.Options{}, func(p *process) {
 			p.work = func(ctx context.Context, term election.Term) {
 				time.Sleep(time.Minute)
-				if err := term.Transfer(ctx, "x"); !errors.Is(err, election.ErrNoCandidate) || ctx.Err() != nil {
+				if err := term.HandOver(ctx, "x"); !errors.Is(err, election.ErrNoCandidate) || ctx.Err() != nil {
 					t.Errorf("to nobody: %v, %v", err, ctx.Err())
 				}
-				if err := term.Transfer(ctx, "c"); err != nil {
+				if err := term.HandOver(ctx, "c"); err != nil {
 					t.Error(err)
 				}
 				<-ctx.Done()
@@ -361,7 +361,7 @@ func TestCandidateWithoutAName(t *testing.T) {
 		defer m.Close()
 		cb := election.Callbacks{OnStartedLeading: func(ctx context.Context, _ election.Term) {
 			time.Sleep(time.Second)
-			state, err := election.Read(ctx, w.st, "job")
+			state, err := election.ReadState(ctx, w.st, "job")
 			if err != nil || len(state.Candidates) != 1 || state.Candidates[0].Name != m.Owner() {
 				t.Errorf("%+v, %v; want %s", state.Candidates, err, m.Owner())
 			}

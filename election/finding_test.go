@@ -17,8 +17,8 @@ import (
 func TestFinding_L2_OrdersCountAfterAWishOfItsOwn(t *testing.T) {
 	for name, wish := range map[string]func(t *testing.T, term election.Term){
 		"Resign": func(_ *testing.T, term election.Term) { term.Resign() },
-		"Transfer": func(t *testing.T, term election.Term) {
-			if err := term.Transfer(t.Context(), "b"); err != nil {
+		"HandOver": func(t *testing.T, term election.Term) {
+			if err := term.HandOver(t.Context(), "b"); err != nil {
 				t.Error(err)
 			}
 		},
@@ -66,7 +66,7 @@ func TestFinding_L3_ATermThatIsOverAsksForNothing(t *testing.T) {
 		old := <-terms
 		ctx, stop := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
-		for _, ask := range []func(){old.Resign, func() { _ = old.Transfer(ctx, "a") }} {
+		for _, ask := range []func(){old.Resign, func() { _ = old.HandOver(ctx, "a") }} {
 			wg.Go(func() {
 				<-old.Context().Done()
 				for ctx.Err() == nil {
@@ -144,7 +144,7 @@ func TestFinding_K6_ACandidateThatIsNotListedIsTold(t *testing.T) {
 		if told != 1 {
 			t.Errorf("told %d times, want once: %q", told, w.errs)
 		}
-		state, err := election.Read(t.Context(), w.st, "job")
+		state, err := election.ReadState(t.Context(), w.st, "job")
 		if err != nil || len(state.Candidates) != 50 {
 			t.Errorf("%d candidates, %v", len(state.Candidates), err)
 		}

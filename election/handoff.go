@@ -13,9 +13,9 @@ import (
 
 // Handover is an order to hand over, as it was given.
 type Handover struct {
-	From Leader // who is told to
-	To   string // owner id of the successor; "" for whoever is next
-	Done bool   // To leads already: there was nothing to order
+	From         Leader // who is told to
+	To           string // owner id of the successor; "" for whoever is next
+	AlreadyLeads bool   // To leads already: there was nothing to order
 }
 
 // HandOver has whoever leads hand over to the candidate that is called to: by its name, its owner id, or the beginning of one up
@@ -38,13 +38,13 @@ func HandOver(ctx context.Context, st store.Store, name string, token fence.Toke
 }
 
 func handOver(ctx context.Context, st store.Store, name string, token fence.Token, to, by string) (Handover, error) {
-	state, err := Read(ctx, st, name)
+	state, err := ReadState(ctx, st, name)
 	if err != nil {
 		return Handover{}, err
 	}
 	h := Handover{From: state.Leader}
 	if to != "" && h.From.Owner != "" && state.called(to, h.From.Owner) {
-		h.To, h.Done = h.From.Owner, true
+		h.To, h.AlreadyLeads = h.From.Owner, true
 		return h, nil
 	}
 	switch {
@@ -62,7 +62,7 @@ func handOver(ctx context.Context, st store.Store, name string, token fence.Toke
 			return h, err
 		}
 		if h.To == h.From.Owner { // another one of that name has died
-			h.Done = true
+			h.AlreadyLeads = true
 			return h, nil
 		}
 	}

@@ -42,14 +42,14 @@ func TestHandOver(t *testing.T) {
 		time.Sleep(time.Second)
 		w.expect("")
 		h, err := election.HandOver(t.Context(), w.st, "job", l.Token, "b", "ada")
-		if err != nil || h.Done || h.From.Owner != l.Owner || !strings.HasPrefix(h.To, "b/") {
+		if err != nil || h.AlreadyLeads || h.From.Owner != l.Owner || !strings.HasPrefix(h.To, "b/") {
 			t.Fatalf("%+v, %v", h, err)
 		}
 		time.Sleep(500 * time.Millisecond)
 		w.expect("a stopped, b leads")
 		for _, token := range []fence.Token{0, l.Token} { // whose answer was lost
 			again, err := election.HandOver(t.Context(), w.st, "job", token, "b", "ada")
-			if err != nil || !again.Done || again.To != h.To {
+			if err != nil || !again.AlreadyLeads || again.To != h.To {
 				t.Errorf("%+v, %v", again, err)
 			}
 		}
@@ -69,7 +69,7 @@ func TestHandOverToOneThatDied(t *testing.T) {
 		dead.setCut(true)
 		time.Sleep(ttl - time.Second) // it is dead when its session is: the others take it off the list when they see that
 		for {
-			state, err := election.Read(t.Context(), w.st, "job")
+			state, err := election.ReadState(t.Context(), w.st, "job")
 			if err != nil || len(state.Candidates) != 2 {
 				t.Fatalf("%+v, %v", state, err)
 			}
@@ -103,7 +103,7 @@ func TestHandOverToOneOfTwo(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		w.expect("")
-		state, err := election.Read(t.Context(), w.st, "job")
+		state, err := election.ReadState(t.Context(), w.st, "job")
 		if err != nil || len(state.Candidates) != 3 {
 			t.Fatalf("%+v, %v", state, err)
 		}
@@ -167,7 +167,7 @@ func TestPauseAskedForAgain(t *testing.T) {
 		if err := election.SetPause(t.Context(), st, "job", election.Pause{By: "ada", Reason: reason, Since: since.Add(time.Duration(i) * time.Hour)}); err != nil {
 			t.Fatal(err)
 		}
-		state, err := election.Read(t.Context(), st, "job")
+		state, err := election.ReadState(t.Context(), st, "job")
 		want, last := since.Add(time.Duration(i/2)*2*time.Hour), state.Pauses[len(state.Pauses)-1]
 		if err != nil || len(state.Pauses) != i/2+1 || !last.Since.Equal(want) || last.Reason != reason {
 			t.Errorf("%d: %+v, %v: want it since %v", i, state.Pauses, err, want)

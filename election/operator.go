@@ -39,12 +39,12 @@ func StateOf(rec store.Record, now time.Time) (State, error) {
 	return State{Pause: lastToEnd(pauses), Pauses: pauses, Candidates: k.Candidates, Unused: k.Unused}, err
 }
 
-// Read returns the state of an election, by this machine's time of day. It blocks until the store has answered or ctx is done.
-func Read(ctx context.Context, st store.Store, name string) (State, error) {
+// ReadState returns the state of an election, by this machine's time of day. It blocks until the store has answered or ctx is done.
+func ReadState(ctx context.Context, st store.Store, name string) (State, error) {
 	if err := checkName(name); err != nil {
 		return State{}, err
 	}
-	l, err := Now(ctx, st, name)
+	l, err := Current(ctx, st, name)
 	if err != nil {
 		return State{}, err
 	}
@@ -59,9 +59,9 @@ func Read(ctx context.Context, st store.Store, name string) (State, error) {
 
 // StepDown has the leader of the term under token step down: it stops, and then hands the name over to the candidate to, known by
 // its name or owner id, in one write; or, when to is "", releases it for whoever is next. It returns when the order is written;
-// [Observe] shows when it is carried out. A term that ends by itself meanwhile takes the order with it.
+// [Watch] shows when it is carried out. A term that ends by itself meanwhile takes the order with it.
 func StepDown(ctx context.Context, st store.Store, name string, token fence.Token, to, by string) error {
-	state, err := Read(ctx, st, name)
+	state, err := ReadState(ctx, st, name)
 	if err != nil {
 		return err
 	}

@@ -39,7 +39,7 @@ func TestPauseAndResume(t *testing.T) {
 		if l := w.leader(); l.Owner != "" {
 			t.Errorf("%+v leads", l)
 		}
-		state, err := election.Read(t.Context(), w.st, "job")
+		state, err := election.ReadState(t.Context(), w.st, "job")
 		if err != nil || state.Pause == nil || state.Pause.By != "ada" || state.Pause.Reason != "migration" || len(state.Candidates) != 2 {
 			t.Errorf("%+v, %v", state, err)
 		}
@@ -329,7 +329,7 @@ func TestEligibility(t *testing.T) {
 		mu.Unlock()
 		time.Sleep(ttl)
 		w.expect("a leads, a stopped, b leads")
-		state, err := election.Read(t.Context(), w.st, "job")
+		state, err := election.ReadState(t.Context(), w.st, "job")
 		if err != nil || len(state.Candidates) != 2 || !state.Candidates[0].Ineligible {
 			t.Errorf("%+v, %v", state, err)
 		}
@@ -343,7 +343,7 @@ func TestCandidatesThatAreGone(t *testing.T) {
 		b, c := w.candidate("b", election.Options{}), w.candidate("c", election.Options{})
 		time.Sleep(time.Minute)
 		names := func() string {
-			state, err := election.Read(t.Context(), w.st, "job")
+			state, err := election.ReadState(t.Context(), w.st, "job")
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -26,7 +26,7 @@ func (w *world) pauseBy(by string, d time.Duration) {
 
 func (w *world) paused() election.State {
 	w.t.Helper()
-	state, err := election.Read(w.t.Context(), w.st, "job")
+	state, err := election.ReadState(w.t.Context(), w.st, "job")
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -140,7 +140,7 @@ func TestFinding_K2_VersionsThatKnowOnePause(t *testing.T) {
 		delete(data, "pauses") // with its next write
 		delete(data["pause"].(map[string]any), "id")
 	})
-	state, err := election.Read(t.Context(), st, "job")
+	state, err := election.ReadState(t.Context(), st, "job")
 	if err != nil || len(state.Pauses) != 1 || state.Pause.By != "bob" || state.Pause.ID == "" {
 		t.Errorf("%+v, %v", state.Pauses, err)
 	}
@@ -150,11 +150,11 @@ func TestFinding_K2_VersionsThatKnowOnePause(t *testing.T) {
 	edit(func(data map[string]any) { // it has replaced the one that it sees, and knows nothing of the list
 		data["pause"] = map[string]any{"by": "old", "since": now}
 	})
-	if state, err = election.Read(t.Context(), st, "job"); err != nil || len(state.Pauses) != 1 || state.Pause.By != "old" {
+	if state, err = election.ReadState(t.Context(), st, "job"); err != nil || len(state.Pauses) != 1 || state.Pause.By != "old" {
 		t.Errorf("%+v, %v", state.Pauses, err)
 	}
 	edit(func(data map[string]any) { delete(data, "pause") })
-	if state, err = election.Read(t.Context(), st, "job"); err != nil || state.Pause != nil || len(state.Pauses) != 0 {
+	if state, err = election.ReadState(t.Context(), st, "job"); err != nil || state.Pause != nil || len(state.Pauses) != 0 {
 		t.Errorf("%+v, %v", state.Pauses, err)
 	}
 	for i := range 11 {
@@ -206,7 +206,7 @@ func TestAPauseIsReplacedByWhatIsAskedFor(t *testing.T) {
 		if err := election.SetPause(t.Context(), st, "job", p); err != nil {
 			t.Fatal(err)
 		}
-		state, err := election.Read(t.Context(), st, "job")
+		state, err := election.ReadState(t.Context(), st, "job")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -253,7 +253,7 @@ func TestThePauseThatEndsLast(t *testing.T) {
 		if len(order) == 3 {
 			want = "never"
 		}
-		if state, err := election.Read(t.Context(), st, name); err != nil || state.Pause == nil || state.Pause.By != want {
+		if state, err := election.ReadState(t.Context(), st, name); err != nil || state.Pause == nil || state.Pause.By != want {
 			t.Errorf("%v: %+v, %v; want that of %s", order, state.Pause, err, want)
 		}
 	}

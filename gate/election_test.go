@@ -93,7 +93,7 @@ func TestTwoGatesTakeTurns(t *testing.T) {
 		}
 		for round := range 6 {
 			time.Sleep(time.Minute)
-			l, err := election.Now(t.Context(), w.st, "job")
+			l, err := election.Current(t.Context(), w.st, "job")
 			if err != nil {
 				t.Fatal(err)
 			}

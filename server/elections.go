@@ -43,7 +43,7 @@ func (s *Server) handoff(c *call) (any, error) {
 		return nil, s.named(c, h.From, err)
 	}
 	c.ordered, c.event.Token = true, h.From.Token
-	if h.Done {
+	if h.AlreadyLeads {
 		return s.standing(c.r.Context(), name)
 	}
 	c.event.reason = "handed_over"
@@ -76,7 +76,7 @@ func (s *Server) pause(c *call) (any, error) {
 	if length > 0 {
 		c.event.Note += ", for " + length.String()
 	}
-	leader, err := election.Now(c.r.Context(), s.st, c.r.PathValue("name"))
+	leader, err := election.Current(c.r.Context(), s.st, c.r.PathValue("name"))
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +114,7 @@ func (s *Server) await(c *call, wait time.Duration, reached func(election.Leader
 		c.patience.extend(wait)
 		ctx, cancel := s.until(c.r.Context(), wait)
 		defer cancel()
-		for l, err := range election.Observe(ctx, s.st, s.clk, name, observePoll) {
+		for l, err := range election.Watch(ctx, s.st, name, election.WatchOptions{Clock: s.clk, Poll: observePoll}) {
 			if err == nil && reached(l) {
 				break
 			}

@@ -254,7 +254,7 @@ func TestLocksAndElections(t *testing.T) {
 		expect(t, "a month after", found, map[string]sweep.Action{
 			"given": sweep.Deleted, "dead/rw": sweep.Deleted, ".election/dead/election": sweep.Deleted, "dead/election": sweep.Deleted,
 		})
-		if p := must(election.Read(t.Context(), w.open(), "paused"))(t).Pause; p == nil {
+		if p := must(election.ReadState(t.Context(), w.open(), "paused"))(t).Pause; p == nil {
 			t.Error("the pause is gone")
 		}
 		sem := must(lock.NewSemaphore(alive.Session, "given", lock.SemaphoreOptions{Limit: 5}))(t)

@@ -174,7 +174,7 @@ func (a *app) addElection(ctx context.Context, st store.Store, v *view) error {
 	if store.CheckKey(election.KeyPrefix+v.Name) != nil {
 		return nil // too long a name for one
 	}
-	state, err := election.Read(ctx, st, v.Name)
+	state, err := election.ReadState(ctx, st, v.Name)
 	if err != nil || state.Pause == nil && len(state.Candidates) == 0 {
 		return unlessInvalid(err)
 	}
