@@ -302,6 +302,7 @@ func TestBadArguments(t *testing.T) {
 	}
 	defer m.Close()
 	cb := election.Callbacks{OnStartedLeading: func(context.Context, election.Term) {}}
+	_, handed := election.HandOver(t.Context(), m.Store(), "x", election.HandOverOptions{Token: 1, By: "ada"})
 	for what, err := range map[string]error{
 		"no manager":     election.Run(t.Context(), nil, "x", cb, election.Options{}),
 		"no callback":    election.Run(t.Context(), m, "x", election.Callbacks{}, election.Options{}),
@@ -313,7 +314,7 @@ func TestBadArguments(t *testing.T) {
 		"long own name":  election.Run(t.Context(), m, "x", cb, election.Options{Name: strings.Repeat("x", 256)}),
 		"long zone":      election.Run(t.Context(), m, "x", cb, election.Options{Zone: strings.Repeat("x", 256)}),
 		"nobody pauses":  election.SetPause(t.Context(), m.Store(), "x", election.Pause{Since: time.Now()}),
-		"nobody leads":   election.StepDown(t.Context(), m.Store(), "x", 1, "", "ada"),
+		"nobody leads":   handed,
 		"bad name there": election.Resume(t.Context(), m.Store(), "", ""),
 		"pause nothing":  election.SetPause(t.Context(), m.Store(), "", election.Pause{By: "ada", Since: time.Now()}),
 	} {

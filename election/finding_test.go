@@ -42,7 +42,7 @@ func TestFinding_L2_OrdersCountAfterAWishOfItsOwn(t *testing.T) {
 				for _, step := range []struct{ to, want string }{
 					{"a", "b stopped, a leads"}, {"b", "a stopped, b leads"}, {"a", "b stopped, a leads"}, {"b", "a stopped, b leads"},
 				} {
-					if _, err := election.HandOver(t.Context(), w.st, "job", 0, step.to, "ada"); err != nil {
+					if _, err := election.HandOver(t.Context(), w.st, "job", election.HandOverOptions{To: step.to, By: "ada"}); err != nil {
 						t.Fatal(err)
 					}
 					time.Sleep(2 * time.Second)
@@ -109,7 +109,7 @@ func TestFinding_K6_HandOverWithoutATokenBeginsAgain(t *testing.T) {
 		reads := 0
 		st := faulty.Wrap(w.db.Open(), func(op faulty.Op) faulty.Fault {
 			if op.Kind == faulty.Get && op.Key == "job" {
-				if reads++; reads == 2 { // between what HandOver reads and what StepDown reads
+				if reads++; reads == 2 { // between what HandOver reads and what it reads to order
 					turn <- struct{}{}
 					time.Sleep(time.Second)
 				}
@@ -117,7 +117,7 @@ func TestFinding_K6_HandOverWithoutATokenBeginsAgain(t *testing.T) {
 			return faulty.Fault{}
 		})
 		defer st.Close()
-		h, err := election.HandOver(t.Context(), st, "job", 0, "", "ada")
+		h, err := election.HandOver(t.Context(), st, "job", election.HandOverOptions{By: "ada"})
 		if err != nil || !strings.HasPrefix(h.From.Owner, "b/") {
 			t.Fatalf("%+v, %v", h, err)
 		}

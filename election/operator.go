@@ -57,10 +57,9 @@ func ReadState(ctx context.Context, st store.Store, name string) (State, error) 
 	return state, err
 }
 
-// StepDown has the leader of the term under token step down: it stops, and then hands the name over to the candidate to, known by
-// its name or owner id, in one write; or, when to is "", releases it for whoever is next. It returns when the order is written;
-// [Watch] shows when it is carried out. A term that ends by itself meanwhile takes the order with it.
-func StepDown(ctx context.Context, st store.Store, name string, token fence.Token, to, by string) error {
+// stepDown writes the order to the leader of the term under token, which hands the name over to the candidate to, known by its
+// name or owner id; or, when to is "", releases it.
+func stepDown(ctx context.Context, st store.Store, name string, token fence.Token, to, by string) error {
 	state, err := ReadState(ctx, st, name)
 	if err != nil {
 		return err

@@ -170,19 +170,19 @@ func TestTransfer(t *testing.T) {
 		}
 		w.told()
 		l := w.leader()
-		if err := election.StepDown(t.Context(), w.st, "job", l.Token-1, "c", "ada"); !errors.Is(err, fence.ErrStale) {
+		if _, err := election.HandOver(t.Context(), w.st, "job", election.HandOverOptions{Token: l.Token - 1, To: "c", By: "ada"}); !errors.Is(err, fence.ErrStale) {
 			t.Errorf("another term: %v", err)
 		}
-		if err := election.StepDown(t.Context(), w.st, "job", l.Token, "x", "ada"); !errors.Is(err, election.ErrNoCandidate) {
+		if _, err := election.HandOver(t.Context(), w.st, "job", election.HandOverOptions{Token: l.Token, To: "x", By: "ada"}); !errors.Is(err, election.ErrNoCandidate) {
 			t.Errorf("nobody: %v", err)
 		}
 		w.candidate("never", election.Options{Eligible: func() bool { return false }})
 		time.Sleep(time.Second)
-		if err := election.StepDown(t.Context(), w.st, "job", l.Token, "never", "ada"); !errors.Is(err, election.ErrNoCandidate) {
+		if _, err := election.HandOver(t.Context(), w.st, "job", election.HandOverOptions{Token: l.Token, To: "never", By: "ada"}); !errors.Is(err, election.ErrNoCandidate) {
 			t.Errorf("one that may not lead: %v", err)
 		}
 		start := time.Now()
-		if err := election.StepDown(t.Context(), w.st, "job", l.Token, "c", "ada"); err != nil {
+		if _, err := election.HandOver(t.Context(), w.st, "job", election.HandOverOptions{Token: l.Token, To: "c", By: "ada"}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(500 * time.Millisecond)
@@ -195,7 +195,7 @@ func TestTransfer(t *testing.T) {
 			t.Errorf("%+v", now)
 		}
 		// Without a successor anybody else is next.
-		if err := election.StepDown(t.Context(), w.st, "job", now.Token, "", "ada"); err != nil {
+		if _, err := election.HandOver(t.Context(), w.st, "job", election.HandOverOptions{Token: now.Token, By: "ada"}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)

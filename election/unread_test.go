@@ -58,9 +58,9 @@ func TestUnreadElectionIsNoAnswer(t *testing.T) {
 		calls := func(st store.Store) map[string]error {
 			_, read := election.ReadState(t.Context(), st, "e")
 			_, now := election.Current(t.Context(), st, "e")
-			_, handed := election.HandOver(t.Context(), st, "e", token, "b", "ada")
+			_, handed := election.HandOver(t.Context(), st, "e", election.HandOverOptions{Token: token, To: "b", By: "ada"})
 			return map[string]error{
-				"ReadState": read, "Current": now, "HandOver": handed, "StepDown": election.StepDown(t.Context(), st, "e", token, "", "ada"),
+				"ReadState": read, "Current": now, "HandOver": handed,
 			}
 		}
 		for _, key := range []string{"e", ".session/a/1", ".election/e", ".session/b/2"} {

@@ -102,7 +102,7 @@ func TestTwoGatesTakeTurns(t *testing.T) {
 				leader = gates[1]
 			}
 			if round%2 == 0 {
-				err = election.StepDown(t.Context(), w.st, "job", l.Token, "", "the test")
+				_, err = election.HandOver(t.Context(), w.st, "job", election.HandOverOptions{Token: l.Token, By: "the test"})
 			} else {
 				leader.setCut(true)
 				time.AfterFunc(time.Minute, func() { leader.setCut(false) })

@@ -37,7 +37,7 @@ func (s *Server) handoff(c *call) (any, error) {
 	defer leave()
 	name := c.r.PathValue("name")
 	c.event.Token, c.event.Note = body.Token, note("to "+body.To, body.Reason)
-	h, err := election.HandOver(c.r.Context(), s.st, name, body.Token, body.To, note(c.by(), body.Reason))
+	h, err := election.HandOver(c.r.Context(), s.st, name, election.HandOverOptions{Token: body.Token, To: body.To, By: note(c.by(), body.Reason)})
 	c.event.Holder = h.From.Owner
 	if err != nil {
 		return nil, s.named(c, h.From, err)

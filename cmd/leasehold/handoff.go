@@ -79,7 +79,7 @@ func (a *app) handoff(ctx context.Context, st store.Store, h handoff) error {
 		by += ": " + h.reason
 	}
 	began := a.clk.Now()
-	order, err := election.HandOver(ctx, st, h.name, v.Token, h.to, by)
+	order, err := election.HandOver(ctx, st, h.name, election.HandOverOptions{Token: v.Token, To: h.to, By: by})
 	switch {
 	case err != nil:
 		return v.notOrdered(h, err)

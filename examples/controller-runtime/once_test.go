@@ -83,7 +83,7 @@ func TestFinding_N4_OnceAsThePageHasIt(t *testing.T) {
 	if err != nil || !strings.HasPrefix(leader.Owner, first+"/") {
 		t.Errorf("%+v leads, %v; %s runs", leader, err, first)
 	}
-	if err := election.StepDown(t.Context(), m.Store(), "once", leader.Token, "", "ada"); err != nil {
+	if _, err := election.HandOver(t.Context(), m.Store(), "once", election.HandOverOptions{Token: leader.Token, By: "ada"}); err != nil {
 		t.Fatal(err)
 	}
 	if e := next(t, "end of a term", ends); e.who != first || !errors.Is(e.err, election.ErrOrdered) {
