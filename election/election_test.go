@@ -10,6 +10,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/election"
+	"github.com/leasehold/leasehold/internal/kinds"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/faulty"
@@ -322,7 +323,7 @@ func TestBadArguments(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	longest := strings.Repeat("x", store.MaxKey-len(election.KeyPrefix))
+	longest := strings.Repeat("x", store.MaxKey-len(kinds.Elections))
 	p := election.Pause{By: "ada", Since: time.Now()}
 	if err := election.SetPause(t.Context(), m.Store(), longest, p); err != nil {
 		t.Errorf("the longest name: %v", err)

@@ -19,9 +19,6 @@ var (
 	ErrNoCandidate = errors.New("no such candidate, or it is not eligible now")
 )
 
-// KeyPrefix begins the keys of the records of elections; the name follows.
-const KeyPrefix = prefix
-
 // State is what an election's records say.
 type State struct {
 	Leader     Leader
@@ -31,7 +28,7 @@ type State struct {
 	Unused     time.Time   // since when there is none, and no pause, by the wall clock of the [Prune] that found so; else zero
 }
 
-// StateOf returns what a record whose key begins with [KeyPrefix] says of its election at a time of day: all but who leads, which the
+// StateOf returns what the record of an election says of its election at a time of day: all but who leads, which the
 // record of the name itself says. A record that isn't stored says nothing. The error matches [store.ErrCorrupt] when it can't be read.
 func StateOf(rec store.Record, now time.Time) (State, error) {
 	k, err := readControl(rec)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/election"
+	"github.com/leasehold/leasehold/internal/kinds"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/memory"
 )
@@ -117,7 +118,7 @@ func TestFinding_K2_VersionsThatKnowOnePause(t *testing.T) {
 	}
 	edit := func(f func(data map[string]any)) {
 		t.Helper()
-		err := store.Update(t.Context(), st, election.KeyPrefix+"job", func(rec *store.Record) (bool, error) {
+		err := store.Update(t.Context(), st, kinds.Elections+"job", func(rec *store.Record) (bool, error) {
 			var data map[string]any
 			err := json.Unmarshal(rec.Data, &data)
 			f(data)
@@ -180,7 +181,7 @@ func TestResumeLeavesOthersThatMayLast(t *testing.T) {
 	if err := election.Resume(t.Context(), st, "job", ""); err != nil {
 		t.Fatal(err)
 	}
-	rec, err := st.Get(t.Context(), election.KeyPrefix+"job")
+	rec, err := st.Get(t.Context(), kinds.Elections+"job")
 	if err != nil || strings.Contains(string(rec.Data), "ada") || !strings.Contains(string(rec.Data), "bob") {
 		t.Errorf("%s, %v", rec.Data, err)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/kinds"
 	"github.com/leasehold/leasehold/internal/wire"
 	"github.com/leasehold/leasehold/store"
 )
@@ -134,10 +135,10 @@ func (s *Server) standing(ctx context.Context, name string) (*wire.Lease, error)
 	if err := s.withSession(ctx, &l); err != nil {
 		return nil, err
 	}
-	if store.CheckKey(election.KeyPrefix+name) != nil {
+	if store.CheckKey(kinds.Elections+name) != nil {
 		return &l, nil // too long a name for an election
 	}
-	if rec, err = store.Load(ctx, s.st, election.KeyPrefix+name); err != nil {
+	if rec, err = store.Load(ctx, s.st, kinds.Elections+name); err != nil {
 		return nil, err
 	}
 	state, err := election.StateOf(rec, s.clk.Wall())

@@ -12,6 +12,7 @@ import (
 
 	"github.com/leasehold/leasehold/client"
 	"github.com/leasehold/leasehold/election"
+	"github.com/leasehold/leasehold/internal/kinds"
 	"github.com/leasehold/leasehold/internal/wire"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/lock"
@@ -141,7 +142,7 @@ func TestListPaused(t *testing.T) {
 func TestShowWithAnElectionThatCannotBeRead(t *testing.T) {
 	s := newSite(t, server.Options{})
 	g := s.acquired(t, "a", "")
-	s.put(t, store.Record{Key: election.KeyPrefix + "a", Data: []byte("{")})
+	s.put(t, store.Record{Key: kinds.Elections + "a", Data: []byte("{")})
 	var l wire.Lease
 	want(t, s.ask(t, "GET", "/v1/leases/a", "", &l), http.StatusOK)
 	if l.Holder != g.Holder || l.Problem == nil || l.Problem.Code != wire.CodeCorrupt {

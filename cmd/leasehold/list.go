@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/election"
+	"github.com/leasehold/leasehold/internal/kinds"
 	"github.com/leasehold/leasehold/internal/roster"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
@@ -117,7 +117,7 @@ func recordsUnder(ctx context.Context, st store.Store, prefix string) (map[strin
 	var errs []error
 	prefixes := []string{prefix}
 	if prefix != "" && !lease.Reserved(prefix) { // otherwise what is beside them comes with the rest
-		prefixes = append(prefixes, roster.Prefix+prefix, election.KeyPrefix+prefix)
+		prefixes = append(prefixes, roster.Prefix+prefix, kinds.Elections+prefix)
 	}
 	for _, p := range prefixes {
 		for rec, err := range st.List(ctx, p) {
@@ -132,7 +132,7 @@ func recordsUnder(ctx context.Context, st store.Store, prefix string) (map[strin
 			if p == prefix {
 				found[rec.Key] = named{rec: rec, more: found[rec.Key].more || rec.Kind.Shared()}
 			}
-			for _, beside := range []string{roster.Prefix, election.KeyPrefix} {
+			for _, beside := range []string{roster.Prefix, kinds.Elections} {
 				if name, ok := strings.CutPrefix(rec.Key, beside); ok && !lease.Reserved(prefix) {
 					n := found[name]
 					n.rec.Key, n.more = name, true

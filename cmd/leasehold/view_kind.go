@@ -10,6 +10,7 @@ import (
 
 	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/kinds"
 	"github.com/leasehold/leasehold/internal/roster"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
@@ -171,7 +172,7 @@ func (a *app) shares(ctx context.Context, st store.Store, of roster.State, all [
 
 // addElection adds what is known of an election of that name.
 func (a *app) addElection(ctx context.Context, st store.Store, v *view) error {
-	if store.CheckKey(election.KeyPrefix+v.Name) != nil {
+	if store.CheckKey(kinds.Elections+v.Name) != nil {
 		return nil // too long a name for one
 	}
 	state, err := election.ReadState(ctx, st, v.Name)
