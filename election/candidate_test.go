@@ -103,7 +103,7 @@ func TestTransferThatCantReadTheCandidates(t *testing.T) {
 				put(t, w.st, ".election/job", `{"v":2}`)
 				limited, cancel := context.WithTimeout(ctx, time.Minute)
 				defer cancel()
-				if err := term.Transfer(limited, "b"); !errors.Is(err, store.ErrCorrupt) {
+				if err := term.HandOver(limited, "b"); !errors.Is(err, store.ErrCorrupt) {
 					t.Errorf("%v", err)
 				}
 				<-ctx.Done()

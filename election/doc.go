@@ -35,5 +35,5 @@
 // later, OnStuck is called. That is the last moment to end the process.
 //
 // A leader may have to stop for another reason. If it doesn't return then, it continues to lead as
-// long as it can renew, and OnStuck is called after StopWithin.
+// long as it can renew, and OnStopTimeout is called after StopWithin.
 package election

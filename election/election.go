@@ -36,9 +36,9 @@ type Callbacks struct {
 	// OnStopping is called when OnStartedLeading's context has ended, with its cause. It must not block.
 	OnStopping func(term Term, cause error)
 
-	// OnStuck is called when OnStartedLeading has not returned in time: see the package's doc. It may end the process, and
+	// OnStopTimeout is called when OnStartedLeading has not returned in time: see the package's doc. It may end the process, and
 	// has to when the leader can't be stopped in another way. It must not block.
-	OnStuck func(term Term, cause error)
+	OnStopTimeout func(term Term, cause error)
 
 	// OnError is called when the candidate can't learn whether it may lead, and when the reason
 	// changes. The candidate begins no term then, and retries. It is also called with
@@ -72,7 +72,7 @@ type Options struct {
 	// at most.
 	StopMargin time.Duration
 
-	// StopWithin is how long OnStartedLeading may take to return when the leader steps down, before OnStuck is called: half
+	// StopWithin is how long OnStartedLeading may take to return when the leader steps down, before OnStopTimeout is called: half
 	// of the TTL by default.
 	StopWithin time.Duration
 }
@@ -107,14 +107,14 @@ func (t Term) Sequencer() fence.Sequencer { return t.lease.Sequencer() }
 // doesn't block, and does nothing once the term is over.
 func (t Term) Resign() { t.stepDown("") }
 
-// Transfer has the leader step down in favour of the candidate to, which is a name or an owner id.
+// HandOver has the leader step down in favour of the candidate to, which is a name or an owner id.
 // The context of OnStartedLeading ends. When it has returned, the name is handed over in one write.
 //
 // Transfer first reads the candidates, and blocks until the store has answered or ctx is done.
 // After an error nothing has happened. The error matches [ErrNoCandidate] when no candidate that
 // may lead is known by that name. Transfer does nothing once the term is over. If the successor has
 // died meanwhile, the name is free for the others after the TTL.
-func (t Term) Transfer(ctx context.Context, to string) error {
+func (t Term) HandOver(ctx context.Context, to string) error {
 	c := t.led.c
 	if err := c.refresh(ctx); err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/election"
+	"github.com/leasehold/leasehold/internal/kinds"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/faulty"
@@ -82,7 +83,7 @@ func TestLeaderThatDoesNotStop(t *testing.T) {
 			t.Errorf("it was told %v before the end", early)
 		}
 		if last := ended.Sub(stuck); last < ttl/30-50*time.Millisecond || last > ttl/30+50*time.Millisecond {
-			t.Errorf("OnStuck was called %v before the end, want a third of the margin", last)
+			t.Errorf("OnStopTimeout was called %v before the end, want a third of the margin", last)
 		}
 		a.mu.Lock()
 		if len(a.stuck) != 1 || !errors.Is(a.stuck[0], election.ErrExpiring) {
@@ -228,10 +229,10 @@ func TestTermTransfersItself(t *testing.T) {
 		w.candidate("a", election.Options{}, func(p *process) {
 			p.work = func(ctx context.Context, term election.Term) {
 				time.Sleep(time.Minute)
-				if err := term.Transfer(ctx, "x"); !errors.Is(err, election.ErrNoCandidate) || ctx.Err() != nil {
+				if err := term.HandOver(ctx, "x"); !errors.Is(err, election.ErrNoCandidate) || ctx.Err() != nil {
 					t.Errorf("to nobody: %v, %v", err, ctx.Err())
 				}
-				if err := term.Transfer(ctx, "c"); err != nil {
+				if err := term.HandOver(ctx, "c"); err != nil {
 					t.Error(err)
 				}
 				<-ctx.Done()
@@ -303,6 +304,7 @@ func TestBadArguments(t *testing.T) {
 	}
 	defer m.Close()
 	cb := election.Callbacks{OnStartedLeading: func(context.Context, election.Term) {}}
+	_, handed := election.HandOver(t.Context(), m.Store(), "x", election.HandOverOptions{Token: 1, By: "ada"})
 	for what, err := range map[string]error{
 		"no manager":     election.Run(t.Context(), nil, "x", cb, election.Options{}),
 		"no callback":    election.Run(t.Context(), m, "x", election.Callbacks{}, election.Options{}),
@@ -314,7 +316,7 @@ func TestBadArguments(t *testing.T) {
 		"long own name":  election.Run(t.Context(), m, "x", cb, election.Options{Name: strings.Repeat("x", 256)}),
 		"long zone":      election.Run(t.Context(), m, "x", cb, election.Options{Zone: strings.Repeat("x", 256)}),
 		"nobody pauses":  election.SetPause(t.Context(), m.Store(), "x", election.Pause{Since: time.Now()}),
-		"nobody leads":   election.StepDown(t.Context(), m.Store(), "x", 1, "", "ada"),
+		"nobody leads":   handed,
 		"bad name there": election.Resume(t.Context(), m.Store(), "", ""),
 		"pause nothing":  election.SetPause(t.Context(), m.Store(), "", election.Pause{By: "ada", Since: time.Now()}),
 	} {
@@ -322,7 +324,7 @@ func TestBadArguments(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	longest := strings.Repeat("x", store.MaxKey-len(election.KeyPrefix))
+	longest := strings.Repeat("x", store.MaxKey-len(kinds.Elections))
 	p := election.Pause{By: "ada", Since: time.Now()}
 	if err := election.SetPause(t.Context(), m.Store(), longest, p); err != nil {
 		t.Errorf("the longest name: %v", err)
@@ -362,7 +364,7 @@ func TestCandidateWithoutAName(t *testing.T) {
 		defer m.Close()
 		cb := election.Callbacks{OnStartedLeading: func(ctx context.Context, _ election.Term) {
 			time.Sleep(time.Second)
-			state, err := election.Read(ctx, w.st, "job")
+			state, err := election.ReadState(ctx, w.st, "job")
 			if err != nil || len(state.Candidates) != 1 || state.Candidates[0].Name != m.Holder() {
 				t.Errorf("%+v, %v; want %s", state.Candidates, err, m.Holder())
 			}

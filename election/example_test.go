@@ -53,7 +53,7 @@ func Example() {
 }
 
 // A leader that drains for a named successor: the name is handed over in one write, when OnStartedLeading has returned.
-func ExampleTerm_Transfer() {
+func ExampleTerm_HandOver() {
 	st := memory.New(memory.Options{})
 	defer st.Close()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -73,7 +73,7 @@ func ExampleTerm_Transfer() {
 			fmt.Println("west leads, under a higher token:", next.Token > term.Token)
 			cancel()
 		})
-		for term.Transfer(ctx, "west") != nil { // it is no candidate yet
+		for term.HandOver(ctx, "west") != nil { // it is no candidate yet
 			_ = clock.Sleep(ctx, clock.System(), 10*time.Millisecond)
 		}
 		<-ctx.Done() // drain
@@ -98,7 +98,7 @@ func ExampleSetPause() {
 		fmt.Println(err)
 		return
 	}
-	state, err := election.Read(ctx, st, "scheduler")
+	state, err := election.ReadState(ctx, st, "scheduler")
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -110,8 +110,8 @@ func ExampleSetPause() {
 	// <nil>
 }
 
-// Observe tells who leads, and how old that is.
-func ExampleObserve() {
+// Watch tells who leads, and how old that is.
+func ExampleWatch() {
 	st := memory.New(memory.Options{})
 	defer st.Close()
 	m, err := lease.NewManager(st, lease.Options{Name: "east"})
@@ -126,7 +126,7 @@ func ExampleObserve() {
 		fmt.Println(err)
 		return
 	}
-	for leader, err := range election.Observe(ctx, st, clock.System(), "scheduler", 5*time.Second) {
+	for leader, err := range election.Watch(ctx, st, "scheduler", election.WatchOptions{}) {
 		switch {
 		case err != nil:
 			fmt.Println("as of", leader.Age, "ago:", leader.Owner, err)

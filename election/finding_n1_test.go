@@ -80,7 +80,7 @@ func TestFinding_N1_TheDeadAreNoticed(t *testing.T) {
 			t.Errorf("%q leads, a TTL after the leader's death", l.Owner)
 		}
 		time.Sleep(2 * ttl)
-		state, err := election.Read(t.Context(), w.st, "job")
+		state, err := election.ReadState(t.Context(), w.st, "job")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -72,7 +72,7 @@ func TestFinding_S12_RunLeavesNothingBehind(t *testing.T) {
 			return true
 		}})
 		<-asked
-		state, err := election.Read(t.Context(), w.st, "job")
+		state, err := election.ReadState(t.Context(), w.st, "job")
 		if err != nil || len(state.Candidates) != 1 {
 			t.Fatalf("%+v, %v", state, err)
 		}
@@ -85,7 +85,7 @@ func TestFinding_S12_RunLeavesNothingBehind(t *testing.T) {
 		}
 		close(answer)
 		<-a.done
-		after, err := election.Read(t.Context(), w.st, "job")
+		after, err := election.ReadState(t.Context(), w.st, "job")
 		if err != nil || len(after.Candidates) != 0 {
 			t.Errorf("%+v, %v: want an empty list", after, err)
 		}

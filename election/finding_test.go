@@ -17,8 +17,8 @@ import (
 func TestFinding_L2_OrdersCountAfterAWishOfItsOwn(t *testing.T) {
 	for name, wish := range map[string]func(t *testing.T, term election.Term){
 		"Resign": func(_ *testing.T, term election.Term) { term.Resign() },
-		"Transfer": func(t *testing.T, term election.Term) {
-			if err := term.Transfer(t.Context(), "b"); err != nil {
+		"HandOver": func(t *testing.T, term election.Term) {
+			if err := term.HandOver(t.Context(), "b"); err != nil {
 				t.Error(err)
 			}
 		},
@@ -42,7 +42,7 @@ func TestFinding_L2_OrdersCountAfterAWishOfItsOwn(t *testing.T) {
 				for _, step := range []struct{ to, want string }{
 					{"a", "b stopped, a leads"}, {"b", "a stopped, b leads"}, {"a", "b stopped, a leads"}, {"b", "a stopped, b leads"},
 				} {
-					if _, err := election.HandOver(t.Context(), w.st, "job", 0, step.to, "ada"); err != nil {
+					if _, err := election.HandOver(t.Context(), w.st, "job", election.HandOverOptions{To: step.to, By: "ada"}); err != nil {
 						t.Fatal(err)
 					}
 					time.Sleep(2 * time.Second)
@@ -66,7 +66,7 @@ func TestFinding_L3_ATermThatIsOverAsksForNothing(t *testing.T) {
 		old := <-terms
 		ctx, stop := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
-		for _, ask := range []func(){old.Resign, func() { _ = old.Transfer(ctx, "a") }} {
+		for _, ask := range []func(){old.Resign, func() { _ = old.HandOver(ctx, "a") }} {
 			wg.Go(func() {
 				<-old.Context().Done()
 				for ctx.Err() == nil {
@@ -109,7 +109,7 @@ func TestFinding_K6_HandOverWithoutATokenBeginsAgain(t *testing.T) {
 		reads := 0
 		st := faulty.Wrap(w.db.Open(), func(op faulty.Op) faulty.Fault {
 			if op.Kind == faulty.Get && op.Key == "job" {
-				if reads++; reads == 2 { // between what HandOver reads and what StepDown reads
+				if reads++; reads == 2 { // between what HandOver reads and what it reads to order
 					turn <- struct{}{}
 					time.Sleep(time.Second)
 				}
@@ -117,7 +117,7 @@ func TestFinding_K6_HandOverWithoutATokenBeginsAgain(t *testing.T) {
 			return faulty.Fault{}
 		})
 		defer st.Close()
-		h, err := election.HandOver(t.Context(), st, "job", 0, "", "ada")
+		h, err := election.HandOver(t.Context(), st, "job", election.HandOverOptions{By: "ada"})
 		if err != nil || !strings.HasPrefix(h.From.Owner, "b/") {
 			t.Fatalf("%+v, %v", h, err)
 		}
@@ -144,7 +144,7 @@ func TestFinding_K6_ACandidateThatIsNotListedIsTold(t *testing.T) {
 		if told != 1 {
 			t.Errorf("told %d times, want once: %q", told, w.errs)
 		}
-		state, err := election.Read(t.Context(), w.st, "job")
+		state, err := election.ReadState(t.Context(), w.st, "job")
 		if err != nil || len(state.Candidates) != 50 {
 			t.Errorf("%d candidates, %v", len(state.Candidates), err)
 		}

@@ -13,15 +13,28 @@ import (
 
 // Handover is an order to hand over, as it was given.
 type Handover struct {
-	From Leader // the leader that gets the order
-	To   string // owner id of the successor; "" for the next candidate in order
-	Done bool   // To leads already: there was nothing to order
+	From         Leader // the leader that gets the order
+	To           string // owner id of the successor; "" for the next candidate in order
+	AlreadyLeads bool   // To leads already: there was nothing to order
 }
 
 // HandOver has the leader hand over to the candidate to: its name, its owner id, or the beginning
 // of one up to a slash. When to is "", the next candidate in order is the successor. A token other
 // than 0 names the term that is to end, and no other term is affected. Without a token, HandOver
 // restarts when the term ends before the order is written.
+type HandOverOptions struct {
+	// Token is that of the term that is to end: no other is touched. 0 is whichever there is.
+	Token fence.Token
+	// To is the successor, by its name, its owner id, or the beginning of one up to a slash; "" is whoever is next.
+	To string
+	// By is who orders it and why, for people.
+	By string
+}
+
+// HandOver has the leader of an election hand over to another candidate: it stops, and then hands the name to the successor in one write; or
+// releases it, where none is named. HandOver returns when the order is written; [Watch] shows when it is carried out. A term that
+// ends by itself meanwhile takes the order with it. Told again, it says that the successor leads, or writes nothing new. Without a token it
+// begins again when the term ends before the order is written.
 //
 // It returns when the order is written, as [StepDown] does. Called again, it reports that To leads,
 // or writes nothing new.
@@ -31,29 +44,29 @@ type Handover struct {
 //   - [ErrNoLeader] when nobody leads;
 //   - [ErrNotElected] when the holder of the name is not a candidate, and would not see the order;
 //   - [ErrNoCandidate] when there is no such candidate;
-//   - [fence.ErrStale] when the term of token is over.
+//   - [fence.ErrStale] when the term of the token is over.
 //
 // Then nothing was ordered.
-func HandOver(ctx context.Context, st store.Store, name string, token fence.Token, to, by string) (Handover, error) {
-	if len(by) > maxReason {
-		return Handover{}, tooLong("by", by)
+func HandOver(ctx context.Context, st store.Store, name string, o HandOverOptions) (Handover, error) {
+	if len(o.By) > maxReason {
+		return Handover{}, tooLong("by", o.By)
 	}
 	for {
-		h, err := handOver(ctx, st, name, token, to, by)
-		if token != 0 || !errors.Is(err, fence.ErrStale) || ctx.Err() != nil {
+		h, err := handOver(ctx, st, name, o)
+		if o.Token != 0 || !errors.Is(err, fence.ErrStale) || ctx.Err() != nil {
 			return h, err
 		}
 	}
 }
 
-func handOver(ctx context.Context, st store.Store, name string, token fence.Token, to, by string) (Handover, error) {
-	state, err := Read(ctx, st, name)
+func handOver(ctx context.Context, st store.Store, name string, o HandOverOptions) (Handover, error) {
+	state, err := ReadState(ctx, st, name)
 	if err != nil {
 		return Handover{}, err
 	}
 	h := Handover{From: state.Leader}
-	if to != "" && h.From.Owner != "" && state.called(to, h.From.Owner) {
-		h.To, h.Done = h.From.Owner, true
+	if o.To != "" && h.From.Owner != "" && state.called(o.To, h.From.Owner) {
+		h.To, h.AlreadyLeads = h.From.Owner, true
 		return h, nil
 	}
 	switch {
@@ -61,26 +74,26 @@ func handOver(ctx context.Context, st store.Store, name string, token fence.Toke
 		return h, fmt.Errorf("%s: %w: it is paused by %s", name, ErrNoLeader, *state.Pause)
 	case h.From.Owner == "":
 		return h, fmt.Errorf("%s: %w", name, ErrNoLeader)
-	case token != 0 && token != h.From.Token:
-		return h, &fence.StaleError{Name: name, Got: token, Current: h.From.Token, Holder: h.From.Owner}
+	case o.Token != 0 && o.Token != h.From.Token:
+		return h, &fence.StaleError{Name: name, Got: o.Token, Current: h.From.Token, Holder: h.From.Owner}
 	case !state.stands(h.From.Owner):
 		return h, fmt.Errorf("%s: %w: %s", name, ErrNotElected, h.From.Owner)
 	}
-	if to != "" {
-		if h.To, err = state.successor(ctx, st, name, to); err != nil {
+	if o.To != "" {
+		if h.To, err = state.successor(ctx, st, name, o.To); err != nil {
 			return h, err
 		}
 		if h.To == h.From.Owner { // another one of that name has died
-			h.Done = true
+			h.AlreadyLeads = true
 			return h, nil
 		}
 	}
-	return h, StepDown(ctx, st, name, h.From.Token, h.To, by)
+	return h, stepDown(ctx, st, name, h.From.Token, h.To, o.By)
 }
 
-// stands reports whether a candidate has that owner id.
+// stands reports whether a candidate has that owner id. On a list that is full, one may be missing that leads.
 func (s State) stands(owner string) bool {
-	return slices.ContainsFunc(s.Candidates, func(c Candidate) bool { return c.Owner() == owner })
+	return len(s.Candidates) >= maxCandidates || slices.ContainsFunc(s.Candidates, func(c Candidate) bool { return c.Owner() == owner })
 }
 
 // called reports whether the candidate of that owner id is the only one that to can mean.

@@ -26,7 +26,7 @@ type leadership struct {
 	better clock.Instant // since when another candidate is preferred; 0 when none is
 	told   bool          // to stop
 	by     clock.Instant // when OnStartedLeading has to have returned, if the validity lasts so long
-	stuck  bool          // OnStuck was called
+	stuck  bool          // OnStopTimeout was called
 }
 
 // lead leads for one term: it calls OnStartedLeading, has it stop when it must, and lets the name go when it has returned.
@@ -102,7 +102,7 @@ func (c *candidate) confirm(ctx context.Context, l *lease.Lease) bool {
 }
 
 // oversee blocks until OnStartedLeading has returned, however long that takes: what it does may still be going on. It cancels
-// its context when it has to stop, and calls OnStuck when it doesn't.
+// its context when it has to stop, and calls OnStopTimeout when it doesn't.
 func (s *leadership) oversee(ctx context.Context, returned <-chan struct{}) {
 	for {
 		o, now := s.c.look(), s.c.clk.Now()
@@ -156,7 +156,7 @@ func (s *leadership) stopIfNeeded(ctx context.Context, o outlook, now clock.Inst
 	return next
 }
 
-// escalate calls OnStuck when it is time, once. It returns when that is.
+// escalate calls OnStopTimeout when it is time, once. It returns when that is.
 func (s *leadership) escalate(now clock.Instant) clock.Instant {
 	if s.stuck {
 		return clock.NoDeadline
@@ -167,8 +167,8 @@ func (s *leadership) escalate(now clock.Instant) clock.Instant {
 		return due
 	}
 	s.stuck = true
-	if s.c.cb.OnStuck != nil {
-		s.c.cb.OnStuck(s.term, context.Cause(s.ctx))
+	if s.c.cb.OnStopTimeout != nil {
+		s.c.cb.OnStopTimeout(s.term, context.Cause(s.ctx))
 	}
 	return clock.NoDeadline
 }

@@ -67,9 +67,9 @@ func (o *observed) look(ctx context.Context) error {
 	return nil
 }
 
-// Now returns the leader, by a read of the store. It shows an abandoned term as one that continues.
-// To tell them apart takes the TTL, as [Observe] does.
-func Now(ctx context.Context, st store.Store, name string) (Leader, error) {
+// Current returns the leader, by a read of the store. It shows an abandoned term as one that continues.
+// To tell them apart takes the TTL, as [Watch] does.
+func Current(ctx context.Context, st store.Store, name string) (Leader, error) {
 	o := newObserved(st, clock.System(), name)
 	if err := o.look(ctx); err != nil {
 		return Leader{}, err
@@ -83,8 +83,23 @@ func Now(ctx context.Context, st store.Store, name string) (Leader, error) {
 //
 // poll bounds how long the end of a dead leader goes unnoticed beyond its TTL. A third of the TTL
 // is a good value.
-func Observe(ctx context.Context, st store.Store, clk clock.Clock, name string, poll time.Duration) iter.Seq2[Leader, error] {
-	return newObserved(st, clk, name).leaders(ctx, poll)
+type WatchOptions struct {
+	// Clock is where time comes from; [clock.System] by default.
+	Clock clock.Clock
+	// Poll bounds how long the end of a leader that has died goes unnoticed beyond its TTL: 5 s by default. A third of the TTL is a good one.
+	Poll time.Duration
+}
+
+// Watch yields who leads, whenever that changes, and with an error whenever the store can't be read: then the Leader is what was
+// known last, with its age. When the store can be read again, Watch yields who leads, changed or not. The sequence ends when ctx is done.
+func Watch(ctx context.Context, st store.Store, name string, o WatchOptions) iter.Seq2[Leader, error] {
+	if o.Clock == nil {
+		o.Clock = clock.System()
+	}
+	if o.Poll <= 0 {
+		o.Poll = 5 * time.Second
+	}
+	return newObserved(st, o.Clock, name).leaders(ctx, o.Poll)
 }
 
 func (o *observed) leaders(ctx context.Context, poll time.Duration) iter.Seq2[Leader, error] {

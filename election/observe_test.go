@@ -28,7 +28,7 @@ func TestObserve(t *testing.T) {
 		var oldest time.Duration
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			for l, err := range election.Observe(ctx, st, clk, "job", ttl/3) {
+			for l, err := range election.Watch(ctx, st, "job", election.WatchOptions{Clock: clk, Poll: ttl / 3}) {
 				mu.Lock()
 				oldest = l.Age
 				if err == nil {
@@ -111,7 +111,7 @@ func TestObserveTellsHowOldItIs(t *testing.T) {
 			cancel()
 		})
 		shown := 0
-		for l, err := range election.Observe(ctx, st, clocktest.New(0), "job", ttl/3) {
+		for l, err := range election.Watch(ctx, st, "job", election.WatchOptions{Clock: clocktest.New(0), Poll: ttl / 3}) {
 			mu.Lock()
 			within := false
 			for i, x := range turns {
@@ -187,7 +187,7 @@ func TestObserveTellsSessionsApart(t *testing.T) {
 		time.AfterFunc(time.Second, func() { lead(1) })
 		time.AfterFunc(ttl, func() { lead(2) })
 		var seen []string
-		for l, err := range election.Observe(ctx, st, clocktest.New(0), "job", ttl/30) {
+		for l, err := range election.Watch(ctx, st, "job", election.WatchOptions{Clock: clocktest.New(0), Poll: ttl / 30}) {
 			seen = append(seen, fmt.Sprint(l.Owner, l.Token))
 			if err != nil {
 				t.Error(err)
@@ -210,7 +210,7 @@ func TestFinding_S12_ObserveTellsThatTheStoreAnswersAgain(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*ttl)
 		defer cancel()
 		failed := 0
-		for l, err := range election.Observe(ctx, st, clocktest.New(0), "job", ttl/3) {
+		for l, err := range election.Watch(ctx, st, "job", election.WatchOptions{Clock: clocktest.New(0), Poll: ttl / 3}) {
 			if err == nil {
 				if failed == 0 || l.Owner != "" {
 					t.Errorf("%+v after %d errors", l, failed)

@@ -19,9 +19,6 @@ var (
 	ErrNoCandidate = errors.New("no such candidate, or it is not eligible now")
 )
 
-// KeyPrefix is the prefix of the keys of elections' records; the name follows.
-const KeyPrefix = prefix
-
 // State is the content of an election's records.
 type State struct {
 	Leader     Leader
@@ -41,12 +38,12 @@ func StateOf(rec store.Record, now time.Time) (State, error) {
 	return State{Pause: lastToEnd(pauses), Pauses: pauses, Candidates: k.Candidates, Unused: k.Unused}, err
 }
 
-// Read returns the state of an election, by this machine's time of day. It blocks until the store has answered or ctx is done.
-func Read(ctx context.Context, st store.Store, name string) (State, error) {
+// ReadState returns the state of an election, by this machine's time of day. It blocks until the store has answered or ctx is done.
+func ReadState(ctx context.Context, st store.Store, name string) (State, error) {
 	if err := checkName(name); err != nil {
 		return State{}, err
 	}
-	l, err := Now(ctx, st, name)
+	l, err := Current(ctx, st, name)
 	if err != nil {
 		return State{}, err
 	}
@@ -61,10 +58,10 @@ func Read(ctx context.Context, st store.Store, name string) (State, error) {
 
 // StepDown has the leader of the term under token step down. The leader stops, and then hands over
 // the name to the candidate to, a name or an owner id, in one write. When to is "", it releases the
-// name for the next candidate. StepDown returns when the order is written; [Observe] shows when it
+// name for the next candidate. StepDown returns when the order is written; [Watch] shows when it
 // is carried out. If the term ends by itself meanwhile, the order ends with it.
-func StepDown(ctx context.Context, st store.Store, name string, token fence.Token, to, by string) error {
-	state, err := Read(ctx, st, name)
+func stepDown(ctx context.Context, st store.Store, name string, token fence.Token, to, by string) error {
+	state, err := ReadState(ctx, st, name)
 	if err != nil {
 		return err
 	}

@@ -39,7 +39,7 @@ func TestPauseAndResume(t *testing.T) {
 		if l := w.leader(); l.Owner != "" {
 			t.Errorf("%+v leads", l)
 		}
-		state, err := election.Read(t.Context(), w.st, "job")
+		state, err := election.ReadState(t.Context(), w.st, "job")
 		if err != nil || state.Pause == nil || state.Pause.By != "ada" || state.Pause.Reason != "migration" || len(state.Candidates) != 2 {
 			t.Errorf("%+v, %v", state, err)
 		}
@@ -170,19 +170,19 @@ func TestTransfer(t *testing.T) {
 		}
 		w.told()
 		l := w.leader()
-		if err := election.StepDown(t.Context(), w.st, "job", l.Token-1, "c", "ada"); !errors.Is(err, fence.ErrStale) {
+		if _, err := election.HandOver(t.Context(), w.st, "job", election.HandOverOptions{Token: l.Token - 1, To: "c", By: "ada"}); !errors.Is(err, fence.ErrStale) {
 			t.Errorf("another term: %v", err)
 		}
-		if err := election.StepDown(t.Context(), w.st, "job", l.Token, "x", "ada"); !errors.Is(err, election.ErrNoCandidate) {
+		if _, err := election.HandOver(t.Context(), w.st, "job", election.HandOverOptions{Token: l.Token, To: "x", By: "ada"}); !errors.Is(err, election.ErrNoCandidate) {
 			t.Errorf("nobody: %v", err)
 		}
 		w.candidate("never", election.Options{Eligible: func() bool { return false }})
 		time.Sleep(time.Second)
-		if err := election.StepDown(t.Context(), w.st, "job", l.Token, "never", "ada"); !errors.Is(err, election.ErrNoCandidate) {
+		if _, err := election.HandOver(t.Context(), w.st, "job", election.HandOverOptions{Token: l.Token, To: "never", By: "ada"}); !errors.Is(err, election.ErrNoCandidate) {
 			t.Errorf("one that may not lead: %v", err)
 		}
 		start := time.Now()
-		if err := election.StepDown(t.Context(), w.st, "job", l.Token, "c", "ada"); err != nil {
+		if _, err := election.HandOver(t.Context(), w.st, "job", election.HandOverOptions{Token: l.Token, To: "c", By: "ada"}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(500 * time.Millisecond)
@@ -195,7 +195,7 @@ func TestTransfer(t *testing.T) {
 			t.Errorf("%+v", now)
 		}
 		// Without a successor anybody else is next.
-		if err := election.StepDown(t.Context(), w.st, "job", now.Token, "", "ada"); err != nil {
+		if _, err := election.HandOver(t.Context(), w.st, "job", election.HandOverOptions{Token: now.Token, By: "ada"}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
@@ -329,7 +329,7 @@ func TestEligibility(t *testing.T) {
 		mu.Unlock()
 		time.Sleep(ttl)
 		w.expect("a leads, a stopped, b leads")
-		state, err := election.Read(t.Context(), w.st, "job")
+		state, err := election.ReadState(t.Context(), w.st, "job")
 		if err != nil || len(state.Candidates) != 2 || !state.Candidates[0].Ineligible {
 			t.Errorf("%+v, %v", state, err)
 		}
@@ -343,7 +343,7 @@ func TestCandidatesThatAreGone(t *testing.T) {
 		b, c := w.candidate("b", election.Options{}), w.candidate("c", election.Options{})
 		time.Sleep(time.Minute)
 		names := func() string {
-			state, err := election.Read(t.Context(), w.st, "job")
+			state, err := election.ReadState(t.Context(), w.st, "job")
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -31,14 +31,14 @@ func TestPauseThatEnds(t *testing.T) {
 		w.candidate("b", election.Options{})
 		time.Sleep(6*time.Minute - time.Second)
 		w.expect("")
-		if state, err := election.Read(t.Context(), w.st, "job"); err != nil || state.Pause == nil || time.Until(state.Pause.Until) != time.Second {
+		if state, err := election.ReadState(t.Context(), w.st, "job"); err != nil || state.Pause == nil || time.Until(state.Pause.Until) != time.Second {
 			t.Errorf("%+v, %v", state.Pause, err)
 		}
 		time.Sleep(2 * time.Second)
 		if got := w.told(); got != "a leads" && got != "b leads" {
 			t.Error(got)
 		}
-		if state, err := election.Read(t.Context(), w.st, "job"); err != nil || state.Pause != nil {
+		if state, err := election.ReadState(t.Context(), w.st, "job"); err != nil || state.Pause != nil {
 			t.Errorf("a pause that is over is one: %+v, %v", state.Pause, err)
 		}
 		time.Sleep(time.Hour)
@@ -164,7 +164,7 @@ func TestPauseRefused(t *testing.T) {
 	if err := election.SetPause(t.Context(), st, "job", election.Pause{By: "ada", Since: now, Until: now.Add(election.MaxPause + 1)}); !errors.Is(err, store.ErrInvalid) {
 		t.Errorf("too long: %v", err)
 	}
-	if state, err := election.Read(t.Context(), st, "job"); err != nil || state.Pause != nil {
+	if state, err := election.ReadState(t.Context(), st, "job"); err != nil || state.Pause != nil {
 		t.Errorf("%+v, %v", state.Pause, err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/election"
+	"github.com/leasehold/leasehold/internal/kinds"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/memory"
 )
@@ -26,7 +27,7 @@ func (w *world) pauseBy(by string, d time.Duration) {
 
 func (w *world) paused() election.State {
 	w.t.Helper()
-	state, err := election.Read(w.t.Context(), w.st, "job")
+	state, err := election.ReadState(w.t.Context(), w.st, "job")
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -117,7 +118,7 @@ func TestFinding_K2_VersionsThatKnowOnePause(t *testing.T) {
 	}
 	edit := func(f func(data map[string]any)) {
 		t.Helper()
-		err := store.Update(t.Context(), st, election.KeyPrefix+"job", func(rec *store.Record) (bool, error) {
+		err := store.Update(t.Context(), st, kinds.Elections+"job", func(rec *store.Record) (bool, error) {
 			var data map[string]any
 			err := json.Unmarshal(rec.Data, &data)
 			f(data)
@@ -140,7 +141,7 @@ func TestFinding_K2_VersionsThatKnowOnePause(t *testing.T) {
 		delete(data, "pauses") // with its next write
 		delete(data["pause"].(map[string]any), "id")
 	})
-	state, err := election.Read(t.Context(), st, "job")
+	state, err := election.ReadState(t.Context(), st, "job")
 	if err != nil || len(state.Pauses) != 1 || state.Pause.By != "bob" || state.Pause.ID == "" {
 		t.Errorf("%+v, %v", state.Pauses, err)
 	}
@@ -150,11 +151,11 @@ func TestFinding_K2_VersionsThatKnowOnePause(t *testing.T) {
 	edit(func(data map[string]any) { // it has replaced the one that it sees, and knows nothing of the list
 		data["pause"] = map[string]any{"by": "old", "since": now}
 	})
-	if state, err = election.Read(t.Context(), st, "job"); err != nil || len(state.Pauses) != 1 || state.Pause.By != "old" {
+	if state, err = election.ReadState(t.Context(), st, "job"); err != nil || len(state.Pauses) != 1 || state.Pause.By != "old" {
 		t.Errorf("%+v, %v", state.Pauses, err)
 	}
 	edit(func(data map[string]any) { delete(data, "pause") })
-	if state, err = election.Read(t.Context(), st, "job"); err != nil || state.Pause != nil || len(state.Pauses) != 0 {
+	if state, err = election.ReadState(t.Context(), st, "job"); err != nil || state.Pause != nil || len(state.Pauses) != 0 {
 		t.Errorf("%+v, %v", state.Pauses, err)
 	}
 	for i := range 11 {
@@ -180,7 +181,7 @@ func TestResumeLeavesOthersThatMayLast(t *testing.T) {
 	if err := election.Resume(t.Context(), st, "job", ""); err != nil {
 		t.Fatal(err)
 	}
-	rec, err := st.Get(t.Context(), election.KeyPrefix+"job")
+	rec, err := st.Get(t.Context(), kinds.Elections+"job")
 	if err != nil || strings.Contains(string(rec.Data), "ada") || !strings.Contains(string(rec.Data), "bob") {
 		t.Errorf("%s, %v", rec.Data, err)
 	}
@@ -206,7 +207,7 @@ func TestAPauseIsReplacedByWhatIsAskedFor(t *testing.T) {
 		if err := election.SetPause(t.Context(), st, "job", p); err != nil {
 			t.Fatal(err)
 		}
-		state, err := election.Read(t.Context(), st, "job")
+		state, err := election.ReadState(t.Context(), st, "job")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -253,7 +254,7 @@ func TestThePauseThatEndsLast(t *testing.T) {
 		if len(order) == 3 {
 			want = "never"
 		}
-		if state, err := election.Read(t.Context(), st, name); err != nil || state.Pause == nil || state.Pause.By != want {
+		if state, err := election.ReadState(t.Context(), st, name); err != nil || state.Pause == nil || state.Pause.By != want {
 			t.Errorf("%v: %+v, %v; want that of %s", order, state.Pause, err, want)
 		}
 	}

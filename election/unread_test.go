@@ -56,11 +56,11 @@ func TestUnreadElectionIsNoAnswer(t *testing.T) {
 			put(t, st, ".session/"+owner+"/"+map[string]string{"a": "1", "b": "2"}[owner], "", func(r *store.Record) { r.Owner, r.Token, r.TTL = owner, 1, time.Minute })
 		}
 		calls := func(st store.Store) map[string]error {
-			_, read := election.Read(t.Context(), st, "e")
-			_, now := election.Now(t.Context(), st, "e")
-			_, handed := election.HandOver(t.Context(), st, "e", token, "b", "ada")
+			_, read := election.ReadState(t.Context(), st, "e")
+			_, now := election.Current(t.Context(), st, "e")
+			_, handed := election.HandOver(t.Context(), st, "e", election.HandOverOptions{Token: token, To: "b", By: "ada"})
 			return map[string]error{
-				"Read": read, "Now": now, "HandOver": handed, "StepDown": election.StepDown(t.Context(), st, "e", token, "", "ada"),
+				"ReadState": read, "Current": now, "HandOver": handed,
 			}
 		}
 		for _, key := range []string{"e", ".session/a/1", ".election/e", ".session/b/2"} {
@@ -71,7 +71,7 @@ func TestUnreadElectionIsNoAnswer(t *testing.T) {
 				return faulty.Fault{}
 			})
 			for what, err := range calls(failing) {
-				if what == "Now" && strings.HasPrefix(key, ".election/") || key == ".session/b/2" && what != "HandOver" {
+				if what == "Current" && strings.HasPrefix(key, ".election/") || key == ".session/b/2" && what != "HandOver" {
 					continue // it doesn't read that
 				}
 				if !errors.Is(err, errRefused) {
@@ -80,7 +80,7 @@ func TestUnreadElectionIsNoAnswer(t *testing.T) {
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 			seen := 0
-			for l, err := range election.Observe(ctx, failing, clocktest.New(0), "e", time.Second) {
+			for l, err := range election.Watch(ctx, failing, "e", election.WatchOptions{Clock: clocktest.New(0), Poll: time.Second}) {
 				if unread := key == "e" || key == ".session/a/1"; errors.Is(err, errRefused) != unread || !unread && l.Owner != "a" {
 					t.Errorf("%s can't be read: an observer sees %+v, %v", key, l, err)
 				}
@@ -114,7 +114,7 @@ func TestFinding_S12_AControlRecordOfAnotherFormatIsCorrupt(t *testing.T) {
 		for _, data := range []string{"nonsense", `{"v":2}`} {
 			put(t, st, ".election/e", data)
 			before := version(t, st, ".election/e")
-			_, read := election.Read(t.Context(), st, "e")
+			_, read := election.ReadState(t.Context(), st, "e")
 			for what, err := range map[string]error{
 				"Read": read, "SetPause": election.SetPause(t.Context(), st, "e", election.Pause{By: "ada", Since: time.Now()}),
 				"Resume": election.Resume(t.Context(), st, "e", ""),
@@ -209,7 +209,7 @@ func TestPruneOfCandidates(t *testing.T) {
 			if err := election.Prune(t.Context(), st, fmt.Sprint("e", i), gone, now); err != nil {
 				t.Fatal(err)
 			}
-			state, err := election.Read(t.Context(), st, fmt.Sprint("e", i))
+			state, err := election.ReadState(t.Context(), st, fmt.Sprint("e", i))
 			if err != nil || len(state.Candidates) != c.left || state.Unused.IsZero() == c.unused || (version(t, st, key) != before) != c.write {
 				t.Errorf("%d: %+v, %v, written %v", i, state, err, version(t, st, key) != before)
 			}

@@ -116,7 +116,7 @@ func (w *world) candidate(name string, opts election.Options, change ...func(*pr
 				defer w.mu.Unlock()
 				w.errs = append(w.errs, fmt.Sprintf("%s: %v", name, err))
 			},
-			OnStuck: func(_ election.Term, cause error) {
+			OnStopTimeout: func(_ election.Term, cause error) {
 				p.note("stuck")
 				p.mu.Lock()
 				defer p.mu.Unlock()
@@ -217,7 +217,7 @@ func (w *world) told() string {
 
 func (w *world) leader() election.Leader {
 	w.t.Helper()
-	l, err := election.Now(w.t.Context(), w.st, "job")
+	l, err := election.Current(w.t.Context(), w.st, "job")
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -93,7 +93,7 @@ func TestTwoGatesTakeTurns(t *testing.T) {
 		}
 		for round := range 6 {
 			time.Sleep(time.Minute)
-			l, err := election.Now(t.Context(), w.st, "job")
+			l, err := election.Current(t.Context(), w.st, "job")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -102,7 +102,7 @@ func TestTwoGatesTakeTurns(t *testing.T) {
 				leader = gates[1]
 			}
 			if round%2 == 0 {
-				err = election.StepDown(t.Context(), w.st, "job", l.Token, "", "the test")
+				_, err = election.HandOver(t.Context(), w.st, "job", election.HandOverOptions{Token: l.Token, By: "the test"})
 			} else {
 				leader.setCut(true)
 				time.AfterFunc(time.Minute, func() { leader.setCut(false) })

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock/clocktest"
+	"github.com/leasehold/leasehold/internal/roster"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/lease/sightings"
 	"github.com/leasehold/leasehold/store"
@@ -44,11 +45,11 @@ func TestTheFirstOfAFullLineIsServed(t *testing.T) {
 		}()
 		synctest.Wait()
 		w.edit(t, "licences", func(rec *store.Record) {
-			r, err := readRoster(*rec)
+			r, err := roster.Parse(*rec)
 			for i := range MaxShares - 2 {
-				r.Queue = append(r.Queue, entry{ID: fmt.Sprint(i), Session: p.Key(), Weight: 1})
+				r.Queue = append(r.Queue, roster.Entry{ID: fmt.Sprint(i), Session: p.Key(), Weight: 1})
 			}
-			if err := errors.Join(err, r.write(rec)); err != nil {
+			if err := errors.Join(err, r.Write(rec)); err != nil {
 				t.Fatal(err)
 			}
 		})
@@ -58,7 +59,7 @@ func TestTheFirstOfAFullLineIsServed(t *testing.T) {
 		if err := <-granted; err != nil {
 			t.Error(err)
 		}
-		if state, err := StateOf(w.record(t, "licences")); err != nil || len(state.Held) != 2 || len(state.Waiting) != MaxShares-2 {
+		if state, err := roster.StateOf(w.record(t, "licences")); err != nil || len(state.Held) != 2 || len(state.Waiting) != MaxShares-2 {
 			t.Errorf("%d hold, %d wait, %v: want the first to be served while all others wait", len(state.Held), len(state.Waiting), err)
 		}
 	})

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/leasehold/leasehold/internal/roster"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/faulty"
@@ -45,7 +46,7 @@ func TestFinding_K8_Downgrade(t *testing.T) {
 		if err := writer.Release(t.Context()); err != nil {
 			t.Errorf("to release the hold that was: %v", err)
 		}
-		state, err := Read(t.Context(), w.db.Open(), "rw")
+		state, err := roster.Load(t.Context(), w.db.Open(), "rw")
 		if err != nil || len(state.Held) != 1 || state.Held[0].Weight != 1 || state.Held[0].Token != reader.Token() {
 			t.Errorf("the roster: %+v, %v", state, err)
 		}
@@ -118,7 +119,7 @@ func TestFinding_K8_ADowngradeOfUnknownOutcome(t *testing.T) {
 				reader, err := mine.Downgrade(t.Context(), writer)
 				must(t, reader, err)
 				time.Sleep(ttl)
-				state, err := Read(t.Context(), w.db.Open(), "rw")
+				state, err := roster.Load(t.Context(), w.db.Open(), "rw")
 				if err != nil || len(state.Held) != 1 || state.Held[0].Weight != 1 || state.Held[0].Token != reader.Token() || state.Token != reader.Token() {
 					t.Errorf("token %d, and the roster: %+v, %v", reader.Token(), state, err)
 				}

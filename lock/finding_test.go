@@ -12,6 +12,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/clock/clocktest"
+	"github.com/leasehold/leasehold/internal/roster"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store/faulty"
 )
@@ -233,7 +234,7 @@ func TestFinding_L9_WhoFindsNoPlaceWaits(t *testing.T) {
 		}
 		take("w", writer.Lock)
 		time.Sleep(time.Second)
-		if s, err := Read(t.Context(), b.m.Store(), "rw"); err != nil || len(s.Waiting) != 1 {
+		if s, err := roster.Load(t.Context(), b.m.Store(), "rw"); err != nil || len(s.Waiting) != 1 {
 			t.Errorf("%+v, %v: want the writer in the queue", s, err)
 		}
 		for range 10 {

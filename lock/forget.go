@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/leasehold/leasehold/internal/roster"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
@@ -19,7 +20,7 @@ func Forget(ctx context.Context, m *lease.Manager, name string) error {
 	if err := checkName(name); err != nil {
 		return err
 	}
-	l := watching(m, name, kindSemaphore, 1)
+	l := watching(m, name, roster.Semaphore, 1)
 	over := map[string]bool{}
 	return store.Update(ctx, m.Store(), name, func(rec *store.Record) (bool, error) {
 		if rec.Version == "" {
@@ -30,7 +31,7 @@ func Forget(ctx context.Context, m *lease.Manager, name string) error {
 			return false, err
 		}
 		var members []string
-		for _, e := range f.roster.before("") {
+		for _, e := range f.roster.Before("") {
 			members = append(members, e.Session)
 		}
 		if err := l.vacant(ctx, store.KindSemaphore, members, over); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/roster"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store/driver"
 )
@@ -29,7 +30,7 @@ type Hold struct {
 	end   context.CancelCauseFunc
 
 	of   *lease.Session // of a share: that which keeps it
-	mine entry          // on the roster
+	mine roster.Entry   // on the roster
 
 	released atomic.Bool
 	once     sync.Once
@@ -117,9 +118,9 @@ func Run(ctx context.Context, take func(context.Context) (*Hold, error), f func(
 }
 
 // hold returns the hold of a share that was granted.
-func (l *shared) hold(e entry) *Hold {
+func (l *shared) hold(e roster.Entry) *Hold {
 	h := &Hold{name: l.name, holder: l.m.Holder(), token: e.Token, check: l.s.Check, until: l.s.ValidUntil, of: l.s, mine: e}
-	if l.kind == kindSemaphore {
+	if l.kind == roster.Semaphore {
 		h.name, h.slot = fmt.Sprintf("%s#%d", l.name, e.Slot), e.Slot
 	}
 	h.ctx, h.end = context.WithCancelCause(l.s.Context())

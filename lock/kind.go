@@ -2,20 +2,20 @@ package lock
 
 import (
 	"context"
-	"errors"
 	"maps"
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/internal/kinds"
 	"github.com/leasehold/leasehold/internal/protocol"
+	"github.com/leasehold/leasehold/internal/roster"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
 
 // key returns the key of the record with the roster: the name's own. That of a fair mutex, which only says whose turn it is, is beside it.
 func (l *shared) key() string {
-	if l.kind == kindMutex {
-		return prefix + l.name
+	if l.kind == roster.Mutex {
+		return roster.Prefix + l.name
 	}
 	return l.name
 }
@@ -23,7 +23,7 @@ func (l *shared) key() string {
 // found is what the record of a name says to a caller that wants a share of it.
 type found struct {
 	rec    store.Record // to be written with a roster, if the name is not held alone
-	roster roster
+	roster roster.Roster
 	holder string        // owner id of who holds the name alone; "" when nobody does
 	due    clock.Instant // when to look at that holder again
 }
@@ -32,7 +32,7 @@ type found struct {
 // any more becomes what it is wanted as. One that is in use as another kind is a *[store.KindError]; with joins, who holds it alone
 // is waited for instead.
 func (l *shared) find(ctx context.Context, rec store.Record, over map[string]bool) (found, error) {
-	if rec.Owner != "" && l.kind != kindMutex {
+	if rec.Owner != "" && l.kind != roster.Mutex {
 		due, ended, err := l.holds(ctx, rec)
 		switch {
 		case err != nil:
@@ -48,12 +48,12 @@ func (l *shared) find(ctx context.Context, rec store.Record, over map[string]boo
 		}
 		rec = protocol.Freed(rec, why, l.m.Clock().Wall(), "")
 	}
-	if rec.Kind == store.KindPool && l.kind != kindMutex {
+	if rec.Kind == store.KindPool && l.kind != roster.Mutex {
 		return found{}, l.otherwise(rec.Kind, "", nil)
 	}
 	list := rec // which has the roster
-	if key := kinds.Beside(rec, store.Kind(l.kind)); key != "" && l.kind != kindMutex {
-		beside, err := loadBeside(ctx, l.st, key)
+	if key := kinds.Beside(rec, l.kind); key != "" && l.kind != roster.Mutex {
+		beside, err := roster.LoadBeside(ctx, l.st, key)
 		if err != nil {
 			return found{}, err
 		}
@@ -64,29 +64,29 @@ func (l *shared) find(ctx context.Context, rec store.Record, over map[string]boo
 	if err != nil {
 		return found{}, err
 	}
-	if l.kind != kindMutex {
-		rec.Kind = store.Kind(l.kind)
+	if l.kind != roster.Mutex {
+		rec.Kind = l.kind
 	}
 	return found{rec: rec, roster: r}, nil
 }
 
 // take returns the roster in a record if it is one of this lock, and else, if nobody is on it, an empty one.
-func (l *shared) take(ctx context.Context, list store.Record, over map[string]bool) (roster, error) {
-	fresh := roster{Format: format, Kind: l.kind, Limit: l.limit}
+func (l *shared) take(ctx context.Context, list store.Record, over map[string]bool) (roster.Roster, error) {
+	fresh := roster.Roster{Format: roster.Format, Kind: l.kind, Limit: l.limit}
 	if list.Key == l.name && !list.Kind.Shared() { // its data are no roster
 		return fresh, nil
 	}
 	sessions, kind, err := kinds.Members(list)
-	if err == nil && kind != "" && string(kind) != l.kind {
+	if err == nil && kind != "" && kind != l.kind {
 		return fresh, l.vacant(ctx, kind, sessions, over)
 	}
 	if err != nil {
-		return roster{}, err
+		return roster.Roster{}, err
 	}
-	r, err := readRoster(list)
+	r, err := roster.Parse(list)
 	switch {
 	case err != nil:
-		return roster{}, err
+		return roster.Roster{}, err
 	case r.Kind != l.kind: // a queue of a fair mutex, which keeps nobody out, or nothing
 		return fresh, nil
 	}
@@ -113,8 +113,8 @@ func (l *shared) otherwise(kind store.Kind, holder string, members []string) err
 	if kind == "" {
 		kind = store.KindLease
 	}
-	wanted := store.Kind(l.kind)
-	if l.kind == kindMutex {
+	wanted := l.kind
+	if l.kind == roster.Mutex {
 		wanted = store.KindLease
 	}
 	return &store.KindError{Name: l.name, Kind: kind, Wanted: wanted, Holder: holder, Members: members}
@@ -128,13 +128,4 @@ func (l *shared) holds(ctx context.Context, rec store.Record) (due clock.Instant
 	}
 	s := l.alone.Saw(rec)
 	return l.m.Clock().Now().Add(s.ExpiresIn), s.Standing == lease.NameExpired, nil
-}
-
-// loadBeside reads a record beside that of a name. A store that has no room for its key has none.
-func loadBeside(ctx context.Context, st store.Store, key string) (store.Record, error) {
-	rec, err := store.Load(ctx, st, key)
-	if errors.Is(err, store.ErrInvalid) {
-		return store.Record{Key: key}, nil
-	}
-	return rec, err
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/roster"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/memory"
@@ -251,11 +252,11 @@ func TestFinding_S1_TokensRiseOverAllKinds(t *testing.T) {
 }
 
 // oldRoster writes a roster as versions did that knew no kinds: beside the name's own record, which there need not be.
-func (w *world) oldRoster(t *testing.T, kind string, limit int, token fence.Token, sessions ...string) {
+func (w *world) oldRoster(t *testing.T, kind store.Kind, limit int, token fence.Token, sessions ...string) {
 	t.Helper()
-	r := roster{Format: format, Kind: kind, Limit: limit}
+	r := roster.Roster{Format: roster.Format, Kind: kind, Limit: limit}
 	for i, s := range sessions {
-		r.Held = append(r.Held, entry{ID: fmt.Sprint("old", i), Session: s, Weight: 1, Slot: i, Token: token, Since: time.Now()})
+		r.Held = append(r.Held, roster.Entry{ID: fmt.Sprint("old", i), Session: s, Weight: 1, Slot: i, Token: token, Since: time.Now()})
 	}
 	data, err := json.Marshal(r)
 	if err != nil {
@@ -276,9 +277,9 @@ func TestFinding_S1_OldRostersCount(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				p, q := w.process(nil), w.process(nil)
 				ahead := fence.Token(time.Now().Add(time.Hour).UnixMilli())
-				kind, limit := KindRW, MaxShares
+				kind, limit := roster.RW, MaxShares
 				if name == "semaphore" {
-					kind, limit = KindSemaphore, 1
+					kind, limit = roster.Semaphore, 1
 				}
 				w.oldRoster(t, kind, limit, ahead, p.Key())
 				h, err := u.try(t.Context(), q.Session)
@@ -294,7 +295,7 @@ func TestFinding_S1_OldRostersCount(t *testing.T) {
 						t.Errorf("beside a member: %v, %v", h, err)
 					}
 				}
-				if state, err := Read(t.Context(), q.m.Store(), "x"); err != nil || state.Kind != kind || len(state.Held) == 0 || state.Held[0].Owner != p.m.Holder() {
+				if state, err := roster.Load(t.Context(), q.m.Store(), "x"); err != nil || state.Kind != kind || len(state.Held) == 0 || state.Held[0].Owner != p.m.Holder() {
 					t.Errorf("%+v, %v", state, err)
 				}
 				if err := p.Close(t.Context()); err != nil {

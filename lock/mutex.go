@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/internal/roster"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store/driver"
 )
@@ -30,7 +31,7 @@ type Mutex struct {
 
 // NewMutex returns the mutex of that name, as the session uses it. It does no I/O.
 func NewMutex(s *lease.Session, name string, opts MutexOptions) (*Mutex, error) {
-	turn, err := newShared(s, name, kindMutex, 1, true)
+	turn, err := newShared(s, name, roster.Mutex, 1, true)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/roster"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/faulty"
@@ -26,9 +27,9 @@ func TestUnreadMembersAreNotGone(t *testing.T) {
 				p := w.process(nil)
 				var l line
 				q := w.process(l.fault)
-				other := KindSemaphore
+				other := roster.Semaphore
 				if u.kind == store.KindSemaphore {
-					other = KindRW
+					other = roster.RW
 				}
 				w.oldRoster(t, other, 1, 7, p.Key())
 				for _, key := range []string{".lock/x", p.Key()} {
@@ -157,7 +158,7 @@ func TestWhatIsWanted(t *testing.T) {
 			h, err := lock(t.Context())
 			must(t, h, err)
 		}
-		if state, err := Read(t.Context(), p.m.Store(), "data"); err != nil || len(state.Held) != 2 || state.Held[0].Weight != 1 || state.Held[1].Weight != 1 {
+		if state, err := roster.Load(t.Context(), p.m.Store(), "data"); err != nil || len(state.Held) != 2 || state.Held[0].Weight != 1 || state.Held[1].Weight != 1 {
 			t.Errorf("%+v, %v", state, err)
 		}
 	})
@@ -165,30 +166,30 @@ func TestWhatIsWanted(t *testing.T) {
 
 // A roster that can't be, can't be read.
 func TestRostersThatCantBe(t *testing.T) {
-	many := func(n int) (all []entry) {
+	many := func(n int) (all []roster.Entry) {
 		for i := range n {
-			all = append(all, entry{ID: fmt.Sprint(i), Weight: 1})
+			all = append(all, roster.Entry{ID: fmt.Sprint(i), Weight: 1})
 		}
 		return all
 	}
 	for what, c := range map[string]struct {
-		roster
+		roster.Roster
 		corrupt bool
 	}{
-		"full":                {roster{Format: format, Kind: kindSemaphore, Limit: MaxShares, Held: many(60), Queue: many(MaxShares - 60)}, false},
-		"more than a limit":   {roster{Format: format, Kind: kindSemaphore, Limit: 2, Held: many(3)}, true},
-		"too many altogether": {roster{Format: format, Kind: kindSemaphore, Limit: MaxShares, Held: many(60), Queue: many(MaxShares - 59)}, true},
-		"of another format":   {roster{Format: format + 1}, true},
+		"full":                {roster.Roster{Format: roster.Format, Kind: roster.Semaphore, Limit: MaxShares, Held: many(60), Queue: many(MaxShares - 60)}, false},
+		"more than a limit":   {roster.Roster{Format: roster.Format, Kind: roster.Semaphore, Limit: 2, Held: many(3)}, true},
+		"too many altogether": {roster.Roster{Format: roster.Format, Kind: roster.Semaphore, Limit: MaxShares, Held: many(60), Queue: many(MaxShares - 59)}, true},
+		"of another format":   {roster.Roster{Format: roster.Format + 1}, true},
 	} {
-		data, err := json.Marshal(c.roster)
+		data, err := json.Marshal(c.Roster)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := StateOf(store.Record{Key: "x", Data: data}); errors.Is(err, store.ErrCorrupt) != c.corrupt {
+		if _, err := roster.StateOf(store.Record{Key: "x", Data: data}); errors.Is(err, store.ErrCorrupt) != c.corrupt {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if _, err := StateOf(store.Record{Key: "x", Data: []byte("nonsense")}); !errors.Is(err, store.ErrCorrupt) {
+	if _, err := roster.StateOf(store.Record{Key: "x", Data: []byte("nonsense")}); !errors.Is(err, store.ErrCorrupt) {
 		t.Errorf("nonsense: %v", err)
 	}
 	inWorld(t, func(t *testing.T, w *world) {
@@ -198,14 +199,14 @@ func TestRostersThatCantBe(t *testing.T) {
 			if _, err := semaphore(t, p.Session, 1, true).TryAcquire(t.Context(), 1); !errors.Is(err, store.ErrCorrupt) {
 				t.Errorf("%s: %v", key, err)
 			}
-			if _, err := Read(t.Context(), p.m.Store(), "licences"); !errors.Is(err, store.ErrCorrupt) {
+			if _, err := roster.Load(t.Context(), p.m.Store(), "licences"); !errors.Is(err, store.ErrCorrupt) {
 				t.Errorf("%s: shown: %v", key, err)
 			}
 			w.edit(t, key, func(rec *store.Record) { rec.Kind, rec.Data = "", nil })
 		}
 		w.edit(t, "m", func(rec *store.Record) { rec.Kind = store.KindLease })
 		w.edit(t, ".lock/m", func(rec *store.Record) { rec.Data = []byte("nonsense") })
-		if state, err := Read(t.Context(), p.m.Store(), "m"); !errors.Is(err, store.ErrCorrupt) {
+		if state, err := roster.Load(t.Context(), p.m.Store(), "m"); !errors.Is(err, store.ErrCorrupt) {
 			t.Errorf("the queue of a mutex is nonsense: %+v, %v", state, err)
 		}
 	})
@@ -237,7 +238,7 @@ func TestSourceReadsAll(t *testing.T) {
 			}
 			l.be(nil)
 		}
-		w.oldRoster(t, KindRW, MaxShares, 7, p.Key())
+		w.oldRoster(t, roster.RW, MaxShares, 7, p.Key())
 		reader := fence.Share{Holder: p.m.Holder(), Token: 7}
 		if c := current("x"); !slices.Equal(c.Shares, []fence.Share{reader}) || c.Token != 7 || c.Holder != reader.Holder {
 			t.Errorf("a reader: %+v", c)
@@ -250,7 +251,7 @@ func TestSourceReadsAll(t *testing.T) {
 		h, err := semaphore(t, p.Session, 1, false).TryAcquire(t.Context(), 1)
 		must(t, h, err)
 		unread("licences#0", "licences", p.Key())
-		if _, err := Read(t.Context(), faulty.Wrap(st, on(faulty.Get, ".lock/x", faulty.Fault{Err: errRefused})), "x"); !errors.Is(err, errRefused) {
+		if _, err := roster.Load(t.Context(), faulty.Wrap(st, on(faulty.Get, ".lock/x", faulty.Fault{Err: errRefused})), "x"); !errors.Is(err, errRefused) {
 			t.Errorf("shown: %v", err)
 		}
 	})
@@ -263,16 +264,16 @@ func TestPrune(t *testing.T) {
 		st := w.db.Open()
 		defer st.Close()
 		prune := func(key string, over ...string) error {
-			return Prune(t.Context(), st, key, func(session string) bool { return slices.Contains(over, session) }, time.Now())
+			return roster.Prune(t.Context(), st, key, func(session string) bool { return slices.Contains(over, session) }, time.Now())
 		}
 		h, err := semaphore(t, p.Session, 1, true).TryAcquire(t.Context(), 1)
 		must(t, h, err)
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() { _, _ = semaphore(t, q.Session, 1, true).Acquire(ctx, 1) }()
 		time.Sleep(time.Second)
-		state := func() State {
+		state := func() roster.State {
 			t.Helper()
-			s, err := Read(t.Context(), st, "licences")
+			s, err := roster.Load(t.Context(), st, "licences")
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/leasehold/leasehold/internal/protocol"
+	"github.com/leasehold/leasehold/internal/roster"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
@@ -19,7 +20,7 @@ type RWMutex struct{ shared *shared }
 
 // NewRWMutex returns the read/write lock of that name, as the session uses it. It does no I/O.
 func NewRWMutex(s *lease.Session, name string) (*RWMutex, error) {
-	l, err := newShared(s, name, kindRW, MaxShares, true)
+	l, err := newShared(s, name, roster.RW, MaxShares, true)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +100,7 @@ func (rw *RWMutex) Downgrade(ctx context.Context, h *Hold) (*Hold, error) {
 }
 
 // replace makes a holder of e in place of the one of that id, in one write, and sets e's token. It tries again for as long as the store fails.
-func (l *shared) replace(ctx context.Context, id string, e *entry) error {
+func (l *shared) replace(ctx context.Context, id string, e *roster.Entry) error {
 	joined, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	session := l.s.Context()
@@ -110,11 +111,11 @@ func (l *shared) replace(ctx context.Context, id string, e *entry) error {
 			if err != nil {
 				return false, err
 			}
-			if i := find(f.roster.Held, e.ID); i >= 0 { // by a write whose answer was lost
+			if i := roster.Find(f.roster.Held, e.ID); i >= 0 { // by a write whose answer was lost
 				*e = f.roster.Held[i]
 				return false, nil
 			}
-			if find(f.roster.Held, id) < 0 {
+			if roster.Find(f.roster.Held, id) < 0 {
 				return false, fmt.Errorf("%w: the hold for writing isn't on the roster any more", lease.ErrLost)
 			}
 			if f.rec.Token >= e.Token { // else an earlier try, of unknown outcome, was under that one, and may yet land
@@ -123,10 +124,10 @@ func (l *shared) replace(ctx context.Context, id string, e *entry) error {
 				}
 			}
 			f.rec.Token = e.Token
-			f.roster.remove(id)
-			f.roster.grant(*e, e.Token)
+			f.roster.Remove(id)
+			f.roster.Grant(*e, e.Token)
 			*rec = f.rec
-			return true, f.roster.write(rec)
+			return true, f.roster.Write(rec)
 		})
 		if err == nil || fatal(err) || errors.Is(err, lease.ErrLost) {
 			return err

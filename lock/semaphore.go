@@ -4,9 +4,13 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/leasehold/leasehold/internal/roster"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
+
+// MaxShares is how many may hold a semaphore or a read/write lock, or wait for it, at a time, and the highest limit of a semaphore.
+const MaxShares = roster.MaxShares
 
 // SemaphoreOptions describe a semaphore. All callers of one name have to give the same options,
 // unless [SetLimit] has set its limit.
@@ -23,7 +27,7 @@ func NewSemaphore(s *lease.Session, name string, opts SemaphoreOptions) (*Semaph
 	if opts.Limit < 1 || opts.Limit > MaxShares {
 		return nil, fmt.Errorf("semaphore %s: Limit %d: want 1 to %d", name, opts.Limit, MaxShares)
 	}
-	l, err := newShared(s, name, kindSemaphore, opts.Limit, opts.Fair)
+	l, err := newShared(s, name, roster.Semaphore, opts.Limit, opts.Fair)
 	if err != nil {
 		return nil, err
 	}
@@ -60,12 +64,12 @@ func SetLimit(ctx context.Context, m *lease.Manager, name string, limit int) err
 	if err := checkName(name); err != nil {
 		return err
 	}
-	l := watching(m, name, kindSemaphore, limit)
+	l := watching(m, name, roster.Semaphore, limit)
 	return store.Update(ctx, m.Store(), name, func(rec *store.Record) (bool, error) {
 		was := *rec
 		f, err := l.find(ctx, was, map[string]bool{})
 		r := f.roster
-		held := r.Limit - r.free()
+		held := r.Limit - r.Free()
 		switch {
 		case err != nil:
 			return false, err
@@ -76,6 +80,6 @@ func SetLimit(ctx context.Context, m *lease.Manager, name string, limit int) err
 		}
 		r.Limit, r.Set = limit, true
 		*rec = f.rec
-		return true, r.write(rec)
+		return true, r.Write(rec)
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/roster"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/driver"
@@ -211,9 +212,9 @@ func TestRosterOfOthersIsLeftAlone(t *testing.T) {
 
 // A roster with all that fits is still a record that stores take.
 func TestFullRosterFits(t *testing.T) {
-	r := roster{Format: format, Kind: kindSemaphore, Limit: MaxShares}
+	r := roster.Roster{Format: roster.Format, Kind: roster.Semaphore, Limit: MaxShares}
 	for i := range MaxShares {
-		e := entry{ID: strings.Repeat("x", 26), Session: strings.Repeat("s", store.MaxKey), Weight: 1, Slot: i, Token: fence.MaxToken, Since: time.Unix(1e9, 123456789)}
+		e := roster.Entry{ID: strings.Repeat("x", 26), Session: strings.Repeat("s", store.MaxKey), Weight: 1, Slot: i, Token: fence.MaxToken, Since: time.Unix(1e9, 123456789)}
 		r.Held = append(r.Held, e)
 	}
 	rec := store.Record{Key: "x", Kind: store.KindSemaphore, Nonce: "n", Token: fence.MaxToken}
@@ -222,7 +223,7 @@ func TestFullRosterFits(t *testing.T) {
 			Owner: strings.Repeat("o", store.MaxKey), Token: fence.MaxToken, From: time.Unix(1e9, 123456789), Until: time.Unix(2e9, 1), Why: strings.Repeat("w", store.MaxKey),
 		})
 	}
-	if err := r.write(&rec); err != nil {
+	if err := r.Write(&rec); err != nil {
 		t.Fatal(err)
 	}
 	if err := driver.Check(rec); err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/roster"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/faulty"
@@ -212,7 +213,7 @@ func TestGivenUpOverTheDead(t *testing.T) {
 		}
 		l.be(nil)
 		time.Sleep(ttl) // the late write has arrived
-		if state, err := Read(t.Context(), p.m.Store(), "licences"); err != nil || len(state.Held) != 0 {
+		if state, err := roster.Load(t.Context(), p.m.Store(), "licences"); err != nil || len(state.Held) != 0 {
 			t.Errorf("a share that nobody wants: %+v, %v", state, err)
 		}
 	})
@@ -262,7 +263,7 @@ func TestWaiterThatGivesUpLeavesTheQueue(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 		time.Sleep(time.Second)
-		if state, err := Read(t.Context(), p.m.Store(), "licences"); err != nil || len(state.Waiting) != 0 || len(state.Held) != 1 {
+		if state, err := roster.Load(t.Context(), p.m.Store(), "licences"); err != nil || len(state.Waiting) != 0 || len(state.Held) != 1 {
 			t.Errorf("%+v, %v", state, err)
 		}
 	})
@@ -274,7 +275,7 @@ func TestQueueHasThoseWhoWait(t *testing.T) {
 		p, q, r := w.process(nil), w.process(nil), w.process(nil)
 		waiting := func(name string) (all []string) {
 			t.Helper()
-			state, err := Read(t.Context(), p.m.Store(), name)
+			state, err := roster.Load(t.Context(), p.m.Store(), name)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -406,7 +407,7 @@ func TestSetEndsWithAnyOfItsLeases(t *testing.T) {
 func TestWithdrawnFirstAcquisitionSaysTheKind(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		ahead := fence.Token(time.Now().Add(time.Hour).UnixMilli())
-		w.oldRoster(t, KindSemaphore, 1, ahead)
+		w.oldRoster(t, roster.Semaphore, 1, ahead)
 		var l line
 		p := w.process(l.fault)
 		l.be(on(faulty.Put, "x", faulty.Fault{Drop: true}))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/internal/protocol"
+	"github.com/leasehold/leasehold/internal/roster"
 	"github.com/leasehold/leasehold/internal/sessions"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
@@ -25,7 +26,7 @@ type shared struct {
 	st    store.Store     // with bounded requests
 	watch *sessions.Watch // outlives one attempt, so that callers who only try notice a death, too
 	name  string
-	kind  string
+	kind  store.Kind
 	limit int
 	fair  bool
 	joins bool // who holds the name alone, by its lease, is waited for as a writer is
@@ -33,7 +34,7 @@ type shared struct {
 	alone *lease.Observer // of who holds the name alone
 }
 
-func newShared(s *lease.Session, name, kind string, limit int, fair bool) (*shared, error) {
+func newShared(s *lease.Session, name string, kind store.Kind, limit int, fair bool) (*shared, error) {
 	if s == nil {
 		return nil, fmt.Errorf("lock %q: session is nil", name)
 	}
@@ -46,14 +47,14 @@ func newShared(s *lease.Session, name, kind string, limit int, fair bool) (*shar
 }
 
 // watching returns a lock that is looked at, or changed, without a session.
-func watching(m *lease.Manager, name, kind string, limit int) *shared {
+func watching(m *lease.Manager, name string, kind store.Kind, limit int) *shared {
 	alone := lease.NewObserver(m.Store(), lease.ObserverOptions{Clock: m.Clock(), Sightings: m.Sightings()})
 	return &shared{m: m, st: m.Store(), watch: sessions.NewWatch(m), name: name, kind: kind, limit: limit, alone: alone}
 }
 
 func checkName(name string) error {
-	if err := driver.CheckKey(prefix + name); err != nil || name == "" {
-		return fmt.Errorf("lock name %.60q: want 1 to %d bytes of printable UTF-8", name, store.MaxKey-len(prefix))
+	if err := driver.CheckKey(roster.Prefix + name); err != nil || name == "" {
+		return fmt.Errorf("lock name %.60q: want 1 to %d bytes of printable UTF-8", name, store.MaxKey-len(roster.Prefix))
 	}
 	return nil
 }
@@ -61,7 +62,7 @@ func checkName(name string) error {
 // attempt is one acquisition.
 type attempt struct {
 	*shared
-	mine  entry
+	mine  roster.Entry
 	try   bool   // it doesn't wait: neither for the share nor for the store
 	doubt bool   // a write that shows mine may have landed, or may land yet
 	base  string // the version that the last such write was to replace
@@ -85,7 +86,7 @@ func (l *shared) acquire(ctx context.Context, weight int, try bool) (*Hold, erro
 	defer cancel(nil)
 	session := l.s.Context()
 	defer context.AfterFunc(session, func() { cancel(context.Cause(session)) })()
-	mine := entry{ID: rand.Text(), Session: l.s.Key(), Weight: weight, Since: l.m.Clock().Wall()}
+	mine := roster.Entry{ID: rand.Text(), Session: l.s.Key(), Weight: weight, Since: l.m.Clock().Wall()}
 	a := &attempt{shared: l, mine: mine, try: try, over: map[string]bool{}, due: clock.Ended}
 	if a.aged = clock.Ended; !l.fair {
 		a.aged = l.m.Clock().Now().Add(l.m.TTL())
@@ -105,15 +106,15 @@ func (l *shared) acquire(ctx context.Context, weight int, try bool) (*Hold, erro
 }
 
 // pursue reads the roster and acts on it until the share is granted.
-func (a *attempt) pursue(ctx context.Context) (entry, error) {
+func (a *attempt) pursue(ctx context.Context) (roster.Entry, error) {
 	rec, err := a.load(ctx)
 	for {
 		if err != nil {
-			return entry{}, err
+			return roster.Entry{}, err
 		}
 		f, failure := a.find(ctx, rec, a.over)
 		r := f.roster
-		i := find(r.Held, a.mine.ID)
+		i := roster.Find(r.Held, a.mine.ID)
 		if failure == nil && f.holder == "" && i < 0 {
 			failure = a.look(ctx, r)
 		}
@@ -124,7 +125,7 @@ func (a *attempt) pursue(ctx context.Context) (entry, error) {
 		case i >= 0:
 			return r.Held[i], nil
 		case f.holder != "" && a.try:
-			return entry{}, a.heldBy(rec).Err
+			return roster.Entry{}, a.heldBy(rec).Err
 		case f.holder != "":
 			a.due, a.next = f.due, nil
 			if rec.Session != "" {
@@ -134,18 +135,18 @@ func (a *attempt) pursue(ctx context.Context) (entry, error) {
 			a.due = clock.Ended
 			continue
 		}
-		changed := r.drop(func(session string) bool { return a.over[session] })
+		changed := r.Drop(func(session string) bool { return a.over[session] })
 		switch crowded := a.crowded(r); {
-		case r.grants(a.mine) && !crowded:
+		case r.Grants(a.mine) && !crowded:
 			token, err := protocol.NextToken(f.rec.Token, a.m.Clock().Wall())
 			if err != nil {
-				return entry{}, err
+				return roster.Entry{}, err
 			}
 			f.rec.Token = token
-			r.grant(a.mine, token)
+			r.Grant(a.mine, token)
 		case a.try:
-			return entry{}, a.held(r).Err
-		case a.inLine() && !crowded && find(r.Queue, a.mine.ID) < 0:
+			return roster.Entry{}, a.held(r).Err
+		case a.inLine() && !crowded && roster.Find(r.Queue, a.mine.ID) < 0:
 			r.Queue = append(r.Queue, a.mine)
 		case !changed:
 			rec, err = a.wait(ctx, rec, a.held(r))
@@ -160,22 +161,22 @@ func (a *attempt) pursue(ctx context.Context) (entry, error) {
 func (a *attempt) inLine() bool { return a.m.Clock().Now() >= a.aged }
 
 // crowded reports whether there is no room on the roster for who isn't on it yet. The last place is no reader's: a writer has it to wait in.
-func (a *attempt) crowded(r roster) bool {
+func (a *attempt) crowded(r roster.Roster) bool {
 	room := MaxShares
-	if a.kind == kindRW && a.mine.Weight < a.limit {
+	if a.kind == roster.RW && a.mine.Weight < a.limit {
 		room--
 	}
-	return find(r.Queue, a.mine.ID) < 0 && len(r.Held)+len(r.Queue) >= room
+	return roster.Find(r.Queue, a.mine.ID) < 0 && len(r.Held)+len(r.Queue) >= room
 }
 
 // look looks at the sessions of those before this attempt, if it is time to: in a line, at that of who is next before it. A renewal changes
 // no roster, so that is every third of the TTL, or when one may have died. Nobody is looked at when nobody is in the way. A roster with
 // another limit is an error, unless that was set for all.
-func (a *attempt) look(ctx context.Context, r roster) error {
+func (a *attempt) look(ctx context.Context, r roster.Roster) error {
 	if r.Limit != a.limit && (!r.Set || a.mine.Weight > r.Limit) {
 		return &MismatchError{Name: a.name, Stored: r.Limit, Asked: a.limit}
 	}
-	line := r.line(a.mine.ID)
+	line := r.Line(a.mine.ID)
 	look := a.watch.Behind
 	if len(line) == 0 { // the first in line, and who doesn't stand in one, waits for each of the holders
 		look = a.watch.Over
@@ -190,7 +191,7 @@ func (a *attempt) look(ctx context.Context, r roster) error {
 		a.next = keys[:min(1, len(keys))]
 	}
 	now := a.m.Clock().Now()
-	if now < a.due || r.grants(a.mine) && !a.crowded(r) {
+	if now < a.due || r.Grants(a.mine) && !a.crowded(r) {
 		return nil
 	}
 	over, next, err := look(ctx, keys)
@@ -209,9 +210,9 @@ func (a *attempt) heldBy(rec store.Record) *lease.HeldError {
 }
 
 // held says who is in the way: the first of them, and all of them.
-func (a *attempt) held(r roster) *lease.HeldError {
-	before := r.before(a.mine.ID)
-	e := &HeldError{Name: a.name, Wanted: a.mine.Weight, Free: r.free(), Waiting: len(before) - len(r.Held)}
+func (a *attempt) held(r roster.Roster) *lease.HeldError {
+	before := r.Before(a.mine.ID)
+	e := &HeldError{Name: a.name, Wanted: a.mine.Weight, Free: r.Free(), Waiting: len(before) - len(r.Held)}
 	for _, h := range r.Held {
 		e.Holders = append(e.Holders, lease.OwnerOf(h.Session))
 	}
@@ -313,8 +314,8 @@ func (l *shared) pause(ctx context.Context, n int, failure error) error {
 }
 
 // write replaces the record by one with r. It returns the record as it is now, whether that is the one or another.
-func (a *attempt) write(ctx context.Context, rec store.Record, r roster) (store.Record, error) {
-	if err := r.write(&rec); err != nil {
+func (a *attempt) write(ctx context.Context, rec store.Record, r roster.Roster) (store.Record, error) {
+	if err := r.Write(&rec); err != nil {
 		return store.Record{}, err
 	}
 	rec.Nonce, a.base = rand.Text(), rec.Version
@@ -352,7 +353,7 @@ func (a *attempt) withdraw() {
 func (l *shared) remove(ctx context.Context, id string, base *string) error {
 	for n := 0; ; n++ {
 		err := store.Update(ctx, l.st, l.key(), func(rec *store.Record) (bool, error) {
-			if other := rec.Owner != "" || rec.Kind != "" && string(rec.Kind) != l.kind; other && l.kind != kindMutex {
+			if other := rec.Owner != "" || rec.Kind != "" && rec.Kind != l.kind; other && l.kind != roster.Mutex {
 				if base == nil || rec.Version != *base {
 					return false, nil
 				}
@@ -363,9 +364,9 @@ func (l *shared) remove(ctx context.Context, id string, base *string) error {
 			if err != nil {
 				return false, err
 			}
-			f.roster.remove(id)
+			f.roster.Remove(id)
 			*rec = f.rec
-			return true, f.roster.write(rec)
+			return true, f.roster.Write(rec)
 		})
 		if err == nil || fatal(err) {
 			return err

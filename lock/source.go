@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/roster"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
@@ -29,7 +30,7 @@ func (s source) Current(ctx context.Context, name string) (fence.Holding, error)
 		if err != nil {
 			return fence.Holding{}, err
 		}
-		if state.Kind == kindSemaphore && rec.Owner == "" {
+		if state.Kind == roster.Semaphore && rec.Owner == "" {
 			return s.ofSlot(ctx, state, slot)
 		}
 	}
@@ -38,7 +39,7 @@ func (s source) Current(ctx context.Context, name string) (fence.Holding, error)
 		return fence.Holding{}, err
 	}
 	whole, err := lease.CurrentOf(ctx, s.st, rec)
-	if err != nil || state.Kind != kindRW {
+	if err != nil || state.Kind != roster.RW {
 		return whole, err
 	}
 	return s.ofShares(ctx, state, whole)
@@ -55,16 +56,16 @@ func slotOf(name string) (of string, slot int, ok bool) {
 }
 
 // state reads a name's record, and the roster that is beside it where the record doesn't say what the name is.
-func (s source) state(ctx context.Context, name string) (store.Record, State, error) {
+func (s source) state(ctx context.Context, name string) (store.Record, roster.State, error) {
 	rec, err := store.Load(ctx, s.st, name)
 	if err != nil || rec.Kind != "" && !rec.Kind.Shared() {
-		return rec, State{}, err
+		return rec, roster.State{}, err
 	}
-	state, err := Beside(ctx, s.st, rec)
+	state, err := roster.Beside(ctx, s.st, rec)
 	return rec, state, err
 }
 
-func (s source) ofSlot(ctx context.Context, state State, slot int) (fence.Holding, error) {
+func (s source) ofSlot(ctx context.Context, state roster.State, slot int) (fence.Holding, error) {
 	for _, h := range state.Held {
 		if h.Slot != slot {
 			continue
@@ -78,7 +79,7 @@ func (s source) ofSlot(ctx context.Context, state State, slot int) (fence.Holdin
 }
 
 // ofShares joins the shares with whoever has the name as a whole, and had it before it was shared.
-func (s source) ofShares(ctx context.Context, state State, whole fence.Holding) (fence.Holding, error) {
+func (s source) ofShares(ctx context.Context, state roster.State, whole fence.Holding) (fence.Holding, error) {
 	c := fence.Holding{Token: max(state.Token, whole.Token)}
 	if whole.Holder != "" {
 		c.Shares = append(c.Shares, fence.Share{Holder: whole.Holder, Token: whole.Token})
@@ -101,7 +102,7 @@ func (s source) ofShares(ctx context.Context, state State, whole fence.Holding) 
 }
 
 // live reports whether the session of a share has been neither closed nor broken.
-func (s source) live(ctx context.Context, h Share) (bool, error) {
+func (s source) live(ctx context.Context, h roster.Share) (bool, error) {
 	session, err := store.Load(ctx, s.st, h.Session)
 	return session.Owner != "" && session.Intervention != store.InterventionBroken, err
 }

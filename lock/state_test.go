@@ -9,6 +9,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/roster"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/faulty"
@@ -18,7 +19,7 @@ import (
 func TestReadShowsHoldersAndWaiters(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		p, q, r := w.process(nil), w.process(nil), w.process(nil)
-		if s, err := Read(t.Context(), p.m.Store(), "licences"); err != nil || s.Kind != "" {
+		if s, err := roster.Load(t.Context(), p.m.Store(), "licences"); err != nil || s.Kind != "" {
 			t.Errorf("%+v, %v", s, err)
 		}
 		a, err := semaphore(t, p.Session, 2, true).Acquire(t.Context(), 1)
@@ -29,8 +30,8 @@ func TestReadShowsHoldersAndWaiters(t *testing.T) {
 			go func() { _, _ = semaphore(t, other.Session, 2, true).Acquire(t.Context(), 1) }()
 			time.Sleep(time.Second)
 		}
-		s, err := Read(t.Context(), p.m.Store(), "licences")
-		if err != nil || s.Kind != KindSemaphore || s.Limit != 2 || s.Token != b.Token() || len(s.Held) != 2 || len(s.Waiting) != 2 {
+		s, err := roster.Load(t.Context(), p.m.Store(), "licences")
+		if err != nil || s.Kind != roster.Semaphore || s.Limit != 2 || s.Token != b.Token() || len(s.Held) != 2 || len(s.Waiting) != 2 {
 			t.Fatalf("%+v, %v", s, err)
 		}
 		if got := s.Held[1]; got.Owner != p.m.Holder() || got.Session != p.Key() || got.Slot != 1 || got.Token != b.Token() || got.Weight != 1 {

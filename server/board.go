@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/internal/api"
+	"github.com/leasehold/leasehold/internal/kinds"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
@@ -231,7 +231,7 @@ func (b *board) read(ctx context.Context, key string) {
 	}
 	var control store.Record
 	if stands {
-		if control, err = store.Load(p.ctx, b.s.st, election.KeyPrefix+key); err != nil {
+		if control, err = store.Load(p.ctx, b.s.st, kinds.Elections+key); err != nil {
 			return
 		}
 	}

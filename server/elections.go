@@ -7,6 +7,7 @@ import (
 	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/api"
+	"github.com/leasehold/leasehold/internal/kinds"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/driver"
 )
@@ -38,13 +39,13 @@ func (s *Server) handoff(c *call) (any, error) {
 	defer leave()
 	name := c.r.PathValue("name")
 	c.event.Token, c.event.Note = body.Token, note("to "+body.To, body.Reason)
-	h, err := election.HandOver(c.r.Context(), s.st, name, body.Token, body.To, note(c.by(), body.Reason))
+	h, err := election.HandOver(c.r.Context(), s.st, name, election.HandOverOptions{Token: body.Token, To: body.To, By: note(c.by(), body.Reason)})
 	c.event.Holder = h.From.Owner
 	if err != nil {
 		return nil, s.named(c, h.From, err)
 	}
 	c.ordered, c.event.Token = true, h.From.Token
-	if h.Done {
+	if h.AlreadyLeads {
 		return s.standing(c.r.Context(), name)
 	}
 	c.event.reason = "handed_over"
@@ -77,7 +78,7 @@ func (s *Server) pause(c *call) (any, error) {
 	if length > 0 {
 		c.event.Note += ", for " + length.String()
 	}
-	leader, err := election.Now(c.r.Context(), s.st, c.r.PathValue("name"))
+	leader, err := election.Current(c.r.Context(), s.st, c.r.PathValue("name"))
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +116,7 @@ func (s *Server) await(c *call, wait time.Duration, reached func(election.Leader
 		c.patience.extend(wait)
 		ctx, cancel := s.until(c.r.Context(), wait)
 		defer cancel()
-		for l, err := range election.Observe(ctx, s.st, s.clk, name, observePoll) {
+		for l, err := range election.Watch(ctx, s.st, name, election.WatchOptions{Clock: s.clk, Poll: observePoll}) {
 			if err == nil && reached(l) {
 				break
 			}
@@ -135,10 +136,10 @@ func (s *Server) standing(ctx context.Context, name string) (*api.Lease, error) 
 	if err := s.withSession(ctx, &l); err != nil {
 		return nil, err
 	}
-	if driver.CheckKey(election.KeyPrefix+name) != nil {
+	if driver.CheckKey(kinds.Elections+name) != nil {
 		return &l, nil // too long a name for an election
 	}
-	if rec, err = store.Load(ctx, s.st, election.KeyPrefix+name); err != nil {
+	if rec, err = store.Load(ctx, s.st, kinds.Elections+name); err != nil {
 		return nil, err
 	}
 	state, err := election.StateOf(rec, s.clk.Wall())

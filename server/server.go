@@ -19,8 +19,8 @@ import (
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/internal/lessor"
+	"github.com/leasehold/leasehold/internal/roster"
 	"github.com/leasehold/leasehold/lease"
-	"github.com/leasehold/leasehold/lock"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -352,12 +352,12 @@ func observe(l *api.Lease, seen lease.Status) {
 
 // shareOut shows who shares a name.
 func shareOut(l *api.Lease, rec store.Record) {
-	shared, err := lock.StateOf(rec)
+	shared, err := roster.StateOf(rec)
 	if err != nil {
 		l.State, l.Problem = api.StateBad, api.ProblemOf(err)
 		return
 	}
-	if shared.Kind == lock.KindSemaphore {
+	if shared.Kind == roster.Semaphore {
 		l.Limit = shared.Limit
 	}
 	for _, h := range shared.Held {

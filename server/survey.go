@@ -10,6 +10,7 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/internal/api"
+	"github.com/leasehold/leasehold/internal/kinds"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/driver"
@@ -36,7 +37,7 @@ const (
 func (s *Server) survey(ctx context.Context, prefix string, rests bool) (found sight, err error) {
 	found = sight{map[string]store.Record{}, map[string]store.Record{}, map[string]*api.Pause{}, map[string]error{}}
 	prefixes := []string{prefix}
-	if beside := election.KeyPrefix + prefix; prefix != "" && !lease.Reserved(prefix) && driver.CheckPrefix(beside) == nil {
+	if beside := kinds.Elections + prefix; prefix != "" && !lease.Reserved(prefix) && driver.CheckPrefix(beside) == nil {
 		prefixes = append(prefixes, beside) // else they come with the rest
 	}
 	for _, p := range prefixes {
@@ -106,7 +107,7 @@ func (f sight) after(name string) []string {
 
 // readElection returns the name of an election, and its pause if there is one now, if rec is the record of one.
 func readElection(rec store.Record, now time.Time) (name string, p *api.Pause, ok bool) {
-	name, ok = strings.CutPrefix(rec.Key, election.KeyPrefix)
+	name, ok = strings.CutPrefix(rec.Key, kinds.Elections)
 	if !ok {
 		return "", nil, false
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/leasehold/leasehold/client"
 	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/internal/api"
+	"github.com/leasehold/leasehold/internal/kinds"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/lock"
 	"github.com/leasehold/leasehold/server"
@@ -142,7 +143,7 @@ func TestListPaused(t *testing.T) {
 func TestShowWithAnElectionThatCannotBeRead(t *testing.T) {
 	s := newSite(t, server.Options{})
 	g := s.acquired(t, "a", "")
-	s.put(t, store.Record{Key: election.KeyPrefix + "a", Data: []byte("{")})
+	s.put(t, store.Record{Key: kinds.Elections + "a", Data: []byte("{")})
 	var l api.Lease
 	want(t, s.ask(t, "GET", "/v1/leases/a", "", &l), http.StatusOK)
 	if l.Holder != g.Holder || l.Problem == nil || l.Problem.Code != api.CodeCorrupt {

@@ -7,7 +7,8 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/election"
-	"github.com/leasehold/leasehold/lock"
+	"github.com/leasehold/leasehold/internal/kinds"
+	"github.com/leasehold/leasehold/internal/roster"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -21,7 +22,7 @@ type beside struct {
 
 func readBeside(rec store.Record, now time.Time) (b beside, err error) {
 	b.rec = rec
-	if strings.HasPrefix(rec.Key, election.KeyPrefix) {
+	if strings.HasPrefix(rec.Key, kinds.Elections) {
 		state, err := election.StateOf(rec, now)
 		for _, c := range state.Candidates {
 			b.sessions = append(b.sessions, c.Session)
@@ -30,8 +31,8 @@ func readBeside(rec store.Record, now time.Time) (b beside, err error) {
 		b.paused = state.Pause != nil
 		return b, err
 	}
-	state, err := lock.StateOf(rec)
-	for _, list := range [][]lock.Share{state.Held, state.Waiting} {
+	state, err := roster.StateOf(rec)
+	for _, list := range [][]roster.Share{state.Held, state.Waiting} {
 		for _, share := range list {
 			b.sessions = append(b.sessions, share.Session)
 		}
@@ -96,9 +97,9 @@ func (s *sweeper) tidyOne(ctx context.Context, b beside) bool {
 
 func (s *sweeper) prune(ctx context.Context, key, why string) bool {
 	if !s.opts.DryRun {
-		prune, name := lock.Prune, key
-		if strings.HasPrefix(key, election.KeyPrefix) {
-			prune, name = election.Prune, strings.TrimPrefix(key, election.KeyPrefix)
+		prune, name := roster.Prune, key
+		if strings.HasPrefix(key, kinds.Elections) {
+			prune, name = election.Prune, strings.TrimPrefix(key, kinds.Elections)
 		}
 		if !s.did(ctx, key, prune(ctx, s.st, name, s.over, s.wall)) {
 			return false

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/election"
+	"github.com/leasehold/leasehold/internal/kinds"
+	"github.com/leasehold/leasehold/internal/roster"
 	"github.com/leasehold/leasehold/lease"
-	"github.com/leasehold/leasehold/lock"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/driver"
 )
@@ -153,7 +153,7 @@ func (s *sweeper) cutoff() time.Time { return s.wall.Add(-s.opts.OlderThan) }
 func (s *sweeper) list(ctx context.Context) {
 	prefixes := []string{s.opts.Prefix}
 	if s.opts.Prefix != "" {
-		prefixes = append(prefixes, lock.KeyPrefix+s.opts.Prefix, election.KeyPrefix+s.opts.Prefix)
+		prefixes = append(prefixes, roster.Prefix+s.opts.Prefix, kinds.Elections+s.opts.Prefix)
 	}
 	for _, prefix := range prefixes {
 		if driver.CheckPrefix(prefix) != nil {
@@ -175,7 +175,7 @@ func (s *sweeper) sort(rec store.Record) {
 	switch {
 	case lease.OwnerOf(rec.Key) != "":
 		s.meet(rec).listed = true
-	case strings.HasPrefix(rec.Key, lock.KeyPrefix), strings.HasPrefix(rec.Key, election.KeyPrefix):
+	case strings.HasPrefix(rec.Key, roster.Prefix), strings.HasPrefix(rec.Key, kinds.Elections):
 		s.beside = append(s.beside, rec.Key)
 	case lease.Reserved(rec.Key):
 	case rec.Kind.Shared() && rec.Owner == "":

@@ -14,6 +14,7 @@ import (
 	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/identity"
+	"github.com/leasehold/leasehold/internal/roster"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/lock"
 	"github.com/leasehold/leasehold/store"
@@ -244,7 +245,7 @@ func TestLocksAndElections(t *testing.T) {
 		expect(t, "sweep", found, map[string]sweep.Action{
 			"licences": sweep.Pruned, "given": sweep.Pruned, "dead/rw": sweep.Pruned, ".election/dead/election": sweep.Pruned, "dead/election": sweep.Freed,
 		})
-		state := must(lock.Read(t.Context(), w.open(), "licences"))(t)
+		state := must(roster.Load(t.Context(), w.open(), "licences"))(t)
 		if len(state.Held) != 1 || state.Held[0].Session != alive.Key() || state.Limit != 3 {
 			t.Errorf("%+v", state)
 		}
@@ -253,7 +254,7 @@ func TestLocksAndElections(t *testing.T) {
 		expect(t, "a month after", found, map[string]sweep.Action{
 			"given": sweep.Deleted, "dead/rw": sweep.Deleted, ".election/dead/election": sweep.Deleted, "dead/election": sweep.Deleted,
 		})
-		if p := must(election.Read(t.Context(), w.open(), "paused"))(t).Pause; p == nil {
+		if p := must(election.ReadState(t.Context(), w.open(), "paused"))(t).Pause; p == nil {
 			t.Error("the pause is gone")
 		}
 		sem := must(lock.NewSemaphore(alive.Session, "given", lock.SemaphoreOptions{Limit: 5}))(t)
@@ -327,9 +328,9 @@ func TestALockThatIsUsedAgainStays(t *testing.T) {
 		w.later(2 * day)
 		found, _ = w.sweep(sweep.Options{})
 		expect(t, "unused", found, map[string]sweep.Action{"data": sweep.Deleted})
-		before := must(lock.Read(t.Context(), w.open(), "data"))(t)
+		before := must(roster.Load(t.Context(), w.open(), "data"))(t)
 		turn()
-		if after := must(lock.Read(t.Context(), w.open(), "data"))(t); before.Kind != "" || after.Kind != lock.KindRW {
+		if after := must(roster.Load(t.Context(), w.open(), "data"))(t); before.Kind != "" || after.Kind != roster.RW {
 			t.Errorf("%+v, then %+v", before, after)
 		}
 	})

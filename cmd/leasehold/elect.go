@@ -240,7 +240,7 @@ func (e *elector) run(ctx context.Context, st store.Store) (err error) {
 		e.endLife = end
 		e.announce(ctx)
 		err := election.Run(life, e.m, e.name, election.Callbacks{
-			OnStartedLeading: e.lead, OnNewLeader: e.newLeader, OnStopping: e.stopping, OnStuck: e.stuck, OnError: e.trouble,
+			OnStartedLeading: e.lead, OnNewLeader: e.newLeader, OnStopping: e.stopping, OnStopTimeout: e.stuck, OnError: e.trouble,
 		}, e.rules)
 		end(nil)
 		e.follower.stop()
@@ -279,7 +279,7 @@ func (e *elector) announce(ctx context.Context) {
 	e.words.say("%s: standing for election as %s", e.name, e.me())
 	limited, cancel := clock.WithTimeout(ctx, e.a.clk, e.timing.TTL/10)
 	defer cancel()
-	if state, err := election.Read(limited, e.m.Store(), e.name); err == nil && state.Pause != nil {
+	if state, err := election.ReadState(limited, e.m.Store(), e.name); err == nil && state.Pause != nil {
 		e.words.say("%s is %s: nobody leads %s", e.name, pauseText(pauseView(*state.Pause), e.a.clk.Wall()), pauseEnd(state.Pause.Until, e.name))
 	}
 }

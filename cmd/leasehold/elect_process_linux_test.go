@@ -42,7 +42,7 @@ func (p place) stands(names ...string) {
 	p.t.Helper()
 	st := p.reader().st
 	eventually(p.t, strings.Join(names, ", ")+" stand", func() bool {
-		state, err := election.Read(p.t.Context(), st, "job")
+		state, err := election.ReadState(p.t.Context(), st, "job")
 		if err != nil {
 			p.t.Fatal(err)
 		}

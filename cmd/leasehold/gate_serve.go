@@ -116,7 +116,7 @@ func (h *holderOf) again() {
 func (k *gateKeeper) watch(ctx context.Context, st store.Store, me string) {
 	for ctx.Err() == nil {
 		limited, cancel := clock.WithTimeout(ctx, k.a.clk, k.timing.TTL/3)
-		state, err := election.Read(limited, st, k.name)
+		state, err := election.ReadState(limited, st, k.name)
 		cancel()
 		if err == nil {
 			k.known.now.Store(holder(state, me, k.a.clk.Wall()))

@@ -79,11 +79,11 @@ func (a *app) handoff(ctx context.Context, st store.Store, h handoff) error {
 		by += ": " + h.reason
 	}
 	began := a.clk.Now()
-	order, err := election.HandOver(ctx, st, h.name, v.Token, h.to, by)
+	order, err := election.HandOver(ctx, st, h.name, election.HandOverOptions{Token: v.Token, To: h.to, By: by})
 	switch {
 	case err != nil:
 		return v.notOrdered(h, err)
-	case order.Done:
+	case order.AlreadyLeads:
 		a.say("%s leads already", order.To)
 		return nil
 	case h.wait == 0:
@@ -162,7 +162,7 @@ func (a *app) awaitTerm(ctx context.Context, st store.Store, h handoff, v view, 
 	limited, cancel := clock.WithTimeout(ctx, a.clk, h.wait)
 	defer cancel()
 	last := v.Holder + " still leads"
-	for l, err := range election.Observe(limited, st, a.clk, h.name, time.Second) {
+	for l, err := range election.Watch(limited, st, h.name, election.WatchOptions{Clock: a.clk, Poll: time.Second}) {
 		switch {
 		case err != nil:
 			last = oneLine(err)

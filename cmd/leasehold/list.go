@@ -11,10 +11,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/internal/api"
+	"github.com/leasehold/leasehold/internal/kinds"
+	"github.com/leasehold/leasehold/internal/roster"
 	"github.com/leasehold/leasehold/lease"
-	"github.com/leasehold/leasehold/lock"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/driver"
 )
@@ -119,7 +119,7 @@ func recordsUnder(ctx context.Context, st store.Store, prefix string) (map[strin
 	var errs []error
 	prefixes := []string{prefix}
 	if prefix != "" && !lease.Reserved(prefix) { // otherwise what is beside them comes with the rest
-		prefixes = append(prefixes, lock.KeyPrefix+prefix, election.KeyPrefix+prefix)
+		prefixes = append(prefixes, roster.Prefix+prefix, kinds.Elections+prefix)
 	}
 	for _, p := range prefixes {
 		for rec, err := range st.List(ctx, p) {
@@ -134,7 +134,7 @@ func recordsUnder(ctx context.Context, st store.Store, prefix string) (map[strin
 			if p == prefix {
 				found[rec.Key] = named{rec: rec, more: found[rec.Key].more || rec.Kind.Shared()}
 			}
-			for _, beside := range []string{lock.KeyPrefix, election.KeyPrefix} {
+			for _, beside := range []string{roster.Prefix, kinds.Elections} {
 				if name, ok := strings.CutPrefix(rec.Key, beside); ok && !lease.Reserved(prefix) {
 					n := found[name]
 					n.rec.Key, n.more = name, true

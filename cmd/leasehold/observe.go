@@ -45,7 +45,7 @@ const observePoll = supervise.DefaultTTL / 10
 
 func (a *app) observe(ctx context.Context, st store.Store, name string, once bool) error {
 	said := ""
-	for l, err := range election.Observe(ctx, st, a.clk, name, observePoll) {
+	for l, err := range election.Watch(ctx, st, name, election.WatchOptions{Clock: a.clk, Poll: observePoll}) {
 		switch {
 		case once && err != nil:
 			return err
@@ -91,7 +91,7 @@ func observationOf(l election.Leader, failure error) observation {
 
 // pauseOf returns why nobody leads, if that is known.
 func (a *app) pauseOf(ctx context.Context, st store.Store, name string) *pauseView {
-	state, err := election.Read(ctx, st, name)
+	state, err := election.ReadState(ctx, st, name)
 	if err != nil || state.Pause == nil {
 		return nil
 	}

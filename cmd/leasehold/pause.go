@@ -107,7 +107,7 @@ func (a *app) awaitNobody(ctx context.Context, st store.Store, name string, v vi
 	limited, cancel := clock.WithTimeout(ctx, a.clk, wait)
 	defer cancel()
 	last := ""
-	for l, err := range election.Observe(limited, st, a.clk, name, time.Second) {
+	for l, err := range election.Watch(limited, st, name, election.WatchOptions{Clock: a.clk, Poll: time.Second}) {
 		switch {
 		case err != nil:
 			last = oneLine(err)

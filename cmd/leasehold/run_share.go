@@ -11,6 +11,7 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/roster"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/lock"
 	"github.com/leasehold/leasehold/store"
@@ -59,7 +60,7 @@ func (j *job) misfit(ctx context.Context, err error) error {
 	}
 	switch {
 	case other.Kind == store.KindSemaphore:
-		state, err := lock.Read(ctx, j.st, name)
+		state, err := roster.Load(ctx, j.st, name)
 		if err != nil {
 			return err
 		}

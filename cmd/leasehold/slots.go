@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/leasehold/leasehold/internal/roster"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/lock"
 	"github.com/leasehold/leasehold/store"
@@ -39,11 +40,11 @@ func (a *app) slotsCommand() *cobra.Command {
 }
 
 func (a *app) setSlots(ctx context.Context, m *lease.Manager, name string, n int, create bool) error {
-	state, err := lock.Read(ctx, m.Store(), name)
+	state, err := roster.Load(ctx, m.Store(), name)
 	if err != nil {
 		return err
 	}
-	if !create && state.Kind != lock.KindSemaphore {
+	if !create && state.Kind != roster.Semaphore {
 		return &exitError{exitNo, fmt.Errorf("%s has no slots: `leasehold list` shows the names there are; to give it %s, add --create", name, slotCount(n))}
 	}
 	err = lock.SetLimit(ctx, m, name, n)

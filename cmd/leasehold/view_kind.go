@@ -11,8 +11,9 @@ import (
 	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/api"
+	"github.com/leasehold/leasehold/internal/kinds"
+	"github.com/leasehold/leasehold/internal/roster"
 	"github.com/leasehold/leasehold/lease"
-	"github.com/leasehold/leasehold/lock"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/driver"
 )
@@ -65,7 +66,7 @@ func (a *app) full(ctx context.Context, st store.Store, rec store.Record) (view,
 
 // addShares adds what the roster of a lock of that name says, whose own record is rec.
 func (a *app) addShares(ctx context.Context, st store.Store, v *view, rec store.Record) error {
-	state, err := lock.Beside(ctx, st, rec)
+	state, err := roster.Beside(ctx, st, rec)
 	if err != nil || state.Kind == "" {
 		return unlessInvalid(err)
 	}
@@ -77,7 +78,7 @@ func (a *app) addShares(ctx context.Context, st store.Store, v *view, rec store.
 	if err != nil {
 		return err
 	}
-	if state.Kind == lock.KindMutex {
+	if state.Kind == roster.Mutex {
 		v.Kind, v.Waiting = kindFair, waiting
 		for _, turn := range held { // whose turn it is, and who may be waiting for somebody who took no turn
 			if turn.Holder != v.Holder {
@@ -89,7 +90,7 @@ func (a *app) addShares(ctx context.Context, st store.Store, v *view, rec store.
 		return nil
 	}
 	v.Kind, v.Waiting, v.Waiters = kindShared, waiting, len(waiting)
-	if state.Kind == lock.KindSemaphore {
+	if state.Kind == roster.Semaphore {
 		v.Kind, v.Limit = kindSemaphore, state.Limit
 	}
 	if v.State != stateFree && v.State != stateExpired {
@@ -117,7 +118,7 @@ func (v *view) share(newest fence.Token, held []shareView) {
 }
 
 // shares returns those whose sessions have not been closed.
-func (a *app) shares(ctx context.Context, st store.Store, of lock.State, all []lock.Share) ([]shareView, error) {
+func (a *app) shares(ctx context.Context, st store.Store, of roster.State, all []roster.Share) ([]shareView, error) {
 	var views []shareView
 	for _, s := range all {
 		state, err := a.sessionState(ctx, st, s.Session)
@@ -138,10 +139,10 @@ func (a *app) shares(ctx context.Context, st store.Store, of lock.State, all []l
 
 // addElection adds what is known of an election of that name.
 func (a *app) addElection(ctx context.Context, st store.Store, v *view) error {
-	if driver.CheckKey(election.KeyPrefix+v.Name) != nil {
+	if driver.CheckKey(kinds.Elections+v.Name) != nil {
 		return nil // too long a name for one
 	}
-	state, err := election.Read(ctx, st, v.Name)
+	state, err := election.ReadState(ctx, st, v.Name)
 	if err != nil || state.Pause == nil && len(state.Candidates) == 0 {
 		return unlessInvalid(err)
 	}

@@ -26,7 +26,7 @@ func once(ctx context.Context, leases *lease.Manager, name string, mgr manager.M
 			err := mgr.Start(ctx)
 			stop(fmt.Errorf("term %d has ended: %w", term.Token, errors.Join(err, context.Cause(ctx))))
 		},
-		OnStuck: func(election.Term, error) { os.Exit(1) },
+		OnStopTimeout: func(election.Term, error) { os.Exit(1) },
 	}, election.Options{})
 }
 
@@ -79,11 +79,11 @@ func TestFinding_N4_OnceAsThePageHasIt(t *testing.T) {
 		}()
 	}
 	first, m := next(t, "manager that runs", runs), next(t, "manager of leases", managers)
-	leader, err := election.Now(t.Context(), m.Store(), "once")
+	leader, err := election.Current(t.Context(), m.Store(), "once")
 	if err != nil || !strings.HasPrefix(leader.Owner, first+"/") {
 		t.Errorf("%+v leads, %v; %s runs", leader, err, first)
 	}
-	if err := election.StepDown(t.Context(), m.Store(), "once", leader.Token, "", "ada"); err != nil {
+	if _, err := election.HandOver(t.Context(), m.Store(), "once", election.HandOverOptions{Token: leader.Token, By: "ada"}); err != nil {
 		t.Fatal(err)
 	}
 	if e := next(t, "end of a term", ends); e.who != first || !errors.Is(e.err, election.ErrOrdered) {

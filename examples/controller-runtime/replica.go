@@ -36,7 +36,7 @@ func (r *replica) run(ctx context.Context) error {
 	}
 	// One ends the other. The candidate is a runnable of the manager that runs on every replica.
 	err = always.Add(everywhere(func(ctx context.Context) error {
-		err := election.Run(ctx, r.leases, r.name, election.Callbacks{OnStartedLeading: r.lead, OnStuck: stuck}, election.Options{})
+		err := election.Run(ctx, r.leases, r.name, election.Callbacks{OnStartedLeading: r.lead, OnStopTimeout: stuck}, election.Options{})
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -59,7 +59,7 @@ func (r *replica) lead(ctx context.Context, term election.Term) {
 	}
 }
 
-// manager makes a manager. It waits for its runnables without a limit: OnStuck is what ends the process when they don't return.
+// manager makes a manager. It waits for its runnables without a limit: OnStopTimeout is what ends the process when they don't return.
 func (r *replica) manager(opts manager.Options, term *election.Term) (manager.Manager, error) {
 	forever := -time.Second
 	opts.LeaderElection, opts.GracefulShutdownTimeout = false, &forever

@@ -3,27 +3,27 @@ package api
 import (
 	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/identity"
-	"github.com/leasehold/leasehold/lock"
+	"github.com/leasehold/leasehold/internal/roster"
 	"github.com/leasehold/leasehold/store"
 )
 
 // The forms of what packages lock, election, identity and store say.
 
 // ShareOf returns a share of a name whose roster is of, held or waiting by what the roster says.
-func ShareOf(of lock.State, s lock.Share) Share {
+func ShareOf(of roster.State, s roster.Share) Share {
 	v := Share{Holder: s.Owner, State: ShareHeld, Token: s.Token, Since: s.Since, Session: s.Session}
 	if s.Token == 0 {
 		v.State = ShareWaiting
 	}
-	if of.Kind == lock.KindSemaphore && s.Weight > 1 {
+	if of.Kind == roster.Semaphore && s.Weight > 1 {
 		v.Weight = s.Weight
 	}
 	switch {
-	case of.Kind == lock.KindRW && s.Weight == of.Limit:
+	case of.Kind == roster.RW && s.Weight == of.Limit:
 		v.Mode = ModeWrite
-	case of.Kind == lock.KindRW:
+	case of.Kind == roster.RW:
 		v.Mode = ModeRead
-	case of.Kind == lock.KindSemaphore && s.Token != 0:
+	case of.Kind == roster.Semaphore && s.Token != 0:
 		v.Slot = &s.Slot
 	}
 	return v

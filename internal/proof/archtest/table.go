@@ -85,6 +85,10 @@ var Table = []Row{
 	},
 
 	{
+		Dir: "internal/roster", Floor: F2, May: []string{"lease"},
+		Why: "lock writes it; the server, the command and a sweep read it",
+	},
+	{
 		Dir: "internal/pools", Floor: F1,
 		Why: "the server, the client and a sweep name the leases of values as identity does",
 	},
@@ -162,7 +166,7 @@ var Table = []Row{
 
 	{Dir: "internal/lessor", Floor: F3, Never: holds, Why: "one driver of holds, which the simulator runs, too"},
 	{
-		Dir: "internal/api", Floor: F3, May: []string{"election", "identity", "lock"},
+		Dir: "internal/api", Floor: F3, May: []string{"election", "identity"},
 		Why: "its table of problems has their errors, and it writes what they say as JSON",
 	},
 	{Dir: "election", Floor: F3},

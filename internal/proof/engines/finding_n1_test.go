@@ -173,7 +173,7 @@ func settledOn(t *testing.T, st store.Store, name string, candidates int) {
 	t.Helper()
 	const room = 50
 	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(time.Second) {
-		state, err := election.Read(t.Context(), st, name)
+		state, err := election.ReadState(t.Context(), st, name)
 		must(t, err)
 		if state.Leader.Owner != "" && len(state.Candidates) == min(candidates, room) {
 			break

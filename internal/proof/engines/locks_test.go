@@ -10,6 +10,7 @@ import (
 
 	"github.com/leasehold/leasehold/internal/proof/sim/locks"
 	"github.com/leasehold/leasehold/internal/proof/stalltest"
+	"github.com/leasehold/leasehold/internal/roster"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/lock"
 	"github.com/leasehold/leasehold/store"
@@ -179,7 +180,7 @@ func queue(t testing.TB, all []holder) {
 			}
 		})
 		for { // until it stands in the queue
-			s, err := lock.Read(ctx, all[3].m.Store(), name)
+			s, err := roster.Load(ctx, all[3].m.Store(), name)
 			must(t, err)
 			if len(s.Waiting) == i+1 {
 				break

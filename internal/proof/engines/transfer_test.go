@@ -35,7 +35,7 @@ func TestPlannedHandover(t *testing.T) {
 	rows := 0
 	measure := func(t *testing.T, name string, open func() store.Store) {
 		transfer := gaps(t, n, open, func(term election.Term, to string) {
-			if err := term.Transfer(t.Context(), to); err != nil {
+			if err := term.HandOver(t.Context(), to); err != nil {
 				t.Fatal(err)
 			}
 		})
@@ -153,7 +153,7 @@ func gaps(t *testing.T, n int, open func() store.Store, step func(term election.
 func bothStand(t *testing.T, st store.Store, name string) {
 	t.Helper()
 	for {
-		s, err := election.Read(t.Context(), st, name)
+		s, err := election.ReadState(t.Context(), st, name)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,7 +8,7 @@ const (
 	recordsGo = "internal/protocol/records.go"
 	seenGo    = "internal/protocol/seen.go"
 	timingGo  = "internal/protocol/timing.go"
-	rosterGo  = "lock/roster.go"
+	rosterGo  = "internal/roster/roster.go"
 	sharedGo  = "lock/shared.go"
 	lookGo    = "internal/protocol/look.go"
 	driverGo  = "internal/drive/driver.go"
@@ -67,12 +67,12 @@ var Bugs = map[string][]Edit{
 	"follower-hears-both":     {{nextGo, "Hold.nextTaken", "act.Also, act.AlsoVersion =", "act.Key, act.Version ="}},
 
 	"shares-within-limit": {
-		{rosterGo, "readRoster", "if r.free() < 0 ||", "if"},
-		{rosterGo, "roster.fits", "weight <= r.free()", "weight <= r.free()+1"},
+		{rosterGo, "Parse", "if r.Free() < 0 ||", "if"},
+		{rosterGo, "Roster.fits", "weight <= r.Free()", "weight <= r.Free()+1"},
 	},
 	"writer-excludes-readers": {
-		{rosterGo, "readRoster", "if r.free() < 0 ||", "if"},
-		{rosterGo, "roster.fits", "weight <= r.free()", "weight <= r.free() || r.Kind == kindRW && weight == r.Limit"},
+		{rosterGo, "Parse", "if r.Free() < 0 ||", "if"},
+		{rosterGo, "Roster.fits", "weight <= r.Free()", "weight <= r.Free() || r.Kind == RW && weight == r.Limit"},
 	},
 	"share-of-a-dead-session": {{sharedGo, "attempt.pursue", "return a.over[session]", "return true"}},
 	"dead-share-taken":        {{sharedGo, "attempt.pursue", "return a.over[session]", "return false"}},

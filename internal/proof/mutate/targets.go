@@ -31,6 +31,7 @@ var Targets = []Target{
 	{Dir: "fence/filemarks", Suites: []Suite{{Dir: "fence/filemarks"}}},
 	{Dir: "lease", Suites: []Suite{{Dir: "lease"}}},
 	{Dir: "lock", Suites: []Suite{{Dir: "lock"}}},
+	{Dir: "internal/roster", Suites: []Suite{{Dir: "lock"}}},
 	{Dir: "election", Suites: []Suite{{Dir: "election"}}},
 	{Dir: "internal/lessor", Suites: []Suite{{Dir: "internal/lessor"}}, Note: "The tests of the server, which drive it, are not run."},
 	{

@@ -1,7 +1,8 @@
-package lock
+package roster
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
@@ -11,21 +12,9 @@ import (
 	"github.com/leasehold/leasehold/store/driver"
 )
 
-// The kinds of lock that have a roster. A mutex has one only if a caller wanted it to be fair.
-const (
-	KindMutex     = kindMutex
-	KindRW        = kindRW
-	KindSemaphore = kindSemaphore
-)
-
-// KeyPrefix is the prefix of the keys of rosters that are apart from the record of their name; the
-// name follows. Those are of fair mutexes, and of all locks that were written before names had
-// kinds.
-const KeyPrefix = prefix
-
 // State is the roster of a lock, for people. To hold a share takes a session.
 type State struct {
-	Kind    string      // "" when the name has no roster
+	Kind    store.Kind  // "" when the name has no roster
 	Limit   int         // of the weights of all holders
 	Token   fence.Token // of the last share that was granted
 	Held    []Share
@@ -39,13 +28,13 @@ type Share struct {
 	Owner   string // owner id
 	Session string // key of the session that keeps it
 	Weight  int    // a writer has the whole limit
-	Slot    int    // of a holder; see [Hold.Slot]
+	Slot    int    // of a holder; see lock.Hold.Slot
 	Token   fence.Token
 	Since   time.Time // by its wall clock: when it began to wait
 }
 
-// Read returns the state of the lock of that name. It blocks until the store has answered or ctx is done.
-func Read(ctx context.Context, st store.Store, name string) (State, error) {
+// Load returns the state of the lock of that name. It blocks until the store has answered or ctx is done.
+func Load(ctx context.Context, st store.Store, name string) (State, error) {
 	rec, err := store.Load(ctx, st, name)
 	if err != nil {
 		return State{}, err
@@ -53,22 +42,22 @@ func Read(ctx context.Context, st store.Store, name string) (State, error) {
 	return Beside(ctx, st, rec)
 }
 
-// Beside is [Read] where the name's own record is known. A mutex that isn't fair has no other
+// Beside is [Load] where the name's own record is known. A mutex that isn't fair has no other
 // state, and neither has an election.
 func Beside(ctx context.Context, st store.Store, rec store.Record) (State, error) {
 	if rec.Kind.Shared() {
 		return StateOf(rec)
 	}
-	key := prefix + rec.Key
+	key := Prefix + rec.Key
 	if driver.CheckKey(key) != nil {
 		return State{}, nil
 	}
-	beside, err := loadBeside(ctx, st, key)
+	beside, err := LoadBeside(ctx, st, key)
 	if err != nil {
 		return State{}, err
 	}
 	state, err := StateOf(beside)
-	if rec.Kind != "" && state.Kind != kindMutex {
+	if rec.Kind != "" && state.Kind != Mutex {
 		return State{}, err // of a time when names had no kinds
 	}
 	return state, err
@@ -77,7 +66,7 @@ func Beside(ctx context.Context, st store.Store, rec store.Record) (State, error
 // StateOf returns the content of a roster's record. An unreadable record is an error that matches
 // [store.ErrCorrupt].
 func StateOf(rec store.Record) (State, error) {
-	r, err := readRoster(rec)
+	r, err := Parse(rec)
 	return State{Kind: r.Kind, Limit: r.Limit, Token: rec.Token, Held: shares(r.Held), Waiting: shares(r.Queue), Unused: r.Unused}, err
 }
 
@@ -93,22 +82,22 @@ func Prune(ctx context.Context, st store.Store, key string, over func(session st
 		if !hasRoster(*rec) {
 			return false, nil // it has become another kind
 		}
-		r, err := readRoster(*rec)
+		r, err := Parse(*rec)
 		if err != nil || r.Kind == "" {
 			return false, err
 		}
-		write := r.drop(over)
+		write := r.Drop(over)
 		if len(r.Held)+len(r.Queue) == 0 && r.Unused.IsZero() {
 			r.Unused, write = now.UTC(), true
 		}
-		return write, r.encode(rec)
+		return write, r.Encode(rec)
 	})
 }
 
 // hasRoster reports whether the data of a record are a roster's.
-func hasRoster(rec store.Record) bool { return rec.Kind.Shared() || strings.HasPrefix(rec.Key, prefix) }
+func hasRoster(rec store.Record) bool { return rec.Kind.Shared() || strings.HasPrefix(rec.Key, Prefix) }
 
-func shares(all []entry) []Share {
+func shares(all []Entry) []Share {
 	var out []Share
 	for _, e := range all {
 		out = append(out, Share{
@@ -116,4 +105,13 @@ func shares(all []entry) []Share {
 		})
 	}
 	return out
+}
+
+// LoadBeside reads a record beside that of a name. A store that has no room for its key has none.
+func LoadBeside(ctx context.Context, st store.Store, key string) (store.Record, error) {
+	rec, err := store.Load(ctx, st, key)
+	if errors.Is(err, store.ErrInvalid) {
+		return store.Record{Key: key}, nil
+	}
+	return rec, err
 }
