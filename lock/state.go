@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/fence"
-	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/internal/keyspace"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -104,7 +104,7 @@ func shares(all []entry) []Share {
 	var out []Share
 	for _, e := range all {
 		out = append(out, Share{
-			Owner: lease.OwnerOf(e.Session), Session: e.Session, Weight: e.Weight, Slot: e.Slot, Token: e.Token, Since: e.Since,
+			Owner: keyspace.OwnerOf(e.Session), Session: e.Session, Weight: e.Weight, Slot: e.Slot, Token: e.Token, Since: e.Since,
 		})
 	}
 	return out

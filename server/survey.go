@@ -9,8 +9,8 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/election"
+	"github.com/leasehold/leasehold/internal/keyspace"
 	"github.com/leasehold/leasehold/internal/wire"
-	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -35,7 +35,7 @@ const (
 func (s *Server) survey(ctx context.Context, prefix string, rests bool) (found sight, err error) {
 	found = sight{map[string]store.Record{}, map[string]store.Record{}, map[string]*wire.Pause{}, map[string]error{}}
 	prefixes := []string{prefix}
-	if beside := election.KeyPrefix + prefix; prefix != "" && !lease.Reserved(prefix) && store.CheckPrefix(beside) == nil {
+	if beside := election.KeyPrefix + prefix; prefix != "" && !keyspace.Reserved(prefix) && store.CheckPrefix(beside) == nil {
 		prefixes = append(prefixes, beside) // else they come with the rest
 	}
 	for _, p := range prefixes {
@@ -73,13 +73,13 @@ func (f sight) note(rec store.Record, now time.Time) {
 		f.pauses[name] = pause
 	case isSession(rec.Key):
 		f.sessions[rec.Key] = rec
-	case !lease.Reserved(rec.Key):
+	case !keyspace.Reserved(rec.Key):
 		f.names[rec.Key] = rec
 	}
 }
 
 func (f sight) noteCorrupt(err *store.CorruptError) {
-	if !lease.Reserved(err.Key) {
+	if !keyspace.Reserved(err.Key) {
 		f.corrupt[err.Key] = err
 	}
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/internal/keyspace"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/sweep"
 )
@@ -47,7 +47,7 @@ func (a *app) sweepCommand() *cobra.Command {
 			if o.Observe <= 0 {
 				return usage("--observe %v: want a duration above 0", o.Observe)
 			}
-			if lease.Reserved(o.Prefix) {
+			if keyspace.Reserved(o.Prefix) {
 				return usage("--prefix %q: want the beginning of names, which have no dot there; what is Leasehold's own is swept with all names", o.Prefix)
 			}
 			if err := store.CheckPrefix(o.Prefix); err != nil {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/fence"
-	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/internal/keyspace"
 	"github.com/leasehold/leasehold/lock"
 	"github.com/leasehold/leasehold/store"
 )
@@ -78,7 +78,7 @@ func (a *app) sessionState(ctx context.Context, st store.Store, key string) (str
 // full returns the view of a name with all that is kept beside its own record, which rec is.
 func (a *app) full(ctx context.Context, st store.Store, rec store.Record) (view, error) {
 	v, err := a.look(ctx, st, rec)
-	if err != nil || lease.Reserved(rec.Key) {
+	if err != nil || keyspace.Reserved(rec.Key) {
 		return v, err
 	}
 	if err := a.addShares(ctx, st, &v, rec); err != nil {
