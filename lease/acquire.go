@@ -74,6 +74,14 @@ type AcquireOption func(*wanted.Options)
 // shows the arithmetic. 0 stands for the manager's TTL. A lease that a [Session] keeps takes no other TTL than the session's.
 func WithTTL(ttl time.Duration) AcquireOption { return func(o *wanted.Options) { o.TTL = ttl } }
 
+// changed returns o as the options change it. It is apart from its caller, since its copy of o goes to the heap.
+func changed(o wanted.Options, opts []AcquireOption) wanted.Options {
+	for _, f := range opts {
+		f(&o)
+	}
+	return o
+}
+
 // timingFor returns the timing of a hold of that TTL; 0 for the manager's.
 func (m *Manager) timingFor(ttl time.Duration) (protocol.Timing, error) {
 	if ttl == 0 {
@@ -87,8 +95,8 @@ func (m *Manager) timingFor(ttl time.Duration) (protocol.Timing, error) {
 
 func (m *Manager) acquire(ctx context.Context, w want, opts []AcquireOption) (*Lease, error) {
 	w.Kind = store.KindLease
-	for _, o := range opts {
-		o(&w.Options)
+	if len(opts) > 0 {
+		w.Options = changed(w.Options, opts)
 	}
 	if err := keyspace.CheckName(w.key); err != nil {
 		return nil, err
