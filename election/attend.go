@@ -13,7 +13,7 @@ import (
 
 // attend keeps the candidate on the list, as it is now, asks whether it is eligible, and takes off those that are gone.
 func (c *candidate) attend(ctx context.Context) {
-	watch := sessions.NewWatch(c.m)
+	watch := sessions.NewWatch(c.m, c.m.Options().Sightings)
 	if c.follows {
 		var wg sync.WaitGroup
 		wg.Go(func() { c.shadow(ctx, watch) })

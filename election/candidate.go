@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/internal/wanted"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
@@ -279,7 +280,7 @@ func (c *candidate) campaign(ctx context.Context) error {
 			}
 		}
 	})
-	l, err := c.session.AcquireBehind(waiting, c.name, store.KindElection, c.patience)
+	l, err := c.session.Acquire(waiting, c.name, wanted.As(store.KindElection), wanted.Behind(c.patience))
 	gaveUp := waiting.Err() != nil
 	stop()
 	wg.Wait()

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/keyspace"
 	"github.com/leasehold/leasehold/internal/kinds"
-	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/driver"
 )
@@ -55,10 +55,10 @@ type Candidate struct {
 }
 
 // Owner returns the candidate's owner id.
-func (c Candidate) Owner() string { return lease.OwnerOf(c.Session) }
+func (c Candidate) Owner() string { return keyspace.OwnerOf(c.Session) }
 
 func checkName(name string) error {
-	if err := driver.CheckKey(prefix + name); err != nil || name == "" || lease.Reserved(name) {
+	if err := driver.CheckKey(prefix + name); err != nil || name == "" || keyspace.Reserved(name) {
 		want := fmt.Sprintf("the name of an election: 1 to %d bytes of printable UTF-8 that don't begin with a dot", store.MaxKey-len(prefix))
 		return &store.InvalidError{Field: "name", Value: fmt.Sprintf("%.60q", name), Want: want}
 	}

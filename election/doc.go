@@ -32,7 +32,7 @@
 //
 // A leader that can't renew runs out of validity. StopMargin before the end, its context is
 // cancelled and OnStopping is called. If OnStartedLeading has not returned two thirds of the margin
-// later, OnStuck is called. That is the last moment to end the process.
+// later, OnStopTimeout is called. That is the last moment to end the process.
 //
 // A leader may have to stop for another reason. If it doesn't return then, it continues to lead as
 // long as it can renew, and OnStopTimeout is called after StopWithin.

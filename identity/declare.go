@@ -6,6 +6,8 @@ import (
 	"errors"
 
 	"github.com/leasehold/leasehold/flake"
+	"github.com/leasehold/leasehold/internal/keyspace"
+	"github.com/leasehold/leasehold/internal/wanted"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/driver"
@@ -97,7 +99,7 @@ func adopt(ctx context.Context, m *lease.Manager, st store.Store, name string, r
 
 // occupy makes a pool's name that of a pool. Nobody can use a name that is none for a lease, so there is nothing to be made of it.
 func occupy(ctx context.Context, m *lease.Manager, st store.Store, name string) error {
-	if lease.Reserved(name) || driver.CheckKey(name) != nil {
+	if keyspace.Reserved(name) || driver.CheckKey(name) != nil {
 		return nil
 	}
 	var held *lease.HeldError
@@ -112,7 +114,7 @@ func occupy(ctx context.Context, m *lease.Manager, st store.Store, name string) 
 			return &store.KindError{Name: name, Kind: store.KindLease, Wanted: store.KindPool, Holder: rec.Owner}
 		}
 		m.Notice(rec)
-		l, err := m.TryAs(ctx, name, store.KindPool)
+		l, err := m.TryAcquire(ctx, name, wanted.As(store.KindPool))
 		if err == nil {
 			_ = l.Release(ctx) // it is a pool's from now on, held or not
 			return nil

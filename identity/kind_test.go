@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold/leasehold/internal/wanted"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
@@ -23,7 +24,7 @@ var uses = map[string]struct {
 	}},
 	"waiting": {store.KindLease, func(ctx context.Context, p *process) (*lease.Lease, error) { return p.m.Acquire(ctx, "machines") }},
 	"election": {store.KindElection, func(ctx context.Context, p *process) (*lease.Lease, error) {
-		return p.s.AcquireBehind(ctx, "machines", store.KindElection, func() time.Duration { return 0 })
+		return p.s.Acquire(ctx, "machines", wanted.As(store.KindElection), wanted.Behind(func() time.Duration { return 0 }))
 	}},
 }
 
@@ -155,7 +156,7 @@ func TestFinding_S1_OldPoolsTakeTheirNames(t *testing.T) {
 func TestADeclarationThatWasCutOff(t *testing.T) {
 	inWorld(t, func(t *testing.T, w world) {
 		p, q := w.process(nil), w.process(nil)
-		if _, err := p.m.TryAs(t.Context(), "machines", store.KindPool); err != nil {
+		if _, err := p.m.TryAcquire(t.Context(), "machines", wanted.As(store.KindPool)); err != nil {
 			t.Fatal(err)
 		}
 		p.dead.Store(true)

@@ -7,8 +7,9 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/internal/drive"
-	"github.com/leasehold/leasehold/internal/names"
+	"github.com/leasehold/leasehold/internal/keyspace"
 	"github.com/leasehold/leasehold/internal/protocol"
+	"github.com/leasehold/leasehold/internal/wanted"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -20,14 +21,14 @@ import (
 //
 // A claim that may have reached the store when ctx ended is withdrawn in the background, or left to expire.
 func (m *Manager) Acquire(ctx context.Context, name string, opts ...AcquireOption) (*Lease, error) {
-	return m.acquire(ctx, wanted(want{key: name, kind: store.KindLease}, opts))
+	return m.acquire(ctx, want{key: name}, opts)
 }
 
 // TryAcquire is Acquire without waiting: a name that is held is a *[HeldError], a store that doesn't answer an error. It
 // remembers what it saw: when nothing proves that an abandoned holder is gone, a try that comes a TTL after the first one
 // takes the name. Tries of several processes share that by [Options.Sightings].
 func (m *Manager) TryAcquire(ctx context.Context, name string, opts ...AcquireOption) (*Lease, error) {
-	return m.acquire(ctx, wanted(want{key: name, kind: store.KindLease, try: true}, opts))
+	return m.acquire(ctx, want{key: name, try: true}, opts)
 }
 
 // Run holds a name while f runs: it acquires (and waits, as Acquire does), calls f, waits for it to return, and releases.
@@ -59,28 +60,26 @@ func (l *Lease) run(ctx context.Context, f func(context.Context, *Lease) error) 
 
 // want is what is asked for.
 type want struct {
-	key      string
-	kind     store.Kind
-	session  *Session             // that is to keep it, or nil
-	try      bool                 // it doesn't wait
-	patience func() time.Duration // for how long it leaves the name to others; may be nil
-	ttl      time.Duration        // of this hold; 0 for the manager's
+	wanted.Options
+	key     string
+	session *Session // that is to keep it, or nil
+	try     bool     // it doesn't wait
 }
 
 // AcquireOption changes one acquisition; see [WithTTL].
-type AcquireOption func(*want)
+type AcquireOption func(*wanted.Options)
 
 // WithTTL gives one hold a TTL other than [Options.TTL], with the same limits. The other timings follow as [NewManager] works
 // them out: those that [Options] leave out are shares of this TTL. An acquisition whose timings are unsafe returns an error that
 // shows the arithmetic. 0 stands for the manager's TTL. A lease that a [Session] keeps takes no other TTL than the session's.
-func WithTTL(ttl time.Duration) AcquireOption { return func(w *want) { w.ttl = ttl } }
+func WithTTL(ttl time.Duration) AcquireOption { return func(o *wanted.Options) { o.TTL = ttl } }
 
-// wanted returns w as the options change it.
-func wanted(w want, opts []AcquireOption) want {
-	for _, o := range opts {
-		o(&w)
+// changed returns o as the options change it. It is apart from its caller, since its copy of o goes to the heap.
+func changed(o wanted.Options, opts []AcquireOption) wanted.Options {
+	for _, f := range opts {
+		f(&o)
 	}
-	return w
+	return o
 }
 
 // timingFor returns the timing of a hold of that TTL; 0 for the manager's.
@@ -94,15 +93,19 @@ func (m *Manager) timingFor(ttl time.Duration) (protocol.Timing, error) {
 	return t, t.Check()
 }
 
-func (m *Manager) acquire(ctx context.Context, w want) (*Lease, error) {
-	if err := names.Check(w.key); err != nil {
+func (m *Manager) acquire(ctx context.Context, w want, opts []AcquireOption) (*Lease, error) {
+	w.Kind = store.KindLease
+	if len(opts) > 0 {
+		w.Options = changed(w.Options, opts)
+	}
+	if err := keyspace.CheckName(w.key); err != nil {
 		return nil, err
 	}
-	if w.ttl != 0 && w.session != nil {
+	if w.TTL != 0 && w.session != nil {
 		return nil, fmt.Errorf("acquire %s under a session with a TTL of %v: the session's TTL is that of all its leases: "+
-			"leave WithTTL out, or acquire the name without a session", w.key, w.ttl)
+			"leave WithTTL out, or acquire the name without a session", w.key, w.TTL)
 	}
-	timing, err := m.timingFor(w.ttl)
+	timing, err := m.timingFor(w.TTL)
 	if err != nil {
 		return nil, fmt.Errorf("acquire %s: %w", w.key, err)
 	}
@@ -124,13 +127,13 @@ func (m *Manager) acquire(ctx context.Context, w want) (*Lease, error) {
 // pursueWanted is pursue for what is wanted. Members of a name of another kind whose sessions are gone don't count.
 func (m *Manager) pursueWanted(ctx context.Context, w want, timing protocol.Timing, gone map[string]bool) (*drive.Driver, error) {
 	claim := m.claim(w.session)
-	claim.Kind, claim.TTL = w.kind, timing.TTL
+	claim.Kind, claim.TTL = w.Kind, timing.TTL
 	d := drive.Want(w.key, claim, timing, w.try, m.recall(w.key))
 	d.Hold.Gone, d.Hold.Follow = gone, m.follows
 	if m.suppose {
 		d.Hold.SupposeNew()
 	}
-	return &d, m.pursue(ctx, &d, w.session, w.patience)
+	return &d, m.pursue(ctx, &d, w.session, w.Patience)
 }
 
 // begin returns the lease of a hold that was just acquired.
@@ -172,7 +175,7 @@ func (m *Manager) pursue(ctx context.Context, d *drive.Driver, s *Session, patie
 		switch {
 		case h.Phase == protocol.Held:
 			m.memory.Forget(h.Key)
-			m.Sightings().Forget(h.Key)
+			m.sightings().Forget(h.Key)
 			return nil
 		case h.Phase != protocol.Waiting:
 			if ctx.Err() == nil {
@@ -197,16 +200,16 @@ func (m *Manager) retrying(ctx context.Context, h *protocol.Hold, told string) s
 		return ""
 	}
 	news := h.Err.Error()
-	if news != told {
-		m.Retrying(h.Key, h.Err)
+	if news != told && m.opts.OnRetry != nil {
+		m.opts.OnRetry(h.Key, h.Err)
 	}
 	return news
 }
 
 // waiting tells the program whom it waits for, when that is news.
 func (m *Manager) waiting(before, now *HeldError) *HeldError {
-	if before == nil || before.Token != now.Token || before.Holder != now.Holder {
-		m.Waiting(now)
+	if (before == nil || before.Token != now.Token || before.Holder != now.Holder) && m.opts.OnWait != nil {
+		m.opts.OnWait(now)
 	}
 	return now
 }

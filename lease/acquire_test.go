@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/leasehold/leasehold/internal/keyspace"
+	"github.com/leasehold/leasehold/internal/wanted"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/faulty"
@@ -288,20 +290,20 @@ func TestAcquireMisuse(t *testing.T) {
 		if n.net.Count(faulty.Get)+n.net.Count(faulty.Put) != before {
 			t.Error("the store was asked about an impossible key")
 		}
-		if !lease.Reserved(".session/x") || lease.Reserved("session") {
+		if !keyspace.Reserved(".session/x") || keyspace.Reserved("session") {
 			t.Error("Reserved")
 		}
 	})
 }
 
 // Who goes behind others leaves a free name to them for as long as its patience says, and takes it then.
-func TestAcquireBehindIsPatient(t *testing.T) {
+func TestAcquiringBehindOthersIsPatient(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		l, n := w.node(lease.Options{}).acquire("job"), w.node(lease.Options{})
 		s := n.open()
 		done := make(chan time.Time)
 		go func() {
-			_, err := s.AcquireBehind(t.Context(), "job", store.KindLease, func() time.Duration { return time.Second })
+			_, err := s.Acquire(t.Context(), "job", wanted.As(store.KindLease), wanted.Behind(func() time.Duration { return time.Second }))
 			if err != nil {
 				t.Error(err)
 			}

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/wanted"
 	"github.com/leasehold/leasehold/lease"
-	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/memory"
 )
 
@@ -19,7 +19,7 @@ func TestFinding_S12_ASessionEndsBeforeItKnowsOfTheLease(t *testing.T) {
 		n := w.node(lease.Options{OnEvent: d.note})
 		s := n.open()
 		closes := 0
-		l, err := s.AcquireBehind(t.Context(), "a", store.KindLease, func() time.Duration { // it is asked once more when the claim was answered
+		l, err := s.Acquire(t.Context(), "a", wanted.Behind(func() time.Duration { // it is asked once more when the claim was answered
 			if w.get("a").Owner != "" && closes == 0 {
 				closes++
 				if err := s.Close(t.Context()); err != nil {
@@ -27,7 +27,7 @@ func TestFinding_S12_ASessionEndsBeforeItKnowsOfTheLease(t *testing.T) {
 				}
 			}
 			return 0
-		})
+		}))
 		if err == nil {
 			t.Errorf("acquired under a session that is over; its context: %v", l.Context().Err())
 		} else if lost, ok := errors.AsType[*lease.LostError](err); !ok || lost.Cause != lease.CauseReleased {

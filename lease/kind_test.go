@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold/leasehold/internal/wanted"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/faulty"
@@ -49,11 +50,11 @@ func TestMembersKeepANameWhileTheirSessionsLive(t *testing.T) {
 // A try of a name that is to be a pool's value doesn't wait for its holder.
 func TestTryAsDoesNotWait(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		if _, err := w.node(lease.Options{}).TryAs(t.Context(), "value", store.KindPool); err != nil {
+		if _, err := w.node(lease.Options{}).TryAcquire(t.Context(), "value", wanted.As(store.KindPool)); err != nil {
 			t.Fatal(err)
 		}
 		start := time.Now()
-		_, err := w.node(lease.Options{}).TryAs(t.Context(), "value", store.KindPool)
+		_, err := w.node(lease.Options{}).TryAcquire(t.Context(), "value", wanted.As(store.KindPool))
 		if !errors.Is(err, lease.ErrHeld) || time.Since(start) != 0 {
 			t.Errorf("%v after %v", err, time.Since(start))
 		}

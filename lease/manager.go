@@ -64,7 +64,7 @@ func NewManager(st store.Store, opts Options) (*Manager, error) {
 	if opts.Fencing != store.FencingUnknown {
 		m.run.Worth = func() error { return opts.checkFencing(store.Describe(st)) }
 	}
-	m.watch = sessions.NewWatch(m)
+	m.watch = sessions.NewWatch(m, m.sightings())
 	m.ctx, m.stop = context.WithCancel(context.Background())
 	return m, nil
 }

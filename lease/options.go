@@ -11,7 +11,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/internal/names"
 	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/lease/sightings"
 	"github.com/leasehold/leasehold/store"
@@ -145,6 +144,3 @@ func hostPart(host string, err error) string {
 		return '-'
 	}, host)
 }
-
-// Reserved reports whether key is one that Leasehold keeps for itself, such as a session's record.
-func Reserved(key string) bool { return names.Reserved(key) }

@@ -6,7 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold/leasehold/internal/keyspace"
 	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/lease/sightings"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/memory"
 )
@@ -67,7 +69,7 @@ func TestOwner(t *testing.T) {
 		t.Errorf("owner %q", m.Holder())
 	}
 	s, err := m.OpenSession(t.Context())
-	if err != nil || len(s.Key()) > store.MaxKey || !lease.Reserved(s.Key()) {
+	if err != nil || len(s.Key()) > store.MaxKey || !keyspace.Reserved(s.Key()) {
 		t.Errorf("session %v, %v", s, err)
 	}
 }
@@ -99,5 +101,26 @@ func TestErrorMessages(t *testing.T) {
 	}
 	if !errors.Is(held, lease.ErrHeld) || !errors.Is(held, errTaken) || errors.Is(held, lease.ErrLost) || !errors.Is(lost, lease.ErrLost) || !errors.Is(lost, errRefused) || errors.Is(released, lease.ErrLost) {
 		t.Error("what the errors match")
+	}
+}
+
+// A manager says by which options it works, with the defaults; who changes what it says changes nothing.
+func TestOptionsOfAManager(t *testing.T) {
+	st := memory.New(memory.Options{})
+	m, err := lease.NewManager(st, lease.Options{Name: "east", Info: map[string]string{"job": "nightly"}, Sightings: &sightings.Book{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	o := m.Options()
+	if o.TTL != 15*time.Second || o.Margin != 0.2 || o.Drift != 0.11 || o.Renew != 5*time.Second || o.Attempt != 750*time.Millisecond {
+		t.Errorf("timings %+v", o)
+	}
+	if o.Name != "east" || o.Info["job"] != "nightly" || o.Clock == nil || o.Sightings != nil {
+		t.Errorf("%+v; the store vouches for ages, so there are no sightings", o)
+	}
+	o.Info["job"] = "another"
+	if m.Options().Info["job"] != "nightly" {
+		t.Error("what was returned is the manager's own")
 	}
 }

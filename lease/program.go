@@ -2,11 +2,10 @@ package lease
 
 import (
 	"context"
+	"maps"
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/internal/drive"
-	"github.com/leasehold/leasehold/internal/names"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -21,7 +20,7 @@ func (m *Manager) Clock() clock.Clock { return m.clk }
 // TTL returns how long a name of this manager stays taken after its holder's last sign of life.
 func (m *Manager) TTL() time.Duration { return m.timing.TTL }
 
-// Notice tells the manager of a name's record that was just read: an attempt at the name after that doesn't begin with the write
+// Notice is for packages that are made of leases: it tells the manager of a name's record that was just read. An attempt at the name after that doesn't begin with the write
 // that would be right if there were no record. It says nothing of a record that isn't stored.
 func (m *Manager) Notice(rec store.Record) {
 	if rec.Version == "" {
@@ -30,37 +29,19 @@ func (m *Manager) Notice(rec store.Record) {
 	m.memory.Note(rec, m.clk.Now())
 }
 
-// Waiting tells the program whom an acquisition waits for, as [Options.OnWait] says.
-func (m *Manager) Waiting(holder *HeldError) {
-	if m.opts.OnWait != nil {
-		m.opts.OnWait(holder)
-	}
-}
-
-// Retrying tells the program why an acquisition tries again, as [Options.OnRetry] says.
-func (m *Manager) Retrying(name string, err error) {
-	if m.opts.OnRetry != nil {
-		m.opts.OnRetry(name, err)
-	}
+// Options returns the options that the manager works by: the defaults are filled in, and Sightings is nil where the store vouches for
+// ages, so that nothing has to be kept.
+func (m *Manager) Options() Options {
+	o := m.opts
+	o.TTL, o.Margin, o.Drift, o.Renew, o.Attempt = m.timing.TTL, m.timing.Margin, m.timing.Drift, m.timing.Renew, m.timing.Attempt
+	o.Info, o.Sightings = maps.Clone(o.Info), m.sightings()
+	return o
 }
 
 // Manager returns the manager that opened the session.
 func (s *Session) Manager() *Manager { return s.hold.m }
 
-// AcquireBehind is [Session.Acquire] for one who goes behind others. A name that has become free is left to them for as long as
-// patience says, which is asked again whenever something changes; one that its holder has abandoned is freed first, so that they
-// hear of it at once. What is handed over to this session's manager is taken without delay. patience must not block. kind is what the
-// name is taken as: [store.KindElection], say, so that nobody takes it as a plain lease meanwhile.
-func (s *Session) AcquireBehind(ctx context.Context, name string, kind store.Kind, patience func() time.Duration) (*Lease, error) {
-	return s.hold.m.acquire(ctx, want{key: name, kind: kind, session: s, patience: patience})
-}
-
-// TryAs is [Manager.TryAcquire] of a name that is to be of another kind than a lease, such as [store.KindPool].
-func (m *Manager) TryAs(ctx context.Context, name string, kind store.Kind) (*Lease, error) {
-	return m.acquire(ctx, want{key: name, kind: kind, try: true})
-}
-
-// Background runs f in a goroutine that the manager's Close waits for. The context ends with the session, and with the
+// Background is for packages that are made of leases: it runs f in a goroutine that the manager's Close waits for. The context ends with the session, and with the
 // manager. It reports false, and doesn't run f, when the manager is closed.
 func (s *Session) Background(f func(ctx context.Context)) bool {
 	m := s.hold.m
@@ -70,9 +51,3 @@ func (s *Session) Background(f func(ctx context.Context)) bool {
 		f(ctx)
 	})
 }
-
-// SessionKey returns a key, never used before, for the record of a session of that owner.
-func SessionKey(owner string) string { return names.SessionKey(owner, drive.Nonce()) }
-
-// OwnerOf returns the owner id of the manager that opened the session of that key, or "" if it is no session's key.
-func OwnerOf(sessionKey string) string { return names.OwnerOf(sessionKey) }

@@ -8,9 +8,9 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Sightings returns what keeps this manager's observations for other processes; nil when nothing does. Where the store vouches for ages
+// sightings returns what keeps this manager's observations for other processes; nil when nothing does. Where the store vouches for ages
 // nothing has to.
-func (m *Manager) Sightings() *sightings.Book {
+func (m *Manager) sightings() *sightings.Book {
 	if m.opts.Sightings == nil || store.Describe(m.run.Store).Age {
 		return nil
 	}
@@ -20,7 +20,7 @@ func (m *Manager) Sightings() *sightings.Book {
 // recall returns what is known of a name: from this process, or else from one before.
 func (m *Manager) recall(key string) drive.Recollection {
 	past := m.memory.Recall(key)
-	book := m.Sightings()
+	book := m.sightings()
 	if past.Seen.Known || book == nil {
 		return past
 	}
@@ -41,7 +41,7 @@ func recalled(book *sightings.Book, key string, now clock.Instant) protocol.Seen
 // remember keeps what an attempt that came to nothing has seen.
 func (m *Manager) remember(h *protocol.Hold) {
 	m.memory.Remember(h)
-	book := m.Sightings()
+	book := m.sightings()
 	if book == nil {
 		return
 	}

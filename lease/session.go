@@ -9,6 +9,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/internal/drive"
+	"github.com/leasehold/leasehold/internal/keyspace"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -44,19 +45,19 @@ func (m *Manager) OpenSession(ctx context.Context) (*Session, error) {
 // makeSession writes the record of a new session. Its key comes from the kernel, as a nonce does: no clone of this process
 // makes another one under it.
 func (m *Manager) makeSession(ctx context.Context) (*drive.Driver, error) {
-	d := drive.Open(SessionKey(m.owner), m.claim(nil), m.timing)
+	d := drive.Open(keyspace.SessionKey(m.owner, drive.Nonce()), m.claim(nil), m.timing)
 	return &d, m.pursue(ctx, &d, nil, nil)
 }
 
 // Acquire is [Manager.Acquire] for a lease that the session keeps. It fails with the session's *[LostError] when the
 // session ends meanwhile. The lease has the session's TTL: [WithTTL] is an error.
 func (s *Session) Acquire(ctx context.Context, name string, opts ...AcquireOption) (*Lease, error) {
-	return s.hold.m.acquire(ctx, wanted(want{key: name, kind: store.KindLease, session: s}, opts))
+	return s.hold.m.acquire(ctx, want{key: name, session: s}, opts)
 }
 
 // TryAcquire is [Manager.TryAcquire] for a lease that the session keeps. [WithTTL] is an error, as with [Session.Acquire].
 func (s *Session) TryAcquire(ctx context.Context, name string, opts ...AcquireOption) (*Lease, error) {
-	return s.hold.m.acquire(ctx, wanted(want{key: name, kind: store.KindLease, session: s, try: true}, opts))
+	return s.hold.m.acquire(ctx, want{key: name, session: s, try: true}, opts)
 }
 
 // Run is [Manager.Run] for a lease that the session keeps: it acquires name as [Session.Acquire] does, calls f, waits for f to

@@ -14,6 +14,7 @@ import (
 	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/roster"
+	"github.com/leasehold/leasehold/internal/wanted"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/memory"
@@ -74,14 +75,14 @@ func uses(t testing.TB) map[string]use {
 		"election": {store.KindElection, func(ctx context.Context, s *lease.Session) (*Hold, error) {
 			ctx, cancel := context.WithTimeout(ctx, time.Second) // it doesn't try
 			defer cancel()
-			l, err := s.AcquireBehind(ctx, "x", store.KindElection, func() time.Duration { return 0 })
+			l, err := s.Acquire(ctx, "x", wanted.As(store.KindElection), wanted.Behind(func() time.Duration { return 0 }))
 			if err != nil {
 				return nil, err
 			}
 			return ofLeases("x", []*lease.Lease{l}, nil), nil
 		}},
 		"pool": {store.KindPool, func(ctx context.Context, s *lease.Session) (*Hold, error) { // as package identity takes its name
-			l, err := s.Manager().TryAs(ctx, "x", store.KindPool)
+			l, err := s.Manager().TryAcquire(ctx, "x", wanted.As(store.KindPool))
 			if err != nil {
 				return nil, err
 			}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/internal/keyspace"
 	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/internal/roster"
 	"github.com/leasehold/leasehold/internal/sessions"
@@ -48,8 +49,9 @@ func newShared(s *lease.Session, name string, kind store.Kind, limit int, fair b
 
 // watching returns a lock that is looked at, or changed, without a session.
 func watching(m *lease.Manager, name string, kind store.Kind, limit int) *shared {
-	alone := lease.NewObserver(m.Store(), lease.ObserverOptions{Clock: m.Clock(), Sightings: m.Sightings()})
-	return &shared{m: m, st: m.Store(), watch: sessions.NewWatch(m), name: name, kind: kind, limit: limit, alone: alone}
+	book := m.Options().Sightings
+	alone := lease.NewObserver(m.Store(), lease.ObserverOptions{Clock: m.Clock(), Sightings: book})
+	return &shared{m: m, st: m.Store(), watch: sessions.NewWatch(m, book), name: name, kind: kind, limit: limit, alone: alone}
 }
 
 func checkName(name string) error {
@@ -214,19 +216,20 @@ func (a *attempt) held(r roster.Roster) *lease.HeldError {
 	before := r.Before(a.mine.ID)
 	e := &HeldError{Name: a.name, Wanted: a.mine.Weight, Free: r.Free(), Waiting: len(before) - len(r.Held)}
 	for _, h := range r.Held {
-		e.Holders = append(e.Holders, lease.OwnerOf(h.Session))
+		e.Holders = append(e.Holders, keyspace.OwnerOf(h.Session))
 	}
 	first := &lease.HeldError{Name: a.name, Err: e}
 	if len(before) > 0 {
-		first.Holder, first.Since, first.Token = lease.OwnerOf(before[0].Session), before[0].Since, before[0].Token
+		first.Holder, first.Since, first.Token = keyspace.OwnerOf(before[0].Session), before[0].Since, before[0].Token
 	}
 	return first
 }
 
 // waitsFor tells the program whom it waits for, when that is news.
 func (a *attempt) waitsFor(holder *lease.HeldError) {
-	if a.waits == nil || a.waits.Err.Error() != holder.Err.Error() {
-		a.m.Waiting(holder)
+	tell := a.m.Options().OnWait
+	if tell != nil && (a.waits == nil || a.waits.Err.Error() != holder.Err.Error()) {
+		tell(holder)
 	}
 	a.waits = holder
 }
@@ -289,7 +292,9 @@ func (a *attempt) again(ctx context.Context, failure error) (store.Record, error
 func (a *attempt) retry(ctx context.Context, n int, failure error) error {
 	if news := failure.Error(); news != a.failed && ctx.Err() == nil {
 		a.failed = news
-		a.m.Retrying(a.name, failure)
+		if tell := a.m.Options().OnRetry; tell != nil {
+			tell(a.name, failure)
+		}
 	}
 	return a.pause(ctx, n, failure)
 }

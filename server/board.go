@@ -8,8 +8,8 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/internal/api"
+	"github.com/leasehold/leasehold/internal/keyspace"
 	"github.com/leasehold/leasehold/internal/kinds"
-	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -147,7 +147,7 @@ func (b *board) close() {
 
 // touch has the board look at a name or session that this server has changed. It never blocks.
 func (b *board) touch(key string) {
-	if key == "" || lease.Reserved(key) && !isSession(key) {
+	if key == "" || keyspace.Reserved(key) && !isSession(key) {
 		return
 	}
 	b.bell.mu.Lock()

@@ -9,6 +9,7 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/api"
+	"github.com/leasehold/leasehold/internal/keyspace"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
@@ -110,7 +111,7 @@ func (c *census) count() *count {
 		case err != nil:
 			n.err = err
 			return n
-		case !lease.Reserved(rec.Key):
+		case !keyspace.Reserved(rec.Key):
 			n.add(rec, c.s.obs.Saw(rec))
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/internal/api"
+	"github.com/leasehold/leasehold/internal/keyspace"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
@@ -42,7 +43,7 @@ func (s *Server) withSession(ctx context.Context, l *api.Lease) error {
 }
 
 // isSession reports whether a key is that of a session's record.
-func isSession(key string) bool { return lease.OwnerOf(key) != "" }
+func isSession(key string) bool { return keyspace.OwnerOf(key) != "" }
 
 // keep notes that a session keeps one name more, and another one less; "" is none. b.mu is held.
 func (b *board) keep(session, before string) {

@@ -12,6 +12,7 @@ import (
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/internal/drive"
+	"github.com/leasehold/leasehold/internal/keyspace"
 	"github.com/leasehold/leasehold/internal/lessor"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/lock"
@@ -282,7 +283,7 @@ func (s *Server) verify(c *call) (any, error) {
 		return nil, err
 	}
 	c.event.Name, c.event.Holder, c.event.Token = seq.Name, seq.Holder, seq.Token
-	if lease.Reserved(seq.Name) {
+	if keyspace.Reserved(seq.Name) {
 		return nil, reserved(seq.Name)
 	}
 	if err := c.may(Read, seq.Name); err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/leasehold/leasehold/compat/rdlm"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/api"
+	"github.com/leasehold/leasehold/internal/keyspace"
 	"github.com/leasehold/leasehold/internal/lessor"
-	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/server/web"
 )
 
@@ -220,7 +220,7 @@ func (s *Server) admit(rt route, c *call) error {
 		return err
 	}
 	if name := c.r.PathValue("name"); name != "" {
-		if lease.Reserved(name) {
+		if keyspace.Reserved(name) {
 			return reserved(name)
 		}
 		return c.may(rt.action, name)

@@ -12,9 +12,9 @@ import (
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/internal/drive"
+	"github.com/leasehold/leasehold/internal/keyspace"
 	"github.com/leasehold/leasehold/internal/lessor"
 	"github.com/leasehold/leasehold/internal/protocol"
-	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/driver"
 )
@@ -120,7 +120,7 @@ func (s *Server) sessionRenewal(c *call) (ttl time.Duration, leases map[string]f
 		return 0, nil, api.Invalid("leases", strconv.Itoa(n), fmt.Sprintf("at most %d names", api.MaxNamed))
 	}
 	for name := range body.Leases {
-		if lease.Reserved(name) || driver.CheckKey(name) != nil {
+		if keyspace.Reserved(name) || driver.CheckKey(name) != nil {
 			return 0, nil, api.Invalid("leases", name, "names that this session has acquired")
 		}
 		if err := c.may(Acquire, name); err != nil && c.may(Assign, name) != nil {
@@ -156,7 +156,7 @@ func (s *Server) ownerOf(c *call, id string) (string, error) {
 }
 
 func (s *Server) sessionRecord(c *call, id string) (store.Record, error) {
-	if lease.OwnerOf(id) == "" {
+	if keyspace.OwnerOf(id) == "" {
 		return store.Record{}, api.Invalid("session", id, "the id of a session, as POST /v1/sessions gave it")
 	}
 	rec, err := store.Load(c.r.Context(), s.st, id)

@@ -10,8 +10,8 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/internal/api"
+	"github.com/leasehold/leasehold/internal/keyspace"
 	"github.com/leasehold/leasehold/internal/kinds"
-	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/driver"
 )
@@ -37,7 +37,7 @@ const (
 func (s *Server) survey(ctx context.Context, prefix string, rests bool) (found sight, err error) {
 	found = sight{map[string]store.Record{}, map[string]store.Record{}, map[string]*api.Pause{}, map[string]error{}}
 	prefixes := []string{prefix}
-	if beside := kinds.Elections + prefix; prefix != "" && !lease.Reserved(prefix) && driver.CheckPrefix(beside) == nil {
+	if beside := kinds.Elections + prefix; prefix != "" && !keyspace.Reserved(prefix) && driver.CheckPrefix(beside) == nil {
 		prefixes = append(prefixes, beside) // else they come with the rest
 	}
 	for _, p := range prefixes {
@@ -75,13 +75,13 @@ func (f sight) note(rec store.Record, now time.Time) {
 		f.pauses[name] = pause
 	case isSession(rec.Key):
 		f.sessions[rec.Key] = rec
-	case !lease.Reserved(rec.Key):
+	case !keyspace.Reserved(rec.Key):
 		f.names[rec.Key] = rec
 	}
 }
 
 func (f sight) noteCorrupt(err *store.CorruptError) {
-	if !lease.Reserved(err.Key) {
+	if !keyspace.Reserved(err.Key) {
 		f.corrupt[err.Key] = err
 	}
 }

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/internal/keyspace"
 	"github.com/leasehold/leasehold/internal/kinds"
 	"github.com/leasehold/leasehold/internal/roster"
-	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/driver"
 )
@@ -92,7 +92,7 @@ func (o Options) check() (Options, error) {
 	if o.Observe < 0 {
 		return o, &store.InvalidError{Field: "Observe", Value: o.Observe.String(), Want: "a duration above 0, or 0, which means " + DefaultObserve.String()}
 	}
-	if lease.Reserved(o.Prefix) {
+	if keyspace.Reserved(o.Prefix) {
 		return o, &store.InvalidError{
 			Field: "Prefix", Value: fmt.Sprintf("%.60q", o.Prefix), Want: "the beginning of names, which have no dot there; what is Leasehold's own is swept with the names",
 		}
@@ -173,11 +173,11 @@ func (s *sweeper) list(ctx context.Context) {
 // sort says what a record is.
 func (s *sweeper) sort(rec store.Record) {
 	switch {
-	case lease.OwnerOf(rec.Key) != "":
+	case keyspace.OwnerOf(rec.Key) != "":
 		s.meet(rec).listed = true
 	case strings.HasPrefix(rec.Key, roster.Prefix), strings.HasPrefix(rec.Key, kinds.Elections):
 		s.beside = append(s.beside, rec.Key)
-	case lease.Reserved(rec.Key):
+	case keyspace.Reserved(rec.Key):
 	case rec.Kind.Shared() && rec.Owner == "":
 		s.beside = append(s.beside, rec.Key)
 	case driver.Foreign(rec.Nonce):

@@ -14,6 +14,7 @@ import (
 	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/identity"
+	"github.com/leasehold/leasehold/internal/keyspace"
 	"github.com/leasehold/leasehold/internal/roster"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/lock"
@@ -238,7 +239,7 @@ func TestLocksAndElections(t *testing.T) {
 		found, _ := w.sweep(sweep.Options{})
 		delete(found, dead.Key())
 		for key := range found { // the election's own sessions
-			if lease.OwnerOf(key) != "" {
+			if keyspace.OwnerOf(key) != "" {
 				delete(found, key)
 			}
 		}

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/internal/keyspace"
 	"github.com/leasehold/leasehold/internal/protocol"
-	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -97,7 +97,7 @@ func (s *sweeper) bury(ctx context.Context, v *sight, rec store.Record) {
 		return
 	}
 	why := "no sign of life for " + rec.TTL.Round(time.Millisecond).String()
-	if lease.OwnerOf(rec.Key) == "" {
+	if keyspace.OwnerOf(rec.Key) == "" {
 		s.tell(rec.Key, Freed, why)
 		return
 	}

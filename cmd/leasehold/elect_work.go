@@ -10,6 +10,7 @@ import (
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
 	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/keyspace"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store/driver"
 )
@@ -68,7 +69,7 @@ func (e *elector) stuck(election.Term, error) {
 
 // event is told what becomes of the session, and of what it keeps.
 func (e *elector) event(ev lease.Event) {
-	session := lease.OwnerOf(ev.Name) != ""
+	session := keyspace.OwnerOf(ev.Name) != ""
 	if session {
 		e.sessions.Store(ev.Name, nil)
 	}

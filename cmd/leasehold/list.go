@@ -12,9 +12,9 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/internal/api"
+	"github.com/leasehold/leasehold/internal/keyspace"
 	"github.com/leasehold/leasehold/internal/kinds"
 	"github.com/leasehold/leasehold/internal/roster"
-	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/driver"
 )
@@ -35,7 +35,7 @@ func (a *app) listCommand() *cobra.Command {
 				return badName("PREFIX", err)
 			}
 			return a.withStore(cmd.Context(), false, func(st store.Store) error {
-				return a.list(cmd.Context(), st, prefix, all || lease.Reserved(prefix))
+				return a.list(cmd.Context(), st, prefix, all || keyspace.Reserved(prefix))
 			})
 		},
 	}
@@ -83,7 +83,7 @@ func (a *app) views(ctx context.Context, st store.Store, prefix string, all bool
 		errs = append(errs, err)
 	}
 	for _, r := range records {
-		if !all && lease.Reserved(r.rec.Key) {
+		if !all && keyspace.Reserved(r.rec.Key) {
 			continue
 		}
 		if r.bad != nil {
@@ -118,7 +118,7 @@ func recordsUnder(ctx context.Context, st store.Store, prefix string) (map[strin
 	found := map[string]named{}
 	var errs []error
 	prefixes := []string{prefix}
-	if prefix != "" && !lease.Reserved(prefix) { // otherwise what is beside them comes with the rest
+	if prefix != "" && !keyspace.Reserved(prefix) { // otherwise what is beside them comes with the rest
 		prefixes = append(prefixes, roster.Prefix+prefix, kinds.Elections+prefix)
 	}
 	for _, p := range prefixes {
@@ -135,7 +135,7 @@ func recordsUnder(ctx context.Context, st store.Store, prefix string) (map[strin
 				found[rec.Key] = named{rec: rec, more: found[rec.Key].more || rec.Kind.Shared()}
 			}
 			for _, beside := range []string{roster.Prefix, kinds.Elections} {
-				if name, ok := strings.CutPrefix(rec.Key, beside); ok && !lease.Reserved(prefix) {
+				if name, ok := strings.CutPrefix(rec.Key, beside); ok && !keyspace.Reserved(prefix) {
 					n := found[name]
 					n.rec.Key, n.more = name, true
 					found[name] = n
@@ -201,7 +201,7 @@ func nameArg(name string) error {
 
 // heldName checks a NAME that is to be held, or whose hold is to be ended.
 func heldName(name string) error {
-	if lease.Reserved(name) {
+	if keyspace.Reserved(name) {
 		return usage("NAME %q: want one that does not begin with a dot: those are Leasehold's own", name)
 	}
 	return nameArg(name)
@@ -220,7 +220,7 @@ func (a *app) completeNames(cmd *cobra.Command, args []string, prefix string) ([
 	_ = a.withStore(ctx, false, func(st store.Store) error { // a shell has no use for the error
 		found, _ := recordsUnder(ctx, st, prefix)
 		for name := range found {
-			if !lease.Reserved(name) {
+			if !keyspace.Reserved(name) {
 				names = append(names, name)
 			}
 		}

@@ -39,7 +39,7 @@ func (j *job) keepSightings(err error) {
 	if j.m == nil {
 		return
 	}
-	failed := j.m.Sightings().Save()
+	failed := j.m.Options().Sightings.Save()
 	if failed == nil || !errors.Is(err, lease.ErrHeld) {
 		return
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold/leasehold/internal/api"
-	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/internal/keyspace"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/driver"
 	"github.com/leasehold/leasehold/sweep"
@@ -44,7 +44,7 @@ func (a *app) sweepCommand() *cobra.Command {
 			if o.Observe <= 0 {
 				return usage("--observe %v: want a duration above 0", o.Observe)
 			}
-			if lease.Reserved(o.Prefix) {
+			if keyspace.Reserved(o.Prefix) {
 				return usage("--prefix %q: want the beginning of names, which have no dot there; what is Leasehold's own is swept with all names", o.Prefix)
 			}
 			if err := driver.CheckPrefix(o.Prefix); err != nil {

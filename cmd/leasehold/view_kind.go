@@ -11,9 +11,9 @@ import (
 	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/api"
+	"github.com/leasehold/leasehold/internal/keyspace"
 	"github.com/leasehold/leasehold/internal/kinds"
 	"github.com/leasehold/leasehold/internal/roster"
-	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/driver"
 )
@@ -55,7 +55,7 @@ func (a *app) sessionState(ctx context.Context, st store.Store, key string) (api
 // full returns the view of a name with all that is kept beside its own record, which rec is.
 func (a *app) full(ctx context.Context, st store.Store, rec store.Record) (view, error) {
 	v, err := a.look(ctx, st, rec)
-	if err != nil || lease.Reserved(rec.Key) {
+	if err != nil || keyspace.Reserved(rec.Key) {
 		return v, err
 	}
 	if err := a.addShares(ctx, st, &v, rec); err != nil {

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/internal/keyspace"
 	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
@@ -81,7 +82,7 @@ func New(open func(context.Context) (store.Store, error), cfg Config, opts Optio
 // checkNames refuses what no row, or no id of a holder, can carry.
 func checkNames(c Config) error {
 	const most = 200 // so that the keys made from it fit
-	if err := driver.CheckKey(c.LeaseName); err != nil || len(c.LeaseName) > most || lease.Reserved(c.LeaseName) {
+	if err := driver.CheckKey(c.LeaseName); err != nil || len(c.LeaseName) > most || keyspace.Reserved(c.LeaseName) {
 		return fmt.Errorf("leaseName %.40q: want 1 to %d printable characters that don't begin with a dot", c.LeaseName, most)
 	}
 	const mostPod = 100

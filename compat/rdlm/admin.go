@@ -13,7 +13,7 @@ import (
 
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/api"
-	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/internal/keyspace"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/driver"
 )
@@ -106,7 +106,7 @@ func (h *Handler) locked(ctx context.Context) (names []string, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if rec.Owner != "" && !h.expired(rec) && !lease.Reserved(rec.Key) && lockPath.MatchString("/locks/"+rec.Key) {
+		if rec.Owner != "" && !h.expired(rec) && !keyspace.Reserved(rec.Key) && lockPath.MatchString("/locks/"+rec.Key) {
 			names = append(names, rec.Key)
 		}
 	}

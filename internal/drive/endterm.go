@@ -8,7 +8,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
-	"github.com/leasehold/leasehold/internal/names"
+	"github.com/leasehold/leasehold/internal/keyspace"
 	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/store"
 )
@@ -54,7 +54,7 @@ func Free(ctx context.Context, st store.Store, clk clock.Clock, key string, e En
 
 // endTerm changes the record while token is its current term.
 func endTerm(ctx context.Context, st store.Store, key string, token fence.Token, change func(store.Record) (store.Record, error)) (store.Record, error) {
-	if err := names.Check(key); err != nil && names.OwnerOf(key) == "" {
+	if err := keyspace.CheckName(key); err != nil && keyspace.OwnerOf(key) == "" {
 		return store.Record{}, err
 	}
 	rec, err := store.Load(ctx, st, key)

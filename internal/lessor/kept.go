@@ -9,6 +9,7 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/drive"
+	"github.com/leasehold/leasehold/internal/keyspace"
 	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
@@ -120,7 +121,7 @@ func (ks *keepers) forget(key, owner string, token fence.Token) {
 	k := ks.of(owner)
 	switch {
 	case k == nil:
-	case lease.OwnerOf(key) != "":
+	case keyspace.OwnerOf(key) != "":
 		ks.over(owner)
 	default:
 		k.forget(key, token)

@@ -12,9 +12,9 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/drive"
+	"github.com/leasehold/leasehold/internal/keyspace"
 	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/internal/sessions"
-	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/driver"
 )
@@ -114,7 +114,7 @@ func New(st store.Store, opts Options) *Registry {
 		suppose: props.CheapRefusal,
 	}
 	r.run.Go = r.start
-	r.watch = sessions.NewWatch(look{st, opts.Clock})
+	r.watch = sessions.NewWatch(look{st, opts.Clock}, nil)
 	r.places.until, r.places.turn = r.clk.Now().Add(returning), make(chan struct{}, 1)
 	r.ctx, r.stop = context.WithCancelCause(context.Background())
 	return r
@@ -343,7 +343,7 @@ func (r *Registry) evict() {
 }
 
 func check(req Request) error {
-	if lease.Reserved(req.Key) {
+	if keyspace.Reserved(req.Key) {
 		return &store.InvalidError{Field: "Key", Value: fmt.Sprintf("%.40q", req.Key), Want: "a name that does not begin with a dot: those are Leasehold's own"}
 	}
 	if req.Owner == "" {

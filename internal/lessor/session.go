@@ -10,8 +10,8 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/drive"
+	"github.com/leasehold/leasehold/internal/keyspace"
 	"github.com/leasehold/leasehold/internal/protocol"
-	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/driver"
 )
@@ -80,7 +80,7 @@ func (r *Registry) OpenSession(ctx context.Context, owner string, ttl time.Durat
 
 // makeSession writes the record of a new session.
 func (r *Registry) makeSession(ctx context.Context, claim protocol.Claim) (drive.Driver, error) {
-	d := drive.Open(lease.SessionKey(claim.Owner), claim, protocol.Timing{TTL: claim.TTL}.WithDefaults())
+	d := drive.Open(keyspace.SessionKey(claim.Owner, drive.Nonce()), claim, protocol.Timing{TTL: claim.TTL}.WithDefaults())
 	h := &d.Hold
 	for env := r.run.Env(); ; {
 		doubt := h.InDoubt()

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/fence"
-	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/internal/keyspace"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/driver"
 )
@@ -101,7 +101,7 @@ func shares(all []Entry) []Share {
 	var out []Share
 	for _, e := range all {
 		out = append(out, Share{
-			Owner: lease.OwnerOf(e.Session), Session: e.Session, Weight: e.Weight, Slot: e.Slot, Token: e.Token, Since: e.Since,
+			Owner: keyspace.OwnerOf(e.Session), Session: e.Session, Weight: e.Weight, Slot: e.Slot, Token: e.Token, Since: e.Since,
 		})
 	}
 	return out

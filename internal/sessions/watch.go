@@ -38,13 +38,9 @@ type sight struct {
 	over   bool          // for good: keys of sessions are not used again
 }
 
-// NewWatch returns one that has seen nothing, on the store and by the clock of m.
-func NewWatch(m Manager) *Watch {
-	w := &Watch{st: Bounded(m), push: m.Store(), clk: m.Clock(), seen: map[string]sight{}}
-	if k, ok := m.(interface{ Sightings() *sightings.Book }); ok {
-		w.book = k.Sightings()
-	}
-	return w
+// NewWatch returns one that has seen nothing, on the store and by the clock of m. book, which may be nil, is what is kept of sightings.
+func NewWatch(m Manager, book *sightings.Book) *Watch {
+	return &Watch{st: Bounded(m), push: m.Store(), clk: m.Clock(), book: book, seen: map[string]sight{}}
 }
 
 // Over looks at sessions, by their keys, and returns those that are over. One that has not been renewed for its TTL is closed

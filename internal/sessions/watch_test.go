@@ -50,7 +50,7 @@ func inWorld(t *testing.T, f func(t *testing.T, w *watcher)) {
 				t.Error(err)
 			}
 		}()
-		w.Watch = NewWatch(manager{w})
+		w.Watch = NewWatch(manager{w}, nil)
 		f(t, w)
 	})
 }

@@ -96,7 +96,8 @@ var Table = []Row{
 		Dir: "internal/kinds", Floor: F0, May: []string{"store", "store/driver"},
 		Why: "it tells who uses a name from its records, for the rules",
 	},
-	{Dir: "internal/names", Floor: F0, May: []string{"store", "store/driver"}, Why: "what a name may be is one rule, from the driver of leases up to the command"},
+	{Dir: "internal/wanted", Floor: F0, May: []string{"store"}, Why: "how primitives acquire a name, of which package lease shows less"},
+	{Dir: "internal/keyspace", Floor: F0, May: []string{"store", "store/driver"}, Why: "what a name may be is one rule, from the driver of leases up to the command"},
 
 	{Dir: "store/memory", Floor: F1, Engine: true},
 	{

@@ -1,5 +1,5 @@
-// Package names says what a name may be, and which keys of a store Leasehold keeps for itself.
-package names
+// Package keyspace says what a name may be, and which keys of a store Leasehold keeps for itself.
+package keyspace
 
 import (
 	"fmt"
@@ -18,8 +18,8 @@ const sessionPrefix = reserved + "session/"
 // Reserved reports whether key is one that Leasehold keeps for itself, such as a session's record.
 func Reserved(key string) bool { return strings.HasPrefix(key, reserved) }
 
-// Check returns a *[store.InvalidError] unless key may be the name of a lease.
-func Check(key string) error {
+// CheckName returns a *[store.InvalidError] unless key may be the name of a lease.
+func CheckName(key string) error {
 	if Reserved(key) {
 		return &store.InvalidError{Field: "Key", Value: fmt.Sprintf("%.40q", key), Want: "a name that does not begin with a dot: those are Leasehold's own"}
 	}
