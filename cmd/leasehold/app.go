@@ -1,10 +1,13 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"os"
+	"os/user"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -50,47 +53,15 @@ func (a *app) execute(args []string) int {
 	if err == nil {
 		return 0
 	}
-	var exit *exitError
-	if !errors.As(err, &exit) {
-		exit = &exitError{exitOwn, err}
+	own := new(exitError)
+	if !errors.As(err, &own) {
+		own = &exitError{exitOwn, err}
 	}
-	if exit.err != nil {
-		a.logTo(a.err).Error(oneLine(exit.err))
+	if own.err != nil {
+		a.logTo(a.err).Error(oneLine(own.err))
 	}
-	return exit.code
+	return own.code
 }
-
-func (a *app) root(args []string) *cobra.Command {
-	root := &cobra.Command{
-		Use:   "leasehold",
-		Short: "Says who owns what, and proves it",
-		Long: "Leasehold runs commands under leases, so that two copies of a program never run at once, and shows who holds what.\n" +
-			"Every hold has a token that rises with each change of ownership; what is guarded can refuse an older one.",
-		Example: "  leasehold run billing -- ./billing-job --full   # one at a time; a second one waits\n" +
-			"  leasehold list                                  # who holds what",
-		SilenceErrors: true, SilenceUsage: true,
-		Args: cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return cmd.Help()
-			}
-			return unknownCommand(cmd, args)
-		},
-		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return a.configure(cmd) },
-	}
-	root.SetOut(a.out)
-	root.SetErr(a.err)
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return flagError(cmd, args, err) })
-	for _, name := range everywhere {
-		a.flag(root.PersistentFlags(), name)
-	}
-	root.AddCommand(a.runCommand(), a.listCommand(), a.showCommand(), a.watchCommand(), a.historyCommand(), a.checkCommand(),
-		a.releaseCommand(), a.breakCommand(), a.slotsCommand(), a.forgetCommand(), a.sweepCommand(), a.withLockCommand(), a.idCommand(), a.electCommand(), a.observeCommand(), a.candidatesCommand(), a.handoffCommand(), a.pauseCommand(), a.unpauseCommand(), a.standbyCommand(), a.gateCommand(), a.serveCommand(), a.initCommand(), a.costCommand(), a.planCommand(), a.benchCommand(), a.doctorCommand(), a.verifyCommand(), a.configCommand(), a.versionCommand(), a.manCommand())
-	return root
-}
-
-// everywhere are the settings that every command has.
-var everywhere = []string{"store", "quiet", "log-format", "log-level"}
 
 // configure finds out what each setting is, for the command that is about to run.
 func (a *app) configure(cmd *cobra.Command) error {
@@ -99,7 +70,7 @@ func (a *app) configure(cmd *cobra.Command) error {
 	cmd.Flags().Visit(func(f *pflag.Flag) { in.Flags[f.Name] = f.Value.String() })
 	values, err := config.Resolve(settings(), in)
 	if err != nil {
-		return &exitError{exitUsage, err}
+		return exit(exitUsage, err)
 	}
 	a.values = completed(values)
 	return nil
@@ -191,7 +162,7 @@ func (a *app) timing() (supervise.Timing, error) {
 	}
 	t = t.WithDefaults()
 	if err := t.Check(); err != nil {
-		return t, &exitError{exitUsage, err}
+		return t, exit(exitUsage, err)
 	}
 	return t, nil
 }
@@ -214,16 +185,54 @@ func (a *app) sayBelow(format string, args ...any) {
 
 func (a *app) quiet() bool { return a.values.Get("quiet") == "true" }
 
-// width returns the width of the terminal that f is, or 0 if it is none.
-func width(f *os.File) int {
-	w, _, err := term.GetSize(int(f.Fd()))
-	if err != nil || w <= 0 {
-		return 0
+// confirm asks on a terminal, and refuses without one, with what to do instead.
+func (a *app) confirm(ctx context.Context, question, declined, instead string) error {
+	if !term.IsTerminal(int(a.in.Fd())) {
+		return usage("nobody can be asked here: %s", instead)
 	}
-	return w
+	fmt.Fprintf(a.err, "leasehold: %s? [y/N] ", question)
+	answers := make(chan string, 1)
+	go func() { // ends with the program, if nobody answers
+		line, _ := bufio.NewReader(a.in).ReadString('\n')
+		answers <- line
+	}()
+	select {
+	case answer := <-answers:
+		if answer = strings.ToLower(strings.TrimSpace(answer)); answer == "y" || answer == "yes" {
+			return nil
+		}
+		return exit(exitNo, errors.New(declined))
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
-// coloured reports whether f is to have colours: see https://no-color.org.
-func coloured(f *os.File) bool {
-	return term.IsTerminal(int(f.Fd())) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+// withManager opens the store and calls f with a manager on it. What f takes for longer than that it has to hand on.
+func (a *app) withManager(ctx context.Context, create bool, f func(*lease.Manager) error) error {
+	return a.withStore(ctx, create, func(st store.Store) error {
+		m, err := lease.NewManager(st, lease.Options{Clock: a.clk})
+		if err != nil {
+			return err
+		}
+		return errors.Join(f(m), m.Close())
+	})
 }
+
+// whoAmI is user@host, for people.
+func whoAmI() string {
+	name := "unknown"
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown-host"
+	}
+	return name + "@" + host
+}
+
+// patience is how long a wait is not worth a word when nobody is known to hold the name: the store just takes its time.
+const patience = time.Second
+
+// slowStore is said when opening the store takes long and no reason is known yet.
+const slowStore = "waiting for the store: another process holds its lock, or it is slow"

@@ -1,11 +1,8 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -110,28 +107,6 @@ func (a *app) sayVictim(t target, b breaking) {
 	a.say("the holder learns of a break at its next renewal; until then, %v at most, it may still be running and believe that it holds %s", ttl, v.Name)
 	if b.grace > 0 && b.grace < ttl {
 		a.say("with --grace %v another may start before that: two may work at once", b.grace)
-	}
-}
-
-// confirm asks on a terminal, and refuses without one, with what to do instead.
-func (a *app) confirm(ctx context.Context, question, declined, instead string) error {
-	if !term.IsTerminal(int(a.in.Fd())) {
-		return usage("nobody can be asked here: %s", instead)
-	}
-	fmt.Fprintf(a.err, "leasehold: %s? [y/N] ", question)
-	answers := make(chan string, 1)
-	go func() { // ends with the program, if nobody answers
-		line, _ := bufio.NewReader(a.in).ReadString('\n')
-		answers <- line
-	}()
-	select {
-	case answer := <-answers:
-		if answer = strings.ToLower(strings.TrimSpace(answer)); answer == "y" || answer == "yes" {
-			return nil
-		}
-		return &exitError{exitNo, errors.New(declined)}
-	case <-ctx.Done():
-		return context.Cause(ctx)
 	}
 }
 

@@ -48,9 +48,9 @@ func (a *app) candidates(ctx context.Context, st store.Store, name string) error
 		return err
 	}
 	if v.Holder != "" {
-		return &exitError{exitNo, fmt.Errorf("%s has no candidate; %s holds it without being one", name, v.Holder)}
+		return exit(exitNo, fmt.Errorf("%s has no candidate; %s holds it without being one", name, v.Holder))
 	}
-	return &exitError{exitNo, fmt.Errorf("%s has no candidate", name)}
+	return exit(exitNo, fmt.Errorf("%s has no candidate", name))
 }
 
 func (a *app) candidateColumns(all []candidateView) []column {

@@ -66,24 +66,6 @@ func (a *app) checkCommand() *cobra.Command {
 	return cmd
 }
 
-// under reports whether it, or a share of it, is held under that token.
-func (v view) under(token fence.Token) bool {
-	return v.State == stateHeld && v.Holders == nil && v.Token == token || v.shareUnder(token).held()
-}
-
-// shareUnder returns the share with that token, or nil.
-func (v view) shareUnder(token fence.Token) *shareView {
-	for i, h := range v.Holders {
-		if h.Token == token {
-			return &v.Holders[i]
-		}
-	}
-	return nil
-}
-
-// held reports whether there is a share, and it is held.
-func (s *shareView) held() bool { return s != nil && s.State == stateHeld }
-
 func (a *app) check(v view, token fence.Token) error {
 	current := v.under(token)
 	if a.output() != outputTable {
@@ -103,17 +85,5 @@ func (a *app) check(v view, token fence.Token) error {
 		why = "that term is over or ending: " + v.State
 	}
 	a.say("%s: %d is not the current token: %s", v.Name, token, why)
-	return &exitError{code: exitNo}
-}
-
-// tokenFlag reads --token.
-func tokenFlag(name, text string) (fence.Token, error) {
-	if text == "" {
-		return 0, usage("--token is missing: `leasehold show %s` prints the current one", name)
-	}
-	token, err := fence.ParseToken(text)
-	if err != nil {
-		return 0, usage("--token: %w", err)
-	}
-	return token, nil
+	return exit(exitNo, nil)
 }

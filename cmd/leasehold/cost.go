@@ -37,7 +37,7 @@ func (a *app) costCommand() *cobra.Command {
 			setup.TTL = a.duration("ttl")
 			estimate, err := dynamodb.Cost(setup)
 			if err != nil {
-				return &exitError{exitUsage, err}
+				return exit(exitUsage, err)
 			}
 			return a.cost(setup, estimate)
 		},

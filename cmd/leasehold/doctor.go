@@ -118,7 +118,7 @@ func (a *app) diagnosis(found []store.Finding) error {
 		err = writeList(a.out, list, a.output() == outputLines)
 	}
 	if err == nil && failed > 0 {
-		return &exitError{code: exitNo}
+		return exit(exitNo, nil)
 	}
 	return err
 }

@@ -224,7 +224,7 @@ func (e *elector) run(ctx context.Context, st store.Store) (err error) {
 		OnRetry: e.words.retry, OnEvent: e.event,
 	})
 	if err != nil {
-		return &exitError{exitUsage, err}
+		return exit(exitUsage, err)
 	}
 	defer func() { err = errors.Join(err, e.m.Close()) }()
 	e.follower = &follower{run: e.follow}
@@ -258,20 +258,6 @@ func (e *elector) run(ctx context.Context, st store.Store) (err error) {
 			return err
 		}
 	}
-}
-
-// cantLead explains that a name is in use as what nobody leads; any other error it returns.
-func cantLead(name string, err error) error {
-	other := new(store.KindError)
-	switch {
-	case !errors.As(err, &other):
-		return err
-	case other.Kind == store.KindPool:
-		return usage("%s is a pool of identities (`leasehold id list %s`), and can't be led: use another name", name, name)
-	case other.Kind.Shared():
-		return usage("%s is in use with --shared or --slots, and can't be led: use another name", name)
-	}
-	return usage("%s is held by %s as a lease, and can't be led: use another name", name, other.Holder)
 }
 
 // announce says that this candidate stands, and whether that is of use.

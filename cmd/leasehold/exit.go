@@ -40,8 +40,12 @@ func (e *exitError) Error() string {
 
 func (e *exitError) Unwrap() error { return e.err }
 
+// exit returns the error that ends the program with that code.
+func exit(code int, err error) error { return &exitError{code, err} }
+
+// usage returns the error of a wrong command line.
 func usage(format string, args ...any) error {
-	return &exitError{exitUsage, fmt.Errorf(format, args...)}
+	return exit(exitUsage, fmt.Errorf(format, args...))
 }
 
 // signalError is the cause of a context that a signal has ended.
@@ -126,31 +130,4 @@ func want(names ...string) cobra.PositionalArgs {
 		}
 		return nil
 	}
-}
-
-// unknownCommand explains a first argument that is no command.
-func unknownCommand(root *cobra.Command, args []string) error {
-	if slices.Contains(args, "--") || root.ArgsLenAtDash() >= 0 {
-		return usage("%q is no command: to run something under the lease %s, write: leasehold run %s -- CMD", args[0], args[0], args[0])
-	}
-	root.SuggestionsMinimumDistance = 2
-	if near := root.SuggestionsFor(args[0]); len(near) > 0 {
-		return usage("%q is no command: did you mean %s?", args[0], strings.Join(near, " or "))
-	}
-	return usage("%q is no command: `leasehold help` lists them", args[0])
-}
-
-// flagError explains a flag that isn't one. args are those of the program.
-func flagError(cmd *cobra.Command, args []string, err error) error {
-	if !cmd.HasParent() && len(args) > 0 && !strings.HasPrefix(args[0], "-") {
-		return unknownCommand(cmd, args)
-	}
-	if name := cmd.Name(); (name == "run" || name == "with-lock" || name == "assign") && !slices.Contains(args, "--") {
-		what := "NAME"
-		if name == "assign" {
-			what = "POOL"
-		}
-		return usage("%w: flags of CMD come after a double dash: %s %s -- CMD --flag", err, cmd.CommandPath(), what)
-	}
-	return usage("%w: `%s --help` lists the flags", err, cmd.CommandPath())
 }

@@ -34,11 +34,11 @@ func (a *app) forget(ctx context.Context, m *lease.Manager, name string) error {
 	used := new(store.KindError)
 	switch err := lock.Forget(ctx, m, name); {
 	case errors.Is(err, store.ErrNotFound):
-		return &exitError{exitNo, fmt.Errorf("no such name: %s", name)}
+		return exit(exitNo, fmt.Errorf("no such name: %s", name))
 	case errors.As(err, &used) && used.Kind == store.KindPool:
-		return &exitError{exitNo, fmt.Errorf("%s is a pool of identities, which keeps its name: `leasehold id list %s` lists its values", name, name)}
+		return exit(exitNo, fmt.Errorf("%s is a pool of identities, which keeps its name: `leasehold id list %s` lists its values", name, name))
 	case errors.As(err, &used):
-		return &exitError{exitNo, fmt.Errorf("%s is in use: `leasehold show %s` says by whom; a process that has died counts until its TTL has passed", name, name)}
+		return exit(exitNo, fmt.Errorf("%s is in use: `leasehold show %s` says by whom; a process that has died counts until its TTL has passed", name, name))
 	case err != nil:
 		return err
 	}

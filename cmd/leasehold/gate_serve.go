@@ -3,9 +3,7 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -31,7 +29,7 @@ func (k *gateKeeper) run(ctx context.Context, st store.Store) (err error) {
 		Clock: k.a.clk, OnRetry: k.words.retry, OnEvent: k.event,
 	})
 	if err != nil {
-		return &exitError{exitUsage, err}
+		return exit(exitUsage, err)
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
 	log := k.words.log
@@ -42,7 +40,7 @@ func (k *gateKeeper) run(ctx context.Context, st store.Store) (err error) {
 	})
 	g, err := gate.New(k.opts)
 	if err != nil {
-		return &exitError{exitUsage, err}
+		return exit(exitUsage, err)
 	}
 	defer g.Close()
 	servers, err := k.serve(ctx, g, m.Owner(), log, fail)
@@ -131,9 +129,6 @@ func (k *gateKeeper) watch(ctx context.Context, st store.Store, me string) {
 	}
 }
 
-// soon is when to try again while the name changes hands.
-const soon = time.Second
-
 func holder(state election.State, me string, now time.Time) *gate.Holder {
 	switch l := state.Leader; {
 	case l.Owner != "" && l.Owner != me:
@@ -142,15 +137,6 @@ func holder(state election.State, me string, now time.Time) *gate.Holder {
 		return &gate.Holder{Note: pauseText(pauseView(*state.Pause), now)}
 	}
 	return &gate.Holder{Retry: soon}
-}
-
-// gateServers are the servers of one gate.
-type gateServers struct {
-	clk    clock.Clock
-	drain  time.Duration
-	all    []*http.Server
-	served sync.WaitGroup
-	once   sync.Once
 }
 
 // serve begins to listen, and to serve.
@@ -179,45 +165,6 @@ func (k *gateKeeper) serve(ctx context.Context, g *gate.Gate, me string, log *sl
 	}
 	k.words.say("%s: serving the state on %s", k.name, url)
 	return s, nil
-}
-
-// listen has a server serve on an address, whose URL it returns.
-func (s *gateServers) listen(ctx context.Context, flag, addr string, hs *http.Server, secure bool, fail context.CancelCauseFunc) (string, error) {
-	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "tcp", addr)
-	if err != nil {
-		return "", fmt.Errorf("--%s %s: %w: name another address", flag, addr, err)
-	}
-	s.all = append(s.all, hs)
-	scheme, serve := "http", func() error { return hs.Serve(l) }
-	if secure {
-		scheme, serve = "https", func() error { return hs.ServeTLS(l, "", "") }
-	}
-	s.served.Go(func() {
-		if err := untimely(serve()); err != nil {
-			fail(fmt.Errorf("--%s %s: %w", flag, addr, err))
-		}
-	})
-	return scheme + "://" + l.Addr().String(), nil
-}
-
-// shut takes no further connections, and gives the requests under way time to end. It blocks until then.
-func (s *gateServers) shut() {
-	s.once.Do(func() {
-		ctx, cancel := clock.WithTimeout(context.Background(), s.clk, s.drain)
-		defer cancel()
-		for _, hs := range s.all {
-			if hs.Shutdown(ctx) != nil {
-				_ = hs.Close()
-			}
-		}
-	})
-}
-
-// close ends the servers.
-func (s *gateServers) close() {
-	s.shut()
-	s.served.Wait()
 }
 
 // gateState is what /state says.

@@ -110,7 +110,7 @@ func (v view) notOrdered(h handoff, err error) error {
 	case !errors.Is(err, election.ErrNoCandidate) && !errors.Is(err, fence.ErrStale): // stale: another leads since just now
 		return err
 	}
-	return &exitError{exitNo, err}
+	return exit(exitNo, err)
 }
 
 // noLeader says what to do about a holder that is no candidate, as that of `leasehold run` isn't: what it runs would begin anew
@@ -170,7 +170,7 @@ func (a *app) awaitTerm(ctx context.Context, st store.Store, h handoff, v view, 
 			last = "nobody leads"
 		case l.Token <= v.Token:
 		case to != "" && l.Owner != to:
-			return l, &exitError{exitConflict, fmt.Errorf("%s leads (token %d), not %s, whose claim came too late or failed: give the order again", l.Owner, l.Token, to)}
+			return l, exit(exitConflict, fmt.Errorf("%s leads (token %d), not %s, whose claim came too late or failed: give the order again", l.Owner, l.Token, to))
 		default:
 			return l, nil
 		}
@@ -178,7 +178,7 @@ func (a *app) awaitTerm(ctx context.Context, st store.Store, h handoff, v view, 
 	if ctx.Err() != nil {
 		return election.Leader{}, context.Cause(ctx)
 	}
-	return election.Leader{}, &exitError{exitConflict, fmt.Errorf("%s has not changed hands within %v: %s; the order stands while that term lasts", h.name, h.wait, last)}
+	return election.Leader{}, exit(exitConflict, fmt.Errorf("%s has not changed hands within %v: %s; the order stands while that term lasts", h.name, h.wait, last))
 }
 
 // gap says for how long nobody led between the term under token and next, as their clocks have it, if the record tells.
@@ -193,15 +193,6 @@ func (a *app) gap(ctx context.Context, st store.Store, name string, token fence.
 		}
 	}
 	return ""
-}
-
-// elected returns the view of a name, with its election.
-func (a *app) elected(ctx context.Context, st store.Store, name string) (view, error) {
-	rec, err := store.Load(ctx, st, name)
-	if err != nil {
-		return view{}, err
-	}
-	return a.full(ctx, st, rec)
 }
 
 func (a *app) completeCandidates(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {

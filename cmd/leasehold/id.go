@@ -72,7 +72,7 @@ func checkValues(v identity.Values) error {
 		return usage("--bits %d: --prefixes is missing: the network that is to be cut", v.Bits)
 	}
 	if err := v.Check(); err != nil {
-		return &exitError{exitUsage, err}
+		return exit(exitUsage, err)
 	}
 	return nil
 }
@@ -88,7 +88,7 @@ func poolArg(pool string) error {
 // noPool explains that a pool that is only looked at isn't there.
 func noPool(pool string, err error) error {
 	if errors.Is(err, identity.ErrUndeclared) {
-		return &exitError{exitNo, fmt.Errorf("there is no pool %s: `leasehold id list` lists the pools", pool)}
+		return exit(exitNo, fmt.Errorf("there is no pool %s: `leasehold id list` lists the pools", pool))
 	}
 	return err
 }
@@ -110,20 +110,20 @@ func (a *app) idError(err error) error {
 	case errors.Is(err, identity.ErrUndeclared):
 		return usage("%w: --range 1-254, or --names red,blue, or --prefixes 10.0.0.0/16 --bits 24", err)
 	case errors.As(err, &mismatch):
-		return &exitError{exitUsage, mismatch}
+		return exit(exitUsage, mismatch)
 	case errors.As(err, &layout):
-		return &exitError{exitUsage, layout}
+		return exit(exitUsage, layout)
 	case errors.As(err, &outside):
-		return &exitError{exitUsage, outside}
+		return exit(exitUsage, outside)
 	case errors.Is(err, store.ErrInvalid), errors.Is(err, store.ErrKind):
-		return &exitError{exitUsage, err}
+		return exit(exitUsage, err)
 	case errors.As(err, &held):
 		now := a.clk.Wall()
-		return &exitError{code, fmt.Errorf("%s is held by %s since %s (%s)", held.Key, held.Owner, at(held.Since, now), ago(held.Since, now))}
+		return exit(code, fmt.Errorf("%s is held by %s since %s (%s)", held.Key, held.Owner, at(held.Since, now), ago(held.Since, now)))
 	case errors.Is(err, identity.ErrExhausted), errors.Is(err, identity.ErrAhead), errors.As(err, &other):
-		return &exitError{code, err}
+		return exit(code, err)
 	case errors.Is(err, lease.ErrNotCurrent):
-		return &exitError{exitNo, err}
+		return exit(exitNo, err)
 	}
 	return err
 }

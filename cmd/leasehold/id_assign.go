@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -188,17 +187,6 @@ func (a *app) idAssign(ctx context.Context, o idAssign) error {
 
 // idLimit bounds what a command does to a pool: a process that has just died in the middle of an assignment is waited for.
 const idLimit = time.Minute
-
-// withManager opens the store and calls f with a manager on it. What f takes for longer than that it has to hand on.
-func (a *app) withManager(ctx context.Context, create bool, f func(*lease.Manager) error) error {
-	return a.withStore(ctx, create, func(st store.Store) error {
-		m, err := lease.NewManager(st, lease.Options{Clock: a.clk})
-		if err != nil {
-			return err
-		}
-		return errors.Join(f(m), m.Close())
-	})
-}
 
 // idRun runs CMD while it has a value.
 func (a *app) idRun(ctx context.Context, argv []string, o idAssign) error {

@@ -85,7 +85,7 @@ func (a *app) idImport(ctx context.Context, m *lease.Manager, pool string, data 
 	if err := writeTable(a.out, []column{value, names, why}, 0, nil); err != nil {
 		return err
 	}
-	return &exitError{exitNo, errors.New("nothing was adopted: mend the table's rows, and import again")}
+	return exit(exitNo, errors.New("nothing was adopted: mend the table's rows, and import again"))
 }
 
 func (a *app) idDuplicatesCommand() *cobra.Command {
@@ -159,7 +159,7 @@ func (a *app) duplicates(all []identity.Duplicate) error {
 		}
 	}
 	if len(all) > 0 {
-		return &exitError{code: exitNo}
+		return exit(exitNo, nil)
 	}
 	return nil
 }

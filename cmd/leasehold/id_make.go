@@ -31,7 +31,7 @@ const (
 func layoutArg(text string) (flake.Layout, error) {
 	l, err := flake.ParseLayout(text)
 	if err != nil {
-		return flake.Layout{}, &exitError{exitUsage, err}
+		return flake.Layout{}, exit(exitUsage, err)
 	}
 	return l, nil
 }

@@ -62,7 +62,7 @@ func (a *app) idPoolSetCommand() *cobra.Command {
 					return noPool(args[0], err)
 				}
 				if errors.Is(err, identity.ErrMismatch) {
-					return &exitError{exitUsage, err}
+					return exit(exitUsage, err)
 				}
 				if err == nil {
 					a.say("%s has %d values: %s", got.Pool, got.Size, strings.TrimPrefix(got.Values.String(), "the "))

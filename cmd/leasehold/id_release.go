@@ -90,16 +90,16 @@ func (a *app) idRelease(ctx context.Context, st store.Store, pool, value string,
 	case errors.Is(err, identity.ErrUndeclared):
 		return noPool(pool, err)
 	case errors.As(err, &kept):
-		return &exitError{exitNo, fmt.Errorf("%s of %s is kept by %s, which runs: it is free when that has ended; --token %d ends its hold at once",
-			kept.Value, pool, kept.Record.Owner, kept.Record.Token)}
+		return exit(exitNo, fmt.Errorf("%s of %s is kept by %s, which runs: it is free when that has ended; --token %d ends its hold at once",
+			kept.Value, pool, kept.Record.Owner, kept.Record.Token))
 	case !errors.As(err, &stale):
 		return a.idError(err)
 	case asked == "" && stale.Record.Owner == "":
-		return &exitError{exitNo, fmt.Errorf("%s has no value of %s", o.As, pool)}
+		return exit(exitNo, fmt.Errorf("%s has no value of %s", o.As, pool))
 	case stale.Record.Owner == "":
-		return &exitError{exitNo, fmt.Errorf("nobody has %s of %s", value, pool)}
+		return exit(exitNo, fmt.Errorf("nobody has %s of %s", value, pool))
 	case o.Token != 0 && o.Token != stale.Record.Token:
-		return &exitError{exitNo, fmt.Errorf("%s of %s is held by %s under token %d, not %d", value, pool, stale.Record.Owner, stale.Record.Token, o.Token)}
+		return exit(exitNo, fmt.Errorf("%s of %s is held by %s under token %d, not %d", value, pool, stale.Record.Owner, stale.Record.Token, o.Token))
 	}
-	return &exitError{exitNo, fmt.Errorf("%s of %s is not %s's: %s has it", value, pool, o.As, stale.Record.Owner)}
+	return exit(exitNo, fmt.Errorf("%s of %s is not %s's: %s has it", value, pool, o.As, stale.Record.Owner))
 }

@@ -92,7 +92,7 @@ func (a *app) idReset(ctx context.Context, m *lease.Manager, o idReset) error {
 		left++
 	}
 	if left > 0 {
-		return &exitError{exitNo, fmt.Errorf("%d of %d values of %s are left alone", left, len(late), o.pool)}
+		return exit(exitNo, fmt.Errorf("%d of %d values of %s are left alone", left, len(late), o.pool))
 	}
 	return nil
 }
@@ -109,7 +109,7 @@ func (a *app) lateOf(ctx context.Context, m *lease.Manager, o idReset) ([]identi
 	for _, value := range o.values {
 		i := slices.IndexFunc(late, func(v identity.Late) bool { return v.Value == value })
 		if i < 0 {
-			return nil, &exitError{exitNo, fmt.Errorf("%s is no value of %s that begins later than %v from now: nothing is reset", value, o.pool, o.ahead)}
+			return nil, exit(exitNo, fmt.Errorf("%s is no value of %s that begins later than %v from now: nothing is reset", value, o.pool, o.ahead))
 		}
 		chosen = append(chosen, late[i])
 	}

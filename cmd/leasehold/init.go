@@ -88,7 +88,7 @@ func (a *app) printDynamoDB(kind string) error {
 func (a *app) makeDynamoDB(cmd *cobra.Command) error {
 	url, err := a.dynamoDBURL()
 	if err != nil {
-		return &exitError{exitUsage, err}
+		return exit(exitUsage, err)
 	}
 	if _, err := url.DynamoDBTable(); err != nil {
 		return usage("--store: %w", err)

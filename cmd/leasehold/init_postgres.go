@@ -52,7 +52,7 @@ func (a *app) printPostgres(grant string) error {
 		text += grants
 	}
 	if err != nil {
-		return &exitError{exitUsage, err}
+		return exit(exitUsage, err)
 	}
 	_, err = fmt.Fprint(a.out, text)
 	return err

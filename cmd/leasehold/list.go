@@ -10,10 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/lease"
-	"github.com/leasehold/leasehold/lock"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -103,47 +100,6 @@ func (a *app) views(ctx context.Context, st store.Store, prefix string, all bool
 	return views, errors.Join(errs...)
 }
 
-// named is the record of a name, and whether there is more about it: shares, or an election.
-type named struct {
-	rec  store.Record
-	more bool
-	bad  error // why the record can't be read; nil when it can
-}
-
-// recordsUnder returns the names under prefix, those too of which there is nothing but what is beside them. It returns what can be read,
-// and the errors of what can't.
-func recordsUnder(ctx context.Context, st store.Store, prefix string) (map[string]named, error) {
-	found := map[string]named{}
-	var errs []error
-	prefixes := []string{prefix}
-	if prefix != "" && !lease.Reserved(prefix) { // otherwise what is beside them comes with the rest
-		prefixes = append(prefixes, lock.KeyPrefix+prefix, election.KeyPrefix+prefix)
-	}
-	for _, p := range prefixes {
-		for rec, err := range st.List(ctx, p) {
-			if err != nil {
-				errs = append(errs, unlessInvalid(err))
-				var corrupt *store.CorruptError
-				if errors.As(err, &corrupt) && strings.HasPrefix(corrupt.Key, prefix) {
-					found[corrupt.Key] = named{rec: store.Record{Key: corrupt.Key}, more: found[corrupt.Key].more, bad: err}
-				}
-				continue
-			}
-			if p == prefix {
-				found[rec.Key] = named{rec: rec, more: found[rec.Key].more || rec.Kind.Shared()}
-			}
-			for _, beside := range []string{lock.KeyPrefix, election.KeyPrefix} {
-				if name, ok := strings.CutPrefix(rec.Key, beside); ok && !lease.Reserved(prefix) {
-					n := found[name]
-					n.rec.Key, n.more = name, true
-					found[name] = n
-				}
-			}
-		}
-	}
-	return found, errors.Join(errs...)
-}
-
 func listColumns(views []view, now time.Time) []column {
 	name, state, holder := column{title: "NAME", cut: true}, column{title: "STATE"}, column{title: "HOLDER", cut: true}
 	token, since, expires := column{title: "TOKEN"}, column{title: "SINCE"}, column{title: "EXPIRES"}
@@ -171,58 +127,4 @@ func listColumns(views []view, now time.Time) []column {
 	}
 	// The holder gives way before the name.
 	return []column{name, state, token, since, expires, holder}
-}
-
-func orDash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
-}
-
-// badName explains a name that no store would take.
-func badName(what string, err error) error {
-	var invalid *store.InvalidError
-	if errors.As(err, &invalid) {
-		return usage("%s %s: want %s", what, invalid.Value, invalid.Want)
-	}
-	return err
-}
-
-// nameArg checks a NAME that is only looked at.
-func nameArg(name string) error {
-	if err := store.CheckKey(name); err != nil {
-		return badName("NAME", err)
-	}
-	return nil
-}
-
-// heldName checks a NAME that is to be held, or whose hold is to be ended.
-func heldName(name string) error {
-	if lease.Reserved(name) {
-		return usage("NAME %q: want one that does not begin with a dot: those are Leasehold's own", name)
-	}
-	return nameArg(name)
-}
-
-// completeTimeout bounds what a shell waits for when it completes a name.
-const completeTimeout = time.Second
-
-func (a *app) completeNames(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 || a.configure(cmd) != nil || store.CheckPrefix(prefix) != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	ctx, cancel := clock.WithTimeout(cmd.Context(), a.clk, completeTimeout)
-	defer cancel()
-	var names []string
-	_ = a.withStore(ctx, false, func(st store.Store) error { // a shell has no use for the error
-		found, _ := recordsUnder(ctx, st, prefix)
-		for name := range found {
-			if !lease.Reserved(name) {
-				names = append(names, name)
-			}
-		}
-		return nil
-	})
-	return names, cobra.ShellCompDirectiveNoFileComp
 }

@@ -75,7 +75,7 @@ func (a *app) observe(ctx context.Context, st store.Store, name string, once boo
 			return err
 		}
 		if once && l.Owner == "" {
-			return &exitError{code: exitNo}
+			return exit(exitNo, nil)
 		}
 		if once {
 			return nil

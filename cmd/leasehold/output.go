@@ -10,6 +10,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/term"
 )
 
 // The forms of output.
@@ -171,18 +173,30 @@ func plain(s string) string {
 	return s
 }
 
-// stateColours are SGR codes.
-var stateColours = map[string]string{stateHeld: "32", stateExpired: "33", stateBroken: "31", stateHanded: "36", statePaused: "33", stateFree: "2"}
+// width returns the width of the terminal that f is, or 0 if it is none.
+func width(f *os.File) int {
+	w, _, err := term.GetSize(int(f.Fd()))
+	if err != nil || w <= 0 {
+		return 0
+	}
+	return w
+}
 
-// painter colours states, if out is to have colours.
-func painter(out *os.File) func(title, cell, padded string) string {
-	if !coloured(out) {
-		return nil
+// coloured reports whether f is to have colours: see https://no-color.org.
+func coloured(f *os.File) bool {
+	return term.IsTerminal(int(f.Fd())) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
 	}
-	return func(title, cell, padded string) string {
-		if code := stateColours[cell]; title == "STATE" && code != "" {
-			return "\x1b[" + code + "m" + cell + "\x1b[0m" + padded[len(cell):]
-		}
-		return padded
+	return s
+}
+
+func slotCount(n int) string {
+	if n == 1 {
+		return "1 slot"
 	}
+	return strconv.Itoa(n) + " slots"
 }

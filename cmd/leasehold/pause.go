@@ -72,7 +72,7 @@ func (a *app) pause(ctx context.Context, st store.Store, name string, p election
 	}
 	switch err := election.SetPause(ctx, st, name, p); {
 	case errors.Is(err, election.ErrNotPaused), errors.Is(err, election.ErrTooMany):
-		return &exitError{exitNo, err}
+		return exit(exitNo, err)
 	case err != nil:
 		return err
 	}
@@ -121,7 +121,7 @@ func (a *app) awaitNobody(ctx context.Context, st store.Store, name string, v vi
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	return &exitError{exitConflict, fmt.Errorf("%s, but after %v %s", paused, wait, last)}
+	return exit(exitConflict, fmt.Errorf("%s, but after %v %s", paused, wait, last))
 }
 
 func orNobody(holder string) string {
@@ -176,9 +176,9 @@ func (a *app) unpause(ctx context.Context, st store.Store, name, id string) erro
 	}
 	switch err := election.Resume(ctx, st, name, id); {
 	case errors.Is(err, election.ErrPauses):
-		return &exitError{exitNo, fmt.Errorf("%w: --id ID, or --all", err)}
+		return exit(exitNo, fmt.Errorf("%w: --id ID, or --all", err))
 	case errors.Is(err, election.ErrNotPaused):
-		return &exitError{exitNo, err}
+		return exit(exitNo, err)
 	case err != nil:
 		return err
 	}

@@ -43,7 +43,7 @@ func (a *app) planCommand() *cobra.Command {
 			}
 			p, err := plan.Compute(in)
 			if err != nil {
-				return &exitError{exitUsage, err}
+				return exit(exitUsage, err)
 			}
 			return a.plan(p, under, picture)
 		},
@@ -90,7 +90,7 @@ func (a *app) planTiming(under string, killAfter bool) (plan.Timing, error) {
 		}
 		t, err := plan.Library(a.duration("ttl"))
 		if err != nil {
-			err = &exitError{exitUsage, err}
+			err = exit(exitUsage, err)
 		}
 		return t, err
 	}
@@ -109,7 +109,7 @@ func underText(under string) string {
 func (a *app) plan(p plan.Plan, under, picture string) error {
 	dollars, priced, err := a.electionDollars(p)
 	if err != nil {
-		return &exitError{exitUsage, err}
+		return exit(exitUsage, err)
 	}
 	if picture != "" {
 		if err := drawPlan(p, picture); err != nil {

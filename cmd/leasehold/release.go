@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/user"
 
 	"github.com/spf13/cobra"
 
@@ -98,20 +96,7 @@ func (a *app) target(ctx context.Context, st store.Store, name string, token fen
 // evictionError gives the exit code of a release or break that was refused.
 func evictionError(err error) error {
 	if errors.Is(err, lease.ErrNotCurrent) {
-		return &exitError{exitNo, err}
+		return exit(exitNo, err)
 	}
 	return err
-}
-
-// whoAmI is user@host, for people.
-func whoAmI() string {
-	name := "unknown"
-	if u, err := user.Current(); err == nil {
-		name = u.Username
-	}
-	host, err := os.Hostname()
-	if err != nil {
-		host = "unknown-host"
-	}
-	return name + "@" + host
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -24,15 +23,6 @@ import (
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/lock"
 	"github.com/leasehold/leasehold/store"
-)
-
-// The environment of CMD.
-const (
-	envName   = "LEASEHOLD_NAME"
-	envToken  = "LEASEHOLD_TOKEN"
-	envHolder = "LEASEHOLD_HOLDER"
-	envStore  = "LEASEHOLD_STORE"
-	envSlot   = "LEASEHOLD_SLOT"
 )
 
 // runOptions are the flags of run that are not settings.
@@ -157,7 +147,7 @@ func (j *job) run(ctx context.Context) (err error) {
 		OnWait: j.words.waitFor, OnRetry: j.words.retry, OnEvent: j.words.event, Sightings: j.a.sightings(),
 	})
 	if err != nil {
-		return &exitError{exitUsage, err}
+		return exit(exitUsage, err)
 	}
 	defer func() { err = errors.Join(err, j.m.Close()) }()
 	for {
@@ -227,35 +217,6 @@ func (j *job) check() (err error) {
 	return err
 }
 
-// info is what people see of a hold under which command runs, with the pairs of --info.
-func info(command string, pairs []string) (map[string]string, error) {
-	all := map[string]string{"command": command, "user": whoAmI()}
-	for _, pair := range pairs {
-		k, v, ok := strings.Cut(pair, "=")
-		if !ok || k == "" {
-			return nil, usage("--info %q: want KEY=VALUE", pair)
-		}
-		all[k] = v
-	}
-	return all, nil
-}
-
-// startError gives the exit code of a command that could not be started.
-func startError(cmd string, err error) error {
-	var why syscall.Errno
-	switch {
-	case errors.Is(err, exec.ErrNotFound):
-		return &exitError{exitMissing, fmt.Errorf("%s: there is no such command in $PATH", cmd)}
-	case errors.Is(err, fs.ErrNotExist):
-		return &exitError{exitMissing, fmt.Errorf("%s: not found (it, or the interpreter in its first line)", cmd)}
-	case errors.As(err, &why) && why == syscall.ENOEXEC:
-		return &exitError{exitCannot, fmt.Errorf("%s: not an executable for this machine; a script needs a first line like #!/bin/sh", cmd)}
-	case errors.Is(err, fs.ErrPermission):
-		return &exitError{exitCannot, fmt.Errorf("%s: not executable by this user: chmod +x, perhaps", cmd)}
-	}
-	return &exitError{exitCannot, fmt.Errorf("%s: can't be executed: %w", cmd, err)}
-}
-
 // errLost is matched by the error of a run whose lease was lost.
 var errLost = errors.New("lost")
 
@@ -285,14 +246,14 @@ func (j *job) once(ctx context.Context) error {
 		j.words.say("%s", oneLine(err))
 	}
 	if lost {
-		return &exitError{exitLost, fmt.Errorf("%w: %s: %s", errLost, j.name, j.lossReason(cause))}
+		return exit(exitLost, fmt.Errorf("%w: %s: %s", errLost, j.name, j.lossReason(cause)))
 	}
 	switch s := p.Status(); {
 	case s.Signal != nil:
 		sig, _ := s.Signal.(syscall.Signal)
-		return &exitError{code: exitSignal + int(sig)}
+		return exit(exitSignal + int(sig), nil)
 	case s.Code != 0:
-		return &exitError{code: s.Code}
+		return exit(s.Code, nil)
 	}
 	return nil
 }
@@ -354,24 +315,24 @@ func (j *job) refusal(ctx context.Context, err error) error {
 	}
 	code, _ := strconv.Atoi(j.a.values.Get("conflict-exit-code")) // checked
 	if j.a.quiet() {
-		return &exitError{code: code}
+		return exit(code, nil)
 	}
 	var held *lease.HeldError
 	if shared := new(lock.HeldError); !errors.As(err, &held) && errors.As(err, &shared) {
-		return &exitError{code, fmt.Errorf("%s is %s", j.name, shareHeld(shared))}
+		return exit(code, fmt.Errorf("%s is %s", j.name, shareHeld(shared)))
 	}
 	if full := new(identity.ExhaustedError); held == nil && errors.As(err, &full) {
-		return &exitError{code, full}
+		return exit(code, full)
 	}
 	if held == nil {
-		return &exitError{code, fmt.Errorf("not acquired within %v: %w", j.opts.wait, err)}
+		return exit(code, fmt.Errorf("not acquired within %v: %w", j.opts.wait, err))
 	}
 	now := j.a.clk.Wall()
 	why := fmt.Errorf("%s is held by %s since %s (%s)", j.name, held.Owner, at(held.Since, now), ago(held.Since, now))
 	if held.Owner == os.Getenv(envHolder) {
 		why = fmt.Errorf("%w: the very command that started this one", why)
 	}
-	return &exitError{code, why}
+	return exit(code, why)
 }
 
 func (j *job) release(h hold) error {

@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -91,24 +89,6 @@ type share struct {
 // Release gives the share back, and ends the session.
 func (h *share) Release(ctx context.Context) error {
 	return errors.Join(h.Hold.Release(ctx), closeSession(ctx, h.s))
-}
-
-// closeSession ends a session, and deletes its record if that is confirmed: its key is never used again.
-func closeSession(ctx context.Context, s *lease.Session) error {
-	if err := s.Close(ctx); err != nil {
-		return err
-	}
-	forgetSession(ctx, s.Manager(), s.Key())
-	return nil
-}
-
-// forgetSession deletes the record of a session, if it is closed. One that is left is of no use, and does no harm.
-func forgetSession(ctx context.Context, m *lease.Manager, key string) {
-	ctx, cancel := clock.WithTimeout(ctx, m.Clock(), m.TTL()/10)
-	defer cancel()
-	if rec, err := store.Load(ctx, m.Store(), key); err == nil && rec.Owner == "" && rec.Version != "" {
-		_ = m.Store().Delete(ctx, rec.Key, rec.Version)
-	}
 }
 
 // take takes the name in the way that was asked for, and waits for that unless it isn't to. Who wants a name as a whole takes its
@@ -207,7 +187,7 @@ type taking = func(context.Context) (*lock.Hold, error)
 func (j *job) shareOf(ctx context.Context, s *lease.Session, w way) (*lock.Hold, error) {
 	take, try, err := j.opts.ways(s, j.name, w)
 	if err != nil {
-		return nil, &exitError{exitUsage, err}
+		return nil, exit(exitUsage, err)
 	}
 	if j.opts.noWait {
 		take = try
@@ -235,18 +215,4 @@ func (s sharing) ways(session *lease.Session, name string, w way) (take, try tak
 	}
 	m, err := lock.NewMutex(session, name, lock.MutexOptions{Fair: true})
 	return m.Lock, m.TryLock, err
-}
-
-// shareHeld says who holds a lock, and who waits before.
-func shareHeld(e *lock.HeldError) string {
-	who := "nobody"
-	if n := len(e.Holders); n > 3 {
-		who = fmt.Sprintf("%s and %d others", strings.Join(e.Holders[:3], ", "), n-3)
-	} else if n > 0 {
-		who = strings.Join(e.Holders, ", ")
-	}
-	if e.Waiting == 0 {
-		return "held by " + who
-	}
-	return fmt.Sprintf("held by %s; %d waiting before", who, e.Waiting)
 }

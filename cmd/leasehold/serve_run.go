@@ -168,14 +168,6 @@ func (s *lockServer) end(ctx context.Context, srv *server.Server, hs *http.Serve
 	}
 }
 
-// untimely is the error of a server that has ended: none if it was asked to.
-func untimely(err error) error {
-	if errors.Is(err, http.ErrServerClosed) || errors.Is(err, accept.ErrFinished) {
-		return nil
-	}
-	return err
-}
-
 // serveAdmin serves what says how the server fares on an address of its own, if there is to be one, until the function that it returns
 // is called.
 func (s *lockServer) serveAdmin(ctx context.Context, srv *server.Server, fail context.CancelCauseFunc) (end func(), err error) {
@@ -241,17 +233,6 @@ func (o serveOptions) tls(log *slog.Logger) (*tlsfiles.File[tls.Config], error) 
 	return f, nil
 }
 
-// serverTLS has each connection use what is in the files when it begins.
-func serverTLS(f *tlsfiles.File[tls.Config]) *tls.Config {
-	if f == nil {
-		return nil
-	}
-	return &tls.Config{
-		MinVersion:         tls.VersionTLS12,
-		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return f.Get(), nil },
-	}
-}
-
 // healthcheck asks a server on this machine whether it is ready.
 func (o serveOptions) healthcheck(ctx context.Context) error {
 	addr, scheme, transport := o.listen, "http", &http.Transport{}
@@ -273,12 +254,12 @@ func (o serveOptions) healthcheck(ctx context.Context) error {
 	}
 	resp, err := (&http.Client{Transport: transport}).Do(req)
 	if err != nil {
-		return &exitError{exitNo, err}
+		return exit(exitNo, err)
 	}
 	defer transport.CloseIdleConnections()
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {
-		return &exitError{exitNo, fmt.Errorf("%s is not ready: %s", addr, resp.Status)}
+		return exit(exitNo, fmt.Errorf("%s is not ready: %s", addr, resp.Status))
 	}
 	return nil
 }

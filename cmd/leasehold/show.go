@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -82,7 +81,7 @@ func (a *app) withView(ctx context.Context, name string, f func(view) error) err
 		}
 		a.keepBook()
 		if rec.Version == "" && v.Kind == "" {
-			return &exitError{exitNo, fmt.Errorf("nobody has ever held %s: `leasehold list` shows what there is", name)}
+			return exit(exitNo, fmt.Errorf("nobody has ever held %s: `leasehold list` shows what there is", name))
 		}
 		return f(v)
 	})
@@ -124,13 +123,4 @@ func (a *app) showTable(v view) error {
 		}
 	}
 	return nil
-}
-
-// infoLine is the info of a hold on one line.
-func (v view) infoLine() string {
-	var parts []string
-	for _, k := range slices.Sorted(maps.Keys(v.Info)) {
-		parts = append(parts, plain(k)+"="+plain(v.Info[k]))
-	}
-	return strings.Join(parts, " ")
 }

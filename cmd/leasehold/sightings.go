@@ -1,14 +1,11 @@
 package main
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 
-	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/lease/sightings"
-	"github.com/leasehold/leasehold/lock"
 	"github.com/leasehold/leasehold/store/open"
 )
 
@@ -34,20 +31,3 @@ func sightingsDir() (string, error) {
 	dir, err := open.StateDir()
 	return filepath.Join(dir, "sightings"), err
 }
-
-// keepSightings keeps for the next run what this one has seen of the name. err is what came of the acquisition.
-func (j *job) keepSightings(err error) {
-	if j.m == nil {
-		return
-	}
-	failed := j.m.Sightings().Save()
-	if failed == nil || !errors.Is(err, lease.ErrHeld) && !errors.Is(err, lock.ErrHeld) {
-		return
-	}
-	j.words.warn("%s: if its holder is dead, the next run won't know: what this run saw can't be kept (%s). "+
-		"-n, and -w below the TTL, then never take a dead holder's name: wait longer, or set XDG_STATE_HOME to a folder on a local disk",
-		j.name, oneLine(failed))
-}
-
-// keepBook keeps what a command that only looks has seen. Where that can't be kept, the next look begins again: no reason to fail.
-func (a *app) keepBook() { _ = a.book.Save() }

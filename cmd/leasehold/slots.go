@@ -44,7 +44,7 @@ func (a *app) setSlots(ctx context.Context, m *lease.Manager, name string, n int
 		return err
 	}
 	if !create && state.Kind != lock.KindSemaphore {
-		return &exitError{exitNo, fmt.Errorf("%s has no slots: `leasehold list` shows the names there are; to give it %s, add --create", name, slotCount(n))}
+		return exit(exitNo, fmt.Errorf("%s has no slots: `leasehold list` shows the names there are; to give it %s, add --create", name, slotCount(n)))
 	}
 	err = lock.SetLimit(ctx, m, name, n)
 	other := new(store.KindError)
@@ -53,16 +53,9 @@ func (a *app) setSlots(ctx context.Context, m *lease.Manager, name string, n int
 		a.say("%s has %s", name, slotCount(n))
 		return nil
 	case errors.As(err, &other):
-		return &exitError{exitUsage, other}
+		return exit(exitUsage, other)
 	case errors.Is(err, lock.ErrMismatch):
-		return &exitError{exitNo, err}
+		return exit(exitNo, err)
 	}
 	return err
-}
-
-func slotCount(n int) string {
-	if n == 1 {
-		return "1 slot"
-	}
-	return strconv.Itoa(n) + " slots"
 }

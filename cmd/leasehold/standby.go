@@ -123,7 +123,7 @@ func (a *app) standby(ctx context.Context, o standbyOptions, argv []string) (err
 	defer s.fail(nil)
 	checker, err := s.checker()
 	if err != nil {
-		return &exitError{exitUsage, err}
+		return exit(exitUsage, err)
 	}
 	s.metrics = standby.NewMetrics(s.state)
 	if o.listen != noListen {

@@ -62,7 +62,7 @@ func (o leaseOptions) resolve(a *app) (checkedLease, error) {
 	var err error
 	if path != "" {
 		if l.cfg, err = admiral.LoadConfig(path); err != nil {
-			return l, &exitError{exitUsage, err}
+			return l, exit(exitUsage, err)
 		}
 	}
 	if a.values.Find("store").Source.Kind == config.Flag {
@@ -116,7 +116,7 @@ func (l checkedLease) open(ctx context.Context) (store.Store, error) {
 	}
 	// Making the checker says what is missing in the file.
 	if _, err := l.make(l.params()); err != nil {
-		return nil, &exitError{exitUsage, err}
+		return nil, exit(exitUsage, err)
 	}
 	p := l.params()
 	open := p.Store

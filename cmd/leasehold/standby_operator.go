@@ -96,7 +96,7 @@ func (a *app) standbyStatus(ctx context.Context, op admiral.Operator, wait time.
 		return err
 	}
 	if s.State != "active" {
-		return &exitError{code: exitNo}
+		return exit(exitNo, nil)
 	}
 	return nil
 }
@@ -167,7 +167,7 @@ func (a *app) switchover(ctx context.Context, op admiral.Operator, to string, wa
 	did, err := op.Switchover(ctx, to, wait)
 	switch {
 	case errors.Is(err, admiral.ErrNobody):
-		return &exitError{exitNo, err}
+		return exit(exitNo, err)
 	case err != nil:
 		return err
 	case did.From.Token == did.To.Token:
@@ -245,7 +245,7 @@ func (a *app) resume(ctx context.Context, op admiral.Operator) error {
 	_, left, err := op.Resume(ctx)
 	switch {
 	case errors.Is(err, admiral.ErrNotHeld):
-		return &exitError{exitNo, err}
+		return exit(exitNo, err)
 	case err != nil:
 		return err
 	case left > 0:

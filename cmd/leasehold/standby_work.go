@@ -4,14 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"syscall"
 	"time"
 
-	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/standby"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
 	"github.com/leasehold/leasehold/compat/admiral"
@@ -58,7 +54,7 @@ func (s *standIn) claiming(open opener) opener {
 			return st, nil
 		}
 		if taken := new(admiral.PrefixTakenError); errors.As(err, &taken) {
-			err = &exitError{exitConflict, err}
+			err = exit(exitConflict, err)
 			s.fail(err)
 		}
 		return nil, errors.Join(err, st.Close())
@@ -87,15 +83,6 @@ func (s *standIn) work(term admiral.Term) error {
 		return nil
 	}
 	return programError(p.Status())
-}
-
-// leftOf returns for how long a lease is valid without a renewal; 0 when it has ended.
-func leftOf(l supervise.Lease, clk clock.Clock) time.Duration {
-	until := l.ValidUntil()
-	if until == clock.Always {
-		return 0
-	}
-	return max(until.Sub(clk.Now()), 0)
 }
 
 // suspended says what a stop from the terminal does. This process stops next, so it waits for the line.
@@ -174,29 +161,4 @@ func (s *standIn) stopProgram(first bool) error {
 		status.Signal = ws.Signal()
 	}
 	return programError(status)
-}
-
-// programError is the error with the exit code of a CMD that ended by itself.
-func programError(s supervise.Status) error {
-	code := s.Code
-	if sig, ok := s.Signal.(syscall.Signal); ok {
-		code = exitSignal + int(sig)
-	}
-	return &exitError{code: code}
-}
-
-// environment is this program's, without the variables of own and drop, and with own.
-func environment(own []string, drop ...string) []string {
-	for _, pair := range own {
-		name, _, _ := strings.Cut(pair, "=")
-		drop = append(drop, name)
-	}
-	var env []string
-	for _, pair := range os.Environ() {
-		name, _, _ := strings.Cut(pair, "=")
-		if !slices.Contains(drop, name) {
-			env = append(env, pair)
-		}
-	}
-	return append(env, own...)
 }

@@ -120,7 +120,7 @@ func (a *app) forged(err error) error {
 		}
 	}
 	a.say("%v", err)
-	return &exitError{code: exitNo}
+	return exit(exitNo, nil)
 }
 
 func (a *app) verdict(s fence.Sequencer, err error) error {
@@ -141,5 +141,5 @@ func (a *app) verdict(s fence.Sequencer, err error) error {
 		return nil
 	}
 	a.say("%v", stale)
-	return &exitError{code: exitNo}
+	return exit(exitNo, nil)
 }

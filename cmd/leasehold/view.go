@@ -2,6 +2,10 @@ package main
 
 import (
 	"context"
+	"maps"
+	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/leasehold/leasehold/fence"
@@ -124,4 +128,59 @@ func (v view) terms() []termView {
 // changed reports whether v tells people anything that before didn't.
 func (v view) changed(before view) bool {
 	return v.State != before.State || v.Holder != before.Holder || v.Token != before.Token || v.Note != before.Note || v.holders() != before.holders()
+}
+
+// under reports whether it, or a share of it, is held under that token.
+func (v view) under(token fence.Token) bool {
+	return v.State == stateHeld && v.Holders == nil && v.Token == token || v.shareUnder(token).held()
+}
+
+// shareUnder returns the share with that token, or nil.
+func (v view) shareUnder(token fence.Token) *shareView {
+	for i, h := range v.Holders {
+		if h.Token == token {
+			return &v.Holders[i]
+		}
+	}
+	return nil
+}
+
+// held reports whether there is a share, and it is held.
+func (s *shareView) held() bool { return s != nil && s.State == stateHeld }
+
+// elected returns the view of a name, with its election.
+func (a *app) elected(ctx context.Context, st store.Store, name string) (view, error) {
+	rec, err := store.Load(ctx, st, name)
+	if err != nil {
+		return view{}, err
+	}
+	return a.full(ctx, st, rec)
+}
+
+// infoLine is the info of a hold on one line.
+func (v view) infoLine() string {
+	var parts []string
+	for _, k := range slices.Sorted(maps.Keys(v.Info)) {
+		parts = append(parts, plain(k)+"="+plain(v.Info[k]))
+	}
+	return strings.Join(parts, " ")
+}
+
+// keepBook keeps what a command that only looks has seen. Where that can't be kept, the next look begins again: no reason to fail.
+func (a *app) keepBook() { _ = a.book.Save() }
+
+// stateColours are SGR codes.
+var stateColours = map[string]string{stateHeld: "32", stateExpired: "33", stateBroken: "31", stateHanded: "36", statePaused: "33", stateFree: "2"}
+
+// painter colours states, if out is to have colours.
+func painter(out *os.File) func(title, cell, padded string) string {
+	if !coloured(out) {
+		return nil
+	}
+	return func(title, cell, padded string) string {
+		if code := stateColours[cell]; title == "STATE" && code != "" {
+			return "\x1b[" + code + "m" + cell + "\x1b[0m" + padded[len(cell):]
+		}
+		return padded
+	}
 }

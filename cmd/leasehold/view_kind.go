@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -229,14 +228,6 @@ func pauseEnd(until time.Time, name string) string {
 		return fmt.Sprintf("until `leasehold resume %s`", name)
 	}
 	return fmt.Sprintf("until then, or `leasehold resume %s`", name)
-}
-
-// unlessInvalid returns err unless a store has no room for what is asked about: then there is nothing.
-func unlessInvalid(err error) error {
-	if errors.Is(err, store.ErrInvalid) {
-		return nil
-	}
-	return err
 }
 
 // holders is who holds it, in short.

@@ -141,9 +141,6 @@ func (w *words) drain() {
 	}
 }
 
-// patience is how long a wait is not worth a word when nobody is known to hold the name: the store just takes its time.
-const patience = time.Second
-
 // status is the line at the bottom, cut to the width of the terminal; "" for none.
 func (w *words) status(width int) (line string, waiting bool) {
 	w.mu.Lock()
@@ -219,9 +216,6 @@ func (w *words) waitForAny(text string) {
 		w.say("waiting for %s: %s", w.name, text)
 	}
 }
-
-// slowStore is said when opening the store takes long and no reason is known yet.
-const slowStore = "waiting for the store: another process holds its lock, or it is slow"
 
 // waitForStore is called when opening the store takes long. On a terminal the line at the bottom says so.
 func (w *words) waitForStore() {

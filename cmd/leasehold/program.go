@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
+	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/lock"
+	"github.com/leasehold/leasehold/store"
+)
+
+// cantLead explains that a name is in use as what nobody leads; any other error it returns.
+func cantLead(name string, err error) error {
+	other := new(store.KindError)
+	switch {
+	case !errors.As(err, &other):
+		return err
+	case other.Kind == store.KindPool:
+		return usage("%s is a pool of identities (`leasehold id list %s`), and can't be led: use another name", name, name)
+	case other.Kind.Shared():
+		return usage("%s is in use with --shared or --slots, and can't be led: use another name", name)
+	}
+	return usage("%s is held by %s as a lease, and can't be led: use another name", name, other.Holder)
+}
+
+// The environment of CMD.
+const (
+	envName   = "LEASEHOLD_NAME"
+	envToken  = "LEASEHOLD_TOKEN"
+	envHolder = "LEASEHOLD_HOLDER"
+	envStore  = "LEASEHOLD_STORE"
+	envSlot   = "LEASEHOLD_SLOT"
+)
+
+// info is what people see of a hold under which command runs, with the pairs of --info.
+func info(command string, pairs []string) (map[string]string, error) {
+	all := map[string]string{"command": command, "user": whoAmI()}
+	for _, pair := range pairs {
+		k, v, ok := strings.Cut(pair, "=")
+		if !ok || k == "" {
+			return nil, usage("--info %q: want KEY=VALUE", pair)
+		}
+		all[k] = v
+	}
+	return all, nil
+}
+
+// startError gives the exit code of a command that could not be started.
+func startError(cmd string, err error) error {
+	var why syscall.Errno
+	switch {
+	case errors.Is(err, exec.ErrNotFound):
+		return exit(exitMissing, fmt.Errorf("%s: there is no such command in $PATH", cmd))
+	case errors.Is(err, fs.ErrNotExist):
+		return exit(exitMissing, fmt.Errorf("%s: not found (it, or the interpreter in its first line)", cmd))
+	case errors.As(err, &why) && why == syscall.ENOEXEC:
+		return exit(exitCannot, fmt.Errorf("%s: not an executable for this machine; a script needs a first line like #!/bin/sh", cmd))
+	case errors.Is(err, fs.ErrPermission):
+		return exit(exitCannot, fmt.Errorf("%s: not executable by this user: chmod +x, perhaps", cmd))
+	}
+	return exit(exitCannot, fmt.Errorf("%s: can't be executed: %w", cmd, err))
+}
+
+// closeSession ends a session, and deletes its record if that is confirmed: its key is never used again.
+func closeSession(ctx context.Context, s *lease.Session) error {
+	if err := s.Close(ctx); err != nil {
+		return err
+	}
+	forgetSession(ctx, s.Manager(), s.Key())
+	return nil
+}
+
+// forgetSession deletes the record of a session, if it is closed. One that is left is of no use, and does no harm.
+func forgetSession(ctx context.Context, m *lease.Manager, key string) {
+	ctx, cancel := clock.WithTimeout(ctx, m.Clock(), m.TTL()/10)
+	defer cancel()
+	if rec, err := store.Load(ctx, m.Store(), key); err == nil && rec.Owner == "" && rec.Version != "" {
+		_ = m.Store().Delete(ctx, rec.Key, rec.Version)
+	}
+}
+
+// shareHeld says who holds a lock, and who waits before.
+func shareHeld(e *lock.HeldError) string {
+	who := "nobody"
+	if n := len(e.Holders); n > 3 {
+		who = fmt.Sprintf("%s and %d others", strings.Join(e.Holders[:3], ", "), n-3)
+	} else if n > 0 {
+		who = strings.Join(e.Holders, ", ")
+	}
+	if e.Waiting == 0 {
+		return "held by " + who
+	}
+	return fmt.Sprintf("held by %s; %d waiting before", who, e.Waiting)
+}
+
+// leftOf returns for how long a lease is valid without a renewal; 0 when it has ended.
+func leftOf(l supervise.Lease, clk clock.Clock) time.Duration {
+	until := l.ValidUntil()
+	if until == clock.Always {
+		return 0
+	}
+	return max(until.Sub(clk.Now()), 0)
+}
+
+// programError is the error with the exit code of a CMD that ended by itself.
+func programError(s supervise.Status) error {
+	code := s.Code
+	if sig, ok := s.Signal.(syscall.Signal); ok {
+		code = exitSignal + int(sig)
+	}
+	return exit(code, nil)
+}
+
+// environment is this program's, without the variables of own and drop, and with own.
+func environment(own []string, drop ...string) []string {
+	for _, pair := range own {
+		name, _, _ := strings.Cut(pair, "=")
+		drop = append(drop, name)
+	}
+	var env []string
+	for _, pair := range os.Environ() {
+		name, _, _ := strings.Cut(pair, "=")
+		if !slices.Contains(drop, name) {
+			env = append(env, pair)
+		}
+	}
+	return append(env, own...)
+}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+func (a *app) root(args []string) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "leasehold",
+		Short: "Says who owns what, and proves it",
+		Long: "Leasehold runs commands under leases, so that two copies of a program never run at once, and shows who holds what.\n" +
+			"Every hold has a token that rises with each change of ownership; what is guarded can refuse an older one.",
+		Example: "  leasehold run billing -- ./billing-job --full   # one at a time; a second one waits\n" +
+			"  leasehold list                                  # who holds what",
+		SilenceErrors: true, SilenceUsage: true,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return cmd.Help()
+			}
+			return unknownCommand(cmd, args)
+		},
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return a.configure(cmd) },
+	}
+	root.SetOut(a.out)
+	root.SetErr(a.err)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return flagError(cmd, args, err) })
+	for _, name := range everywhere {
+		a.flag(root.PersistentFlags(), name)
+	}
+	root.AddCommand(a.runCommand(), a.listCommand(), a.showCommand(), a.watchCommand(), a.historyCommand(), a.checkCommand(),
+		a.releaseCommand(), a.breakCommand(), a.slotsCommand(), a.forgetCommand(), a.sweepCommand(), a.withLockCommand(), a.idCommand(), a.electCommand(), a.observeCommand(), a.candidatesCommand(), a.handoffCommand(), a.pauseCommand(), a.unpauseCommand(), a.standbyCommand(), a.gateCommand(), a.serveCommand(), a.initCommand(), a.costCommand(), a.planCommand(), a.benchCommand(), a.doctorCommand(), a.verifyCommand(), a.configCommand(), a.versionCommand(), a.manCommand())
+	return root
+}
+
+// everywhere are the settings that every command has.
+var everywhere = []string{"store", "quiet", "log-format", "log-level"}
+
+// unknownCommand explains a first argument that is no command.
+func unknownCommand(root *cobra.Command, args []string) error {
+	if slices.Contains(args, "--") || root.ArgsLenAtDash() >= 0 {
+		return usage("%q is no command: to run something under the lease %s, write: leasehold run %s -- CMD", args[0], args[0], args[0])
+	}
+	root.SuggestionsMinimumDistance = 2
+	if near := root.SuggestionsFor(args[0]); len(near) > 0 {
+		return usage("%q is no command: did you mean %s?", args[0], strings.Join(near, " or "))
+	}
+	return usage("%q is no command: `leasehold help` lists them", args[0])
+}
+
+// flagError explains a flag that isn't one. args are those of the program.
+func flagError(cmd *cobra.Command, args []string, err error) error {
+	if !cmd.HasParent() && len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+		return unknownCommand(cmd, args)
+	}
+	if name := cmd.Name(); (name == "run" || name == "with-lock" || name == "assign") && !slices.Contains(args, "--") {
+		what := "NAME"
+		if name == "assign" {
+			what = "POOL"
+		}
+		return usage("%w: flags of CMD come after a double dash: %s %s -- CMD --flag", err, cmd.CommandPath(), what)
+	}
+	return usage("%w: `%s --help` lists the flags", err, cmd.CommandPath())
+}

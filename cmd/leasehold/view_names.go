@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/election"
+	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/lock"
+	"github.com/leasehold/leasehold/store"
+)
+
+// named is the record of a name, and whether there is more about it: shares, or an election.
+type named struct {
+	rec  store.Record
+	more bool
+	bad  error // why the record can't be read; nil when it can
+}
+
+// recordsUnder returns the names under prefix, those too of which there is nothing but what is beside them. It returns what can be read,
+// and the errors of what can't.
+func recordsUnder(ctx context.Context, st store.Store, prefix string) (map[string]named, error) {
+	found := map[string]named{}
+	var errs []error
+	prefixes := []string{prefix}
+	if prefix != "" && !lease.Reserved(prefix) { // otherwise what is beside them comes with the rest
+		prefixes = append(prefixes, lock.KeyPrefix+prefix, election.KeyPrefix+prefix)
+	}
+	for _, p := range prefixes {
+		for rec, err := range st.List(ctx, p) {
+			if err != nil {
+				errs = append(errs, unlessInvalid(err))
+				var corrupt *store.CorruptError
+				if errors.As(err, &corrupt) && strings.HasPrefix(corrupt.Key, prefix) {
+					found[corrupt.Key] = named{rec: store.Record{Key: corrupt.Key}, more: found[corrupt.Key].more, bad: err}
+				}
+				continue
+			}
+			if p == prefix {
+				found[rec.Key] = named{rec: rec, more: found[rec.Key].more || rec.Kind.Shared()}
+			}
+			for _, beside := range []string{lock.KeyPrefix, election.KeyPrefix} {
+				if name, ok := strings.CutPrefix(rec.Key, beside); ok && !lease.Reserved(prefix) {
+					n := found[name]
+					n.rec.Key, n.more = name, true
+					found[name] = n
+				}
+			}
+		}
+	}
+	return found, errors.Join(errs...)
+}
+
+func (a *app) completeNames(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 || a.configure(cmd) != nil || store.CheckPrefix(prefix) != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	ctx, cancel := clock.WithTimeout(cmd.Context(), a.clk, completeTimeout)
+	defer cancel()
+	var names []string
+	_ = a.withStore(ctx, false, func(st store.Store) error { // a shell has no use for the error
+		found, _ := recordsUnder(ctx, st, prefix)
+		for name := range found {
+			if !lease.Reserved(name) {
+				names = append(names, name)
+			}
+		}
+		return nil
+	})
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// unlessInvalid returns err unless a store has no room for what is asked about: then there is nothing.
+func unlessInvalid(err error) error {
+	if errors.Is(err, store.ErrInvalid) {
+		return nil
+	}
+	return err
+}
