@@ -236,3 +236,5 @@ const patience = time.Second
 
 // slowStore is said when opening the store takes long and no reason is known yet.
 const slowStore = "waiting for the store: another process holds its lock, or it is slow"
+
+func (a *app) output() string { return a.values.Get("output") }

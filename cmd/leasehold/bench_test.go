@@ -13,8 +13,6 @@ import (
 	"github.com/leasehold/leasehold/store/memory"
 )
 
-func TestBench(t *testing.T) { scripts(t, "bench") }
-
 // slowWrites is a store whose writes take their time, and go on when nobody waits for them any more.
 type slowWrites struct {
 	store.Store

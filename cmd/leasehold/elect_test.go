@@ -5,8 +5,6 @@ import (
 	"time"
 )
 
-func TestElect(t *testing.T) { scripts(t, "elect") }
-
 // A candidate whose command ends by itself rests twice as long each time, up to a minute; a long life makes up for that.
 func TestRestAfterShortLives(t *testing.T) {
 	rest := newBackoff()

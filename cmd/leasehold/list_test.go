@@ -1,5 +1,35 @@
 package main
 
-import "testing"
+import (
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+)
 
-func TestList(t *testing.T) { scripts(t, "list") }
+func TestTableFitsTheTerminal(t *testing.T) {
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.Local)
+	since, expires := now.Add(-3*time.Minute), 16.0
+	views := []view{
+		{Name: "backup/nightly", State: stateHeld, Holder: "blue/some-long-host-name.example.org/12345/abcdefghijklm", Token: 1795257194000, Since: &since, Expires: &expires, expiresIn: 16 * time.Second},
+		{Name: "x", State: stateFree, Token: 1},
+	}
+	for _, width := range []int{0, 200, 120, 100, 80, 70} {
+		var out strings.Builder
+		if err := writeTable(&out, listColumns(views, now), width, nil); err != nil {
+			t.Fatal(err)
+		}
+		whole := strings.Contains(out.String(), views[0].Holder)
+		if (width == 0 || width >= 120) != whole {
+			t.Errorf("width %d: the holder is whole: %v", width, whole)
+		}
+		for line := range strings.Lines(out.String()) {
+			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); width > 0 && n > width {
+				t.Errorf("width %d: a line of %d: %s", width, n, line)
+			}
+		}
+		if !strings.Contains(out.String(), "3m ago") || !strings.Contains(out.String(), "1795257194000") {
+			t.Errorf("width %d:\n%s", width, &out)
+		}
+	}
+}

@@ -9,8 +9,6 @@ import (
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/config"
 )
 
-func TestLog(t *testing.T) { scripts(t, "log") }
-
 func TestPlainLog(t *testing.T) {
 	var b bytes.Buffer
 	a := &app{values: config.Values{{Setting: config.Setting{Name: "log-level"}, Text: "debug"}}}

@@ -28,8 +28,6 @@ func checkOutput(v string) error {
 	return nil
 }
 
-func (a *app) output() string { return a.values.Get("output") }
-
 // writeJSON writes v on its own, over several lines unless they are to be one.
 func writeJSON(w io.Writer, v any, oneLine bool) error {
 	enc := json.NewEncoder(w)

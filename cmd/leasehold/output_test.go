@@ -1,43 +1,9 @@
 package main
 
 import (
-	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
-	"unicode/utf8"
-
-	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/lease"
-	"github.com/leasehold/leasehold/store"
 )
-
-func TestTableFitsTheTerminal(t *testing.T) {
-	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.Local)
-	since, expires := now.Add(-3*time.Minute), 16.0
-	views := []view{
-		{Name: "backup/nightly", State: stateHeld, Holder: "blue/some-long-host-name.example.org/12345/abcdefghijklm", Token: 1795257194000, Since: &since, Expires: &expires, expiresIn: 16 * time.Second},
-		{Name: "x", State: stateFree, Token: 1},
-	}
-	for _, width := range []int{0, 200, 120, 100, 80, 70} {
-		var out strings.Builder
-		if err := writeTable(&out, listColumns(views, now), width, nil); err != nil {
-			t.Fatal(err)
-		}
-		whole := strings.Contains(out.String(), views[0].Holder)
-		if (width == 0 || width >= 120) != whole {
-			t.Errorf("width %d: the holder is whole: %v", width, whole)
-		}
-		for line := range strings.Lines(out.String()) {
-			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); width > 0 && n > width {
-				t.Errorf("width %d: a line of %d: %s", width, n, line)
-			}
-		}
-		if !strings.Contains(out.String(), "3m ago") || !strings.Contains(out.String(), "1795257194000") {
-			t.Errorf("width %d:\n%s", width, &out)
-		}
-	}
-}
 
 func TestTimesForPeople(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.Local)
@@ -72,46 +38,5 @@ func TestCutMiddle(t *testing.T) {
 		if got := cutMiddle(c.s, c.most); got != c.want {
 			t.Errorf("%s, %d: %s, want %s", c.s, c.most, got, c.want)
 		}
-	}
-}
-
-func TestStates(t *testing.T) {
-	held := store.Record{Key: "a", Owner: "o", Token: 5, TTL: 10 * time.Second}
-	kept := store.Record{Key: "a", Owner: "o", Token: 5, TTL: 10 * time.Second, Session: ".session/o/1"}
-	with := func(rec store.Record, f func(*store.Record)) store.Record {
-		f(&rec)
-		return rec
-	}
-	session := func(owner string, age time.Duration) store.Record {
-		return store.Record{Key: ".session/o/1", Owner: owner, TTL: 20 * time.Second, Age: age}
-	}
-	for _, c := range []struct {
-		what    string
-		rec     store.Record
-		session store.Record
-		want    string
-		left    time.Duration
-	}{
-		{"free", with(held, func(r *store.Record) { r.Owner = "" }), store.Record{}, stateFree, 0},
-		{"held", with(held, func(r *store.Record) { r.Age = 4 * time.Second }), store.Record{}, stateHeld, 6 * time.Second},
-		{"expired", with(held, func(r *store.Record) { r.Age = 10 * time.Second }), store.Record{}, stateExpired, 0},
-		{"its holder is gone", with(held, func(r *store.Record) { r.Age = store.Forever }), store.Record{}, stateExpired, 0},
-		{"broken", with(held, func(r *store.Record) { r.Mark = store.MarkBroken }), store.Record{}, stateBroken, 10 * time.Second},
-		{"broken, and its grace is over", with(held, func(r *store.Record) { r.Mark, r.Age = store.MarkBroken, time.Minute }), store.Record{}, stateExpired, 0},
-		{"handed", with(held, func(r *store.Record) { r.Mark = store.MarkHanded }), store.Record{}, stateHanded, 10 * time.Second},
-		{"kept", with(kept, func(r *store.Record) { r.Age = time.Hour }), session("o", 5*time.Second), stateHeld, 15 * time.Second},
-		{"session expired", kept, session("o", time.Minute), stateExpired, 0},
-		{"session closed", kept, session("", 0), stateExpired, 0},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			o := lease.NewObserver(nil, lease.ObserverOptions{Clock: clock.NewFake(clock.Instant(time.Hour))})
-			if c.session.Key != "" {
-				o.Saw(c.session)
-			}
-			v := newView(o.Saw(c.rec))
-			if v.State != c.want || v.expiresIn != c.left || (v.Expires != nil) != (c.left > 0) {
-				t.Errorf("%s: %s, expires in %v; want %s, %v", c.what, v.State, v.expiresIn, c.want, c.left)
-			}
-		})
 	}
 }

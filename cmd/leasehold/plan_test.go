@@ -12,8 +12,6 @@ import (
 
 var update = flag.Bool("update", false, "write the outputs in docs/plan.md, and docs/plan.svg, anew")
 
-func TestPlan(t *testing.T) { scripts(t, "plan") }
-
 var plans = regexp.MustCompile("(?ms)^```\n\\$ leasehold (plan[^\n]*)\n.*?^```$")
 
 // Every output in docs/plan.md is what the command above it prints, and the picture is that of the first one.

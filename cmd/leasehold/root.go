@@ -36,9 +36,6 @@ func (a *app) root(args []string) *cobra.Command {
 	return root
 }
 
-// everywhere are the settings that every command has.
-var everywhere = []string{"store", "quiet", "log-format", "log-level"}
-
 // unknownCommand explains a first argument that is no command.
 func unknownCommand(root *cobra.Command, args []string) error {
 	if slices.Contains(args, "--") || root.ArgsLenAtDash() >= 0 {

@@ -10,8 +10,6 @@ import (
 	"github.com/leasehold/leasehold/store/memory"
 )
 
-func TestServe(t *testing.T) { scripts(t, "serve") }
-
 // The file engine's syncs have a processor to wait on, unless the environment says how many there are.
 func TestSpareProcessor(t *testing.T) {
 	t.Setenv("GOMAXPROCS", "")

@@ -128,3 +128,6 @@ func configDir() (string, error) {
 	home, err := os.UserHomeDir()
 	return filepath.Join(home, ".config"), err
 }
+
+// everywhere are the settings that every command has.
+var everywhere = []string{"store", "quiet", "log-format", "log-level"}

@@ -5,8 +5,6 @@ import (
 	"testing"
 )
 
-func TestStandby(t *testing.T) { scripts(t, "standby") }
-
 // TestAlike: a store that fails all the time is said once, and whatever else makes a role is said each time.
 func TestAlike(t *testing.T) {
 	const reset = "passive: the store can't be asked: read tcp 127.0.0.1:41234->10.0.0.1:443: connection reset by peer"
