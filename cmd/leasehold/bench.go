@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
@@ -54,10 +55,10 @@ func (a *app) benchCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if a.output() != outputTable {
-					return writeList(a.out, results, a.output() == outputLines)
+				if a.output() != output.Table {
+					return output.WriteList(a.out, results, a.output() == output.Lines)
 				}
-				return writeTable(a.out, benchColumns(results), width(a.out), nil)
+				return output.WriteTable(a.out, benchColumns(results), output.Width(a.out), nil)
 			})
 		},
 	}
@@ -188,15 +189,15 @@ func (a *app) measure(ctx context.Context, what string, callers int, length time
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-func benchColumns(results []result) []column {
-	what, callers, rate := column{title: "WHAT"}, column{title: "CALLERS"}, column{title: "PER SECOND"}
-	p50, p99 := column{title: "P50"}, column{title: "P99"}
+func benchColumns(results []result) []output.Column {
+	what, callers, rate := output.Column{Title: "WHAT"}, output.Column{Title: "CALLERS"}, output.Column{Title: "PER SECOND"}
+	p50, p99 := output.Column{Title: "P50"}, output.Column{Title: "P99"}
 	for _, r := range results {
-		what.cells = append(what.cells, r.What)
-		callers.cells = append(callers.cells, fmt.Sprint(r.Callers))
-		rate.cells = append(rate.cells, fmt.Sprintf("%.0f", r.PerSec))
-		p50.cells = append(p50.cells, fmt.Sprintf("%.2f ms", r.P50))
-		p99.cells = append(p99.cells, fmt.Sprintf("%.2f ms", r.P99))
+		what.Cells = append(what.Cells, r.What)
+		callers.Cells = append(callers.Cells, fmt.Sprint(r.Callers))
+		rate.Cells = append(rate.Cells, fmt.Sprintf("%.0f", r.PerSec))
+		p50.Cells = append(p50.Cells, fmt.Sprintf("%.2f ms", r.P50))
+		p99.Cells = append(p99.Cells, fmt.Sprintf("%.2f ms", r.P99))
 	}
-	return []column{what, callers, rate, p50, p99}
+	return []output.Column{what, callers, rate, p50, p99}
 }

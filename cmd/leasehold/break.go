@@ -9,6 +9,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
@@ -96,7 +97,7 @@ func (a *app) current(ctx context.Context, st store.Store, b breaking) (target, 
 // sayVictim says who is hit, and what that means.
 func (a *app) sayVictim(t target, b breaking) {
 	now, v := a.clk.Wall(), t.view
-	a.say("%s is %s by %s since %s (%s)", t.what(), v.State, v.Holder, at(*v.Since, now), ago(*v.Since, now))
+	a.say("%s is %s by %s since %s (%s)", t.what(), v.State, v.Holder, output.At(*v.Since, now), output.Ago(*v.Since, now))
 	if info := v.infoLine(); info != "" {
 		a.say("  %s", info)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -36,13 +37,13 @@ func (a *app) candidates(ctx context.Context, st store.Store, name string) error
 		return err
 	}
 	if v.Pause != nil {
-		a.say("%s is %s (%s)", name, pauseText(*v.Pause, a.clk.Wall()), ago(v.Pause.Since, a.clk.Wall()))
+		a.say("%s is %s (%s)", name, pauseText(*v.Pause, a.clk.Wall()), output.Ago(v.Pause.Since, a.clk.Wall()))
 	}
 	switch {
-	case a.output() != outputTable:
-		err = writeList(a.out, v.Candidates, a.output() == outputLines)
+	case a.output() != output.Table:
+		err = output.WriteList(a.out, v.Candidates, a.output() == output.Lines)
 	case len(v.Candidates) > 0:
-		err = writeTable(a.out, a.candidateColumns(v.Candidates), width(a.out), nil)
+		err = output.WriteTable(a.out, a.candidateColumns(v.Candidates), output.Width(a.out), nil)
 	}
 	if err != nil || len(v.Candidates) > 0 {
 		return err
@@ -53,18 +54,18 @@ func (a *app) candidates(ctx context.Context, st store.Store, name string) error
 	return exit(exitNo, fmt.Errorf("%s has no candidate", name))
 }
 
-func (a *app) candidateColumns(all []candidateView) []column {
+func (a *app) candidateColumns(all []candidateView) []output.Column {
 	now := a.clk.Wall()
-	name, role, priority := column{title: "NAME", cut: true}, column{title: "ROLE"}, column{title: "PRIORITY"}
-	zone, since, holder := column{title: "ZONE"}, column{title: "SINCE"}, column{title: "HOLDER", cut: true}
+	name, role, priority := output.Column{Title: "NAME", Cut: true}, output.Column{Title: "ROLE"}, output.Column{Title: "PRIORITY"}
+	zone, since, holder := output.Column{Title: "ZONE"}, output.Column{Title: "SINCE"}, output.Column{Title: "HOLDER", Cut: true}
 	for _, c := range all {
-		name.cells = append(name.cells, plain(c.Name))
-		role.cells = append(role.cells, c.Role)
-		priority.cells = append(priority.cells, strconv.Itoa(c.Priority))
-		zone.cells = append(zone.cells, orDash(plain(c.Zone)))
-		since.cells = append(since.cells, fmt.Sprintf("%s (%s)", at(c.Since, now), ago(c.Since, now)))
-		since.short = append(since.short, ago(c.Since, now))
-		holder.cells = append(holder.cells, c.Holder)
+		name.Cells = append(name.Cells, output.Plain(c.Name))
+		role.Cells = append(role.Cells, c.Role)
+		priority.Cells = append(priority.Cells, strconv.Itoa(c.Priority))
+		zone.Cells = append(zone.Cells, output.OrDash(output.Plain(c.Zone)))
+		since.Cells = append(since.Cells, fmt.Sprintf("%s (%s)", output.At(c.Since, now), output.Ago(c.Since, now)))
+		since.Short = append(since.Short, output.Ago(c.Since, now))
+		holder.Cells = append(holder.Cells, c.Holder)
 	}
-	return []column{name, role, priority, zone, since, holder}
+	return []output.Column{name, role, priority, zone, since, holder}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/store"
 )
@@ -68,9 +69,9 @@ func (a *app) checkCommand() *cobra.Command {
 
 func (a *app) check(v view, token fence.Token) error {
 	current := v.under(token)
-	if a.output() != outputTable {
+	if a.output() != output.Table {
 		d := verdict{Name: v.Name, Token: token, Current: current, State: v.State, Newest: v.Token, Holder: v.Holder}
-		if err := writeJSON(a.out, d, a.output() == outputLines); err != nil {
+		if err := output.WriteJSON(a.out, d, a.output() == output.Lines); err != nil {
 			return err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 	"github.com/leasehold/leasehold/store/open"
 )
 
@@ -39,16 +40,16 @@ func (a *app) configCommand() *cobra.Command {
 			for _, v := range a.values {
 				all = append(all, shownSetting{v.Setting.Name, open.Redact(v.Text), string(v.Source.Kind), v.Source.Where})
 			}
-			if a.output() != outputTable {
-				return writeList(a.out, all, a.output() == outputLines)
+			if a.output() != output.Table {
+				return output.WriteList(a.out, all, a.output() == output.Lines)
 			}
-			name, value, source := column{title: "SETTING"}, column{title: "VALUE"}, column{title: "FROM"}
+			name, value, source := output.Column{Title: "SETTING"}, output.Column{Title: "VALUE"}, output.Column{Title: "FROM"}
 			for _, v := range a.values {
-				name.cells = append(name.cells, v.Setting.Name)
-				value.cells = append(value.cells, orDash(open.Redact(v.Text)))
-				source.cells = append(source.cells, v.Source.String())
+				name.Cells = append(name.Cells, v.Setting.Name)
+				value.Cells = append(value.Cells, output.OrDash(open.Redact(v.Text)))
+				source.Cells = append(source.Cells, v.Source.String())
 			}
-			return writeTable(a.out, []column{name, value, source}, 0, nil)
+			return output.WriteTable(a.out, []output.Column{name, value, source}, 0, nil)
 		},
 	}
 	for _, s := range settings() {

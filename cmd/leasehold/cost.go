@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 	"github.com/leasehold/leasehold/store/dynamodb"
 )
 
@@ -73,17 +74,17 @@ func (a *app) cost(setup dynamodb.Setup, e dynamodb.Estimate) error {
 	if setup.Sessions > 0 {
 		add("total if each lease renewed itself", e.PerHold)
 	}
-	if a.output() != outputTable {
-		return writeList(a.out, lines, a.output() == outputLines)
+	if a.output() != output.Table {
+		return output.WriteList(a.out, lines, a.output() == output.Lines)
 	}
-	what, writes, reads, dollars := column{title: "A MONTH"}, column{title: "WRITE UNITS"}, column{title: "READ UNITS"}, column{title: "DOLLARS"}
+	what, writes, reads, dollars := output.Column{Title: "A MONTH"}, output.Column{Title: "WRITE UNITS"}, output.Column{Title: "READ UNITS"}, output.Column{Title: "DOLLARS"}
 	for _, l := range lines {
-		what.cells = append(what.cells, l.What)
-		writes.cells = append(writes.cells, grouped(l.Writes))
-		reads.cells = append(reads.cells, grouped(l.Reads))
-		dollars.cells = append(dollars.cells, strconv.FormatFloat(l.Dollars, 'f', 2, 64))
+		what.Cells = append(what.Cells, l.What)
+		writes.Cells = append(writes.Cells, grouped(l.Writes))
+		reads.Cells = append(reads.Cells, grouped(l.Reads))
+		dollars.Cells = append(dollars.Cells, strconv.FormatFloat(l.Dollars, 'f', 2, 64))
 	}
-	return writeTable(a.out, []column{what, writes, reads, dollars}, width(a.out), nil)
+	return output.WriteTable(a.out, []output.Column{what, writes, reads, dollars}, output.Width(a.out), nil)
 }
 
 // grouped is a number without fractions, with a comma before each three digits.

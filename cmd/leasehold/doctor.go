@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/doctor"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/policy"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
@@ -96,7 +97,7 @@ func containment() store.Finding {
 // diagnosis writes the findings. Some that failed are an error.
 func (a *app) diagnosis(found []store.Finding) error {
 	var list []finding
-	what, status, detail := column{title: "WHAT"}, column{title: "STATUS"}, column{title: "FOUND"}
+	what, status, detail := output.Column{Title: "WHAT"}, output.Column{Title: "STATUS"}, output.Column{Title: "FOUND"}
 	failed := 0
 	for _, f := range found {
 		if f.Status == store.StatusFail {
@@ -107,15 +108,15 @@ func (a *app) diagnosis(found []store.Finding) error {
 		if f.Advice != "" {
 			text = strings.TrimSuffix(text, ".") + ". " + strings.ToUpper(f.Advice[:1]) + f.Advice[1:]
 		}
-		what.cells = append(what.cells, f.What)
-		status.cells = append(status.cells, string(f.Status))
-		detail.cells = append(detail.cells, text)
+		what.Cells = append(what.Cells, f.What)
+		status.Cells = append(status.Cells, string(f.Status))
+		detail.Cells = append(detail.Cells, text)
 	}
 	var err error
-	if a.output() == outputTable {
-		err = writeTable(a.out, []column{what, status, detail}, 0, nil)
+	if a.output() == output.Table {
+		err = output.WriteTable(a.out, []output.Column{what, status, detail}, 0, nil)
 	} else {
-		err = writeList(a.out, list, a.output() == outputLines)
+		err = output.WriteList(a.out, list, a.output() == output.Lines)
 	}
 	if err == nil && failed > 0 {
 		return exit(exitNo, nil)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/gate"
@@ -207,7 +208,7 @@ func (k *gateKeeper) admin(g *gate.Gate, me string) http.Handler {
 		}
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Cache-Control", "no-store")
-		_ = writeJSON(w, state, false) // whoever has gone needs no answer
+		_ = output.WriteJSON(w, state, false) // whoever has gone needs no answer
 	})
 	return mux
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/store"
@@ -145,7 +146,7 @@ func (v view) whoStands() string {
 	}
 	var all []string
 	for _, c := range v.Candidates {
-		text := plain(c.Name)
+		text := output.Plain(c.Name)
 		if c.Name != c.Holder {
 			text += " (" + c.Holder + ")"
 		}

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 )
 
 func (a *app) historyCommand() *cobra.Command {
@@ -17,10 +19,10 @@ func (a *app) historyCommand() *cobra.Command {
 		ValidArgsFunction: a.completeNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withView(cmd.Context(), args[0], func(v view) error {
-				if a.output() != outputTable {
-					return writeList(a.out, v.terms(), a.output() == outputLines)
+				if a.output() != output.Table {
+					return output.WriteList(a.out, v.terms(), a.output() == output.Lines)
 				}
-				return writeTable(a.out, historyColumns(v.terms(), a.clk.Wall()), width(a.out), nil)
+				return output.WriteTable(a.out, historyColumns(v.terms(), a.clk.Wall()), output.Width(a.out), nil)
 			})
 		},
 	}
@@ -28,20 +30,20 @@ func (a *app) historyCommand() *cobra.Command {
 	return cmd
 }
 
-func historyColumns(terms []termView, now time.Time) []column {
-	token, from, until := column{title: "TOKEN"}, column{title: "FROM"}, column{title: "UNTIL"}
-	why, holder := column{title: "ENDED", cut: true}, column{title: "HOLDER", cut: true}
+func historyColumns(terms []termView, now time.Time) []output.Column {
+	token, from, until := output.Column{Title: "TOKEN"}, output.Column{Title: "FROM"}, output.Column{Title: "UNTIL"}
+	why, holder := output.Column{Title: "ENDED", Cut: true}, output.Column{Title: "HOLDER", Cut: true}
 	for _, t := range terms {
-		token.cells = append(token.cells, t.Token.String())
-		from.cells = append(from.cells, fmt.Sprintf("%s (%s)", at(t.From, now), ago(t.From, now)))
-		from.short = append(from.short, at(t.From, now))
+		token.Cells = append(token.Cells, t.Token.String())
+		from.Cells = append(from.Cells, fmt.Sprintf("%s (%s)", output.At(t.From, now), output.Ago(t.From, now)))
+		from.Short = append(from.Short, output.At(t.From, now))
 		end := "-"
 		if t.Until != nil {
-			end = at(*t.Until, now)
+			end = output.At(*t.Until, now)
 		}
-		until.cells = append(until.cells, end)
-		why.cells = append(why.cells, orDash(t.Why))
-		holder.cells = append(holder.cells, t.Holder)
+		until.Cells = append(until.Cells, end)
+		why.Cells = append(why.Cells, output.OrDash(t.Why))
+		holder.Cells = append(holder.Cells, t.Holder)
 	}
-	return []column{token, from, until, holder, why}
+	return []output.Column{token, from, until, holder, why}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/identity"
 	"github.com/leasehold/leasehold/internal/lessor"
@@ -119,7 +120,7 @@ func (a *app) idError(err error) error {
 		return exit(exitUsage, err)
 	case errors.As(err, &held):
 		now := a.clk.Wall()
-		return exit(code, fmt.Errorf("%s is held by %s since %s (%s)", held.Key, held.Owner, at(held.Since, now), ago(held.Since, now)))
+		return exit(code, fmt.Errorf("%s is held by %s since %s (%s)", held.Key, held.Owner, output.At(held.Since, now), output.Ago(held.Since, now)))
 	case errors.Is(err, identity.ErrExhausted), errors.Is(err, identity.ErrAhead), errors.As(err, &other):
 		return exit(code, err)
 	case errors.Is(err, lease.ErrNotCurrent):

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 	"github.com/leasehold/leasehold/flake"
 	"github.com/leasehold/leasehold/identity"
 	"github.com/leasehold/leasehold/lease"
@@ -164,7 +165,7 @@ func (a *app) idAssign(ctx context.Context, o idAssign) error {
 		if err != nil {
 			return a.idError(err)
 		}
-		if a.output() == outputTable {
+		if a.output() == output.Table {
 			if _, err := fmt.Fprintln(a.out, got.Value); err != nil || o.as != "" {
 				return err
 			}
@@ -181,7 +182,7 @@ func (a *app) idAssign(ctx context.Context, o idAssign) error {
 		if v.Sequencer, err = sequencerText(keys, got.Sequencer()); err != nil {
 			return err
 		}
-		return writeJSON(a.out, v, a.output() == outputLines)
+		return output.WriteJSON(a.out, v, a.output() == output.Lines)
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 	"github.com/leasehold/leasehold/flake"
 )
 
@@ -136,32 +137,32 @@ func isDecimal(text string) bool {
 
 func (a *app) writeDecoded(views []decodedView) error {
 	switch {
-	case a.output() != outputTable:
-		return writeList(a.out, views, a.output() == outputLines)
+	case a.output() != output.Table:
+		return output.WriteList(a.out, views, a.output() == output.Lines)
 	case len(views) == 1:
-		return writeTable(a.out, decodedRows(views[0], a.clk.Wall()), 0, nil)
+		return output.WriteTable(a.out, decodedRows(views[0], a.clk.Wall()), 0, nil)
 	}
-	layout, when := column{title: "LAYOUT"}, column{title: "TIME"}
-	node, sequence := column{title: "NODE"}, column{title: "SEQUENCE"}
+	layout, when := output.Column{Title: "LAYOUT"}, output.Column{Title: "TIME"}
+	node, sequence := output.Column{Title: "NODE"}, output.Column{Title: "SEQUENCE"}
 	for _, v := range views {
-		layout.cells = append(layout.cells, v.Layout)
-		when.cells = append(when.cells, v.Time.Format(time.RFC3339Nano))
-		node.cells = append(node.cells, strconv.FormatUint(v.Node, 10))
-		sequence.cells = append(sequence.cells, strconv.FormatUint(v.Sequence, 10))
+		layout.Cells = append(layout.Cells, v.Layout)
+		when.Cells = append(when.Cells, v.Time.Format(time.RFC3339Nano))
+		node.Cells = append(node.Cells, strconv.FormatUint(v.Node, 10))
+		sequence.Cells = append(sequence.Cells, strconv.FormatUint(v.Sequence, 10))
 	}
-	return writeTable(a.out, []column{layout, when, node, sequence}, 0, nil)
+	return output.WriteTable(a.out, []output.Column{layout, when, node, sequence}, 0, nil)
 }
 
 // decodedRows has a row for each part.
-func decodedRows(v decodedView, now time.Time) []column {
-	part, value := column{title: "PART"}, column{title: "VALUE"}
+func decodedRows(v decodedView, now time.Time) []output.Column {
+	part, value := output.Column{Title: "PART"}, output.Column{Title: "VALUE"}
 	row := func(name, text string) {
-		part.cells, value.cells = append(part.cells, name), append(value.cells, text)
+		part.Cells, value.Cells = append(part.Cells, name), append(value.Cells, text)
 	}
 	row("layout", v.Layout)
-	when := ago(v.Time, now)
+	when := output.Ago(v.Time, now)
 	if ahead := v.Time.Sub(now); ahead >= time.Second { // of a clock that is wrong, or of another layout
-		when = "in " + roughly(ahead)
+		when = "in " + output.Roughly(ahead)
 	}
 	row("time", fmt.Sprintf("%s (%s)", v.Time.Format(time.RFC3339Nano), when))
 	row("node", strconv.FormatUint(v.Node, 10))
@@ -173,7 +174,7 @@ func decodedRows(v decodedView, now time.Time) []column {
 	row("hex", v.Hex)
 	row("base32", v.Base32)
 	row("base62", v.Base62)
-	return []column{part, value}
+	return []output.Column{part, value}
 }
 
 // layoutView is a layout as it is in JSON.
@@ -212,9 +213,9 @@ func (a *app) idLayoutsCommand() *cobra.Command {
 func (a *app) idLayouts() error {
 	var views []layoutView
 	titles := []string{"LAYOUT", "BITS", "UNIT", "IDS/S A NODE", "NODES", "UNTIL", "BY TIME", "FIELDS"}
-	columns := make([]column, len(titles))
+	columns := make([]output.Column, len(titles))
 	for i, title := range titles {
-		columns[i].title = title
+		columns[i].Title = title
 	}
 	for _, l := range flake.Layouts() {
 		s := l.Spec()
@@ -237,11 +238,11 @@ func (a *app) idLayouts() error {
 			v.Layout, strconv.Itoa(v.Bits), v.Unit, strconv.FormatFloat(v.PerSecond, 'f', -1, 64), strconv.FormatUint(v.Nodes, 10),
 			v.Until.Format(time.DateOnly), ordered, strings.Join(fields, ", "),
 		} {
-			columns[i].cells = append(columns[i].cells, cell)
+			columns[i].Cells = append(columns[i].Cells, cell)
 		}
 	}
-	if a.output() != outputTable {
-		return writeList(a.out, views, a.output() == outputLines)
+	if a.output() != output.Table {
+		return output.WriteList(a.out, views, a.output() == output.Lines)
 	}
-	return writeTable(a.out, columns, 0, nil)
+	return output.WriteTable(a.out, columns, 0, nil)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 	"github.com/leasehold/leasehold/identity"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
@@ -71,18 +72,18 @@ func (a *app) idImport(ctx context.Context, m *lease.Manager, pool string, data 
 		}
 		return a.idError(err)
 	}
-	value, names, why := column{title: "VALUE"}, column{title: "NODE"}, column{title: "WHY NOT"}
+	value, names, why := output.Column{Title: "VALUE"}, output.Column{Title: "NODE"}, output.Column{Title: "WHY NOT"}
 	for _, d := range refused.Duplicates {
-		value.cells = append(value.cells, plain(d.Value))
-		names.cells = append(names.cells, plain(strings.Join(d.Holders, ", ")))
-		why.cells = append(why.cells, "it can be of one only")
+		value.Cells = append(value.Cells, output.Plain(d.Value))
+		names.Cells = append(names.Cells, output.Plain(strings.Join(d.Holders, ", ")))
+		why.Cells = append(why.Cells, "it can be of one only")
 	}
 	for _, c := range refused.Conflicts {
-		value.cells = append(value.cells, plain(c.Value))
-		names.cells = append(names.cells, plain(c.Name))
-		why.cells = append(why.cells, plain(c.Why))
+		value.Cells = append(value.Cells, output.Plain(c.Value))
+		names.Cells = append(names.Cells, output.Plain(c.Name))
+		why.Cells = append(why.Cells, output.Plain(c.Why))
 	}
-	if err := writeTable(a.out, []column{value, names, why}, 0, nil); err != nil {
+	if err := output.WriteTable(a.out, []output.Column{value, names, why}, 0, nil); err != nil {
 		return err
 	}
 	return exit(exitNo, errors.New("nothing was adopted: mend the table's rows, and import again"))
@@ -140,21 +141,21 @@ type duplicateView struct {
 // duplicates writes what was found.
 func (a *app) duplicates(all []identity.Duplicate) error {
 	views := make([]duplicateView, len(all))
-	value, names := column{title: "VALUE"}, column{title: "OF"}
+	value, names := output.Column{Title: "VALUE"}, output.Column{Title: "OF"}
 	for i, d := range all {
 		views[i] = duplicateView{d.Value, d.Holders}
-		value.cells = append(value.cells, plain(d.Value))
-		names.cells = append(names.cells, plain(strings.Join(d.Holders, ", ")))
+		value.Cells = append(value.Cells, output.Plain(d.Value))
+		names.Cells = append(names.Cells, output.Plain(strings.Join(d.Holders, ", ")))
 	}
 	switch {
-	case a.output() != outputTable:
-		if err := writeList(a.out, views, a.output() == outputLines); err != nil {
+	case a.output() != output.Table:
+		if err := output.WriteList(a.out, views, a.output() == output.Lines); err != nil {
 			return err
 		}
 	case len(all) == 0:
 		a.say("no duplicates")
 	default:
-		if err := writeTable(a.out, []column{value, names}, 0, nil); err != nil {
+		if err := output.WriteTable(a.out, []output.Column{value, names}, 0, nil); err != nil {
 			return err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 	"github.com/leasehold/leasehold/identity"
 	"github.com/leasehold/leasehold/store"
 )
@@ -64,21 +65,21 @@ func (a *app) idPools(ctx context.Context, st store.Store) error {
 		views[i] = poolView{p.Pool, p.Values, p.Layout, p.Size, len(entries)}
 	}
 	switch {
-	case a.output() != outputTable:
-		return writeList(a.out, views, a.output() == outputLines)
+	case a.output() != output.Table:
+		return output.WriteList(a.out, views, a.output() == output.Lines)
 	case len(views) == 0:
 		a.say("no pools: the first `leasehold id assign POOL --range 1-254` makes one")
 		return nil
 	}
-	name, values, held := column{title: "POOL", cut: true}, column{title: "VALUES", cut: true}, column{title: "HELD"}
-	layout := column{title: "LAYOUT", cut: true}
+	name, values, held := output.Column{Title: "POOL", Cut: true}, output.Column{Title: "VALUES", Cut: true}, output.Column{Title: "HELD"}
+	layout := output.Column{Title: "LAYOUT", Cut: true}
 	for _, v := range views {
-		name.cells = append(name.cells, plain(v.Pool))
-		values.cells = append(values.cells, plain(strings.TrimPrefix(v.Values.String(), "the ")))
-		held.cells = append(held.cells, fmt.Sprintf("%d of %d", v.Held, v.Size))
-		layout.cells = append(layout.cells, plain(orDash(v.Layout)))
+		name.Cells = append(name.Cells, output.Plain(v.Pool))
+		values.Cells = append(values.Cells, output.Plain(strings.TrimPrefix(v.Values.String(), "the ")))
+		held.Cells = append(held.Cells, fmt.Sprintf("%d of %d", v.Held, v.Size))
+		layout.Cells = append(layout.Cells, output.Plain(output.OrDash(v.Layout)))
 	}
-	return writeTable(a.out, []column{name, held, values, layout}, width(a.out), nil)
+	return output.WriteTable(a.out, []output.Column{name, held, values, layout}, output.Width(a.out), nil)
 }
 
 // idList writes who has which value.
@@ -94,37 +95,37 @@ func (a *app) idList(ctx context.Context, st store.Store, pool string) error {
 		}
 	}
 	switch {
-	case a.output() != outputTable:
-		return writeList(a.out, views, a.output() == outputLines)
+	case a.output() != output.Table:
+		return output.WriteList(a.out, views, a.output() == output.Lines)
 	case len(views) == 0:
 		a.say("nobody has a value of %s", pool)
 		return nil
 	}
-	return writeTable(a.out, idColumns(views, a.clk.Wall()), width(a.out), painter(a.out))
+	return output.WriteTable(a.out, idColumns(views, a.clk.Wall()), output.Width(a.out), painter(a.out))
 }
 
-func idColumns(views []idView, now time.Time) []column {
-	value, name, state := column{title: "VALUE"}, column{title: "NAME", cut: true}, column{title: "STATE"}
-	kept, since, expires := column{title: "KEPT"}, column{title: "SINCE"}, column{title: "EXPIRES"}
-	window, holder := column{title: "WINDOW"}, column{title: "HOLDER", cut: true}
+func idColumns(views []idView, now time.Time) []output.Column {
+	value, name, state := output.Column{Title: "VALUE"}, output.Column{Title: "NAME", Cut: true}, output.Column{Title: "STATE"}
+	kept, since, expires := output.Column{Title: "KEPT"}, output.Column{Title: "SINCE"}, output.Column{Title: "EXPIRES"}
+	window, holder := output.Column{Title: "WINDOW"}, output.Column{Title: "HOLDER", Cut: true}
 	for _, v := range views {
-		value.cells = append(value.cells, plain(v.Value))
-		name.cells = append(name.cells, plain(orDash(v.Name)))
-		state.cells = append(state.cells, v.State)
-		kept.cells = append(kept.cells, v.Kept)
-		since.cells = append(since.cells, fmt.Sprintf("%s (%s)", at(v.Since, now), ago(v.Since, now)))
-		since.short = append(since.short, ago(v.Since, now))
+		value.Cells = append(value.Cells, output.Plain(v.Value))
+		name.Cells = append(name.Cells, output.Plain(output.OrDash(v.Name)))
+		state.Cells = append(state.Cells, v.State)
+		kept.Cells = append(kept.Cells, v.Kept)
+		since.Cells = append(since.Cells, fmt.Sprintf("%s (%s)", output.At(v.Since, now), output.Ago(v.Since, now)))
+		since.Short = append(since.Short, output.Ago(v.Since, now))
 		in, up := "-", "-"
 		if v.Expires != nil {
-			in = "in " + roughly(v.expiresIn)
+			in = "in " + output.Roughly(v.expiresIn)
 		}
 		if v.Ceiling != nil {
-			up = "up to " + at(*v.Ceiling, now)
+			up = "up to " + output.At(*v.Ceiling, now)
 		}
-		expires.cells = append(expires.cells, in)
-		window.cells = append(window.cells, up)
-		window.short = append(window.short, strings.TrimPrefix(up, "up to "))
-		holder.cells = append(holder.cells, plain(v.Holder))
+		expires.Cells = append(expires.Cells, in)
+		window.Cells = append(window.Cells, up)
+		window.Short = append(window.Short, strings.TrimPrefix(up, "up to "))
+		holder.Cells = append(holder.Cells, output.Plain(v.Holder))
 	}
-	return []column{value, name, state, kept, since, expires, window, holder}
+	return []output.Column{value, name, state, kept, since, expires, window, holder}
 }

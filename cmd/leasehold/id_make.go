@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 	"github.com/leasehold/leasehold/flake"
 	"github.com/leasehold/leasehold/identity"
 	"github.com/leasehold/leasehold/lease"
@@ -194,8 +195,8 @@ func (a *app) idNext(ctx context.Context, m *lease.Manager, o idNext) (err error
 	if err != nil {
 		return err
 	}
-	if a.output() != outputTable {
-		return writeList(a.out, ids, a.output() == outputLines)
+	if a.output() != output.Table {
+		return output.WriteList(a.out, ids, a.output() == output.Lines)
 	}
 	_, err = fmt.Fprintln(a.out, strings.Join(ids, "\n"))
 	return err

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 	"github.com/leasehold/leasehold/identity"
 	"github.com/leasehold/leasehold/store"
 )
@@ -127,17 +128,17 @@ func (a *app) idPrune(ctx context.Context, st store.Store, pool string, o identi
 		return noPool(pool, failed)
 	}
 	views := make([]prunedView, len(ended))
-	value, name := column{title: "VALUE"}, column{title: "NAME"}
+	value, name := output.Column{Title: "VALUE"}, output.Column{Title: "NAME"}
 	for i, e := range ended {
 		views[i] = prunedView{e.Value, e.Name}
-		value.cells, name.cells = append(value.cells, plain(e.Value)), append(name.cells, plain(e.Name))
+		value.Cells, name.Cells = append(value.Cells, output.Plain(e.Value)), append(name.Cells, output.Plain(e.Name))
 	}
 	var err error
 	switch {
-	case a.output() != outputTable:
-		err = writeList(a.out, views, a.output() == outputLines)
+	case a.output() != output.Table:
+		err = output.WriteList(a.out, views, a.output() == output.Lines)
 	case len(views) > 0:
-		err = writeTable(a.out, []column{value, name}, 0, nil)
+		err = output.WriteTable(a.out, []output.Column{value, name}, 0, nil)
 	}
 	done := "freed"
 	if o.DryRun {

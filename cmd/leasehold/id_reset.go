@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 	"github.com/leasehold/leasehold/identity"
 	"github.com/leasehold/leasehold/lease"
 )
@@ -126,7 +127,7 @@ func (a *app) sayLate(pool string, late []identity.Late) {
 			by = ", held by " + v.Record.Owner
 			held++
 		}
-		a.say("  %s: from %s on, in %s%s", v.Value, v.Begins.UTC().Format(time.RFC3339), roughly(v.Begins.Sub(now)), by)
+		a.say("  %s: from %s on, in %s%s", v.Value, v.Begins.UTC().Format(time.RFC3339), output.Roughly(v.Begins.Sub(now)), by)
 	}
 	if held > 0 {
 		a.say("%d of them have holders: perhaps it is the clock here that is wrong", held)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
@@ -52,12 +53,12 @@ func (a *app) list(ctx context.Context, st store.Store, prefix string, all bool)
 		return err
 	}
 	switch {
-	case a.output() != outputTable:
-		err = errors.Join(writeList(a.out, views, a.output() == outputLines), err)
+	case a.output() != output.Table:
+		err = errors.Join(output.WriteList(a.out, views, a.output() == output.Lines), err)
 	case len(views) == 0:
 		a.say("no names%s", beginning(prefix))
 	default:
-		err = errors.Join(writeTable(a.out, listColumns(views, a.clk.Wall()), width(a.out), painter(a.out)), err)
+		err = errors.Join(output.WriteTable(a.out, listColumns(views, a.clk.Wall()), output.Width(a.out), painter(a.out)), err)
 	}
 	return err
 }
@@ -100,31 +101,31 @@ func (a *app) views(ctx context.Context, st store.Store, prefix string, all bool
 	return views, errors.Join(errs...)
 }
 
-func listColumns(views []view, now time.Time) []column {
-	name, state, holder := column{title: "NAME", cut: true}, column{title: "STATE"}, column{title: "HOLDER", cut: true}
-	token, since, expires := column{title: "TOKEN"}, column{title: "SINCE"}, column{title: "EXPIRES"}
+func listColumns(views []view, now time.Time) []output.Column {
+	name, state, holder := output.Column{Title: "NAME", Cut: true}, output.Column{Title: "STATE"}, output.Column{Title: "HOLDER", Cut: true}
+	token, since, expires := output.Column{Title: "TOKEN"}, output.Column{Title: "SINCE"}, output.Column{Title: "EXPIRES"}
 	for _, v := range views {
-		name.cells = append(name.cells, v.Name)
-		state.cells = append(state.cells, v.State)
-		holder.cells = append(holder.cells, v.holders())
-		token.cells = append(token.cells, v.Token.String())
+		name.Cells = append(name.Cells, v.Name)
+		state.Cells = append(state.Cells, v.State)
+		holder.Cells = append(holder.Cells, v.holders())
+		token.Cells = append(token.Cells, v.Token.String())
 		long, short := "-", "-"
 		if v.Since != nil {
-			short = ago(*v.Since, now)
-			long = fmt.Sprintf("%s (%s)", at(*v.Since, now), short)
+			short = output.Ago(*v.Since, now)
+			long = fmt.Sprintf("%s (%s)", output.At(*v.Since, now), short)
 		}
-		since.cells, since.short = append(since.cells, long), append(since.short, short)
+		since.Cells, since.Short = append(since.Cells, long), append(since.Short, short)
 		in := "-"
 		switch {
 		case v.silent > 0 && v.State == stateExpired:
-			in = "silent " + roughly(v.silent)
+			in = "silent " + output.Roughly(v.silent)
 		case v.silent > 0:
-			in = "in " + roughly(v.expiresIn) + ", silent " + roughly(v.silent)
+			in = "in " + output.Roughly(v.expiresIn) + ", silent " + output.Roughly(v.silent)
 		case v.Expires != nil:
-			in = "in " + roughly(v.expiresIn)
+			in = "in " + output.Roughly(v.expiresIn)
 		}
-		expires.cells, expires.short = append(expires.cells, in), append(expires.short, strings.TrimPrefix(in, "in "))
+		expires.Cells, expires.Short = append(expires.Cells, in), append(expires.Short, strings.TrimPrefix(in, "in "))
 	}
 	// The holder gives way before the name.
-	return []column{name, state, token, since, expires, holder}
+	return []output.Column{name, state, token, since, expires, holder}
 }

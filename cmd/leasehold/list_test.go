@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 )
 
 func TestTableFitsTheTerminal(t *testing.T) {
@@ -16,7 +18,7 @@ func TestTableFitsTheTerminal(t *testing.T) {
 	}
 	for _, width := range []int{0, 200, 120, 100, 80, 70} {
 		var out strings.Builder
-		if err := writeTable(&out, listColumns(views, now), width, nil); err != nil {
+		if err := output.WriteTable(&out, listColumns(views, now), width, nil); err != nil {
 			t.Fatal(err)
 		}
 		whole := strings.Contains(out.String(), views[0].Holder)

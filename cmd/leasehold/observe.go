@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
 	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/fence"
@@ -59,7 +60,7 @@ func (a *app) observe(ctx context.Context, st store.Store, name string, once boo
 		switch {
 		case once && err != nil:
 			return err
-		case err != nil && err.Error() == said && a.output() == outputTable:
+		case err != nil && err.Error() == said && a.output() == output.Table:
 			continue // it goes on failing in the same way
 		}
 		said = ""
@@ -111,13 +112,13 @@ func (a *app) pauseOf(ctx context.Context, st store.Store, name string) *pauseVi
 }
 
 func (a *app) writeObservation(o observation) error {
-	if a.output() != outputTable {
-		return writeJSON(a.out, o, true)
+	if a.output() != output.Table {
+		return output.WriteJSON(a.out, o, true)
 	}
 	who := "nobody leads"
 	switch {
 	case o.Leader != "":
-		who = fmt.Sprintf("%s leads (token %d) since %s", o.Leader, o.Token, at(*o.Since, o.Time))
+		who = fmt.Sprintf("%s leads (token %d) since %s", o.Leader, o.Token, output.At(*o.Since, o.Time))
 	case o.Pause != nil:
 		who += ": " + pauseText(*o.Pause, o.Time)
 	}
@@ -129,7 +130,7 @@ func (a *app) writeObservation(o observation) error {
 	case o.Stale && o.Age == nil:
 		who = "nothing is known: " + o.Error
 	case o.Stale:
-		who = fmt.Sprintf("nothing is known now: %s; %s ago: %s", o.Error, roughly(age), who)
+		who = fmt.Sprintf("nothing is known now: %s; %s ago: %s", o.Error, output.Roughly(age), who)
 	default:
 		who += "; as of " + ageOf(age)
 	}
@@ -142,5 +143,5 @@ func ageOf(d time.Duration) string {
 	if d < time.Second {
 		return "now"
 	}
-	return roughly(d) + " ago"
+	return output.Roughly(d) + " ago"
 }

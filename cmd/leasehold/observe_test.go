@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/config"
 	"github.com/leasehold/leasehold/election"
 )
@@ -31,7 +32,7 @@ func TestObservationsSayHowOldTheyAre(t *testing.T) {
 		{election.Leader{Name: "job", Age: time.Hour}, down, `job nothing is known: no; answer$`, `"name":"job","token":0,"stale":true,"error":"no; answer"}`},
 		{election.Leader{Name: "job", Token: 7}, nil, `job nobody leads; as of now`, `"name":"job","token":7,"age_seconds":0}`},
 	} {
-		for form, want := range map[string]string{outputTable: c.text, outputLines: c.json} {
+		for form, want := range map[string]string{output.Table: c.text, output.Lines: c.json} {
 			out, err := os.Create(filepath.Join(t.TempDir(), "out"))
 			if err != nil {
 				t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/store"
 )
@@ -38,7 +39,7 @@ func (a *app) pauseCommand() *cobra.Command {
 			case p.Reason == "":
 				return usage("--reason is missing: say why, for whoever wonders at night that nobody leads")
 			case length != 0 && (length < election.MinPause || length > election.MaxPause) || length == 0 && cmd.Flags().Changed("for"):
-				return usage("--for %v: want a duration of %v to %v, or none: then it lasts until `leasehold resume`", length, election.MinPause, roughly(election.MaxPause))
+				return usage("--for %v: want a duration of %v to %v, or none: then it lasts until `leasehold resume`", length, election.MinPause, output.Roughly(election.MaxPause))
 			case wait <= 0:
 				return usage("--wait %v: want a duration above 0, or --no-wait", wait)
 			case noWait && cmd.Flags().Changed("wait"):
@@ -93,7 +94,7 @@ func (a *app) pause(ctx context.Context, st store.Store, name string, p election
 func (a *app) awaitNobody(ctx context.Context, st store.Store, name string, v view, until time.Time, wait time.Duration) error {
 	paused := name + " is paused"
 	if !until.IsZero() {
-		paused += " until " + at(until, a.clk.Wall())
+		paused += " until " + output.At(until, a.clk.Wall())
 	}
 	stands := slices.ContainsFunc(v.Candidates, func(c candidateView) bool { return c.Holder == v.Holder })
 	switch {
@@ -185,7 +186,7 @@ func (a *app) unpause(ctx context.Context, st store.Store, name, id string) erro
 	now := a.clk.Wall()
 	var was, left []string
 	for _, p := range v.pauses() {
-		text := fmt.Sprintf("%s, for %s", pauseText(p, now), roughly(max(now.Sub(p.Since), 0)))
+		text := fmt.Sprintf("%s, for %s", pauseText(p, now), output.Roughly(max(now.Sub(p.Since), 0)))
 		if id == "" || id == election.AllPauses || id == p.ID {
 			was = append(was, text)
 		} else {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/plan"
 	"github.com/leasehold/leasehold/store/dynamodb"
 )
@@ -116,16 +117,16 @@ func (a *app) plan(p plan.Plan, under, picture string) error {
 			return fmt.Errorf("draw the picture: %w", err)
 		}
 	}
-	if a.output() != outputTable {
+	if a.output() != output.Table {
 		v := newPlanView(p, under)
 		if priced {
 			v.Elected.Dollars = &dollars
 		}
-		return writeJSON(a.out, v, a.output() == outputLines)
+		return output.WriteJSON(a.out, v, a.output() == output.Lines)
 	}
-	what, one, elected := column{title: "DOWN A YEAR"}, column{title: "ONE INSTANCE"}, column{title: fmt.Sprintf("%d ELECTED REPLICAS", p.Input.Replicas)}
+	what, one, elected := output.Column{Title: "DOWN A YEAR"}, output.Column{Title: "ONE INSTANCE"}, output.Column{Title: fmt.Sprintf("%d ELECTED REPLICAS", p.Input.Replicas)}
 	add := func(name, left, right string) {
-		what.cells, one.cells, elected.cells = append(what.cells, name), append(one.cells, left), append(elected.cells, right)
+		what.Cells, one.Cells, elected.Cells = append(what.Cells, name), append(one.Cells, left), append(elected.Cells, right)
 	}
 	for _, c := range p.Causes() {
 		add(c.Name, plan.Short(c.One), plan.Short(c.Elected))
@@ -142,7 +143,7 @@ func (a *app) plan(p plan.Plan, under, picture string) error {
 	if priced {
 		add("dollars a month", "0.00", strconv.FormatFloat(dollars, 'f', 2, 64))
 	}
-	if err := writeTable(a.out, []column{what, one, elected}, width(a.out), nil); err != nil {
+	if err := output.WriteTable(a.out, []output.Column{what, one, elected}, output.Width(a.out), nil); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(a.out, "\n%s\n", p.Advice())

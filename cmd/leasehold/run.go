@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/identity"
@@ -251,7 +252,7 @@ func (j *job) once(ctx context.Context) error {
 	switch s := p.Status(); {
 	case s.Signal != nil:
 		sig, _ := s.Signal.(syscall.Signal)
-		return exit(exitSignal + int(sig), nil)
+		return exit(exitSignal+int(sig), nil)
 	case s.Code != 0:
 		return exit(s.Code, nil)
 	}
@@ -328,7 +329,7 @@ func (j *job) refusal(ctx context.Context, err error) error {
 		return exit(code, fmt.Errorf("not acquired within %v: %w", j.opts.wait, err))
 	}
 	now := j.a.clk.Wall()
-	why := fmt.Errorf("%s is held by %s since %s (%s)", j.name, held.Owner, at(held.Since, now), ago(held.Since, now))
+	why := fmt.Errorf("%s is held by %s since %s (%s)", j.name, held.Owner, output.At(held.Since, now), output.Ago(held.Since, now))
 	if held.Owner == os.Getenv(envHolder) {
 		why = fmt.Errorf("%w: the very command that started this one", why)
 	}

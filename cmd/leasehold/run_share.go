@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/lease"
@@ -49,7 +50,7 @@ func (j *job) misfit(ctx context.Context, err error) error {
 	name, s := j.name, j.opts.sharing
 	if limit := new(lock.MismatchError); errors.As(err, &limit) {
 		return usage("--slots %d: %s has %s, and all who use it have to say so: write --slots %d, or change it for all, which then follow: leasehold slots %s %d",
-			s.limit, name, slotCount(limit.Stored), limit.Stored, name, s.limit)
+			s.limit, name, output.Slots(limit.Stored), limit.Stored, name, s.limit)
 	}
 	other := new(store.KindError)
 	if !errors.As(err, &other) {
@@ -61,7 +62,7 @@ func (j *job) misfit(ctx context.Context, err error) error {
 		if err != nil {
 			return err
 		}
-		return usage("%s has %s in use: add --slots %d, or use another name", name, slotCount(state.Limit), state.Limit)
+		return usage("%s has %s in use: add --slots %d, or use another name", name, output.Slots(state.Limit), state.Limit)
 	case other.Kind == store.KindRW:
 		return usage("--slots %d: %s is in use with --shared: leave --slots out, or use another name", s.limit, name)
 	case other.Kind == store.KindPool:

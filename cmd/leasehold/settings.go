@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/config"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
 	"github.com/leasehold/leasehold/store/open"
@@ -30,7 +31,7 @@ func settings() []config.Setting {
 		{Name: "conflict-exit-code", Default: strconv.Itoa(exitConflict), Check: checkExitCode},
 		{Name: "as", Default: ""},
 		{Name: "keys", Default: ""},
-		{Name: "output", Default: outputTable, Check: checkOutput},
+		{Name: "output", Default: output.Table, Check: output.Check},
 		{Name: "quiet", Default: "false", Check: checkBool},
 		{Name: "log-format", Default: logPlain, Check: checkLogFormat},
 		{Name: "log-level", Default: "info", Check: checkLogLevel},

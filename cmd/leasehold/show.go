@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -28,8 +29,8 @@ func (a *app) showCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			a.observing = observe
 			return a.withView(cmd.Context(), args[0], func(v view) error {
-				if a.output() != outputTable {
-					return writeJSON(a.out, v, a.output() == outputLines)
+				if a.output() != output.Table {
+					return output.WriteJSON(a.out, v, a.output() == output.Lines)
 				}
 				return a.showTable(v)
 			})
@@ -91,17 +92,17 @@ func (a *app) showTable(v view) error {
 	now := a.clk.Wall()
 	since := "-"
 	if v.Since != nil {
-		since = fmt.Sprintf("%s (%s)", at(*v.Since, now), ago(*v.Since, now))
+		since = fmt.Sprintf("%s (%s)", output.At(*v.Since, now), output.Ago(*v.Since, now))
 	}
 	rows := [][2]string{{"name", v.Name}, {"state", v.State}, {"holder", v.holders()}, {"token", v.Token.String()}, {"since", since}}
 	if v.Holder != "" && v.Holders == nil {
 		rows = append(rows, [2]string{"ttl", time.Duration(v.TTL * float64(time.Second)).String()})
 	}
 	if v.silent > 0 {
-		rows = append(rows, [2]string{"renewed", "no sign of life for " + roughly(v.silent)})
+		rows = append(rows, [2]string{"renewed", "no sign of life for " + output.Roughly(v.silent)})
 	}
 	if v.Expires != nil {
-		rows = append(rows, [2]string{"expires", "in " + roughly(v.expiresIn) + " at most, unless it is renewed"})
+		rows = append(rows, [2]string{"expires", "in " + output.Roughly(v.expiresIn) + " at most, unless it is renewed"})
 	}
 	if v.Note != "" {
 		rows = append(rows, [2]string{"note", v.Note})
@@ -110,7 +111,7 @@ func (a *app) showTable(v view) error {
 		rows = append(rows, [2]string{"session", v.Session})
 	}
 	for _, k := range slices.Sorted(maps.Keys(v.Info)) {
-		rows = append(rows, [2]string{"info." + plain(k), plain(v.Info[k])})
+		rows = append(rows, [2]string{"info." + output.Plain(k), output.Plain(v.Info[k])})
 	}
 	rows = append(rows, v.kindRows(now)...)
 	widest := 0

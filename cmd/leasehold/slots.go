@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/lock"
 	"github.com/leasehold/leasehold/store"
@@ -44,13 +45,13 @@ func (a *app) setSlots(ctx context.Context, m *lease.Manager, name string, n int
 		return err
 	}
 	if !create && state.Kind != lock.KindSemaphore {
-		return exit(exitNo, fmt.Errorf("%s has no slots: `leasehold list` shows the names there are; to give it %s, add --create", name, slotCount(n)))
+		return exit(exitNo, fmt.Errorf("%s has no slots: `leasehold list` shows the names there are; to give it %s, add --create", name, output.Slots(n)))
 	}
 	err = lock.SetLimit(ctx, m, name, n)
 	other := new(store.KindError)
 	switch {
 	case err == nil:
-		a.say("%s has %s", name, slotCount(n))
+		a.say("%s has %s", name, output.Slots(n))
 		return nil
 	case errors.As(err, &other):
 		return exit(exitUsage, other)

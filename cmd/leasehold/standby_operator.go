@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 	"github.com/leasehold/leasehold/compat/admiral"
 	"github.com/leasehold/leasehold/fence"
 )
@@ -102,14 +103,14 @@ func (a *app) standbyStatus(ctx context.Context, op admiral.Operator, wait time.
 }
 
 func (a *app) showStanding(s standing) error {
-	if a.output() != outputTable {
-		return writeJSON(a.out, s, a.output() == outputLines)
+	if a.output() != output.Table {
+		return output.WriteJSON(a.out, s, a.output() == output.Lines)
 	}
 	now := a.clk.Wall()
 	fmt.Fprintf(a.out, "lease   %s\nstate   %s\n", s.Lease, s.State)
 	line := func(what, text string) {
 		if text != "" {
-			fmt.Fprintf(a.out, "%-8s%s\n", what, plain(text))
+			fmt.Fprintf(a.out, "%-8s%s\n", what, output.Plain(text))
 		}
 	}
 	line("pod", s.Pod)
@@ -119,21 +120,21 @@ func (a *app) showStanding(s standing) error {
 		line("token", s.Token.String())
 	}
 	if s.Since != nil && !s.Since.IsZero() {
-		line("since", fmt.Sprintf("%s (%s)", at(*s.Since, now), ago(*s.Since, now)))
+		line("since", fmt.Sprintf("%s (%s)", output.At(*s.Since, now), output.Ago(*s.Since, now)))
 	}
 	line("note", s.Note)
 	if len(s.Instances) == 0 {
 		return nil
 	}
 	fmt.Fprintln(a.out)
-	pod, region, status, owner := column{title: "POD"}, column{title: "REGION"}, column{title: "STATUS"}, column{title: "OWNER", cut: true}
+	pod, region, status, owner := output.Column{Title: "POD"}, output.Column{Title: "REGION"}, output.Column{Title: "STATUS"}, output.Column{Title: "OWNER", Cut: true}
 	for _, i := range s.Instances {
-		pod.cells = append(pod.cells, plain(i.Pod))
-		region.cells = append(region.cells, orDash(plain(i.Region)))
-		status.cells = append(status.cells, plain(i.Status))
-		owner.cells = append(owner.cells, plain(i.Owner))
+		pod.Cells = append(pod.Cells, output.Plain(i.Pod))
+		region.Cells = append(region.Cells, output.OrDash(output.Plain(i.Region)))
+		status.Cells = append(status.Cells, output.Plain(i.Status))
+		owner.Cells = append(owner.Cells, output.Plain(i.Owner))
 	}
-	return writeTable(a.out, []column{pod, region, status, owner}, width(a.out), nil)
+	return output.WriteTable(a.out, []output.Column{pod, region, status, owner}, output.Width(a.out), nil)
 }
 
 func (a *app) switchoverCommand() *cobra.Command {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/sweep"
@@ -81,34 +82,34 @@ func (a *app) sweep(ctx context.Context, st store.Store, o sweep.Options) error 
 	o.Clock = a.clk
 	o.Tell = func(f sweep.Finding) {
 		v := swept{f.Key, f.Deed, f.Why, o.DryRun}
-		if a.output() == outputLines { // as it happens
-			failed = errors.Join(failed, writeJSON(a.out, v, true))
+		if a.output() == output.Lines { // as it happens
+			failed = errors.Join(failed, output.WriteJSON(a.out, v, true))
 			return
 		}
 		all = append(all, v)
 	}
 	report, err := sweep.Run(ctx, st, o)
 	switch {
-	case a.output() == outputJSON:
-		failed = writeList(a.out, all, false)
-	case a.output() == outputTable && len(all) > 0:
-		failed = writeTable(a.out, sweepColumns(all, o.DryRun), width(a.out), nil)
+	case a.output() == output.JSON:
+		failed = output.WriteList(a.out, all, false)
+	case a.output() == output.Table && len(all) > 0:
+		failed = output.WriteTable(a.out, sweepColumns(all, o.DryRun), output.Width(a.out), nil)
 	}
 	a.say("%s", sweepSummary(report, o.DryRun))
 	return errors.Join(failed, err)
 }
 
-func sweepColumns(all []swept, dry bool) []column {
-	name, deed, why := column{title: "NAME", cut: true}, column{title: "DEED"}, column{title: "WHY", cut: true}
+func sweepColumns(all []swept, dry bool) []output.Column {
+	name, deed, why := output.Column{Title: "NAME", Cut: true}, output.Column{Title: "DEED"}, output.Column{Title: "WHY", Cut: true}
 	if dry {
-		deed.title = "WOULD BE"
+		deed.Title = "WOULD BE"
 	}
 	for _, v := range all {
-		name.cells = append(name.cells, v.Key)
-		deed.cells = append(deed.cells, string(v.Deed))
-		why.cells = append(why.cells, v.Why)
+		name.Cells = append(name.Cells, v.Key)
+		deed.Cells = append(deed.Cells, string(v.Deed))
+		why.Cells = append(why.Cells, v.Why)
 	}
-	return []column{deed, name, why}
+	return []output.Column{deed, name, why}
 }
 
 // sweepSummary is the last word.

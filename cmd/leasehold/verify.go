@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/lock"
 	"github.com/leasehold/leasehold/store"
@@ -114,8 +115,8 @@ func (a *app) readSequencer(text string) (s fence.Sequencer, err error) {
 
 // forged says that a sequencer is not signed as it should be.
 func (a *app) forged(err error) error {
-	if a.output() != outputTable {
-		if err := writeJSON(a.out, verified{Reason: oneLine(err)}, a.output() == outputLines); err != nil {
+	if a.output() != output.Table {
+		if err := output.WriteJSON(a.out, verified{Reason: oneLine(err)}, a.output() == output.Lines); err != nil {
 			return err
 		}
 	}
@@ -132,8 +133,8 @@ func (a *app) verdict(s fence.Sequencer, err error) error {
 	if stale != nil {
 		v.NewestToken, v.NewestHolder = stale.Current, stale.Holder
 	}
-	if a.output() != outputTable {
-		if err := writeJSON(a.out, v, a.output() == outputLines); err != nil {
+	if a.output() != output.Table {
+		if err := output.WriteJSON(a.out, v, a.output() == output.Lines); err != nil {
 			return err
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 )
 
 func (a *app) versionCommand() *cobra.Command {
@@ -15,8 +17,8 @@ func (a *app) versionCommand() *cobra.Command {
 		Args:    want(),
 		RunE: func(*cobra.Command, []string) error {
 			v := readVersion()
-			if a.output() != outputTable {
-				return writeJSON(a.out, v, a.output() == outputLines)
+			if a.output() != output.Table {
+				return output.WriteJSON(a.out, v, a.output() == output.Lines)
 			}
 			line := "leasehold " + v.Version
 			if v.Revision != "" {

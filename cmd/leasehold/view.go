@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/lessor"
 	"github.com/leasehold/leasehold/lease"
@@ -161,7 +162,7 @@ func (a *app) elected(ctx context.Context, st store.Store, name string) (view, e
 func (v view) infoLine() string {
 	var parts []string
 	for _, k := range slices.Sorted(maps.Keys(v.Info)) {
-		parts = append(parts, plain(k)+"="+plain(v.Info[k]))
+		parts = append(parts, output.Plain(k)+"="+output.Plain(v.Info[k]))
 	}
 	return strings.Join(parts, " ")
 }
@@ -174,7 +175,7 @@ var stateColours = map[string]string{stateHeld: "32", stateExpired: "33", stateB
 
 // painter colours states, if out is to have colours.
 func painter(out *os.File) func(title, cell, padded string) string {
-	if !coloured(out) {
+	if !output.Coloured(out) {
 		return nil
 	}
 	return func(title, cell, padded string) string {

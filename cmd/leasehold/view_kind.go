@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/lease"
@@ -217,7 +218,7 @@ func pauseText(p pauseView, now time.Time) string {
 		text += ": " + p.Reason
 	}
 	if !p.Until.IsZero() {
-		text += fmt.Sprintf(" (until %s, in %s)", at(p.Until, now), roughly(max(p.Until.Sub(now), 0)))
+		text += fmt.Sprintf(" (until %s, in %s)", output.At(p.Until, now), output.Roughly(max(p.Until.Sub(now), 0)))
 	}
 	return text
 }
@@ -244,7 +245,7 @@ func (v view) holders() string {
 	case n == 1:
 		parts = append(parts, v.Holders[0].Mode+" by "+v.Holder)
 	case v.Holder != "" || len(v.Waiting)+v.standingBy() == 0:
-		parts = append(parts, orDash(v.Holder))
+		parts = append(parts, output.OrDash(v.Holder))
 	}
 	if len(v.Waiting) > 0 {
 		parts = append(parts, fmt.Sprintf("%d waiting", len(v.Waiting)))
@@ -285,10 +286,10 @@ func (v view) kindRows(now time.Time) [][2]string {
 				what += fmt.Sprintf(", of weight %d", h.Weight)
 			}
 		}
-		rows = append(rows, [2]string{what, fmt.Sprintf("%s by %s, token %d, since %s (%s)", h.State, h.Holder, h.Token, at(h.Since, now), ago(h.Since, now))})
+		rows = append(rows, [2]string{what, fmt.Sprintf("%s by %s, token %d, since %s (%s)", h.State, h.Holder, h.Token, output.At(h.Since, now), output.Ago(h.Since, now))})
 	}
 	for i, w := range v.Waiting {
-		text := fmt.Sprintf("%s, since %s (%s)", w.Holder, at(w.Since, now), ago(w.Since, now))
+		text := fmt.Sprintf("%s, since %s (%s)", w.Holder, output.At(w.Since, now), output.Ago(w.Since, now))
 		if w.Mode != "" {
 			text = "to " + w.Mode + ": " + text
 		}
@@ -303,9 +304,9 @@ func (v view) kindRows(now time.Time) [][2]string {
 			text += fmt.Sprintf(", priority %d", c.Priority)
 		}
 		if c.Zone != "" {
-			text += ", zone " + plain(c.Zone)
+			text += ", zone " + output.Plain(c.Zone)
 		}
-		rows = append(rows, [2]string{"candidate", plain(c.Name) + " (" + text + ")"})
+		rows = append(rows, [2]string{"candidate", output.Plain(c.Name) + " (" + text + ")"})
 	}
 	return rows
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -140,8 +141,8 @@ func (a *app) watchAll(ctx context.Context, st store.Store, all bool, every time
 
 func (a *app) writeChange(v view) error {
 	now := a.clk.Wall()
-	if a.output() != outputTable {
-		return writeJSON(a.out, change{now, v}, true)
+	if a.output() != output.Table {
+		return output.WriteJSON(a.out, change{now, v}, true)
 	}
 	state := v.State
 	if paint := painter(a.out); paint != nil {

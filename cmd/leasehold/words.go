@@ -12,6 +12,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/lock"
@@ -99,7 +100,7 @@ func (w *words) write() {
 	for frame := 0; ; frame++ {
 		line, waiting := "", false
 		if w.live {
-			line, waiting = w.status(width(w.a.err))
+			line, waiting = w.status(output.Width(w.a.err))
 		}
 		if line == "" {
 			wipe()
@@ -151,16 +152,16 @@ func (w *words) status(width int) (line string, waiting bool) {
 	case since == 0:
 		return "", false
 	case holder == nil && shared != "":
-		return cutMiddle(fmt.Sprintf("waiting for %s (%s): %s", w.name, roughly(waited), shared), max(width-3, leastCut)), true
+		return output.CutMiddle(fmt.Sprintf("waiting for %s (%s): %s", w.name, output.Roughly(waited), shared), max(width-3, output.LeastCut)), true
 	case holder == nil && waited < patience:
 		return "", true
 	case holder == nil:
-		return cutMiddle(fmt.Sprintf("waiting for the store (%s)", roughly(waited)), max(width-3, leastCut)), true
+		return output.CutMiddle(fmt.Sprintf("waiting for the store (%s)", output.Roughly(waited)), max(width-3, output.LeastCut)), true
 	}
 	now := w.a.clk.Wall()
-	line = fmt.Sprintf("waiting for %s (%s): held since %s by ", w.name, roughly(waited), ago(holder.Since, now))
-	owner := cutMiddle(holder.Owner, max(width-3-len(line), leastCut))
-	return cutMiddle(line+owner, max(width-3, leastCut)), true
+	line = fmt.Sprintf("waiting for %s (%s): held since %s by ", w.name, output.Roughly(waited), output.Ago(holder.Since, now))
+	owner := output.CutMiddle(holder.Owner, max(width-3-len(line), output.LeastCut))
+	return output.CutMiddle(line+owner, max(width-3, output.LeastCut)), true
 }
 
 // startWait and endWait enclose an acquisition. After endWait the line at the bottom is gone.
@@ -202,7 +203,7 @@ func (w *words) waitFor(h *lease.HeldError) {
 	}
 	if !w.live {
 		now := w.a.clk.Wall()
-		w.say("waiting for %s: held by %s since %s (%s)", w.name, h.Owner, at(h.Since, now), ago(h.Since, now))
+		w.say("waiting for %s: held by %s since %s (%s)", w.name, h.Owner, output.At(h.Since, now), output.Ago(h.Since, now))
 	}
 }
 

@@ -1,4 +1,4 @@
-package main
+package output
 
 import (
 	"testing"
@@ -20,10 +20,10 @@ func TestTimesForPeople(t *testing.T) {
 		{72 * time.Hour, "3d ago", "2026-11-18 12:00:00"},
 	} {
 		then := now.Add(-c.before)
-		if got := ago(then, now); got != c.ago {
+		if got := Ago(then, now); got != c.ago {
 			t.Errorf("%v: %s, want %s", c.before, got, c.ago)
 		}
-		if got := at(then, now); got != c.at {
+		if got := At(then, now); got != c.at {
 			t.Errorf("%v: %s, want %s", c.before, got, c.at)
 		}
 	}
@@ -35,7 +35,7 @@ func TestCutMiddle(t *testing.T) {
 		most int
 		want string
 	}{{"abcdef", 6, "abcdef"}, {"abcdef", 5, "ab…ef"}, {"äöüßäöü", 4, "ä…öü"}} {
-		if got := cutMiddle(c.s, c.most); got != c.want {
+		if got := CutMiddle(c.s, c.most); got != c.want {
 			t.Errorf("%s, %d: %s, want %s", c.s, c.most, got, c.want)
 		}
 	}
