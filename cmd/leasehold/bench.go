@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
@@ -40,42 +41,42 @@ func (a *app) benchCommand() *cobra.Command {
 		Long: "Acquire and release names of its own as fast as the store allows, for 1, 16 and 64 callers at a time, and delete them\n" +
 			"afterwards. For a store in a file the rate of the file system's own fsync stands beside it.",
 		Example: "  leasehold bench --store file:/var/lib/app/leases.db",
-		Args:    want(),
+		Args:    cli.Want(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			for _, n := range callers {
 				if n < 1 || n > 1000 {
-					return usage("--callers %d: want 1 to 1000", n)
+					return cli.Usage("--callers %d: want 1 to 1000", n)
 				}
 			}
 			if length <= 0 {
-				return usage("--for %v: want more than 0", length)
+				return cli.Usage("--for %v: want more than 0", length)
 			}
-			return a.withStore(cmd.Context(), true, func(st store.Store) error {
+			return a.WithStore(cmd.Context(), true, func(st store.Store) error {
 				results, err := a.bench(cmd.Context(), st, callers, length)
 				if err != nil {
 					return err
 				}
-				if a.output() != output.Table {
-					return output.WriteList(a.out, results, a.output() == output.Lines)
+				if a.Output() != output.Table {
+					return output.WriteList(a.Out, results, a.Output() == output.Lines)
 				}
-				return output.WriteTable(a.out, benchColumns(results), output.Width(a.out), nil)
+				return output.WriteTable(a.Out, benchColumns(results), output.Width(a.Out), nil)
 			})
 		},
 	}
 	cmd.Flags().IntSliceVar(&callers, "callers", callers, "how many callers at a time, one row each")
 	cmd.Flags().DurationVar(&length, "for", length, "how long each row is measured")
-	a.flag(cmd.Flags(), "output")
+	a.Flag(cmd.Flags(), "output")
 	return cmd
 }
 
 func (a *app) bench(ctx context.Context, st store.Store, callers []int, length time.Duration) ([]result, error) {
 	var results []result
-	url, _, err := a.storeURL()
+	url, _, err := a.StoreURL()
 	if err != nil {
 		return nil, err
 	}
 	if dir := url.Dir(); dir != "" {
-		a.say("fsync in %s…", dir)
+		a.Say("fsync in %s…", dir)
 		r, err := a.benchSync(ctx, dir, length)
 		if err != nil {
 			return nil, err
@@ -83,7 +84,7 @@ func (a *app) bench(ctx context.Context, st store.Store, callers []int, length t
 		results = append(results, r)
 	}
 	for _, n := range callers {
-		a.say("acquire and release, %d at a time…", n)
+		a.Say("acquire and release, %d at a time…", n)
 		r, err := a.benchPairs(ctx, st, n, length)
 		if err != nil {
 			return nil, err
@@ -111,7 +112,7 @@ func (a *app) benchSync(ctx context.Context, dir string, length time.Duration) (
 
 // benchPairs measures acquiring and releasing, each caller a name of its own, and deletes the names.
 func (a *app) benchPairs(ctx context.Context, st store.Store, callers int, length time.Duration) (r result, err error) {
-	m, err := lease.NewManager(st, lease.Options{Clock: a.clk, Name: "bench"})
+	m, err := lease.NewManager(st, lease.Options{Clock: a.Clock, Name: "bench"})
 	if err != nil {
 		return result{}, err
 	}
@@ -152,26 +153,26 @@ func (a *app) measure(ctx context.Context, what string, callers int, length time
 	patient.Go(func() {
 		select {
 		case <-ctx.Done():
-			_ = clock.Sleep(outlives, a.clk, interruptWait) // an error is the end
+			_ = clock.Sleep(outlives, a.Clock, interruptWait) // an error is the end
 		case <-outlives.Done():
 		}
 		end()
 	})
-	start := a.clk.Now()
+	start := a.Clock.Now()
 	for i := range callers {
 		wg.Go(func() {
 			for began := start; began.Sub(start) < length && ctx.Err() == nil; {
 				if errs[i] = op(outlives, i); errs[i] != nil {
 					return
 				}
-				now := a.clk.Now()
+				now := a.Clock.Now()
 				took[i] = append(took[i], now.Sub(began))
 				began = now
 			}
 		})
 	}
 	wg.Wait()
-	elapsed := a.clk.Now().Sub(start)
+	elapsed := a.Clock.Now().Sub(start)
 	end()
 	patient.Wait()
 	if ctx.Err() != nil {

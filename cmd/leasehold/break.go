@@ -9,6 +9,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/lease"
@@ -37,20 +38,20 @@ func (a *app) breakCommand() *cobra.Command {
 			"With --in it counts down first; an interrupt in that time breaks nothing.",
 		Example: "  leasehold break billing --token 1795257194000 --reason 'host is being drained'\n" +
 			"  leasehold break billing --token 1795257194000 --in 30s",
-		Args:              want("NAME"),
+		Args:              cli.Want("NAME"),
 		ValidArgsFunction: a.completeNames,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			b.name = args[0]
-			if err := heldName(b.name); err != nil {
+			if err := cli.HeldName(b.name); err != nil {
 				return err
 			}
-			if b.token, err = tokenFlag(b.name, text); err != nil {
+			if b.token, err = cli.TokenFlag(b.name, text); err != nil {
 				return err
 			}
 			if b.in < 0 || b.grace < 0 {
-				return usage("--in %v, --grace %v: want durations that are not negative", b.in, b.grace)
+				return cli.Usage("--in %v, --grace %v: want durations that are not negative", b.in, b.grace)
 			}
-			return a.withStore(cmd.Context(), false, func(st store.Store) error { return a.breakHold(cmd.Context(), st, b) })
+			return a.WithStore(cmd.Context(), false, func(st store.Store) error { return a.breakHold(cmd.Context(), st, b) })
 		},
 	}
 	f := cmd.Flags()
@@ -72,16 +73,16 @@ func (a *app) breakHold(ctx context.Context, st store.Store, b breaking) error {
 	case b.in > 0:
 		err = a.countDown(ctx, st, b)
 	case !b.yes:
-		err = a.confirm(ctx, "break "+b.name, b.name+" is left alone", "add --yes, or --in 30s for a countdown")
+		err = a.Confirm(ctx, "break "+b.name, b.name+" is left alone", "add --yes, or --in 30s for a countdown")
 	}
 	if err != nil {
 		return err
 	}
-	rec, err := lease.Break(ctx, st, t.key, lease.Eviction{Token: t.token, By: whoAmI(), Note: b.reason, Grace: b.grace})
+	rec, err := lease.Break(ctx, st, t.key, lease.Eviction{Token: t.token, By: cli.WhoAmI(), Note: b.reason, Grace: b.grace})
 	if err != nil {
 		return evictionError(err)
 	}
-	a.say("%s is broken; it is free when its holder has let go, or in %v", t.what(), rec.TTL)
+	a.Say("%s is broken; it is free when its holder has let go, or in %v", t.what(), rec.TTL)
 	return nil
 }
 
@@ -96,39 +97,39 @@ func (a *app) current(ctx context.Context, st store.Store, b breaking) (target, 
 
 // sayVictim says who is hit, and what that means.
 func (a *app) sayVictim(t target, b breaking) {
-	now, v := a.clk.Wall(), t.view
-	a.say("%s is %s by %s since %s (%s)", t.what(), v.State, v.Holder, output.At(*v.Since, now), output.Ago(*v.Since, now))
+	now, v := a.Clock.Wall(), t.view
+	a.Say("%s is %s by %s since %s (%s)", t.what(), v.State, v.Holder, output.At(*v.Since, now), output.Ago(*v.Since, now))
 	if info := v.infoLine(); info != "" {
-		a.say("  %s", info)
+		a.Say("  %s", info)
 	}
 	if t.key != v.Name {
-		a.say("  the session %s ends, with all that it keeps", t.key)
+		a.Say("  the session %s ends, with all that it keeps", t.key)
 	}
 	ttl := time.Duration(v.TTL * float64(time.Second))
-	a.say("the holder learns of a break at its next renewal; until then, %v at most, it may still be running and believe that it holds %s", ttl, v.Name)
+	a.Say("the holder learns of a break at its next renewal; until then, %v at most, it may still be running and believe that it holds %s", ttl, v.Name)
 	if b.grace > 0 && b.grace < ttl {
-		a.say("with --grace %v another may start before that: two may work at once", b.grace)
+		a.Say("with --grace %v another may start before that: two may work at once", b.grace)
 	}
 }
 
 // countDown waits, and ends early with an error when the hold is not the current one any more.
 func (a *app) countDown(ctx context.Context, st store.Store, b breaking) error {
-	end := a.clk.Now().Add(b.in)
-	onTerminal := term.IsTerminal(int(a.err.Fd())) && !a.quiet()
+	end := a.Clock.Now().Add(b.in)
+	onTerminal := term.IsTerminal(int(a.Err.Fd())) && !a.Quiet()
 	if onTerminal {
-		defer fmt.Fprintln(a.err)
+		defer fmt.Fprintln(a.Err)
 	} else {
-		a.say("breaking %s in %v; an interrupt leaves it alone", b.name, b.in)
+		a.Say("breaking %s in %v; an interrupt leaves it alone", b.name, b.in)
 	}
 	for {
-		left := end.Sub(a.clk.Now())
+		left := end.Sub(a.Clock.Now())
 		if left <= 0 {
 			return nil
 		}
 		if onTerminal {
-			fmt.Fprintf(a.err, "\r\x1b[Kleasehold: breaking %s in %v; ctrl-C leaves it alone", b.name, left.Round(time.Second))
+			fmt.Fprintf(a.Err, "\r\x1b[Kleasehold: breaking %s in %v; ctrl-C leaves it alone", b.name, left.Round(time.Second))
 		}
-		if err := clock.Sleep(ctx, a.clk, min(left, time.Second)); err != nil {
+		if err := clock.Sleep(ctx, a.Clock, min(left, time.Second)); err != nil {
 			return err
 		}
 		if _, err := a.current(ctx, st, b); err != nil {

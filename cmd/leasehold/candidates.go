@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 	"github.com/leasehold/leasehold/store"
 )
@@ -18,16 +19,16 @@ func (a *app) candidatesCommand() *cobra.Command {
 		Long: "List the candidates for the leadership of NAME, in the order in which they came, with the leader among them. A candidate that\n" +
 			"has died is shown until the others notice, which takes its TTL. The exit code is 1 when there is none.",
 		Example:           "  leasehold candidates scheduler",
-		Args:              want("NAME"),
+		Args:              cli.Want("NAME"),
 		ValidArgsFunction: a.completeNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := heldName(args[0]); err != nil {
+			if err := cli.HeldName(args[0]); err != nil {
 				return err
 			}
-			return a.withStore(cmd.Context(), false, func(st store.Store) error { return a.candidates(cmd.Context(), st, args[0]) })
+			return a.WithStore(cmd.Context(), false, func(st store.Store) error { return a.candidates(cmd.Context(), st, args[0]) })
 		},
 	}
-	a.flag(cmd.Flags(), "output")
+	a.Flag(cmd.Flags(), "output")
 	return cmd
 }
 
@@ -37,25 +38,25 @@ func (a *app) candidates(ctx context.Context, st store.Store, name string) error
 		return err
 	}
 	if v.Pause != nil {
-		a.say("%s is %s (%s)", name, pauseText(*v.Pause, a.clk.Wall()), output.Ago(v.Pause.Since, a.clk.Wall()))
+		a.Say("%s is %s (%s)", name, pauseText(*v.Pause, a.Clock.Wall()), output.Ago(v.Pause.Since, a.Clock.Wall()))
 	}
 	switch {
-	case a.output() != output.Table:
-		err = output.WriteList(a.out, v.Candidates, a.output() == output.Lines)
+	case a.Output() != output.Table:
+		err = output.WriteList(a.Out, v.Candidates, a.Output() == output.Lines)
 	case len(v.Candidates) > 0:
-		err = output.WriteTable(a.out, a.candidateColumns(v.Candidates), output.Width(a.out), nil)
+		err = output.WriteTable(a.Out, a.candidateColumns(v.Candidates), output.Width(a.Out), nil)
 	}
 	if err != nil || len(v.Candidates) > 0 {
 		return err
 	}
 	if v.Holder != "" {
-		return exit(exitNo, fmt.Errorf("%s has no candidate; %s holds it without being one", name, v.Holder))
+		return cli.Exit(cli.ExitNo, fmt.Errorf("%s has no candidate; %s holds it without being one", name, v.Holder))
 	}
-	return exit(exitNo, fmt.Errorf("%s has no candidate", name))
+	return cli.Exit(cli.ExitNo, fmt.Errorf("%s has no candidate", name))
 }
 
 func (a *app) candidateColumns(all []candidateView) []output.Column {
-	now := a.clk.Wall()
+	now := a.Clock.Wall()
 	name, role, priority := output.Column{Title: "NAME", Cut: true}, output.Column{Title: "ROLE"}, output.Column{Title: "PRIORITY"}
 	zone, since, holder := output.Column{Title: "ZONE"}, output.Column{Title: "SINCE"}, output.Column{Title: "HOLDER", Cut: true}
 	for _, c := range all {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/store"
@@ -30,21 +31,21 @@ func (a *app) checkCommand() *cobra.Command {
 			"broken, or has expired. Inside `leasehold run` the token need not be given. The answer may be outdated when it arrives;\n" +
 			"what must not be done twice has to refuse old tokens itself.",
 		Example:           "  leasehold check billing --token \"$LEASEHOLD_TOKEN\" || exit",
-		Args:              want("NAME"),
+		Args:              cli.Want("NAME"),
 		ValidArgsFunction: a.completeNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name := args[0]
-			if err := nameArg(name); err != nil {
+			if err := cli.NameArg(name); err != nil {
 				return err
 			}
 			if text == "" && os.Getenv(envName) == name {
 				text = os.Getenv(envToken)
 			}
-			token, err := tokenFlag(name, text)
+			token, err := cli.TokenFlag(name, text)
 			if err != nil {
 				return err
 			}
-			return a.withStore(cmd.Context(), false, func(st store.Store) error {
+			return a.WithStore(cmd.Context(), false, func(st store.Store) error {
 				st = store.Confirmed(st) // a script acts on the answer
 				rec, err := store.Load(cmd.Context(), st, name)
 				if err != nil {
@@ -63,15 +64,15 @@ func (a *app) checkCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&text, "token", "", "the token to check")
-	a.flag(cmd.Flags(), "output")
+	a.Flag(cmd.Flags(), "output")
 	return cmd
 }
 
 func (a *app) check(v view, token fence.Token) error {
 	current := v.under(token)
-	if a.output() != output.Table {
+	if a.Output() != output.Table {
 		d := verdict{Name: v.Name, Token: token, Current: current, State: v.State, Newest: v.Token, Holder: v.Holder}
-		if err := output.WriteJSON(a.out, d, a.output() == output.Lines); err != nil {
+		if err := output.WriteJSON(a.Out, d, a.Output() == output.Lines); err != nil {
 			return err
 		}
 	}
@@ -85,6 +86,6 @@ func (a *app) check(v view, token fence.Token) error {
 	case v.Token == token:
 		why = "that term is over or ending: " + v.State
 	}
-	a.say("%s: %d is not the current token: %s", v.Name, token, why)
-	return exit(exitNo, nil)
+	a.Say("%s: %d is not the current token: %s", v.Name, token, why)
+	return cli.Exit(cli.ExitNo, nil)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 	"github.com/leasehold/leasehold/store/dynamodb"
 )
@@ -28,17 +29,17 @@ func (a *app) costCommand() *cobra.Command {
 			"what it would take if every lease were renewed on its own. Prices are those of us-east-1 since November 2024, in dollars a\n" +
 			"million units; see https://aws.amazon.com/dynamodb/pricing/on-demand/ for others. It asks nobody.",
 		Example: "  leasehold cost --leases 10000 --sessions 20 --ttl 15s\n  leasehold cost --leases 5 --sessions 0 --waiters 10 --regions 3",
-		Args:    want(),
+		Args:    cli.Want(),
 		RunE: func(_ *cobra.Command, _ []string) error {
 			for flag, v := range map[string]float64{"renewals": setup.Renewals, "write-price": setup.WritePrice, "read-price": setup.ReadPrice} {
 				if !(v > 0) {
-					return usage("--%s %v: want more than 0", flag, v)
+					return cli.Usage("--%s %v: want more than 0", flag, v)
 				}
 			}
-			setup.TTL = a.duration("ttl")
+			setup.TTL = a.Duration("ttl")
 			estimate, err := dynamodb.Cost(setup)
 			if err != nil {
-				return exit(exitUsage, err)
+				return cli.Exit(cli.ExitUsage, err)
 			}
 			return a.cost(setup, estimate)
 		},
@@ -54,8 +55,8 @@ func (a *app) costCommand() *cobra.Command {
 	flags.IntVar(&setup.Regions, "regions", setup.Regions, "replicas of a global table, each of which pays for every write")
 	flags.Float64Var(&setup.WritePrice, "write-price", setup.WritePrice, "dollars a million write units")
 	flags.Float64Var(&setup.ReadPrice, "read-price", setup.ReadPrice, "dollars a million read units")
-	a.flag(flags, "ttl")
-	a.flag(flags, "output")
+	a.Flag(flags, "ttl")
+	a.Flag(flags, "output")
 	return cmd
 }
 
@@ -74,8 +75,8 @@ func (a *app) cost(setup dynamodb.Setup, e dynamodb.Estimate) error {
 	if setup.Sessions > 0 {
 		add("total if each lease renewed itself", e.PerHold)
 	}
-	if a.output() != output.Table {
-		return output.WriteList(a.out, lines, a.output() == output.Lines)
+	if a.Output() != output.Table {
+		return output.WriteList(a.Out, lines, a.Output() == output.Lines)
 	}
 	what, writes, reads, dollars := output.Column{Title: "A MONTH"}, output.Column{Title: "WRITE UNITS"}, output.Column{Title: "READ UNITS"}, output.Column{Title: "DOLLARS"}
 	for _, l := range lines {
@@ -84,7 +85,7 @@ func (a *app) cost(setup dynamodb.Setup, e dynamodb.Estimate) error {
 		reads.Cells = append(reads.Cells, grouped(l.Reads))
 		dollars.Cells = append(dollars.Cells, strconv.FormatFloat(l.Dollars, 'f', 2, 64))
 	}
-	return output.WriteTable(a.out, []output.Column{what, writes, reads, dollars}, output.Width(a.out), nil)
+	return output.WriteTable(a.Out, []output.Column{what, writes, reads, dollars}, output.Width(a.Out), nil)
 }
 
 // grouped is a number without fractions, with a comma before each three digits.

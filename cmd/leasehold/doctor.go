@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/doctor"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/policy"
@@ -31,14 +32,14 @@ func (a *app) doctorCommand() *cobra.Command {
 			"honour conditional writes, how long do reads and writes take, and is the TTL right for that. It makes one record of its\n" +
 			"own and deletes it. With --policy, those are asked, too, whose tokens a server's policy trusts. The exit code is 1 if something failed; a warning is none.",
 		Example: "  leasehold doctor --store file:/var/lib/app/leases.db\n  leasehold doctor -o json | jq '.[] | select(.status != \"ok\")'",
-		Args:    want(),
+		Args:    cli.Want(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if samples < 1 || samples > 10_000 {
-				return usage("--samples %d: want 1 to 10000", samples)
+				return cli.Usage("--samples %d: want 1 to 10000", samples)
 			}
 			var found []store.Finding
-			err := a.withStore(cmd.Context(), false, func(st store.Store) error {
-				found = doctor.Examine(cmd.Context(), st, doctor.Options{Clock: a.clk, TTL: a.duration("ttl"), Samples: samples})
+			err := a.WithStore(cmd.Context(), false, func(st store.Store) error {
+				found = doctor.Examine(cmd.Context(), st, doctor.Options{Clock: a.Clock, TTL: a.Duration("ttl"), Samples: samples})
 				return nil
 			})
 			if err != nil {
@@ -51,8 +52,8 @@ func (a *app) doctorCommand() *cobra.Command {
 	}
 	cmd.Flags().IntVar(&samples, "samples", samples, "how many reads and writes are timed")
 	cmd.Flags().StringVar(&callers, "policy", "", "policy `FILE` of leasehold serve: can the issuers and the cluster that it trusts be asked?")
-	a.flag(cmd.Flags(), "ttl")
-	a.flag(cmd.Flags(), "output")
+	a.Flag(cmd.Flags(), "ttl")
+	a.Flag(cmd.Flags(), "output")
 	return cmd
 }
 
@@ -103,7 +104,7 @@ func (a *app) diagnosis(found []store.Finding) error {
 		if f.Status == store.StatusFail {
 			failed++
 		}
-		list = append(list, finding{f.What, f.Status, oneLine(fmt.Errorf("%s", f.Detail)), f.Advice})
+		list = append(list, finding{f.What, f.Status, cli.OneLine(fmt.Errorf("%s", f.Detail)), f.Advice})
 		text := list[len(list)-1].Detail
 		if f.Advice != "" {
 			text = strings.TrimSuffix(text, ".") + ". " + strings.ToUpper(f.Advice[:1]) + f.Advice[1:]
@@ -113,13 +114,13 @@ func (a *app) diagnosis(found []store.Finding) error {
 		detail.Cells = append(detail.Cells, text)
 	}
 	var err error
-	if a.output() == output.Table {
-		err = output.WriteTable(a.out, []output.Column{what, status, detail}, 0, nil)
+	if a.Output() == output.Table {
+		err = output.WriteTable(a.Out, []output.Column{what, status, detail}, 0, nil)
 	} else {
-		err = output.WriteList(a.out, list, a.output() == output.Lines)
+		err = output.WriteList(a.Out, list, a.Output() == output.Lines)
 	}
 	if err == nil && failed > 0 {
-		return exit(exitNo, nil)
+		return cli.Exit(cli.ExitNo, nil)
 	}
 	return err
 }

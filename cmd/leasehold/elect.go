@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
 	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/fence"
@@ -92,7 +93,7 @@ func (a *app) electCommand() *cobra.Command {
 	f.StringVar(&o.onExit, "on-exit", o.onExit, "when the active command ends by itself: rejoin after a pause, or exit with its code")
 	f.StringArrayVar(&o.info, "info", nil, "KEY=VALUE for people to see; may be repeated")
 	for _, name := range []string{"ttl", "kill-after", "contain", "as", "keys"} {
-		a.flag(f, name)
+		a.Flag(f, name)
 	}
 	return cmd
 }
@@ -102,13 +103,13 @@ func electArgs(cmd *cobra.Command, args []string) error {
 	dash := cmd.ArgsLenAtDash()
 	switch {
 	case len(args) == 0 || dash == 0:
-		return usage("NAME is missing: leasehold elect NAME --on-active CMD")
+		return cli.Usage("NAME is missing: leasehold elect NAME --on-active CMD")
 	case dash < 0 && len(args) > 1:
-		return usage("%q is one argument too many: quote CMD as one, or write: leasehold elect %s -- %s", args[1], args[0], strings.Join(args[1:], " "))
+		return cli.Usage("%q is one argument too many: quote CMD as one, or write: leasehold elect %s -- %s", args[1], args[0], strings.Join(args[1:], " "))
 	case dash > 1:
-		return usage("%q is one argument too many before the double dash: leasehold elect NAME -- CMD", args[1])
+		return cli.Usage("%q is one argument too many before the double dash: leasehold elect NAME -- CMD", args[1])
 	case dash == 1 && len(args) == 1:
-		return usage("CMD is missing after the double dash: leasehold elect %s -- CMD", args[0])
+		return cli.Usage("CMD is missing after the double dash: leasehold elect %s -- CMD", args[0])
 	}
 	return nil
 }
@@ -144,51 +145,51 @@ func (a *app) elect(ctx context.Context, name string, argv []string, o electOpti
 	supervise.Catch()
 	e.words = newWords(a, name)
 	defer e.words.close()
-	url, _, err := a.storeURL()
+	url, _, err := a.StoreURL()
 	if err != nil {
 		return err
 	}
 	e.url = url.String()
-	return a.withStoreAgain(ctx, e.words.say, func(st store.Store) error { return e.run(ctx, st) })
+	return a.WithStoreAgain(ctx, e.words.say, func(st store.Store) error { return e.run(ctx, st) })
 }
 
 // check looks for all that is wrong before anything is started.
 func (e *elector) check(argv []string) (err error) {
-	if err := heldName(e.name); err != nil {
+	if err := cli.HeldName(e.name); err != nil {
 		return err
 	}
 	if err := e.checkCommands(argv); err != nil {
 		return err
 	}
 	o := e.opts
-	e.rules = election.Options{Name: e.a.values.Get("as"), Priority: o.priority, Zone: o.zone, Zones: o.zones, MinHold: o.minHold}
+	e.rules = election.Options{Name: e.a.Values.Get("as"), Priority: o.priority, Zone: o.zone, Zones: o.zones, MinHold: o.minHold}
 	if o.failBack != failBackNever && o.failBack != failBackIdle {
 		d, err := time.ParseDuration(o.failBack)
 		if err != nil || d <= 0 {
-			return usage("--fail-back %q: want never, when-idle, or a duration such as 5m", o.failBack)
+			return cli.Usage("--fail-back %q: want never, when-idle, or a duration such as 5m", o.failBack)
 		}
 		e.rules.FailBack.After = d
 	}
 	switch {
 	case o.failBack == failBackIdle && o.idleIf == "":
-		return usage("--fail-back when-idle: --idle-if CMD is missing: a command that exits with 0 while the active one may be stopped")
+		return cli.Usage("--fail-back when-idle: --idle-if CMD is missing: a command that exits with 0 while the active one may be stopped")
 	case o.failBack == failBackNever && o.idleIf != "":
-		return usage("--idle-if and --fail-back never: a leader that never gives way isn't asked; write --fail-back when-idle")
+		return cli.Usage("--idle-if and --fail-back never: a leader that never gives way isn't asked; write --fail-back when-idle")
 	case o.minHold < 0:
-		return usage("--min-hold %v: want a duration that is not negative", o.minHold)
+		return cli.Usage("--min-hold %v: want a duration that is not negative", o.minHold)
 	case o.minHold > 0 && o.failBack == failBackNever:
-		return usage("--min-hold %v and --fail-back never: a leader that never gives way needs no minimum; give --fail-back a duration", o.minHold)
+		return cli.Usage("--min-hold %v and --fail-back never: a leader that never gives way needs no minimum; give --fail-back a duration", o.minHold)
 	case o.drain <= 0:
-		return usage("--drain %v: want a duration above 0", o.drain)
+		return cli.Usage("--drain %v: want a duration above 0", o.drain)
 	case o.onExit != onExitRejoin && o.onExit != onExitExit:
-		return usage("--on-exit %q: want %s or %s", o.onExit, onExitRejoin, onExitExit)
+		return cli.Usage("--on-exit %q: want %s or %s", o.onExit, onExitRejoin, onExitExit)
 	}
-	if e.timing, err = e.a.timing(); err != nil {
+	if e.timing, err = e.a.Timing(); err != nil {
 		return err
 	}
 	e.timing.Drain = o.drain
 	e.rules.StopWithin = o.drain + e.timing.KillAfter + time.Second
-	if e.keys, err = e.a.keys(); err != nil {
+	if e.keys, err = e.a.Keys(); err != nil {
 		return err
 	}
 	e.info, err = info(filepath.Base(append(strings.Fields(o.active), argv...)[0]), o.info)
@@ -199,9 +200,9 @@ func (e *elector) check(argv []string) (err error) {
 func (e *elector) checkCommands(argv []string) error {
 	switch {
 	case len(argv) > 0 && e.opts.active != "":
-		return usage("--on-active and CMD after the double dash are two ways to say one thing: give one")
+		return cli.Usage("--on-active and CMD after the double dash are two ways to say one thing: give one")
 	case len(argv) == 0 && strings.TrimSpace(e.opts.active) == "":
-		return usage("--on-active is missing: leasehold elect %s --on-active CMD", e.name)
+		return cli.Usage("--on-active is missing: leasehold elect %s --on-active CMD", e.name)
 	case len(argv) == 0:
 		e.active = shell(e.opts.active)
 		return nil
@@ -220,11 +221,11 @@ func shell(text string) []string { return []string{"/bin/sh", "sh", "-c", text} 
 // run is a candidate, again after each active command that has ended by itself.
 func (e *elector) run(ctx context.Context, st store.Store) (err error) {
 	e.m, err = lease.NewManager(st, lease.Options{
-		TTL: e.timing.TTL, Renew: e.timing.Renew(), Name: e.a.values.Get("as"), Info: e.info, Clock: e.a.clk,
+		TTL: e.timing.TTL, Renew: e.timing.Renew(), Name: e.a.Values.Get("as"), Info: e.info, Clock: e.a.Clock,
 		OnRetry: e.words.retry, OnEvent: e.event,
 	})
 	if err != nil {
-		return exit(exitUsage, err)
+		return cli.Exit(cli.ExitUsage, err)
 	}
 	defer func() { err = errors.Join(err, e.m.Close()) }()
 	e.follower = &follower{run: e.follow}
@@ -252,9 +253,9 @@ func (e *elector) run(ctx context.Context, st store.Store) (err error) {
 		if !errors.Is(err, errRejoin) {
 			return cantLead(e.name, err)
 		}
-		pause := rest.next(e.a.clk.Now().Sub(e.began))
+		pause := rest.next(e.a.Clock.Now().Sub(e.began))
 		e.words.say("%s: %v; no candidate for %v", e.name, err, pause)
-		if err := clock.Sleep(ctx, e.a.clk, pause); err != nil {
+		if err := clock.Sleep(ctx, e.a.Clock, pause); err != nil {
 			return err
 		}
 	}
@@ -263,10 +264,10 @@ func (e *elector) run(ctx context.Context, st store.Store) (err error) {
 // announce says that this candidate stands, and whether that is of use.
 func (e *elector) announce(ctx context.Context) {
 	e.words.say("%s: standing for election as %s", e.name, e.me())
-	limited, cancel := clock.WithTimeout(ctx, e.a.clk, e.timing.TTL/10)
+	limited, cancel := clock.WithTimeout(ctx, e.a.Clock, e.timing.TTL/10)
 	defer cancel()
 	if state, err := election.Read(limited, e.m.Store(), e.name); err == nil && state.Pause != nil {
-		e.words.say("%s is %s: nobody leads %s", e.name, pauseText(pauseView(*state.Pause), e.a.clk.Wall()), pauseEnd(state.Pause.Until, e.name))
+		e.words.say("%s is %s: nobody leads %s", e.name, pauseText(pauseView(*state.Pause), e.a.Clock.Wall()), pauseEnd(state.Pause.Until, e.name))
 	}
 }
 

@@ -115,5 +115,5 @@ func (e *elector) askIdle() *probe {
 
 func (e *elector) probe(command string, news func(yes bool, why error)) *probe {
 	own := []string{envName + "=" + e.name, envStore + "=" + e.url}
-	return newProbe(e.a.clk, command, environment(own), e.timing.TTL/3, news)
+	return newProbe(e.a.Clock, command, environment(own), e.timing.TTL/3, news)
 }

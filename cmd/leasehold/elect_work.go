@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/standby"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
 	"github.com/leasehold/leasehold/election"
@@ -32,9 +33,9 @@ func (e *elector) lead(ctx context.Context, term election.Term) {
 		e.endLife(err)
 		return
 	}
-	e.began = e.a.clk.Now()
-	tell := func(n supervise.Notice) { e.words.notice(n, "the active command", leftOf(term, e.a.clk)) }
-	lost := supervise.WatchUntil(ctx.Done(), term, p, e.timing, e.a.clk, tell)
+	e.began = e.a.Clock.Now()
+	tell := func(n supervise.Notice) { e.words.notice(n, "the active command", leftOf(term, e.a.Clock)) }
+	lost := supervise.WatchUntil(ctx.Done(), term, p, e.timing, e.a.Clock, tell)
 	switch {
 	case lost || ctx.Err() != nil:
 	case e.opts.onExit == onExitExit:
@@ -55,7 +56,7 @@ func (e *elector) newLeader(l election.Leader) {
 
 // stopping says why leading ends.
 func (e *elector) stopping(_ election.Term, cause error) {
-	if own := new(exitError); errors.Is(cause, errRejoin) || errors.As(cause, &own) {
+	if own := new(cli.ExitError); errors.Is(cause, errRejoin) || errors.As(cause, &own) {
 		return // what the active command did
 	}
 	e.words.say("%s: stepping down: %v", e.name, cause)
@@ -76,9 +77,9 @@ func (e *elector) event(ev lease.Event) {
 	case ev.State == lease.StateJeopardy && e.leading.Load():
 		e.words.event(ev)
 	case ev.State == lease.StateJeopardy:
-		e.words.say("%s: the candidacy can't be renewed, trying again: %s", e.name, oneLine(ev.Err))
+		e.words.say("%s: the candidacy can't be renewed, trying again: %s", e.name, cli.OneLine(ev.Err))
 	case ev.State == lease.StateLost && session: // and all that it keeps
-		e.words.say("%s: the candidacy is lost, beginning another one: %s", e.name, oneLine(ev.Err))
+		e.words.say("%s: the candidacy is lost, beginning another one: %s", e.name, cli.OneLine(ev.Err))
 	}
 }
 
@@ -94,7 +95,7 @@ func (e *elector) follow(ctx context.Context, leader string) {
 		e.words.say("the passive command can't be run: %v", err)
 		return
 	}
-	supervise.WatchUntil(ctx.Done(), endless{}, p, e.timing, e.a.clk, func(n supervise.Notice) {
+	supervise.WatchUntil(ctx.Done(), endless{}, p, e.timing, e.a.Clock, func(n supervise.Notice) {
 		if n != supervise.Asked {
 			e.words.notice(n, "the passive command", 0)
 		}
@@ -114,15 +115,15 @@ func (endless) Context() context.Context  { return context.Background() }
 func (e *elector) start(argv []string, role, leader string, term *election.Term) (*supervise.Process, error) {
 	own := []string{envName + "=" + e.name, envStore + "=" + e.url, standby.EnvRole + "=" + role, envLeader + "=" + leader}
 	if term != nil {
-		sequencer, err := sequencerText(e.keys, term.Sequencer())
+		sequencer, err := cli.SequencerText(e.keys, term.Sequencer())
 		if err != nil {
 			return nil, err
 		}
 		own = append(own, envToken+"="+term.Token.String(), envHolder+"="+term.Leader, fence.Variable+"="+sequencer)
 	}
 	p, err := supervise.Start(supervise.Command{
-		Path: argv[0], Args: argv[1:], Env: environment(own, envToken, envHolder, envSlot, fence.Variable), Clock: e.a.clk, Detached: true,
-		Contain: e.a.contain(), Contained: e.words.contained, Guards: e.words.guards, Proof: store.Proof(e.m.Store()),
+		Path: argv[0], Args: argv[1:], Env: environment(own, envToken, envHolder, envSlot, fence.Variable), Clock: e.a.Clock, Detached: true,
+		Contain: e.a.Contain(), Contained: e.words.contained, Guards: e.words.guards, Proof: store.Proof(e.m.Store()),
 	})
 	if err != nil {
 		return nil, startError(argv[1], err)

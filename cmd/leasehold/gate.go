@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/systemd"
 	"github.com/leasehold/leasehold/gate"
@@ -53,7 +54,7 @@ func (a *app) gateCommand() *cobra.Command {
 		Example: "  leasehold gate billing --listen :8080 --upstream http://127.0.0.1:9090\n" +
 			"  leasehold gate billing --listen :8443 --tls-cert s.crt --tls-key s.key --upstream h2c://127.0.0.1:50051 --read 'POST /shop.Catalog/Get*'\n" +
 			"  leasehold gate cluster --kubernetes --listen :6443 --tls-cert s.crt --tls-key s.key --upstream https://127.0.0.1:16443 --upstream-ca ca.crt",
-		Args:              want("NAME"),
+		Args:              cli.Want("NAME"),
 		ValidArgsFunction: a.completeNames,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.gate(cmd.Context(), args[0], o) },
 	}
@@ -75,7 +76,7 @@ func (a *app) gateCommand() *cobra.Command {
 	f.DurationVar(&o.drain, "drain", 5*time.Second, "how long writes under way have to end when the gate closes, as far as the term lasts")
 	f.DurationVar(&o.stall, "stall", time.Minute, "how long a client may neither send nor read in the middle of a request")
 	for _, name := range []string{"ttl", "as", "keys"} {
-		a.flag(f, name)
+		a.Flag(f, name)
 	}
 	return cmd
 }
@@ -101,48 +102,48 @@ func (a *app) gate(ctx context.Context, name string, o gateOptions) error {
 	}
 	var err error
 	if k.manager, err = systemd.FromEnv(); err != nil {
-		return usage("%w", err)
+		return cli.Usage("%w", err)
 	}
 	// A reader of standard error that goes away must not end this program.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	k.words = newWords(a, name)
 	defer k.words.close()
-	return a.withStoreAgain(ctx, k.words.say, func(st store.Store) error { return k.run(ctx, st) })
+	return a.WithStoreAgain(ctx, k.words.say, func(st store.Store) error { return k.run(ctx, st) })
 }
 
 // check looks for all that is wrong before anything is started.
 func (k *gateKeeper) check() (err error) {
-	if err := heldName(k.name); err != nil {
+	if err := cli.HeldName(k.name); err != nil {
 		return err
 	}
 	o := k.o
 	if o.upstream == "" {
-		return usage("--upstream is missing: the URL of the program, as http://127.0.0.1:9090")
+		return cli.Usage("--upstream is missing: the URL of the program, as http://127.0.0.1:9090")
 	}
 	upstream, err := url.Parse(o.upstream)
 	if err != nil {
-		return usage("--upstream: %w", err)
+		return cli.Usage("--upstream: %w", err)
 	}
 	for _, d := range []struct {
 		flag  string
 		value time.Duration
 	}{{"min-left", o.minLeft}, {"drain", o.drain}, {"stall", o.stall}} {
 		if d.value <= 0 {
-			return usage("--%s %v: want a duration above 0", d.flag, d.value)
+			return cli.Usage("--%s %v: want a duration above 0", d.flag, d.value)
 		}
 	}
 	if err := o.front().validate(); err != nil {
 		return err
 	}
-	log := k.a.logTo(k.a.err)
+	log := k.a.LogTo(k.a.Err)
 	if k.server, err = o.server.tls(log); err != nil {
 		return err
 	}
 	k.opts = gate.Options{
 		Upstream: upstream, Name: k.name, Reads: o.reads, Writes: o.writes, Kubernetes: o.kubernetes,
-		MinLeft: o.minLeft, Drain: o.drain, Stall: o.stall, Holder: k.known.get, Clock: k.a.clk,
+		MinLeft: o.minLeft, Drain: o.drain, Stall: o.stall, Holder: k.known.get, Clock: k.a.Clock,
 	}
-	if k.opts.Keys, err = k.a.keys(); err != nil {
+	if k.opts.Keys, err = k.a.Keys(); err != nil {
 		return err
 	}
 	if k.opts.TLS, err = o.upstreamTLS(log, upstream.Hostname()); err != nil {
@@ -150,7 +151,7 @@ func (k *gateKeeper) check() (err error) {
 	}
 	g, err := gate.New(k.opts)
 	if err != nil {
-		return usage("%w", err)
+		return cli.Usage("%w", err)
 	}
 	g.Close()
 	return k.checkTiming()
@@ -158,12 +159,12 @@ func (k *gateKeeper) check() (err error) {
 
 // checkTiming sees that the TTL has room for writes.
 func (k *gateKeeper) checkTiming() (err error) {
-	if k.timing, err = k.a.timing(); err != nil {
+	if k.timing, err = k.a.Timing(); err != nil {
 		return err
 	}
 	left := k.timing.Validity() - k.timing.Renew()
 	if k.o.minLeft > left*3/4 {
-		return usage("--min-left %v: with a TTL of %v a term has %v left when it is renewed, and that may come late: want at most %v, or a longer --ttl",
+		return cli.Usage("--min-left %v: with a TTL of %v a term has %v left when it is renewed, and that may come late: want at most %v, or a longer --ttl",
 			k.o.minLeft, k.timing.TTL, left, left*3/4)
 	}
 	return nil
@@ -183,18 +184,18 @@ func (o gateOptions) upstreamTLS(log *slog.Logger, host string) (*tls.Config, er
 	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: o.upstreamName}
 	if o.upstreamCA != "" {
 		if err := tlsfiles.Trust(log, config, o.upstreamCA, cmp.Or(o.upstreamName, host)); err != nil {
-			return nil, usage("--upstream-ca: %w", err)
+			return nil, cli.Usage("--upstream-ca: %w", err)
 		}
 	}
 	if (o.upstreamCert == "") != (o.upstreamKey == "") {
-		return nil, usage("--upstream-cert and --upstream-key: want both, or neither")
+		return nil, cli.Usage("--upstream-cert and --upstream-key: want both, or neither")
 	}
 	if o.upstreamCert == "" {
 		return config, nil
 	}
 	pair, err := tlsfiles.Pair(log, o.upstreamCert, o.upstreamKey)
 	if err != nil {
-		return nil, usage("--upstream-cert %s --upstream-key %s: %w", o.upstreamCert, o.upstreamKey, err)
+		return nil, cli.Usage("--upstream-cert %s --upstream-key %s: %w", o.upstreamCert, o.upstreamKey, err)
 	}
 	config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return pair.Get(), nil }
 	return config, nil

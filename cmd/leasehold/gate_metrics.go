@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/gate"
 )
 
@@ -58,5 +59,5 @@ func (m gateMetrics) Collect(c chan<- prometheus.Metric) {
 		c <- prometheus.MustNewConstMetric(descGateSeen, prometheus.CounterValue, float64(n), m.name, kind)
 	}
 	c <- prometheus.MustNewConstMetric(descGateCut, prometheus.CounterValue, float64(s.Cut), m.name)
-	c <- prometheus.MustNewConstMetric(descGateBuild, prometheus.GaugeValue, 1, readVersion().Version)
+	c <- prometheus.MustNewConstMetric(descGateBuild, prometheus.GaugeValue, 1, cli.ReadBuild().Version)
 }

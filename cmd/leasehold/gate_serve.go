@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/fence"
@@ -26,22 +27,22 @@ func (k *gateKeeper) run(ctx context.Context, st store.Store) (err error) {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	m, err := lease.NewManager(st, lease.Options{
-		TTL: k.timing.TTL, Renew: k.timing.Renew(), Name: k.a.values.Get("as"), Info: map[string]string{"command": "gate", "user": whoAmI()},
-		Clock: k.a.clk, OnRetry: k.words.retry, OnEvent: k.event,
+		TTL: k.timing.TTL, Renew: k.timing.Renew(), Name: k.a.Values.Get("as"), Info: map[string]string{"command": "gate", "user": cli.WhoAmI()},
+		Clock: k.a.Clock, OnRetry: k.words.retry, OnEvent: k.event,
 	})
 	if err != nil {
-		return exit(exitUsage, err)
+		return cli.Exit(cli.ExitUsage, err)
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
 	log := k.words.log
 	k.opts.Log = log
 	slog.SetDefault(log) // what net/http has to say of connections to the program comes through package log
-	k.a.hangup.is(func() {
+	k.a.Hangup.Is(func() {
 		k.words.say("%s: certificates are read again when they change: nothing to do on SIGHUP", k.name)
 	})
 	g, err := gate.New(k.opts)
 	if err != nil {
-		return exit(exitUsage, err)
+		return cli.Exit(cli.ExitUsage, err)
 	}
 	defer g.Close()
 	servers, err := k.serve(ctx, g, m.Owner(), log, fail)
@@ -66,7 +67,7 @@ func (k *gateKeeper) run(ctx context.Context, st store.Store) (err error) {
 		},
 		OnNewLeader: func(election.Leader) { k.known.again() },
 		OnError:     func(err error) { k.words.retry(k.name, err) },
-	}, election.Options{Name: k.a.values.Get("as"), StopWithin: k.o.drain + 2*time.Second})
+	}, election.Options{Name: k.a.Values.Get("as"), StopWithin: k.o.drain + 2*time.Second})
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
 	}
@@ -75,7 +76,7 @@ func (k *gateKeeper) run(ctx context.Context, st store.Store) (err error) {
 
 // report tells a service manager how the gate fares, until ctx ends.
 func (k *gateKeeper) report(ctx context.Context, g *gate.Gate) {
-	k.manager.Report(ctx, k.a.clk, func(context.Context) (string, error) {
+	k.manager.Report(ctx, k.a.Clock, func(context.Context) (string, error) {
 		if g.State().Open {
 			return k.name + ": passing writes", nil
 		}
@@ -114,13 +115,13 @@ func (h *holderOf) again() {
 // watch keeps in mind who holds the name, for those whose writes are refused.
 func (k *gateKeeper) watch(ctx context.Context, st store.Store, me string) {
 	for ctx.Err() == nil {
-		limited, cancel := clock.WithTimeout(ctx, k.a.clk, k.timing.TTL/3)
+		limited, cancel := clock.WithTimeout(ctx, k.a.Clock, k.timing.TTL/3)
 		state, err := election.Read(limited, st, k.name)
 		cancel()
 		if err == nil {
-			k.known.now.Store(holder(state, me, k.a.clk.Wall()))
+			k.known.now.Store(holder(state, me, k.a.Clock.Wall()))
 		}
-		timer := clock.NewTimer(k.a.clk, k.timing.TTL/3)
+		timer := clock.NewTimer(k.a.Clock, k.timing.TTL/3)
 		select {
 		case <-timer.C:
 		case <-k.known.kick:
@@ -142,7 +143,7 @@ func holder(state election.State, me string, now time.Time) *gate.Holder {
 
 // serve begins to listen, and to serve.
 func (k *gateKeeper) serve(ctx context.Context, g *gate.Gate, me string, log *slog.Logger, fail context.CancelCauseFunc) (*gateServers, error) {
-	s := &gateServers{clk: k.a.clk, drain: k.o.drain + soon}
+	s := &gateServers{clk: k.a.Clock, drain: k.o.drain + soon}
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(true)

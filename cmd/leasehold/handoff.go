@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/fence"
@@ -38,26 +39,26 @@ func (a *app) handoffCommand() *cobra.Command {
 			"It waits until the successor leads (--wait), and says how long nobody led. The exit code is 1 if nobody leads, or HOLDER is\n" +
 			"no candidate: nothing is done then; and 75 if it takes longer than --wait, or another candidate leads then.",
 		Example:           "  leasehold handoff scheduler --to west --reason 'east is drained'",
-		Args:              want("NAME"),
+		Args:              cli.Want("NAME"),
 		ValidArgsFunction: a.completeNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			h.name = args[0]
 			switch {
 			case h.to == "" && !h.anyone:
-				return usage("--to is missing: `leasehold candidates %s` lists who it may be; --any leaves it open", h.name)
+				return cli.Usage("--to is missing: `leasehold candidates %s` lists who it may be; --any leaves it open", h.name)
 			case h.to != "" && h.anyone:
-				return usage("--to and --any exclude each other: give one")
+				return cli.Usage("--to and --any exclude each other: give one")
 			case h.wait < 0 || h.wait == 0 && !noWait:
-				return usage("--wait %v: want a duration above 0, or --no-wait", h.wait)
+				return cli.Usage("--wait %v: want a duration above 0, or --no-wait", h.wait)
 			case noWait && cmd.Flags().Changed("wait"):
-				return usage("--no-wait and --wait exclude each other: give one")
+				return cli.Usage("--no-wait and --wait exclude each other: give one")
 			case noWait:
 				h.wait = 0
 			}
-			if err := heldName(h.name); err != nil {
+			if err := cli.HeldName(h.name); err != nil {
 				return err
 			}
-			return a.withStore(cmd.Context(), false, func(st store.Store) error { return a.handoff(cmd.Context(), st, h) })
+			return a.WithStore(cmd.Context(), false, func(st store.Store) error { return a.handoff(cmd.Context(), st, h) })
 		},
 	}
 	f := cmd.Flags()
@@ -75,27 +76,27 @@ func (a *app) handoff(ctx context.Context, st store.Store, h handoff) error {
 	if err != nil {
 		return err
 	}
-	by := whoAmI()
+	by := cli.WhoAmI()
 	if h.reason != "" {
 		by += ": " + h.reason
 	}
-	began := a.clk.Now()
+	began := a.Clock.Now()
 	order, err := election.HandOver(ctx, st, h.name, v.Token, h.to, by)
 	switch {
 	case err != nil:
 		return v.notOrdered(h, err)
 	case order.Done:
-		a.say("%s leads already", order.To)
+		a.Say("%s leads already", order.To)
 		return nil
 	case h.wait == 0:
-		a.say("%s is told to hand %s over", order.From.Owner, h.name)
+		a.Say("%s is told to hand %s over", order.From.Owner, h.name)
 		return nil
 	}
 	next, err := a.awaitTerm(ctx, st, h, v, order.To)
 	if err != nil {
 		return err
 	}
-	a.say("%s leads (token %d), %v after the order%s", next.Owner, next.Token, a.clk.Now().Sub(began).Round(time.Millisecond), a.gap(ctx, st, h.name, v.Token, next))
+	a.Say("%s leads (token %d), %v after the order%s", next.Owner, next.Token, a.Clock.Now().Sub(began).Round(time.Millisecond), a.gap(ctx, st, h.name, v.Token, next))
 	return nil
 }
 
@@ -111,7 +112,7 @@ func (v view) notOrdered(h handoff, err error) error {
 	case !errors.Is(err, election.ErrNoCandidate) && !errors.Is(err, fence.ErrStale): // stale: another leads since just now
 		return err
 	}
-	return exit(exitNo, err)
+	return cli.Exit(cli.ExitNo, err)
 }
 
 // noLeader says what to do about a holder that is no candidate, as that of `leasehold run` isn't: what it runs would begin anew
@@ -160,18 +161,18 @@ func (v view) whoStands() string {
 
 // awaitTerm blocks until a term after that of v has begun, and returns it. It is an error when it is not that of to.
 func (a *app) awaitTerm(ctx context.Context, st store.Store, h handoff, v view, to string) (election.Leader, error) {
-	limited, cancel := clock.WithTimeout(ctx, a.clk, h.wait)
+	limited, cancel := clock.WithTimeout(ctx, a.Clock, h.wait)
 	defer cancel()
 	last := v.Holder + " still leads"
-	for l, err := range election.Observe(limited, st, a.clk, h.name, time.Second) {
+	for l, err := range election.Observe(limited, st, a.Clock, h.name, time.Second) {
 		switch {
 		case err != nil:
-			last = oneLine(err)
+			last = cli.OneLine(err)
 		case l.Owner == "":
 			last = "nobody leads"
 		case l.Token <= v.Token:
 		case to != "" && l.Owner != to:
-			return l, exit(exitConflict, fmt.Errorf("%s leads (token %d), not %s, whose claim came too late or failed: give the order again", l.Owner, l.Token, to))
+			return l, cli.Exit(cli.ExitConflict, fmt.Errorf("%s leads (token %d), not %s, whose claim came too late or failed: give the order again", l.Owner, l.Token, to))
 		default:
 			return l, nil
 		}
@@ -179,7 +180,7 @@ func (a *app) awaitTerm(ctx context.Context, st store.Store, h handoff, v view, 
 	if ctx.Err() != nil {
 		return election.Leader{}, context.Cause(ctx)
 	}
-	return election.Leader{}, exit(exitConflict, fmt.Errorf("%s has not changed hands within %v: %s; the order stands while that term lasts", h.name, h.wait, last))
+	return election.Leader{}, cli.Exit(cli.ExitConflict, fmt.Errorf("%s has not changed hands within %v: %s; the order stands while that term lasts", h.name, h.wait, last))
 }
 
 // gap says for how long nobody led between the term under token and next, as their clocks have it, if the record tells.
@@ -197,13 +198,13 @@ func (a *app) gap(ctx context.Context, st store.Store, name string, token fence.
 }
 
 func (a *app) completeCandidates(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	if len(args) == 0 || a.configure(cmd) != nil {
+	if len(args) == 0 || a.Configure(cmd) != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	ctx, cancel := clock.WithTimeout(cmd.Context(), a.clk, completeTimeout)
+	ctx, cancel := clock.WithTimeout(cmd.Context(), a.Clock, cli.CompleteTimeout)
 	defer cancel()
 	var names []string
-	_ = a.withStore(ctx, false, func(st store.Store) error { // a shell has no use for the error
+	_ = a.WithStore(ctx, false, func(st store.Store) error { // a shell has no use for the error
 		v, err := a.elected(ctx, st, args[0])
 		for _, c := range v.Candidates {
 			names = append(names, c.Name)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/memory"
 )
@@ -19,10 +20,10 @@ func TestFinding_K6_AHandOverThatAnotherWonIsTriedAgain(t *testing.T) {
 	if _, err := st.Put(t.Context(), won); err != nil {
 		t.Fatal(err)
 	}
-	a := &app{err: os.Stderr, clk: clock.System()}
+	a := &app{App: &cli.App{Err: os.Stderr, Clock: clock.System()}}
 	h, before := handoff{name: "job", to: "second", wait: patienceOfTests}, view{Token: 7, Holder: "first/1"}
 	leads, err := a.awaitTerm(t.Context(), st, h, before, "second/1")
-	if exit := new(exitError); !errors.As(err, &exit) || exit.code != exitConflict || leads.Owner != won.Owner {
+	if exit := new(cli.ExitError); !errors.As(err, &exit) || exit.Code != cli.ExitConflict || leads.Owner != won.Owner {
 		t.Errorf("%+v, %v", leads, err)
 	}
 	if leads, err = a.awaitTerm(t.Context(), st, h, before, won.Owner); err != nil || leads.Token != won.Token {

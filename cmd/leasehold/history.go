@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 )
 
@@ -15,18 +16,18 @@ func (a *app) historyCommand() *cobra.Command {
 		Short:             "List the latest terms of a name, the present one first",
 		Long:              "List the terms of ownership that are kept with a name: the present one, if there is one, and the last 8 before it.",
 		Example:           "  leasehold history billing",
-		Args:              want("NAME"),
+		Args:              cli.Want("NAME"),
 		ValidArgsFunction: a.completeNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withView(cmd.Context(), args[0], func(v view) error {
-				if a.output() != output.Table {
-					return output.WriteList(a.out, v.terms(), a.output() == output.Lines)
+				if a.Output() != output.Table {
+					return output.WriteList(a.Out, v.terms(), a.Output() == output.Lines)
 				}
-				return output.WriteTable(a.out, historyColumns(v.terms(), a.clk.Wall()), output.Width(a.out), nil)
+				return output.WriteTable(a.Out, historyColumns(v.terms(), a.Clock.Wall()), output.Width(a.Out), nil)
 			})
 		},
 	}
-	a.flag(cmd.Flags(), "output")
+	a.Flag(cmd.Flags(), "output")
 	return cmd
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/identity"
@@ -43,9 +44,9 @@ func (a *app) idCommand() *cobra.Command {
 func unknownSubcommand(cmd *cobra.Command, name string) error {
 	cmd.SuggestionsMinimumDistance = 2
 	if near := cmd.SuggestionsFor(name); len(near) > 0 {
-		return usage("%q is no command of %s: did you mean %s?", name, cmd.Name(), near[0])
+		return cli.Usage("%q is no command of %s: did you mean %s?", name, cmd.Name(), near[0])
 	}
-	return usage("%q is no command of %s: `%s --help` lists them", name, cmd.Name(), cmd.CommandPath())
+	return cli.Usage("%q is no command of %s: `%s --help` lists them", name, cmd.Name(), cmd.CommandPath())
 }
 
 // valuesFlags are the flags that say what the values of a pool are.
@@ -66,14 +67,14 @@ func checkValues(v identity.Values) error {
 	}
 	switch {
 	case given > 1:
-		return usage("--range, --names and --prefixes exclude each other: give one")
+		return cli.Usage("--range, --names and --prefixes exclude each other: give one")
 	case v.Prefix != "" && v.Bits == 0:
-		return usage("--bits is missing: how long the prefix of each network out of %s is", v.Prefix)
+		return cli.Usage("--bits is missing: how long the prefix of each network out of %s is", v.Prefix)
 	case v.Prefix == "" && v.Bits != 0:
-		return usage("--bits %d: --prefixes is missing: the network that is to be cut", v.Bits)
+		return cli.Usage("--bits %d: --prefixes is missing: the network that is to be cut", v.Bits)
 	}
 	if err := v.Check(); err != nil {
-		return exit(exitUsage, err)
+		return cli.Exit(cli.ExitUsage, err)
 	}
 	return nil
 }
@@ -81,7 +82,7 @@ func checkValues(v identity.Values) error {
 // poolArg checks a POOL.
 func poolArg(pool string) error {
 	if err := store.CheckKey(pool); err != nil {
-		return badName("POOL", err)
+		return cli.BadName("POOL", err)
 	}
 	return nil
 }
@@ -89,7 +90,7 @@ func poolArg(pool string) error {
 // noPool explains that a pool that is only looked at isn't there.
 func noPool(pool string, err error) error {
 	if errors.Is(err, identity.ErrUndeclared) {
-		return exit(exitNo, fmt.Errorf("there is no pool %s: `leasehold id list` lists the pools", pool))
+		return cli.Exit(cli.ExitNo, fmt.Errorf("there is no pool %s: `leasehold id list` lists the pools", pool))
 	}
 	return err
 }
@@ -97,34 +98,34 @@ func noPool(pool string, err error) error {
 // idError gives the exit code of a claim or an assignment that failed.
 func (a *app) idError(err error) error {
 	var (
-		own      *exitError
+		own      *cli.ExitError
 		mismatch *identity.MismatchError
 		layout   *identity.LayoutError
 		held     *lease.HeldError
 		outside  *identity.OutsideError
 		other    *identity.OtherValueError
 	)
-	code, _ := strconv.Atoi(a.values.Get("conflict-exit-code")) // checked
+	code, _ := strconv.Atoi(a.Values.Get("conflict-exit-code")) // checked
 	switch {
 	case err == nil || errors.As(err, &own):
 		return err
 	case errors.Is(err, identity.ErrUndeclared):
-		return usage("%w: --range 1-254, or --names red,blue, or --prefixes 10.0.0.0/16 --bits 24", err)
+		return cli.Usage("%w: --range 1-254, or --names red,blue, or --prefixes 10.0.0.0/16 --bits 24", err)
 	case errors.As(err, &mismatch):
-		return exit(exitUsage, mismatch)
+		return cli.Exit(cli.ExitUsage, mismatch)
 	case errors.As(err, &layout):
-		return exit(exitUsage, layout)
+		return cli.Exit(cli.ExitUsage, layout)
 	case errors.As(err, &outside):
-		return exit(exitUsage, outside)
+		return cli.Exit(cli.ExitUsage, outside)
 	case errors.Is(err, store.ErrInvalid), errors.Is(err, store.ErrKind):
-		return exit(exitUsage, err)
+		return cli.Exit(cli.ExitUsage, err)
 	case errors.As(err, &held):
-		now := a.clk.Wall()
-		return exit(code, fmt.Errorf("%s is held by %s since %s (%s)", held.Key, held.Owner, output.At(held.Since, now), output.Ago(held.Since, now)))
+		now := a.Clock.Wall()
+		return cli.Exit(code, fmt.Errorf("%s is held by %s since %s (%s)", held.Key, held.Owner, output.At(held.Since, now), output.Ago(held.Since, now)))
 	case errors.Is(err, identity.ErrExhausted), errors.Is(err, identity.ErrAhead), errors.As(err, &other):
-		return exit(code, err)
+		return cli.Exit(code, err)
 	case errors.Is(err, lease.ErrNotCurrent):
-		return exit(exitNo, err)
+		return cli.Exit(cli.ExitNo, err)
 	}
 	return err
 }
@@ -177,13 +178,13 @@ func (a *app) idView(ctx context.Context, st store.Store, pool string, e identit
 
 // completePools offers the pools that there are.
 func (a *app) completePools(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 || a.configure(cmd) != nil {
+	if len(args) > 0 || a.Configure(cmd) != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	ctx, cancel := clock.WithTimeout(cmd.Context(), a.clk, completeTimeout)
+	ctx, cancel := clock.WithTimeout(cmd.Context(), a.Clock, cli.CompleteTimeout)
 	defer cancel()
 	var names []string
-	_ = a.withStore(ctx, false, func(st store.Store) error { // a shell has no use for the error
+	_ = a.WithStore(ctx, false, func(st store.Store) error { // a shell has no use for the error
 		pools, err := identity.Pools(ctx, st)
 		for _, p := range pools {
 			names = append(names, p.Pool)

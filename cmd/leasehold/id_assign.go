@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 	"github.com/leasehold/leasehold/flake"
 	"github.com/leasehold/leasehold/identity"
@@ -83,7 +84,7 @@ func (a *app) idAssignCommand() *cobra.Command {
 	f.StringArrayVar(&o.info, "info", nil, "KEY=VALUE for people to see; may be repeated")
 	f.BoolVar(&o.restart, "restart", false, "after a loss, claim a value again and run CMD again")
 	for _, name := range []string{"ttl", "kill-after", "contain", "conflict-exit-code", "keys", "output"} {
-		a.flag(f, name)
+		a.Flag(f, name)
 	}
 	f.Lookup("ttl").Usage = "how long the value stays taken after the last sign of life: with CMD 20s by default, else 8784h"
 	return cmd
@@ -94,14 +95,14 @@ func idAssignArgs(cmd *cobra.Command, args []string) error {
 	dash := cmd.ArgsLenAtDash()
 	switch {
 	case len(args) == 0 || dash == 0:
-		return usage("POOL is missing: leasehold id assign POOL --range 1-254")
+		return cli.Usage("POOL is missing: leasehold id assign POOL --range 1-254")
 	case dash < 0 && len(args) > 1:
-		return usage("%q is one argument too many: leasehold id assign %s; a double dash comes before CMD: leasehold id assign %s -- %s",
+		return cli.Usage("%q is one argument too many: leasehold id assign %s; a double dash comes before CMD: leasehold id assign %s -- %s",
 			args[1], args[0], args[0], strings.Join(args[1:], " "))
 	case dash > 1:
-		return usage("%q is one argument too many before the double dash: leasehold id assign POOL -- CMD", args[1])
+		return cli.Usage("%q is one argument too many before the double dash: leasehold id assign POOL -- CMD", args[1])
 	case dash == 1 && len(args) == 1:
-		return usage("CMD is missing after the double dash: leasehold id assign %s -- CMD", args[0])
+		return cli.Usage("CMD is missing after the double dash: leasehold id assign %s -- CMD", args[0])
 	}
 	return nil
 }
@@ -114,22 +115,22 @@ func (o idAssign) check(cmd *cobra.Command, argv []string) error {
 		return err
 	}
 	if o.as != "" && store.CheckKey(o.as) != nil {
-		return usage("--as %.60q: want at most 255 bytes of printable text", o.as)
+		return cli.Usage("--as %.60q: want at most 255 bytes of printable text", o.as)
 	}
 	if cmd.Flags().Changed("as") && o.as == "" {
-		return usage("--as is empty: an unset variable, perhaps")
+		return cli.Usage("--as is empty: an unset variable, perhaps")
 	}
 	if cmd.Flags().Changed("window") && (o.window < time.Second || o.window > 30*24*time.Hour) {
-		return usage("--window %v: want 1s to 720h", o.window)
+		return cli.Usage("--window %v: want 1s to 720h", o.window)
 	}
 	for _, flag := range []string{"no-wait", "wait", "restart", "kill-after", "contain"} {
 		if cmd.Flags().Changed(flag) && len(argv) == 0 {
-			return usage("--%s: there is no CMD to run: leasehold id assign %s -- CMD", flag, o.pool)
+			return cli.Usage("--%s: there is no CMD to run: leasehold id assign %s -- CMD", flag, o.pool)
 		}
 	}
 	for _, flag := range []string{"value", "output"} {
 		if cmd.Flags().Changed(flag) && len(argv) > 0 {
-			return usage("--%s: it is for an assignment without CMD", flag)
+			return cli.Usage("--%s: it is for an assignment without CMD", flag)
 		}
 	}
 	return nil
@@ -147,29 +148,29 @@ func (a *app) idAssign(ctx context.Context, o idAssign) error {
 		return err
 	}
 	delete(pairs, "command")
-	keys, err := a.keys()
+	keys, err := a.Keys()
 	if err != nil {
 		return err
 	}
 	assign := identity.AssignOptions{Options: o.options(), Value: o.value, Info: pairs}
 	if o.ttl {
-		assign.TTL = a.duration("ttl")
+		assign.TTL = a.Duration("ttl")
 		if assign.TTL < store.MinTTL || assign.TTL > store.MaxTTL {
-			return usage("--ttl %v: want %v to %v", assign.TTL, store.MinTTL, store.MaxTTL)
+			return cli.Usage("--ttl %v: want %v to %v", assign.TTL, store.MinTTL, store.MaxTTL)
 		}
 	}
-	return a.withManager(ctx, true, func(m *lease.Manager) error {
-		ctx, cancel := clock.WithTimeout(ctx, a.clk, idLimit)
+	return a.WithManager(ctx, true, func(m *lease.Manager) error {
+		ctx, cancel := clock.WithTimeout(ctx, a.Clock, idLimit)
 		defer cancel()
 		got, err := identity.Assign(ctx, m, o.pool, assign)
 		if err != nil {
 			return a.idError(err)
 		}
-		if a.output() == output.Table {
-			if _, err := fmt.Fprintln(a.out, got.Value); err != nil || o.as != "" {
+		if a.Output() == output.Table {
+			if _, err := fmt.Fprintln(a.Out, got.Value); err != nil || o.as != "" {
 				return err
 			}
-			a.say("%s is nobody's by name: the next call is given another one; free it with `leasehold id release %s %s`, or use --as", got.Value, o.pool, got.Value)
+			a.Say("%s is nobody's by name: the next call is given another one; free it with `leasehold id release %s %s`, or use --as", got.Value, o.pool, got.Value)
 			return nil
 		}
 		v, err := a.idView(ctx, m.Store(), o.pool, identity.Entry{
@@ -179,10 +180,10 @@ func (a *app) idAssign(ctx context.Context, o idAssign) error {
 			return err
 		}
 		v.Renewed = got.Renewed
-		if v.Sequencer, err = sequencerText(keys, got.Sequencer()); err != nil {
+		if v.Sequencer, err = cli.SequencerText(keys, got.Sequencer()); err != nil {
 			return err
 		}
-		return output.WriteJSON(a.out, v, a.output() == output.Lines)
+		return output.WriteJSON(a.Out, v, a.Output() == output.Lines)
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 	"github.com/leasehold/leasehold/flake"
 )
@@ -37,7 +38,7 @@ func (a *app) idDecodeCommand() *cobra.Command {
 			"  leasehold id decode 507f1f77bcf86cd799439011 --layout objectid\n" +
 			"  leasehold id decode 175928847299117063 --layout epoch=2015-01-01,bits=64,time=42,node=10,sequence=12\n" +
 			"  leasehold id decode 0G3T8WQ0000Z4 --layout tsid",
-		Args: want("ID"),
+		Args: cli.Want("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			layouts := flake.Layouts()
 			if cmd.Flags().Changed("layout") {
@@ -60,7 +61,7 @@ func (a *app) idDecodeCommand() *cobra.Command {
 	cmd.Flags().StringVar(&name, "layout", "", "the layout that it is of, by name or as a specification")
 	cmd.Flags().StringVar(&form, "format", "", "decimal, base32, base62 or hex (default: by its length)")
 	_ = cmd.RegisterFlagCompletionFunc("layout", completeLayouts)
-	a.flag(cmd.Flags(), "output")
+	a.Flag(cmd.Flags(), "output")
 	return cmd
 }
 
@@ -86,9 +87,9 @@ func decoded(layouts []flake.Layout, text, form string) ([]decodedView, error) {
 	case len(views) > 0:
 		return views, nil
 	case len(layouts) == 1:
-		return nil, usage("ID: %w", failure)
+		return nil, cli.Usage("ID: %w", failure)
 	}
-	return nil, usage("ID %.60q: want decimal digits, 13 or 20 characters of base32, 11 or 17 of base62, or 16 or 24 of hex", text)
+	return nil, cli.Usage("ID %.60q: want decimal digits, 13 or 20 characters of base32, 11 or 17 of base62, or 16 or 24 of hex", text)
 }
 
 func decode[T flake.Value](l flake.Layout, text, form string) (decodedView, error) {
@@ -137,10 +138,10 @@ func isDecimal(text string) bool {
 
 func (a *app) writeDecoded(views []decodedView) error {
 	switch {
-	case a.output() != output.Table:
-		return output.WriteList(a.out, views, a.output() == output.Lines)
+	case a.Output() != output.Table:
+		return output.WriteList(a.Out, views, a.Output() == output.Lines)
 	case len(views) == 1:
-		return output.WriteTable(a.out, decodedRows(views[0], a.clk.Wall()), 0, nil)
+		return output.WriteTable(a.Out, decodedRows(views[0], a.Clock.Wall()), 0, nil)
 	}
 	layout, when := output.Column{Title: "LAYOUT"}, output.Column{Title: "TIME"}
 	node, sequence := output.Column{Title: "NODE"}, output.Column{Title: "SEQUENCE"}
@@ -150,7 +151,7 @@ func (a *app) writeDecoded(views []decodedView) error {
 		node.Cells = append(node.Cells, strconv.FormatUint(v.Node, 10))
 		sequence.Cells = append(sequence.Cells, strconv.FormatUint(v.Sequence, 10))
 	}
-	return output.WriteTable(a.out, []output.Column{layout, when, node, sequence}, 0, nil)
+	return output.WriteTable(a.Out, []output.Column{layout, when, node, sequence}, 0, nil)
 }
 
 // decodedRows has a row for each part.
@@ -203,10 +204,10 @@ func (a *app) idLayoutsCommand() *cobra.Command {
 		Short: "List the layouts of ids",
 		Long: "List the layouts of ids: how long they are, how many ids a node can make in a second, how many nodes there can be, until when there are\n" +
 			"ids, and whether they are in the order of their times. With -o json, specification is what other layouts can be written after.",
-		Args: want(),
+		Args: cli.Want(),
 		RunE: func(*cobra.Command, []string) error { return a.idLayouts() },
 	}
-	a.flag(cmd.Flags(), "output")
+	a.Flag(cmd.Flags(), "output")
 	return cmd
 }
 
@@ -241,8 +242,8 @@ func (a *app) idLayouts() error {
 			columns[i].Cells = append(columns[i].Cells, cell)
 		}
 	}
-	if a.output() != output.Table {
-		return output.WriteList(a.out, views, a.output() == output.Lines)
+	if a.Output() != output.Table {
+		return output.WriteList(a.Out, views, a.Output() == output.Lines)
 	}
-	return output.WriteTable(a.out, columns, 0, nil)
+	return output.WriteTable(a.Out, columns, 0, nil)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 	"github.com/leasehold/leasehold/identity"
 	"github.com/leasehold/leasehold/lease"
@@ -24,7 +25,7 @@ func (a *app) idImportCommand() *cobra.Command {
 			"table says why. What is assigned already stays as it is, so it may be repeated.",
 		Example: "  leasehold id import machines nodes.json --range 1-254\n" +
 			"  knife search node 'server_id:*' -a server_id -F json | leasehold id import machines --range 1-254 -",
-		Args:              want("POOL", "FILE"),
+		Args:              cli.Want("POOL", "FILE"),
 		ValidArgsFunction: a.completePoolThenFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := poolArg(args[0]); err != nil {
@@ -37,18 +38,18 @@ func (a *app) idImportCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			o := identity.AssignOptions{Options: identity.Options{Values: values}, Info: map[string]string{"user": whoAmI(), "operation": "import"}}
+			o := identity.AssignOptions{Options: identity.Options{Values: values}, Info: map[string]string{"user": cli.WhoAmI(), "operation": "import"}}
 			if cmd.Flags().Changed("ttl") {
-				o.TTL = a.duration("ttl")
+				o.TTL = a.Duration("ttl")
 				if o.TTL < store.MinTTL || o.TTL > store.MaxTTL {
-					return usage("--ttl %v: want %v to %v", o.TTL, store.MinTTL, store.MaxTTL)
+					return cli.Usage("--ttl %v: want %v to %v", o.TTL, store.MinTTL, store.MaxTTL)
 				}
 			}
-			return a.withManager(cmd.Context(), true, func(m *lease.Manager) error { return a.idImport(cmd.Context(), m, args[0], data, o) })
+			return a.WithManager(cmd.Context(), true, func(m *lease.Manager) error { return a.idImport(cmd.Context(), m, args[0], data, o) })
 		},
 	}
 	valuesFlags(cmd.Flags(), &values)
-	a.flag(cmd.Flags(), "ttl")
+	a.Flag(cmd.Flags(), "ttl")
 	cmd.Flags().Lookup("ttl").Usage = "how long the values stay taken unless they are assigned again (default 8784h)"
 	return cmd
 }
@@ -66,9 +67,9 @@ func (a *app) idImport(ctx context.Context, m *lease.Manager, pool string, data 
 	var refused *identity.ImportError
 	if !errors.As(err, &refused) {
 		if err == nil {
-			a.say("%d of %d are new in %s", len(made), len(data), pool)
+			a.Say("%d of %d are new in %s", len(made), len(data), pool)
 		} else if len(made) > 0 {
-			a.say("%d were adopted before that; the same command goes on where it was", len(made))
+			a.Say("%d were adopted before that; the same command goes on where it was", len(made))
 		}
 		return a.idError(err)
 	}
@@ -83,10 +84,10 @@ func (a *app) idImport(ctx context.Context, m *lease.Manager, pool string, data 
 		names.Cells = append(names.Cells, output.Plain(c.Name))
 		why.Cells = append(why.Cells, output.Plain(c.Why))
 	}
-	if err := output.WriteTable(a.out, []output.Column{value, names, why}, 0, nil); err != nil {
+	if err := output.WriteTable(a.Out, []output.Column{value, names, why}, 0, nil); err != nil {
 		return err
 	}
-	return exit(exitNo, errors.New("nothing was adopted: mend the table's rows, and import again"))
+	return cli.Exit(cli.ExitNo, errors.New("nothing was adopted: mend the table's rows, and import again"))
 }
 
 func (a *app) idDuplicatesCommand() *cobra.Command {
@@ -98,12 +99,12 @@ func (a *app) idDuplicatesCommand() *cobra.Command {
 			"ATTRIBUTE -F json` prints; - is standard input. The exit code is 1 if there are any.",
 		Example: "  leasehold id duplicates machines\n" +
 			"  knife search node 'server_id:*' -a server_id -F json | leasehold id duplicates --from-json -",
-		Args:              want("[POOL]"),
+		Args:              cli.Want("[POOL]"),
 		ValidArgsFunction: a.completePools,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch given := cmd.Flags().Changed("from-json"); {
 			case given && len(args) > 0:
-				return usage("POOL and --from-json exclude each other: give one")
+				return cli.Usage("POOL and --from-json exclude each other: give one")
 			case given:
 				data, err := a.readAssigned(path)
 				if err != nil {
@@ -111,13 +112,13 @@ func (a *app) idDuplicatesCommand() *cobra.Command {
 				}
 				return a.duplicates(identity.DuplicatesIn(data))
 			case len(args) == 0:
-				return usage("POOL is missing: leasehold id duplicates POOL, or --from-json FILE")
+				return cli.Usage("POOL is missing: leasehold id duplicates POOL, or --from-json FILE")
 			}
 			if err := poolArg(args[0]); err != nil {
 				return err
 			}
-			return a.withStore(cmd.Context(), false, func(st store.Store) error {
-				ctx, cancel := clock.WithTimeout(cmd.Context(), a.clk, idLimit)
+			return a.WithStore(cmd.Context(), false, func(st store.Store) error {
+				ctx, cancel := clock.WithTimeout(cmd.Context(), a.Clock, idLimit)
 				defer cancel()
 				all, err := identity.Duplicates(ctx, st, args[0])
 				if err != nil {
@@ -128,7 +129,7 @@ func (a *app) idDuplicatesCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&path, "from-json", "", "look at what this file says, not at a pool")
-	a.flag(cmd.Flags(), "output")
+	a.Flag(cmd.Flags(), "output")
 	return cmd
 }
 
@@ -148,19 +149,19 @@ func (a *app) duplicates(all []identity.Duplicate) error {
 		names.Cells = append(names.Cells, output.Plain(strings.Join(d.Holders, ", ")))
 	}
 	switch {
-	case a.output() != output.Table:
-		if err := output.WriteList(a.out, views, a.output() == output.Lines); err != nil {
+	case a.Output() != output.Table:
+		if err := output.WriteList(a.Out, views, a.Output() == output.Lines); err != nil {
 			return err
 		}
 	case len(all) == 0:
-		a.say("no duplicates")
+		a.Say("no duplicates")
 	default:
-		if err := output.WriteTable(a.out, []output.Column{value, names}, 0, nil); err != nil {
+		if err := output.WriteTable(a.Out, []output.Column{value, names}, 0, nil); err != nil {
 			return err
 		}
 	}
 	if len(all) > 0 {
-		return exit(exitNo, nil)
+		return cli.Exit(cli.ExitNo, nil)
 	}
 	return nil
 }

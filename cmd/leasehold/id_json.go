@@ -7,17 +7,19 @@ import (
 	"fmt"
 	"io"
 	"os"
+
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 )
 
 // readAssigned reads who has which value: {"node": value}, or the answer of a search of Chef's. Path may be - for standard input.
 func (a *app) readAssigned(path string) (map[string]string, error) {
 	text, err := a.readFile(path)
 	if err != nil {
-		return nil, usage("FILE: %w", err)
+		return nil, cli.Usage("FILE: %w", err)
 	}
 	all, err := assigned(text)
 	if err != nil {
-		return nil, usage("FILE %s: %w", path, err)
+		return nil, cli.Usage("FILE %s: %w", path, err)
 	}
 	return all, nil
 }
@@ -26,7 +28,7 @@ func (a *app) readAssigned(path string) (map[string]string, error) {
 func (a *app) readNames(path string) (map[string]bool, error) {
 	text, err := a.readFile(path)
 	if err != nil {
-		return nil, usage("FILE: %w", err)
+		return nil, cli.Usage("FILE: %w", err)
 	}
 	names := map[string]bool{}
 	var list []string
@@ -37,21 +39,21 @@ func (a *app) readNames(path string) (map[string]bool, error) {
 	} else {
 		all, err := assigned(text)
 		if err != nil {
-			return nil, usage("FILE %s: %w; or a list, [\"node\"]", path, err)
+			return nil, cli.Usage("FILE %s: %w; or a list, [\"node\"]", path, err)
 		}
 		for name := range all {
 			names[name] = true
 		}
 	}
 	if len(names) == 0 {
-		return nil, usage("FILE %s: it has no machines, so that every value would be freed: see what wrote it", path)
+		return nil, cli.Usage("FILE %s: it has no machines, so that every value would be freed: see what wrote it", path)
 	}
 	return names, nil
 }
 
 func (a *app) readFile(path string) ([]byte, error) {
 	if path == "-" {
-		return io.ReadAll(a.in)
+		return io.ReadAll(a.In)
 	}
 	return os.ReadFile(path)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 	"github.com/leasehold/leasehold/identity"
 	"github.com/leasehold/leasehold/store"
@@ -32,10 +33,10 @@ func (a *app) idListCommand() *cobra.Command {
 		Example: "  leasehold id list\n" +
 			"  leasehold id list machines\n" +
 			"  leasehold id list machines -o json | jq -r '.[] | select(.name == \"web1\") | .value'",
-		Args:              want("[POOL]"),
+		Args:              cli.Want("[POOL]"),
 		ValidArgsFunction: a.completePools,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withStore(cmd.Context(), false, func(st store.Store) error {
+			return a.WithStore(cmd.Context(), false, func(st store.Store) error {
 				if len(args) == 0 {
 					return a.idPools(cmd.Context(), st)
 				}
@@ -46,7 +47,7 @@ func (a *app) idListCommand() *cobra.Command {
 			})
 		},
 	}
-	a.flag(cmd.Flags(), "output")
+	a.Flag(cmd.Flags(), "output")
 	return cmd
 }
 
@@ -65,10 +66,10 @@ func (a *app) idPools(ctx context.Context, st store.Store) error {
 		views[i] = poolView{p.Pool, p.Values, p.Layout, p.Size, len(entries)}
 	}
 	switch {
-	case a.output() != output.Table:
-		return output.WriteList(a.out, views, a.output() == output.Lines)
+	case a.Output() != output.Table:
+		return output.WriteList(a.Out, views, a.Output() == output.Lines)
 	case len(views) == 0:
-		a.say("no pools: the first `leasehold id assign POOL --range 1-254` makes one")
+		a.Say("no pools: the first `leasehold id assign POOL --range 1-254` makes one")
 		return nil
 	}
 	name, values, held := output.Column{Title: "POOL", Cut: true}, output.Column{Title: "VALUES", Cut: true}, output.Column{Title: "HELD"}
@@ -79,7 +80,7 @@ func (a *app) idPools(ctx context.Context, st store.Store) error {
 		held.Cells = append(held.Cells, fmt.Sprintf("%d of %d", v.Held, v.Size))
 		layout.Cells = append(layout.Cells, output.Plain(output.OrDash(v.Layout)))
 	}
-	return output.WriteTable(a.out, []output.Column{name, held, values, layout}, output.Width(a.out), nil)
+	return output.WriteTable(a.Out, []output.Column{name, held, values, layout}, output.Width(a.Out), nil)
 }
 
 // idList writes who has which value.
@@ -95,13 +96,13 @@ func (a *app) idList(ctx context.Context, st store.Store, pool string) error {
 		}
 	}
 	switch {
-	case a.output() != output.Table:
-		return output.WriteList(a.out, views, a.output() == output.Lines)
+	case a.Output() != output.Table:
+		return output.WriteList(a.Out, views, a.Output() == output.Lines)
 	case len(views) == 0:
-		a.say("nobody has a value of %s", pool)
+		a.Say("nobody has a value of %s", pool)
 		return nil
 	}
-	return output.WriteTable(a.out, idColumns(views, a.clk.Wall()), output.Width(a.out), painter(a.out))
+	return output.WriteTable(a.Out, idColumns(views, a.Clock.Wall()), output.Width(a.Out), painter(a.Out))
 }
 
 func idColumns(views []idView, now time.Time) []output.Column {

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 	"github.com/leasehold/leasehold/flake"
 	"github.com/leasehold/leasehold/identity"
@@ -32,7 +33,7 @@ const (
 func layoutArg(text string) (flake.Layout, error) {
 	l, err := flake.ParseLayout(text)
 	if err != nil {
-		return flake.Layout{}, exit(exitUsage, err)
+		return flake.Layout{}, cli.Exit(cli.ExitUsage, err)
 	}
 	return l, nil
 }
@@ -104,7 +105,7 @@ func (a *app) idNextCommand() *cobra.Command {
 		Example: "  leasehold id next twitter\n" +
 			"  leasehold id next scatter -n 100 --metadata 0xcafe --format hex\n" +
 			"  leasehold id next epoch=2026-01-01,unit=1ms,time=41,node=10,sequence=12",
-		Args:              want("LAYOUT"),
+		Args:              cli.Want("LAYOUT"),
 		ValidArgsFunction: completeLayouts,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if o.layout, err = layoutArg(args[0]); err != nil {
@@ -112,13 +113,13 @@ func (a *app) idNextCommand() *cobra.Command {
 			}
 			if o.with = metadata != ""; o.with {
 				if o.metadata, err = strconv.ParseUint(metadata, 0, 64); err != nil {
-					return usage("--metadata %q: want a number such as 51966 or 0xcafe", metadata)
+					return cli.Usage("--metadata %q: want a number such as 51966 or 0xcafe", metadata)
 				}
 			}
 			if err := o.check(); err != nil {
 				return err
 			}
-			return a.withManager(cmd.Context(), true, func(m *lease.Manager) error { return a.idNext(cmd.Context(), m, o) })
+			return a.WithManager(cmd.Context(), true, func(m *lease.Manager) error { return a.idNext(cmd.Context(), m, o) })
 		},
 	}
 	f := cmd.Flags()
@@ -126,19 +127,19 @@ func (a *app) idNextCommand() *cobra.Command {
 	f.StringVar(&o.pool, "pool", "", "where the node's number comes from (default ids-LAYOUT)")
 	f.StringVar(&metadata, "metadata", "", "what to put into each id's bits of metadata, if the layout has any")
 	f.StringVar(&o.form, "format", "", "decimal, base32, base62 or hex (default: decimal; base32 if an id has more than 64 bits)")
-	a.flag(f, "conflict-exit-code")
-	a.flag(f, "output")
+	a.Flag(f, "conflict-exit-code")
+	a.Flag(f, "output")
 	return cmd
 }
 
 func (o *idNext) check() error {
 	if o.n < 1 || o.n > flake.MaxN {
-		return usage("-n %d: want 1 to %d", o.n, flake.MaxN)
+		return cli.Usage("-n %d: want 1 to %d", o.n, flake.MaxN)
 	}
 	if width := o.layout.Width(flake.Metadata); o.with && width == 0 {
-		return usage("--metadata: the layout %s has no bits for it: scatter has", o.layout.Name())
+		return cli.Usage("--metadata: the layout %s has no bits for it: scatter has", o.layout.Name())
 	} else if o.with && width < 64 && o.metadata>>width != 0 {
-		return usage("--metadata %d: want at most %d bits, as the layout %s has", o.metadata, width, o.layout.Name())
+		return cli.Usage("--metadata %d: want at most %d bits, as the layout %s has", o.metadata, width, o.layout.Name())
 	}
 	if err := checkForm(o.form, o.layout.Bits() > 64); err != nil {
 		return err
@@ -155,16 +156,16 @@ func checkForm(form string, long bool) error {
 		return nil
 	case formDecimal:
 		if long {
-			return usage("--format decimal: ids of more than 64 bits have no such form: want base32, base62 or hex")
+			return cli.Usage("--format decimal: ids of more than 64 bits have no such form: want base32, base62 or hex")
 		}
 		return nil
 	}
-	return usage("--format %q: want decimal, base32, base62 or hex", form)
+	return cli.Usage("--format %q: want decimal, base32, base62 or hex", form)
 }
 
 // idNext makes ids with a number that it has for that long.
 func (a *app) idNext(ctx context.Context, m *lease.Manager, o idNext) (err error) {
-	ctx, cancel := clock.WithTimeout(ctx, a.clk, idLimit)
+	ctx, cancel := clock.WithTimeout(ctx, a.Clock, idLimit)
 	defer cancel()
 	s, err := m.OpenSession(ctx)
 	if err != nil {
@@ -187,18 +188,18 @@ func (a *app) idNext(ctx context.Context, m *lease.Manager, o idNext) (err error
 		ids, used, err = makeIDs[flake.ID](o, h)
 	}
 	if failed := h.Release(context.WithoutCancel(ctx), used); failed != nil {
-		a.say("%s", oneLine(failed)) // the ids are good all the same
+		a.Say("%s", cli.OneLine(failed)) // the ids are good all the same
 	}
 	if over := new(flake.OverflowError); errors.As(err, &over) {
-		return usage("--pool %s: %w", o.pool, err)
+		return cli.Usage("--pool %s: %w", o.pool, err)
 	}
 	if err != nil {
 		return err
 	}
-	if a.output() != output.Table {
-		return output.WriteList(a.out, ids, a.output() == output.Lines)
+	if a.Output() != output.Table {
+		return output.WriteList(a.Out, ids, a.Output() == output.Lines)
 	}
-	_, err = fmt.Fprintln(a.out, strings.Join(ids, "\n"))
+	_, err = fmt.Fprintln(a.Out, strings.Join(ids, "\n"))
 	return err
 }
 
@@ -220,7 +221,7 @@ func (a *app) idClaim(ctx context.Context, s *lease.Session, pool string, o iden
 		if h, err = identity.Claim(ctx, s, pool, o); err != nil {
 			break
 		}
-		if h.Floor().Sub(a.clk.Wall()) < nextWait {
+		if h.Floor().Sub(a.Clock.Wall()) < nextWait {
 			return h, nil
 		}
 		late = append(late, h)

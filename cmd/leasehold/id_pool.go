@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 	"github.com/leasehold/leasehold/identity"
 	"github.com/leasehold/leasehold/store"
@@ -43,7 +44,7 @@ func (a *app) idPoolSetCommand() *cobra.Command {
 			"The exit code is 64 if values would be lost, and 1 if there is no such pool.",
 		Example: "  leasehold id pool set machines --range 1-500\n" +
 			"  leasehold id pool set racks --names red,green,blue",
-		Args:              want("POOL"),
+		Args:              cli.Want("POOL"),
 		ValidArgsFunction: a.completePools,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := poolArg(args[0]); err != nil {
@@ -53,20 +54,20 @@ func (a *app) idPoolSetCommand() *cobra.Command {
 				return err
 			}
 			if values.Range == "" && len(values.Names) == 0 && values.Prefix == "" {
-				return usage("the values are missing: leasehold id pool set %s --range 1-500, or --names, or --prefixes with --bits", args[0])
+				return cli.Usage("the values are missing: leasehold id pool set %s --range 1-500, or --names, or --prefixes with --bits", args[0])
 			}
-			return a.withStore(cmd.Context(), false, func(st store.Store) error {
-				ctx, cancel := clock.WithTimeout(cmd.Context(), a.clk, idLimit)
+			return a.WithStore(cmd.Context(), false, func(st store.Store) error {
+				ctx, cancel := clock.WithTimeout(cmd.Context(), a.Clock, idLimit)
 				defer cancel()
 				got, err := identity.Widen(ctx, st, args[0], values)
 				if errors.Is(err, identity.ErrUndeclared) {
 					return noPool(args[0], err)
 				}
 				if errors.Is(err, identity.ErrMismatch) {
-					return exit(exitUsage, err)
+					return cli.Exit(cli.ExitUsage, err)
 				}
 				if err == nil {
-					a.say("%s has %d values: %s", got.Pool, got.Size, strings.TrimPrefix(got.Values.String(), "the "))
+					a.Say("%s has %d values: %s", got.Pool, got.Size, strings.TrimPrefix(got.Values.String(), "the "))
 				}
 				return err
 			})
@@ -88,31 +89,31 @@ func (a *app) idPruneCommand() *cobra.Command {
 			"The values that were freed, or with --dry-run would be, are written.",
 		Example: "  leasehold id prune machines --from-json live.json --dry-run\n" +
 			"  knife search node 'name:*' -a name -F json | leasehold id prune machines --from-json -",
-		Args:              want("POOL"),
+		Args:              cli.Want("POOL"),
 		ValidArgsFunction: a.completePools,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := poolArg(args[0]); err != nil {
 				return err
 			}
 			if path == "" {
-				return usage("--from-json is missing: the machines that are there, [\"web1\", \"web2\"]; - is standard input")
+				return cli.Usage("--from-json is missing: the machines that are there, [\"web1\", \"web2\"]; - is standard input")
 			}
 			if o.Idle < 0 {
-				return usage("--idle %v: want 0 or more", o.Idle)
+				return cli.Usage("--idle %v: want 0 or more", o.Idle)
 			}
 			live, err := a.readNames(path)
 			if err != nil {
 				return err
 			}
-			o.Live, o.By = func(name string) bool { return live[name] }, whoAmI()
-			return a.withStore(cmd.Context(), false, func(st store.Store) error { return a.idPrune(cmd.Context(), st, args[0], o) })
+			o.Live, o.By = func(name string) bool { return live[name] }, cli.WhoAmI()
+			return a.WithStore(cmd.Context(), false, func(st store.Store) error { return a.idPrune(cmd.Context(), st, args[0], o) })
 		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&path, "from-json", "", "the machines that are there")
 	f.DurationVar(&o.Idle, "idle", o.Idle, "leave values that were assigned within this time")
 	f.BoolVarP(&o.DryRun, "dry-run", "n", false, "change nothing, and write what would be freed")
-	a.flag(f, "output")
+	a.Flag(f, "output")
 	return cmd
 }
 
@@ -123,7 +124,7 @@ type prunedView struct {
 }
 
 func (a *app) idPrune(ctx context.Context, st store.Store, pool string, o identity.PruneOptions) error {
-	ended, failed := identity.Prune(ctx, st, a.clk, pool, o)
+	ended, failed := identity.Prune(ctx, st, a.Clock, pool, o)
 	if errors.Is(failed, identity.ErrUndeclared) {
 		return noPool(pool, failed)
 	}
@@ -135,15 +136,15 @@ func (a *app) idPrune(ctx context.Context, st store.Store, pool string, o identi
 	}
 	var err error
 	switch {
-	case a.output() != output.Table:
-		err = output.WriteList(a.out, views, a.output() == output.Lines)
+	case a.Output() != output.Table:
+		err = output.WriteList(a.Out, views, a.Output() == output.Lines)
 	case len(views) > 0:
-		err = output.WriteTable(a.out, []output.Column{value, name}, 0, nil)
+		err = output.WriteTable(a.Out, []output.Column{value, name}, 0, nil)
 	}
 	done := "freed"
 	if o.DryRun {
 		done = "to free; this was a dry run, and nothing was changed"
 	}
-	a.say("%s", fmt.Sprintf("%d of %s %s", len(ended), pool, done))
+	a.Say("%s", fmt.Sprintf("%d of %s %s", len(ended), pool, done))
 	return errors.Join(err, failed)
 }

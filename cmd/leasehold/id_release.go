@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/identity"
 	"github.com/leasehold/leasehold/lease"
@@ -28,7 +29,7 @@ func (a *app) idReleaseCommand() *cobra.Command {
 			"is 1 if nobody has the value, or somebody else.",
 		Example: "  leasehold id release machines 17\n" +
 			"  leasehold id release machines --as web1 --used now",
-		Args:              want("POOL", "[VALUE]"),
+		Args:              cli.Want("POOL", "[VALUE]"),
 		ValidArgsFunction: a.completePools,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			pool, value := args[0], ""
@@ -38,7 +39,7 @@ func (a *app) idReleaseCommand() *cobra.Command {
 			if err := a.checkRelease(cmd, &o, pool, value, token, used); err != nil {
 				return err
 			}
-			return a.withStore(cmd.Context(), false, func(st store.Store) error { return a.idRelease(cmd.Context(), st, pool, value, o) })
+			return a.WithStore(cmd.Context(), false, func(st store.Store) error { return a.idRelease(cmd.Context(), st, pool, value, o) })
 		},
 	}
 	f := cmd.Flags()
@@ -53,53 +54,53 @@ func (a *app) checkRelease(cmd *cobra.Command, o *identity.ReleaseOptions, pool,
 		return err
 	}
 	if cmd.Flags().Changed("as") && o.As == "" {
-		return usage("--as is empty: an unset variable, perhaps")
+		return cli.Usage("--as is empty: an unset variable, perhaps")
 	}
 	if value == "" && o.As == "" {
-		return usage("VALUE is missing: leasehold id release %s VALUE, or --as NAME; `leasehold id list %s` lists them", pool, pool)
+		return cli.Usage("VALUE is missing: leasehold id release %s VALUE, or --as NAME; `leasehold id list %s` lists them", pool, pool)
 	}
 	if token != "" {
 		if o.Token, err = fence.ParseToken(token); err != nil {
-			return usage("--token: %w", err)
+			return cli.Usage("--token: %w", err)
 		}
 	}
 	switch used {
 	case "":
 	case "now":
-		o.Used = a.clk.Wall()
+		o.Used = a.Clock.Wall()
 	default:
 		if o.Used, err = time.Parse(time.RFC3339Nano, used); err != nil {
-			return usage("--used %q: want a time such as 2026-01-02T15:04:05Z, or now", used)
+			return cli.Usage("--used %q: want a time such as 2026-01-02T15:04:05Z, or now", used)
 		}
 	}
-	o.By = whoAmI()
+	o.By = cli.WhoAmI()
 	return nil
 }
 
 func (a *app) idRelease(ctx context.Context, st store.Store, pool, value string, o identity.ReleaseOptions) error {
-	ctx, cancel := clock.WithTimeout(ctx, a.clk, idLimit)
+	ctx, cancel := clock.WithTimeout(ctx, a.Clock, idLimit)
 	defer cancel()
 	asked := value
-	value, err := identity.Release(ctx, st, a.clk, pool, value, o)
+	value, err := identity.Release(ctx, st, a.Clock, pool, value, o)
 	var kept *identity.KeptError
 	var stale *lease.NotCurrentError
 	switch {
 	case err == nil:
-		a.say("%s of %s is free", value, pool)
+		a.Say("%s of %s is free", value, pool)
 		return nil
 	case errors.Is(err, identity.ErrUndeclared):
 		return noPool(pool, err)
 	case errors.As(err, &kept):
-		return exit(exitNo, fmt.Errorf("%s of %s is kept by %s, which runs: it is free when that has ended; --token %d ends its hold at once",
+		return cli.Exit(cli.ExitNo, fmt.Errorf("%s of %s is kept by %s, which runs: it is free when that has ended; --token %d ends its hold at once",
 			kept.Value, pool, kept.Record.Owner, kept.Record.Token))
 	case !errors.As(err, &stale):
 		return a.idError(err)
 	case asked == "" && stale.Record.Owner == "":
-		return exit(exitNo, fmt.Errorf("%s has no value of %s", o.As, pool))
+		return cli.Exit(cli.ExitNo, fmt.Errorf("%s has no value of %s", o.As, pool))
 	case stale.Record.Owner == "":
-		return exit(exitNo, fmt.Errorf("nobody has %s of %s", value, pool))
+		return cli.Exit(cli.ExitNo, fmt.Errorf("nobody has %s of %s", value, pool))
 	case o.Token != 0 && o.Token != stale.Record.Token:
-		return exit(exitNo, fmt.Errorf("%s of %s is held by %s under token %d, not %d", value, pool, stale.Record.Owner, stale.Record.Token, o.Token))
+		return cli.Exit(cli.ExitNo, fmt.Errorf("%s of %s is held by %s under token %d, not %d", value, pool, stale.Record.Owner, stale.Record.Token, o.Token))
 	}
-	return exit(exitNo, fmt.Errorf("%s of %s is not %s's: %s has it", value, pool, o.As, stale.Record.Owner))
+	return cli.Exit(cli.ExitNo, fmt.Errorf("%s of %s is not %s's: %s has it", value, pool, o.As, stale.Record.Owner))
 }

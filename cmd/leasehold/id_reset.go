@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 	"github.com/leasehold/leasehold/identity"
 	"github.com/leasehold/leasehold/lease"
@@ -40,16 +41,16 @@ func (a *app) idResetCommand() *cobra.Command {
 		ValidArgsFunction: a.completePools,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usage("POOL is missing: leasehold id reset POOL [VALUE...]")
+				return cli.Usage("POOL is missing: leasehold id reset POOL [VALUE...]")
 			}
 			o.pool, o.values = args[0], args[1:]
 			if err := poolArg(o.pool); err != nil {
 				return err
 			}
 			if o.ahead < 0 {
-				return usage("--ahead %v: want a duration that is not negative", o.ahead)
+				return cli.Usage("--ahead %v: want a duration that is not negative", o.ahead)
 			}
-			return a.withManager(cmd.Context(), false, func(m *lease.Manager) error { return a.idReset(cmd.Context(), m, o) })
+			return a.WithManager(cmd.Context(), false, func(m *lease.Manager) error { return a.idReset(cmd.Context(), m, o) })
 		},
 	}
 	f := cmd.Flags()
@@ -64,16 +65,16 @@ func (a *app) idReset(ctx context.Context, m *lease.Manager, o idReset) error {
 		return err
 	}
 	if len(late) == 0 {
-		a.say("no value of %s begins later than %v from now", o.pool, o.ahead)
+		a.Say("no value of %s begins later than %v from now", o.pool, o.ahead)
 		return nil
 	}
 	a.sayLate(o.pool, late)
 	if !o.yes {
-		if err := a.confirm(ctx, fmt.Sprintf("reset %d of %s", len(late), o.pool), o.pool+" is left alone", "add --yes"); err != nil {
+		if err := a.Confirm(ctx, fmt.Sprintf("reset %d of %s", len(late), o.pool), o.pool+" is left alone", "add --yes"); err != nil {
 			return err
 		}
 	}
-	ctx, cancel := clock.WithTimeout(ctx, a.clk, idLimit)
+	ctx, cancel := clock.WithTimeout(ctx, a.Clock, idLimit)
 	defer cancel()
 	left := 0
 	for _, v := range late {
@@ -81,28 +82,28 @@ func (a *app) idReset(ctx context.Context, m *lease.Manager, o idReset) error {
 		var held *lease.HeldError
 		switch {
 		case err == nil:
-			a.say("%s of %s begins now", v.Value, o.pool)
+			a.Say("%s of %s begins now", v.Value, o.pool)
 			continue
 		case errors.As(err, &held):
-			a.say("%s of %s is left alone: %s has it", v.Value, o.pool, held.Owner)
+			a.Say("%s of %s is left alone: %s has it", v.Value, o.pool, held.Owner)
 		case errors.Is(err, identity.ErrWindow):
-			a.say("%s of %s is left alone: somebody has had it since", v.Value, o.pool)
+			a.Say("%s of %s is left alone: somebody has had it since", v.Value, o.pool)
 		default:
 			return a.idError(err)
 		}
 		left++
 	}
 	if left > 0 {
-		return exit(exitNo, fmt.Errorf("%d of %d values of %s are left alone", left, len(late), o.pool))
+		return cli.Exit(cli.ExitNo, fmt.Errorf("%d of %d values of %s are left alone", left, len(late), o.pool))
 	}
 	return nil
 }
 
 // lateOf returns the values to reset.
 func (a *app) lateOf(ctx context.Context, m *lease.Manager, o idReset) ([]identity.Late, error) {
-	ctx, cancel := clock.WithTimeout(ctx, a.clk, idLimit)
+	ctx, cancel := clock.WithTimeout(ctx, a.Clock, idLimit)
 	defer cancel()
-	late, err := identity.LateValues(ctx, m.Store(), o.pool, a.clk.Wall().Add(o.ahead))
+	late, err := identity.LateValues(ctx, m.Store(), o.pool, a.Clock.Wall().Add(o.ahead))
 	if err != nil || len(o.values) == 0 {
 		return late, noPool(o.pool, err)
 	}
@@ -110,7 +111,7 @@ func (a *app) lateOf(ctx context.Context, m *lease.Manager, o idReset) ([]identi
 	for _, value := range o.values {
 		i := slices.IndexFunc(late, func(v identity.Late) bool { return v.Value == value })
 		if i < 0 {
-			return nil, exit(exitNo, fmt.Errorf("%s is no value of %s that begins later than %v from now: nothing is reset", value, o.pool, o.ahead))
+			return nil, cli.Exit(cli.ExitNo, fmt.Errorf("%s is no value of %s that begins later than %v from now: nothing is reset", value, o.pool, o.ahead))
 		}
 		chosen = append(chosen, late[i])
 	}
@@ -119,18 +120,18 @@ func (a *app) lateOf(ctx context.Context, m *lease.Manager, o idReset) ([]identi
 
 // sayLate says which values are late, and what a reset means.
 func (a *app) sayLate(pool string, late []identity.Late) {
-	now, held := a.clk.Wall(), 0
-	a.say("the clock here says %s; values of %s with which no ids can be made yet:", now.UTC().Format(time.RFC3339), pool)
+	now, held := a.Clock.Wall(), 0
+	a.Say("the clock here says %s; values of %s with which no ids can be made yet:", now.UTC().Format(time.RFC3339), pool)
 	for _, v := range late {
 		by := ""
 		if v.Record.Owner != "" {
 			by = ", held by " + v.Record.Owner
 			held++
 		}
-		a.say("  %s: from %s on, in %s%s", v.Value, v.Begins.UTC().Format(time.RFC3339), output.Roughly(v.Begins.Sub(now)), by)
+		a.Say("  %s: from %s on, in %s%s", v.Value, v.Begins.UTC().Format(time.RFC3339), output.Roughly(v.Begins.Sub(now)), by)
 	}
 	if held > 0 {
-		a.say("%d of them have holders: perhaps it is the clock here that is wrong", held)
+		a.Say("%d of them have holders: perhaps it is the clock here that is wrong", held)
 	}
-	a.say("ids that were made with them may be dated up to then, and ids that are made after a reset may be the same")
+	a.Say("ids that were made with them may be dated up to then, and ids that are made after a reset may be the same")
 }

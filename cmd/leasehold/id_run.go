@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/identity"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
@@ -43,10 +44,10 @@ func (h *idHold) Release(ctx context.Context) error {
 	if h.files != nil {
 		var err error
 		if used, err = h.files.report(); err != nil {
-			h.say("%s; the next ids with %s are later than %s", oneLine(err), h.Value(), h.Ceiling().Format(time.RFC3339))
+			h.say("%s; the next ids with %s are later than %s", cli.OneLine(err), h.Value(), h.Ceiling().Format(time.RFC3339))
 		}
 		if err := h.files.close(); err != nil {
-			h.say("%s", oneLine(err))
+			h.say("%s", cli.OneLine(err))
 		}
 	}
 	return errors.Join(h.Hold.Release(ctx, used), closeSession(ctx, h.s))
@@ -60,13 +61,13 @@ func (w *idWork) take(ctx context.Context) (hold, error) {
 	}
 	h, err := w.claim(ctx, s)
 	if err == nil {
-		files, err := newIDFiles(h, w.a.clk, cmp.Or(w.opts.window, w.timing.TTL)/8, w.words.say)
+		files, err := newIDFiles(h, w.a.Clock, cmp.Or(w.opts.window, w.timing.TTL)/8, w.words.say)
 		if err != nil {
-			w.words.say("%s; CMD is told no $%s and no $%s", oneLine(err), envWindow, envUsed)
+			w.words.say("%s; CMD is told no $%s and no $%s", cli.OneLine(err), envWindow, envUsed)
 		}
 		return &idHold{h, s, files, w.words.say}, nil
 	}
-	closing, cancel := clock.WithTimeout(context.WithoutCancel(ctx), w.a.clk, w.timing.TTL/10)
+	closing, cancel := clock.WithTimeout(context.WithoutCancel(ctx), w.a.Clock, w.timing.TTL/10)
 	defer cancel()
 	_ = closeSession(closing, s) // or it expires
 	return nil, err
@@ -94,7 +95,7 @@ func (w *idWork) claim(ctx context.Context, s *lease.Session) (*identity.Hold, e
 		default:
 			w.words.retry("", err)
 		}
-		if failed := clock.Sleep(ctx, w.a.clk, w.timing.TTL/20); failed != nil {
+		if failed := clock.Sleep(ctx, w.a.Clock, w.timing.TTL/20); failed != nil {
 			return nil, errors.Join(context.Cause(ctx), err)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/identity"
 )
 
@@ -46,7 +47,7 @@ func newIDFiles(h *identity.Hold, clk clock.Clock, every time.Duration, say func
 	f.writes.Go(func() { // close waits for it
 		for clock.Sleep(ctx, clk, every) == nil {
 			if told, err = f.tell(h, told); err != nil {
-				say("%s: %s; CMD reads an old ceiling there", f.window, oneLine(err))
+				say("%s: %s; CMD reads an old ceiling there", f.window, cli.OneLine(err))
 				return
 			}
 		}

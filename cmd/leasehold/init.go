@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/config"
 	"github.com/leasehold/leasehold/store/dynamodb"
 	"github.com/leasehold/leasehold/store/open"
@@ -26,7 +27,7 @@ func (a *app) initCommand() *cobra.Command {
 			for _, sub := range cmd.Commands() {
 				known = append(known, sub.Name())
 			}
-			return usage("%q needs no preparing, or isn't known: init knows %s", args[0], strings.Join(known, ", "))
+			return cli.Usage("%q needs no preparing, or isn't known: init knows %s", args[0], strings.Join(known, ", "))
 		},
 	}
 	cmd.AddCommand(a.initDynamoDBCommand(), a.initKubernetesCommand(), a.initPostgresCommand(), a.initSystemdCommand())
@@ -42,7 +43,7 @@ func (a *app) initDynamoDBCommand() *cobra.Command {
 			"that is there is left as it is. With --print, write what makes it with another tool, and do nothing.",
 		Example: "  leasehold init dynamodb --store 'dynamodb://leases?region=eu-west-1'\n" +
 			"  leasehold init dynamodb --store dynamodb://leases --print terraform >leases.tf",
-		Args: want(),
+		Args: cli.Want(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("print") {
 				return a.printDynamoDB(kind)
@@ -56,7 +57,7 @@ func (a *app) initDynamoDBCommand() *cobra.Command {
 
 // dynamoDBURL returns the store that is set, which has to be a table.
 func (a *app) dynamoDBURL() (open.URL, error) {
-	url, standard, err := a.storeURL()
+	url, standard, err := a.StoreURL()
 	if err == nil && standard {
 		err = errors.New("no table: name it with --store 'dynamodb://TABLE?region=REGION'")
 	}
@@ -65,33 +66,33 @@ func (a *app) dynamoDBURL() (open.URL, error) {
 
 func (a *app) printDynamoDB(kind string) error {
 	if !slices.Contains(dynamodb.Templates(), kind) {
-		return usage("--print %q: want %s", kind, strings.Join(dynamodb.Templates(), ", "))
+		return cli.Usage("--print %q: want %s", kind, strings.Join(dynamodb.Templates(), ", "))
 	}
 	table := dynamodb.DefaultTable
-	if a.values.Find("store").Source.Kind != config.Default {
+	if a.Values.Find("store").Source.Kind != config.Default {
 		url, err := a.dynamoDBURL()
 		if err != nil {
 			return err
 		}
 		if table, err = url.DynamoDBTable(); err != nil {
-			return usage("--store: %w", err)
+			return cli.Usage("--store: %w", err)
 		}
 	}
 	text, err := dynamodb.Template(kind, table)
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprint(a.out, text)
+	_, err = fmt.Fprint(a.Out, text)
 	return err
 }
 
 func (a *app) makeDynamoDB(cmd *cobra.Command) error {
 	url, err := a.dynamoDBURL()
 	if err != nil {
-		return exit(exitUsage, err)
+		return cli.Exit(cli.ExitUsage, err)
 	}
 	if _, err := url.DynamoDBTable(); err != nil {
-		return usage("--store: %w", err)
+		return cli.Usage("--store: %w", err)
 	}
 	target, err := url.DynamoDB(cmd.Context())
 	if err != nil {
@@ -103,9 +104,9 @@ func (a *app) makeDynamoDB(cmd *cobra.Command) error {
 		return err
 	}
 	if created {
-		a.say("table %s is made; now try: leasehold doctor --store '%s'", target.Table, open.Redact(url.String()))
+		a.Say("table %s is made; now try: leasehold doctor --store '%s'", target.Table, open.Redact(url.String()))
 	} else {
-		a.say("table %s is there already, and fits", target.Table)
+		a.Say("table %s is there already, and fits", target.Table)
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/config"
 	"github.com/leasehold/leasehold/store/kubernetes"
 )
@@ -17,18 +18,18 @@ func (a *app) initKubernetesCommand() *cobra.Command {
 		Long: "Write the Role that a program needs to keep leases in the namespace of --store, as YAML, with the command that binds it to\n" +
 			"the program's account. It asks no cluster, and does nothing.",
 		Example: "  leasehold init kubernetes --store k8s://jobs | kubectl apply -f -",
-		Args:    want(),
+		Args:    cli.Want(),
 		RunE: func(*cobra.Command, []string) error {
-			if a.values.Find("store").Source.Kind != config.Default {
-				url, _, err := a.storeURL()
+			if a.Values.Find("store").Source.Kind != config.Default {
+				url, _, err := a.StoreURL()
 				if err == nil {
 					namespace, err = url.KubernetesNamespace(namespace)
 				}
 				if err != nil {
-					return usage("--store: %w", err)
+					return cli.Usage("--store: %w", err)
 				}
 			}
-			_, err := fmt.Fprint(a.out, kubernetes.Role(namespace, name))
+			_, err := fmt.Fprint(a.Out, kubernetes.Role(namespace, name))
 			return err
 		},
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/config"
 	"github.com/leasehold/leasehold/store/open"
 	"github.com/leasehold/leasehold/store/postgres"
@@ -21,7 +22,7 @@ func (a *app) initPostgresCommand() *cobra.Command {
 			"another role may use it from then on. With --print, write the SQL, and do nothing.",
 		Example: "  leasehold init postgres --store postgres://admin@db/app --grant worker\n" +
 			"  leasehold init postgres --print --store 'postgres://db/app?table=ops.leases' >leases.sql",
-		Args: want(),
+		Args: cli.Want(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if show {
 				return a.printPostgres(grant)
@@ -36,13 +37,13 @@ func (a *app) initPostgresCommand() *cobra.Command {
 
 func (a *app) printPostgres(grant string) error {
 	table := postgres.DefaultTable
-	if a.values.Find("store").Source.Kind != config.Default {
-		url, _, err := a.storeURL()
+	if a.Values.Find("store").Source.Kind != config.Default {
+		url, _, err := a.StoreURL()
 		if err == nil {
 			table, err = url.PostgresTable()
 		}
 		if err != nil {
-			return usage("--store: %w", err)
+			return cli.Usage("--store: %w", err)
 		}
 	}
 	text, err := postgres.Schema(table)
@@ -52,14 +53,14 @@ func (a *app) printPostgres(grant string) error {
 		text += grants
 	}
 	if err != nil {
-		return exit(exitUsage, err)
+		return cli.Exit(cli.ExitUsage, err)
 	}
-	_, err = fmt.Fprint(a.out, text)
+	_, err = fmt.Fprint(a.Out, text)
 	return err
 }
 
 func (a *app) makePostgres(cmd *cobra.Command, grant string) error {
-	url, standard, err := a.storeURL()
+	url, standard, err := a.StoreURL()
 	if err == nil && standard {
 		err = errors.New("no database: name it with --store postgres://HOST/DATABASE")
 	}
@@ -67,7 +68,7 @@ func (a *app) makePostgres(cmd *cobra.Command, grant string) error {
 		_, err = url.PostgresTable()
 	}
 	if err != nil {
-		return usage("--store: %w", err)
+		return cli.Usage("--store: %w", err)
 	}
 	target, err := url.Postgres(cmd.Context())
 	if err != nil {
@@ -80,12 +81,12 @@ func (a *app) makePostgres(cmd *cobra.Command, grant string) error {
 	if grant != "" {
 		sql, err := postgres.Grants(target.Table, grant)
 		if err != nil {
-			return usage("--grant: %w", err)
+			return cli.Usage("--grant: %w", err)
 		}
 		if _, err := target.Pool.Exec(cmd.Context(), sql); err != nil {
 			return fmt.Errorf("the table is there, but %s has no rights on it: %w", grant, err)
 		}
 	}
-	a.say("table %s is there; now try: leasehold doctor --store '%s'", target.Table, open.Redact(url.String()))
+	a.Say("table %s is there; now try: leasehold doctor --store '%s'", target.Table, open.Redact(url.String()))
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/config"
 	"github.com/leasehold/leasehold/store/open"
 )
@@ -42,7 +43,7 @@ func (a *app) initSystemdCommand() *cobra.Command {
 			"  systemctl daemon-reload && systemctl enable --now leasehold",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 && cmd.ArgsLenAtDash() != 0 {
-				return usage("%q is one argument too many: flags of the server come after a double dash", args[0])
+				return cli.Usage("%q is one argument too many: flags of the server come after a double dash", args[0])
 			}
 			return nil
 		},
@@ -59,7 +60,7 @@ func (a *app) printUnit(path string, args []string) (err error) {
 		}
 	}
 	if !filepath.IsAbs(path) {
-		return usage("--exec %s: want a path that begins with a slash", path)
+		return cli.Usage("--exec %s: want a path that begins with a slash", path)
 	}
 	o, err := unitFlags(args)
 	if err != nil {
@@ -81,7 +82,7 @@ func (a *app) printUnit(path string, args []string) (err error) {
 		"{exec}", strings.Join(words, " "), "{store}", unitWord("LEASEHOLD_STORE="+env), "{capabilities}", capabilities,
 		"{stop}", strconv.Itoa(int((o.drain + o.drainDelay + stopMargin).Seconds())),
 	).Replace(unitText)
-	_, err = fmt.Fprint(a.out, text)
+	_, err = fmt.Fprint(a.Out, text)
 	return err
 }
 
@@ -96,19 +97,19 @@ func unitFlags(args []string) (o serveOptions, err error) {
 	f.String("log-format", "", "")
 	f.String("log-level", "", "")
 	if err := f.Parse(args); err != nil {
-		return o, usage("%w: `leasehold serve --help` lists the flags; --store comes before the double dash", err)
+		return o, cli.Usage("%w: `leasehold serve --help` lists the flags; --store comes before the double dash", err)
 	}
 	switch {
 	case f.NArg() > 0:
-		return o, usage("%q is one argument too many: leasehold serve has flags only", f.Arg(0))
+		return o, cli.Usage("%q is one argument too many: leasehold serve has flags only", f.Arg(0))
 	case o.check || o.demo:
-		return o, usage("--healthcheck and --demo are for people, not for a unit")
+		return o, cli.Usage("--healthcheck and --demo are for people, not for a unit")
 	}
 	for _, file := range []struct{ flag, path string }{
 		{"policy", o.policy}, {"tls-cert", o.cert}, {"tls-key", o.key}, {"client-ca", o.clientCA}, {"audit", o.audit}, {"keys", f.Lookup("keys").Value.String()},
 	} {
 		if file.path != "" && file.path != "-" && !filepath.IsAbs(file.path) && !strings.HasPrefix(file.path, "${") {
-			return o, usage("--%s %s: want a path that begins with a slash: a unit has no folder of its own", file.flag, file.path)
+			return o, cli.Usage("--%s %s: want a path that begins with a slash: a unit has no folder of its own", file.flag, file.path)
 		}
 	}
 	return o, o.validate()
@@ -116,15 +117,15 @@ func unitFlags(args []string) (o serveOptions, err error) {
 
 // unitStore is the URL of the store in a unit.
 func (a *app) unitStore() (string, error) {
-	v := a.values.Find("store")
+	v := a.Values.Find("store")
 	if v.Source.Kind == config.Default {
 		return unitStore, nil
 	}
 	if path, ok := strings.CutPrefix(v.Text, "file:"); ok && !strings.HasPrefix(filepath.Clean(path), stateDir+"/") {
-		return "", usage("--store %s: the unit's user can write to %s only: want file:%s/NAME.db, or no --store", v.Text, stateDir, stateDir)
+		return "", cli.Usage("--store %s: the unit's user can write to %s only: want file:%s/NAME.db, or no --store", v.Text, stateDir, stateDir)
 	}
 	if open.Redact(v.Text) != v.Text {
-		return "", usage("--store %s: it has a secret in it, and everybody can read a unit: leave --store out, and write LEASEHOLD_STORE=URL into /etc/leasehold/env, with mode 0600",
+		return "", cli.Usage("--store %s: it has a secret in it, and everybody can read a unit: leave --store out, and write LEASEHOLD_STORE=URL into /etc/leasehold/env, with mode 0600",
 			open.Redact(v.Text))
 	}
 	return v.Text, nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
@@ -23,20 +24,20 @@ func (a *app) listCommand() *cobra.Command {
 		Long: "List the names that begin with PREFIX, or all, and who holds them. Names that begin with a dot are Leasehold's own\n" +
 			"(the records of sessions); -a shows them too.",
 		Example:           "  leasehold list\n  leasehold list backup/ -o json | jq '.[] | select(.state == \"held\") | .holder'",
-		Args:              want("[PREFIX]"),
+		Args:              cli.Want("[PREFIX]"),
 		ValidArgsFunction: a.completeNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			prefix := strings.Join(args, "")
 			if err := store.CheckPrefix(prefix); err != nil {
-				return badName("PREFIX", err)
+				return cli.BadName("PREFIX", err)
 			}
-			return a.withStore(cmd.Context(), false, func(st store.Store) error {
+			return a.WithStore(cmd.Context(), false, func(st store.Store) error {
 				return a.list(cmd.Context(), st, prefix, all || lease.Reserved(prefix))
 			})
 		},
 	}
 	cmd.Flags().BoolVarP(&all, "all", "a", false, "also names that begin with a dot")
-	a.flag(cmd.Flags(), "output")
+	a.Flag(cmd.Flags(), "output")
 	return cmd
 }
 
@@ -53,12 +54,12 @@ func (a *app) list(ctx context.Context, st store.Store, prefix string, all bool)
 		return err
 	}
 	switch {
-	case a.output() != output.Table:
-		err = errors.Join(output.WriteList(a.out, views, a.output() == output.Lines), err)
+	case a.Output() != output.Table:
+		err = errors.Join(output.WriteList(a.Out, views, a.Output() == output.Lines), err)
 	case len(views) == 0:
-		a.say("no names%s", beginning(prefix))
+		a.Say("no names%s", beginning(prefix))
 	default:
-		err = errors.Join(output.WriteTable(a.out, listColumns(views, a.clk.Wall()), output.Width(a.out), painter(a.out)), err)
+		err = errors.Join(output.WriteTable(a.Out, listColumns(views, a.Clock.Wall()), output.Width(a.Out), painter(a.Out)), err)
 	}
 	return err
 }
@@ -83,7 +84,7 @@ func (a *app) views(ctx context.Context, st store.Store, prefix string, all bool
 			continue
 		}
 		if r.bad != nil {
-			views = append(views, view{Name: r.rec.Key, State: stateUnreadable, Note: oneLine(r.bad)})
+			views = append(views, view{Name: r.rec.Key, State: stateUnreadable, Note: cli.OneLine(r.bad)})
 			continue
 		}
 		look := a.look

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
 	"github.com/leasehold/leasehold/election"
@@ -37,17 +38,17 @@ func (a *app) observeCommand() *cobra.Command {
 			"said, with what was known last and how old that is. Nobody but the leader itself knows whether it leads at this instant.\n" +
 			"With -o json or jsonl every line is an object.",
 		Example:           "  leasehold observe scheduler\n  leasehold observe scheduler --once -o json | jq -r .leader",
-		Args:              want("NAME"),
+		Args:              cli.Want("NAME"),
 		ValidArgsFunction: a.completeNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := heldName(args[0]); err != nil {
+			if err := cli.HeldName(args[0]); err != nil {
 				return err
 			}
-			return a.withStore(cmd.Context(), false, func(st store.Store) error { return a.observe(cmd.Context(), st, args[0], once) })
+			return a.WithStore(cmd.Context(), false, func(st store.Store) error { return a.observe(cmd.Context(), st, args[0], once) })
 		},
 	}
 	cmd.Flags().BoolVar(&once, "once", false, "write one line; the exit code is 1 when nobody leads")
-	a.flag(cmd.Flags(), "output")
+	a.Flag(cmd.Flags(), "output")
 	return cmd
 }
 
@@ -56,11 +57,11 @@ const observePoll = supervise.DefaultTTL / 10
 
 func (a *app) observe(ctx context.Context, st store.Store, name string, once bool) error {
 	said := ""
-	for l, err := range election.Observe(ctx, st, a.clk, name, observePoll) {
+	for l, err := range election.Observe(ctx, st, a.Clock, name, observePoll) {
 		switch {
 		case once && err != nil:
 			return err
-		case err != nil && err.Error() == said && a.output() == output.Table:
+		case err != nil && err.Error() == said && a.Output() == output.Table:
 			continue // it goes on failing in the same way
 		}
 		said = ""
@@ -68,7 +69,7 @@ func (a *app) observe(ctx context.Context, st store.Store, name string, once boo
 			said = err.Error()
 		}
 		o := observationOf(l, err)
-		o.Time = a.clk.Wall()
+		o.Time = a.Clock.Wall()
 		if err == nil && l.Owner == "" {
 			o.Pause = a.pauseOf(ctx, st, name)
 		}
@@ -76,7 +77,7 @@ func (a *app) observe(ctx context.Context, st store.Store, name string, once boo
 			return err
 		}
 		if once && l.Owner == "" {
-			return exit(exitNo, nil)
+			return cli.Exit(cli.ExitNo, nil)
 		}
 		if once {
 			return nil
@@ -96,7 +97,7 @@ func observationOf(l election.Leader, failure error) observation {
 		o.Since = &l.Since
 	}
 	if failure != nil {
-		o.Error = oneLine(failure)
+		o.Error = cli.OneLine(failure)
 	}
 	return o
 }
@@ -112,8 +113,8 @@ func (a *app) pauseOf(ctx context.Context, st store.Store, name string) *pauseVi
 }
 
 func (a *app) writeObservation(o observation) error {
-	if a.output() != output.Table {
-		return output.WriteJSON(a.out, o, true)
+	if a.Output() != output.Table {
+		return output.WriteJSON(a.Out, o, true)
 	}
 	who := "nobody leads"
 	switch {
@@ -134,7 +135,7 @@ func (a *app) writeObservation(o observation) error {
 	default:
 		who += "; as of " + ageOf(age)
 	}
-	_, err := fmt.Fprintf(a.out, "%s %s %s\n", o.Time.Local().Format(time.DateTime), o.Name, who)
+	_, err := fmt.Fprintf(a.Out, "%s %s %s\n", o.Time.Local().Format(time.DateTime), o.Name, who)
 	return err
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/config"
 	"github.com/leasehold/leasehold/election"
@@ -37,8 +38,8 @@ func TestObservationsSayHowOldTheyAre(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			a := &app{out: out, err: os.Stderr, clk: clock.System()}
-			a.values = config.Values{{Setting: config.Setting{Name: "output"}, Text: form}}
+			a := &app{App: &cli.App{Out: out, Err: os.Stderr, Clock: clock.System()}}
+			a.Values = config.Values{{Setting: config.Setting{Name: "output"}, Text: form}}
 			o := observationOf(c.l, c.err)
 			o.Time = time.Now()
 			if err := errors.Join(a.writeObservation(o), out.Close()); err != nil {

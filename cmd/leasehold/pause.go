@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/store"
@@ -32,25 +33,25 @@ func (a *app) pauseCommand() *cobra.Command {
 			"the work is done, leave --for out.",
 		Example: "  leasehold pause scheduler --reason 'the database is being moved'\n" +
 			"  leasehold pause scheduler --reason 'a drill' --for 10m",
-		Args:              want("NAME"),
+		Args:              cli.Want("NAME"),
 		ValidArgsFunction: a.completeNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case p.Reason == "":
-				return usage("--reason is missing: say why, for whoever wonders at night that nobody leads")
+				return cli.Usage("--reason is missing: say why, for whoever wonders at night that nobody leads")
 			case length != 0 && (length < election.MinPause || length > election.MaxPause) || length == 0 && cmd.Flags().Changed("for"):
-				return usage("--for %v: want a duration of %v to %v, or none: then it lasts until `leasehold resume`", length, election.MinPause, output.Roughly(election.MaxPause))
+				return cli.Usage("--for %v: want a duration of %v to %v, or none: then it lasts until `leasehold resume`", length, election.MinPause, output.Roughly(election.MaxPause))
 			case wait <= 0:
-				return usage("--wait %v: want a duration above 0, or --no-wait", wait)
+				return cli.Usage("--wait %v: want a duration above 0, or --no-wait", wait)
 			case noWait && cmd.Flags().Changed("wait"):
-				return usage("--no-wait and --wait exclude each other: give one")
+				return cli.Usage("--no-wait and --wait exclude each other: give one")
 			case noWait:
 				wait = 0
 			}
-			if err := heldName(args[0]); err != nil {
+			if err := cli.HeldName(args[0]); err != nil {
 				return err
 			}
-			return a.withStore(cmd.Context(), false, func(st store.Store) error { return a.pause(cmd.Context(), st, args[0], p, length, wait) })
+			return a.WithStore(cmd.Context(), false, func(st store.Store) error { return a.pause(cmd.Context(), st, args[0], p, length, wait) })
 		},
 	}
 	f := cmd.Flags()
@@ -67,13 +68,13 @@ func (a *app) pause(ctx context.Context, st store.Store, name string, p election
 	if err != nil {
 		return err
 	}
-	p.By, p.Since = whoAmI(), a.clk.Wall()
+	p.By, p.Since = cli.WhoAmI(), a.Clock.Wall()
 	if length > 0 {
 		p.Until = p.Since.Add(length)
 	}
 	switch err := election.SetPause(ctx, st, name, p); {
 	case errors.Is(err, election.ErrNotPaused), errors.Is(err, election.ErrTooMany):
-		return exit(exitNo, err)
+		return cli.Exit(cli.ExitNo, err)
 	case err != nil:
 		return err
 	}
@@ -82,10 +83,10 @@ func (a *app) pause(ctx context.Context, st store.Store, name string, p election
 		if p.ID == "" && other.By == p.By && other.Reason == p.Reason || p.ID != "" && other.ID == p.ID {
 			what = "this replaces:"
 		}
-		a.say("%s %s", what, pauseText(other, p.Since))
+		a.Say("%s %s", what, pauseText(other, p.Since))
 	}
 	if before.Kind != kindElection {
-		a.say("nobody stands for election in %s: what holds it otherwise, as `leasehold run` does, takes no notice of a pause", name)
+		a.Say("nobody stands for election in %s: what holds it otherwise, as `leasehold run` does, takes no notice of a pause", name)
 	}
 	return a.awaitNobody(ctx, st, name, before, p.Until, wait)
 }
@@ -94,26 +95,26 @@ func (a *app) pause(ctx context.Context, st store.Store, name string, p election
 func (a *app) awaitNobody(ctx context.Context, st store.Store, name string, v view, until time.Time, wait time.Duration) error {
 	paused := name + " is paused"
 	if !until.IsZero() {
-		paused += " until " + output.At(until, a.clk.Wall())
+		paused += " until " + output.At(until, a.Clock.Wall())
 	}
 	stands := slices.ContainsFunc(v.Candidates, func(c candidateView) bool { return c.Holder == v.Holder })
 	switch {
 	case v.State == stateHeld && !stands:
-		a.say("%s, but %s holds it and is no candidate: it takes no notice", paused, v.Holder)
+		a.Say("%s, but %s holds it and is no candidate: it takes no notice", paused, v.Holder)
 		return nil
 	case wait == 0:
-		a.say("%s; %s steps down when it hears of it", paused, orNobody(v.Holder))
+		a.Say("%s; %s steps down when it hears of it", paused, orNobody(v.Holder))
 		return nil
 	}
-	limited, cancel := clock.WithTimeout(ctx, a.clk, wait)
+	limited, cancel := clock.WithTimeout(ctx, a.Clock, wait)
 	defer cancel()
 	last := ""
-	for l, err := range election.Observe(limited, st, a.clk, name, time.Second) {
+	for l, err := range election.Observe(limited, st, a.Clock, name, time.Second) {
 		switch {
 		case err != nil:
-			last = oneLine(err)
+			last = cli.OneLine(err)
 		case l.Owner == "":
-			a.say("%s, and nobody leads", paused)
+			a.Say("%s, and nobody leads", paused)
 			return nil
 		default:
 			last = l.Owner + " still leads"
@@ -122,7 +123,7 @@ func (a *app) awaitNobody(ctx context.Context, st store.Store, name string, v vi
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	return exit(exitConflict, fmt.Errorf("%s, but after %v %s", paused, wait, last))
+	return cli.Exit(cli.ExitConflict, fmt.Errorf("%s, but after %v %s", paused, wait, last))
 }
 
 func orNobody(holder string) string {
@@ -148,20 +149,20 @@ func (a *app) unpauseCommand() *cobra.Command {
 		Long: "End the pause of NAME, so that a candidate leads again. Where several operators have paused it, --id says whose pause ends, and\n" +
 			"--all ends all. The exit code is 1 when there is none, or several and it isn't said which: nothing is done then.",
 		Example:           "  leasehold resume scheduler",
-		Args:              want("NAME"),
+		Args:              cli.Want("NAME"),
 		ValidArgsFunction: a.completeNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name := args[0]
-			if err := heldName(name); err != nil {
+			if err := cli.HeldName(name); err != nil {
 				return err
 			}
 			switch {
 			case all && id != "":
-				return usage("--id and --all exclude each other: give one")
+				return cli.Usage("--id and --all exclude each other: give one")
 			case all:
 				id = election.AllPauses
 			}
-			return a.withStore(cmd.Context(), false, func(st store.Store) error { return a.unpause(cmd.Context(), st, name, id) })
+			return a.WithStore(cmd.Context(), false, func(st store.Store) error { return a.unpause(cmd.Context(), st, name, id) })
 		},
 	}
 	f := cmd.Flags()
@@ -177,13 +178,13 @@ func (a *app) unpause(ctx context.Context, st store.Store, name, id string) erro
 	}
 	switch err := election.Resume(ctx, st, name, id); {
 	case errors.Is(err, election.ErrPauses):
-		return exit(exitNo, fmt.Errorf("%w: --id ID, or --all", err))
+		return cli.Exit(cli.ExitNo, fmt.Errorf("%w: --id ID, or --all", err))
 	case errors.Is(err, election.ErrNotPaused):
-		return exit(exitNo, err)
+		return cli.Exit(cli.ExitNo, err)
 	case err != nil:
 		return err
 	}
-	now := a.clk.Wall()
+	now := a.Clock.Wall()
 	var was, left []string
 	for _, p := range v.pauses() {
 		text := fmt.Sprintf("%s, for %s", pauseText(p, now), output.Roughly(max(now.Sub(p.Since), 0)))
@@ -195,11 +196,11 @@ func (a *app) unpause(ctx context.Context, st store.Store, name, id string) erro
 	}
 	switch {
 	case len(left) > 0:
-		a.say("%s stays paused: %s", name, strings.Join(left, "; "))
+		a.Say("%s stays paused: %s", name, strings.Join(left, "; "))
 	case len(was) > 0:
-		a.say("%s is resumed; it was %s%s", name, strings.Join(was, "; and "), v.whoStands())
+		a.Say("%s is resumed; it was %s%s", name, strings.Join(was, "; and "), v.whoStands())
 	default:
-		a.say("%s is resumed%s", name, v.whoStands())
+		a.Say("%s is resumed%s", name, v.whoStands())
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/plan"
 	"github.com/leasehold/leasehold/store/dynamodb"
@@ -37,14 +38,14 @@ func (a *app) planCommand() *cobra.Command {
 			"work until the validity ends.",
 		Example: "  leasehold plan --crashes 1/day --restart 2s --machine-failures 0 --deployments 1/hour --deployment 2m\n" +
 			"  leasehold plan --ttl 10s --poll 50ms --crash-releases --svg plan.svg\n  leasehold plan --under library --ttl 15s\n  leasehold plan --store dynamodb://leases -o json",
-		Args: want(),
+		Args: cli.Want(),
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if in.Timing, err = a.planTiming(under, cmd.Flags().Changed("kill-after")); err != nil {
 				return err
 			}
 			p, err := plan.Compute(in)
 			if err != nil {
-				return exit(exitUsage, err)
+				return cli.Exit(cli.ExitUsage, err)
 			}
 			return a.plan(p, under, picture)
 		},
@@ -67,7 +68,7 @@ func (a *app) planCommand() *cobra.Command {
 	flags.StringVar(&under, "under", underRun, "what keeps the leader's lease: run, elect or library")
 	flags.StringVar(&picture, "svg", "", "write a picture to this file, too")
 	for _, name := range []string{"ttl", "kill-after", "output"} {
-		a.flag(flags, name)
+		a.Flag(flags, name)
 	}
 	return cmd
 }
@@ -83,19 +84,19 @@ const (
 func (a *app) planTiming(under string, killAfter bool) (plan.Timing, error) {
 	switch under {
 	case underRun, underElect:
-		t, err := a.timing()
+		t, err := a.Timing()
 		return plan.Timing{TTL: t.TTL, Renew: t.Renew(), Validity: t.Validity(), Stops: t.Stops(), Survives: t.Survives()}, err
 	case underLibrary:
 		if killAfter {
-			return plan.Timing{}, usage("--kill-after: it is for --under run and --under elect, which stop a program; one that has the library stops itself")
+			return plan.Timing{}, cli.Usage("--kill-after: it is for --under run and --under elect, which stop a program; one that has the library stops itself")
 		}
-		t, err := plan.Library(a.duration("ttl"))
+		t, err := plan.Library(a.Duration("ttl"))
 		if err != nil {
-			err = exit(exitUsage, err)
+			err = cli.Exit(cli.ExitUsage, err)
 		}
 		return t, err
 	}
-	return plan.Timing{}, usage("--under %q: want run, elect or library", under)
+	return plan.Timing{}, cli.Usage("--under %q: want run, elect or library", under)
 }
 
 // underText is what keeps the lease, for people.
@@ -110,19 +111,19 @@ func underText(under string) string {
 func (a *app) plan(p plan.Plan, under, picture string) error {
 	dollars, priced, err := a.electionDollars(p)
 	if err != nil {
-		return exit(exitUsage, err)
+		return cli.Exit(cli.ExitUsage, err)
 	}
 	if picture != "" {
 		if err := drawPlan(p, picture); err != nil {
 			return fmt.Errorf("draw the picture: %w", err)
 		}
 	}
-	if a.output() != output.Table {
+	if a.Output() != output.Table {
 		v := newPlanView(p, under)
 		if priced {
 			v.Elected.Dollars = &dollars
 		}
-		return output.WriteJSON(a.out, v, a.output() == output.Lines)
+		return output.WriteJSON(a.Out, v, a.Output() == output.Lines)
 	}
 	what, one, elected := output.Column{Title: "DOWN A YEAR"}, output.Column{Title: "ONE INSTANCE"}, output.Column{Title: fmt.Sprintf("%d ELECTED REPLICAS", p.Input.Replicas)}
 	add := func(name, left, right string) {
@@ -143,17 +144,17 @@ func (a *app) plan(p plan.Plan, under, picture string) error {
 	if priced {
 		add("dollars a month", "0.00", strconv.FormatFloat(dollars, 'f', 2, 64))
 	}
-	if err := output.WriteTable(a.out, []output.Column{what, one, elected}, output.Width(a.out), nil); err != nil {
+	if err := output.WriteTable(a.Out, []output.Column{what, one, elected}, output.Width(a.Out), nil); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(a.out, "\n%s\n", p.Advice())
+	_, err = fmt.Fprintf(a.Out, "\n%s\n", p.Advice())
 	return err
 }
 
 // electionDollars is what election takes a month, if the store that is set is in DynamoDB: a session for each replica, all
 // but one of which wait, and look at nothing.
 func (a *app) electionDollars(p plan.Plan) (dollars float64, priced bool, err error) {
-	url, _, err := a.storeURL()
+	url, _, err := a.StoreURL()
 	if err != nil || url.Scheme.Name != "dynamodb" {
 		return 0, false, nil // what the store is matters for the price only
 	}

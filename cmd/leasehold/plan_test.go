@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 )
 
 var update = flag.Bool("update", false, "write the outputs in docs/plan.md, and docs/plan.svg, anew")
@@ -52,9 +54,9 @@ func printed(t testing.TB, args []string) string {
 		t.Fatal(err)
 	}
 	defer out.Close()
-	a := newApp()
-	a.out = out
-	if code := a.execute(args); code != 0 {
+	a := &app{App: cli.New()}
+	a.Out = out
+	if code := a.Execute(a.root(args), args); code != 0 {
 		t.Fatalf("leasehold %v: exit code %d", args, code)
 	}
 	b, err := os.ReadFile(out.Name())

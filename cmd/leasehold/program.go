@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/lock"
@@ -26,11 +27,11 @@ func cantLead(name string, err error) error {
 	case !errors.As(err, &other):
 		return err
 	case other.Kind == store.KindPool:
-		return usage("%s is a pool of identities (`leasehold id list %s`), and can't be led: use another name", name, name)
+		return cli.Usage("%s is a pool of identities (`leasehold id list %s`), and can't be led: use another name", name, name)
 	case other.Kind.Shared():
-		return usage("%s is in use with --shared or --slots, and can't be led: use another name", name)
+		return cli.Usage("%s is in use with --shared or --slots, and can't be led: use another name", name)
 	}
-	return usage("%s is held by %s as a lease, and can't be led: use another name", name, other.Holder)
+	return cli.Usage("%s is held by %s as a lease, and can't be led: use another name", name, other.Holder)
 }
 
 // The environment of CMD.
@@ -44,11 +45,11 @@ const (
 
 // info is what people see of a hold under which command runs, with the pairs of --info.
 func info(command string, pairs []string) (map[string]string, error) {
-	all := map[string]string{"command": command, "user": whoAmI()}
+	all := map[string]string{"command": command, "user": cli.WhoAmI()}
 	for _, pair := range pairs {
 		k, v, ok := strings.Cut(pair, "=")
 		if !ok || k == "" {
-			return nil, usage("--info %q: want KEY=VALUE", pair)
+			return nil, cli.Usage("--info %q: want KEY=VALUE", pair)
 		}
 		all[k] = v
 	}
@@ -60,15 +61,15 @@ func startError(cmd string, err error) error {
 	var why syscall.Errno
 	switch {
 	case errors.Is(err, exec.ErrNotFound):
-		return exit(exitMissing, fmt.Errorf("%s: there is no such command in $PATH", cmd))
+		return cli.Exit(cli.ExitMissing, fmt.Errorf("%s: there is no such command in $PATH", cmd))
 	case errors.Is(err, fs.ErrNotExist):
-		return exit(exitMissing, fmt.Errorf("%s: not found (it, or the interpreter in its first line)", cmd))
+		return cli.Exit(cli.ExitMissing, fmt.Errorf("%s: not found (it, or the interpreter in its first line)", cmd))
 	case errors.As(err, &why) && why == syscall.ENOEXEC:
-		return exit(exitCannot, fmt.Errorf("%s: not an executable for this machine; a script needs a first line like #!/bin/sh", cmd))
+		return cli.Exit(cli.ExitCannot, fmt.Errorf("%s: not an executable for this machine; a script needs a first line like #!/bin/sh", cmd))
 	case errors.Is(err, fs.ErrPermission):
-		return exit(exitCannot, fmt.Errorf("%s: not executable by this user: chmod +x, perhaps", cmd))
+		return cli.Exit(cli.ExitCannot, fmt.Errorf("%s: not executable by this user: chmod +x, perhaps", cmd))
 	}
-	return exit(exitCannot, fmt.Errorf("%s: can't be executed: %w", cmd, err))
+	return cli.Exit(cli.ExitCannot, fmt.Errorf("%s: can't be executed: %w", cmd, err))
 }
 
 // closeSession ends a session, and deletes its record if that is confirmed: its key is never used again.
@@ -116,9 +117,9 @@ func leftOf(l supervise.Lease, clk clock.Clock) time.Duration {
 func programError(s supervise.Status) error {
 	code := s.Code
 	if sig, ok := s.Signal.(syscall.Signal); ok {
-		code = exitSignal + int(sig)
+		code = cli.ExitSignal + int(sig)
 	}
-	return exit(code, nil)
+	return cli.Exit(code, nil)
 }
 
 // environment is this program's, without the variables of own and drop, and with own.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
@@ -20,26 +21,26 @@ func (a *app) releaseCommand() *cobra.Command {
 		Long: "Free NAME if it is held under token N. Whoever does that vouches that the holder's work has stopped: the next one\n" +
 			"starts at once. To end a hold whose holder may be at work, use `leasehold break`.",
 		Example:           "  leasehold release billing --token 1795257194000",
-		Args:              want("NAME"),
+		Args:              cli.Want("NAME"),
 		ValidArgsFunction: a.completeNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name := args[0]
-			if err := heldName(name); err != nil {
+			if err := cli.HeldName(name); err != nil {
 				return err
 			}
-			token, err := tokenFlag(name, text)
+			token, err := cli.TokenFlag(name, text)
 			if err != nil {
 				return err
 			}
-			return a.withStore(cmd.Context(), false, func(st store.Store) error {
+			return a.WithStore(cmd.Context(), false, func(st store.Store) error {
 				t, err := a.target(cmd.Context(), st, name, token)
 				if err == nil {
-					_, err = lease.Free(cmd.Context(), st, t.key, lease.Eviction{Token: t.token, By: whoAmI()})
+					_, err = lease.Free(cmd.Context(), st, t.key, lease.Eviction{Token: t.token, By: cli.WhoAmI()})
 				}
 				if err != nil {
 					return evictionError(err)
 				}
-				a.say("%s is free", t.what())
+				a.Say("%s is free", t.what())
 				return nil
 			})
 		},
@@ -96,7 +97,7 @@ func (a *app) target(ctx context.Context, st store.Store, name string, token fen
 // evictionError gives the exit code of a release or break that was refused.
 func evictionError(err error) error {
 	if errors.Is(err, lease.ErrNotCurrent) {
-		return exit(exitNo, err)
+		return cli.Exit(cli.ExitNo, err)
 	}
 	return err
 }

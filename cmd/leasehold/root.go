@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 )
 
 func (a *app) root(args []string) *cobra.Command {
@@ -23,13 +25,13 @@ func (a *app) root(args []string) *cobra.Command {
 			}
 			return unknownCommand(cmd, args)
 		},
-		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return a.configure(cmd) },
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return a.Configure(cmd) },
 	}
-	root.SetOut(a.out)
-	root.SetErr(a.err)
+	root.SetOut(a.Out)
+	root.SetErr(a.Err)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return flagError(cmd, args, err) })
-	for _, name := range everywhere {
-		a.flag(root.PersistentFlags(), name)
+	for _, name := range cli.Everywhere {
+		a.Flag(root.PersistentFlags(), name)
 	}
 	root.AddCommand(a.runCommand(), a.listCommand(), a.showCommand(), a.watchCommand(), a.historyCommand(), a.checkCommand(),
 		a.releaseCommand(), a.breakCommand(), a.slotsCommand(), a.forgetCommand(), a.sweepCommand(), a.withLockCommand(), a.idCommand(), a.electCommand(), a.observeCommand(), a.candidatesCommand(), a.handoffCommand(), a.pauseCommand(), a.unpauseCommand(), a.standbyCommand(), a.gateCommand(), a.serveCommand(), a.initCommand(), a.costCommand(), a.planCommand(), a.benchCommand(), a.doctorCommand(), a.verifyCommand(), a.configCommand(), a.versionCommand(), a.manCommand())
@@ -39,13 +41,13 @@ func (a *app) root(args []string) *cobra.Command {
 // unknownCommand explains a first argument that is no command.
 func unknownCommand(root *cobra.Command, args []string) error {
 	if slices.Contains(args, "--") || root.ArgsLenAtDash() >= 0 {
-		return usage("%q is no command: to run something under the lease %s, write: leasehold run %s -- CMD", args[0], args[0], args[0])
+		return cli.Usage("%q is no command: to run something under the lease %s, write: leasehold run %s -- CMD", args[0], args[0], args[0])
 	}
 	root.SuggestionsMinimumDistance = 2
 	if near := root.SuggestionsFor(args[0]); len(near) > 0 {
-		return usage("%q is no command: did you mean %s?", args[0], strings.Join(near, " or "))
+		return cli.Usage("%q is no command: did you mean %s?", args[0], strings.Join(near, " or "))
 	}
-	return usage("%q is no command: `leasehold help` lists them", args[0])
+	return cli.Usage("%q is no command: `leasehold help` lists them", args[0])
 }
 
 // flagError explains a flag that isn't one. args are those of the program.
@@ -58,7 +60,7 @@ func flagError(cmd *cobra.Command, args []string, err error) error {
 		if name == "assign" {
 			what = "POOL"
 		}
-		return usage("%w: flags of CMD come after a double dash: %s %s -- CMD --flag", err, cmd.CommandPath(), what)
+		return cli.Usage("%w: flags of CMD come after a double dash: %s %s -- CMD --flag", err, cmd.CommandPath(), what)
 	}
-	return usage("%w: `%s --help` lists the flags", err, cmd.CommandPath())
+	return cli.Usage("%w: `%s --help` lists the flags", err, cmd.CommandPath())
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
 	"github.com/leasehold/leasehold/fence"
@@ -95,7 +96,7 @@ func (a *app) runCommand() *cobra.Command {
 	f.BoolVar(&o.restart, "restart", false, "after a loss, wait for NAME again and run CMD again")
 	o.sharing.add(f)
 	for _, name := range []string{"ttl", "kill-after", "contain", "conflict-exit-code", "as", "keys"} {
-		a.flag(f, name)
+		a.Flag(f, name)
 	}
 	return cmd
 }
@@ -105,26 +106,26 @@ func runArgs(cmd *cobra.Command, args []string) error {
 	dash, path := cmd.ArgsLenAtDash(), cmd.CommandPath()
 	switch {
 	case len(args) == 0:
-		return usage("NAME and CMD are missing: %s NAME -- CMD", path)
+		return cli.Usage("NAME and CMD are missing: %s NAME -- CMD", path)
 	case dash < 0 && len(args) == 1:
-		return usage("CMD is missing: %s %s -- CMD", path, args[0])
+		return cli.Usage("CMD is missing: %s %s -- CMD", path, args[0])
 	case dash < 0:
-		return usage("a double dash is missing before CMD: %s %s -- %s", path, args[0], strings.Join(args[1:], " "))
+		return cli.Usage("a double dash is missing before CMD: %s %s -- %s", path, args[0], strings.Join(args[1:], " "))
 	case dash == 0:
-		return usage("NAME is missing before the double dash: %s NAME -- %s", path, strings.Join(args, " "))
+		return cli.Usage("NAME is missing before the double dash: %s NAME -- %s", path, strings.Join(args, " "))
 	case dash > 1:
-		return usage("%q is one argument too many before the double dash: %s NAME -- CMD", args[1], path)
+		return cli.Usage("%q is one argument too many before the double dash: %s NAME -- CMD", args[1], path)
 	case len(args) == 1:
-		return usage("CMD is missing after the double dash: %s %s -- CMD", path, args[0])
+		return cli.Usage("CMD is missing after the double dash: %s %s -- CMD", path, args[0])
 	}
 	return nil
 }
 
 func (a *app) run(ctx context.Context, name string, argv []string, o runOptions) error {
-	if err := heldName(name); err != nil {
+	if err := cli.HeldName(name); err != nil {
 		return err
 	}
-	j := &job{a: a, name: name, key: name, argv: argv, opts: o, holder: a.values.Get("as")}
+	j := &job{a: a, name: name, key: name, argv: argv, opts: o, holder: a.Values.Get("as")}
 	j.taking = j.take
 	return j.run(ctx)
 }
@@ -144,11 +145,11 @@ func (j *job) run(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, j.st.Close()) }()
 	j.m, err = lease.NewManager(j.st, lease.Options{
-		TTL: j.timing.TTL, Renew: j.timing.Renew(), Name: j.holder, Info: j.info, Clock: j.a.clk,
-		OnWait: j.words.waitFor, OnRetry: j.words.retry, OnEvent: j.words.event, Sightings: j.a.sightings(),
+		TTL: j.timing.TTL, Renew: j.timing.Renew(), Name: j.holder, Info: j.info, Clock: j.a.Clock,
+		OnWait: j.words.waitFor, OnRetry: j.words.retry, OnEvent: j.words.event, Sightings: j.a.Sightings(),
 	})
 	if err != nil {
-		return exit(exitUsage, err)
+		return cli.Exit(cli.ExitUsage, err)
 	}
 	defer func() { err = errors.Join(err, j.m.Close()) }()
 	for {
@@ -161,32 +162,32 @@ func (j *job) run(ctx context.Context) (err error) {
 }
 
 // campaign begins the time that --wait allows.
-func (j *job) campaign() { j.until = j.a.clk.Now().Add(j.opts.wait) }
+func (j *job) campaign() { j.until = j.a.Clock.Now().Add(j.opts.wait) }
 
 // limited returns a context that ends with the time that --wait allows.
 func (j *job) limited(ctx context.Context) (context.Context, context.CancelFunc) {
 	if j.opts.limited {
-		return clock.WithTimeout(ctx, j.a.clk, j.until.Sub(j.a.clk.Now()))
+		return clock.WithTimeout(ctx, j.a.Clock, j.until.Sub(j.a.Clock.Now()))
 	}
 	return context.WithCancel(ctx)
 }
 
 // open opens the store. It waits for a process that stands in the way, as for the name itself.
 func (j *job) open(ctx context.Context) error {
-	url, _, err := j.a.storeURL()
+	url, _, err := j.a.StoreURL()
 	if err != nil {
 		return err
 	}
 	j.url = url.String()
 	if j.opts.noWait {
-		j.st, err = j.a.open(ctx, true)
+		j.st, err = j.a.Open(ctx, true)
 		return err
 	}
 	j.words.startWait()
 	defer j.words.endWait()
 	wait, cancel := j.limited(ctx)
 	defer cancel()
-	j.st, err = j.a.openAgain(wait, j.words.say, j.words.waitForStore)
+	j.st, err = j.a.OpenAgain(wait, j.words.say, j.words.waitForStore)
 	if err != nil && wait.Err() != nil {
 		return j.refusal(ctx, err)
 	}
@@ -196,22 +197,22 @@ func (j *job) open(ctx context.Context) error {
 // check looks for everything that is wrong before anything is acquired.
 func (j *job) check() (err error) {
 	if j.opts.noWait && j.opts.limited {
-		return usage("--no-wait and --wait exclude each other: give one")
+		return cli.Usage("--no-wait and --wait exclude each other: give one")
 	}
 	if j.opts.wait < 0 {
-		return usage("--wait %v: want a duration that is not negative", j.opts.wait)
+		return cli.Usage("--wait %v: want a duration that is not negative", j.opts.wait)
 	}
 	if err := j.opts.sharing.check(); err != nil {
 		return err
 	}
 	j.opts.noWait = j.opts.noWait || j.opts.limited && j.opts.wait == 0
-	if j.timing, err = j.a.timing(); err != nil {
+	if j.timing, err = j.a.Timing(); err != nil {
 		return err
 	}
 	if j.path, err = exec.LookPath(j.argv[0]); err != nil && !errors.Is(err, exec.ErrDot) {
 		return startError(j.argv[0], err)
 	}
-	if j.keys, err = j.a.keys(); err != nil {
+	if j.keys, err = j.a.Keys(); err != nil {
 		return err
 	}
 	j.info, err = info(filepath.Base(j.argv[0]), j.opts.info)
@@ -233,28 +234,28 @@ func (j *job) once(ctx context.Context) error {
 		return errors.Join(err, j.release(h))
 	}
 	p, err := supervise.Start(supervise.Command{
-		Path: j.path, Args: j.argv, Env: env, Clock: j.a.clk,
-		Contain: j.a.contain(), Contained: j.words.contained, Guards: j.words.guards,
+		Path: j.path, Args: j.argv, Env: env, Clock: j.a.Clock,
+		Contain: j.a.Contain(), Contained: j.words.contained, Guards: j.words.guards,
 		Proof:     store.Proof(j.st),
-		Suspended: func() { j.words.suspended(leftOf(h, j.a.clk)) },
+		Suspended: func() { j.words.suspended(leftOf(h, j.a.Clock)) },
 	})
 	if err != nil {
 		return errors.Join(startError(j.argv[0], err), j.release(h))
 	}
-	lost := supervise.Watch(h, p, j.timing, j.a.clk, func(n supervise.Notice) { j.words.notice(n, j.argv[0], leftOf(h, j.a.clk)) })
+	lost := supervise.Watch(h, p, j.timing, j.a.Clock, func(n supervise.Notice) { j.words.notice(n, j.argv[0], leftOf(h, j.a.Clock)) })
 	cause := context.Cause(h.Context())
 	if err := j.release(h); err != nil {
-		j.words.say("%s", oneLine(err))
+		j.words.say("%s", cli.OneLine(err))
 	}
 	if lost {
-		return exit(exitLost, fmt.Errorf("%w: %s: %s", errLost, j.name, j.lossReason(cause)))
+		return cli.Exit(cli.ExitLost, fmt.Errorf("%w: %s: %s", errLost, j.name, j.lossReason(cause)))
 	}
 	switch s := p.Status(); {
 	case s.Signal != nil:
 		sig, _ := s.Signal.(syscall.Signal)
-		return exit(exitSignal+int(sig), nil)
+		return cli.Exit(cli.ExitSignal+int(sig), nil)
 	case s.Code != 0:
-		return exit(s.Code, nil)
+		return cli.Exit(s.Code, nil)
 	}
 	return nil
 }
@@ -300,11 +301,11 @@ func (j *job) withdraw() {
 	if j.key == "" {
 		return // whatever took it has seen to that
 	}
-	ctx, cancel := clock.WithTimeout(context.Background(), j.a.clk, time.Second)
+	ctx, cancel := clock.WithTimeout(context.Background(), j.a.Clock, time.Second)
 	defer cancel()
 	rec, err := store.Load(ctx, j.st, j.key)
 	if err == nil && rec.Owner == j.m.Owner() {
-		_, _ = lease.Free(ctx, j.st, j.key, lease.Eviction{Token: rec.Token, By: whoAmI(), Note: "given up"}) // or it expires
+		_, _ = lease.Free(ctx, j.st, j.key, lease.Eviction{Token: rec.Token, By: cli.WhoAmI(), Note: "given up"}) // or it expires
 	}
 }
 
@@ -314,26 +315,26 @@ func (j *job) refusal(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	code, _ := strconv.Atoi(j.a.values.Get("conflict-exit-code")) // checked
-	if j.a.quiet() {
-		return exit(code, nil)
+	code, _ := strconv.Atoi(j.a.Values.Get("conflict-exit-code")) // checked
+	if j.a.Quiet() {
+		return cli.Exit(code, nil)
 	}
 	var held *lease.HeldError
 	if shared := new(lock.HeldError); !errors.As(err, &held) && errors.As(err, &shared) {
-		return exit(code, fmt.Errorf("%s is %s", j.name, shareHeld(shared)))
+		return cli.Exit(code, fmt.Errorf("%s is %s", j.name, shareHeld(shared)))
 	}
 	if full := new(identity.ExhaustedError); held == nil && errors.As(err, &full) {
-		return exit(code, full)
+		return cli.Exit(code, full)
 	}
 	if held == nil {
-		return exit(code, fmt.Errorf("not acquired within %v: %w", j.opts.wait, err))
+		return cli.Exit(code, fmt.Errorf("not acquired within %v: %w", j.opts.wait, err))
 	}
-	now := j.a.clk.Wall()
+	now := j.a.Clock.Wall()
 	why := fmt.Errorf("%s is held by %s since %s (%s)", j.name, held.Owner, output.At(held.Since, now), output.Ago(held.Since, now))
 	if held.Owner == os.Getenv(envHolder) {
 		why = fmt.Errorf("%w: the very command that started this one", why)
 	}
-	return exit(code, why)
+	return cli.Exit(code, why)
 }
 
 func (j *job) release(h hold) error {
@@ -345,7 +346,7 @@ func (j *job) release(h hold) error {
 
 // environ is the environment of CMD.
 func (j *job) environ(h hold) ([]string, error) {
-	sequencer, err := sequencerText(j.keys, h.Sequencer())
+	sequencer, err := cli.SequencerText(j.keys, h.Sequencer())
 	own := []string{
 		envName + "=" + cmp.Or(j.key, h.Sequencer().Name), envToken + "=" + h.Token().String(), envHolder + "=" + j.m.Owner(), envStore + "=" + j.url,
 		fence.Variable + "=" + sequencer,

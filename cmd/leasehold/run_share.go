@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
 	"github.com/leasehold/leasehold/fence"
@@ -34,13 +35,13 @@ func (s *sharing) add(f *pflag.FlagSet) {
 func (s sharing) check() error {
 	switch {
 	case s.shared && s.limitGiven:
-		return usage("--shared and --slots exclude each other: --shared lets any number run beside each other, --slots that many")
+		return cli.Usage("--shared and --slots exclude each other: --shared lets any number run beside each other, --slots that many")
 	case s.limitGiven && (s.limit < 1 || s.limit > lock.MaxShares):
-		return usage("--slots %d: want 1 to %d", s.limit, lock.MaxShares)
+		return cli.Usage("--slots %d: want 1 to %d", s.limit, lock.MaxShares)
 	case s.weight != 1 && !s.limitGiven:
-		return usage("--weight %d: it is how many of the slots CMD takes: say how many there are, with --slots", s.weight)
+		return cli.Usage("--weight %d: it is how many of the slots CMD takes: say how many there are, with --slots", s.weight)
 	case s.limitGiven && (s.weight < 1 || s.weight > s.limit):
-		return usage("--weight %d: want 1 to %d, the number of slots", s.weight, s.limit)
+		return cli.Usage("--weight %d: want 1 to %d, the number of slots", s.weight, s.limit)
 	}
 	return nil
 }
@@ -49,7 +50,7 @@ func (s sharing) check() error {
 func (j *job) misfit(ctx context.Context, err error) error {
 	name, s := j.name, j.opts.sharing
 	if limit := new(lock.MismatchError); errors.As(err, &limit) {
-		return usage("--slots %d: %s has %s, and all who use it have to say so: write --slots %d, or change it for all, which then follow: leasehold slots %s %d",
+		return cli.Usage("--slots %d: %s has %s, and all who use it have to say so: write --slots %d, or change it for all, which then follow: leasehold slots %s %d",
 			s.limit, name, output.Slots(limit.Stored), limit.Stored, name, s.limit)
 	}
 	other := new(store.KindError)
@@ -62,15 +63,15 @@ func (j *job) misfit(ctx context.Context, err error) error {
 		if err != nil {
 			return err
 		}
-		return usage("%s has %s in use: add --slots %d, or use another name", name, output.Slots(state.Limit), state.Limit)
+		return cli.Usage("%s has %s in use: add --slots %d, or use another name", name, output.Slots(state.Limit), state.Limit)
 	case other.Kind == store.KindRW:
-		return usage("--slots %d: %s is in use with --shared: leave --slots out, or use another name", s.limit, name)
+		return cli.Usage("--slots %d: %s is in use with --shared: leave --slots out, or use another name", s.limit, name)
 	case other.Kind == store.KindPool:
-		return usage("%s is a pool of identities (`leasehold id list %s`): use another name", name, name)
+		return cli.Usage("%s is a pool of identities (`leasehold id list %s`): use another name", name, name)
 	case other.Kind == store.KindElection:
-		return usage("%s is an election (`leasehold candidates %s`): use another name", name, name)
+		return cli.Usage("%s is an election (`leasehold candidates %s`): use another name", name, name)
 	}
-	return usage("--slots %d: %s is held as a whole, by `leasehold run` without --slots: use another name", s.limit, name)
+	return cli.Usage("--slots %d: %s is held as a whole, by `leasehold run` without --slots: use another name", s.limit, name)
 }
 
 // hold is what CMD runs under: a lease, or a share of a lock.
@@ -163,7 +164,7 @@ func (j *job) takeShare(ctx context.Context, w way) (hold, error) {
 	if err == nil {
 		return &share{h, s}, nil
 	}
-	closing, cancel := clock.WithTimeout(context.WithoutCancel(ctx), j.a.clk, j.timing.TTL/10)
+	closing, cancel := clock.WithTimeout(context.WithoutCancel(ctx), j.a.Clock, j.timing.TTL/10)
 	defer cancel()
 	_ = closeSession(closing, s) // or it expires
 	return nil, err
@@ -177,7 +178,7 @@ func (j *job) openSession(ctx context.Context) (*lease.Session, error) {
 			return s, err
 		}
 		j.words.retry(j.name, err)
-		if clock.Sleep(ctx, j.a.clk, j.timing.TTL/30) != nil {
+		if clock.Sleep(ctx, j.a.Clock, j.timing.TTL/30) != nil {
 			return nil, errors.Join(context.Cause(ctx), err)
 		}
 	}
@@ -188,7 +189,7 @@ type taking = func(context.Context) (*lock.Hold, error)
 func (j *job) shareOf(ctx context.Context, s *lease.Session, w way) (*lock.Hold, error) {
 	take, try, err := j.opts.ways(s, j.name, w)
 	if err != nil {
-		return nil, exit(exitUsage, err)
+		return nil, cli.Exit(cli.ExitUsage, err)
 	}
 	if j.opts.noWait {
 		take = try

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/lock"
 )
@@ -18,5 +19,5 @@ func (j *job) keepSightings(err error) {
 	}
 	j.words.warn("%s: if its holder is dead, the next run won't know: what this run saw can't be kept (%s). "+
 		"-n, and -w below the TTL, then never take a dead holder's name: wait longer, or set XDG_STATE_HOME to a folder on a local disk",
-		j.name, oneLine(failed))
+		j.name, cli.OneLine(failed))
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/accept"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/policy"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/systemd"
 	"github.com/leasehold/leasehold/compat/rdlm"
@@ -75,11 +76,11 @@ func (a *app) serveCommand() *cobra.Command {
 			"  curl -X POST http://127.0.0.1:7070/v1/leases/nightly -d '{\"ttl\": \"1m\", \"wait\": \"30s\"}'\n" +
 			"  leasehold list --store http://127.0.0.1:7070\n" +
 			"  leasehold serve --store etcd://10.0.0.5 --listen :7070 --tls-cert s.crt --tls-key s.key --client-ca ca.crt",
-		Args: want(),
+		Args: cli.Want(),
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context(), o) },
 	}
 	serveFlags(cmd.Flags(), &o)
-	a.flag(cmd.Flags(), "keys")
+	a.Flag(cmd.Flags(), "keys")
 	return cmd
 }
 
@@ -121,9 +122,9 @@ func (a *app) serve(ctx context.Context, o serveOptions) (err error) {
 	if o.check {
 		return o.healthcheck(ctx)
 	}
-	s := &lockServer{a: a, o: o, log: a.logTo(a.err)}
+	s := &lockServer{a: a, o: o, log: a.LogTo(a.Err)}
 	if s.manager, err = systemd.FromEnv(); err != nil {
-		return usage("%w", err)
+		return cli.Usage("%w", err)
 	}
 	if s.tls, err = o.tls(s.log); err != nil {
 		return err
@@ -138,36 +139,36 @@ func (a *app) serve(ctx context.Context, o serveOptions) (err error) {
 		defer s.audit.close()
 	}
 	if s.reloads() || s.manager != nil {
-		a.hangup.is(s.reload)
+		a.Hangup.Is(s.reload)
 	}
 	if o.demo {
 		st := a.stage()
 		return errors.Join(s.run(ctx, st), st.Close())
 	}
-	return a.withStoreAgain(ctx, a.say, func(st store.Store) error { return s.run(ctx, st) })
+	return a.WithStoreAgain(ctx, a.Say, func(st store.Store) error { return s.run(ctx, st) })
 }
 
 // complete settles what the server is told.
 func (s *lockServer) complete() (err error) {
 	o := s.o
 	s.opts = server.Options{
-		Clock: s.a.clk, Version: readVersion().Version, StoreTimeout: o.storeTimeout, MaxTTL: o.maxTTL, MaxWait: o.maxWait, MaxWaiting: o.maxWaiting, IDPools: o.idPools,
+		Clock: s.a.Clock, Version: cli.ReadBuild().Version, StoreTimeout: o.storeTimeout, MaxTTL: o.maxTTL, MaxWait: o.maxWait, MaxWaiting: o.maxWaiting, IDPools: o.idPools,
 		MaxNames: o.maxNames, MaxSessions: o.maxSessions, MaxBytes: o.maxBytes, MaxSessionTTL: o.maxSessionTTL, MaxRate: o.maxRate,
 		LocalNames: !o.known() && !o.anybody,
 	}
 	if s.opts.TrustedProxies, err = networks(o.proxies); err != nil {
 		return err
 	}
-	if s.opts.Keys, err = s.a.keys(); err != nil {
+	if s.opts.Keys, err = s.a.Keys(); err != nil {
 		return err
 	}
 	if o.policy != "" {
 		if s.policy, err = policy.Load(o.policy); err != nil {
-			return usage("--%w", err)
+			return cli.Usage("--%w", err)
 		}
-		s.policy.Wall, s.policy.OnReload = s.a.clk.Wall, func(err error) {
+		s.policy.Wall, s.policy.OnReload = s.a.Clock.Wall, func(err error) {
 			if err != nil {
-				s.log.Error("the policy has changed, and what was read before stays in force: " + oneLine(err))
+				s.log.Error("the policy has changed, and what was read before stays in force: " + cli.OneLine(err))
 				return
 			}
 			s.log.Info("the policy has changed, and was read again")
@@ -182,7 +183,7 @@ func (s *lockServer) complete() (err error) {
 	}
 	admin, err := rdlm.ParseAdmin(o.rdlmAdmin)
 	if err != nil {
-		return usage("--%w", err)
+		return cli.Usage("--%w", err)
 	}
 	if o.rdlm {
 		s.opts.RDLM = &rdlm.Options{Strict: o.strict, Admin: admin}
@@ -202,15 +203,15 @@ func (o serveOptions) validate() error {
 	}
 	switch {
 	case o.demo && (o.policy != "" || o.cert != "" || o.anybody):
-		return usage("--demo: want no --policy, --tls-cert or --allow-anybody with it: its actors say nothing of who they are, on this machine only")
+		return cli.Usage("--demo: want no --policy, --tls-cert or --allow-anybody with it: its actors say nothing of who they are, on this machine only")
 	case (o.cert == "") != (o.key == ""):
-		return usage("--tls-cert and --tls-key: want both, or neither")
+		return cli.Usage("--tls-cert and --tls-key: want both, or neither")
 	case o.clientCA != "" && o.cert == "":
-		return usage("--client-ca needs --tls-cert and --tls-key: clients show certificates over TLS only")
+		return cli.Usage("--client-ca needs --tls-cert and --tls-key: clients show certificates over TLS only")
 	case o.strict && !o.rdlm:
-		return usage("--rdlm-strict and --rdlm=false: want one of them")
+		return cli.Usage("--rdlm-strict and --rdlm=false: want one of them")
 	case o.check && o.clientCA != "" && o.policy == "" && o.admin == "":
-		return usage("--healthcheck and --client-ca: a server that wants everybody's certificate can't be asked without one: give both of them --admin")
+		return cli.Usage("--healthcheck and --client-ca: a server that wants everybody's certificate can't be asked without one: give both of them --admin")
 	}
 	if err := o.validateReach(host); err != nil {
 		return err
@@ -223,9 +224,9 @@ func (o serveOptions) validateReach(host string) error {
 	switch {
 	case loopback(host) || o.anybody:
 	case o.policy != "" && o.cert == "":
-		return usage("--listen %s: tokens would travel in the clear: add --tls-cert and --tls-key, or --allow-anybody if a proxy in front does that", o.listen)
+		return cli.Usage("--listen %s: tokens would travel in the clear: add --tls-cert and --tls-key, or --allow-anybody if a proxy in front does that", o.listen)
 	case !o.known() && !o.check:
-		return usage("--listen %s: whoever reaches that address could take any lease: add --policy or --client-ca, or --allow-anybody if the network keeps others out", o.listen)
+		return cli.Usage("--listen %s: whoever reaches that address could take any lease: add --policy or --client-ca, or --allow-anybody if the network keeps others out", o.listen)
 	}
 	return nil
 }
@@ -242,20 +243,20 @@ func (o serveOptions) validateLimits() error {
 		{"drain", o.drain, 0, store.MaxTTL}, {"drain-delay", o.drainDelay, 0, store.MaxTTL},
 	} {
 		if d.value < d.least || d.value > d.most {
-			return usage("--%s %v: want %v to %v", d.flag, d.value, d.least, d.most)
+			return cli.Usage("--%s %v: want %v to %v", d.flag, d.value, d.least, d.most)
 		}
 	}
 	switch {
 	case o.maxWaiting < 1:
-		return usage("--max-waiting %d: want a number above 0", o.maxWaiting)
+		return cli.Usage("--max-waiting %d: want a number above 0", o.maxWaiting)
 	case o.maxNames < 1 || o.maxSessions < 1 || o.maxBytes < 1:
-		return usage("--max-names %d, --max-sessions %d, --max-bytes %d: want numbers above 0", o.maxNames, o.maxSessions, o.maxBytes)
+		return cli.Usage("--max-names %d, --max-sessions %d, --max-bytes %d: want numbers above 0", o.maxNames, o.maxSessions, o.maxBytes)
 	case !(o.maxRate >= 0):
-		return usage("--max-rate %v: want a number of requests a second, or 0 for any number", o.maxRate)
+		return cli.Usage("--max-rate %v: want a number of requests a second, or 0 for any number", o.maxRate)
 	case o.connections < 0:
-		return usage("--max-connections %d: want a number above 0, or 0 for what the limit of open files leaves", o.connections)
+		return cli.Usage("--max-connections %d: want a number above 0, or 0 for what the limit of open files leaves", o.connections)
 	case o.client < 0:
-		return usage("--max-connections-per-client %d: want a number above 0, or 0 for nine in ten of all", o.client)
+		return cli.Usage("--max-connections-per-client %d: want a number above 0, or 0 for nine in ten of all", o.client)
 	}
 	return nil
 }
@@ -282,7 +283,7 @@ func (o serveOptions) known() bool { return o.policy != "" || o.clientCA != "" }
 func hostOf(flag, addr string) (string, error) {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
-		return "", usage("--%s %s: want HOST:PORT, or :PORT for all addresses", flag, addr)
+		return "", cli.Usage("--%s %s: want HOST:PORT, or :PORT for all addresses", flag, addr)
 	}
 	return host, nil
 }
@@ -295,7 +296,7 @@ func networks(texts []string) (all []netip.Prefix, err error) {
 			network, err = netip.PrefixFrom(addr, addr.BitLen()), nil
 		}
 		if err != nil {
-			return nil, usage("--trusted-proxies %s: want an address, or a network such as 10.0.0.0/8", text)
+			return nil, cli.Usage("--trusted-proxies %s: want an address, or a network such as 10.0.0.0/8", text)
 		}
 		all = append(all, network)
 	}

@@ -27,7 +27,7 @@ func (s *lockServer) access() func(http.Handler) http.Handler {
 		}
 		return caller, err
 	}
-	return func(h http.Handler) http.Handler { return &accessLog{h, s.a.clk, s.log} }
+	return func(h http.Handler) http.Handler { return &accessLog{h, s.a.Clock, s.log} }
 }
 
 // entry is what is known of a request while it is answered.

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/server"
 )
@@ -34,11 +35,11 @@ type auditLine struct {
 
 func openAudit(a *app, path string) (*audit, error) {
 	if path == "-" {
-		return &audit{file: a.err}, nil
+		return &audit{file: a.Err}, nil
 	}
 	f, err := openAuditFile(path)
 	if err != nil {
-		return nil, usage("%w", err)
+		return nil, cli.Usage("%w", err)
 	}
 	return &audit{file: f, own: true}, nil
 }

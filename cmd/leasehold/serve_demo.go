@@ -10,13 +10,13 @@ import (
 )
 
 // stage opens the store that a demo plays on: it is gone with this process.
-func (a *app) stage() store.Store { return memory.New(memory.Options{Clock: a.clk}) }
+func (a *app) stage() store.Store { return memory.New(memory.Options{Clock: a.Clock}) }
 
 // play has the demo's actors act at the server, until stop, which waits for them to leave.
 func (a *app) play(ctx context.Context, url string) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
-	wg.Go(func() { demo.Play(ctx, url, a.clk) })
+	wg.Go(func() { demo.Play(ctx, url, a.Clock) })
 	return func() {
 		cancel()
 		wg.Wait()

@@ -17,6 +17,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/accept"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/policy"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/systemd"
 	"github.com/leasehold/leasehold/internal/tlsfiles"
@@ -101,7 +102,7 @@ func (s *lockServer) run(ctx context.Context, st store.Store) (err error) {
 		defer s.a.play(ctx, url)()
 	}
 	own.Go(func() {
-		s.manager.Report(ctx, s.a.clk, func(ctx context.Context) (string, error) {
+		s.manager.Report(ctx, s.a.Clock, func(ctx context.Context) (string, error) {
 			return fmt.Sprintf("serving %s on %s; %d wait", what, url, srv.Waiting()), srv.Ready(ctx)
 		})
 	})
@@ -112,7 +113,7 @@ func (s *lockServer) run(ctx context.Context, st store.Store) (err error) {
 
 // announce says what is served, where and to whom.
 func (s *lockServer) announce(addr net.Addr) (what, url string) {
-	what, url = open.Redact(s.a.values.Get("store")), "http://"+addr.String()
+	what, url = open.Redact(s.a.Values.Get("store")), "http://"+addr.String()
 	if s.o.demo {
 		what = "a demo"
 	}
@@ -137,7 +138,7 @@ func (s *lockServer) checkTrust(ctx context.Context) {
 	}
 	for _, t := range s.policy.Check(ctx) {
 		if t.Err != nil && ctx.Err() == nil {
-			s.log.Warn("callers that " + t.What + " names are refused until it answers: " + oneLine(t.Err))
+			s.log.Warn("callers that " + t.What + " names are refused until it answers: " + cli.OneLine(t.Err))
 		}
 	}
 }
@@ -149,19 +150,19 @@ func (s *lockServer) end(ctx context.Context, srv *server.Server, hs *http.Serve
 	ctx = context.WithoutCancel(ctx)
 	srv.Drain()
 	s.manager.Stopping(fmt.Sprintf("ending; %d wait", srv.Waiting()))
-	if s.o.drainDelay > 0 && errors.As(why, new(*signalError)) {
+	if s.o.drainDelay > 0 && errors.As(why, new(*cli.SignalError)) {
 		s.log.Info(fmt.Sprintf("ending in %v (%v), and not ready for more", s.o.drainDelay, why))
-		_ = clock.Sleep(ctx, s.a.clk, s.o.drainDelay) // ctx has no end
+		_ = clock.Sleep(ctx, s.a.Clock, s.o.drainDelay) // ctx has no end
 	}
 	s.log.Info(fmt.Sprintf("ending (%v); who waits is told to come again", why), "waiting", srv.Waiting())
 	last.begin()
 	if err := srv.Close(); err != nil { // those who wait are answered
-		s.log.Warn("ending: " + oneLine(err))
+		s.log.Warn("ending: " + cli.OneLine(err))
 	}
-	limited, cancel := clock.WithTimeout(ctx, s.a.clk, s.o.drain)
+	limited, cancel := clock.WithTimeout(ctx, s.a.Clock, s.o.drain)
 	defer cancel()
 	line.Finish(limited)
-	last.wait(limited, s.a.clk)
+	last.wait(limited, s.a.Clock)
 	if hs.Shutdown(limited) != nil {
 		s.log.Warn(fmt.Sprintf("requests have not ended within %v, and are broken off", s.o.drain))
 		_ = hs.Close()
@@ -174,7 +175,7 @@ func (s *lockServer) serveAdmin(ctx context.Context, srv *server.Server, fail co
 	if s.o.admin == "" {
 		return func() {}, nil
 	}
-	servers := &gateServers{clk: s.a.clk, drain: soon}
+	servers := &gateServers{clk: s.a.Clock, drain: soon}
 	hs := &http.Server{Handler: srv.State(), ReadHeaderTimeout: headerLimit, ReadTimeout: headerLimit, WriteTimeout: stallLimit, IdleTimeout: idleLimit}
 	url, err := servers.listen(ctx, "admin", s.o.admin, hs, false, fail)
 	if err != nil {
@@ -194,7 +195,7 @@ func (s *lockServer) reload() {
 		read := func(what, done string, again func() error) {
 			did = true
 			if err := again(); err != nil {
-				s.log.Error(fmt.Sprintf("%s; the %s from before stays in force", oneLine(err), what))
+				s.log.Error(fmt.Sprintf("%s; the %s from before stays in force", cli.OneLine(err), what))
 				return
 			}
 			s.log.Info("the " + what + " was " + done)
@@ -228,7 +229,7 @@ func (o serveOptions) tls(log *slog.Logger) (*tlsfiles.File[tls.Config], error) 
 	}
 	f, err := tlsfiles.Server(log, base, o.cert, o.key, o.clientCA)
 	if err != nil {
-		return nil, usage("%w", err)
+		return nil, cli.Usage("%w", err)
 	}
 	return f, nil
 }
@@ -250,16 +251,16 @@ func (o serveOptions) healthcheck(ctx context.Context) error {
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://"+net.JoinHostPort(host, port)+"/readyz", nil)
 	if err != nil {
-		return usage("%s: %w", addr, err)
+		return cli.Usage("%s: %w", addr, err)
 	}
 	resp, err := (&http.Client{Transport: transport}).Do(req)
 	if err != nil {
-		return exit(exitNo, err)
+		return cli.Exit(cli.ExitNo, err)
 	}
 	defer transport.CloseIdleConnections()
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {
-		return exit(exitNo, fmt.Errorf("%s is not ready: %s", addr, resp.Status))
+		return cli.Exit(cli.ExitNo, fmt.Errorf("%s is not ready: %s", addr, resp.Status))
 	}
 	return nil
 }

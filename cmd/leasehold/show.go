@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 	"github.com/leasehold/leasehold/store"
 )
@@ -24,20 +25,20 @@ func (a *app) showCommand() *cobra.Command {
 			"died: with --observe it looks until there is a sign of life, or there was none for a whole TTL. What it saw is kept for the next\n" +
 			"look, so that without --observe, too, a name is shown as expired a TTL after somebody first looked.",
 		Example:           "  leasehold show billing\n  leasehold show billing --observe\n  leasehold show billing -o json | jq -r .token",
-		Args:              want("NAME"),
+		Args:              cli.Want("NAME"),
 		ValidArgsFunction: a.completeNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			a.observing = observe
 			return a.withView(cmd.Context(), args[0], func(v view) error {
-				if a.output() != output.Table {
-					return output.WriteJSON(a.out, v, a.output() == output.Lines)
+				if a.Output() != output.Table {
+					return output.WriteJSON(a.Out, v, a.Output() == output.Lines)
 				}
 				return a.showTable(v)
 			})
 		},
 	}
 	cmd.Flags().BoolVar(&observe, "observe", false, "look until the holder gives a sign of life, or is known to be dead: up to its TTL")
-	a.flag(cmd.Flags(), "output")
+	a.Flag(cmd.Flags(), "output")
 	return cmd
 }
 
@@ -47,7 +48,7 @@ func (a *app) sign(ctx context.Context, st store.Store, rec store.Record) (store
 	first, err := o.Of(ctx, rec)
 	for s := first; err == nil && s.ExpiresIn > 0 && s.Token == first.Token && s.Silent >= first.Silent && ctx.Err() == nil; {
 		first = s
-		_ = clock.Sleep(ctx, a.clk, max(min(s.ExpiresIn, s.TTL/20), signPause)) // ctx is looked at above
+		_ = clock.Sleep(ctx, a.Clock, max(min(s.ExpiresIn, s.TTL/20), signPause)) // ctx is looked at above
 		if s, err = o.Status(ctx, rec.Key); err == nil {
 			rec = s.Record
 		}
@@ -63,10 +64,10 @@ const signPause = 50 * time.Millisecond
 
 // withView calls f with the view of a name that has been held at some time.
 func (a *app) withView(ctx context.Context, name string, f func(view) error) error {
-	if err := nameArg(name); err != nil {
+	if err := cli.NameArg(name); err != nil {
 		return err
 	}
-	return a.withStore(ctx, false, func(st store.Store) error {
+	return a.WithStore(ctx, false, func(st store.Store) error {
 		rec, err := store.Load(ctx, st, name)
 		if err != nil {
 			return err
@@ -82,14 +83,14 @@ func (a *app) withView(ctx context.Context, name string, f func(view) error) err
 		}
 		a.keepBook()
 		if rec.Version == "" && v.Kind == "" {
-			return exit(exitNo, fmt.Errorf("nobody has ever held %s: `leasehold list` shows what there is", name))
+			return cli.Exit(cli.ExitNo, fmt.Errorf("nobody has ever held %s: `leasehold list` shows what there is", name))
 		}
 		return f(v)
 	})
 }
 
 func (a *app) showTable(v view) error {
-	now := a.clk.Wall()
+	now := a.Clock.Wall()
 	since := "-"
 	if v.Since != nil {
 		since = fmt.Sprintf("%s (%s)", output.At(*v.Since, now), output.Ago(*v.Since, now))
@@ -119,7 +120,7 @@ func (a *app) showTable(v view) error {
 		widest = max(widest, utf8.RuneCountInString(r[0]))
 	}
 	for _, r := range rows {
-		if _, err := fmt.Fprintf(a.out, "%-*s  %s\n", widest, r[0], r[1]); err != nil {
+		if _, err := fmt.Fprintf(a.Out, "%-*s  %s\n", widest, r[0], r[1]); err != nil {
 			return err
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/config"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/standby"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
@@ -73,8 +74,8 @@ func (a *app) standbyCommand() *cobra.Command {
 	f.StringVar(&o.signals, "notify-signal", "", "signals to send to CMD when it becomes active and passive: USR1,USR2, or one for both")
 	f.StringVar(&o.hook, "notify-command", "", "executable to call with the role, active or passive, as its argument")
 	f.DurationVar(&o.early, "early", 0, "notify: how long before the lease ends to become passive (default 2s, or a tenth of the TTL)")
-	a.flag(f, "kill-after")
-	a.flag(f, "contain")
+	a.Flag(f, "kill-after")
+	a.Flag(f, "contain")
 	cmd.AddCommand(a.standbyStatusCommand(), a.switchoverCommand(), a.holdCommand(), a.resumeCommand())
 	return cmd
 }
@@ -82,11 +83,11 @@ func (a *app) standbyCommand() *cobra.Command {
 func standbyArgs(cmd *cobra.Command, args []string) error {
 	switch dash := cmd.ArgsLenAtDash(); {
 	case len(args) > 0 && dash < 0:
-		return usage("%q is no command of standby: they are status, switchover, hold and resume; to run CMD write: leasehold standby --config FILE -- %s", args[0], strings.Join(args, " "))
+		return cli.Usage("%q is no command of standby: they are status, switchover, hold and resume; to run CMD write: leasehold standby --config FILE -- %s", args[0], strings.Join(args, " "))
 	case dash > 0:
-		return usage("%q is one argument too many before the double dash: leasehold standby --config FILE -- CMD", args[0])
+		return cli.Usage("%q is one argument too many before the double dash: leasehold standby --config FILE -- CMD", args[0])
 	case dash == 0 && len(args) == 0:
-		return usage("CMD is missing after the double dash: leasehold standby --config FILE -- CMD")
+		return cli.Usage("CMD is missing after the double dash: leasehold standby --config FILE -- CMD")
 	}
 	return nil
 }
@@ -111,7 +112,7 @@ type standIn struct {
 }
 
 func (a *app) standby(ctx context.Context, o standbyOptions, argv []string) (err error) {
-	s := &standIn{a: a, o: o, argv: argv, state: admiral.NewState(a.clk)}
+	s := &standIn{a: a, o: o, argv: argv, state: admiral.NewState(a.Clock)}
 	if err := s.check(); err != nil {
 		return err
 	}
@@ -123,7 +124,7 @@ func (a *app) standby(ctx context.Context, o standbyOptions, argv []string) (err
 	defer s.fail(nil)
 	checker, err := s.checker()
 	if err != nil {
-		return exit(exitUsage, err)
+		return cli.Exit(cli.ExitUsage, err)
 	}
 	s.metrics = standby.NewMetrics(s.state)
 	if o.listen != noListen {
@@ -183,11 +184,11 @@ func (s *standIn) check() (err error) {
 		return err
 	}
 	if s.o.mode != modeProcess && s.o.mode != modeNotify {
-		return usage("--mode %q: want process or notify", s.o.mode)
+		return cli.Usage("--mode %q: want process or notify", s.o.mode)
 	}
 	if s.o.prefix != "" {
 		if err := admiral.CheckPrefix(s.o.prefix); err != nil {
-			return usage("%w", err)
+			return cli.Usage("%w", err)
 		}
 	}
 	if err := s.checkMode(); err != nil {
@@ -195,7 +196,7 @@ func (s *standIn) check() (err error) {
 	}
 	if s.o.signals != "" {
 		if s.signals, err = parseSignals(s.o.signals); err != nil {
-			return usage("--notify-signal %w", err)
+			return cli.Usage("--notify-signal %w", err)
 		}
 	}
 	if len(s.argv) > 0 {
@@ -211,13 +212,13 @@ func (s *standIn) checkMode() error {
 	told := s.o.roleFile != "" || s.o.signals != "" || s.o.hook != ""
 	switch {
 	case s.o.mode == modeProcess && told:
-		return usage("--notify-file, --notify-signal and --notify-command need --mode notify")
+		return cli.Usage("--notify-file, --notify-signal and --notify-command need --mode notify")
 	case s.o.mode == modeNotify && !told:
-		return usage("--mode notify: how? give --notify-file, --notify-signal or --notify-command")
+		return cli.Usage("--mode notify: how? give --notify-file, --notify-signal or --notify-command")
 	case s.o.signals != "" && len(s.argv) == 0:
-		return usage("--notify-signal needs CMD: there is nobody to send a signal to")
+		return cli.Usage("--notify-signal needs CMD: there is nobody to send a signal to")
 	case s.o.mode == modeProcess && s.o.earlyGiven:
-		return usage("--early needs --mode notify: with --mode process --kill-after says how long CMD has to end")
+		return cli.Usage("--early needs --mode notify: with --mode process --kill-after says how long CMD has to end")
 	}
 	return nil
 }
@@ -225,15 +226,15 @@ func (s *standIn) checkMode() error {
 // checkTiming finds out how long CMD has to end, and sees that the TTL has room for it.
 func (s *standIn) checkTiming() error {
 	s.timing = supervise.Timing{TTL: s.lease.cfg.TTL()}
-	if v := s.a.values.Find("kill-after"); v.Source.Kind != config.Default {
-		if s.timing.KillAfter = s.a.duration("kill-after"); s.timing.KillAfter == 0 {
+	if v := s.a.Values.Find("kill-after"); v.Source.Kind != config.Default {
+		if s.timing.KillAfter = s.a.Duration("kill-after"); s.timing.KillAfter == 0 {
 			s.timing.KillAfter = -1 // no time at all; 0 would be the default
 		}
 	}
 	s.timing = s.timing.WithDefaults()
 	if s.supervised() {
 		if err := s.timing.Check(); err != nil {
-			return usage("waitTimeInSeconds × failureThreshold is the TTL: %w", err)
+			return cli.Usage("waitTimeInSeconds × failureThreshold is the TTL: %w", err)
 		}
 	}
 	return nil

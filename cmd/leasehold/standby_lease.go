@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/config"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/standby"
 	"github.com/leasehold/leasehold/compat/admiral"
@@ -52,21 +53,21 @@ func (o leaseOptions) resolve(a *app) (checkedLease, error) {
 	path := o.config
 	switch {
 	case path != "" && o.dr != "" && path != o.dr:
-		return l, usage("--config %s and --dr_state_store_config_path %s are two names of one flag: give one", path, o.dr)
+		return l, cli.Usage("--config %s and --dr_state_store_config_path %s are two names of one flag: give one", path, o.dr)
 	case path == "":
 		path = o.dr
 	}
 	if path == "" && !strings.EqualFold(o.checker, admiral.NoOP) {
-		return l, usage("--config is missing: the file with leaseName, podIdentifier, waitTimeInSeconds and failureThreshold")
+		return l, cli.Usage("--config is missing: the file with leaseName, podIdentifier, waitTimeInSeconds and failureThreshold")
 	}
 	var err error
 	if path != "" {
 		if l.cfg, err = admiral.LoadConfig(path); err != nil {
-			return l, exit(exitUsage, err)
+			return l, cli.Exit(cli.ExitUsage, err)
 		}
 	}
-	if a.values.Find("store").Source.Kind == config.Flag {
-		l.cfg.Store = a.values.Get("store")
+	if a.Values.Find("store").Source.Kind == config.Flag {
+		l.cfg.Store = a.Values.Get("store")
 	}
 	switch {
 	case l.checker != "":
@@ -100,23 +101,23 @@ func (l checkedLease) params() admiral.Params {
 // openStore opens the store that the file or --store names, or the one that is set.
 func (l checkedLease) openStore(ctx context.Context, cfg admiral.Config) (store.Store, error) {
 	if cfg.Store == "" {
-		return l.a.open(ctx, true)
+		return l.a.Open(ctx, true)
 	}
 	url, err := open.Parse(cfg.Store)
 	if err != nil {
 		return nil, err
 	}
-	return url.Open(ctx, open.Options{Log: l.a.logTo(l.a.err)})
+	return url.Open(ctx, open.Options{Log: l.a.LogTo(l.a.Err)})
 }
 
 // open opens the place where the lease is, for an operator.
 func (l checkedLease) open(ctx context.Context) (store.Store, error) {
 	if l.checker == admiral.NoOP {
-		return nil, usage("the state checker %s has no lease: there is nothing to look at or to change", admiral.NoOP)
+		return nil, cli.Usage("the state checker %s has no lease: there is nothing to look at or to change", admiral.NoOP)
 	}
 	// Making the checker says what is missing in the file.
 	if _, err := l.make(l.params()); err != nil {
-		return nil, exit(exitUsage, err)
+		return nil, cli.Exit(cli.ExitUsage, err)
 	}
 	p := l.params()
 	open := p.Store

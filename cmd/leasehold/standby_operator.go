@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 	"github.com/leasehold/leasehold/compat/admiral"
 	"github.com/leasehold/leasehold/fence"
@@ -21,13 +22,13 @@ func (a *app) operation(ctx context.Context, o leaseOptions, f func(admiral.Oper
 	if err != nil {
 		return err
 	}
-	opening, cancel := clock.WithTimeout(ctx, a.clk, openLimit)
+	opening, cancel := clock.WithTimeout(ctx, a.Clock, cli.OpenLimit)
 	defer cancel()
 	st, err := l.open(opening)
 	if err != nil {
 		return err
 	}
-	return errors.Join(f(admiral.Operator{Store: st, Config: l.cfg, By: whoAmI(), Clock: a.clk}), st.Close())
+	return errors.Join(f(admiral.Operator{Store: st, Config: l.cfg, By: cli.WhoAmI(), Clock: a.Clock}), st.Close())
 }
 
 // standing is what status says in JSON.
@@ -52,17 +53,17 @@ func (a *app) standbyStatusCommand() *cobra.Command {
 		Long: "Show who is active, and call the roll: each instance that runs answers with its Region and what it does. The call is a write\n" +
 			"to the store, and so is each answer; --wait 0 leaves it out. The exit code is 1 when nobody is active.",
 		Example: "  leasehold standby status --config dr.yaml",
-		Args:    want(),
+		Args:    cli.Want(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if wait < 0 {
-				return usage("--wait %v: want a duration that is not negative", wait)
+				return cli.Usage("--wait %v: want a duration that is not negative", wait)
 			}
 			return a.operation(cmd.Context(), o, func(op admiral.Operator) error { return a.standbyStatus(cmd.Context(), op, wait) })
 		},
 	}
 	o.add(cmd)
 	cmd.Flags().DurationVar(&wait, "wait", wait, "how long instances have to answer")
-	a.flag(cmd.Flags(), "output")
+	a.Flag(cmd.Flags(), "output")
 	return cmd
 }
 
@@ -97,20 +98,20 @@ func (a *app) standbyStatus(ctx context.Context, op admiral.Operator, wait time.
 		return err
 	}
 	if s.State != "active" {
-		return exit(exitNo, nil)
+		return cli.Exit(cli.ExitNo, nil)
 	}
 	return nil
 }
 
 func (a *app) showStanding(s standing) error {
-	if a.output() != output.Table {
-		return output.WriteJSON(a.out, s, a.output() == output.Lines)
+	if a.Output() != output.Table {
+		return output.WriteJSON(a.Out, s, a.Output() == output.Lines)
 	}
-	now := a.clk.Wall()
-	fmt.Fprintf(a.out, "lease   %s\nstate   %s\n", s.Lease, s.State)
+	now := a.Clock.Wall()
+	fmt.Fprintf(a.Out, "lease   %s\nstate   %s\n", s.Lease, s.State)
 	line := func(what, text string) {
 		if text != "" {
-			fmt.Fprintf(a.out, "%-8s%s\n", what, output.Plain(text))
+			fmt.Fprintf(a.Out, "%-8s%s\n", what, output.Plain(text))
 		}
 	}
 	line("pod", s.Pod)
@@ -126,7 +127,7 @@ func (a *app) showStanding(s standing) error {
 	if len(s.Instances) == 0 {
 		return nil
 	}
-	fmt.Fprintln(a.out)
+	fmt.Fprintln(a.Out)
 	pod, region, status, owner := output.Column{Title: "POD"}, output.Column{Title: "REGION"}, output.Column{Title: "STATUS"}, output.Column{Title: "OWNER", Cut: true}
 	for _, i := range s.Instances {
 		pod.Cells = append(pod.Cells, output.Plain(i.Pod))
@@ -134,7 +135,7 @@ func (a *app) showStanding(s standing) error {
 		status.Cells = append(status.Cells, output.Plain(i.Status))
 		owner.Cells = append(owner.Cells, output.Plain(i.Owner))
 	}
-	return output.WriteTable(a.out, []output.Column{pod, region, status, owner}, output.Width(a.out), nil)
+	return output.WriteTable(a.Out, []output.Column{pod, region, status, owner}, output.Width(a.Out), nil)
 }
 
 func (a *app) switchoverCommand() *cobra.Command {
@@ -147,13 +148,13 @@ func (a *app) switchoverCommand() *cobra.Command {
 		Long: "Have the active instance stop and hand the lease over to the pod of that name, which has to be running. No TTL passes in\n" +
 			"between: there is a gap only for what is running to stop, and for two writes. If the pod doesn't answer, nothing is done.",
 		Example: "  leasehold standby switchover --to east --config dr.yaml",
-		Args:    want(),
+		Args:    cli.Want(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if to == "" {
-				return usage("--to is missing: the podIdentifier of the instance that is to be active; `leasehold standby status` lists them")
+				return cli.Usage("--to is missing: the podIdentifier of the instance that is to be active; `leasehold standby status` lists them")
 			}
 			if wait <= 0 {
-				return usage("--wait %v: want a duration above 0", wait)
+				return cli.Usage("--wait %v: want a duration above 0", wait)
 			}
 			return a.operation(cmd.Context(), o, func(op admiral.Operator) error { return a.switchover(cmd.Context(), op, to, wait) })
 		},
@@ -168,18 +169,18 @@ func (a *app) switchover(ctx context.Context, op admiral.Operator, to string, wa
 	did, err := op.Switchover(ctx, to, wait)
 	switch {
 	case errors.Is(err, admiral.ErrNobody):
-		return exit(exitNo, err)
+		return cli.Exit(cli.ExitNo, err)
 	case err != nil:
 		return err
 	case did.From.Token == did.To.Token:
-		a.say("%s is active already", to)
+		a.Say("%s is active already", to)
 		return nil
 	}
 	from, _ := admiral.HolderOf(did.From)
 	if from == "" {
 		from = did.From.Owner
 	}
-	a.say("%s has handed over to %s in %v (term %d)", from, to, did.Took.Round(time.Millisecond), did.To.Token)
+	a.Say("%s has handed over to %s in %v (term %d)", from, to, did.Took.Round(time.Millisecond), did.To.Token)
 	return nil
 }
 
@@ -193,7 +194,7 @@ func (a *app) holdCommand() *cobra.Command {
 		Long: "Write the owner " + admiral.SkipOwner + " into the lease's row: no instance becomes active, and the one that is becomes passive\n" +
 			"at its next renewal. It doesn't expire. This waits for the TTL, after which whoever was active has stopped for certain.",
 		Example: "  leasehold standby hold --reason 'the database is being moved' --config dr.yaml",
-		Args:    want(),
+		Args:    cli.Want(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.operation(cmd.Context(), o, func(op admiral.Operator) error { return a.hold(cmd.Context(), op, reason, noWait) })
 		},
@@ -210,18 +211,18 @@ func (a *app) hold(ctx context.Context, op admiral.Operator, reason string, noWa
 		return err
 	}
 	if noWait {
-		a.say("%s is held: whoever was active becomes passive at its next renewal, within %v", op.Config.LeaseName, op.Config.TTL())
+		a.Say("%s is held: whoever was active becomes passive at its next renewal, within %v", op.Config.LeaseName, op.Config.TTL())
 		return nil
 	}
 	if op.Settled(held) {
-		a.say("%s is held, and nobody is active", op.Config.LeaseName)
+		a.Say("%s is held, and nobody is active", op.Config.LeaseName)
 		return nil
 	}
-	a.say("%s is held; waiting %v until whoever was active has stopped for certain", op.Config.LeaseName, op.Config.TTL())
+	a.Say("%s is held; waiting %v until whoever was active has stopped for certain", op.Config.LeaseName, op.Config.TTL())
 	if err := op.Settle(ctx, held); err != nil {
 		return err
 	}
-	a.say("nobody is active")
+	a.Say("nobody is active")
 	return nil
 }
 
@@ -233,7 +234,7 @@ func (a *app) resumeCommand() *cobra.Command {
 		Long: "End a hold, so that an instance becomes active: at once, or after the TTL if the hold was not known to have stopped whoever\n" +
 			"was active. The exit code is 1 when there is no hold.",
 		Example: "  leasehold standby resume --config dr.yaml",
-		Args:    want(),
+		Args:    cli.Want(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.operation(cmd.Context(), o, func(op admiral.Operator) error { return a.resume(cmd.Context(), op) })
 		},
@@ -246,13 +247,13 @@ func (a *app) resume(ctx context.Context, op admiral.Operator) error {
 	_, left, err := op.Resume(ctx)
 	switch {
 	case errors.Is(err, admiral.ErrNotHeld):
-		return exit(exitNo, err)
+		return cli.Exit(cli.ExitNo, err)
 	case err != nil:
 		return err
 	case left > 0:
-		a.say("%s is free in %v: whoever was active before the hold may not have noticed it yet", op.Config.LeaseName, left)
+		a.Say("%s is free in %v: whoever was active before the hold may not have noticed it yet", op.Config.LeaseName, left)
 	default:
-		a.say("%s is free", op.Config.LeaseName)
+		a.Say("%s is free", op.Config.LeaseName)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/standby"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
 	"github.com/leasehold/leasehold/compat/admiral"
@@ -19,7 +20,7 @@ const envPrefix = "LEASEHOLD_SE_IP_PREFIX"
 
 // checker makes the state checker that was asked for, with what is to be done while this instance is active.
 func (s *standIn) checker() (admiral.StateChecker, error) {
-	opts := admiral.Options{WarmUp: s.o.warmUp, Clock: s.a.clk}
+	opts := admiral.Options{WarmUp: s.o.warmUp, Clock: s.a.Clock}
 	switch {
 	case s.o.mode == modeNotify:
 		opts.Early = s.early()
@@ -54,7 +55,7 @@ func (s *standIn) claiming(open opener) opener {
 			return st, nil
 		}
 		if taken := new(admiral.PrefixTakenError); errors.As(err, &taken) {
-			err = exit(exitConflict, err)
+			err = cli.Exit(cli.ExitConflict, err)
 			s.fail(err)
 		}
 		return nil, errors.Join(err, st.Close())
@@ -73,13 +74,13 @@ func (s *standIn) early() time.Duration {
 // code, and the lease goes to another instance.
 func (s *standIn) work(term admiral.Term) error {
 	p, err := supervise.Start(supervise.Command{
-		Path: s.path, Args: s.argv, Env: s.environ(&term), Clock: s.a.clk, Suspended: s.suspended,
-		Contain: s.a.contain(), Contained: s.words.contained, Guards: s.words.guards,
+		Path: s.path, Args: s.argv, Env: s.environ(&term), Clock: s.a.Clock, Suspended: s.suspended,
+		Contain: s.a.Contain(), Contained: s.words.contained, Guards: s.words.guards,
 	})
 	if err != nil {
 		return startError(s.argv[0], err)
 	}
-	if supervise.Watch(term, p, s.timing, s.a.clk, func(n supervise.Notice) { s.words.notice(n, s.argv[0], leftOf(term, s.a.clk)) }) {
+	if supervise.Watch(term, p, s.timing, s.a.Clock, func(n supervise.Notice) { s.words.notice(n, s.argv[0], leftOf(term, s.a.Clock)) }) {
 		return nil
 	}
 	return programError(p.Status())
@@ -87,7 +88,7 @@ func (s *standIn) work(term admiral.Term) error {
 
 // suspended says what a stop from the terminal does. This process stops next, so it waits for the line.
 func (s *standIn) suspended() {
-	s.a.sayBelow("stopped; unless it goes on before, %s is killed when the lease ends, in %v at most", s.argv[0], s.lease.cfg.TTL())
+	s.a.SayBelow("stopped; unless it goes on before, %s is killed when the lease ends, in %v at most", s.argv[0], s.lease.cfg.TTL())
 }
 
 // environ is the environment of CMD, and of hooks. Without a term it is that of a CMD that runs in every one.

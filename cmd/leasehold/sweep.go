@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
@@ -39,22 +40,22 @@ func (a *app) sweepCommand() *cobra.Command {
 			"is ever behind. Once a week, from cron, is often enough; nothing depends on it.",
 		Example: "  leasehold sweep --dry-run\n" +
 			"  leasehold sweep --older-than 90d --prefix build/",
-		Args: want(),
+		Args: cli.Want(),
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if o.OlderThan, err = parseAge(older); err != nil || o.OlderThan < sweep.LeastOlderThan {
-				return usage("--older-than %q: want a duration of an hour at least, such as 30d or 12h: with a clock that is behind by more, a name "+
+				return cli.Usage("--older-than %q: want a duration of an hour at least, such as 30d or 12h: with a clock that is behind by more, a name "+
 					"that was deleted would get a lower token than before", older)
 			}
 			if o.Observe <= 0 {
-				return usage("--observe %v: want a duration above 0", o.Observe)
+				return cli.Usage("--observe %v: want a duration above 0", o.Observe)
 			}
 			if lease.Reserved(o.Prefix) {
-				return usage("--prefix %q: want the beginning of names, which have no dot there; what is Leasehold's own is swept with all names", o.Prefix)
+				return cli.Usage("--prefix %q: want the beginning of names, which have no dot there; what is Leasehold's own is swept with all names", o.Prefix)
 			}
 			if err := store.CheckPrefix(o.Prefix); err != nil {
-				return badName("--prefix", err)
+				return cli.BadName("--prefix", err)
 			}
-			return a.withStore(cmd.Context(), false, func(st store.Store) error { return a.sweep(cmd.Context(), st, o) })
+			return a.WithStore(cmd.Context(), false, func(st store.Store) error { return a.sweep(cmd.Context(), st, o) })
 		},
 	}
 	f := cmd.Flags()
@@ -62,7 +63,7 @@ func (a *app) sweepCommand() *cobra.Command {
 	f.StringVar(&o.Prefix, "prefix", "", "only names that begin with this, and no sessions")
 	f.DurationVar(&o.Observe, "observe", o.Observe, "watch what is held for so long at most, to see who is gone")
 	f.BoolVarP(&o.DryRun, "dry-run", "n", false, "change nothing, and say what would be done")
-	a.flag(f, "output")
+	a.Flag(f, "output")
 	return cmd
 }
 
@@ -79,23 +80,23 @@ func parseAge(text string) (time.Duration, error) {
 func (a *app) sweep(ctx context.Context, st store.Store, o sweep.Options) error {
 	var all []swept
 	var failed error
-	o.Clock = a.clk
+	o.Clock = a.Clock
 	o.Tell = func(f sweep.Finding) {
 		v := swept{f.Key, f.Deed, f.Why, o.DryRun}
-		if a.output() == output.Lines { // as it happens
-			failed = errors.Join(failed, output.WriteJSON(a.out, v, true))
+		if a.Output() == output.Lines { // as it happens
+			failed = errors.Join(failed, output.WriteJSON(a.Out, v, true))
 			return
 		}
 		all = append(all, v)
 	}
 	report, err := sweep.Run(ctx, st, o)
 	switch {
-	case a.output() == output.JSON:
-		failed = output.WriteList(a.out, all, false)
-	case a.output() == output.Table && len(all) > 0:
-		failed = output.WriteTable(a.out, sweepColumns(all, o.DryRun), output.Width(a.out), nil)
+	case a.Output() == output.JSON:
+		failed = output.WriteList(a.Out, all, false)
+	case a.Output() == output.Table && len(all) > 0:
+		failed = output.WriteTable(a.Out, sweepColumns(all, o.DryRun), output.Width(a.Out), nil)
 	}
-	a.say("%s", sweepSummary(report, o.DryRun))
+	a.Say("%s", sweepSummary(report, o.DryRun))
 	return errors.Join(failed, err)
 }
 

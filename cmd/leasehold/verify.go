@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/lock"
@@ -33,7 +34,7 @@ func (a *app) verifyCommand() *cobra.Command {
 			"unsigned one, or one that somebody else has signed, is refused with 1. The answer may be outdated when it arrives; what\n" +
 			"must not be done twice has to refuse old tokens itself.",
 		Example: "  leasehold verify \"$LEASEHOLD_SEQUENCER\" || exit",
-		Args:    want("SEQUENCER"),
+		Args:    cli.Want("SEQUENCER"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := a.readSequencer(args[0])
 			if errors.Is(err, fence.ErrForged) {
@@ -42,7 +43,7 @@ func (a *app) verifyCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.withStore(cmd.Context(), false, func(st store.Store) error {
+			return a.WithStore(cmd.Context(), false, func(st store.Store) error {
 				guard, err := fence.NewOnline(lock.Source(st), fence.OnlineOptions{})
 				if err != nil {
 					return err
@@ -58,8 +59,8 @@ func (a *app) verifyCommand() *cobra.Command {
 			})
 		},
 	}
-	a.flag(cmd.Flags(), "output")
-	a.flag(cmd.Flags(), "keys")
+	a.Flag(cmd.Flags(), "output")
+	a.Flag(cmd.Flags(), "keys")
 	return cmd
 }
 
@@ -93,7 +94,7 @@ func (a *app) silent(ctx context.Context, st store.Store, s fence.Sequencer) (de
 
 // readSequencer reads a sequencer, which has to be signed by one of the keys if there are any.
 func (a *app) readSequencer(text string) (s fence.Sequencer, err error) {
-	keys, err := a.keys()
+	keys, err := a.Keys()
 	if err != nil {
 		return s, err
 	}
@@ -106,22 +107,22 @@ func (a *app) readSequencer(text string) (s fence.Sequencer, err error) {
 	case errors.Is(err, fence.ErrForged):
 		return s, err
 	case err != nil && len(keys) == 0 && strings.Count(text, ";") > 3:
-		return s, usage("SEQUENCER: %w: --keys FILE", err)
+		return s, cli.Usage("SEQUENCER: %w: --keys FILE", err)
 	case err != nil:
-		return s, usage("SEQUENCER: %w", err)
+		return s, cli.Usage("SEQUENCER: %w", err)
 	}
 	return s, nil
 }
 
 // forged says that a sequencer is not signed as it should be.
 func (a *app) forged(err error) error {
-	if a.output() != output.Table {
-		if err := output.WriteJSON(a.out, verified{Reason: oneLine(err)}, a.output() == output.Lines); err != nil {
+	if a.Output() != output.Table {
+		if err := output.WriteJSON(a.Out, verified{Reason: cli.OneLine(err)}, a.Output() == output.Lines); err != nil {
 			return err
 		}
 	}
-	a.say("%v", err)
-	return exit(exitNo, nil)
+	a.Say("%v", err)
+	return cli.Exit(cli.ExitNo, nil)
 }
 
 func (a *app) verdict(s fence.Sequencer, err error) error {
@@ -133,14 +134,14 @@ func (a *app) verdict(s fence.Sequencer, err error) error {
 	if stale != nil {
 		v.NewestToken, v.NewestHolder = stale.Current, stale.Holder
 	}
-	if a.output() != output.Table {
-		if err := output.WriteJSON(a.out, v, a.output() == output.Lines); err != nil {
+	if a.Output() != output.Table {
+		if err := output.WriteJSON(a.Out, v, a.Output() == output.Lines); err != nil {
 			return err
 		}
 	}
 	if stale == nil {
 		return nil
 	}
-	a.say("%v", stale)
-	return exit(exitNo, nil)
+	a.Say("%v", stale)
+	return cli.Exit(cli.ExitNo, nil)
 }

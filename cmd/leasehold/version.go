@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 )
 
@@ -14,20 +15,20 @@ func (a *app) versionCommand() *cobra.Command {
 		Use:     "version",
 		Short:   "Show the version of this program",
 		Example: "  leasehold version -o json",
-		Args:    want(),
+		Args:    cli.Want(),
 		RunE: func(*cobra.Command, []string) error {
-			v := readVersion()
-			if a.output() != output.Table {
-				return output.WriteJSON(a.out, v, a.output() == output.Lines)
+			v := cli.ReadBuild()
+			if a.Output() != output.Table {
+				return output.WriteJSON(a.Out, v, a.Output() == output.Lines)
 			}
 			line := "leasehold " + v.Version
 			if v.Revision != "" {
 				line += fmt.Sprintf(" (%.12s, %s)", v.Revision, v.Built)
 			}
-			_, err := fmt.Fprintf(a.out, "%s, %s, %s\nstores: %s\n", line, v.Go, v.Platform, strings.Join(v.Stores, ", "))
+			_, err := fmt.Fprintf(a.Out, "%s, %s, %s\nstores: %s\n", line, v.Go, v.Platform, strings.Join(v.Stores, ", "))
 			return err
 		},
 	}
-	a.flag(cmd.Flags(), "output")
+	a.Flag(cmd.Flags(), "output")
 	return cmd
 }

@@ -67,8 +67,8 @@ type termView struct {
 // observer returns who says how names in st stand. It remembers what this command saw, and what others saw before.
 func (a *app) observer(st store.Store) *lease.Observer {
 	if a.observes == nil {
-		a.book = a.sightings()
-		a.observes = lease.NewObserver(st, lease.ObserverOptions{Clock: a.clk, Sightings: a.book})
+		a.book = a.Sightings()
+		a.observes = lease.NewObserver(st, lease.ObserverOptions{Clock: a.Clock, Sightings: a.book})
 	}
 	return a.observes
 }

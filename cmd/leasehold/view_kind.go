@@ -183,7 +183,7 @@ func (a *app) addElection(ctx context.Context, st store.Store, v *view) error {
 		pause := pauseView(*p)
 		v.Pause = &pause
 		if v.State == stateFree || v.State == stateExpired {
-			v.State, v.Note = statePaused, pauseText(pause, a.clk.Wall())
+			v.State, v.Note = statePaused, pauseText(pause, a.Clock.Wall())
 		}
 	}
 	if len(state.Pauses) > 1 {

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/lock"
@@ -56,13 +57,13 @@ func recordsUnder(ctx context.Context, st store.Store, prefix string) (map[strin
 }
 
 func (a *app) completeNames(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 || a.configure(cmd) != nil || store.CheckPrefix(prefix) != nil {
+	if len(args) > 0 || a.Configure(cmd) != nil || store.CheckPrefix(prefix) != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	ctx, cancel := clock.WithTimeout(cmd.Context(), a.clk, completeTimeout)
+	ctx, cancel := clock.WithTimeout(cmd.Context(), a.Clock, cli.CompleteTimeout)
 	defer cancel()
 	var names []string
-	_ = a.withStore(ctx, false, func(st store.Store) error { // a shell has no use for the error
+	_ = a.WithStore(ctx, false, func(st store.Store) error { // a shell has no use for the error
 		found, _ := recordsUnder(ctx, st, prefix)
 		for name := range found {
 			if !lease.Reserved(name) {

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 	"github.com/leasehold/leasehold/store"
 )
@@ -28,18 +29,18 @@ func (a *app) watchCommand() *cobra.Command {
 			"Without NAME, all names are looked at once a second (--every), so what comes and goes in between is not seen.\n" +
 			"With -o json or jsonl every change is one line.",
 		Example:           "  leasehold watch billing\n  leasehold watch -o jsonl | jq -r 'select(.state == \"expired\") | .name'",
-		Args:              want("[NAME]"),
+		Args:              cli.Want("[NAME]"),
 		ValidArgsFunction: a.completeNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if every < minEvery {
-				return usage("--every %v: want at least %v", every, minEvery)
+				return cli.Usage("--every %v: want at least %v", every, minEvery)
 			}
 			if len(args) == 1 {
-				if err := nameArg(args[0]); err != nil {
+				if err := cli.NameArg(args[0]); err != nil {
 					return err
 				}
 			}
-			return a.withStore(cmd.Context(), false, func(st store.Store) error {
+			return a.WithStore(cmd.Context(), false, func(st store.Store) error {
 				if len(args) == 1 {
 					return a.watchOne(cmd.Context(), st, args[0])
 				}
@@ -49,7 +50,7 @@ func (a *app) watchCommand() *cobra.Command {
 	}
 	cmd.Flags().BoolVarP(&all, "all", "a", false, "also names that begin with a dot")
 	cmd.Flags().DurationVar(&every, "every", every, "without NAME: the pause between two looks")
-	a.flag(cmd.Flags(), "output")
+	a.Flag(cmd.Flags(), "output")
 	return cmd
 }
 
@@ -84,7 +85,7 @@ func (a *app) awaitNews(ctx context.Context, st store.Store, rec store.Record, v
 	if v.Kind == "" && rec.Version != "" {
 		return a.awaitChange(ctx, st, rec, v)
 	}
-	limited, cancel := clock.WithTimeout(ctx, a.clk, time.Second)
+	limited, cancel := clock.WithTimeout(ctx, a.Clock, time.Second)
 	defer cancel()
 	if err := a.awaitChange(limited, st, rec, v); err != nil && (ctx.Err() != nil || limited.Err() == nil) {
 		return err
@@ -96,7 +97,7 @@ func (a *app) awaitNews(ctx context.Context, st store.Store, rec store.Record, v
 func (a *app) awaitChange(ctx context.Context, st store.Store, rec store.Record, v view) error {
 	wait, cancel := context.WithCancel(ctx)
 	if v.Expires != nil {
-		wait, cancel = clock.WithTimeout(ctx, a.clk, v.expiresIn)
+		wait, cancel = clock.WithTimeout(ctx, a.Clock, v.expiresIn)
 	}
 	defer cancel()
 	_, err := store.Wait(wait, st, rec.Key, rec.Version)
@@ -133,19 +134,19 @@ func (a *app) watchAll(ctx context.Context, st store.Store, all bool, every time
 				return err
 			}
 		}
-		if err := clock.Sleep(ctx, a.clk, every); err != nil {
+		if err := clock.Sleep(ctx, a.Clock, every); err != nil {
 			return err
 		}
 	}
 }
 
 func (a *app) writeChange(v view) error {
-	now := a.clk.Wall()
-	if a.output() != output.Table {
-		return output.WriteJSON(a.out, change{now, v}, true)
+	now := a.Clock.Wall()
+	if a.Output() != output.Table {
+		return output.WriteJSON(a.Out, change{now, v}, true)
 	}
 	state := v.State
-	if paint := painter(a.out); paint != nil {
+	if paint := painter(a.Out); paint != nil {
 		state = paint("STATE", state, state)
 	}
 	line := fmt.Sprintf("%s %s %s", now.Local().Format(time.DateTime), v.Name, state)
@@ -158,6 +159,6 @@ func (a *app) writeChange(v view) error {
 	if v.Note != "" {
 		line += ": " + v.Note
 	}
-	_, err := fmt.Fprintln(a.out, line)
+	_, err := fmt.Fprintln(a.Out, line)
 	return err
 }

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
 	"github.com/leasehold/leasehold/lease"
@@ -40,11 +41,11 @@ type words struct {
 
 func newWords(a *app, name string) *words {
 	w := &words{
-		a: a, name: name, live: term.IsTerminal(int(a.err.Fd())) && !a.quiet() && a.plain(),
+		a: a, name: name, live: term.IsTerminal(int(a.Err.Fd())) && !a.Quiet() && a.Plain(),
 		lines: make(chan string, 64), turn: make(chan chan struct{}), quit: make(chan struct{}), ended: make(chan struct{}),
 	}
-	w.log = a.logTo(w)
-	if !a.plain() {
+	w.log = a.LogTo(w)
+	if !a.Plain() {
 		w.log = w.log.With("name", name)
 	}
 	go w.write()
@@ -57,7 +58,7 @@ const flushWait = time.Second
 // close waits until everything is written, or a second has passed.
 func (w *words) close() {
 	close(w.quit)
-	timer := clock.NewTimer(w.a.clk, flushWait)
+	timer := clock.NewTimer(w.a.Clock, flushWait)
 	defer timer.Stop()
 	select {
 	case <-w.ended:
@@ -93,32 +94,32 @@ func (w *words) write() {
 	shown := false
 	wipe := func() {
 		if shown {
-			fmt.Fprint(w.a.err, "\r\x1b[K")
+			fmt.Fprint(w.a.Err, "\r\x1b[K")
 		}
 		shown = false
 	}
 	for frame := 0; ; frame++ {
 		line, waiting := "", false
 		if w.live {
-			line, waiting = w.status(output.Width(w.a.err))
+			line, waiting = w.status(output.Width(w.a.Err))
 		}
 		if line == "" {
 			wipe()
 		} else {
-			fmt.Fprintf(w.a.err, "\r\x1b[K%c %s", frames[frame%len(frames)], line)
+			fmt.Fprintf(w.a.Err, "\r\x1b[K%c %s", frames[frame%len(frames)], line)
 			shown = true
 		}
 		var tick <-chan struct{}
 		var timer *clock.Timer
 		if waiting {
-			timer = clock.NewTimer(w.a.clk, frameTime)
+			timer = clock.NewTimer(w.a.Clock, frameTime)
 			tick = timer.C
 		}
 		select {
 		case <-tick:
 		case text := <-w.lines:
 			wipe()
-			fmt.Fprintln(w.a.err, text)
+			fmt.Fprintln(w.a.Err, text)
 		case seen := <-w.turn:
 			wipe()
 			close(seen)
@@ -135,7 +136,7 @@ func (w *words) drain() {
 	for {
 		select {
 		case text := <-w.lines:
-			fmt.Fprintln(w.a.err, text)
+			fmt.Fprintln(w.a.Err, text)
 		default:
 			return
 		}
@@ -147,25 +148,25 @@ func (w *words) status(width int) (line string, waiting bool) {
 	w.mu.Lock()
 	since, holder, shared := w.since, w.holder, w.shared
 	w.mu.Unlock()
-	waited := w.a.clk.Now().Sub(since)
+	waited := w.a.Clock.Now().Sub(since)
 	switch {
 	case since == 0:
 		return "", false
 	case holder == nil && shared != "":
 		return output.CutMiddle(fmt.Sprintf("waiting for %s (%s): %s", w.name, output.Roughly(waited), shared), max(width-3, output.LeastCut)), true
-	case holder == nil && waited < patience:
+	case holder == nil && waited < cli.Patience:
 		return "", true
 	case holder == nil:
 		return output.CutMiddle(fmt.Sprintf("waiting for the store (%s)", output.Roughly(waited)), max(width-3, output.LeastCut)), true
 	}
-	now := w.a.clk.Wall()
+	now := w.a.Clock.Wall()
 	line = fmt.Sprintf("waiting for %s (%s): held since %s by ", w.name, output.Roughly(waited), output.Ago(holder.Since, now))
 	owner := output.CutMiddle(holder.Owner, max(width-3-len(line), output.LeastCut))
 	return output.CutMiddle(line+owner, max(width-3, output.LeastCut)), true
 }
 
 // startWait and endWait enclose an acquisition. After endWait the line at the bottom is gone.
-func (w *words) startWait() { w.setWait(w.a.clk.Now()) }
+func (w *words) startWait() { w.setWait(w.a.Clock.Now()) }
 func (w *words) endWait()   { w.setWait(0) }
 
 func (w *words) setWait(since clock.Instant) {
@@ -175,7 +176,7 @@ func (w *words) setWait(since clock.Instant) {
 	if !w.live {
 		return
 	}
-	timer := clock.NewTimer(w.a.clk, frameTime)
+	timer := clock.NewTimer(w.a.Clock, frameTime)
 	defer timer.Stop()
 	seen := make(chan struct{})
 	for turn := w.turn; ; turn = nil {
@@ -202,7 +203,7 @@ func (w *words) waitFor(h *lease.HeldError) {
 		w.warn("%s is held by the very command that started this one, which may wait for ever", w.name)
 	}
 	if !w.live {
-		now := w.a.clk.Wall()
+		now := w.a.Clock.Wall()
 		w.say("waiting for %s: held by %s since %s (%s)", w.name, h.Owner, output.At(h.Since, now), output.Ago(h.Since, now))
 	}
 }
@@ -221,7 +222,7 @@ func (w *words) waitForAny(text string) {
 // waitForStore is called when opening the store takes long. On a terminal the line at the bottom says so.
 func (w *words) waitForStore() {
 	if !w.live {
-		w.say(slowStore)
+		w.say(cli.SlowStore)
 	}
 }
 
@@ -294,5 +295,5 @@ func before(left time.Duration) string {
 
 // suspended says what a stop from the terminal does to the lease. This process stops next, so it waits for the line.
 func (w *words) suspended(left time.Duration) {
-	w.a.sayBelow("stopped; unless it goes on before, %s is killed in %v, when the lease ends", w.name, left.Round(time.Second))
+	w.a.SayBelow("stopped; unless it goes on before, %s is killed in %v, when the lease ends", w.name, left.Round(time.Second))
 }

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"os"
@@ -9,9 +9,9 @@ import (
 	"github.com/leasehold/leasehold/store/open"
 )
 
-// sightings returns what earlier runs of this program on this machine have seen of names in the store.
-func (a *app) sightings() *sightings.Book {
-	url, _, err := a.storeURL()
+// Sightings returns what earlier runs of this program on this machine have seen of names in the store.
+func (a *App) Sightings() *sightings.Book {
+	url, _, err := a.StoreURL()
 	if err != nil {
 		return nil // told when the store is opened
 	}

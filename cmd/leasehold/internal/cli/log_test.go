@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bytes"
@@ -11,8 +11,8 @@ import (
 
 func TestPlainLog(t *testing.T) {
 	var b bytes.Buffer
-	a := &app{values: config.Values{{Setting: config.Setting{Name: "log-level"}, Text: "debug"}}}
-	log := a.logTo(&b).With("name", "job")
+	a := &App{Values: config.Values{{Setting: config.Setting{Name: "log-level"}, Text: "debug"}}}
+	log := a.LogTo(&b).With("name", "job")
 	log.Debug("tried", "times", 3, "why", errors.New("it is full"), "empty", "")
 	log.Log(t.Context(), slog.LevelDebug-1, "not said")
 	if want := "leasehold: tried name=job times=3 why=\"it is full\" empty=\"\"\n"; b.String() != want {

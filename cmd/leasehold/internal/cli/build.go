@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"runtime"
@@ -7,8 +7,8 @@ import (
 	"github.com/leasehold/leasehold/store/open"
 )
 
-// versionInfo is the version in JSON.
-type versionInfo struct {
+// Build is the version in JSON.
+type Build struct {
 	Version  string   `json:"version"`
 	Revision string   `json:"revision,omitempty"`
 	Modified bool     `json:"modified,omitempty"` // built from a checkout with changes of its own
@@ -18,8 +18,8 @@ type versionInfo struct {
 	Stores   []string `json:"stores"`
 }
 
-func readVersion() versionInfo {
-	v := versionInfo{Version: "unknown", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+func ReadBuild() Build {
+	v := Build{Version: "unknown", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	for _, s := range open.Schemes() {
 		v.Stores = append(v.Stores, s.Name)
 	}

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bytes"
@@ -34,17 +34,17 @@ func oneOf(v string, all []string) error {
 	return nil
 }
 
-// logTo returns a log in the form and of the level that are set, whose lines go to w, each in one call of Write.
-func (a *app) logTo(w io.Writer) *slog.Logger {
+// LogTo returns a log in the form and of the level that are set, whose lines go to w, each in one call of Write.
+func (a *App) LogTo(w io.Writer) *slog.Logger {
 	level := slog.LevelInfo
-	if text := a.values.Get("log-level"); text != "" {
+	if text := a.Values.Get("log-level"); text != "" {
 		_ = level.UnmarshalText([]byte(text)) // checked before
 	}
-	if a.quiet() {
+	if a.Quiet() {
 		level = slog.LevelError
 	}
 	opts := &slog.HandlerOptions{Level: level}
-	switch a.values.Get("log-format") {
+	switch a.Values.Get("log-format") {
 	case logText:
 		return slog.New(slog.NewTextHandler(w, opts))
 	case logJSON:
@@ -53,9 +53,9 @@ func (a *app) logTo(w io.Writer) *slog.Logger {
 	return slog.New(&plainHandler{w: w, level: level, mu: new(sync.Mutex)})
 }
 
-// plain reports whether what is said is for people, who know what it is about.
-func (a *app) plain() bool {
-	format := a.values.Get("log-format")
+// Plain reports whether what is said is for people, who know what it is about.
+func (a *App) Plain() bool {
+	format := a.Values.Get("log-format")
 	return format == "" || format == logPlain
 }
 

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -15,49 +15,49 @@ import (
 
 // The exit codes. CMD's own code is passed on, and 128 plus the number of the signal that ended it.
 const (
-	exitNo       = 1   // check: not the current term; release, break: so nothing was done; show, history: no such name
-	exitUsage    = 64  // EX_USAGE: the command line or the configuration is wrong
-	exitConflict = 75  // EX_TEMPFAIL: not acquired
-	exitLost     = 79  // the lease was lost while CMD ran
-	exitOwn      = 125 // anything else that kept Leasehold from its work
-	exitCannot   = 126 // CMD can't be executed
-	exitMissing  = 127 // CMD can't be found
-	exitSignal   = 128 // plus the number of the signal
+	ExitNo       = 1   // check: not the current term; release, break: so nothing was done; show, history: no such name
+	ExitUsage    = 64  // EX_USAGE: the command line or the configuration is wrong
+	ExitConflict = 75  // EX_TEMPFAIL: not acquired
+	ExitLost     = 79  // the lease was lost while CMD ran
+	ExitOwn      = 125 // anything else that kept Leasehold from its work
+	ExitCannot   = 126 // CMD can't be executed
+	ExitMissing  = 127 // CMD can't be found
+	ExitSignal   = 128 // plus the number of the signal
 )
 
-// exitError ends the program with a code, and a line of explanation if err is there.
-type exitError struct {
-	code int
+// ExitError ends the program with a code, and a line of explanation if err is there.
+type ExitError struct {
+	Code int
 	err  error
 }
 
-func (e *exitError) Error() string {
+func (e *ExitError) Error() string {
 	if e.err == nil {
-		return fmt.Sprintf("exit code %d", e.code)
+		return fmt.Sprintf("exit code %d", e.Code)
 	}
 	return e.err.Error()
 }
 
-func (e *exitError) Unwrap() error { return e.err }
+func (e *ExitError) Unwrap() error { return e.err }
 
-// exit returns the error that ends the program with that code.
-func exit(code int, err error) error { return &exitError{code, err} }
+// Exit returns the error that ends the program with that code.
+func Exit(code int, err error) error { return &ExitError{code, err} }
 
-// usage returns the error of a wrong command line.
-func usage(format string, args ...any) error {
-	return exit(exitUsage, fmt.Errorf(format, args...))
+// Usage returns the error of a wrong command line.
+func Usage(format string, args ...any) error {
+	return Exit(ExitUsage, fmt.Errorf(format, args...))
 }
 
-// signalError is the cause of a context that a signal has ended.
-type signalError struct{ sig syscall.Signal }
+// SignalError is the cause of a context that a signal has ended.
+type SignalError struct{ sig syscall.Signal }
 
-func (e *signalError) Error() string { return "interrupted: " + e.sig.String() }
+func (e *SignalError) Error() string { return "interrupted: " + e.sig.String() }
 
 // hangup is what SIGHUP does while it is set: otherwise it ends the program, as SIGTERM does.
 type hangup struct{ f atomic.Pointer[func()] }
 
-// is has SIGHUP call f from now on.
-func (h *hangup) is(f func()) { h.f.Store(&f) }
+// Is has SIGHUP call f from now on.
+func (h *hangup) Is(f func()) { h.f.Store(&f) }
 
 // on does what is set, and reports whether anything is.
 func (h *hangup) on(sig os.Signal) bool {
@@ -88,7 +88,7 @@ func interruptible(ctx context.Context, h *hangup) (context.Context, func()) {
 				if h.on(sig) {
 					continue
 				}
-				cancel(&signalError{sig.(syscall.Signal)})
+				cancel(&SignalError{sig.(syscall.Signal)})
 			case <-stop:
 			}
 			return
@@ -102,8 +102,8 @@ func interruptible(ctx context.Context, h *hangup) (context.Context, func()) {
 	}
 }
 
-// oneLine makes one line of an error of several.
-func oneLine(err error) string {
+// OneLine makes one line of an error of several.
+func OneLine(err error) string {
 	var parts []string
 	for line := range strings.SplitSeq(err.Error(), "\n") {
 		if line = strings.TrimSpace(line); line != "" && !slices.Contains(parts, line) {
@@ -113,8 +113,8 @@ func oneLine(err error) string {
 	return strings.Join(parts, "; ")
 }
 
-// want is for commands with a fixed number of arguments, whose names are given. One in brackets may be left out.
-func want(names ...string) cobra.PositionalArgs {
+// Want is for commands with a fixed number of arguments, whose names are given. One in brackets may be left out.
+func Want(names ...string) cobra.PositionalArgs {
 	least := 0
 	for _, name := range names {
 		if !strings.HasPrefix(name, "[") {
@@ -124,9 +124,9 @@ func want(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) < least:
-			return usage("%s is missing: %s", names[len(args)], cmd.UseLine())
+			return Usage("%s is missing: %s", names[len(args)], cmd.UseLine())
 		case len(args) > len(names):
-			return usage("%q is one argument too many: %s", args[len(names)], cmd.UseLine())
+			return Usage("%q is one argument too many: %s", args[len(names)], cmd.UseLine())
 		}
 		return nil
 	}

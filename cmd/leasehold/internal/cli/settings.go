@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"fmt"
@@ -17,8 +17,8 @@ import (
 	"github.com/leasehold/leasehold/store/open"
 )
 
-// settings are what can be set by flag, environment and file. Each flag is offered by the commands that it concerns.
-func settings() []config.Setting {
+// Settings are what can be set by flag, environment and file. Each flag is offered by the commands that it concerns.
+func Settings() []config.Setting {
 	url, err := open.Default()
 	if err != nil {
 		url = "" // told when it is needed
@@ -28,7 +28,7 @@ func settings() []config.Setting {
 		{Name: "ttl", Default: supervise.DefaultTTL.String(), Check: checkTTL},
 		{Name: "kill-after", Check: checkDuration},
 		{Name: "contain", Default: string(supervise.ContainAuto), Check: checkContain},
-		{Name: "conflict-exit-code", Default: strconv.Itoa(exitConflict), Check: checkExitCode},
+		{Name: "conflict-exit-code", Default: strconv.Itoa(ExitConflict), Check: checkExitCode},
 		{Name: "as", Default: ""},
 		{Name: "keys", Default: ""},
 		{Name: "output", Default: output.Table, Check: output.Check},
@@ -49,8 +49,8 @@ func completed(values config.Values) config.Values {
 	return values
 }
 
-// flag offers the flag of a setting.
-func (a *app) flag(flags *pflag.FlagSet, name string) {
+// Flag offers the flag of a setting.
+func (a *App) Flag(flags *pflag.FlagSet, name string) {
 	switch name {
 	case "store":
 		flags.String(name, "", "where leases are kept: file:PATH, or the URL of a server, as etcd://HOST (default: a file in your state directory)")
@@ -77,9 +77,9 @@ func (a *app) flag(flags *pflag.FlagSet, name string) {
 	}
 }
 
-// duration returns a setting that has been checked to be one.
-func (a *app) duration(name string) time.Duration {
-	d, _ := time.ParseDuration(a.values.Get(name))
+// Duration returns a setting that has been checked to be one.
+func (a *App) Duration(name string) time.Duration {
+	d, _ := time.ParseDuration(a.Values.Get(name))
 	return d
 }
 
@@ -130,5 +130,5 @@ func configDir() (string, error) {
 	return filepath.Join(home, ".config"), err
 }
 
-// everywhere are the settings that every command has.
-var everywhere = []string{"store", "quiet", "log-format", "log-level"}
+// Everywhere are the settings that every command has.
+var Everywhere = []string{"store", "quiet", "log-format", "log-level"}
