@@ -39,7 +39,7 @@ func (a *app) breakCommand() *cobra.Command {
 		Example: "  leasehold break billing --token 1795257194000 --reason 'host is being drained'\n" +
 			"  leasehold break billing --token 1795257194000 --in 30s",
 		Args:              cli.Want("NAME"),
-		ValidArgsFunction: a.completeNames,
+		ValidArgsFunction: a.CompleteNames,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			b.name = args[0]
 			if err := cli.HeldName(b.name); err != nil {
@@ -99,7 +99,7 @@ func (a *app) current(ctx context.Context, st store.Store, b breaking) (target, 
 func (a *app) sayVictim(t target, b breaking) {
 	now, v := a.Clock.Wall(), t.view
 	a.Say("%s is %s by %s since %s (%s)", t.what(), v.State, v.Holder, output.At(*v.Since, now), output.Ago(*v.Since, now))
-	if info := v.infoLine(); info != "" {
+	if info := v.InfoLine(); info != "" {
 		a.Say("  %s", info)
 	}
 	if t.key != v.Name {

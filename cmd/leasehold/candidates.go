@@ -9,6 +9,7 @@ import (
 
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/view"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -20,7 +21,7 @@ func (a *app) candidatesCommand() *cobra.Command {
 			"has died is shown until the others notice, which takes its TTL. The exit code is 1 when there is none.",
 		Example:           "  leasehold candidates scheduler",
 		Args:              cli.Want("NAME"),
-		ValidArgsFunction: a.completeNames,
+		ValidArgsFunction: a.CompleteNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := cli.HeldName(args[0]); err != nil {
 				return err
@@ -33,12 +34,12 @@ func (a *app) candidatesCommand() *cobra.Command {
 }
 
 func (a *app) candidates(ctx context.Context, st store.Store, name string) error {
-	v, err := a.elected(ctx, st, name)
+	v, err := a.Elected(ctx, st, name)
 	if err != nil {
 		return err
 	}
 	if v.Pause != nil {
-		a.Say("%s is %s (%s)", name, pauseText(*v.Pause, a.Clock.Wall()), output.Ago(v.Pause.Since, a.Clock.Wall()))
+		a.Say("%s is %s (%s)", name, view.PauseText(*v.Pause, a.Clock.Wall()), output.Ago(v.Pause.Since, a.Clock.Wall()))
 	}
 	switch {
 	case a.Output() != output.Table:
@@ -55,7 +56,7 @@ func (a *app) candidates(ctx context.Context, st store.Store, name string) error
 	return cli.Exit(cli.ExitNo, fmt.Errorf("%s has no candidate", name))
 }
 
-func (a *app) candidateColumns(all []candidateView) []output.Column {
+func (a *app) candidateColumns(all []view.Candidate) []output.Column {
 	now := a.Clock.Wall()
 	name, role, priority := output.Column{Title: "NAME", Cut: true}, output.Column{Title: "ROLE"}, output.Column{Title: "PRIORITY"}
 	zone, since, holder := output.Column{Title: "ZONE"}, output.Column{Title: "SINCE"}, output.Column{Title: "HOLDER", Cut: true}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/view"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/store"
 )
@@ -32,7 +33,7 @@ func (a *app) checkCommand() *cobra.Command {
 			"what must not be done twice has to refuse old tokens itself.",
 		Example:           "  leasehold check billing --token \"$LEASEHOLD_TOKEN\" || exit",
 		Args:              cli.Want("NAME"),
-		ValidArgsFunction: a.completeNames,
+		ValidArgsFunction: a.CompleteNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name := args[0]
 			if err := cli.NameArg(name); err != nil {
@@ -51,14 +52,14 @@ func (a *app) checkCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				v, err := a.look(cmd.Context(), st, rec)
-				if err == nil && !v.under(token) {
-					err = a.addShares(cmd.Context(), st, &v, rec)
+				v, err := a.Look(cmd.Context(), st, rec)
+				if err == nil && !v.Under(token) {
+					err = a.AddShares(cmd.Context(), st, &v, rec)
 				}
 				if err != nil {
 					return err
 				}
-				a.keepBook()
+				a.KeepBook()
 				return a.check(v, token)
 			})
 		},
@@ -68,8 +69,8 @@ func (a *app) checkCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) check(v view, token fence.Token) error {
-	current := v.under(token)
+func (a *app) check(v view.View, token fence.Token) error {
+	current := v.Under(token)
 	if a.Output() != output.Table {
 		d := verdict{Name: v.Name, Token: token, Current: current, State: v.State, Newest: v.Token, Holder: v.Holder}
 		if err := output.WriteJSON(a.Out, d, a.Output() == output.Lines); err != nil {

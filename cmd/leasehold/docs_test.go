@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/view"
 )
 
 // Help takes what is quoted in a flag's description for the name of its value: a command there reads as what has to be typed.
@@ -25,7 +26,7 @@ func TestFlagsTakeOneWord(t *testing.T) {
 			see(sub)
 		}
 	}
-	see((&app{App: cli.New()}).root(nil))
+	see((&app{Viewer: view.New(cli.New())}).root(nil))
 }
 
 // The manual tells of every command, flag, setting and exit code.
@@ -52,7 +53,7 @@ func TestManualIsComplete(t *testing.T) {
 			tells(sub)
 		}
 	}
-	tells((&app{App: cli.New()}).root(nil))
+	tells((&app{Viewer: view.New(cli.New())}).root(nil))
 	for _, s := range cli.Settings() {
 		need(s.Env())
 	}

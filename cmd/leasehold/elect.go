@@ -18,6 +18,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/view"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
 	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/fence"
@@ -74,7 +75,7 @@ func (a *app) electCommand() *cobra.Command {
 			"  leasehold elect db --eligible-if 'test ! -e /etc/drained' --fail-back when-idle --idle-if ./no-jobs -- ./primary\n" +
 			"  leasehold handoff db --to west --reason 'east is drained'",
 		Args:              electArgs,
-		ValidArgsFunction: a.completeNames,
+		ValidArgsFunction: a.CompleteNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.elect(cmd.Context(), args[0], args[1:], o)
 		},
@@ -267,7 +268,7 @@ func (e *elector) announce(ctx context.Context) {
 	limited, cancel := clock.WithTimeout(ctx, e.a.Clock, e.timing.TTL/10)
 	defer cancel()
 	if state, err := election.Read(limited, e.m.Store(), e.name); err == nil && state.Pause != nil {
-		e.words.say("%s is %s: nobody leads %s", e.name, pauseText(pauseView(*state.Pause), e.a.Clock.Wall()), pauseEnd(state.Pause.Until, e.name))
+		e.words.say("%s is %s: nobody leads %s", e.name, view.PauseText(view.Pause(*state.Pause), e.a.Clock.Wall()), view.PauseEnd(state.Pause.Until, e.name))
 	}
 }
 

@@ -21,7 +21,7 @@ func (a *app) forgetCommand() *cobra.Command {
 			"The exit code is 1 if NAME is in use, or unknown. A pool of identities keeps its name.",
 		Example:           "  leasehold forget licences",
 		Args:              cli.Want("NAME"),
-		ValidArgsFunction: a.completeNames,
+		ValidArgsFunction: a.CompleteNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := cli.HeldName(args[0]); err != nil {
 				return err

@@ -55,7 +55,7 @@ func (a *app) gateCommand() *cobra.Command {
 			"  leasehold gate billing --listen :8443 --tls-cert s.crt --tls-key s.key --upstream h2c://127.0.0.1:50051 --read 'POST /shop.Catalog/Get*'\n" +
 			"  leasehold gate cluster --kubernetes --listen :6443 --tls-cert s.crt --tls-key s.key --upstream https://127.0.0.1:16443 --upstream-ca ca.crt",
 		Args:              cli.Want("NAME"),
-		ValidArgsFunction: a.completeNames,
+		ValidArgsFunction: a.CompleteNames,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.gate(cmd.Context(), args[0], o) },
 	}
 	f := cmd.Flags()

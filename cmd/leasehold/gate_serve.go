@@ -12,6 +12,7 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/view"
 	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/gate"
@@ -136,7 +137,7 @@ func holder(state election.State, me string, now time.Time) *gate.Holder {
 	case l.Owner != "" && l.Owner != me:
 		return &gate.Holder{Owner: l.Owner, Token: l.Token, Since: l.Since}
 	case state.Pause != nil:
-		return &gate.Holder{Note: pauseText(pauseView(*state.Pause), now)}
+		return &gate.Holder{Note: view.PauseText(view.Pause(*state.Pause), now)}
 	}
 	return &gate.Holder{Retry: soon}
 }

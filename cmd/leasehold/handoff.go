@@ -13,6 +13,7 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/view"
 	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/store"
@@ -40,7 +41,7 @@ func (a *app) handoffCommand() *cobra.Command {
 			"no candidate: nothing is done then; and 75 if it takes longer than --wait, or another candidate leads then.",
 		Example:           "  leasehold handoff scheduler --to west --reason 'east is drained'",
 		Args:              cli.Want("NAME"),
-		ValidArgsFunction: a.completeNames,
+		ValidArgsFunction: a.CompleteNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			h.name = args[0]
 			switch {
@@ -72,7 +73,7 @@ func (a *app) handoffCommand() *cobra.Command {
 }
 
 func (a *app) handoff(ctx context.Context, st store.Store, h handoff) error {
-	v, err := a.elected(ctx, st, h.name)
+	v, err := a.Elected(ctx, st, h.name)
 	if err != nil {
 		return err
 	}
@@ -84,7 +85,7 @@ func (a *app) handoff(ctx context.Context, st store.Store, h handoff) error {
 	order, err := election.HandOver(ctx, st, h.name, v.Token, h.to, by)
 	switch {
 	case err != nil:
-		return v.notOrdered(h, err)
+		return notOrdered(v, h, err)
 	case order.Done:
 		a.Say("%s leads already", order.To)
 		return nil
@@ -101,14 +102,14 @@ func (a *app) handoff(ctx context.Context, st store.Store, h handoff) error {
 }
 
 // notOrdered says why nothing was ordered, and what can be done.
-func (v view) notOrdered(h handoff, err error) error {
+func notOrdered(v view.View, h handoff, err error) error {
 	switch {
 	case errors.Is(err, election.ErrNotElected), errors.Is(err, election.ErrNoLeader) && len(v.Holders) > 0:
-		err = v.noLeader(h)
-	case errors.Is(err, election.ErrNoLeader) && v.State == statePaused:
+		err = noLeader(v, h)
+	case errors.Is(err, election.ErrNoLeader) && v.State == view.StatePaused:
 		err = fmt.Errorf("nobody leads %s: it is %s; `leasehold resume %s` ends that", h.name, v.Note, h.name)
 	case errors.Is(err, election.ErrNoLeader):
-		err = fmt.Errorf("nobody leads %s: it is %s%s", h.name, v.State, v.whoStands())
+		err = fmt.Errorf("nobody leads %s: it is %s%s", h.name, v.State, whoStands(v))
 	case !errors.Is(err, election.ErrNoCandidate) && !errors.Is(err, fence.ErrStale): // stale: another leads since just now
 		return err
 	}
@@ -117,7 +118,7 @@ func (v view) notOrdered(h handoff, err error) error {
 
 // noLeader says what to do about a holder that is no candidate, as that of `leasehold run` isn't: what it runs would begin anew
 // elsewhere, so that is for somebody to decide.
-func (v view) noLeader(h handoff) error {
+func noLeader(v view.View, h handoff) error {
 	if len(v.Holders) > 1 {
 		return fmt.Errorf("%s is shared by %d, of whom none leads: `leasehold show %s` lists them, and `leasehold break %s --token N` ends the one under token N",
 			h.name, len(v.Holders), h.name, h.name)
@@ -128,20 +129,20 @@ func (v view) noLeader(h handoff) error {
 	}
 	next := "whoever is quick is next"
 	switch {
-	case v.Kind == kindFair && len(v.Waiting) > 0:
+	case v.Kind == view.KindFair && len(v.Waiting) > 0:
 		next = v.Waiting[0].Holder + " is next in the queue"
-		if i := slices.IndexFunc(v.Waiting, func(w shareView) bool { return w.Holder == h.to || strings.HasPrefix(w.Holder, h.to+"/") }); h.to != "" && i > 0 {
+		if i := slices.IndexFunc(v.Waiting, func(w view.Share) bool { return w.Holder == h.to || strings.HasPrefix(w.Holder, h.to+"/") }); h.to != "" && i > 0 {
 			next += fmt.Sprintf("; %s is number %d there", v.Waiting[i].Holder, i+1)
 		}
 	case len(v.Candidates) > 0:
-		next = "a candidate leads then" + v.whoStands()
+		next = "a candidate leads then" + whoStands(v)
 	}
 	return fmt.Errorf("%s holds %s and is no candidate (`leasehold run`, say), so it can't be told to hand over. Wait until its command has ended, or end it: "+
 		"leasehold break %s --token %d --reason 'why'; %s", v.Holder, h.name, h.name, token, next)
 }
 
 // whoStands lists the candidates, for the end of a sentence.
-func (v view) whoStands() string {
+func whoStands(v view.View) string {
 	if len(v.Candidates) == 0 {
 		return "; there is no candidate"
 	}
@@ -151,7 +152,7 @@ func (v view) whoStands() string {
 		if c.Name != c.Holder {
 			text += " (" + c.Holder + ")"
 		}
-		if c.Role != roleCandidate {
+		if c.Role != view.RoleCandidate {
 			text += ", " + c.Role
 		}
 		all = append(all, text)
@@ -160,7 +161,7 @@ func (v view) whoStands() string {
 }
 
 // awaitTerm blocks until a term after that of v has begun, and returns it. It is an error when it is not that of to.
-func (a *app) awaitTerm(ctx context.Context, st store.Store, h handoff, v view, to string) (election.Leader, error) {
+func (a *app) awaitTerm(ctx context.Context, st store.Store, h handoff, v view.View, to string) (election.Leader, error) {
 	limited, cancel := clock.WithTimeout(ctx, a.Clock, h.wait)
 	defer cancel()
 	last := v.Holder + " still leads"
@@ -205,7 +206,7 @@ func (a *app) completeCandidates(cmd *cobra.Command, args []string, _ string) ([
 	defer cancel()
 	var names []string
 	_ = a.WithStore(ctx, false, func(st store.Store) error { // a shell has no use for the error
-		v, err := a.elected(ctx, st, args[0])
+		v, err := a.Elected(ctx, st, args[0])
 		for _, c := range v.Candidates {
 			names = append(names, c.Name)
 		}

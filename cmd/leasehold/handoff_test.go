@@ -8,6 +8,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/view"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/memory"
 )
@@ -20,8 +21,8 @@ func TestFinding_K6_AHandOverThatAnotherWonIsTriedAgain(t *testing.T) {
 	if _, err := st.Put(t.Context(), won); err != nil {
 		t.Fatal(err)
 	}
-	a := &app{App: &cli.App{Err: os.Stderr, Clock: clock.System()}}
-	h, before := handoff{name: "job", to: "second", wait: patienceOfTests}, view{Token: 7, Holder: "first/1"}
+	a := &app{Viewer: view.New(&cli.App{Err: os.Stderr, Clock: clock.System()})}
+	h, before := handoff{name: "job", to: "second", wait: patienceOfTests}, view.View{Token: 7, Holder: "first/1"}
 	leads, err := a.awaitTerm(t.Context(), st, h, before, "second/1")
 	if exit := new(cli.ExitError); !errors.As(err, &exit) || exit.Code != cli.ExitConflict || leads.Owner != won.Owner {
 		t.Errorf("%+v, %v", leads, err)

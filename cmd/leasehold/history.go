@@ -8,6 +8,7 @@ import (
 
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/view"
 )
 
 func (a *app) historyCommand() *cobra.Command {
@@ -17,13 +18,13 @@ func (a *app) historyCommand() *cobra.Command {
 		Long:              "List the terms of ownership that are kept with a name: the present one, if there is one, and the last 8 before it.",
 		Example:           "  leasehold history billing",
 		Args:              cli.Want("NAME"),
-		ValidArgsFunction: a.completeNames,
+		ValidArgsFunction: a.CompleteNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withView(cmd.Context(), args[0], func(v view) error {
+			return a.withView(cmd.Context(), args[0], func(v view.View) error {
 				if a.Output() != output.Table {
-					return output.WriteList(a.Out, v.terms(), a.Output() == output.Lines)
+					return output.WriteList(a.Out, v.Terms(), a.Output() == output.Lines)
 				}
-				return output.WriteTable(a.Out, historyColumns(v.terms(), a.Clock.Wall()), output.Width(a.Out), nil)
+				return output.WriteTable(a.Out, historyColumns(v.Terms(), a.Clock.Wall()), output.Width(a.Out), nil)
 			})
 		},
 	}
@@ -31,7 +32,7 @@ func (a *app) historyCommand() *cobra.Command {
 	return cmd
 }
 
-func historyColumns(terms []termView, now time.Time) []output.Column {
+func historyColumns(terms []view.Term, now time.Time) []output.Column {
 	token, from, until := output.Column{Title: "TOKEN"}, output.Column{Title: "FROM"}, output.Column{Title: "UNTIL"}
 	why, holder := output.Column{Title: "ENDED", Cut: true}, output.Column{Title: "HOLDER", Cut: true}
 	for _, t := range terms {

@@ -159,13 +159,13 @@ const (
 
 // idView returns the view of an entry.
 func (a *app) idView(ctx context.Context, st store.Store, pool string, e identity.Entry) (idView, error) {
-	v, err := a.look(ctx, st, e.Record)
+	v, err := a.Look(ctx, st, e.Record)
 	if err != nil {
 		return idView{}, err
 	}
 	shown := idView{
 		Pool: pool, Value: e.Value, Name: e.Name, State: v.State, Kept: keptRunning, Holder: e.Record.Owner, Token: e.Record.Token,
-		Since: e.Record.Acquired, TTL: v.TTL, Expires: v.Expires, Info: lessor.Shown(e.Record.Info), expiresIn: v.expiresIn,
+		Since: e.Record.Acquired, TTL: v.TTL, Expires: v.Expires, Info: lessor.Shown(e.Record.Info), expiresIn: v.ExpiresIn,
 	}
 	if e.Standing {
 		shown.Kept = keptAssigned

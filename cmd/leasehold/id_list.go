@@ -10,6 +10,7 @@ import (
 
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/view"
 	"github.com/leasehold/leasehold/identity"
 	"github.com/leasehold/leasehold/store"
 )
@@ -102,7 +103,7 @@ func (a *app) idList(ctx context.Context, st store.Store, pool string) error {
 		a.Say("nobody has a value of %s", pool)
 		return nil
 	}
-	return output.WriteTable(a.Out, idColumns(views, a.Clock.Wall()), output.Width(a.Out), painter(a.Out))
+	return output.WriteTable(a.Out, idColumns(views, a.Clock.Wall()), output.Width(a.Out), view.Painter(a.Out))
 }
 
 func idColumns(views []idView, now time.Time) []output.Column {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/view"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
@@ -25,7 +26,7 @@ func (a *app) listCommand() *cobra.Command {
 			"(the records of sessions); -a shows them too.",
 		Example:           "  leasehold list\n  leasehold list backup/ -o json | jq '.[] | select(.state == \"held\") | .holder'",
 		Args:              cli.Want("[PREFIX]"),
-		ValidArgsFunction: a.completeNames,
+		ValidArgsFunction: a.CompleteNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			prefix := strings.Join(args, "")
 			if err := store.CheckPrefix(prefix); err != nil {
@@ -48,7 +49,7 @@ const mostKept = 100
 func (a *app) list(ctx context.Context, st store.Store, prefix string, all bool) error {
 	views, err := a.views(ctx, st, prefix, all)
 	if len(views) <= mostKept {
-		a.keepBook()
+		a.KeepBook()
 	}
 	if err != nil && len(views) == 0 {
 		return err
@@ -59,7 +60,7 @@ func (a *app) list(ctx context.Context, st store.Store, prefix string, all bool)
 	case len(views) == 0:
 		a.Say("no names%s", beginning(prefix))
 	default:
-		err = errors.Join(output.WriteTable(a.Out, listColumns(views, a.Clock.Wall()), output.Width(a.Out), painter(a.Out)), err)
+		err = errors.Join(output.WriteTable(a.Out, listColumns(views, a.Clock.Wall()), output.Width(a.Out), view.Painter(a.Out)), err)
 	}
 	return err
 }
@@ -72,43 +73,43 @@ func beginning(prefix string) string {
 }
 
 // views returns what there is under prefix, by name.
-func (a *app) views(ctx context.Context, st store.Store, prefix string, all bool) ([]view, error) {
-	var views []view
+func (a *app) views(ctx context.Context, st store.Store, prefix string, all bool) ([]view.View, error) {
+	var views []view.View
 	var errs []error
-	records, err := recordsUnder(ctx, st, prefix)
+	records, err := view.Records(ctx, st, prefix)
 	if err != nil {
 		errs = append(errs, err)
 	}
 	for _, r := range records {
-		if !all && lease.Reserved(r.rec.Key) {
+		if !all && lease.Reserved(r.Rec.Key) {
 			continue
 		}
-		if r.bad != nil {
-			views = append(views, view{Name: r.rec.Key, State: stateUnreadable, Note: cli.OneLine(r.bad)})
+		if r.Bad != nil {
+			views = append(views, view.View{Name: r.Rec.Key, State: view.StateUnreadable, Note: cli.OneLine(r.Bad)})
 			continue
 		}
-		look := a.look
-		if r.more {
-			look = a.full
+		look := a.Look
+		if r.More {
+			look = a.Full
 		}
-		v, err := look(ctx, st, r.rec)
+		v, err := look(ctx, st, r.Rec)
 		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
 		views = append(views, v)
 	}
-	slices.SortFunc(views, func(x, y view) int { return strings.Compare(x.Name, y.Name) })
+	slices.SortFunc(views, func(x, y view.View) int { return strings.Compare(x.Name, y.Name) })
 	return views, errors.Join(errs...)
 }
 
-func listColumns(views []view, now time.Time) []output.Column {
+func listColumns(views []view.View, now time.Time) []output.Column {
 	name, state, holder := output.Column{Title: "NAME", Cut: true}, output.Column{Title: "STATE"}, output.Column{Title: "HOLDER", Cut: true}
 	token, since, expires := output.Column{Title: "TOKEN"}, output.Column{Title: "SINCE"}, output.Column{Title: "EXPIRES"}
 	for _, v := range views {
 		name.Cells = append(name.Cells, v.Name)
 		state.Cells = append(state.Cells, v.State)
-		holder.Cells = append(holder.Cells, v.holders())
+		holder.Cells = append(holder.Cells, v.HeldBy())
 		token.Cells = append(token.Cells, v.Token.String())
 		long, short := "-", "-"
 		if v.Since != nil {
@@ -118,12 +119,12 @@ func listColumns(views []view, now time.Time) []output.Column {
 		since.Cells, since.Short = append(since.Cells, long), append(since.Short, short)
 		in := "-"
 		switch {
-		case v.silent > 0 && v.State == stateExpired:
-			in = "silent " + output.Roughly(v.silent)
-		case v.silent > 0:
-			in = "in " + output.Roughly(v.expiresIn) + ", silent " + output.Roughly(v.silent)
+		case v.SilentFor > 0 && v.State == view.StateExpired:
+			in = "silent " + output.Roughly(v.SilentFor)
+		case v.SilentFor > 0:
+			in = "in " + output.Roughly(v.ExpiresIn) + ", silent " + output.Roughly(v.SilentFor)
 		case v.Expires != nil:
-			in = "in " + output.Roughly(v.expiresIn)
+			in = "in " + output.Roughly(v.ExpiresIn)
 		}
 		expires.Cells, expires.Short = append(expires.Cells, in), append(expires.Short, strings.TrimPrefix(in, "in "))
 	}

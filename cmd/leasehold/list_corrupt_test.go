@@ -9,6 +9,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/view"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/memory"
 )
@@ -41,7 +42,7 @@ func TestListOfARecordThatCannotBeRead(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	a := &app{App: &cli.App{Clock: clock.System()}}
+	a := &app{Viewer: view.New(&cli.App{Clock: clock.System()})}
 	for prefix, states := range map[string]string{"": "a held b unreadable c held ", "b": "b unreadable ", "c": "c held "} {
 		views, err := a.views(t.Context(), unreadable{st, "b"}, prefix, false)
 		var got string

@@ -7,14 +7,15 @@ import (
 	"unicode/utf8"
 
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/view"
 )
 
 func TestTableFitsTheTerminal(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.Local)
 	since, expires := now.Add(-3*time.Minute), 16.0
-	views := []view{
-		{Name: "backup/nightly", State: stateHeld, Holder: "blue/some-long-host-name.example.org/12345/abcdefghijklm", Token: 1795257194000, Since: &since, Expires: &expires, expiresIn: 16 * time.Second},
-		{Name: "x", State: stateFree, Token: 1},
+	views := []view.View{
+		{Name: "backup/nightly", State: view.StateHeld, Holder: "blue/some-long-host-name.example.org/12345/abcdefghijklm", Token: 1795257194000, Since: &since, Expires: &expires, ExpiresIn: 16 * time.Second},
+		{Name: "x", State: view.StateFree, Token: 1},
 	}
 	for _, width := range []int{0, 200, 120, 100, 80, 70} {
 		var out strings.Builder

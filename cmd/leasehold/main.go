@@ -5,6 +5,7 @@ import (
 	"os"
 
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/view"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
 )
 
@@ -13,6 +14,6 @@ func main() {
 		supervise.GuardMain()
 		return
 	}
-	a := &app{App: cli.New()}
+	a := &app{Viewer: view.New(cli.New())}
 	os.Exit(a.Execute(a.root(os.Args[1:]), os.Args[1:]))
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/view"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
 	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/fence"
@@ -23,7 +24,7 @@ type observation struct {
 	Token  fence.Token `json:"token"`
 	Since  *time.Time  `json:"since,omitempty"`
 	Age    *float64    `json:"age_seconds,omitempty"` // how long ago the store said so; missing when it never has
-	Pause  *pauseView  `json:"pause,omitempty"`       // why nobody leads
+	Pause  *view.Pause `json:"pause,omitempty"`       // why nobody leads
 	Stale  bool        `json:"stale,omitempty"`       // the store can't be read: this is what was known last
 	Error  string      `json:"error,omitempty"`
 }
@@ -39,7 +40,7 @@ func (a *app) observeCommand() *cobra.Command {
 			"With -o json or jsonl every line is an object.",
 		Example:           "  leasehold observe scheduler\n  leasehold observe scheduler --once -o json | jq -r .leader",
 		Args:              cli.Want("NAME"),
-		ValidArgsFunction: a.completeNames,
+		ValidArgsFunction: a.CompleteNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := cli.HeldName(args[0]); err != nil {
 				return err
@@ -103,12 +104,12 @@ func observationOf(l election.Leader, failure error) observation {
 }
 
 // pauseOf returns why nobody leads, if that is known.
-func (a *app) pauseOf(ctx context.Context, st store.Store, name string) *pauseView {
+func (a *app) pauseOf(ctx context.Context, st store.Store, name string) *view.Pause {
 	state, err := election.Read(ctx, st, name)
 	if err != nil || state.Pause == nil {
 		return nil
 	}
-	p := pauseView(*state.Pause)
+	p := view.Pause(*state.Pause)
 	return &p
 }
 
@@ -121,7 +122,7 @@ func (a *app) writeObservation(o observation) error {
 	case o.Leader != "":
 		who = fmt.Sprintf("%s leads (token %d) since %s", o.Leader, o.Token, output.At(*o.Since, o.Time))
 	case o.Pause != nil:
-		who += ": " + pauseText(*o.Pause, o.Time)
+		who += ": " + view.PauseText(*o.Pause, o.Time)
 	}
 	var age time.Duration
 	if o.Age != nil {

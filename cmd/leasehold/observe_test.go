@@ -12,6 +12,7 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/view"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/config"
 	"github.com/leasehold/leasehold/election"
 )
@@ -38,7 +39,7 @@ func TestObservationsSayHowOldTheyAre(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			a := &app{App: &cli.App{Out: out, Err: os.Stderr, Clock: clock.System()}}
+			a := &app{Viewer: view.New(&cli.App{Out: out, Err: os.Stderr, Clock: clock.System()})}
 			a.Values = config.Values{{Setting: config.Setting{Name: "output"}, Text: form}}
 			o := observationOf(c.l, c.err)
 			o.Time = time.Now()

@@ -13,6 +13,7 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/view"
 	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/store"
 )
@@ -34,7 +35,7 @@ func (a *app) pauseCommand() *cobra.Command {
 		Example: "  leasehold pause scheduler --reason 'the database is being moved'\n" +
 			"  leasehold pause scheduler --reason 'a drill' --for 10m",
 		Args:              cli.Want("NAME"),
-		ValidArgsFunction: a.completeNames,
+		ValidArgsFunction: a.CompleteNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case p.Reason == "":
@@ -64,7 +65,7 @@ func (a *app) pauseCommand() *cobra.Command {
 }
 
 func (a *app) pause(ctx context.Context, st store.Store, name string, p election.Pause, length, wait time.Duration) error {
-	before, err := a.elected(ctx, st, name)
+	before, err := a.Elected(ctx, st, name)
 	if err != nil {
 		return err
 	}
@@ -78,28 +79,28 @@ func (a *app) pause(ctx context.Context, st store.Store, name string, p election
 	case err != nil:
 		return err
 	}
-	for _, other := range before.pauses() {
+	for _, other := range before.AllPauses() {
 		what := "beside this one it is"
 		if p.ID == "" && other.By == p.By && other.Reason == p.Reason || p.ID != "" && other.ID == p.ID {
 			what = "this replaces:"
 		}
-		a.Say("%s %s", what, pauseText(other, p.Since))
+		a.Say("%s %s", what, view.PauseText(other, p.Since))
 	}
-	if before.Kind != kindElection {
+	if before.Kind != view.KindElection {
 		a.Say("nobody stands for election in %s: what holds it otherwise, as `leasehold run` does, takes no notice of a pause", name)
 	}
 	return a.awaitNobody(ctx, st, name, before, p.Until, wait)
 }
 
 // awaitNobody waits until nobody leads, for so long at most, unless that is 0.
-func (a *app) awaitNobody(ctx context.Context, st store.Store, name string, v view, until time.Time, wait time.Duration) error {
+func (a *app) awaitNobody(ctx context.Context, st store.Store, name string, v view.View, until time.Time, wait time.Duration) error {
 	paused := name + " is paused"
 	if !until.IsZero() {
 		paused += " until " + output.At(until, a.Clock.Wall())
 	}
-	stands := slices.ContainsFunc(v.Candidates, func(c candidateView) bool { return c.Holder == v.Holder })
+	stands := slices.ContainsFunc(v.Candidates, func(c view.Candidate) bool { return c.Holder == v.Holder })
 	switch {
-	case v.State == stateHeld && !stands:
+	case v.State == view.StateHeld && !stands:
 		a.Say("%s, but %s holds it and is no candidate: it takes no notice", paused, v.Holder)
 		return nil
 	case wait == 0:
@@ -133,14 +134,6 @@ func orNobody(holder string) string {
 	return holder
 }
 
-// pauses returns all there are.
-func (v view) pauses() []pauseView {
-	if v.Pause != nil && len(v.Pauses) == 0 {
-		return []pauseView{*v.Pause}
-	}
-	return v.Pauses
-}
-
 func (a *app) unpauseCommand() *cobra.Command {
 	id, all := "", false
 	cmd := &cobra.Command{
@@ -150,7 +143,7 @@ func (a *app) unpauseCommand() *cobra.Command {
 			"--all ends all. The exit code is 1 when there is none, or several and it isn't said which: nothing is done then.",
 		Example:           "  leasehold resume scheduler",
 		Args:              cli.Want("NAME"),
-		ValidArgsFunction: a.completeNames,
+		ValidArgsFunction: a.CompleteNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name := args[0]
 			if err := cli.HeldName(name); err != nil {
@@ -172,7 +165,7 @@ func (a *app) unpauseCommand() *cobra.Command {
 }
 
 func (a *app) unpause(ctx context.Context, st store.Store, name, id string) error {
-	v, err := a.elected(ctx, st, name)
+	v, err := a.Elected(ctx, st, name)
 	if err != nil {
 		return err
 	}
@@ -186,21 +179,21 @@ func (a *app) unpause(ctx context.Context, st store.Store, name, id string) erro
 	}
 	now := a.Clock.Wall()
 	var was, left []string
-	for _, p := range v.pauses() {
-		text := fmt.Sprintf("%s, for %s", pauseText(p, now), output.Roughly(max(now.Sub(p.Since), 0)))
+	for _, p := range v.AllPauses() {
+		text := fmt.Sprintf("%s, for %s", view.PauseText(p, now), output.Roughly(max(now.Sub(p.Since), 0)))
 		if id == "" || id == election.AllPauses || id == p.ID {
 			was = append(was, text)
 		} else {
-			left = append(left, pauseText(p, now))
+			left = append(left, view.PauseText(p, now))
 		}
 	}
 	switch {
 	case len(left) > 0:
 		a.Say("%s stays paused: %s", name, strings.Join(left, "; "))
 	case len(was) > 0:
-		a.Say("%s is resumed; it was %s%s", name, strings.Join(was, "; and "), v.whoStands())
+		a.Say("%s is resumed; it was %s%s", name, strings.Join(was, "; and "), whoStands(v))
 	default:
-		a.Say("%s is resumed%s", name, v.whoStands())
+		a.Say("%s is resumed%s", name, whoStands(v))
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/view"
 )
 
 var update = flag.Bool("update", false, "write the outputs in docs/plan.md, and docs/plan.svg, anew")
@@ -54,7 +55,7 @@ func printed(t testing.TB, args []string) string {
 		t.Fatal(err)
 	}
 	defer out.Close()
-	a := &app{App: cli.New()}
+	a := &app{Viewer: view.New(cli.New())}
 	a.Out = out
 	if code := a.Execute(a.root(args), args); code != 0 {
 		t.Fatalf("leasehold %v: exit code %d", args, code)

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/view"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
@@ -22,7 +23,7 @@ func (a *app) releaseCommand() *cobra.Command {
 			"starts at once. To end a hold whose holder may be at work, use `leasehold break`.",
 		Example:           "  leasehold release billing --token 1795257194000",
 		Args:              cli.Want("NAME"),
-		ValidArgsFunction: a.completeNames,
+		ValidArgsFunction: a.CompleteNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name := args[0]
 			if err := cli.HeldName(name); err != nil {
@@ -51,7 +52,7 @@ func (a *app) releaseCommand() *cobra.Command {
 
 // target is what an operator ends: that of a name, or of the session that keeps a share of it.
 type target struct {
-	view  view
+	view  view.View
 	key   string
 	token fence.Token
 }
@@ -71,14 +72,14 @@ func (a *app) target(ctx context.Context, st store.Store, name string, token fen
 	if err != nil {
 		return target{}, err
 	}
-	v, err := a.look(ctx, st, rec)
+	v, err := a.Look(ctx, st, rec)
 	if err != nil || rec.Owner != "" && rec.Token == token {
 		return target{v, name, token}, err
 	}
-	if err := a.addShares(ctx, st, &v, rec); err != nil {
+	if err := a.AddShares(ctx, st, &v, rec); err != nil {
 		return target{}, err
 	}
-	h := v.shareUnder(token)
+	h := v.ShareUnder(token)
 	switch {
 	case h == nil && v.Holders != nil:
 		return target{}, fmt.Errorf("%w: nobody holds a share of %s under token %d: `leasehold show %s` lists them", lease.ErrNotCurrent, name, token, name)
@@ -89,7 +90,7 @@ func (a *app) target(ctx context.Context, st store.Store, name string, token fen
 	if err != nil {
 		return target{}, err
 	}
-	v, err = a.look(ctx, st, session)
+	v, err = a.Look(ctx, st, session)
 	v.Name = name
 	return target{v, h.Session, session.Token}, err
 }

@@ -82,7 +82,7 @@ func (a *app) runCommand() *cobra.Command {
 			"  leasehold run licences --slots 3 -- ./simulate   # three at a time\n" +
 			"  leasehold run data --shared -- ./report          # while nobody runs it without --shared",
 		Args:              runArgs,
-		ValidArgsFunction: a.completeNames,
+		ValidArgsFunction: a.CompleteNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.limited = cmd.Flags().Changed("wait")
 			o.limitGiven = cmd.Flags().Changed("slots")

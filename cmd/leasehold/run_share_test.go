@@ -8,6 +8,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/view"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/lock"
@@ -47,7 +48,7 @@ func TestNameIsSharedWhileItIsTakenAsAWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer m.Close()
-	a := &app{App: &cli.App{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Clock: clock.System()}}
+	a := &app{Viewer: view.New(&cli.App{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Clock: clock.System()})}
 	j := &job{a: a, name: "data", st: st, m: m, timing: supervise.Timing{}.WithDefaults(), opts: runOptions{noWait: true}}
 	if h, err := j.take(t.Context()); reader == nil || !errors.Is(err, lock.ErrHeld) {
 		t.Fatalf("taken while %v reads: %v, %v", reader, h, err)

@@ -13,6 +13,7 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/view"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -26,10 +27,10 @@ func (a *app) showCommand() *cobra.Command {
 			"look, so that without --observe, too, a name is shown as expired a TTL after somebody first looked.",
 		Example:           "  leasehold show billing\n  leasehold show billing --observe\n  leasehold show billing -o json | jq -r .token",
 		Args:              cli.Want("NAME"),
-		ValidArgsFunction: a.completeNames,
+		ValidArgsFunction: a.CompleteNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			a.observing = observe
-			return a.withView(cmd.Context(), args[0], func(v view) error {
+			return a.withView(cmd.Context(), args[0], func(v view.View) error {
 				if a.Output() != output.Table {
 					return output.WriteJSON(a.Out, v, a.Output() == output.Lines)
 				}
@@ -44,7 +45,7 @@ func (a *app) showCommand() *cobra.Command {
 
 // sign blocks until the holder of a name gives a sign of life, or is known to be dead. It returns the record as it is then.
 func (a *app) sign(ctx context.Context, st store.Store, rec store.Record) (store.Record, error) {
-	o := a.observer(st)
+	o := a.Observer(st)
 	first, err := o.Of(ctx, rec)
 	for s := first; err == nil && s.ExpiresIn > 0 && s.Token == first.Token && s.Silent >= first.Silent && ctx.Err() == nil; {
 		first = s
@@ -63,7 +64,7 @@ func (a *app) sign(ctx context.Context, st store.Store, rec store.Record) (store
 const signPause = 50 * time.Millisecond
 
 // withView calls f with the view of a name that has been held at some time.
-func (a *app) withView(ctx context.Context, name string, f func(view) error) error {
+func (a *app) withView(ctx context.Context, name string, f func(view.View) error) error {
 	if err := cli.NameArg(name); err != nil {
 		return err
 	}
@@ -77,11 +78,11 @@ func (a *app) withView(ctx context.Context, name string, f func(view) error) err
 				return err
 			}
 		}
-		v, err := a.full(ctx, st, rec)
+		v, err := a.Full(ctx, st, rec)
 		if err != nil {
 			return err
 		}
-		a.keepBook()
+		a.KeepBook()
 		if rec.Version == "" && v.Kind == "" {
 			return cli.Exit(cli.ExitNo, fmt.Errorf("nobody has ever held %s: `leasehold list` shows what there is", name))
 		}
@@ -89,21 +90,21 @@ func (a *app) withView(ctx context.Context, name string, f func(view) error) err
 	})
 }
 
-func (a *app) showTable(v view) error {
+func (a *app) showTable(v view.View) error {
 	now := a.Clock.Wall()
 	since := "-"
 	if v.Since != nil {
 		since = fmt.Sprintf("%s (%s)", output.At(*v.Since, now), output.Ago(*v.Since, now))
 	}
-	rows := [][2]string{{"name", v.Name}, {"state", v.State}, {"holder", v.holders()}, {"token", v.Token.String()}, {"since", since}}
+	rows := [][2]string{{"name", v.Name}, {"state", v.State}, {"holder", v.HeldBy()}, {"token", v.Token.String()}, {"since", since}}
 	if v.Holder != "" && v.Holders == nil {
 		rows = append(rows, [2]string{"ttl", time.Duration(v.TTL * float64(time.Second)).String()})
 	}
-	if v.silent > 0 {
-		rows = append(rows, [2]string{"renewed", "no sign of life for " + output.Roughly(v.silent)})
+	if v.SilentFor > 0 {
+		rows = append(rows, [2]string{"renewed", "no sign of life for " + output.Roughly(v.SilentFor)})
 	}
 	if v.Expires != nil {
-		rows = append(rows, [2]string{"expires", "in " + output.Roughly(v.expiresIn) + " at most, unless it is renewed"})
+		rows = append(rows, [2]string{"expires", "in " + output.Roughly(v.ExpiresIn) + " at most, unless it is renewed"})
 	}
 	if v.Note != "" {
 		rows = append(rows, [2]string{"note", v.Note})
@@ -114,7 +115,7 @@ func (a *app) showTable(v view) error {
 	for _, k := range slices.Sorted(maps.Keys(v.Info)) {
 		rows = append(rows, [2]string{"info." + output.Plain(k), output.Plain(v.Info[k])})
 	}
-	rows = append(rows, v.kindRows(now)...)
+	rows = append(rows, v.Rows(now)...)
 	widest := 0
 	for _, r := range rows {
 		widest = max(widest, utf8.RuneCountInString(r[0]))

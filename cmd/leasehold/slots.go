@@ -24,7 +24,7 @@ func (a *app) slotsCommand() *cobra.Command {
 			"stays held. The exit code is 1 if more than N are held now, or if NAME has no slots yet: --create gives it some.",
 		Example:           "  leasehold slots licences 5",
 		Args:              cli.Want("NAME", "N"),
-		ValidArgsFunction: a.completeNames,
+		ValidArgsFunction: a.CompleteNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := cli.HeldName(args[0]); err != nil {
 				return err

@@ -12,6 +12,7 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/view"
 	"github.com/leasehold/leasehold/compat/admiral"
 	"github.com/leasehold/leasehold/fence"
 )
@@ -72,13 +73,13 @@ func (a *app) standbyStatus(ctx context.Context, op admiral.Operator, wait time.
 	if err != nil {
 		return err
 	}
-	s := standing{Lease: op.Config.LeaseName, Owner: rec.Owner, Token: rec.Token, Note: rec.Note, State: stateFree}
+	s := standing{Lease: op.Config.LeaseName, Owner: rec.Owner, Token: rec.Token, Note: rec.Note, State: view.StateFree}
 	if wait > 0 {
 		if s.Instances, err = op.RollCall(ctx, wait); err != nil {
 			return err
 		}
 	}
-	v, err := a.look(ctx, op.Store, rec)
+	v, err := a.Look(ctx, op.Store, rec)
 	if err != nil {
 		return err
 	}
@@ -87,9 +88,9 @@ func (a *app) standbyStatus(ctx context.Context, op admiral.Operator, wait time.
 	switch {
 	case rec.Owner == admiral.SkipOwner:
 		s.State = "held passive"
-	case v.State == stateHeld && slices.ContainsFunc(s.Instances, func(i admiral.Instance) bool { return i.Owner == rec.Owner && i.Status != "active" }):
+	case v.State == view.StateHeld && slices.ContainsFunc(s.Instances, func(i admiral.Instance) bool { return i.Owner == rec.Owner && i.Status != "active" }):
 		s.State = "not active yet" // warming up
-	case v.State == stateHeld:
+	case v.State == view.StateHeld:
 		s.State = "active"
 	case rec.Owner != "":
 		s.State = v.State

@@ -9,6 +9,7 @@ import (
 
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/view"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/lock"
 	"github.com/leasehold/leasehold/store"
@@ -74,17 +75,17 @@ func (a *app) silent(ctx context.Context, st store.Store, s fence.Sequencer) (de
 	if err != nil {
 		return nil, err
 	}
-	v, err := a.look(ctx, st, rec)
+	v, err := a.Look(ctx, st, rec)
 	if err == nil && v.Token != s.Token {
-		err = a.addShares(ctx, st, &v, rec)
+		err = a.AddShares(ctx, st, &v, rec)
 	}
 	if err != nil {
 		return nil, err
 	}
-	a.keepBook()
-	expired := v.State == stateExpired && v.Token == s.Token
-	if h := v.shareUnder(s.Token); h != nil {
-		expired = h.State == stateExpired
+	a.KeepBook()
+	expired := v.State == view.StateExpired && v.Token == s.Token
+	if h := v.ShareUnder(s.Token); h != nil {
+		expired = h.State == view.StateExpired
 	}
 	if !expired {
 		return nil, nil

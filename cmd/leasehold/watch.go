@@ -10,13 +10,14 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/view"
 	"github.com/leasehold/leasehold/store"
 )
 
 // change is a line of watch in JSON.
 type change struct {
 	Time time.Time `json:"time"` // when it was noticed
-	view
+	view.View
 }
 
 func (a *app) watchCommand() *cobra.Command {
@@ -30,7 +31,7 @@ func (a *app) watchCommand() *cobra.Command {
 			"With -o json or jsonl every change is one line.",
 		Example:           "  leasehold watch billing\n  leasehold watch -o jsonl | jq -r 'select(.state == \"expired\") | .name'",
 		Args:              cli.Want("[NAME]"),
-		ValidArgsFunction: a.completeNames,
+		ValidArgsFunction: a.CompleteNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if every < minEvery {
 				return cli.Usage("--every %v: want at least %v", every, minEvery)
@@ -57,17 +58,17 @@ func (a *app) watchCommand() *cobra.Command {
 const minEvery = 10 * time.Millisecond
 
 func (a *app) watchOne(ctx context.Context, st store.Store, name string) error {
-	var before view
+	var before view.View
 	for {
 		rec, err := store.Load(ctx, st, name)
 		if err != nil {
 			return err
 		}
-		v, err := a.full(ctx, st, rec)
+		v, err := a.Full(ctx, st, rec)
 		if err != nil {
 			return err
 		}
-		if v.changed(before) {
+		if v.Changed(before) {
 			if err := a.writeChange(v); err != nil {
 				return err
 			}
@@ -81,7 +82,7 @@ func (a *app) watchOne(ctx context.Context, st store.Store, name string) error {
 
 // awaitNews blocks until the record has another version, or the hold may have expired; for what is kept in several records, or
 // may be, a second at most, as with all names.
-func (a *app) awaitNews(ctx context.Context, st store.Store, rec store.Record, v view) error {
+func (a *app) awaitNews(ctx context.Context, st store.Store, rec store.Record, v view.View) error {
 	if v.Kind == "" && rec.Version != "" {
 		return a.awaitChange(ctx, st, rec, v)
 	}
@@ -94,10 +95,10 @@ func (a *app) awaitNews(ctx context.Context, st store.Store, rec store.Record, v
 }
 
 // awaitChange blocks until the record has another version, or the hold may have expired, which no write tells.
-func (a *app) awaitChange(ctx context.Context, st store.Store, rec store.Record, v view) error {
+func (a *app) awaitChange(ctx context.Context, st store.Store, rec store.Record, v view.View) error {
 	wait, cancel := context.WithCancel(ctx)
 	if v.Expires != nil {
-		wait, cancel = clock.WithTimeout(ctx, a.Clock, v.expiresIn)
+		wait, cancel = clock.WithTimeout(ctx, a.Clock, v.ExpiresIn)
 	}
 	defer cancel()
 	_, err := store.Wait(wait, st, rec.Key, rec.Version)
@@ -108,7 +109,7 @@ func (a *app) awaitChange(ctx context.Context, st store.Store, rec store.Record,
 }
 
 func (a *app) watchAll(ctx context.Context, st store.Store, all bool, every time.Duration) error {
-	before := map[string]view{}
+	before := map[string]view.View{}
 	for {
 		views, err := a.views(ctx, st, "", all)
 		if err != nil {
@@ -117,7 +118,7 @@ func (a *app) watchAll(ctx context.Context, st store.Store, all bool, every time
 		there := map[string]bool{}
 		for _, v := range views {
 			there[v.Name] = true
-			if !v.changed(before[v.Name]) {
+			if !v.Changed(before[v.Name]) {
 				continue
 			}
 			if err := a.writeChange(v); err != nil {
@@ -130,7 +131,7 @@ func (a *app) watchAll(ctx context.Context, st store.Store, all bool, every time
 				continue
 			}
 			delete(before, name)
-			if err := a.writeChange(view{Name: name, State: stateFree}); err != nil { // swept
+			if err := a.writeChange(view.View{Name: name, State: view.StateFree}); err != nil { // swept
 				return err
 			}
 		}
@@ -140,21 +141,21 @@ func (a *app) watchAll(ctx context.Context, st store.Store, all bool, every time
 	}
 }
 
-func (a *app) writeChange(v view) error {
+func (a *app) writeChange(v view.View) error {
 	now := a.Clock.Wall()
 	if a.Output() != output.Table {
 		return output.WriteJSON(a.Out, change{now, v}, true)
 	}
 	state := v.State
-	if paint := painter(a.Out); paint != nil {
+	if paint := view.Painter(a.Out); paint != nil {
 		state = paint("STATE", state, state)
 	}
 	line := fmt.Sprintf("%s %s %s", now.Local().Format(time.DateTime), v.Name, state)
 	switch {
-	case v.Kind == kindSemaphore || v.Holders != nil:
-		line += fmt.Sprintf(": %s (newest token %d)", v.holders(), v.Token)
+	case v.Kind == view.KindSemaphore || v.Holders != nil:
+		line += fmt.Sprintf(": %s (newest token %d)", v.HeldBy(), v.Token)
 	case v.Holder != "":
-		line += fmt.Sprintf(" by %s (token %d)", v.holders(), v.Token)
+		line += fmt.Sprintf(" by %s (token %d)", v.HeldBy(), v.Token)
 	}
 	if v.Note != "" {
 		line += ": " + v.Note

@@ -1,4 +1,4 @@
-package main
+package view
 
 import (
 	"testing"
@@ -27,16 +27,16 @@ func TestStates(t *testing.T) {
 		want    string
 		left    time.Duration
 	}{
-		{"free", with(held, func(r *store.Record) { r.Owner = "" }), store.Record{}, stateFree, 0},
-		{"held", with(held, func(r *store.Record) { r.Age = 4 * time.Second }), store.Record{}, stateHeld, 6 * time.Second},
-		{"expired", with(held, func(r *store.Record) { r.Age = 10 * time.Second }), store.Record{}, stateExpired, 0},
-		{"its holder is gone", with(held, func(r *store.Record) { r.Age = store.Forever }), store.Record{}, stateExpired, 0},
+		{"free", with(held, func(r *store.Record) { r.Owner = "" }), store.Record{}, StateFree, 0},
+		{"held", with(held, func(r *store.Record) { r.Age = 4 * time.Second }), store.Record{}, StateHeld, 6 * time.Second},
+		{"expired", with(held, func(r *store.Record) { r.Age = 10 * time.Second }), store.Record{}, StateExpired, 0},
+		{"its holder is gone", with(held, func(r *store.Record) { r.Age = store.Forever }), store.Record{}, StateExpired, 0},
 		{"broken", with(held, func(r *store.Record) { r.Mark = store.MarkBroken }), store.Record{}, stateBroken, 10 * time.Second},
-		{"broken, and its grace is over", with(held, func(r *store.Record) { r.Mark, r.Age = store.MarkBroken, time.Minute }), store.Record{}, stateExpired, 0},
+		{"broken, and its grace is over", with(held, func(r *store.Record) { r.Mark, r.Age = store.MarkBroken, time.Minute }), store.Record{}, StateExpired, 0},
 		{"handed", with(held, func(r *store.Record) { r.Mark = store.MarkHanded }), store.Record{}, stateHanded, 10 * time.Second},
-		{"kept", with(kept, func(r *store.Record) { r.Age = time.Hour }), session("o", 5*time.Second), stateHeld, 15 * time.Second},
-		{"session expired", kept, session("o", time.Minute), stateExpired, 0},
-		{"session closed", kept, session("", 0), stateExpired, 0},
+		{"kept", with(kept, func(r *store.Record) { r.Age = time.Hour }), session("o", 5*time.Second), StateHeld, 15 * time.Second},
+		{"session expired", kept, session("o", time.Minute), StateExpired, 0},
+		{"session closed", kept, session("", 0), StateExpired, 0},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			o := lease.NewObserver(nil, lease.ObserverOptions{Clock: clock.NewFake(clock.Instant(time.Hour))})
@@ -44,8 +44,8 @@ func TestStates(t *testing.T) {
 				o.Saw(c.session)
 			}
 			v := newView(o.Saw(c.rec))
-			if v.State != c.want || v.expiresIn != c.left || (v.Expires != nil) != (c.left > 0) {
-				t.Errorf("%s: %s, expires in %v; want %s, %v", c.what, v.State, v.expiresIn, c.want, c.left)
+			if v.State != c.want || v.ExpiresIn != c.left || (v.Expires != nil) != (c.left > 0) {
+				t.Errorf("%s: %s, expires in %v; want %s, %v", c.what, v.State, v.ExpiresIn, c.want, c.left)
 			}
 		})
 	}

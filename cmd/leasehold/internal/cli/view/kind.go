@@ -1,4 +1,4 @@
-package main
+package view
 
 import (
 	"context"
@@ -18,14 +18,14 @@ import (
 // The kinds of name that are more than a lease, as they are shown.
 const (
 	kindShared    = "rw"        // run --shared
-	kindSemaphore = "semaphore" // run --slots
-	kindFair      = "fair"      // run --fair
-	kindElection  = "election"
+	KindSemaphore = "semaphore" // run --slots
+	KindFair      = "fair"      // run --fair
+	KindElection  = "election"
 	kindPool      = "pool" // run --id, id assign
 )
 
-// shareView is a hold of a share, or a wait for one, as it is in JSON.
-type shareView struct {
+// Share is a hold of a share, or a wait for one, as it is in JSON.
+type Share struct {
 	Holder  string      `json:"holder"`
 	State   string      `json:"state"`          // held, expired or broken; of one who waits: waiting
 	Mode    string      `json:"mode,omitempty"` // of a read/write lock: read or write
@@ -36,8 +36,8 @@ type shareView struct {
 	Session string      `json:"session"`
 }
 
-// pauseView says who paused an election, as it is in JSON.
-type pauseView struct {
+// Pause says who paused an election, as it is in JSON.
+type Pause struct {
 	ID     string    `json:"id,omitempty"` // for resume --id
 	By     string    `json:"by"`
 	Reason string    `json:"reason,omitempty"`
@@ -45,8 +45,8 @@ type pauseView struct {
 	Until  time.Time `json:"until,omitzero"` // when it ends by itself, if it does
 }
 
-// candidateView is a candidate as it is in JSON.
-type candidateView struct {
+// Candidate is a candidate as it is in JSON.
+type Candidate struct {
 	Name     string    `json:"name"`
 	Holder   string    `json:"holder"`
 	Role     string    `json:"role"` // leader, candidate or ineligible
@@ -58,7 +58,7 @@ type candidateView struct {
 // The roles of candidates.
 const (
 	roleLeader     = "leader"
-	roleCandidate  = "candidate"
+	RoleCandidate  = "candidate"
 	roleIneligible = "ineligible"
 )
 
@@ -66,29 +66,29 @@ const (
 const stateWaiting = "waiting"
 
 // sessionState returns how a session stands: held, broken, expired, or free when it is closed.
-func (a *app) sessionState(ctx context.Context, st store.Store, key string) (string, error) {
+func (a *Viewer) sessionState(ctx context.Context, st store.Store, key string) (string, error) {
 	rec, err := store.Load(ctx, st, key)
 	if err != nil {
 		return "", err
 	}
-	v, err := a.look(ctx, st, rec)
+	v, err := a.Look(ctx, st, rec)
 	return v.State, err
 }
 
-// full returns the view of a name with all that is kept beside its own record, which rec is.
-func (a *app) full(ctx context.Context, st store.Store, rec store.Record) (view, error) {
-	v, err := a.look(ctx, st, rec)
+// Full returns the view of a name with all that is kept beside its own record, which rec is.
+func (a *Viewer) Full(ctx context.Context, st store.Store, rec store.Record) (View, error) {
+	v, err := a.Look(ctx, st, rec)
 	if err != nil || lease.Reserved(rec.Key) {
 		return v, err
 	}
-	if err := a.addShares(ctx, st, &v, rec); err != nil {
+	if err := a.AddShares(ctx, st, &v, rec); err != nil {
 		return v, err
 	}
 	return v, a.addElection(ctx, st, &v)
 }
 
-// addShares adds what the roster of a lock of that name says, whose own record is rec.
-func (a *app) addShares(ctx context.Context, st store.Store, v *view, rec store.Record) error {
+// AddShares adds what the roster of a lock of that name says, whose own record is rec.
+func (a *Viewer) AddShares(ctx context.Context, st store.Store, v *View, rec store.Record) error {
 	state, err := lock.Beside(ctx, st, rec)
 	if err != nil || state.Kind == "" {
 		return unlessInvalid(err)
@@ -102,7 +102,7 @@ func (a *app) addShares(ctx context.Context, st store.Store, v *view, rec store.
 		return err
 	}
 	if state.Kind == lock.KindMutex {
-		v.Kind, v.Waiting = kindFair, waiting
+		v.Kind, v.Waiting = KindFair, waiting
 		for _, turn := range held { // whose turn it is, and who may be waiting for somebody who took no turn
 			if turn.Holder != v.Holder {
 				turn.State = stateWaiting
@@ -113,9 +113,9 @@ func (a *app) addShares(ctx context.Context, st store.Store, v *view, rec store.
 	}
 	v.Kind, v.Waiting = kindShared, waiting
 	if state.Kind == lock.KindSemaphore {
-		v.Kind, v.Limit = kindSemaphore, state.Limit
+		v.Kind, v.Limit = KindSemaphore, state.Limit
 	}
-	if v.State != stateFree && v.State != stateExpired {
+	if v.State != StateFree && v.State != StateExpired {
 		return nil // somebody holds it as a whole
 	}
 	v.share(state.Token, held)
@@ -123,10 +123,10 @@ func (a *app) addShares(ctx context.Context, st store.Store, v *view, rec store.
 }
 
 // share has v tell who holds shares of it.
-func (v *view) share(newest fence.Token, held []shareView) {
-	v.State, v.Token, v.Holder, v.Since, v.Holders = stateFree, max(v.Token, newest), "", nil, held
+func (v *View) share(newest fence.Token, held []Share) {
+	v.State, v.Token, v.Holder, v.Since, v.Holders = StateFree, max(v.Token, newest), "", nil, held
 	for _, h := range held {
-		if v.State != stateHeld {
+		if v.State != StateHeld {
 			v.State = h.State
 		}
 		if v.Since == nil || h.Since.Before(*v.Since) {
@@ -139,18 +139,18 @@ func (v *view) share(newest fence.Token, held []shareView) {
 }
 
 // shares returns those whose sessions have not been closed.
-func (a *app) shares(ctx context.Context, st store.Store, of lock.State, all []lock.Share) ([]shareView, error) {
-	var views []shareView
+func (a *Viewer) shares(ctx context.Context, st store.Store, of lock.State, all []lock.Share) ([]Share, error) {
+	var views []Share
 	for _, s := range all {
 		state, err := a.sessionState(ctx, st, s.Session)
 		if err != nil {
 			return nil, err
 		}
-		if state == stateFree {
+		if state == StateFree {
 			continue
 		}
-		v := shareView{Holder: s.Owner, State: state, Token: s.Token, Since: s.Since, Session: s.Session}
-		if s.Token == 0 && state == stateHeld {
+		v := Share{Holder: s.Owner, State: state, Token: s.Token, Since: s.Since, Session: s.Session}
+		if s.Token == 0 && state == StateHeld {
 			v.State = stateWaiting
 		}
 		if of.Kind == lock.KindSemaphore && s.Weight > 1 {
@@ -170,7 +170,7 @@ func (a *app) shares(ctx context.Context, st store.Store, of lock.State, all []l
 }
 
 // addElection adds what is known of an election of that name.
-func (a *app) addElection(ctx context.Context, st store.Store, v *view) error {
+func (a *Viewer) addElection(ctx context.Context, st store.Store, v *View) error {
 	if store.CheckKey(election.KeyPrefix+v.Name) != nil {
 		return nil // too long a name for one
 	}
@@ -178,17 +178,17 @@ func (a *app) addElection(ctx context.Context, st store.Store, v *view) error {
 	if err != nil || state.Pause == nil && len(state.Candidates) == 0 {
 		return unlessInvalid(err)
 	}
-	v.Kind = kindElection
+	v.Kind = KindElection
 	if p := state.Pause; p != nil {
-		pause := pauseView(*p)
+		pause := Pause(*p)
 		v.Pause = &pause
-		if v.State == stateFree || v.State == stateExpired {
-			v.State, v.Note = statePaused, pauseText(pause, a.Clock.Wall())
+		if v.State == StateFree || v.State == StateExpired {
+			v.State, v.Note = StatePaused, PauseText(pause, a.Clock.Wall())
 		}
 	}
 	if len(state.Pauses) > 1 {
 		for _, p := range state.Pauses {
-			v.Pauses = append(v.Pauses, pauseView(p))
+			v.Pauses = append(v.Pauses, Pause(p))
 		}
 	}
 	for _, c := range state.Candidates {
@@ -196,23 +196,23 @@ func (a *app) addElection(ctx context.Context, st store.Store, v *view) error {
 		if err != nil {
 			return err
 		}
-		if session == stateFree || session == stateExpired {
+		if session == StateFree || session == StateExpired {
 			continue
 		}
-		role := roleCandidate
+		role := RoleCandidate
 		switch {
-		case c.Owner() == v.Holder && v.State == stateHeld:
+		case c.Owner() == v.Holder && v.State == StateHeld:
 			role = roleLeader
 		case c.Ineligible:
 			role = roleIneligible
 		}
-		v.Candidates = append(v.Candidates, candidateView{Name: c.Name, Holder: c.Owner(), Role: role, Priority: c.Priority, Zone: c.Zone, Since: c.Since})
+		v.Candidates = append(v.Candidates, Candidate{Name: c.Name, Holder: c.Owner(), Role: role, Priority: c.Priority, Zone: c.Zone, Since: c.Since})
 	}
 	return nil
 }
 
-// pauseText says by whom it was paused, why and until when.
-func pauseText(p pauseView, now time.Time) string {
+// PauseText says by whom it was paused, why and until when.
+func PauseText(p Pause, now time.Time) string {
 	text := "paused by " + p.By
 	if p.Reason != "" {
 		text += ": " + p.Reason
@@ -223,19 +223,19 @@ func pauseText(p pauseView, now time.Time) string {
 	return text
 }
 
-// pauseEnd says until when nobody leads.
-func pauseEnd(until time.Time, name string) string {
+// PauseEnd says until when nobody leads.
+func PauseEnd(until time.Time, name string) string {
 	if until.IsZero() {
 		return fmt.Sprintf("until `leasehold resume %s`", name)
 	}
 	return fmt.Sprintf("until then, or `leasehold resume %s`", name)
 }
 
-// holders is who holds it, in short.
-func (v view) holders() string {
+// HeldBy is who holds it, in short.
+func (v View) HeldBy() string {
 	var parts []string
 	switch n := len(v.Holders); {
-	case v.Kind == kindSemaphore:
+	case v.Kind == KindSemaphore:
 		for _, h := range v.Holders {
 			n += max(h.Weight-1, 0)
 		}
@@ -257,26 +257,26 @@ func (v view) holders() string {
 }
 
 // standingBy is how many candidates could lead, but don't.
-func (v view) standingBy() (n int) {
+func (v View) standingBy() (n int) {
 	for _, c := range v.Candidates {
-		if c.Role == roleCandidate {
+		if c.Role == RoleCandidate {
 			n++
 		}
 	}
 	return n
 }
 
-// kindRows are the rows of a table that show has for what is more than a lease.
-func (v view) kindRows(now time.Time) [][2]string {
+// Rows are the rows of a table that show has for what is more than a lease.
+func (v View) Rows(now time.Time) [][2]string {
 	var rows [][2]string
 	if v.Kind != "" {
 		rows = append(rows, [2]string{"kind", v.Kind})
 	}
-	if v.Pause != nil && v.State != statePaused {
-		rows = append(rows, [2]string{"pause", pauseText(*v.Pause, now) + ": it is about to take effect"})
+	if v.Pause != nil && v.State != StatePaused {
+		rows = append(rows, [2]string{"pause", PauseText(*v.Pause, now) + ": it is about to take effect"})
 	}
 	for _, p := range v.Pauses {
-		rows = append(rows, [2]string{"pause " + p.ID, pauseText(p, now)})
+		rows = append(rows, [2]string{"pause " + p.ID, PauseText(p, now)})
 	}
 	for _, h := range v.Holders {
 		what := h.Mode

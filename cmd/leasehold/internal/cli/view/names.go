@@ -1,4 +1,4 @@
-package main
+package view
 
 import (
 	"context"
@@ -17,14 +17,14 @@ import (
 
 // named is the record of a name, and whether there is more about it: shares, or an election.
 type named struct {
-	rec  store.Record
-	more bool
-	bad  error // why the record can't be read; nil when it can
+	Rec  store.Record
+	More bool
+	Bad  error // why the record can't be read; nil when it can
 }
 
-// recordsUnder returns the names under prefix, those too of which there is nothing but what is beside them. It returns what can be read,
+// Records returns the names under prefix, those too of which there is nothing but what is beside them. It returns what can be read,
 // and the errors of what can't.
-func recordsUnder(ctx context.Context, st store.Store, prefix string) (map[string]named, error) {
+func Records(ctx context.Context, st store.Store, prefix string) (map[string]named, error) {
 	found := map[string]named{}
 	var errs []error
 	prefixes := []string{prefix}
@@ -37,17 +37,17 @@ func recordsUnder(ctx context.Context, st store.Store, prefix string) (map[strin
 				errs = append(errs, unlessInvalid(err))
 				var corrupt *store.CorruptError
 				if errors.As(err, &corrupt) && strings.HasPrefix(corrupt.Key, prefix) {
-					found[corrupt.Key] = named{rec: store.Record{Key: corrupt.Key}, more: found[corrupt.Key].more, bad: err}
+					found[corrupt.Key] = named{Rec: store.Record{Key: corrupt.Key}, More: found[corrupt.Key].More, Bad: err}
 				}
 				continue
 			}
 			if p == prefix {
-				found[rec.Key] = named{rec: rec, more: found[rec.Key].more || rec.Kind.Shared()}
+				found[rec.Key] = named{Rec: rec, More: found[rec.Key].More || rec.Kind.Shared()}
 			}
 			for _, beside := range []string{lock.KeyPrefix, election.KeyPrefix} {
 				if name, ok := strings.CutPrefix(rec.Key, beside); ok && !lease.Reserved(prefix) {
 					n := found[name]
-					n.rec.Key, n.more = name, true
+					n.Rec.Key, n.More = name, true
 					found[name] = n
 				}
 			}
@@ -56,7 +56,7 @@ func recordsUnder(ctx context.Context, st store.Store, prefix string) (map[strin
 	return found, errors.Join(errs...)
 }
 
-func (a *app) completeNames(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+func (a *Viewer) CompleteNames(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 || a.Configure(cmd) != nil || store.CheckPrefix(prefix) != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -64,7 +64,7 @@ func (a *app) completeNames(cmd *cobra.Command, args []string, prefix string) ([
 	defer cancel()
 	var names []string
 	_ = a.WithStore(ctx, false, func(st store.Store) error { // a shell has no use for the error
-		found, _ := recordsUnder(ctx, st, prefix)
+		found, _ := Records(ctx, st, prefix)
 		for name := range found {
 			if !lease.Reserved(name) {
 				names = append(names, name)
