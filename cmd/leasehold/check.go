@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/hold"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/view"
 	"github.com/leasehold/leasehold/fence"
@@ -39,8 +40,8 @@ func (a *app) checkCommand() *cobra.Command {
 			if err := cli.NameArg(name); err != nil {
 				return err
 			}
-			if text == "" && os.Getenv(envName) == name {
-				text = os.Getenv(envToken)
+			if text == "" && os.Getenv(hold.EnvName) == name {
+				text = os.Getenv(hold.EnvToken)
 			}
 			token, err := cli.TokenFlag(name, text)
 			if err != nil {

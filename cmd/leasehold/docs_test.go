@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/hold"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/view"
 )
 
@@ -57,7 +58,7 @@ func TestManualIsComplete(t *testing.T) {
 	for _, s := range cli.Settings() {
 		need(s.Env())
 	}
-	for _, name := range []string{envName, envToken, envHolder, envStore, envID, envFloor, envCeiling} {
+	for _, name := range []string{hold.EnvName, hold.EnvToken, hold.EnvHolder, hold.EnvStore, envID, envFloor, envCeiling} {
 		need("`" + name + "`")
 	}
 	for _, code := range []int{cli.ExitUsage, cli.ExitConflict, cli.ExitLost, cli.ExitOwn, cli.ExitCannot, cli.ExitMissing} {

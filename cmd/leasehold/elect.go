@@ -18,6 +18,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/hold"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/view"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
 	"github.com/leasehold/leasehold/election"
@@ -125,7 +126,7 @@ type elector struct {
 	timing supervise.Timing
 	info   map[string]string
 	keys   fence.Keys
-	words  *words
+	words  *hold.Words
 	url    string
 	m      *lease.Manager
 
@@ -144,14 +145,14 @@ func (a *app) elect(ctx context.Context, name string, argv []string, o electOpti
 	// A reader of standard error that goes away must not end this program.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	supervise.Catch()
-	e.words = newWords(a, name)
-	defer e.words.close()
+	e.words = hold.NewWords(a.App, name)
+	defer e.words.Close()
 	url, _, err := a.StoreURL()
 	if err != nil {
 		return err
 	}
 	e.url = url.String()
-	return a.WithStoreAgain(ctx, e.words.say, func(st store.Store) error { return e.run(ctx, st) })
+	return a.WithStoreAgain(ctx, e.words.Say, func(st store.Store) error { return e.run(ctx, st) })
 }
 
 // check looks for all that is wrong before anything is started.
@@ -193,7 +194,7 @@ func (e *elector) check(argv []string) (err error) {
 	if e.keys, err = e.a.Keys(); err != nil {
 		return err
 	}
-	e.info, err = info(filepath.Base(append(strings.Fields(o.active), argv...)[0]), o.info)
+	e.info, err = hold.HolderInfo(filepath.Base(append(strings.Fields(o.active), argv...)[0]), o.info)
 	return err
 }
 
@@ -210,7 +211,7 @@ func (e *elector) checkCommands(argv []string) error {
 	}
 	path, err := exec.LookPath(argv[0])
 	if err != nil && !errors.Is(err, exec.ErrDot) {
-		return startError(argv[0], err)
+		return hold.StartError(argv[0], err)
 	}
 	e.active = append([]string{path}, argv...)
 	return nil
@@ -223,7 +224,7 @@ func shell(text string) []string { return []string{"/bin/sh", "sh", "-c", text} 
 func (e *elector) run(ctx context.Context, st store.Store) (err error) {
 	e.m, err = lease.NewManager(st, lease.Options{
 		TTL: e.timing.TTL, Renew: e.timing.Renew(), Name: e.a.Values.Get("as"), Info: e.info, Clock: e.a.Clock,
-		OnRetry: e.words.retry, OnEvent: e.event,
+		OnRetry: e.words.Retry, OnEvent: e.event,
 	})
 	if err != nil {
 		return cli.Exit(cli.ExitUsage, err)
@@ -247,15 +248,15 @@ func (e *elector) run(ctx context.Context, st store.Store) (err error) {
 		end(nil)
 		e.follower.stop()
 		e.sessions.Range(func(key, _ any) bool {
-			forgetSession(context.WithoutCancel(ctx), e.m, key.(string))
+			hold.ForgetSession(context.WithoutCancel(ctx), e.m, key.(string))
 			e.sessions.Delete(key)
 			return true
 		})
 		if !errors.Is(err, errRejoin) {
-			return cantLead(e.name, err)
+			return hold.CantLead(e.name, err)
 		}
 		pause := rest.next(e.a.Clock.Now().Sub(e.began))
-		e.words.say("%s: %v; no candidate for %v", e.name, err, pause)
+		e.words.Say("%s: %v; no candidate for %v", e.name, err, pause)
 		if err := clock.Sleep(ctx, e.a.Clock, pause); err != nil {
 			return err
 		}
@@ -264,11 +265,11 @@ func (e *elector) run(ctx context.Context, st store.Store) (err error) {
 
 // announce says that this candidate stands, and whether that is of use.
 func (e *elector) announce(ctx context.Context) {
-	e.words.say("%s: standing for election as %s", e.name, e.me())
+	e.words.Say("%s: standing for election as %s", e.name, e.me())
 	limited, cancel := clock.WithTimeout(ctx, e.a.Clock, e.timing.TTL/10)
 	defer cancel()
 	if state, err := election.Read(limited, e.m.Store(), e.name); err == nil && state.Pause != nil {
-		e.words.say("%s is %s: nobody leads %s", e.name, view.PauseText(view.Pause(*state.Pause), e.a.Clock.Wall()), view.PauseEnd(state.Pause.Until, e.name))
+		e.words.Say("%s is %s: nobody leads %s", e.name, view.PauseText(view.Pause(*state.Pause), e.a.Clock.Wall()), view.PauseEnd(state.Pause.Until, e.name))
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/hold"
 )
 
 // probe asks a command for the shell a question again and again: yes is the exit code 0. Whoever asks it doesn't wait, and gets the
@@ -90,9 +91,9 @@ func (p *probe) once(ctx context.Context) error {
 func (e *elector) askEligible(ctx context.Context) *probe {
 	p := e.probe(e.opts.eligibleIf, func(yes bool, why error) {
 		if yes {
-			e.words.say("%s: eligible", e.name)
+			e.words.Say("%s: eligible", e.name)
 		} else {
-			e.words.say("%s: not eligible: --eligible-if: %v", e.name, why)
+			e.words.Say("%s: not eligible: --eligible-if: %v", e.name, why)
 		}
 	})
 	p.run(ctx)
@@ -104,9 +105,9 @@ func (e *elector) askEligible(ctx context.Context) *probe {
 func (e *elector) askIdle() *probe {
 	p := e.probe(e.opts.idleIf, func(yes bool, why error) {
 		if yes {
-			e.words.say("%s: idle", e.name)
+			e.words.Say("%s: idle", e.name)
 		} else {
-			e.words.say("%s: a candidate that is preferred has to wait: --idle-if: %v", e.name, why)
+			e.words.Say("%s: a candidate that is preferred has to wait: --idle-if: %v", e.name, why)
 		}
 	})
 	e.rules.FailBack.Idle = p.ask
@@ -114,6 +115,6 @@ func (e *elector) askIdle() *probe {
 }
 
 func (e *elector) probe(command string, news func(yes bool, why error)) *probe {
-	own := []string{envName + "=" + e.name, envStore + "=" + e.url}
-	return newProbe(e.a.Clock, command, environment(own), e.timing.TTL/3, news)
+	own := []string{hold.EnvName + "=" + e.name, hold.EnvStore + "=" + e.url}
+	return newProbe(e.a.Clock, command, hold.Environment(own), e.timing.TTL/3, news)
 }

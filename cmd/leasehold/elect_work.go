@@ -7,6 +7,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/hold"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/standby"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
 	"github.com/leasehold/leasehold/election"
@@ -20,7 +21,7 @@ const envLeader = "LEASEHOLD_LEADER"
 
 // lead runs the active command for one term.
 func (e *elector) lead(ctx context.Context, term election.Term) {
-	e.words.say("%s: leading (token %d)", e.name, term.Token)
+	e.words.Say("%s: leading (token %d)", e.name, term.Token)
 	e.leading.Store(true)
 	defer e.leading.Store(false)
 	e.follower.bar() // one command at a time
@@ -34,12 +35,12 @@ func (e *elector) lead(ctx context.Context, term election.Term) {
 		return
 	}
 	e.began = e.a.Clock.Now()
-	tell := func(n supervise.Notice) { e.words.notice(n, "the active command", leftOf(term, e.a.Clock)) }
+	tell := func(n supervise.Notice) { e.words.Notice(n, "the active command", hold.LeftOf(term, e.a.Clock)) }
 	lost := supervise.WatchUntil(ctx.Done(), term, p, e.timing, e.a.Clock, tell)
 	switch {
 	case lost || ctx.Err() != nil:
 	case e.opts.onExit == onExitExit:
-		e.endLife(programError(p.Status()))
+		e.endLife(hold.EndError(p.Status()))
 	default:
 		e.endLife(rejoinError(p.Status()))
 	}
@@ -50,7 +51,7 @@ func (e *elector) newLeader(l election.Leader) {
 	if l.Owner == e.m.Owner() {
 		return
 	}
-	e.words.say("%s: %s leads (token %d)", e.name, l.Owner, l.Token)
+	e.words.Say("%s: %s leads (token %d)", e.name, l.Owner, l.Token)
 	e.follower.follow(l.Owner)
 }
 
@@ -59,12 +60,12 @@ func (e *elector) stopping(_ election.Term, cause error) {
 	if own := new(cli.ExitError); errors.Is(cause, errRejoin) || errors.As(cause, &own) {
 		return // what the active command did
 	}
-	e.words.say("%s: stepping down: %v", e.name, cause)
+	e.words.Say("%s: stepping down: %v", e.name, cause)
 }
 
 // stuck says that the active command can't be ended. The token is what helps then.
 func (e *elector) stuck(election.Term, error) {
-	e.words.say("%s: the active command has not ended, though it was killed", e.name)
+	e.words.Say("%s: the active command has not ended, though it was killed", e.name)
 }
 
 // event is told what becomes of the session, and of what it keeps.
@@ -75,15 +76,15 @@ func (e *elector) event(ev lease.Event) {
 	}
 	switch {
 	case ev.State == lease.StateJeopardy && e.leading.Load():
-		e.words.event(ev)
+		e.words.Event(ev)
 	case ev.State == lease.StateJeopardy:
-		e.words.say("%s: the candidacy can't be renewed, trying again: %s", e.name, cli.OneLine(ev.Err))
+		e.words.Say("%s: the candidacy can't be renewed, trying again: %s", e.name, cli.OneLine(ev.Err))
 	case ev.State == lease.StateLost && session: // and all that it keeps
-		e.words.say("%s: the candidacy is lost, beginning another one: %s", e.name, cli.OneLine(ev.Err))
+		e.words.Say("%s: the candidacy is lost, beginning another one: %s", e.name, cli.OneLine(ev.Err))
 	}
 }
 
-func (e *elector) trouble(err error) { e.words.retry(e.name, err) }
+func (e *elector) trouble(err error) { e.words.Retry(e.name, err) }
 
 // follow runs the passive command until ctx is done, and is over when it is gone.
 func (e *elector) follow(ctx context.Context, leader string) {
@@ -92,16 +93,16 @@ func (e *elector) follow(ctx context.Context, leader string) {
 	}
 	p, err := e.start(shell(e.opts.passive), "passive", leader, nil)
 	if err != nil {
-		e.words.say("the passive command can't be run: %v", err)
+		e.words.Say("the passive command can't be run: %v", err)
 		return
 	}
 	supervise.WatchUntil(ctx.Done(), endless{}, p, e.timing, e.a.Clock, func(n supervise.Notice) {
 		if n != supervise.Asked {
-			e.words.notice(n, "the passive command", 0)
+			e.words.Notice(n, "the passive command", 0)
 		}
 	})
 	if s := p.Status(); ctx.Err() == nil {
-		e.words.say("the passive command has ended with code %d; it is started again for the next leader", s.Code)
+		e.words.Say("the passive command has ended with code %d; it is started again for the next leader", s.Code)
 	}
 }
 
@@ -113,20 +114,20 @@ func (endless) Context() context.Context  { return context.Background() }
 
 // start starts a command, whose path comes first. term is nil for the passive one.
 func (e *elector) start(argv []string, role, leader string, term *election.Term) (*supervise.Process, error) {
-	own := []string{envName + "=" + e.name, envStore + "=" + e.url, standby.EnvRole + "=" + role, envLeader + "=" + leader}
+	own := []string{hold.EnvName + "=" + e.name, hold.EnvStore + "=" + e.url, standby.EnvRole + "=" + role, envLeader + "=" + leader}
 	if term != nil {
 		sequencer, err := cli.SequencerText(e.keys, term.Sequencer())
 		if err != nil {
 			return nil, err
 		}
-		own = append(own, envToken+"="+term.Token.String(), envHolder+"="+term.Leader, fence.Variable+"="+sequencer)
+		own = append(own, hold.EnvToken+"="+term.Token.String(), hold.EnvHolder+"="+term.Leader, fence.Variable+"="+sequencer)
 	}
 	p, err := supervise.Start(supervise.Command{
-		Path: argv[0], Args: argv[1:], Env: environment(own, envToken, envHolder, envSlot, fence.Variable), Clock: e.a.Clock, Detached: true,
-		Contain: e.a.Contain(), Contained: e.words.contained, Guards: e.words.guards, Proof: store.Proof(e.m.Store()),
+		Path: argv[0], Args: argv[1:], Env: hold.Environment(own, hold.EnvToken, hold.EnvHolder, hold.EnvSlot, fence.Variable), Clock: e.a.Clock, Detached: true,
+		Contain: e.a.Contain(), Contained: e.words.Contained, Guards: e.words.Guards, Proof: store.Proof(e.m.Store()),
 	})
 	if err != nil {
-		return nil, startError(argv[1], err)
+		return nil, hold.StartError(argv[1], err)
 	}
 	return p, nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/hold"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/systemd"
 	"github.com/leasehold/leasehold/gate"
@@ -89,7 +90,7 @@ type gateKeeper struct {
 	opts   gate.Options
 	server *tlsfiles.File[tls.Config]
 	timing supervise.Timing
-	words  *words
+	words  *hold.Words
 	known  holderOf
 
 	manager *systemd.Manager // nil for none
@@ -106,9 +107,9 @@ func (a *app) gate(ctx context.Context, name string, o gateOptions) error {
 	}
 	// A reader of standard error that goes away must not end this program.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	k.words = newWords(a, name)
-	defer k.words.close()
-	return a.WithStoreAgain(ctx, k.words.say, func(st store.Store) error { return k.run(ctx, st) })
+	k.words = hold.NewWords(a.App, name)
+	defer k.words.Close()
+	return a.WithStoreAgain(ctx, k.words.Say, func(st store.Store) error { return k.run(ctx, st) })
 }
 
 // check looks for all that is wrong before anything is started.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/hold"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/view"
 	"github.com/leasehold/leasehold/election"
@@ -29,17 +30,17 @@ func (k *gateKeeper) run(ctx context.Context, st store.Store) (err error) {
 	defer fail(nil)
 	m, err := lease.NewManager(st, lease.Options{
 		TTL: k.timing.TTL, Renew: k.timing.Renew(), Name: k.a.Values.Get("as"), Info: map[string]string{"command": "gate", "user": cli.WhoAmI()},
-		Clock: k.a.Clock, OnRetry: k.words.retry, OnEvent: k.event,
+		Clock: k.a.Clock, OnRetry: k.words.Retry, OnEvent: k.event,
 	})
 	if err != nil {
 		return cli.Exit(cli.ExitUsage, err)
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
-	log := k.words.log
+	log := k.words.Log
 	k.opts.Log = log
 	slog.SetDefault(log) // what net/http has to say of connections to the program comes through package log
 	k.a.Hangup.Is(func() {
-		k.words.say("%s: certificates are read again when they change: nothing to do on SIGHUP", k.name)
+		k.words.Say("%s: certificates are read again when they change: nothing to do on SIGHUP", k.name)
 	})
 	g, err := gate.New(k.opts)
 	if err != nil {
@@ -62,17 +63,17 @@ func (k *gateKeeper) run(ctx context.Context, st store.Store) (err error) {
 	defer closing()
 	err = election.Run(ctx, m, k.name, election.Callbacks{
 		OnStartedLeading: func(ctx context.Context, term election.Term) {
-			k.words.say("%s: passing writes (token %d)", k.name, term.Token)
+			k.words.Say("%s: passing writes (token %d)", k.name, term.Token)
 			cause := g.Open(ctx, term)
-			k.words.say("%s: passing reads only: %v", k.name, cause)
+			k.words.Say("%s: passing reads only: %v", k.name, cause)
 		},
 		OnNewLeader: func(election.Leader) { k.known.again() },
-		OnError:     func(err error) { k.words.retry(k.name, err) },
+		OnError:     func(err error) { k.words.Retry(k.name, err) },
 	}, election.Options{Name: k.a.Values.Get("as"), StopWithin: k.o.drain + 2*time.Second})
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
 	}
-	return cantLead(k.name, err)
+	return hold.CantLead(k.name, err)
 }
 
 // report tells a service manager how the gate fares, until ctx ends.
@@ -89,7 +90,7 @@ func (k *gateKeeper) report(ctx context.Context, g *gate.Gate) {
 // event is told what becomes of the session.
 func (k *gateKeeper) event(ev lease.Event) {
 	if ev.State == lease.StateJeopardy {
-		k.words.event(ev)
+		k.words.Event(ev)
 	}
 }
 
@@ -157,7 +158,7 @@ func (k *gateKeeper) serve(ctx context.Context, g *gate.Gate, me string, log *sl
 	if err != nil {
 		return nil, err
 	}
-	k.words.say("%s: serving %s on %s", k.name, k.opts.Upstream.Redacted(), url)
+	k.words.Say("%s: serving %s on %s", k.name, k.opts.Upstream.Redacted(), url)
 	if k.o.admin == "" {
 		return s, nil
 	}
@@ -166,7 +167,7 @@ func (k *gateKeeper) serve(ctx context.Context, g *gate.Gate, me string, log *sl
 		s.close()
 		return nil, err
 	}
-	k.words.say("%s: serving the state on %s", k.name, url)
+	k.words.Say("%s: serving the state on %s", k.name, url)
 	return s, nil
 }
 

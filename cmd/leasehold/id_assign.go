@@ -10,6 +10,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/hold"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 	"github.com/leasehold/leasehold/flake"
 	"github.com/leasehold/leasehold/identity"
@@ -143,7 +144,7 @@ func (o idAssign) options() identity.Options {
 
 // idAssign assigns a value that no process keeps, and prints it.
 func (a *app) idAssign(ctx context.Context, o idAssign) error {
-	pairs, err := info("", o.info)
+	pairs, err := hold.HolderInfo("", o.info)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/hold"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 	"github.com/leasehold/leasehold/flake"
 	"github.com/leasehold/leasehold/identity"
@@ -171,7 +172,7 @@ func (a *app) idNext(ctx context.Context, m *lease.Manager, o idNext) (err error
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, closeSession(context.WithoutCancel(ctx), s)) }()
+	defer func() { err = errors.Join(err, hold.CloseSession(context.WithoutCancel(ctx), s)) }()
 	values := identity.Values{}
 	if o.pool == identity.LayoutPool(o.layout.Name()) {
 		values = identity.LayoutValues(o.layout)

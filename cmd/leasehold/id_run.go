@@ -9,6 +9,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/hold"
 	"github.com/leasehold/leasehold/identity"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
@@ -50,26 +51,26 @@ func (h *idHold) Release(ctx context.Context) error {
 			h.say("%s", cli.OneLine(err))
 		}
 	}
-	return errors.Join(h.Hold.Release(ctx, used), closeSession(ctx, h.s))
+	return errors.Join(h.Hold.Release(ctx, used), hold.CloseSession(ctx, h.s))
 }
 
 // take claims a value, and waits for that unless it isn't to.
-func (w *idWork) take(ctx context.Context) (hold, error) {
+func (w *idWork) take(ctx context.Context) (jobHold, error) {
 	s, err := w.openSession(ctx)
 	if err != nil {
 		return nil, err
 	}
 	h, err := w.claim(ctx, s)
 	if err == nil {
-		files, err := newIDFiles(h, w.a.Clock, cmp.Or(w.opts.window, w.timing.TTL)/8, w.words.say)
+		files, err := newIDFiles(h, w.a.Clock, cmp.Or(w.opts.window, w.timing.TTL)/8, w.words.Say)
 		if err != nil {
-			w.words.say("%s; CMD is told no $%s and no $%s", cli.OneLine(err), envWindow, envUsed)
+			w.words.Say("%s; CMD is told no $%s and no $%s", cli.OneLine(err), envWindow, envUsed)
 		}
-		return &idHold{h, s, files, w.words.say}, nil
+		return &idHold{h, s, files, w.words.Say}, nil
 	}
 	closing, cancel := clock.WithTimeout(context.WithoutCancel(ctx), w.a.Clock, w.timing.TTL/10)
 	defer cancel()
-	_ = closeSession(closing, s) // or it expires
+	_ = hold.CloseSession(closing, s) // or it expires
 	return nil, err
 }
 
@@ -89,11 +90,11 @@ func (w *idWork) claim(ctx context.Context, s *lease.Session) (*identity.Hold, e
 			errors.Is(err, store.ErrInvalid), errors.Is(err, store.ErrCorrupt):
 			return nil, w.a.idError(err)
 		case errors.As(err, &held):
-			w.words.waitFor(held)
+			w.words.WaitFor(held)
 		case errors.As(err, &full):
-			w.words.waitForAny(fmt.Sprintf("all %d are held", full.Size))
+			w.words.WaitForAny(fmt.Sprintf("all %d are held", full.Size))
 		default:
-			w.words.retry("", err)
+			w.words.Retry("", err)
 		}
 		if failed := clock.Sleep(ctx, w.a.Clock, w.timing.TTL/20); failed != nil {
 			return nil, errors.Join(context.Cause(ctx), err)
@@ -102,7 +103,7 @@ func (w *idWork) claim(ctx context.Context, s *lease.Session) (*identity.Hold, e
 }
 
 // variables tell CMD its value, and which times ids that are made with it may have.
-func (w *idWork) variables(h hold) []string {
+func (w *idWork) variables(h jobHold) []string {
 	v, ok := h.(*idHold)
 	if !ok {
 		return nil

@@ -18,6 +18,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/hold"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
 	"github.com/leasehold/leasehold/fence"
@@ -47,16 +48,16 @@ type job struct {
 	timing supervise.Timing
 	info   map[string]string
 	keys   fence.Keys
-	words  *words
+	words  *hold.Words
 	until  clock.Instant // when the time that --wait allows is over
 	url    string
 	st     store.Store
 	m      *lease.Manager
 
-	key    string                              // of the lease, if it is known before it is taken
-	holder string                              // becomes part of the holder's id
-	taking func(context.Context) (hold, error) // what CMD runs under
-	more   func(hold) []string                 // variables of CMD beside those that there always are; or nil
+	key    string                                 // of the lease, if it is known before it is taken
+	holder string                                 // becomes part of the holder's id
+	taking func(context.Context) (jobHold, error) // what CMD runs under
+	more   func(jobHold) []string                 // variables of CMD beside those that there always are; or nil
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -137,8 +138,8 @@ func (j *job) run(ctx context.Context) (err error) {
 	}
 	// A reader of standard error that goes away must not end this program while CMD runs.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	j.words = newWords(j.a, j.name)
-	defer j.words.close() // the words come before the error that ends the program
+	j.words = hold.NewWords(j.a.App, j.name)
+	defer j.words.Close() // the words come before the error that ends the program
 	j.campaign()
 	if err = j.open(ctx); err != nil {
 		return err
@@ -146,7 +147,7 @@ func (j *job) run(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, j.st.Close()) }()
 	j.m, err = lease.NewManager(j.st, lease.Options{
 		TTL: j.timing.TTL, Renew: j.timing.Renew(), Name: j.holder, Info: j.info, Clock: j.a.Clock,
-		OnWait: j.words.waitFor, OnRetry: j.words.retry, OnEvent: j.words.event, Sightings: j.a.Sightings(),
+		OnWait: j.words.WaitFor, OnRetry: j.words.Retry, OnEvent: j.words.Event, Sightings: j.a.Sightings(),
 	})
 	if err != nil {
 		return cli.Exit(cli.ExitUsage, err)
@@ -156,7 +157,7 @@ func (j *job) run(ctx context.Context) (err error) {
 		if err = j.once(ctx); !j.opts.restart || !errors.Is(err, errLost) || ctx.Err() != nil {
 			return err
 		}
-		j.words.say("%v; waiting for %s again", err, j.name)
+		j.words.Say("%v; waiting for %s again", err, j.name)
 		j.campaign()
 	}
 }
@@ -183,11 +184,11 @@ func (j *job) open(ctx context.Context) error {
 		j.st, err = j.a.Open(ctx, true)
 		return err
 	}
-	j.words.startWait()
-	defer j.words.endWait()
+	j.words.StartWait()
+	defer j.words.EndWait()
 	wait, cancel := j.limited(ctx)
 	defer cancel()
-	j.st, err = j.a.OpenAgain(wait, j.words.say, j.words.waitForStore)
+	j.st, err = j.a.OpenAgain(wait, j.words.Say, j.words.WaitForStore)
 	if err != nil && wait.Err() != nil {
 		return j.refusal(ctx, err)
 	}
@@ -210,12 +211,12 @@ func (j *job) check() (err error) {
 		return err
 	}
 	if j.path, err = exec.LookPath(j.argv[0]); err != nil && !errors.Is(err, exec.ErrDot) {
-		return startError(j.argv[0], err)
+		return hold.StartError(j.argv[0], err)
 	}
 	if j.keys, err = j.a.Keys(); err != nil {
 		return err
 	}
-	j.info, err = info(filepath.Base(j.argv[0]), j.opts.info)
+	j.info, err = hold.HolderInfo(filepath.Base(j.argv[0]), j.opts.info)
 	return err
 }
 
@@ -235,17 +236,17 @@ func (j *job) once(ctx context.Context) error {
 	}
 	p, err := supervise.Start(supervise.Command{
 		Path: j.path, Args: j.argv, Env: env, Clock: j.a.Clock,
-		Contain: j.a.Contain(), Contained: j.words.contained, Guards: j.words.guards,
+		Contain: j.a.Contain(), Contained: j.words.Contained, Guards: j.words.Guards,
 		Proof:     store.Proof(j.st),
-		Suspended: func() { j.words.suspended(leftOf(h, j.a.Clock)) },
+		Suspended: func() { j.words.Suspended(hold.LeftOf(h, j.a.Clock)) },
 	})
 	if err != nil {
-		return errors.Join(startError(j.argv[0], err), j.release(h))
+		return errors.Join(hold.StartError(j.argv[0], err), j.release(h))
 	}
-	lost := supervise.Watch(h, p, j.timing, j.a.Clock, func(n supervise.Notice) { j.words.notice(n, j.argv[0], leftOf(h, j.a.Clock)) })
+	lost := supervise.Watch(h, p, j.timing, j.a.Clock, func(n supervise.Notice) { j.words.Notice(n, j.argv[0], hold.LeftOf(h, j.a.Clock)) })
 	cause := context.Cause(h.Context())
 	if err := j.release(h); err != nil {
-		j.words.say("%s", cli.OneLine(err))
+		j.words.Say("%s", cli.OneLine(err))
 	}
 	if lost {
 		return cli.Exit(cli.ExitLost, fmt.Errorf("%w: %s: %s", errLost, j.name, j.lossReason(cause)))
@@ -273,7 +274,7 @@ func (j *job) lossReason(cause error) string {
 }
 
 // acquire takes the name, or a share of it, or says why not.
-func (j *job) acquire(ctx context.Context) (hold, error) {
+func (j *job) acquire(ctx context.Context) (jobHold, error) {
 	if j.opts.noWait {
 		h, err := j.taking(ctx)
 		if err != nil && (ctx.Err() != nil || errors.Is(err, lease.ErrHeld) || errors.Is(err, lock.ErrHeld) || errors.Is(err, identity.ErrExhausted)) {
@@ -281,8 +282,8 @@ func (j *job) acquire(ctx context.Context) (hold, error) {
 		}
 		return h, err
 	}
-	j.words.startWait()
-	defer j.words.endWait()
+	j.words.StartWait()
+	defer j.words.EndWait()
 	wait, cancel := j.limited(ctx)
 	defer cancel()
 	h, err := j.taking(wait)
@@ -321,7 +322,7 @@ func (j *job) refusal(ctx context.Context, err error) error {
 	}
 	var held *lease.HeldError
 	if shared := new(lock.HeldError); !errors.As(err, &held) && errors.As(err, &shared) {
-		return cli.Exit(code, fmt.Errorf("%s is %s", j.name, shareHeld(shared)))
+		return cli.Exit(code, fmt.Errorf("%s is %s", j.name, hold.ShareHeld(shared)))
 	}
 	if full := new(identity.ExhaustedError); held == nil && errors.As(err, &full) {
 		return cli.Exit(code, full)
@@ -331,13 +332,13 @@ func (j *job) refusal(ctx context.Context, err error) error {
 	}
 	now := j.a.Clock.Wall()
 	why := fmt.Errorf("%s is held by %s since %s (%s)", j.name, held.Owner, output.At(held.Since, now), output.Ago(held.Since, now))
-	if held.Owner == os.Getenv(envHolder) {
+	if held.Owner == os.Getenv(hold.EnvHolder) {
 		why = fmt.Errorf("%w: the very command that started this one", why)
 	}
 	return cli.Exit(code, why)
 }
 
-func (j *job) release(h hold) error {
+func (j *job) release(h jobHold) error {
 	if err := h.Release(context.Background()); err != nil {
 		return fmt.Errorf("the release is not confirmed, so %s is free in %v at the latest: %w", j.name, j.timing.TTL, err)
 	}
@@ -345,17 +346,17 @@ func (j *job) release(h hold) error {
 }
 
 // environ is the environment of CMD.
-func (j *job) environ(h hold) ([]string, error) {
+func (j *job) environ(h jobHold) ([]string, error) {
 	sequencer, err := cli.SequencerText(j.keys, h.Sequencer())
 	own := []string{
-		envName + "=" + cmp.Or(j.key, h.Sequencer().Name), envToken + "=" + h.Token().String(), envHolder + "=" + j.m.Owner(), envStore + "=" + j.url,
+		hold.EnvName + "=" + cmp.Or(j.key, h.Sequencer().Name), hold.EnvToken + "=" + h.Token().String(), hold.EnvHolder + "=" + j.m.Owner(), hold.EnvStore + "=" + j.url,
 		fence.Variable + "=" + sequencer,
 	}
 	if j.opts.limit > 0 {
-		own = append(own, envSlot+"="+strconv.Itoa(h.(*share).Slot()))
+		own = append(own, hold.EnvSlot+"="+strconv.Itoa(h.(*share).Slot()))
 	}
 	if j.more != nil {
 		own = append(own, j.more(h)...)
 	}
-	return environment(own, envSlot), err
+	return hold.Environment(own, hold.EnvSlot), err
 }

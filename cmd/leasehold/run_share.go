@@ -8,6 +8,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/hold"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
 	"github.com/leasehold/leasehold/fence"
@@ -74,8 +75,8 @@ func (j *job) misfit(ctx context.Context, err error) error {
 	return cli.Usage("--slots %d: %s is held as a whole, by `leasehold run` without --slots: use another name", s.limit, name)
 }
 
-// hold is what CMD runs under: a lease, or a share of a lock.
-type hold interface {
+// jobHold is what CMD runs under: a lease, or a share of a lock.
+type jobHold interface {
 	supervise.Lease
 	Token() fence.Token
 	Sequencer() fence.Sequencer
@@ -90,12 +91,12 @@ type share struct {
 
 // Release gives the share back, and ends the session.
 func (h *share) Release(ctx context.Context) error {
-	return errors.Join(h.Hold.Release(ctx), closeSession(ctx, h.s))
+	return errors.Join(h.Hold.Release(ctx), hold.CloseSession(ctx, h.s))
 }
 
 // take takes the name in the way that was asked for, and waits for that unless it isn't to. Who wants a name as a whole takes its
 // lease; while the name is shared, the write lock of those who do.
-func (j *job) take(ctx context.Context) (hold, error) {
+func (j *job) take(ctx context.Context) (jobHold, error) {
 	way := j.opts.way()
 	for {
 		h, err := j.takeBy(ctx, way)
@@ -104,7 +105,7 @@ func (j *job) take(ctx context.Context) (hold, error) {
 		case errors.As(err, &other) && other.Kind == store.KindRW && (way == asLease || way == asFair):
 			way = asWriter
 		case errors.Is(err, lease.ErrLost) && way != asLease && ctx.Err() == nil && !j.opts.noWait:
-			j.words.say("waiting for %s again, at the end of the queue: the wait was cut short by an outage of the store", j.name)
+			j.words.Say("waiting for %s again, at the end of the queue: the wait was cut short by an outage of the store", j.name)
 		case err != nil:
 			return nil, j.misfit(ctx, err)
 		default:
@@ -136,7 +137,7 @@ func (s sharing) way() way {
 	return asLease
 }
 
-func (j *job) takeBy(ctx context.Context, w way) (hold, error) {
+func (j *job) takeBy(ctx context.Context, w way) (jobHold, error) {
 	if w == asLease {
 		l, err := j.takeLease(ctx)
 		if err != nil {
@@ -155,7 +156,7 @@ func (j *job) takeLease(ctx context.Context) (*lease.Lease, error) {
 }
 
 // takeShare takes a share of a lock.
-func (j *job) takeShare(ctx context.Context, w way) (hold, error) {
+func (j *job) takeShare(ctx context.Context, w way) (jobHold, error) {
 	s, err := j.openSession(ctx)
 	if err != nil {
 		return nil, err
@@ -166,7 +167,7 @@ func (j *job) takeShare(ctx context.Context, w way) (hold, error) {
 	}
 	closing, cancel := clock.WithTimeout(context.WithoutCancel(ctx), j.a.Clock, j.timing.TTL/10)
 	defer cancel()
-	_ = closeSession(closing, s) // or it expires
+	_ = hold.CloseSession(closing, s) // or it expires
 	return nil, err
 }
 
@@ -177,7 +178,7 @@ func (j *job) openSession(ctx context.Context) (*lease.Session, error) {
 		if err == nil || j.opts.noWait {
 			return s, err
 		}
-		j.words.retry(j.name, err)
+		j.words.Retry(j.name, err)
 		if clock.Sleep(ctx, j.a.Clock, j.timing.TTL/30) != nil {
 			return nil, errors.Join(context.Cause(ctx), err)
 		}

@@ -17,7 +17,7 @@ func (j *job) keepSightings(err error) {
 	if failed == nil || !errors.Is(err, lease.ErrHeld) && !errors.Is(err, lock.ErrHeld) {
 		return
 	}
-	j.words.warn("%s: if its holder is dead, the next run won't know: what this run saw can't be kept (%s). "+
+	j.words.Warn("%s: if its holder is dead, the next run won't know: what this run saw can't be kept (%s). "+
 		"-n, and -w below the TTL, then never take a dead holder's name: wait longer, or set XDG_STATE_HOME to a folder on a local disk",
 		j.name, cli.OneLine(failed))
 }

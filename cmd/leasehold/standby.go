@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/hold"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/config"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/standby"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
@@ -100,7 +101,7 @@ type standIn struct {
 	argv    []string // CMD; nil for none
 	path    string   // of argv[0]
 	signals [2]os.Signal
-	words   *words
+	words   *hold.Words
 	state   *admiral.State
 	metrics *standby.Metrics
 	timing  supervise.Timing
@@ -118,8 +119,8 @@ func (a *app) standby(ctx context.Context, o standbyOptions, argv []string) (err
 	}
 	// A reader of standard error that goes away must not end this program.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	s.words = newWords(a, s.lease.cfg.LeaseName)
-	defer s.words.close()
+	s.words = hold.NewWords(a.App, s.lease.cfg.LeaseName)
+	defer s.words.Close()
 	ctx, s.fail = context.WithCancelCause(ctx)
 	defer s.fail(nil)
 	checker, err := s.checker()
@@ -133,7 +134,7 @@ func (a *app) standby(ctx context.Context, o standbyOptions, argv []string) (err
 			return err
 		}
 		defer server.Close()
-		s.words.say("serving the state of %s on http://%s", s.lease.name(), server.Addr())
+		s.words.Say("serving the state of %s on http://%s", s.lease.name(), server.Addr())
 	}
 	told := make(chan struct{})
 	telling, stop := context.WithCancel(context.Background())
@@ -201,7 +202,7 @@ func (s *standIn) check() (err error) {
 	}
 	if len(s.argv) > 0 {
 		if s.path, err = exec.LookPath(s.argv[0]); err != nil && !errors.Is(err, exec.ErrDot) {
-			return startError(s.argv[0], err)
+			return hold.StartError(s.argv[0], err)
 		}
 	}
 	return s.checkTiming()
@@ -267,7 +268,7 @@ func (s *standIn) tell(ctx context.Context) {
 			line = fmt.Sprintf("active (term %d)", st.Token)
 		}
 		if line != said && (!st.ReadOnly || !alike(line, said)) {
-			s.words.say("%s: %s", s.lease.name(), line)
+			s.words.Say("%s: %s", s.lease.name(), line)
 			said = line
 		}
 		if active == st.ReadOnly {

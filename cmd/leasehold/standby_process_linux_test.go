@@ -18,6 +18,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/hold"
 	"github.com/leasehold/leasehold/compat/admiral"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/proof/stalltest"
@@ -26,7 +27,7 @@ import (
 // span is a command to supervise: to the file that its argument names, and its token, it writes the reading of the clock when
 // it began, and every millisecond the present one after that.
 func span() {
-	f, err := os.Create(os.Args[1] + "." + os.Getenv(envToken))
+	f, err := os.Create(os.Args[1] + "." + os.Getenv(hold.EnvToken))
 	if err == nil {
 		_, err = f.WriteAt(fmt.Appendf(nil, "%020d", clock.System().Now()), 0)
 	}

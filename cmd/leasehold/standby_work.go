@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/hold"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/standby"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
 	"github.com/leasehold/leasehold/compat/admiral"
@@ -75,15 +76,15 @@ func (s *standIn) early() time.Duration {
 func (s *standIn) work(term admiral.Term) error {
 	p, err := supervise.Start(supervise.Command{
 		Path: s.path, Args: s.argv, Env: s.environ(&term), Clock: s.a.Clock, Suspended: s.suspended,
-		Contain: s.a.Contain(), Contained: s.words.contained, Guards: s.words.guards,
+		Contain: s.a.Contain(), Contained: s.words.Contained, Guards: s.words.Guards,
 	})
 	if err != nil {
-		return startError(s.argv[0], err)
+		return hold.StartError(s.argv[0], err)
 	}
-	if supervise.Watch(term, p, s.timing, s.a.Clock, func(n supervise.Notice) { s.words.notice(n, s.argv[0], leftOf(term, s.a.Clock)) }) {
+	if supervise.Watch(term, p, s.timing, s.a.Clock, func(n supervise.Notice) { s.words.Notice(n, s.argv[0], hold.LeftOf(term, s.a.Clock)) }) {
 		return nil
 	}
-	return programError(p.Status())
+	return hold.EndError(p.Status())
 }
 
 // suspended says what a stop from the terminal does. This process stops next, so it waits for the line.
@@ -93,7 +94,7 @@ func (s *standIn) suspended() {
 
 // environ is the environment of CMD, and of hooks. Without a term it is that of a CMD that runs in every one.
 func (s *standIn) environ(term *admiral.Term) []string {
-	own := []string{envName + "=" + s.lease.cfg.LeaseName}
+	own := []string{hold.EnvName + "=" + s.lease.cfg.LeaseName}
 	if s.prefix != "" {
 		own = append(own, envPrefix+"="+s.prefix)
 	}
@@ -105,14 +106,14 @@ func (s *standIn) environ(term *admiral.Term) []string {
 		own = append(own, standby.EnvRoleFile+"="+path)
 	}
 	if term != nil {
-		own = append(own, envToken+"="+term.Token().String(), envHolder+"="+term.Owner())
+		own = append(own, hold.EnvToken+"="+term.Token().String(), hold.EnvHolder+"="+term.Owner())
 	}
-	return environment(own, envToken, envHolder, standby.EnvRole)
+	return hold.Environment(own, hold.EnvToken, hold.EnvHolder, standby.EnvRole)
 }
 
 // notifier tells CMD, or who else looks at the file or is called by the hook.
 func (s *standIn) notifier() *standby.Notify {
-	n := &standby.Notify{File: s.o.roleFile, Hook: s.o.hook, Env: s.environ, Limit: max(s.early(), time.Second), Say: s.words.say}
+	n := &standby.Notify{File: s.o.roleFile, Hook: s.o.hook, Env: s.environ, Limit: max(s.early(), time.Second), Say: s.words.Say}
 	if s.o.signals != "" {
 		n.Signal = func(active bool) {
 			if s.program == nil {
@@ -140,7 +141,7 @@ func (s *standIn) startNotified(ctx context.Context) error {
 	p, err := standby.StartProgram(running, s.path, s.argv, s.environ(nil), s.timing.KillAfter)
 	if err != nil {
 		end()
-		return startError(s.argv[0], err)
+		return hold.StartError(s.argv[0], err)
 	}
 	s.program, s.endProgram = p, end
 	return nil
@@ -161,5 +162,5 @@ func (s *standIn) stopProgram(first bool) error {
 	if ws, ok := state.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
 		status.Signal = ws.Signal()
 	}
-	return programError(status)
+	return hold.EndError(status)
 }

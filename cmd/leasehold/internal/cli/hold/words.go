@@ -1,4 +1,4 @@
-package main
+package hold
 
 import (
 	"errors"
@@ -19,12 +19,12 @@ import (
 	"github.com/leasehold/leasehold/lock"
 )
 
-// words writes what `run` has to say to standard error. None of its methods waits for the reader, who may have stopped the
+// Words writes what `run` has to say to standard error. None of its methods waits for the reader, who may have stopped the
 // terminal: what doesn't fit is dropped. On a terminal a line at the bottom shows whom it waits for.
-type words struct {
-	a    *app
+type Words struct {
+	a    *cli.App
 	name string
-	log  *slog.Logger
+	Log  *slog.Logger
 	live bool // there is a terminal to redraw a line on
 
 	lines chan string
@@ -39,14 +39,14 @@ type words struct {
 	lost   bool   // it was said that the hold is lost
 }
 
-func newWords(a *app, name string) *words {
-	w := &words{
+func NewWords(a *cli.App, name string) *Words {
+	w := &Words{
 		a: a, name: name, live: term.IsTerminal(int(a.Err.Fd())) && !a.Quiet() && a.Plain(),
 		lines: make(chan string, 64), turn: make(chan chan struct{}), quit: make(chan struct{}), ended: make(chan struct{}),
 	}
-	w.log = a.LogTo(w)
+	w.Log = a.LogTo(w)
 	if !a.Plain() {
-		w.log = w.log.With("name", name)
+		w.Log = w.Log.With("name", name)
 	}
 	go w.write()
 	return w
@@ -55,8 +55,8 @@ func newWords(a *app, name string) *words {
 // flushWait is how long the end of the program waits for a reader.
 const flushWait = time.Second
 
-// close waits until everything is written, or a second has passed.
-func (w *words) close() {
+// Close waits until everything is written, or a second has passed.
+func (w *Words) Close() {
 	close(w.quit)
 	timer := clock.NewTimer(w.a.Clock, flushWait)
 	defer timer.Stop()
@@ -67,7 +67,7 @@ func (w *words) close() {
 }
 
 // Write implements [io.Writer], for the log.
-func (w *words) Write(line []byte) (int, error) {
+func (w *Words) Write(line []byte) (int, error) {
 	select {
 	case w.lines <- strings.TrimSuffix(string(line), "\n"):
 	default:
@@ -75,12 +75,12 @@ func (w *words) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-func (w *words) say(format string, args ...any)  { w.log.Info(fmt.Sprintf(format, args...)) }
-func (w *words) warn(format string, args ...any) { w.log.Warn(fmt.Sprintf(format, args...)) }
+func (w *Words) Say(format string, args ...any)  { w.Log.Info(fmt.Sprintf(format, args...)) }
+func (w *Words) Warn(format string, args ...any) { w.Log.Warn(fmt.Sprintf(format, args...)) }
 
-// retry says why an acquisition tries again: the reason may be one that waiting doesn't mend, such as a full disk.
-func (w *words) retry(_ string, err error) {
-	w.warn("can't take %s yet, trying again: %v", w.name, err)
+// Retry says why an acquisition tries again: the reason may be one that waiting doesn't mend, such as a full disk.
+func (w *Words) Retry(_ string, err error) {
+	w.Warn("can't take %s yet, trying again: %v", w.name, err)
 }
 
 // frames of the spinner, and how long each is shown.
@@ -89,7 +89,7 @@ var frames = []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")
 const frameTime = 100 * time.Millisecond
 
 // write is the goroutine that alone writes to standard error.
-func (w *words) write() {
+func (w *Words) write() {
 	defer close(w.ended)
 	shown := false
 	wipe := func() {
@@ -132,7 +132,7 @@ func (w *words) write() {
 	}
 }
 
-func (w *words) drain() {
+func (w *Words) drain() {
 	for {
 		select {
 		case text := <-w.lines:
@@ -144,7 +144,7 @@ func (w *words) drain() {
 }
 
 // status is the line at the bottom, cut to the width of the terminal; "" for none.
-func (w *words) status(width int) (line string, waiting bool) {
+func (w *Words) status(width int) (line string, waiting bool) {
 	w.mu.Lock()
 	since, holder, shared := w.since, w.holder, w.shared
 	w.mu.Unlock()
@@ -165,11 +165,11 @@ func (w *words) status(width int) (line string, waiting bool) {
 	return output.CutMiddle(line+owner, max(width-3, output.LeastCut)), true
 }
 
-// startWait and endWait enclose an acquisition. After endWait the line at the bottom is gone.
-func (w *words) startWait() { w.setWait(w.a.Clock.Now()) }
-func (w *words) endWait()   { w.setWait(0) }
+// StartWait and endWait enclose an acquisition. After endWait the line at the bottom is gone.
+func (w *Words) StartWait() { w.setWait(w.a.Clock.Now()) }
+func (w *Words) EndWait()   { w.setWait(0) }
 
-func (w *words) setWait(since clock.Instant) {
+func (w *Words) setWait(since clock.Instant) {
 	w.mu.Lock()
 	w.since, w.holder, w.shared, w.lost = since, nil, "", false
 	w.mu.Unlock()
@@ -190,66 +190,66 @@ func (w *words) setWait(since clock.Instant) {
 	}
 }
 
-// waitFor is told whom an acquisition waits for.
-func (w *words) waitFor(h *lease.HeldError) {
+// WaitFor is told whom an acquisition waits for.
+func (w *Words) WaitFor(h *lease.HeldError) {
 	if shares := new(lock.HeldError); errors.As(h, &shares) {
-		w.waitForAny(shareHeld(shares))
+		w.WaitForAny(ShareHeld(shares))
 		return
 	}
 	w.mu.Lock()
 	w.holder = h
 	w.mu.Unlock()
-	if h.Owner == os.Getenv(envHolder) {
-		w.warn("%s is held by the very command that started this one, which may wait for ever", w.name)
+	if h.Owner == os.Getenv(EnvHolder) {
+		w.Warn("%s is held by the very command that started this one, which may wait for ever", w.name)
 	}
 	if !w.live {
 		now := w.a.Clock.Wall()
-		w.say("waiting for %s: held by %s since %s (%s)", w.name, h.Owner, output.At(h.Since, now), output.Ago(h.Since, now))
+		w.Say("waiting for %s: held by %s since %s (%s)", w.name, h.Owner, output.At(h.Since, now), output.Ago(h.Since, now))
 	}
 }
 
-// waitForAny is told, in words, what keeps an acquisition waiting that several stand in the way of.
-func (w *words) waitForAny(text string) {
+// WaitForAny is told, in words, what keeps an acquisition waiting that several stand in the way of.
+func (w *Words) WaitForAny(text string) {
 	w.mu.Lock()
 	news := w.shared != text
 	w.shared = text
 	w.mu.Unlock()
 	if news && !w.live {
-		w.say("waiting for %s: %s", w.name, text)
+		w.Say("waiting for %s: %s", w.name, text)
 	}
 }
 
-// waitForStore is called when opening the store takes long. On a terminal the line at the bottom says so.
-func (w *words) waitForStore() {
+// WaitForStore is called when opening the store takes long. On a terminal the line at the bottom says so.
+func (w *Words) WaitForStore() {
 	if !w.live {
-		w.say(cli.SlowStore)
+		w.Say(cli.SlowStore)
 	}
 }
 
-// event is told what becomes of the lease.
-func (w *words) event(e lease.Event) {
+// Event is told what becomes of the lease.
+func (w *Words) Event(e lease.Event) {
 	if w.waits() {
 		return // it is of the session that waits for a share
 	}
 	switch e.State {
 	case lease.StateJeopardy:
-		w.warn("%s can't be renewed, and ends in %v unless that changes: %v", w.name, e.Left.Round(100*time.Millisecond), e.Err)
+		w.Warn("%s can't be renewed, and ends in %v unless that changes: %v", w.name, e.Left.Round(100*time.Millisecond), e.Err)
 	case lease.StateLost:
 		if w.lose() { // otherwise it is what a session has lost with itself
-			w.warn("%s is lost: %v", w.name, e.Err)
+			w.Warn("%s is lost: %v", w.name, e.Err)
 		}
 	}
 }
 
 // waits reports whether an acquisition is under way.
-func (w *words) waits() bool {
+func (w *Words) waits() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.since != 0
 }
 
 // lose notes that the hold is lost, and reports whether that is news.
-func (w *words) lose() bool {
+func (w *Words) lose() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	news := !w.lost
@@ -257,33 +257,33 @@ func (w *words) lose() bool {
 	return news
 }
 
-// notice is told what is done to the command, with so much left of the lease.
-func (w *words) notice(n supervise.Notice, cmd string, left time.Duration) {
+// Notice is told what is done to the command, with so much left of the lease.
+func (w *Words) Notice(n supervise.Notice, cmd string, left time.Duration) {
 	switch n {
 	case supervise.Terminated:
-		w.say("telling %s to end (SIGTERM)%s", cmd, before(left))
+		w.Say("telling %s to end (SIGTERM)%s", cmd, before(left))
 	case supervise.Leftovers:
-		w.say("%s has ended; ending what it has left behind", cmd)
+		w.Say("%s has ended; ending what it has left behind", cmd)
 	case supervise.Asked:
-		w.say("telling %s to end (SIGTERM)", cmd)
+		w.Say("telling %s to end (SIGTERM)", cmd)
 	case supervise.NoGuard:
-		w.say("telling %s to end (SIGTERM): nothing would end it in time if this program couldn't", cmd)
+		w.Say("telling %s to end (SIGTERM): nothing would end it in time if this program couldn't", cmd)
 	case supervise.Killed:
-		w.say("killing what has not ended (SIGKILL)")
+		w.Say("killing what has not ended (SIGKILL)")
 	}
 }
 
-// contained tells, who wants to know it, how everything that the command starts is found and ended.
-func (w *words) contained(how supervise.Contain, why error) {
+// Contained tells, who wants to know it, how everything that the command starts is found and ended.
+func (w *Words) Contained(how supervise.Contain, why error) {
 	if why != nil {
-		w.log.Debug(fmt.Sprintf("what CMD starts is ended by %s: %v", how.Words(), why))
+		w.Log.Debug(fmt.Sprintf("what CMD starts is ended by %s: %v", how.Words(), why))
 		return
 	}
-	w.log.Debug("what CMD starts is ended by " + how.Words())
+	w.Log.Debug("what CMD starts is ended by " + how.Words())
 }
 
-// guards is called when a guard process was started, or has ended.
-func (w *words) guards(err error) { w.warn("%v", err) }
+// Guards is called when a guard process was started, or has ended.
+func (w *Words) Guards(err error) { w.Warn("%v", err) }
 
 // before says how much of the lease is left, if anything.
 func before(left time.Duration) string {
@@ -293,7 +293,7 @@ func before(left time.Duration) string {
 	return fmt.Sprintf(", %v before the lease ends", left.Round(100*time.Millisecond))
 }
 
-// suspended says what a stop from the terminal does to the lease. This process stops next, so it waits for the line.
-func (w *words) suspended(left time.Duration) {
+// Suspended says what a stop from the terminal does to the lease. This process stops next, so it waits for the line.
+func (w *Words) Suspended(left time.Duration) {
 	w.a.SayBelow("stopped; unless it goes on before, %s is killed in %v, when the lease ends", w.name, left.Round(time.Second))
 }

@@ -1,4 +1,6 @@
-package main
+// Package hold is what the commands share that hold a name while they run a program, or serve: what they say meanwhile, what the
+// program finds in its environment, and what its end means.
+package hold
 
 import (
 	"context"
@@ -20,8 +22,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// cantLead explains that a name is in use as what nobody leads; any other error it returns.
-func cantLead(name string, err error) error {
+// CantLead explains that a name is in use as what nobody leads; any other error it returns.
+func CantLead(name string, err error) error {
 	other := new(store.KindError)
 	switch {
 	case !errors.As(err, &other):
@@ -36,15 +38,15 @@ func cantLead(name string, err error) error {
 
 // The environment of CMD.
 const (
-	envName   = "LEASEHOLD_NAME"
-	envToken  = "LEASEHOLD_TOKEN"
-	envHolder = "LEASEHOLD_HOLDER"
-	envStore  = "LEASEHOLD_STORE"
-	envSlot   = "LEASEHOLD_SLOT"
+	EnvName   = "LEASEHOLD_NAME"
+	EnvToken  = "LEASEHOLD_TOKEN"
+	EnvHolder = "LEASEHOLD_HOLDER"
+	EnvStore  = "LEASEHOLD_STORE"
+	EnvSlot   = "LEASEHOLD_SLOT"
 )
 
-// info is what people see of a hold under which command runs, with the pairs of --info.
-func info(command string, pairs []string) (map[string]string, error) {
+// HolderInfo is what people see of a hold under which command runs, with the pairs of --info.
+func HolderInfo(command string, pairs []string) (map[string]string, error) {
 	all := map[string]string{"command": command, "user": cli.WhoAmI()}
 	for _, pair := range pairs {
 		k, v, ok := strings.Cut(pair, "=")
@@ -56,8 +58,8 @@ func info(command string, pairs []string) (map[string]string, error) {
 	return all, nil
 }
 
-// startError gives the exit code of a command that could not be started.
-func startError(cmd string, err error) error {
+// StartError gives the exit code of a command that could not be started.
+func StartError(cmd string, err error) error {
 	var why syscall.Errno
 	switch {
 	case errors.Is(err, exec.ErrNotFound):
@@ -72,17 +74,17 @@ func startError(cmd string, err error) error {
 	return cli.Exit(cli.ExitCannot, fmt.Errorf("%s: can't be executed: %w", cmd, err))
 }
 
-// closeSession ends a session, and deletes its record if that is confirmed: its key is never used again.
-func closeSession(ctx context.Context, s *lease.Session) error {
+// CloseSession ends a session, and deletes its record if that is confirmed: its key is never used again.
+func CloseSession(ctx context.Context, s *lease.Session) error {
 	if err := s.Close(ctx); err != nil {
 		return err
 	}
-	forgetSession(ctx, s.Manager(), s.Key())
+	ForgetSession(ctx, s.Manager(), s.Key())
 	return nil
 }
 
-// forgetSession deletes the record of a session, if it is closed. One that is left is of no use, and does no harm.
-func forgetSession(ctx context.Context, m *lease.Manager, key string) {
+// ForgetSession deletes the record of a session, if it is closed. One that is left is of no use, and does no harm.
+func ForgetSession(ctx context.Context, m *lease.Manager, key string) {
 	ctx, cancel := clock.WithTimeout(ctx, m.Clock(), m.TTL()/10)
 	defer cancel()
 	if rec, err := store.Load(ctx, m.Store(), key); err == nil && rec.Owner == "" && rec.Version != "" {
@@ -90,8 +92,8 @@ func forgetSession(ctx context.Context, m *lease.Manager, key string) {
 	}
 }
 
-// shareHeld says who holds a lock, and who waits before.
-func shareHeld(e *lock.HeldError) string {
+// ShareHeld says who holds a lock, and who waits before.
+func ShareHeld(e *lock.HeldError) string {
 	who := "nobody"
 	if n := len(e.Holders); n > 3 {
 		who = fmt.Sprintf("%s and %d others", strings.Join(e.Holders[:3], ", "), n-3)
@@ -104,8 +106,8 @@ func shareHeld(e *lock.HeldError) string {
 	return fmt.Sprintf("held by %s; %d waiting before", who, e.Waiting)
 }
 
-// leftOf returns for how long a lease is valid without a renewal; 0 when it has ended.
-func leftOf(l supervise.Lease, clk clock.Clock) time.Duration {
+// LeftOf returns for how long a lease is valid without a renewal; 0 when it has ended.
+func LeftOf(l supervise.Lease, clk clock.Clock) time.Duration {
 	until := l.ValidUntil()
 	if until == clock.Always {
 		return 0
@@ -113,8 +115,8 @@ func leftOf(l supervise.Lease, clk clock.Clock) time.Duration {
 	return max(until.Sub(clk.Now()), 0)
 }
 
-// programError is the error with the exit code of a CMD that ended by itself.
-func programError(s supervise.Status) error {
+// EndError is the error with the exit code of a CMD that ended by itself.
+func EndError(s supervise.Status) error {
 	code := s.Code
 	if sig, ok := s.Signal.(syscall.Signal); ok {
 		code = cli.ExitSignal + int(sig)
@@ -122,8 +124,8 @@ func programError(s supervise.Status) error {
 	return cli.Exit(code, nil)
 }
 
-// environment is this program's, without the variables of own and drop, and with own.
-func environment(own []string, drop ...string) []string {
+// Environment is this program's, without the variables of own and drop, and with own.
+func Environment(own []string, drop ...string) []string {
 	for _, pair := range own {
 		name, _, _ := strings.Cut(pair, "=")
 		drop = append(drop, name)
