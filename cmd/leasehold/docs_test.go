@@ -11,7 +11,6 @@ import (
 
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/hold"
-	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/view"
 )
 
 // Help takes what is quoted in a flag's description for the name of its value: a command there reads as what has to be typed.
@@ -27,7 +26,7 @@ func TestFlagsTakeOneWord(t *testing.T) {
 			see(sub)
 		}
 	}
-	see((&app{Viewer: view.New(cli.New())}).root(nil))
+	see(root(cli.New(), nil))
 }
 
 // The manual tells of every command, flag, setting and exit code.
@@ -54,7 +53,7 @@ func TestManualIsComplete(t *testing.T) {
 			tells(sub)
 		}
 	}
-	tells((&app{Viewer: view.New(cli.New())}).root(nil))
+	tells(root(cli.New(), nil))
 	for _, s := range cli.Settings() {
 		need(s.Env())
 	}

@@ -5,7 +5,6 @@ import (
 	"os"
 
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
-	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/view"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
 )
 
@@ -14,6 +13,6 @@ func main() {
 		supervise.GuardMain()
 		return
 	}
-	a := &app{Viewer: view.New(cli.New())}
-	os.Exit(a.Execute(a.root(os.Args[1:]), os.Args[1:]))
+	a := cli.New()
+	os.Exit(a.Execute(root(a, os.Args[1:]), os.Args[1:]))
 }

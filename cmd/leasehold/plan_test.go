@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
-	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/view"
 )
 
 var update = flag.Bool("update", false, "write the outputs in docs/plan.md, and docs/plan.svg, anew")
@@ -55,9 +54,9 @@ func printed(t testing.TB, args []string) string {
 		t.Fatal(err)
 	}
 	defer out.Close()
-	a := &app{Viewer: view.New(cli.New())}
+	a := cli.New()
 	a.Out = out
-	if code := a.Execute(a.root(args), args); code != 0 {
+	if code := a.Execute(root(a, args), args); code != 0 {
 		t.Fatalf("leasehold %v: exit code %d", args, code)
 	}
 	b, err := os.ReadFile(out.Name())

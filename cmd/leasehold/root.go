@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 )
 
-func (a *app) root(args []string) *cobra.Command {
+func root(a *cli.App, args []string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "leasehold",
 		Short: "Says who owns what, and proves it",
@@ -33,8 +33,11 @@ func (a *app) root(args []string) *cobra.Command {
 	for _, name := range cli.Everywhere {
 		a.Flag(root.PersistentFlags(), name)
 	}
-	root.AddCommand(a.runCommand(), a.listCommand(), a.showCommand(), a.watchCommand(), a.historyCommand(), a.checkCommand(),
-		a.releaseCommand(), a.breakCommand(), a.slotsCommand(), a.forgetCommand(), a.sweepCommand(), a.withLockCommand(), a.idCommand(), a.electCommand(), a.observeCommand(), a.candidatesCommand(), a.handoffCommand(), a.pauseCommand(), a.unpauseCommand(), a.standbyCommand(), a.gateCommand(), a.serveCommand(), a.initCommand(), a.costCommand(), a.planCommand(), a.benchCommand(), a.doctorCommand(), a.verifyCommand(), a.configCommand(), a.versionCommand(), a.manCommand())
+	for _, commands := range []func(*cli.App) []*cobra.Command{
+		runCommands, electCommands, serveCommands, gateCommands, idCommands, lookCommands, operateCommands, drCommands, planCommands, setupCommands,
+	} {
+		root.AddCommand(commands(a)...)
+	}
 	return root
 }
 

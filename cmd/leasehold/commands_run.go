@@ -1,0 +1,14 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/view"
+)
+
+// runCommands are the commands of this group.
+func runCommands(c *cli.App) []*cobra.Command {
+	a := &app{Viewer: view.New(c)}
+	return []*cobra.Command{a.runCommand(), a.withLockCommand()}
+}
