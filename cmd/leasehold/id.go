@@ -79,14 +79,6 @@ func checkValues(v identity.Values) error {
 	return nil
 }
 
-// poolArg checks a POOL.
-func poolArg(pool string) error {
-	if err := store.CheckKey(pool); err != nil {
-		return cli.BadName("POOL", err)
-	}
-	return nil
-}
-
 // noPool explains that a pool that is only looked at isn't there.
 func noPool(pool string, err error) error {
 	if errors.Is(err, identity.ErrUndeclared) {

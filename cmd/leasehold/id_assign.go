@@ -63,7 +63,7 @@ func (a *app) idAssignCommand() *cobra.Command {
 			}
 			if cmd.Flags().Changed("layout") {
 				var err error
-				if o.layout, err = layoutArg(layout); err != nil {
+				if o.layout, err = cli.LayoutArg(layout); err != nil {
 					return err
 				}
 			}
@@ -109,7 +109,7 @@ func idAssignArgs(cmd *cobra.Command, args []string) error {
 }
 
 func (o idAssign) check(cmd *cobra.Command, argv []string) error {
-	if err := poolArg(o.pool); err != nil {
+	if err := cli.PoolArg(o.pool); err != nil {
 		return err
 	}
 	if err := checkValues(o.values); err != nil {
@@ -194,13 +194,13 @@ const idLimit = time.Minute
 // idRun runs CMD while it has a value.
 func (a *app) idRun(ctx context.Context, argv []string, o idAssign) error {
 	o.weight = 1 // as without --weight, which is for names that are shared
-	j := &job{a: a, name: "a value of " + o.pool, argv: argv, opts: o.runOptions}
+	j := &job{a: a.App, name: "a value of " + o.pool, argv: argv, opts: o.runOptions}
 	if o.as != "" { // for people: an owner's id is no place for a slash, or for more
 		j.holder = strings.ReplaceAll(o.as, "/", "-")
 		j.holder = j.holder[:min(len(j.holder), 60)]
 		j.holder = strings.ToValidUTF8(j.holder, "")
 	}
-	w := &idWork{job: j, opts: o}
+	w := &idWork{job: j, a: a, opts: o}
 	j.taking, j.more = w.take, w.variables
 	return j.run(ctx)
 }

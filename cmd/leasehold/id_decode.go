@@ -42,7 +42,7 @@ func (a *app) idDecodeCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			layouts := flake.Layouts()
 			if cmd.Flags().Changed("layout") {
-				l, err := layoutArg(name)
+				l, err := cli.LayoutArg(name)
 				if err != nil {
 					return err
 				}

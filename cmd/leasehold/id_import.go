@@ -28,7 +28,7 @@ func (a *app) idImportCommand() *cobra.Command {
 		Args:              cli.Want("POOL", "FILE"),
 		ValidArgsFunction: a.completePoolThenFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := poolArg(args[0]); err != nil {
+			if err := cli.PoolArg(args[0]); err != nil {
 				return err
 			}
 			if err := checkValues(values); err != nil {
@@ -114,7 +114,7 @@ func (a *app) idDuplicatesCommand() *cobra.Command {
 			case len(args) == 0:
 				return cli.Usage("POOL is missing: leasehold id duplicates POOL, or --from-json FILE")
 			}
-			if err := poolArg(args[0]); err != nil {
+			if err := cli.PoolArg(args[0]); err != nil {
 				return err
 			}
 			return a.WithStore(cmd.Context(), false, func(st store.Store) error {

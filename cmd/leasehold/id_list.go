@@ -41,7 +41,7 @@ func (a *app) idListCommand() *cobra.Command {
 				if len(args) == 0 {
 					return a.idPools(cmd.Context(), st)
 				}
-				if err := poolArg(args[0]); err != nil {
+				if err := cli.PoolArg(args[0]); err != nil {
 					return err
 				}
 				return a.idList(cmd.Context(), st, args[0])

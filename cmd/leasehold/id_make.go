@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -29,53 +27,6 @@ const (
 	formBase62  = "base62"
 	formHex     = "hex"
 )
-
-// layoutArg returns the layout that a text names or describes.
-func layoutArg(text string) (flake.Layout, error) {
-	l, err := flake.ParseLayout(text)
-	if err != nil {
-		return flake.Layout{}, cli.Exit(cli.ExitUsage, err)
-	}
-	return l, nil
-}
-
-// layoutPools are the pools that numbers in ids come from, by layout, as a flag that may be repeated.
-type layoutPools map[string]string
-
-// Set implements [pflag.Value]. A layout's specification has "=" and "," in it, a pool's name has no "=" here.
-func (p *layoutPools) Set(text string) error {
-	i := strings.LastIndexByte(text, '=')
-	if i <= 0 {
-		return fmt.Errorf("%.80q: want LAYOUT=POOL", text)
-	}
-	layout, pool := text[:i], text[i+1:]
-	if _, err := layoutArg(layout); err != nil {
-		return err
-	}
-	if err := poolArg(pool); err != nil {
-		return err
-	}
-	if other, twice := (*p)[layout]; twice && other != pool {
-		return fmt.Errorf("the layout %s has two pools, %s and %s: want one", layout, other, pool)
-	}
-	if *p == nil {
-		*p = layoutPools{}
-	}
-	(*p)[layout] = pool
-	return nil
-}
-
-// String implements [pflag.Value].
-func (p *layoutPools) String() string {
-	var all []string
-	for _, layout := range slices.Sorted(maps.Keys(*p)) {
-		all = append(all, layout+"="+(*p)[layout])
-	}
-	return strings.Join(all, " ")
-}
-
-// Type implements [pflag.Value].
-func (p *layoutPools) Type() string { return "LAYOUT=POOL" }
 
 func completeLayouts(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return flake.Names(), cobra.ShellCompDirectiveNoFileComp
@@ -109,7 +60,7 @@ func (a *app) idNextCommand() *cobra.Command {
 		Args:              cli.Want("LAYOUT"),
 		ValidArgsFunction: completeLayouts,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if o.layout, err = layoutArg(args[0]); err != nil {
+			if o.layout, err = cli.LayoutArg(args[0]); err != nil {
 				return err
 			}
 			if o.with = metadata != ""; o.with {
@@ -148,7 +99,7 @@ func (o *idNext) check() error {
 	if o.pool == "" {
 		o.pool = identity.LayoutPool(o.layout.Name())
 	}
-	return poolArg(o.pool)
+	return cli.PoolArg(o.pool)
 }
 
 func checkForm(form string, long bool) error {

@@ -47,7 +47,7 @@ func (a *app) idPoolSetCommand() *cobra.Command {
 		Args:              cli.Want("POOL"),
 		ValidArgsFunction: a.completePools,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := poolArg(args[0]); err != nil {
+			if err := cli.PoolArg(args[0]); err != nil {
 				return err
 			}
 			if err := checkValues(values); err != nil {
@@ -92,7 +92,7 @@ func (a *app) idPruneCommand() *cobra.Command {
 		Args:              cli.Want("POOL"),
 		ValidArgsFunction: a.completePools,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := poolArg(args[0]); err != nil {
+			if err := cli.PoolArg(args[0]); err != nil {
 				return err
 			}
 			if path == "" {

@@ -50,7 +50,7 @@ func (a *app) idReleaseCommand() *cobra.Command {
 }
 
 func (a *app) checkRelease(cmd *cobra.Command, o *identity.ReleaseOptions, pool, value, token, used string) (err error) {
-	if err := poolArg(pool); err != nil {
+	if err := cli.PoolArg(pool); err != nil {
 		return err
 	}
 	if cmd.Flags().Changed("as") && o.As == "" {

@@ -44,7 +44,7 @@ func (a *app) idResetCommand() *cobra.Command {
 				return cli.Usage("POOL is missing: leasehold id reset POOL [VALUE...]")
 			}
 			o.pool, o.values = args[0], args[1:]
-			if err := poolArg(o.pool); err != nil {
+			if err := cli.PoolArg(o.pool); err != nil {
 				return err
 			}
 			if o.ahead < 0 {

@@ -28,6 +28,7 @@ const (
 // idWork takes a value for a job.
 type idWork struct {
 	*job
+	a    *app
 	opts idAssign
 }
 

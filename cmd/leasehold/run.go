@@ -40,7 +40,7 @@ type runOptions struct {
 
 // job is one call of run.
 type job struct {
-	a      *app
+	a      *cli.App
 	name   string
 	argv   []string
 	path   string // of argv[0]
@@ -126,7 +126,7 @@ func (a *app) run(ctx context.Context, name string, argv []string, o runOptions)
 	if err := cli.HeldName(name); err != nil {
 		return err
 	}
-	j := &job{a: a, name: name, key: name, argv: argv, opts: o, holder: a.Values.Get("as")}
+	j := &job{a: a.App, name: name, key: name, argv: argv, opts: o, holder: a.Values.Get("as")}
 	j.taking = j.take
 	return j.run(ctx)
 }
@@ -138,7 +138,7 @@ func (j *job) run(ctx context.Context) (err error) {
 	}
 	// A reader of standard error that goes away must not end this program while CMD runs.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	j.words = hold.NewWords(j.a.App, j.name)
+	j.words = hold.NewWords(j.a, j.name)
 	defer j.words.Close() // the words come before the error that ends the program
 	j.campaign()
 	if err = j.open(ctx); err != nil {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/flake"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
@@ -48,3 +49,20 @@ func HeldName(name string) error {
 
 // CompleteTimeout bounds what a shell waits for when it completes a name.
 const CompleteTimeout = time.Second
+
+// PoolArg checks a POOL.
+func PoolArg(pool string) error {
+	if err := store.CheckKey(pool); err != nil {
+		return BadName("POOL", err)
+	}
+	return nil
+}
+
+// LayoutArg returns the layout that a text names or describes.
+func LayoutArg(text string) (flake.Layout, error) {
+	l, err := flake.ParseLayout(text)
+	if err != nil {
+		return flake.Layout{}, Exit(ExitUsage, err)
+	}
+	return l, nil
+}
