@@ -12,6 +12,7 @@ import (
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/hold"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/run"
 	"github.com/leasehold/leasehold/flake"
 	"github.com/leasehold/leasehold/identity"
 	"github.com/leasehold/leasehold/lease"
@@ -27,7 +28,7 @@ type idAssign struct {
 	window time.Duration
 	layout flake.Layout // of CMD's ids; the zero one if that isn't said
 	ttl    bool         // was given
-	runOptions
+	run.Options
 }
 
 func (a *app) idAssignCommand() *cobra.Command {
@@ -57,7 +58,7 @@ func (a *app) idAssignCommand() *cobra.Command {
 		Args:              idAssignArgs,
 		ValidArgsFunction: a.completePools,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.pool, o.limited, o.ttl = args[0], cmd.Flags().Changed("wait"), cmd.Flags().Changed("ttl")
+			o.pool, o.Limited, o.ttl = args[0], cmd.Flags().Changed("wait"), cmd.Flags().Changed("ttl")
 			if err := o.check(cmd, args[1:]); err != nil {
 				return err
 			}
@@ -80,10 +81,10 @@ func (a *app) idAssignCommand() *cobra.Command {
 	f.StringVar(&layout, "layout", "", "of which layout the ids are that are made with the values, by name or as a specification")
 	_ = cmd.RegisterFlagCompletionFunc("layout", completeLayouts)
 	f.DurationVar(&o.window, "window", 0, "how far ahead of now ids that are made with the value may be (default: with CMD its --ttl, else 2m0s)")
-	f.BoolVarP(&o.noWait, "no-wait", "n", false, "don't wait for a value (with CMD)")
-	f.DurationVarP(&o.wait, "wait", "w", 0, "wait for a value for so long at most (with CMD; default: until one is free)")
-	f.StringArrayVar(&o.info, "info", nil, "KEY=VALUE for people to see; may be repeated")
-	f.BoolVar(&o.restart, "restart", false, "after a loss, claim a value again and run CMD again")
+	f.BoolVarP(&o.NoWait, "no-wait", "n", false, "don't wait for a value (with CMD)")
+	f.DurationVarP(&o.Wait, "wait", "w", 0, "wait for a value for so long at most (with CMD; default: until one is free)")
+	f.StringArrayVar(&o.Info, "info", nil, "KEY=VALUE for people to see; may be repeated")
+	f.BoolVar(&o.Restart, "restart", false, "after a loss, claim a value again and run CMD again")
 	for _, name := range []string{"ttl", "kill-after", "contain", "conflict-exit-code", "keys", "output"} {
 		a.Flag(f, name)
 	}
@@ -144,7 +145,7 @@ func (o idAssign) options() identity.Options {
 
 // idAssign assigns a value that no process keeps, and prints it.
 func (a *app) idAssign(ctx context.Context, o idAssign) error {
-	pairs, err := hold.HolderInfo("", o.info)
+	pairs, err := hold.HolderInfo("", o.Info)
 	if err != nil {
 		return err
 	}
@@ -193,14 +194,14 @@ const idLimit = time.Minute
 
 // idRun runs CMD while it has a value.
 func (a *app) idRun(ctx context.Context, argv []string, o idAssign) error {
-	o.weight = 1 // as without --weight, which is for names that are shared
-	j := &job{a: a.App, name: "a value of " + o.pool, argv: argv, opts: o.runOptions}
+	o.Weight = 1 // as without --weight, which is for names that are shared
+	j := &run.Job{App: a.App, Name: "a value of " + o.pool, Argv: argv, Opts: o.Options}
 	if o.as != "" { // for people: an owner's id is no place for a slash, or for more
-		j.holder = strings.ReplaceAll(o.as, "/", "-")
-		j.holder = j.holder[:min(len(j.holder), 60)]
-		j.holder = strings.ToValidUTF8(j.holder, "")
+		j.Holder = strings.ReplaceAll(o.as, "/", "-")
+		j.Holder = j.Holder[:min(len(j.Holder), 60)]
+		j.Holder = strings.ToValidUTF8(j.Holder, "")
 	}
-	w := &idWork{job: j, a: a, opts: o}
-	j.taking, j.more = w.take, w.variables
-	return j.run(ctx)
+	w := &idWork{Job: j, a: a, opts: o}
+	j.Taking, j.More = w.take, w.variables
+	return j.Run(ctx)
 }

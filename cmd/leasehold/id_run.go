@@ -10,6 +10,7 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/hold"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/run"
 	"github.com/leasehold/leasehold/identity"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
@@ -27,7 +28,7 @@ const (
 
 // idWork takes a value for a job.
 type idWork struct {
-	*job
+	*run.Job
 	a    *app
 	opts idAssign
 }
@@ -56,20 +57,20 @@ func (h *idHold) Release(ctx context.Context) error {
 }
 
 // take claims a value, and waits for that unless it isn't to.
-func (w *idWork) take(ctx context.Context) (jobHold, error) {
-	s, err := w.openSession(ctx)
+func (w *idWork) take(ctx context.Context) (run.Hold, error) {
+	s, err := w.OpenSession(ctx)
 	if err != nil {
 		return nil, err
 	}
 	h, err := w.claim(ctx, s)
 	if err == nil {
-		files, err := newIDFiles(h, w.a.Clock, cmp.Or(w.opts.window, w.timing.TTL)/8, w.words.Say)
+		files, err := newIDFiles(h, w.a.Clock, cmp.Or(w.opts.window, w.Timing.TTL)/8, w.Words.Say)
 		if err != nil {
-			w.words.Say("%s; CMD is told no $%s and no $%s", cli.OneLine(err), envWindow, envUsed)
+			w.Words.Say("%s; CMD is told no $%s and no $%s", cli.OneLine(err), envWindow, envUsed)
 		}
-		return &idHold{h, s, files, w.words.Say}, nil
+		return &idHold{h, s, files, w.Words.Say}, nil
 	}
-	closing, cancel := clock.WithTimeout(context.WithoutCancel(ctx), w.a.Clock, w.timing.TTL/10)
+	closing, cancel := clock.WithTimeout(context.WithoutCancel(ctx), w.a.Clock, w.Timing.TTL/10)
 	defer cancel()
 	_ = hold.CloseSession(closing, s) // or it expires
 	return nil, err
@@ -83,7 +84,7 @@ func (w *idWork) claim(ctx context.Context, s *lease.Session) (*identity.Hold, e
 		var held *lease.HeldError
 		full := new(identity.ExhaustedError)
 		switch {
-		case err == nil || w.job.opts.noWait && !errors.Is(err, identity.ErrMismatch) && !errors.Is(err, identity.ErrUndeclared):
+		case err == nil || w.Job.Opts.NoWait && !errors.Is(err, identity.ErrMismatch) && !errors.Is(err, identity.ErrUndeclared):
 			return h, err
 		case ctx.Err() != nil, errors.Is(err, lease.ErrLost):
 			return nil, err
@@ -91,20 +92,20 @@ func (w *idWork) claim(ctx context.Context, s *lease.Session) (*identity.Hold, e
 			errors.Is(err, store.ErrInvalid), errors.Is(err, store.ErrCorrupt):
 			return nil, w.a.idError(err)
 		case errors.As(err, &held):
-			w.words.WaitFor(held)
+			w.Words.WaitFor(held)
 		case errors.As(err, &full):
-			w.words.WaitForAny(fmt.Sprintf("all %d are held", full.Size))
+			w.Words.WaitForAny(fmt.Sprintf("all %d are held", full.Size))
 		default:
-			w.words.Retry("", err)
+			w.Words.Retry("", err)
 		}
-		if failed := clock.Sleep(ctx, w.a.Clock, w.timing.TTL/20); failed != nil {
+		if failed := clock.Sleep(ctx, w.a.Clock, w.Timing.TTL/20); failed != nil {
 			return nil, errors.Join(context.Cause(ctx), err)
 		}
 	}
 }
 
 // variables tell CMD its value, and which times ids that are made with it may have.
-func (w *idWork) variables(h jobHold) []string {
+func (w *idWork) variables(h run.Hold) []string {
 	v, ok := h.(*idHold)
 	if !ok {
 		return nil

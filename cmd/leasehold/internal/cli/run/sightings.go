@@ -1,4 +1,4 @@
-package main
+package run
 
 import (
 	"errors"
@@ -9,7 +9,7 @@ import (
 )
 
 // keepSightings keeps for the next run what this one has seen of the name. err is what came of the acquisition.
-func (j *job) keepSightings(err error) {
+func (j *Job) keepSightings(err error) {
 	if j.m == nil {
 		return
 	}
@@ -17,7 +17,7 @@ func (j *job) keepSightings(err error) {
 	if failed == nil || !errors.Is(err, lease.ErrHeld) && !errors.Is(err, lock.ErrHeld) {
 		return
 	}
-	j.words.Warn("%s: if its holder is dead, the next run won't know: what this run saw can't be kept (%s). "+
+	j.Words.Warn("%s: if its holder is dead, the next run won't know: what this run saw can't be kept (%s). "+
 		"-n, and -w below the TTL, then never take a dead holder's name: wait longer, or set XDG_STATE_HOME to a folder on a local disk",
-		j.name, cli.OneLine(failed))
+		j.Name, cli.OneLine(failed))
 }

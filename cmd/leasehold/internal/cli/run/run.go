@@ -1,4 +1,4 @@
-package main
+package run
 
 import (
 	"cmp"
@@ -28,40 +28,40 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// runOptions are the flags of run that are not settings.
-type runOptions struct {
-	noWait  bool
-	wait    time.Duration
-	limited bool // wait was given
-	info    []string
-	restart bool
+// Options are the flags of run that are not settings.
+type Options struct {
+	NoWait  bool
+	Wait    time.Duration
+	Limited bool // wait was given
+	Info    []string
+	Restart bool
 	sharing
 }
 
-// job is one call of run.
-type job struct {
-	a      *cli.App
-	name   string
-	argv   []string
+// Job is one call of run.
+type Job struct {
+	App    *cli.App
+	Name   string
+	Argv   []string
 	path   string // of argv[0]
-	opts   runOptions
-	timing supervise.Timing
+	Opts   Options
+	Timing supervise.Timing
 	info   map[string]string
 	keys   fence.Keys
-	words  *hold.Words
+	Words  *hold.Words
 	until  clock.Instant // when the time that --wait allows is over
 	url    string
 	st     store.Store
 	m      *lease.Manager
 
-	key    string                                 // of the lease, if it is known before it is taken
-	holder string                                 // becomes part of the holder's id
-	taking func(context.Context) (jobHold, error) // what CMD runs under
-	more   func(jobHold) []string                 // variables of CMD beside those that there always are; or nil
+	key    string                              // of the lease, if it is known before it is taken
+	Holder string                              // becomes part of the holder's id
+	Taking func(context.Context) (Hold, error) // what CMD runs under
+	More   func(Hold) []string                 // variables of CMD beside those that there always are; or nil
 }
 
 func (a *app) runCommand() *cobra.Command {
-	var o runOptions
+	var o Options
 	cmd := &cobra.Command{
 		Use:   "run NAME [flags] -- CMD [ARG...]",
 		Short: "Run a command while holding a name",
@@ -85,16 +85,16 @@ func (a *app) runCommand() *cobra.Command {
 		Args:              runArgs,
 		ValidArgsFunction: a.CompleteNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.limited = cmd.Flags().Changed("wait")
+			o.Limited = cmd.Flags().Changed("wait")
 			o.limitGiven = cmd.Flags().Changed("slots")
 			return a.run(cmd.Context(), args[0], args[1:], o)
 		},
 	}
 	f := cmd.Flags()
-	f.BoolVarP(&o.noWait, "no-wait", "n", false, "don't wait for NAME")
-	f.DurationVarP(&o.wait, "wait", "w", 0, "wait for NAME for so long at most (default: until it is free)")
-	f.StringArrayVar(&o.info, "info", nil, "KEY=VALUE for people to see; may be repeated")
-	f.BoolVar(&o.restart, "restart", false, "after a loss, wait for NAME again and run CMD again")
+	f.BoolVarP(&o.NoWait, "no-wait", "n", false, "don't wait for NAME")
+	f.DurationVarP(&o.Wait, "wait", "w", 0, "wait for NAME for so long at most (default: until it is free)")
+	f.StringArrayVar(&o.Info, "info", nil, "KEY=VALUE for people to see; may be repeated")
+	f.BoolVar(&o.Restart, "restart", false, "after a loss, wait for NAME again and run CMD again")
 	o.sharing.add(f)
 	for _, name := range []string{"ttl", "kill-after", "contain", "conflict-exit-code", "as", "keys"} {
 		a.Flag(f, name)
@@ -122,73 +122,73 @@ func runArgs(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-func (a *app) run(ctx context.Context, name string, argv []string, o runOptions) error {
+func (a *app) run(ctx context.Context, name string, argv []string, o Options) error {
 	if err := cli.HeldName(name); err != nil {
 		return err
 	}
-	j := &job{a: a.App, name: name, key: name, argv: argv, opts: o, holder: a.Values.Get("as")}
-	j.taking = j.take
-	return j.run(ctx)
+	j := &Job{App: a.App, Name: name, key: name, Argv: argv, Opts: o, Holder: a.Values.Get("as")}
+	j.Taking = j.take
+	return j.Run(ctx)
 }
 
-// run takes what CMD is to run under, runs it, and gives that back.
-func (j *job) run(ctx context.Context) (err error) {
+// Run takes what CMD is to run under, runs it, and gives that back.
+func (j *Job) Run(ctx context.Context) (err error) {
 	if err := j.check(); err != nil {
 		return err
 	}
 	// A reader of standard error that goes away must not end this program while CMD runs.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	j.words = hold.NewWords(j.a, j.name)
-	defer j.words.Close() // the words come before the error that ends the program
+	j.Words = hold.NewWords(j.App, j.Name)
+	defer j.Words.Close() // the words come before the error that ends the program
 	j.campaign()
 	if err = j.open(ctx); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, j.st.Close()) }()
 	j.m, err = lease.NewManager(j.st, lease.Options{
-		TTL: j.timing.TTL, Renew: j.timing.Renew(), Name: j.holder, Info: j.info, Clock: j.a.Clock,
-		OnWait: j.words.WaitFor, OnRetry: j.words.Retry, OnEvent: j.words.Event, Sightings: j.a.Sightings(),
+		TTL: j.Timing.TTL, Renew: j.Timing.Renew(), Name: j.Holder, Info: j.info, Clock: j.App.Clock,
+		OnWait: j.Words.WaitFor, OnRetry: j.Words.Retry, OnEvent: j.Words.Event, Sightings: j.App.Sightings(),
 	})
 	if err != nil {
 		return cli.Exit(cli.ExitUsage, err)
 	}
 	defer func() { err = errors.Join(err, j.m.Close()) }()
 	for {
-		if err = j.once(ctx); !j.opts.restart || !errors.Is(err, errLost) || ctx.Err() != nil {
+		if err = j.once(ctx); !j.Opts.Restart || !errors.Is(err, errLost) || ctx.Err() != nil {
 			return err
 		}
-		j.words.Say("%v; waiting for %s again", err, j.name)
+		j.Words.Say("%v; waiting for %s again", err, j.Name)
 		j.campaign()
 	}
 }
 
 // campaign begins the time that --wait allows.
-func (j *job) campaign() { j.until = j.a.Clock.Now().Add(j.opts.wait) }
+func (j *Job) campaign() { j.until = j.App.Clock.Now().Add(j.Opts.Wait) }
 
 // limited returns a context that ends with the time that --wait allows.
-func (j *job) limited(ctx context.Context) (context.Context, context.CancelFunc) {
-	if j.opts.limited {
-		return clock.WithTimeout(ctx, j.a.Clock, j.until.Sub(j.a.Clock.Now()))
+func (j *Job) limited(ctx context.Context) (context.Context, context.CancelFunc) {
+	if j.Opts.Limited {
+		return clock.WithTimeout(ctx, j.App.Clock, j.until.Sub(j.App.Clock.Now()))
 	}
 	return context.WithCancel(ctx)
 }
 
 // open opens the store. It waits for a process that stands in the way, as for the name itself.
-func (j *job) open(ctx context.Context) error {
-	url, _, err := j.a.StoreURL()
+func (j *Job) open(ctx context.Context) error {
+	url, _, err := j.App.StoreURL()
 	if err != nil {
 		return err
 	}
 	j.url = url.String()
-	if j.opts.noWait {
-		j.st, err = j.a.Open(ctx, true)
+	if j.Opts.NoWait {
+		j.st, err = j.App.Open(ctx, true)
 		return err
 	}
-	j.words.StartWait()
-	defer j.words.EndWait()
+	j.Words.StartWait()
+	defer j.Words.EndWait()
 	wait, cancel := j.limited(ctx)
 	defer cancel()
-	j.st, err = j.a.OpenAgain(wait, j.words.Say, j.words.WaitForStore)
+	j.st, err = j.App.OpenAgain(wait, j.Words.Say, j.Words.WaitForStore)
 	if err != nil && wait.Err() != nil {
 		return j.refusal(ctx, err)
 	}
@@ -196,27 +196,27 @@ func (j *job) open(ctx context.Context) error {
 }
 
 // check looks for everything that is wrong before anything is acquired.
-func (j *job) check() (err error) {
-	if j.opts.noWait && j.opts.limited {
+func (j *Job) check() (err error) {
+	if j.Opts.NoWait && j.Opts.Limited {
 		return cli.Usage("--no-wait and --wait exclude each other: give one")
 	}
-	if j.opts.wait < 0 {
-		return cli.Usage("--wait %v: want a duration that is not negative", j.opts.wait)
+	if j.Opts.Wait < 0 {
+		return cli.Usage("--wait %v: want a duration that is not negative", j.Opts.Wait)
 	}
-	if err := j.opts.sharing.check(); err != nil {
+	if err := j.Opts.sharing.check(); err != nil {
 		return err
 	}
-	j.opts.noWait = j.opts.noWait || j.opts.limited && j.opts.wait == 0
-	if j.timing, err = j.a.Timing(); err != nil {
+	j.Opts.NoWait = j.Opts.NoWait || j.Opts.Limited && j.Opts.Wait == 0
+	if j.Timing, err = j.App.Timing(); err != nil {
 		return err
 	}
-	if j.path, err = exec.LookPath(j.argv[0]); err != nil && !errors.Is(err, exec.ErrDot) {
-		return hold.StartError(j.argv[0], err)
+	if j.path, err = exec.LookPath(j.Argv[0]); err != nil && !errors.Is(err, exec.ErrDot) {
+		return hold.StartError(j.Argv[0], err)
 	}
-	if j.keys, err = j.a.Keys(); err != nil {
+	if j.keys, err = j.App.Keys(); err != nil {
 		return err
 	}
-	j.info, err = hold.HolderInfo(filepath.Base(j.argv[0]), j.opts.info)
+	j.info, err = hold.HolderInfo(filepath.Base(j.Argv[0]), j.Opts.Info)
 	return err
 }
 
@@ -224,7 +224,7 @@ func (j *job) check() (err error) {
 var errLost = errors.New("lost")
 
 // once acquires, runs CMD under the lease, and releases.
-func (j *job) once(ctx context.Context) error {
+func (j *Job) once(ctx context.Context) error {
 	h, err := j.acquire(ctx)
 	if err != nil {
 		return err
@@ -235,21 +235,21 @@ func (j *job) once(ctx context.Context) error {
 		return errors.Join(err, j.release(h))
 	}
 	p, err := supervise.Start(supervise.Command{
-		Path: j.path, Args: j.argv, Env: env, Clock: j.a.Clock,
-		Contain: j.a.Contain(), Contained: j.words.Contained, Guards: j.words.Guards,
+		Path: j.path, Args: j.Argv, Env: env, Clock: j.App.Clock,
+		Contain: j.App.Contain(), Contained: j.Words.Contained, Guards: j.Words.Guards,
 		Proof:     store.Proof(j.st),
-		Suspended: func() { j.words.Suspended(hold.LeftOf(h, j.a.Clock)) },
+		Suspended: func() { j.Words.Suspended(hold.LeftOf(h, j.App.Clock)) },
 	})
 	if err != nil {
-		return errors.Join(hold.StartError(j.argv[0], err), j.release(h))
+		return errors.Join(hold.StartError(j.Argv[0], err), j.release(h))
 	}
-	lost := supervise.Watch(h, p, j.timing, j.a.Clock, func(n supervise.Notice) { j.words.Notice(n, j.argv[0], hold.LeftOf(h, j.a.Clock)) })
+	lost := supervise.Watch(h, p, j.Timing, j.App.Clock, func(n supervise.Notice) { j.Words.Notice(n, j.Argv[0], hold.LeftOf(h, j.App.Clock)) })
 	cause := context.Cause(h.Context())
 	if err := j.release(h); err != nil {
-		j.words.Say("%s", cli.OneLine(err))
+		j.Words.Say("%s", cli.OneLine(err))
 	}
 	if lost {
-		return cli.Exit(cli.ExitLost, fmt.Errorf("%w: %s: %s", errLost, j.name, j.lossReason(cause)))
+		return cli.Exit(cli.ExitLost, fmt.Errorf("%w: %s: %s", errLost, j.Name, j.lossReason(cause)))
 	}
 	switch s := p.Status(); {
 	case s.Signal != nil:
@@ -262,7 +262,7 @@ func (j *job) once(ctx context.Context) error {
 }
 
 // lossReason says why a lease was lost. Without a cause it was given up before its end.
-func (j *job) lossReason(cause error) string {
+func (j *Job) lossReason(cause error) string {
 	var lost *lease.LostError
 	if errors.As(cause, &lost) && lost.Cause != lease.Released {
 		if lost.Err != nil {
@@ -270,23 +270,23 @@ func (j *job) lossReason(cause error) string {
 		}
 		return string(lost.Cause)
 	}
-	return fmt.Sprintf("it was not renewed in time; %s has been stopped before the lease ended", j.argv[0])
+	return fmt.Sprintf("it was not renewed in time; %s has been stopped before the lease ended", j.Argv[0])
 }
 
 // acquire takes the name, or a share of it, or says why not.
-func (j *job) acquire(ctx context.Context) (jobHold, error) {
-	if j.opts.noWait {
-		h, err := j.taking(ctx)
+func (j *Job) acquire(ctx context.Context) (Hold, error) {
+	if j.Opts.NoWait {
+		h, err := j.Taking(ctx)
 		if err != nil && (ctx.Err() != nil || errors.Is(err, lease.ErrHeld) || errors.Is(err, lock.ErrHeld) || errors.Is(err, identity.ErrExhausted)) {
 			err = j.refusal(ctx, err)
 		}
 		return h, err
 	}
-	j.words.StartWait()
-	defer j.words.EndWait()
+	j.Words.StartWait()
+	defer j.Words.EndWait()
 	wait, cancel := j.limited(ctx)
 	defer cancel()
-	h, err := j.taking(wait)
+	h, err := j.Taking(wait)
 	if err == nil {
 		return h, nil
 	}
@@ -298,11 +298,11 @@ func (j *job) acquire(ctx context.Context) (jobHold, error) {
 }
 
 // withdraw frees a name that an acquisition given up halfway may have left behind.
-func (j *job) withdraw() {
+func (j *Job) withdraw() {
 	if j.key == "" {
 		return // whatever took it has seen to that
 	}
-	ctx, cancel := clock.WithTimeout(context.Background(), j.a.Clock, time.Second)
+	ctx, cancel := clock.WithTimeout(context.Background(), j.App.Clock, time.Second)
 	defer cancel()
 	rec, err := store.Load(ctx, j.st, j.key)
 	if err == nil && rec.Owner == j.m.Owner() {
@@ -311,52 +311,52 @@ func (j *job) withdraw() {
 }
 
 // refusal gives the exit code of an acquisition that came to its end without the name.
-func (j *job) refusal(ctx context.Context, err error) error {
+func (j *Job) refusal(ctx context.Context, err error) error {
 	j.keepSightings(err)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	code, _ := strconv.Atoi(j.a.Values.Get("conflict-exit-code")) // checked
-	if j.a.Quiet() {
+	code, _ := strconv.Atoi(j.App.Values.Get("conflict-exit-code")) // checked
+	if j.App.Quiet() {
 		return cli.Exit(code, nil)
 	}
 	var held *lease.HeldError
 	if shared := new(lock.HeldError); !errors.As(err, &held) && errors.As(err, &shared) {
-		return cli.Exit(code, fmt.Errorf("%s is %s", j.name, hold.ShareHeld(shared)))
+		return cli.Exit(code, fmt.Errorf("%s is %s", j.Name, hold.ShareHeld(shared)))
 	}
 	if full := new(identity.ExhaustedError); held == nil && errors.As(err, &full) {
 		return cli.Exit(code, full)
 	}
 	if held == nil {
-		return cli.Exit(code, fmt.Errorf("not acquired within %v: %w", j.opts.wait, err))
+		return cli.Exit(code, fmt.Errorf("not acquired within %v: %w", j.Opts.Wait, err))
 	}
-	now := j.a.Clock.Wall()
-	why := fmt.Errorf("%s is held by %s since %s (%s)", j.name, held.Owner, output.At(held.Since, now), output.Ago(held.Since, now))
+	now := j.App.Clock.Wall()
+	why := fmt.Errorf("%s is held by %s since %s (%s)", j.Name, held.Owner, output.At(held.Since, now), output.Ago(held.Since, now))
 	if held.Owner == os.Getenv(hold.EnvHolder) {
 		why = fmt.Errorf("%w: the very command that started this one", why)
 	}
 	return cli.Exit(code, why)
 }
 
-func (j *job) release(h jobHold) error {
+func (j *Job) release(h Hold) error {
 	if err := h.Release(context.Background()); err != nil {
-		return fmt.Errorf("the release is not confirmed, so %s is free in %v at the latest: %w", j.name, j.timing.TTL, err)
+		return fmt.Errorf("the release is not confirmed, so %s is free in %v at the latest: %w", j.Name, j.Timing.TTL, err)
 	}
 	return nil
 }
 
 // environ is the environment of CMD.
-func (j *job) environ(h jobHold) ([]string, error) {
+func (j *Job) environ(h Hold) ([]string, error) {
 	sequencer, err := cli.SequencerText(j.keys, h.Sequencer())
 	own := []string{
 		hold.EnvName + "=" + cmp.Or(j.key, h.Sequencer().Name), hold.EnvToken + "=" + h.Token().String(), hold.EnvHolder + "=" + j.m.Owner(), hold.EnvStore + "=" + j.url,
 		fence.Variable + "=" + sequencer,
 	}
-	if j.opts.limit > 0 {
+	if j.Opts.limit > 0 {
 		own = append(own, hold.EnvSlot+"="+strconv.Itoa(h.(*share).Slot()))
 	}
-	if j.more != nil {
-		own = append(own, j.more(h)...)
+	if j.More != nil {
+		own = append(own, j.More(h)...)
 	}
 	return hold.Environment(own, hold.EnvSlot), err
 }

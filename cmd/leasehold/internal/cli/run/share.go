@@ -1,4 +1,4 @@
-package main
+package run
 
 import (
 	"context"
@@ -22,14 +22,14 @@ type sharing struct {
 	shared     bool
 	limit      int // slots; 0 for none
 	limitGiven bool
-	weight     int // of the slots, that one run takes
+	Weight     int // of the slots, that one run takes
 	fair       bool
 }
 
 func (s *sharing) add(f *pflag.FlagSet) {
 	f.BoolVar(&s.shared, "shared", false, "run beside others with --shared, but not beside one without")
 	f.IntVar(&s.limit, "slots", 0, "let so many run at a time")
-	f.IntVar(&s.weight, "weight", 1, "with --slots: how many of them CMD takes")
+	f.IntVar(&s.Weight, "weight", 1, "with --slots: how many of them CMD takes")
 	f.BoolVar(&s.fair, "fair", false, "first come, first served; with --shared that is so anyway")
 }
 
@@ -39,17 +39,17 @@ func (s sharing) check() error {
 		return cli.Usage("--shared and --slots exclude each other: --shared lets any number run beside each other, --slots that many")
 	case s.limitGiven && (s.limit < 1 || s.limit > lock.MaxShares):
 		return cli.Usage("--slots %d: want 1 to %d", s.limit, lock.MaxShares)
-	case s.weight != 1 && !s.limitGiven:
-		return cli.Usage("--weight %d: it is how many of the slots CMD takes: say how many there are, with --slots", s.weight)
-	case s.limitGiven && (s.weight < 1 || s.weight > s.limit):
-		return cli.Usage("--weight %d: want 1 to %d, the number of slots", s.weight, s.limit)
+	case s.Weight != 1 && !s.limitGiven:
+		return cli.Usage("--weight %d: it is how many of the slots CMD takes: say how many there are, with --slots", s.Weight)
+	case s.limitGiven && (s.Weight < 1 || s.Weight > s.limit):
+		return cli.Usage("--weight %d: want 1 to %d, the number of slots", s.Weight, s.limit)
 	}
 	return nil
 }
 
 // misfit explains that a name is in use as another kind, or with another number of slots.
-func (j *job) misfit(ctx context.Context, err error) error {
-	name, s := j.name, j.opts.sharing
+func (j *Job) misfit(ctx context.Context, err error) error {
+	name, s := j.Name, j.Opts.sharing
 	if limit := new(lock.MismatchError); errors.As(err, &limit) {
 		return cli.Usage("--slots %d: %s has %s, and all who use it have to say so: write --slots %d, or change it for all, which then follow: leasehold slots %s %d",
 			s.limit, name, output.Slots(limit.Stored), limit.Stored, name, s.limit)
@@ -75,8 +75,8 @@ func (j *job) misfit(ctx context.Context, err error) error {
 	return cli.Usage("--slots %d: %s is held as a whole, by `leasehold run` without --slots: use another name", s.limit, name)
 }
 
-// jobHold is what CMD runs under: a lease, or a share of a lock.
-type jobHold interface {
+// Hold is what CMD runs under: a lease, or a share of a lock.
+type Hold interface {
 	supervise.Lease
 	Token() fence.Token
 	Sequencer() fence.Sequencer
@@ -96,16 +96,16 @@ func (h *share) Release(ctx context.Context) error {
 
 // take takes the name in the way that was asked for, and waits for that unless it isn't to. Who wants a name as a whole takes its
 // lease; while the name is shared, the write lock of those who do.
-func (j *job) take(ctx context.Context) (jobHold, error) {
-	way := j.opts.way()
+func (j *Job) take(ctx context.Context) (Hold, error) {
+	way := j.Opts.way()
 	for {
 		h, err := j.takeBy(ctx, way)
 		other := new(store.KindError)
 		switch {
 		case errors.As(err, &other) && other.Kind == store.KindRW && (way == asLease || way == asFair):
 			way = asWriter
-		case errors.Is(err, lease.ErrLost) && way != asLease && ctx.Err() == nil && !j.opts.noWait:
-			j.words.Say("waiting for %s again, at the end of the queue: the wait was cut short by an outage of the store", j.name)
+		case errors.Is(err, lease.ErrLost) && way != asLease && ctx.Err() == nil && !j.Opts.NoWait:
+			j.Words.Say("waiting for %s again, at the end of the queue: the wait was cut short by an outage of the store", j.Name)
 		case err != nil:
 			return nil, j.misfit(ctx, err)
 		default:
@@ -137,7 +137,7 @@ func (s sharing) way() way {
 	return asLease
 }
 
-func (j *job) takeBy(ctx context.Context, w way) (jobHold, error) {
+func (j *Job) takeBy(ctx context.Context, w way) (Hold, error) {
 	if w == asLease {
 		l, err := j.takeLease(ctx)
 		if err != nil {
@@ -148,16 +148,16 @@ func (j *job) takeBy(ctx context.Context, w way) (jobHold, error) {
 	return j.takeShare(ctx, w)
 }
 
-func (j *job) takeLease(ctx context.Context) (*lease.Lease, error) {
-	if j.opts.noWait {
-		return j.m.TryAcquire(ctx, j.name)
+func (j *Job) takeLease(ctx context.Context) (*lease.Lease, error) {
+	if j.Opts.NoWait {
+		return j.m.TryAcquire(ctx, j.Name)
 	}
-	return j.m.Acquire(ctx, j.name)
+	return j.m.Acquire(ctx, j.Name)
 }
 
 // takeShare takes a share of a lock.
-func (j *job) takeShare(ctx context.Context, w way) (jobHold, error) {
-	s, err := j.openSession(ctx)
+func (j *Job) takeShare(ctx context.Context, w way) (Hold, error) {
+	s, err := j.OpenSession(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -165,21 +165,21 @@ func (j *job) takeShare(ctx context.Context, w way) (jobHold, error) {
 	if err == nil {
 		return &share{h, s}, nil
 	}
-	closing, cancel := clock.WithTimeout(context.WithoutCancel(ctx), j.a.Clock, j.timing.TTL/10)
+	closing, cancel := clock.WithTimeout(context.WithoutCancel(ctx), j.App.Clock, j.Timing.TTL/10)
 	defer cancel()
 	_ = hold.CloseSession(closing, s) // or it expires
 	return nil, err
 }
 
-// openSession tries until the store answers, unless it isn't to wait.
-func (j *job) openSession(ctx context.Context) (*lease.Session, error) {
+// OpenSession tries until the store answers, unless it isn't to wait.
+func (j *Job) OpenSession(ctx context.Context) (*lease.Session, error) {
 	for {
 		s, err := j.m.OpenSession(ctx)
-		if err == nil || j.opts.noWait {
+		if err == nil || j.Opts.NoWait {
 			return s, err
 		}
-		j.words.Retry(j.name, err)
-		if clock.Sleep(ctx, j.a.Clock, j.timing.TTL/30) != nil {
+		j.Words.Retry(j.Name, err)
+		if clock.Sleep(ctx, j.App.Clock, j.Timing.TTL/30) != nil {
 			return nil, errors.Join(context.Cause(ctx), err)
 		}
 	}
@@ -187,12 +187,12 @@ func (j *job) openSession(ctx context.Context) (*lease.Session, error) {
 
 type taking = func(context.Context) (*lock.Hold, error)
 
-func (j *job) shareOf(ctx context.Context, s *lease.Session, w way) (*lock.Hold, error) {
-	take, try, err := j.opts.ways(s, j.name, w)
+func (j *Job) shareOf(ctx context.Context, s *lease.Session, w way) (*lock.Hold, error) {
+	take, try, err := j.Opts.ways(s, j.Name, w)
 	if err != nil {
 		return nil, cli.Exit(cli.ExitUsage, err)
 	}
-	if j.opts.noWait {
+	if j.Opts.NoWait {
 		take = try
 	}
 	return take(ctx)
@@ -203,8 +203,8 @@ func (s sharing) ways(session *lease.Session, name string, w way) (take, try tak
 	switch w {
 	case asSlot:
 		sem, err := lock.NewSemaphore(session, name, lock.SemaphoreOptions{Limit: s.limit, Fair: s.fair})
-		return func(ctx context.Context) (*lock.Hold, error) { return sem.Acquire(ctx, s.weight) },
-			func(ctx context.Context) (*lock.Hold, error) { return sem.TryAcquire(ctx, s.weight) }, err
+		return func(ctx context.Context) (*lock.Hold, error) { return sem.Acquire(ctx, s.Weight) },
+			func(ctx context.Context) (*lock.Hold, error) { return sem.TryAcquire(ctx, s.Weight) }, err
 	case asReader, asWriter:
 		rw, err := lock.NewRWMutex(session, name)
 		if err != nil {

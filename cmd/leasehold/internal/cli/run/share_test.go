@@ -1,4 +1,4 @@
-package main
+package run
 
 import (
 	"errors"
@@ -50,7 +50,7 @@ func TestNameIsSharedWhileItIsTakenAsAWhole(t *testing.T) {
 	}
 	defer m.Close()
 	a := &app{Viewer: view.New(&cli.App{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Clock: clock.System()})}
-	j := &job{a: a.App, name: "data", st: st, m: m, timing: supervise.Timing{}.WithDefaults(), opts: runOptions{noWait: true}}
+	j := &Job{App: a.App, Name: "data", st: st, m: m, Timing: supervise.Timing{}.WithDefaults(), Opts: Options{NoWait: true}}
 	if h, err := j.take(t.Context()); reader == nil || !errors.Is(err, lock.ErrHeld) {
 		t.Fatalf("taken while %v reads: %v, %v", reader, h, err)
 	}
