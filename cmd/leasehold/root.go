@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/elect"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/run"
 )
 
@@ -35,7 +36,7 @@ func root(a *cli.App, args []string) *cobra.Command {
 		a.Flag(root.PersistentFlags(), name)
 	}
 	for _, commands := range []func(*cli.App) []*cobra.Command{
-		run.Commands, electCommands, serveCommands, gateCommands, idCommands, lookCommands, operateCommands, drCommands, planCommands, setupCommands,
+		run.Commands, elect.Commands, serveCommands, gateCommands, idCommands, lookCommands, operateCommands, drCommands, planCommands, setupCommands,
 	} {
 		root.AddCommand(commands(a)...)
 	}
