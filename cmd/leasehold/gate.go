@@ -16,6 +16,7 @@ import (
 
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/hold"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/serve"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/systemd"
 	"github.com/leasehold/leasehold/gate"
@@ -28,7 +29,7 @@ type gateOptions struct {
 	listen   string
 	admin    string
 	upstream string
-	server   serveOptions // its certificate, and that of clients
+	server   serve.Options // its certificate, and that of clients
 
 	upstreamCA, upstreamCert, upstreamKey, upstreamName string
 
@@ -63,9 +64,9 @@ func (a *app) gateCommand() *cobra.Command {
 	f.StringVar(&o.listen, "listen", "127.0.0.1:8080", "address to listen on")
 	f.StringVar(&o.upstream, "upstream", "", "where the program listens: http://, https://, or h2c:// for HTTP/2 without TLS")
 	f.StringVar(&o.admin, "admin", "", "address to serve the gate's own state on (default: none)")
-	f.StringVar(&o.server.cert, "tls-cert", "", "file with the gate's certificate: HTTPS; it is read again when it changes")
-	f.StringVar(&o.server.key, "tls-key", "", "file with its key")
-	f.StringVar(&o.server.clientCA, "client-ca", "", "file with the authorities that sign clients' certificates: every client needs one")
+	f.StringVar(&o.server.Cert, "tls-cert", "", "file with the gate's certificate: HTTPS; it is read again when it changes")
+	f.StringVar(&o.server.Key, "tls-key", "", "file with its key")
+	f.StringVar(&o.server.ClientCA, "client-ca", "", "file with the authorities that sign clients' certificates: every client needs one")
 	f.StringVar(&o.upstreamCA, "upstream-ca", "", "file with the authorities that sign the program's certificate; it is read again when it changes (default: the system's)")
 	f.StringVar(&o.upstreamCert, "upstream-cert", "", "file with the gate's certificate for the program; it is read again when it changes")
 	f.StringVar(&o.upstreamKey, "upstream-key", "", "file with its key")
@@ -133,11 +134,11 @@ func (k *gateKeeper) check() (err error) {
 			return cli.Usage("--%s %v: want a duration above 0", d.flag, d.value)
 		}
 	}
-	if err := o.front().validate(); err != nil {
+	if err := o.front().Validate(); err != nil {
 		return err
 	}
 	log := k.a.LogTo(k.a.Err)
-	if k.server, err = o.server.tls(log); err != nil {
+	if k.server, err = o.server.TLS(log); err != nil {
 		return err
 	}
 	k.opts = gate.Options{
@@ -172,11 +173,11 @@ func (k *gateKeeper) checkTiming() (err error) {
 }
 
 // front is what the gate's own side has in common with a server of leases.
-func (o gateOptions) front() serveOptions {
+func (o gateOptions) front() serve.Options {
 	front := o.server
-	serveFlags(pflag.NewFlagSet("", pflag.ContinueOnError), &front) // the defaults of what a gate has no flags for
-	front.listen, front.admin, front.anybody = o.listen, o.admin, true
-	front.cert, front.key, front.clientCA = o.server.cert, o.server.key, o.server.clientCA
+	serve.Flags(pflag.NewFlagSet("", pflag.ContinueOnError), &front) // the defaults of what a gate has no flags for
+	front.Listen, front.Admin, front.Anybody = o.listen, o.admin, true
+	front.Cert, front.Key, front.ClientCA = o.server.Cert, o.server.Key, o.server.ClientCA
 	return front
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/hold"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/serve"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/view"
 	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/fence"
@@ -51,7 +52,7 @@ func (k *gateKeeper) run(ctx context.Context, st store.Store) (err error) {
 	if err != nil {
 		return err
 	}
-	defer servers.close()
+	defer servers.Close()
 	watching, stop := context.WithCancel(ctx)
 	k.known.kick = make(chan struct{}, 1)
 	var watch sync.WaitGroup
@@ -59,7 +60,7 @@ func (k *gateKeeper) run(ctx context.Context, st store.Store) (err error) {
 	watch.Go(func() { k.report(ctx, g) })
 	defer watch.Wait()
 	defer stop()
-	closing := context.AfterFunc(ctx, servers.shut) // new connections are not for one that leaves
+	closing := context.AfterFunc(ctx, servers.Shut) // new connections are not for one that leaves
 	defer closing()
 	err = election.Run(ctx, m, k.name, election.Callbacks{
 		OnStartedLeading: func(ctx context.Context, term election.Term) {
@@ -140,21 +141,21 @@ func holder(state election.State, me string, now time.Time) *gate.Holder {
 	case state.Pause != nil:
 		return &gate.Holder{Note: view.PauseText(view.Pause(*state.Pause), now)}
 	}
-	return &gate.Holder{Retry: soon}
+	return &gate.Holder{Retry: serve.Soon}
 }
 
 // serve begins to listen, and to serve.
-func (k *gateKeeper) serve(ctx context.Context, g *gate.Gate, me string, log *slog.Logger, fail context.CancelCauseFunc) (*gateServers, error) {
-	s := &gateServers{clk: k.a.Clock, drain: k.o.drain + soon}
+func (k *gateKeeper) serve(ctx context.Context, g *gate.Gate, me string, log *slog.Logger, fail context.CancelCauseFunc) (*serve.Servers, error) {
+	s := &serve.Servers{Clock: k.a.Clock, Drain: k.o.drain + serve.Soon}
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(true)
-	protocols.SetUnencryptedHTTP2(k.o.server.cert == "")
+	protocols.SetUnencryptedHTTP2(k.o.server.Cert == "")
 	front := &http.Server{
-		Handler: g, TLSConfig: serverTLS(k.server), Protocols: &protocols, MaxHeaderBytes: gateHeaderBytes, IdleTimeout: idleLimit,
-		ReadHeaderTimeout: headerLimit, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+		Handler: g, TLSConfig: serve.ServerTLS(k.server), Protocols: &protocols, MaxHeaderBytes: gateHeaderBytes, IdleTimeout: serve.IdleLimit,
+		ReadHeaderTimeout: serve.HeaderLimit, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
-	url, err := s.listen(ctx, "listen", k.o.listen, front, k.o.server.cert != "", fail)
+	url, err := s.Listen(ctx, "listen", k.o.listen, front, k.o.server.Cert != "", fail)
 	if err != nil {
 		return nil, err
 	}
@@ -162,9 +163,9 @@ func (k *gateKeeper) serve(ctx context.Context, g *gate.Gate, me string, log *sl
 	if k.o.admin == "" {
 		return s, nil
 	}
-	admin := &http.Server{Handler: k.admin(g, me), ReadHeaderTimeout: headerLimit, ReadTimeout: headerLimit, WriteTimeout: headerLimit, IdleTimeout: idleLimit}
-	if url, err = s.listen(ctx, "admin", k.o.admin, admin, false, fail); err != nil {
-		s.close()
+	admin := &http.Server{Handler: k.admin(g, me), ReadHeaderTimeout: serve.HeaderLimit, ReadTimeout: serve.HeaderLimit, WriteTimeout: serve.HeaderLimit, IdleTimeout: serve.IdleLimit}
+	if url, err = s.Listen(ctx, "admin", k.o.admin, admin, false, fail); err != nil {
+		s.Close()
 		return nil, err
 	}
 	k.words.Say("%s: serving the state on %s", k.name, url)

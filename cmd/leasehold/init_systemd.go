@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/serve"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/config"
 	"github.com/leasehold/leasehold/store/open"
 )
@@ -75,24 +76,24 @@ func (a *app) printUnit(path string, args []string) (err error) {
 		words = append(words, unitWord(arg))
 	}
 	capabilities := ""
-	if o.lowPort() {
+	if lowPort(o) {
 		capabilities = "CAP_NET_BIND_SERVICE"
 	}
 	text := strings.NewReplacer(
 		"{exec}", strings.Join(words, " "), "{store}", unitWord("LEASEHOLD_STORE="+env), "{capabilities}", capabilities,
-		"{stop}", strconv.Itoa(int((o.drain + o.drainDelay + stopMargin).Seconds())),
+		"{stop}", strconv.Itoa(int((o.Drain + o.DrainDelay + stopMargin).Seconds())),
 	).Replace(unitText)
 	_, err = fmt.Fprint(a.Out, text)
 	return err
 }
 
 // stopMargin is what a server needs to end when nothing is under way any more.
-const stopMargin = 10 * soon
+const stopMargin = 10 * serve.Soon
 
 // unitFlags reads the flags of the server as that would.
-func unitFlags(args []string) (o serveOptions, err error) {
+func unitFlags(args []string) (o serve.Options, err error) {
 	f := pflag.NewFlagSet("serve", pflag.ContinueOnError)
-	serveFlags(f, &o)
+	serve.Flags(f, &o)
 	f.String("keys", "", "")
 	f.String("log-format", "", "")
 	f.String("log-level", "", "")
@@ -102,17 +103,17 @@ func unitFlags(args []string) (o serveOptions, err error) {
 	switch {
 	case f.NArg() > 0:
 		return o, cli.Usage("%q is one argument too many: leasehold serve has flags only", f.Arg(0))
-	case o.check || o.demo:
+	case o.Check || o.Demo:
 		return o, cli.Usage("--healthcheck and --demo are for people, not for a unit")
 	}
 	for _, file := range []struct{ flag, path string }{
-		{"policy", o.policy}, {"tls-cert", o.cert}, {"tls-key", o.key}, {"client-ca", o.clientCA}, {"audit", o.audit}, {"keys", f.Lookup("keys").Value.String()},
+		{"policy", o.Policy}, {"tls-cert", o.Cert}, {"tls-key", o.Key}, {"client-ca", o.ClientCA}, {"audit", o.Audit}, {"keys", f.Lookup("keys").Value.String()},
 	} {
 		if file.path != "" && file.path != "-" && !filepath.IsAbs(file.path) && !strings.HasPrefix(file.path, "${") {
 			return o, cli.Usage("--%s %s: want a path that begins with a slash: a unit has no folder of its own", file.flag, file.path)
 		}
 	}
-	return o, o.validate()
+	return o, o.Validate()
 }
 
 // unitStore is the URL of the store in a unit.
@@ -132,9 +133,9 @@ func (a *app) unitStore() (string, error) {
 }
 
 // lowPort reports whether the server listens on a port that only root may.
-func (o serveOptions) lowPort() bool {
+func lowPort(o serve.Options) bool {
 	const firstFree = 1024
-	for _, addr := range []string{o.listen, o.admin} {
+	for _, addr := range []string{o.Listen, o.Admin} {
 		if _, port, err := net.SplitHostPort(addr); err == nil {
 			if n, err := strconv.Atoi(port); err == nil && n > 0 && n < firstFree {
 				return true

@@ -1,4 +1,4 @@
-package main
+package serve
 
 import (
 	"context"
@@ -20,18 +20,18 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// serveOptions are the flags of serve.
-type serveOptions struct {
-	listen   string
-	anybody  bool // listen beyond this machine though nobody has to say who it is
-	cert     string
-	key      string
-	clientCA string
-	policy   string
-	audit    string
-	admin    string
-	check    bool
-	demo     bool
+// Options are the flags of serve.
+type Options struct {
+	Listen   string
+	Anybody  bool // listen beyond this machine though nobody has to say who it is
+	Cert     string
+	Key      string
+	ClientCA string
+	Policy   string
+	Audit    string
+	Admin    string
+	Check    bool
+	Demo     bool
 
 	rdlm      bool
 	strict    bool
@@ -48,19 +48,19 @@ type serveOptions struct {
 	maxSessionTTL       time.Duration
 	maxRate             float64
 	connections, client int // connections, of all and of one client; 0 for the defaults
-	drain, drainDelay   time.Duration
+	Drain, DrainDelay   time.Duration
 }
 
 // The bounds that a client meets before its request is read. What a request may take after that depends on what it waits for.
 const (
-	headerLimit = 10 * time.Second
-	idleLimit   = 2 * time.Minute
-	stallLimit  = 30 * time.Second
-	headerBytes = 16 << 10
+	HeaderLimit = 10 * time.Second
+	IdleLimit   = 2 * time.Minute
+	StallLimit  = 30 * time.Second
+	HeaderBytes = 16 << 10
 )
 
 func (a *app) serveCommand() *cobra.Command {
-	var o serveOptions
+	var o Options
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve leases over HTTP, to scripts and programs in any language",
@@ -79,27 +79,27 @@ func (a *app) serveCommand() *cobra.Command {
 		Args: cli.Want(),
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context(), o) },
 	}
-	serveFlags(cmd.Flags(), &o)
+	Flags(cmd.Flags(), &o)
 	a.Flag(cmd.Flags(), "keys")
 	return cmd
 }
 
-func serveFlags(f *pflag.FlagSet, o *serveOptions) {
-	f.StringVar(&o.listen, "listen", "127.0.0.1:7070", "address to listen on")
-	f.BoolVar(&o.anybody, "allow-anybody", false, "listen beyond this machine, and answer to any name, though callers need not say who they are")
-	f.StringVar(&o.admin, "admin", "", "address to serve /healthz, /readyz and /metrics on, too, to whoever asks and without TLS (default: none)")
-	f.StringVar(&o.cert, "tls-cert", "", "file with the server's certificate: HTTPS; it is read again when it changes")
-	f.StringVar(&o.key, "tls-key", "", "file with its key")
-	f.StringVar(&o.clientCA, "client-ca", "", "file with the authorities that sign clients' certificates: every client needs one")
-	f.StringVar(&o.policy, "policy", "", "file that says who callers are, by token, certificate, JWT of an OpenID Connect issuer or Kubernetes service account, and what they may do; SIGHUP has it read again")
-	f.StringVar(&o.audit, "audit", "", "file to append a line of JSON to for each change that was asked for; - for standard error")
+func Flags(f *pflag.FlagSet, o *Options) {
+	f.StringVar(&o.Listen, "listen", "127.0.0.1:7070", "address to listen on")
+	f.BoolVar(&o.Anybody, "allow-anybody", false, "listen beyond this machine, and answer to any name, though callers need not say who they are")
+	f.StringVar(&o.Admin, "admin", "", "address to serve /healthz, /readyz and /metrics on, too, to whoever asks and without TLS (default: none)")
+	f.StringVar(&o.Cert, "tls-cert", "", "file with the server's certificate: HTTPS; it is read again when it changes")
+	f.StringVar(&o.Key, "tls-key", "", "file with its key")
+	f.StringVar(&o.ClientCA, "client-ca", "", "file with the authorities that sign clients' certificates: every client needs one")
+	f.StringVar(&o.Policy, "policy", "", "file that says who callers are, by token, certificate, JWT of an OpenID Connect issuer or Kubernetes service account, and what they may do; SIGHUP has it read again")
+	f.StringVar(&o.Audit, "audit", "", "file to append a line of JSON to for each change that was asked for; - for standard error")
 	f.BoolVar(&o.rdlm, "rdlm", true, "speak RDLM's protocol, too")
 	f.BoolVar(&o.strict, "rdlm-strict", false, "with RDLM's own faults: 500 for some requests that aren't valid")
 	f.StringVar(&o.rdlmAdmin, "admin_userpass_file", "no", "who may use RDLM's /resources: yes for everybody, no, or a file of user:password lines")
 	f.Var(&o.idPools, "id-pool", "LAYOUT=POOL: where the server's own number in ids of LAYOUT, a name or a specification, comes from (default ids-LAYOUT); may be repeated")
 	f.StringSliceVar(&o.proxies, "trusted-proxies", nil, "ADDRESS or NETWORK/BITS of proxies in front, whose X-Forwarded-For says who the client is; may be repeated")
-	f.DurationVar(&o.drain, "drain", 20*time.Second, "how long requests under way have to end after SIGTERM")
-	f.DurationVar(&o.drainDelay, "drain-delay", 0, "how long to go on serving after SIGTERM, while /readyz says 503, before that")
+	f.DurationVar(&o.Drain, "drain", 20*time.Second, "how long requests under way have to end after SIGTERM")
+	f.DurationVar(&o.DrainDelay, "drain-delay", 0, "how long to go on serving after SIGTERM, while /readyz says 503, before that")
 	f.DurationVar(&o.storeTimeout, "store-timeout", server.DefaultStoreTimeout, "within which time the store has to answer: else a request is answered with 503, or 504 if a write may have been done")
 	f.DurationVar(&o.maxTTL, "max-ttl", store.MaxTTL, "the longest TTL that a request may ask for")
 	f.DurationVar(&o.maxWait, "max-wait", server.DefaultMaxWait, "the longest wait that a request may ask for")
@@ -111,22 +111,22 @@ func serveFlags(f *pflag.FlagSet, o *serveOptions) {
 	f.Float64Var(&o.maxRate, "max-rate", 0, "how many requests a second of one caller are served, with a burst of twice as many; 0 for any number")
 	f.IntVar(&o.connections, "max-connections", 0, "how many connections there may be (default: what the limit of open files leaves)")
 	f.IntVar(&o.client, "max-connections-per-client", 0, "how many of them from one address (default: nine in ten)")
-	f.BoolVar(&o.demo, "demo", false, "with a store in memory, and actors that hold, contend, pause and crash: to look at")
-	f.BoolVar(&o.check, "healthcheck", false, "ask the server at --listen, or --admin, whether it is ready, and exit with 0 or 1")
+	f.BoolVar(&o.Demo, "demo", false, "with a store in memory, and actors that hold, contend, pause and crash: to look at")
+	f.BoolVar(&o.Check, "healthcheck", false, "ask the server at --listen, or --admin, whether it is ready, and exit with 0 or 1")
 }
 
-func (a *app) serve(ctx context.Context, o serveOptions) (err error) {
-	if err := o.validate(); err != nil {
+func (a *app) serve(ctx context.Context, o Options) (err error) {
+	if err := o.Validate(); err != nil {
 		return err
 	}
-	if o.check {
+	if o.Check {
 		return o.healthcheck(ctx)
 	}
 	s := &lockServer{a: a, o: o, log: a.LogTo(a.Err)}
 	if s.manager, err = systemd.FromEnv(); err != nil {
 		return cli.Usage("%w", err)
 	}
-	if s.tls, err = o.tls(s.log); err != nil {
+	if s.tls, err = o.TLS(s.log); err != nil {
 		return err
 	}
 	if err := s.complete(); err != nil {
@@ -141,7 +141,7 @@ func (a *app) serve(ctx context.Context, o serveOptions) (err error) {
 	if s.reloads() || s.manager != nil {
 		a.Hangup.Is(s.reload)
 	}
-	if o.demo {
+	if o.Demo {
 		st := a.stage()
 		return errors.Join(s.run(ctx, st), st.Close())
 	}
@@ -154,7 +154,7 @@ func (s *lockServer) complete() (err error) {
 	s.opts = server.Options{
 		Clock: s.a.Clock, Version: cli.ReadBuild().Version, StoreTimeout: o.storeTimeout, MaxTTL: o.maxTTL, MaxWait: o.maxWait, MaxWaiting: o.maxWaiting, IDPools: o.idPools,
 		MaxNames: o.maxNames, MaxSessions: o.maxSessions, MaxBytes: o.maxBytes, MaxSessionTTL: o.maxSessionTTL, MaxRate: o.maxRate,
-		LocalNames: !o.known() && !o.anybody,
+		LocalNames: !o.known() && !o.Anybody,
 	}
 	if s.opts.TrustedProxies, err = networks(o.proxies); err != nil {
 		return err
@@ -162,8 +162,8 @@ func (s *lockServer) complete() (err error) {
 	if s.opts.Keys, err = s.a.Keys(); err != nil {
 		return err
 	}
-	if o.policy != "" {
-		if s.policy, err = policy.Load(o.policy); err != nil {
+	if o.Policy != "" {
+		if s.policy, err = policy.Load(o.Policy); err != nil {
 			return cli.Usage("--%w", err)
 		}
 		s.policy.Wall, s.policy.OnReload = s.a.Clock.Wall, func(err error) {
@@ -175,8 +175,8 @@ func (s *lockServer) complete() (err error) {
 		}
 		s.opts.Authenticate = s.policy.Authenticate
 	}
-	if o.audit != "" {
-		if s.audit, err = openAudit(s.a, o.audit); err != nil {
+	if o.Audit != "" {
+		if s.audit, err = openAudit(s.a, o.Audit); err != nil {
 			return err
 		}
 		s.opts.OnEvent = s.audit.note
@@ -191,26 +191,26 @@ func (s *lockServer) complete() (err error) {
 	return nil
 }
 
-func (o serveOptions) validate() error {
-	host, err := hostOf("listen", o.listen)
+func (o Options) Validate() error {
+	host, err := hostOf("listen", o.Listen)
 	if err != nil {
 		return err
 	}
-	if o.admin != "" {
-		if _, err := hostOf("admin", o.admin); err != nil {
+	if o.Admin != "" {
+		if _, err := hostOf("admin", o.Admin); err != nil {
 			return err
 		}
 	}
 	switch {
-	case o.demo && (o.policy != "" || o.cert != "" || o.anybody):
+	case o.Demo && (o.Policy != "" || o.Cert != "" || o.Anybody):
 		return cli.Usage("--demo: want no --policy, --tls-cert or --allow-anybody with it: its actors say nothing of who they are, on this machine only")
-	case (o.cert == "") != (o.key == ""):
+	case (o.Cert == "") != (o.Key == ""):
 		return cli.Usage("--tls-cert and --tls-key: want both, or neither")
-	case o.clientCA != "" && o.cert == "":
+	case o.ClientCA != "" && o.Cert == "":
 		return cli.Usage("--client-ca needs --tls-cert and --tls-key: clients show certificates over TLS only")
 	case o.strict && !o.rdlm:
 		return cli.Usage("--rdlm-strict and --rdlm=false: want one of them")
-	case o.check && o.clientCA != "" && o.policy == "" && o.admin == "":
+	case o.Check && o.ClientCA != "" && o.Policy == "" && o.Admin == "":
 		return cli.Usage("--healthcheck and --client-ca: a server that wants everybody's certificate can't be asked without one: give both of them --admin")
 	}
 	if err := o.validateReach(host); err != nil {
@@ -220,19 +220,19 @@ func (o serveOptions) validate() error {
 }
 
 // validateReach sees that nobody beyond this machine is served who need not say who they are, unless that was asked for.
-func (o serveOptions) validateReach(host string) error {
+func (o Options) validateReach(host string) error {
 	switch {
-	case loopback(host) || o.anybody:
-	case o.policy != "" && o.cert == "":
-		return cli.Usage("--listen %s: tokens would travel in the clear: add --tls-cert and --tls-key, or --allow-anybody if a proxy in front does that", o.listen)
-	case !o.known() && !o.check:
-		return cli.Usage("--listen %s: whoever reaches that address could take any lease: add --policy or --client-ca, or --allow-anybody if the network keeps others out", o.listen)
+	case loopback(host) || o.Anybody:
+	case o.Policy != "" && o.Cert == "":
+		return cli.Usage("--listen %s: tokens would travel in the clear: add --tls-cert and --tls-key, or --allow-anybody if a proxy in front does that", o.Listen)
+	case !o.known() && !o.Check:
+		return cli.Usage("--listen %s: whoever reaches that address could take any lease: add --policy or --client-ca, or --allow-anybody if the network keeps others out", o.Listen)
 	}
 	return nil
 }
 
 // validateLimits says which limit is none.
-func (o serveOptions) validateLimits() error {
+func (o Options) validateLimits() error {
 	for _, d := range []struct {
 		flag        string
 		value       time.Duration
@@ -240,7 +240,7 @@ func (o serveOptions) validateLimits() error {
 	}{
 		{"store-timeout", o.storeTimeout, 10 * time.Millisecond, time.Hour}, {"max-ttl", o.maxTTL, store.MinTTL, store.MaxTTL}, {"max-wait", o.maxWait, time.Millisecond, store.MaxTTL},
 		{"max-session-ttl", o.maxSessionTTL, store.MinTTL, store.MaxTTL},
-		{"drain", o.drain, 0, store.MaxTTL}, {"drain-delay", o.drainDelay, 0, store.MaxTTL},
+		{"drain", o.Drain, 0, store.MaxTTL}, {"drain-delay", o.DrainDelay, 0, store.MaxTTL},
 	} {
 		if d.value < d.least || d.value > d.most {
 			return cli.Usage("--%s %v: want %v to %v", d.flag, d.value, d.least, d.most)
@@ -265,7 +265,7 @@ func (o serveOptions) validateLimits() error {
 const spare = 256
 
 // limits are those of connections. Without one of its own no client takes the last tenth: others, and an operator, get in.
-func (o serveOptions) limits() accept.Options {
+func (o Options) limits() accept.Options {
 	most := o.connections
 	if files := accept.Files(); most == 0 && files > 0 {
 		most = max(files-spare, files/2)
@@ -274,11 +274,11 @@ func (o serveOptions) limits() accept.Options {
 	if client == 0 {
 		client = most - most/10
 	}
-	return accept.Options{Clock: clock.System(), Most: most, PerClient: client, Stall: stallLimit}
+	return accept.Options{Clock: clock.System(), Most: most, PerClient: client, Stall: StallLimit}
 }
 
 // known reports whether callers have to say who they are.
-func (o serveOptions) known() bool { return o.policy != "" || o.clientCA != "" }
+func (o Options) known() bool { return o.Policy != "" || o.ClientCA != "" }
 
 func hostOf(flag, addr string) (string, error) {
 	host, _, err := net.SplitHostPort(addr)

@@ -1,4 +1,4 @@
-package main
+package serve
 
 import (
 	"path/filepath"
@@ -46,12 +46,12 @@ func TestSpareProcessor(t *testing.T) {
 // What the limit of open files leaves is shared out so that no client has all of it.
 func TestConnectionLimits(t *testing.T) {
 	for _, c := range []struct{ all, one, wantAll, wantOne int }{{1000, 0, 1000, 900}, {1000, 10, 1000, 10}, {5, 0, 5, 5}} {
-		o := serveOptions{connections: c.all, client: c.one}.limits()
+		o := Options{connections: c.all, client: c.one}.limits()
 		if o.Most != c.wantAll || o.PerClient != c.wantOne {
 			t.Errorf("%+v: %d, %d", c, o.Most, o.PerClient)
 		}
 	}
-	if o := (serveOptions{}).limits(); o.Most < 100 || o.PerClient >= o.Most {
+	if o := (Options{}).limits(); o.Most < 100 || o.PerClient >= o.Most {
 		t.Errorf("by default: %d, %d", o.Most, o.PerClient)
 	}
 }

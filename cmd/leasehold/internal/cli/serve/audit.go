@@ -1,4 +1,4 @@
-package main
+package serve
 
 import (
 	"encoding/json"
@@ -20,8 +20,8 @@ type audit struct {
 	own  bool // the file is to be closed
 }
 
-// auditLine is one line of it.
-type auditLine struct {
+// AuditLine is one line of it.
+type AuditLine struct {
 	Time    time.Time   `json:"time"`
 	Caller  string      `json:"caller"`
 	Remote  string      `json:"remote"`
@@ -87,7 +87,7 @@ func (l *audit) note(e server.Event) {
 	if look && slices.Contains(answered, e.Outcome) || e.Outcome == "ok" && e.Note == "" && slices.Contains(renewing, e.Op) {
 		return
 	}
-	text, err := json.Marshal(auditLine{e.Time, e.Caller, e.Remote, e.Op, e.Name, e.Holder, e.Token, e.Outcome, e.Note})
+	text, err := json.Marshal(AuditLine{e.Time, e.Caller, e.Remote, e.Op, e.Name, e.Holder, e.Token, e.Outcome, e.Note})
 	if err != nil { // strings and numbers only
 		text = fmt.Appendf(nil, "%q", err)
 	}

@@ -1,4 +1,4 @@
-package main
+package serve
 
 import (
 	"context"
@@ -15,20 +15,20 @@ import (
 	"github.com/leasehold/leasehold/internal/tlsfiles"
 )
 
-// soon is when to try again while the name changes hands.
-const soon = time.Second
+// Soon is when to try again while the name changes hands.
+const Soon = time.Second
 
-// gateServers are the servers of one gate.
-type gateServers struct {
-	clk    clock.Clock
-	drain  time.Duration
+// Servers are the servers of one gate.
+type Servers struct {
+	Clock  clock.Clock
+	Drain  time.Duration
 	all    []*http.Server
 	served sync.WaitGroup
 	once   sync.Once
 }
 
-// listen has a server serve on an address, whose URL it returns.
-func (s *gateServers) listen(ctx context.Context, flag, addr string, hs *http.Server, secure bool, fail context.CancelCauseFunc) (string, error) {
+// Listen has a server serve on an address, whose URL it returns.
+func (s *Servers) Listen(ctx context.Context, flag, addr string, hs *http.Server, secure bool, fail context.CancelCauseFunc) (string, error) {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", addr)
 	if err != nil {
@@ -47,10 +47,10 @@ func (s *gateServers) listen(ctx context.Context, flag, addr string, hs *http.Se
 	return scheme + "://" + l.Addr().String(), nil
 }
 
-// shut takes no further connections, and gives the requests under way time to end. It blocks until then.
-func (s *gateServers) shut() {
+// Shut takes no further connections, and gives the requests under way time to end. It blocks until then.
+func (s *Servers) Shut() {
 	s.once.Do(func() {
-		ctx, cancel := clock.WithTimeout(context.Background(), s.clk, s.drain)
+		ctx, cancel := clock.WithTimeout(context.Background(), s.Clock, s.Drain)
 		defer cancel()
 		for _, hs := range s.all {
 			if hs.Shutdown(ctx) != nil {
@@ -60,9 +60,9 @@ func (s *gateServers) shut() {
 	})
 }
 
-// close ends the servers.
-func (s *gateServers) close() {
-	s.shut()
+// Close ends the servers.
+func (s *Servers) Close() {
+	s.Shut()
 	s.served.Wait()
 }
 
@@ -74,8 +74,8 @@ func untimely(err error) error {
 	return err
 }
 
-// serverTLS has each connection use what is in the files when it begins.
-func serverTLS(f *tlsfiles.File[tls.Config]) *tls.Config {
+// ServerTLS has each connection use what is in the files when it begins.
+func ServerTLS(f *tlsfiles.File[tls.Config]) *tls.Config {
 	if f == nil {
 		return nil
 	}

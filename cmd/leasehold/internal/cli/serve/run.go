@@ -1,4 +1,4 @@
-package main
+package serve
 
 import (
 	"context"
@@ -29,7 +29,7 @@ import (
 // lockServer is one call of serve.
 type lockServer struct {
 	a       *app
-	o       serveOptions
+	o       Options
 	opts    server.Options
 	log     *slog.Logger
 	tls     *tlsfiles.File[tls.Config] // nil without TLS
@@ -60,9 +60,9 @@ func (s *lockServer) run(ctx context.Context, st store.Store) (err error) {
 	defer runtime.KeepAlive(spare)
 	defer spareProcessor(st)()
 	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "tcp", s.o.listen)
+	l, err := lc.Listen(ctx, "tcp", s.o.Listen)
 	if err != nil {
-		return fmt.Errorf("--listen %s: %w: name another address", s.o.listen, err)
+		return fmt.Errorf("--listen %s: %w: name another address", s.o.Listen, err)
 	}
 	defer func() { _ = l.Close() }() // it is, but after an error
 	limits := s.o.limits()
@@ -77,7 +77,7 @@ func (s *lockServer) run(ctx context.Context, st store.Store) (err error) {
 	defer func() { err = errors.Join(err, srv.Close()) }()
 	last := &lastRequests{}
 	hs := &http.Server{
-		Handler: last.answer(access(srv)), ConnState: last.follow, ReadHeaderTimeout: headerLimit, IdleTimeout: idleLimit, MaxHeaderBytes: headerBytes, TLSConfig: serverTLS(s.tls),
+		Handler: last.answer(access(srv)), ConnState: last.follow, ReadHeaderTimeout: HeaderLimit, IdleTimeout: IdleLimit, MaxHeaderBytes: HeaderBytes, TLSConfig: ServerTLS(s.tls),
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
 	}
 	ctx, fail := context.WithCancelCause(ctx)
@@ -98,7 +98,7 @@ func (s *lockServer) run(ctx context.Context, st store.Store) (err error) {
 	})
 	what, url := s.announce(l.Addr())
 	own.Go(func() { s.checkTrust(ctx) })
-	if s.o.demo {
+	if s.o.Demo {
 		defer s.a.play(ctx, url)()
 	}
 	own.Go(func() {
@@ -114,7 +114,7 @@ func (s *lockServer) run(ctx context.Context, st store.Store) (err error) {
 // announce says what is served, where and to whom.
 func (s *lockServer) announce(addr net.Addr) (what, url string) {
 	what, url = open.Redact(s.a.Values.Get("store")), "http://"+addr.String()
-	if s.o.demo {
+	if s.o.Demo {
 		what = "a demo"
 	}
 	if s.tls != nil {
@@ -122,8 +122,8 @@ func (s *lockServer) announce(addr net.Addr) (what, url string) {
 	}
 	s.log.Info(fmt.Sprintf("serving %s on %s", what, url))
 	switch {
-	case s.o.demo || s.o.known():
-	case s.o.anybody:
+	case s.o.Demo || s.o.known():
+	case s.o.Anybody:
 		s.log.Warn(fmt.Sprintf("whoever reaches %s may take and end any lease: nobody has to say who they are", addr))
 	default:
 		s.log.Info("only this machine is served, since nobody has to say who they are: see --policy and --client-ca")
@@ -150,21 +150,21 @@ func (s *lockServer) end(ctx context.Context, srv *server.Server, hs *http.Serve
 	ctx = context.WithoutCancel(ctx)
 	srv.Drain()
 	s.manager.Stopping(fmt.Sprintf("ending; %d wait", srv.Waiting()))
-	if s.o.drainDelay > 0 && errors.As(why, new(*cli.SignalError)) {
-		s.log.Info(fmt.Sprintf("ending in %v (%v), and not ready for more", s.o.drainDelay, why))
-		_ = clock.Sleep(ctx, s.a.Clock, s.o.drainDelay) // ctx has no end
+	if s.o.DrainDelay > 0 && errors.As(why, new(*cli.SignalError)) {
+		s.log.Info(fmt.Sprintf("ending in %v (%v), and not ready for more", s.o.DrainDelay, why))
+		_ = clock.Sleep(ctx, s.a.Clock, s.o.DrainDelay) // ctx has no end
 	}
 	s.log.Info(fmt.Sprintf("ending (%v); who waits is told to come again", why), "waiting", srv.Waiting())
 	last.begin()
 	if err := srv.Close(); err != nil { // those who wait are answered
 		s.log.Warn("ending: " + cli.OneLine(err))
 	}
-	limited, cancel := clock.WithTimeout(ctx, s.a.Clock, s.o.drain)
+	limited, cancel := clock.WithTimeout(ctx, s.a.Clock, s.o.Drain)
 	defer cancel()
 	line.Finish(limited)
 	last.wait(limited, s.a.Clock)
 	if hs.Shutdown(limited) != nil {
-		s.log.Warn(fmt.Sprintf("requests have not ended within %v, and are broken off", s.o.drain))
+		s.log.Warn(fmt.Sprintf("requests have not ended within %v, and are broken off", s.o.Drain))
 		_ = hs.Close()
 	}
 }
@@ -172,17 +172,17 @@ func (s *lockServer) end(ctx context.Context, srv *server.Server, hs *http.Serve
 // serveAdmin serves what says how the server fares on an address of its own, if there is to be one, until the function that it returns
 // is called.
 func (s *lockServer) serveAdmin(ctx context.Context, srv *server.Server, fail context.CancelCauseFunc) (end func(), err error) {
-	if s.o.admin == "" {
+	if s.o.Admin == "" {
 		return func() {}, nil
 	}
-	servers := &gateServers{clk: s.a.Clock, drain: soon}
-	hs := &http.Server{Handler: srv.State(), ReadHeaderTimeout: headerLimit, ReadTimeout: headerLimit, WriteTimeout: stallLimit, IdleTimeout: idleLimit}
-	url, err := servers.listen(ctx, "admin", s.o.admin, hs, false, fail)
+	servers := &Servers{Clock: s.a.Clock, Drain: Soon}
+	hs := &http.Server{Handler: srv.State(), ReadHeaderTimeout: HeaderLimit, ReadTimeout: HeaderLimit, WriteTimeout: StallLimit, IdleTimeout: IdleLimit}
+	url, err := servers.Listen(ctx, "admin", s.o.Admin, hs, false, fail)
 	if err != nil {
 		return nil, err
 	}
 	s.log.Info("serving the state on " + url)
-	return servers.close, nil
+	return servers.Close, nil
 }
 
 // reloads reports whether there is anything to read again.
@@ -215,19 +215,19 @@ func (s *lockServer) reload() {
 	})
 }
 
-// tls returns the configuration of TLS, nil if there is to be none.
-func (o serveOptions) tls(log *slog.Logger) (*tlsfiles.File[tls.Config], error) {
-	if o.cert == "" {
+// TLS returns the configuration of TLS, nil if there is to be none.
+func (o Options) TLS(log *slog.Logger) (*tlsfiles.File[tls.Config], error) {
+	if o.Cert == "" {
 		return nil, nil //nolint:nilnil // no TLS is no configuration
 	}
 	base := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
-	if o.clientCA != "" {
+	if o.ClientCA != "" {
 		base.ClientAuth = tls.RequireAndVerifyClientCert
-		if o.policy != "" {
+		if o.Policy != "" {
 			base.ClientAuth = tls.VerifyClientCertIfGiven // others may have tokens
 		}
 	}
-	f, err := tlsfiles.Server(log, base, o.cert, o.key, o.clientCA)
+	f, err := tlsfiles.Server(log, base, o.Cert, o.Key, o.ClientCA)
 	if err != nil {
 		return nil, cli.Usage("%w", err)
 	}
@@ -235,11 +235,11 @@ func (o serveOptions) tls(log *slog.Logger) (*tlsfiles.File[tls.Config], error) 
 }
 
 // healthcheck asks a server on this machine whether it is ready.
-func (o serveOptions) healthcheck(ctx context.Context) error {
-	addr, scheme, transport := o.listen, "http", &http.Transport{}
-	if o.admin != "" {
-		addr = o.admin
-	} else if o.cert != "" {
+func (o Options) healthcheck(ctx context.Context) error {
+	addr, scheme, transport := o.Listen, "http", &http.Transport{}
+	if o.Admin != "" {
+		addr = o.Admin
+	} else if o.Cert != "" {
 		// It is this machine's own server: that it answers is the question, not who it is.
 		scheme, transport.TLSClientConfig = "https", &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12} //nolint:gosec // see above
 	}
@@ -247,7 +247,7 @@ func (o serveOptions) healthcheck(ctx context.Context) error {
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
 		host = "127.0.0.1"
 	}
-	ctx, cancel := clock.WithTimeout(ctx, clock.System(), headerLimit)
+	ctx, cancel := clock.WithTimeout(ctx, clock.System(), HeaderLimit)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://"+net.JoinHostPort(host, port)+"/readyz", nil)
 	if err != nil {
