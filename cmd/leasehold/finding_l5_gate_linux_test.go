@@ -15,13 +15,15 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/certtest"
 )
 
 // The file of --upstream-ca is replaced under a gate: the next connection believes the authority that is in it then, and no other, and only
 // a certificate for the program's name, or address. One that is wrong doesn't count.
 func TestFinding_L5_TheAuthoritiesOfAGatesProgram(t *testing.T) {
-	before, after := newSigner(t), newSigner(t)
-	file, _ := save(t, tls.Certificate{Certificate: [][]byte{before.cert.Raw}, PrivateKey: before.key})
+	before, after := certtest.New(t), certtest.New(t)
+	file, _ := certtest.Save(t, tls.Certificate{Certificate: [][]byte{before.Cert.Raw}, PrivateKey: before.Key})
 	var shown atomic.Pointer[tls.Certificate]
 	program := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	program.TLS = &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
@@ -34,9 +36,9 @@ func TestFinding_L5_TheAuthoritiesOfAGatesProgram(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shows := func(by signer, what x509.Certificate) {
+	shows := func(by certtest.Authority, what x509.Certificate) {
 		t.Helper()
-		shown.Store(new(by.sign(t, &what)))
+		shown.Store(new(by.Sign(t, &what)))
 	}
 	var log bytes.Buffer
 	client := func(name string) *http.Transport {
@@ -80,7 +82,7 @@ func TestFinding_L5_TheAuthoritiesOfAGatesProgram(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	other, _ := save(t, tls.Certificate{Certificate: [][]byte{after.cert.Raw}, PrivateKey: after.key})
+	other, _ := certtest.Save(t, tls.Certificate{Certificate: [][]byte{after.Cert.Raw}, PrivateKey: after.Key})
 	text, err := os.ReadFile(other)
 	if err != nil {
 		t.Fatal(err)

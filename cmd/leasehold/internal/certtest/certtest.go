@@ -1,4 +1,5 @@
-package main
+// Package certtest makes certificates for tests.
+package certtest
 
 import (
 	"crypto/ecdsa"
@@ -15,22 +16,22 @@ import (
 	"time"
 )
 
-// signer is an authority that signs certificates.
-type signer struct {
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
+// Authority is an authority that signs certificates.
+type Authority struct {
+	Cert *x509.Certificate
+	Key  *ecdsa.PrivateKey
 }
 
-func newSigner(t *testing.T) signer {
+func New(t *testing.T) Authority {
 	t.Helper()
 	template := &x509.Certificate{Subject: pkix.Name{CommonName: "authority"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
-	var s signer
-	c := s.sign(t, template)
-	return signer{c.Leaf, c.PrivateKey.(*ecdsa.PrivateKey)}
+	var s Authority
+	c := s.Sign(t, template)
+	return Authority{c.Leaf, c.PrivateKey.(*ecdsa.PrivateKey)}
 }
 
-// sign makes a certificate, which is good for an hour unless it says otherwise; without an authority, it signs itself.
-func (s signer) sign(t *testing.T, template *x509.Certificate) tls.Certificate {
+// Sign makes a certificate, which is good for an hour unless it says otherwise; without an authority, it signs itself.
+func (s Authority) Sign(t *testing.T, template *x509.Certificate) tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -40,7 +41,7 @@ func (s signer) sign(t *testing.T, template *x509.Certificate) tls.Certificate {
 	if template.NotAfter.IsZero() {
 		template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
 	}
-	parent, by := s.cert, s.key
+	parent, by := s.Cert, s.Key
 	if parent == nil {
 		parent, by = template, key
 	}
@@ -55,8 +56,8 @@ func (s signer) sign(t *testing.T, template *x509.Certificate) tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
 }
 
-// save writes a certificate, and its key if it has one, and returns the files.
-func save(t *testing.T, c tls.Certificate) (cert, key string) {
+// Save writes a certificate, and its key if it has one, and returns the files.
+func Save(t *testing.T, c tls.Certificate) (cert, key string) {
 	t.Helper()
 	dir := t.TempDir()
 	write := func(name, kind string, der []byte) string {
