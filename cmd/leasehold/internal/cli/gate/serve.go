@@ -1,4 +1,4 @@
-package main
+package gate
 
 import (
 	"context"
@@ -172,8 +172,8 @@ func (k *gateKeeper) serve(ctx context.Context, g *gate.Gate, me string, log *sl
 	return s, nil
 }
 
-// gateState is what /state says.
-type gateState struct {
+// State is what /state says.
+type State struct {
 	Name     string      `json:"name"`
 	Active   bool        `json:"active"` // takes writes
 	Me       string      `json:"me"`
@@ -203,7 +203,7 @@ func (k *gateKeeper) admin(g *gate.Gate, me string) http.Handler {
 	mux.Handle("GET /metrics", gateMetrics{g, k.name}.handler())
 	mux.HandleFunc("GET /state", func(w http.ResponseWriter, _ *http.Request) {
 		s, h := g.State(), k.known.get()
-		state := gateState{
+		state := State{
 			Name: k.name, Active: s.Open, Me: me, Holder: h.Owner, Token: h.Token, Left: s.Left.Seconds(), InFlight: s.InFlight,
 			Reads: s.Reads, Writes: s.Writes, Refused: s.Refused, Cut: s.Cut,
 		}
