@@ -11,6 +11,7 @@ import (
 
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/hold"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/id"
 )
 
 // Help takes what is quoted in a flag's description for the name of its value: a command there reads as what has to be typed.
@@ -57,7 +58,7 @@ func TestManualIsComplete(t *testing.T) {
 	for _, s := range cli.Settings() {
 		need(s.Env())
 	}
-	for _, name := range []string{hold.EnvName, hold.EnvToken, hold.EnvHolder, hold.EnvStore, envID, envFloor, envCeiling} {
+	for _, name := range []string{hold.EnvName, hold.EnvToken, hold.EnvHolder, hold.EnvStore, id.EnvID, id.EnvFloor, id.EnvCeiling} {
 		need("`" + name + "`")
 	}
 	for _, code := range []int{cli.ExitUsage, cli.ExitConflict, cli.ExitLost, cli.ExitOwn, cli.ExitCannot, cli.ExitMissing} {

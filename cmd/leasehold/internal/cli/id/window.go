@@ -1,4 +1,4 @@
-package main
+package id
 
 import (
 	"bytes"
@@ -101,7 +101,7 @@ func (f *idFiles) report() (time.Time, error) {
 	}
 	ms, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || ms <= 0 {
-		return time.Time{}, fmt.Errorf("CMD wrote %.20q to $%s: want ms since 1970, such as 1795257194000", text, envUsed)
+		return time.Time{}, fmt.Errorf("CMD wrote %.20q to $%s: want ms since 1970, such as 1795257194000", text, EnvUsed)
 	}
 	return time.UnixMilli(ms), nil
 }

@@ -1,4 +1,4 @@
-package main
+package id
 
 import (
 	"cmp"
@@ -18,11 +18,11 @@ import (
 
 // What CMD finds in its environment beside what it finds under run.
 const (
-	envID      = "LEASEHOLD_ID"
-	envFloor   = "LEASEHOLD_ID_FLOOR"
-	envCeiling = "LEASEHOLD_ID_CEILING"
-	envWindow  = "LEASEHOLD_ID_WINDOW" // a file with both, which is kept up to date
-	envUsed    = "LEASEHOLD_ID_USED"   // a file, to which CMD writes from when on it has made no id
+	EnvID      = "LEASEHOLD_ID"
+	EnvFloor   = "LEASEHOLD_ID_FLOOR"
+	EnvCeiling = "LEASEHOLD_ID_CEILING"
+	EnvWindow  = "LEASEHOLD_ID_WINDOW" // a file with both, which is kept up to date
+	EnvUsed    = "LEASEHOLD_ID_USED"   // a file, to which CMD writes from when on it has made no id
 	envLayout  = "LEASEHOLD_ID_LAYOUT" // the specification of its ids' layout, if one was given
 )
 
@@ -66,7 +66,7 @@ func (w *idWork) take(ctx context.Context) (run.Hold, error) {
 	if err == nil {
 		files, err := newIDFiles(h, w.a.Clock, cmp.Or(w.opts.window, w.Timing.TTL)/8, w.Words.Say)
 		if err != nil {
-			w.Words.Say("%s; CMD is told no $%s and no $%s", cli.OneLine(err), envWindow, envUsed)
+			w.Words.Say("%s; CMD is told no $%s and no $%s", cli.OneLine(err), EnvWindow, EnvUsed)
 		}
 		return &idHold{h, s, files, w.Words.Say}, nil
 	}
@@ -111,12 +111,12 @@ func (w *idWork) variables(h run.Hold) []string {
 		return nil
 	}
 	floor, ceiling := idBounds(v.Floor(), v.Ceiling())
-	own := []string{envID + "=" + v.Value(), envFloor + "=" + floor, envCeiling + "=" + ceiling}
+	own := []string{EnvID + "=" + v.Value(), EnvFloor + "=" + floor, EnvCeiling + "=" + ceiling}
 	if w.opts.layout.Bits() > 0 {
 		own = append(own, envLayout+"="+w.opts.layout.Spec().String())
 	}
 	if v.files != nil {
-		own = append(own, envWindow+"="+v.files.window, envUsed+"="+v.files.used)
+		own = append(own, EnvWindow+"="+v.files.window, EnvUsed+"="+v.files.used)
 	}
 	return own
 }
