@@ -22,7 +22,7 @@ func TestFinding_K6_AHandOverThatAnotherWonIsTriedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := &app{Viewer: view.New(&cli.App{Err: os.Stderr, Clock: clock.System()})}
-	h, before := handoff{name: "job", to: "second", wait: patienceOfTests}, view.View{Token: 7, Holder: "first/1"}
+	h, before := handoff{name: "job", to: "second", wait: 2 * time.Minute}, view.View{Token: 7, Holder: "first/1"}
 	leads, err := a.awaitTerm(t.Context(), st, h, before, "second/1")
 	if exit := new(cli.ExitError); !errors.As(err, &exit) || exit.Code != cli.ExitConflict || leads.Owner != won.Owner {
 		t.Errorf("%+v, %v", leads, err)

@@ -20,7 +20,7 @@ func (a *app) historyCommand() *cobra.Command {
 		Args:              cli.Want("NAME"),
 		ValidArgsFunction: a.CompleteNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withView(cmd.Context(), args[0], func(v view.View) error {
+			return a.withView(cmd.Context(), args[0], false, func(v view.View) error {
 				if a.Output() != output.Table {
 					return output.WriteList(a.Out, v.Terms(), a.Output() == output.Lines)
 				}

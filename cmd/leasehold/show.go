@@ -29,8 +29,7 @@ func (a *app) showCommand() *cobra.Command {
 		Args:              cli.Want("NAME"),
 		ValidArgsFunction: a.CompleteNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			a.observing = observe
-			return a.withView(cmd.Context(), args[0], func(v view.View) error {
+			return a.withView(cmd.Context(), args[0], observe, func(v view.View) error {
 				if a.Output() != output.Table {
 					return output.WriteJSON(a.Out, v, a.Output() == output.Lines)
 				}
@@ -63,8 +62,8 @@ func (a *app) sign(ctx context.Context, st store.Store, rec store.Record) (store
 // signPause is the shortest pause between two looks for a sign of life.
 const signPause = 50 * time.Millisecond
 
-// withView calls f with the view of a name that has been held at some time.
-func (a *app) withView(ctx context.Context, name string, f func(view.View) error) error {
+// withView calls f with the view of a name that has been held at some time. observe waits for a sign of life.
+func (a *app) withView(ctx context.Context, name string, observe bool, f func(view.View) error) error {
 	if err := cli.NameArg(name); err != nil {
 		return err
 	}
@@ -73,7 +72,7 @@ func (a *app) withView(ctx context.Context, name string, f func(view.View) error
 		if err != nil {
 			return err
 		}
-		if a.observing {
+		if observe {
 			if rec, err = a.sign(ctx, st, rec); err != nil {
 				return err
 			}
