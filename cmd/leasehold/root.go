@@ -11,6 +11,7 @@ import (
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/gate"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/id"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/look"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/operate"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/run"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/serve"
 )
@@ -40,7 +41,7 @@ func root(a *cli.App, args []string) *cobra.Command {
 		a.Flag(root.PersistentFlags(), name)
 	}
 	for _, commands := range []func(*cli.App) []*cobra.Command{
-		run.Commands, elect.Commands, serve.Commands, gate.Commands, id.Commands, look.Commands, operateCommands, drCommands, planCommands, setupCommands,
+		run.Commands, elect.Commands, serve.Commands, gate.Commands, id.Commands, look.Commands, operate.Commands, drCommands, planCommands, setupCommands,
 	} {
 		root.AddCommand(commands(a)...)
 	}

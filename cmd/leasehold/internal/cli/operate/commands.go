@@ -1,4 +1,5 @@
-package main
+// Package operate is what an operator does to what others hold.
+package operate
 
 import (
 	"github.com/spf13/cobra"
@@ -7,8 +8,11 @@ import (
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/view"
 )
 
-// operateCommands are the commands of this group.
-func operateCommands(c *cli.App) []*cobra.Command {
-	a := &app{Viewer: view.New(c)}
+// app is one call of the program.
+type app struct{ *view.Viewer }
+
+// Commands are the commands of this group.
+func Commands(c *cli.App) []*cobra.Command {
+	a := &app{view.New(c)}
 	return []*cobra.Command{a.releaseCommand(), a.breakCommand(), a.slotsCommand(), a.forgetCommand(), a.sweepCommand(), a.handoffCommand(), a.pauseCommand(), a.unpauseCommand()}
 }
