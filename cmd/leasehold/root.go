@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/dr"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/elect"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/gate"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/id"
@@ -41,7 +42,7 @@ func root(a *cli.App, args []string) *cobra.Command {
 		a.Flag(root.PersistentFlags(), name)
 	}
 	for _, commands := range []func(*cli.App) []*cobra.Command{
-		run.Commands, elect.Commands, serve.Commands, gate.Commands, id.Commands, look.Commands, operate.Commands, drCommands, planCommands, setupCommands,
+		run.Commands, elect.Commands, serve.Commands, gate.Commands, id.Commands, look.Commands, operate.Commands, dr.Commands, planCommands, setupCommands,
 	} {
 		root.AddCommand(commands(a)...)
 	}
