@@ -13,6 +13,7 @@ import (
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/id"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/look"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/operate"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/plan"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/run"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/serve"
 )
@@ -42,7 +43,7 @@ func root(a *cli.App, args []string) *cobra.Command {
 		a.Flag(root.PersistentFlags(), name)
 	}
 	for _, commands := range []func(*cli.App) []*cobra.Command{
-		run.Commands, elect.Commands, serve.Commands, gate.Commands, id.Commands, look.Commands, operate.Commands, dr.Commands, planCommands, setupCommands,
+		run.Commands, elect.Commands, serve.Commands, gate.Commands, id.Commands, look.Commands, operate.Commands, dr.Commands, plan.Commands, setupCommands,
 	} {
 		root.AddCommand(commands(a)...)
 	}

@@ -1,4 +1,4 @@
-package main
+package plan
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
-	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/view"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/memory"
 )
@@ -46,7 +45,7 @@ func TestInterruptedBenchLeavesNothing(t *testing.T) {
 			var running sync.WaitGroup
 			st := memory.New(memory.Options{})
 			defer st.Close()
-			a := &app{Viewer: view.New(&cli.App{Clock: clock.NewFake(0)})}
+			a := &app{&cli.App{Clock: clock.NewFake(0)}}
 			ctx, cancel := context.WithCancelCause(t.Context())
 			enough := errors.New("enough")
 			time.AfterFunc(interrupt, func() { cancel(enough) })
@@ -71,7 +70,7 @@ func TestInterruptedBenchEnds(t *testing.T) {
 		enough := errors.New("enough")
 		begun := time.Now()
 		time.AfterFunc(time.Second, func() { cancel(enough) })
-		a := &app{Viewer: view.New(&cli.App{Clock: clock.NewFake(0)})}
+		a := &app{&cli.App{Clock: clock.NewFake(0)}}
 		if _, err := a.benchPairs(ctx, slowWrites{st, time.Hour, &running}, 3, time.Hour); !errors.Is(err, enough) {
 			t.Error(err)
 		}
