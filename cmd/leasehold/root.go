@@ -16,6 +16,7 @@ import (
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/plan"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/run"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/serve"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/setup"
 )
 
 func root(a *cli.App, args []string) *cobra.Command {
@@ -43,7 +44,7 @@ func root(a *cli.App, args []string) *cobra.Command {
 		a.Flag(root.PersistentFlags(), name)
 	}
 	for _, commands := range []func(*cli.App) []*cobra.Command{
-		run.Commands, elect.Commands, serve.Commands, gate.Commands, id.Commands, look.Commands, operate.Commands, dr.Commands, plan.Commands, setupCommands,
+		run.Commands, elect.Commands, serve.Commands, gate.Commands, id.Commands, look.Commands, operate.Commands, dr.Commands, plan.Commands, setup.Commands,
 	} {
 		root.AddCommand(commands(a)...)
 	}
