@@ -19,6 +19,22 @@ import (
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/setup"
 )
 
+// setUp is the group of what is there before and beside all else.
+const setUp = "setup"
+
+// rooms are the groups of commands, as the help lists them.
+var rooms = []struct {
+	id, title string
+	commands  []func(*cli.App) []*cobra.Command
+}{
+	{"hold", "Hold", []func(*cli.App) []*cobra.Command{run.Commands, elect.Commands, dr.Commands, id.Commands}},
+	{"look", "Look", []func(*cli.App) []*cobra.Command{look.Commands}},
+	{"operate", "Operate", []func(*cli.App) []*cobra.Command{operate.Commands}},
+	{"serve", "Run a service", []func(*cli.App) []*cobra.Command{serve.Commands, gate.Commands}},
+	{setUp, "Set up", []func(*cli.App) []*cobra.Command{setup.Commands, plan.Commands}},
+}
+
+// root returns the command that all others are below. args are those of the program.
 func root(a *cli.App, args []string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "leasehold",
@@ -43,11 +59,17 @@ func root(a *cli.App, args []string) *cobra.Command {
 	for _, name := range cli.Everywhere {
 		a.Flag(root.PersistentFlags(), name)
 	}
-	for _, commands := range []func(*cli.App) []*cobra.Command{
-		run.Commands, elect.Commands, serve.Commands, gate.Commands, id.Commands, look.Commands, operate.Commands, dr.Commands, plan.Commands, setup.Commands,
-	} {
-		root.AddCommand(commands(a)...)
+	for _, r := range rooms {
+		root.AddGroup(&cobra.Group{ID: r.id, Title: r.title + ":"})
+		for _, commands := range r.commands {
+			for _, cmd := range commands(a) {
+				cmd.GroupID = r.id
+				root.AddCommand(cmd)
+			}
+		}
 	}
+	root.SetHelpCommandGroupID(setUp)
+	root.SetCompletionCommandGroupID(setUp)
 	return root
 }
 

@@ -48,7 +48,7 @@ func (a *app) standbyCommand() *cobra.Command {
 	var o standbyOptions
 	cmd := &cobra.Command{
 		Use:   "standby --config FILE [flags] [-- CMD [ARG...]]",
-		Short: "Be active or passive, as one of several instances, with Admiral's configuration",
+		Short: "Be active or passive by Admiral's configuration and lease (without Admiral: elect)",
 		Long: "Hold the lease that FILE names, as Admiral's state checker does, or stand by while another instance does; say over HTTP\n" +
 			"which of both it is. FILE is Admiral's: leaseName, podIdentifier, waitTimeInSeconds, failureThreshold, tableName, role and\n" +
 			"region under dynamoDB, or at the top level.\n\n" +

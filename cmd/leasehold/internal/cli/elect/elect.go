@@ -58,7 +58,7 @@ func (a *app) electCommand() *cobra.Command {
 	o := electOptions{failBack: failBackNever, drain: 10 * time.Second, onExit: onExitRejoin}
 	cmd := &cobra.Command{
 		Use:   "elect NAME --on-active CMD [flags]",
-		Short: "Stand for election for ever: run a command while leading, and another while somebody else leads",
+		Short: "Be a candidate: run a command while leading, another while following (with Admiral: standby)",
 		Long: "Be a candidate for the leadership of NAME until this program is told to end. While it leads, the active command runs;\n" +
 			"it is gone before the term ends, whatever happens, as under `leasehold run`. While another candidate leads, the passive\n" +
 			"command runs, if there is one; it is ended and started again for each new leader.\n\n" +

@@ -28,7 +28,7 @@ func (a *app) checkCommand() *cobra.Command {
 	var text string
 	cmd := &cobra.Command{
 		Use:   "check NAME --token N",
-		Short: "Say by its exit code whether a token is that of the current term",
+		Short: "Exit with 0 if a name is held under a token, given as a number",
 		Long: "Exit with 0 if NAME is held under token N, and with 1 if it isn't: another term has begun, or the hold was released,\n" +
 			"broken, or has expired. Inside `leasehold run` the token need not be given. The answer may be outdated when it arrives;\n" +
 			"what must not be done twice has to refuse old tokens itself.",

@@ -29,7 +29,7 @@ type verified struct {
 func (a *app) verifyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify SEQUENCER",
-		Short: "Say by its exit code whether a sequencer is of the current term",
+		Short: "Exit with 0 if a sequencer (name, token and holder in one text) is genuine and current",
 		Long: "Exit with 0 if the name of the sequencer is held by its holder under its token, and with 1 if it isn't. `leasehold run`\n" +
 			"gives CMD its sequencer in LEASEHOLD_SEQUENCER. With --keys it has to be signed by one of them, as `run --keys` does; an\n" +
 			"unsigned one, or one that somebody else has signed, is refused with 1. The answer may be outdated when it arrives; what\n" +
