@@ -22,6 +22,7 @@ type Authority struct {
 	Key  *ecdsa.PrivateKey
 }
 
+// New returns an authority.
 func New(t *testing.T) Authority {
 	t.Helper()
 	template := &x509.Certificate{Subject: pkix.Name{CommonName: "authority"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}

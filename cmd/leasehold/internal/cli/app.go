@@ -32,6 +32,7 @@ type App struct {
 	Hangup   hangup
 }
 
+// New returns a call of the program with its own standard input, output and error.
 func New() *App {
 	return &App{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Clock: clock.System()}
 }
@@ -178,6 +179,7 @@ func (a *App) SayBelow(format string, args ...any) {
 	a.Say(format, args...)
 }
 
+// Quiet reports whether only errors are said.
 func (a *App) Quiet() bool { return a.Values.Get("quiet") == "true" }
 
 // Confirm asks on a terminal, and refuses without one, with what to do instead.
@@ -232,4 +234,5 @@ const Patience = time.Second
 // SlowStore is said when opening the store takes long and no reason is known yet.
 const SlowStore = "waiting for the store: another process holds its lock, or it is slow"
 
+// Output returns the form of output that is set.
 func (a *App) Output() string { return a.Values.Get("output") }

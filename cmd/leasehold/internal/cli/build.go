@@ -18,6 +18,7 @@ type Build struct {
 	Stores   []string `json:"stores"`
 }
 
+// ReadBuild returns the version of this program.
 func ReadBuild() Build {
 	v := Build{Version: "unknown", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	for _, s := range open.Schemes() {

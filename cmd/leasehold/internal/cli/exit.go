@@ -31,6 +31,7 @@ type ExitError struct {
 	err  error
 }
 
+// Error implements error.
 func (e *ExitError) Error() string {
 	if e.err == nil {
 		return fmt.Sprintf("exit code %d", e.Code)
@@ -38,6 +39,7 @@ func (e *ExitError) Error() string {
 	return e.err.Error()
 }
 
+// Unwrap returns what is behind the exit code, if anything.
 func (e *ExitError) Unwrap() error { return e.err }
 
 // Exit returns the error that ends the program with that code.
@@ -51,6 +53,7 @@ func Usage(format string, args ...any) error {
 // SignalError is the cause of a context that a signal has ended.
 type SignalError struct{ sig syscall.Signal }
 
+// Error implements error.
 func (e *SignalError) Error() string { return "interrupted: " + e.sig.String() }
 
 // hangup is what SIGHUP does while it is set: otherwise it ends the program, as SIGTERM does.

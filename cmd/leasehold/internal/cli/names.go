@@ -1,9 +1,13 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"time"
 
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/flake"
 	"github.com/leasehold/leasehold/lease"
@@ -47,8 +51,23 @@ func HeldName(name string) error {
 	return NameArg(name)
 }
 
-// CompleteTimeout bounds what a shell waits for when it completes a name.
-const CompleteTimeout = time.Second
+// completeTimeout bounds what a shell waits for when it completes a name.
+const completeTimeout = time.Second
+
+// Complete offers a shell what f finds in the store. A shell has no use for an error.
+func (a *App) Complete(cmd *cobra.Command, f func(context.Context, store.Store) []string) ([]string, cobra.ShellCompDirective) {
+	if a.Configure(cmd) != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	ctx, cancel := clock.WithTimeout(cmd.Context(), a.Clock, completeTimeout)
+	defer cancel()
+	var names []string
+	_ = a.WithStore(ctx, false, func(st store.Store) error {
+		names = f(ctx, st)
+		return nil
+	})
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
 
 // PoolArg checks a POOL.
 func PoolArg(pool string) error {

@@ -39,6 +39,7 @@ type Words struct {
 	lost   bool   // it was said that the hold is lost
 }
 
+// NewWords returns the words of a command that holds name. Close ends them.
 func NewWords(a *cli.App, name string) *Words {
 	w := &Words{
 		a: a, name: name, live: term.IsTerminal(int(a.Err.Fd())) && !a.Quiet() && a.Plain(),
@@ -75,6 +76,7 @@ func (w *Words) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
+// Say and Warn write a line.
 func (w *Words) Say(format string, args ...any)  { w.Log.Info(fmt.Sprintf(format, args...)) }
 func (w *Words) Warn(format string, args ...any) { w.Log.Warn(fmt.Sprintf(format, args...)) }
 

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 	"github.com/leasehold/leasehold/fence"
@@ -170,18 +169,14 @@ func (a *app) idView(ctx context.Context, st store.Store, pool string, e identit
 
 // completePools offers the pools that there are.
 func (a *app) completePools(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 || a.Configure(cmd) != nil {
+	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	ctx, cancel := clock.WithTimeout(cmd.Context(), a.Clock, cli.CompleteTimeout)
-	defer cancel()
-	var names []string
-	_ = a.WithStore(ctx, false, func(st store.Store) error { // a shell has no use for the error
-		pools, err := identity.Pools(ctx, st)
+	return a.Complete(cmd, func(ctx context.Context, st store.Store) (names []string) {
+		pools, _ := identity.Pools(ctx, st)
 		for _, p := range pools {
 			names = append(names, p.Pool)
 		}
-		return err
+		return names
 	})
-	return names, cobra.ShellCompDirectiveNoFileComp
 }

@@ -134,16 +134,8 @@ func (a *app) writeObservation(o observation) error {
 	case o.Stale:
 		who = fmt.Sprintf("nothing is known now: %s; %s ago: %s", o.Error, output.Roughly(age), who)
 	default:
-		who += "; as of " + ageOf(age)
+		who += "; as of " + output.Age(age)
 	}
 	_, err := fmt.Fprintf(a.Out, "%s %s %s\n", o.Time.Local().Format(time.DateTime), o.Name, who)
 	return err
-}
-
-// ageOf says how old news is.
-func ageOf(d time.Duration) string {
-	if d < time.Second {
-		return "now"
-	}
-	return output.Roughly(d) + " ago"
 }

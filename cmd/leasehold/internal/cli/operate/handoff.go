@@ -199,18 +199,14 @@ func (a *app) gap(ctx context.Context, st store.Store, name string, token fence.
 }
 
 func (a *app) completeCandidates(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	if len(args) == 0 || a.Configure(cmd) != nil {
+	if len(args) == 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	ctx, cancel := clock.WithTimeout(cmd.Context(), a.Clock, cli.CompleteTimeout)
-	defer cancel()
-	var names []string
-	_ = a.WithStore(ctx, false, func(st store.Store) error { // a shell has no use for the error
-		v, err := a.Elected(ctx, st, args[0])
+	return a.Complete(cmd, func(ctx context.Context, st store.Store) (names []string) {
+		v, _ := a.Elected(ctx, st, args[0])
 		for _, c := range v.Candidates {
 			names = append(names, c.Name)
 		}
-		return err
+		return names
 	})
-	return names, cobra.ShellCompDirectiveNoFileComp
 }

@@ -22,6 +22,7 @@ const (
 	Lines = "jsonl"
 )
 
+// Check says what is wrong with a form of output.
 func Check(v string) error {
 	if v != Table && v != JSON && v != Lines {
 		return fmt.Errorf("%q: want %s, %s or %s", v, Table, JSON, Lines)
@@ -64,7 +65,8 @@ type Column struct {
 	Cut   bool     // cells may be cut
 }
 
-const LeastCut = 12 // characters that are left of a cell that is cut
+// LeastCut is how many characters are left of a cell that is cut.
+const LeastCut = 12
 
 // WriteTable writes columns with two spaces between them, at most as wide as the terminal, if width isn't 0. paint, which
 // may be nil, colours the cell of a column.
@@ -134,13 +136,17 @@ func CutMiddle(s string, most int) string {
 }
 
 // Ago says how long a time is past, roughly. Clocks differ: one that is ahead counts as now.
-func Ago(t, now time.Time) string {
-	if d := now.Sub(t); d >= time.Second {
+func Ago(t, now time.Time) string { return Age(now.Sub(t)) }
+
+// Age says how long something is past, roughly.
+func Age(d time.Duration) string {
+	if d >= time.Second {
 		return Roughly(d) + " ago"
 	}
 	return "now"
 }
 
+// Roughly is a duration for people: to the second, the minute, the hour or the day.
 func Roughly(d time.Duration) string {
 	switch {
 	case d < time.Second:
@@ -186,6 +192,7 @@ func Coloured(f *os.File) bool {
 	return term.IsTerminal(int(f.Fd())) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }
 
+// OrDash returns s, or a dash in place of nothing.
 func OrDash(s string) string {
 	if s == "" {
 		return "-"
@@ -193,6 +200,7 @@ func OrDash(s string) string {
 	return s
 }
 
+// Slots is a number of slots in words.
 func Slots(n int) string {
 	if n == 1 {
 		return "1 slot"

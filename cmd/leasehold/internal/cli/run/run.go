@@ -251,12 +251,8 @@ func (j *Job) once(ctx context.Context) error {
 	if lost {
 		return cli.Exit(cli.ExitLost, fmt.Errorf("%w: %s: %s", errLost, j.Name, j.lossReason(cause)))
 	}
-	switch s := p.Status(); {
-	case s.Signal != nil:
-		sig, _ := s.Signal.(syscall.Signal)
-		return cli.Exit(cli.ExitSignal+int(sig), nil)
-	case s.Code != 0:
-		return cli.Exit(s.Code, nil)
+	if s := p.Status(); s.Signal != nil || s.Code != 0 {
+		return hold.EndError(s)
 	}
 	return nil
 }

@@ -84,6 +84,7 @@ func (a *app) serveCommand() *cobra.Command {
 	return cmd
 }
 
+// Flags adds the flags of serve, with their defaults.
 func Flags(f *pflag.FlagSet, o *Options) {
 	f.StringVar(&o.Listen, "listen", "127.0.0.1:7070", "address to listen on")
 	f.BoolVar(&o.Anybody, "allow-anybody", false, "listen beyond this machine, and answer to any name, though callers need not say who they are")
@@ -191,6 +192,7 @@ func (s *lockServer) complete() (err error) {
 	return nil
 }
 
+// Validate says which flag is wrong, or doesn't fit the others.
 func (o Options) Validate() error {
 	host, err := hostOf("listen", o.Listen)
 	if err != nil {

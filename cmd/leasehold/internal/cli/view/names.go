@@ -7,8 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/lock"
@@ -56,23 +54,20 @@ func Records(ctx context.Context, st store.Store, prefix string) (map[string]nam
 	return found, errors.Join(errs...)
 }
 
+// CompleteNames offers a shell the names that there are.
 func (a *Viewer) CompleteNames(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 || a.Configure(cmd) != nil || store.CheckPrefix(prefix) != nil {
+	if len(args) > 0 || store.CheckPrefix(prefix) != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	ctx, cancel := clock.WithTimeout(cmd.Context(), a.Clock, cli.CompleteTimeout)
-	defer cancel()
-	var names []string
-	_ = a.WithStore(ctx, false, func(st store.Store) error { // a shell has no use for the error
+	return a.Complete(cmd, func(ctx context.Context, st store.Store) (names []string) {
 		found, _ := Records(ctx, st, prefix)
 		for name := range found {
 			if !lease.Reserved(name) {
 				names = append(names, name)
 			}
 		}
-		return nil
+		return names
 	})
-	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
 // unlessInvalid returns err unless a store has no room for what is asked about: then there is nothing.
