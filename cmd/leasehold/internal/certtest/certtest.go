@@ -14,6 +14,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/leasehold/leasehold/clock"
 )
 
 // Authority is an authority that signs certificates.
@@ -38,9 +40,9 @@ func (s Authority) Sign(t *testing.T, template *x509.Certificate) tls.Certificat
 	if err != nil {
 		t.Fatal(err)
 	}
-	template.SerialNumber = big.NewInt(time.Now().UnixNano())
+	template.SerialNumber = big.NewInt(clock.System().Wall().UnixNano())
 	if template.NotAfter.IsZero() {
-		template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+		template.NotBefore, template.NotAfter = clock.System().Wall().Add(-time.Hour), clock.System().Wall().Add(time.Hour)
 	}
 	parent, by := s.Cert, s.Key
 	if parent == nil {

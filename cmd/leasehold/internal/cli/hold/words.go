@@ -76,8 +76,10 @@ func (w *Words) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// Say and Warn write a line.
-func (w *Words) Say(format string, args ...any)  { w.Log.Info(fmt.Sprintf(format, args...)) }
+// Say writes a line.
+func (w *Words) Say(format string, args ...any) { w.Log.Info(fmt.Sprintf(format, args...)) }
+
+// Warn writes a line at the level of warnings.
 func (w *Words) Warn(format string, args ...any) { w.Log.Warn(fmt.Sprintf(format, args...)) }
 
 // Retry says why an acquisition tries again: the reason may be one that waiting doesn't mend, such as a full disk.
@@ -167,9 +169,11 @@ func (w *Words) status(width int) (line string, waiting bool) {
 	return output.CutMiddle(line+owner, max(width-3, output.LeastCut)), true
 }
 
-// StartWait and endWait enclose an acquisition. After endWait the line at the bottom is gone.
+// StartWait begins the wait of an acquisition.
 func (w *Words) StartWait() { w.setWait(w.a.Clock.Now()) }
-func (w *Words) EndWait()   { w.setWait(0) }
+
+// EndWait ends the wait. After that the line at the bottom is gone.
+func (w *Words) EndWait() { w.setWait(0) }
 
 func (w *Words) setWait(since clock.Instant) {
 	w.mu.Lock()

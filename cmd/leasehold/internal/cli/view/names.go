@@ -13,8 +13,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// named is the record of a name, and whether there is more about it: shares, or an election.
-type named struct {
+// Named is the record of a name, and whether there is more about it: shares, or an election.
+type Named struct {
 	Rec  store.Record
 	More bool
 	Bad  error // why the record can't be read; nil when it can
@@ -22,8 +22,8 @@ type named struct {
 
 // Records returns the names under prefix, those too of which there is nothing but what is beside them. It returns what can be read,
 // and the errors of what can't.
-func Records(ctx context.Context, st store.Store, prefix string) (map[string]named, error) {
-	found := map[string]named{}
+func Records(ctx context.Context, st store.Store, prefix string) (map[string]Named, error) {
+	found := map[string]Named{}
 	var errs []error
 	prefixes := []string{prefix}
 	if prefix != "" && !lease.Reserved(prefix) { // otherwise what is beside them comes with the rest
@@ -35,12 +35,12 @@ func Records(ctx context.Context, st store.Store, prefix string) (map[string]nam
 				errs = append(errs, unlessInvalid(err))
 				var corrupt *store.CorruptError
 				if errors.As(err, &corrupt) && strings.HasPrefix(corrupt.Key, prefix) {
-					found[corrupt.Key] = named{Rec: store.Record{Key: corrupt.Key}, More: found[corrupt.Key].More, Bad: err}
+					found[corrupt.Key] = Named{Rec: store.Record{Key: corrupt.Key}, More: found[corrupt.Key].More, Bad: err}
 				}
 				continue
 			}
 			if p == prefix {
-				found[rec.Key] = named{Rec: rec, More: found[rec.Key].More || rec.Kind.Shared()}
+				found[rec.Key] = Named{Rec: rec, More: found[rec.Key].More || rec.Kind.Shared()}
 			}
 			for _, beside := range []string{lock.KeyPrefix, election.KeyPrefix} {
 				if name, ok := strings.CutPrefix(rec.Key, beside); ok && !lease.Reserved(prefix) {
