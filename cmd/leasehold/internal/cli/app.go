@@ -86,7 +86,7 @@ func (a *App) StoreURL() (url open.URL, standard bool, err error) {
 // OpenLimit is how long a process that stands in the way of opening the store is waited for.
 const OpenLimit = 10 * time.Second
 
-// Open opens the store that is set, within openLimit. One whose file isn't there is made if create says so, or if it is the
+// Open opens the store that is set, within OpenLimit. One whose file isn't there is made if create says so, or if it is the
 // default one.
 func (a *App) Open(ctx context.Context, create bool) (store.Store, error) {
 	ctx, cancel := clock.WithTimeout(ctx, a.Clock, OpenLimit)
@@ -94,7 +94,7 @@ func (a *App) Open(ctx context.Context, create bool) (store.Store, error) {
 	return a.openFor(ctx, create)
 }
 
-// openFor is open for as long as ctx lasts.
+// openFor is Open for as long as ctx lasts.
 func (a *App) openFor(ctx context.Context, create bool) (store.Store, error) {
 	url, standard, err := a.StoreURL()
 	if err != nil {
@@ -132,7 +132,7 @@ func (a *App) OpenAgain(ctx context.Context, say func(format string, args ...any
 	}
 }
 
-// WithStoreAgain is withStore that waits for a store that doesn't answer.
+// WithStoreAgain is WithStore that waits for a store that doesn't answer.
 func (a *App) WithStoreAgain(ctx context.Context, say func(format string, args ...any), f func(store.Store) error) error {
 	st, err := a.OpenAgain(ctx, say, func() { say(SlowStore) })
 	if err != nil {
@@ -171,7 +171,7 @@ func (a *App) Say(format string, args ...any) {
 	a.LogTo(a.Err).Info(fmt.Sprintf(format, args...))
 }
 
-// SayBelow is say after something on the terminal that has not ended its line: what the user typed, say.
+// SayBelow is Say after something on the terminal that has not ended its line: what the user typed, say.
 func (a *App) SayBelow(format string, args ...any) {
 	if a.Plain() && !a.Quiet() {
 		fmt.Fprintln(a.Err)
