@@ -8,6 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/hold"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/id"
 )
 
 // Help takes what is quoted in a flag's description for the name of its value: a command there reads as what has to be typed.
@@ -23,7 +27,7 @@ func TestFlagsTakeOneWord(t *testing.T) {
 			see(sub)
 		}
 	}
-	see(newApp().root(nil))
+	see(root(cli.New(), nil))
 }
 
 // The manual tells of every command, flag, setting and exit code.
@@ -50,14 +54,14 @@ func TestManualIsComplete(t *testing.T) {
 			tells(sub)
 		}
 	}
-	tells(newApp().root(nil))
-	for _, s := range settings() {
+	tells(root(cli.New(), nil))
+	for _, s := range cli.Settings() {
 		need(s.Env())
 	}
-	for _, name := range []string{envName, envToken, envHolder, envStore, envID, envFloor, envCeiling} {
+	for _, name := range []string{hold.EnvName, hold.EnvToken, hold.EnvHolder, hold.EnvStore, id.EnvID, id.EnvFloor, id.EnvCeiling} {
 		need("`" + name + "`")
 	}
-	for _, code := range []int{exitUsage, exitConflict, exitLost, exitOwn, exitCannot, exitMissing} {
+	for _, code := range []int{cli.ExitUsage, cli.ExitConflict, cli.ExitLost, cli.ExitOwn, cli.ExitCannot, cli.ExitMissing} {
 		need(fmt.Sprintf("| %d |", code))
 	}
 }

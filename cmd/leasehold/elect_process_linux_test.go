@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/internal/proof/stalltest"
 )
@@ -238,8 +239,8 @@ func activeCommandEndsByItself(t testing.TB) {
 		t.Errorf("exit code %d, want 7: %s", code, once.stderr)
 	}
 	missing := p.start("elect", "job", "--on-exit", "exit", "--", "./not-there")
-	if code := missing.code(); code != exitMissing {
-		t.Errorf("exit code %d, want %d: %s", code, exitMissing, missing.stderr)
+	if code := missing.code(); code != cli.ExitMissing {
+		t.Errorf("exit code %d, want %d: %s", code, cli.ExitMissing, missing.stderr)
 	}
 	again := p.candidate("a", "echo life >>story; exit 3")
 	p.told("life life life")

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
 	"github.com/leasehold/leasehold/internal/proof/servers"
 	"github.com/leasehold/leasehold/internal/proof/stalltest"
@@ -91,7 +92,7 @@ func slowRun(t testing.TB, url string, env []string) {
 	t.Logf("%v of latency for %v at a TTL of %v: CMD runs on", latency, slow, timing.TTL)
 	network.Heal()
 	run.signal(syscall.SIGTERM)
-	if code := run.code(); code == exitLost {
+	if code := run.code(); code == cli.ExitLost {
 		t.Errorf("it was lost: %s", run.stderr)
 	}
 }

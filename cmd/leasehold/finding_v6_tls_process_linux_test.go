@@ -1,15 +1,10 @@
 package main
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/pem"
 	"io"
-	"math/big"
 	"net"
 	"net/http"
 	"net/url"
@@ -18,72 +13,16 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/certtest"
 )
-
-// signer is an authority that signs certificates.
-type signer struct {
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-}
-
-func newSigner(t *testing.T) signer {
-	t.Helper()
-	template := &x509.Certificate{Subject: pkix.Name{CommonName: "authority"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
-	var s signer
-	c := s.sign(t, template)
-	return signer{c.Leaf, c.PrivateKey.(*ecdsa.PrivateKey)}
-}
-
-// sign makes a certificate, which is good for an hour unless it says otherwise; without an authority, it signs itself.
-func (s signer) sign(t *testing.T, template *x509.Certificate) tls.Certificate {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template.SerialNumber = big.NewInt(time.Now().UnixNano())
-	if template.NotAfter.IsZero() {
-		template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
-	}
-	parent, by := s.cert, s.key
-	if parent == nil {
-		parent, by = template, key
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), by)
-	if err != nil {
-		t.Fatal(err)
-	}
-	leaf, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
-}
-
-// save writes a certificate, and its key if it has one, and returns the files.
-func save(t *testing.T, c tls.Certificate) (cert, key string) {
-	t.Helper()
-	dir := t.TempDir()
-	write := func(name, kind string, der []byte) string {
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
-	der, err := x509.MarshalPKCS8PrivateKey(c.PrivateKey)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return write("cert.pem", "CERTIFICATE", c.Certificate[0]), write("key.pem", "PRIVATE KEY", der)
-}
 
 // A client's certificate names its caller when TLS has verified it: one of another authority, or one that is over, gets no answer at all.
 func TestFinding_V6_CertificatesNameCallersOverTLS(t *testing.T) {
 	p := newPlace(t)
-	ca, other := newSigner(t), newSigner(t)
-	cert, key := save(t, ca.sign(t, &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}))
-	authority, _ := save(t, tls.Certificate{Certificate: [][]byte{ca.cert.Raw}, PrivateKey: ca.key})
+	ca, other := certtest.New(t), certtest.New(t)
+	cert, key := certtest.Save(t, ca.Sign(t, &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}))
+	authority, _ := certtest.Save(t, tls.Certificate{Certificate: [][]byte{ca.Cert.Raw}, PrivateKey: ca.Key})
 	const spiffe = "spiffe://example.org/ns/prod/sa/web"
 	policy, audit := filepath.Join(t.TempDir(), "policy.yaml"), filepath.Join(t.TempDir(), "audit")
 	text := "callers:\n- {name: pod, certificates: ['" + spiffe + "'], allow: [{actions: [acquire], names: ['web/*']}]}\n" +
@@ -103,7 +42,7 @@ func TestFinding_V6_CertificatesNameCallersOverTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	roots := x509.NewCertPool()
-	roots.AddCert(ca.cert)
+	roots.AddCert(ca.Cert)
 	client := []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
 	pod := func() *x509.Certificate { return &x509.Certificate{URIs: []*url.URL{uri}, ExtKeyUsage: client} }
 	over := pod()
@@ -117,16 +56,16 @@ func TestFinding_V6_CertificatesNameCallersOverTLS(t *testing.T) {
 		cert                        *tls.Certificate
 		status                      int // 0 if the handshake fails
 	}{
-		{"by a URI", "web/1", "pod", "ok", new(ca.sign(t, pod())), http.StatusCreated},
-		{"by a URI, what it may not", "db/1", "pod", "forbidden", new(ca.sign(t, pod())), http.StatusForbidden},
-		{"by a DNS name", "db/2", "ops", "ok", new(ca.sign(t, &x509.Certificate{DNSNames: []string{"ops.example.org"}, ExtKeyUsage: client})), http.StatusCreated},
-		{"by a name that isn't known", "web/2", "", "unauthenticated", new(ca.sign(t, &x509.Certificate{Subject: pkix.Name{CommonName: "pod"}, ExtKeyUsage: client})), http.StatusUnauthorized},
+		{"by a URI", "web/1", "pod", "ok", new(ca.Sign(t, pod())), http.StatusCreated},
+		{"by a URI, what it may not", "db/1", "pod", "forbidden", new(ca.Sign(t, pod())), http.StatusForbidden},
+		{"by a DNS name", "db/2", "ops", "ok", new(ca.Sign(t, &x509.Certificate{DNSNames: []string{"ops.example.org"}, ExtKeyUsage: client})), http.StatusCreated},
+		{"by a name that isn't known", "web/2", "", "unauthenticated", new(ca.Sign(t, &x509.Certificate{Subject: pkix.Name{CommonName: "pod"}, ExtKeyUsage: client})), http.StatusUnauthorized},
 		{"without a certificate", "web/3", "", "unauthenticated", nil, http.StatusUnauthorized},
-		{"of another authority", "web/4", "", "", new(other.sign(t, pod())), 0},
-		{"signed by itself", "web/5", "", "", new(signer{}.sign(t, pod())), 0},
-		{"over", "web/6", "", "", new(ca.sign(t, over)), 0},
-		{"not good yet", "web/7", "", "", new(ca.sign(t, early)), 0},
-		{"for servers", "web/8", "", "", new(ca.sign(t, server)), 0},
+		{"of another authority", "web/4", "", "", new(other.Sign(t, pod())), 0},
+		{"signed by itself", "web/5", "", "", new(certtest.Authority{}.Sign(t, pod())), 0},
+		{"over", "web/6", "", "", new(ca.Sign(t, over)), 0},
+		{"not good yet", "web/7", "", "", new(ca.Sign(t, early)), 0},
+		{"for servers", "web/8", "", "", new(ca.Sign(t, server)), 0},
 	} {
 		config := &tls.Config{RootCAs: roots}
 		if c.cert != nil { // whichever authorities the server names: a client that attacks shows what it has

@@ -24,6 +24,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/gate"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/proof/stalltest"
 )
@@ -189,7 +190,7 @@ func gateHandsOver(t testing.TB) {
 	west := l.gate(t, p, "west")
 	eventually(t, "west knows who is", func() bool {
 		_, text := west.ask(http.MethodGet, west.adm+"/state")
-		var s gateState
+		var s gate.State
 		return json.Unmarshal([]byte(text), &s) == nil && strings.HasPrefix(s.Holder, "east/") && !s.Active
 	})
 	if !west.is("/standby") || !west.is("/healthz") || east.is("/standby") {

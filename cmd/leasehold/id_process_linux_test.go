@@ -5,6 +5,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/internal/proof/stalltest"
 )
 
@@ -26,8 +27,8 @@ func lostValue(t testing.TB) {
 	session, written := reader.record(lease.Session)
 	eventually(t, "the command is killed", func() bool { return strings.Contains(run.stderr.String(), "SIGKILL") })
 	restore()
-	if code := run.code(); code != exitLost {
-		t.Errorf("exit code %d, want %d; standard error:\n%s", code, exitLost, run.stderr)
+	if code := run.code(); code != cli.ExitLost {
+		t.Errorf("exit code %d, want %d; standard error:\n%s", code, cli.ExitLost, run.stderr)
 	}
 	if end := written.Add(validity(session)); p.lastTick("ticks") >= end {
 		t.Errorf("it ran on for %v after the end of its validity", p.lastTick("ticks").Sub(end))
@@ -48,7 +49,7 @@ func TestValueIsClaimedAgain(t *testing.T) {
 		t.Errorf("tokens: %v", tokens)
 	}
 	run.signal(syscall.SIGTERM)
-	if code := run.code(); code != exitSignal+int(syscall.SIGTERM) {
+	if code := run.code(); code != cli.ExitSignal+int(syscall.SIGTERM) {
 		t.Errorf("exit code %d; standard error:\n%s", code, run.stderr)
 	}
 	if rec, _ := p.reader().record("identity/machines/7"); rec.Owner != "" {

@@ -10,8 +10,6 @@ import (
 	"github.com/leasehold/leasehold/store/dynamodb"
 )
 
-func TestInit(t *testing.T) { scripts(t, "init") }
-
 // A table is made, found again, examined and used, on DynamoDB Local.
 func TestInitDynamoDB(t *testing.T) {
 	srv := servers.DynamoDB(t)

@@ -4,6 +4,7 @@ package main
 import (
 	"os"
 
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
 )
 
@@ -12,5 +13,6 @@ func main() {
 		supervise.GuardMain()
 		return
 	}
-	os.Exit(newApp().execute(os.Args[1:]))
+	a := cli.New()
+	os.Exit(a.Execute(root(a, os.Args[1:]), os.Args[1:]))
 }

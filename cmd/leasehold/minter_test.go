@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/id"
 	"github.com/leasehold/leasehold/flake"
 	"github.com/leasehold/leasehold/identity"
 	"github.com/leasehold/leasehold/lease"
@@ -60,15 +61,15 @@ func mintClaimed() error {
 func mintAssigned() error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	number, err := strconv.ParseUint(os.Getenv(envID), 10, 64)
+	number, err := strconv.ParseUint(os.Getenv(id.EnvID), 10, 64)
 	if err != nil {
 		return err
 	}
-	used, err := mintInto(ctx, number, fileWindow(os.Getenv(envWindow)))
+	used, err := mintInto(ctx, number, fileWindow(os.Getenv(id.EnvWindow)))
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(os.Getenv(envUsed), fmt.Appendf(nil, "%d\n", used.UnixMilli()), 0o600)
+	return os.WriteFile(os.Getenv(id.EnvUsed), fmt.Appendf(nil, "%d\n", used.UnixMilli()), 0o600)
 }
 
 // fileWindow is the window as a CMD finds it, in a file of that name.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/internal/proof/servers"
 )
 
@@ -54,7 +55,7 @@ func TestFinding_L6_AStoreThatIsDownAtTheStart(t *testing.T) {
 			p.read("ran")
 			for _, prog := range waits {
 				_, why, _ := strings.Cut(prog.stderr.String(), "waiting for the store: open")
-				if strings.Contains(why, slowStore) || strings.Contains(why, "\n\t") {
+				if strings.Contains(why, cli.SlowStore) || strings.Contains(why, "\n\t") {
 					t.Errorf("it says why in one line, and then no guess: %s", prog.stderr)
 				}
 			}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 )
 
 // Who waits for the lock of a file can't give up waiting: an attempt that is given up keeps a thread and an open file until the lock is
@@ -25,9 +27,9 @@ func TestFinding_L6_AFileIsWaitedForOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	prog := p.start("elect", "job", "--", "touch", p.path("led"))
-	time.Sleep(openLimit + 2*time.Second) // longer than one attempt of a command that doesn't wait
-	if !strings.Contains(prog.stderr.String(), slowStore) {
-		t.Errorf("it says %q, want %q", prog.stderr, slowStore)
+	time.Sleep(cli.OpenLimit + 2*time.Second) // longer than one attempt of a command that doesn't wait
+	if !strings.Contains(prog.stderr.String(), cli.SlowStore) {
+		t.Errorf("it says %q, want %q", prog.stderr, cli.SlowStore)
 	}
 	links, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", prog.cmd.Process.Pid))
 	if err != nil {

@@ -8,11 +8,11 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 )
 
 var update = flag.Bool("update", false, "write the outputs in docs/plan.md, and docs/plan.svg, anew")
-
-func TestPlan(t *testing.T) { scripts(t, "plan") }
 
 var plans = regexp.MustCompile("(?ms)^```\n\\$ leasehold (plan[^\n]*)\n.*?^```$")
 
@@ -54,9 +54,9 @@ func printed(t testing.TB, args []string) string {
 		t.Fatal(err)
 	}
 	defer out.Close()
-	a := newApp()
-	a.out = out
-	if code := a.execute(args); code != 0 {
+	a := cli.New()
+	a.Out = out
+	if code := a.Execute(root(a, args), args); code != 0 {
 		t.Fatalf("leasehold %v: exit code %d", args, code)
 	}
 	b, err := os.ReadFile(out.Name())

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/internal/proof/stalltest"
 )
 
@@ -42,8 +43,8 @@ func realOutage(t testing.TB) {
 		t.Errorf("it ran on for %v after the end of its validity", p.lastTick("ticks").Sub(end))
 	}
 	restore()
-	if code := run.code(); code != exitLost {
-		t.Errorf("exit code %d, want %d", code, exitLost)
+	if code := run.code(); code != cli.ExitLost {
+		t.Errorf("exit code %d, want %d", code, cli.ExitLost)
 	}
 }
 
@@ -63,8 +64,8 @@ func supervisorStopped(t testing.TB) {
 		t.Errorf("it ran on for %v after the end of its validity", p.lastTick("ticks").Sub(end))
 	}
 	run.signal(syscall.SIGCONT)
-	if code := run.code(); code != exitLost {
-		t.Errorf("exit code %d, want %d", code, exitLost)
+	if code := run.code(); code != cli.ExitLost {
+		t.Errorf("exit code %d, want %d", code, cli.ExitLost)
 	}
 }
 
@@ -81,8 +82,8 @@ func TestPitfall_C2_LossHasItsExitCode(t *testing.T) {
 				run := p.start(runArgsWith(shortTTL, "job", "sh", "-c",
 					`trap "exit 0" TERM; echo $LEASEHOLD_TOKEN >token; while :; do sleep 0.01; done`)...)
 				lose(p, p.content("token"))
-				if code := run.code(); code != exitLost {
-					t.Errorf("exit code %d, want %d; standard error:\n%s", code, exitLost, run.stderr)
+				if code := run.code(); code != cli.ExitLost {
+					t.Errorf("exit code %d, want %d; standard error:\n%s", code, cli.ExitLost, run.stderr)
 				}
 			})
 		})
@@ -295,8 +296,8 @@ func TestStoreIsLocked(t *testing.T) {
 	p.must("run", "job", "--", "true")
 	p.cutOff()
 	run := p.start("run", "-w", "10s", "job", "--", "true")
-	if code := run.code(); code != exitConflict || !strings.Contains(run.stderr.String(), "which another process holds") {
-		t.Errorf("exit code %d, want %d; standard error:\n%s", code, exitConflict, run.stderr)
+	if code := run.code(); code != cli.ExitConflict || !strings.Contains(run.stderr.String(), "which another process holds") {
+		t.Errorf("exit code %d, want %d; standard error:\n%s", code, cli.ExitConflict, run.stderr)
 	}
 	waiter := p.start("run", "job", "--", "true")
 	eventually(t, "it waits", func() bool { return strings.Contains(waiter.stderr.String(), "which another process holds") })

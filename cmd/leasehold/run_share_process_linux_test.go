@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/internal/proof/stalltest"
 	"github.com/leasehold/leasehold/store"
 )
@@ -45,8 +46,8 @@ func TestPitfall_C1_RealOutageOfShares(t *testing.T) {
 					t.Errorf("it ran on for %v after the end of its validity", p.lastTick("ticks").Sub(end))
 				}
 				restore()
-				if code := run.code(); code != exitLost || !strings.Contains(run.stderr.String(), "SIGTERM") {
-					t.Errorf("exit code %d, want %d: %s", code, exitLost, run.stderr)
+				if code := run.code(); code != cli.ExitLost || !strings.Contains(run.stderr.String(), "SIGTERM") {
+					t.Errorf("exit code %d, want %d: %s", code, cli.ExitLost, run.stderr)
 				}
 			})
 		})

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/serve"
 	"github.com/leasehold/leasehold/server"
 	"github.com/leasehold/leasehold/store"
 )
@@ -23,7 +24,7 @@ func TestServeLimits(t *testing.T) {
 		{"a record", "a", `{"info": {"k": "` + strings.Repeat("x", store.MaxRecord) + `"}}`, "", 400, `"code":"invalid_request"`},
 		{"a TTL", "a", `{"ttl": "61s"}`, "", 400, "want 10ms to 1m0s"},
 		{"a wait", "a", `{"wait": "61s"}`, "", 400, "want 0s to 1m0s"},
-		{"a header", "a", "", strings.Repeat("h", 2*headerBytes), 431, ""},
+		{"a header", "a", "", strings.Repeat("h", 2*serve.HeaderBytes), 431, ""},
 		{"a body", "a", `{"holder": "` + strings.Repeat("x", server.DefaultMaxBody) + `"}`, "", 413, `"code":"too_large"`},
 	} {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/v1/leases/"+c.path, strings.NewReader(c.body))
@@ -45,27 +46,14 @@ func TestServeLimits(t *testing.T) {
 		fmt.Sprintf("| a name, a record | %d bytes, %d KiB |", store.MaxKey, store.MaxRecord/kib),
 		fmt.Sprintf("| `ttl` | %d ms to %.0f days |", store.MinTTL.Milliseconds(), store.MaxTTL.Hours()/day),
 		fmt.Sprintf("| `wait` | %.0f h |", server.DefaultMaxWait.Hours()),
-		fmt.Sprintf("| the header of a request, its time | %d KiB, %.0f s |", headerBytes/kib, headerLimit.Seconds()),
+		fmt.Sprintf("| the header of a request, its time | %d KiB, %.0f s |", serve.HeaderBytes/kib, serve.HeaderLimit.Seconds()),
 		fmt.Sprintf("| the body, its time | %d KiB, 30 s |", server.DefaultMaxBody/kib),
-		fmt.Sprintf("| a client that doesn't read its answer | %.0f s for each 64 KiB |", stallLimit.Seconds()),
-		fmt.Sprintf("| a connection on which nothing is asked | %.0f min |", idleLimit.Minutes()),
+		fmt.Sprintf("| a client that doesn't read its answer | %.0f s for each 64 KiB |", serve.StallLimit.Seconds()),
+		fmt.Sprintf("| a connection on which nothing is asked | %.0f min |", serve.IdleLimit.Minutes()),
 		fmt.Sprintf("| requests of one caller that wait or watch | %d,%03d |", server.DefaultMaxWaiting/1000, server.DefaultMaxWaiting%1000),
 	} {
 		if !strings.Contains(string(text), "\n"+row) {
 			t.Errorf("docs/server-reference.md has no row %q", row)
 		}
-	}
-}
-
-// What the limit of open files leaves is shared out so that no client has all of it.
-func TestConnectionLimits(t *testing.T) {
-	for _, c := range []struct{ all, one, wantAll, wantOne int }{{1000, 0, 1000, 900}, {1000, 10, 1000, 10}, {5, 0, 5, 5}} {
-		o := serveOptions{connections: c.all, client: c.one}.limits()
-		if o.Most != c.wantAll || o.PerClient != c.wantOne {
-			t.Errorf("%+v: %d, %d", c, o.Most, o.PerClient)
-		}
-	}
-	if o := (serveOptions{}).limits(); o.Most < 100 || o.PerClient >= o.Most {
-		t.Errorf("by default: %d, %d", o.Most, o.PerClient)
 	}
 }

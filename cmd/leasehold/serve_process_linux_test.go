@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/serve"
 )
 
 // served is a server that runs, and its URL.
@@ -139,7 +141,7 @@ func TestServePolicy(t *testing.T) {
 	}
 	var outcomes []string
 	for line := range strings.Lines(p.read("audit.jsonl")) {
-		var l auditLine
+		var l serve.AuditLine
 		if err := json.Unmarshal([]byte(line), &l); err != nil || l.Op != "acquire" && l.Op != "rdlm" || time.Since(l.Time) > time.Minute {
 			t.Errorf("%s: %v", line, err)
 		}

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/hold"
 	"github.com/leasehold/leasehold/compat/admiral"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/proof/stalltest"
@@ -25,7 +27,7 @@ import (
 // span is a command to supervise: to the file that its argument names, and its token, it writes the reading of the clock when
 // it began, and every millisecond the present one after that.
 func span() {
-	f, err := os.Create(os.Args[1] + "." + os.Getenv(envToken))
+	f, err := os.Create(os.Args[1] + "." + os.Getenv(hold.EnvToken))
 	if err == nil {
 		_, err = f.WriteAt(fmt.Appendf(nil, "%020d", clock.System().Now()), 0)
 	}
@@ -176,7 +178,7 @@ func standbyUnderKillsAndStops(t testing.TB) {
 	t.Logf("taken over within %v at the slowest, of %v", slowest, standbyTTL+standbyWait)
 	for _, prog := range p.progs {
 		prog.signal(syscall.SIGTERM)
-		if code := prog.code(); code != exitSignal+int(syscall.SIGTERM) {
+		if code := prog.code(); code != cli.ExitSignal+int(syscall.SIGTERM) {
 			t.Errorf("exit code %d after SIGTERM: %s", code, prog.stderr)
 		}
 	}
@@ -212,9 +214,9 @@ func standbyOperator(t testing.TB) {
 		}
 		return string(out)
 	}
-	op(exitNo, "status", "--wait", "500ms")
-	op(exitNo, "switchover", "--to", "b")
-	op(exitNo, "resume")
+	op(cli.ExitNo, "status", "--wait", "500ms")
+	op(cli.ExitNo, "switchover", "--to", "b")
+	op(cli.ExitNo, "resume")
 	p.run("a", "--", "span", "span")
 	if p.active() != "a" {
 		t.Fatal("a is not active")
@@ -227,7 +229,7 @@ func standbyOperator(t testing.TB) {
 			t.Errorf("%s is not in:\n%s", want, out)
 		}
 	}
-	if out := op(exitOwn, "switchover", "--to", "nobody", "--wait", "5s"); !strings.Contains(out, "a (active)") {
+	if out := op(cli.ExitOwn, "switchover", "--to", "nobody", "--wait", "5s"); !strings.Contains(out, "a (active)") {
 		t.Errorf("to nobody: %s", out)
 	}
 	if out := op(0, "switchover", "--to", "b"); !strings.Contains(out, "a has handed over to b") {
@@ -245,7 +247,7 @@ func standbyOperator(t testing.TB) {
 			t.Errorf("%s: %d, %+v", pod, code, st)
 		}
 	}
-	if out := op(exitNo, "status", "--wait", "500ms"); !strings.Contains(out, "held passive") || !strings.Contains(out, "moving house") {
+	if out := op(cli.ExitNo, "status", "--wait", "500ms"); !strings.Contains(out, "held passive") || !strings.Contains(out, "moving house") {
 		t.Errorf("status:\n%s", out)
 	}
 	op(0, "resume")
@@ -281,7 +283,7 @@ func standbyNotify(t testing.TB) {
 	hooks := regexp.MustCompile(`^hook passive passive passive token=\nhook active active active token=\d+\nhook passive passive passive token=\d+\n$`)
 	eventually(t, "the hooks are called", func() bool { b, _ := os.ReadFile(p.path("hooks")); return hooks.Match(b) })
 	prog.signal(syscall.SIGTERM)
-	if code := prog.code(); code != exitSignal+int(syscall.SIGTERM) {
+	if code := prog.code(); code != cli.ExitSignal+int(syscall.SIGTERM) {
 		t.Errorf("exit code %d\n%s", code, prog.stderr)
 	}
 }
@@ -296,7 +298,7 @@ func standbyHookThatFails(t testing.TB) {
 		t.Fatal(err)
 	}
 	a := p.run("a", "--mode", "notify", "--notify-command", p.path("hook"), "--notify-file", "role")
-	if code := a.code(); code != exitOwn || !strings.Contains(a.stderr.String(), "hook active") {
+	if code := a.code(); code != cli.ExitOwn || !strings.Contains(a.stderr.String(), "hook active") {
 		t.Errorf("exit code %d\n%s", code, a.stderr)
 	}
 	if role := p.read("role"); role != "passive\n" {
@@ -353,7 +355,7 @@ func standbyPrefix(t testing.TB) {
 	other := strings.ReplaceAll(p.read(p.conf("b")), "leaseName: prod", "leaseName: stage")
 	p.put("b.yaml", other)
 	b := p.start("standby", "--config", "b.yaml", "--listen", "off", "--se_ip_prefix", "240.0")
-	if code := b.code(); code != exitConflict || !strings.Contains(b.stderr.String(), `belongs to the deployment "prod"`) {
+	if code := b.code(); code != cli.ExitConflict || !strings.Contains(b.stderr.String(), `belongs to the deployment "prod"`) {
 		t.Errorf("exit code %d\n%s", code, b.stderr)
 	}
 	a.signal(syscall.SIGINT)

@@ -1,5 +1,0 @@
-package main
-
-import "testing"
-
-func TestBreak(t *testing.T) { scripts(t, "break") }

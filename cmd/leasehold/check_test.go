@@ -1,5 +1,0 @@
-package main
-
-import "testing"
-
-func TestCheck(t *testing.T) { scripts(t, "check") }

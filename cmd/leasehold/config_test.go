@@ -1,5 +1,0 @@
-package main
-
-import "testing"
-
-func TestConfig(t *testing.T) { scripts(t, "config") }

@@ -1,5 +1,0 @@
-package main
-
-import "testing"
-
-func TestCost(t *testing.T) { scripts(t, "cost") }

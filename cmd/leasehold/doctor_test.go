@@ -1,5 +1,0 @@
-package main
-
-import "testing"
-
-func TestDoctor(t *testing.T) { scripts(t, "doctor") }

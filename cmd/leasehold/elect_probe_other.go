@@ -1,8 +1,0 @@
-//go:build !unix
-
-package main
-
-import "os/exec"
-
-// whole does nothing: there are no process groups.
-func whole(*exec.Cmd) {}

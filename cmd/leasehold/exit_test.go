@@ -1,5 +1,0 @@
-package main
-
-import "testing"
-
-func TestUsage(t *testing.T) { scripts(t, "usage") }

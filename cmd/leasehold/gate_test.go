@@ -1,5 +1,0 @@
-package main
-
-import "testing"
-
-func TestGate(t *testing.T) { scripts(t, "gate") }

@@ -1,5 +1,0 @@
-package main
-
-import "testing"
-
-func TestHistory(t *testing.T) { scripts(t, "history") }

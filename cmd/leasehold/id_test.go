@@ -1,5 +1,0 @@
-package main
-
-import "testing"
-
-func TestID(t *testing.T) { scripts(t, "id") }

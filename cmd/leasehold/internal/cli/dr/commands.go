@@ -1,0 +1,18 @@
+// Package dr stands by for another region, with a lease as Admiral's.
+package dr
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/view"
+)
+
+// app is one call of the program.
+type app struct{ *view.Viewer }
+
+// Commands are the commands of this group.
+func Commands(c *cli.App) []*cobra.Command {
+	a := &app{view.New(c)}
+	return []*cobra.Command{a.standbyCommand()}
+}

@@ -1,0 +1,141 @@
+// Package hold is what the commands share that hold a name while they run a program, or serve: what they say meanwhile, what the
+// program finds in its environment, and what its end means.
+package hold
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
+	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/lock"
+	"github.com/leasehold/leasehold/store"
+)
+
+// CantLead explains that a name is in use as what nobody leads; any other error it returns.
+func CantLead(name string, err error) error {
+	other := new(store.KindError)
+	switch {
+	case !errors.As(err, &other):
+		return err
+	case other.Kind == store.KindPool:
+		return cli.Usage("%s is a pool of identities (`leasehold id list %s`), and can't be led: use another name", name, name)
+	case other.Kind.Shared():
+		return cli.Usage("%s is in use with --shared or --slots, and can't be led: use another name", name)
+	}
+	return cli.Usage("%s is held by %s as a lease, and can't be led: use another name", name, other.Holder)
+}
+
+// The environment of CMD.
+const (
+	EnvName   = "LEASEHOLD_NAME"
+	EnvToken  = "LEASEHOLD_TOKEN"
+	EnvHolder = "LEASEHOLD_HOLDER"
+	EnvStore  = "LEASEHOLD_STORE"
+	EnvSlot   = "LEASEHOLD_SLOT"
+)
+
+// HolderInfo is what people see of a hold under which command runs, with the pairs of --info.
+func HolderInfo(command string, pairs []string) (map[string]string, error) {
+	all := map[string]string{"command": command, "user": cli.WhoAmI()}
+	for _, pair := range pairs {
+		k, v, ok := strings.Cut(pair, "=")
+		if !ok || k == "" {
+			return nil, cli.Usage("--info %q: want KEY=VALUE", pair)
+		}
+		all[k] = v
+	}
+	return all, nil
+}
+
+// StartError gives the exit code of a command that could not be started.
+func StartError(cmd string, err error) error {
+	var why syscall.Errno
+	switch {
+	case errors.Is(err, exec.ErrNotFound):
+		return cli.Exit(cli.ExitMissing, fmt.Errorf("%s: there is no such command in $PATH", cmd))
+	case errors.Is(err, fs.ErrNotExist):
+		return cli.Exit(cli.ExitMissing, fmt.Errorf("%s: not found (it, or the interpreter in its first line)", cmd))
+	case errors.As(err, &why) && why == syscall.ENOEXEC:
+		return cli.Exit(cli.ExitCannot, fmt.Errorf("%s: not an executable for this machine; a script needs a first line like #!/bin/sh", cmd))
+	case errors.Is(err, fs.ErrPermission):
+		return cli.Exit(cli.ExitCannot, fmt.Errorf("%s: not executable by this user: chmod +x, perhaps", cmd))
+	}
+	return cli.Exit(cli.ExitCannot, fmt.Errorf("%s: can't be executed: %w", cmd, err))
+}
+
+// CloseSession ends a session, and deletes its record if that is confirmed: its key is never used again.
+func CloseSession(ctx context.Context, s *lease.Session) error {
+	if err := s.Close(ctx); err != nil {
+		return err
+	}
+	ForgetSession(ctx, s.Manager(), s.Key())
+	return nil
+}
+
+// ForgetSession deletes the record of a session, if it is closed. One that is left is of no use, and does no harm.
+func ForgetSession(ctx context.Context, m *lease.Manager, key string) {
+	ctx, cancel := clock.WithTimeout(ctx, m.Clock(), m.TTL()/10)
+	defer cancel()
+	if rec, err := store.Load(ctx, m.Store(), key); err == nil && rec.Owner == "" && rec.Version != "" {
+		_ = m.Store().Delete(ctx, rec.Key, rec.Version)
+	}
+}
+
+// ShareHeld says who holds a lock, and who waits before.
+func ShareHeld(e *lock.HeldError) string {
+	who := "nobody"
+	if n := len(e.Holders); n > 3 {
+		who = fmt.Sprintf("%s and %d others", strings.Join(e.Holders[:3], ", "), n-3)
+	} else if n > 0 {
+		who = strings.Join(e.Holders, ", ")
+	}
+	if e.Waiting == 0 {
+		return "held by " + who
+	}
+	return fmt.Sprintf("held by %s; %d waiting before", who, e.Waiting)
+}
+
+// LeftOf returns for how long a lease is valid without a renewal; 0 when it has ended.
+func LeftOf(l supervise.Lease, clk clock.Clock) time.Duration {
+	until := l.ValidUntil()
+	if until == clock.Ended {
+		return 0
+	}
+	return max(until.Sub(clk.Now()), 0)
+}
+
+// EndError is the error with the exit code of a CMD that ended by itself.
+func EndError(s supervise.Status) error {
+	code := s.Code
+	if sig, ok := s.Signal.(syscall.Signal); ok {
+		code = cli.ExitSignal + int(sig)
+	}
+	return cli.Exit(code, nil)
+}
+
+// Environment is this program's, without the variables of own and drop, and with own.
+func Environment(own []string, drop ...string) []string {
+	for _, pair := range own {
+		name, _, _ := strings.Cut(pair, "=")
+		drop = append(drop, name)
+	}
+	var env []string
+	for _, pair := range os.Environ() {
+		name, _, _ := strings.Cut(pair, "=")
+		if !slices.Contains(drop, name) {
+			env = append(env, pair)
+		}
+	}
+	return append(env, own...)
+}

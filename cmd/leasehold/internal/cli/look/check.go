@@ -1,0 +1,92 @@
+package look
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/hold"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/view"
+	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/api"
+	"github.com/leasehold/leasehold/store"
+)
+
+func (a *app) checkCommand() *cobra.Command {
+	var text string
+	cmd := &cobra.Command{
+		Use:   "check NAME --token N",
+		Short: "Exit with 0 if a name is held under a token, given as a number",
+		Long: "Exit with 0 if NAME is held under token N, and with 1 if it isn't: another term has begun, or the hold was released,\n" +
+			"broken, or has expired. Inside `leasehold run` the token need not be given. The answer may be outdated when it arrives;\n" +
+			"what must not be done twice has to refuse old tokens itself.",
+		Example:           "  leasehold check billing --token \"$LEASEHOLD_TOKEN\" || exit",
+		Args:              cli.Want("NAME"),
+		ValidArgsFunction: a.CompleteNames,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name := args[0]
+			if err := cli.NameArg(name); err != nil {
+				return err
+			}
+			if text == "" && os.Getenv(hold.EnvName) == name {
+				text = os.Getenv(hold.EnvToken)
+			}
+			token, err := cli.TokenFlag(name, text)
+			if err != nil {
+				return err
+			}
+			return a.WithStore(cmd.Context(), false, func(st store.Store) error {
+				st = store.Confirmed(st) // a script acts on the answer
+				rec, err := store.Load(cmd.Context(), st, name)
+				if err != nil {
+					return err
+				}
+				v, err := a.Look(cmd.Context(), st, rec)
+				if err == nil && !v.Under(token) {
+					err = a.AddShares(cmd.Context(), st, &v, rec)
+				}
+				if err != nil {
+					return err
+				}
+				a.KeepBook()
+				return a.check(v, token)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&text, "token", "", "the token to check")
+	a.Flag(cmd.Flags(), "output")
+	return cmd
+}
+
+func (a *app) check(v view.View, token fence.Token) error {
+	d := api.Verification{Name: v.Name, Token: token, Current: v.Under(token)}
+	switch {
+	case d.Current:
+		d.Holder = v.Holder
+		if h := v.ShareUnder(token); h != nil {
+			d.Holder = h.Holder
+		}
+	case v.Token == 0:
+		d.Reason = "nobody has ever held it"
+	case v.Token == token:
+		d.Reason = "that term is over or ending: " + string(v.State)
+	default:
+		d.Reason = fmt.Sprintf("the newest is %d", v.Token)
+	}
+	if !d.Current {
+		d.Now = &v.Lease
+	}
+	if a.Output() != output.Table {
+		if err := output.WriteJSON(a.Out, d, a.Output() == output.Lines); err != nil {
+			return err
+		}
+	}
+	if d.Current {
+		return nil
+	}
+	a.Say("%s: %d is not the current token: %s", v.Name, token, d.Reason)
+	return cli.Exit(cli.ExitNo, nil)
+}

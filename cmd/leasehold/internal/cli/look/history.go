@@ -1,0 +1,51 @@
+package look
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/view"
+)
+
+func (a *app) historyCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:               "history NAME",
+		Short:             "List the latest terms of a name, the present one first",
+		Long:              "List the terms of ownership that are kept with a name: the present one, if there is one, and the last 8 before it.",
+		Example:           "  leasehold history billing",
+		Args:              cli.Want("NAME"),
+		ValidArgsFunction: a.CompleteNames,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.withView(cmd.Context(), args[0], false, func(v view.View) error {
+				if a.Output() != output.Table {
+					return output.WriteList(a.Out, v.Terms(), a.Output() == output.Lines)
+				}
+				return output.WriteTable(a.Out, historyColumns(v.Terms(), a.Clock.Wall()), output.Width(a.Out), nil)
+			})
+		},
+	}
+	a.Flag(cmd.Flags(), "output")
+	return cmd
+}
+
+func historyColumns(terms []view.Term, now time.Time) []output.Column {
+	token, from, until := output.Column{Title: "TOKEN"}, output.Column{Title: "FROM"}, output.Column{Title: "UNTIL"}
+	why, holder := output.Column{Title: "ENDED", Cut: true}, output.Column{Title: "HOLDER", Cut: true}
+	for _, t := range terms {
+		token.Cells = append(token.Cells, t.Token.String())
+		from.Cells = append(from.Cells, fmt.Sprintf("%s (%s)", output.At(t.From, now), output.Ago(t.From, now)))
+		from.Short = append(from.Short, output.At(t.From, now))
+		end := "-"
+		if !t.Until.IsZero() {
+			end = output.At(t.Until, now)
+		}
+		until.Cells = append(until.Cells, end)
+		why.Cells = append(why.Cells, output.OrDash(t.Ended))
+		holder.Cells = append(holder.Cells, t.Holder)
+	}
+	return []output.Column{token, from, until, holder, why}
+}

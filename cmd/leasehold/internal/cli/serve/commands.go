@@ -1,0 +1,17 @@
+// Package serve serves leases over HTTP.
+package serve
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
+)
+
+// app is one call of the program.
+type app struct{ *cli.App }
+
+// Commands are the commands of this group.
+func Commands(c *cli.App) []*cobra.Command {
+	a := &app{c}
+	return []*cobra.Command{a.serveCommand()}
+}

@@ -1,0 +1,30 @@
+package setup
+
+import (
+	"os"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
+
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
+)
+
+// manCommand is for those who package the program.
+func (a *app) manCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "man DIR",
+		Short:   "Write the manual pages into a folder",
+		Example: "  leasehold man /usr/local/share/man/man1",
+		Args:    cli.Want("DIR"),
+		Hidden:  true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := os.MkdirAll(args[0], 0o755); err != nil {
+				return err
+			}
+			root := cmd.Root()
+			root.DisableAutoGenTag = true // the same input makes the same pages
+			now := a.Clock.Wall()
+			return doc.GenManTree(root, &doc.GenManHeader{Title: "LEASEHOLD", Section: "1", Source: "Leasehold", Date: &now}, args[0])
+		},
+	}
+}

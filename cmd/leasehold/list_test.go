@@ -1,5 +1,0 @@
-package main
-
-import "testing"
-
-func TestList(t *testing.T) { scripts(t, "list") }

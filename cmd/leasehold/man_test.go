@@ -1,5 +1,0 @@
-package main
-
-import "testing"
-
-func TestMan(t *testing.T) { scripts(t, "man") }

@@ -1,5 +1,0 @@
-package main
-
-import "testing"
-
-func TestRelease(t *testing.T) { scripts(t, "release") }

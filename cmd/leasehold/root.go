@@ -1,0 +1,101 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/dr"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/elect"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/gate"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/id"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/look"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/operate"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/plan"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/run"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/serve"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/setup"
+)
+
+// setUp is the group of what is there before and beside all else.
+const setUp = "setup"
+
+// rooms are the groups of commands, as the help lists them.
+var rooms = []struct {
+	id, title string
+	commands  []func(*cli.App) []*cobra.Command
+}{
+	{"hold", "Hold", []func(*cli.App) []*cobra.Command{run.Commands, elect.Commands, dr.Commands, id.Commands}},
+	{"look", "Look", []func(*cli.App) []*cobra.Command{look.Commands}},
+	{"operate", "Operate", []func(*cli.App) []*cobra.Command{operate.Commands}},
+	{"serve", "Run a service", []func(*cli.App) []*cobra.Command{serve.Commands, gate.Commands}},
+	{setUp, "Set up", []func(*cli.App) []*cobra.Command{setup.Commands, plan.Commands}},
+}
+
+// root returns the command that all others are below. args are those of the program.
+func root(a *cli.App, args []string) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "leasehold",
+		Short: "Says who owns what, and proves it",
+		Long: "Leasehold runs commands under leases, so that two copies of a program never run at once, and shows who holds what.\n" +
+			"Every hold has a token that rises with each change of ownership; what is guarded can refuse an older one.",
+		Example: "  leasehold run billing -- ./billing-job --full   # one at a time; a second one waits\n" +
+			"  leasehold list                                  # who holds what",
+		SilenceErrors: true, SilenceUsage: true,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return cmd.Help()
+			}
+			return unknownCommand(cmd, args)
+		},
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return a.Configure(cmd) },
+	}
+	root.SetOut(a.Out)
+	root.SetErr(a.Err)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return flagError(cmd, args, err) })
+	for _, name := range cli.Everywhere {
+		a.Flag(root.PersistentFlags(), name)
+	}
+	for _, r := range rooms {
+		root.AddGroup(&cobra.Group{ID: r.id, Title: r.title + ":"})
+		for _, commands := range r.commands {
+			for _, cmd := range commands(a) {
+				cmd.GroupID = r.id
+				root.AddCommand(cmd)
+			}
+		}
+	}
+	root.SetHelpCommandGroupID(setUp)
+	root.SetCompletionCommandGroupID(setUp)
+	return root
+}
+
+// unknownCommand explains a first argument that is no command.
+func unknownCommand(root *cobra.Command, args []string) error {
+	if slices.Contains(args, "--") || root.ArgsLenAtDash() >= 0 {
+		return cli.Usage("%q is no command: to run something under the lease %s, write: leasehold run %s -- CMD", args[0], args[0], args[0])
+	}
+	root.SuggestionsMinimumDistance = 2
+	if near := root.SuggestionsFor(args[0]); len(near) > 0 {
+		return cli.Usage("%q is no command: did you mean %s?", args[0], strings.Join(near, " or "))
+	}
+	return cli.Usage("%q is no command: `leasehold help` lists them", args[0])
+}
+
+// flagError explains a flag that isn't one. args are those of the program.
+func flagError(cmd *cobra.Command, args []string, err error) error {
+	if !cmd.HasParent() && len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+		return unknownCommand(cmd, args)
+	}
+	if name := cmd.Name(); (name == "run" || name == "with-lock" || name == "assign") && !slices.Contains(args, "--") {
+		what := "NAME"
+		if name == "assign" {
+			what = "POOL"
+		}
+		return cli.Usage("%w: flags of CMD come after a double dash: %s %s -- CMD --flag", err, cmd.CommandPath(), what)
+	}
+	return cli.Usage("%w: `%s --help` lists the flags", err, cmd.CommandPath())
+}

@@ -1,5 +1,0 @@
-package main
-
-import "testing"
-
-func TestRun(t *testing.T) { scripts(t, "run") }

@@ -1,5 +1,0 @@
-package main
-
-import "testing"
-
-func TestShow(t *testing.T) { scripts(t, "show") }

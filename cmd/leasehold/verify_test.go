@@ -1,5 +1,0 @@
-package main
-
-import "testing"
-
-func TestVerify(t *testing.T) { scripts(t, "verify") }

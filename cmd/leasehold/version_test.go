@@ -1,5 +1,0 @@
-package main
-
-import "testing"
-
-func TestVersion(t *testing.T) { scripts(t, "version") }

@@ -1,5 +1,0 @@
-package main
-
-import "testing"
-
-func TestWatch(t *testing.T) { scripts(t, "watch") }
