@@ -243,7 +243,7 @@ var Table = []Row{
 	{Dir: "internal/proof/engines/...", Floor: Outer, Libs: []string{"*"}, Why: "it runs every engine beside its own client's recipes"},
 	{Dir: "internal/proof/archtest/...", Floor: Outer, Only: []string{"std"}, Why: "what judges the house stands outside it"},
 	{Dir: "internal/proof/testreport", Floor: Outer, Only: []string{"std"}, Why: "what judges the house stands outside it: it runs go test when the rest does not compile, too"},
-	{Dir: "internal/proof/testreport", Floor: Outer, Only: []string{"std"}, Why: "what judges the house stands outside it: it runs go test when the rest does not compile, too"},
+	{Dir: "internal/proof/apilist", Floor: Outer, Only: []string{"std"}, Why: "what judges the house stands outside it"},
 	{Dir: "internal/proof/mutate/...", Floor: Outer, Only: []string{"std", "clock", "internal/proof/mutate"}, Why: "what mutates the sources stands outside them, and compiles when they don't"},
 	{Dir: "internal/proof/soak/...", Floor: Outer, Libs: []string{"*"}, Why: "file locks and signals, and the clients of all that it guards"},
 	{Dir: "internal/proof/bench/availability", Floor: Outer, Libs: []string{"*"}, Why: "it measures elections beside those of other libraries"},
