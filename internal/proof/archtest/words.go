@@ -36,7 +36,7 @@ func Words(fsys fs.FS) ([]Problem, error) {
 			continue
 		}
 		w.texts(f)
-		if !strings.Contains("/"+f.dir+"/", "/internal/") {
+		if public(f) {
 			w.docs(f)
 		}
 	}
