@@ -3,6 +3,8 @@ package archtest
 import (
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -47,5 +49,41 @@ func TestTheMapQuotesTheExample(t *testing.T) {
 	}
 	if !strings.Contains(string(example), quoted) {
 		t.Error("the program of doc.go is not in example_test.go as it stands there")
+	}
+}
+
+// coming are rooms of the map that may not be there yet.
+var coming = []string{"cmd/leasehold/internal/cli", "internal/api", "store/driver"}
+
+// The map of CONTRIBUTING.md leads to files and folders that are there.
+func TestTheMapLeadsSomewhere(t *testing.T) {
+	root := filepath.Join("..", "..", "..")
+	page, err := os.ReadFile(filepath.Join(root, "CONTRIBUTING.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(page), "\n## Where is the code that …?\n")
+	section, _, _ = strings.Cut(section, "\n<!--")
+	there := func(path string) bool {
+		_, err := os.Stat(filepath.Join(root, filepath.FromSlash(path)))
+		return err == nil
+	}
+	questions := 0
+	for line := range strings.Lines(section) {
+		cells := strings.Split(line, "|")
+		if len(cells) != 4 || !strings.HasSuffix(strings.TrimSpace(cells[1]), "?") {
+			continue
+		}
+		questions++
+		for _, path := range regexp.MustCompile("`[a-z]+(/[a-z_./]+)?`").FindAllString(cells[2], -1) {
+			path = strings.Trim(path, "`")
+			yet := slices.ContainsFunc(coming, func(dir string) bool { return within(path, dir) && !there(dir) })
+			if !yet && !there(path) {
+				t.Errorf("CONTRIBUTING.md leads to %s, which isn't there: %s", path, cells[1])
+			}
+		}
+	}
+	if questions < 20 {
+		t.Errorf("the map answers %d questions, and should answer 20", questions)
 	}
 }
