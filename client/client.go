@@ -19,9 +19,10 @@ import (
 
 // Client makes plain calls to a lock server. It is safe for concurrent use.
 //
-// A call that gets no answer is sent again, on another connection, for 10 s beyond what it waits for, or until its context is
-// done; that is safe for every one of them. When there still is none, the error of a call that changes something matches
-// [store.ErrUnknownOutcome]: it may have been done. Every other error says that it was not.
+// A call that gets no answer is sent again, on another connection. That continues for 10 s beyond
+// the time that it waits for, or until its context is done, and is safe for every call. When there
+// still is no answer, the error of a call that changes something matches [store.ErrUnknownOutcome]:
+// it may have been done. After every other error it was not done.
 type Client struct {
 	*conn
 	kept kept
@@ -36,8 +37,8 @@ func New(base string, opts Options) (*Client, error) {
 	return &Client{conn: c}, nil
 }
 
-// Close ends the calls under way with [store.ErrClosed], and waits for them to return. What is held stays held. Closing twice is no
-// error.
+// Close ends running calls with [store.ErrClosed], and blocks until they return. Held names stay
+// held. Closing twice is no error.
 func (c *Client) Close() error {
 	c.close()
 	return nil
@@ -46,17 +47,19 @@ func (c *Client) Close() error {
 // AcquireOptions of [Client.Acquire].
 type AcquireOptions struct {
 	Holder  string            // what the holder calls itself: by default what the server knows the caller as
-	TTL     time.Duration     // how long the hold lasts past its last renewal: by default what the server says, to the millisecond
+	TTL     time.Duration     // how long the hold lasts after its last renewal, to the millisecond; the server's default if 0
 	Wait    time.Duration     // how long to wait for the name at most; 0 for not at all
 	Session Session           // keeps the lease, instead of renewals of its own; the zero value for none
-	Info    map[string]string // for people; no key begins with a dot
+	Info    map[string]string // for people; no key may begin with a dot
 }
 
-// Acquire takes a name, after waiting for it in the server's queue if that is asked for; the context's end ends the wait, and gives up
-// the place. A grant whose validity the wait has used up is renewed before Acquire returns.
+// Acquire acquires a name, after a wait in the server's queue if the options ask for one. The end
+// of ctx ends the wait, and gives up the place. If the wait has used up a grant's validity, Acquire
+// renews the grant before it returns.
 //
-// The error is a *[lease.HeldError] when somebody else holds the name, or matches [ErrRemoved] when an operator ended the wait.
-// After one that matches [store.ErrUnknownOutcome] the name may be held, by nobody who knows of it, for one TTL.
+// The error is a *[lease.HeldError] when another holds the name. It matches [ErrRemoved] when an
+// operator ended the wait. After one that matches [store.ErrUnknownOutcome] the name may be held
+// for one TTL, without a holder that knows of it.
 func (c *Client) Acquire(ctx context.Context, name string, opts AcquireOptions) (Grant, error) {
 	q := request{method: http.MethodPost, path: leasePath(name), header: http.Header{wire.HeaderKey: {rand.Text()}}}
 	opts.Session.prove(q.header)
@@ -82,9 +85,10 @@ func (c *Client) Acquire(ctx context.Context, name string, opts AcquireOptions) 
 	return renewed, nil
 }
 
-// Renew renews a term, with another TTL from now on if ttl isn't 0, and returns it as it is then. The error is a
-// *[lease.NotCurrentError] when the term is over, and a *[lease.LostError] when an operator broke it: then stop what it guards,
-// and release it. What a session keeps is renewed with the session.
+// Renew renews a term, with another TTL from now on if ttl isn't 0, and returns the renewed term.
+// The error is a *[lease.NotCurrentError] when the term is over. It is a *[lease.LostError] when an
+// operator broke the term: then stop the guarded work, and release it. A lease that a session keeps
+// is renewed with the session.
 func (c *Client) Renew(ctx context.Context, g Grant, ttl time.Duration) (Grant, error) {
 	var w wire.Grant
 	sentAt := c.clk.Now()
@@ -99,8 +103,9 @@ func (c *Client) Renew(ctx context.Context, g Grant, ttl time.Duration) (Grant, 
 	return c.grantOf(w, sentAt), nil
 }
 
-// Release ends a term. It is sent even if ctx is done, for an end that nobody hears of costs the next one a TTL; it blocks for 10 s
-// at most. The error is a *[lease.NotCurrentError] when the term was over already.
+// Release ends a term. It is sent even if ctx is done, because the next holder waits a TTL for a
+// release that doesn't arrive. It blocks for 10 s at most. The error is a *[lease.NotCurrentError]
+// when the term was over already.
 func (c *Client) Release(ctx context.Context, g Grant) error {
 	c.kept.remove(g.Session, g.Name, g.Token)
 	return c.answered(context.WithoutCancel(ctx), effort{what: g.Name, write: true, settled: over}, c.ofTerm(http.MethodDelete, g), nil, nil)
@@ -114,35 +119,39 @@ func (c *Client) ofTerm(method string, g Grant) request {
 	return request{method: method, path: leasePath(g.Name), header: http.Header{fence.Header: {g.Sequencer}, wire.HeaderSecret: {string(g.Secret)}}}
 }
 
-// Eviction tells [Client.Break] which term to end, and what to write down about it.
+// Eviction says which term [Client.Break] ends, and what it writes down about that.
 type Eviction struct {
-	Token fence.Token // of the term to end; another one is never touched
+	Token fence.Token // of the term to end; no other term is affected
 	Note  string      // why
-	// Grace is how long others leave the name to a holder that does not let go; 0 means its TTL, which is safe. With less, the
-	// old holder may still be working when the next one starts.
+	// Grace is how long others leave the name to a holder that does not release it; 0 means its
+	// TTL, which is safe. With less, the old holder may still be working when the next one starts.
 	Grace time.Duration
 }
 
-// Break ends a hold against its holder's will, and returns how the name stands then: broken, until its holder has let go or the
-// grace is over. The error is a *[lease.NotCurrentError] when the term is over already.
+// Break ends a hold against its holder's will, and returns the state of the name afterwards. The
+// name is broken until its holder has released it or the grace is over. The error is a
+// *[lease.NotCurrentError] when the term is over already.
 func (c *Client) Break(ctx context.Context, name string, e Eviction) (Lease, error) {
 	return c.order(ctx, effort{what: name, settled: over}, name, "break", func(time.Duration) any {
 		return wire.BreakRequest{Token: e.Token, Note: e.Note, Grace: seconds(e.Grace)}
 	})
 }
 
-// Handover tells [Client.HandOver] who is to lead.
+// Handover says to which candidate [Client.HandOver] hands over.
 type Handover struct {
-	To     string        // a candidate's name, its holder's id, or the beginning of one up to a slash; "" for whoever is next
-	Token  fence.Token   // of the term to end, and of no other; 0 for that of the leader at the time of the call
+	To     string        // a candidate's name, its holder's id, or the beginning of one up to a slash; "" for the next in order
+	Token  fence.Token   // of the only term to end; 0 for that of the leader at the time of the call
 	Reason string        // for people
-	Wait   time.Duration // for how long to wait until another one leads
+	Wait   time.Duration // how long to wait until another candidate leads
 }
 
-// HandOver has whoever leads the election of a name hand over, and returns how the name stands when another one leads, or when the
-// wait is over: the order stands while that term lasts. Nothing happens if To leads already. The error matches
-// [election.ErrNoLeader], [election.ErrNoCandidate], or [election.ErrNotElected] when who holds the name is no candidate; it is a
-// *[lease.NotCurrentError] when the term of the token is over.
+// HandOver has the leader of an election hand over. It returns the state of the name when another
+// candidate leads, or when the wait is over. The order stays in force while that term lasts.
+// Nothing happens if To leads already.
+//
+// The error matches [election.ErrNoLeader], [election.ErrNoCandidate], or [election.ErrNotElected]
+// when the holder of the name is not a candidate. It is a *[lease.NotCurrentError] when the term of
+// the token is over.
 func (c *Client) HandOver(ctx context.Context, name string, h Handover) (Lease, error) {
 	if h.To == "" && h.Token == 0 { // else it would be handed over again when it is sent again
 		now, err := c.Get(ctx, name)
@@ -158,15 +167,16 @@ func (c *Client) HandOver(ctx context.Context, name string, h Handover) (Lease, 
 	})
 }
 
-// PauseOptions say why and for how long nobody leads.
+// PauseOptions say why and how long nobody leads.
 type PauseOptions struct {
 	Reason string        // for people; required
 	For    time.Duration // how long: [election.MinPause] to [election.MaxPause]; 0 is until [Client.Resume]
-	Wait   time.Duration // for how long to wait until nobody leads
+	Wait   time.Duration // how long to wait until nobody leads
 }
 
-// Pause has nobody lead the election of a name until [Client.Resume], or until the pause ends by itself, and returns how the name stands
-// when nobody leads, or when the wait is over. What is held by no candidate takes no notice. A pause that ends by itself is for
+// Pause keeps every candidate from leading the election of a name until [Client.Resume], or until
+// the pause ends by itself. It returns the state of the name when nobody leads, or when the wait is
+// over. A holder that is not a candidate is not affected. A pause that ends by itself is for
 // liveness: see [election.Pause].
 func (c *Client) Pause(ctx context.Context, name string, o PauseOptions) (Lease, error) {
 	return c.order(ctx, effort{what: name, wait: o.Wait}, name, "pause", func(wait time.Duration) any {
@@ -192,7 +202,7 @@ func (c *Client) order(ctx context.Context, e effort, name, what string, body fu
 	return leaseOf(w), err
 }
 
-// Get returns how a name stands. One that nobody ever held is free, with token 0.
+// Get returns the state of a name. A name that was never held is free, with token 0.
 func (c *Client) Get(ctx context.Context, name string) (Lease, error) {
 	var w wire.Lease
 	err := c.read(ctx, name, leasePath(name), nil, &w)
@@ -214,7 +224,7 @@ func (c *Client) History(ctx context.Context, name string) ([]Term, error) {
 	return terms, err
 }
 
-// Waiters returns who waits for a name at this server, in order.
+// Waiters returns the waiters for a name at this server, in order.
 func (c *Client) Waiters(ctx context.Context, name string) ([]Waiter, error) {
 	var w wire.Waiters
 	err := c.read(ctx, name, leasePath(name)+"/waiters", nil, &w)
@@ -228,8 +238,8 @@ func (c *Client) Waiters(ctx context.Context, name string) ([]Waiter, error) {
 // listPage is how many names one request for a list asks for.
 const listPage = 1000
 
-// List yields the names that begin with prefix, in order, as they are while it goes on. After an error the sequence ends. A name whose
-// record can't be read is [Unreadable], and no error.
+// List yields the names that begin with prefix, in order, with their states at that moment. After
+// an error the sequence ends. A name whose record can't be read is [Unreadable], and no error.
 func (c *Client) List(ctx context.Context, prefix string) iter.Seq2[Lease, error] {
 	return func(yield func(Lease, error) bool) {
 		query := url.Values{"prefix": {prefix}, "limit": {strconv.Itoa(listPage)}}

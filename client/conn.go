@@ -26,7 +26,7 @@ type Options struct {
 	HTTP *http.Client
 	// Token, if set, is sent as a bearer token.
 	Token string
-	// Clock tells until when a grant is valid: [clock.System] by default.
+	// Clock measures the validity of grants: [clock.System] by default.
 	Clock clock.Clock
 }
 

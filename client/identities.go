@@ -11,23 +11,24 @@ import (
 
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/identity"
+	"github.com/leasehold/leasehold/internal/pools"
 	"github.com/leasehold/leasehold/internal/wire"
 	"github.com/leasehold/leasehold/lease"
 )
 
 // AssignOptions of [Client.Assign].
 type AssignOptions struct {
-	Values  identity.Values   // of the pool: the first one who assigns says it; after that they have to be the same, or none
-	Layout  string            // of the ids that are made with the values, as [flake.ParseLayout] reads it: the pool keeps the first one. "" doesn't say
-	As      string            // whose value it is: the same name is given the same value. "" is somebody else each time
+	Values  identity.Values   // of the pool: the first call sets them; after that they have to be the same, or empty
+	Layout  string            // of the ids that are made with the values, as [flake.ParseLayout] reads it: the pool keeps the first one. "" names none
+	As      string            // the name that gets the value: the same name gets the same value. With "" each call is for a new instance
 	Value   string            // this one, and no other; "" for any
-	TTL     time.Duration     // how long it stays taken past the last Assign of that name: by default the longest that the server allows
+	TTL     time.Duration     // how long the value stays held after the last Assign of that name: by default the longest that the server allows
 	Window  time.Duration     // how far ahead of now ids made with the value may be dated: 2 min by default
 	Session Session           // keeps the value, instead of the TTL; the zero value for none
 	Info    map[string]string // for people
 }
 
-// Identity is a value of a pool that somebody has.
+// Identity is a value of a pool that an instance has.
 type Identity struct {
 	Pool      string
 	Value     string
@@ -36,7 +37,7 @@ type Identity struct {
 	Standing  bool   // it is assigned until its TTL is over; else a process or a session keeps it
 	Holder    string // the id under which it is held
 	Token     fence.Token
-	Acquired  time.Time     // by the wall clock of who granted it; for people
+	Acquired  time.Time     // by the wall clock of the process that granted it; for people
 	TTL       time.Duration // 0 if a process or a session keeps it
 	ExpiresIn time.Duration // when the server answered, unless it is assigned again; 0 as TTL is
 	Session   string
@@ -49,10 +50,15 @@ type Identity struct {
 	Renewed   bool // the name had it already
 }
 
-// Assign has a value of a pool assigned that nobody else has. A name that has one gets that, under the same token, with its TTL and window
-// counted anew. The error matches [identity.ErrExhausted] when all values are held, [identity.ErrMismatch] when the pool or the name has others,
-// [identity.ErrUndeclared] when nobody has said yet what the values are, and is a *[lease.HeldError] when a process keeps the name's value.
-// After one that matches [store.ErrUnknownOutcome] it may have been assigned: with a name, Assign again.
+// Assign assigns a value of a pool. No other instance has the value. A name that has one already
+// gets that, under the same token, and its TTL and window restart. The error matches:
+//
+//   - [identity.ErrExhausted] when all values are held;
+//   - [identity.ErrMismatch] when the pool has other values, or the name another one;
+//   - [identity.ErrUndeclared] when the pool's values are not declared yet.
+//
+// It is a *[lease.HeldError] when a process keeps the name's value. After an error that matches
+// [store.ErrUnknownOutcome] the value may have been assigned. With a name, call Assign again.
 func (c *Client) Assign(ctx context.Context, pool string, o AssignOptions) (Identity, error) {
 	q := request{method: http.MethodPost, path: poolPath(pool), header: http.Header{}}
 	o.Session.prove(q.header)
@@ -68,15 +74,17 @@ func (c *Client) Assign(ctx context.Context, pool string, o AssignOptions) (Iden
 	}, &w)
 	id := identityOf(w.Identity)
 	if err == nil {
-		c.kept.add(o.Session.ID, identity.Key(id.Pool, id.Value), id.Token)
+		c.kept.add(o.Session.ID, pools.Key(id.Pool, id.Value), id.Token)
 	}
 	id.Sequencer, id.Renewed = w.Sequencer, w.Renewed
 	return id, err
 }
 
-// Widen adds values to a pool, and returns it as it is then. Values are all that it has, and more; the same ones change nothing. Who has a value
-// keeps it, and its number. The error matches [store.ErrNotFound] when there is no such pool, and [identity.ErrMismatch] when values would be lost.
-// After one that matches [store.ErrUnknownOutcome] it may be wider: Widen may be repeated.
+// Widen adds values to a pool, and returns the new pool. Values are all that it has, and more; the
+// same ones change nothing. Each holder keeps its value, and its number. The error matches
+// [store.ErrNotFound] when there is no such pool, and [identity.ErrMismatch] when values would be
+// lost. After one that matches [store.ErrUnknownOutcome] the pool may be wider. Widen may be
+// repeated.
 func (c *Client) Widen(ctx context.Context, pool string, values identity.Values) (identity.Declared, error) {
 	var w wire.DeclaredPool
 	err := c.answered(ctx, effort{what: pool, write: true}, request{method: http.MethodPut, path: poolPath(pool)}, func(time.Duration) any {
@@ -91,7 +99,8 @@ func declaredOf(w wire.DeclaredPool) identity.Declared {
 	}
 }
 
-// Identities returns a pool, and its values that somebody has, in order. The error matches [store.ErrNotFound] when there is no such pool.
+// Identities returns a pool, and its values that an instance has, in order. The error matches
+// [store.ErrNotFound] when there is no such pool.
 func (c *Client) Identities(ctx context.Context, pool string) (identity.Declared, []Identity, error) {
 	var w wire.Identities
 	err := c.read(ctx, pool, poolPath(pool), nil, &w)
@@ -102,9 +111,10 @@ func (c *Client) Identities(ctx context.Context, pool string) (identity.Declared
 	return declaredOf(w.DeclaredPool), all, err
 }
 
-// Unassign gives a value back that [Client.Assign] returned, and that nobody uses any more. used is from when on no id was made with it; the
-// zero time is for not knowing: then its next holder's ids begin at the ceiling. It is sent even if ctx is done, and blocks for 10 s at most. The error
-// is a *[lease.NotCurrentError] when the term was over already.
+// Unassign releases a value that [Client.Assign] returned, and that is not used any more. used is
+// the time from which on no id was made with it. The zero time means unknown: then the next
+// holder's ids begin at the ceiling. It is sent even if ctx is done, and blocks for 10 s at most.
+// The error is a *[lease.NotCurrentError] when the term was over already.
 func (c *Client) Unassign(ctx context.Context, id Identity, used time.Time) error {
 	q := request{
 		method: http.MethodDelete, path: poolPath(id.Pool) + "/" + segment(id.Value), query: url.Values{},
@@ -114,12 +124,13 @@ func (c *Client) Unassign(ctx context.Context, id Identity, used time.Time) erro
 		q.query.Set("used", used.UTC().Format(time.RFC3339Nano))
 	}
 	over := func(err error) bool { return errors.Is(err, lease.ErrNotCurrent) }
-	c.kept.remove(id.Session, identity.Key(id.Pool, id.Value), id.Token)
+	c.kept.remove(id.Session, pools.Key(id.Pool, id.Value), id.Token)
 	return c.answered(context.WithoutCancel(ctx), effort{what: id.Pool, write: true, settled: over}, q, nil, nil)
 }
 
-// IDs returns n ids of a layout, which is a text as [flake.ParseLayout] reads it, 1 to 10,000, that nobody else is given: decimal, or base 32 of those of more than 64 bits, as package flake
-// writes and reads them. The error matches [ErrUnavailable] when the server can't make any now.
+// IDs returns n unique ids of a layout, 1 to 10,000. The layout is a text as [flake.ParseLayout]
+// reads it. Ids are decimal, or base 32 if they have more than 64 bits, as package flake writes and
+// reads them. The error matches [ErrUnavailable] when the server can't make any now.
 func (c *Client) IDs(ctx context.Context, layout string, n int) ([]string, error) {
 	return c.ids(ctx, layout, url.Values{"n": {strconv.Itoa(n)}})
 }

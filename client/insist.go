@@ -12,6 +12,7 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/internal/wire"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 const (
@@ -66,7 +67,7 @@ func (e effort) unanswered(ctx context.Context, lost bool, err error) error {
 		err = errors.Join(context.Cause(ctx), err)
 	}
 	if lost && e.write {
-		return store.Unknown(e.what, err)
+		return driver.Unknown(e.what, err)
 	}
 	return fmt.Errorf("%s: %w", e.what, err)
 }

@@ -13,12 +13,12 @@ import (
 // SessionOptions of [Client.OpenSession].
 type SessionOptions struct {
 	Holder string            // what the holder calls itself: by default what the server knows the caller as
-	TTL    time.Duration     // how long it, and all that it keeps, lasts past its last renewal: by default what the server says
+	TTL    time.Duration     // how long it, and all that it keeps, lasts after its last renewal; the server's default if 0
 	Info   map[string]string // for people
 }
 
-// OpenSession opens a session: what is acquired with its ID lasts for as long as it is renewed. One that was opened by a try whose
-// answer was lost keeps nothing, and expires.
+// OpenSession opens a session. What is acquired with its ID lasts as long as the session is
+// renewed. A session that was opened by a try whose answer was lost keeps nothing, and expires.
 func (c *Client) OpenSession(ctx context.Context, opts SessionOptions) (Session, error) {
 	q := request{method: http.MethodPost, path: "/v1/sessions"}
 	return c.session(ctx, effort{what: "open a session", write: true}, q, func(time.Duration) any {
@@ -26,11 +26,14 @@ func (c *Client) OpenSession(ctx context.Context, opts SessionOptions) (Session,
 	})
 }
 
-// RenewSession renews a session and all that it keeps, with another TTL from now on if ttl isn't 0, and returns it as it is then. The
-// error is a *[lease.NotCurrentError] when it is over, and all that it kept.
+// RenewSession renews a session and all that it keeps, with another TTL from now on if ttl isn't 0.
+// It returns the renewed session. The error is a *[lease.NotCurrentError] when the session is over,
+// and all that it kept.
 //
-// The server looks at the records of what the session keeps: of what this client acquired under it and has not released, or of what the
-// server granted if that is more than 1,024 names. What an outsider deleted, edited or restored is in Lost of the answer: see [Session.Check].
+// The server looks at the records of the leases that the session keeps. Those are the ones that
+// this client acquired under it and has not released. If there are more than 1,024, they are the
+// ones that the server granted. Lost of the answer has those that an outsider deleted, edited or
+// restored: see [Session.Check].
 func (c *Client) RenewSession(ctx context.Context, s Session, ttl time.Duration) (Session, error) {
 	renewed, err := c.session(ctx, effort{what: s.ID, write: true}, s.request(http.MethodPut), func(time.Duration) any {
 		return wire.SessionRenewal{TTL: seconds(ttl), Leases: c.kept.named(s)}
@@ -66,9 +69,10 @@ func (c *Client) CloseSession(ctx context.Context, s Session) error {
 	return c.answered(context.WithoutCancel(ctx), e, s.request(http.MethodDelete), nil, nil)
 }
 
-// Check returns nil while g, which the session keeps, may be relied on by what the server said last, and else a *[lease.LostError] that
-// says why not: the session is over, its renewal found the lease's record gone or another's, or an operator broke the lease. It looks at
-// the clock, and asks nobody: call it with what the last renewal returned.
+// Check returns nil while the last answer of the server says that g, which the session keeps, is
+// valid. Otherwise it returns a *[lease.LostError] with the reason: the session is over, its
+// renewal found the lease's record gone or another's, or an operator broke the lease. It reads the
+// clock, and asks no server: call it on the result of the last renewal.
 func (s Session) Check(g Grant) error {
 	lost := &lease.LostError{Key: g.Name, Token: g.Token}
 	switch loss, gone := s.Lost[g.Name]; {

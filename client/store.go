@@ -15,6 +15,7 @@ import (
 	"github.com/leasehold/leasehold/internal/enginekit/outcome"
 	"github.com/leasehold/leasehold/internal/wire"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // Store is the store of a lock server. It implements [store.Store] and [store.Waiter], and is safe for concurrent use.
@@ -31,8 +32,9 @@ var (
 	_ store.Confirmer = (*Store)(nil)
 )
 
-// Open returns the store of the server at that URL, after asking it once what it promises. It blocks until the server has
-// answered or ctx is done. Its errors say what to do about the URL, the token and the certificate.
+// Open returns the store of the server at that URL. It first asks the server for the store's
+// properties, and blocks until the server has answered or ctx is done. Its errors say what to do
+// about the URL, the token and the certificate.
 func Open(ctx context.Context, base string, opts Options) (*Store, error) {
 	c, err := newConn(base, opts)
 	if err != nil {
@@ -58,7 +60,8 @@ func advised(err error) error {
 	return err
 }
 
-// Properties implements [store.Describer]: they are those of the store behind the server.
+// Properties implements [store.Describer]. It returns the properties of the store behind the
+// server.
 func (s *Store) Properties() store.Properties {
 	return store.Properties{
 		Engine: s.props.Engine + " over HTTP", Consistency: s.props.Consistency, Fencing: s.props.Fencing, Push: true,
@@ -67,7 +70,7 @@ func (s *Store) Properties() store.Properties {
 	}
 }
 
-// Close implements [store.Store]. It waits for requests under way to return.
+// Close implements [store.Store]. It blocks until running requests return.
 func (s *Store) Close() error {
 	s.close()
 	return nil
@@ -97,7 +100,7 @@ func (s *Store) sure(ctx context.Context, key string, rec store.Record, err erro
 }
 
 func (s *Store) get(ctx context.Context, key string, query url.Values) (store.Record, error) {
-	if err := store.CheckKey(key); err != nil {
+	if err := driver.CheckKey(key); err != nil {
 		return store.Record{}, err
 	}
 	var line wire.RecordLine
@@ -110,14 +113,14 @@ func (s *Store) get(ctx context.Context, key string, query url.Values) (store.Re
 // named adds the key to an error that doesn't say it.
 func named(key string, err error) error {
 	if errors.Is(err, store.ErrNotFound) {
-		return store.NotFound(key)
+		return driver.NotFound(key)
 	}
 	return fmt.Errorf("%s: %w", key, err)
 }
 
 // Put implements [store.Store].
 func (s *Store) Put(ctx context.Context, rec store.Record) (store.Record, error) {
-	text, err := store.Marshal(rec)
+	text, err := driver.Marshal(rec)
 	if err != nil {
 		return store.Record{}, err
 	}
@@ -139,7 +142,7 @@ func (s *Store) refused(ctx context.Context, key, nonce string, err error) error
 	case errors.As(err, &conflict):
 		sure, err := s.sure(ctx, key, conflict.Current, nil)
 		if err != nil && !errors.Is(err, store.ErrNotFound) { // the record may show this very write
-			return store.Unknown(key, err)
+			return driver.Unknown(key, err)
 		}
 		if err != nil {
 			return err
@@ -147,7 +150,7 @@ func (s *Store) refused(ctx context.Context, key, nonce string, err error) error
 		return &store.ConflictError{Current: sure}
 	case errors.Is(err, store.ErrNotFound):
 		if _, err := s.sure(ctx, key, store.Record{}, named(key, err)); !errors.Is(err, store.ErrNotFound) {
-			return store.Unknown(key, errors.Join(errGone, err))
+			return driver.Unknown(key, errors.Join(errGone, err))
 		}
 	}
 	return named(key, err)
@@ -158,7 +161,7 @@ var errGone = errors.New("whether the record is gone isn't certain")
 
 // Delete implements [store.Store].
 func (s *Store) Delete(ctx context.Context, key, version string) error {
-	if err := store.CheckKey(key); err != nil {
+	if err := driver.CheckKey(key); err != nil {
 		return err
 	}
 	q := request{method: http.MethodDelete, path: path(key), query: url.Values{"version": {version}}}
@@ -168,7 +171,7 @@ func (s *Store) Delete(ctx context.Context, key, version string) error {
 // List implements [store.Store].
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
 	return func(yield func(store.Record, error) bool) {
-		if err := store.CheckPrefix(prefix); err != nil {
+		if err := driver.CheckPrefix(prefix); err != nil {
 			yield(store.Record{}, err)
 			return
 		}
@@ -216,7 +219,7 @@ func (s *Store) lines(ctx context.Context, d *json.Decoder, yield func(store.Rec
 
 // Wait implements [store.Waiter].
 func (s *Store) Wait(ctx context.Context, key, version string) (store.Record, error) {
-	if err := store.CheckKey(key); err != nil {
+	if err := driver.CheckKey(key); err != nil {
 		return store.Record{}, err
 	}
 	query := url.Values{"version": {version}, "wait": {strconv.FormatFloat(waitStep.Seconds(), 'f', -1, 64)}}
@@ -246,7 +249,7 @@ func (s *Store) write(ctx context.Context, key, nonce string, q request, v any) 
 		s.doubts.Done(key, since)
 		return nil
 	case errors.As(err, &failed):
-		err = store.Unknown(key, failed.error)
+		err = driver.Unknown(key, failed.error)
 	}
 	return s.refused(ctx, key, nonce, err)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// State is how a name stands, as far as its record says.
+// State is the state of a name, according to its record.
 type State string
 
 // The states.
@@ -18,10 +18,10 @@ const (
 	Free       State = wire.StateFree
 	Held       State = wire.StateHeld
 	Expired    State = wire.StateExpired // its holder has shown no sign of life for a whole TTL, or is known to be gone: anyone may take it
-	Broken     State = wire.StateBroken  // by an operator; its holder hasn't let go yet
-	HandedOver State = wire.StateHanded  // to a holder that hasn't taken it yet
+	Broken     State = wire.StateBroken  // by an operator; its holder hasn't released it yet
+	HandedOver State = wire.StateHanded  // to a holder that hasn't confirmed it yet
 	Unreadable State = wire.StateBad     // its record can't be read: see Lease.Err
-	Declared   State = wire.StatePool    // a pool of identities: nobody can hold its name
+	Declared   State = wire.StatePool    // a pool of identities: its name can't be held
 )
 
 // Lease is a name, as the server shows it.
@@ -32,19 +32,19 @@ type Lease struct {
 	Token     fence.Token    // of the term, or of the last one
 	TTL       time.Duration  // how long the hold lasts past its last renewal
 	Session   string         // that keeps it; "" when it is renewed by itself
-	Acquired  time.Time      // by the wall clock of who granted it; for people
-	ExpiresIn *time.Duration // when the server answered, at most, unless it is renewed; nil where the answer didn't say
+	Acquired  time.Time      // by the wall clock of the process that granted it; for people
+	ExpiresIn *time.Duration // from the server's answer, at most, unless it is renewed; nil where the answer had none
 	Silent    time.Duration  // the least time for which the server has seen no sign of life; 0 unless that is more than half of the TTL
 	Info      map[string]string
 	Note      string // who broke it or handed it over, and why
 	Waiters   int    // at that server
 
 	Kind    store.Kind // what the name is; "" for a lease
-	Holders []string   // ids of those who share it; some may have died within the last TTL
+	Holders []string   // ids of the holders that share it; some may have died within the last TTL
 
 	Pause      *Pause      // the one that ends last; nil unless the election of that name is paused
 	Pauses     []Pause     // all, if there are several; lists and events have none
-	Candidates []Candidate // who stands for election; lists and events have none
+	Candidates []Candidate // of the election; lists and events have none
 	Err        error       // why the record, or that of the election, can't be read; nil when it can
 }
 
@@ -52,8 +52,8 @@ type Lease struct {
 type Pause struct {
 	ID         string // to end this one of several
 	By, Reason string
-	Since      time.Time // by the wall clock of who paused it
-	Until      time.Time // by the same: when it ends by itself; zero: it lasts until it is resumed
+	Since      time.Time // by the wall clock of the caller of the pause
+	Until      time.Time // by the same clock: when it ends by itself; zero: it lasts until it is resumed
 }
 
 func pauseOf(w wire.Pause) Pause {
@@ -64,7 +64,7 @@ func pauseOf(w wire.Pause) Pause {
 	return p
 }
 
-// Candidate is one that stands for election. It may have died within the last TTL.
+// Candidate is a candidate of an election. It may have died within the last TTL.
 type Candidate struct {
 	Name       string
 	Holder     string // the id under which it holds the name when it leads
@@ -90,7 +90,8 @@ type Grant struct {
 	clk clock.Clock
 }
 
-// Secret is what proves a grant or a session to the server. Formatted it is "[secret]", so that no log has it; string(s) is the text.
+// Secret proves a grant or a session to the server. Formatted it is "[secret]", so that no log has
+// it; string(s) is the text.
 type Secret string
 
 // String returns "[secret]".
@@ -99,8 +100,9 @@ func (Secret) String() string { return "[secret]" }
 // GoString returns "[secret]".
 func (Secret) GoString() string { return "[secret]" }
 
-// Left returns for how long the holder may go on relying on the grant; 0 when that is over. It doesn't ask the server: what was
-// broken or taken meanwhile is found by the guard of the resource, and by the next renewal.
+// Left returns how long the holder may still rely on the grant; 0 when that is over. It doesn't ask
+// the server. The resource's guard and the next renewal find a grant that was broken or taken
+// meanwhile.
 func (g Grant) Left() time.Duration { return left(g.clk, g.ValidUntil) }
 
 // Session is one heartbeat for many leases, kept by the server's store.
@@ -109,26 +111,28 @@ type Session struct {
 	Holder     string // the id under which its leases are held
 	Token      fence.Token
 	TTL        time.Duration
-	ValidUntil clock.Instant // as that of a [Grant]: it is that of all the leases that the session keeps
+	ValidUntil clock.Instant // as that of a [Grant], for all the leases that the session keeps
 	RenewEvery time.Duration
-	// Broken are leases of the session that an operator broke, with their tokens: stop what they guard, and release them. Each
-	// renewal says so until that is done.
+	// Broken are leases of the session that an operator broke, with their tokens: stop the work
+	// under them, and release them. Each renewal reports them until that is done.
 	Broken map[string]fence.Token
-	// Lost are leases of the session, by name, whose records an outsider deleted, edited or restored: stop what they guard. Each renewal
-	// says so until they are released or acquired again.
+	// Lost are leases of the session, by name, whose records an outsider deleted, edited or
+	// restored: stop the work under them. Each renewal reports them until they are released or
+	// acquired again.
 	Lost map[string]Loss
-	// Secret proves the session to the server: each call that uses it sends it. No other answer has it.
+	// Secret proves the session to the server: each call that uses the session sends it. No other
+	// answer has it.
 	Secret Secret
 
 	clk   clock.Clock
 	looks bool // the server looks at what the renewals name
 }
 
-// Loss says why a lease of a session is over though the session lives.
+// Loss is the reason why a lease of a session is over though the session lives.
 type Loss struct {
 	Token  fence.Token
 	Cause  lease.Cause // [lease.Taken] or [lease.Broken]
-	Reason string      // what the lease's record says instead
+	Reason string      // what the lease's record has instead
 }
 
 // Left returns for how long the holder may go on relying on what the session keeps; 0 when that is over.
@@ -141,7 +145,7 @@ func left(clk clock.Clock, until clock.Instant) time.Duration {
 	return max(until.Sub(clk.Now()), 0)
 }
 
-// Term is one of a name's past. Its times are by the wall clocks of who wrote them, for people.
+// Term is an ended term of a name. Its times are by the wall clocks of their writers, for people.
 type Term struct {
 	Holder string
 	Token  fence.Token
@@ -158,13 +162,13 @@ type Waiter struct {
 	Info   map[string]string
 }
 
-// Verdict is what the server says of a sequencer.
+// Verdict is the server's answer about a sequencer.
 type Verdict struct {
 	Name    string
 	Holder  string
 	Token   fence.Token
 	Current bool   // the term is the present one
-	Now     *Lease // how the name stands instead; nil when the term is current
+	Now     *Lease // the state of the name instead; nil when the term is current
 	Reason  string // why it isn't
 }
 

@@ -24,17 +24,19 @@ const (
 	maxLine = 1 << 20
 )
 
-// Event is something that a watch tells.
+// Event is an event of a watch.
 type Event struct {
-	// Reset says that all that was told before is void: every name is told anew, and what isn't is gone.
+	// Reset says that all earlier events are void. Every name comes again, and a name that doesn't
+	// is gone.
 	Reset bool
-	// Lease is how a name stands now; nil in other events. Gone says that it has no record any more.
+	// Lease is the state of a name now; nil in other events. Gone says that it has no record any
+	// more.
 	Lease *Lease
 	Gone  bool
-	// Session is how a session stands that keeps some of the names; nil in other events. What is left of it is what is left of each of
-	// its leases.
+	// Session is the state of a session that keeps some of the names; nil in other events. Its
+	// remaining time is that of each of its leases.
 	Session *SessionState
-	// Beat says how old what was told is; nil in other events.
+	// Beat is the age of what the watch has reported; nil in other events.
 	Beat *Beat
 }
 
@@ -42,22 +44,23 @@ type Event struct {
 type SessionState struct {
 	ID        string
 	TTL       time.Duration
-	ExpiresIn *time.Duration // unless it is renewed; nil when the store can't tell
+	ExpiresIn *time.Duration // unless it is renewed; nil when the store doesn't know
 	Gone      bool           // it is over for good, and so are its holds
 }
 
-// Beat is how old what a watch has told is.
+// Beat is the age of what a watch has reported.
 type Beat struct {
 	Age time.Duration // at the most
 	Err string        // why the store couldn't be looked at; "" when it could
 }
 
-// Watch yields the state of every name that begins with prefix, and then each change as the server sees it. A server sees what it
-// changes itself at once, and what others change in its store within a second or so. States in between may be left out.
+// Watch yields the state of every name that begins with prefix, and then each change as the server
+// sees it. A server sees its own changes at once, and changes of others in its store within a
+// second or so. States in between may be left out.
 //
-// It connects again when the stream breaks off, or has been silent for 15 s, and goes on where it was, or with a Reset: then it yields
-// the error once, and the sequence goes on. It ends with ctx, and after an error that another try would not change, such as
-// [ErrForbidden].
+// Watch connects again when the stream breaks off, or has been silent for 15 s. It yields the error
+// once, and the sequence continues where it was, or with a Reset. It ends with ctx, and after an
+// error that another try would not change, such as [ErrForbidden].
 func (c *Client) Watch(ctx context.Context, prefix string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		w := &watch{c: c, yield: yield}

@@ -12,6 +12,7 @@ import (
 	"github.com/leasehold/leasehold/internal/kinds"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // prefix begins the keys of control records.
@@ -43,7 +44,7 @@ type order struct {
 	By    string      `json:"by,omitempty"`
 }
 
-// Candidate is one that stands for election.
+// Candidate is a candidate on the list of an election.
 type Candidate struct {
 	Session    string    `json:"session"`
 	Name       string    `json:"name"`
@@ -57,7 +58,7 @@ type Candidate struct {
 func (c Candidate) Owner() string { return lease.OwnerOf(c.Session) }
 
 func checkName(name string) error {
-	if err := store.CheckKey(prefix + name); err != nil || name == "" || lease.Reserved(name) {
+	if err := driver.CheckKey(prefix + name); err != nil || name == "" || lease.Reserved(name) {
 		want := fmt.Sprintf("the name of an election: 1 to %d bytes of printable UTF-8 that don't begin with a dot", store.MaxKey-len(prefix))
 		return &store.InvalidError{Field: "name", Value: fmt.Sprintf("%.60q", name), Want: want}
 	}

@@ -12,15 +12,22 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Callbacks tell a candidate what becomes of it.
+// Callbacks are the functions that a candidate calls.
 type Callbacks struct {
-	// OnStartedLeading leads. Its context ends before the term's validity does, and when the leader has to step down; the
-	// cause says why. Leading ends when it returns: then the name is released, and the candidate campaigns again; after a rest if it
-	// has returned by itself, within a TTL: a hundredth of the TTL, and twice as long each time up to four TTLs, during which others see
-	// that it isn't eligible. It is called on a goroutine of its own, and never twice at a time. It is required.
+	// OnStartedLeading is called when a term begins, and leads. It is required. Its context ends
+	// before the term's validity does, and when the leader has to step down. The context's cause
+	// gives the reason. When OnStartedLeading returns, the term ends: the name is released, and the
+	// candidate campaigns again.
+	//
+	// If it returns by itself within a TTL, the candidate first rests. The rest is a hundredth of
+	// the TTL, and twice as long each time, up to four TTLs. During the rest others see that the
+	// candidate isn't eligible.
+	//
+	// OnStartedLeading is called on a goroutine of its own, and never twice at a time.
 	OnStartedLeading func(ctx context.Context, term Term)
 
-	// OnStoppedLeading is called after OnStartedLeading has returned, and before the name is let go.
+	// OnStoppedLeading is called after OnStartedLeading has returned, and before the name is
+	// released.
 	OnStoppedLeading func()
 
 	// OnNewLeader is called when another leader is seen, this candidate included. It must not block.
@@ -33,25 +40,29 @@ type Callbacks struct {
 	// has to when the leader can't be stopped in another way. It must not block.
 	OnStuck func(term Term, cause error)
 
-	// OnError is told why the candidate doesn't hear whether it may lead, when that is news: it doesn't begin a term then, and
-	// tries again; and of [ErrUnlisted]. For what keeps it from taking the name, [lease.Options.OnRetry] is called. It must not block.
+	// OnError is called when the candidate can't learn whether it may lead, and when the reason
+	// changes. The candidate begins no term then, and retries. It is also called with
+	// [ErrUnlisted]. When something keeps the candidate from acquiring the name,
+	// [lease.Options.OnRetry] is called instead. OnError must not block.
 	OnError func(error)
 }
 
-// Options of a candidate. The zero value is that of one among equals.
+// Options of a candidate. The zero value is a candidate among equals.
 type Options struct {
 	Name     string // shown to people, and named in transfers; the manager's owner id by default
-	Priority int    // whoever has the highest is preferred, when the name is free and in FailBack
+	Priority int    // the highest is preferred, when the name is free and in FailBack
 	Zone     string // where the candidate is
 
 	// Zones, if set, are preferred in this order, before any priority.
 	Zones []string
 
-	// Eligible, if set, says whether the candidate may lead now. It is asked every third of the TTL, and must not block.
+	// Eligible, if set, returns whether the candidate may lead now. It is called every third of the
+	// TTL, and must not block.
 	Eligible func() bool
 
-	// FailBack says when a leader gives way to a candidate that is preferred to it. A name that has become free is left to those
-	// who are preferred for a while in any case: a thirtieth of the TTL for each that is known, a tenth at most.
+	// FailBack says when a leader steps down for a preferred candidate. In any case, a candidate
+	// leaves a name that has become free to preferred candidates for a while. That is a thirtieth
+	// of the TTL for each known one, and a tenth at most.
 	FailBack FailBack
 
 	// MinHold is how long a leader leads before it gives way, against flapping.
@@ -68,11 +79,11 @@ type Options struct {
 
 // FailBack is a policy. The zero one is to stay.
 type FailBack struct {
-	After time.Duration // give way when a preferred candidate has been there for so long; 0 is never
+	After time.Duration // step down when a preferred candidate has been there that long; 0 is never
 	Idle  func() bool   // if set, and it returns true, give way at once; asked every third of the TTL
 }
 
-// Term is one term of leading, as its leader has it.
+// Term is one term, as its leader sees it.
 type Term struct {
 	Name   string
 	Leader string // owner id
@@ -91,14 +102,17 @@ func (t Term) ValidUntil() clock.Instant { return t.lease.ValidUntil() }
 // Sequencer returns what a request to a guarded resource carries.
 func (t Term) Sequencer() fence.Sequencer { return t.lease.Sequencer() }
 
-// Resign has the leader step down, as returning from OnStartedLeading does: its context ends, and when it has returned, another
-// candidate is next, if there is one. It doesn't block, and does nothing once the term is over.
+// Resign has the leader step down, as returning from OnStartedLeading does. The context of
+// OnStartedLeading ends. When it has returned, another candidate is next, if there is one. Resign
+// doesn't block, and does nothing once the term is over.
 func (t Term) Resign() { t.stepDown("") }
 
-// Transfer has the leader step down in favour of the candidate to, known by its name or owner id: the context of
-// OnStartedLeading ends, and when it has returned, the name is handed over in one write. Before that it reads who the candidates
-// are, and blocks until the store has answered or ctx is done: nothing has happened if it returns an error, which matches
-// [ErrNoCandidate] when none that may lead is known by that name. It does nothing once the term is over. If the successor has
+// Transfer has the leader step down in favour of the candidate to, which is a name or an owner id.
+// The context of OnStartedLeading ends. When it has returned, the name is handed over in one write.
+//
+// Transfer first reads the candidates, and blocks until the store has answered or ctx is done.
+// After an error nothing has happened. The error matches [ErrNoCandidate] when no candidate that
+// may lead is known by that name. Transfer does nothing once the term is over. If the successor has
 // died meanwhile, the name is free for the others after the TTL.
 func (t Term) Transfer(ctx context.Context, to string) error {
 	c := t.led.c
@@ -128,13 +142,15 @@ var (
 	ErrNotEligible = errors.New("this candidate is not eligible now")
 )
 
-// ErrUnlisted says that the list of candidates is full. A candidate that isn't on it stands and leads as the others do; but nobody can
-// hand over to it, nobody prefers it, and it isn't shown.
+// ErrUnlisted says that the list of candidates is full. A candidate that isn't on it campaigns and
+// leads as the others do. But others can't hand over to it, don't prefer it, and don't see it.
 var ErrUnlisted = errors.New("the list of candidates is full, so this one isn't on it")
 
-// Run is a candidate until ctx is done, and returns the cause then. It campaigns, leads and campaigns again; an error of the store is
-// no reason to return, and tried again. It returns another error only for callbacks, a name or options that are wrong, a
-// manager that is closed, or a name that is in use as another kind: a *[store.KindError]. When it returns, nothing of it is running, its name is let go and its session closed.
+// Run is a candidate until ctx is done, and then returns ctx's cause. It campaigns, leads and
+// campaigns again. It retries after an error of the store. It returns another error only for wrong
+// callbacks, a wrong name or options, a closed manager, or a name in use as another kind: a
+// *[store.KindError]. When it returns, nothing of it runs, its name is released and its session
+// closed.
 func Run(ctx context.Context, m *lease.Manager, name string, cb Callbacks, opts Options) error {
 	if err := check(m, name, cb, &opts); err != nil {
 		return err

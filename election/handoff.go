@@ -13,18 +13,27 @@ import (
 
 // Handover is an order to hand over, as it was given.
 type Handover struct {
-	From Leader // who is told to
-	To   string // owner id of the successor; "" for whoever is next
+	From Leader // the leader that gets the order
+	To   string // owner id of the successor; "" for the next candidate in order
 	Done bool   // To leads already: there was nothing to order
 }
 
-// HandOver has whoever leads hand over to the candidate that is called to: by its name, its owner id, or the beginning of one up
-// to a slash; or, when to is "", to whoever is next. A token other than 0 is of the term that is to end: no other is touched. It
-// returns when the order is written, as [StepDown] does. Told again, it says that To leads, or writes nothing new. Without a token it
-// begins again when the term ends before the order is written.
+// HandOver has the leader hand over to the candidate to: its name, its owner id, or the beginning
+// of one up to a slash. When to is "", the next candidate in order is the successor. A token other
+// than 0 names the term that is to end, and no other term is affected. Without a token, HandOver
+// restarts when the term ends before the order is written.
 //
-// The error matches [ErrNoLeader]; [ErrNotElected] when who holds the name is no candidate, and wouldn't hear the order;
-// [ErrNoCandidate]; or [fence.ErrStale] when the term of token is over. Then nothing was ordered.
+// It returns when the order is written, as [StepDown] does. Called again, it reports that To leads,
+// or writes nothing new.
+//
+// The error matches:
+//
+//   - [ErrNoLeader] when nobody leads;
+//   - [ErrNotElected] when the holder of the name is not a candidate, and would not see the order;
+//   - [ErrNoCandidate] when there is no such candidate;
+//   - [fence.ErrStale] when the term of token is over.
+//
+// Then nothing was ordered.
 func HandOver(ctx context.Context, st store.Store, name string, token fence.Token, to, by string) (Handover, error) {
 	if len(by) > maxReason {
 		return Handover{}, tooLong("by", by)

@@ -13,15 +13,15 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Leader is what is known of who leads.
+// Leader is what is known of an election's leader.
 type Leader struct {
 	Name  string
 	Owner string      // owner id; "" when nobody leads
 	Token fence.Token // of the term, or of the last one when nobody leads
 	Since time.Time   // by the leader's wall clock; for people
 
-	// Age is how long ago the store said so. What was so then may have ended meanwhile: nobody but the leader itself knows
-	// whether it leads at this instant.
+	// Age is the time since the store reported this. The term may have ended meanwhile: only the
+	// leader itself knows whether it leads at this instant.
 	Age time.Duration
 }
 
@@ -67,8 +67,8 @@ func (o *observed) look(ctx context.Context) error {
 	return nil
 }
 
-// Now returns who leads, by a read of the store. An abandoned term shows as one that is going on: to tell them apart takes the
-// TTL, as [Observe] does.
+// Now returns the leader, by a read of the store. It shows an abandoned term as one that continues.
+// To tell them apart takes the TTL, as [Observe] does.
 func Now(ctx context.Context, st store.Store, name string) (Leader, error) {
 	o := newObserved(st, clock.System(), name)
 	if err := o.look(ctx); err != nil {
@@ -77,9 +77,12 @@ func Now(ctx context.Context, st store.Store, name string) (Leader, error) {
 	return o.leader(), nil
 }
 
-// Observe yields who leads, whenever that changes, and with an error whenever the store can't be read: then the Leader is what was
-// known last, with its age. When the store can be read again, Observe yields who leads, changed or not. poll bounds how long the end of a leader that has died goes unnoticed beyond its TTL; a third of the
-// TTL is a good one. The sequence ends when ctx is done.
+// Observe yields the leader whenever it changes. When the store can't be read, it yields an error,
+// with the last known Leader and its age. When the store can be read again, it yields the leader,
+// changed or not. The sequence ends when ctx is done.
+//
+// poll bounds how long the end of a dead leader goes unnoticed beyond its TTL. A third of the TTL
+// is a good value.
 func Observe(ctx context.Context, st store.Store, clk clock.Clock, name string, poll time.Duration) iter.Seq2[Leader, error] {
 	return newObserved(st, clk, name).leaders(ctx, poll)
 }

@@ -19,10 +19,10 @@ var (
 	ErrNoCandidate = errors.New("no such candidate, or it is not eligible now")
 )
 
-// KeyPrefix begins the keys of the records of elections; the name follows.
+// KeyPrefix is the prefix of the keys of elections' records; the name follows.
 const KeyPrefix = prefix
 
-// State is what an election's records say.
+// State is the content of an election's records.
 type State struct {
 	Leader     Leader
 	Pause      *Pause      // the one that ends last; nil unless it is paused: one that is over by the time of day is none
@@ -31,8 +31,10 @@ type State struct {
 	Unused     time.Time   // since when there is none, and no pause, by the wall clock of the [Prune] that found so; else zero
 }
 
-// StateOf returns what a record whose key begins with [KeyPrefix] says of its election at a time of day: all but who leads, which the
-// record of the name itself says. A record that isn't stored says nothing. The error matches [store.ErrCorrupt] when it can't be read.
+// StateOf returns the state of an election at a time of day, from a record whose key begins with
+// [KeyPrefix]. It has all but the leader, which the record of the name itself has. A record that
+// isn't stored gives an empty state. The error matches [store.ErrCorrupt] when the record can't be
+// read.
 func StateOf(rec store.Record, now time.Time) (State, error) {
 	k, err := readControl(rec)
 	pauses := slices.DeleteFunc(k.pauses(), func(p Pause) bool { return p.Over(now) })
@@ -57,9 +59,10 @@ func Read(ctx context.Context, st store.Store, name string) (State, error) {
 	return state, err
 }
 
-// StepDown has the leader of the term under token step down: it stops, and then hands the name over to the candidate to, known by
-// its name or owner id, in one write; or, when to is "", releases it for whoever is next. It returns when the order is written;
-// [Observe] shows when it is carried out. A term that ends by itself meanwhile takes the order with it.
+// StepDown has the leader of the term under token step down. The leader stops, and then hands over
+// the name to the candidate to, a name or an owner id, in one write. When to is "", it releases the
+// name for the next candidate. StepDown returns when the order is written; [Observe] shows when it
+// is carried out. If the term ends by itself meanwhile, the order ends with it.
 func StepDown(ctx context.Context, st store.Store, name string, token fence.Token, to, by string) error {
 	state, err := Read(ctx, st, name)
 	if err != nil {

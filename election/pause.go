@@ -23,18 +23,21 @@ var (
 
 // Pause says who paused an election, why, and until when.
 type Pause struct {
-	ID     string    `json:"id,omitempty"` // tells it from others of the election; [SetPause] makes one, of six characters
+	ID     string    `json:"id,omitempty"` // identifies it among the pauses of the election; [SetPause] makes one, of six characters
 	By     string    `json:"by"`
 	Reason string    `json:"reason,omitempty"`
 	Since  time.Time `json:"since"` // by that one's wall clock
 
-	// Until is when the pause ends by itself, by the same clock: [MinPause] to [MaxPause] after Since. Zero is never: it lasts until
-	// [Resume].
+	// Until is when the pause ends by itself, by the same clock: [MinPause] to [MaxPause] after
+	// Since. Zero is never: the pause lasts until [Resume].
 	//
-	// A candidate that stands when the pause is set counts its length on its own clock, from when it hears of it: no wall clock that
-	// is wrong shortens it. One that comes later goes by the time of day, and waits no longer than that length: if its wall clock
-	// is ahead of that of who paused, it campaigns earlier by so much. So an end is for liveness. That nobody acts meanwhile
-	// rests on a pause without one, or on the tokens; that no two lead at once, never on either: who leads needs the lease.
+	// A candidate that is present when the pause is set counts its length on its own clock, from
+	// when it learns of the pause. So no wrong wall clock shortens the pause. A candidate that
+	// comes later uses the time of day, and waits no longer than that length. If its wall clock is
+	// ahead of that of the caller of [SetPause], it campaigns earlier by the difference.
+	//
+	// So an end is for liveness. For the guarantee that nobody acts meanwhile, use a pause without
+	// an end, or the tokens. Two never lead at once in any case: a leader needs the lease.
 	Until time.Time `json:"until,omitzero"`
 }
 
@@ -47,7 +50,7 @@ const (
 // Over reports whether the pause has ended by itself, if it is now.
 func (p Pause) Over(now time.Time) bool { return !p.Until.IsZero() && !now.Before(p.Until) }
 
-// String says who paused it, why and until when.
+// String returns who paused the election, why and until when.
 func (p Pause) String() string {
 	text := p.By
 	if p.Reason != "" {
@@ -120,13 +123,17 @@ func lastToEnd(all []Pause) *Pause {
 	return &last
 }
 
-// SetPause has nobody lead until [Resume], or until the pause ends by itself: the leader steps down when it hears of it, at the latest
-// when its validity ends, and no candidate campaigns. p needs who pauses it, and since when, which is the time of day. Nobody leads until
-// all pauses are over. A pause replaces the one of its ID if it has one, and else the one of the same By and Reason, unless neither has an
-// end: so a pause can be asked for again. All others stand beside it.
+// SetPause keeps every candidate from leading until [Resume], or until the pause ends by itself.
+// The leader steps down when it learns of the pause, at the latest when its validity ends, and no
+// candidate campaigns. Nobody leads until all pauses are over.
 //
-// It blocks until the store has answered or ctx is done. The error matches [ErrNotPaused] when there is none of that ID, and [ErrTooMany]
-// beside ten others. After an error that matches [store.ErrUnknownOutcome] the election may be paused, and the pause can be asked for again.
+// p needs the caller's name, and since when it is paused, which is the time of day. A pause
+// replaces the one of its ID if p has an ID. Otherwise it replaces the one of the same By and
+// Reason, unless neither has an end. So SetPause can be called again. All other pauses stay.
+//
+// It blocks until the store has answered or ctx is done. The error matches [ErrNotPaused] when
+// there is no pause of that ID, and [ErrTooMany] when there are ten others. After an error that
+// matches [store.ErrUnknownOutcome] the election may be paused, and SetPause can be called again.
 func SetPause(ctx context.Context, st store.Store, name string, p Pause) error {
 	if err := checkName(name); err != nil {
 		return err
@@ -177,10 +184,13 @@ func listPauses(all []Pause) string {
 // AllPauses is the id by which [Resume] ends every pause.
 const AllPauses = "*"
 
-// Resume ends the pause of that id, or all with [AllPauses]; with "" the one that there is. It also removes those that ended by
-// themselves as long ago as they lasted. The error matches [ErrNotPaused] when there is no such pause, and [ErrPauses], and lists them, when there are several and
-// no id says which. It blocks until the store has answered or ctx is done. After an error that matches [store.ErrUnknownOutcome] the pause may
-// be over, and Resume can be called again.
+// Resume ends the pause of that id, or all with [AllPauses]. With "" it ends the only one. It also
+// removes pauses that ended by themselves as long ago as they lasted.
+//
+// The error matches [ErrNotPaused] when there is no such pause. It matches [ErrPauses], and lists
+// them, when there are several and id is "". Resume blocks until the store has answered or ctx is
+// done. After an error that matches [store.ErrUnknownOutcome] the pause may be over, and Resume can
+// be called again.
 func Resume(ctx context.Context, st store.Store, name, id string) error {
 	if err := checkName(name); err != nil {
 		return err

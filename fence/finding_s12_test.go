@@ -15,7 +15,7 @@ func TestFinding_S12_APartOfASignatureIsNone(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := Sequencer{"db", "a", 7}
-	for _, signer := range []Keys{keys[:1], keys[1:]} {
+	for _, signer := range []*Keys{{keys.keys[:1]}, {keys.keys[1:]}} {
 		text, err := signer.Sign(want)
 		if err != nil {
 			t.Fatal(err)
@@ -53,7 +53,7 @@ type slow struct {
 	took time.Duration
 }
 
-func (s *slow) Current(ctx context.Context, name string) (Current, error) {
+func (s *slow) Current(ctx context.Context, name string) (Holding, error) {
 	c, err := s.book.Current(ctx, name)
 	s.at.mono += s.took
 	s.at.wall += s.took

@@ -5,21 +5,23 @@ import (
 	"slices"
 )
 
-// Guard decides at a resource whether a request of an earlier term is refused. [Online] asks whoever knows the current term;
-// [Offline] remembers the highest token that it has seen. Where the resource can check by itself, inside the caller's own
-// transaction (package fence/fencesql and its siblings), that is better than either: then nothing can come between check and
-// write.
+// Guard decides at a resource whether a request of an earlier term is refused. [Online] asks who
+// holds the name now; [Offline] remembers the highest token that it has seen. Where possible, check
+// inside the caller's own transaction instead (package fence/fencesql and its siblings). Then
+// nothing can come between check and write.
 type Guard interface {
-	// Check returns nil when the request may go on, a *[StaleError] when it has to be refused, and another error when
-	// that can't be told; then it has to be refused too. It may block for a read or a write, until ctx is done.
+	// Check returns nil when the request may continue, and a *[StaleError] when it has to be
+	// refused. It returns another error when it can't tell; then the request has to be refused,
+	// too. It may block for a read or a write, until ctx is done.
 	//
-	// Between Check and what the request then does, a later term may begin. A resource that does several things at a
-	// time has to put them in order by itself, or use [Offline.Do].
+	// Between Check and the request's own work, a later term may begin. A resource that does
+	// several things at a time has to order them by itself, or use [Offline.Do].
 	Check(ctx context.Context, s Sequencer) error
 }
 
-// Do calls f if g admits s, and returns what f returned; otherwise it returns as g.Check does, without a call. With an [Offline]
-// guard, or another one that has such a method, it is [Offline.Do].
+// Do calls f if g admits s, and returns the result of f. Otherwise it returns the error of g.Check,
+// and doesn't call f. With an [Offline] guard, or another one that has a method Do, it calls that
+// ([Offline.Do]).
 func Do(ctx context.Context, g Guard, s Sequencer, f func(ctx context.Context) error) error {
 	if d, ok := g.(doer); ok {
 		return d.Do(ctx, s, f)
@@ -35,13 +37,14 @@ type doer interface {
 	Do(ctx context.Context, s Sequencer, f func(ctx context.Context) error) error
 }
 
-// Current is what is known of the current term of a name.
-type Current struct {
+// Holding is the known state of the current term of a name.
+type Holding struct {
 	Holder string // "" when nobody holds the name
 	Token  Token  // of the current term, or of the last when nobody holds the name
 
-	// Shares are all the terms that are current, when several may hold the name at a time, as the readers of a read/write lock do.
-	// Token is then that of the newest there has been, and Holder its holder, if that term is still current.
+	// Shares are all current terms, when several may hold the name at a time, as the readers of a
+	// read/write lock do. Then Token is that of the newest term there has been, and Holder its
+	// holder, if that term is still current.
 	Shares []Share
 }
 
@@ -51,8 +54,8 @@ type Share struct {
 	Token  Token
 }
 
-// Check returns a *[StaleError] unless s is of the current term, or of one of those that are.
-func (c Current) Check(s Sequencer) error {
+// Check returns a *[StaleError] unless s is of the current term, or of one of the current terms.
+func (c Holding) Check(s Sequencer) error {
 	if s.Token == 0 || (s.Token != c.Token || s.Holder != c.Holder) && !slices.Contains(c.Shares, Share{s.Holder, s.Token}) {
 		return &StaleError{Name: s.Name, Got: s.Token, Current: c.Token, Holder: c.Holder}
 	}
@@ -60,4 +63,4 @@ func (c Current) Check(s Sequencer) error {
 }
 
 // final reports whether no later term can make c's refusal of s wrong: tokens never fall.
-func (c Current) final(s Sequencer) bool { return s.Token <= c.Token }
+func (c Holding) final(s Sequencer) bool { return s.Token <= c.Token }

@@ -37,7 +37,7 @@ func knownChecks(tb testing.TB) map[string]func() {
 	src := &book{}
 	src.Set("n", "a", 5)
 	s, checks := Sequencer{"n", "a", 5}, map[string]func(){}
-	for name, g := range map[string]Guard{"online": online(tb, src, time.Hour), "offline": offline(tb, marks(tb))} {
+	for name, g := range map[string]Guard{"online": online(tb, src, time.Hour), "offline": offline(tb, &memoryMarks{})} {
 		checks[name] = func() {
 			if err := g.Check(tb.Context(), s); err != nil {
 				tb.Fatal(err)

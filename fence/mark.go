@@ -8,12 +8,12 @@ import (
 // ErrStale is what every refusal of a late token matches with [errors.Is]. The error itself is a *[StaleError].
 var ErrStale = errors.New("stale fencing token")
 
-// StaleError says which token was refused and what the resource has seen since.
+// StaleError reports which token was refused and what the resource has seen since.
 type StaleError struct {
 	Name    string // of the lease, or of the resource
 	Got     Token  // the token that was refused
 	Current Token  // the highest token that is known: that the resource has accepted, or of the current term
-	Holder  string // whose it is; "" when its term is over and nobody holds the name
+	Holder  string // the holder of the current term; "" when it is over and nobody holds the name
 }
 
 func (e *StaleError) Error() string {
@@ -34,17 +34,20 @@ func (e *StaleError) Error() string {
 // Is reports whether target is [ErrStale].
 func (e *StaleError) Is(target error) bool { return target == ErrStale }
 
-// Mark is the high-water mark of a guarded resource: the highest token that it has accepted, and whose it was. The zero
-// Mark has accepted nothing and admits any token. A Mark is a value: whoever guards a durable resource stores it with the
-// resource, and only then lets the write through. It is not safe for concurrent use.
+// Mark is the high-water mark of a guarded resource: the highest token that it has accepted, with
+// its holder. The zero Mark has accepted nothing and admits any token.
+//
+// A Mark is a value. The guard of a durable resource first stores it with the resource, and only
+// then lets the write through. A Mark is not safe for concurrent use.
 type Mark struct {
 	Token  Token  `json:"token"`
 	Holder string `json:"holder"`
 }
 
-// Admit returns the mark after a request of that holder under that token, or a *[StaleError] when the request has to be
-// refused: its token is lower than the mark's, or the same and of another holder (two holders of one term mean that
-// something is wrong upstream, and the first one is kept). A zero token is never admitted.
+// Admit returns the mark after a request of that holder under that token. It returns a
+// *[StaleError] when the request has to be refused: its token is lower than the mark's, or the same
+// and of another holder. Two holders of one term mean that something is wrong upstream; the first
+// one is kept. A zero token is never admitted.
 func (m Mark) Admit(name, holder string, t Token) (Mark, error) {
 	if t == 0 || t < m.Token || (t == m.Token && holder != m.Holder) {
 		return m, &StaleError{Name: name, Got: t, Current: m.Token, Holder: m.Holder}

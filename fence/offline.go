@@ -7,24 +7,26 @@ import (
 	"sync"
 )
 
-// Marks keep the high-water mark of each resource where it survives whatever the resource survives. [OpenFile] is one.
+// Marks keep the high-water mark of each resource where it survives whatever the resource survives. Those of package filemarks are in a file.
 type Marks interface {
-	// Load returns the mark of a resource; that of one never heard of is the zero Mark.
+	// Load returns the mark of a resource; for an unknown one, the zero Mark.
 	Load(ctx context.Context, resource string) (Mark, error)
 	// Save makes m the mark of a resource. It returns nil only when m is durable.
 	Save(ctx context.Context, resource string, m Mark) error
 }
 
-// Offline is a [Guard] that remembers, for each resource, the highest token that it has admitted, and whose it was. It asks
-// nobody, so it works when the store of leases can't be reached. It writes once for each new token, before the first request
-// of that token is admitted, and never for another request.
+// Offline is a [Guard] that remembers, for each resource, the highest token that it has admitted,
+// with its holder. It asks no server, so it works when the store of leases can't be reached. It
+// writes once for each new token, before the first request of that token is admitted, and never for
+// another request.
 //
-// It knows nothing of a name that it has never heard, and admits its first token whatever it is. So whoever may choose the name of
-// a request chooses its mark, and adds one to the marks: see to it that the name is the one that guards the resource, by
-// [Sequencer.Of], or by the option Name of package fence/fencehttp.
+// It admits any first token of an unknown name. So a client that may choose the name of a request
+// chooses its mark, and adds one to the marks. Make sure that the name is the one that guards the
+// resource, by [Sequencer.Of], or by the option Name of package fence/fencehttp.
 //
-// One Offline guards a resource: a second one, in another process, would know nothing of what this one admits. It has no
-// goroutines and needs no Close. All methods may be called from any goroutine.
+// One Offline guards a resource: a second one, in another process, would know nothing of what the
+// first admits. It has no goroutines and needs no Close. All methods may be called from any
+// goroutine.
 type Offline struct {
 	marks Marks
 
@@ -63,9 +65,10 @@ func (o *Offline) Check(ctx context.Context, s Sequencer) error {
 	return o.enter(ctx, s, nil)
 }
 
-// Do calls f if the request may go on, and returns what f returned; otherwise it returns as Check does, without a call. When
-// a request of a later term arrives, the context of f is cancelled with a *[StaleError], and that request waits for f to return:
-// so nothing that f does comes after anything of a later term. Requests of one term run side by side.
+// Do calls f if the request may continue, and returns the result of f. Otherwise it returns the
+// error of Check, and doesn't call f. When a request of a later term arrives, the context of f is
+// cancelled with a *[StaleError], and that request waits for f to return. So nothing that f does
+// comes after anything of a later term. Requests of one term run in parallel.
 func (o *Offline) Do(ctx context.Context, s Sequencer, f func(ctx context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -37,7 +37,7 @@ func (c *counting) Save(ctx context.Context, resource string, m Mark) error {
 }
 
 func TestOfflineWritesOncePerToken(t *testing.T) {
-	c := &counting{Marks: marks(t)}
+	c := &counting{Marks: &memoryMarks{}}
 	o := offline(t, c)
 	for _, s := range []Sequencer{{"n", "a", 5}, {"n", "a", 5}, {"n", "b", 7}, {"n", "b", 7}, {"n", "b", 7}} {
 		if err := o.Check(t.Context(), s); err != nil {
@@ -82,7 +82,7 @@ func TestOfflineMalformed(t *testing.T) {
 
 // A token that can't be made durable is not admitted, and what is known goes on.
 func TestOfflineMarkThatCantBeStored(t *testing.T) {
-	c := &counting{Marks: marks(t)}
+	c := &counting{Marks: &memoryMarks{}}
 	o := offline(t, c)
 	if err := o.Check(t.Context(), Sequencer{"n", "a", 5}); err != nil {
 		t.Fatal(err)

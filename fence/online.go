@@ -12,23 +12,25 @@ import (
 // Source knows the current term of each name: a store of leases, or a lock server. It must see every term that began before it
 // was asked.
 type Source interface {
-	Current(ctx context.Context, name string) (Current, error)
+	Current(ctx context.Context, name string) (Holding, error)
 }
 
 // OnlineOptions of an [Online] guard.
 type OnlineOptions struct {
-	// MaxAge is how old an answer may be that admits a request: a request of an earlier term is admitted for so long at
-	// most after the next term began. 0, the default, asks for every request. A refusal is never late.
+	// MaxAge is the greatest age of an answer that admits a request. A request of an earlier term
+	// is admitted for that long at most after the next term began. 0, the default, asks for every
+	// request. A refusal is never late.
 	MaxAge time.Duration
 	// Names bounds how many names are remembered: 10,000 by default.
 	Names int
 }
 
-// Online is a [Guard] that asks a [Source]. Checks of one name that come together share one question. It has no goroutines and
-// needs no Close. All methods may be called from any goroutine.
+// Online is a [Guard] that asks a [Source]. Checks of one name that come together share one
+// question. It has no goroutines and needs no Close. All methods may be called from any goroutine.
 //
-// It asks when a request arrives, so what is on its way into the resource when the next term begins is not stopped: that takes
-// a resource that compares tokens itself, or an [Offline] guard as well.
+// It asks when a request arrives. So it doesn't stop a request that is on its way into the resource
+// when the next term begins. For that, the resource has to compare tokens itself, or use an
+// [Offline] guard as well.
 type Online struct {
 	source Source
 	opts   OnlineOptions
@@ -47,7 +49,7 @@ type topic struct {
 
 // answer is what the source said.
 type answer struct {
-	current Current
+	current Holding
 	asked   instant // before the question was sent
 }
 
@@ -126,7 +128,7 @@ func (t *topic) join(now instant) (q *question, mine bool) {
 }
 
 func (o *Online) ask(ctx context.Context, t *topic, q *question, name string) {
-	current, err := Current{}, errPanicked
+	current, err := Holding{}, errPanicked
 	defer func() {
 		t.mu.Lock()
 		defer t.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 // book is a source that says what it is told to.
 type book struct {
 	mu    sync.Mutex
-	terms map[string]Current
+	terms map[string]Holding
 	asked atomic.Int64
 	delay time.Duration
 	err   error
@@ -25,12 +25,12 @@ func (b *book) Set(name, holder string, t Token) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.terms == nil {
-		b.terms = map[string]Current{}
+		b.terms = map[string]Holding{}
 	}
-	b.terms[name] = Current{Holder: holder, Token: t}
+	b.terms[name] = Holding{Holder: holder, Token: t}
 }
 
-func (b *book) Current(ctx context.Context, name string) (Current, error) {
+func (b *book) Current(ctx context.Context, name string) (Holding, error) {
 	b.asked.Add(1)
 	b.mu.Lock()
 	c, err := b.terms[name], b.err
@@ -39,7 +39,7 @@ func (b *book) Current(ctx context.Context, name string) (Current, error) {
 		select {
 		case <-time.After(b.delay):
 		case <-ctx.Done():
-			return Current{}, context.Cause(ctx)
+			return Holding{}, context.Cause(ctx)
 		}
 	}
 	return c, err
@@ -247,7 +247,7 @@ func TestOnlineSourcePanics(t *testing.T) {
 
 type panicking struct{}
 
-func (panicking) Current(context.Context, string) (Current, error) { panic("a bug") }
+func (panicking) Current(context.Context, string) (Holding, error) { panic("a bug") }
 
 // A question that ends with the context of who asked it fails nobody else.
 func TestOnlineAskerGoesAway(t *testing.T) {

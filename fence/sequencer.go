@@ -10,7 +10,7 @@ import (
 const (
 	Header      = "Leasehold-Sequencer" // HTTP header
 	MetadataKey = "leasehold-sequencer" // gRPC metadata key
-	Variable    = "LEASEHOLD_SEQUENCER" // environment variable, set by `leasehold run`
+	EnvVar      = "LEASEHOLD_SEQUENCER" // environment variable, set by `leasehold run`
 )
 
 // Limits of a sequencer.
@@ -19,19 +19,21 @@ const (
 	MaxSequencer = 2 << 10 // bytes of its text
 )
 
-// Sequencer is what travels with each request to a guarded resource: under which lease it is made, by whom, in which term. Its
-// text is made by [Sequencer.String] or, so that nobody can invent one, by [Sequencer.Sign].
+// Sequencer travels with each request to a guarded resource. It names the lease, the holder and the
+// term. [Sequencer.String] returns its text. [Sequencer.Sign] returns a text that nobody else can
+// make.
 type Sequencer struct {
 	Name   string // of the lease
-	Holder string // the owner id of whoever holds it
+	Holder string // the owner id of the holder
 	Token  Token  // of the term
 }
 
 // sequencerV1 begins the text of a sequencer.
 const sequencerV1 = "v1"
 
-// String returns the sequencer as text, for a header or a variable: v1;token;name;holder, each of the last two with all but
-// ASCII letters, digits and -._~/:@+= as %XX. It has no spaces, commas or quotes. There is one text for each sequencer.
+// String returns the sequencer as text, for a header or a variable: v1;token;name;holder. The last
+// two have all but ASCII letters, digits and -._~/:@+= as %XX. The text has no spaces, commas or
+// quotes. There is one text for each sequencer.
 func (s Sequencer) String() string {
 	return sequencerV1 + ";" + s.Token.String() + ";" + escape(s.Name) + ";" + escape(s.Holder)
 }
@@ -49,8 +51,9 @@ func ParseSequencer(text string) (Sequencer, error) {
 	return s, nil
 }
 
-// Of returns an error that matches [ErrOtherName] unless s is of the lease of that name. A resource that is given sequencers by
-// others has to ask: each name has a mark of its own, so one of another name would be judged by the terms of another lease.
+// Of returns an error that matches [ErrOtherName] unless s is of the lease of that name. A resource
+// that gets sequencers from others has to call it. Each name has a mark of its own, so a sequencer
+// of another name would be judged by the terms of another lease.
 func (s Sequencer) Of(name string) error {
 	if s.Name != name {
 		return fmt.Errorf("%w: this is guarded by %q, and the sequencer is of %q", ErrOtherName, name, s.Name)
@@ -58,8 +61,9 @@ func (s Sequencer) Of(name string) error {
 	return nil
 }
 
-// Valid returns an error that matches [ErrMalformed] unless s can be written as text and read again: its name and holder have 1
-// to [MaxName] bytes of UTF-8, and its token is one that a term may bear.
+// Valid returns an error that matches [ErrMalformed] unless s can be written as text and read
+// again. Its name and holder have to have 1 to [MaxName] bytes of UTF-8, and its token has to be
+// one that a term may have.
 func (s Sequencer) Valid() error {
 	for _, f := range []struct{ field, value string }{{"name", s.Name}, {"holder", s.Holder}} {
 		if f.value == "" || len(f.value) > MaxName || !utf8.ValidString(f.value) {

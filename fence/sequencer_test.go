@@ -48,11 +48,11 @@ func TestMalformedSequencers(t *testing.T) {
 	}
 }
 
-func keys(t *testing.T, names ...string) fence.Keys {
+func keys(t *testing.T, names ...string) *fence.Keys {
 	t.Helper()
 	var all [][]byte
 	for _, n := range names {
-		all = append(all, []byte(strings.Repeat(n, fence.MinKey)))
+		all = append(all, []byte(strings.Repeat(n, fence.MinKeyBytes)))
 	}
 	k, err := fence.NewKeys(all...)
 	if err != nil {
@@ -68,7 +68,7 @@ func TestSignature(t *testing.T) {
 	if err != nil || signed != "v1;7;billing;web-1;dZiTHgeB68aL6u5tDloMpUr14F62wjh7Mx7bfyQHx80" {
 		t.Errorf("%s, %v", signed, err)
 	}
-	for _, k := range []fence.Keys{keys(t, "a"), keys(t, "b", "a")} {
+	for _, k := range []*fence.Keys{keys(t, "a"), keys(t, "b", "a")} {
 		if got, err := k.Verify(signed); err != nil || got != s {
 			t.Errorf("%+v, %v", got, err)
 		}
@@ -90,7 +90,7 @@ func TestSignature(t *testing.T) {
 	if _, err := keys(t, "b").Verify(signed); !errors.Is(err, fence.ErrForged) {
 		t.Errorf("by another key: %v", err)
 	}
-	if _, err := (fence.Keys{}).Verify(signed); !errors.Is(err, fence.ErrForged) {
+	if _, err := (&fence.Keys{}).Verify(signed); !errors.Is(err, fence.ErrForged) {
 		t.Errorf("without a key: %v", err)
 	}
 	if _, err := keys(t, "a").Verify("nonsense"); !errors.Is(err, fence.ErrMalformed) {
@@ -123,7 +123,7 @@ func FuzzSequencer(f *testing.F) {
 		if s.String() != text {
 			t.Errorf("%q is read as %+v, whose text is %q", text, s, s.String())
 		}
-		k := fence.Keys{[]byte("0123456789abcdef")}
+		k := keys(t, "a")
 		signed, err := k.Sign(s)
 		if got, err2 := k.Verify(signed); err != nil || err2 != nil || got != s {
 			t.Errorf("%q: %v, %v, %+v", text, err, err2, got)

@@ -1,6 +1,7 @@
 package fence
 
 import (
+	"bytes"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
@@ -15,50 +16,57 @@ var (
 	ErrOtherName = errors.New("sequencer of another lease")
 )
 
-// MinKey is the least length of a key, in bytes.
-const MinKey = 16
+// MinKeyBytes is the least length of a key, in bytes.
+const MinKeyBytes = 16
 
-// Keys sign sequencers and verify them, so that whoever is given one can pass it on but can't make one up. The first key signs;
-// all of them verify, so that keys can be changed without a gap: add the new one as the last everywhere, then make it the
-// first, then take the old one out. Holders of a key can sign for any name. A key that is shorter than [MinKey] neither signs nor
-// verifies, so Keys that are empty, or have only such keys, refuse every text; only nil Keys mean that nothing is signed.
-type Keys [][]byte
+// Keys sign sequencers and verify them, so that a receiver of a sequencer can pass it on but can't
+// make one. The first key signs, and all of them verify. So keys can be changed without a gap: add
+// the new one as the last everywhere, then make it the first, then remove the old one. Holders of a
+// key can sign for any name.
+//
+// A key that is shorter than [MinKeyBytes] neither signs nor verifies. So Keys that are empty, or have
+// only such keys, refuse every text. Only nil Keys mean that nothing is signed.
+type Keys struct{ keys [][]byte }
 
-// NewKeys returns keys, or an error when there is none, or one that is too short to be secret.
-func NewKeys(keys ...[]byte) (Keys, error) {
+// NewKeys returns keys, or an error when there is none, or one that is too short to be secret: less than [MinKeyBytes].
+func NewKeys(keys ...[]byte) (*Keys, error) {
 	if len(keys) == 0 {
 		return nil, errors.New("keys: want at least one")
 	}
-	for i, k := range keys {
-		if len(k) < MinKey {
-			return nil, fmt.Errorf("key %d has %d bytes: want %d or more, at random", i, len(k), MinKey)
+	k := &Keys{}
+	for i, key := range keys {
+		if len(key) < MinKeyBytes {
+			return nil, fmt.Errorf("key %d has %d bytes: want %d or more, at random", i, len(key), MinKeyBytes)
 		}
+		k.keys = append(k.keys, bytes.Clone(key))
 	}
-	return Keys(keys), nil
+	return k, nil
 }
 
 // Sign returns the sequencer as text with a signature: HMAC-SHA-256 over the text before it.
-func (k Keys) Sign(s Sequencer) (string, error) {
-	if len(k) == 0 || len(k[0]) < MinKey {
-		return "", fmt.Errorf("keys: there is none of %d bytes or more to sign with: make them by NewKeys", MinKey)
+func (k *Keys) Sign(s Sequencer) (string, error) {
+	if k == nil || len(k.keys) == 0 {
+		return "", errors.New("keys: there is none to sign with: make them by NewKeys")
 	}
 	if err := s.Valid(); err != nil {
 		return "", err
 	}
 	text := s.String()
-	return text + ";" + mac(k[0], text), nil
+	return text + ";" + mac(k.keys[0], text), nil
 }
 
-// Verify reads a signed text. Its error matches [ErrForged] when there is no signature or none of the keys made it, and
-// [ErrMalformed] when it is no sequencer at all.
-func (k Keys) Verify(text string) (Sequencer, error) {
+// Verify reads a signed text. Its error matches [ErrForged] when there is no signature or none of
+// the keys made it. It matches [ErrMalformed] when the text is not a sequencer.
+func (k *Keys) Verify(text string) (Sequencer, error) {
 	s, got, err := split(text)
 	if err != nil {
 		return Sequencer{}, err
 	}
-	for _, key := range k {
-		if len(key) >= MinKey && hmac.Equal([]byte(got), []byte(mac(key, s.String()))) {
-			return s, nil
+	if k != nil {
+		for _, key := range k.keys {
+			if hmac.Equal([]byte(got), []byte(mac(key, s.String()))) {
+				return s, nil
+			}
 		}
 	}
 	return Sequencer{}, fmt.Errorf("%w: %s", ErrForged, s)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/fence/fencetest"
+	"github.com/leasehold/leasehold/fence/filemarks"
 )
 
 func TestStoryOnline(t *testing.T) {
@@ -68,7 +69,7 @@ func (l *log) written() []fence.Token {
 
 func TestStoryOffline(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "marks")
-	var file *fence.File
+	var file *filemarks.Marks
 	inMemory := &fence.MemoryMarks{}
 	for name, marks := range map[string]func() fence.Marks{
 		"in memory": func() fence.Marks { return inMemory },
@@ -79,7 +80,7 @@ func TestStoryOffline(t *testing.T) {
 				}
 			}
 			var err error
-			if file, err = fence.OpenFile(path); err != nil {
+			if file, err = filemarks.Open(path); err != nil {
 				t.Fatal(err)
 			}
 			return file

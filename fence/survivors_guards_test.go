@@ -11,9 +11,9 @@ import (
 
 // A request is of the current term, or of one of those that share the name; token 0 is of none, also where nothing is known.
 func TestCurrentChecks(t *testing.T) {
-	shared := Current{Holder: "b", Token: 7, Shares: []Share{{"a", 5}, {"b", 7}}}
+	shared := Holding{Holder: "b", Token: 7, Shares: []Share{{"a", 5}, {"b", 7}}}
 	for _, c := range []struct {
-		current Current
+		current Holding
 		s       Sequencer
 		stale   bool
 	}{
@@ -21,8 +21,8 @@ func TestCurrentChecks(t *testing.T) {
 		{shared, Sequencer{"n", "b", 7}, false},
 		{shared, Sequencer{"n", "b", 5}, true},
 		{shared, Sequencer{"n", "a", 6}, true},
-		{Current{}, Sequencer{"n", "", 0}, true},
-		{Current{Token: 7}, Sequencer{"n", "", 0}, true},
+		{Holding{}, Sequencer{"n", "", 0}, true},
+		{Holding{Token: 7}, Sequencer{"n", "", 0}, true},
 	} {
 		if err := c.current.Check(c.s); isStale(err) != c.stale {
 			t.Errorf("%+v by %+v: %v", c.s, c.current, err)

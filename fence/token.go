@@ -5,9 +5,9 @@ import (
 	"strconv"
 )
 
-// Token is the fencing token of one term of ownership. It is raised at every change of ownership of a name and is never
-// lowered: not by a release, an expiry, a break, a hand-off, nor by the same owner's taking the name again. The zero Token
-// is that of a name nobody has held yet; no term bears it.
+// Token is the fencing token of one term. It rises at every change of holder of a name and never
+// falls: not by a release, an expiry, a break or a hand-over, nor when the same holder acquires the
+// name again. The zero Token is that of a name that was never held; no term has it.
 type Token uint64
 
 // MaxToken is the largest token: 2^53 - 1, the largest integer that every JSON parser reads exactly.

@@ -75,4 +75,4 @@ func BenchmarkAddBy16(b *testing.B) {
 	})
 }
 
-var forever = Between(epoch2020, time.Date(2300, 1, 1, 0, 0, 0, 0, time.UTC))
+var forever = FixedWindow(epoch2020, time.Date(2300, 1, 1, 0, 0, 0, 0, time.UTC))

@@ -46,8 +46,9 @@ func (p place) get(w word) uint64 {
 	return v
 }
 
-// Decode returns what an id of a layout is made of. An id that has bits where the layout has none, or is longer or shorter than
-// [New] makes them, isn't of that layout: that is an error. Nothing else tells layouts apart.
+// Decode returns the parts of an id of a layout. An id isn't of that layout if it has bits where
+// the layout has none, or is longer or shorter than those of [New]. That is an error. Nothing else
+// distinguishes layouts.
 func Decode[T Value](l Layout, id T) (Parts, error) {
 	if err := fits[T](l); err != nil {
 		return Parts{}, err
@@ -83,9 +84,9 @@ func Encode[T Value](l Layout, p Parts) (T, error) {
 	return idOf[T](l.pack(uint64(tick), p.Sequence, p.Node, p.Metadata)), nil
 }
 
-// Range returns bounds for a query: the ids that were stamped with the units of time from the one of from, up to and without the
-// first that begins at to or later, are those with low ≤ id < high. Ids of layouts that aren't [Layout.Ordered] have no
-// such bounds: that is an error.
+// Range returns bounds for a query, low ≤ id < high. They contain the ids with units of time from
+// the one of from up to, and without, the first unit that begins at to or later. Layouts that
+// aren't [Layout.Ordered] have no such bounds: that is an error.
 func Range[T Value](l Layout, from, to time.Time) (low, high T, err error) {
 	if err := fits[T](l); err != nil {
 		return low, high, err

@@ -6,10 +6,11 @@ import (
 	"time"
 )
 
-// ErrStopped is what a generator says after [Generator.Stop].
+// ErrStopped is the error of a generator after [Generator.Stop].
 var ErrStopped = errors.New("the generator was stopped")
 
-// WindowError says that the next id's time is at the end of the window, or past it. It goes away if the ceiling is raised.
+// WindowError reports that the next id's time is at the end of the window, or past it. It ends when
+// the ceiling is raised.
 type WindowError struct {
 	Node           uint64
 	Floor, Ceiling time.Time
@@ -21,8 +22,8 @@ func (e *WindowError) Error() string {
 		e.Node, stamp(e.Floor), stamp(e.Ceiling), stamp(e.At))
 }
 
-// AheadError says that an id would have been too far ahead of the clock, and that waiting for so long was not allowed. It goes
-// away when the clock has gone on.
+// AheadError reports that an id would have been too far ahead of the clock, and that the allowed
+// wait was too short. It ends when the clock has caught up.
 type AheadError struct {
 	Ahead time.Duration // how far the id would have been ahead
 	Max   time.Duration // Options.MaxAhead
@@ -33,7 +34,7 @@ func (e *AheadError) Error() string {
 		"the window begins later, or ids are taken faster than the layout has room for", e.Ahead, e.Max)
 }
 
-// ExhaustedError says that a layout has no time left.
+// ExhaustedError reports that a layout has no time left.
 type ExhaustedError struct {
 	Layout string
 	Since  time.Time
@@ -43,7 +44,7 @@ func (e *ExhaustedError) Error() string {
 	return fmt.Sprintf("the layout %s has had no time left since %s: use another", e.Layout, stamp(e.Since))
 }
 
-// OverflowError says that a part of an id doesn't fit into its bits.
+// OverflowError reports that a part of an id doesn't fit into its bits.
 type OverflowError struct {
 	Layout string
 	Part   Part

@@ -8,7 +8,7 @@ import (
 )
 
 func ExampleDecode() {
-	parts, err := flake.Decode(flake.Twitter(), flake.ID(1050118621198921728))
+	parts, err := flake.Decode(flake.Snowflake(), flake.ID(1050118621198921728))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -19,7 +19,7 @@ func ExampleDecode() {
 
 func ExampleGenerator_NextWith() {
 	layout, now := flake.Scatter(), time.Now()
-	g, err := flake.New[flake.ID96](layout, 7, flake.Between(now, now.Add(time.Hour)), flake.Options{})
+	g, err := flake.New[flake.ID96](layout, 7, flake.FixedWindow(now, now.Add(time.Hour)), flake.Options{})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -50,7 +50,7 @@ func ExampleNewLayout() {
 
 func ExampleRange() {
 	day := time.Date(2018, 10, 10, 0, 0, 0, 0, time.UTC)
-	low, high, err := flake.Range[flake.ID](flake.Twitter(), day, day.AddDate(0, 0, 1))
+	low, high, err := flake.Range[flake.ID](flake.Snowflake(), day, day.AddDate(0, 0, 1))
 	fmt.Println("WHERE id >=", low, "AND id <", high, err)
 	// Output: WHERE id >= 1049811748254646272 AND id < 1050174136120246272 <nil>
 }

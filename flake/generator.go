@@ -80,8 +80,9 @@ func (g *Generator[T]) slow(mine, metadata uint64) (T, error) {
 // MaxN is how many ids NextN returns at most.
 const MaxN = 1 << 20
 
-// NextN returns n ids in the order in which they were made, 1 to [MaxN], or an error and none. It waits whenever there is no more
-// room, for [Options.MaxWait] each time, so it may take as long as the layout needs to count to n.
+// NextN returns n ids in the order in which they were made, 1 to [MaxN], or an error and none. It
+// waits whenever there is no more room, for [Options.MaxWait] each time. So it may block as long as
+// the layout needs to count to n.
 func (g *Generator[T]) NextN(n int) ([]T, error) {
 	if n < 1 || n > MaxN {
 		return nil, fmt.Errorf("%d ids: want 1 to %d", n, MaxN)
@@ -109,8 +110,8 @@ func (g *Generator[T]) Ahead() time.Duration {
 	return max(s.layout.start(int64((n-1)>>s.seqBits)).Sub(s.opts.Now()), 0)
 }
 
-// Used returns the time at which a window may begin that shares no id with those that were made: the end of the newest one's unit
-// of time, or the floor.
+// Used returns the earliest time at which a window may begin that shares no id with those made so
+// far. That is the end of the newest id's unit of time, or the floor.
 func (g *Generator[T]) Used() time.Time { return g.state.used() }
 
 // Stop makes every call from now on fail, and returns what Used does: for good. What releases a node's number stores it.

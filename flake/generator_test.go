@@ -77,7 +77,7 @@ func decoded[T Value](t testing.TB, l Layout, id T) Parts {
 func TestIDsSayWhenAndWhere(t *testing.T) {
 	for _, l := range Layouts() {
 		clk := at(noon)
-		w := Between(epoch2020, noon.AddDate(1, 0, 0))
+		w := FixedWindow(epoch2020, noon.AddDate(1, 0, 0))
 		if l.Bits() > 64 {
 			g := generator[ID96](t, l, 5, w, clk.options())
 			metadata := 0xdeadbeef & l.parts[Metadata].max()
@@ -112,16 +112,19 @@ func TestIDsSayWhenAndWhere(t *testing.T) {
 
 func TestWhatNewRefuses(t *testing.T) {
 	for want, try := range map[string]func() error{
-		"node 1024 doesn't fit": func() error { _, err := New[ID](Twitter(), 1024, forever, Options{}); return err },
-		"no window":             func() error { _, err := New[ID](Twitter(), 1, nil, Options{}); return err },
+		"node 1024 doesn't fit": func() error { _, err := New[ID](Snowflake(), 1024, forever, Options{}); return err },
+		"no window":             func() error { _, err := New[ID](Snowflake(), 1, nil, Options{}); return err },
 		"up to 64 are an ID":    func() error { _, err := New[ID](Scatter(), 1, forever, Options{}); return err },
-		"has 63 bits":           func() error { _, err := New[ID96](Twitter(), 1, forever, Options{}); return err },
+		"has 63 bits":           func() error { _, err := New[ID96](Snowflake(), 1, forever, Options{}); return err },
 		"option MaxAhead 9000h0m0s": func() error {
-			_, err := New[ID](Twitter(), 1, forever, Options{MaxAhead: 9000 * time.Hour})
+			_, err := New[ID](Snowflake(), 1, forever, Options{MaxAhead: 9000 * time.Hour})
 			return err
 		},
-		"0 ids: want 1 to 1048576":       func() error { _, err := generator[ID](t, Twitter(), 1, forever, Options{}).NextN(0); return err },
-		"1048577 ids: want 1 to 1048576": func() error { _, err := generator[ID](t, Twitter(), 1, forever, Options{}).NextN(MaxN + 1); return err },
+		"0 ids: want 1 to 1048576": func() error { _, err := generator[ID](t, Snowflake(), 1, forever, Options{}).NextN(0); return err },
+		"1048577 ids: want 1 to 1048576": func() error {
+			_, err := generator[ID](t, Snowflake(), 1, forever, Options{}).NextN(MaxN + 1)
+			return err
+		},
 	} {
 		if err := try(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want an error with %q, got %v", want, err)
@@ -181,9 +184,9 @@ func TestManyAtOnce(t *testing.T) {
 // I3: a clock that is set back makes no id twice, and no call that hangs: the state stays where it was, and what would be too far
 // ahead of the clock is an error.
 func TestPitfall_I3_AClockThatIsSetBack(t *testing.T) {
-	l := Twitter()
+	l := Snowflake()
 	clk := at(noon)
-	g := generator[ID](t, l, 1, Between(l.spec.Epoch, noon.AddDate(1, 0, 0)), clk.ahead(2*time.Second))
+	g := generator[ID](t, l, 1, FixedWindow(l.spec.Epoch, noon.AddDate(1, 0, 0)), clk.ahead(2*time.Second))
 	if ahead := g.Ahead(); ahead != 0 {
 		t.Errorf("%v ahead before the first id", ahead)
 	}
@@ -254,7 +257,7 @@ func TestAWaitIsBounded(t *testing.T) {
 // Between two looks at the clock, ids are made without it; a unit of time later at most, it is looked at.
 func TestTimeIsAUnitOldAtMost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := Twitter()
+		l := Snowflake()
 		time.Sleep(time.Until(noon))
 		looks := 0
 		g := generator[ID](t, l, 1, forever, Options{Now: func() time.Time { looks++; return time.Now() }})
@@ -284,12 +287,12 @@ func TestTimeIsAUnitOldAtMost(t *testing.T) {
 // A call that took a number just as there were no more of its kind, and then was slow, doesn't stamp an id with a time that is over.
 func TestANumberWhoseTimeIsOverIsDropped(t *testing.T) {
 	clk := at(noon)
-	g := generator[ID](t, Twitter(), 1, forever, Options{Now: clk.now, Lag: time.Hour})
+	g := generator[ID](t, Snowflake(), 1, forever, Options{Now: clk.now, Lag: time.Hour})
 	for range refresh + 1 {
 		next(t, g)
 	}
 	clk.move(time.Minute)
-	if p := decoded(t, Twitter(), next(t, g)); !p.Time.Equal(clk.now()) {
+	if p := decoded(t, Snowflake(), next(t, g)); !p.Time.Equal(clk.now()) {
 		t.Errorf("an id of %v at %v", p.Time, clk.now())
 	}
 	g.Stop()
@@ -309,7 +312,7 @@ func TestScatteredIDsBeginAnywhere(t *testing.T) {
 func TestALayoutWithoutTimeLeft(t *testing.T) {
 	l := Sonyflake()
 	clk := at(l.Exhausted().Add(-l.spec.Unit))
-	g := generator[ID](t, l, 1, Between(epoch2020, time.Date(2400, 1, 1, 0, 0, 0, 0, time.UTC)), clk.options())
+	g := generator[ID](t, l, 1, FixedWindow(epoch2020, time.Date(2400, 1, 1, 0, 0, 0, 0, time.UTC)), clk.options())
 	if id := next(t, g); id < 0 || !decoded(t, l, id).Time.Equal(clk.now()) {
 		t.Errorf("%d", id)
 	}

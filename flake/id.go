@@ -8,11 +8,12 @@ import (
 	"strconv"
 )
 
-// ID is an id of up to 64 bits. None that a generator makes is negative, so that they are ordered alike as numbers, in a
-// database's BIGINT, and as text of [ID.Base32], [ID.Base62] and [ID.Hex]. A negative one comes after all others as text.
+// ID is an id of up to 64 bits. A generator makes no negative one. So ids have the same order as
+// numbers, in a database's BIGINT, and as text of [ID.Base32], [ID.Base62] and [ID.Hex]. A negative
+// ID comes after all others as text.
 //
-// In JSON it is a string of its decimal digits, since JavaScript's numbers have 53 bits only; convert it to an int64 for a number.
-// It is read from both.
+// In JSON it is a string of its decimal digits, since JavaScript's numbers have 53 bits only.
+// Convert it to an int64 for a number. Both are read.
 type ID int64
 
 // Compare returns -1, 0 or 1 if id is before, equal to or after other.

@@ -7,8 +7,9 @@ import (
 	"fmt"
 )
 
-// ID96 is an id of more than 64 bits, up to 96, with the most significant byte first: the order of the bytes is the order of
-// the ids. In JSON, and wherever text is wanted, it is its [ID96.Base32]; in SQL its 12 bytes.
+// ID96 is an id of more than 64 bits, up to 96, with the most significant byte first: the order of
+// the bytes is the order of the ids. In JSON and as text it is its [ID96.Base32]. In SQL it is its
+// 12 bytes.
 type ID96 [12]byte
 
 func (id ID96) word() word {

@@ -14,8 +14,8 @@ type Part uint8
 const (
 	Unused   Part = iota // zero
 	Time                 // units since the epoch
-	Node                 // who made the id
-	Sequence             // tells ids of one unit of time and one node apart
+	Node                 // the machine that made the id
+	Sequence             // distinguishes ids of one unit of time and one node
 	Metadata             // what the caller likes
 )
 
@@ -41,8 +41,8 @@ type Spec struct {
 	Unit   time.Duration // of the time: 1 µs to 1 h
 }
 
-// MaxBits is how long an id can be.
-const MaxBits = 96
+// maxBits is how long an id can be.
+const maxBits = 96
 
 // maxState bounds time and sequence together, which a generator keeps in one word with a bit to spare.
 const maxState = 62
@@ -63,8 +63,9 @@ type place struct {
 
 func (p place) max() uint64 { return 1<<p.bits - 1 }
 
-// NewLayout returns the layout that s describes, or an error that says what is wrong with s: a name, an epoch or a unit out of
-// range; a part that is missing, twice there, or too wide; a width that makes ids negative; or more time than can be counted.
+// NewLayout returns the layout that s describes, or an error that says what is wrong with s. Wrong
+// are a name, an epoch or a unit out of range, and a part that is missing, repeated or too wide. So
+// are a width that makes ids negative, and more time than can be counted.
 func NewLayout(s Spec) (Layout, error) {
 	l, err := newLayout(s)
 	if err != nil {
@@ -100,8 +101,8 @@ func (l *Layout) fill() error {
 		return fmt.Errorf("it has no time: want one bit of it at least")
 	case timed.bits+sequence.bits > maxState:
 		return fmt.Errorf("%d bits of time and %d of sequence: want %d together at most", timed.bits, sequence.bits, maxState)
-	case l.bits > MaxBits:
-		return fmt.Errorf("%d bits: want %d at most", l.bits, MaxBits)
+	case l.bits > maxBits:
+		return fmt.Errorf("%d bits: want %d at most", l.bits, maxBits)
 	}
 	l.ticks = 1 << timed.bits
 	if top := l.spec.Fields[0]; l.bits == 64 && top.Part != Unused {
@@ -162,7 +163,8 @@ func (l Layout) Width(p Part) int {
 	return int(l.parts[p].bits)
 }
 
-// Nodes returns how many nodes there can be, which are numbered from 0. All of 64 bits are one more than that can say.
+// Nodes returns how many nodes are possible, numbered from 0. For a node of 64 bits it returns one
+// less than their number.
 func (l Layout) Nodes() uint64 { return max(l.parts[Node].max(), l.parts[Node].max()+1) }
 
 // PerSecond returns how many ids a node can make in a second, for ever.
@@ -170,7 +172,7 @@ func (l Layout) PerSecond() float64 {
 	return float64(uint64(1)<<l.parts[Sequence].bits) * float64(time.Second) / float64(l.spec.Unit)
 }
 
-// Exhausted returns when there is no time left in the layout: no id can be made from then on.
+// Exhausted returns the time from which on the layout has no time left and no id can be made.
 func (l Layout) Exhausted() time.Time {
 	return l.spec.Epoch.Add(time.Duration(l.ticks) * l.spec.Unit).UTC()
 }

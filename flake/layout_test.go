@@ -17,7 +17,7 @@ func TestLayoutsAreWhatTheySay(t *testing.T) {
 		exhausted string
 		ordered   bool
 	}{
-		{Twitter(), 63, 1024, 4_096_000, "2080-07-10T17:30:30.209Z", true},
+		{Snowflake(), 63, 1024, 4_096_000, "2080-07-10T17:30:30.209Z", true},
 		{Sonyflake(), 63, 65536, 25_600, "2188-11-16T03:28:58.88Z", true},
 		{TSID(), 64, 1024, 4_096_000, "2089-09-06T15:47:35.552Z", true},
 		{Instagram(), 64, 8192, 1_024_000, "2046-06-27T17:00:49.497Z", true},
@@ -56,7 +56,7 @@ func TestPitfall_I4_LayoutsThatOverflowAreRefused(t *testing.T) {
 		"time in the first of 64 bits":     fields(Field{Part: Time, Bits: 42, Reversed: true}, Field{Part: Node, Bits: 22}),
 		"44 bits of 1ms are 557 years":     fields(Field{Part: Time, Bits: 44}, Field{Part: Node, Bits: 10}),
 	} {
-		s := Twitter().Spec()
+		s := Snowflake().Spec()
 		s.Name = "own"
 		set(&s)
 		if _, err := NewLayout(s); err == nil || !strings.Contains(err.Error(), want) {
@@ -76,7 +76,7 @@ func TestZeroLayoutIsNone(t *testing.T) {
 
 // anyLayout draws a layout.
 func anyLayout(rt *rapid.T) Layout {
-	rest := rapid.IntRange(30, MaxBits).Draw(rt, "bits")
+	rest := rapid.IntRange(30, maxBits).Draw(rt, "bits")
 	var fields []Field
 	add := func(p Part, least, most int) {
 		if n := min(rest, rapid.IntRange(least, most).Draw(rt, p.String())); n > 0 {
@@ -127,7 +127,7 @@ func there[T Value](rt *rapid.T, l Layout, want Parts) {
 
 // A tweet of the documentation of Twitter's API, which says when it was made.
 func TestTwittersOwnID(t *testing.T) {
-	p, err := Decode(Twitter(), ID(1050118621198921728))
+	p, err := Decode(Snowflake(), ID(1050118621198921728))
 	if err != nil || p.Time.Truncate(time.Second) != time.Date(2018, 10, 10, 20, 19, 24, 0, time.UTC) || p.Node != 347 || p.Sequence != 0 {
 		t.Errorf("%+v, %v", p, err)
 	}
@@ -142,14 +142,14 @@ func TestPartsThatDontFit(t *testing.T) {
 		"time 2009-": {Time: now.AddDate(-17, 0, 0)},
 		"time 2096-": {Time: now.AddDate(70, 0, 0)},
 	} {
-		if id, err := Encode[ID](Twitter(), p); err == nil || !strings.Contains(err.Error(), want) {
+		if id, err := Encode[ID](Snowflake(), p); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, %v; want %q", p, id, err, want)
 		}
 	}
 	for _, c := range []struct {
 		l  Layout
 		id ID
-	}{{JavaScript(), 1 << 53}, {Twitter(), -1}, {Reversed(), -1}} {
+	}{{JavaScript(), 1 << 53}, {Snowflake(), -1}, {Reversed(), -1}} {
 		if p, err := Decode(c.l, c.id); err == nil {
 			t.Errorf("%d is of %s: %+v", c.id, c.l.Name(), p)
 		}
@@ -157,7 +157,7 @@ func TestPartsThatDontFit(t *testing.T) {
 	if _, err := Decode(Scatter(), ID(1)); err == nil {
 		t.Error("an ID was decoded as one of 96 bits")
 	}
-	if _, err := Encode[ID96](Twitter(), Parts{Time: now}); err == nil {
+	if _, err := Encode[ID96](Snowflake(), Parts{Time: now}); err == nil {
 		t.Error("an ID96 was made of 63 bits")
 	}
 }
@@ -165,7 +165,7 @@ func TestPartsThatDontFit(t *testing.T) {
 // The ids of a range are those whose unit of time is in it, whatever else is in them.
 func TestRangeHoldsTheIDsOfItsTime(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		l := rapid.SampledFrom([]Layout{Twitter(), Sonyflake(), TSID(), JavaScript()}).Draw(rt, "layout")
+		l := rapid.SampledFrom([]Layout{Snowflake(), Sonyflake(), TSID(), JavaScript()}).Draw(rt, "layout")
 		from := l.start(rapid.Int64Range(0, int64(l.ticks)-1000).Draw(rt, "from"))
 		to := from.Add(time.Duration(rapid.Int64Range(1, 900).Draw(rt, "ticks")) * l.spec.Unit)
 		low, high, err := Range[ID](l, from.Add(l.spec.Unit/2), to.Add(-l.spec.Unit/2))
@@ -195,7 +195,7 @@ func TestRangeHoldsTheIDsOfItsTime(t *testing.T) {
 	if _, _, err := Range[ID96](Scatter(), now, now.Add(time.Hour)); err == nil {
 		t.Error("a range of scattered ids")
 	}
-	if _, _, err := Range[ID](Twitter(), now, now); err == nil {
+	if _, _, err := Range[ID](Snowflake(), now, now); err == nil {
 		t.Error("an empty range")
 	}
 }

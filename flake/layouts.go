@@ -4,8 +4,8 @@ import "time"
 
 var epoch2020 = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// Twitter returns the layout of Snowflake: 41 bits of milliseconds since 2010-11-04 01:42:54.657, 10 of node, 12 of sequence.
-func Twitter() Layout {
+// Snowflake returns the layout of Snowflake, whose name is "twitter": 41 bits of milliseconds since 2010-11-04 01:42:54.657, 10 of node, 12 of sequence.
+func Snowflake() Layout {
 	return known(Spec{
 		Name: "twitter", Epoch: time.UnixMilli(1288834974657).UTC(), Unit: time.Millisecond,
 		Fields: []Field{{Part: Time, Bits: 41}, {Part: Node, Bits: 10}, {Part: Sequence, Bits: 12}},
@@ -38,8 +38,9 @@ func Instagram() Layout {
 	})
 }
 
-// ObjectID returns the layout of MongoDB's ObjectId, 96 bits: 32 bits of seconds since 1970, 40 of node, 24 of sequence. Drivers draw the
-// node's bits at random for each process, and begin the sequence anywhere. [ID96.Hex] is the usual text.
+// ObjectID returns the layout of MongoDB's ObjectId, 96 bits: 32 bits of seconds since 1970, 40 of
+// node, 24 of sequence. Drivers draw the node's bits at random for each process, and start the
+// sequence anywhere. [ID96.Hex] is the usual text.
 func ObjectID() Layout {
 	return known(Spec{
 		Name: "objectid", Epoch: time.Unix(0, 0).UTC(), Unit: time.Second,
@@ -56,8 +57,9 @@ func JavaScript() Layout {
 	})
 }
 
-// Reversed returns the layout whose ids are Snowflake's with their bits in reverse order, since 2020: consecutive ids are far
-// apart, so that no range of keys takes all the writes of a database that is partitioned by ranges.
+// Reversed returns the layout whose ids are Snowflake's with their bits in reverse order, since
+// 2020. Consecutive ids are far apart. So no range of keys takes all the writes of a database that
+// is partitioned by ranges.
 func Reversed() Layout {
 	return known(Spec{
 		Name: "reversed", Epoch: epoch2020, Unit: time.Millisecond,
@@ -68,9 +70,10 @@ func Reversed() Layout {
 	})
 }
 
-// Scatter returns the layout of ids as long as MongoDB's ObjectId, 96 bits, whose fastest bits come first: 12 bits of sequence and
-// 42 of milliseconds since 2020, both reversed, 10 of node, and 32 of metadata. Consecutive ids differ in their first bit, and
-// with it in their most significant byte.
+// Scatter returns the layout of ids as long as MongoDB's ObjectId, 96 bits, whose fastest bits come
+// first. It has 12 bits of sequence and 42 of milliseconds since 2020, both reversed, 10 of node,
+// and 32 of metadata. Consecutive ids differ in their first bit, and so in their most significant
+// byte.
 func Scatter() Layout {
 	return known(Spec{
 		Name: "scatter", Epoch: epoch2020, Unit: time.Millisecond,
@@ -80,22 +83,22 @@ func Scatter() Layout {
 	})
 }
 
-// Layouts returns the layouts above.
+// Layouts returns the layouts above. [ParseLayout] returns the one of a name.
 func Layouts() []Layout {
-	return []Layout{Twitter(), Sonyflake(), TSID(), Instagram(), JavaScript(), Reversed(), Scatter(), ObjectID()}
+	return []Layout{Snowflake(), Sonyflake(), TSID(), Instagram(), JavaScript(), Reversed(), Scatter(), ObjectID()}
 }
 
-// Names returns the names of [Layouts].
-func Names() []string {
-	var names []string
+// names returns the names of [Layouts].
+func names() []string {
+	var all []string
 	for _, l := range Layouts() {
-		names = append(names, l.Name())
+		all = append(all, l.Name())
 	}
-	return names
+	return all
 }
 
-// Named returns the one of [Layouts] that has that name, if one does.
-func Named(name string) (Layout, bool) {
+// named returns the one of [Layouts] that has that name, if one does.
+func named(name string) (Layout, bool) {
 	for _, l := range Layouts() {
 		if l.Name() == name {
 			return l, true

@@ -5,17 +5,19 @@ import (
 	"time"
 )
 
-// Options tells a [Generator] about time. The zero value is right for most programs.
+// Options of a [Generator], about time. The zero value is right for most programs.
 type Options struct {
 	// Now is where the time comes from: by default the window, if it is a [Clock], else time.Now. It is called from any goroutine.
 	Now func() time.Time
 
-	// MaxAhead is how far an id's time may be ahead of the clock, in whole units of the layout: 1 s by default, which lets a node
-	// of Twitter's layout take four million ids at once. Below 0 it is none: an id's unit of time is never later than the clock's.
+	// MaxAhead is how far an id's time may be ahead of the clock, in whole units of the layout. The
+	// default is 1 s, which lets a node of Twitter's layout take four million ids at once. A value
+	// below 0 means not at all: an id's unit of time is never later than the clock's.
 	MaxAhead time.Duration
 
-	// MaxWait is how long one call may wait for the clock when an id would be too far ahead: 100 ms by default. Below 0 it fails at
-	// once. It waits for true time, whatever Now says.
+	// MaxWait is how long one call may wait for the clock when an id would be too far ahead. The
+	// default is 100 ms. Below 0 the call fails at once. It waits for true time, whatever Now
+	// returns.
 	MaxWait time.Duration
 
 	// Lag is how long the time that was read last serves for further ids: one unit of the layout by default, 10 ms at most. Below 0

@@ -36,7 +36,7 @@ var partitionBits = []int{4, 8, 12}
 func consecutive[T Value](t *testing.T, l Layout, pause time.Duration) spread {
 	t.Helper()
 	clk := at(noon)
-	g := generator[T](t, l, 5, Between(noon, noon.AddDate(1, 0, 0)), clk.options())
+	g := generator[T](t, l, 5, FixedWindow(noon, noon.AddDate(1, 0, 0)), clk.options())
 	s := spread{layout: l, pause: pause}
 	for _, b := range partitionBits {
 		s.counts = append(s.counts, make([]int, 1<<b))
@@ -72,7 +72,7 @@ func chi(counts []int) float64 {
 
 func spreads(t *testing.T) []spread {
 	return []spread{
-		consecutive[ID](t, Twitter(), fast), consecutive[ID](t, Reversed(), fast),
+		consecutive[ID](t, Snowflake(), fast), consecutive[ID](t, Reversed(), fast),
 		consecutive[ID96](t, Scatter(), fast), consecutive[ID96](t, Scatter(), slow),
 	}
 }

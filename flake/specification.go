@@ -17,22 +17,25 @@ const usualBits = 63
 // example is a specification.
 const example = "epoch=2026-01-01,unit=1ms,time=41,node=10,sequence=12"
 
-// ParseLayout returns the layout that a text names or describes: one of [Names] (snowflake is twitter, too), or a specification, such as
+// ParseLayout returns the layout that a text names or describes. The text is one of [Names]
+// (snowflake is twitter, too), or a specification, such as
 //
 //	epoch=2026-01-01,unit=1ms,time=41,node=10,sequence=12
 //
-// The parts are in the order of their bits, from the most significant one on: time, node, sequence, metadata and unused, each with its number of
-// bits, and ":reversed" behind it where its least significant bit comes first. The epoch is a date, a time as in RFC 3339, or the number of
-// milliseconds since 1970. The unit is 1ms if it is left out. The bits have to be 63 together, or as many as bits=N says: a part that was
-// forgotten is an error, and no other layout.
+// The parts are in the order of their bits, from the most significant one on: time, node, sequence,
+// metadata and unused. Each has its number of bits, and ":reversed" behind it where its least
+// significant bit comes first. The epoch is a date, a time as in RFC 3339, or the number of
+// milliseconds since 1970. The default unit is 1ms. The bits have to be 63 together, or as many as
+// bits=N says. So a forgotten part is an error, and not another layout.
 //
-// The layout's name is its [Layout.String]. So a specification of ids that one of [Layouts] has is that one.
+// The layout's name is its [Layout.String]. So a specification of ids that one of [Layouts] has is
+// that layout.
 func ParseLayout(text string) (Layout, error) {
-	if l, ok := Named(text); ok {
+	if l, ok := named(text); ok {
 		return l, nil
 	}
 	if text == "snowflake" {
-		return Twitter(), nil
+		return Snowflake(), nil
 	}
 	l, err := parseSpec(text)
 	if err != nil {
@@ -44,7 +47,7 @@ func ParseLayout(text string) (Layout, error) {
 func parseSpec(text string) (Layout, error) {
 	switch {
 	case !strings.Contains(text, "="):
-		return Layout{}, fmt.Errorf("want one of %s, or a specification such as %s", strings.Join(Names(), ", "), example)
+		return Layout{}, fmt.Errorf("want one of %s, or a specification such as %s", strings.Join(names(), ", "), example)
 	case len(text) > maxText:
 		return Layout{}, fmt.Errorf("%d bytes: want %d at most", len(text), maxText)
 	}
@@ -147,8 +150,9 @@ func (s Spec) String() string {
 	return b.String()
 }
 
-// String tells layouts apart: those that give the same parts the same id have one text, whatever their names are. It is the name of the one of [Layouts]
-// that has such ids, else a specification; [ParseLayout] reads both. The zero Layout has none.
+// String identifies the layout: layouts that make the same id of the same parts have one text,
+// whatever their names are. It returns the name of the one of [Layouts] that has such ids, or else
+// a specification. [ParseLayout] reads both. The zero Layout has none.
 func (l Layout) String() string {
 	if l.bits == 0 {
 		return ""

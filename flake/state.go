@@ -54,8 +54,8 @@ func newState(l Layout, node uint64, w Window, o Options) *state {
 		simple:  l.bits <= 64 && !timed.reversed && !sequence.reversed,
 		seqBits: uint8(sequence.bits), timeShift: uint8(timed.shift), seqShift: uint8(sequence.shift), mask: sequence.max(),
 		leading: timed.reversed && sequence.reversed && sequence.shift+sequence.bits == uint(l.bits) &&
-			timed.shift+timed.bits == sequence.shift && timed.shift >= MaxBits-64,
-		spare:  uint8(MaxBits - l.bits),
+			timed.shift+timed.bits == sequence.shift && timed.shift >= maxBits-64,
+		spare:  uint8(maxBits - l.bits),
 		node:   l.parts[Node].put(node),
 		layout: l, rolls: !l.Ordered(), window: w, opts: o.withDefaults(&l, w),
 	}

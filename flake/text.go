@@ -91,7 +91,7 @@ func parse[T Value](a *alphabet, s string) (T, error) {
 	var none T
 	size := 64
 	if _, long := any(none).(ID96); long {
-		size = MaxBits
+		size = maxBits
 	}
 	w, err := a.parse(s, size)
 	if err != nil {

@@ -2,9 +2,9 @@ package flake
 
 import "time"
 
-// Window is the time that a generator may stamp: [Floor, Ceiling). Whoever grants windows for a node's number stores the ceiling
-// before it is told here, and lets the next window of that number begin there. Both methods are called from any goroutine,
-// and must not block.
+// Window is the span of time that a generator may use in ids: [Floor, Ceiling). The grantor of
+// windows for a node's number stores the ceiling before a Window returns it. The next window of
+// that number begins there. Both methods are called from any goroutine, and must not block.
 type Window interface {
 	// Floor never changes.
 	Floor() time.Time
@@ -12,20 +12,22 @@ type Window interface {
 	Ceiling() time.Time
 }
 
-// Clock is the optional extra of a [Window] that knows the time for its ids better than the machine's clock, which somebody may set:
-// it is where a generator's time comes from, unless [Options] name another source.
+// Clock is an optional extension of a [Window]. It returns a better time for ids than the machine's
+// clock, which somebody may set. A generator takes its time from a Clock, unless [Options] name
+// another source.
 type Clock interface {
 	Window
 	// Now is called from any goroutine, and must not block.
 	Now() time.Time
 }
 
-// Between returns a window that never moves: for a node's number that one process has for good, or until it is assigned anew. The
-// floor of each process has to be later than all that the one before it stamped: a process that ends abruptly may have been
+// Between returns a window that never moves. It is for a node's number that one process has for
+// good, or until the number is assigned to another. The floor of each process has to be later than
+// all times that the process before it used. A process that ends abruptly may have been
 // [Options.MaxAhead] ahead of its clock.
-func Between(floor, ceiling time.Time) Window { return between{floor, ceiling} }
+func FixedWindow(floor, ceiling time.Time) Window { return fixedWindow{floor, ceiling} }
 
-type between struct{ floor, ceiling time.Time }
+type fixedWindow struct{ floor, ceiling time.Time }
 
-func (b between) Floor() time.Time   { return b.floor }
-func (b between) Ceiling() time.Time { return b.ceiling }
+func (b fixedWindow) Floor() time.Time   { return b.floor }
+func (b fixedWindow) Ceiling() time.Time { return b.ceiling }

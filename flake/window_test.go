@@ -11,7 +11,7 @@ import (
 
 // I1: a generator fails past the window that it was granted, and goes on when that has been extended.
 func TestPitfall_I1_NoIDPastTheWindow(t *testing.T) {
-	for _, l := range []Layout{Twitter(), Reversed()} {
+	for _, l := range []Layout{Snowflake(), Reversed()} {
 		clk := at(noon)
 		w := until(noon.Add(-time.Hour), noon.Add(10*time.Millisecond))
 		g := generator[ID](t, l, 3, w, clk.options())
@@ -53,9 +53,9 @@ func TestPitfall_I1_NoIDPastTheWindow(t *testing.T) {
 // The same with all goroutines at once and the fast path: none gets an id past the ceiling, and failing calls don't push the state.
 // Each look at the clock moves it on.
 func TestTheWindowHoldsForAllAtOnce(t *testing.T) {
-	l := Twitter()
+	l := Snowflake()
 	clk := at(noon)
-	w := Between(noon, noon.Add(20*time.Millisecond))
+	w := FixedWindow(noon, noon.Add(20*time.Millisecond))
 	g := generator[ID](t, l, 3, w, Options{MaxAhead: time.Hour, Now: func() time.Time { clk.move(time.Microsecond); return clk.now() }})
 	var made atomic.Int64
 	var group sync.WaitGroup
@@ -91,10 +91,10 @@ func TestTheWindowHoldsForAllAtOnce(t *testing.T) {
 
 // I2: who has a node's number next makes no id that the last one made, whatever the two clocks say.
 func TestPitfall_I2_TheNextHolderBeginsWhereTheLastOneEnded(t *testing.T) {
-	for _, l := range []Layout{Twitter(), Sonyflake(), TSID(), JavaScript(), Reversed()} {
+	for _, l := range []Layout{Snowflake(), Sonyflake(), TSID(), JavaScript(), Reversed()} {
 		for _, odd := range []time.Duration{0, 3333 * time.Microsecond} { // the ceiling is within a unit of time
 			ceiling := noon.Add(5*time.Millisecond + odd)
-			first := generator[ID](t, l, 1, Between(noon, ceiling), at(noon).ahead(time.Second))
+			first := generator[ID](t, l, 1, FixedWindow(noon, ceiling), at(noon).ahead(time.Second))
 			seen := map[ID]bool{}
 			for {
 				id, err := first.Next()
@@ -104,7 +104,7 @@ func TestPitfall_I2_TheNextHolderBeginsWhereTheLastOneEnded(t *testing.T) {
 				seen[id] = true
 			}
 			// Its clock is a day behind.
-			second := generator[ID](t, l, 1, Between(ceiling, noon.Add(time.Hour)), at(noon.AddDate(0, 0, -1)).ahead(25*time.Hour))
+			second := generator[ID](t, l, 1, FixedWindow(ceiling, noon.Add(time.Hour)), at(noon.AddDate(0, 0, -1)).ahead(25*time.Hour))
 			for range 2 * len(seen) {
 				id := next(t, second)
 				if seen[id] {
@@ -124,7 +124,7 @@ func TestPitfall_I2_TheNextHolderBeginsWhereTheLastOneEnded(t *testing.T) {
 
 // Two calls that ask the window at once may be told two ceilings, and the older one later.
 func TestTheKnownCeilingNeverFalls(t *testing.T) {
-	s := generator[ID](t, Twitter(), 1, forever, Options{}).state
+	s := generator[ID](t, Snowflake(), 1, forever, Options{}).state
 	if a, b := s.raise(10), s.raise(5); a != 10 || b != 10 || s.ceiling.Load() != 10 {
 		t.Errorf("%d, then %d", a, b)
 	}
@@ -132,7 +132,7 @@ func TestTheKnownCeilingNeverFalls(t *testing.T) {
 
 func TestStopIsForGood(t *testing.T) {
 	clk := at(noon)
-	g := generator[ID](t, Twitter(), 1, Between(noon.Add(-time.Hour), noon.Add(time.Hour)), Options{Now: clk.now})
+	g := generator[ID](t, Snowflake(), 1, FixedWindow(noon.Add(-time.Hour), noon.Add(time.Hour)), Options{Now: clk.now})
 	if used := g.Used(); !used.Equal(noon.Add(-time.Hour)) {
 		t.Errorf("used up to %v before the first id: want the floor", used)
 	}
@@ -190,7 +190,7 @@ func TestStopCoversWhatIsBeingTaken(t *testing.T) {
 // TestNoClockMakesAnIDTwice hands a node's number from process to process, each with a clock of its own that steps, stops and
 // runs wild, and some of which are paused and go on when their successor is at work. The grants are what keeps them apart.
 func TestNoClockMakesAnIDTwice(t *testing.T) {
-	for _, l := range []Layout{Twitter(), Sonyflake(), Reversed()} {
+	for _, l := range []Layout{Snowflake(), Sonyflake(), Reversed()} {
 		for seed := range uint64(20) {
 			rnd := rand.New(rand.NewPCG(seed, 1))
 			step := func() time.Duration {

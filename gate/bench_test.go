@@ -22,7 +22,7 @@ func BenchmarkOverhead(b *testing.B) {
 		_, _ = rw.Write(body)
 	}))
 	defer upstream.Close()
-	s := serve(b, gate.Options{Upstream: parse(b, upstream.URL), Kubernetes: true, Reads: []string{"POST /search/**"}}, nil)
+	s := serve(b, gate.Options{Upstream: parse(b, upstream.URL), Preset: gate.Kubernetes, Reads: []string{"POST /search/**"}}, nil)
 	for _, c := range []struct {
 		name, method string
 		size         int

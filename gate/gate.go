@@ -17,37 +17,47 @@ import (
 	"github.com/leasehold/leasehold/fence"
 )
 
+// Preset is a kind of upstream whose requests and answers the gate knows.
+type Preset string
+
+// Kubernetes is the preset for a Kubernetes API server. Creating an access, token or rules review is a read; exec, attach,
+// portforward and proxy are writes; refusals can be read by its clients; and the headers by which an authenticating proxy names a
+// user to the API server are taken out of requests.
+const Kubernetes Preset = "kubernetes"
+
 // Options of a [Gate]. Upstream is required.
 type Options struct {
-	// Upstream is where the program listens. Its scheme is http, https, or h2c, which is HTTP/2 without TLS. A path in it is
-	// put before those of requests.
+	// Upstream is the address of the program. Its scheme is http, https, or h2c, which is HTTP/2
+	// without TLS. A path in it is put before those of requests.
 	Upstream *url.URL
 
 	// TLS is for an upstream with https: whom to trust, and a certificate of one's own, if the upstream wants one.
 	TLS *tls.Config
 
-	// Dial, if set, connects to the upstream: to a Unix socket, say.
+	// Dial, if set, connects to the upstream, to a Unix socket for instance.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 
-	// Name is that of the lease, told in refusals while no term is there to tell it.
+	// Name is the name of the lease, for refusals while there is no term.
 	Name string
 
-	// Reads are requests that change nothing although their method may, as "POST /search/**". One that is named here may
-	// also bring a body, and be upgraded, to WebSocket say, without a lease.
+	// Reads are requests that change nothing although their method may, such as "POST /search/**".
+	// Such a request may also have a body, and be upgraded, to WebSocket for instance, without a
+	// lease.
 	Reads []string
 
-	// Writes are requests that change something although their method says that they don't, as "GET /jobs/*/run". GET stands
-	// for HEAD too. They count for more than Reads.
+	// Writes are requests that change something although their method says that they don't, such as
+	// "GET /jobs/*/run". GET covers HEAD, too. Writes take precedence over Reads.
 	Writes []string
 
-	// Kubernetes says that the upstream is a Kubernetes API server. Then creating an access, token or rules review is a read;
-	// exec, attach, portforward and proxy are writes; refusals can be read by its clients; and the headers by which an
-	// authenticating proxy names a user to the API server are taken out of requests.
-	Kubernetes bool
+	// Kubernetes says that the upstream is a Kubernetes API server. Then creating an access, token
+	// or rules review is a read, and exec, attach, portforward and proxy are writes. Its clients
+	// can read the refusals. The gate removes the headers by which an authenticating proxy names a
+	// user to the API server.
+	Preset Preset
 
-	// MinLeft is how much of the term has to be left when a write is forwarded: 1 s by default. It has to be less than what
-	// a term has left when it is renewed, a little under half of the TTL by the defaults of package lease, or writes are
-	// refused before each renewal.
+	// MinLeft is the least remaining time of the term at which a write is forwarded. The default is
+	// 1 s. It has to be less than what a term has left when it is renewed, or writes are refused
+	// before each renewal. By the defaults of package lease that is a little under half of the TTL.
 	MinLeft time.Duration
 
 	// CutBefore is how long before the end of validity writes in flight are cut: a quarter of MinLeft by default, and less
@@ -58,38 +68,39 @@ type Options struct {
 	// connections don't, since they don't end by themselves.
 	Drain time.Duration
 
-	// Stall is how long a client may keep the gate from going on by not sending the next part of a request's body, or not
-	// reading the next part of the answer: a minute by default.
+	// Stall is how long a client may block the gate by not sending the next part of a request's
+	// body, or not reading the next part of the answer. The default is a minute.
 	Stall time.Duration
 
-	// Keys, unless nil, sign the sequencers: those of [fence.NewKeys].
-	Keys fence.Keys
+	// Keys, unless nil, sign the sequencers: see [fence.NewKeys].
+	Keys *fence.Keys
 
-	// Holder, if set, returns who holds the lease, for refusals. It must not block.
+	// Holder, if set, returns the holder of the lease, for refusals. It must not block.
 	Holder func() Holder
 
 	// Clock is where time comes from; [clock.System] by default. Terms have to be measured by the same.
 	Clock clock.Clock
 
-	// Log is told each write that is cut, and of what goes wrong in the middle of an answer; by default nobody is.
+	// Log gets a line for each write that is cut, and for each failure in the middle of an answer.
+	// By default there is no log.
 	Log *slog.Logger
 }
 
-// Holder is who holds the lease, as far as is known.
+// Holder is the holder of the lease, as far as known.
 type Holder struct {
 	Owner string // owner id; "" when nobody is known to hold it
 	Token fence.Token
 	Since time.Time // by the holder's wall clock; for people
-	Note  string    // why nobody may hold it: a pause, say
+	Note  string    // why holding is blocked: a pause, for instance
 
-	// Retry is after what time this instance may take writes; 0 when that can't be told.
+	// Retry is the time after which this instance may take writes; 0 when that is unknown.
 	Retry time.Duration
 }
 
-// Gate is a reverse proxy in front of one upstream. It is an [http.Handler], closed for writes until [Gate.Open] is called. It is
-// safe for concurrent use.
+// Gate is a reverse proxy in front of one upstream. It is an [http.Handler], closed for writes
+// until [Gate.Open] is called. It is safe for concurrent use.
 //
-// The [http.Server] that it is the handler of needs a ReadHeaderTimeout and an IdleTimeout against slow clients; it must not
+// Its [http.Server] needs a ReadHeaderTimeout and an IdleTimeout against slow clients. It must not
 // have a ReadTimeout or a WriteTimeout, which would cut streams.
 type Gate struct {
 	opts  Options
@@ -134,6 +145,9 @@ func (o *Options) complete() error {
 	if o.Upstream.User != nil || o.Upstream.RawQuery != "" || o.Upstream.Fragment != "" {
 		return fmt.Errorf("gate: Upstream %s: want no user, no query and no fragment", o.Upstream.Redacted())
 	}
+	if o.Preset != "" && o.Preset != Kubernetes {
+		return fmt.Errorf("gate: Preset %q: want none, or %q", o.Preset, Kubernetes)
+	}
 	for _, d := range []struct {
 		field    string
 		value    *time.Duration
@@ -158,7 +172,7 @@ func (o *Options) complete() error {
 		return fmt.Errorf("gate: CutBefore %v: want less than MinLeft, %v, or each write is cut as it begins", o.CutBefore, o.MinLeft)
 	}
 	if o.Keys != nil {
-		if _, err := fence.NewKeys(o.Keys...); err != nil {
+		if _, err := o.Keys.Sign(fence.Sequencer{Name: "name", Holder: "holder", Token: 1}); err != nil {
 			return fmt.Errorf("gate: Keys: %w", err)
 		}
 	}
@@ -204,7 +218,7 @@ type State struct {
 	Left     time.Duration   // of the term, unless it is renewed
 	InFlight int             // writes
 
-	Reads, Writes, Refused, Cut uint64 // requests so far; those that were cut are among the writes
+	Reads, Writes, Refused, Cut uint64 // requests so far; writes include cut ones
 }
 
 // State returns what the gate does now. Open is false when a write that came now would be refused.

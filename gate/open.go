@@ -45,10 +45,13 @@ type opening struct {
 	idle     chan struct{} // closed when closing and nothing is in flight
 }
 
-// Open lets writes through under the term, until ctx is done or the term is about to end. Then it refuses further ones, gives those
-// in flight [Options.Drain] to finish as far as the validity allows, cuts what is left, and returns when none is under way any
-// more: the cause of ctx, or [ErrExpiring]. So a lease may be released as soon as Open has returned. It returns another error
-// at once, without having let anything through, if the gate is open already, or the sequencer can't be signed.
+// Open passes writes under the term, until ctx is done or the term is about to end. Then it refuses
+// further writes and gives running ones [Options.Drain] to finish, as far as the validity allows.
+// It cuts the rest. It returns when the last write has ended, with the cause of ctx, or
+// [ErrExpiring]. So a lease may be released as soon as Open has returned.
+//
+// It returns another error at once, without having passed any write, if the gate is open already,
+// or the sequencer can't be signed.
 func (g *Gate) Open(ctx context.Context, term Term) error {
 	o := &opening{term: term, seq: term.Sequencer(), inFlight: map[*exchange]struct{}{}, idle: make(chan struct{})}
 	o.text = o.seq.String()

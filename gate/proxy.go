@@ -150,7 +150,7 @@ func (g *Gate) strip(h http.Header) {
 		if strings.Contains(name, "_") {
 			hyphened = textproto.CanonicalMIMEHeaderKey(strings.ReplaceAll(name, "_", "-"))
 		}
-		if hyphened == fence.Header || g.opts.Kubernetes && strings.HasPrefix(hyphened, "X-Remote-") {
+		if hyphened == fence.Header || g.opts.Preset == Kubernetes && strings.HasPrefix(hyphened, "X-Remote-") {
 			delete(h, name)
 			continue
 		}

@@ -61,7 +61,7 @@ func (g *Gate) notHolder() *refusal {
 // refuse answers a request in the upstream's stead.
 func (g *Gate) refuse(w http.ResponseWriter, no *refusal) {
 	seconds := int64(math.Ceil(no.retry.Seconds()))
-	if g.opts.Kubernetes {
+	if g.opts.Preset == Kubernetes {
 		no.kubernetesStatus = newKubernetesStatus(no.code, seconds)
 	}
 	text, err := json.Marshal(no)

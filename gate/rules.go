@@ -27,7 +27,7 @@ type pattern struct {
 const wantPattern = `want "METHOD /path": METHOD may be *, a segment of the path may contain *, and the last one may be **`
 
 func newRules(o Options) (rules, error) {
-	r := rules{kubernetes: o.Kubernetes}
+	r := rules{kubernetes: o.Preset == Kubernetes}
 	for _, kind := range []struct {
 		field string
 		texts []string

@@ -87,7 +87,7 @@ func TestPatterns(t *testing.T) {
 
 func TestKubernetesRules(t *testing.T) {
 	const auth, pods = "/apis/authorization.k8s.io/v1", "/api/v1/namespaces/default/pods"
-	table(t, gate.Options{Kubernetes: true},
+	table(t, gate.Options{Preset: gate.Kubernetes},
 		"GET /api", "GET /apis/apps/v1/deployments", "GET "+pods+"?watch=1", "GET /api/v1/watch/namespaces/default/pods", "GET "+pods+"/a/log?follow=true",
 		"GET /version", "GET /openapi/v2", "GET "+pods+"/exec", "GET /api/v1/namespaces/exec", "GET /api/v1/namespaces/a/status",
 		"!POST "+pods, "!PATCH "+pods+"/a", "!PUT "+pods+"/a/status", "!DELETE "+pods, "!POST "+pods+"/a/eviction", "!POST "+pods+"/a/binding",
@@ -100,14 +100,14 @@ func TestKubernetesRules(t *testing.T) {
 		"!GET "+pods+"/a//exec", "!GET "+pods+"/a/exec/", "!GET /api/v1/namespaces/status/pods/a/exec", "!GET "+pods+"/a/%65xec",
 		"!GET "+pods+"?watch=1|Upgrade: websocket|Connection: Upgrade", "!POST /api/v1/namespaces/default/serviceaccounts/a/token",
 	)
-	table(t, gate.Options{Kubernetes: true, Reads: []string{"GET /api/v1/**"}},
+	table(t, gate.Options{Preset: gate.Kubernetes, Reads: []string{"GET /api/v1/**"}},
 		"GET "+pods+"?watch=1|Upgrade: websocket|Connection: Upgrade", "!GET "+pods+"/a/exec|Upgrade: websocket|Connection: Upgrade")
 }
 
 // The refusal is a Status, which the clients of an API server print.
 func TestKubernetesRefusal(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		i := w.instance(gate.Options{Kubernetes: true, Holder: func() gate.Holder { return gate.Holder{Owner: "west"} }})
+		i := w.instance(gate.Options{Preset: gate.Kubernetes, Holder: func() gate.Holder { return gate.Holder{Owner: "west"} }})
 		a := i.do("POST", "/api/v1/pods", "{}")
 		if b := a.body; b.Kind != "Status" || b.Status != "Failure" || b.Code != 503 || b.Reason != "ServiceUnavailable" || b.Holder != "west" ||
 			!strings.Contains(b.Message, "west does") {

@@ -11,9 +11,11 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/pools"
 	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // AssignOptions of an assignment. The zero value assigns any value of a pool that is declared.
@@ -24,7 +26,8 @@ type AssignOptions struct {
 	Value string
 	// TTL is how long the assignment lasts past the last Assign of that name: [store.MaxTTL], a year, by default.
 	TTL time.Duration
-	// Holder is the id under which the value is held, nobody else's, ever. By default it is made of As and a random part.
+	// Holder is the id under which the value is held. It must be unique for good. By default it is
+	// made of As and a random part.
 	Holder string
 	// Session, if set, is the key of an open session's record, whose renewals keep the value instead of the TTL. The holder is the
 	// session's then.
@@ -33,7 +36,7 @@ type AssignOptions struct {
 	Info map[string]string
 }
 
-// Assignment is a value that somebody has without a process that keeps it for them.
+// Assignment is a value that a name has without a process that renews it.
 type Assignment struct {
 	Pool   string
 	Value  string
@@ -51,15 +54,19 @@ func (a Assignment) Sequencer() fence.Sequencer {
 	return fence.Sequencer{Name: a.Record.Key, Holder: a.Record.Owner, Token: a.Record.Token}
 }
 
-// Assign gives a value to an instance for as long as it is assigned anew within the TTL, or until [Release]: no process has to live
-// for that. It is for what is written down elsewhere, such as a machine's configuration. The values and who gets which are those
-// of [Claim]. A name that has a value already keeps it, under the token that it has, with the TTL and the window counted anew; so Assign
-// may be repeated. While a process keeps the value under that name, or another session, it is a *[lease.HeldError]; a [Claim] of the name
-// takes an assignment over.
+// Assign gives a value to an instance as long as Assign is repeated within the TTL, or until
+// [Release]. No process has to live for that. It is for values that are written down elsewhere,
+// such as in a machine's configuration. The values, and which value an instance gets, are as with
+// [Claim].
 //
-// m takes the lease before it is handed on; its TTL bounds how long the value of an Assign that failed halfway stays taken. Assign
-// blocks until the store has answered or ctx is done. After an error that matches [store.ErrUnknownOutcome] the value may have been
-// assigned: with a name, Assign can be repeated.
+// A name that has a value already keeps it, under the same token, and its TTL and window restart.
+// So Assign may be repeated. While a process keeps the value under that name, or under another
+// session, it is a *[lease.HeldError]. A [Claim] of the name takes over an assignment.
+//
+// m acquires the lease before it is handed over. The TTL of m bounds how long the value stays held
+// if Assign fails halfway. Assign blocks until the store has answered or ctx is done. After an
+// error that matches [store.ErrUnknownOutcome] the value may have been assigned. With a name,
+// Assign can be repeated.
 func Assign(ctx context.Context, m *lease.Manager, pool string, o AssignOptions) (Assignment, error) {
 	if err := o.complete(pool); err != nil {
 		return Assignment{}, fmt.Errorf("assign: %w", err)
@@ -97,7 +104,7 @@ type assigning struct {
 func (a *assigning) run(ctx context.Context) (Assignment, error) {
 	owner, err := a.owner(ctx)
 	if err == nil { // before anything is taken
-		err = store.Check(protocol.Claimed(store.Record{Key: poolKey(a.name)}, a.claimOf(owner), 1, "", time.Time{}, "nonce"))
+		err = driver.Check(protocol.Claimed(store.Record{Key: poolKey(a.name)}, a.claimOf(owner), 1, "", time.Time{}, "nonce"))
 	}
 	if err != nil {
 		return Assignment{}, err
@@ -124,7 +131,7 @@ func (a *assigning) owner(ctx context.Context) (string, error) {
 		if a.opts.Holder != "" {
 			return a.opts.Holder, nil
 		}
-		return strings.TrimPrefix(a.opts.As+"/"+strings.ToLower(rand.Text()[:13]), "/"), nil
+		return strings.TrimPrefix(a.opts.Name+"/"+strings.ToLower(rand.Text()[:13]), "/"), nil
 	}
 	rec, err := store.Load(ctx, a.st, a.opts.Session)
 	if err == nil && rec.Owner == "" {
@@ -135,10 +142,10 @@ func (a *assigning) owner(ctx context.Context) (string, error) {
 
 // again finds what the name has already, and counts it anew.
 func (a *assigning) again(ctx context.Context) (got Assignment, found bool, err error) {
-	if a.opts.As == "" {
+	if a.opts.Name == "" {
 		return Assignment{}, false, nil
 	}
-	n, err := a.named(ctx, a.opts.As)
+	n, err := a.named(ctx, a.opts.Name)
 	if err != nil {
 		return Assignment{}, false, err
 	}
@@ -147,7 +154,7 @@ func (a *assigning) again(ctx context.Context) (got Assignment, found bool, err 
 		return Assignment{}, false, nil // take says what is wrong with that
 	}
 	w, err := a.window(ctx, n.Value)
-	if err != nil || w.Name != a.opts.As {
+	if err != nil || w.Name != a.opts.Name {
 		return Assignment{}, false, err
 	}
 	rec, err := a.extend(ctx, n.Value, w.Token, func(rec store.Record) bool {
@@ -170,7 +177,7 @@ func (a *assigning) again(ctx context.Context) (got Assignment, found bool, err 
 // extend counts the TTL of a lease anew, if it is held under that token in the way that mine wants. Else it is errTaken.
 func (a *assigning) extend(ctx context.Context, value string, token fence.Token, mine func(store.Record) bool) (store.Record, error) {
 	return a.rewrite(ctx, value, func(rec store.Record) (store.Record, bool, error) {
-		if rec.Owner == "" || rec.Token != token || rec.Mark != "" || !mine(rec) {
+		if rec.Owner == "" || rec.Token != token || rec.Intervention != "" || !mine(rec) {
 			return rec, false, errTaken
 		}
 		if a.opts.Session != "" { // which keeps it
@@ -183,7 +190,7 @@ func (a *assigning) extend(ctx context.Context, value string, token fence.Token,
 
 // rewrite changes the record of a value's lease, and returns it as it is then.
 func (a *assigning) rewrite(ctx context.Context, value string, f func(store.Record) (store.Record, bool, error)) (out store.Record, err error) {
-	err = store.Update(ctx, a.st, leaseKey(a.name, value), func(rec *store.Record) (bool, error) {
+	err = store.Update(ctx, a.st, pools.Key(a.name, value), func(rec *store.Record) (bool, error) {
 		next, write, err := f(*rec)
 		*rec, out = next, next
 		return write, err
@@ -202,7 +209,7 @@ func (a *assigning) settle(ctx context.Context, owner string, place int) (Assign
 	taken := false
 	rec, err := a.rewrite(ctx, value, func(rec store.Record) (store.Record, bool, error) {
 		switch {
-		case rec.Owner == owner && rec.Mark == store.MarkHanded:
+		case rec.Owner == owner && rec.Intervention == store.InterventionHandedOver:
 			token, err := protocol.NextToken(rec.Token, a.m.Clock().Wall())
 			taken = true
 			return protocol.Claimed(rec, a.claimOf(owner), token, protocol.WhyHanded, a.m.Clock().Wall(), ""), true, err
@@ -223,15 +230,15 @@ func (a *assigning) settle(ctx context.Context, owner string, place int) (Assign
 
 func (a *assigning) assignment(rec store.Record, place int, w window) Assignment {
 	return Assignment{
-		Pool: a.name, Value: a.set.value(place), Number: a.set.low + uint64(place), Name: a.opts.As,
+		Pool: a.name, Value: a.set.value(place), Number: a.set.low + uint64(place), Name: a.opts.Name,
 		Floor: w.Floor, Ceiling: w.Ceiling, Record: rec,
 	}
 }
 
 // relieve has the claim's manager be the successor of a standing assignment under that token, so that the next try takes the lease.
 func (c *claim) relieve(ctx context.Context, value string, token fence.Token) error {
-	return store.Update(ctx, c.st, leaseKey(c.name, value), func(rec *store.Record) (bool, error) {
-		if rec.Token != token || rec.Owner == "" || rec.Session != "" || rec.Mark != "" {
+	return store.Update(ctx, c.st, pools.Key(c.name, value), func(rec *store.Record) (bool, error) {
+		if rec.Token != token || rec.Owner == "" || rec.Session != "" || rec.Intervention != "" {
 			return false, nil // it has changed: the next try tells
 		}
 		next, err := protocol.HandedOver(*rec, c.m.Owner(), c.m.TTL(), c.m.Clock().Wall(), "")
@@ -243,66 +250,76 @@ func (c *claim) relieve(ctx context.Context, value string, token fence.Token) er
 // mayMove returns an error if the name holds that value.
 func (c *claim) mayMove(ctx context.Context, value string) error {
 	w, err := c.window(ctx, value)
-	if err != nil || w.Name != c.opts.As {
+	if err != nil || w.Name != c.opts.Name {
 		return err
 	}
-	rec, err := store.Load(ctx, c.st, leaseKey(c.name, value))
+	rec, err := store.Load(ctx, c.st, pools.Key(c.name, value))
 	if err == nil && rec.Owner != "" && rec.Token == w.Token {
-		err = &OtherValueError{Pool: c.name, Name: c.opts.As, Value: value}
+		err = &OtherValueError{Pool: c.name, Name: c.opts.Name, Value: value}
 	}
 	return err
 }
 
-// ReleaseOptions say which assignment to end.
+// ReleaseOptions select the assignment to end.
 type ReleaseOptions struct {
+	// Value is the one to end the assignment of; "" is that which Name has.
+	Value string
 	// Token of the term to end. It has to be there if a process or a session keeps the value; else 0 is whichever there is.
 	Token fence.Token
-	// As is the name whose value it has to be; "" for anybody's.
-	As string
-	// Used is from when on nobody has stamped a time in an id made with the value. The zero time is for not knowing: then the next holder's
-	// window begins at the ceiling.
+	// As is the name that the value has to belong to; "" for any name.
+	Name string
+	// Used is the time from which on no id was made with the value. The zero time means unknown:
+	// then the next holder's window begins at the ceiling.
 	Used time.Time
-	// By is who does it, for people: user@host.
+	// By is the caller, for people: user@host.
 	By string
+	// Clock is where time comes from; [clock.System] by default.
+	Clock clock.Clock
 }
 
-// KeptError says that a value is not an assignment: a process or a session keeps it.
-type KeptError struct {
+// NotAssignedError says that a value is not an assignment: a process or a session keeps it. It matches [ErrNotAssigned].
+type NotAssignedError struct {
 	Pool, Value string
 	Record      store.Record // of the lease
 }
 
-func (e *KeptError) Error() string {
+func (e *NotAssignedError) Error() string {
 	return fmt.Sprintf("%s of %s is kept by %s, under token %d: end that, or name the token", e.Value, e.Pool, e.Record.Owner, e.Record.Token)
 }
 
-// Release ends an assignment, in whose name its user has ceased to use the value: it is free at once. The name gets it back if it
-// is still free then. value is "" for the one that o.As has. It returns the value. It blocks until the store has answered or ctx is done. The
-// error is a *[lease.NotCurrentError] if nobody has the value, or another instance than the one that was named; a *[KeptError] if it isn't an assignment.
-func Release(ctx context.Context, st store.Store, clk clock.Clock, pool, value string, o ReleaseOptions) (string, error) {
-	value, err := release(ctx, st, clk, pool, value, o)
+// Is reports whether target is [ErrNotAssigned].
+func (e *NotAssignedError) Is(target error) bool { return target == ErrNotAssigned }
+
+// Release ends an assignment, and returns its value. The caller vouches that the value is not used
+// any more: it is free at once. The name gets the value back later if it is still free then.
+//
+// Release blocks until the store has answered or ctx is done. The error is a
+// *[lease.NotCurrentError] if nobody has the value, or another instance than the named one. It is a
+// *[NotAssignedError] if the value isn't an assignment.
+func Release(ctx context.Context, st store.Store, pool string, o ReleaseOptions) (string, error) {
+	value, err := release(ctx, st, pool, o)
 	if err != nil {
 		return value, fmt.Errorf("release a value of %s: %w", pool, err)
 	}
 	return value, nil
 }
 
-func release(ctx context.Context, st store.Store, clk clock.Clock, pool, value string, o ReleaseOptions) (string, error) {
-	if err := (Options{As: o.As}).check(pool); err != nil {
+func release(ctx context.Context, st store.Store, pool string, o ReleaseOptions) (string, error) {
+	if err := (Options{Name: o.Name}).check(pool); err != nil {
 		return "", err
 	}
-	c := &claim{st: st, name: pool}
+	c, value := &claim{st: st, name: pool}, o.Value
 	var err error
 	if _, _, c.set, err = declared(ctx, st, pool, Values{}); err != nil {
 		return "", err
 	}
-	if value == "" && o.As != "" {
-		n, err := c.named(ctx, o.As)
+	if value == "" && o.Name != "" {
+		n, err := c.named(ctx, o.Name)
 		if err != nil {
 			return "", err
 		}
 		if value = n.Value; value == "" {
-			return "", &lease.NotCurrentError{Record: store.Record{Key: leaseKey(pool, o.As)}}
+			return "", &lease.NotCurrentError{Record: store.Record{Key: pools.Key(pool, o.Name)}}
 		}
 	}
 	if _, ok := c.set.place(value); !ok {
@@ -315,14 +332,14 @@ func release(ctx context.Context, st store.Store, clk clock.Clock, pool, value s
 	err = closeWindow(ctx, st, windowKey(pool, value), rec.Token, o.Used)
 	_, failed := lease.Free(ctx, st, rec.Key, lease.Eviction{Token: rec.Token, By: o.By})
 	if err = errors.Join(err, failed); err == nil {
-		offer(ctx, st, clk, pool, value, offerPause)
+		offer(ctx, st, orSystem(o.Clock), pool, value, offerPause)
 	}
 	return value, err
 }
 
 // releasable returns the record of a value's lease, if it is one that o says to end.
 func (c *claim) releasable(ctx context.Context, value string, o ReleaseOptions) (store.Record, error) {
-	rec, err := store.Load(ctx, c.st, leaseKey(c.name, value))
+	rec, err := store.Load(ctx, c.st, pools.Key(c.name, value))
 	if err != nil {
 		return rec, err
 	}
@@ -331,10 +348,10 @@ func (c *claim) releasable(ctx context.Context, value string, o ReleaseOptions) 
 	switch {
 	case err != nil:
 		return rec, err
-	case rec.Owner == "", o.Token != 0 && o.Token != rec.Token, o.As != "" && current && w.Name != o.As:
+	case rec.Owner == "", o.Token != 0 && o.Token != rec.Token, o.Name != "" && current && w.Name != o.Name:
 		return rec, &lease.NotCurrentError{Record: rec, Token: o.Token}
 	case o.Token == 0 && !(current && w.Standing && rec.Session == ""):
-		return rec, &KeptError{c.name, value, rec}
+		return rec, &NotAssignedError{c.name, value, rec}
 	}
 	return rec, nil
 }

@@ -218,8 +218,8 @@ func TestClaimTakesAnAssignmentOver(t *testing.T) {
 		if err := h.Check(); err != nil {
 			t.Error(err)
 		}
-		var kept *KeptError
-		if _, err := Release(t.Context(), p.net, p.clk, "machines", h.Value(), ReleaseOptions{}); !errors.As(err, &kept) {
+		var kept *NotAssignedError
+		if _, err := Release(t.Context(), p.net, "machines", ReleaseOptions{Value: h.Value(), Clock: p.clk}); !errors.As(err, &kept) {
 			t.Errorf("released while a process keeps it: %v", err)
 		}
 		p.release(h, h.Floor())
@@ -239,12 +239,12 @@ func TestAssignedWindowsDoNotOverlap(t *testing.T) {
 			if a.Floor.Before(ceiling) || a.Ceiling.Before(a.Floor) {
 				t.Errorf("%d: window from %v to %v, after one to %v", i, a.Floor, a.Ceiling, ceiling)
 			}
-			g, err := flake.New[flake.ID](flake.Twitter(), a.Number, flake.Between(a.Floor, a.Ceiling), flake.Options{Now: p.clk.Wall, MaxWait: -1})
+			g, err := flake.New[flake.ID](flake.Snowflake(), a.Number, flake.FixedWindow(a.Floor, a.Ceiling), flake.Options{Now: p.clk.Wall, MaxWait: -1})
 			if err != nil {
 				t.Fatal(err)
 			}
 			ceiling = a.Ceiling
-			o := ReleaseOptions{As: a.Name}
+			o := ReleaseOptions{Name: a.Name, Clock: p.clk}
 			if i%2 == 0 {
 				time.Sleep(time.Minute)
 				if _, err := g.Next(); err != nil && i == 0 {
@@ -253,7 +253,7 @@ func TestAssignedWindowsDoNotOverlap(t *testing.T) {
 				o.Used = g.Stop()
 				ceiling = o.Used
 			}
-			if _, err := Release(t.Context(), p.net, p.clk, "machines", "", o); err != nil {
+			if _, err := Release(t.Context(), p.net, "machines", o); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -283,13 +283,13 @@ func TestAssignedValueThatWasAskedFor(t *testing.T) {
 		if _, err := Assign(t.Context(), p.m, "machines", b); !errors.As(err, &outside) {
 			t.Errorf("one that isn't in the pool: %v", err)
 		}
-		if _, err := Release(t.Context(), p.net, p.clk, "machines", "5", ReleaseOptions{As: "b"}); !errors.Is(err, lease.ErrNotCurrent) {
+		if _, err := Release(t.Context(), p.net, "machines", ReleaseOptions{Value: "5", Name: "b", Clock: p.clk}); !errors.Is(err, lease.ErrNotCurrent) {
 			t.Errorf("released by another name: %v", err)
 		}
-		if v, err := Release(t.Context(), p.net, p.clk, "machines", "", ReleaseOptions{As: "a"}); err != nil || v != "5" {
+		if v, err := Release(t.Context(), p.net, "machines", ReleaseOptions{Name: "a", Clock: p.clk}); err != nil || v != "5" {
 			t.Errorf("released: %s, %v", v, err)
 		}
-		if _, err := Release(t.Context(), p.net, p.clk, "machines", "5", ReleaseOptions{}); !errors.Is(err, lease.ErrNotCurrent) {
+		if _, err := Release(t.Context(), p.net, "machines", ReleaseOptions{Value: "5", Clock: p.clk}); !errors.Is(err, lease.ErrNotCurrent) {
 			t.Errorf("released twice: %v", err)
 		}
 		if a := p.assign(o); a.Value != "6" {

@@ -11,22 +11,29 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/pools"
 	"github.com/leasehold/leasehold/internal/sessions"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
 
-// Claim takes a value of a pool, which the session keeps from then on. Without a name, that is one that nobody ever held, or else
-// the one that was released first of those that are free. If all are held it is an *[ExhaustedError], at once. A name gets the value that
-// it had last, if that is free; while somebody else holds it under that same name, Claim waits for it, until ctx is done ([Options.NoWait]): a
-// process that was just killed holds its value until its TTL is over. If another instance has got the value, the name gets another one.
+// Claim acquires a value of a pool, and the session keeps it from then on. Without a name it gets
+// an unused value, or else the least recently released one. If all are held, it returns an
+// *[ExhaustedError] at once.
 //
-// Values with which ids can be made now come before others that are free. One whose window begins later than [Options.Window] from now, and than 2 min,
-// is passed over: a clock was ahead once, and no ids could be made with it until then. If only such are free, it is an *[AheadError]; a name
-// gets its own one then.
+// A name gets the value that it had last, if that is free. While another instance holds the value
+// under the same name, Claim waits for it, until ctx is done ([Options.NoWait]). For instance, a
+// process that was just killed holds its value until its TTL is over. If another instance has got
+// the value, the name gets another one.
 //
-// It blocks until the store has answered or ctx is done. A store that fails is an error; what may have been taken is given back in
-// the background. The errors match [ErrMismatch] and [ErrUndeclared] when the pool isn't what Options say.
+// Values with which ids can be made now come before others that are free. Claim passes over a value
+// whose window begins later than [Options.Window] from now, and later than 2 min from now. A clock
+// was ahead once, and no ids could be made with it until then. If only such values are free, Claim
+// returns an *[AheadError]. A name gets its own value then.
+//
+// Claim blocks until the store has answered or ctx is done. A store that fails is an error. What
+// may have been acquired is released in the background. The errors match [ErrMismatch] and
+// [ErrUndeclared] when the pool differs from Options.
 func Claim(ctx context.Context, s *lease.Session, pool string, o Options) (*Hold, error) {
 	if s == nil {
 		return nil, errors.New("claim: session is nil")
@@ -126,12 +133,12 @@ func (c *claim) take(ctx context.Context) (l *lease.Lease, place int, err error)
 // grant stores the window of a value that was taken under that token.
 func (c *claim) grant(ctx context.Context, place int, token fence.Token, standing bool) (window, error) {
 	value := c.set.value(place)
-	w := window{Token: token, Name: c.opts.As, Standing: standing}
+	w := window{Token: token, Name: c.opts.Name, Standing: standing}
 	w, before, err := grantWindow(ctx, c.st, windowKey(c.name, value), w, c.m.Clock().Wall(), c.opts.Window)
 	if err != nil {
 		return window{}, err
 	}
-	if before != "" && before != c.opts.As {
+	if before != "" && before != c.opts.Name {
 		_ = c.unbind(ctx, before, value)
 	}
 	if len(c.taken) >= slack && (!c.raced || rand.IntN(2) == 0) { // another one does, if others are about
@@ -295,7 +302,7 @@ func (c *claim) acquire(ctx context.Context, i int) (*lease.Lease, error) {
 
 // read reads the lease's record of a value.
 func (c *claim) read(ctx context.Context, i int) (store.Record, error) {
-	rec, err := store.Load(ctx, c.st, leaseKey(c.name, c.set.value(i)))
+	rec, err := store.Load(ctx, c.st, pools.Key(c.name, c.set.value(i)))
 	if err == nil {
 		c.m.Notice(rec)
 	}
@@ -307,7 +314,7 @@ var errTaken = errors.New("the value is taken")
 
 // try takes the lease of a value if it is free.
 func (c *claim) try(ctx context.Context, i int) (*lease.Lease, error) {
-	l, err := c.s.TryAcquire(ctx, leaseKey(c.name, c.set.value(i)))
+	l, err := c.s.TryAcquire(ctx, pools.Key(c.name, c.set.value(i)))
 	if errors.Is(err, lease.ErrHeld) {
 		c.raced = true
 		c.taken = append(c.taken, i)

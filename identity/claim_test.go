@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold/leasehold/internal/pools"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store/faulty"
 )
@@ -222,7 +223,7 @@ func TestDeclaration(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 		for _, o := range []Options{
-			{Window: time.Millisecond}, {Window: 365 * 24 * time.Hour}, {As: strings.Repeat("n", 300)}, ranged("x"),
+			{Window: time.Millisecond}, {Window: 365 * 24 * time.Hour}, {Name: strings.Repeat("n", 300)}, ranged("x"),
 		} {
 			if h, err := Claim(t.Context(), p.s, "machines", o); err == nil {
 				t.Errorf("%+v: %s", o, h.Value())
@@ -237,7 +238,7 @@ func TestDeclaration(t *testing.T) {
 // The elements of a key are escaped, so that two pools never share one.
 func TestPitfall_I5_PathElementsAreEscaped(t *testing.T) {
 	pairs := [][2]string{{"a", "b/c"}, {"a/b", "c"}, {"a%2Fb", "c"}, {"a", "b%2Fc"}, {"a/value", "x"}, {"a", "value/x"}}
-	for _, key := range []func(a, b string) string{leaseKey, windowKey, nameKey} {
+	for _, key := range []func(a, b string) string{pools.Key, windowKey, nameKey} {
 		seen := map[string][2]string{}
 		for _, p := range pairs {
 			if other, twice := seen[key(p[0], p[1])]; twice {
@@ -246,8 +247,8 @@ func TestPitfall_I5_PathElementsAreEscaped(t *testing.T) {
 			seen[key(p[0], p[1])] = p
 		}
 	}
-	for _, list := range []string{leaseKey("a", ""), poolKey("a") + "/"} {
-		for _, key := range []string{leaseKey("a/b", "c"), windowKey("a/b", "c"), nameKey("a/b", "c")} {
+	for _, list := range []string{pools.Key("a", ""), poolKey("a") + "/"} {
+		for _, key := range []string{pools.Key("a/b", "c"), windowKey("a/b", "c"), nameKey("a/b", "c")} {
 			if strings.HasPrefix(key, list) {
 				t.Errorf("a list of %s shows %s", list, key)
 			}

@@ -8,6 +8,7 @@ import (
 	"github.com/leasehold/leasehold/flake"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // declare is declared for claims and assignments: it writes the record if there is none yet and values are given. Before that, the pool's
@@ -96,7 +97,7 @@ func adopt(ctx context.Context, m *lease.Manager, st store.Store, name string, r
 
 // occupy makes a pool's name that of a pool. Nobody can use a name that is none for a lease, so there is nothing to be made of it.
 func occupy(ctx context.Context, m *lease.Manager, st store.Store, name string) error {
-	if lease.Reserved(name) || store.CheckKey(name) != nil {
+	if lease.Reserved(name) || driver.CheckKey(name) != nil {
 		return nil
 	}
 	var held *lease.HeldError

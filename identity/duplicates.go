@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/leasehold/leasehold/internal/pools"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -16,10 +17,14 @@ type Duplicate struct {
 	Holders []string // by name; two at least
 }
 
-// Duplicates returns the values of a pool that more than one instance has, in order: an instance has the value that its name was
-// given last, and that it holds. Claims make none; a store that was restored, records that were written by hand, or a name whose
-// value was taken by another one while the store failed, do. Holders without a name are called by their owner ids. It lists all
-// values and names, and blocks until the store has answered or ctx is done.
+// Duplicates returns the values of a pool that more than one instance has, in order. An instance
+// has the value that its name got last, and the one that it holds. A holder without a name appears
+// by its owner id.
+//
+// Claims make no duplicates. They come from a store that was restored, and from records that were
+// written by hand. A third cause is a name whose value was given to another one while the store
+// failed. Duplicates lists all values and names, and blocks until the store has answered or ctx is
+// done.
 func Duplicates(ctx context.Context, st store.Store, pool string) ([]Duplicate, error) {
 	if err := (Options{}).check(pool); err != nil {
 		return nil, err
@@ -30,7 +35,7 @@ func Duplicates(ctx context.Context, st store.Store, pool string) ([]Duplicate, 
 	if err != nil {
 		return nil, err
 	}
-	for rec, err := range st.List(ctx, leaseKey(pool, "")) {
+	for rec, err := range st.List(ctx, pools.Key(pool, "")) {
 		if err != nil {
 			return nil, err
 		}
@@ -50,7 +55,7 @@ func Duplicates(ctx context.Context, st store.Store, pool string) ([]Duplicate, 
 			if err != nil {
 				return nil, err
 			}
-			if owner := owners[leaseKey(pool, value)]; owner != "" {
+			if owner := owners[pools.Key(pool, value)]; owner != "" {
 				has[[2]string{value, cmp.Or(w.Name, owner)}] = true
 			}
 		}
@@ -67,8 +72,9 @@ func Duplicates(ctx context.Context, st store.Store, pool string) ([]Duplicate, 
 	return duplicates(maps.Keys(has)), nil
 }
 
-// DuplicatesIn returns the values that more than one holder has, in order, of data that say which holder has which value: what a
-// search in a configuration management's inventory gives. A holder whose value is "" has none.
+// DuplicatesIn returns the values that more than one holder has, in order. values has the value of
+// each holder, such as a search in a configuration management's inventory returns. A holder whose
+// value is "" has none.
 func DuplicatesIn(values map[string]string) []Duplicate {
 	return duplicates(func(yield func([2]string) bool) {
 		for holder, value := range values {

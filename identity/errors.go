@@ -9,14 +9,18 @@ import (
 
 // The errors to branch on, with [errors.Is].
 var (
-	ErrExhausted  = errors.New("pool is exhausted")          // an *ExhaustedError
-	ErrMismatch   = errors.New("pool is declared otherwise") // a *MismatchError, a *LayoutError, a *NarrowError
-	ErrAhead      = errors.New("no value can be used yet")   // an *AheadError
-	ErrUndeclared = errors.New("pool is not declared: say what its values are")
-	ErrWindow     = errors.New("the value was granted to a later holder")
+	ErrExhausted   = errors.New("pool is exhausted")                    // an *ExhaustedError
+	ErrMismatch    = errors.New("pool is declared otherwise")           // a *MismatchError, a *LayoutError, a *NarrowError
+	ErrAhead       = errors.New("no value can be used yet")             // an *AheadError
+	ErrOutside     = errors.New("the pool has no such value")           // an *OutsideError
+	ErrOtherValue  = errors.New("the instance has another value")       // an *OtherValueError
+	ErrNotAssigned = errors.New("a process or a session has the value") // a *NotAssignedError
+	ErrImport      = errors.New("not all can be adopted")               // an *ImportError
+	ErrUndeclared  = errors.New("pool is not declared: say what its values are")
+	ErrWindow      = errors.New("the value was granted to a later holder")
 )
 
-// ExhaustedError says that every value of a pool is held. It matches [ErrExhausted].
+// ExhaustedError reports that every value of a pool is held. It matches [ErrExhausted].
 type ExhaustedError struct {
 	Pool      string
 	Size      int           // values in the pool
@@ -37,12 +41,12 @@ func (e *ExhaustedError) Error() string {
 // Is reports whether target is [ErrExhausted].
 func (e *ExhaustedError) Is(target error) bool { return target == ErrExhausted }
 
-// AheadError says that the values of a pool that are free have windows that begin later than who claims can wait for: clocks of those who
-// held them were ahead, or the clock here is behind. It matches [ErrAhead].
+// AheadError reports that the windows of a pool's free values begin too late for the claim. Clocks
+// of earlier holders were ahead, or the clock here is behind. It matches [ErrAhead].
 type AheadError struct {
 	Pool  string
 	Free  int           // how many values are free, as far as is known
-	Value string        // whose window begins first
+	Value string        // the one whose window begins first
 	Floor time.Time     // when that is
 	In    time.Duration // how long that is from now, by the clock here
 }
@@ -55,7 +59,8 @@ func (e *AheadError) Error() string {
 // Is reports whether target is [ErrAhead].
 func (e *AheadError) Is(target error) bool { return target == ErrAhead }
 
-// MismatchError says that a pool is used as what it isn't. The first claim says what it is. It matches [ErrMismatch].
+// MismatchError reports that a pool is used with other values than its own. The first claim sets
+// them. It matches [ErrMismatch].
 type MismatchError struct {
 	Pool          string
 	Stored, Asked Values
@@ -68,7 +73,8 @@ func (e *MismatchError) Error() string {
 // Is reports whether target is [ErrMismatch].
 func (e *MismatchError) Is(target error) bool { return target == ErrMismatch }
 
-// LayoutError says that ids of a layout can't be made with the values of a pool. It matches [ErrMismatch].
+// LayoutError reports that ids of a layout can't be made with the values of a pool. It matches
+// [ErrMismatch].
 type LayoutError struct {
 	Pool   string
 	Layout string // that was asked for
@@ -82,7 +88,7 @@ func (e *LayoutError) Error() string {
 // Is reports whether target is [ErrMismatch].
 func (e *LayoutError) Is(target error) bool { return target == ErrMismatch }
 
-// OutsideError says that a value isn't one of a pool's.
+// OutsideError reports that a value isn't one of a pool's.
 type OutsideError struct {
 	Pool, Value string
 	Values      Values
@@ -92,7 +98,11 @@ func (e *OutsideError) Error() string {
 	return fmt.Sprintf("%.60q is no value of %s, whose values are %s", e.Value, e.Pool, e.Values)
 }
 
-// OtherValueError says that an instance has a value other than the one that was asked for.
+// Is reports whether target is [ErrOutside].
+func (e *OutsideError) Is(target error) bool { return target == ErrOutside }
+
+// OtherValueError reports that an instance has a value other than the requested one. It matches
+// [ErrOtherValue].
 type OtherValueError struct {
 	Pool, Name, Value string // what it has
 }
@@ -100,3 +110,6 @@ type OtherValueError struct {
 func (e *OtherValueError) Error() string {
 	return fmt.Sprintf("%s has %s of %s: release that first", e.Name, e.Value, e.Pool)
 }
+
+// Is reports whether target is [ErrOtherValue].
+func (e *OtherValueError) Is(target error) bool { return target == ErrOtherValue }

@@ -24,12 +24,12 @@ func ExampleClaim() {
 		panic(err)
 	}
 
-	h, err := identity.Claim(ctx, s, "machines", identity.Options{Values: identity.Values{Range: "7-7"}, As: "host-1"})
+	h, err := identity.Claim(ctx, s, "machines", identity.Options{Values: identity.Values{Range: "7-7"}, Name: "host-1"})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	g, err := flake.New[flake.ID](flake.Twitter(), h.Number(), h, flake.Options{})
+	g, err := flake.New[flake.ID](flake.Snowflake(), h.Number(), h, flake.Options{})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -39,7 +39,7 @@ func ExampleClaim() {
 		fmt.Println(err)
 		return
 	}
-	parts, err := flake.Decode(flake.Twitter(), id)
+	parts, err := flake.Decode(flake.Snowflake(), id)
 	fmt.Println("node", parts.Node, err)
 	_, err = identity.Claim(ctx, s, "machines", identity.Options{})
 	fmt.Println("exhausted:", errors.Is(err, identity.ErrExhausted))

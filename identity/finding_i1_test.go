@@ -13,7 +13,7 @@ import (
 // ids makes ids as a program does: with the time of the hold.
 func (p *process) ids(h *Hold) *flake.Generator[flake.ID] {
 	p.w.Helper()
-	g, err := flake.New[flake.ID](flake.Twitter(), h.Number(), h, flake.Options{Lag: -1, MaxWait: -1})
+	g, err := flake.New[flake.ID](flake.Snowflake(), h.Number(), h, flake.Options{Lag: -1, MaxWait: -1})
 	if err != nil {
 		p.w.Fatal(err)
 	}
@@ -133,7 +133,7 @@ func TestFinding_I2_NoIDIsRefusedWhileTheClockIsSet(t *testing.T) {
 			next(10 * time.Minute)
 			p.clk.StepWall(-step)
 			next(17 * time.Hour)
-			parts, err := flake.Decode(flake.Twitter(), last)
+			parts, err := flake.Decode(flake.Snowflake(), last)
 			if off := parts.Time.Sub(p.clk.Wall()).Abs(); err != nil || off > time.Second {
 				t.Errorf("17 hours later ids are %v off: %v", off, err)
 			}
@@ -182,7 +182,7 @@ func TestTimelineEndsWithTheWindow(t *testing.T) {
 			if err != nil {
 				continue
 			}
-			parts, err := flake.Decode(flake.Twitter(), id)
+			parts, err := flake.Decode(flake.Snowflake(), id)
 			if made = parts.Time; err != nil || !made.Before(h.Ceiling()) {
 				t.Fatalf("an id of %v, up to %v: %v", made, h.Ceiling(), err)
 			}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/leasehold/leasehold/flake"
+	"github.com/leasehold/leasehold/internal/pools"
 )
 
 func layout(t *testing.T, text string) flake.Layout {
@@ -27,8 +28,8 @@ const discord = "epoch=2015-01-01,time=41,node=10,sequence=12"
 func TestFinding_I5_APoolKeepsItsLayout(t *testing.T) {
 	inWorld(t, func(t *testing.T, w world) {
 		p, q := w.process(nil), w.process(nil)
-		h := p.claim(Options{Values: LayoutValues(flake.Twitter()), Layout: flake.Twitter()})
-		if _, err := flake.New[flake.ID](flake.Twitter(), h.Number(), h, flake.Options{}); err != nil {
+		h := p.claim(Options{Values: Values{Range: pools.Numbers(flake.Snowflake())}, Layout: flake.Snowflake()})
+		if _, err := flake.New[flake.ID](flake.Snowflake(), h.Number(), h, flake.Options{}); err != nil {
 			t.Error(err)
 		}
 		refused := func(err error, wants ...string) {
@@ -43,13 +44,13 @@ func TestFinding_I5_APoolKeepsItsLayout(t *testing.T) {
 				}
 			}
 		}
-		own := flake.Twitter().Spec()
+		own := flake.Snowflake().Spec()
 		own.Name = "orders"
 		orders, err := flake.NewLayout(own)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, l := range []flake.Layout{{}, flake.Twitter(), orders, layout(t, "epoch=1288834974657,time=41,node=10,sequence=12")} {
+		for _, l := range []flake.Layout{{}, flake.Snowflake(), orders, layout(t, "epoch=1288834974657,time=41,node=10,sequence=12")} {
 			q.claim(Options{Layout: l})
 		}
 		other := Options{Layout: layout(t, discord)}
@@ -98,7 +99,7 @@ func TestFinding_I5_TheLayoutOfAPoolThatIsThere(t *testing.T) {
 				t.Errorf("%s, where the claims of %v got it: %v", text, won, err)
 			}
 		}
-		_, err := Claim(t.Context(), p.s, "large", Options{Values: Values{Range: "5000-5001"}, Layout: flake.Twitter()})
+		_, err := Claim(t.Context(), p.s, "large", Options{Values: Values{Range: "5000-5001"}, Layout: flake.Snowflake()})
 		if !errors.Is(err, ErrMismatch) || !strings.Contains(err.Error(), "the number 5001 doesn't fit: the layout twitter has 10 bits of node, for 0 to 1023") {
 			t.Error(err)
 		}
@@ -113,10 +114,10 @@ func TestFinding_I5_TheLayoutOfAPoolThatIsThere(t *testing.T) {
 		if !errors.As(err, &narrow) || !strings.Contains(err.Error(), "the number 32 doesn't fit: the layout js53 has 5 bits of node, for 0 to 31") {
 			t.Error(err)
 		}
-		if _, err := Claim(t.Context(), p.s, "few", Options{Layout: flake.Twitter()}); !errors.As(err, new(*LayoutError)) {
+		if _, err := Claim(t.Context(), p.s, "few", Options{Layout: flake.Snowflake()}); !errors.As(err, new(*LayoutError)) {
 			t.Errorf("after it was widened: %v", err)
 		}
-		if all := LayoutValues(layout(t, "epoch=2026-01-01,bits=96,time=32,node=64")); all.Range != "0-65535" {
+		if all := pools.Numbers(layout(t, "epoch=2026-01-01,bits=96,time=32,node=64")); all != "0-65535" {
 			t.Errorf("64 bits of node: %+v", all)
 		}
 	})

@@ -95,7 +95,7 @@ func TestFinding_I5_WhatIsNoSuperset(t *testing.T) {
 			{Values{Prefix: "10.0.0.0/16", Bits: 24}, Values{Prefix: "10.0.0.0/17", Bits: 24}, "lack"},
 		} {
 			pool := fmt.Sprint("pool", i)
-			if _, err := Assign(t.Context(), p.m, pool, AssignOptions{Options: Options{Values: c.before, As: "a"}}); err != nil {
+			if _, err := Assign(t.Context(), p.m, pool, AssignOptions{Options: Options{Values: c.before, Name: "a"}}); err != nil {
 				t.Fatal(err)
 			}
 			_, err := Widen(t.Context(), p.net, pool, c.after)
@@ -147,7 +147,7 @@ func TestFinding_I5_PruneFreesWhatIsGone(t *testing.T) {
 	inWorld(t, func(t *testing.T, w world) {
 		p := w.process(nil)
 		assign := func(as string) Assignment {
-			a, err := Assign(t.Context(), p.m, "machines", AssignOptions{Options: Options{Values: Values{Range: "1-9"}, As: as}})
+			a, err := Assign(t.Context(), p.m, "machines", AssignOptions{Options: Options{Values: Values{Range: "1-9"}, Name: as}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -158,10 +158,10 @@ func TestFinding_I5_PruneFreesWhatIsGone(t *testing.T) {
 		runs := p.claim(named1("1-9", "runs"))
 		time.Sleep(2 * time.Hour)
 		assign("back") // and not in the list yet
-		o := PruneOptions{Live: func(name string) bool { return name == "lives" }, Idle: time.Hour, DryRun: true}
+		o := PruneOptions{Live: func(name string) bool { return name == "lives" }, Idle: time.Hour, DryRun: true, Clock: p.clk}
 		for _, dry := range []bool{true, false, false} {
 			o.DryRun = dry
-			ended, err := Prune(t.Context(), p.net, p.clk, "machines", o)
+			ended, err := Prune(t.Context(), p.net, "machines", o)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -183,10 +183,10 @@ func TestFinding_I5_PruneFreesWhatIsGone(t *testing.T) {
 		if err := runs.Check(); err != nil {
 			t.Error(err)
 		}
-		if _, err := Prune(t.Context(), p.net, p.clk, "none", o); !errors.Is(err, ErrUndeclared) {
+		if _, err := Prune(t.Context(), p.net, "none", o); !errors.Is(err, ErrUndeclared) {
 			t.Error(err)
 		}
-		if _, err := Prune(t.Context(), p.net, p.clk, "machines", PruneOptions{}); err == nil {
+		if _, err := Prune(t.Context(), p.net, "machines", PruneOptions{}); err == nil {
 			t.Error("no list is fine")
 		}
 	})

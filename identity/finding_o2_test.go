@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/internal/pools"
 	"github.com/leasehold/leasehold/store/faulty"
 	"github.com/leasehold/leasehold/store/memory"
 )
@@ -41,7 +42,7 @@ func TestFinding_O2_OneFailedAcquireEndsNoLook(t *testing.T) {
 				if op.Kind == faulty.List {
 					looking.Store(true)
 				}
-				if looking.Load() && op.Key == leaseKey("machines", live[7]) {
+				if looking.Load() && op.Key == pools.Key("machines", live[7]) {
 					return faulty.Fault{Err: errBroken}
 				}
 				return faulty.Fault{Delay: time.Millisecond}
@@ -60,7 +61,7 @@ func TestFinding_O2_AFailedLookKeepsNobodyWaiting(t *testing.T) {
 			w, values := crashed(t, "0-3", 4)
 			q := w.process(func(op faulty.Op) faulty.Fault {
 				for _, value := range values {
-					if op.Kind == kind && (op.Key == leaseKey("machines", value) || kind == faulty.List) {
+					if op.Kind == kind && (op.Key == pools.Key("machines", value) || kind == faulty.List) {
 						return faulty.Fault{Err: errBroken}
 					}
 				}

@@ -39,7 +39,7 @@ type Hold struct {
 // Pool returns the name of the pool.
 func (h *Hold) Pool() string { return h.pool }
 
-// Value returns what is held: "17", "blue", "10.0.3.0/24".
+// Value returns the held value: "17", "blue", "10.0.3.0/24".
 func (h *Hold) Value() string { return h.value }
 
 // Number returns the value of a range, and the place of a name or a prefix in its pool, from 0 on.
@@ -60,7 +60,8 @@ func (h *Hold) ValidUntil() clock.Instant { return h.l.ValidUntil() }
 // Context returns a context that is cancelled when the hold ends; see [lease.Lease.Context].
 func (h *Hold) Context() context.Context { return h.l.Context() }
 
-// Floor returns the time from which on this holder may stamp; those before it had up to there. It never changes.
+// Floor returns the earliest time that this holder may use in ids. Earlier holders had the times
+// before. It never changes.
 func (h *Hold) Floor() time.Time { return h.floor }
 
 // Ceiling returns the time up to which this holder may stamp, which is stored. It rises in the background while the value is held, and
@@ -72,9 +73,12 @@ func (h *Hold) Ceiling() time.Time {
 	return ceiling
 }
 
-// Now returns the time that ids made with the value are to have: package flake takes it from here. That is the wall clock's, except after
-// that was set. Set back by up to a day, it goes an eighth slower until the clock has caught up, so that ids are made meanwhile, with times that
-// are ahead of the clock by as much. Set forward, it follows as soon as the store has a ceiling for that. It doesn't block.
+// Now returns the time for ids that are made with the value. Package flake takes it from here. It
+// is the wall clock's time, except after that was set.
+//
+// If the wall clock is set back by up to a day, this time runs an eighth slower until the clock has
+// caught up. So ids are made meanwhile, with times that are ahead of the clock. If it is set
+// forward, this time follows as soon as the store has a ceiling for that. Now doesn't block.
 func (h *Hold) Now() time.Time {
 	ceiling := *h.ceiling.Load()
 	now, wanted := h.times.look(ceiling)
@@ -122,12 +126,15 @@ func (h *Hold) keep(ctx context.Context) {
 	}
 }
 
-// Release gives the value back. What uses it has to be at rest before. used is from when on nobody has stamped a time: what
-// flake's Generator.Stop returns, or [Hold.Floor] if no id was made. The zero time is for not knowing; then the next holder begins at the
-// ceiling. used is stored first, then the lease is released, whether that worked or not. It blocks until the store has answered,
-// for a bounded time even if ctx is done; see [lease.Lease.Release]. An error that matches [store.ErrUnknownOutcome] means
-// that something was not confirmed: the next holder begins at the ceiling then, or can't begin before the TTL is over.
-// Releasing again returns the first error.
+// Release gives up the value. Stop its users first. used is the time from which on no id has a
+// time: what flake's Generator.Stop returns, or [Hold.Floor] if no id was made. The zero time means
+// unknown; then the next holder begins at the ceiling.
+//
+// Release first stores used, and then releases the lease, whether that worked or not. It blocks
+// until the store has answered, for a bounded time even if ctx is done; see [lease.Lease.Release].
+// An error that matches [store.ErrUnknownOutcome] means that something was not confirmed. Then the
+// next holder begins at the ceiling, or can't begin before the TTL is over. Releasing again returns
+// the first error.
 func (h *Hold) Release(ctx context.Context, used time.Time) error {
 	h.once.Do(func() {
 		ctx := context.WithoutCancel(ctx)

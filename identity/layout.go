@@ -9,15 +9,6 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// LayoutPool is the name of the pool that the node numbers of an ids' layout, whose text that is ([flake.Layout.String]), come from where nothing
-// else is said: `leasehold id next` and a server's ids share them.
-func LayoutPool(layout string) string { return "ids-" + layout }
-
-// LayoutValues are the node numbers of a layout, of which a pool has the first [MaxSize] if there are more.
-func LayoutValues(l flake.Layout) Values {
-	return Values{Range: fmt.Sprintf("0-%d", min(l.Nodes(), MaxSize)-1)}
-}
-
 // layoutOf is the layout of the ids that are made with the values of a pool.
 type layoutOf struct {
 	pool   string

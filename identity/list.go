@@ -11,23 +11,26 @@ import (
 	"strings"
 	"time"
 
+	"github.com/leasehold/leasehold/internal/pools"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
-// Entry is a value that somebody has.
+// Entry is a value that an instance has.
 type Entry struct {
 	Value    string
 	Number   uint64    // see [Hold.Number]
 	Name     string    // of the instance; "" for one without
-	Standing bool      // an assignment, which no process keeps
+	Assigned bool      // an assignment, which no process keeps
 	Floor    time.Time // of its window; zero while that isn't stored yet
 	Ceiling  time.Time
 	Record   store.Record // of the lease; its holder may have died since
 }
 
-// List returns a pool, and its values that somebody has, in order. It reads all values that were ever held, and
-// blocks until the store has answered or ctx is done. The error matches [ErrUndeclared] when there is no such pool.
+// List returns a pool, and its values that an instance has, in order. It reads all values that were
+// ever held, and blocks until the store has answered or ctx is done. The error matches
+// [ErrUndeclared] when there is no such pool.
 func List(ctx context.Context, st store.Store, pool string) (Declared, []Entry, error) {
 	of, entries, err := list(ctx, st, pool)
 	if err != nil {
@@ -50,10 +53,10 @@ func list(ctx context.Context, st store.Store, pool string) (Declared, []Entry, 
 	}
 	places := map[string]int{}
 	for i := range s.size {
-		places[leaseKey(pool, s.value(i))] = i
+		places[pools.Key(pool, s.value(i))] = i
 	}
 	held := map[int]Entry{}
-	for rec, err := range st.List(ctx, leaseKey(pool, "")) {
+	for rec, err := range st.List(ctx, pools.Key(pool, "")) {
 		if err != nil {
 			return Declared{}, nil, err
 		}
@@ -63,7 +66,7 @@ func list(ctx context.Context, st store.Store, pool string) (Declared, []Entry, 
 		}
 		e := Entry{Value: s.value(place), Number: s.low + uint64(place), Record: rec}
 		if w := windows[windowKey(pool, e.Value)]; w.Token == rec.Token {
-			e.Name, e.Standing, e.Floor, e.Ceiling = w.Name, w.Standing && rec.Session == "", w.Floor, w.Ceiling
+			e.Name, e.Assigned, e.Floor, e.Ceiling = w.Name, w.Standing && rec.Session == "", w.Floor, w.Ceiling
 		}
 		held[place] = e
 	}
@@ -79,11 +82,11 @@ type Declared struct {
 	Pool   string
 	Values Values
 	Size   int
-	Layout string // of the ids that are made with the values, as [flake.ParseLayout] reads it; "" if nobody has said it
+	Layout string // of the ids that are made with the values, as [flake.ParseLayout] reads it; "" if none was named
 }
 
-// Pools returns the pools of a store, by name. It lists all that is kept beside their values, and blocks until the store has answered or
-// ctx is done.
+// Pools returns the pools of a store, by name. It lists all records of pools except their values,
+// and blocks until the store has answered or ctx is done.
 func Pools(ctx context.Context, st store.Store) ([]Declared, error) {
 	var all []Declared
 	for rec, err := range st.List(ctx, recordPrefix) {
@@ -96,7 +99,7 @@ func Pools(ctx context.Context, st store.Store) ([]Declared, error) {
 		}
 		name, err := url.PathUnescape(escaped)
 		if err != nil {
-			return nil, store.Corrupt(rec.Key, err)
+			return nil, driver.Corrupt(rec.Key, err)
 		}
 		p, s, err := readPool(rec)
 		if err != nil {
@@ -114,8 +117,8 @@ type Conflict struct {
 	Why         string
 }
 
-// ImportError says what keeps [Import] from adopting assignments: values that several have, and those that don't go with what the
-// pool says. Nothing was written.
+// ImportError reports why [Import] can't adopt assignments: several names have one value, or a
+// value doesn't fit the pool. Nothing was written.
 type ImportError struct {
 	Pool       string
 	Duplicates []Duplicate
@@ -133,13 +136,19 @@ func (e *ImportError) Error() string {
 	return fmt.Sprintf("import into %s: nothing is adopted: %s", e.Pool, strings.Join(parts, "; "))
 }
 
-// Import adopts assignments that were made elsewhere, {name: value}, as [Assign] does; names without a value are left out. It looks at
-// all of them first: if any can't be adopted it is an *[ImportError], and nothing is written. What is there already stays as it is,
-// so Import may be repeated, also after another error, which may leave some adopted and others not. o says what the values of the pool are, and more;
-// its As, Value, Holder and Session must be empty. It returns those that are new, by name.
+// Is reports whether target is [ErrImport].
+func (e *ImportError) Is(target error) bool { return target == ErrImport }
+
+// Import adopts assignments that were made elsewhere, {name: value}, as [Assign] does. It leaves
+// out names without a value, and returns the new assignments, by name. o has the values of the
+// pool, and more; its Name, Value, Holder and Session must be empty.
+//
+// Import first looks at all of them. If one can't be adopted, it returns an *[ImportError] and
+// writes nothing. Existing assignments stay as they are, so Import may be repeated. That is true
+// after another error, too, which may leave some adopted and others not.
 func Import(ctx context.Context, m *lease.Manager, pool string, values map[string]string, o AssignOptions) ([]Assignment, error) {
-	if o.As != "" || o.Value != "" || o.Holder != "" || o.Session != "" {
-		return nil, errors.New("import: options As, Value, Holder and Session: want none: the data say who has what")
+	if o.Name != "" || o.Value != "" || o.Holder != "" || o.Session != "" {
+		return nil, errors.New("import: options Name, Value, Holder and Session: want none: the data say who has what")
 	}
 	if err := o.complete(pool); err != nil {
 		return nil, fmt.Errorf("import: %w", err)
@@ -151,7 +160,7 @@ func Import(ctx context.Context, m *lease.Manager, pool string, values map[strin
 	var made []Assignment
 	for _, name := range missing {
 		one := o
-		one.As, one.Value = name, values[name]
+		one.Name, one.Value = name, values[name]
 		a, err := Assign(ctx, m, pool, one)
 		if err != nil {
 			return made, fmt.Errorf("%s: %w", name, err)
@@ -200,7 +209,7 @@ func importable(ctx context.Context, m *lease.Manager, pool string, values map[s
 		case !taken:
 			missing = append(missing, name)
 		}
-		if err := (Options{As: name}).check(pool); why == "" && err != nil {
+		if err := (Options{Name: name}).check(pool); why == "" && err != nil {
 			why = err.Error()
 		}
 		if why != "" {

@@ -43,7 +43,7 @@ func TestImport(t *testing.T) {
 			t.Fatalf("%+v, %d of 20, %v", pool, len(all), err)
 		}
 		for i, e := range all {
-			if e.Value != fmt.Sprint(i+1) || data[e.Name] != e.Value || !e.Standing || e.Ceiling.IsZero() {
+			if e.Value != fmt.Sprint(i+1) || data[e.Name] != e.Value || !e.Assigned || e.Ceiling.IsZero() {
 				t.Errorf("%+v", e)
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // named is the data of the record of an instance's name.
@@ -24,10 +25,10 @@ func readNamed(rec store.Record) (named, error) {
 		return n, nil
 	}
 	if err := json.Unmarshal(rec.Data, &n); err != nil {
-		return named{}, store.Corrupt(rec.Key, err)
+		return named{}, driver.Corrupt(rec.Key, err)
 	}
 	if n.Format != format {
-		return named{}, store.Corrupt(rec.Key, fmt.Errorf("its data have format %d: this version reads format %d", n.Format, format))
+		return named{}, driver.Corrupt(rec.Key, fmt.Errorf("its data have format %d: this version reads format %d", n.Format, format))
 	}
 	return n, nil
 }
@@ -44,10 +45,10 @@ func (c *claim) named(ctx context.Context, name string) (named, error) {
 // own takes the value that the name had, and returns it; the lease is nil if there is none that can be had, or if another one was asked
 // for. A standing assignment of that name is taken over.
 func (c *claim) own(ctx context.Context) (had string, l *lease.Lease, place int, err error) {
-	if c.opts.As == "" {
+	if c.opts.Name == "" {
 		return "", nil, 0, nil
 	}
-	n, err := c.named(ctx, c.opts.As)
+	n, err := c.named(ctx, c.opts.Name)
 	if err != nil {
 		return "", nil, 0, err
 	}
@@ -69,7 +70,7 @@ func (c *claim) own(ctx context.Context) (had string, l *lease.Lease, place int,
 		case failure != nil:
 			return "", nil, 0, failure
 		case w.Token < held.Token: // its window isn't stored yet: it may be of the same name
-		case w.Name != c.opts.As:
+		case w.Name != c.opts.Name:
 			return n.Value, nil, 0, nil
 		case w.Standing && held.Note == "" && c.standing:
 			return "", nil, 0, errBound // somebody has just assigned it
@@ -101,7 +102,7 @@ var errBound = errors.New("the name has got another value meanwhile")
 
 // bind writes down that the claim's name has a value now, instead of the one that it had.
 func (c *claim) bind(ctx context.Context, had, value string) error {
-	return c.rename(ctx, c.opts.As, func(n *named) (bool, error) {
+	return c.rename(ctx, c.opts.Name, func(n *named) (bool, error) {
 		if n.Value != had && n.Value != value && n.Value != "" {
 			return false, errBound
 		}

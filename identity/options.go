@@ -4,8 +4,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/flake"
-	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // Options of a claim. The zero value claims any value of a pool that is declared.
@@ -13,21 +14,35 @@ type Options struct {
 	// Values of the pool. The first claim declares them; after that they have to be the same, or none.
 	Values Values
 
-	// Layout is that of the ids that are made with the values. The zero Layout doesn't say it. The first claim that says it has the pool keep it;
-	// after that it is the same, or an error that matches [ErrMismatch]: ids of two layouts can be alike, whatever their numbers are.
+	// Layout is the layout of the ids that are made with the values. The zero Layout names none.
+	// The pool keeps the layout of the first claim that names one. After that, a claim with another
+	// layout is an error that matches [ErrMismatch], because ids of two layouts can be alike,
+	// whatever their numbers are.
 	Layout flake.Layout
 
-	// As is the name of the instance that claims. It gets the value that it had before, if nobody else has got that
-	// meanwhile. "" is an instance without a name.
-	As string
+	// As is the name of the instance that claims. It gets the value that it had before, if no other
+	// has got that meanwhile. "" is an instance without a name.
+	Name string
 
 	// NoWait has a claim fail with a *[lease.HeldError], at once, while the value that the name had is held under that same name.
 	NoWait bool
 
-	// Window is how far the ceiling is ahead of the clock when it is stored, from 1 s to 30 days: by default the TTL of the session's manager, and
-	// 2 min for an assignment, which no process raises. It is stored again when half of that is left, which is one write for each half of a window. After
-	// a crash the value's next holder may have to wait for so long before it can make ids: with the default, until the TTL is over.
+	// Window is how far the ceiling is ahead of the clock when it is stored, from 1 s to 30 days.
+	// The default is the TTL of the session's manager. For an assignment, which no process extends,
+	// it is 2 min.
+	//
+	// The ceiling is stored again when half of that is left, which is one write for each half of a
+	// window. After a crash, the next holder of the value may have to wait that long before it can
+	// make ids: with the default, until the TTL is over.
 	Window time.Duration
+}
+
+// orSystem returns the clock of options, which name none by default.
+func orSystem(clk clock.Clock) clock.Clock {
+	if clk == nil {
+		return clock.System()
+	}
+	return clk
 }
 
 const (
@@ -40,12 +55,12 @@ func (o Options) check(pool string) error {
 	if pool == "" {
 		return fmt.Errorf("pool %q: want a name of at least one character", pool)
 	}
-	if err := store.CheckKey(poolKey(pool)); err != nil {
+	if err := driver.CheckKey(poolKey(pool)); err != nil {
 		return fmt.Errorf("pool %.60q: %w", pool, err)
 	}
-	if o.As != "" {
-		if err := store.CheckKey(nameKey(pool, o.As)); err != nil {
-			return fmt.Errorf("instance name %.60q: %w", o.As, err)
+	if o.Name != "" {
+		if err := driver.CheckKey(nameKey(pool, o.Name)); err != nil {
+			return fmt.Errorf("instance name %.60q: %w", o.Name, err)
 		}
 	}
 	if o.Window != 0 && (o.Window < minWindow || o.Window > maxWindow) {

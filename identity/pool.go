@@ -9,24 +9,14 @@ import (
 	"slices"
 	"time"
 
-	"github.com/leasehold/leasehold/internal/kinds"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
-
-// KeyPrefix begins the names of the leases; the pool and the value follow, each escaped as a path element is.
-const KeyPrefix = kinds.Values
 
 // recordPrefix begins the keys of pools, windows and names.
 const recordPrefix = ".identity/"
 
 const format = 1
-
-// Key returns the name of the lease of a value.
-func Key(pool, value string) string { return leaseKey(pool, value) }
-
-func leaseKey(pool, value string) string {
-	return KeyPrefix + url.PathEscape(pool) + "/" + url.PathEscape(value)
-}
 
 func poolKey(pool string) string { return recordPrefix + url.PathEscape(pool) }
 
@@ -74,10 +64,10 @@ func newPool(s *set) pool {
 func readPool(rec store.Record) (pool, set, error) {
 	var p pool
 	if err := json.Unmarshal(rec.Data, &p); err != nil {
-		return pool{}, set{}, store.Corrupt(rec.Key, err)
+		return pool{}, set{}, driver.Corrupt(rec.Key, err)
 	}
 	if p.Format != format {
-		return pool{}, set{}, store.Corrupt(rec.Key, fmt.Errorf("its data have format %d: this version reads format %d", p.Format, format))
+		return pool{}, set{}, driver.Corrupt(rec.Key, fmt.Errorf("its data have format %d: this version reads format %d", p.Format, format))
 	}
 	s, err := p.Values.check()
 	if err == nil && len(p.New) != (s.size+7)/8 {
@@ -88,7 +78,7 @@ func readPool(rec store.Record) (pool, set, error) {
 		err = fmt.Errorf("its index names a value beyond %d", s.size)
 	}
 	if err != nil {
-		return pool{}, set{}, store.Corrupt(rec.Key, err)
+		return pool{}, set{}, driver.Corrupt(rec.Key, err)
 	}
 	return p, s, nil
 }

@@ -202,7 +202,7 @@ func (b *book) use(p *process, rng *rand.Rand) {
 	}
 	o := Options{Values: Values{Range: "1-4"}, Window: time.Duration(1+rng.IntN(60)) * time.Second}
 	if rng.IntN(2) == 0 {
-		o.As = fmt.Sprintf("node-%d", rng.IntN(6))
+		o.Name = fmt.Sprintf("node-%d", rng.IntN(6))
 	}
 	ctx, cancel := context.WithTimeout(b.t.Context(), 40*time.Second)
 	defer cancel()

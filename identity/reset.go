@@ -8,21 +8,24 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/pools"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
 
-// Late is a value whose next window begins far ahead, since the clock of somebody who had it was.
+// Late is a value whose next window begins far ahead, because the clock of an earlier holder was
+// ahead.
 type Late struct {
 	Value  string
 	Name   string       // of the instance that had it last; "" for one without
 	Token  fence.Token  // of the term to which its last window was granted
 	Begins time.Time    // from when on its next holder may stamp
-	Record store.Record // of the lease; nobody has the value if its owner is ""
+	Record store.Record // of the lease; the value is free if its owner is ""
 }
 
-// LateValues returns the values of a pool whose next windows begin after a time, in order. It reads all values that were ever held, and
-// blocks until the store has answered or ctx is done. The error matches [ErrUndeclared] when there is no such pool.
+// LateValues returns the values of a pool whose next windows begin after a time, in order. It reads
+// all values that were ever held, and blocks until the store has answered or ctx is done. The error
+// matches [ErrUndeclared] when there is no such pool.
 func LateValues(ctx context.Context, st store.Store, pool string, after time.Time) ([]Late, error) {
 	all, err := lateValues(ctx, st, pool, after)
 	if err != nil {
@@ -49,7 +52,7 @@ func lateValues(ctx context.Context, st store.Store, pool string, after time.Tim
 		if !w.Ceiling.After(after) {
 			continue
 		}
-		rec, err := store.Load(ctx, st, leaseKey(pool, value))
+		rec, err := store.Load(ctx, st, pools.Key(pool, value))
 		if err != nil {
 			return nil, err
 		}
@@ -72,13 +75,15 @@ func windowsOf(ctx context.Context, st store.Store, pool string) (map[string]win
 	return windows, nil
 }
 
-// Reset has the next window of a value begin now, by m's clock, and no more at v.Begins. It gives up what keeps ids apart: ids that were made with the
-// value may be dated up to v.Begins, and those that are made from now on may be the same. Who resets a value vouches that no such
-// ids were kept, and that no process that had the value makes any.
+// Reset has the next window of a value begin now, by m's clock, instead of at v.Begins. It gives up
+// what keeps ids apart. Ids that were made with the value may be dated up to v.Begins, and ids made
+// from now on may be the same. The caller vouches that no such ids were kept, and that no process
+// that had the value makes any.
 //
-// Nobody may have the value: it is a *[lease.HeldError] otherwise; a dead holder's is free as for a [Claim]. An error that matches [ErrWindow] says that
-// the value had another holder, or another window, since [LateValues] has returned v. m's TTL bounds how long a value of which a Reset failed
-// halfway stays taken. Reset blocks until the store has answered or ctx is done.
+// The value must be free, otherwise Reset returns a *[lease.HeldError]. A dead holder's value is
+// free as for a [Claim]. An error that matches [ErrWindow] says that the value had another holder,
+// or another window, since [LateValues] returned v. The TTL of m bounds how long the value stays
+// held if Reset fails halfway. Reset blocks until the store has answered or ctx is done.
 func Reset(ctx context.Context, m *lease.Manager, pool string, v Late) error {
 	c := newClaim(m, m, pool, Options{})
 	err := c.load(ctx)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/internal/pools"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
@@ -172,7 +173,7 @@ type view struct {
 func (c *claim) look(ctx context.Context) (view, error) {
 	v := view{kept: map[string][]int{}, owners: map[string]bool{}}
 	stored := map[string]store.Record{}
-	for rec, err := range c.m.Store().List(ctx, leaseKey(c.name, "")) {
+	for rec, err := range c.m.Store().List(ctx, pools.Key(c.name, "")) {
 		if err != nil {
 			return view{}, err
 		}
@@ -180,7 +181,7 @@ func (c *claim) look(ctx context.Context) (view, error) {
 	}
 	since := map[int]time.Time{}
 	for i := range c.set.size {
-		key := leaseKey(c.name, c.set.value(i))
+		key := pools.Key(c.name, c.set.value(i))
 		rec, ok := stored[key]
 		since[i] = rec.Acquired
 		switch {

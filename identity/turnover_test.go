@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/internal/pools"
 	"github.com/leasehold/leasehold/store/faulty"
 	"github.com/leasehold/leasehold/store/memory"
 )
@@ -27,7 +28,7 @@ func (y *writes) plan(op faulty.Op) faulty.Fault {
 		y.lists.Add(1)
 	case op.Kind != faulty.Put:
 		y.reads.Add(1)
-	case strings.HasPrefix(op.Key, KeyPrefix):
+	case strings.HasPrefix(op.Key, pools.KeyPrefix):
 		if op.Record.Owner == "" {
 			y.releases.Add(1)
 		} else {

@@ -7,10 +7,11 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/internal/pools"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
-// Values say what the values of a pool are: a range, names, or prefixes.
+// Values are the values of a pool: a range, names, or prefixes.
 type Values struct {
 	Range  string   `json:"range,omitempty"`  // integers, both ends included: "1-254"
 	Names  []string `json:"names,omitempty"`  // each of them once
@@ -20,7 +21,7 @@ type Values struct {
 
 // The most values that a pool can have, and the most bytes of all its names together.
 const (
-	MaxSize  = 1 << 16
+	MaxSize  = pools.MaxSize
 	maxNames = 16 << 10
 )
 
@@ -54,8 +55,8 @@ type set struct {
 	at   map[string]int // of names
 }
 
-// Check returns an error that says what is wrong with the values, or nil. The zero Values, which stand for those that are declared, are not
-// wrong.
+// Check returns an error that says what is wrong with the values, or nil. The zero Values stand for
+// the declared ones, and are not wrong.
 func (v Values) Check() error {
 	if v.isZero() {
 		return nil
@@ -112,7 +113,7 @@ func (v Values) checkNames() (set, error) {
 	s := set{Values: v, size: len(v.Names), at: map[string]int{}}
 	bytes := 0
 	for i, name := range v.Names {
-		if err := store.CheckKey(name); err != nil {
+		if err := driver.CheckKey(name); err != nil {
 			return set{}, fmt.Errorf("name %.60q: %w", name, err)
 		}
 		if _, twice := s.at[name]; twice {

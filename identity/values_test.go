@@ -109,7 +109,7 @@ func TestDuplicates(t *testing.T) {
 		if err != nil || len(all) > 0 {
 			t.Errorf("%v: %v", all, err)
 		}
-		c := &claim{st: p.net, name: "machines", opts: Options{As: "x/y"}}
+		c := &claim{st: p.net, name: "machines", opts: Options{Name: "x/y"}}
 		value := func(name string) string {
 			rec, err := p.net.Get(t.Context(), nameKey("machines", name))
 			if err != nil {

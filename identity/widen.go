@@ -11,7 +11,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// NarrowError says that a pool was to become one that lacks values of it, or one where they have other numbers. It matches [ErrMismatch].
+// NarrowError reports that a pool would lose values, or that they would get other numbers. It
+// matches [ErrMismatch].
 type NarrowError struct {
 	Pool          string
 	Stored, Asked Values
@@ -25,11 +26,14 @@ func (e *NarrowError) Error() string {
 // Is reports whether target is [ErrMismatch].
 func (e *NarrowError) Is(target error) bool { return target == ErrMismatch }
 
-// Widen adds values to a pool that is declared, and returns it as it is then. The values have to be all those that it has, and more: a range that
-// covers the range, names among which are all names, or a larger network that begins with the same one. Each value keeps its holder and
-// its number; names that are new come last. The same values are no error and no write. From then on, who names the pool's values has to name
-// the new ones. It blocks until the store has answered or ctx is done. The error matches [ErrUndeclared] if there is no such pool, and is a
-// *[NarrowError] if values would be lost.
+// Widen adds values to a declared pool, and returns the new pool. The values have to be all that
+// the pool has, and more: a range that covers the range, names that include all names, or a larger
+// network that begins with the same one. Each value keeps its holder and its number, and new names
+// come last. The same values are no error and no write.
+//
+// From then on, a caller that names the pool's values has to name the new ones. Widen blocks until
+// the store has answered or ctx is done. The error matches [ErrUndeclared] if there is no such
+// pool. It is a *[NarrowError] if values would be lost.
 func Widen(ctx context.Context, st store.Store, name string, values Values) (Declared, error) {
 	got, err := widen(ctx, st, name, values)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // window is the data of a value's record.
@@ -29,10 +30,10 @@ func readWindow(rec store.Record) (window, error) {
 		return w, nil
 	}
 	if err := json.Unmarshal(rec.Data, &w); err != nil {
-		return window{}, store.Corrupt(rec.Key, err)
+		return window{}, driver.Corrupt(rec.Key, err)
 	}
 	if w.Format != format {
-		return window{}, store.Corrupt(rec.Key, fmt.Errorf("its data have format %d: this version reads format %d", w.Format, format))
+		return window{}, driver.Corrupt(rec.Key, fmt.Errorf("its data have format %d: this version reads format %d", w.Format, format))
 	}
 	return w, nil
 }

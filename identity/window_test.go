@@ -34,7 +34,7 @@ func (p *process) stored(h *Hold) window {
 // generator makes ids of a hold, by the process's clock.
 func (p *process) generator(h *Hold) *flake.Generator[flake.ID] {
 	p.w.Helper()
-	g, err := flake.New[flake.ID](flake.Twitter(), h.Number(), h, flake.Options{Now: p.clk.Wall, Lag: -1, MaxWait: -1})
+	g, err := flake.New[flake.ID](flake.Snowflake(), h.Number(), h, flake.Options{Now: p.clk.Wall, Lag: -1, MaxWait: -1})
 	if err != nil {
 		p.w.Fatal(err)
 	}
@@ -227,7 +227,7 @@ func TestFloorIsNoRatchet(t *testing.T) {
 		}
 		h := p.claim(named1("5-5", "a"))
 		time.Sleep(2 * defaultWindow)
-		g, err := flake.New[flake.ID](flake.Twitter(), h.Number(), h, flake.Options{Now: p.clk.Wall})
+		g, err := flake.New[flake.ID](flake.Snowflake(), h.Number(), h, flake.Options{Now: p.clk.Wall})
 		if err != nil {
 			t.Fatal(err)
 		}

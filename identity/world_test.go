@@ -114,4 +114,4 @@ func (p *process) release(h *Hold, used time.Time) {
 
 func ranged(r string) Options { return Options{Values: Values{Range: r}} }
 
-func named1(r, name string) Options { return Options{Values: Values{Range: r}, As: name} }
+func named1(r, name string) Options { return Options{Values: Values{Range: r}, Name: name} }

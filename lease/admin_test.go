@@ -31,7 +31,7 @@ func TestBreak(t *testing.T) {
 		wait := w.node(lease.Options{}).acquiring(t.Context(), "job")
 		time.Sleep(time.Minute)
 		rec := w.breaks("job", lease.Eviction{Token: l.Token(), Note: "stuck"})
-		if rec.Mark != store.MarkBroken || rec.Note != "ops@desk: stuck" || rec.Token != l.Token() || rec.Owner != n.Owner() {
+		if rec.Intervention != store.InterventionBroken || rec.Note != "ops@desk: stuck" || rec.Token != l.Token() || rec.Owner != n.Owner() {
 			t.Errorf("Break returned %+v", rec)
 		}
 		time.Sleep(5 * time.Second)
@@ -102,7 +102,7 @@ func TestBreakOfSessionLease(t *testing.T) {
 		s := n.open()
 		a, b, c := n.under(s, "a"), n.under(s, "b"), n.under(s, "c")
 		n.plan(func(op faulty.Op) faulty.Fault {
-			if op.Kind == faulty.Put && op.Key == s.Key() && w.get(s.Key()).Mark == store.MarkNotice && op.Record.Version == w.get(s.Key()).Version && a.Check() == nil {
+			if op.Kind == faulty.Put && op.Key == s.Key() && w.get(s.Key()).Intervention == store.InterventionNotice && op.Record.Version == w.get(s.Key()).Version && a.Check() == nil {
 				t.Error("the notice is taken off before the lease has ended")
 			}
 			return faulty.Fault{}
@@ -120,7 +120,7 @@ func TestBreakOfSessionLease(t *testing.T) {
 		wait.wait(t, start, ttl+time.Millisecond)
 		time.Sleep(time.Hour)
 		valid(t, b)
-		if rec := w.get(s.Key()); rec.Mark != "" || len(rec.Data) != 0 {
+		if rec := w.get(s.Key()); rec.Intervention != "" || len(rec.Data) != 0 {
 			t.Errorf("the session's record: %+v", rec)
 		}
 		release(t, c)
@@ -139,7 +139,7 @@ func TestBreakOfSessionThenOfItsLease(t *testing.T) {
 		a, b := n.under(s, "a"), n.under(s, "b")
 		w.breaks(s.Key(), lease.Eviction{Token: w.get(s.Key()).Token})
 		w.breaks("a", lease.Eviction{Token: a.Token()})
-		if rec := w.get(s.Key()); rec.Mark != store.MarkBroken {
+		if rec := w.get(s.Key()); rec.Intervention != store.InterventionBroken {
 			t.Errorf("the session's record: %+v", rec)
 		}
 		time.Sleep(5 * time.Second)

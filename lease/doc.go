@@ -46,7 +46,7 @@
 //	100        1 List of what names begin with  0.27 Lists a second, of 25 KB
 //	100,000    1 List                           0.27 Lists a second, of 25 MB: 1 to 2.4 s of a core and of the store
 //
-// Where other programs share the records ([store.Toucher]: on Kubernetes, client-go), the look at the first 16 leases is a write, which
+// Where other programs share the records ([driver.Toucher]: on Kubernetes, client-go), the look at the first 16 leases is a write, which
 // renews the record for their eyes. Like a renewal, it is sent again when it has had no answer for TTL/20, and extends the lease from before the first
 // copy was sent.
 //

@@ -97,12 +97,12 @@ func TestManagerRefusesAStoreWithLessFencing(t *testing.T) {
 	}{
 		"linearizable":             {mem, store.FencingLinearizable, ""},
 		"more than is demanded":    {mem, store.FencingPerPrimary, ""},
-		"nothing is demanded":      {silent{mem}, "", ""},
-		"per primary, unasked":     {promising{mem, store.FencingPerPrimary}, "", ""},
+		"nothing is demanded":      {silent{mem}, 0, ""},
+		"per primary, unasked":     {promising{mem, store.FencingPerPrimary}, 0, ""},
 		"per primary will do":      {promising{mem, store.FencingPerPrimary}, store.FencingPerPrimary, ""},
 		"per primary won't do":     {promising{mem, store.FencingPerPrimary}, store.FencingLinearizable, "tokens of promising are good per primary"},
 		"it doesn't say":           {silent{mem}, store.FencingLinearizable, "doesn't say"},
-		"not a kind there ever is": {promising{mem, store.FencingPerPrimary}, "total", `want "linearizable"`},
+		"not a kind there ever is": {promising{mem, store.FencingPerPrimary}, store.FencingLinearizable + 1, `want "linearizable"`},
 	} {
 		m, err := lease.NewManager(c.st, lease.Options{Fencing: c.want})
 		switch {

@@ -73,9 +73,9 @@ func TestFinding_L11_AnObserverLearnsOfAnExpiry(t *testing.T) {
 		}
 		write("job", func(rec *store.Record) { rec.Owner, rec.Nonce = "", "n3" })
 		stands(t, o, lease.NameFree, 0, 0)
-		for mark, want := range map[store.Mark]lease.Standing{store.MarkBroken: lease.NameBroken, store.MarkHanded: lease.NameHanded} {
+		for mark, want := range map[store.Intervention]lease.Standing{store.InterventionBroken: lease.NameBroken, store.InterventionHandedOver: lease.NameHanded} {
 			write("job", alive("n"+string(mark)))
-			write("job", func(rec *store.Record) { rec.Mark = mark })
+			write("job", func(rec *store.Record) { rec.Intervention = mark })
 			stands(t, o, want, 0, ttl)
 			time.Sleep(ttl)
 			stands(t, o, lease.NameExpired, ttl, 0)

@@ -41,7 +41,7 @@ func TestHandOver(t *testing.T) {
 		if next.Token() <= offered.Token || offered.Token <= l.Token() {
 			t.Errorf("token %d after %d, offered %d", next.Token(), l.Token(), offered.Token)
 		}
-		if rec := w.get("job"); rec.Mark != "" || len(rec.Past) != 1 || rec.Past[0].Why != "handed over to "+heir.Owner() {
+		if rec := w.get("job"); rec.Intervention != "" || len(rec.Past) != 1 || rec.Past[0].Why != "handed over to "+heir.Owner() {
 			t.Errorf("the record: %+v", rec)
 		}
 		if states, closed := drain(events); !closed || !equalStates(states, lease.StateHeld, lease.StateReleased) {

@@ -12,6 +12,7 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 	"github.com/leasehold/leasehold/store/faulty"
 )
 
@@ -269,7 +270,7 @@ func TestKeeperEngineErrors(t *testing.T) {
 	}{
 		"refused":         {faulty.Fault{Err: errRefused}, faulty.Put},
 		"closed":          {faulty.Fault{Err: store.ErrClosed}, faulty.Put},
-		"corrupt":         {faulty.Fault{Err: store.Corrupt("job", errRefused)}, faulty.Put},
+		"corrupt":         {faulty.Fault{Err: driver.Corrupt("job", errRefused)}, faulty.Put},
 		"invalid":         {faulty.Fault{Err: &store.InvalidError{Field: "TTL"}}, faulty.Put},
 		"unknown, landed": {faulty.Fault{LoseReply: true}, faulty.Put},
 		"unknown, silent": {faulty.Fault{LoseReply: true, Silent: true}, faulty.Put},
@@ -356,7 +357,7 @@ func TestANoticeOnALeaseThatKeepsItself(t *testing.T) {
 		n := w.node(lease.Options{})
 		l := n.acquire("job")
 		w.edit("job", func(r *store.Record) {
-			r.Mark, r.Note, r.Data, r.Nonce = store.MarkNotice, "somebody", []byte(`{"broken":{"job":1}}`), r.Nonce+"+notice"
+			r.Intervention, r.Note, r.Data, r.Nonce = store.InterventionNotice, "somebody", []byte(`{"broken":{"job":1}}`), r.Nonce+"+notice"
 		})
 		time.Sleep(time.Minute)
 		valid(t, l)

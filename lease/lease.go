@@ -12,6 +12,7 @@ import (
 	"github.com/leasehold/leasehold/internal/drive"
 	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // Lease is one term of holding a name, from its acquisition to its loss or release. It is safe for concurrent use.
@@ -206,7 +207,7 @@ func (l *Lease) Release(ctx context.Context) error {
 // name is free for others after the TTL. The rest is as with Release, except that it is an error that matches [ErrLost]
 // when this term was over already.
 func (l *Lease) HandOver(ctx context.Context, to string) error {
-	if store.CheckKey(to) != nil || to == l.m.owner { // an owner id keeps to the limits of a key
+	if driver.CheckKey(to) != nil || to == l.m.owner { // an owner id keeps to the limits of a key
 		return fmt.Errorf("hand over %s to %q: want the owner id of another holder, as its Manager.Owner returns it", l.key, to)
 	}
 	if err := l.Check(); err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/leasehold/leasehold/internal/drive"
 	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // A session's renewals say nothing of the records of its leases, and an outsider may delete, edit or restore one: kubectl, etcdctl,
@@ -125,7 +126,7 @@ func (s *Session) watchOver() {
 			Over: func(l *Lease) bool { return l.term.Until() == clock.Always },
 			End:  func(l *Lease, cause protocol.Cause, why error) { l.end(causeOf(cause), why) },
 		}
-		_, k.touches = st.(store.Toucher)
+		_, k.touches = st.(driver.Toucher)
 		props := store.Describe(st)
 		if k.pushes = props.Push && !props.WaitLingers; k.pushes {
 			k.pushed = make(chan struct{}, 1)

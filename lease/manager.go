@@ -59,7 +59,7 @@ func NewManager(st store.Store, opts Options) (*Manager, error) {
 	if !opts.Outlived {
 		m.run.Own = owner
 	}
-	if opts.Fencing != "" {
+	if opts.Fencing != store.FencingUnknown {
 		m.run.Worth = func() error { return opts.checkFencing(store.Describe(st)) }
 	}
 	m.watch = sessions.NewWatch(m)

@@ -145,10 +145,10 @@ func statusOf(seen, session protocol.Seen, now clock.Instant) Status {
 		s.Standing = NameExpired
 		return s
 	}
-	switch rec.Mark {
-	case store.MarkBroken:
+	switch rec.Intervention {
+	case store.InterventionBroken:
 		s.Standing = NameBroken
-	case store.MarkHanded:
+	case store.InterventionHandedOver:
 		s.Standing = NameHanded
 	}
 	return s

@@ -14,6 +14,7 @@ import (
 	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/lease/sightings"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // Options tells a [Manager] how to hold. The zero value is right for most programs.
@@ -45,13 +46,13 @@ type Options struct {
 	Info map[string]string
 
 	// Fencing, if set, is what the tokens have to be worth: with [store.FencingLinearizable] NewManager refuses a store that
-	// may lose acknowledged writes, or doesn't say that it can't. "" takes any store. A store may come to be worth less while it is
+	// may lose acknowledged writes, or doesn't say that it can't. 0 takes any store. A store may come to be worth less while it is
 	// open, as its server's settings change, and notices some seconds later. From then on nothing is taken, renewed or handed over: an
 	// Acquire tries again until ctx is done, and a lease is in jeopardy until it has expired. A release goes through.
 	Fencing store.Fencing
 
 	// Outlived says that work under a lease may outlive this process: what it started elsewhere, say. Then a name stays taken
-	// for its TTL after the process has ended. Otherwise a store that can prove the end ([store.Witness]) gives the name to the
+	// for its TTL after the process has ended. Otherwise a store that can prove the end ([driver.Witness]) gives the name to the
 	// next one at once.
 	Outlived bool
 
@@ -108,11 +109,11 @@ func (o Options) check(st store.Store) error {
 
 func (o Options) checkFencing(p store.Properties) error {
 	switch {
-	case o.Fencing == "" || o.Fencing == p.Fencing || p.Fencing == store.FencingLinearizable:
+	case o.Fencing < store.FencingUnknown || o.Fencing > store.FencingLinearizable:
+		return fmt.Errorf("fencing %d: want %q, %q, or nothing", int(o.Fencing), store.FencingLinearizable, store.FencingPerPrimary)
+	case p.Fencing >= o.Fencing:
 		return nil
-	case o.Fencing != store.FencingLinearizable && o.Fencing != store.FencingPerPrimary:
-		return fmt.Errorf("fencing %q: want %q, %q, or nothing", o.Fencing, store.FencingLinearizable, store.FencingPerPrimary)
-	case p.Fencing == "":
+	case p.Fencing == store.FencingUnknown:
 		return fmt.Errorf("fencing %q is demanded, and the store doesn't say what its tokens are worth: use a store.Describer", o.Fencing)
 	}
 	return fmt.Errorf("fencing %q is demanded, and the tokens of %s are good %s: a failover may lose acknowledged writes; use a store that loses none", o.Fencing, p.Engine, p.Fencing)
@@ -156,5 +157,5 @@ func checkName(key string) error {
 	if Reserved(key) {
 		return &store.InvalidError{Field: "Key", Value: fmt.Sprintf("%.40q", key), Want: "a name that does not begin with a dot: those are Leasehold's own"}
 	}
-	return store.CheckKey(key)
+	return driver.CheckKey(key)
 }

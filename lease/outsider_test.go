@@ -57,7 +57,7 @@ func TestFinding_S14_ANoticeThatCantBeReadEndsTheSession(t *testing.T) {
 				s := n.open()
 				job, beside := n.under(s, "job"), n.under(s, "beside")
 				rec := w.get(s.Key())
-				rec.Mark, rec.Note, rec.Data, rec.Nonce = store.MarkNotice, "somebody", []byte(data), rec.Nonce+"+notice"
+				rec.Intervention, rec.Note, rec.Data, rec.Nonce = store.InterventionNotice, "somebody", []byte(data), rec.Nonce+"+notice"
 				if _, err := w.db.Open().Put(t.Context(), rec); err != nil {
 					t.Fatal(err)
 				}
@@ -103,7 +103,7 @@ func outsiders(w *world, before store.Record) map[string]struct {
 		"edits the token":       {edit(func(r *store.Record) { r.Token-- }), "of an earlier term"},
 		"edits the session":     {edit(func(r *store.Record) { r.Session = ".session/x" }), "names another session"},
 		"restores it":           {func() { w.restore(before) }, "of an earlier term"},
-		"breaks it, by no tool": {edit(func(r *store.Record) { r.Mark, r.Note, r.Session = store.MarkBroken, "somebody", "" }), "by somebody"},
+		"breaks it, by no tool": {edit(func(r *store.Record) { r.Intervention, r.Note, r.Session = store.InterventionBroken, "somebody", "" }), "by somebody"},
 	}
 }
 

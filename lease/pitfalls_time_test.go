@@ -10,6 +10,7 @@ import (
 
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 	"github.com/leasehold/leasehold/store/faulty"
 )
 
@@ -141,11 +142,11 @@ func TestPitfall_T5_FractionsOfSecondsCount(t *testing.T) {
 			if most := float64(length) * (1 - 0.2); float64(l.Left()) > most || float64(l.Left()) < most-2 {
 				t.Errorf("TTL %v: %v left, want %v rounded down", length, l.Left(), time.Duration(most))
 			}
-			written, err := store.Marshal(w.get("job"))
+			written, err := driver.Marshal(w.get("job"))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if rec, err := store.Unmarshal(written); err != nil || rec.TTL < length {
+			if rec, err := driver.Unmarshal(written); err != nil || rec.TTL < length {
 				t.Errorf("TTL %v: %v in the record, %v", length, rec.TTL, err)
 			}
 			start := time.Now()

@@ -18,26 +18,26 @@ func Source(st store.Store) fence.Source { return source{store.Confirmed(st)} }
 type source struct{ st store.Store }
 
 // Current implements [fence.Source].
-func (s source) Current(ctx context.Context, name string) (fence.Current, error) {
+func (s source) Current(ctx context.Context, name string) (fence.Holding, error) {
 	rec, err := store.Load(ctx, s.st, name)
 	if err != nil {
-		return fence.Current{}, err
+		return fence.Holding{}, err
 	}
 	return CurrentOf(ctx, s.st, rec)
 }
 
 // CurrentOf is what [Source] says of the name whose record has just been read. It reads the session that keeps the name, if one does.
-func CurrentOf(ctx context.Context, st store.Store, rec store.Record) (fence.Current, error) {
-	c := fence.Current{Holder: rec.Owner, Token: rec.Token}
+func CurrentOf(ctx context.Context, st store.Store, rec store.Record) (fence.Holding, error) {
+	c := fence.Holding{Holder: rec.Owner, Token: rec.Token}
 	switch {
-	case rec.Mark == store.MarkBroken, rec.Mark == store.MarkHanded: // the one is over, the other not begun
+	case rec.Intervention == store.InterventionBroken, rec.Intervention == store.InterventionHandedOver: // the one is over, the other not begun
 		c.Holder = ""
 	case rec.Session != "":
 		session, err := store.Load(ctx, st, rec.Session)
 		if err != nil {
-			return fence.Current{}, err
+			return fence.Holding{}, err
 		}
-		if session.Owner != rec.Owner || session.Mark == store.MarkBroken {
+		if session.Owner != rec.Owner || session.Intervention == store.InterventionBroken {
 			c.Holder = "" // it was closed or broken, and all that it kept
 		}
 	}

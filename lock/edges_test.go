@@ -25,7 +25,7 @@ func TestASemaphoreHasAllItsPlaces(t *testing.T) {
 			h, err := sem.TryAcquire(t.Context(), 1)
 			must(t, h, err)
 		}
-		if h, err := sem.TryAcquire(t.Context(), 1); !errors.Is(err, ErrHeld) {
+		if h, err := sem.TryAcquire(t.Context(), 1); !errors.Is(err, lease.ErrHeld) {
 			t.Errorf("one more: %v, %v", h, err)
 		}
 	})
@@ -162,7 +162,7 @@ func TestAWaitEndsWithItsSession(t *testing.T) {
 		if err := q.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if err := <-ended; err == nil || errors.Is(err, ErrHeld) {
+		if err := <-ended; err == nil || errors.Is(err, lease.ErrHeld) {
 			t.Error(err)
 		}
 	})

@@ -4,22 +4,21 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/leasehold/leasehold/lease"
 )
 
-// The errors to branch on, with [errors.Is], beside those of packages lease and store: a name in use as another kind is a
-// *[store.KindError].
-var (
-	ErrHeld     = errors.New("lock is held")                // a *HeldError
-	ErrMismatch = errors.New("semaphore has another limit") // a *MismatchError
-)
+// The errors to test for with [errors.Is], besides those of packages lease and store. A name in use
+// as another kind is a *[store.KindError].
+var ErrMismatch = errors.New("semaphore has another limit")
 
-// HeldError says who holds what was wanted. It matches [ErrHeld].
+// HeldError names the holders of a lock that was wanted. It matches [lease.ErrHeld].
 type HeldError struct {
 	Name    string
 	Wanted  int      // the weight
 	Free    int      // what is left of the limit
 	Holders []string // owner ids
-	Waiting int      // who waits before
+	Waiting int      // the number of waiters before
 }
 
 func (e *HeldError) Error() string {
@@ -33,11 +32,11 @@ func (e *HeldError) Error() string {
 	return fmt.Sprintf("%s: %d wanted, %d free: held by %s, %d waiting before", e.Name, e.Wanted, e.Free, who, e.Waiting)
 }
 
-// Is reports whether target is [ErrHeld].
-func (e *HeldError) Is(target error) bool { return target == ErrHeld }
+// Is reports whether target is [lease.ErrHeld].
+func (e *HeldError) Is(target error) bool { return target == lease.ErrHeld }
 
-// MismatchError says that a semaphore is used with another limit than the one it has. The first use of a name says what it is. It
-// matches [ErrMismatch].
+// MismatchError says that a semaphore is used with another limit than its own. The first use of a
+// name sets the limit. It matches [ErrMismatch].
 type MismatchError struct {
 	Name          string
 	Stored, Asked int

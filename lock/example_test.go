@@ -45,7 +45,7 @@ func ExampleMutex() {
 		return
 	}
 	_, err = m.TryLock(ctx) // it is not reentrant
-	fmt.Println("held:", errors.Is(err, lock.ErrHeld))
+	fmt.Println("held:", errors.Is(err, lease.ErrHeld))
 	if err := h.Check(); err != nil { // nanoseconds: before every step that must not be done twice
 		fmt.Println(err)
 		return
@@ -118,16 +118,16 @@ func ExampleRWMutex() {
 	one, _ := rw.RLock(ctx)
 	two, _ := rw.RLock(ctx)
 	_, err = rw.TryLock(ctx)
-	fmt.Println("readers share:", one.Check(), two.Check(), "a writer waits:", errors.Is(err, lock.ErrHeld))
+	fmt.Println("readers share:", one.Check(), two.Check(), "a writer waits:", errors.Is(err, lease.ErrHeld))
 	// Output: readers share: <nil> <nil> a writer waits: true
 }
 
-func ExampleAll() {
+func ExampleAcquireAll() {
 	ctx := context.Background()
 	s, done := open(ctx)
 	defer done()
 
-	set, err := lock.All(ctx, s, "account/7", "account/3") // in one order, whoever asks
+	set, err := lock.AcquireAll(ctx, s, "account/7", "account/3") // in one order, whoever asks
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 	"github.com/leasehold/leasehold/store/faulty"
 )
 
@@ -58,12 +59,12 @@ type proving struct {
 	by     *process
 }
 
-var _ store.Witness = proving{}
+var _ driver.Witness = proving{}
 
 func (p proving) Get(ctx context.Context, key string) (store.Record, error) {
 	rec, err := p.Store.Get(ctx, key)
 	if gone, _ := p.proofs.now(); gone[rec.Owner] {
-		rec.Age = store.Forever
+		rec.Age = store.AgeGone
 	}
 	return rec, err
 }
@@ -78,7 +79,7 @@ func (p proving) WaitHolder(ctx context.Context, key, version string) (store.Rec
 	for {
 		_, told := p.proofs.now()
 		rec, err := store.Load(ctx, p, key)
-		if err != nil || rec.Version != version || rec.Age == store.Forever {
+		if err != nil || rec.Version != version || rec.Age == store.AgeGone {
 			return rec, err
 		}
 		waiting, end := context.WithCancel(ctx)

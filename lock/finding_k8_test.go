@@ -245,7 +245,7 @@ func TestFinding_K8_TryAll(t *testing.T) {
 		began := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), ttl)
 		defer cancel()
-		if set, err := TryAll(ctx, q.Session, "c", "a", "b"); !errors.Is(err, ErrHeld) || !strings.Contains(err.Error(), "b: ") {
+		if set, err := TryAcquireAll(ctx, q.Session, "c", "a", "b"); !errors.Is(err, lease.ErrHeld) || !strings.Contains(err.Error(), "b: ") {
 			t.Fatalf("%v, %v", set, err)
 		}
 		if took := time.Since(began); took > time.Second {
@@ -263,7 +263,7 @@ func TestFinding_K8_TryAll(t *testing.T) {
 		if err := held.Release(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		set, err := TryAll(t.Context(), q.Session, "c", "a", "b", "a")
+		set, err := TryAcquireAll(t.Context(), q.Session, "c", "a", "b", "a")
 		if err != nil || set.Check() != nil {
 			t.Fatal(set, err)
 		}
@@ -275,7 +275,7 @@ func TestFinding_K8_TryAll(t *testing.T) {
 		if err := set.Release(t.Context()); err != nil {
 			t.Error(err)
 		}
-		set, err = TryAll(t.Context(), p.Session, "a", "b", "c")
+		set, err = TryAcquireAll(t.Context(), p.Session, "a", "b", "c")
 		if err != nil || set.Check() != nil {
 			t.Errorf("after the release: %v, %v", set, err)
 		}
@@ -319,7 +319,7 @@ func TestFinding_K8_Run(t *testing.T) {
 		called := false
 		held, err := mine.Lock(soon)
 		must(t, held, err)
-		if err := Run(t.Context(), mine.TryRLock, func(context.Context, *Hold) error { called = true; return nil }); !errors.Is(err, ErrHeld) || called {
+		if err := Run(t.Context(), mine.TryRLock, func(context.Context, *Hold) error { called = true; return nil }); !errors.Is(err, lease.ErrHeld) || called {
 			t.Errorf("a lock that isn't to be had: %v, called %t", err, called)
 		}
 		func() {
@@ -343,7 +343,7 @@ func TestFinding_K8_NotReentrant(t *testing.T) {
 			_, err = take(ctx)
 			cancel()
 			own := fmt.Sprintf("held by %s", p.m.Owner())
-			if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, ErrHeld) || !strings.Contains(err.Error(), own) {
+			if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, lease.ErrHeld) || !strings.Contains(err.Error(), own) {
 				t.Errorf("%s: %v", name, err)
 			}
 			if err := errors.Join(first.Check(), first.Release(t.Context())); err != nil {

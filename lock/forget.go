@@ -8,10 +8,13 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Forget makes the name of a lock or an election, which nobody uses, a name of no kind: the next use says what it is, and with what
-// limit. Its last token stays, and so do its ended terms. A name that is held, waited for or stood for is a *[store.KindError] that
-// says by whom, and so is a pool of identities, which keeps its name for good. A name that isn't stored matches [store.ErrNotFound].
-// Forget blocks until the store has answered or ctx is done. After an error that matches [store.ErrUnknownOutcome] it can be called again.
+// Forget removes the kind of an unused lock's or election's name. The next use sets the kind, and
+// the limit. The name's last token stays, and so do its ended terms.
+//
+// A name that is held, waited for or campaigned for is a *[store.KindError] that names who uses it.
+// So is a pool of identities, which keeps its name for good. A name that isn't stored matches
+// [store.ErrNotFound]. Forget blocks until the store has answered or ctx is done. After an error
+// that matches [store.ErrUnknownOutcome] it can be called again.
 func Forget(ctx context.Context, m *lease.Manager, name string) error {
 	if err := checkName(name); err != nil {
 		return err

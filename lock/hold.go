@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/lease"
-	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // ErrReleased is the error of a hold that was released.
@@ -70,9 +70,10 @@ func (h *Hold) ValidUntil() clock.Instant {
 // what kept it.
 func (h *Hold) Context() context.Context { return h.ctx }
 
-// Release gives the hold back. What it guards has to be at rest before. It blocks until the store has answered, for a third
-// of the session's TTL at most, even if ctx is done; what is not settled by then is settled in the background, for as long
-// as the session lives, and the error matches [store.ErrUnknownOutcome]. Releasing again returns the first error.
+// Release gives up the hold. Stop the guarded work first. It blocks until the store has answered,
+// for a third of the session's TTL at most, even if ctx is done. What is not settled by then is
+// settled in the background, as long as the session lives. The error then matches
+// [store.ErrUnknownOutcome]. Releasing again returns the first error.
 func (h *Hold) Release(ctx context.Context) error {
 	h.finish(func() error { return h.free(context.WithoutCancel(ctx)) })
 	return h.err
@@ -89,10 +90,13 @@ func (h *Hold) finish(free func() error) (first bool) {
 	return first
 }
 
-// Run holds a lock while f runs: it calls take, such as [Mutex.Lock] or [RWMutex.TryRLock], calls f, waits for f to return, and releases.
-// The context it gives f is done when ctx is, or when the hold ends, whose *[lease.LostError] is then its cause; f has to stop at once
-// in that case. Run returns take's error, or else that of f, joined with the *[lease.LostError] if the hold was lost, and with that of
-// the release. f isn't called after an error of take.
+// Run holds a lock while f runs. It calls take, such as [Mutex.Lock] or [RWMutex.TryRLock], calls
+// f, waits for f to return, and releases. f isn't called after an error of take.
+//
+// The context of f is done when ctx is, or when the hold ends, with the hold's *[lease.LostError]
+// as its cause. f has to stop at once in that case. Run returns take's error. Otherwise it returns
+// the error of f, joined with the *[lease.LostError] if the hold was lost, and with the error of
+// the release.
 func Run(ctx context.Context, take func(context.Context) (*Hold, error), f func(context.Context, *Hold) error) (err error) {
 	h, err := take(ctx)
 	if err != nil {
@@ -132,7 +136,7 @@ func (l *shared) release(ctx context.Context, id string) error {
 	}
 	if !fatal(err) {
 		l.s.Background(func(ctx context.Context) { _ = l.remove(ctx, id, nil) })
-		err = store.Unknown(l.key(), err)
+		err = driver.Unknown(l.key(), err)
 	}
 	return fmt.Errorf("release %s: %w", l.name, err)
 }

@@ -107,7 +107,7 @@ func TestFinding_S1_KindsOfOneNameExcludeEachOther(t *testing.T) {
 					case err == nil:
 						t.Fatalf("both hold it, under %d and %d", held.Token(), got.Token())
 					case first.kind == second.kind:
-						if !errors.Is(err, ErrHeld) && !errors.Is(err, lease.ErrHeld) {
+						if !errors.Is(err, lease.ErrHeld) {
 							t.Errorf("of one kind: %v", err)
 						}
 					case !errors.As(err, &other) || !errors.Is(err, store.ErrKind):
@@ -286,7 +286,7 @@ func TestFinding_S1_OldRostersCount(t *testing.T) {
 				case "reader":
 					must(t, h, err)
 				case "writer", "semaphore":
-					if !errors.Is(err, ErrHeld) {
+					if !errors.Is(err, lease.ErrHeld) {
 						t.Errorf("beside a member: %v, %v", h, err)
 					}
 				default:

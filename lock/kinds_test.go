@@ -59,7 +59,7 @@ func asReader(t testing.TB, s *lease.Session) taker {
 func asSet(names ...string) func(t testing.TB, s *lease.Session) taker {
 	return func(_ testing.TB, s *lease.Session) taker {
 		return taker{lock: func(ctx context.Context) (*Hold, error) {
-			set, err := All(ctx, s, names...)
+			set, err := AcquireAll(ctx, s, names...)
 			if err != nil {
 				return nil, err
 			}
@@ -103,7 +103,7 @@ func TestRivalsTakeTurns(t *testing.T) {
 			held, err := a.lock(t.Context())
 			must(t, held, err)
 			if b.try != nil {
-				if h, err := b.try(t.Context()); !errors.Is(err, ErrHeld) {
+				if h, err := b.try(t.Context()); !errors.Is(err, lease.ErrHeld) {
 					t.Errorf("both hold it: %v, %v", h, err)
 				}
 			}
@@ -248,7 +248,7 @@ func TestPitfall_P6_TryOnlyCallersTakeAnAbandonedShare(t *testing.T) {
 				}
 				break
 			}
-			if !errors.Is(err, ErrHeld) {
+			if !errors.Is(err, lease.ErrHeld) {
 				t.Fatal(err)
 			}
 			if time.Since(start) > 10*ttl {

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -30,7 +31,7 @@ func TestFinding_K4_WaitersFollowALimitThatIsSet(t *testing.T) {
 		if err := <-granted; err != nil {
 			t.Errorf("a waiter that names the limit of before: %v", err)
 		}
-		if _, err := semaphore(t, q.Session, 2, false).TryAcquire(t.Context(), 1); !errors.Is(err, ErrHeld) {
+		if _, err := semaphore(t, q.Session, 2, false).TryAcquire(t.Context(), 1); !errors.Is(err, lease.ErrHeld) {
 			t.Errorf("with the number of before, where 3 of 3 are held: %v", err)
 		}
 		if err := SetLimit(t.Context(), p.m, "licences", 5); err != nil {

@@ -20,7 +20,7 @@ func TestAllOrNothing(t *testing.T) {
 			}
 			wg.Go(func() {
 				for range 20 {
-					set, err := All(t.Context(), p.Session, names...)
+					set, err := AcquireAll(t.Context(), p.Session, names...)
 					if err != nil {
 						t.Error(err)
 						return
@@ -42,7 +42,7 @@ func TestAllOrNothing(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := All(ctx, p.Session, "a", "b", "c"); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := AcquireAll(ctx, p.Session, "a", "b", "c"); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%v", err)
 		}
 		for _, name := range []string{"a", "b"} {

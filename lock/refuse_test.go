@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/faulty"
 )
@@ -79,7 +80,7 @@ func TestLeaseOfAVersionWithoutKinds(t *testing.T) {
 func TestBounds(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		p := w.process(nil)
-		if _, err := semaphore(t, p.Session, 3, false).Acquire(t.Context(), 4); err == nil || errors.Is(err, ErrHeld) {
+		if _, err := semaphore(t, p.Session, 3, false).Acquire(t.Context(), 4); err == nil || errors.Is(err, lease.ErrHeld) {
 			t.Errorf("a weight above the limit: %v", err)
 		}
 		h, err := semaphore(t, p.Session, MaxShares, false).TryAcquire(t.Context(), 1)
@@ -99,14 +100,14 @@ func TestBounds(t *testing.T) {
 			"no name of a limit":        SetLimit(t.Context(), p.m, "", 1),
 			"a limit of 0":              SetLimit(t.Context(), p.m, "licences", 0),
 			"a limit that is too large": SetLimit(t.Context(), p.m, "licences", MaxShares+1),
-			"no session":                second(All(t.Context(), nil, "a")),
-			"too many names":            second(All(t.Context(), p.Session, many...)),
+			"no session":                second(AcquireAll(t.Context(), nil, "a")),
+			"too many names":            second(AcquireAll(t.Context(), p.Session, many...)),
 		} {
 			if err == nil {
 				t.Errorf("%s is accepted", what)
 			}
 		}
-		set, err := All(t.Context(), p.Session, many[1:]...)
+		set, err := AcquireAll(t.Context(), p.Session, many[1:]...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -218,7 +219,7 @@ func TestSourceReadsAll(t *testing.T) {
 		defer st.Close()
 		var l line
 		asked := Source(faulty.Wrap(st, l.fault))
-		current := func(name string) fence.Current {
+		current := func(name string) fence.Holding {
 			t.Helper()
 			c, err := asked.Current(t.Context(), name)
 			if err != nil {

@@ -11,9 +11,10 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// RWMutex is held by any number of readers, up to [MaxShares] - 1, or by one writer. It is first come, first served, so readers don't
-// keep a writer waiting for ever, nor writers a reader. It is safe for concurrent use, and not reentrant: who holds it for writing and
-// calls RLock waits for itself; [RWMutex.Downgrade] is the way.
+// RWMutex is held by any number of readers, up to [MaxShares] - 1, or by one writer. It is first
+// come, first served, so readers don't keep a writer waiting forever, nor writers a reader. It is
+// safe for concurrent use, and not reentrant: a writer that calls RLock waits for itself. Use
+// [RWMutex.Downgrade] instead.
 type RWMutex struct{ shared *shared }
 
 // NewRWMutex returns the read/write lock of that name, as the session uses it. It does no I/O.
@@ -25,16 +26,18 @@ func NewRWMutex(s *lease.Session, name string) (*RWMutex, error) {
 	return &RWMutex{l}, nil
 }
 
-// BesideLeases returns the same lock for a name that others hold alone, by its lease, at times: who does is waited for like a writer.
-// Otherwise such a name is a *[store.KindError]. Those others get that error while the name is shared; they take the write lock then.
+// BesideLeases returns the same lock for a name that others sometimes hold alone, by its lease.
+// Such a holder is waited for like a writer. Without BesideLeases the name is a *[store.KindError]
+// then. Callers that want the lease get that error while the name is shared; they can take the
+// write lock then.
 func (rw *RWMutex) BesideLeases() *RWMutex {
 	l := *rw.shared
 	l.joins = true
 	return &RWMutex{&l}
 }
 
-// Lock takes the lock for writing. It blocks until nobody else holds it, ctx is done or the session ends. The rest is as with
-// [Semaphore.Acquire].
+// Lock acquires the lock for writing. It blocks until the lock is free, ctx is done or the session
+// ends. The rest is as with [Semaphore.Acquire].
 func (rw *RWMutex) Lock(ctx context.Context) (*Hold, error) {
 	return rw.shared.acquire(ctx, MaxShares, false)
 }
@@ -55,11 +58,15 @@ func (rw *RWMutex) TryRLock(ctx context.Context) (*Hold, error) {
 	return rw.shared.acquire(ctx, 1, true)
 }
 
-// Downgrade makes of a hold for writing, that Lock or TryLock of this lock's session returned, one for reading, under a token of its own. Nobody
-// writes between the two, no matter who waits; others may read from then on. The hold for writing ends first, as by [Hold.Release]: what
-// was written under it has to be at rest before. Downgrade blocks until the store has answered, ctx is done or the session ends, and
-// continues while the store fails. After an error neither is held, except for a hold that was no such one, which the error says: what may have
-// reached the store is taken back in the background, for as long as the session lives.
+// Downgrade turns a hold for writing into a hold for reading, under a token of its own. The hold
+// has to be from Lock or TryLock of this lock's session. Nobody writes between the two, whoever
+// waits. Others may read from then on. The hold for writing ends first, as by [Hold.Release], so
+// stop the writes under it before.
+//
+// Downgrade blocks until the store has answered, ctx is done or the session ends, and continues
+// while the store fails. After an error neither hold exists. The exception is an error that says
+// that the hold can't be downgraded. What may have reached the store is undone in the background,
+// as long as the session lives.
 func (rw *RWMutex) Downgrade(ctx context.Context, h *Hold) (*Hold, error) {
 	l := rw.shared
 	if h == nil || h.of != l.s || h.name != l.name || h.mine.Weight != l.limit {

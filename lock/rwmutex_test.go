@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/lease"
 )
 
 func TestReadersShareAndWritersDont(t *testing.T) {
@@ -94,7 +95,7 @@ func TestWriterIsNotStarved(t *testing.T) {
 			})
 			time.Sleep(time.Second)
 		}
-		if _, err := rws[2].TryRLock(t.Context()); !errors.Is(err, ErrHeld) {
+		if _, err := rws[2].TryRLock(t.Context()); !errors.Is(err, lease.ErrHeld) {
 			t.Errorf("a reader passed the writer: %v", err)
 		}
 		_ = r1.Release(t.Context())

@@ -8,10 +8,11 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// SemaphoreOptions say what a semaphore is. All callers that use one name have to say the same, unless [SetLimit] has set its limit.
+// SemaphoreOptions describe a semaphore. All callers of one name have to give the same options,
+// unless [SetLimit] has set its limit.
 type SemaphoreOptions struct {
 	Limit int  // of the weights of all holders: 1 to MaxShares
-	Fair  bool // first come, first served; otherwise who is quick, until one has waited for a TTL: it takes a place in line then
+	Fair  bool // first come, first served; otherwise the fastest caller, but a waiter of a TTL takes a place in line
 }
 
 // Semaphore lets shares be held whose weights add up to a limit. It is safe for concurrent use.
@@ -29,24 +30,29 @@ func NewSemaphore(s *lease.Session, name string, opts SemaphoreOptions) (*Semaph
 	return &Semaphore{l}, nil
 }
 
-// Acquire takes a share of that weight. It blocks until it is granted, ctx is done or the session ends, and goes on while the
-// store fails. The errors match [ErrMismatch] when the semaphore is declared otherwise. Who finds
-// no place on a full roster waits for one, in no order. What may have reached the store when it fails is taken back in the background, for as long as the session lives.
+// Acquire acquires a share of that weight. It blocks until the share is granted, ctx is done or the
+// session ends, and continues while the store fails. The errors match [ErrMismatch] when the
+// semaphore is declared with other options. A caller that finds the roster full waits for a place,
+// in no order. If Acquire fails, what may have reached the store is undone in the background, as
+// long as the session lives.
 func (s *Semaphore) Acquire(ctx context.Context, weight int) (*Hold, error) {
 	return s.acquire(ctx, weight, false)
 }
 
-// TryAcquire takes a share if it can be had at once, and otherwise returns a *[HeldError]. A store that doesn't answer is an
-// error. It remembers what it saw: where the store doesn't vouch for the age of records, a try that comes a TTL after the
-// first one of the same Semaphore takes the share of a holder that has died.
+// TryAcquire acquires a share if it is free now, and otherwise returns a *[HeldError]. A store that
+// doesn't answer is an error. The Semaphore remembers what it saw. Where the store doesn't vouch
+// for the age of records, a try a TTL after the first one takes the share of a dead holder.
 func (s *Semaphore) TryAcquire(ctx context.Context, weight int) (*Hold, error) {
 	return s.acquire(ctx, weight, true)
 }
 
-// SetLimit changes the limit of the semaphore of that name. All callers follow it from then on, also those that wait, and those that
-// name another limit; only a caller whose weight is above it gets a *[MismatchError]. (Versions before this one compare the limit with
-// their own.) What is held stays held; a limit below that is an error. SetLimit blocks until the store has answered or ctx is done. An
-// error that matches [store.ErrUnknownOutcome] means that the limit may have been changed, or may yet be.
+// SetLimit changes the limit of the semaphore of that name. From then on all callers follow it,
+// also those that wait, and those that name another limit. Only a caller whose weight is above it
+// gets a *[MismatchError]. (Earlier versions compare the limit with their own.) Held shares stay
+// held, and a limit below them is an error.
+//
+// SetLimit blocks until the store has answered or ctx is done. An error that matches
+// [store.ErrUnknownOutcome] means that the limit may have been changed, or may still be.
 func SetLimit(ctx context.Context, m *lease.Manager, name string, limit int) error {
 	if limit < 1 || limit > MaxShares {
 		return fmt.Errorf("semaphore %s: limit %d: want 1 to %d", name, limit, MaxShares)

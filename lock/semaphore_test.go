@@ -14,6 +14,7 @@ import (
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 	"github.com/leasehold/leasehold/store/faulty"
 )
 
@@ -59,7 +60,7 @@ func TestTrySaysWhoHolds(t *testing.T) {
 		must(t, h, err)
 		_, err = semaphore(t, q.Session, 2, true).TryAcquire(t.Context(), 1)
 		var held *HeldError
-		if !errors.As(err, &held) || !errors.Is(err, ErrHeld) || held.Free != 0 || !slices.Equal(held.Holders, []string{p.m.Owner()}) {
+		if !errors.As(err, &held) || !errors.Is(err, lease.ErrHeld) || held.Free != 0 || !slices.Equal(held.Holders, []string{p.m.Owner()}) {
 			t.Errorf("%v", err)
 		}
 	})
@@ -170,8 +171,8 @@ func TestMismatch(t *testing.T) {
 			"no session":      second(NewRWMutex(nil, "x")),
 			"weight 0":        second(semaphore(t, p.Session, 3, false).TryAcquire(t.Context(), 0)),
 			"weight 4":        second(semaphore(t, p.Session, 3, false).TryAcquire(t.Context(), 4)),
-			"no names":        second(All(t.Context(), p.Session)),
-			"a bad name":      second(All(t.Context(), p.Session, "ok", "")),
+			"no names":        second(AcquireAll(t.Context(), p.Session)),
+			"a bad name":      second(AcquireAll(t.Context(), p.Session, "ok", "")),
 		} {
 			if err == nil {
 				t.Errorf("%s is accepted", what)
@@ -224,7 +225,7 @@ func TestFullRosterFits(t *testing.T) {
 	if err := r.write(&rec); err != nil {
 		t.Fatal(err)
 	}
-	if err := store.Check(rec); err != nil {
+	if err := driver.Check(rec); err != nil {
 		t.Error(err)
 	}
 }

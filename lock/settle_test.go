@@ -381,7 +381,7 @@ func TestGivingUpSaysWhatFailed(t *testing.T) {
 func TestSetEndsWithAnyOfItsLeases(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		p, q := w.process(nil), w.process(nil)
-		set, err := All(t.Context(), p.Session, "a", "b")
+		set, err := AcquireAll(t.Context(), p.Session, "a", "b")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/leasehold/leasehold/internal/sessions"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // shared is a lock with a roster, as one session uses it.
@@ -51,7 +52,7 @@ func watching(m *lease.Manager, name, kind string, limit int) *shared {
 }
 
 func checkName(name string) error {
-	if err := store.CheckKey(prefix + name); err != nil || name == "" {
+	if err := driver.CheckKey(prefix + name); err != nil || name == "" {
 		return fmt.Errorf("lock name %.60q: want 1 to %d bytes of printable UTF-8", name, store.MaxKey-len(prefix))
 	}
 	return nil
@@ -237,7 +238,7 @@ func (a *attempt) wait(ctx context.Context, rec store.Record, holder *lease.Held
 	died := a.watch.Mourn(limited, a.next, cancel)
 	wait := store.Wait
 	if rec.Owner != "" && rec.Session == "" { // it holds the name alone
-		wait = store.WaitHolder
+		wait = driver.WaitHolder
 	}
 	got, err := wait(limited, a.m.Store(), rec.Key, rec.Version)
 	over := limited.Err() != nil

@@ -10,21 +10,24 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Source returns what a [fence.Online] guard asks, for leases as [lease.Source] does, and for shares of locks: those of a read/write
-// lock under its name, and those of a semaphore under NAME#SLOT, as [Hold.Sequencer] names them. A share counts until it has been
-// given back, or its session was closed or broken: it is not known whether its holder has renewed in time. A question about
-// a read/write lock takes a read for each that holds it, one about a name whose record doesn't say what it is one read more. It reads as
+// Source returns what a [fence.Online] guard asks. It answers for leases as [lease.Source] does,
+// and also for shares of locks. Those of a read/write lock have its name, and those of a semaphore
+// NAME#SLOT, as in [Hold.Sequencer].
+//
+// A share counts until it is released, or its session is closed or broken. Source doesn't know
+// whether the holder has renewed in time. A question about a read/write lock takes one read for
+// each of its holders. A name whose record doesn't say its kind takes one more. Source reads as
 // durably as lease.Source.
 func Source(st store.Store) fence.Source { return source{store.Confirmed(st)} }
 
 type source struct{ st store.Store }
 
 // Current implements [fence.Source].
-func (s source) Current(ctx context.Context, name string) (fence.Current, error) {
+func (s source) Current(ctx context.Context, name string) (fence.Holding, error) {
 	if of, slot, ok := slotOf(name); ok {
 		rec, state, err := s.state(ctx, of)
 		if err != nil {
-			return fence.Current{}, err
+			return fence.Holding{}, err
 		}
 		if state.Kind == kindSemaphore && rec.Owner == "" {
 			return s.ofSlot(ctx, state, slot)
@@ -32,7 +35,7 @@ func (s source) Current(ctx context.Context, name string) (fence.Current, error)
 	}
 	rec, state, err := s.state(ctx, name)
 	if err != nil {
-		return fence.Current{}, err
+		return fence.Holding{}, err
 	}
 	whole, err := lease.CurrentOf(ctx, s.st, rec)
 	if err != nil || state.Kind != kindRW {
@@ -61,29 +64,29 @@ func (s source) state(ctx context.Context, name string) (store.Record, State, er
 	return rec, state, err
 }
 
-func (s source) ofSlot(ctx context.Context, state State, slot int) (fence.Current, error) {
+func (s source) ofSlot(ctx context.Context, state State, slot int) (fence.Holding, error) {
 	for _, h := range state.Held {
 		if h.Slot != slot {
 			continue
 		}
 		live, err := s.live(ctx, h)
 		if live || err != nil {
-			return fence.Current{Holder: h.Owner, Token: h.Token}, err
+			return fence.Holding{Holder: h.Owner, Token: h.Token}, err
 		}
 	}
-	return fence.Current{Token: state.Token}, nil // no share that is granted later has a lower one
+	return fence.Holding{Token: state.Token}, nil // no share that is granted later has a lower one
 }
 
 // ofShares joins the shares with whoever has the name as a whole, and had it before it was shared.
-func (s source) ofShares(ctx context.Context, state State, whole fence.Current) (fence.Current, error) {
-	c := fence.Current{Token: max(state.Token, whole.Token)}
+func (s source) ofShares(ctx context.Context, state State, whole fence.Holding) (fence.Holding, error) {
+	c := fence.Holding{Token: max(state.Token, whole.Token)}
 	if whole.Holder != "" {
 		c.Shares = append(c.Shares, fence.Share{Holder: whole.Holder, Token: whole.Token})
 	}
 	for _, h := range state.Held {
 		live, err := s.live(ctx, h)
 		if err != nil {
-			return fence.Current{}, err
+			return fence.Holding{}, err
 		}
 		if live {
 			c.Shares = append(c.Shares, fence.Share{Holder: h.Owner, Token: h.Token})
@@ -100,5 +103,5 @@ func (s source) ofShares(ctx context.Context, state State, whole fence.Current) 
 // live reports whether the session of a share has been neither closed nor broken.
 func (s source) live(ctx context.Context, h Share) (bool, error) {
 	session, err := store.Load(ctx, s.st, h.Session)
-	return session.Owner != "" && session.Mark != store.MarkBroken, err
+	return session.Owner != "" && session.Intervention != store.InterventionBroken, err
 }

@@ -8,31 +8,33 @@ import (
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
-// The kinds of lock that have a roster. A mutex has one only if somebody wanted it to be fair.
+// The kinds of lock that have a roster. A mutex has one only if a caller wanted it to be fair.
 const (
 	KindMutex     = kindMutex
 	KindRW        = kindRW
 	KindSemaphore = kindSemaphore
 )
 
-// KeyPrefix begins the keys of rosters that are beside the record of their name, which follows: those of fair mutexes, and those of all
-// locks that were written before names had kinds.
+// KeyPrefix is the prefix of the keys of rosters that are apart from the record of their name; the
+// name follows. Those are of fair mutexes, and of all locks that were written before names had
+// kinds.
 const KeyPrefix = prefix
 
-// State is what the roster of a lock says, for people: to hold a share takes a session.
+// State is the roster of a lock, for people. To hold a share takes a session.
 type State struct {
 	Kind    string      // "" when the name has no roster
 	Limit   int         // of the weights of all holders
 	Token   fence.Token // of the last share that was granted
 	Held    []Share
 	Waiting []Share   // in the order in which they are served
-	Unused  time.Time // since when nobody is on the roster, by the wall clock of the [Prune] that found so; zero if it is in use
+	Unused  time.Time // since when the roster is empty, by the wall clock of the [Prune] that found so; zero if it is in use
 }
 
-// Share is one hold of a lock, or one who waits for it. It may be that of a process that has died, until somebody needs its
-// place.
+// Share is a holder of a lock, or a waiter for it. Its process may have died: it stays until its
+// place is needed.
 type Share struct {
 	Owner   string // owner id
 	Session string // key of the session that keeps it
@@ -51,13 +53,14 @@ func Read(ctx context.Context, st store.Store, name string) (State, error) {
 	return Beside(ctx, st, rec)
 }
 
-// Beside is [Read] where the name's own record is known. A mutex that isn't fair has no state but that, and neither has an election.
+// Beside is [Read] where the name's own record is known. A mutex that isn't fair has no other
+// state, and neither has an election.
 func Beside(ctx context.Context, st store.Store, rec store.Record) (State, error) {
 	if rec.Kind.Shared() {
 		return StateOf(rec)
 	}
 	key := prefix + rec.Key
-	if store.CheckKey(key) != nil {
+	if driver.CheckKey(key) != nil {
 		return State{}, nil
 	}
 	beside, err := loadBeside(ctx, st, key)
@@ -71,15 +74,20 @@ func Beside(ctx context.Context, st store.Store, rec store.Record) (State, error
 	return state, err
 }
 
-// StateOf returns what a roster's record says. One that can't be read is an error that matches [store.ErrCorrupt].
+// StateOf returns the content of a roster's record. An unreadable record is an error that matches
+// [store.ErrCorrupt].
 func StateOf(rec store.Record) (State, error) {
 	r, err := readRoster(rec)
 	return State{Kind: r.Kind, Limit: r.Limit, Token: rec.Token, Held: shares(r.Held), Waiting: shares(r.Queue), Unused: r.Unused}, err
 }
 
-// Prune takes those off the roster in the record under that key, a name or what is beside it, whose sessions are over; over says so of a session's key, and it has to be so
-// for good. A roster that nobody is left on is noted to be unused since now, the time of day, until somebody uses it again. It
-// blocks until the store has answered or ctx is done. After an error that matches [store.ErrUnknownOutcome] it can be called again.
+// Prune removes the members whose sessions are over from the roster in the record under that key.
+// The key is a name, or that of a roster apart from it. over reports whether the session of a key
+// is over, which has to be final. An empty roster is noted as unused since now, the time of day.
+// The note stays until the roster is used again.
+//
+// Prune blocks until the store has answered or ctx is done. After an error that matches
+// [store.ErrUnknownOutcome] it can be called again.
 func Prune(ctx context.Context, st store.Store, key string, over func(session string) bool, now time.Time) error {
 	return store.Update(ctx, st, key, func(rec *store.Record) (bool, error) {
 		if !hasRoster(*rec) {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/internal/lessor"
-	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // background owns goroutines, which it waits for.
@@ -65,6 +65,6 @@ func inTime[T any](c *call, what string, do func(context.Context) (T, error)) (T
 	case o := <-done:
 		return o.v, o.err
 	case <-timer.C:
-		return none, store.Unknown(what, context.Cause(ctx))
+		return none, driver.Unknown(what, context.Cause(ctx))
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold/leasehold/internal/wire"
 )
 
-// docs/server.md has every code, with its status and what it means.
+// docs/server-reference.md has every code, with its status and what it means.
 func TestCodesAreDocumented(t *testing.T) {
 	codes := wire.Codes()
 	slices.SortFunc(codes, func(a, b wire.Code) int { return cmp.Or(cmp.Compare(a.Status(), b.Status()), cmp.Compare(a, b)) })
@@ -20,7 +20,7 @@ func TestCodesAreDocumented(t *testing.T) {
 	for _, c := range codes {
 		fmt.Fprintf(&table, "| %d | `%s` | %s |\n", c.Status(), c, wire.NewProblem(c, "").Title)
 	}
-	if text, err := os.ReadFile("../docs/server.md"); err != nil || !strings.Contains(string(text), table.String()) {
-		t.Errorf("docs/server.md: %v: want this table in it:\n%s", err, table.String())
+	if text, err := os.ReadFile("../docs/server-reference.md"); err != nil || !strings.Contains(string(text), table.String()) {
+		t.Errorf("docs/server-reference.md: %v: want this table in it:\n%s", err, table.String())
 	}
 }

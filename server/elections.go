@@ -8,6 +8,7 @@ import (
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/wire"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // observePoll bounds how long the end of a leader that has died goes unnoticed beyond its TTL.
@@ -134,7 +135,7 @@ func (s *Server) standing(ctx context.Context, name string) (*wire.Lease, error)
 	if err := s.withSession(ctx, &l); err != nil {
 		return nil, err
 	}
-	if store.CheckKey(election.KeyPrefix+name) != nil {
+	if driver.CheckKey(election.KeyPrefix+name) != nil {
 		return &l, nil // too long a name for an election
 	}
 	if rec, err = store.Load(ctx, s.st, election.KeyPrefix+name); err != nil {

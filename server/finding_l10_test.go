@@ -19,6 +19,7 @@ import (
 	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/internal/wire"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 	"github.com/leasehold/leasehold/store/faulty"
 	"github.com/leasehold/leasehold/store/memory"
 )
@@ -65,7 +66,7 @@ func newHung(t *testing.T) *hung {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := store.Marshal(rec)
+	text, err := driver.Marshal(rec)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -326,8 +327,8 @@ func TestFinding_L10_Plainly(t *testing.T) {
 func TestFinding_L10_AnUnknownOutcomeIsSaidPlainly(t *testing.T) {
 	r := httptest.NewRequest(http.MethodPost, "/v1/leases/job", nil)
 	for err, want := range map[error]string{
-		fmt.Errorf("open a session: %w", store.Unknown("job", store.Unknown("job", errors.New("rpc error: code = Unavailable desc = no leader")))): "no leader",
-		store.Unknown("job", context.DeadlineExceeded): "the store does not answer",
+		fmt.Errorf("open a session: %w", driver.Unknown("job", driver.Unknown("job", errors.New("rpc error: code = Unavailable desc = no leader")))): "no leader",
+		driver.Unknown("job", context.DeadlineExceeded): "the store does not answer",
 	} {
 		if got := (&Server{}).failure(r, err); got.Code != wire.CodeUnknown || got.Detail != mayHave+want {
 			t.Errorf("%v: %s, %q", err, got.Code, got.Detail)

@@ -14,6 +14,7 @@ import (
 	"github.com/leasehold/leasehold/internal/wire"
 	"github.com/leasehold/leasehold/server"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 	"github.com/leasehold/leasehold/store/memory"
 )
 
@@ -223,7 +224,7 @@ func TestStoreFailsWhileItsClientGoes(t *testing.T) {
 		code    wire.Code
 	}{
 		{errors.New("connection refused"), true, false, wire.CodeUnavailable},
-		{store.Unknown("job", context.Canceled), true, false, wire.CodeUnknown},
+		{driver.Unknown("job", context.Canceled), true, false, wire.CodeUnknown},
 		{context.Canceled, false, false, wire.CodeUnavailable},
 		{context.Canceled, true, true, wire.CodeClosing},
 	} {

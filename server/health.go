@@ -29,8 +29,8 @@ func (s *Server) health(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write([]byte(err.Error() + "\n"))
 }
 
-// Ready returns nil if the server can serve: it isn't about to close, and its store answers within 2 s, or within [Options.StoreTimeout] if
-// that is less. It blocks until then.
+// Ready returns nil if the server can serve: it isn't about to close, and its store answers within
+// 2 s, or within [Options.StoreTimeout] if that is less. It blocks until then.
 func (s *Server) Ready(ctx context.Context) error {
 	if s.closing.Err() != nil {
 		return errors.New("the server is closing")

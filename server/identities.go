@@ -12,8 +12,10 @@ import (
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/identity"
 	"github.com/leasehold/leasehold/internal/lessor"
+	"github.com/leasehold/leasehold/internal/pools"
 	"github.com/leasehold/leasehold/internal/wire"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // The bounds of a window.
@@ -26,10 +28,10 @@ const (
 // inPool notes the pool of a request, and whether the caller may do that in it.
 func (s *Server) inPool(c *call, action Action) (string, error) {
 	pool := c.r.PathValue("pool")
-	if err := store.CheckKey(pool); err != nil {
+	if err := driver.CheckKey(pool); err != nil {
 		return "", err
 	}
-	c.event.Name = identity.Key(pool, "")
+	c.event.Name = pools.Key(pool, "")
 	return pool, c.may(action, c.event.Name+"*")
 }
 
@@ -43,10 +45,10 @@ func (s *Server) assign(c *call) (any, error) {
 		return nil, err
 	}
 	alias := "" // a name has the same value each time
-	if o.As != "" {
-		alias = identity.Key(pool, "") + "\x00" + o.As
+	if o.Name != "" {
+		alias = pools.Key(pool, "") + "\x00" + o.Name
 	}
-	asked, err := s.tally.reserve(s.payer(c.caller, c.r), "", alias, share(false, identity.Key(pool, o.As), o.Info))
+	asked, err := s.tally.reserve(s.payer(c.caller, c.r), "", alias, share(false, pools.Key(pool, o.Name), o.Info))
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +62,7 @@ func (s *Server) assign(c *call) (any, error) {
 	s.tally.keep(asked, a.Record)
 	s.reg.Keep(a.Record)
 	e := identity.Entry{
-		Value: a.Value, Number: a.Number, Name: a.Name, Standing: o.Session == "", Floor: a.Floor, Ceiling: a.Ceiling, Record: a.Record,
+		Value: a.Value, Number: a.Number, Name: a.Name, Assigned: o.Session == "", Floor: a.Floor, Ceiling: a.Ceiling, Record: a.Record,
 	}
 	e.Record.Age = 0 // it was written just now
 	answer := &wire.Assigned{Identity: shownIdentity(pool, e), Sequencer: a.Sequencer().String(), Renewed: a.Renewed}
@@ -86,7 +88,7 @@ func (s *Server) assignment(c *call) (o identity.AssignOptions, err error) {
 		return o, err
 	}
 	o = identity.AssignOptions{
-		Options: identity.Options{Values: identity.Values{Range: body.Range, Names: body.Names, Prefix: body.Prefix, Bits: body.Bits}, As: body.As},
+		Options: identity.Options{Values: identity.Values{Range: body.Range, Names: body.Names, Prefix: body.Prefix, Bits: body.Bits}, Name: body.As},
 		Value:   body.Value, Session: body.Session, Info: body.Info,
 	}
 	if err := o.Values.Check(); err != nil {
@@ -103,21 +105,21 @@ func (s *Server) assignment(c *call) (o identity.AssignOptions, err error) {
 	if o.Window, err = within("window", body.Window, defaultWindow, minWindow, maxWindow); err != nil {
 		return o, err
 	}
-	if strings.HasPrefix(o.As, requestName) {
-		return o, wire.Invalid("as", o.As, "a name that does not begin with "+requestName+": those are of requests with an Idempotency-Key")
+	if strings.HasPrefix(o.Name, requestName) {
+		return o, wire.Invalid("as", o.Name, "a name that does not begin with "+requestName+": those are of requests with an Idempotency-Key")
 	}
-	if id := c.requestID(); id != "" && o.As == "" {
+	if id := c.requestID(); id != "" && o.Name == "" {
 		sum := sha256.Sum256([]byte(id)) // the name is shown, the key is its caller's
-		o.As = requestName + hex.EncodeToString(sum[:16])
+		o.Name = requestName + hex.EncodeToString(sum[:16])
 	}
 	for key := range body.Info {
 		if lessor.OwnInfo(key) {
 			return o, wire.Invalid("info", key, "keys that do not begin with a dot: those are Leasehold's own")
 		}
 	}
-	if o.As != "" {
-		if err := store.CheckKey(o.As); err != nil {
-			return o, wire.Invalid("as", o.As, "at most 255 bytes of printable text")
+	if o.Name != "" {
+		if err := driver.CheckKey(o.Name); err != nil {
+			return o, wire.Invalid("as", o.Name, "at most 255 bytes of printable text")
 		}
 	}
 	if body.Session != "" {
@@ -135,7 +137,7 @@ func shownIdentity(pool string, e identity.Entry) wire.Identity {
 		Pool: pool, Value: e.Value, Number: e.Number, As: e.Name, Kept: wire.KeptRunning, Holder: rec.Owner, Token: rec.Token,
 		Acquired: rec.Acquired, Session: rec.Session, Info: lessor.Shown(rec.Info),
 	}
-	if e.Standing {
+	if e.Assigned {
 		ttl, left := wire.Seconds(rec.TTL), wire.Seconds(max(rec.TTL-rec.Age, 0))
 		id.Kept, id.TTL, id.ExpiresIn = wire.KeptAssigned, &ttl, &left
 	}
@@ -212,12 +214,12 @@ func (s *Server) unassign(c *call) (any, error) {
 		return nil, err
 	}
 	value, q := c.r.PathValue("value"), c.r.URL.Query()
-	c.event.Name = identity.Key(pool, value)
-	o := identity.ReleaseOptions{As: q.Get("as"), By: c.caller.Name()}
+	c.event.Name = pools.Key(pool, value)
+	o := identity.ReleaseOptions{Value: value, Name: q.Get("as"), By: c.caller.Name(), Clock: s.clk}
 	if o.By == "" {
 		o.By = s.remote(c.r)
 	}
-	if o.As == "" {
+	if o.Name == "" {
 		c.r.SetPathValue("name", c.event.Name)
 		if _, o.Token, err = s.term(c); err != nil {
 			return nil, orAs(err)
@@ -228,7 +230,7 @@ func (s *Server) unassign(c *call) (any, error) {
 			return nil, wire.Invalid("used", text, "a time such as 2026-01-02T15:04:05Z")
 		}
 	}
-	if _, err = identity.Release(c.r.Context(), s.st, s.clk, pool, value, o); err == nil {
+	if _, err = identity.Release(c.r.Context(), s.st, pool, o); err == nil {
 		s.tally.over(c.event.Name)
 		s.reg.LetGo(c.event.Name)
 	}

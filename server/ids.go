@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/leasehold/leasehold/flake"
 	"github.com/leasehold/leasehold/identity"
 	"github.com/leasehold/leasehold/internal/lessor"
+	"github.com/leasehold/leasehold/internal/pools"
 	"github.com/leasehold/leasehold/internal/wire"
 	"github.com/leasehold/leasehold/lease"
 )
@@ -56,23 +58,28 @@ func (m *mint) pool(l flake.Layout) (string, identity.Values) {
 	if pool := m.pools[l.Name()]; pool != "" {
 		return pool, identity.Values{}
 	}
-	return identity.LayoutPool(l.Name()), identity.LayoutValues(l)
+	return pools.OfLayout(l.Name()), identity.Values{Range: pools.Numbers(l)}
 }
 
 // full reports whether the server has numbers for so many layouts that it claims none for this one. Those with names always have room.
 func (m *mint) full(l flake.Layout) bool {
-	if _, named := flake.Named(l.Name()); named {
+	if named(l.Name()) {
 		return false
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	specified := 0
 	for name := range m.presses {
-		if _, named := flake.Named(name); !named {
+		if !named(name) {
 			specified++
 		}
 	}
 	return specified >= maxSpecified
+}
+
+// named reports whether a layout's name is that of one of [flake.Layouts], not a specification.
+func named(layout string) bool {
+	return slices.ContainsFunc(flake.Layouts(), func(l flake.Layout) bool { return l.Name() == layout })
 }
 
 func (m *mint) known(layout string) *press {

@@ -15,6 +15,7 @@ import (
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/lock"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // renewals is how many renewals fit into a TTL: what is recommended to holders.
@@ -119,7 +120,7 @@ func (s *Server) grant(c *call, g lessor.Grant) (*wire.Grant, error) {
 
 // signed is a sequencer as it is given out.
 func (s *Server) signed(seq fence.Sequencer) (string, error) {
-	if len(s.opts.Keys) > 0 {
+	if s.opts.Keys != nil {
 		return s.opts.Keys.Sign(seq)
 	}
 	return seq.String(), nil
@@ -194,7 +195,7 @@ func (s *Server) history(c *call) (any, error) {
 
 func (s *Server) waiters(c *call) (any, error) {
 	name := c.r.PathValue("name")
-	if err := store.CheckKey(name); err != nil {
+	if err := driver.CheckKey(name); err != nil {
 		return nil, err
 	}
 	now := s.clk.Now()
@@ -244,7 +245,7 @@ func (s *Server) list(c *call) (any, error) {
 	if err := c.may(Read, prefix+"*"); err != nil {
 		return nil, err
 	}
-	if err := store.CheckPrefix(prefix); err != nil {
+	if err := driver.CheckPrefix(prefix); err != nil {
 		return nil, err
 	}
 	found, err := s.survey(c.r.Context(), prefix, false)

@@ -144,7 +144,8 @@ func (s *Server) serveMetrics(w http.ResponseWriter, r *http.Request) {
 	s.metrics.handler.ServeHTTP(w, r)
 }
 
-// State returns a handler of /healthz, /readyz and /metrics, which asks nobody who he is: for an address of its own.
+// State returns a handler of /healthz, /readyz and /metrics, which doesn't authenticate its
+// callers. It is for an address of its own.
 func (s *Server) State() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", s.health)

@@ -27,7 +27,7 @@ func TestIDsEndWithTheirWindow(t *testing.T) {
 			t.Fatal(err)
 		}
 		m := newMint(manager, nil)
-		o := order{layout: flake.Twitter(), n: 3}
+		o := order{layout: flake.Snowflake(), n: 3}
 		ask := func() (ids []string, err error) {
 			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 			defer cancel()
@@ -75,7 +75,7 @@ func TestIDsEndWithTheirWindow(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if parts, err := flake.Decode(flake.Twitter(), n); err != nil || !parts.Time.Before(ceiling) {
+			if parts, err := flake.Decode(flake.Snowflake(), n); err != nil || !parts.Time.Before(ceiling) {
 				t.Errorf("%s: %+v, %v: past the window's end at %v", id, parts, err, ceiling)
 			}
 		}

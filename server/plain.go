@@ -35,7 +35,7 @@ func unanswered(r *http.Request, err error) string {
 		return slow.Error()
 	}
 	text := plainly(err)
-	if i := strings.LastIndex(text, mayHave); i >= 0 { // as store.Unknown begins
+	if i := strings.LastIndex(text, mayHave); i >= 0 { // as driver.Unknown begins
 		text = text[i+len(mayHave):]
 	}
 	return text

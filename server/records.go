@@ -11,6 +11,7 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/internal/wire"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // Records are the store itself, over HTTP: what package client makes a store of. A record's version is its ETag, and what a write
@@ -28,7 +29,7 @@ func (s *Server) key(c *call) (string, error) {
 	if err := c.may(Records, key); err != nil {
 		return "", err
 	}
-	return key, store.CheckKey(key)
+	return key, driver.CheckKey(key)
 }
 
 // getRecord reads a record. With the parameters version and wait it waits until the record has another version, for so long
@@ -65,7 +66,7 @@ func (s *Server) getRecord(c *call) (any, error) {
 	case err != nil:
 		return nil, err
 	case rec.Version == "":
-		return nil, store.NotFound(key)
+		return nil, driver.NotFound(key)
 	}
 	return nil, sendRecord(c, rec)
 }
@@ -87,7 +88,7 @@ func (s *Server) putRecord(c *call) (any, error) {
 	if err != nil {
 		return nil, c.unread(err)
 	}
-	rec, err := store.Unmarshal(text)
+	rec, err := driver.Unmarshal(text)
 	if err != nil {
 		return nil, wire.NewProblem(wire.CodeInvalid, "body: %v", err)
 	}
@@ -113,7 +114,7 @@ func (s *Server) listRecords(c *call) (any, error) {
 	if err := c.may(Records, prefix+"*"); err != nil {
 		return nil, err
 	}
-	if err := store.CheckPrefix(prefix); err != nil {
+	if err := driver.CheckPrefix(prefix); err != nil {
 		return nil, err
 	}
 	out := json.NewEncoder(c.w)

@@ -67,7 +67,7 @@ var refusals = []struct {
 	{"POST", "/v1/leases/a", `{"holder": "256 KiB …"}`, "", wire.CodeTooLarge, ""},
 }
 
-// TestRefusals sends what is wrong, and sees that docs/server.md says what comes of it.
+// TestRefusals sends what is wrong, and sees that docs/server-reference.md says what comes of it.
 func TestRefusals(t *testing.T) {
 	s := newSite(t, server.Options{MaxWait: time.Hour})
 	held := s.acquired(t, "NAME", `{"ttl": 3600}`)
@@ -93,7 +93,7 @@ func TestRefusals(t *testing.T) {
 		}
 		fmt.Fprintf(&table, "| %s | %d | `%s` | %s |\n", text, a.status, p.Code, p.Field)
 	}
-	if text, err := os.ReadFile("../docs/server.md"); err != nil || !strings.Contains(string(text), table.String()) {
-		t.Errorf("docs/server.md: %v: want this table in it:\n%s", err, table.String())
+	if text, err := os.ReadFile("../docs/server-reference.md"); err != nil || !strings.Contains(string(text), table.String()) {
+		t.Errorf("docs/server-reference.md: %v: want this table in it:\n%s", err, table.String())
 	}
 }

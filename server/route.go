@@ -61,8 +61,8 @@ var routes = []route{
 
 // ServeHTTP implements [http.Handler].
 //
-// It finds the route by the path as it was sent: a slash that is written %2F is part of a name, which [http.ServeMux] does not
-// take for every name.
+// It finds the route by the path as it was sent. A slash that is written %2F is part of a name.
+// [http.ServeMux] doesn't accept that for every name.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	hurry(w, r, s.clk)
 	path := r.URL.EscapedPath()
@@ -318,7 +318,7 @@ func (s *Server) term(c *call) (holder string, token fence.Token, err error) {
 		c.event.Holder, c.event.Token = seq.Holder, seq.Token
 		return seq.Holder, seq.Token, nil
 	}
-	if len(s.opts.Keys) > 0 { // who holds a name under which token is no secret
+	if s.opts.Keys != nil { // who holds a name under which token is no secret
 		return "", 0, wire.Invalid(fence.Header, "", "the signed sequencer that came with the grant")
 	}
 	q := c.r.URL.Query()
@@ -336,7 +336,7 @@ func (s *Server) term(c *call) (holder string, token fence.Token, err error) {
 func (c *call) proof() lessor.Proof { return lessor.Secret(c.r.Header.Get(wire.HeaderSecret)) }
 
 func (s *Server) sequencer(text string) (seq fence.Sequencer, err error) {
-	if len(s.opts.Keys) > 0 {
+	if s.opts.Keys != nil {
 		seq, err = s.opts.Keys.Verify(text)
 	} else {
 		seq, err = fence.ParseSequencer(text)

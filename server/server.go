@@ -40,7 +40,7 @@ const (
 	DefaultMaxSessionTTL = 24 * time.Hour
 )
 
-// Action is what a request is about to do, as a policy tells actions apart.
+// Action is what a request is about to do, in the terms of a policy.
 type Action string
 
 // The actions.
@@ -48,23 +48,25 @@ const (
 	Read    Action = "read"    // look at a name
 	Acquire Action = "acquire" // take, renew and release it
 	Break   Action = "break"   // end the hold of another
-	Handoff Action = "handoff" // have whoever leads hand over to another candidate
-	Pause   Action = "pause"   // have nobody lead, and resume
+	Handoff Action = "handoff" // have the leader hand over to another candidate
+	Pause   Action = "pause"   // keep candidates from leading, and resume
 	Assign  Action = "assign"  // have values of a pool, and ids
 	Metrics Action = "metrics" // see /metrics, which names nothing
 	Records Action = "records" // read and write the store's records themselves: what package client's store does
 )
 
-// Caller is who sends a request.
+// Caller is the sender of a request.
 type Caller interface {
-	// Name is who it is, for the audit log and as the default holder; "" for somebody unknown.
+	// Name is the caller's name, for the audit log and as the default holder; "" for an unknown
+	// caller.
 	Name() string
-	// May reports whether the caller may do that to the name, or to all names that begin with it if it ends in "*"; and for "" whether
-	// there is any name that it may do that to.
+	// May reports whether the caller may do that action to the name. If the name ends in "*", it is
+	// about all names with that beginning. For "" it reports whether there is any name that the
+	// caller may do that to.
 	May(action Action, name string) bool
 }
 
-// Anybody is a caller without a name who may do everything.
+// Anybody is a caller without a name that may do everything.
 var Anybody Caller = anybody{}
 
 type anybody struct{}
@@ -72,7 +74,8 @@ type anybody struct{}
 func (anybody) Name() string            { return "" }
 func (anybody) May(Action, string) bool { return true }
 
-// ErrAuthUnavailable is the error of [Options.Authenticate] when it can't find out now who calls: it does not say that the caller is wrong.
+// ErrAuthUnavailable is the error of [Options.Authenticate] when it can't identify the caller now.
+// It does not say that the caller is wrong.
 var ErrAuthUnavailable = errors.New("it can't be found out now who calls")
 
 // Event is a request that was answered.
@@ -86,7 +89,7 @@ type Event struct {
 	Holder   string
 	Token    fence.Token
 	Outcome  string // "ok", or the code of the problem
-	Note     string // what was asked for beyond the name, and why, in the caller's words; of a session's renewal, what was lost
+	Note     string // the request's further parameters, and the reason, in the caller's words; of a session's renewal, what was lost
 	Waited   time.Duration
 	Duration time.Duration
 
@@ -101,49 +104,56 @@ type Options struct {
 	Clock   clock.Clock // [clock.System] by default
 	Version string      // of the program, for the metrics
 
-	TTL     time.Duration // of a lease, if the request doesn't say: 15 s by default
+	TTL     time.Duration // of a lease, if the request has none: 15 s by default
 	MaxTTL  time.Duration // the longest that a request may ask for: 366 days by default
 	MaxWait time.Duration // 1 h by default
 	MaxBody int64         // bytes: 256 KiB by default
 
-	// StoreTimeout is within which time the store has to answer: 5 s by default, 10 ms to 1 h. A request whose store does not is answered
-	// with 503, or with 504 if a write may have been done. A list may take longer while it goes on. A wait has its own end, and so long
-	// after it. What is cancelled may be carried out by the store all the same.
+	// StoreTimeout is the time within which the store has to answer: 5 s by default, 10 ms to 1 h.
+	// When the store does not answer in time, the request is answered with 503, or with 504 if a
+	// write may have been done. A list may take longer while it makes progress. A wait has its own
+	// end, and this time after it. The store may still carry out what was cancelled.
 	StoreTimeout time.Duration
 
 	// MaxWaiting is how many requests of one caller may wait or watch at a time: 50,000 by default. One more is answered with 429.
 	// A caller without a name is the address that it comes from, so everybody behind a proxy is one.
 	MaxWaiting int
 
-	// MaxNames, MaxSessions and MaxBytes are how much one caller may have by this server at a time: names held or asked for (100,000
-	// by default), sessions (1,000), and bytes of the records of both (64 MiB, about 512 and what info has for each). What is beyond that is
-	// answered with 429. They are counted in memory: after a restart, from when a hold is renewed.
+	// MaxNames, MaxSessions and MaxBytes bound what one caller may have by this server at a time:
+	// names held or asked for (100,000 by default), sessions (1,000), and bytes of the records of
+	// both (64 MiB). A record counts about 512 bytes and its info. Requests beyond that are
+	// answered with 429. The counts are in memory: after a restart, a hold counts from its next
+	// renewal.
 	MaxNames, MaxSessions, MaxBytes int
 	MaxSessionTTL                   time.Duration // the longest TTL of a session: 24 h by default, and MaxTTL at most
 	// MaxRate is how many requests a second of one caller are served, with a burst of twice as many; 0 for any number.
 	MaxRate float64
 
-	// Keys, if set, sign the sequencers that are given out, and verify those that come back.
-	Keys fence.Keys
+	// Keys, if set, sign the sequencers that the server returns, and verify those that come back.
+	Keys *fence.Keys
 
 	// RDLM, if set, has the server speak RDLM's protocol, too, at /locks, /resources and /: see package compat/rdlm.
 	RDLM *rdlm.Options
 
-	// IDPools are the pools that the server's own numbers in ids come from, by their layout, as [flake.ParseLayout] reads it: otherwise [identity.LayoutPool].
+	// IDPools are the pools that the server's own numbers in ids come from, by their layout, as [flake.ParseLayout] reads it: otherwise "ids-" and the layout.
 	IDPools map[string]string
 
-	// Authenticate returns who sends a request. An error is answered with 401, and one that matches [ErrAuthUnavailable] with 503. It may
-	// block while it asks others, and ends with the request's context. By default it is [Anybody].
+	// Authenticate returns the sender of a request. An error is answered with 401, and one that
+	// matches [ErrAuthUnavailable] with 503. It may block while it asks others, and ends with the
+	// request's context. By default it is [Anybody].
 	Authenticate func(*http.Request) (Caller, error)
-	// LocalNames refuses requests whose Host is neither an address nor localhost. It is for a server that authenticates nobody since it
-	// listens on loopback only: there, a page whose name was made to lead to this machine (DNS rebinding) could do everything.
+	// LocalNames refuses requests whose Host is neither an address nor localhost. It is for a
+	// server without authentication that listens on loopback only. There, a page whose name was
+	// made to lead to this machine (DNS rebinding) could do everything.
 	LocalNames bool
-	// TrustedProxies are the addresses of proxies in front, whose header X-Forwarded-For is believed: the client is the last address in it
-	// that isn't a trusted proxy's. Without any, the client is who the connection comes from.
+	// TrustedProxies are the addresses of proxies in front, whose header X-Forwarded-For is
+	// believed. The client is the last address in it that isn't a trusted proxy's. Without any, the
+	// client is the address of the connection.
 	TrustedProxies []netip.Prefix
-	// Collectors are shown at /metrics beside the server's own.
+	// Collectors add metrics to /metrics besides the server's own.
 	Collectors []prometheus.Collector
-	// OnEvent, if set, is told every request to /v1 when it has been answered. It must not block.
+	// OnEvent, if set, is called for every request to /v1 when it has been answered. It must not
+	// block.
 	OnEvent func(Event)
 }
 
@@ -287,11 +297,12 @@ func (o *Options) completeQuotas() error {
 // Waiting returns how many requests wait for a name here.
 func (s *Server) Waiting() int { return s.reg.QueuedInAll() }
 
-// Drain has the server say that it isn't ready from now on, so that nobody sends it more. It goes on serving until [Server.Close].
+// Drain makes the server report that it isn't ready from now on, so that clients send it no more.
+// It continues to serve until [Server.Close].
 func (s *Server) Drain() { s.drains.Store(true) }
 
-// Close ends all waits and streams, whose requests are answered, and refuses what comes later. It waits for what is under way
-// at the store. What is granted stays granted.
+// Close ends all waits and streams, whose requests are answered, and refuses later requests. It
+// blocks until running requests at the store have ended. Granted leases stay granted.
 func (s *Server) Close() error {
 	s.stop()
 	s.board.close()
@@ -357,9 +368,9 @@ func state(rec store.Record) string {
 		return wire.StatePool
 	case rec.Owner == "":
 		return wire.StateFree
-	case rec.Mark == store.MarkBroken:
+	case rec.Intervention == store.InterventionBroken:
 		return wire.StateBroken
-	case rec.Mark == store.MarkHanded:
+	case rec.Intervention == store.InterventionHandedOver:
 		return wire.StateHanded
 	}
 	return wire.StateHeld

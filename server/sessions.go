@@ -15,6 +15,7 @@ import (
 	"github.com/leasehold/leasehold/internal/wire"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // infoCaller is the key of a session's info that says who opened it. Its id is no secret.
@@ -96,7 +97,7 @@ func (s *Server) session(c *call, g lessor.Grant) (*wire.Session, error) {
 	}
 	var err error
 	if answer.Broken, err = drive.ReadNotice(g.Notice); err != nil {
-		return nil, store.Corrupt(rec.Key, err)
+		return nil, driver.Corrupt(rec.Key, err)
 	}
 	return answer, nil
 }
@@ -118,7 +119,7 @@ func (s *Server) sessionRenewal(c *call) (ttl time.Duration, leases map[string]f
 		return 0, nil, wire.Invalid("leases", strconv.Itoa(n), fmt.Sprintf("at most %d names", wire.MaxNamed))
 	}
 	for name := range body.Leases {
-		if lease.Reserved(name) || store.CheckKey(name) != nil {
+		if lease.Reserved(name) || driver.CheckKey(name) != nil {
 			return 0, nil, wire.Invalid("leases", name, "names that this session has acquired")
 		}
 		if err := c.may(Acquire, name); err != nil && c.may(Assign, name) != nil {

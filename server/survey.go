@@ -12,6 +12,7 @@ import (
 	"github.com/leasehold/leasehold/internal/wire"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // sight is what one look at the store found.
@@ -35,7 +36,7 @@ const (
 func (s *Server) survey(ctx context.Context, prefix string, rests bool) (found sight, err error) {
 	found = sight{map[string]store.Record{}, map[string]store.Record{}, map[string]*wire.Pause{}, map[string]error{}}
 	prefixes := []string{prefix}
-	if beside := election.KeyPrefix + prefix; prefix != "" && !lease.Reserved(prefix) && store.CheckPrefix(beside) == nil {
+	if beside := election.KeyPrefix + prefix; prefix != "" && !lease.Reserved(prefix) && driver.CheckPrefix(beside) == nil {
 		prefixes = append(prefixes, beside) // else they come with the rest
 	}
 	for _, p := range prefixes {

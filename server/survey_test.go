@@ -17,6 +17,7 @@ import (
 	"github.com/leasehold/leasehold/lock"
 	"github.com/leasehold/leasehold/server"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // rotten is a store in which the records of some keys can't be read. It counts its reads.
@@ -31,7 +32,7 @@ func (r rotten) bad(key string) bool { return strings.Contains(r.keys, key+",") 
 func (r rotten) Get(ctx context.Context, key string) (store.Record, error) {
 	r.gets.Add(1)
 	if r.bad(key) {
-		return store.Record{}, store.Corrupt(key, errors.New("no JSON"))
+		return store.Record{}, driver.Corrupt(key, errors.New("no JSON"))
 	}
 	return r.Store.Get(ctx, key)
 }
@@ -40,7 +41,7 @@ func (r rotten) List(ctx context.Context, prefix string) iter.Seq2[store.Record,
 	return func(yield func(store.Record, error) bool) {
 		for rec, err := range r.Store.List(ctx, prefix) {
 			if err == nil && r.bad(rec.Key) {
-				rec, err = store.Record{}, store.Corrupt(rec.Key, errors.New("no JSON"))
+				rec, err = store.Record{}, driver.Corrupt(rec.Key, errors.New("no JSON"))
 			}
 			if !yield(rec, err) {
 				return

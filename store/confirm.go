@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// Confirmer is the optional extra of stores whose Get isn't durable. Use [Confirm].
+// Confirmer is the optional interface of stores whose Get isn't durable. Use [Confirm].
 type Confirmer interface {
 	// Confirm is Get, and durable: it sees every write that was acknowledged to anyone before it was called, also by a leader that
 	// has replaced the one at hand, and what it shows is lost by no failure that the store survives. It may write, but changes
@@ -19,7 +19,7 @@ type Confirmer interface {
 // otherwise costs a write. A store whose reads aren't durable, and that can't confirm them, is an error. It blocks as Get does.
 func Confirm(ctx context.Context, s Store, key string) (Record, error) {
 	p := Describe(s)
-	if p.Read == ReadDurable || p.Read == "" {
+	if p.Read == ReadDurable || p.Read == ReadUnknown {
 		return Load(ctx, s, key)
 	}
 	c, ok := s.(Confirmer)
@@ -42,7 +42,7 @@ type confirmed struct{ Store }
 func (c confirmed) Get(ctx context.Context, key string) (Record, error) {
 	rec, err := Confirm(ctx, c.Store, key)
 	if err == nil && rec.Version == "" {
-		err = NotFound(key)
+		err = fmt.Errorf("%s: %w", key, ErrNotFound)
 	}
 	if err != nil {
 		return Record{}, err
@@ -54,7 +54,7 @@ func (c confirmed) Get(ctx context.Context, key string) (Record, error) {
 func (c confirmed) Properties() Properties {
 	p := Describe(c.Store)
 	p.Push = false
-	if p.Read != "" {
+	if p.Read != ReadUnknown {
 		p.Read = ReadDurable
 	}
 	return p

@@ -38,5 +38,8 @@
 // An engine's own expiry (a TTL attribute, a session, a lease of its own) may collect garbage; it never proves that a
 // holder is gone. What an engine may vouch for is a record's [Record.Age].
 //
-// The conformance suite is in store/storetest; an engine is right when it passes.
+// # Engines
+//
+// Package store/driver has what an engine's author needs beside this contract, and says in which order to implement it. The
+// conformance suite is in store/storetest; an engine is right when it passes.
 package store

@@ -45,17 +45,6 @@ func (e *InvalidError) Error() string {
 // Is reports whether target is [ErrInvalid].
 func (e *InvalidError) Is(target error) bool { return target == ErrInvalid }
 
-// NotFound returns an error for key that matches [ErrNotFound].
-func NotFound(key string) error { return fmt.Errorf("%s: %w", key, ErrNotFound) }
-
-// Unknown returns an error for a write to key that matches [ErrUnknownOutcome] and its cause.
-func Unknown(key string, cause error) error {
-	return fmt.Errorf("%s: %w: %w", key, ErrUnknownOutcome, cause)
-}
-
-// Corrupt returns an error for a stored row that can't be read: a *[CorruptError].
-func Corrupt(key string, cause error) error { return &CorruptError{Key: key, Err: cause} }
-
 // CorruptError says which row can't be read, and why. It matches [ErrCorrupt] and its cause.
 type CorruptError struct {
 	Key string // as far as it can be told

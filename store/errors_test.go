@@ -24,12 +24,10 @@ func TestErrors(t *testing.T) {
 		want []error
 		says string
 	}{
-		{store.NotFound("billing"), []error{store.ErrNotFound}, "billing: record not found"},
 		{&store.ConflictError{Current: store.Record{Key: "billing", Owner: "a", Token: 7}}, []error{store.ErrConflict}, "held by a, token 7"},
 		{&store.ConflictError{Current: store.Record{Key: "billing", Token: 7}}, []error{store.ErrConflict}, "nobody holds it, token 7"},
 		{&store.InvalidError{Field: "TTL of billing", Value: "-1s", Want: "more"}, []error{store.ErrInvalid}, "-1s: want more"},
-		{store.Unknown("billing", io.EOF), []error{store.ErrUnknownOutcome, io.EOF}, "EOF"},
-		{store.Corrupt("billing", io.EOF), []error{store.ErrCorrupt, io.EOF}, "EOF"},
+		{&store.CorruptError{Key: "billing", Err: io.EOF}, []error{store.ErrCorrupt, io.EOF}, "EOF"},
 	} {
 		for _, err := range []error{tt.err, fmt.Errorf("wrapped: %w", tt.err)} {
 			for _, sentinel := range sentinels {
@@ -43,8 +41,20 @@ func TestErrors(t *testing.T) {
 		}
 	}
 	var conflict *store.ConflictError
-	if err := fmt.Errorf("wrapped: %w", &store.ConflictError{Current: full()}); !errors.As(err, &conflict) || conflict.Current.Token != full().Token {
+	if err := fmt.Errorf("wrapped: %w", &store.ConflictError{Current: store.Record{Token: 7}}); !errors.As(err, &conflict) || conflict.Current.Token != 7 {
 		t.Errorf("errors.As: %+v", conflict)
+	}
+}
+
+func TestClone(t *testing.T) {
+	rec := store.Record{Info: map[string]string{"host": "h"}, Past: []store.Term{{Owner: "old"}}, Data: []byte("d")}
+	copied := rec.Clone()
+	copied.Info["host"], copied.Past[0].Owner, copied.Data[0] = "x", "x", 'x'
+	if rec.Info["host"] == "x" || rec.Past[0].Owner == "x" || rec.Data[0] == 'x' {
+		t.Errorf("a change of the copy shows in the record: %+v", rec)
+	}
+	if empty := (store.Record{}).Clone(); empty.Info != nil || empty.Past != nil || empty.Data != nil {
+		t.Errorf("a copy of nothing: %+v", empty)
 	}
 }
 

@@ -1,148 +1,18 @@
 package store
 
 import (
-	"fmt"
 	"math"
-	"strconv"
 	"time"
-	"unicode"
-	"unicode/utf8"
-
-	"github.com/leasehold/leasehold/fence"
 )
 
 // Limits that every engine keeps.
 const (
 	MaxKey    = 255                   // bytes of a key, an owner, a session key, a nonce or a note
-	MaxRecord = 64 << 10              // bytes of a record as Marshal writes it
+	MaxRecord = 64 << 10              // bytes of a record as engines that store bytes keep it
 	MaxPast   = 8                     // ended terms that a record remembers
 	MaxTTL    = 366 * 24 * time.Hour  // a longer hold is a setting, not a lease
 	MinTTL    = 10 * time.Millisecond // a shorter one can't be renewed in time
 )
 
-// Forever is the [Record.Age] of a version whose writer is known to be gone.
-const Forever time.Duration = math.MaxInt64
-
-// CheckKey returns an *[InvalidError] when no store would take key: it has to be 1 to [MaxKey] bytes of printable UTF-8.
-func CheckKey(key string) error {
-	if key == "" {
-		return &InvalidError{Field: "Key", Value: `""`, Want: "a name of at least one character"}
-	}
-	return checkText("Key", key)
-}
-
-// CheckPrefix is CheckKey for the prefix of a List, which may be empty.
-func CheckPrefix(prefix string) error { return checkText("Key", prefix) }
-
-// Check returns an *[InvalidError] when no store would take rec. Engines call it first in Put.
-func Check(rec Record) error {
-	const growth = 6 // at most: < is written as \u003c
-	if growth*sizeHint(rec) <= MaxRecord {
-		return checkFields(rec)
-	}
-	_, err := Marshal(rec)
-	return err
-}
-
-func checkFields(rec Record) error {
-	if err := CheckKey(rec.Key); err != nil {
-		return err
-	}
-	for _, f := range []struct{ name, text string }{
-		{"Owner", rec.Owner}, {"Session", rec.Session}, {"Nonce", rec.Nonce}, {"Mark", string(rec.Mark)}, {"Note", rec.Note},
-		{"Kind", string(rec.Kind)},
-	} {
-		if err := checkText(f.name, f.text); err != nil {
-			return err
-		}
-	}
-	if rec.Token > fence.MaxToken {
-		return &InvalidError{Field: "Token", Value: rec.Token.String(), Want: "at most 2^53 - 1"}
-	}
-	if rec.Owner != "" && rec.Token == 0 {
-		return &InvalidError{Field: "Token", Value: "0", Want: "a token above 0 for a record with an owner"}
-	}
-	if rec.TTL < 0 || rec.TTL > MaxTTL || (rec.Owner != "" && rec.TTL < MinTTL) {
-		return &InvalidError{Field: "TTL", Value: rec.TTL.String(), Want: fmt.Sprintf("%v to %v", MinTTL, MaxTTL)}
-	}
-	if len(rec.Past) > MaxPast {
-		return &InvalidError{Field: "Past", Value: strconv.Itoa(len(rec.Past)) + " terms", Want: fmt.Sprintf("at most %d", MaxPast)}
-	}
-	for k, v := range rec.Info {
-		if !utf8.ValidString(k) || !utf8.ValidString(v) {
-			return &InvalidError{Field: "Info", Value: quote(k) + "=" + quote(v), Want: "valid UTF-8"}
-		}
-	}
-	if err := checkDate("Acquired", rec.Acquired); err != nil {
-		return err
-	}
-	return checkPast(rec.Past)
-}
-
-// checkDate refuses what RFC 3339 can't write.
-func checkDate(field string, t time.Time) error {
-	if at := t.Unix(); at < earliest || at >= latest {
-		return &InvalidError{Field: field, Value: fmt.Sprintf("in the year %d", t.UTC().Year()), Want: "a date in the years 0 to 9999"}
-	}
-	return nil
-}
-
-// The bounds of dates, in seconds as Unix counts them: each write of a record checks up to 17.
-var (
-	earliest = time.Date(0, time.January, 1, 0, 0, 0, 0, time.UTC).Unix()
-	latest   = time.Date(10000, time.January, 1, 0, 0, 0, 0, time.UTC).Unix()
-)
-
-func checkPast(past []Term) error {
-	for _, t := range past {
-		for _, text := range []string{t.Owner, t.Why} {
-			if err := checkText("Past", text); err != nil {
-				return err
-			}
-		}
-		if t.Token > fence.MaxToken {
-			return &InvalidError{Field: "Past", Value: t.Token.String(), Want: "tokens of at most 2^53 - 1"}
-		}
-		for _, date := range []time.Time{t.From, t.Until} {
-			if err := checkDate("Past", date); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-func checkText(field, s string) error {
-	if len(s) > MaxKey {
-		return &InvalidError{Field: field, Value: quote(s), Want: fmt.Sprintf("at most %d bytes, not %d", MaxKey, len(s))}
-	}
-	if isPrintableASCII(s) { // most are
-		return nil
-	}
-	if !utf8.ValidString(s) {
-		return &InvalidError{Field: field, Value: quote(s), Want: "valid UTF-8"}
-	}
-	for _, r := range s {
-		if !unicode.IsPrint(r) {
-			return &InvalidError{Field: field, Value: quote(s), Want: fmt.Sprintf("printable characters only, not %q", r)}
-		}
-	}
-	return nil
-}
-
-func isPrintableASCII(s string) bool {
-	for i := range len(s) {
-		if s[i] < ' ' || s[i] > '~' {
-			return false
-		}
-	}
-	return true
-}
-
-func quote(s string) string {
-	const most = 40
-	if len(s) > most {
-		return strconv.QuoteToASCII(s[:most]) + "…"
-	}
-	return strconv.QuoteToASCII(s)
-}
+// AgeGone is the [Record.Age] of a version whose writer is known to be gone.
+const AgeGone time.Duration = math.MaxInt64

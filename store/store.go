@@ -6,7 +6,6 @@ import (
 	"iter"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/leasehold/leasehold/fence"
@@ -14,50 +13,50 @@ import (
 
 // Record is one row of ownership.
 type Record struct {
-	Key      string            // at most MaxKey bytes of printable UTF-8
-	Owner    string            // "" when nobody holds it
-	Token    fence.Token       // raised at every change of ownership, never lowered
-	TTL      time.Duration     // how long the hold lasts past its last renewal
-	Session  string            // key of the record whose renewals keep this one alive; "" when it is its own
-	Acquired time.Time         // wall clock, for people; never decides anything
-	Mark     Mark              // what was done to this hold from outside; "" as a rule
-	Kind     Kind              // what the name is, as its use said; "" where no use has
-	Note     string            // who set the mark, and why; for people
-	Info     map[string]string // for people: host, pid, operation, version
-	Past     []Term            // the last MaxPast terms, newest first
-	Data     []byte            // the primitive's own state
-	Nonce    string            // id of the write that made this record; see Foreign
-	Version  string            // the store's compare-and-swap value; "" when the record is not stored yet
+	Key          string            // at most MaxKey bytes of printable UTF-8
+	Owner        string            // "" when nobody holds it
+	Token        fence.Token       // raised at every change of ownership, never lowered
+	TTL          time.Duration     // how long the hold lasts past its last renewal
+	Session      string            // key of the record whose renewals keep this one alive; "" when it is its own
+	Acquired     time.Time         // wall clock, for people; never decides anything
+	Intervention Intervention      // what was done to this hold from outside; "" as a rule
+	Kind         Kind              // what the name is, as its use said; "" where no use has
+	Note         string            // who intervened, and why; for people
+	Info         map[string]string // for people: host, pid, operation, version
+	Past         []Term            // the last MaxPast terms, newest first
+	Data         []byte            // the primitive's own state
+	Nonce        string            // id of the write that made this record
+	Version      string            // the store's compare-and-swap value; "" when the record is not stored yet
 
 	// Age is a lower bound, which the engine vouches for whatever wall clocks do, on the time since the write that made
-	// this version was sent, from when a holder counts its validity. It is 0 when the engine can't tell, and [Forever] when
+	// this version was sent, from when a holder counts its validity. It is 0 when the engine can't tell, and [AgeGone] when
 	// it knows that whoever wrote it is gone. It holds for the moment at which the record was read; it is not stored, and
 	// ignored in a Put.
 	Age time.Duration
 }
 
-// Mark says what somebody other than the holder did to a hold.
-type Mark string
+// Intervention says what somebody other than the holder did to a hold.
+type Intervention string
 
-// The marks.
+// The interventions. A record without one has "".
 const (
-	// MarkBroken: an operator ended the hold. Its holder renews it no more and stops; who wants the name takes it when the
-	// holder has let go, or when its holder has not written it for TTL.
-	MarkBroken Mark = "broken"
-	// MarkHanded: the holder before named Owner its successor. Owner's term begins with its own write, under a token of
-	// its own, which takes the mark off; it counts from there. If none comes, the record is dead after TTL like any other.
-	MarkHanded Mark = "handed"
-	// MarkNotice: on a session's record: Data names leases of the session that were broken. The session's next renewal
-	// meets the mark, ends those leases and takes it off.
-	MarkNotice Mark = "notice"
+	// InterventionBroken: an operator ended the hold. Its holder stops renewing. A waiter takes the name when the holder has
+	// released it, or has not written its record for TTL.
+	InterventionBroken Intervention = "broken"
+	// InterventionHandedOver: the previous holder named Owner its successor. Owner's term begins with its own write, under a
+	// new token, which clears the intervention. Without such a write, the record is dead after TTL like any other.
+	InterventionHandedOver Intervention = "handed"
+	// InterventionNotice is on a session's record, whose Data names leases of the session that were broken. The session's next
+	// renewal finds it, ends those leases and clears it.
+	InterventionNotice Intervention = "notice"
 )
 
-// Term is one ended term of ownership, kept for people.
+// Term is one ended term of ownership, for people to read.
 type Term struct {
 	Owner string      // who held it
 	Token fence.Token // under which token
 	From  time.Time   // wall clock of the holder
-	Until time.Time   // wall clock of whoever ended it
+	Until time.Time   // wall clock of the process that ended it
 	Why   string      // why it ended: released, expired, broken, handed over
 }
 
@@ -68,16 +67,6 @@ func (r Record) Clone() Record {
 	r.Data = slices.Clone(r.Data)
 	return r
 }
-
-// foreignNonce begins the nonce that an engine gives a record which another program wrote.
-const foreignNonce = "foreign/"
-
-// ForeignNonce returns the nonce of a record that another program wrote, in a format that an engine shares with it. sign is
-// what that program changes whenever it renews.
-func ForeignNonce(sign string) string { return foreignNonce + sign }
-
-// Foreign reports whether another program wrote the record.
-func (r Record) Foreign() bool { return r.Nonce == "" || strings.HasPrefix(r.Nonce, foreignNonce) }
 
 // Store keeps records. All methods may be called from any goroutine. They block until the store answered or ctx is done;
 // a write whose ctx ends while it is under way has an unknown outcome. A call whose ctx was done before does nothing; its
@@ -108,7 +97,7 @@ type Store interface {
 	Close() error
 }
 
-// Waiter is the optional extra of stores that can push. Use [Wait], which polls where it is missing.
+// Waiter is the optional interface of stores that can push. Use [Wait], which polls where it is missing.
 type Waiter interface {
 	// Wait returns the record once the stored version is another than version, at once if it already is. A key that is
 	// not stored has version "": a record that was deleted is returned as Record{Key: key}, without an error. Wait may
@@ -116,20 +105,7 @@ type Waiter interface {
 	Wait(ctx context.Context, key, version string) (Record, error)
 }
 
-// Toucher is the optional extra of stores whose records other programs share that know nothing of sessions.
-type Toucher interface {
-	// Touch renews a record that a session keeps for the eyes of those programs. From the first Touch on, whose outcome may be
-	// unknown, they count the record's own TTL from the last one; before, they leave the record to its session. The record
-	// itself stays as it is, but for its Version.
-	//
-	// A touch may be sent several times at once, with one nonce, which no other touch has. A copy that meets the version which another
-	// copy left returns that record: the touch is done. The other errors are those of Put; but any other version than rec's is a
-	// *[ConflictError], so that no copy which comes late touches the record after later touches.
-	Touch(ctx context.Context, rec Record, nonce string) (Record, error)
-}
-
-// Load is Get for callers to whom a key that is not stored is a record like any other: Record{Key: key}, free, with
-// token 0.
+// Load is Get, but a key that is not stored is no error: it returns Record{Key: key}, which is free, with token 0.
 func Load(ctx context.Context, s Store, key string) (Record, error) {
 	rec, err := s.Get(ctx, key)
 	if errors.Is(err, ErrNotFound) {

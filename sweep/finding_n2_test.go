@@ -24,7 +24,7 @@ func TestFinding_N2_ASweepLeavesAnHour(t *testing.T) {
 				t.Errorf("of what is younger than an hour: %v", err)
 			}
 			found, _ := w.sweep(sweep.Options{OlderThan: time.Hour})
-			expect(t, "an hour after", found, map[string]sweep.Deed{"job": sweep.Deleted})
+			expect(t, "an hour after", found, map[string]sweep.Action{"job": sweep.Deleted})
 			next := w.use(w.process(lag), "job")
 			if (next.Token() > first.Token()) != ordered {
 				t.Errorf("a clock behind by %v: token %d after %d", lag, next.Token(), first.Token())

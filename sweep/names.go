@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/leasehold/leasehold/identity"
+	"github.com/leasehold/leasehold/internal/pools"
 	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/store"
 )
@@ -25,7 +25,7 @@ func (s *sweeper) judgeFree(rec store.Record) {
 	since := "free since " + freed.UTC().Format(time.DateOnly)
 	switch {
 	case !freed.Before(s.cutoff()):
-	case strings.HasPrefix(rec.Key, identity.KeyPrefix), rec.Kind == store.KindPool:
+	case strings.HasPrefix(rec.Key, pools.KeyPrefix), rec.Kind == store.KindPool:
 	case len(rec.Data) > 0:
 		s.tell(rec.Key, Kept, since+", but it carries data")
 	case !s.mayForget(rec):

@@ -12,6 +12,7 @@ import (
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/lock"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // The defaults and bounds of [Options].
@@ -25,15 +26,17 @@ const whyAnHour = "a name that is deleted forgets its token, and the next holder
 
 // Options of a sweep. The zero value is right for most stores.
 type Options struct {
-	// OlderThan is for how long a name has to have been free, or a lock or an election unused: 30 days by default, an hour at
-	// least. No clock of a holder may be behind by so much: see the package's doc.
+	// OlderThan is the least time for which a name has been free, or a lock or an election unused.
+	// The default is 30 days, and an hour the least. No clock of a holder may be behind by that
+	// much: see the package's doc.
 	OlderThan time.Duration
 
-	// Prefix, if set, sweeps only the names that begin with it, and the locks and elections of those. Sessions are swept
-	// with all names only.
+	// Prefix, if set, limits the sweep to names that begin with it, and to their locks and
+	// elections. Sessions are swept only with all names.
 	Prefix string
 
-	// Observe bounds how long the sweep watches what is held, to see who is gone: a minute by default.
+	// Observe bounds how long the sweep watches held names, to see whose holder is gone. The
+	// default is a minute.
 	Observe time.Duration
 
 	// DryRun changes nothing. It finds the same, and takes as long.
@@ -42,37 +45,38 @@ type Options struct {
 	// Clock is where time comes from; [clock.System] by default.
 	Clock clock.Clock
 
-	// Tell, if set, is told of each record that is, or would be, dealt with. It is called by Run's goroutine.
-	Tell func(Finding)
+	// Tell, if set, is called for each record that is, or would be, changed or deleted. Run's
+	// goroutine calls it.
+	OnFinding func(Finding)
 }
 
-// Deed is what is done with a record.
-type Deed string
+// Action is what a sweep does with a record.
+type Action string
 
-// The deeds.
+// The actions.
 const (
-	Deleted Deed = "deleted"
-	Freed   Deed = "freed"  // an abandoned hold
-	Closed  Deed = "closed" // an abandoned session
-	Pruned  Deed = "pruned" // of those who are gone, or noted as unused
-	Kept    Deed = "kept"   // it looks like garbage, and isn't
+	Deleted Action = "deleted"
+	Freed   Action = "freed"  // an abandoned hold
+	Closed  Action = "closed" // an abandoned session
+	Pruned  Action = "pruned" // of those who are gone, or noted as unused
+	Kept    Action = "kept"   // it looks like garbage, and isn't
 )
 
 // Finding is one record, and what became of it, or would in a dry run.
 type Finding struct {
-	Key  string
-	Deed Deed
-	Why  string
+	Key    string
+	Action Action
+	Why    string
 }
 
-func (f Finding) String() string { return fmt.Sprintf("%s %s: %s", f.Deed, f.Key, f.Why) }
+func (f Finding) String() string { return fmt.Sprintf("%s %s: %s", f.Action, f.Key, f.Why) }
 
 // Report is what a sweep has done, or would have in a dry run.
 type Report struct {
-	Records   int          // that were looked at
-	Deeds     map[Deed]int // findings of each kind
-	Overtaken int          // records that somebody else changed in between
-	Unsettled int          // holds that would have to be watched for longer than Observe
+	Records   int            // that were looked at
+	Actions   map[Action]int // findings of each kind
+	Overtaken int            // records that somebody else changed in between
+	Unsettled int            // holds that would have to be watched for longer than Observe
 }
 
 func (o Options) check() (Options, error) {
@@ -96,12 +100,13 @@ func (o Options) check() (Options, error) {
 	if o.Clock == nil {
 		o.Clock = clock.System()
 	}
-	return o, store.CheckPrefix(o.Prefix)
+	return o, driver.CheckPrefix(o.Prefix)
 }
 
-// Run sweeps st. It blocks for as long as that takes, or until ctx is done; it may be stopped at any point, and several may run
-// at a time. What fails with one record doesn't keep Run from the others: the error then joins what failed. After one that matches
-// [store.ErrUnknownOutcome] the next sweep sees what came of it.
+// Run sweeps st. It blocks until the sweep is done, or until ctx is done. It may be stopped at any
+// point, and several may run at a time. A failure with one record doesn't keep Run from the others:
+// the error then joins all failures. After one that matches [store.ErrUnknownOutcome] the next
+// sweep sees the outcome.
 func Run(ctx context.Context, st store.Store, opts Options) (Report, error) {
 	opts, err := opts.check()
 	if err != nil {
@@ -109,7 +114,7 @@ func Run(ctx context.Context, st store.Store, opts Options) (Report, error) {
 	}
 	s := &sweeper{
 		st: st, opts: opts, clk: opts.Clock, began: opts.Clock.Now(), wall: opts.Clock.Wall(),
-		sights: map[string]*sight{}, keeps: map[string][]string{}, named: map[string]bool{}, report: Report{Deeds: map[Deed]int{}},
+		sights: map[string]*sight{}, keeps: map[string][]string{}, named: map[string]bool{}, report: Report{Actions: map[Action]int{}},
 	}
 	s.list(ctx)
 	for _, step := range []func(context.Context){s.meetSessions, s.watch, s.vacate, s.tidy, s.forgetSessions, s.forgetNames} {
@@ -151,7 +156,7 @@ func (s *sweeper) list(ctx context.Context) {
 		prefixes = append(prefixes, lock.KeyPrefix+s.opts.Prefix, election.KeyPrefix+s.opts.Prefix)
 	}
 	for _, prefix := range prefixes {
-		if store.CheckPrefix(prefix) != nil {
+		if driver.CheckPrefix(prefix) != nil {
 			continue // too long for there to be any
 		}
 		for rec, err := range s.st.List(ctx, prefix) {
@@ -175,7 +180,7 @@ func (s *sweeper) sort(rec store.Record) {
 	case lease.Reserved(rec.Key):
 	case rec.Kind.Shared() && rec.Owner == "":
 		s.beside = append(s.beside, rec.Key)
-	case rec.Foreign():
+	case driver.Foreign(rec.Nonce):
 		if rec.Owner == "" {
 			s.tell(rec.Key, Kept, "another program wrote it")
 		}
@@ -188,10 +193,10 @@ func (s *sweeper) sort(rec store.Record) {
 	}
 }
 
-func (s *sweeper) tell(key string, deed Deed, why string) {
-	s.report.Deeds[deed]++
-	if s.opts.Tell != nil {
-		s.opts.Tell(Finding{Key: key, Deed: deed, Why: why})
+func (s *sweeper) tell(key string, action Action, why string) {
+	s.report.Actions[action]++
+	if s.opts.OnFinding != nil {
+		s.opts.OnFinding(Finding{Key: key, Action: action, Why: why})
 	}
 }
 

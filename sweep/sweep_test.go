@@ -21,7 +21,7 @@ import (
 	"github.com/leasehold/leasehold/sweep"
 )
 
-func expect(t *testing.T, when string, found, want map[string]sweep.Deed) {
+func expect(t *testing.T, when string, found, want map[string]sweep.Action) {
 	t.Helper()
 	if !maps.Equal(found, want) {
 		t.Errorf("%s: found %v, want %v", when, found, want)
@@ -48,18 +48,18 @@ func TestAFreeNameGoesWhenItIsOld(t *testing.T) {
 		w.use(p, "young")
 		w.later(10*day - time.Minute)
 		found, report := w.sweep(sweep.Options{})
-		expect(t, "after 30 days less a minute", found, map[string]sweep.Deed{})
+		expect(t, "after 30 days less a minute", found, map[string]sweep.Action{})
 		if report.Records != 4 || report.Unsettled != 0 {
 			t.Errorf("%+v", report)
 		}
 		w.later(2 * time.Minute)
 		found, _ = w.sweep(sweep.Options{})
-		expect(t, "after 30 days", found, map[string]sweep.Deed{"old": sweep.Deleted})
+		expect(t, "after 30 days", found, map[string]sweep.Action{"old": sweep.Deleted})
 		if w.get("old").Version != "" || w.get("young").Version == "" || w.get("held").Owner == "" {
 			t.Error("the wrong records are gone")
 		}
 		found, _ = w.sweep(sweep.Options{OlderThan: 5 * day})
-		expect(t, "older than 5 days", found, map[string]sweep.Deed{"young": sweep.Deleted})
+		expect(t, "older than 5 days", found, map[string]sweep.Action{"young": sweep.Deleted})
 	})
 }
 
@@ -71,7 +71,7 @@ func TestTokensRiseOverASweep(t *testing.T) {
 			first := w.use(w.process(0), "job")
 			w.later(30*day + time.Minute)
 			found, _ := w.sweep(sweep.Options{})
-			expect(t, "sweep", found, map[string]sweep.Deed{"job": sweep.Deleted})
+			expect(t, "sweep", found, map[string]sweep.Action{"job": sweep.Deleted})
 			next := w.use(w.process(lag), "job")
 			if next.Token() <= first.Token() {
 				t.Errorf("a clock behind by %v: token %d after %d", lag, next.Token(), first.Token())
@@ -129,13 +129,13 @@ func TestWhatADeadProcessLeavesBehindGoes(t *testing.T) {
 		dead.die()
 		began := w.clk.Now()
 		found, report := w.sweep(sweep.Options{})
-		expect(t, "sweep", found, map[string]sweep.Deed{
+		expect(t, "sweep", found, map[string]sweep.Action{
 			"dead/itself": sweep.Freed, "dead/session": sweep.Freed, dead.Key(): sweep.Deleted,
 		})
 		if took := w.clk.Now().Sub(began); took < ttl || took > ttl+time.Second {
 			t.Errorf("it took %v", took)
 		}
-		if report.Deeds[sweep.Closed] != 1 || w.get(dead.Key()).Version != "" {
+		if report.Actions[sweep.Closed] != 1 || w.get(dead.Key()).Version != "" {
 			t.Errorf("%+v; the session: %+v", report, w.get(dead.Key()))
 		}
 		for _, name := range []string{"dead/itself", "dead/session"} {
@@ -148,7 +148,7 @@ func TestWhatADeadProcessLeavesBehindGoes(t *testing.T) {
 		}
 		w.later(31 * day)
 		found, _ = w.sweep(sweep.Options{})
-		expect(t, "a month after", found, map[string]sweep.Deed{"dead/itself": sweep.Deleted, "dead/session": sweep.Deleted})
+		expect(t, "a month after", found, map[string]sweep.Action{"dead/itself": sweep.Deleted, "dead/session": sweep.Deleted})
 	})
 }
 
@@ -206,7 +206,7 @@ func TestASweepMeetsAnotherWrite(t *testing.T) {
 		if err != nil || report.Overtaken != 2 {
 			t.Errorf("%v: %+v", err, report)
 		}
-		expect(t, "sweep", found, map[string]sweep.Deed{p.Key(): sweep.Deleted})
+		expect(t, "sweep", found, map[string]sweep.Action{p.Key(): sweep.Deleted})
 		if !taken || w.get("job").Owner == "" || w.get("dying").Owner == "" {
 			t.Errorf("taken %t: %+v %+v", taken, w.get("job"), w.get("dying"))
 		}
@@ -241,7 +241,7 @@ func TestLocksAndElections(t *testing.T) {
 				delete(found, key)
 			}
 		}
-		expect(t, "sweep", found, map[string]sweep.Deed{
+		expect(t, "sweep", found, map[string]sweep.Action{
 			"licences": sweep.Pruned, "given": sweep.Pruned, "dead/rw": sweep.Pruned, ".election/dead/election": sweep.Pruned, "dead/election": sweep.Freed,
 		})
 		state := must(lock.Read(t.Context(), w.open(), "licences"))(t)
@@ -250,7 +250,7 @@ func TestLocksAndElections(t *testing.T) {
 		}
 		w.later(31 * day)
 		found, _ = w.sweep(sweep.Options{})
-		expect(t, "a month after", found, map[string]sweep.Deed{
+		expect(t, "a month after", found, map[string]sweep.Action{
 			"given": sweep.Deleted, "dead/rw": sweep.Deleted, ".election/dead/election": sweep.Deleted, "dead/election": sweep.Deleted,
 		})
 		if p := must(election.Read(t.Context(), w.open(), "paused"))(t).Pause; p == nil {
@@ -274,10 +274,10 @@ func TestAPauseThatIsOverGoes(t *testing.T) {
 		expect(t, "at first", found, nil)
 		w.later(31 * day)
 		found, _ = w.sweep(sweep.Options{})
-		expect(t, "when it is over", found, map[string]sweep.Deed{".election/paused": sweep.Pruned})
+		expect(t, "when it is over", found, map[string]sweep.Action{".election/paused": sweep.Pruned})
 		w.later(31 * day)
 		found, _ = w.sweep(sweep.Options{})
-		expect(t, "a month after that", found, map[string]sweep.Deed{".election/paused": sweep.Deleted})
+		expect(t, "a month after that", found, map[string]sweep.Action{".election/paused": sweep.Deleted})
 	})
 }
 
@@ -315,18 +315,18 @@ func TestALockThatIsUsedAgainStays(t *testing.T) {
 		}
 		turn()
 		found, _ := w.sweep(sweep.Options{})
-		expect(t, "at first", found, map[string]sweep.Deed{"data": sweep.Pruned})
+		expect(t, "at first", found, map[string]sweep.Action{"data": sweep.Pruned})
 		w.later(31 * day)
 		turn()
 		w.later(31 * day)
 		found, _ = w.sweep(sweep.Options{})
-		expect(t, "used again", found, map[string]sweep.Deed{"data": sweep.Pruned})
+		expect(t, "used again", found, map[string]sweep.Action{"data": sweep.Pruned})
 		w.later(29 * day)
 		found, _ = w.sweep(sweep.Options{})
-		expect(t, "unused, not for long", found, map[string]sweep.Deed{})
+		expect(t, "unused, not for long", found, map[string]sweep.Action{})
 		w.later(2 * day)
 		found, _ = w.sweep(sweep.Options{})
-		expect(t, "unused", found, map[string]sweep.Deed{"data": sweep.Deleted})
+		expect(t, "unused", found, map[string]sweep.Action{"data": sweep.Deleted})
 		before := must(lock.Read(t.Context(), w.open(), "data"))(t)
 		turn()
 		if after := must(lock.Read(t.Context(), w.open(), "data"))(t); before.Kind != "" || after.Kind != lock.KindRW {
@@ -339,7 +339,7 @@ func TestALockThatIsUsedAgainStays(t *testing.T) {
 func TestWhatOthersDependOnStays(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		p := w.process(0)
-		h := must(identity.Claim(t.Context(), p.Session, "machines", identity.Options{Values: identity.Values{Range: "0-3"}, As: "a"}))(t)
+		h := must(identity.Claim(t.Context(), p.Session, "machines", identity.Options{Values: identity.Values{Range: "0-3"}, Name: "a"}))(t)
 		if err := h.Release(t.Context(), time.Time{}); err != nil {
 			t.Fatal(err)
 		}
@@ -352,7 +352,7 @@ func TestWhatOthersDependOnStays(t *testing.T) {
 		before := must(keys(w.open()))(t)
 		w.later(400 * day)
 		found, _ := w.sweep(sweep.Options{OlderThan: time.Hour})
-		expect(t, "sweep", found, map[string]sweep.Deed{"data": sweep.Kept, "another-program's": sweep.Kept})
+		expect(t, "sweep", found, map[string]sweep.Action{"data": sweep.Kept, "another-program's": sweep.Kept})
 		if after := must(keys(w.open()))(t); !slices.Equal(before, after) {
 			t.Errorf("%q, and after the sweep %q", before, after)
 		}
@@ -405,7 +405,7 @@ func TestPrefix(t *testing.T) {
 		w.later(31 * day)
 		p.die()
 		found, _ := w.sweep(sweep.Options{Prefix: "a/"})
-		expect(t, "a/", found, map[string]sweep.Deed{
+		expect(t, "a/", found, map[string]sweep.Action{
 			"a/1": sweep.Deleted, "a/2": sweep.Deleted, "a/shared": sweep.Pruned, p.Key(): sweep.Closed,
 		})
 		if w.get(p.Key()).Version == "" {
@@ -452,7 +452,7 @@ func TestFailures(t *testing.T) {
 		if !errors.Is(err, full) || !errors.Is(err, store.ErrCorrupt) || !errors.Is(err, store.ErrUnknownOutcome) {
 			t.Error(err)
 		}
-		expect(t, "sweep", found, map[string]sweep.Deed{"a": sweep.Deleted})
+		expect(t, "sweep", found, map[string]sweep.Action{"a": sweep.Deleted})
 
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(full)
@@ -511,7 +511,7 @@ func TestSweepsDisturbNobody(t *testing.T) {
 		deleted := 0
 		for range 100 {
 			_, report := w.sweep(sweep.Options{OlderThan: time.Hour})
-			deleted += report.Deeds[sweep.Deleted]
+			deleted += report.Actions[sweep.Deleted]
 			w.later(50 * time.Minute)
 		}
 		cancel()

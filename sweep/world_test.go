@@ -126,7 +126,7 @@ func (w *world) put(rec store.Record) {
 }
 
 // sweep runs one, and returns what it says of each record.
-func (w *world) sweep(opts sweep.Options) (map[string]sweep.Deed, sweep.Report) {
+func (w *world) sweep(opts sweep.Options) (map[string]sweep.Action, sweep.Report) {
 	w.t.Helper()
 	found, report, err := w.trySweep(w.open(), opts)
 	if err != nil {
@@ -135,11 +135,11 @@ func (w *world) sweep(opts sweep.Options) (map[string]sweep.Deed, sweep.Report) 
 	return found, report
 }
 
-func (w *world) trySweep(st store.Store, opts sweep.Options) (map[string]sweep.Deed, sweep.Report, error) {
-	found := map[string]sweep.Deed{}
+func (w *world) trySweep(st store.Store, opts sweep.Options) (map[string]sweep.Action, sweep.Report, error) {
+	found := map[string]sweep.Action{}
 	opts.Clock = w.clk
-	opts.Tell = func(f sweep.Finding) {
-		found[f.Key] = f.Deed // the last one: a session is closed, and then deleted
+	opts.OnFinding = func(f sweep.Finding) {
+		found[f.Key] = f.Action // the last one: a session is closed, and then deleted
 		w.t.Log(f)
 	}
 	report, err := sweep.Run(w.t.Context(), st, opts)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 	"github.com/leasehold/leasehold/store/memory"
 )
 
@@ -34,7 +35,7 @@ func (s slowWrites) Put(ctx context.Context, rec store.Record) (store.Record, er
 	case <-done:
 		return rec, err
 	case <-ctx.Done():
-		return store.Record{}, store.Unknown("a name", context.Cause(ctx))
+		return store.Record{}, driver.Unknown("a name", context.Cause(ctx))
 	}
 }
 

@@ -11,14 +11,15 @@ import (
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/policy"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // finding is what a row of doctor says in JSON.
 type finding struct {
-	What   string       `json:"what"`
-	Status store.Status `json:"status"`
-	Detail string       `json:"detail,omitempty"`
-	Advice string       `json:"advice,omitempty"`
+	What   string        `json:"what"`
+	Status driver.Status `json:"status"`
+	Detail string        `json:"detail,omitempty"`
+	Advice string        `json:"advice,omitempty"`
 }
 
 func (a *app) doctorCommand() *cobra.Command {
@@ -35,13 +36,13 @@ func (a *app) doctorCommand() *cobra.Command {
 			if samples < 1 || samples > 10_000 {
 				return usage("--samples %d: want 1 to 10000", samples)
 			}
-			var found []store.Finding
+			var found []driver.Finding
 			err := a.withStore(cmd.Context(), false, func(st store.Store) error {
 				found = doctor.Examine(cmd.Context(), st, doctor.Options{Clock: a.clk, TTL: a.duration("ttl"), Samples: samples})
 				return nil
 			})
 			if err != nil {
-				found = append(found, store.Finding{What: "open", Status: store.StatusFail, Detail: err.Error()})
+				found = append(found, driver.Finding{What: "open", Status: driver.StatusFail, Detail: err.Error()})
 			}
 			found = append(found, containment())
 			found = append(found, trusted(cmd.Context(), callers)...)
@@ -56,31 +57,31 @@ func (a *app) doctorCommand() *cobra.Command {
 }
 
 // trusted is what those say whose tokens a policy trusts.
-func trusted(ctx context.Context, path string) (found []store.Finding) {
+func trusted(ctx context.Context, path string) (found []driver.Finding) {
 	if path == "" {
 		return nil
 	}
 	p, err := policy.Load(path)
 	if err != nil {
-		return []store.Finding{{What: "policy", Status: store.StatusFail, Detail: err.Error()}}
+		return []driver.Finding{{What: "policy", Status: driver.StatusFail, Detail: err.Error()}}
 	}
 	defer p.Close()
 	for _, t := range p.Check(ctx) {
-		f := store.Finding{What: t.What, Status: store.StatusOK, Detail: t.Detail}
+		f := driver.Finding{What: t.What, Status: driver.StatusOK, Detail: t.Detail}
 		if t.Err != nil {
-			f.Status, f.Detail, f.Advice = store.StatusFail, t.Err.Error(), "callers that it names are refused until it answers"
+			f.Status, f.Detail, f.Advice = driver.StatusFail, t.Err.Error(), "callers that it names are refused until it answers"
 		}
 		found = append(found, f)
 	}
-	return append(found, store.Finding{What: "policy", Status: store.StatusOK, Detail: path + " can be read"})
+	return append(found, driver.Finding{What: "policy", Status: driver.StatusOK, Detail: path + " can be read"})
 }
 
 // containment is what `run` can do here about what CMD starts.
-func containment() store.Finding {
-	f := store.Finding{What: "ending CMD", Status: store.StatusOK}
+func containment() driver.Finding {
+	f := driver.Finding{What: "ending CMD", Status: driver.StatusOK}
 	how, why, err := supervise.Containment(supervise.ContainAuto)
 	if err != nil {
-		f.Status, f.Detail = store.StatusWarn, err.Error()
+		f.Status, f.Detail = driver.StatusWarn, err.Error()
 		return f
 	}
 	f.Detail = "what it starts is ended by " + how.Words()
@@ -88,18 +89,18 @@ func containment() store.Finding {
 		f.Detail += fmt.Sprintf(" (no control group: %v)", why)
 	}
 	if how == supervise.ContainGroup {
-		f.Status, f.Advice = store.StatusWarn, "have CMD start nothing in a process group or session of its own"
+		f.Status, f.Advice = driver.StatusWarn, "have CMD start nothing in a process group or session of its own"
 	}
 	return f
 }
 
 // diagnosis writes the findings. Some that failed are an error.
-func (a *app) diagnosis(found []store.Finding) error {
+func (a *app) diagnosis(found []driver.Finding) error {
 	var list []finding
 	what, status, detail := column{title: "WHAT"}, column{title: "STATUS"}, column{title: "FOUND"}
 	failed := 0
 	for _, f := range found {
-		if f.Status == store.StatusFail {
+		if f.Status == driver.StatusFail {
 			failed++
 		}
 		list = append(list, finding{f.What, f.Status, oneLine(fmt.Errorf("%s", f.Detail)), f.Advice})

@@ -122,7 +122,7 @@ type elector struct {
 	rules  election.Options
 	timing supervise.Timing
 	info   map[string]string
-	keys   fence.Keys
+	keys   *fence.Keys
 	words  *words
 	url    string
 	m      *lease.Manager

@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/lease"
-	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // envLeader tells a command who leads.
@@ -118,11 +118,11 @@ func (e *elector) start(argv []string, role, leader string, term *election.Term)
 		if err != nil {
 			return nil, err
 		}
-		own = append(own, envToken+"="+term.Token.String(), envHolder+"="+term.Leader, fence.Variable+"="+sequencer)
+		own = append(own, envToken+"="+term.Token.String(), envHolder+"="+term.Leader, fence.EnvVar+"="+sequencer)
 	}
 	p, err := supervise.Start(supervise.Command{
-		Path: argv[0], Args: argv[1:], Env: environment(own, envToken, envHolder, envSlot, fence.Variable), Clock: e.a.clk, Detached: true,
-		Contain: e.a.contain(), Contained: e.words.contained, Guards: e.words.guards, Proof: store.Proof(e.m.Store()),
+		Path: argv[0], Args: argv[1:], Env: environment(own, envToken, envHolder, envSlot, fence.EnvVar), Clock: e.a.clk, Detached: true,
+		Contain: e.a.contain(), Contained: e.words.contained, Guards: e.words.guards, Proof: driver.Proof(e.m.Store()),
 	})
 	if err != nil {
 		return nil, startError(argv[1], err)

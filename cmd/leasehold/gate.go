@@ -139,8 +139,11 @@ func (k *gateKeeper) check() (err error) {
 		return err
 	}
 	k.opts = gate.Options{
-		Upstream: upstream, Name: k.name, Reads: o.reads, Writes: o.writes, Kubernetes: o.kubernetes,
+		Upstream: upstream, Name: k.name, Reads: o.reads, Writes: o.writes,
 		MinLeft: o.minLeft, Drain: o.drain, Stall: o.stall, Holder: k.known.get, Clock: k.a.clk,
+	}
+	if o.kubernetes {
+		k.opts.Preset = gate.Kubernetes
 	}
 	if k.opts.Keys, err = k.a.keys(); err != nil {
 		return err

@@ -16,6 +16,7 @@ import (
 	"github.com/leasehold/leasehold/internal/lessor"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 func (a *app) idCommand() *cobra.Command {
@@ -79,7 +80,7 @@ func checkValues(v identity.Values) error {
 
 // poolArg checks a POOL.
 func poolArg(pool string) error {
-	if err := store.CheckKey(pool); err != nil {
+	if err := driver.CheckKey(pool); err != nil {
 		return badName("POOL", err)
 	}
 	return nil
@@ -165,7 +166,7 @@ func (a *app) idView(ctx context.Context, st store.Store, pool string, e identit
 		Pool: pool, Value: e.Value, Name: e.Name, State: v.State, Kept: keptRunning, Holder: e.Record.Owner, Token: e.Record.Token,
 		Since: e.Record.Acquired, TTL: v.TTL, Expires: v.Expires, Info: lessor.Shown(e.Record.Info), expiresIn: v.expiresIn,
 	}
-	if e.Standing {
+	if e.Assigned {
 		shown.Kept = keptAssigned
 	}
 	if !e.Ceiling.IsZero() {

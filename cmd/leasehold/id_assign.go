@@ -14,6 +14,7 @@ import (
 	"github.com/leasehold/leasehold/identity"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // idAssign is what `id assign` was asked to do.
@@ -113,7 +114,7 @@ func (o idAssign) check(cmd *cobra.Command, argv []string) error {
 	if err := checkValues(o.values); err != nil {
 		return err
 	}
-	if o.as != "" && store.CheckKey(o.as) != nil {
+	if o.as != "" && driver.CheckKey(o.as) != nil {
 		return usage("--as %.60q: want at most 255 bytes of printable text", o.as)
 	}
 	if cmd.Flags().Changed("as") && o.as == "" {
@@ -137,7 +138,7 @@ func (o idAssign) check(cmd *cobra.Command, argv []string) error {
 
 // options are those of a claim.
 func (o idAssign) options() identity.Options {
-	return identity.Options{Values: o.values, Layout: o.layout, As: o.as, Window: o.window}
+	return identity.Options{Values: o.values, Layout: o.layout, Name: o.as, Window: o.window}
 }
 
 // idAssign assigns a value that no process keeps, and prints it.
@@ -173,7 +174,7 @@ func (a *app) idAssign(ctx context.Context, o idAssign) error {
 			return nil
 		}
 		v, err := a.idView(ctx, m.Store(), o.pool, identity.Entry{
-			Value: got.Value, Name: got.Name, Standing: true, Floor: got.Floor, Ceiling: got.Ceiling, Record: got.Record,
+			Value: got.Value, Name: got.Name, Assigned: true, Floor: got.Floor, Ceiling: got.Ceiling, Record: got.Record,
 		})
 		if err != nil {
 			return err

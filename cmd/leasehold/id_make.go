@@ -15,6 +15,7 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/flake"
 	"github.com/leasehold/leasehold/identity"
+	"github.com/leasehold/leasehold/internal/pools"
 	"github.com/leasehold/leasehold/lease"
 )
 
@@ -75,7 +76,11 @@ func (p *layoutPools) String() string {
 func (p *layoutPools) Type() string { return "LAYOUT=POOL" }
 
 func completeLayouts(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return flake.Names(), cobra.ShellCompDirectiveNoFileComp
+	var names []string
+	for _, l := range flake.Layouts() {
+		names = append(names, l.Name())
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
 // idNext is what `id next` was asked to do.
@@ -143,7 +148,7 @@ func (o *idNext) check() error {
 		return err
 	}
 	if o.pool == "" {
-		o.pool = identity.LayoutPool(o.layout.Name())
+		o.pool = pools.OfLayout(o.layout.Name())
 	}
 	return poolArg(o.pool)
 }
@@ -171,8 +176,8 @@ func (a *app) idNext(ctx context.Context, m *lease.Manager, o idNext) (err error
 	}
 	defer func() { err = errors.Join(err, closeSession(context.WithoutCancel(ctx), s)) }()
 	values := identity.Values{}
-	if o.pool == identity.LayoutPool(o.layout.Name()) {
-		values = identity.LayoutValues(o.layout)
+	if o.pool == pools.OfLayout(o.layout.Name()) {
+		values = identity.Values{Range: pools.Numbers(o.layout)}
 	}
 	h, err := a.idClaim(ctx, s, o.pool, identity.Options{Values: values, Layout: o.layout})
 	if err != nil {

@@ -122,7 +122,8 @@ type prunedView struct {
 }
 
 func (a *app) idPrune(ctx context.Context, st store.Store, pool string, o identity.PruneOptions) error {
-	ended, failed := identity.Prune(ctx, st, a.clk, pool, o)
+	o.Clock = a.clk
+	ended, failed := identity.Prune(ctx, st, pool, o)
 	if errors.Is(failed, identity.ErrUndeclared) {
 		return noPool(pool, failed)
 	}

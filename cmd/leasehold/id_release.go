@@ -42,7 +42,7 @@ func (a *app) idReleaseCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.As, "as", "", "whose value it is")
+	f.StringVar(&o.Name, "as", "", "whose value it is")
 	f.StringVar(&token, "token", "", "the token of the hold to end, which has to be named if a process keeps it")
 	f.StringVar(&used, "used", "", "from when on no id was made with the value: RFC 3339, or now (default: not known)")
 	return cmd
@@ -52,10 +52,10 @@ func (a *app) checkRelease(cmd *cobra.Command, o *identity.ReleaseOptions, pool,
 	if err := poolArg(pool); err != nil {
 		return err
 	}
-	if cmd.Flags().Changed("as") && o.As == "" {
+	if cmd.Flags().Changed("as") && o.Name == "" {
 		return usage("--as is empty: an unset variable, perhaps")
 	}
-	if value == "" && o.As == "" {
+	if value == "" && o.Name == "" {
 		return usage("VALUE is missing: leasehold id release %s VALUE, or --as NAME; `leasehold id list %s` lists them", pool, pool)
 	}
 	if token != "" {
@@ -80,8 +80,9 @@ func (a *app) idRelease(ctx context.Context, st store.Store, pool, value string,
 	ctx, cancel := clock.WithTimeout(ctx, a.clk, idLimit)
 	defer cancel()
 	asked := value
-	value, err := identity.Release(ctx, st, a.clk, pool, value, o)
-	var kept *identity.KeptError
+	o.Value, o.Clock = value, a.clk
+	value, err := identity.Release(ctx, st, pool, o)
+	var kept *identity.NotAssignedError
 	var stale *lease.NotCurrentError
 	switch {
 	case err == nil:
@@ -95,11 +96,11 @@ func (a *app) idRelease(ctx context.Context, st store.Store, pool, value string,
 	case !errors.As(err, &stale):
 		return a.idError(err)
 	case asked == "" && stale.Record.Owner == "":
-		return &exitError{exitNo, fmt.Errorf("%s has no value of %s", o.As, pool)}
+		return &exitError{exitNo, fmt.Errorf("%s has no value of %s", o.Name, pool)}
 	case stale.Record.Owner == "":
 		return &exitError{exitNo, fmt.Errorf("nobody has %s of %s", value, pool)}
 	case o.Token != 0 && o.Token != stale.Record.Token:
 		return &exitError{exitNo, fmt.Errorf("%s of %s is held by %s under token %d, not %d", value, pool, stale.Record.Owner, stale.Record.Token, o.Token)}
 	}
-	return &exitError{exitNo, fmt.Errorf("%s of %s is not %s's: %s has it", value, pool, o.As, stale.Record.Owner)}
+	return &exitError{exitNo, fmt.Errorf("%s of %s is not %s's: %s has it", value, pool, o.Name, stale.Record.Owner)}
 }

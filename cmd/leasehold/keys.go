@@ -9,7 +9,7 @@ import (
 
 // keys returns the keys that sign sequencers, none if none are set. The file has one to a line; empty lines, and those that begin
 // with #, are left out.
-func (a *app) keys() (fence.Keys, error) {
+func (a *app) keys() (*fence.Keys, error) {
 	path := a.values.Get("keys")
 	if path == "" {
 		return nil, nil
@@ -32,8 +32,8 @@ func (a *app) keys() (fence.Keys, error) {
 }
 
 // sequencerText returns a sequencer as CMD gets it: signed if there are keys.
-func sequencerText(keys fence.Keys, s fence.Sequencer) (string, error) {
-	if len(keys) == 0 {
+func sequencerText(keys *fence.Keys, s fence.Sequencer) (string, error) {
+	if keys == nil {
 		return s.String(), nil
 	}
 	return keys.Sign(s)

@@ -15,6 +15,7 @@ import (
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/lock"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 func (a *app) listCommand() *cobra.Command {
@@ -29,7 +30,7 @@ func (a *app) listCommand() *cobra.Command {
 		ValidArgsFunction: a.completeNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			prefix := strings.Join(args, "")
-			if err := store.CheckPrefix(prefix); err != nil {
+			if err := driver.CheckPrefix(prefix); err != nil {
 				return badName("PREFIX", err)
 			}
 			return a.withStore(cmd.Context(), false, func(st store.Store) error {
@@ -191,7 +192,7 @@ func badName(what string, err error) error {
 
 // nameArg checks a NAME that is only looked at.
 func nameArg(name string) error {
-	if err := store.CheckKey(name); err != nil {
+	if err := driver.CheckKey(name); err != nil {
 		return badName("NAME", err)
 	}
 	return nil
@@ -209,7 +210,7 @@ func heldName(name string) error {
 const completeTimeout = time.Second
 
 func (a *app) completeNames(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 || a.configure(cmd) != nil || store.CheckPrefix(prefix) != nil {
+	if len(args) > 0 || a.configure(cmd) != nil || driver.CheckPrefix(prefix) != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	ctx, cancel := clock.WithTimeout(cmd.Context(), a.clk, completeTimeout)

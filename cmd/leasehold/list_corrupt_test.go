@@ -9,6 +9,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 	"github.com/leasehold/leasehold/store/memory"
 )
 
@@ -22,7 +23,7 @@ func (u unreadable) List(ctx context.Context, prefix string) iter.Seq2[store.Rec
 	return func(yield func(store.Record, error) bool) {
 		for rec, err := range u.Store.List(ctx, prefix) {
 			if rec.Key == u.key {
-				rec, err = store.Record{}, store.Corrupt(u.key, errors.New("no JSON"))
+				rec, err = store.Record{}, driver.Corrupt(u.key, errors.New("no JSON"))
 			}
 			if !yield(rec, err) {
 				return

@@ -49,7 +49,7 @@ func mintClaimed() error {
 	if err != nil {
 		return err
 	}
-	h, err := identity.Claim(ctx, s, "machines", identity.Options{Values: identity.Values{Range: "0-9"}, As: os.Args[3]})
+	h, err := identity.Claim(ctx, s, "machines", identity.Options{Values: identity.Values{Range: "0-9"}, Name: os.Args[3]})
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (w fileWindow) Ceiling() time.Time {
 }
 
 func mintInto(ctx context.Context, number uint64, w flake.Window) (used time.Time, err error) {
-	g, err := flake.New[flake.ID](flake.Twitter(), number, w, flake.Options{})
+	g, err := flake.New[flake.ID](flake.Snowflake(), number, w, flake.Options{})
 	if err != nil {
 		return used, err
 	}

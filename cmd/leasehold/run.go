@@ -24,6 +24,7 @@ import (
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/lock"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // The environment of CMD.
@@ -54,7 +55,7 @@ type job struct {
 	opts   runOptions
 	timing supervise.Timing
 	info   map[string]string
-	keys   fence.Keys
+	keys   *fence.Keys
 	words  *words
 	until  clock.Instant // when the time that --wait allows is over
 	url    string
@@ -273,7 +274,7 @@ func (j *job) once(ctx context.Context) error {
 	p, err := supervise.Start(supervise.Command{
 		Path: j.path, Args: j.argv, Env: env, Clock: j.a.clk,
 		Contain: j.a.contain(), Contained: j.words.contained, Guards: j.words.guards,
-		Proof:     store.Proof(j.st),
+		Proof:     driver.Proof(j.st),
 		Suspended: func() { j.words.suspended(leftOf(h, j.a.clk)) },
 	})
 	if err != nil {
@@ -313,7 +314,7 @@ func (j *job) lossReason(cause error) string {
 func (j *job) acquire(ctx context.Context) (hold, error) {
 	if j.opts.noWait {
 		h, err := j.taking(ctx)
-		if err != nil && (ctx.Err() != nil || errors.Is(err, lease.ErrHeld) || errors.Is(err, lock.ErrHeld) || errors.Is(err, identity.ErrExhausted)) {
+		if err != nil && (ctx.Err() != nil || errors.Is(err, lease.ErrHeld) || errors.Is(err, identity.ErrExhausted)) {
 			err = j.refusal(ctx, err)
 		}
 		return h, err
@@ -386,7 +387,7 @@ func (j *job) environ(h hold) ([]string, error) {
 	sequencer, err := sequencerText(j.keys, h.Sequencer())
 	own := []string{
 		envName + "=" + cmp.Or(j.key, h.Sequencer().Name), envToken + "=" + h.Token().String(), envHolder + "=" + j.m.Owner(), envStore + "=" + j.url,
-		fence.Variable + "=" + sequencer,
+		fence.EnvVar + "=" + sequencer,
 	}
 	if j.opts.limit > 0 {
 		own = append(own, envSlot+"="+strconv.Itoa(h.(*share).Slot()))

@@ -48,7 +48,7 @@ func TestNameIsSharedWhileItIsTakenAsAWhole(t *testing.T) {
 	defer m.Close()
 	a := &app{in: os.Stdin, out: os.Stdout, err: os.Stderr, clk: clock.System()}
 	j := &job{a: a, name: "data", st: st, m: m, timing: supervise.Timing{}.WithDefaults(), opts: runOptions{noWait: true}}
-	if h, err := j.take(t.Context()); reader == nil || !errors.Is(err, lock.ErrHeld) {
+	if h, err := j.take(t.Context()); reader == nil || !errors.Is(err, lease.ErrHeld) {
 		t.Fatalf("taken while %v reads: %v, %v", reader, h, err)
 	}
 	if err := reader.Release(t.Context()); err != nil {
@@ -58,7 +58,7 @@ func TestNameIsSharedWhileItIsTakenAsAWhole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := rw.BesideLeases().TryRLock(t.Context()); !errors.Is(err, lock.ErrHeld) {
+	if _, err := rw.BesideLeases().TryRLock(t.Context()); !errors.Is(err, lease.ErrHeld) {
 		t.Errorf("read while somebody has it as a whole: %v", err)
 	}
 	if left := leftOf(h, clock.System()); left <= 0 || left > 20*time.Second {

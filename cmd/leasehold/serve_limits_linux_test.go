@@ -36,7 +36,7 @@ func TestServeLimits(t *testing.T) {
 			t.Errorf("%s: %d %.300s, want %d and %s", c.what, status, text, c.status, c.says)
 		}
 	}
-	text, err := os.ReadFile("../../docs/server.md")
+	text, err := os.ReadFile("../../docs/server-reference.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func TestServeLimits(t *testing.T) {
 		fmt.Sprintf("| requests of one caller that wait or watch | %d,%03d |", server.DefaultMaxWaiting/1000, server.DefaultMaxWaiting%1000),
 	} {
 		if !strings.Contains(string(text), "\n"+row) {
-			t.Errorf("docs/server.md has no row %q", row)
+			t.Errorf("docs/server-reference.md has no row %q", row)
 		}
 	}
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/lease/sightings"
-	"github.com/leasehold/leasehold/lock"
 	"github.com/leasehold/leasehold/store/open"
 )
 
@@ -41,7 +40,7 @@ func (j *job) keepSightings(err error) {
 		return
 	}
 	failed := j.m.Sightings().Save()
-	if failed == nil || !errors.Is(err, lease.ErrHeld) && !errors.Is(err, lock.ErrHeld) {
+	if failed == nil || !errors.Is(err, lease.ErrHeld) {
 		return
 	}
 	j.words.warn("%s: if its holder is dead, the next run won't know: what this run saw can't be kept (%s). "+

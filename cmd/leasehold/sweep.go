@@ -12,15 +12,16 @@ import (
 
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 	"github.com/leasehold/leasehold/sweep"
 )
 
 // swept is what became of a record, as it is in JSON.
 type swept struct {
-	Key    string     `json:"key"`
-	Deed   sweep.Deed `json:"deed"` // deleted, freed, closed, pruned or kept
-	Why    string     `json:"why"`
-	DryRun bool       `json:"dry_run,omitempty"` // nothing was changed
+	Key    string       `json:"key"`
+	Deed   sweep.Action `json:"deed"` // deleted, freed, closed, pruned or kept
+	Why    string       `json:"why"`
+	DryRun bool         `json:"dry_run,omitempty"` // nothing was changed
 }
 
 func (a *app) sweepCommand() *cobra.Command {
@@ -50,7 +51,7 @@ func (a *app) sweepCommand() *cobra.Command {
 			if lease.Reserved(o.Prefix) {
 				return usage("--prefix %q: want the beginning of names, which have no dot there; what is Leasehold's own is swept with all names", o.Prefix)
 			}
-			if err := store.CheckPrefix(o.Prefix); err != nil {
+			if err := driver.CheckPrefix(o.Prefix); err != nil {
 				return badName("--prefix", err)
 			}
 			return a.withStore(cmd.Context(), false, func(st store.Store) error { return a.sweep(cmd.Context(), st, o) })
@@ -79,8 +80,8 @@ func (a *app) sweep(ctx context.Context, st store.Store, o sweep.Options) error 
 	var all []swept
 	var failed error
 	o.Clock = a.clk
-	o.Tell = func(f sweep.Finding) {
-		v := swept{f.Key, f.Deed, f.Why, o.DryRun}
+	o.OnFinding = func(f sweep.Finding) {
+		v := swept{f.Key, f.Action, f.Why, o.DryRun}
 		if a.output() == outputLines { // as it happens
 			failed = errors.Join(failed, writeJSON(a.out, v, true))
 			return
@@ -114,8 +115,8 @@ func sweepColumns(all []swept, dry bool) []column {
 // sweepSummary is the last word.
 func sweepSummary(r sweep.Report, dry bool) string {
 	var parts []string
-	for _, deed := range []sweep.Deed{sweep.Deleted, sweep.Freed, sweep.Closed, sweep.Pruned, sweep.Kept} {
-		if n := r.Deeds[deed]; n > 0 {
+	for _, deed := range []sweep.Action{sweep.Deleted, sweep.Freed, sweep.Closed, sweep.Pruned, sweep.Kept} {
+		if n := r.Actions[deed]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, deed))
 		}
 	}

@@ -96,7 +96,7 @@ func (a *app) readSequencer(text string) (s fence.Sequencer, err error) {
 	if err != nil {
 		return s, err
 	}
-	if len(keys) > 0 {
+	if keys != nil {
 		s, err = keys.Verify(text)
 	} else {
 		s, err = fence.ParseSequencer(text)
@@ -104,7 +104,7 @@ func (a *app) readSequencer(text string) (s fence.Sequencer, err error) {
 	switch {
 	case errors.Is(err, fence.ErrForged):
 		return s, err
-	case err != nil && len(keys) == 0 && strings.Count(text, ";") > 3:
+	case err != nil && keys == nil && strings.Count(text, ";") > 3:
 		return s, usage("SEQUENCER: %w: --keys FILE", err)
 	case err != nil:
 		return s, usage("SEQUENCER: %w", err)

@@ -13,6 +13,7 @@ import (
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/lock"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // The kinds of name that are more than a lease, as they are shown.
@@ -171,7 +172,7 @@ func (a *app) shares(ctx context.Context, st store.Store, of lock.State, all []l
 
 // addElection adds what is known of an election of that name.
 func (a *app) addElection(ctx context.Context, st store.Store, v *view) error {
-	if store.CheckKey(election.KeyPrefix+v.Name) != nil {
+	if driver.CheckKey(election.KeyPrefix+v.Name) != nil {
 		return nil // too long a name for one
 	}
 	state, err := election.Read(ctx, st, v.Name)

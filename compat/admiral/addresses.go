@@ -10,10 +10,11 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Addresses is where an allocator keeps what it has handed out: one text, changed by compare-and-swap on its version. A
-// ConfigMap is one; see compat/admiral/configmap.
+// Addresses is where an allocator keeps the addresses that it has given out: one text, changed by
+// compare-and-swap on its version. A ConfigMap is one; see compat/admiral/configmap.
 type Addresses interface {
-	// Load returns the text and its version. One that is not stored is "" with whatever version makes it anew.
+	// Load returns the text and its version. A text that isn't stored is "", with a version that
+	// creates it.
 	Load(ctx context.Context) (text, version string, err error)
 	// Save replaces the text if version is still the stored one; if not, its error matches [ErrChanged] and nothing was
 	// changed.
@@ -67,10 +68,13 @@ func NewAllocator(st Addresses, prefix string) (*Allocator, error) {
 	return &Allocator{st, prefix}, nil
 }
 
-// Address returns the address of name: the one that it has, or one that was free. It is written down before it is returned,
-// on the third try at the latest; if all three met changes of others, the error matches [ErrChanged]. [ErrFull] is matched
-// when all [MaxAddresses] are taken, or what is kept has grown over 1 MiB, which is all that a ConfigMap takes. After any
-// error nothing was handed out; a call that comes later is given the address, should the write have happened all the same.
+// Address returns the address of name: the one that it has, or one that was free. It stores the
+// address before it returns, on the third try at the latest. If all three tries met changes of
+// others, the error matches [ErrChanged]. It matches [ErrFull] when all [MaxAddresses] are given
+// out, or the text has grown over 1 MiB, which is all that a ConfigMap takes.
+//
+// After any error no address was returned. If the write has happened all the same, a later call
+// returns that address.
 func (a *Allocator) Address(ctx context.Context, name string) (string, error) {
 	if name == "" {
 		return "", errors.New("a service address needs the name of the service")

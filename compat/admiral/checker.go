@@ -29,7 +29,7 @@ type Params struct {
 	Store func(context.Context, Config) (store.Store, error)
 }
 
-// Maker makes a checker. It does no I/O. Its errors name the key or the field that is wrong.
+// Maker makes a checker. It does no I/O. Its errors name the wrong key or field.
 type Maker func(Params) (StateChecker, error)
 
 // The names of the checkers that are always there.

@@ -29,7 +29,7 @@ type Config struct {
 
 	HomeRegion string // the one Region in which everybody writes to a global table in eventual mode; "" for other tables
 	PodRegion  string // where this instance runs, for people; Region by default
-	Endpoint   string // of DynamoDB, when it is another than the Region's: a local one, say
+	Endpoint   string // of DynamoDB, when it isn't the Region's: a local one, for instance
 	Store      string // URL of a Leasehold store, in place of a table
 }
 
@@ -45,10 +45,12 @@ const section = "dynamoDB"
 // DefaultTable is the table that Admiral uses, whatever its configuration says.
 const DefaultTable = "admiral-lease"
 
-// TTL is how long the lease stays taken after its holder's last sign of life: WaitTime × FailureThreshold.
+// TTL returns how long the lease stays held after its holder's last sign of life: WaitTime ×
+// FailureThreshold.
 func (c Config) TTL() time.Duration { return c.WaitTime * time.Duration(c.FailureThreshold) }
 
-// Renew is the time from one renewal to the next: WaitTime, as Admiral has it, or a third of the TTL if that is less.
+// Renew returns the time from one renewal to the next: WaitTime, as Admiral has it, or a third of
+// the TTL if that is less.
 func (c Config) Renew() time.Duration { return min(c.WaitTime, c.TTL()/3) }
 
 // runsIn is where this instance runs, for people.

@@ -12,12 +12,13 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Operator is an operator's side of a lease: who is active, planned switchover, everyone passive, and back. Its methods block
-// until the store has answered, or ctx is done. After an error that matches [store.ErrUnknownOutcome] they can be called again.
+// Operator has an operator's actions on a lease: see who is active, switch over, make every
+// instance passive, and undo that. Its methods block until the store has answered, or ctx is done.
+// After an error that matches [store.ErrUnknownOutcome] they can be called again.
 type Operator struct {
 	Store  store.Store
 	Config Config // of any instance: the name of the lease, and its TTL
-	By     string // who does it, for the record: user@host
+	By     string // the caller, for the record: user@host
 	Clock  clock.Clock
 }
 
@@ -50,9 +51,10 @@ var (
 	ErrNobody  = errors.New("nobody is active")
 )
 
-// Hold holds every instance passive until [Operator.Resume], by a row whose owner is [SkipOwner], and returns that row. From
-// when it is written no instance becomes active; one that is notices at its next renewal, or when its validity ends, at the
-// latest after the TTL. note says why, for people. To hold what is held already changes nothing.
+// Hold keeps every instance passive until [Operator.Resume], by a row whose owner is [SkipOwner],
+// and returns that row. Once it is written no instance becomes active. An active instance notices
+// at its next renewal, or when its validity ends, at the latest after the TTL. note says why, for
+// people. Hold changes nothing if there is a hold already.
 func (o Operator) Hold(ctx context.Context, note string) (store.Record, error) {
 	rec, err := o.Record(ctx)
 	for err == nil && rec.Owner != SkipOwner {
@@ -99,11 +101,11 @@ func noted(by, note string) string {
 	return by
 }
 
-// Settled reports whether held is a hold that nobody is active under for certain.
+// Settled reports whether held is a hold under which certainly no instance is active.
 func (o Operator) Settled(held store.Record) bool { return held.Info[infoSettled] == "true" }
 
-// Settle waits until whoever was active when Hold wrote held has stopped for certain, which takes the TTL, and notes that in
-// the row: from then on Resume frees the lease at once.
+// Settle blocks until the instance that was active when Hold wrote held has certainly stopped,
+// which takes the TTL. It notes that in the row: from then on Resume frees the lease at once.
 func (o Operator) Settle(ctx context.Context, held store.Record) error {
 	if o.Settled(held) {
 		return nil
@@ -129,9 +131,9 @@ func (o Operator) endedTTL(held store.Record) time.Duration {
 	return min(max(d, o.Config.TTL()), store.MaxTTL)
 }
 
-// Resume ends an operator's hold, and returns the row, and for how long the instances leave it alone: not at all when the
-// hold is settled, and otherwise the TTL, since whoever was active before may not have noticed yet. It is an error that matches
-// [ErrNotHeld] when there is no hold.
+// Resume ends an operator's hold. It returns the row, and how long the instances leave it alone.
+// That is 0 when the hold is settled. Otherwise it is the TTL, since the instance that was active
+// before may not have noticed yet. The error matches [ErrNotHeld] when there is no hold.
 func (o Operator) Resume(ctx context.Context) (rec store.Record, wait time.Duration, err error) {
 	rec, err = o.Record(ctx)
 	for err == nil {

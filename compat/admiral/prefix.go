@@ -11,6 +11,7 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // The prefix of service addresses: their first two octets.
@@ -28,7 +29,7 @@ const (
 	lastOctet  = 255
 )
 
-// PrefixTakenError says that another deployment has the prefix.
+// PrefixTakenError reports that another deployment has the prefix.
 type PrefixTakenError struct {
 	Prefix string
 	By     string // the other deployment
@@ -42,12 +43,15 @@ func (e *PrefixTakenError) Error() string {
 		e.Prefix, e.By, e.Pod, AutoPrefix, prefixKeys+e.Prefix, e.Token)
 }
 
-// ClaimPrefix makes prefix the own one of deployment, which all its pods have in common (the name of its lease, say), and
-// returns it; [AutoPrefix] keeps the one that the deployment has, or picks the lowest that is free. What is claimed stays
-// claimed when no pod runs, since the addresses made with it stay in use; it doesn't expire. Another deployment's prefix is a
-// *[PrefixTakenError]. It blocks until the store has answered or ctx is done. After an unknown outcome it can be called again.
+// ClaimPrefix claims prefix for deployment, which all its pods have in common (the name of its
+// lease, for instance), and returns it. [AutoPrefix] keeps the prefix that the deployment has, or
+// picks the lowest free one. A claim doesn't expire, even when no pod runs, because the addresses
+// made with it stay in use. Another deployment's prefix is a *[PrefixTakenError].
+//
+// ClaimPrefix blocks until the store has answered or ctx is done. After an unknown outcome it can
+// be called again.
 func ClaimPrefix(ctx context.Context, st store.Store, prefix, deployment, pod string) (string, error) {
-	if err := store.CheckKey(deployment); err != nil || len(deployment) > store.MaxKey-len(prefixKeys) {
+	if err := driver.CheckKey(deployment); err != nil || len(deployment) > store.MaxKey-len(prefixKeys) {
 		return "", fmt.Errorf("deployment %.40q: want 1 to %d printable characters", deployment, store.MaxKey-len(prefixKeys))
 	}
 	if err := CheckPrefix(prefix); err != nil {

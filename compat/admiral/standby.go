@@ -13,6 +13,7 @@ import (
 	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // SkipOwner is the owner of a row by which an operator holds every instance passive; see [Hold].
@@ -30,9 +31,10 @@ type Options struct {
 	// Renew is the time from one renewal to the next: [Config.Renew] by default.
 	Renew time.Duration
 
-	// Work, if set, runs while this instance is active: it is called when a term begins, and has to return once the context
-	// of the term is done. The lease is released or handed over only after that. If it returns an error, sooner or then, the
-	// lease is released and Run returns that error; with nil, the instance stands by again.
+	// Work, if set, is called when a term begins, and runs while this instance is active. It has to
+	// return once the context of the term is done. Only then the lease is released or handed over.
+	// If it returns an error, sooner or then, the lease is released and Run returns that error.
+	// With nil, the instance stands by again.
 	Work func(Term) error
 
 	// Clock is where time comes from; [clock.System] by default.
@@ -79,7 +81,7 @@ func New(open func(context.Context) (store.Store, error), cfg Config, opts Optio
 // checkNames refuses what no row, or no id of a holder, can carry.
 func checkNames(c Config) error {
 	const most = 200 // so that the keys made from it fit
-	if err := store.CheckKey(c.LeaseName); err != nil || len(c.LeaseName) > most || lease.Reserved(c.LeaseName) {
+	if err := driver.CheckKey(c.LeaseName); err != nil || len(c.LeaseName) > most || lease.Reserved(c.LeaseName) {
 		return fmt.Errorf("leaseName %.40q: want 1 to %d printable characters that don't begin with a dot", c.LeaseName, most)
 	}
 	const mostPod = 100

@@ -15,7 +15,7 @@ import (
 // Status is a snapshot of a [State].
 type Status struct {
 	ReadOnly    bool   // this instance must not write
-	Initialized bool   // it is known who may write; false at the start and while the store does not answer
+	Initialized bool   // it is known which instance may write; false at the start and while the store does not answer
 	Reason      string // why it is read-only; "" when it is not
 
 	Lease string      // its name; "" with a checker that has none
@@ -23,8 +23,9 @@ type Status struct {
 	Owner string      // id of the holder as last seen; "" when nobody holds the lease or nothing was seen yet
 	Token fence.Token // of the holder's term, as last seen
 	Since time.Time   // when that term began, by the holder's wall clock; for people
-	// ExpiresIn is for how long the term lasts unless it is renewed: this instance's own validity, or for another holder's
-	// what is left of its TTL as observed here. 0 when nobody holds the lease or an operator does.
+	// ExpiresIn is how long the term lasts unless it is renewed. For this instance it is its own
+	// validity. For another holder it is the rest of its TTL as observed here. It is 0 when nobody
+	// holds the lease or an operator does.
 	ExpiresIn time.Duration
 	Err       error  // the last failure of the store, until it has answered again
 	Seq       uint64 // rises with every change
@@ -33,10 +34,10 @@ type Status struct {
 // ErrReadOnly is what every *[ReadOnlyError] matches.
 var ErrReadOnly = errors.New("this instance is read-only")
 
-// ReadOnlyError says why a write was refused. It matches [ErrReadOnly].
+// ReadOnlyError is the reason why a write was refused. It matches [ErrReadOnly].
 type ReadOnlyError struct {
 	Reason string
-	Owner  string // who may write instead, if that is known
+	Owner  string // the holder that may write instead, if known
 }
 
 func (e *ReadOnlyError) Error() string {
@@ -58,8 +59,8 @@ func reasonOf(err error) string {
 // Is reports whether target is [ErrReadOnly].
 func (e *ReadOnlyError) Is(target error) bool { return target == ErrReadOnly }
 
-// State says whether this instance may write. A [StateChecker] sets it; everything else reads it. All methods may be called
-// from any goroutine.
+// State says whether this instance may write. A [StateChecker] sets it, and other code reads it.
+// All methods may be called from any goroutine.
 type State struct {
 	clk clock.Clock
 
@@ -81,8 +82,8 @@ func NewState(clk clock.Clock) *State {
 	}
 }
 
-// Status returns the state as it is at this instant: read-only from the moment at which the validity of the lease has ended,
-// whether or not that was noticed before. It does no I/O.
+// Status returns the state at this instant. It is read-only from the moment at which the validity
+// of the lease has ended, whether or not that was noticed before. It does no I/O.
 func (s *State) Status() Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()

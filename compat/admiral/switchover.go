@@ -12,8 +12,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// RollCall asks all instances to answer, and returns those that did within wait. It writes the control record of the lease,
-// as each instance does that answers.
+// RollCall asks all instances to answer, and returns those that did within wait. It writes the
+// control record of the lease, and so does each instance that answers.
 func (o Operator) RollCall(ctx context.Context, wait time.Duration) ([]Instance, error) {
 	var all []Instance
 	err := o.ask(ctx, call{}, wait, func(c call) bool {
@@ -93,10 +93,11 @@ type Switched struct {
 	Took     time.Duration // from the request to the successor's own write
 }
 
-// Switchover has the active instance hand the lease over to the pod of that name, which has to be running and passive: the
-// active one stops its writes, and the other one begins two writes of the row later. No TTL passes in between. It blocks for
-// wait at most. It is an error that matches [ErrNobody] when nobody is active, and one that names the pods that answer when
-// pod doesn't.
+// Switchover has the active instance hand over the lease to the pod of that name, which has to be
+// running and passive. The active instance stops its writes, and the pod begins two writes of the
+// row later. No TTL passes in between. Switchover blocks for wait at most. The error matches
+// [ErrNobody] when no instance is active. When pod doesn't answer, the error names the pods that
+// do.
 func (o Operator) Switchover(ctx context.Context, pod string, wait time.Duration) (Switched, error) {
 	began := o.clk().Now()
 	from, err := o.Record(ctx)
@@ -134,7 +135,7 @@ func (o Operator) confirmed(ctx context.Context, from store.Record, to Instance)
 	rec := from
 	for {
 		switch {
-		case rec.Owner == to.Owner && rec.Mark == "":
+		case rec.Owner == to.Owner && rec.Intervention == "":
 			return rec, nil
 		case rec.Token != from.Token && rec.Owner != to.Owner:
 			return rec, fmt.Errorf("%s went to another holder meanwhile: %s (token %d)", from.Key, rec.Owner, rec.Token)

@@ -40,8 +40,9 @@ func (t Term) Context() context.Context { return t.t.ctx }
 // ValidUntil returns the instant at which the term ends unless the lease is renewed; [clock.Always] when it has ended.
 func (t Term) ValidUntil() clock.Instant { return t.t.until() }
 
-// Bind returns a context for one write: it ends with ctx, or when the term does. Call done when the write is over, however it
-// ended: a lease is not handed over or released while a write that was bound to it is still under way.
+// Bind returns a context for one write: it ends with ctx, or when the term does. Call done when the
+// write is over, however it ended. The lease is not handed over or released while a write that was
+// bound to it still runs.
 func (t Term) Bind(ctx context.Context) (_ context.Context, done func()) {
 	t.t.begin()
 	bound, cancel := context.WithCancelCause(ctx)

@@ -6,10 +6,13 @@ import (
 	"sync"
 )
 
-// RoundTripper returns a transport that passes requests to next while they only read (GET, HEAD, OPTIONS, TRACE), and every
-// other one (POST, PUT, PATCH, DELETE) only while s is active: otherwise it refuses them with an error that matches
-// [ErrReadOnly], and sends nothing. The context of a request that is under way ends with the term. It serves under any client
-// that takes an http.RoundTripper, client-go's included (rest.Config.Wrap). next is http.DefaultTransport when nil.
+// RoundTripper returns a transport that always passes requests that only read (GET, HEAD, OPTIONS,
+// TRACE) to next. It passes every other request (POST, PUT, PATCH, DELETE) only while s is active.
+// Otherwise it returns an error that matches [ErrReadOnly], and sends nothing. The context of a
+// running write ends with the term.
+//
+// It works under any client that takes an http.RoundTripper, client-go's included
+// (rest.Config.Wrap). next is http.DefaultTransport when nil.
 func RoundTripper(s *State, next http.RoundTripper) http.RoundTripper {
 	if next == nil {
 		next = http.DefaultTransport

@@ -14,16 +14,17 @@ import (
 	"github.com/leasehold/leasehold/internal/wire"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
-// Admin says who may list and unlock what others have locked. The zero value: nobody.
+// Admin says who may list and unlock the locks of others. The zero value: nobody.
 type Admin struct {
 	open  bool
 	users map[string][sha256.Size]byte // the hash of each user's password
 }
 
-// ParseAdmin reads what RDLM's --admin_userpass_file says: "yes" for everybody, "no" for nobody, or the path of a file of
-// user:password lines.
+// ParseAdmin reads a value of RDLM's --admin_userpass_file: "yes" for everybody, "no" for nobody,
+// or the path of a file of user:password lines.
 func ParseAdmin(text string) (Admin, error) {
 	switch text {
 	case "yes":
@@ -184,7 +185,7 @@ func (h *Handler) unlock(x *exchange) {
 	case err != nil:
 		h.failed(x, err)
 	case !found:
-		x.done.Err = store.NotFound(name)
+		x.done.Err = driver.NotFound(name)
 		say(w, http.StatusNotFound, "no resource (with locks) found")
 	default:
 		none(w)

@@ -141,7 +141,7 @@ func TestFinding_V3_BodiesAreThoseOfRDLM(t *testing.T) {
 	strict := &dialogue{t: t, url: newSite(t, Options{Admin: Admin{open: true}, Strict: true}).URL}
 	const ask = `{"title": "a <b> \u00e9 ☃", "wait": 5, "lifetime": 60}`
 	long := strings.Repeat("n", 300)
-	manual, err := os.ReadFile("../../docs/server.md")
+	manual, err := os.ReadFile("../../docs/server-reference.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,7 +210,7 @@ func TestFinding_V3_BodiesAreThoseOfRDLM(t *testing.T) {
 		case c.differs != "" && equal:
 			t.Errorf("%s: does not differ: %+v", what, we)
 		case c.differs != "" && !strings.Contains(string(manual), "\n| "+c.differs+" |"):
-			t.Errorf("%s: docs/server.md has no row %q:\n%+v\n%+v", what, c.differs, we, they)
+			t.Errorf("%s: docs/server-reference.md has no row %q:\n%+v\n%+v", what, c.differs, we, they)
 		case c.strict && !reflect.DeepEqual(same, they):
 			t.Errorf("%s: in strict mode:\n%+v, want\n%+v", what, same, they)
 		}

@@ -29,14 +29,16 @@ type Options struct {
 	MaxBody int64
 	// Quotas, if set, bound what one caller has by this handler.
 	Quotas Quotas
-	// OnDone, if set, is told each request for a lock when it has been answered. It must not block.
+	// OnDone, if set, is called for each request for a lock when it has been answered. It must not
+	// block.
 	OnDone func(*http.Request, Done)
 }
 
 // Quotas bound what one caller has, and count it. They must not block.
 type Quotas interface {
-	// Ask counts what a request asks for, and that it waits, if it does. It returns what is called with the record when the request was
-	// granted, or with the zero one when it was not, or why it may not be.
+	// Ask counts what a request asks for, and its wait if it waits. It returns an error if the
+	// quota refuses the request. Otherwise it returns a function to call with the record when the
+	// request was granted, or with the zero record when it was not.
 	Ask(r *http.Request, name string, info map[string]string, waits bool) (settle func(store.Record), err error)
 	// Renewed notes that what a caller has was renewed.
 	Renewed(r *http.Request, rec store.Record)
@@ -210,7 +212,7 @@ func (h *Handler) find(ctx context.Context, name, uid string) (store.Record, boo
 
 // holds reports whether a record is of a lock that is active under that uid.
 func (h *Handler) holds(rec store.Record, uid string) bool {
-	return rec.Owner == owner(uid) && lessor.Secret(uid)(rec) == nil && rec.Mark == "" && !h.expired(rec)
+	return rec.Owner == owner(uid) && lessor.Secret(uid)(rec) == nil && rec.Intervention == "" && !h.expired(rec)
 }
 
 // expired reports whether a lock's lifetime is over: of one that this server granted by its own clock, else as far as the store knows

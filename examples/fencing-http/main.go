@@ -19,6 +19,7 @@ import (
 
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/fence/fencehttp"
+	"github.com/leasehold/leasehold/fence/filemarks"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store/memory"
 )
@@ -66,8 +67,8 @@ func run(ctx context.Context, out io.Writer) (err error) {
 }
 
 // serve serves the resource: it takes down what it is told to write, if the guard lets it.
-func serve(ctx context.Context, marks string, keys fence.Keys, out io.Writer) (url string, stop func() error, err error) {
-	file, err := fence.OpenFile(marks)
+func serve(ctx context.Context, marks string, keys *fence.Keys, out io.Writer) (url string, stop func() error, err error) {
+	file, err := filemarks.Open(marks)
 	if err != nil {
 		return "", nil, err
 	}
@@ -105,7 +106,7 @@ func serve(ctx context.Context, marks string, keys fence.Keys, out io.Writer) (u
 type story struct {
 	ctx  context.Context
 	url  string
-	keys fence.Keys
+	keys *fence.Keys
 	out  io.Writer
 }
 

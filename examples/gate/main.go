@@ -81,7 +81,7 @@ func run(ctx context.Context, s settings, l net.Listener, st store.Store) (err e
 	var holder atomic.Pointer[gate.Holder] // whom a refusal names
 	holder.Store(&gate.Holder{})
 	opts := gate.Options{
-		Name: "cluster", Kubernetes: true, Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+		Name: "cluster", Preset: gate.Kubernetes, Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 		Holder: func() gate.Holder { return *holder.Load() },
 	}
 	if opts.Upstream, err = url.Parse(s.upstream); err != nil {

@@ -1,21 +1,25 @@
-// Package fencedynamodb guards items in DynamoDB: the check of the fencing token is a condition of the caller's own write, so
-// that nothing can come between check and write. A write of an earlier term, or of another holder of the same term, is not done,
-// and the error is a *[fence.StaleError], without a second request.
+// Package fencedynamodb guards items in DynamoDB. The check of the fencing token is a condition of
+// the caller's own write, so nothing can come between check and write. A write of an earlier term,
+// or of another holder of the same term, is not done. The error is a *[fence.StaleError], without a
+// second request.
 //
-// [Put] and [Update] keep the mark, the highest token that was admitted and whose it was, on the guarded item itself, in two
-// attributes. That costs nothing: it is the same request and the same write.
+// [Put] and [Update] keep the mark on the guarded item itself, in two attributes. The mark is the
+// highest token that was admitted, with its holder. It costs nothing, since it is part of the same
+// request and the same write.
 //
 //	out, err := fencedynamodb.Update(ctx, client, l.Sequencer(), &dynamodb.UpdateItemInput{
 //		TableName: &table, Key: key, UpdateExpression: aws.String("SET balance = balance - :n"), …
 //	})
 //
-// An item that is deleted forgets its mark, and a write that was delayed makes it anew. Where items are deleted, or where one
-// write changes several, [Guard.Transact] puts the check of a mark with an item of its own into the caller's transaction. The
-// two ways know nothing of each other: an item is guarded by one of them.
+// An item that is deleted forgets its mark, and a delayed write makes the item again. Where items
+// are deleted, or one write changes several, use [Guard.Transact]. It puts the check of a mark with
+// an item of its own into the caller's transaction. The two ways know nothing of each other, so
+// guard an item by one of them.
 //
-// The client sends a request again when the answer is lost, as it does without a guard. Then a refusal is about the last copy, and
-// one before may have been done, before the later term began. A transaction's second copy is recognized.
+// The client sends a request again when the answer is lost, with a guard as without. Then a refusal
+// is about the last copy. An earlier copy may have been done, before the later term began. A
+// transaction's second copy is recognised.
 //
-// What writes to the items without this package is not guarded. In a global table the check holds among the writers of one
-// Region, unless its consistency is strong.
+// A write without this package is not guarded. In a global table the check holds among the writers
+// of one Region, unless the table's consistency is strong.
 package fencedynamodb

@@ -22,9 +22,10 @@ type Updater interface {
 	UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
 }
 
-// Put does the caller's PutItem, which is left as it is, if the mark on the item that is there admits s, and puts the mark of s on
-// the new one. The caller's own condition has to hold as well; when that is what failed, the error is DynamoDB's own. After
-// an error that is neither, the write may have been done.
+// Put does the caller's PutItem if the mark on the current item admits s, and puts the mark of s on
+// the new item. It doesn't change the caller's input. The caller's own condition has to hold as
+// well; when that failed, the error is DynamoDB's own. After an error that is neither, the write
+// may have been done.
 func Put(ctx context.Context, client Putter, s fence.Sequencer, in *dynamodb.PutItemInput) (*dynamodb.PutItemOutput, error) {
 	if err := s.Valid(); err != nil {
 		return nil, err
@@ -41,9 +42,10 @@ func Put(ctx context.Context, client Putter, s fence.Sequencer, in *dynamodb.Put
 	return out, refused(s, err)
 }
 
-// Update does the caller's UpdateItem, which is left as it is, if the mark on the item admits s, and makes it that of s. The
-// caller's own condition has to hold as well; when that is what failed, the error is DynamoDB's own. After an error that is
-// neither, the write may have been done.
+// Update does the caller's UpdateItem if the mark on the item admits s, and sets the mark to that
+// of s. It doesn't change the caller's input. The caller's own condition has to hold as well; when
+// that failed, the error is DynamoDB's own. After an error that is neither, the write may have been
+// done.
 func Update(ctx context.Context, client Updater, s fence.Sequencer, in *dynamodb.UpdateItemInput) (*dynamodb.UpdateItemOutput, error) {
 	if err := s.Valid(); err != nil {
 		return nil, err

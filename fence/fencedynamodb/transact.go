@@ -44,13 +44,15 @@ func New(client Client, table string, key func(name string) map[string]types.Att
 	return &Guard{client, table, key}, nil
 }
 
-// Transact does the caller's transaction, which is left as it is, if the mark of s.Name admits s. Otherwise it returns a
-// *[fence.StaleError]. It is one request, and two more for the first of a new token, which write the mark. That may be
-// written though the transaction is cancelled.
+// Transact does the caller's transaction if the mark of s.Name admits s. Otherwise it returns a
+// *[fence.StaleError]. It doesn't change the caller's input. It is one request. For the first of a
+// new token, two more requests write the mark. The mark may be written even if the transaction is
+// cancelled.
 //
-// Of the 100 items of a transaction, the check is one: the last, so that the reasons of a cancellation are in the caller's order.
-// Transactions under one mark that meet are cancelled for TransactionConflict, like any that share an item; the error
-// is DynamoDB's own then, and the caller may try again. After an error that is neither, the transaction may have been done.
+// Of the 100 items of a transaction, the check is one: the last, so that the reasons of a
+// cancellation are in the caller's order. Transactions under one mark that meet are cancelled for
+// TransactionConflict, like any that share an item. The error is DynamoDB's own then, and the
+// caller may retry. After an error that is neither, the transaction may have been done.
 func (g *Guard) Transact(ctx context.Context, s fence.Sequencer, in *dynamodb.TransactWriteItemsInput) (*dynamodb.TransactWriteItemsOutput, error) {
 	if err := s.Valid(); err != nil {
 		return nil, err
@@ -114,10 +116,11 @@ func (g *Guard) raise(ctx context.Context, s fence.Sequencer, old item) error {
 	return nil
 }
 
-// Check is [fence.Guard.Check], for resources elsewhere that are reached through several processes: all of them share the mark.
-// It is one strongly consistent read, and a write for each new token. What is in DynamoDB itself is better guarded by
-// [Guard.Transact], [Put] or [Update]. A sequencer that came from outside has to be of the lease that guards the resource: ask
-// [fence.Sequencer.Of] first.
+// Check is [fence.Guard.Check], for resources elsewhere that are reached through several processes:
+// all of them share the mark. It is one strongly consistent read, and a write for each new token.
+// Guard items in DynamoDB itself by [Guard.Transact], [Put] or [Update] instead. A sequencer that
+// came from outside has to be of the lease that guards the resource: call [fence.Sequencer.Of]
+// first.
 func (g *Guard) Check(ctx context.Context, s fence.Sequencer) error {
 	if err := s.Valid(); err != nil {
 		return err

@@ -28,13 +28,13 @@ import (
 	"github.com/leasehold/leasehold/fence"
 )
 
-// DefaultPrefix begins the keys of marks unless [Options] names another prefix.
+// DefaultPrefix is the prefix of the keys of marks unless [Options] name another one.
 const DefaultPrefix = "fence/"
 
 // Options of [New]. The zero value is ready for use.
 type Options struct {
-	// Prefix begins the key of every mark, which goes on with the name of the lease: [DefaultPrefix] if empty. It mustn't begin
-	// with that of a store of leases.
+	// Prefix is the prefix of the key of every mark; the name of the lease follows. The default is
+	// [DefaultPrefix]. It must not begin with the prefix of a store of leases.
 	Prefix string
 }
 
@@ -47,8 +47,8 @@ type Guard struct {
 
 var _ fence.Guard = (*Guard)(nil)
 
-// New returns a guard whose transactions go through kv: a *[clientv3.Client], or a wrapper, such as one of package namespace. It
-// does no I/O.
+// New returns a guard whose transactions go through kv: a *[clientv3.Client], or a wrapper, such as
+// one of package namespace. It does no I/O.
 func New(kv clientv3.KV, opts Options) (*Guard, error) {
 	if kv == nil {
 		return nil, errors.New("etcd guard: kv is nil: want a client from clientv3.New")
@@ -67,16 +67,17 @@ func (g *Guard) Check(ctx context.Context, s fence.Sequencer) error {
 	return err
 }
 
-// Txn returns a transaction like that of [clientv3.KV], which is applied only if the mark admits s. Then the response is as if the
-// check weren't there, and Succeeded tells of the caller's own comparisons alone. Otherwise Commit returns a
-// *[fence.StaleError]. After another error the transaction may have been applied, as always in etcd; one that matches
-// [fence.ErrMalformed] comes without a request.
+// Txn returns a transaction like that of [clientv3.KV], which is applied only if the mark admits s.
+// Then the response is as if the check weren't there, and Succeeded covers the caller's own
+// comparisons alone. Otherwise Commit returns a *[fence.StaleError]. After another error the
+// transaction may have been applied, as always in etcd. An error that matches [fence.ErrMalformed]
+// comes without a request.
 //
-// In rare cases the client sends a transaction a second time by itself. Then a refusal is about the second copy; the first
-// may have been applied, before the later term began.
+// In rare cases the client sends a transaction a second time by itself. Then a refusal is about the
+// second copy. The first may have been applied, before the later term began.
 //
-// A transaction that would write or delete its own mark is refused by the server. The check takes five of the 128 operations that
-// a transaction may have by default.
+// The server refuses a transaction that would write or delete its own mark. The check takes five of
+// the 128 operations that a transaction may have by default.
 func (g *Guard) Txn(ctx context.Context, s fence.Sequencer) clientv3.Txn {
 	return &txn{guard: g, ctx: ctx, s: s}
 }

@@ -10,6 +10,8 @@
 // Who moves the file has to move its mark along. A single file that is mounted elsewhere, as into a container, must not be guarded
 // there: mount its folder.
 //
+// The file is the resource here. To keep the marks of a guard of anything else in a file, see package filemarks.
+//
 // What writes to the file without this package is not guarded. It needs a local file system, and flock: on Windows and a few
 // others every call fails.
 package fencefile
@@ -22,6 +24,7 @@ import (
 	"path/filepath"
 
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/fence/filemarks"
 )
 
 // File is a guarded file. It holds nothing open between calls, and its methods may be called from any goroutine.
@@ -48,9 +51,10 @@ func (f *File) Append(ctx context.Context, s fence.Sequencer, data []byte) error
 	})
 }
 
-// Replace makes data the whole of the file, at one instant: a reader finds the old or the new, and a crash leaves one of them. The
-// new one has the mode and the owner of the old one, not its access control list or other attributes; where the owner can't be given
-// to it, that is an error. The errors are those of Append, but that after any of them the file is the old one or the new one.
+// Replace makes data the whole of the file, at one instant: a reader finds the old or the new, and
+// a crash leaves one of them. The new file has the mode and the owner of the old one, not its
+// access control list or other attributes. Where it can't get that owner, that is an error. The
+// errors are those of Append. After any of them the file is the old one or the new one.
 func (f *File) Replace(ctx context.Context, s fence.Sequencer, data []byte) error {
 	return f.guarded(ctx, s, func(path string, old os.FileInfo) error {
 		out, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".new-*")
@@ -150,7 +154,7 @@ const resource = "file"
 
 // admit raises the mark of the file at path to s, or refuses s.
 func admit(ctx context.Context, path string, s fence.Sequencer) (err error) {
-	marks, err := fence.OpenFile(path + ".fence")
+	marks, err := filemarks.Open(path + ".fence")
 	if err != nil {
 		return err
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold/leasehold/fence"
 )
 
-// UnaryClientInterceptor sends the sequencer with every call. It calls sequencer before each: an error of it, such as that of a
-// lease that was lost, is the call's, and nothing is sent.
+// UnaryClientInterceptor sends the sequencer with every call. It calls sequencer before each call.
+// If that returns an error, such as that of a lost lease, the call returns it and nothing is sent.
 func UnaryClientInterceptor(sequencer func() (string, error)) grpc.UnaryClientInterceptor {
 	return func(
 		ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
@@ -25,8 +25,9 @@ func UnaryClientInterceptor(sequencer func() (string, error)) grpc.UnaryClientIn
 	}
 }
 
-// StreamClientInterceptor sends the sequencer with every stream. It calls sequencer before each and before each message that is
-// sent: after an error of it, or in another term than the stream began in, nothing more is sent and the stream is aborted.
+// StreamClientInterceptor sends the sequencer with every stream. It calls sequencer before each
+// stream and before each message that is sent. After an error of it, or in another term than the
+// stream began in, nothing more is sent and the stream is aborted.
 func StreamClientInterceptor(sequencer func() (string, error)) grpc.StreamClientInterceptor {
 	return func(
 		ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, stream grpc.Streamer, opts ...grpc.CallOption,

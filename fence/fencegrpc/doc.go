@@ -16,16 +16,16 @@
 //		grpc.WithChainStreamInterceptor(fencegrpc.StreamClientInterceptor(sequencer)),
 //	)
 //
-// The sequencer is in the metadata key leasehold-sequencer. A refusal is a status with a google.rpc.ErrorInfo of the domain
-// "leasehold", whose reason says what is wrong:
+// The sequencer is in the metadata key leasehold-sequencer. A refusal is a status with a
+// google.rpc.ErrorInfo of the domain "leasehold", whose reason says what is wrong:
 //
 //	STALE_TOKEN           FailedPrecondition   its metadata are name, got, current and holder
 //	SEQUENCER_MISSING     FailedPrecondition
 //	SEQUENCER_INVALID     InvalidArgument
 //	SEQUENCER_FORGED      PermissionDenied
 //	SEQUENCER_OTHER_NAME  PermissionDenied     see [Options]
-//	GUARD_UNAVAILABLE     Unavailable          whether the term is current can't be told
+//	GUARD_UNAVAILABLE     Unavailable          the guard can't tell whether the term is current
 //
-// The client's interceptors turn STALE_TOKEN into an error that has the *[fence.StaleError] of the guard in its chain, so that the
-// holder finds out that it is one no more, and that is a gRPC status still.
+// The client's interceptors turn STALE_TOKEN into an error that is still a gRPC status, and has the
+// guard's *[fence.StaleError] in its chain. So a former holder learns that it has lost the lease.
 package fencegrpc

@@ -37,9 +37,9 @@ func (t *terms) Save(_ context.Context, resource string, mark fence.Mark) error 
 	return nil
 }
 
-func (t *terms) Current(ctx context.Context, name string) (fence.Current, error) {
+func (t *terms) Current(ctx context.Context, name string) (fence.Holding, error) {
 	mark, err := t.Load(ctx, name)
-	return fence.Current{Holder: mark.Holder, Token: mark.Token}, err
+	return fence.Holding{Holder: mark.Holder, Token: mark.Token}, err
 }
 
 func offline(t *testing.T) fence.Guard {

@@ -14,26 +14,28 @@ import (
 // Options of the server's interceptors. A method is given in full: /package.Service/Method.
 type Options struct {
 	// Keys, unless nil, verify sequencers: one without a signature of theirs is refused. Keys that are empty refuse all.
-	Keys fence.Keys
+	Keys *fence.Keys
 
-	// Name returns the name of the lease that guards what a call is for; a sequencer of another lease is refused. When it is
-	// nil, the client chooses the name, and with it the term or the mark that it is judged by: whoever holds any lease gets
-	// through, and with an offline guard and no Keys whoever makes up a name. Leave it nil only where all clients are trusted
-	// to name the right lease.
+	// Name returns the name of the lease that guards the resource of a call. A sequencer of another
+	// lease is refused. When Name is nil, the client chooses the name, and with it the term or the
+	// mark that judges the call. Then the holder of any lease gets through. With an offline guard
+	// and no Keys, so does a client that makes up a name. Leave it nil only where you trust all
+	// clients to name the right lease.
 	Name func(ctx context.Context, method string) string
 
-	// Open says which calls need no sequencer, such as those that change nothing, health checks and reflection: none when it is
-	// nil. One that bears a sequencer is checked all the same.
+	// Open returns whether a call needs no sequencer, such as one that changes nothing, a health
+	// check or reflection. When Open is nil, every call needs one. A sequencer that is there is
+	// checked in any case.
 	Open func(ctx context.Context, method string) bool
 
-	// Messages has every message that a stream receives checked as well, before the handler gets it. Otherwise a stream is
-	// checked when it begins only, and goes on for as long as it likes.
+	// Messages has every message that a stream receives checked as well, before the handler gets
+	// it. Otherwise a stream is checked only when it begins, and may continue without limit.
 	Messages bool
 }
 
 type contextKey struct{}
 
-// From returns the sequencer of a call that an interceptor let through.
+// From returns the sequencer of a call that an interceptor admitted.
 func From(ctx context.Context) (fence.Sequencer, bool) {
 	s, ok := ctx.Value(contextKey{}).(fence.Sequencer)
 	return s, ok
@@ -60,9 +62,10 @@ func (o *Options) sequencer(ctx context.Context, method string) (s fence.Sequenc
 	return s, true, err
 }
 
-// UnaryServerInterceptor lets a call through if guard admits its sequencer. With a *[fence.Offline] as the guard, a call of a later
-// term waits until those of earlier ones have returned, and their contexts are cancelled. A *[fence.StaleError] that the handler
-// returns, of a guard of its own, is told in the same way as one of guard.
+// UnaryServerInterceptor admits a call if guard admits its sequencer. With a *[fence.Offline] as
+// the guard, a call of a later term waits until those of earlier terms have returned, and their
+// contexts are cancelled. A *[fence.StaleError] that the handler returns, of a guard of its own, is
+// reported in the same way as one of guard.
 func UnaryServerInterceptor(guard fence.Guard, opts Options) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (resp any, err error) {
 		s, guarded, err := opts.sequencer(ctx, info.FullMethod)
@@ -85,11 +88,12 @@ func UnaryServerInterceptor(guard fence.Guard, opts Options) grpc.UnaryServerInt
 	}
 }
 
-// StreamServerInterceptor lets a stream begin if guard admits its sequencer, and with [Options.Messages] lets each message of it
-// through if it still does. A stream that was refused a message ends with the refusal, whatever the handler returns.
+// StreamServerInterceptor admits a stream if guard admits its sequencer. With [Options.Messages] it
+// admits each message if guard still does. A stream that was refused a message ends with the
+// refusal, whatever the handler returns.
 //
-// What a handler does between two messages isn't kept apart from what is done in a later term, whichever the guard: a resource
-// that needs it checks by itself, by [fence.Offline.Do] for example.
+// No guard orders what a handler does between two messages and what a later term does. A resource
+// that needs that order checks by itself, by [fence.Offline.Do] for example.
 func StreamServerInterceptor(guard fence.Guard, opts Options) grpc.StreamServerInterceptor {
 	return func(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 		ctx := ss.Context()

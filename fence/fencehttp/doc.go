@@ -14,7 +14,13 @@
 //
 //	{"error":"stale_token","message":"…","name":"billing","got":41,"current":42,"holder":"web-2/17/abc"}
 //
-// The transport turns such an answer into the *[fence.StaleError] that the guard returned, so that the holder finds out that
-// it is one no more. Other refusals have the fields error and message: 428 sequencer_missing, 400 sequencer_invalid,
-// 403 sequencer_forged, 403 sequencer_other_name, and 503 guard_unavailable when the guard can't tell.
+// The transport turns such an answer into the *[fence.StaleError] that the guard returned. So a
+// former holder learns that it has lost the lease. Other refusals have the fields error and
+// message:
+//
+//	428 sequencer_missing
+//	400 sequencer_invalid
+//	403 sequencer_forged
+//	403 sequencer_other_name
+//	503 guard_unavailable     the guard can't tell
 package fencehttp

@@ -16,11 +16,12 @@ import (
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/fence/fencehttp"
 	"github.com/leasehold/leasehold/fence/fencetest"
+	"github.com/leasehold/leasehold/fence/filemarks"
 )
 
 func offline(t *testing.T) *fence.Offline {
 	t.Helper()
-	marks, err := fence.OpenFile(filepath.Join(t.TempDir(), "marks"))
+	marks, err := filemarks.Open(filepath.Join(t.TempDir(), "marks"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,8 +110,8 @@ type terms struct{ now fence.Sequencer }
 
 func (t *terms) begin(s fence.Sequencer) { t.now = s }
 
-func (t *terms) Current(context.Context, string) (fence.Current, error) {
-	return fence.Current{Holder: t.now.Holder, Token: t.now.Token}, nil
+func (t *terms) Current(context.Context, string) (fence.Holding, error) {
+	return fence.Holding{Holder: t.now.Holder, Token: t.now.Token}, nil
 }
 
 func TestRefusals(t *testing.T) {

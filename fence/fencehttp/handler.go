@@ -13,17 +13,19 @@ import (
 // Options of a [Handler].
 type Options struct {
 	// Keys, unless nil, verify sequencers: one without a signature of theirs is refused. Keys that are empty refuse all.
-	Keys fence.Keys
+	Keys *fence.Keys
 
-	// Name returns the name of the lease that guards what a request is for; a sequencer of another lease is refused. When it
-	// is nil, the client chooses the name, and with it the term or the mark that it is judged by: whoever holds any lease
-	// gets through, and with an offline guard and no Keys whoever makes up a name. Leave it nil only where all clients are
-	// trusted to name the right lease.
+	// Name returns the name of the lease that guards the resource of a request. A sequencer of
+	// another lease is refused. When Name is nil, the client chooses the name, and with it the term
+	// or the mark that judges the request. Then the holder of any lease gets through. With an
+	// offline guard and no Keys, so does a client that makes up a name. Leave it nil only where you
+	// trust all clients to name the right lease.
 	Name func(*http.Request) string
 
-	// Open says which requests need no sequencer: by default those that change nothing, as the gate tells them. These are GET, HEAD,
-	// OPTIONS and TRACE without a body, an upgrade, or a header or parameter that names another method. A request that
-	// bears a sequencer is checked all the same.
+	// Open returns whether a request needs no sequencer. By default those are the requests that
+	// change nothing, by the gate's rule: GET, HEAD, OPTIONS and TRACE without a body, an upgrade,
+	// or a header or parameter that names another method. A sequencer that is there is checked in
+	// any case.
 	Open func(*http.Request) bool
 }
 
@@ -54,14 +56,15 @@ type staleRefusal struct {
 
 type contextKey struct{}
 
-// From returns the sequencer of a request that [Handler] let through.
+// From returns the sequencer of a request that [Handler] admitted.
 func From(ctx context.Context) (fence.Sequencer, bool) {
 	s, ok := ctx.Value(contextKey{}).(fence.Sequencer)
 	return s, ok
 }
 
-// Handler lets a request through to next if guard admits its sequencer. With a *[fence.Offline] as the guard, a request of a
-// later term waits until those of earlier ones have been answered, and their contexts are cancelled.
+// Handler passes a request to next if guard admits its sequencer. With a *[fence.Offline] as the
+// guard, a request of a later term waits until those of earlier terms have been answered, and their
+// contexts are cancelled.
 func Handler(guard fence.Guard, next http.Handler, opts Options) http.Handler {
 	open := opts.Open
 	if open == nil {
@@ -104,7 +107,7 @@ func plain(r *http.Request) *http.Request {
 var errMissing = errors.New("the request has no " + fence.Header + " header: only holders of the lease may do this")
 
 // read returns the sequencer in the values of the header.
-func read(texts []string, keys fence.Keys) (fence.Sequencer, error) {
+func read(texts []string, keys *fence.Keys) (fence.Sequencer, error) {
 	switch {
 	case len(texts) == 0:
 		return fence.Sequencer{}, errMissing

@@ -11,9 +11,10 @@ import (
 	"github.com/leasehold/leasehold/fence"
 )
 
-// Transport returns a RoundTripper that sends the sequencer with every request, through base or [http.DefaultTransport]. It calls
-// sequencer before each: an error of it, such as that of a lease that was lost, is the request's, and nothing is sent. A 412
-// whose body is a guard's refusal is returned as a *[fence.StaleError].
+// Transport returns a RoundTripper that sends the sequencer with every request, through base or
+// [http.DefaultTransport]. It calls sequencer before each request. If that returns an error, such
+// as that of a lost lease, the request returns it and nothing is sent. A 412 whose body is a
+// guard's refusal is returned as a *[fence.StaleError].
 func Transport(base http.RoundTripper, sequencer func() (string, error)) http.RoundTripper {
 	if base == nil {
 		base = http.DefaultTransport

@@ -14,13 +14,15 @@ import (
 // Annotation holds the mark of a guarded object: {"token":42,"holder":"web-1"}.
 const Annotation = "leasehold.dev/fence"
 
-// Stamp puts the mark of s on obj, if the one that is there admits s; otherwise it returns a *[fence.StaleError] and leaves obj as
-// it is. It does no I/O.
+// Stamp puts the mark of s on obj, if the mark that is there admits s. Otherwise it returns a
+// *[fence.StaleError] and leaves obj as it is. It does no I/O.
 //
-// What makes that safe is the resource version: obj must have been read, from the server or from a cache, and must be written by
-// a full update that keeps the resource version of that read, or by a server-side apply whose configuration has that resource
-// version and the annotation. When the server answers with a conflict, somebody else has written: read it again, and stamp that.
-// A write to the status subresource stores no annotation, so it doesn't raise the mark: use [Patch].
+// The resource version makes that safe. obj must have been read, from the server or from a cache.
+// It must be written by a full update that keeps the resource version of that read, or by a
+// server-side apply whose configuration has that resource version and the annotation. When the
+// server answers with a conflict, another client has written: read the object again, and stamp
+// that. A write to the status subresource stores no annotation, so it doesn't raise the mark: use
+// [Patch].
 func Stamp(obj metav1.Object, s fence.Sequencer) error {
 	if obj.GetResourceVersion() == "" {
 		return fmt.Errorf("%s: object %s has no resource version: stamp one that was read, for without it an update overwrites whatever is there",
@@ -75,10 +77,11 @@ type Client[T metav1.Object] interface {
 	Update(ctx context.Context, obj T, opts metav1.UpdateOptions) (T, error)
 }
 
-// Update reads the object of that name, has change it, and writes it, if its mark admits s, and returns what was stored. When
-// somebody else has written in between, it begins again, so that change may be called several times, each time with the object as
-// it was just read. It returns an error of change without a write. It blocks until the server has answered, or ctx is done; after
-// an error of a write the object may have been written.
+// Update reads the object of that name and calls change on it. It writes the object if its mark
+// admits s, and returns what was stored. When another client has written in between, it restarts.
+// So change may be called several times, each time with the object as it was just read. Update
+// returns an error of change without a write. It blocks until the server has answered, or ctx is
+// done. After an error of a write the object may have been written.
 func Update[T metav1.Object](ctx context.Context, client Client[T], s fence.Sequencer, name string, change func(T) error) (stored T, err error) {
 	if err := s.Valid(); err != nil {
 		return stored, err

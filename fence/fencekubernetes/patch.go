@@ -32,12 +32,14 @@ func test(s fence.Sequencer) (json.RawMessage, error) {
 	return json.Marshal(operation{"test", "/metadata/annotations/leasehold.dev~1fence", encode(s)})
 }
 
-// Patch does a JSON patch, of which operations is the list, on the object of that name or one of its subresources, if the mark of
-// the object admits s, and returns what was stored. It is one request, and three more for the first of a new token, which write
-// the mark. That may be written though the patch is not done.
+// Patch does a JSON patch on the object of that name or one of its subresources, if the mark of the
+// object admits s, and returns what was stored. operations is the list of the patch. It is one
+// request. For the first of a new token, three more requests write the mark. The mark may be
+// written even if the patch is not done.
 //
-// When the server refuses the caller's operations, the error is the server's own, after four requests. It blocks until the server has answered, or ctx
-// is done; after an error that is no answer of the server's the patch may have been done.
+// When the server refuses the caller's operations, the error is the server's own, after four
+// requests. Patch blocks until the server has answered, or ctx is done. After an error that isn't
+// an answer of the server the patch may have been done.
 func Patch[T metav1.Object](ctx context.Context, client Patcher[T], s fence.Sequencer, name string, operations []byte, subresources ...string) (stored T, err error) {
 	patch, err := guarded(s, operations)
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 	"github.com/leasehold/leasehold/fence/fencesql"
 )
 
-// Admit is [fencesql.Table.Admit] in a transaction of pgx: that of a connection or of a pool.
+// Admit is [fencesql.Table.Admit] in a transaction of pgx, of a connection or of a pool.
 func Admit(ctx context.Context, marks *fencesql.Table, tx pgx.Tx, s fence.Sequencer) error {
 	return marks.AdmitOn(ctx, conn{tx}, s)
 }

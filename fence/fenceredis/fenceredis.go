@@ -12,13 +12,14 @@ import (
 	"github.com/leasehold/leasehold/fence"
 )
 
-// DefaultPrefix begins the keys of marks unless [Options] names another prefix.
+// DefaultPrefix is the prefix of the keys of marks unless [Options] name another one.
 const DefaultPrefix = "fence:"
 
 // Options of [New]. The zero value is ready for use with a single server.
 type Options struct {
-	// Prefix begins the key of every mark, which goes on with the name of the lease: [DefaultPrefix] if empty. In a cluster the
-	// mark has to be in the slot of the keys that it guards: give the prefix the hash tag of those, as in "{billing}:fence:".
+	// Prefix is the prefix of the key of every mark; the name of the lease follows. The default is
+	// [DefaultPrefix]. In a cluster the mark has to be in the slot of the keys that it guards. So
+	// give the prefix their hash tag, as in "{billing}:fence:".
 	Prefix string
 }
 
@@ -46,18 +47,21 @@ func New(client redis.Scripter, opts Options) (*Guard, error) {
 // Script is a Lua script behind the check. It may be used by any number of guards, from any goroutine.
 type Script struct{ guarded *redis.Script }
 
-// NewScript returns the script of that text. In it, KEYS and ARGV are the caller's, as in any script. A text that begins with a
-// line of flags (#!lua …) doesn't compile: the flags would be the check's as well.
+// NewScript returns the script of that text. In it, KEYS and ARGV are the caller's, as in any
+// script. A text that begins with a line of flags (#!lua …) doesn't compile, because the flags
+// would apply to the check as well.
 func NewScript(text string) *Script {
 	return &Script{redis.NewScript(before + text + after)}
 }
 
-// Run runs the script if the mark admits s, and returns what it returned. Otherwise the error of the command is a
-// *[fence.StaleError]. After another error the script may have run: the mark is raised before it, and Redis takes nothing back when
-// a script fails halfway. One that matches [fence.ErrMalformed] comes without a request.
+// Run runs the script if the mark admits s, and returns its result. Otherwise the error of the
+// command is a *[fence.StaleError]. After another error the script may have run. The mark is raised
+// before it, and Redis undoes nothing when a script fails halfway. An error that matches
+// [fence.ErrMalformed] comes without a request.
 //
-// The client sends a script again when the answer is lost, unless its MaxRetries is -1, as it does without a guard. Then a
-// refusal is about the last copy, and one before may have run, before the later term began.
+// The client sends a script again when the answer is lost, unless its MaxRetries is -1, with a
+// guard as without. Then a refusal is about the last copy. An earlier copy may have run, before the
+// later term began.
 func (g *Guard) Run(ctx context.Context, s fence.Sequencer, script *Script, keys []string, args ...any) *redis.Cmd {
 	if err := s.Valid(); err != nil {
 		cmd := redis.NewCmd(ctx)
@@ -76,9 +80,10 @@ func (g *Guard) Run(ctx context.Context, s fence.Sequencer, script *Script, keys
 // nothing is what [Guard.Check] runs.
 var nothing = NewScript(`return 0`)
 
-// Check is [fence.Guard.Check], for resources elsewhere that are reached through several processes: all of them share the mark.
-// It is one round trip. What is in Redis itself is better guarded by [Guard.Run]. A sequencer that came from outside has to be of
-// the lease that guards the resource: ask [fence.Sequencer.Of] first.
+// Check is [fence.Guard.Check], for resources elsewhere that are reached through several processes:
+// all of them share the mark. It is one round trip. Guard data in Redis itself by [Guard.Run]
+// instead. A sequencer that came from outside has to be of the lease that guards the resource: call
+// [fence.Sequencer.Of] first.
 func (g *Guard) Check(ctx context.Context, s fence.Sequencer) error {
 	return g.Run(ctx, s, nothing, nil).Err()
 }

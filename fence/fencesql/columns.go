@@ -9,16 +9,16 @@ import (
 	"github.com/leasehold/leasehold/fence"
 )
 
-// Columns are two columns of the caller's own table, fence_token and fence_holder, that make each row its own mark. All methods
-// may be called from any goroutine.
+// Columns are two columns of the caller's own table, fence_token and fence_holder, that make each
+// row its own mark. All methods may be called from any goroutine.
 //
 //	f, err := columns.Fragment(l.Sequencer(), 3) // whose arguments are $3 and $4
 //	res, err := db.ExecContext(ctx, "UPDATE accounts SET balance = $1, "+f.Set+" WHERE id = $2 AND "+f.Where,
 //		append([]any{100, 7}, f.Args...)...)
 //	err = columns.Admitted(ctx, db, res, l.Sequencer(), 1, "id = $1", 7)
 //
-// In an upsert, the fragment stands after DO UPDATE. A row that is deleted takes its mark along, so an earlier term may insert it
-// again: mark rows as deleted, or use a [Table].
+// In an upsert, the fragment stands after DO UPDATE. A deleted row takes its mark along, so an
+// earlier term may insert it again. Flag rows as deleted instead, or use a [Table].
 type Columns struct {
 	dialect Dialect
 	table   string
@@ -30,8 +30,8 @@ const (
 	holderColumn = "fence_holder"
 )
 
-// NewColumns returns the columns of a table, whose name may begin with a schema and a dot. It does no I/O. Statements call the
-// table by that name: by no alias.
+// NewColumns returns the columns of a table, whose name may begin with a schema and a dot. It does
+// no I/O. Statements have to call the table by that name, without an alias.
 func NewColumns(d Dialect, table string) (*Columns, error) {
 	if err := d.check(table); err != nil {
 		return nil, err
@@ -96,17 +96,19 @@ func (c *Columns) admits(lower, same, holder string) string {
 		c.table, tokenColumn, holderColumn, lower, same, holder)
 }
 
-// AllRows stands for the number of rows in [Columns.Admitted] where that isn't known.
+// AllRows stands for an unknown number of rows in [Columns.Admitted].
 const AllRows = 0
 
-// Admitted tells what became of an UPDATE with a [Fragment] of s that was meant for so many rows: nil when it wrote them all.
-// Otherwise it reads the mark of one of the rows that where and args select, if there is such a row one that refuses s. It returns
-// a *[fence.StaleError] for that, or else an error that matches [sql.ErrNoRows]: there are no such rows, or another condition of the
-// UPDATE didn't hold. Some of the rows may have been written then, so roll the transaction back. It returns another error when
-// more rows were written.
+// Admitted checks an UPDATE with a [Fragment] of s that was meant for that many rows. It returns
+// nil when the UPDATE wrote them all. Otherwise it reads the mark of one of the rows that where and
+// args select, if possible one that refuses s. For such a row it returns a *[fence.StaleError].
+// Otherwise the error matches [sql.ErrNoRows]: there are no such rows, or another condition of the
+// UPDATE didn't hold. Some of the rows may have been written then, so roll the transaction back. It
+// returns another error when more rows were written.
 //
-// With [AllRows] the UPDATE is meant for all rows that where selects, and Admitted always reads: it returns nil when some were written
-// and none of the others refuses s. It blocks for one read at most.
+// With [AllRows] the UPDATE is meant for all rows that where selects, and Admitted always reads. It
+// returns nil when some were written and none of the others refuses s. It blocks for one read at
+// most.
 func (c *Columns) Admitted(ctx context.Context, q Querier, res sql.Result, s fence.Sequencer, rows int64, where string, args ...any) error {
 	n, err := res.RowsAffected()
 	if err != nil {
@@ -115,7 +117,7 @@ func (c *Columns) Admitted(ctx context.Context, q Querier, res sql.Result, s fen
 	return c.admitted(ctx, sqlReader{q}, n, s, rows, where, args...)
 }
 
-// AdmittedRows is [Columns.Admitted] for an UPDATE that wrote n rows, as gorm tells them.
+// AdmittedRows is [Columns.Admitted] for an UPDATE that wrote n rows, as gorm reports them.
 func (c *Columns) AdmittedRows(ctx context.Context, q Querier, n int64, s fence.Sequencer, rows int64, where string, args ...any) error {
 	return c.admitted(ctx, sqlReader{q}, n, s, rows, where, args...)
 }

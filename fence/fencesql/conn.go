@@ -9,8 +9,9 @@ import (
 	"github.com/leasehold/leasehold/fence"
 )
 
-// Tx is the caller's transaction: a *[sql.Tx], or what wraps one, such as a *sqlx.Tx, or the ConnPool of a gorm transaction. Commit and
-// Rollback aren't called: they tell a transaction from a database handle, on which a check would guard nothing.
+// Tx is the caller's transaction: a *[sql.Tx], or a wrapper of one, such as a *sqlx.Tx, or the
+// ConnPool of a gorm transaction. Commit and Rollback aren't called. They distinguish a transaction
+// from a database handle, on which a check would guard nothing.
 type Tx interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
@@ -23,7 +24,8 @@ type Conn interface {
 	// Exec runs a statement, and returns how many rows it has written.
 	Exec(ctx context.Context, query string, args ...any) (rows int64, err error)
 
-	// QueryMark reads the first row of a query for a number and a text; found is false when there is no row.
+	// QueryMark reads a number and a text from the first row of a query; found is false when there
+	// is no row.
 	QueryMark(ctx context.Context, query string, args ...any) (token int64, holder string, found bool, err error)
 }
 

@@ -19,8 +19,9 @@ type Table struct {
 	raise   string // the mark, if it is lower
 }
 
-// NewTable returns the table of that name, which may begin with a schema and a dot. It does no I/O. Spell the name in the same way
-// everywhere: on PostgreSQL the queue of [Table.Admit] is found by it.
+// NewTable returns the table of that name, which may begin with a schema and a dot. It does no I/O.
+// Spell the name the same everywhere, because on PostgreSQL the queue of [Table.Admit] is found by
+// it.
 func NewTable(d Dialect, name string) (*Table, error) {
 	if err := d.check(name); err != nil {
 		return nil, err
@@ -47,16 +48,23 @@ func NewTable(d Dialect, name string) (*Table, error) {
 // Schema returns the statement that makes the table, unless there is one.
 func (t *Table) Schema() string { return t.schema }
 
-// Admit lets the caller's transaction go on, or returns a *[fence.StaleError], after which it has to be rolled back, as after any
-// other error: one that matches [fence.ErrMalformed] when s can't be a sequencer, or one of the database. A sequencer that came
-// from outside has to be of the lease that guards what is written: ask [fence.Sequencer.Of] first.
+// Admit returns nil if the caller's transaction may continue, and a *[fence.StaleError] if not.
+// After any error roll the transaction back. Other errors are one that matches [fence.ErrMalformed]
+// when s can't be a sequencer, and those of the database. A sequencer that came from outside has to
+// be of the lease that guards the data: call [fence.Sequencer.Of] first.
 //
-// The first transaction of a new token raises the mark, in the caller's transaction: it waits until those of earlier terms that were
-// admitted have ended, and the mark is raised when it commits. The others write nothing. On PostgreSQL they share a lock and
-// run side by side; once the first of a later term waits, further ones of an earlier term wait behind it, so that it waits for one
-// transaction's time. The locks are advisory ones, of the name of the table and of the lease, and one on the mark's row. On
-// SQLite only one transaction writes at a time anyhow. What is rolled back to a savepoint from before
-// Admit is not guarded any more. It blocks until it has the lock, until ctx is done, or for as long as the database waits for locks.
+// The first transaction of a new token raises the mark, in the caller's transaction. It waits until
+// admitted transactions of earlier terms have ended, and the mark counts when it commits. The other
+// transactions write nothing. What is rolled back to a savepoint from before Admit is not guarded
+// any more.
+//
+// On PostgreSQL the others share a lock and run in parallel. Once the first of a later term waits,
+// further ones of an earlier term wait behind it. So it waits for one transaction's time. The locks
+// are advisory ones, of the name of the table and of the lease, and one on the mark's row. On
+// SQLite only one transaction writes at a time anyhow.
+//
+// Admit blocks until it has the lock, until ctx is done, or as long as the database waits for
+// locks.
 func (t *Table) Admit(ctx context.Context, tx Tx, s fence.Sequencer) error {
 	return t.AdmitOn(ctx, sqlConn{sqlReader{tx}, tx}, s)
 }

@@ -20,17 +20,19 @@ import (
 	"github.com/leasehold/leasehold/fence"
 )
 
-// Write does one write to the guarded resource under s. It returns nil when the write is done, and an error that has a
-// *[fence.StaleError] in its chain when the guard refused it; then nothing was written.
+// Write does one write to the guarded resource under s. It returns nil when the write is done. When
+// the guard refused it, and nothing was written, it returns an error that has a *[fence.StaleError]
+// in its chain.
 type Write = func(ctx context.Context, s fence.Sequencer) error
 
 // Options of a [Story]: what else is known of the guard and its resource.
 type Options struct {
-	// Begin tells the source that an online guard asks that a term has begun: it is called before the first write of the
-	// term. Guards that learn of a term by its writes need none.
+	// Begin is called before the first write of a term. It tells the source of an online guard that
+	// the term has begun. Guards that learn of a term by its writes need none.
 	Begin func(s fence.Sequencer)
 
-	// Reopen restarts the guard: what it knows only in memory is gone, what it has stored is there. Write goes to the new one.
+	// Reopen restarts the guard: what it knows only in memory is gone, and what it has stored is
+	// there. Write then uses the new guard.
 	Reopen func()
 
 	// Written returns the tokens of all writes that the resource has done in this test, oldest first.
@@ -47,9 +49,10 @@ const (
 // and numbers are in different orders, of this age, and the largest that there are.
 var starts = []fence.Token{1, 9, 99, 1<<31 - 1, 1767226111909, fence.MaxToken - 2}
 
-// Story tells the story to a guard, several times, and fails t where the guard does anything else than it should. It takes the
-// name of t as that of the lease, and the resource must be one that nobody has written to under that name. An equal token
-// of another holder must be refused as well, and after a restart all that was refused before it. It makes some 80 writes.
+// Story plays the story to a guard, several times, and fails t where the guard does anything else
+// than it should. The lease has the name of t. The resource must be one that was never written to
+// under that name. An equal token of another holder must be refused as well, and after a restart
+// all that was refused before it. Story makes some 80 writes.
 func Story(t *testing.T, write Write, opts Options) {
 	t.Helper()
 	s := &story{ctx: t.Context(), name: t.Name(), write: write, opts: opts}

@@ -13,11 +13,14 @@ import (
 	"github.com/leasehold/leasehold/fence"
 )
 
-// Race has eight writers write at once, 25 times each, under tokens that rise, arrive late, and are shared by the requests of
-// one term. It fails t unless the resource did exactly the writes that were acknowledged, in the order of their tokens, and
-// the newest of all. It is not for online guards, between whose check and write a term may begin. The resource must be one
-// that nobody has written to under the name of t. Write waits or tries again where writers meet: an error that is no
-// *[fence.StaleError] fails t. Written returns the tokens of all writes that the resource has done, oldest first.
+// Race lets eight writers write at once, 25 times each. Their tokens rise, arrive late, and are
+// shared by the requests of one term. It fails t unless the resource did exactly the acknowledged
+// writes, in the order of their tokens, and the newest of all. It is not for online guards, between
+// whose check and write a term may begin.
+//
+// The resource must be one that was never written to under the name of t. Write waits or retries
+// where writers meet: an error that is no *[fence.StaleError] fails t. Written returns the tokens
+// of all writes that the resource has done, oldest first.
 func Race(t *testing.T, write Write, written func() []fence.Token) {
 	t.Helper()
 	r := &race{name: t.Name(), write: write}

@@ -5,13 +5,14 @@ import (
 
 	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // Await blocks until one of the two keys of a Wait has another version, or the holder of the first is known to be gone, and returns the
 // record of that key. Without a second one it waits for the first alone.
 func Await(ctx context.Context, st store.Store, act protocol.Action) (store.Record, error) {
 	if act.Also == "" {
-		return store.WaitHolder(ctx, st, act.Key, act.Version)
+		return driver.WaitHolder(ctx, st, act.Key, act.Version)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	type answer struct {
@@ -24,7 +25,7 @@ func Await(ctx context.Context, st store.Store, act protocol.Action) (store.Reco
 		also <- answer{rec, err}
 		cancel(err)
 	}()
-	rec, err := store.WaitHolder(ctx, st, act.Key, act.Version)
+	rec, err := driver.WaitHolder(ctx, st, act.Key, act.Version)
 	cancel(nil)
 	if second := <-also; err != nil && second.err == nil {
 		return second.rec, nil

@@ -8,6 +8,7 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // A store that is slow is not dead. So a request that has had no answer for a while is not given up: it is sent once more, and the first
@@ -73,7 +74,7 @@ func (c *Copies) Answered(number int, act protocol.Action, err error) (over bool
 		return false, nil
 	}
 	if c.gaveUp && act.Kind != protocol.Read && !errors.Is(c.err, store.ErrUnknownOutcome) {
-		c.err = store.Unknown(act.Key, c.err)
+		c.err = driver.Unknown(act.Key, c.err)
 	}
 	return true, c.err
 }

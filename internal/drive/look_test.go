@@ -79,7 +79,7 @@ func TestLooks(t *testing.T) {
 		inRig(t, func(t *testing.T, r rig) {
 			k, leases := r.looker(), r.kept(n)
 			r.put(store.Record{Key: leases[0].key, Owner: "you", Token: 8, TTL: ttl, Nonce: "n"})
-			r.put(store.Record{Key: leases[1].key, Owner: "me", Token: 7, TTL: ttl, Mark: store.MarkBroken, Nonce: "n"})
+			r.put(store.Record{Key: leases[1].key, Owner: "me", Token: 7, TTL: ttl, Intervention: store.InterventionBroken, Nonce: "n"})
 			if err := r.db.Open().Delete(t.Context(), leases[2].key, r.version(leases[2].key)); err != nil {
 				t.Fatal(err)
 			}

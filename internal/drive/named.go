@@ -8,6 +8,7 @@ import (
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // Named returns the driver of a term that a holder elsewhere has, of which a server knows the owner and the token; see [protocol.Named]. ttl is
@@ -51,7 +52,7 @@ func (r *Runner) Carry(ctx context.Context, d *Driver) error {
 		case h.Err != nil && !h.InDoubt():
 			return h.Err // nothing was done: who asks may ask again
 		case ctx.Err() != nil && h.InDoubt():
-			return store.Unknown(h.Key, context.Cause(ctx))
+			return driver.Unknown(h.Key, context.Cause(ctx))
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		}

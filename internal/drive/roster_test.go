@@ -144,7 +144,7 @@ func TestNotify(t *testing.T) {
 	session := store.Record{Key: ".session/s", Version: "v", Owner: "me", Token: 1, Nonce: "n"}
 	rec := store.Record{Key: "k", Owner: "me", Token: 7, Session: session.Key}
 	told, needed := Notify(session, rec, "operator", "one")
-	if !needed || told.Mark != store.MarkNotice || told.Note != "operator" || told.Owner != "me" || told.Version != "v" {
+	if !needed || told.Intervention != store.InterventionNotice || told.Note != "operator" || told.Owner != "me" || told.Version != "v" {
 		t.Fatalf("%+v, %v", told, needed)
 	}
 	told, needed = Notify(told, store.Record{Key: "j", Owner: "me", Token: 8, Session: session.Key}, "operator", "two")

@@ -10,6 +10,7 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // Runner carries out what drivers ask for, on a store and a clock.
@@ -17,7 +18,7 @@ type Runner struct {
 	Store store.Store
 	Clock clock.Clock
 	HTTP  bool   // the store's [store.Properties] say OverHTTP
-	Own   string // the owner whose work ends with this process, at the latest: see [store.Witness]; "" for none
+	Own   string // the owner whose work ends with this process, at the latest: see [driver.Witness]; "" for none
 
 	// Worth, if set, returns why a write that takes or renews a name would be worth too little now. Then it isn't sent.
 	Worth func() error
@@ -67,11 +68,11 @@ func (r *Runner) once(ctx context.Context, act protocol.Action) (store.Record, e
 			}
 		}
 		if r.Own != "" && act.Rec.Owner == r.Own {
-			return store.PutOwn(ctx, r.Store, act.Rec)
+			return driver.PutOwn(ctx, r.Store, act.Rec)
 		}
 		return r.Store.Put(ctx, act.Rec)
 	case protocol.Touch:
-		if toucher, ok := r.Store.(store.Toucher); ok {
+		if toucher, ok := r.Store.(driver.Toucher); ok {
 			return toucher.Touch(ctx, act.Rec, act.Nonce)
 		}
 		return store.Record{}, fmt.Errorf("touch %s: %w", act.Key, errors.ErrUnsupported)
@@ -106,7 +107,7 @@ func (r *Runner) Finish(ctx context.Context, d *Driver, env protocol.Env) error 
 			return d.Hold.Err
 		}
 		if ctx.Err() != nil {
-			return store.Unknown(d.Hold.Key, context.Cause(ctx))
+			return driver.Unknown(d.Hold.Key, context.Cause(ctx))
 		}
 		env = r.Do(ctx, d, nil, act)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // witness is a store that can prove that processes have ended. It notes the owners whose work was said to end with this process.
@@ -85,7 +86,7 @@ func (s *deaf) Get(ctx context.Context, key string) (store.Record, error) {
 
 func (s *deaf) Put(_ context.Context, rec store.Record) (store.Record, error) {
 	s.puts++
-	return store.Record{}, store.Unknown(rec.Key, errors.New("no answer"))
+	return store.Record{}, driver.Unknown(rec.Key, errors.New("no answer"))
 }
 
 // What is asked for a request that is over isn't written any more: then the outcome is known.

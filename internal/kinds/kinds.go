@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // The keys of records beside that of a name begin so; the name follows.
@@ -17,7 +18,7 @@ const (
 	Elections = ".election/" // the candidates of an election
 )
 
-// Values begins the names of the values of pools (identity.KeyPrefix). No version had them shared.
+// Values begins the names of the values of pools (pools.KeyPrefix). No version had them shared.
 const Values = "identity/"
 
 // mutex is the kind of the record beside a name that says who waits for its lease in order: that keeps nobody out.
@@ -34,7 +35,7 @@ func Beside(rec store.Record, wanted store.Kind) string {
 	case rec.Kind == store.KindElection && wanted != rec.Kind:
 		prefix = Elections
 	}
-	if prefix == "" || store.CheckKey(prefix+rec.Key) != nil { // too long a name for one
+	if prefix == "" || driver.CheckKey(prefix+rec.Key) != nil { // too long a name for one
 		return ""
 	}
 	return prefix + rec.Key
@@ -64,10 +65,10 @@ func Members(rec store.Record) (sessions []string, kind store.Kind, err error) {
 	}
 	var l listing
 	if err := json.Unmarshal(rec.Data, &l); err != nil {
-		return nil, "", store.Corrupt(rec.Key, err)
+		return nil, "", driver.Corrupt(rec.Key, err)
 	}
 	if l.Format != format {
-		return nil, "", store.Corrupt(rec.Key, fmt.Errorf("who uses the name is listed in format %d: this version reads format %d", l.Format, format))
+		return nil, "", driver.Corrupt(rec.Key, fmt.Errorf("who uses the name is listed in format %d: this version reads format %d", l.Format, format))
 	}
 	if l.Kind == mutex {
 		return nil, "", nil

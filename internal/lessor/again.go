@@ -8,6 +8,7 @@ import (
 	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // again grants the term that the record shows to a request that is sent again.
@@ -42,7 +43,7 @@ func (n *name) granted(w *waiter, rec store.Record) (Grant, error) {
 	if rec.Session == "" {
 		return n.renew(n.r.ctx, rec.Owner, rec.Token, w.req.TTL, nil, untouched)
 	}
-	if rec.Session != w.req.Session || rec.Mark != "" {
+	if rec.Session != w.req.Session || rec.Intervention != "" {
 		return Grant{}, &lease.NotCurrentError{Record: rec, Token: rec.Token}
 	}
 	return n.adopt(rec)
@@ -62,7 +63,7 @@ func (n *name) adopt(rec store.Record) (Grant, error) {
 		return Grant{}, &lease.NotCurrentError{Record: conflict.Current, Token: rec.Token}
 	}
 	if err != nil {
-		return Grant{}, store.Unknown(n.key, err) // whether the claim that was read lasts
+		return Grant{}, driver.Unknown(n.key, err) // whether the claim that was read lasts
 	}
 	return Grant{Record: kept, ValidUntil: clock.Never}, nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // name is one name, with what is asked about it. Its goroutine runs while anything is; one change that is asked of an idle name is
@@ -247,7 +248,7 @@ func (n *name) listen(act protocol.Action) {
 	w := &watch{cancel: cancel, told: make(chan read, 1)}
 	n.watch = w
 	n.r.wg.Go(func() {
-		rec, err := store.WaitHolder(ctx, n.r.st, act.Key, act.Version)
+		rec, err := driver.WaitHolder(ctx, n.r.st, act.Key, act.Version)
 		w.told <- read{rec, err}
 	})
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/leasehold/leasehold/internal/sessions"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // The errors to branch on beside those of packages lease and store.
@@ -357,7 +358,7 @@ func check(req Request) error {
 		return &store.InvalidError{Field: "Wait", Value: req.Wait.String(), Want: "0, which is not to wait, or more"}
 	}
 	c := protocol.Claim{Owner: req.Owner, TTL: req.TTL, Session: req.Session, Info: info(req, strings.Repeat("x", keptSize))}
-	return store.Check(protocol.Claimed(store.Record{Key: req.Key}, c, 1, "", time.Time{}, "nonce"))
+	return driver.Check(protocol.Claimed(store.Record{Key: req.Key}, c, 1, "", time.Time{}, "nonce"))
 }
 
 // keptSize is how many bytes a record keeps of a secret.

@@ -13,6 +13,7 @@ import (
 	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // RenewSession is [Registry.Renew] of a session. left is given the notice on its record, if there is one, and returns what is left of it,
@@ -93,7 +94,7 @@ func (r *Registry) makeSession(ctx context.Context, claim protocol.Claim) (drive
 			return d, h.Err
 		case doubt:
 			r.letGo(d)
-			return d, store.Unknown(h.Key, cmp.Or(h.Err, context.Cause(ctx)))
+			return d, driver.Unknown(h.Key, cmp.Or(h.Err, context.Cause(ctx)))
 		default:
 			return d, cmp.Or(h.Err, context.Cause(ctx))
 		}

@@ -35,7 +35,7 @@ type Attempt struct {
 
 // claimNonce returns the attempt's nonce if its record would show this hold as the owner.
 func (a *Attempt) claimNonce() string {
-	heir := a.Op == OpLeave && a.Rec.Owner != "" && a.Rec.Mark == ""
+	heir := a.Op == OpLeave && a.Rec.Owner != "" && a.Rec.Intervention == ""
 	if a.Doubt && (a.Op == OpClaim || a.Op == OpRenew || heir) {
 		return a.Rec.Nonce
 	}
@@ -191,7 +191,7 @@ func (h *Hold) Woke() {
 // met takes note of the record as it is, and of what that says of the attempt under way.
 func (h *Hold) met(env Env, cur store.Record) {
 	h.rec, h.recFresh = h.rec.Note(cur, env.Now), true
-	h.sessionRead = h.sessionRead && cur.Age != store.Forever // what ended the holder has ended its session
+	h.sessionRead = h.sessionRead && cur.Age != store.AgeGone // what ended the holder has ended its session
 	switch {
 	case h.att.Op == OpNone:
 		h.worked()
@@ -215,7 +215,7 @@ func (h *Hold) superseded(env Env, cur store.Record) {
 		h.mine = appended(h.mine, att.claimNonce())
 	case att.Op == OpRenew && ours && h.named:
 		h.take(env, cur)
-	case att.Op == OpRenew && ours && cur.Mark != "":
+	case att.Op == OpRenew && ours && cur.Intervention != "":
 		h.marked(env, cur)
 	case att.Op == OpRenew:
 		h.gone = true
@@ -263,12 +263,12 @@ func (h *Hold) marked(env Env, cur store.Record) {
 	h.Term = cur
 	switch {
 	case h.Phase != Held:
-	case cur.Mark == store.MarkBroken:
+	case cur.Intervention == store.InterventionBroken:
 		h.lose(CauseBroken)
 	default:
-		if cur.Mark == store.MarkNotice {
+		if cur.Intervention == store.InterventionNotice {
 			h.Notice = append([]byte{}, cur.Data...) // an empty one says something, too
-			h.Term.Mark, h.Term.Note, h.Term.Data = "", "", nil
+			h.Term.Intervention, h.Term.Note, h.Term.Data = "", "", nil
 		}
 		h.beginRenew(env)
 	}

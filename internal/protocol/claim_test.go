@@ -9,6 +9,7 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 func TestClaimOfAFreeName(t *testing.T) {
@@ -68,7 +69,7 @@ func TestClaimOutcomes(t *testing.T) {
 			r.wrote("1", nil)
 			r.phase(Held)
 		}},
-		"the record was deleted": {false, func(r *rig) { r.wrote("", store.NotFound("job")) }, func(r *rig) {
+		"the record was deleted": {false, func(r *rig) { r.wrote("", driver.NotFound("job")) }, func(r *rig) {
 			r.wrote("1", nil)
 			r.phase(Held)
 		}},
@@ -85,7 +86,7 @@ func TestClaimOutcomes(t *testing.T) {
 		}},
 		"refused, of a try": {true, func(r *rig) { r.wrote("", errRefused) }, func(r *rig) { r.ended(errRefused) }},
 		"impossible":        {false, func(r *rig) { r.wrote("", &store.InvalidError{}) }, func(r *rig) { r.ended(store.ErrInvalid) }},
-		"corrupt":           {false, func(r *rig) { r.wrote("", store.Corrupt("job", errRefused)) }, func(r *rig) { r.ended(store.ErrCorrupt) }},
+		"corrupt":           {false, func(r *rig) { r.wrote("", driver.Corrupt("job", errRefused)) }, func(r *rig) { r.ended(store.ErrCorrupt) }},
 		"closed":            {false, func(r *rig) { r.wrote("", store.ErrClosed) }, func(r *rig) { r.ended(store.ErrClosed) }},
 		"unknown, then closed": {false, func(r *rig) {
 			r.wrote("", errLost)
@@ -237,7 +238,7 @@ func TestClaimOfAnOffer(t *testing.T) {
 	r.read(offer, nil)
 	claim := r.wrote("5", nil)
 	r.phase(Held)
-	if claim.Mark != "" || claim.Note != "" || claim.Token < offer.Token || len(claim.Past) != 1 || claim.Nonce != "n1" {
+	if claim.Intervention != "" || claim.Note != "" || claim.Token < offer.Token || len(claim.Past) != 1 || claim.Nonce != "n1" {
 		t.Errorf("the claim: %+v", claim)
 	}
 }

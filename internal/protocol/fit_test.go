@@ -173,7 +173,7 @@ func TestTheRightKindIsWaitedFor(t *testing.T) {
 	r.read(store.Record{Owner: "me", Kind: store.KindElection, TTL: rigTTL, Nonce: "n0", Version: "5"}, nil)
 	r.next(Write)
 	r = wantedAs(t, store.KindLease)
-	r.read(store.Record{Owner: "me", Kind: store.KindElection, TTL: rigTTL, Mark: store.MarkHanded, Nonce: "n9", Version: "5"}, nil)
+	r.read(store.Record{Owner: "me", Kind: store.KindElection, TTL: rigTTL, Intervention: store.InterventionHandedOver, Nonce: "n9", Version: "5"}, nil)
 	r.next(Write)
 }
 

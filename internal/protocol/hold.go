@@ -7,6 +7,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // Phase is where a hold stands; see the package's doc for the diagram.
@@ -242,7 +243,7 @@ func (h *Hold) failed(env Env, err error) {
 // abandon ends a hold that could not be let go, as far as one knows.
 func (h *Hold) abandon(err error) {
 	if h.att.Doubt && !errors.Is(err, store.ErrUnknownOutcome) {
-		err = store.Unknown(h.Key, err)
+		err = driver.Unknown(h.Key, err)
 	}
 	h.end(err)
 }

@@ -276,7 +276,7 @@ func TestARecordThatIsKnownToBeOver(t *testing.T) {
 	r.read(alive, nil)
 	act := r.next(Wait)
 	over := kept
-	over.Age = store.Forever
+	over.Age = store.AgeGone
 	r.h.Read(r.env(), act.Key, over, nil)
 	r.read(alive, nil)
 	if act := r.next(Sleep); act.Until != r.now.Add(rigRenew) { // the session lives: a wait for its lease would be over at once

@@ -6,6 +6,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // Who waits for a name that a session keeps looks at the session every third of the TTL, closes it when it is dead, and
@@ -70,7 +71,7 @@ func TestFenceOutcomes(t *testing.T) {
 		"it was renewed in time":   {false, conflict(alive), func(r *rig) { r.next(Wait) }},
 		"it was renewed, of a try": {true, conflict(alive), func(r *rig) { r.next(Refuse) }},
 		"somebody else has":        {false, conflict(closed), func(r *rig) { r.wrote("4", nil); r.phase(Held) }},
-		"its record is gone":       {false, store.NotFound("s"), func(r *rig) { r.wrote("4", nil); r.phase(Held) }},
+		"its record is gone":       {false, driver.NotFound("s"), func(r *rig) { r.wrote("4", nil); r.phase(Held) }},
 		"refused":                  {false, errRefused, func(r *rig) { r.sleep(); r.read(closed, nil); r.wrote("4", nil); r.phase(Held) }},
 		"refused, of a try":        {true, errRefused, func(r *rig) { r.ended(errRefused) }},
 		"unknown: landed":          {false, errLost, func(r *rig) { r.sleep(); r.read(closed, nil); r.wrote("4", nil); r.phase(Held) }},

@@ -7,6 +7,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 func TestLeaving(t *testing.T) {
@@ -44,7 +45,7 @@ func TestLeavingOutcomes(t *testing.T) {
 		}},
 		"a foreign conflict": {drive: func(r *rig) { r.wrote("", conflict(foreign("9"))) }, handed: store.ErrConflict, orphaned: true},
 		"a clone's version":  {drive: func(r *rig) { r.wrote("", conflict(clone(r))) }, handed: store.ErrConflict, orphaned: true},
-		"the record is gone": {drive: func(r *rig) { r.wrote("", store.NotFound("job")) }, handed: store.ErrConflict, orphaned: true},
+		"the record is gone": {drive: func(r *rig) { r.wrote("", driver.NotFound("job")) }, handed: store.ErrConflict, orphaned: true},
 		"marked meanwhile": {drive: func(r *rig) {
 			r.wrote("", conflict(marked(Broken(r.h.Term, "ops", rigTTL, "x"))))
 			if act := r.next(Write); act.Rec.Version != "8" || act.Rec.Token < r.h.Term.Token {

@@ -15,7 +15,7 @@ func Ousted(rec, term store.Record) (Cause, error) {
 	switch {
 	case same && rec.Session == term.Session:
 		return NotLost, nil
-	case same && rec.Mark == store.MarkBroken:
+	case same && rec.Intervention == store.InterventionBroken:
 		return CauseBroken, fmt.Errorf("by %s", rec.Note)
 	case rec.Version == "":
 		return CauseTaken, errors.New("its record is gone: somebody deleted it")

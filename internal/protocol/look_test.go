@@ -17,7 +17,7 @@ func TestOusted(t *testing.T) {
 	}{
 		"as it was claimed":                          {func(rec *store.Record) {}, NotLost, ""},
 		"with another version":                       {func(rec *store.Record) { rec.Version = "4" }, NotLost, ""},
-		"with a mark that leaves the session":        {func(rec *store.Record) { rec.Mark = store.MarkBroken }, NotLost, ""},
+		"with a mark that leaves the session":        {func(rec *store.Record) { rec.Intervention = store.InterventionBroken }, NotLost, ""},
 		"broken":                                     {func(rec *store.Record) { *rec = Broken(*rec, "ops", rigTTL, "x") }, CauseBroken, "by ops"},
 		"broken, of another owner":                   {func(rec *store.Record) { *rec = Broken(*rec, "ops", rigTTL, "x"); rec.Owner = "other" }, CauseTaken, "other holds it under token 50"},
 		"broken, of a later term":                    {func(rec *store.Record) { *rec = Broken(*rec, "ops", rigTTL, "x"); rec.Token = 51 }, CauseTaken, "me holds it under token 51"},

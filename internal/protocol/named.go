@@ -108,12 +108,12 @@ func (h *Hold) take(env Env, cur store.Record) {
 	case cur.Session != "":
 		h.end(&store.InvalidError{Field: "Session", Value: cur.Session, Want: "a renewal of the session, which keeps this name"})
 		return
-	case cur.Mark == store.MarkBroken:
+	case cur.Intervention == store.InterventionBroken:
 		h.lose(CauseBroken)
 		return
-	case cur.Mark == store.MarkNotice: // nobody knows whether what was told before was heard
+	case cur.Intervention == store.InterventionNotice: // nobody knows whether what was told before was heard
 		if h.Notice = h.Left(cur.Data); h.Notice == nil {
-			h.Term.Mark, h.Term.Note = "", ""
+			h.Term.Intervention, h.Term.Note = "", ""
 		}
 		h.Term.Data = h.Notice
 	}

@@ -195,7 +195,7 @@ func TestNamedMarks(t *testing.T) {
 				return left
 			}
 			rec := r.next(Write).Rec
-			if string(rec.Data) != string(left) || string(r.h.Notice) != string(left) || (rec.Mark == store.MarkNotice) != (left != nil) || (rec.Note == "ops") != (left != nil) {
+			if string(rec.Data) != string(left) || string(r.h.Notice) != string(left) || (rec.Intervention == store.InterventionNotice) != (left != nil) || (rec.Note == "ops") != (left != nil) {
 				t.Errorf("%q is left: renewed by %+v, told %q", left, rec, r.h.Notice)
 			}
 		})
@@ -298,7 +298,7 @@ func TestNamedIsLeftToAnHeir(t *testing.T) {
 	r := namedRig(t, theirs(), Latest{})
 	r.h.Stop(r.env(), Exit{Why: WhyReleased, By: r.now.Add(rigRenew), Heir: &Claim{Owner: "heir", TTL: rigTTL}})
 	rec := r.next(Write).Rec
-	if rec.Owner != "heir" || rec.Token <= 50 || rec.Version != "3" || rec.Mark != "" || len(rec.Past) != 1 || rec.Past[0].Owner != "me" {
+	if rec.Owner != "heir" || rec.Token <= 50 || rec.Version != "3" || rec.Intervention != "" || len(rec.Past) != 1 || rec.Past[0].Owner != "me" {
 		t.Errorf("the heir's record: %+v", rec)
 	}
 	r.wrote("4", errLost)

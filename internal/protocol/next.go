@@ -6,6 +6,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // Kind is what an action asks for.
@@ -19,7 +20,7 @@ const (
 	Wait               // wait for a change of Key from Version, then tell Read; or until Until, then tell Woke
 	Sleep              // until Until, then tell Woke
 	Refuse             // Try: the name is taken, until Until at the latest
-	Touch              // touch Rec, as [store.Toucher] does; no hold asks for it
+	Touch              // touch Rec, as [driver.Toucher] does; no hold asks for it
 )
 
 // Action is the next thing to do.
@@ -112,7 +113,7 @@ func (h *Hold) nextTaken(env Env, until clock.Instant) Action {
 	if h.Try {
 		return Action{Kind: Refuse, Until: until}
 	}
-	if h.rec.Rec.Age == store.Forever {
+	if h.rec.Rec.Age == store.AgeGone {
 		// Kept by a session whose end isn't known: a wait for the end of its holder would be over at once, again and again.
 		return Action{Kind: Sleep, Until: min(until, env.Now.Add(h.Timing.Renew))}
 	}
@@ -236,14 +237,14 @@ func (h *Hold) Late(env Env) {
 		return
 	}
 	h.Failing = true
-	h.Err = store.Unknown(h.Key, fmt.Errorf("no answer within %v, asked once more and still waiting", h.Timing.Attempt))
+	h.Err = driver.Unknown(h.Key, fmt.Errorf("no answer within %v, asked once more and still waiting", h.Timing.Attempt))
 }
 
 func (h *Hold) nextLeaving(env Env) Action {
 	switch {
 	case env.Now >= h.leave.By:
 		if h.Err == nil {
-			h.Err = store.Unknown(h.Key, errGaveUp)
+			h.Err = driver.Unknown(h.Key, errGaveUp)
 		}
 		h.abandon(h.Err)
 		return Action{}

@@ -112,7 +112,7 @@ func TestPatienceFreesAnAbandonedName(t *testing.T) {
 // What was handed to a hold is its own, and a try is made once: neither waits.
 func TestPatienceHasExceptions(t *testing.T) {
 	offered := foreign("9")
-	offered.Owner, offered.Mark = "me", store.MarkHanded
+	offered.Owner, offered.Intervention = "me", store.InterventionHandedOver
 	r := newRig(t, false)
 	r.h.Patience = patience
 	r.read(offered, nil)
@@ -138,7 +138,7 @@ func TestPatienceHasExceptions(t *testing.T) {
 // The term of a successor that never came has not been.
 func TestAFreedOfferIsNoTerm(t *testing.T) {
 	rec := foreign("9")
-	rec.Mark, rec.Past = store.MarkHanded, []store.Term{{Owner: "before", Token: 1}}
+	rec.Intervention, rec.Past = store.InterventionHandedOver, []store.Term{{Owner: "before", Token: 1}}
 	if past := Freed(rec, WhyExpired, rec.Acquired, "n").Past; len(past) != 1 || past[0].Owner != "before" {
 		t.Errorf("%+v", past)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // Why a term ended, as the record's history tells it.
@@ -42,8 +43,8 @@ func Claimed(prev store.Record, c Claim, token fence.Token, why string, wall tim
 			rec.Data = nil // which listed who shared it
 		}
 	}
-	if prev.Owner != "" && prev.Mark != store.MarkHanded {
-		if prev.Mark == store.MarkBroken {
+	if prev.Owner != "" && prev.Intervention != store.InterventionHandedOver {
+		if prev.Intervention == store.InterventionBroken {
 			why = brokenWhy(prev)
 		}
 		rec.Past = ended(prev, why, wall)
@@ -62,13 +63,13 @@ type Claim struct {
 
 // Freed returns rec without an owner. The token stays, so that the next one is higher.
 func Freed(rec store.Record, why string, wall time.Time, nonce string) store.Record {
-	if rec.Mark == store.MarkBroken {
+	if rec.Intervention == store.InterventionBroken {
 		why = brokenWhy(rec)
 	}
 	free := store.Record{
 		Key: rec.Key, Version: rec.Version, Token: rec.Token, Kind: rec.Kind, Data: rec.Data, Past: ended(rec, why, wall), Nonce: nonce,
 	}
-	if rec.Mark == store.MarkHanded {
+	if rec.Intervention == store.InterventionHandedOver {
 		free.Past = rec.Past // the successor's term never began
 	}
 	return free
@@ -82,14 +83,14 @@ func HandedOver(rec store.Record, to string, ttl time.Duration, wall time.Time, 
 	}
 	return store.Record{
 		Key: rec.Key, Version: rec.Version, Kind: rec.Kind, Data: rec.Data, Past: ended(rec, WhyHanded+" to "+to, wall),
-		Owner: to, Token: token, TTL: ttl, Acquired: wall, Mark: store.MarkHanded, Note: rec.Owner, Nonce: nonce,
+		Owner: to, Token: token, TTL: ttl, Acquired: wall, Intervention: store.InterventionHandedOver, Note: rec.Owner, Nonce: nonce,
 	}, nil
 }
 
 // Broken returns rec with an operator's mark: its holder can't renew it any more, and grace is how long others leave it
 // the holder that does not let go. A grace below the TTL that the holder counts on lets two work at once.
 func Broken(rec store.Record, note string, grace time.Duration, nonce string) store.Record {
-	rec.Mark, rec.Note, rec.TTL, rec.Session = store.MarkBroken, clip(note), grace, ""
+	rec.Intervention, rec.Note, rec.TTL, rec.Session = store.InterventionBroken, clip(note), grace, ""
 	rec.Nonce = markNonce(rec.Nonce, nonce)
 	return rec
 }
@@ -97,12 +98,12 @@ func Broken(rec store.Record, note string, grace time.Duration, nonce string) st
 // NeedsNotice reports whether the session in rec has to be told of a break of a lease that it keeps for owner. One that is over
 // needn't be, nor one that was broken itself: it ends with all that it keeps, unless a notice takes the place of that mark.
 func NeedsNotice(rec store.Record, owner string) bool {
-	return rec.Owner == owner && rec.Mark != store.MarkBroken
+	return rec.Owner == owner && rec.Intervention != store.InterventionBroken
 }
 
 // Noticed returns a session's record with a notice on it; data is what the session is to be told. See [NeedsNotice].
 func Noticed(rec store.Record, note string, data []byte, nonce string) store.Record {
-	rec.Mark, rec.Note, rec.Data = store.MarkNotice, clip(note), data
+	rec.Intervention, rec.Note, rec.Data = store.InterventionNotice, clip(note), data
 	rec.Nonce = markNonce(rec.Nonce, nonce)
 	return rec
 }
@@ -111,7 +112,7 @@ func Noticed(rec store.Record, note string, data []byte, nonce string) store.Rec
 const markSep = "+"
 
 func markNonce(prev, nonce string) string {
-	if (store.Record{Nonce: prev}).Foreign() {
+	if driver.Foreign(prev) {
 		prev = "" // of a version that no holder of ours will look for
 	}
 	return baseNonce(prev) + markSep + nonce

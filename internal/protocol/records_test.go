@@ -12,6 +12,7 @@ import (
 
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 var noon = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
@@ -87,9 +88,9 @@ func TestClaimed(t *testing.T) {
 	}{
 		"an abandoned term": {full(), []store.Term{ended, {Owner: "z", Token: 5}}},
 		"a free name":       {of(func(r *store.Record) { r.Owner = "" }), []store.Term{{Owner: "z", Token: 5}}},
-		"an offer":          {of(func(r *store.Record) { r.Mark = store.MarkHanded }), []store.Term{{Owner: "z", Token: 5}}},
+		"an offer":          {of(func(r *store.Record) { r.Intervention = store.InterventionHandedOver }), []store.Term{{Owner: "z", Token: 5}}},
 		"a broken term": {
-			of(func(r *store.Record) { r.Mark, r.Note = store.MarkBroken, "ops: stuck" }),
+			of(func(r *store.Record) { r.Intervention, r.Note = store.InterventionBroken, "ops: stuck" }),
 			[]store.Term{{Owner: "a", Token: 7, From: ended.From, Until: noon, Why: "broken by ops: stuck"}, {Owner: "z", Token: 5}},
 		},
 		"a new name": {store.Record{Key: "job"}, nil},
@@ -115,8 +116,8 @@ func TestFreed(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("\n%+v, want\n%+v", got, want)
 	}
-	prev.Mark, prev.Note = store.MarkBroken, "ops"
-	if got := Freed(prev, WhyReleased, noon, "nf"); got.Past[0].Why != "broken by ops" || got.Mark != "" || got.Note != "" {
+	prev.Intervention, prev.Note = store.InterventionBroken, "ops"
+	if got := Freed(prev, WhyReleased, noon, "nf"); got.Past[0].Why != "broken by ops" || got.Intervention != "" || got.Note != "" {
 		t.Errorf("a broken term that was let go: %+v", got)
 	}
 }
@@ -125,7 +126,7 @@ func TestHandedOver(t *testing.T) {
 	prev := full()
 	got, err := HandedOver(prev, "b", 3*time.Second, noon, "nh")
 	want := store.Record{
-		Key: "job", Owner: "b", Token: fence.Token(noon.UnixMilli()), TTL: 3 * time.Second, Acquired: noon, Mark: store.MarkHanded,
+		Key: "job", Owner: "b", Token: fence.Token(noon.UnixMilli()), TTL: 3 * time.Second, Acquired: noon, Intervention: store.InterventionHandedOver,
 		Note: "a", Data: prev.Data, Nonce: "nh", Version: "v7",
 		Past: []store.Term{{Owner: "a", Token: 7, From: prev.Acquired, Until: noon, Why: "handed over to b"}, {Owner: "z", Token: 5}},
 	}
@@ -143,13 +144,13 @@ func TestMarks(t *testing.T) {
 	prev := full()
 	broken := Broken(prev, "ops: stuck", 4*time.Second, "nx")
 	want := prev
-	want.Mark, want.Note, want.TTL, want.Session, want.Nonce = store.MarkBroken, "ops: stuck", 4*time.Second, "", "na+nx"
+	want.Intervention, want.Note, want.TTL, want.Session, want.Nonce = store.InterventionBroken, "ops: stuck", 4*time.Second, "", "na+nx"
 	if !reflect.DeepEqual(broken, want) {
 		t.Errorf("broken\n%+v, want\n%+v", broken, want)
 	}
 	noticed := Noticed(prev, "ops", []byte("told"), "ny")
 	want = prev
-	want.Mark, want.Note, want.Data, want.Nonce = store.MarkNotice, "ops", []byte("told"), "na+ny"
+	want.Intervention, want.Note, want.Data, want.Nonce = store.InterventionNotice, "ops", []byte("told"), "na+ny"
 	if !reflect.DeepEqual(noticed, want) {
 		t.Errorf("noticed\n%+v, want\n%+v", noticed, want)
 	}
@@ -194,7 +195,7 @@ func TestHistoryIsBounded(t *testing.T) {
 				tokens = append(tokens, rec.Token)
 				rec = Claimed(rec, Claim{Owner: owners.Draw(t, "taker"), TTL: time.Second}, rec.Token+1, WhyExpired, noon, nonce)
 			}
-			if err := store.Check(rec); err != nil {
+			if err := driver.Check(rec); err != nil {
 				t.Fatalf("no store takes %+v: %v", rec, err)
 			}
 		}
@@ -253,7 +254,7 @@ func TestHandedOn(t *testing.T) {
 
 // A mark on what another program wrote names no version: no holder of ours will look for it.
 func TestMarkOnAForeignVersion(t *testing.T) {
-	for prev, want := range map[string]string{"n1": "n1+x", "n1+w": "n1+x", "": "+x", store.ForeignNonce("sign"): "+x"} {
+	for prev, want := range map[string]string{"n1": "n1+x", "n1+w": "n1+x", "": "+x", driver.ForeignNonce("sign"): "+x"} {
 		if got := markNonce(prev, "x"); got != want {
 			t.Errorf("a mark on %q is %q, want %q", prev, got, want)
 		}

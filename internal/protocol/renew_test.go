@@ -9,6 +9,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // toRenewal passes the time until the next renewal, and returns when that is.
@@ -53,7 +54,7 @@ func TestRenewalOutcomes(t *testing.T) {
 		"a foreign conflict":            {func(r *rig) { r.wrote("", conflict(foreign("9"))) }, isLost(CauseTaken)},
 		"a conflict with a clone":       {func(r *rig) { r.wrote("", conflict(clone(r))) }, isLost(CauseTaken)},
 		"a conflict with a free record": {func(r *rig) { r.wrote("", conflict(marked(Freed(r.h.Term, WhyReleased, noon, "x")))) }, isLost(CauseTaken)},
-		"the record is gone":            {func(r *rig) { r.wrote("", store.NotFound("job")) }, isLost(CauseTaken)},
+		"the record is gone":            {func(r *rig) { r.wrote("", driver.NotFound("job")) }, isLost(CauseTaken)},
 		"broken":                        {func(r *rig) { r.wrote("", conflict(marked(Broken(r.h.Term, "ops", rigTTL, "x")))) }, isLost(CauseBroken)},
 		"a clone, broken":               {func(r *rig) { r.wrote("", conflict(marked(Broken(clone(r), "ops", rigTTL, "x")))) }, isLost(CauseTaken)},
 		"refused":                       {func(r *rig) { r.wrote("", errRefused) }, jeopardy(errRefused, false)},
@@ -178,7 +179,7 @@ func TestNotice(t *testing.T) {
 		t.Errorf("notice %q", r.h.Notice)
 	}
 	rec := r.wrote("2", nil)
-	if rec.Mark != "" || rec.Note != "" || rec.Data != nil || baseNonce(rec.Nonce) != rec.Nonce {
+	if rec.Intervention != "" || rec.Note != "" || rec.Data != nil || baseNonce(rec.Nonce) != rec.Nonce {
 		t.Errorf("%+v", rec)
 	}
 	renewed(r, sent)

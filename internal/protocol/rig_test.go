@@ -8,6 +8,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // The timings of a rig's hold: valid for 80 of 100 s, renewed every 24 to 30 s.
@@ -21,7 +22,7 @@ const (
 
 var (
 	errRefused = errors.New("refused")
-	errLost    = store.Unknown("job", errors.New("reply lost"))
+	errLost    = driver.Unknown("job", errors.New("reply lost"))
 )
 
 // rig drives one hold by hand: it plays the driver, the clock and the store.

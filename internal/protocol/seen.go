@@ -19,7 +19,7 @@ type Seen struct {
 // came back, or as much earlier as the engine vouches for with the record's Age.
 func (s Seen) Note(rec store.Record, now clock.Instant) Seen {
 	since := now.Add(-rec.Age)
-	if rec.Age == store.Forever {
+	if rec.Age == store.AgeGone {
 		since = clock.Always
 	}
 	if s.Known && sameWrite(s.Rec, rec) {
@@ -72,7 +72,7 @@ func Judge(rec, session Seen, me string, mine []string, now clock.Instant) Verdi
 	switch {
 	case r.Owner == "":
 		return Verdict{Standing: Free}
-	case r.Owner == me && r.Mark == store.MarkHanded:
+	case r.Owner == me && r.Intervention == store.InterventionHandedOver:
 		return Verdict{Standing: Offered}
 	case r.Owner == me && slices.Contains(mine, baseNonce(r.Nonce)):
 		return Verdict{Standing: Mine}

@@ -77,7 +77,7 @@ func AppendDue(b []byte, t, now clock.Instant, quantum time.Duration) []byte {
 // AppendRecord appends what decides of a record; see [Hold.AppendState].
 func AppendRecord(b []byte, r *store.Record, names func([]byte, string) []byte) []byte {
 	b = binary.AppendUvarint(b, uint64(r.Token))
-	for _, text := range []string{r.Owner, r.Session, string(r.Mark), string(r.Kind)} {
+	for _, text := range []string{r.Owner, r.Session, string(r.Intervention), string(r.Kind)} {
 		b = appendText(b, text)
 	}
 	base, mark, _ := strings.Cut(r.Nonce, markSep)

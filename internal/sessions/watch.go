@@ -12,6 +12,7 @@ import (
 	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/lease/sightings"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // maxSeen bounds what is remembered. A session that is forgotten costs a wait of one more TTL, not safety.
@@ -93,13 +94,13 @@ func (w *Watch) late(key string) clock.Instant {
 	return s.Since.Add(s.Rec.TTL * 2 / 5)
 }
 
-// Mourn calls died once the store proves that the process of one of these sessions has ended ([store.Witness]), or one was closed: a look
+// Mourn calls died once the store proves that the process of one of these sessions has ended ([driver.Witness]), or one was closed: a look
 // finds it over then. Where the store can't prove that, it does nothing. It returns what reports whether died was called, after it has
 // waited for the end of what looks, which ends with ctx.
 func (w *Watch) Mourn(ctx context.Context, keys []string, died func()) (ended func() bool) {
 	var found atomic.Bool
 	var looking sync.WaitGroup
-	if _, ok := w.push.(store.Witness); !ok {
+	if _, ok := w.push.(driver.Witness); !ok {
 		keys = nil
 	}
 	for _, key := range keys {
@@ -108,11 +109,11 @@ func (w *Watch) Mourn(ctx context.Context, keys []string, died func()) (ended fu
 		w.mu.Unlock()
 		looking.Go(func() {
 			for {
-				rec, err := store.WaitHolder(ctx, w.push, key, version)
+				rec, err := driver.WaitHolder(ctx, w.push, key, version)
 				if err != nil {
 					return // the looks go on
 				}
-				if rec.Owner == "" || rec.Age == store.Forever {
+				if rec.Owner == "" || rec.Age == store.AgeGone {
 					found.Store(true)
 					died()
 					return

@@ -285,7 +285,7 @@ func (p prover) WaitHolder(ctx context.Context, key, version string) (store.Reco
 	rec, err := store.Wait(limited, p.Store, key, version)
 	if dead.Load() {
 		rec, err = store.Load(ctx, p.Store, key)
-		rec.Age = store.Forever
+		rec.Age = store.AgeGone
 	}
 	return rec, err
 }

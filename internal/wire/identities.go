@@ -93,7 +93,7 @@ func identityProblem(err error) *Problem {
 		mismatch *identity.MismatchError
 		outside  *identity.OutsideError
 		other    *identity.OtherValueError
-		kept     *identity.KeptError
+		kept     *identity.NotAssignedError
 		layout   *identity.LayoutError
 		narrow   *identity.NarrowError
 	)

@@ -13,6 +13,7 @@ import (
 	"github.com/leasehold/leasehold/identity"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // ContentProblem is the content type of a [Problem].
@@ -147,7 +148,7 @@ type Problem struct { //nolint:errname // the RFC calls it so
 	ExpiresIn *Seconds        `json:"expires_in,omitempty"` // unless it is renewed
 	Note      string          `json:"note,omitempty"`
 	Kind      store.Kind      `json:"kind,omitempty"`    // what the name is; Want is what it was wanted as
-	Record    json.RawMessage `json:"record,omitempty"`  // as it is stored: [store.Marshal]
+	Record    json.RawMessage `json:"record,omitempty"`  // as it is stored: [driver.Marshal]
 	Version   string          `json:"version,omitempty"` // its version
 }
 
@@ -244,7 +245,7 @@ func codeOf(err error) Code {
 var plain = []Code{CodeUnknown, CodeNotFound, CodeCorrupt, CodeNoLeader, CodeNotElected, CodeNoCandidate, CodeNotPaused, CodePauses, CodeTooManyPauses}
 
 func (p *Problem) setRecord(rec store.Record) {
-	text, err := store.Marshal(rec)
+	text, err := driver.Marshal(rec)
 	if err == nil {
 		p.Record, p.Version = text, rec.Version
 	}
@@ -270,10 +271,10 @@ func (p *Problem) Err() error {
 		return &lease.LostError{Key: p.Name, Token: p.Token, Cause: lease.Broken, Err: errors.New(p.Note)}
 	case CodeCorrupt:
 		if p.Name != "" {
-			return store.Corrupt(p.Name, errors.New(p.Note))
+			return driver.Corrupt(p.Name, errors.New(p.Note))
 		}
 	case CodeConflict:
-		rec, err := store.Unmarshal(p.Record)
+		rec, err := driver.Unmarshal(p.Record)
 		if err != nil {
 			return errors.Join(p, err)
 		}

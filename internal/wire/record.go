@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // RecordLine is a record of the store, as GET and PUT /v1/records send it, and a line of their list.
@@ -19,15 +20,15 @@ type RecordLine struct {
 
 // NewRecordLine returns the line of a record.
 func NewRecordLine(rec store.Record) (RecordLine, error) {
-	text, err := store.Marshal(rec)
+	text, err := driver.Marshal(rec)
 	return RecordLine{Key: rec.Key, Version: rec.Version, Age: rec.Age, Record: text}, err
 }
 
 // Rec returns the record of a line.
 func (l RecordLine) Rec() (store.Record, error) {
-	rec, err := store.Unmarshal(l.Record)
+	rec, err := driver.Unmarshal(l.Record)
 	if err != nil {
-		return store.Record{}, store.Corrupt(l.Key, err)
+		return store.Record{}, driver.Corrupt(l.Key, err)
 	}
 	rec.Key, rec.Version, rec.Age = l.Key, l.Version, max(l.Age, 0)
 	return rec, nil

@@ -11,6 +11,7 @@ import (
 	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // Every error that a server meets comes out of a client as the same one.
@@ -23,16 +24,16 @@ func TestErrorsTravel(t *testing.T) {
 		&lease.LostError{Key: "job", Token: 7, Cause: lease.Broken, Err: errors.New("op: stuck")},
 		&store.ConflictError{Current: rec},
 		&store.InvalidError{Field: "TTL", Value: "1ns", Want: "10 ms or more"},
-		store.Corrupt("job", errors.New("no JSON")),
+		driver.Corrupt("job", errors.New("no JSON")),
 	} {
 		if got := travel(t, fmt.Errorf("on the way: %w", err)); !reflect.DeepEqual(got, err) {
 			t.Errorf("%#v\narrives as %#v", err, got)
 		}
 	}
 	for err, target := range map[error]error{
-		store.Unknown("job", errors.New("cut")):   store.ErrUnknownOutcome,
-		store.NotFound("job"):                     store.ErrNotFound,
-		store.Corrupt("job", errors.New("bad")):   store.ErrCorrupt,
+		driver.Unknown("job", errors.New("cut")):  store.ErrUnknownOutcome,
+		driver.NotFound("job"):                    store.ErrNotFound,
+		driver.Corrupt("job", errors.New("bad")):  store.ErrCorrupt,
 		fmt.Errorf("%w: x", election.ErrNoLeader): election.ErrNoLeader,
 		election.ErrNotElected:                    election.ErrNotElected,
 		election.ErrNoCandidate:                   election.ErrNoCandidate,

@@ -58,8 +58,8 @@ type kept struct {
 	Since   clock.Instant `json:"since_ns"`
 }
 
-// New returns the book of a store, in dir. store tells this store from others, as its URL does; the folder has only a hash of it. New does
-// no I/O: a folder that is missing is made by the first [Book.Save].
+// New returns the book of a store, in dir. store identifies the store, as its URL does; the folder
+// has only a hash of it. New does no I/O: the first [Book.Save] creates a missing folder.
 func New(dir, store string) *Book {
 	return &Book{dir: dir, store: hash(store), at: sync.OnceValues(boot), seen: map[string]*sighting{}}
 }
@@ -72,9 +72,10 @@ func hash(parts ...string) string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// Recall returns what was seen of a record by this process or one before: the fields that tell a write, and since when the record is
-// known to be as it was left by that write. The record has no version: it has to be read before anything follows from a sighting. Recall
-// reads a file. It reports false when nothing certain is known; a time after now is nothing certain.
+// Recall returns what this process or an earlier one saw of a record: the fields that identify a
+// write, and since when the record is known to be as that write left it. The record has no version:
+// read it before you conclude anything from a sighting. Recall reads a file. It reports false when
+// nothing certain is known; a time after now is nothing certain.
 func (b *Book) Recall(key string, now clock.Instant) (rec store.Record, since clock.Instant, known bool) {
 	if b == nil {
 		return store.Record{}, 0, false
@@ -95,8 +96,9 @@ func (b *Book) Recall(key string, now clock.Instant) (rec store.Record, since cl
 	return s.Record, s.since, true
 }
 
-// Note remembers that rec, which was read, is known since then to be as its holder left it, on the system's clock. A record that nobody holds, or that
-// an engine vouches for to be abandoned, is forgotten. It does no I/O.
+// Note remembers that rec, which was read, has been as its holder left it since then, on the
+// system's clock. It forgets a record that is free, or that an engine vouches is abandoned. It does
+// no I/O.
 func (b *Book) Note(rec store.Record, since clock.Instant) {
 	if b == nil {
 		return
@@ -117,11 +119,12 @@ func (b *Book) Note(rec store.Record, since clock.Instant) {
 	b.seen[rec.Key] = s
 }
 
-// Forget forgets a name: this process holds it, say. It does no I/O.
+// Forget forgets a name, for instance one that this process holds. It does no I/O.
 func (b *Book) Forget(key string) { b.Note(store.Record{Key: key}, 0) }
 
-// Save writes what was noted to the folder, which it makes if it is missing. Each file is replaced in one step; those that are of no use
-// any more are removed. The error says what keeps the folder from being used: then the next process knows nothing of this one's sightings.
+// Save writes what was noted to the folder, and creates a missing folder. It replaces each file in
+// one step, and removes files that nobody needs any more. The error says why the folder can't be
+// used: then the next process knows nothing of this one's sightings.
 func (b *Book) Save() error {
 	if b == nil {
 		return nil

@@ -11,9 +11,10 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/internal/enginekit/batch"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
-// What Options are when they say nothing.
+// The defaults of Options.
 const (
 	DefaultPrefix     = "leasehold"
 	DefaultMaxQueries = 64
@@ -21,18 +22,19 @@ const (
 
 // Options of [New]. The zero value is ready for use. Datacenter and token are those of the client.
 type Options struct {
-	// Prefix is the folder of the records, DefaultPrefix when empty. Everybody who is to see the same records names the same.
+	// Prefix is the folder of the records, DefaultPrefix when empty. All clients of the same
+	// records name the same one.
 	Prefix string
 
 	// Namespace and Partition are Consul Enterprise's. Requests name them when they aren't empty.
 	Namespace, Partition string
 
-	// MaxQueries is how many blocking queries may be under way, DefaultMaxQueries when 0. Each holds a connection, unless the
-	// client speaks HTTP/2, which it does over TLS.
+	// MaxQueries is how many blocking queries may run at once, DefaultMaxQueries when 0. Each holds
+	// a connection, unless the client speaks HTTP/2, which it does over TLS.
 	MaxQueries int
 }
 
-// Store is a store in Consul. It implements [store.Store], [store.Waiter], [store.Describer] and [store.Inspector].
+// Store is a store in Consul. It implements [store.Store], [store.Waiter], [store.Describer] and [driver.Inspector].
 type Store struct {
 	client *api.Client
 	opts   Options
@@ -51,10 +53,10 @@ type Store struct {
 }
 
 var (
-	_ store.Store     = (*Store)(nil)
-	_ store.Waiter    = (*Store)(nil)
-	_ store.Describer = (*Store)(nil)
-	_ store.Inspector = (*Store)(nil)
+	_ store.Store      = (*Store)(nil)
+	_ store.Waiter     = (*Store)(nil)
+	_ store.Describer  = (*Store)(nil)
+	_ driver.Inspector = (*Store)(nil)
 )
 
 // New returns a store over client, which stays the caller's. It does no I/O. It fails when the prefix can't be one.
@@ -81,8 +83,9 @@ func New(client *api.Client, opts Options) (*Store, error) {
 	return s, nil
 }
 
-// Close implements [store.Store]. Calls under way go on, Waits apart, and writes that wait to be sent with others. It blocks until the
-// queries have ended, at once as a rule, and until the writes that were sent together are answered, or nobody waits for them.
+// Close implements [store.Store]. Running calls continue, except Waits, and writes that wait to be
+// sent with others. It blocks until the queries have ended, at once as a rule. It also blocks until
+// the writes that were sent together are answered, or no caller waits for them.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	s.end() // under the lock: no watch begins after it

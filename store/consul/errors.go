@@ -13,7 +13,7 @@ import (
 
 	"github.com/hashicorp/consul/api"
 
-	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // errStranger says that an answer has no index, which every one of Consul's to a read has: another server's, or a proxy's, that
@@ -114,5 +114,5 @@ func (s *Store) outcome(ctx context.Context, key string, sent bool, err error) e
 	if !sent || refused(err) {
 		return told
 	}
-	return store.Unknown(key, s.failed(ctx, err))
+	return driver.Unknown(key, s.failed(ctx, err))
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/consul/api"
 
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // write is a Put of one record.
@@ -32,7 +33,7 @@ func (s *Store) write(ctx context.Context, w *write) error {
 	case err == nil:
 		return w.err
 	case sent:
-		return store.Unknown(w.key, s.failed(ctx, err))
+		return driver.Unknown(w.key, s.failed(ctx, err))
 	}
 	return err
 }

@@ -14,13 +14,14 @@ import (
 
 	"github.com/leasehold/leasehold/internal/proof/servers"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 	"github.com/leasehold/leasehold/store/storetest"
 )
 
 // putting returns the write of a record.
 func putting(t testing.TB, rec store.Record) *write {
 	t.Helper()
-	body, err := store.Marshal(rec)
+	body, err := driver.Marshal(rec)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +33,7 @@ func putting(t testing.TB, rec store.Record) *write {
 func stands(t testing.TB, s *Store, w *write) store.Record {
 	t.Helper()
 	got, err := s.Get(t.Context(), w.key)
-	if body, _ := store.Marshal(got); err != nil || w.err != nil || got.Version != formatVersion(w.index) || string(body) != string(w.op.Value) {
+	if body, _ := driver.Marshal(got); err != nil || w.err != nil || got.Version != formatVersion(w.index) || string(body) != string(w.op.Value) {
 		t.Errorf("%s is stored at %s, %v, want %d; its write: %v", w.key, got.Version, err, w.index, w.err)
 	}
 	return got

@@ -7,46 +7,47 @@ import (
 	"strings"
 
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
-// Inspect implements [store.Inspector]. It writes, reads and deletes a record of its own, whose key begins with ".doctor/".
-func (s *Store) Inspect(ctx context.Context) []store.Finding {
+// Inspect implements [driver.Inspector]. It writes, reads and deletes a record of its own, whose key begins with ".doctor/".
+func (s *Store) Inspect(ctx context.Context) []driver.Finding {
 	servers := s.inspectServers(ctx)
-	if servers.Status == store.StatusFail {
-		return []store.Finding{servers}
+	if servers.Status == driver.StatusFail {
+		return []driver.Finding{servers}
 	}
-	return []store.Finding{servers, s.inspectAgent(ctx), s.inspectToken(ctx), s.inspectWrites(ctx)}
+	return []driver.Finding{servers, s.inspectAgent(ctx), s.inspectToken(ctx), s.inspectWrites(ctx)}
 }
 
 // inspectServers says how many servers there are, and whether one of them leads.
-func (s *Store) inspectServers(ctx context.Context) store.Finding {
-	f := store.Finding{What: "servers", Status: store.StatusOK}
+func (s *Store) inspectServers(ctx context.Context) driver.Finding {
+	f := driver.Finding{What: "servers", Status: driver.StatusOK}
 	leader, err := s.client.Status().LeaderWithQueryOptions(s.query(ctx, 0, 0))
 	if err != nil {
-		f.Status, f.Detail = store.StatusFail, s.failed(ctx, err).Error()
+		f.Status, f.Detail = driver.StatusFail, s.failed(ctx, err).Error()
 		f.Advice = "start a Consul agent, or correct its address"
 		return f
 	}
 	if leader == "" {
-		f.Status, f.Detail = store.StatusFail, "there is no leader"
+		f.Status, f.Detail = driver.StatusFail, "there is no leader"
 		f.Advice = "a majority of the datacenter's servers has to be up and to reach one another"
 		return f
 	}
 	peers, err := s.client.Status().PeersWithQueryOptions(s.query(ctx, 0, 0))
 	if err != nil {
-		f.Status, f.Detail = store.StatusWarn, s.failed(ctx, err).Error()
+		f.Status, f.Detail = driver.StatusWarn, s.failed(ctx, err).Error()
 		return f
 	}
 	f.Detail = fmt.Sprintf("%d, led by %s", len(peers), leader)
 	if len(peers) < 3 {
-		f.Status, f.Advice = store.StatusWarn, "no lease can be renewed when one of them is down: run three or five"
+		f.Status, f.Advice = driver.StatusWarn, "no lease can be renewed when one of them is down: run three or five"
 	}
 	return f
 }
 
 // inspectAgent says which agent answers, of what datacenter and version.
-func (s *Store) inspectAgent(ctx context.Context) store.Finding {
-	f := store.Finding{What: "agent", Status: store.StatusOK}
+func (s *Store) inspectAgent(ctx context.Context) driver.Finding {
+	f := driver.Finding{What: "agent", Status: driver.StatusOK}
 	var self struct {
 		Config struct{ Datacenter, NodeName, Version string }
 	}
@@ -60,8 +61,8 @@ func (s *Store) inspectAgent(ctx context.Context) store.Finding {
 }
 
 // inspectToken says who Consul takes us for.
-func (s *Store) inspectToken(ctx context.Context) store.Finding {
-	f := store.Finding{What: "token", Status: store.StatusOK}
+func (s *Store) inspectToken(ctx context.Context) driver.Finding {
+	f := driver.Finding{What: "token", Status: driver.StatusOK}
 	token, _, err := s.client.ACL().TokenReadSelf(s.query(ctx, 0, 0))
 	switch {
 	case err == nil:
@@ -71,19 +72,19 @@ func (s *Store) inspectToken(ctx context.Context) store.Finding {
 		}
 		f.Detail = fmt.Sprintf("%s (%s), policies: %s", token.AccessorID, token.Description, strings.Join(names, ", "))
 	case strings.Contains(err.Error(), "ACL support disabled"):
-		f.Status, f.Detail = store.StatusWarn, "Consul asks for none: anybody who reaches it may change its leases"
+		f.Status, f.Detail = driver.StatusWarn, "Consul asks for none: anybody who reaches it may change its leases"
 		f.Advice = "enable ACLs with default_policy \"deny\""
 	default:
-		f.Status, f.Detail = store.StatusWarn, s.failed(ctx, err).Error()
+		f.Status, f.Detail = driver.StatusWarn, s.failed(ctx, err).Error()
 	}
 	return f
 }
 
 // inspectWrites tries what a lease does.
-func (s *Store) inspectWrites(ctx context.Context) store.Finding {
-	fail := func(what string, err error) store.Finding {
-		return store.Finding{
-			What: "permissions", Status: store.StatusFail, Detail: what + ": " + err.Error(),
+func (s *Store) inspectWrites(ctx context.Context) driver.Finding {
+	fail := func(what string, err error) driver.Finding {
+		return driver.Finding{
+			What: "permissions", Status: driver.StatusFail, Detail: what + ": " + err.Error(),
 			Advice: fmt.Sprintf("give the token a policy with key_prefix %q { policy = \"write\" }", s.prefix),
 		}
 	}
@@ -106,5 +107,5 @@ func (s *Store) inspectWrites(ctx context.Context) store.Finding {
 	if err := s.Delete(ctx, rec.Key, rec.Version); err != nil {
 		return fail("delete it", err)
 	}
-	return store.Finding{What: "permissions", Status: store.StatusOK, Detail: "created, wrote, read, listed and deleted a record"}
+	return driver.Finding{What: "permissions", Status: driver.StatusOK, Detail: "created, wrote, read, listed and deleted a record"}
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/hashicorp/consul/api"
 
-	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 func TestEncode(t *testing.T) {
@@ -37,7 +37,7 @@ func TestEncode(t *testing.T) {
 func TestConsulLeavesNamesAlone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		key := rapid.StringOf(rapid.OneOf(rapid.RuneFrom([]rune("ab./% =&é🔒")), rapid.Rune())).Draw(t, "key")
-		if store.CheckKey(key) != nil {
+		if driver.CheckKey(key) != nil {
 			t.Skip()
 		}
 		name := DefaultPrefix + "/" + encode(key)
@@ -54,7 +54,7 @@ func TestConsulLeavesNamesAlone(t *testing.T) {
 			t.Fatalf("%q is written %q and read %q, %v", key, name, got, ok)
 		}
 		cut := rapid.IntRange(0, len(key)).Draw(t, "cut")
-		if prefix := key[:cut]; store.CheckPrefix(prefix) == nil && !strings.HasPrefix(encode(key), common(prefix)) {
+		if prefix := key[:cut]; driver.CheckPrefix(prefix) == nil && !strings.HasPrefix(encode(key), common(prefix)) {
 			t.Fatalf("%q begins with %q; %q doesn't with %q", key, prefix, encode(key), common(prefix))
 		}
 	})

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/consul/api"
 
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // row is a record as it was at some Raft entry, or that it wasn't there.
@@ -30,9 +31,9 @@ func formatVersion(n uint64) string { return strconv.FormatUint(n, 10) }
 
 // rowOf reads a pair of Consul's.
 func rowOf(key string, pair *api.KVPair) row {
-	rec, err := store.Unmarshal(pair.Value)
+	rec, err := driver.Unmarshal(pair.Value)
 	if err != nil {
-		return row{index: pair.ModifyIndex, err: store.Corrupt(key, fmt.Errorf("the value of Consul's key %s: %w", pair.Key, err))}
+		return row{index: pair.ModifyIndex, err: driver.Corrupt(key, fmt.Errorf("the value of Consul's key %s: %w", pair.Key, err))}
 	}
 	rec.Key, rec.Version = key, formatVersion(pair.ModifyIndex)
 	return row{rec: rec, index: pair.ModifyIndex}
@@ -65,7 +66,7 @@ func (s *Store) load(ctx context.Context, key string) (row, error) {
 
 // Get implements [store.Store]. It takes one round trip.
 func (s *Store) Get(ctx context.Context, key string) (store.Record, error) {
-	if err := store.CheckKey(key); err != nil {
+	if err := driver.CheckKey(key); err != nil {
 		return store.Record{}, err
 	}
 	if err := s.ready(ctx); err != nil {
@@ -73,7 +74,7 @@ func (s *Store) Get(ctx context.Context, key string) (store.Record, error) {
 	}
 	r, err := s.load(ctx, key)
 	if err == nil && r.rec.Version == "" {
-		return store.Record{}, store.NotFound(key)
+		return store.Record{}, driver.NotFound(key)
 	}
 	return r.rec, err
 }
@@ -98,11 +99,11 @@ func (s *Store) pairs(ctx context.Context, prefix string) (api.KVPairs, error) {
 	return pairs, nil
 }
 
-// List implements [store.Store]. It takes one round trip, two when there is nothing, and yields what was stored then, sorted by
-// key as Consul has it.
+// List implements [store.Store]. It takes one round trip, two when there is nothing. It yields the
+// records of that moment, sorted by key as Consul has it.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
 	return func(yield func(store.Record, error) bool) {
-		if err := store.CheckPrefix(prefix); err != nil {
+		if err := driver.CheckPrefix(prefix); err != nil {
 			yield(store.Record{}, err)
 			return
 		}
@@ -134,8 +135,8 @@ func (s *Store) yieldPair(pair *api.KVPair, prefix string, yield func(store.Reco
 		return true
 	}
 	key, ok := decode(name)
-	if !ok || store.CheckKey(key) != nil {
-		return !strings.HasPrefix(name, prefix) || yield(store.Record{}, store.Corrupt(name, errForeignName))
+	if !ok || driver.CheckKey(key) != nil {
+		return !strings.HasPrefix(name, prefix) || yield(store.Record{}, driver.Corrupt(name, errForeignName))
 	}
 	if !strings.HasPrefix(key, prefix) {
 		return true

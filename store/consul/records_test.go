@@ -13,6 +13,7 @@ import (
 
 	"github.com/leasehold/leasehold/internal/proof/servers"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 	"github.com/leasehold/leasehold/store/storetest"
 )
 
@@ -192,7 +193,7 @@ func permissions(t *testing.T, lists string) {
 					t.Errorf("%s: %v, want %q", call, err, c.want)
 				}
 			}
-			if f := findings(s.Inspect(t.Context()))["permissions"]; f.Status != store.StatusFail || !strings.Contains(f.Advice, `key_prefix "leasehold/"`) {
+			if f := findings(s.Inspect(t.Context()))["permissions"]; f.Status != driver.StatusFail || !strings.Contains(f.Advice, `key_prefix "leasehold/"`) {
 				t.Errorf("Inspect: %+v", f)
 			}
 		})
@@ -220,7 +221,7 @@ func permissions(t *testing.T, lists string) {
 	}
 
 	f := findings(full.Inspect(t.Context()))
-	if f["permissions"].Status != store.StatusOK || f["token"].Status != store.StatusOK || !strings.Contains(f["agent"].Advice, "agent_prefix") {
+	if f["permissions"].Status != driver.StatusOK || f["token"].Status != driver.StatusOK || !strings.Contains(f["agent"].Advice, "agent_prefix") {
 		t.Errorf("Inspect with the documented policy: %+v", f)
 	}
 	if err := full.Delete(t.Context(), rec.Key, rec.Version); err != nil {
@@ -261,7 +262,7 @@ func TestTLS(t *testing.T) {
 				_, getErr := s.Get(t.Context(), "k")
 				_, putErr := s.Put(t.Context(), held("k"))
 				f := s.Inspect(t.Context())
-				if len(f) != 1 || f[0].Status != store.StatusFail {
+				if len(f) != 1 || f[0].Status != driver.StatusFail {
 					return fmt.Errorf("Inspect: %+v", f)
 				}
 				for call, err := range map[string]error{"Get": getErr, "Put": putErr, "Inspect": errors.New(f[0].Detail)} {
@@ -279,13 +280,13 @@ func TestInspect(t *testing.T) {
 	srv := servers.Consul(t, servers.Shared())
 	s, _ := open(t, api.Config{Address: srv.Addr}, Options{Prefix: aPrefix()})
 	f := findings(s.Inspect(t.Context()))
-	if f["permissions"].Status != store.StatusOK || !strings.Contains(f["agent"].Detail, "version 1.") {
+	if f["permissions"].Status != driver.StatusOK || !strings.Contains(f["agent"].Detail, "version 1.") {
 		t.Errorf("%+v", f)
 	}
-	if f["servers"].Status != store.StatusWarn || !strings.Contains(f["servers"].Detail, "1, led by") {
+	if f["servers"].Status != driver.StatusWarn || !strings.Contains(f["servers"].Detail, "1, led by") {
 		t.Errorf("a single server: %+v", f["servers"])
 	}
-	if f["token"].Status != store.StatusWarn || !strings.Contains(f["token"].Advice, "deny") {
+	if f["token"].Status != driver.StatusWarn || !strings.Contains(f["token"].Advice, "deny") {
 		t.Errorf("no ACLs: %+v", f["token"])
 	}
 	for rec, err := range s.List(t.Context(), "") {
@@ -293,8 +294,8 @@ func TestInspect(t *testing.T) {
 	}
 }
 
-func findings(all []store.Finding) map[string]store.Finding {
-	by := map[string]store.Finding{}
+func findings(all []driver.Finding) map[string]driver.Finding {
+	by := map[string]driver.Finding{}
 	for _, f := range all {
 		by[f.What] = f
 	}

@@ -6,12 +6,13 @@ import (
 	"fmt"
 
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
-// Wait implements [store.Waiter]. The server tells it of a change. It goes on when the connection is lost or Consul has no
-// leader, and ends with an error when Consul refuses to let it read.
+// Wait implements [store.Waiter]. The server reports the change. Wait continues when the connection
+// is lost or Consul has no leader, and ends with an error when Consul refuses to let it read.
 func (s *Store) Wait(ctx context.Context, key, version string) (store.Record, error) {
-	if err := store.CheckKey(key); err != nil {
+	if err := driver.CheckKey(key); err != nil {
 		return store.Record{}, err
 	}
 	if err := s.ready(ctx); err != nil {

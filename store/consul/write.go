@@ -13,12 +13,13 @@ import (
 	"github.com/hashicorp/consul/api"
 
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // Put implements [store.Store]. It takes one round trip, which many at the same time share, and one more to read the record that is in
 // its way.
 func (s *Store) Put(ctx context.Context, rec store.Record) (store.Record, error) {
-	body, err := store.Marshal(rec)
+	body, err := driver.Marshal(rec)
 	if err != nil {
 		return store.Record{}, err
 	}
@@ -31,7 +32,7 @@ func (s *Store) Put(ctx context.Context, rec store.Record) (store.Record, error)
 	}
 	// An index of 0 demands that there is no such key.
 	w := &write{key: rec.Key, version: rec.Version, op: api.KVTxnOp{Verb: api.KVCAS, Value: body, Index: index, Flags: index}}
-	stored := store.Canonical(rec)
+	stored := driver.Canonical(rec)
 	if err := s.write(ctx, w); err != nil {
 		return store.Record{}, err
 	}
@@ -41,7 +42,7 @@ func (s *Store) Put(ctx context.Context, rec store.Record) (store.Record, error)
 
 // Delete implements [store.Store]. It takes one round trip, and one more to read the record that is in its way.
 func (s *Store) Delete(ctx context.Context, key, version string) error {
-	if err := store.CheckKey(key); err != nil {
+	if err := driver.CheckKey(key); err != nil {
 		return err
 	}
 	if err := s.ready(ctx); err != nil {
@@ -94,7 +95,7 @@ func (s *Store) txn(ctx context.Context, ops []api.KVTxnOp) (results api.TxnResu
 // written returns the index that a transaction says its operation number i gave the record key, which Consul calls name.
 func written(key, name string, results api.TxnResults, i int) (uint64, error) {
 	if i >= len(results) || results[i].KV == nil || results[i].KV.Key != name || results[i].KV.ModifyIndex == 0 {
-		return 0, store.Unknown(key, errors.New("what answered is no Consul server: it did not say what it wrote"))
+		return 0, driver.Unknown(key, errors.New("what answered is no Consul server: it did not say what it wrote"))
 	}
 	return results[i].KV.ModifyIndex, nil
 }
@@ -128,7 +129,7 @@ func (s *Store) inTheWay(ctx context.Context, key, version string, why error) er
 	case r.rec.Version == version && version != "":
 		return fmt.Errorf("%s: consul refused it though its version is the stored one: %w", key, why)
 	case r.rec.Version == "":
-		return store.NotFound(key)
+		return driver.NotFound(key)
 	}
 	return &store.ConflictError{Current: r.rec}
 }

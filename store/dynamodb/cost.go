@@ -23,7 +23,7 @@ type Setup struct {
 	TTL        time.Duration // 15 s by default
 	Renewals   float64       // per TTL: 3 by default
 	Waiters    int           // how many wait, each for a name of its own or in a process of its own
-	PollMax    time.Duration // Options.PollMax of those who wait: 1 s by default
+	PollMax    time.Duration // Options.PollMax of the waiters: 1 s by default
 	Handovers  float64       // how often a lease changes hands in a month, by a release and an acquisition: 0 by default
 	RowBytes   int           // size of a row: up to 1,024 by default, for one write unit
 	Regions    int           // replicas of the table, each of which pays for every write: 1 by default
@@ -90,7 +90,7 @@ type Estimate struct {
 	Renew   Line // renewals, of the sessions or of each lease
 	Look    Line // reads of the records of what sessions keep, four times in a TTL
 	Change  Line // releases and acquisitions
-	Wait    Line // polls of those who wait
+	Wait    Line // polls of the waiters
 	Total   Line
 	PerHold Line // what the same would take if each lease renewed itself: the total without sessions
 }

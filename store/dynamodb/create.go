@@ -12,11 +12,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 	"github.com/leasehold/leasehold/store/dynamodb/internal/table"
 )
 
-// DefaultTable is the name of a table whose name nobody says.
+// DefaultTable is the default name of the table.
 const DefaultTable = "leasehold"
 
 // Creator is what [Create] uses of a *dynamodb.Client.
@@ -28,9 +28,9 @@ type Creator interface {
 // creationPoll is how often a table that is being made is looked at.
 const creationPoll = 500 * time.Millisecond
 
-// Create makes the table: one string partition key, key; on-demand capacity; deletion protection. It blocks until the table
-// is ready or ctx is done. A table of that name that is there already is left as it is: created is then false, and it is an
-// error if leases can't be kept in it.
+// Create creates the table, with one string partition key, key, on-demand capacity, and deletion
+// protection. It blocks until the table is ready or ctx is done. An existing table of that name
+// stays as it is: created is then false, and it is an error if leases can't be kept in it.
 func Create(ctx context.Context, client Creator, name string) (created bool, err error) {
 	if err := CheckTable(name); err != nil {
 		return false, err
@@ -46,8 +46,8 @@ func Create(ctx context.Context, client Creator, name string) (created bool, err
 			return created, fmt.Errorf("table %s can't be looked at: check that this identity has dynamodb:DescribeTable: %w", name, err)
 		}
 		if out.Table.TableStatus != types.TableStatusCreating {
-			for _, f := range []store.Finding{table.ReviewStatus(out.Table), reviewSchema(out.Table)} {
-				if f.Status == store.StatusFail {
+			for _, f := range []driver.Finding{table.ReviewStatus(out.Table), reviewSchema(out.Table)} {
+				if f.Status == driver.StatusFail {
 					return created, fmt.Errorf("table %s is there, but %s: %s", name, f.Detail, f.Advice)
 				}
 			}

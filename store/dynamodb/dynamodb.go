@@ -8,10 +8,11 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 	"github.com/leasehold/leasehold/store/dynamodb/internal/table"
 )
 
-// Client is what is used of a *dynamodb.Client of the AWS SDK, version 2.
+// Client is the part of a *dynamodb.Client of the AWS SDK, version 2, that the store uses.
 type Client = table.Client
 
 // Request is one request that was made, retries included, with the units that it took.
@@ -19,31 +20,34 @@ type Request = table.Request
 
 // Options of [Open]. The zero value is right for a table in one Region.
 type Options struct {
-	// HomeRegion is the one Region from which the table may be written. It is needed for a global table in eventual mode,
-	// where exclusion holds only among those who write in one Region; a client of another Region is refused then.
+	// HomeRegion is the one Region from which the table may be written. It is needed for a global
+	// table in eventual mode, where exclusion holds only among writers in one Region. A client of
+	// another Region is refused then.
 	HomeRegion string
 
-	// ServerClock, if above 0, makes the store vouch for [store.Record.Age] by the server's clock. It is a bound, which the
-	// caller states, on how far that clock may be set or differ from host to host, plus how long a write may be under way. It
-	// is subtracted from every age. A minute is a careful value for AWS. At most 24 h.
+	// ServerClock, if above 0, makes the store vouch for [store.Record.Age] by the server's clock.
+	// It is a bound that the caller states: how far that clock may be set or differ from host to
+	// host, plus how long a write may be on its way. The store subtracts it from every age. A
+	// minute is a careful value for AWS. At most 24 h.
 	ServerClock time.Duration
 
-	// Attempt bounds one request: 30 s by default, 10 ms to 1 min. A call makes up to 8, with pauses in between. A read that has no
-	// answer after 2 s is made again, and awaited for twice as long each time.
+	// Attempt bounds one request: 30 s by default, 10 ms to 1 min. A call makes up to 8, with
+	// pauses between them. A read that has no answer after 2 s is made again, and each time the
+	// wait doubles.
 	Attempt time.Duration
 
-	// PollMax is the longest pause between two reads of a Wait: 1 s by default, 20 ms at least. A waiter costs a read unit
-	// each time; somebody's release is noticed that late. See [Store.Wait].
+	// PollMax is the longest pause between two reads of a Wait: 1 s by default, 20 ms at least. A
+	// waiter costs a read unit each time, and learns of a release that late. See [Store.Wait].
 	PollMax time.Duration
 
 	// Unchecked opens the table without a look at it, for identities that may not describe it. The caller then vouches for
 	// its key schema and its mode: see [Open].
 	Unchecked bool
 
-	// OnRequest, if set, is told of each request that was made. It must not block.
+	// OnRequest, if set, is called after each request. It must not block.
 	OnRequest func(Request)
 
-	// Identity, if set, says who the client is to AWS, for [Store.Inspect].
+	// Identity, if set, returns the client's identity at AWS, for [Store.Inspect].
 	Identity func(context.Context) (string, error)
 
 	// Clock is where time comes from; [clock.System] by default.
@@ -80,7 +84,7 @@ func (o Options) check() error {
 	return nil
 }
 
-// Store keeps records in one table. It implements [store.Store], [store.Waiter], [store.Describer] and [store.Inspector].
+// Store keeps records in one table. It implements [store.Store], [store.Waiter], [store.Describer] and [driver.Inspector].
 type Store struct {
 	table   *table.Table
 	client  Client
@@ -89,17 +93,22 @@ type Store struct {
 }
 
 var (
-	_ store.Store     = (*Store)(nil)
-	_ store.Waiter    = (*Store)(nil)
-	_ store.Describer = (*Store)(nil)
-	_ store.Inspector = (*Store)(nil)
+	_ store.Store      = (*Store)(nil)
+	_ store.Waiter     = (*Store)(nil)
+	_ store.Describer  = (*Store)(nil)
+	_ driver.Inspector = (*Store)(nil)
 )
 
-// Open opens the store in the table of that name, in the account and Region of the client, which stays the caller's. It
-// looks at the table first (unless Options.Unchecked is set) and refuses one where leases would not work or not be safe:
-// one that isn't there or isn't ready, has another key schema, is a global table in eventual mode without a HomeRegion, or
-// has a time to live on an attribute of Leasehold's. The error says why, and what to do. It blocks until the server answered
-// or ctx is done.
+// Open opens the store in the table of that name, in the account and Region of the client, which
+// stays the caller's. It looks at the table first (unless Options.Unchecked is set), and refuses
+// one where leases would not work or not be safe. Such a table:
+//
+//   - doesn't exist or isn't ready;
+//   - has another key schema;
+//   - is a global table in eventual mode without a HomeRegion;
+//   - has a time to live on an attribute of Leasehold's.
+//
+// The error says why, and what to do. Open blocks until the server has answered or ctx is done.
 func Open(ctx context.Context, client Client, name string, opts Options) (*Store, error) {
 	opts = opts.withDefaults()
 	if err := opts.check(); err != nil {
@@ -135,7 +144,7 @@ func (s *Store) Properties() store.Properties {
 	}
 }
 
-// Close implements [store.Store]. It ends the calls under way and waits for them; the client stays open.
+// Close implements [store.Store]. It ends running calls and waits for them. The client stays open.
 func (s *Store) Close() error {
 	s.table.Close()
 	return nil

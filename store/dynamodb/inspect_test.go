@@ -9,15 +9,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // findings returns what Inspect found, by what it is about.
-func findings(t *testing.T, s *Store) map[string]store.Finding {
+func findings(t *testing.T, s *Store) map[string]driver.Finding {
 	t.Helper()
-	byWhat := map[string]store.Finding{}
+	byWhat := map[string]driver.Finding{}
 	for _, f := range s.Inspect(t.Context()) {
-		if _, twice := byWhat[f.What]; twice || f.Detail == "" || (f.Advice == "") != (f.Status == store.StatusOK) {
+		if _, twice := byWhat[f.What]; twice || f.Detail == "" || (f.Advice == "") != (f.Status == driver.StatusOK) {
 			t.Errorf("%+v, twice: %v", f, twice)
 		}
 		byWhat[f.What] = f
@@ -32,7 +32,7 @@ func TestInspect(t *testing.T) {
 		"identity", "table", "table status", "key schema", "consistency mode", "time to live", "capacity", "deletion protection",
 		"permission to read", "permission to write", "permission to delete", "permission to list", "clock",
 	} {
-		if f := got[what]; f.Status != store.StatusOK {
+		if f := got[what]; f.Status != driver.StatusOK {
 			t.Errorf("%s: %+v", what, f)
 		}
 		delete(got, what)
@@ -50,14 +50,14 @@ func TestInspectWithoutPermissions(t *testing.T) {
 	f, table := testFront(t)
 	for op, want := range map[string]struct {
 		what   string
-		status store.Status
+		status driver.Status
 	}{
-		"GetItem":            {"permission to read", store.StatusFail},
-		"PutItem":            {"permission to write", store.StatusFail},
-		"DeleteItem":         {"permission to delete", store.StatusFail},
-		"Scan":               {"permission to list", store.StatusWarn},
-		"DescribeTable":      {"table", store.StatusFail},
-		"DescribeTimeToLive": {"time to live", store.StatusFail},
+		"GetItem":            {"permission to read", driver.StatusFail},
+		"PutItem":            {"permission to write", driver.StatusFail},
+		"DeleteItem":         {"permission to delete", driver.StatusFail},
+		"Scan":               {"permission to list", driver.StatusWarn},
+		"DescribeTable":      {"table", driver.StatusFail},
+		"DescribeTimeToLive": {"time to live", driver.StatusFail},
 	} {
 		s := testOpen(t, testClient(t, f.URL), table, Options{})
 		f.do(fault{op: op, unsent: true, answer: says(400, "AccessDeniedException")})
@@ -65,7 +65,7 @@ func TestInspectWithoutPermissions(t *testing.T) {
 		if f := got[want.what]; f.Status != want.status || !strings.Contains(f.Detail+f.Advice, "dynamodb:"+op) {
 			t.Errorf("without %s: %+v", op, f)
 		}
-		if f := got["clock"]; f.Status != store.StatusOK {
+		if f := got["clock"]; f.Status != driver.StatusOK {
 			t.Errorf("without %s: %+v", op, f)
 		}
 		f.do()
@@ -87,12 +87,12 @@ func TestInspectClock(t *testing.T) {
 			w.Header().Set("Content-Type", "application/x-amz-json-1.0")
 			_, _ = w.Write([]byte("{}"))
 		}})
-		if f := s.inspectClock(t.Context()); f.Status != store.StatusWarn || !strings.Contains(f.Advice, "clock") {
+		if f := s.inspectClock(t.Context()); f.Status != driver.StatusWarn || !strings.Contains(f.Advice, "clock") {
 			t.Errorf("%v off: %+v", off, f)
 		}
 	}
 	f.do()
-	if f := s.inspectClock(t.Context()); f.Status != store.StatusOK {
+	if f := s.inspectClock(t.Context()); f.Status != driver.StatusOK {
 		t.Errorf("%+v", f)
 	}
 }
@@ -106,13 +106,13 @@ func TestInspectUnchecked(t *testing.T) {
 	f.do(fault{op: "DescribeTable", unsent: true, answer: says(400, "AccessDeniedException")})
 	got := findings(t, s)
 	for _, what := range []string{"table", "identity"} {
-		if f := got[what]; f.Status != store.StatusWarn {
+		if f := got[what]; f.Status != driver.StatusWarn {
 			t.Errorf("%s: %+v", what, f)
 		}
 	}
 	var failed []string
 	for what, f := range got {
-		if f.Status == store.StatusFail {
+		if f.Status == driver.StatusFail {
 			failed = append(failed, what)
 		}
 	}

@@ -11,12 +11,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 	"github.com/leasehold/leasehold/store/dynamodb/internal/table"
 )
 
 // Get implements [store.Store], by one strong read.
 func (s *Store) Get(ctx context.Context, key string) (store.Record, error) {
-	if err := store.CheckKey(key); err != nil {
+	if err := driver.CheckKey(key); err != nil {
 		return store.Record{}, err
 	}
 	read, err := s.table.Get(ctx, rowKey(key))
@@ -24,14 +25,14 @@ func (s *Store) Get(ctx context.Context, key string) (store.Record, error) {
 		return store.Record{}, err
 	}
 	if read.Row == nil {
-		return store.Record{}, store.NotFound(key)
+		return store.Record{}, driver.NotFound(key)
 	}
 	return s.decode(key, read)
 }
 
 // Put implements [store.Store], by one conditional write.
 func (s *Store) Put(ctx context.Context, rec store.Record) (store.Record, error) {
-	if err := store.Check(rec); err != nil {
+	if err := driver.Check(rec); err != nil {
 		return store.Record{}, err
 	}
 	demanded := rec.Version
@@ -50,7 +51,7 @@ func (s *Store) Put(ctx context.Context, rec store.Record) (store.Record, error)
 
 // Delete implements [store.Store], by one conditional write.
 func (s *Store) Delete(ctx context.Context, key, version string) error {
-	if err := store.CheckKey(key); err != nil {
+	if err := driver.CheckKey(key); err != nil {
 		return err
 	}
 	if err := s.table.Delete(ctx, rowKey(key), versionIs(version)); err != nil {
@@ -59,11 +60,11 @@ func (s *Store) Delete(ctx context.Context, key, version string) error {
 	return nil
 }
 
-// List implements [store.Store], by strong reads of the whole table, page by page: it costs a read unit for every 4 KiB of
-// the table, whatever the prefix.
+// List implements [store.Store], by strong reads of the whole table, page by page. It costs a read
+// unit for every 4 KiB of the table, whatever the prefix.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
 	return func(yield func(store.Record, error) bool) {
-		if err := store.CheckPrefix(prefix); err != nil {
+		if err := driver.CheckPrefix(prefix); err != nil {
 			yield(store.Record{}, err)
 			return
 		}
@@ -98,7 +99,7 @@ func (s *Store) outcome(key string, err error) error {
 	var refused *table.RefusedError
 	switch {
 	case errors.As(err, &refused) && refused.Row == nil:
-		return store.NotFound(key)
+		return driver.NotFound(key)
 	case errors.As(err, &refused):
 		current, err := s.decode(key, table.Read{Row: refused.Row, Date: refused.Date})
 		if err != nil {

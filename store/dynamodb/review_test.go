@@ -12,7 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // described returns the description of a good table, changed.
@@ -48,7 +48,7 @@ func TestReview(t *testing.T) {
 		ttl          *types.TimeToLiveDescription
 		region, home string
 		what         string // the finding that isn't ok; "" when all are
-		status       store.Status
+		status       driver.Status
 		says         []string
 	}{
 		"good":               {table: described(nil)},
@@ -60,49 +60,49 @@ func TestReview(t *testing.T) {
 		"TTL being disabled": {table: described(nil), ttl: &types.TimeToLiveDescription{TimeToLiveStatus: types.TimeToLiveStatusDisabling, AttributeName: aws.String("token")}},
 
 		"eventual mode": {
-			table: described(replicas(types.MultiRegionConsistencyEventual, "eu-west-1", "us-east-1")), what: "consistency mode", status: store.StatusFail,
+			table: described(replicas(types.MultiRegionConsistencyEventual, "eu-west-1", "us-east-1")), what: "consistency mode", status: driver.StatusFail,
 			says: []string{"MREC", "eu-west-1", "last writer wins", "home_region", "MRSC", "us-east-1"},
 		},
-		"a mode that isn't said":     {table: described(replicas("", "eu-west-1")), what: "consistency mode", status: store.StatusFail, says: []string{"MREC"}},
-		"a mode that isn't known":    {table: described(replicas("NOVEL", "eu-west-1")), what: "consistency mode", status: store.StatusFail, says: []string{"MREC"}},
-		"eventual, pinned here":      {table: described(replicas("EVENTUAL", "eu-west-1")), region: "us-east-1", home: "us-east-1", what: "consistency mode", status: store.StatusWarn, says: []string{"us-east-1 only", "every other program"}},
-		"eventual, pinned elsewhere": {table: described(replicas("EVENTUAL", "eu-west-1")), region: "us-east-1", home: "eu-west-1", what: "consistency mode", status: store.StatusFail, says: []string{"home Region is eu-west-1", "client is one of us-east-1"}},
-		"pinned elsewhere by ARN":    {table: described(nil), home: "eu-west-1", what: "consistency mode", status: store.StatusFail, says: []string{"one of us-east-1"}},
-		"strong, pinned elsewhere":   {table: described(replicas("STRONG", "eu-west-1")), home: "eu-west-1", what: "consistency mode", status: store.StatusFail},
+		"a mode that isn't said":     {table: described(replicas("", "eu-west-1")), what: "consistency mode", status: driver.StatusFail, says: []string{"MREC"}},
+		"a mode that isn't known":    {table: described(replicas("NOVEL", "eu-west-1")), what: "consistency mode", status: driver.StatusFail, says: []string{"MREC"}},
+		"eventual, pinned here":      {table: described(replicas("EVENTUAL", "eu-west-1")), region: "us-east-1", home: "us-east-1", what: "consistency mode", status: driver.StatusWarn, says: []string{"us-east-1 only", "every other program"}},
+		"eventual, pinned elsewhere": {table: described(replicas("EVENTUAL", "eu-west-1")), region: "us-east-1", home: "eu-west-1", what: "consistency mode", status: driver.StatusFail, says: []string{"home Region is eu-west-1", "client is one of us-east-1"}},
+		"pinned elsewhere by ARN":    {table: described(nil), home: "eu-west-1", what: "consistency mode", status: driver.StatusFail, says: []string{"one of us-east-1"}},
+		"strong, pinned elsewhere":   {table: described(replicas("STRONG", "eu-west-1")), home: "eu-west-1", what: "consistency mode", status: driver.StatusFail},
 		"legacy global table": {
-			table: described(func(t *types.TableDescription) { t.GlobalTableVersion = aws.String("2017.11.29") }), what: "consistency mode", status: store.StatusFail, says: []string{"other Regions"},
+			table: described(func(t *types.TableDescription) { t.GlobalTableVersion = aws.String("2017.11.29") }), what: "consistency mode", status: driver.StatusFail, says: []string{"other Regions"},
 		},
-		"creating":   {table: described(func(t *types.TableDescription) { t.TableStatus = types.TableStatusCreating }), what: "table status", status: store.StatusFail, says: []string{"CREATING", "try again"}},
-		"deleting":   {table: described(func(t *types.TableDescription) { t.TableStatus = types.TableStatusDeleting }), what: "table status", status: store.StatusFail, says: []string{"DELETING"}},
-		"no KMS key": {table: described(func(t *types.TableDescription) { t.TableStatus = types.TableStatusInaccessibleEncryptionCredentials }), what: "table status", status: store.StatusFail, says: []string{"KMS"}},
+		"creating":   {table: described(func(t *types.TableDescription) { t.TableStatus = types.TableStatusCreating }), what: "table status", status: driver.StatusFail, says: []string{"CREATING", "try again"}},
+		"deleting":   {table: described(func(t *types.TableDescription) { t.TableStatus = types.TableStatusDeleting }), what: "table status", status: driver.StatusFail, says: []string{"DELETING"}},
+		"no KMS key": {table: described(func(t *types.TableDescription) { t.TableStatus = types.TableStatusInaccessibleEncryptionCredentials }), what: "table status", status: driver.StatusFail, says: []string{"KMS"}},
 		"another key": {
 			table: described(func(t *types.TableDescription) {
 				t.KeySchema = []types.KeySchemaElement{{AttributeName: aws.String("leaseName"), KeyType: types.KeyTypeHash}}
 				t.AttributeDefinitions = []types.AttributeDefinition{{AttributeName: aws.String("leaseName"), AttributeType: "S"}}
-			}), what: "key schema", status: store.StatusFail, says: []string{"leaseName S HASH", "key S HASH", "leasehold init dynamodb"},
+			}), what: "key schema", status: driver.StatusFail, says: []string{"leaseName S HASH", "key S HASH", "leasehold init dynamodb"},
 		},
 		"a number": {table: described(func(t *types.TableDescription) {
 			t.AttributeDefinitions = []types.AttributeDefinition{{AttributeName: aws.String("key"), AttributeType: "N"}}
-		}), what: "key schema", status: store.StatusFail, says: []string{"key N HASH"}},
+		}), what: "key schema", status: driver.StatusFail, says: []string{"key N HASH"}},
 		"a sort key": {table: described(func(t *types.TableDescription) {
 			t.KeySchema = append(t.KeySchema[:1:1], types.KeySchemaElement{AttributeName: aws.String("sort"), KeyType: types.KeyTypeRange})
-		}), what: "key schema", status: store.StatusFail, says: []string{"RANGE"}},
-		"TTL on the token":    {table: described(nil), ttl: on("token"), what: "time to live", status: store.StatusFail, says: []string{"could delete one that is held", "update-time-to-live"}},
-		"TTL on the duration": {table: described(nil), ttl: on("ttl"), what: "time to live", status: store.StatusFail},
-		"TTL on another":      {table: described(nil), ttl: on("expires"), what: "time to live", status: store.StatusWarn, says: []string{"expires", "turn it off"}},
-		"provisioned":         {table: described(func(t *types.TableDescription) { t.BillingModeSummary = nil }), what: "capacity", status: store.StatusWarn, says: []string{"on-demand"}},
+		}), what: "key schema", status: driver.StatusFail, says: []string{"RANGE"}},
+		"TTL on the token":    {table: described(nil), ttl: on("token"), what: "time to live", status: driver.StatusFail, says: []string{"could delete one that is held", "update-time-to-live"}},
+		"TTL on the duration": {table: described(nil), ttl: on("ttl"), what: "time to live", status: driver.StatusFail},
+		"TTL on another":      {table: described(nil), ttl: on("expires"), what: "time to live", status: driver.StatusWarn, says: []string{"expires", "turn it off"}},
+		"provisioned":         {table: described(func(t *types.TableDescription) { t.BillingModeSummary = nil }), what: "capacity", status: driver.StatusWarn, says: []string{"on-demand"}},
 		"an index": {table: described(func(t *types.TableDescription) {
 			t.GlobalSecondaryIndexes = []types.GlobalSecondaryIndexDescription{{}}
-		}), what: "capacity", status: store.StatusWarn, says: []string{"1 indexes", "drop"}},
-		"unprotected": {table: described(func(t *types.TableDescription) { t.DeletionProtectionEnabled = nil }), what: "deletion protection", status: store.StatusWarn},
+		}), what: "capacity", status: driver.StatusWarn, says: []string{"1 indexes", "drop"}},
+		"unprotected": {table: described(func(t *types.TableDescription) { t.DeletionProtectionEnabled = nil }), what: "deletion protection", status: driver.StatusWarn},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, f := range review(c.table, c.ttl, c.region, c.home) {
-				want := store.StatusOK
+				want := driver.StatusOK
 				if f.What == c.what {
 					want = c.status
 				}
-				if f.Status != want || (f.Advice == "") != (want == store.StatusOK) || f.Detail == "" {
+				if f.Status != want || (f.Advice == "") != (want == driver.StatusOK) || f.Detail == "" {
 					t.Errorf("%+v, want %s", f, want)
 				}
 				for _, text := range c.says {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 	"github.com/leasehold/leasehold/store/dynamodb/internal/table"
 )
 
@@ -40,7 +41,7 @@ func rowKey(key string) table.Row {
 	return table.Row{attrKey: &types.AttributeValueMemberS{Value: key}}
 }
 
-// encode returns the row of a record that store.Check has passed.
+// encode returns the row of a record that driver.Check has passed.
 func (s *Store) encode(rec store.Record) table.Row {
 	row := rowKey(rec.Key)
 	number := func(name string, n uint64) {
@@ -62,7 +63,7 @@ func (s *Store) encode(rec store.Record) table.Row {
 	if !rec.Acquired.IsZero() {
 		text(attrAcquired, timeText(rec.Acquired))
 	}
-	text(attrMark, string(rec.Mark))
+	text(attrMark, string(rec.Intervention))
 	text(attrNote, rec.Note)
 	text(attrKind, string(rec.Kind))
 	text(attrNonce, rec.Nonce)
@@ -82,12 +83,12 @@ func (s *Store) encode(rec store.Record) table.Row {
 
 func timeText(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
-// decode returns the record in a row that was read. Whatever the row holds, it is a record that store.Check passes, or an
+// decode returns the record in a row that was read. Whatever the row holds, it is a record that driver.Check passes, or an
 // error that names table, key and attribute.
 func (s *Store) decode(key string, read table.Read) (store.Record, error) {
 	rec, err := decodeRow(read.Row)
 	if err != nil {
-		return store.Record{}, store.Corrupt(key, fmt.Errorf("table %s: %w", s.table.Name, err))
+		return store.Record{}, driver.Corrupt(key, fmt.Errorf("table %s: %w", s.table.Name, err))
 	}
 	rec.Age = s.age(read)
 	return rec, nil
@@ -97,7 +98,7 @@ func decodeRow(row table.Row) (store.Record, error) {
 	d := decoder{row: row}
 	rec := store.Record{
 		Key: d.text(attrKey), Owner: d.text(attrOwner), Token: fence.Token(d.number(attrToken)), TTL: d.duration(attrTTL),
-		Session: d.text(attrSession), Acquired: d.time(attrAcquired), Mark: store.Mark(d.text(attrMark)), Note: d.text(attrNote),
+		Session: d.text(attrSession), Acquired: d.time(attrAcquired), Intervention: store.Intervention(d.text(attrMark)), Note: d.text(attrNote),
 		Kind: store.Kind(d.text(attrKind)), Info: d.info(attrInfo), Past: d.past(attrPast), Data: d.bytes(attrData), Nonce: d.text(attrNonce), Version: d.text(attrVersion),
 	}
 	d.time(attrWritten)
@@ -110,7 +111,7 @@ func decodeRow(row table.Row) (store.Record, error) {
 	if d.err != nil {
 		return store.Record{}, d.err
 	}
-	if err := store.Check(rec); err != nil {
+	if err := driver.Check(rec); err != nil {
 		if invalid := new(store.InvalidError); errors.As(err, &invalid) && fieldAttrs[invalid.Field] != "" {
 			d.fail(fieldAttrs[invalid.Field], err)
 			return store.Record{}, d.err
@@ -123,7 +124,7 @@ func decodeRow(row table.Row) (store.Record, error) {
 // fieldAttrs are the attributes of a record's fields.
 var fieldAttrs = map[string]string{
 	"Key": attrKey, "Owner": attrOwner, "Token": attrToken, "TTL": attrTTL, "Session": attrSession, "Acquired": attrAcquired,
-	"Mark": attrMark, "Note": attrNote, "Kind": attrKind, "Info": attrInfo, "Past": attrPast, "Data": attrData, "Nonce": attrNonce,
+	"Intervention": attrMark, "Note": attrNote, "Kind": attrKind, "Info": attrInfo, "Past": attrPast, "Data": attrData, "Nonce": attrNonce,
 }
 
 // decoder reads attributes and keeps the first error.

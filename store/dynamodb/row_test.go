@@ -14,6 +14,7 @@ import (
 
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 	"github.com/leasehold/leasehold/store/dynamodb/internal/table"
 )
 
@@ -68,7 +69,7 @@ func TestPlainRowTakesOneUnit(t *testing.T) {
 func TestSizeIsTheServers(t *testing.T) {
 	s := testStore(t, Options{})
 	rec := plain("db1", 3)
-	rec.Session, rec.Data, rec.Mark, rec.Note = ".session/x", []byte{0, 1, 2}, store.MarkBroken, "ada: naïve 🔒"
+	rec.Session, rec.Data, rec.Intervention, rec.Note = ".session/x", []byte{0, 1, 2}, store.InterventionBroken, "ada: naïve 🔒"
 	for _, total := range []int{1024, 1025, 4096, 4097, 20 << 10} {
 		rec.Info = map[string]string{"pad": ""}
 		rec.Info["pad"] = strings.Repeat("x", total-table.Size(s.encode(rec)))
@@ -160,7 +161,7 @@ func FuzzDecodePast(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if err := store.Check(rec); err != nil {
+		if err := driver.Check(rec); err != nil {
 			t.Error(err)
 		}
 	})

@@ -97,8 +97,8 @@ aws dynamodb wait table-exists --table-name TABLE
 // Templates returns the kinds of [Template].
 func Templates() []string { return slices.Sorted(maps.Keys(templates)) }
 
-// Template returns the text that makes the table of that name by other means: a CloudFormation template, a Terraform
-// configuration or a command of the AWS CLI.
+// Template returns a text that creates the table of that name by other means: a CloudFormation
+// template, a Terraform configuration or a command of the AWS CLI.
 func Template(kind, name string) (string, error) {
 	if err := CheckTable(name); err != nil {
 		return "", err

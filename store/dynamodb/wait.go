@@ -8,6 +8,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // The pace of a Wait.
@@ -22,13 +23,15 @@ const (
 // maxWatches is how many keys are remembered when nobody waits for them.
 const maxWatches = 1024
 
-// Wait implements [store.Waiter]. DynamoDB doesn't push, so it polls, once for all who wait for a key on this store: an
-// eighth as often as the present term has been watched, at most every 20 ms and at least every Options.PollMax, with jitter;
-// and once shortly before the record would have been unchanged for its TTL, so that who takes it doesn't write in vain. A
-// renewal doesn't quicken the pace, a change of holder does. In its first 8 s a term costs some 45 read units, and 3,840 an
-// hour from then on at the default PollMax.
+// Wait implements [store.Waiter]. DynamoDB doesn't push, so it polls, once for all waiters for a
+// key on this store. The pause is an eighth of the time for which the present term has been
+// watched, 20 ms at least and Options.PollMax at most, with jitter. One more read comes shortly
+// before the record would have been unchanged for its TTL, so that a taker doesn't write in vain.
+//
+// A renewal doesn't speed up the polling, a change of holder does. In its first 8 s a term costs
+// some 45 read units, and 3,840 an hour from then on at the default PollMax.
 func (s *Store) Wait(ctx context.Context, key, version string) (store.Record, error) {
-	if err := store.CheckKey(key); err != nil {
+	if err := driver.CheckKey(key); err != nil {
 		return store.Record{}, err
 	}
 	w := s.watches.join(key)

@@ -16,9 +16,10 @@ import (
 	"github.com/leasehold/leasehold/internal/enginekit/batch"
 	"github.com/leasehold/leasehold/internal/enginekit/watcher"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
-// DefaultPrefix begins the keys in etcd unless [Options] names another prefix.
+// DefaultPrefix is the prefix of the keys in etcd unless [Options] name another one.
 const DefaultPrefix = "leasehold/"
 
 // maxPrefix bounds a prefix, in bytes.
@@ -26,12 +27,13 @@ const maxPrefix = 1024
 
 // Options of [New]. The zero value is ready for use.
 type Options struct {
-	// Prefix begins the key of every record in etcd: [DefaultPrefix] if empty. Stores of different prefixes know nothing of
-	// each other, provided that neither prefix begins with the other. At most 1024 bytes of printable UTF-8.
+	// Prefix is the prefix of the key of every record in etcd: [DefaultPrefix] if empty. Stores of
+	// different prefixes know nothing of each other, provided that neither prefix begins with the
+	// other. At most 1024 bytes of printable UTF-8.
 	Prefix string
 }
 
-// Store keeps records in etcd. It implements [store.Store], [store.Waiter], [store.Describer] and [store.Inspector].
+// Store keeps records in etcd. It implements [store.Store], [store.Waiter], [store.Describer] and [driver.Inspector].
 type Store struct {
 	client  *clientv3.Client
 	prefix  string
@@ -53,18 +55,20 @@ type Store struct {
 }
 
 var (
-	_ store.Store     = (*Store)(nil)
-	_ store.Waiter    = (*Store)(nil)
-	_ store.Describer = (*Store)(nil)
-	_ store.Inspector = (*Store)(nil)
+	_ store.Store      = (*Store)(nil)
+	_ store.Waiter     = (*Store)(nil)
+	_ store.Describer  = (*Store)(nil)
+	_ driver.Inspector = (*Store)(nil)
 )
 
-// New returns a store on the caller's client, which Close leaves open. It does no I/O. It fails when the prefix can't be one,
-// and when client.KV is wrapped (by the packages namespace, leasing or ordering): the store would pass the wrapper by.
+// New returns a store on the caller's client, which Close leaves open. It does no I/O. It fails for
+// an invalid prefix, and when client.KV is wrapped (by the packages namespace, leasing or
+// ordering), because the store would bypass the wrapper.
 //
-// Give the client a DialKeepAliveTime (10 s) and a DialKeepAliveTimeout (5 s): without them a connection that dies
-// silently is noticed after a quarter of an hour, and nothing gets through until then. With them, the sum a minute at most, the store has
-// CheapWait among its Properties: callers that wait for a name follow its holder by a watch, and learn of a death sooner.
+// Give the client a DialKeepAliveTime (10 s) and a DialKeepAliveTimeout (5 s). Without them a
+// connection that dies in silence is noticed after a quarter of an hour, and nothing gets through
+// until then. If their sum is a minute at most, the store has CheapWait among its Properties. Then
+// waiters for a name follow its holder by a watch, and learn of a death sooner.
 func New(client *clientv3.Client, opts Options) (*Store, error) {
 	if client == nil {
 		return nil, errors.New("etcd: client is nil: want one from clientv3.New")
@@ -144,7 +148,8 @@ func noticesSilence(client *clientv3.Client) bool {
 	return time.Duration(every.Int()) <= time.Minute-within
 }
 
-// Close implements [store.Store]. The client stays open. Calls under way other than Wait end as they would have.
+// Close implements [store.Store]. The client stays open. Running calls other than Wait end as they
+// would have.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	first := !s.closed

@@ -33,8 +33,8 @@ var advice = [...]struct{ says, do string }{
 	{"connection error", "the server can't be reached: is etcd up, and are host and port right?"},
 }
 
-// Explain adds to an error of the client what to do about it, where that is known: for those who dial. The store's own
-// errors are explained already.
+// Explain adds to an error of the client what to do about it, where that is known. It is for code
+// that dials. The store's own errors are explained already.
 func Explain(err error) error {
 	if err == nil {
 		return nil

@@ -8,6 +8,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // write is a change of one record.
@@ -47,7 +48,7 @@ func (s *Store) together(ctx context.Context, group []*write) {
 		}
 	case err == nil:
 		for _, w := range group {
-			w.err = store.Unknown(w.key, errors.New("the client sent the write more than once, and only the last copy was answered"))
+			w.err = driver.Unknown(w.key, errors.New("the client sent the write more than once, and only the last copy was answered"))
 		}
 	case len(group) > 1 && tries.refused():
 		for _, w := range group {
@@ -99,7 +100,7 @@ func (s *Store) refute(group []*write, resp *clientv3.TxnResponse) (rest []*writ
 // inTheWay returns why a write isn't done: what was found instead of the record that it demands, nil if that is no record.
 func (s *Store) inTheWay(key string, found *mvccpb.KeyValue) error {
 	if found == nil {
-		return store.NotFound(key)
+		return driver.NotFound(key)
 	}
 	current, err := s.record(found)
 	if err != nil {

@@ -17,13 +17,14 @@ import (
 
 	"github.com/leasehold/leasehold/internal/proof/servers"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 	"github.com/leasehold/leasehold/store/storetest"
 )
 
 // putting returns the write of a record.
 func putting(t testing.TB, s *Store, rec store.Record) *write {
 	t.Helper()
-	value, err := store.Marshal(rec)
+	value, err := driver.Marshal(rec)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
-	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // attempts is how often one request was sent, and how each time ended. The client repeats a write by itself when its token has
@@ -122,7 +122,7 @@ func (a *attempts) failed(ctx context.Context, key string, err error) error {
 	if a.certain() {
 		return fmt.Errorf("%s: not written: %w", key, err)
 	}
-	return store.Unknown(key, err)
+	return driver.Unknown(key, err)
 }
 
 // because explains err, and puts the cause of ctx first if it has ended: that is why the call did.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/leasehold/leasehold/internal/proof/servers"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 	"github.com/leasehold/leasehold/store/storetest"
 )
 
@@ -196,7 +197,7 @@ func TestPermissions(t *testing.T) {
 	waiting := startWait(t, s, "k", "")
 	mustWake(t, "with permission", waiting, storetest.MustPut(t, s, held("k", 1)))
 	for _, f := range s.Inspect(ctx) {
-		if f.Status == store.StatusFail {
+		if f.Status == driver.StatusFail {
 			t.Errorf("Inspect found %+v", f)
 		}
 		if f.What == "identity" && !strings.Contains(f.Detail, "ada") {
@@ -205,9 +206,9 @@ func TestPermissions(t *testing.T) {
 	}
 }
 
-func failed(findings []store.Finding, what string) bool {
+func failed(findings []driver.Finding, what string) bool {
 	for _, f := range findings {
-		if f.What == what && f.Status == store.StatusFail && f.Detail != "" {
+		if f.What == what && f.Status == driver.StatusFail && f.Detail != "" {
 			return true
 		}
 	}

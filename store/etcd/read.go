@@ -10,20 +10,21 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // Get implements [store.Store].
 func (s *Store) Get(ctx context.Context, key string) (store.Record, error) {
 	rec, _, err := s.load(ctx, key)
 	if err == nil && rec.Version == "" {
-		return store.Record{}, store.NotFound(key)
+		return store.Record{}, driver.NotFound(key)
 	}
 	return rec, err
 }
 
 // load is [store.Load], and returns the revision of the store at which key was read.
 func (s *Store) load(ctx context.Context, key string) (store.Record, uint64, error) {
-	if err := store.CheckKey(key); err != nil {
+	if err := driver.CheckKey(key); err != nil {
 		return store.Record{}, 0, err
 	}
 	resp, err := s.get(ctx, s.prefix+key)
@@ -61,12 +62,12 @@ func (s *Store) get(ctx context.Context, key string, opts ...clientv3.OpOption) 
 // record reads a row.
 func (s *Store) record(kv *mvccpb.KeyValue) (store.Record, error) {
 	key := strings.TrimPrefix(string(kv.Key), s.prefix)
-	if err := store.CheckKey(key); err != nil {
-		return store.Record{}, store.Corrupt(fmt.Sprintf("%q", kv.Key), err)
+	if err := driver.CheckKey(key); err != nil {
+		return store.Record{}, driver.Corrupt(fmt.Sprintf("%q", kv.Key), err)
 	}
-	rec, err := store.Unmarshal(kv.Value)
+	rec, err := driver.Unmarshal(kv.Value)
 	if err != nil {
-		return store.Record{}, store.Corrupt(string(kv.Key), err)
+		return store.Record{}, driver.Corrupt(string(kv.Key), err)
 	}
 	rec.Key, rec.Version = key, versionOf(kv.ModRevision)
 	return rec, nil
@@ -79,7 +80,7 @@ const page = 256
 // linearizably. No page asks for a revision of the past, so a compaction meanwhile changes nothing.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
 	return func(yield func(store.Record, error) bool) {
-		if err := store.CheckPrefix(prefix); err != nil {
+		if err := driver.CheckPrefix(prefix); err != nil {
 			yield(store.Record{}, err)
 			return
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/leasehold/leasehold/internal/proof/servers"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 	"github.com/leasehold/leasehold/store/storetest"
 )
 
@@ -89,16 +90,16 @@ func TestInspect(t *testing.T) {
 	srv := servers.Etcd(t, servers.Shared())
 	client, prefix := dial(t, srv.Addr), newPrefix(t)
 	s := open(t, client, prefix)
-	found := map[string]store.Finding{}
+	found := map[string]driver.Finding{}
 	for _, f := range s.Inspect(t.Context()) {
 		found[f.What] = f
 	}
-	for what, want := range map[string]store.Finding{
-		"server":      {Status: store.StatusOK, Detail: "etcd 3."},
-		"members":     {Status: store.StatusWarn, Detail: "1 with a vote", Advice: "cluster of 3"},
-		"identity":    {Status: store.StatusOK, Detail: "authentication is off"},
-		"permissions": {Status: store.StatusOK, Detail: prefix},
-		"consistency": {Status: store.StatusOK, Detail: "linearizable"},
+	for what, want := range map[string]driver.Finding{
+		"server":      {Status: driver.StatusOK, Detail: "etcd 3."},
+		"members":     {Status: driver.StatusWarn, Detail: "1 with a vote", Advice: "cluster of 3"},
+		"identity":    {Status: driver.StatusOK, Detail: "authentication is off"},
+		"permissions": {Status: driver.StatusOK, Detail: prefix},
+		"consistency": {Status: driver.StatusOK, Detail: "linearizable"},
 	} {
 		if f := found[what]; f.Status != want.Status || !strings.Contains(f.Detail, want.Detail) || !strings.Contains(f.Advice, want.Advice) {
 			t.Errorf("%s: %+v, want %+v", what, f, want)

@@ -8,14 +8,17 @@ import (
 
 	"github.com/leasehold/leasehold/internal/enginekit/watcher"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
-// Wait implements [store.Waiter]. It is told of the change by a watch, together with the new record: between the write and
-// its return there is no further round trip. Beginning costs two: one for the watch, unless there is one for the
-// key already, and one read. Where the watch is unbroken since the last Wait, and version is the latest that it was told or that was
-// read since it began, there is nothing to read: beginning costs nothing.
+// Wait implements [store.Waiter]. A watch reports the change, together with the new record, so
+// there is no further round trip between the write and its return.
+//
+// Beginning costs two round trips: one for the watch, unless the key has one already, and one read.
+// It costs nothing if the watch is unbroken since the last Wait, and version is the latest that it
+// reported or that was read since it began.
 func (s *Store) Wait(ctx context.Context, key, version string) (store.Record, error) {
-	if err := store.CheckKey(key); err != nil {
+	if err := driver.CheckKey(key); err != nil {
 		return store.Record{}, err
 	}
 	if err := s.ready(ctx); err != nil {

@@ -9,11 +9,12 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // Put implements [store.Store]. It is one round trip, whatever comes out.
 func (s *Store) Put(ctx context.Context, rec store.Record) (store.Record, error) {
-	value, err := store.Marshal(rec)
+	value, err := driver.Marshal(rec)
 	if err != nil {
 		return store.Record{}, err
 	}
@@ -25,7 +26,7 @@ func (s *Store) Put(ctx context.Context, rec store.Record) (store.Record, error)
 	if err != nil {
 		return store.Record{}, err
 	}
-	stored := store.Canonical(rec)
+	stored := driver.Canonical(rec)
 	stored.Version = versionOf(written)
 	return stored, nil
 }
@@ -37,7 +38,7 @@ func withValue(value []byte) clientv3.OpOption {
 
 // Delete implements [store.Store]. It is one round trip, whatever comes out.
 func (s *Store) Delete(ctx context.Context, key, version string) error {
-	if err := store.CheckKey(key); err != nil {
+	if err := driver.CheckKey(key); err != nil {
 		return err
 	}
 	revision, ok := revisionOf(version)
@@ -61,7 +62,7 @@ func (s *Store) write(ctx context.Context, key string, revision int64, op client
 		s.show(key, max(w.made, w.met))
 		return w.made, w.err
 	case sent:
-		return 0, store.Unknown(key, err)
+		return 0, driver.Unknown(key, err)
 	case errors.Is(err, store.ErrClosed):
 		return 0, err
 	}

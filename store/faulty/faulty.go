@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // Kind is the kind of an operation.
@@ -238,7 +239,7 @@ func (s *Store) Confirm(ctx context.Context, key string) (store.Record, error) {
 		return store.Record{}, lost
 	}
 	if err == nil && rec.Version == "" {
-		err = store.NotFound(key)
+		err = driver.NotFound(key)
 	}
 	return rec, err
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/leasehold/leasehold/internal/enginekit/outcome"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // Put implements [store.Store].
@@ -42,7 +43,7 @@ func (r *Replicated) write(ctx context.Context, key, nonce string, do func() err
 	}
 	if lost := replicated(ctx); lost != nil {
 		r.doubts.Unknown(key, nonce)
-		return store.Unknown(key, lost)
+		return driver.Unknown(key, lost)
 	}
 	r.doubts.Done(key, since)
 	return nil
@@ -78,7 +79,7 @@ func (r *Replicated) confirm(ctx context.Context, key string) (store.Record, err
 
 func stored(rec store.Record, err error) (store.Record, error) {
 	if err == nil && rec.Version == "" {
-		err = store.NotFound(rec.Key)
+		err = driver.NotFound(rec.Key)
 	}
 	if err != nil {
 		return store.Record{}, err

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // Put implements [store.Store].
@@ -35,12 +36,12 @@ func (s *Store) write(ctx context.Context, kind Kind, rec store.Record, do func(
 	}
 	if f.Err != nil || f.Drop {
 		if err := s.sleep(ctx, f.Delay); err != nil {
-			return store.Record{}, store.Unknown(rec.Key, err)
+			return store.Record{}, driver.Unknown(rec.Key, err)
 		}
 		if f.Err != nil {
 			return store.Record{}, f.Err
 		}
-		return store.Record{}, store.Unknown(rec.Key, s.hang(ctx, nil))
+		return store.Record{}, driver.Unknown(rec.Key, s.hang(ctx, nil))
 	}
 	if f.Delay <= 0 && f.ReplyDelay <= 0 && !f.LoseReply && f.ApplyLate <= 0 && !f.ApplyTwice {
 		return do(ctx)
@@ -50,18 +51,18 @@ func (s *Store) write(ctx context.Context, kind Kind, rec store.Record, do func(
 		return store.Record{}, store.ErrClosed
 	}
 	if f.ApplyLate > 0 && !f.ApplyTwice {
-		return store.Record{}, store.Unknown(rec.Key, s.reply(ctx, f))
+		return store.Record{}, driver.Unknown(rec.Key, s.reply(ctx, f))
 	}
 	select {
 	case a := <-answers:
 		if err := s.reply(ctx, f); err != nil {
-			return store.Record{}, store.Unknown(rec.Key, err)
+			return store.Record{}, driver.Unknown(rec.Key, err)
 		}
 		return a.rec, a.err
 	case <-ctx.Done():
-		return store.Record{}, store.Unknown(rec.Key, context.Cause(ctx))
+		return store.Record{}, driver.Unknown(rec.Key, context.Cause(ctx))
 	case <-s.life.Done():
-		return store.Record{}, store.Unknown(rec.Key, store.ErrClosed)
+		return store.Record{}, driver.Unknown(rec.Key, store.ErrClosed)
 	}
 }
 

@@ -7,16 +7,19 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // closeWait is how long Close lets the store wait for other processes.
 const closeWait = 5 * time.Second
 
-// Close implements [store.Store]. Writes that are still queued are not done and return [store.ErrClosed]; those being done
-// are finished first, however long the disk takes. When another process keeps the file lock for longer than 5 s, because it is
-// stopped as a rule, Close returns an error that names it; what is left is released when that process continues or ends.
+// Close implements [store.Store]. Writes that are still queued are not done and return
+// [store.ErrClosed]. Running writes are finished first, however long the disk takes. Another
+// process may keep the file lock for longer than 5 s, because it is stopped as a rule. Then Close
+// returns an error that names it. The rest is released when that process resumes or ends.
 //
-// A name that this process holds by [Store.PutOwn] isn't free for others at once: they wait for its TTL, or for the end of the process.
+// A name that this process holds by [Store.PutOwn] isn't free for others at once: they wait for its
+// TTL, or for the end of the process.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	first := !s.shut
@@ -79,7 +82,7 @@ func (s *Store) reason() error {
 func (s *Store) refusal(r *request) error {
 	err := s.reason()
 	if s.fault != nil && r.version != "" {
-		err = errors.Join(store.NotFound(r.key), err)
+		err = errors.Join(driver.NotFound(r.key), err)
 	}
 	return err
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // Put implements [store.Store].
@@ -17,7 +18,7 @@ func (s *Store) Put(ctx context.Context, rec store.Record) (store.Record, error)
 	return s.put(ctx, rec, false)
 }
 
-// PutOwn implements [store.Witness]. The proof costs one open file for as long as this process lives.
+// PutOwn implements [driver.Witness]. The proof costs one open file as long as this process lives.
 func (s *Store) PutOwn(ctx context.Context, rec store.Record) (store.Record, error) {
 	if s.life != nil {
 		s.life.own(s.wakeDir)
@@ -26,7 +27,7 @@ func (s *Store) PutOwn(ctx context.Context, rec store.Record) (store.Record, err
 }
 
 func (s *Store) put(ctx context.Context, rec store.Record, own bool) (store.Record, error) {
-	body, err := store.Marshal(rec)
+	body, err := driver.Marshal(rec)
 	if err != nil {
 		return store.Record{}, err
 	}
@@ -39,14 +40,14 @@ func (s *Store) put(ctx context.Context, rec store.Record, own bool) (store.Reco
 	if err := s.submit(ctx, r); err != nil {
 		return store.Record{}, err
 	}
-	kept := store.Canonical(rec)
+	kept := driver.Canonical(rec)
 	kept.Version = r.next
 	return kept, nil
 }
 
 // Delete implements [store.Store].
 func (s *Store) Delete(ctx context.Context, key, version string) error {
-	if err := store.CheckKey(key); err != nil {
+	if err := driver.CheckKey(key); err != nil {
 		return err
 	}
 	return s.submit(ctx, &request{key: key, version: version, lane: &s.takings})
@@ -142,7 +143,7 @@ func (e *commitError) outcome(cause error) func(*request) error {
 	}
 	return func(r *request) error {
 		if r.wrote {
-			return store.Unknown(r.key, cause)
+			return driver.Unknown(r.key, cause)
 		}
 		return notDone(cause)(r)
 	}
@@ -197,7 +198,7 @@ func (s *Store) do(w *conn, r *request, now clock.Instant) (result, err error) {
 	case err != nil:
 		return nil, err
 	case len(current) == 0:
-		return store.NotFound(r.key), nil
+		return driver.NotFound(r.key), nil
 	}
 	rec, bad := s.record(current[0])
 	if bad != nil {

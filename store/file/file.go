@@ -10,15 +10,16 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // Options of [Open]. The zero value is ready for use.
 type Options struct {
 	CreateDir bool // make the folder of the file, mode 0700, where it is missing; otherwise that is an error
-	AllowFUSE bool // accept a FUSE file system; only where one is known to keep flock and fsync, for all who use it
+	AllowFUSE bool // accept a FUSE file system; only where it is known to keep flock and fsync, for all its users
 }
 
-// Store is a store in one file. It implements [store.Store], [store.Waiter] and [store.Witness].
+// Store is a store in one file. It implements [store.Store], [store.Waiter] and [driver.Witness].
 type Store struct {
 	path    string
 	wakeDir string
@@ -53,9 +54,9 @@ type Store struct {
 }
 
 var (
-	_ store.Store   = (*Store)(nil)
-	_ store.Waiter  = (*Store)(nil)
-	_ store.Witness = (*Store)(nil)
+	_ store.Store    = (*Store)(nil)
+	_ store.Waiter   = (*Store)(nil)
+	_ driver.Witness = (*Store)(nil)
 )
 
 // locate returns the one name of the file by which its side files are found, and sees that there is a folder for it.

@@ -62,7 +62,7 @@ func mournHelper() error {
 			return nil
 		case err != nil:
 			return err
-		case rec.Age == store.Forever:
+		case rec.Age == store.AgeGone:
 			fmt.Println("gone", clock.System().Now())
 			return nil
 		}
@@ -248,23 +248,27 @@ func TestFinding_S2_FollowsTheHolder(t *testing.T) {
 		gone   bool // once the process that held it is
 	}{
 		{"nothing", func(*store.Record) {}, true},
-		{"marked", func(r *store.Record) { r.Mark, r.Note, r.TTL = store.MarkBroken, "an operator", time.Hour }, true},
+		{"marked", func(r *store.Record) {
+			r.Intervention, r.Note, r.TTL = store.InterventionBroken, "an operator", time.Hour
+		}, true},
 		{"released", func(r *store.Record) { r.Owner, r.TTL = "", 0 }, false},
-		{"handed over", func(r *store.Record) { r.Owner, r.Token, r.Mark = "successor", r.Token+1, store.MarkHanded }, false},
+		{"handed over", func(r *store.Record) {
+			r.Owner, r.Token, r.Intervention = "successor", r.Token+1, store.InterventionHandedOver
+		}, false},
 		{"granted by a server", func(r *store.Record) { r.Owner, r.Token = "a client elsewhere", r.Token+1 }, false},
 		{"put back under the same token", func(r *store.Record) { r.Owner = "a client elsewhere" }, false},
 	} {
 		p := start(t, "own", helperArgs{Path: path, Key: c.name})
 		p.want(t, "renewed")
 		rec, err := s.Get(t.Context(), c.name)
-		if err != nil || rec.Age == store.Forever {
+		if err != nil || rec.Age == store.AgeGone {
 			t.Fatalf("%s: age %v, %v", c.name, rec.Age, err)
 		}
 		c.change(&rec)
 		mustPut(t, s, rec)
 		_ = p.cmd.Process.Kill()
 		_ = p.cmd.Wait()
-		if rec, err = s.Get(t.Context(), c.name); err != nil || (rec.Age == store.Forever) != c.gone {
+		if rec, err = s.Get(t.Context(), c.name); err != nil || (rec.Age == store.AgeGone) != c.gone {
 			t.Errorf("%s: age %v, %v; want gone: %v", c.name, rec.Age, err, c.gone)
 		}
 	}
@@ -274,7 +278,7 @@ func TestFinding_S2_FollowsTheHolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	start(t, "count", helperArgs{Path: path, Key: "mine", N: 1}).stop(t)
-	if rec, err = s.Get(t.Context(), rec.Key); err != nil || rec.Age == store.Forever {
+	if rec, err = s.Get(t.Context(), rec.Key); err != nil || rec.Age == store.AgeGone {
 		t.Errorf("age %v, %v", rec.Age, err)
 	}
 }
@@ -296,7 +300,7 @@ func TestFinding_S2_LastsAsLongAsTheProcess(t *testing.T) {
 	p := start(t, "mourn", helperArgs{Path: path, Key: "k"})
 	p.want(t, "alive")
 	s = testOpen(t, path)
-	if rec, err := s.Get(t.Context(), "k"); err != nil || rec.Age == store.Forever {
+	if rec, err := s.Get(t.Context(), "k"); err != nil || rec.Age == store.AgeGone {
 		t.Errorf("age %v, %v", rec.Age, err)
 	}
 	if child, err := exec.Command("ls", "-l", "/proc/self/fd").CombinedOutput(); err != nil || strings.Contains(string(child), path) {

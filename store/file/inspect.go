@@ -7,9 +7,10 @@ import (
 	"path/filepath"
 
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
-// Properties say what this engine promises.
+// Properties implements [store.Describer]. It returns what this engine guarantees.
 func (s *Store) Properties() store.Properties {
 	return store.Properties{
 		Engine:      "file",
@@ -27,35 +28,35 @@ func (s *Store) Properties() store.Properties {
 const little = 64 << 20
 
 // Inspect looks at the file and at the space that is left to it.
-func (s *Store) Inspect(context.Context) []store.Finding {
+func (s *Store) Inspect(context.Context) []driver.Finding {
 	return append(s.inspectFile(), s.inspectProof())
 }
 
 // inspectProof says what is known of holders that have died.
-func (s *Store) inspectProof() store.Finding {
-	f := store.Finding{What: "killed holders", Status: store.StatusOK, Detail: "the kernel tells of their end: their names are free at once"}
+func (s *Store) inspectProof() driver.Finding {
+	f := driver.Finding{What: "killed holders", Status: driver.StatusOK, Detail: "the kernel tells of their end: their names are free at once"}
 	if s.life == nil {
 		f.Detail = "nothing proves their end on this system and file system: their names are free after their TTL"
 	}
 	return f
 }
 
-func (s *Store) inspectFile() []store.Finding {
-	f := store.Finding{What: "file", Status: store.StatusOK, Detail: s.path}
+func (s *Store) inspectFile() []driver.Finding {
+	f := driver.Finding{What: "file", Status: driver.StatusOK, Detail: s.path}
 	info, err := os.Stat(s.path)
 	if err != nil {
-		f.Status, f.Detail, f.Advice = store.StatusFail, err.Error(), "it was there when it was opened: who removes it?"
-		return []store.Finding{f}
+		f.Status, f.Detail, f.Advice = driver.StatusFail, err.Error(), "it was there when it was opened: who removes it?"
+		return []driver.Finding{f}
 	}
 	f.Detail += fmt.Sprintf(", %v", info.Mode().Perm())
 	if free, ok := freeSpace(filepath.Dir(s.path)); ok {
 		f.Detail += fmt.Sprintf(", %d MiB free", free>>20)
 		if free < little {
-			f.Status, f.Advice = store.StatusWarn, "make room: leases run out when they can't be renewed"
+			f.Status, f.Advice = driver.StatusWarn, "make room: leases run out when they can't be renewed"
 		}
 	}
 	if info.Mode().Perm()&0o022 != 0 {
-		f.Status, f.Advice = store.StatusWarn, "others may write to it, and so free any name: chmod go-w"
+		f.Status, f.Advice = driver.StatusWarn, "others may write to it, and so free any name: chmod go-w"
 	}
-	return []store.Finding{f}
+	return []driver.Finding{f}
 }

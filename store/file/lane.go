@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // lane is the way of one kind of write to the file lock. Of all processes only one of each lane stands in line for that
@@ -93,7 +93,7 @@ func (s *Store) submit(ctx context.Context, r *request) error {
 	case <-r.done:
 		return r.err
 	case <-timer.C:
-		return store.Unknown(r.key, s.delayed(context.Cause(ctx)))
+		return driver.Unknown(r.key, s.delayed(context.Cause(ctx)))
 	}
 }
 

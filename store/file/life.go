@@ -9,6 +9,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // standing is what is known of a process by the name of its life.
@@ -98,7 +99,7 @@ func (s *Store) age(r row, rec store.Record) time.Duration {
 		holder = s.standing(name)
 	}
 	if holder == gone {
-		return store.Forever
+		return store.AgeGone
 	}
 	if m.space == "" || m.space != s.space {
 		return 0
@@ -133,16 +134,16 @@ func (s *Store) standing(name string) standing {
 
 // record turns a row into the record that callers see.
 func (s *Store) record(r row) (store.Record, error) {
-	rec, err := store.Unmarshal([]byte(r.body))
+	rec, err := driver.Unmarshal([]byte(r.body))
 	if err != nil {
-		return store.Record{}, store.Corrupt(r.key, err)
+		return store.Record{}, driver.Corrupt(r.key, err)
 	}
 	rec.Key, rec.Version = r.key, r.version
 	rec.Age = s.age(r, rec)
 	return rec, nil
 }
 
-// Proof implements [store.Witness].
+// Proof implements [driver.Witness].
 func (s *Store) Proof() []*os.File {
 	if s.life == nil {
 		return nil

@@ -12,14 +12,21 @@ import (
 	"github.com/leasehold/leasehold/clock"
 )
 
-// Open opens the store in the file at path, which it makes (mode 0600, less the umask) where it is missing. Any number of
-// processes of one machine may have it open at once, and one process several times. Next to it come path-wal and path-shm,
-// which belong to the data, path.lock, and the folder path.wake.
+// Open opens the store in the file at path, and creates a missing one (mode 0600, less the umask).
+// Any number of processes of one machine may have it open at once, and one process several times.
+// Next to it are path-wal and path-shm, which belong to the data, path.lock, and the folder
+// path.wake.
 //
-// It doesn't wait for a process that writes, or was stopped while it wrote. It blocks while another process makes the file, until
-// ctx is done. It fails when the file is no store of Leasehold's or one of a newer version, is damaged, can't be written, or has
-// another name, and on file systems where locks don't hold between all who see the file: those of networks, and FUSE unless it is
-// allowed. The error says which, and what to do.
+// Open doesn't wait for a process that writes, or was stopped while it wrote. It blocks while
+// another process creates the file, until ctx is done. It fails when the file:
+//
+//   - is no store of Leasehold's, or one of a newer version;
+//   - is damaged, or can't be written;
+//   - has another name;
+//   - is on a file system where locks don't hold between all that see the file: a network's, or
+//     FUSE unless it is allowed.
+//
+// The error says which, and what to do.
 func Open(ctx context.Context, path string, opts Options) (*Store, error) {
 	path, err := locate(path, opts)
 	if err != nil {

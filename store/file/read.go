@@ -9,12 +9,13 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // Get implements [store.Store]. It never waits for writers. It is linearizable because SQLite shows a transaction to others
 // only when its log has been synced.
 func (s *Store) Get(ctx context.Context, key string) (store.Record, error) {
-	if err := store.CheckKey(key); err != nil {
+	if err := driver.CheckKey(key); err != nil {
 		return store.Record{}, err
 	}
 	found, err := s.read(ctx, selectRow, key)
@@ -22,7 +23,7 @@ func (s *Store) Get(ctx context.Context, key string) (store.Record, error) {
 		return store.Record{}, err
 	}
 	if len(found) == 0 {
-		return store.Record{}, store.NotFound(key)
+		return store.Record{}, driver.NotFound(key)
 	}
 	return s.record(found[0])
 }
@@ -65,7 +66,7 @@ const page = 256
 // List implements [store.Store]. It yields by key, in the order of their bytes, and reads 256 records at a time.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
 	return func(yield func(store.Record, error) bool) {
-		if err := store.CheckPrefix(prefix); err != nil {
+		if err := driver.CheckPrefix(prefix); err != nil {
 			yield(store.Record{}, err)
 			return
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // Wait implements [store.Waiter]. A write of this process wakes it directly, one of another process through the bell.
@@ -14,13 +15,13 @@ func (s *Store) Wait(ctx context.Context, key, version string) (store.Record, er
 	return s.wait(ctx, key, version, false)
 }
 
-// WaitHolder implements [store.Witness]. The end of the holder's process wakes it, too, without polling.
+// WaitHolder implements [driver.Witness]. The end of the holder's process wakes it, too, without polling.
 func (s *Store) WaitHolder(ctx context.Context, key, version string) (store.Record, error) {
 	return s.wait(ctx, key, version, true)
 }
 
 func (s *Store) wait(ctx context.Context, key, version string, mourn bool) (store.Record, error) {
-	if err := store.CheckKey(key); err != nil {
+	if err := driver.CheckKey(key); err != nil {
 		return store.Record{}, err
 	}
 	// From here on a write is heard. One before is seen by the read that follows.
@@ -28,7 +29,7 @@ func (s *Store) wait(ctx context.Context, key, version string, mourn bool) (stor
 	defer s.waiters.leave(key, w)
 	for {
 		rec, holder, err := s.look(ctx, key)
-		if err != nil || rec.Version != version || mourn && rec.Age == store.Forever {
+		if err != nil || rec.Version != version || mourn && rec.Age == store.AgeGone {
 			return rec, err
 		}
 		if !mourn {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/leasehold/leasehold/internal/proof/servers"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 	"github.com/leasehold/leasehold/store/storetest"
 )
 
@@ -85,7 +86,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 				}
 			}
 		}
-		if f := s.Inspect(t.Context()); f[len(f)-1].Status == store.StatusOK && f[len(f)-2].Status == store.StatusOK {
+		if f := s.Inspect(t.Context()); f[len(f)-1].Status == driver.StatusOK && f[len(f)-2].Status == driver.StatusOK {
 			t.Errorf("%s: Inspect found nothing: %+v", c.what, f)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/leasehold/leasehold/internal/proof/servers"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 	"github.com/leasehold/leasehold/store/storetest"
 )
 
@@ -98,7 +99,7 @@ func TestFinding_N3_AnyHolderCanBeWaitedFor(t *testing.T) {
 	seen := map[string]bool{}
 	for _, holder := range []string{long + "1", long + "2", "a\n", `a\n`, "a\xff", "a\xfe", strings.Repeat("\n", store.MaxKey+1)} {
 		owner := foreignOwner(holder)
-		if err := store.Check(store.Record{Key: "k", Owner: owner, Token: 1, TTL: time.Second}); err != nil || seen[owner] {
+		if err := driver.Check(store.Record{Key: "k", Owner: owner, Token: 1, TTL: time.Second}); err != nil || seen[owner] {
 			t.Errorf("%q is %q: %v, or another holder's", holder, owner, err)
 		}
 		seen[owner] = true

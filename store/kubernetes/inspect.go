@@ -14,9 +14,10 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
-// Properties say what this engine promises.
+// Properties implements [store.Describer]. It returns what this engine guarantees.
 func (s *Store) Properties() store.Properties {
 	return store.Properties{
 		Engine:      "kubernetes",
@@ -33,22 +34,22 @@ func (s *Store) Properties() store.Properties {
 
 // Inspect looks at the server, and tries each permission on a Lease of its own, which it deletes again. It takes a dozen
 // requests.
-func (s *Store) Inspect(ctx context.Context) []store.Finding {
-	found := []store.Finding{s.inspectServer(ctx), s.inspectLimit()}
-	if found[0].Status == store.StatusFail {
+func (s *Store) Inspect(ctx context.Context) []driver.Finding {
+	found := []driver.Finding{s.inspectServer(ctx), s.inspectLimit()}
+	if found[0].Status == driver.StatusFail {
 		return found
 	}
 	found = append(found, s.inspectIdentity(ctx))
 	return append(found, s.inspectLeases(ctx)...)
 }
 
-func (s *Store) inspectServer(ctx context.Context) store.Finding {
-	f := store.Finding{What: "server", Status: store.StatusOK}
+func (s *Store) inspectServer(ctx context.Context) driver.Finding {
+	f := driver.Finding{What: "server", Status: driver.StatusOK}
 	begin := s.clock.Now()
 	body, err := s.rest.Get().AbsPath("/version").MaxRetries(0).DoRaw(ctx)
 	took := s.clock.Now().Sub(begin)
 	if err != nil && !refused(err) {
-		f.Status, f.Detail = store.StatusFail, s.explain("get", err).Error()
+		f.Status, f.Detail = driver.StatusFail, s.explain("get", err).Error()
 		f.Advice = "make the API server reachable from here: the detail says what is wrong"
 		return f
 	}
@@ -63,8 +64,8 @@ func (s *Store) inspectServer(ctx context.Context) store.Finding {
 }
 
 // inspectIdentity says who the server takes us for. Servers before 1.28, and some others, don't tell.
-func (s *Store) inspectIdentity(ctx context.Context) store.Finding {
-	f := store.Finding{What: "identity", Status: store.StatusOK}
+func (s *Store) inspectIdentity(ctx context.Context) driver.Finding {
+	f := driver.Finding{What: "identity", Status: driver.StatusOK}
 	const path, question = "/apis/authentication.k8s.io/v1/selfsubjectreviews", `{"apiVersion":"authentication.k8s.io/v1","kind":"SelfSubjectReview"}`
 	body, err := s.rest.Post().AbsPath(path).SetHeader("Content-Type", "application/json").SetHeader("Accept", "application/json").
 		Body([]byte(question)).MaxRetries(0).DoRaw(ctx)
@@ -77,9 +78,9 @@ func (s *Store) inspectIdentity(ctx context.Context) store.Finding {
 	}
 	switch {
 	case statusCode(err) == http.StatusUnauthorized:
-		f.Status, f.Detail, f.Advice = store.StatusFail, err.Error(), "renew the token or certificate, or choose another context"
+		f.Status, f.Detail, f.Advice = driver.StatusFail, err.Error(), "renew the token or certificate, or choose another context"
 	case err != nil && !refused(err):
-		f.Status, f.Detail, f.Advice = store.StatusWarn, err.Error(), "the detail says what is wrong"
+		f.Status, f.Detail, f.Advice = driver.StatusWarn, err.Error(), "the detail says what is wrong"
 	case err != nil || json.Unmarshal(body, &review) != nil || review.Status.UserInfo.Username == "":
 		f.Detail = "the server doesn't tell"
 	default:
@@ -91,8 +92,8 @@ func (s *Store) inspectIdentity(ctx context.Context) store.Finding {
 // fewRequests is a limit on requests that a program with many leases may meet.
 const fewRequests = 50
 
-func (s *Store) inspectLimit() store.Finding {
-	f := store.Finding{What: "client limit", Status: store.StatusOK, Detail: "the client sends as many requests as it wants to"}
+func (s *Store) inspectLimit() driver.Finding {
+	f := driver.Finding{What: "client limit", Status: driver.StatusOK, Detail: "the client sends as many requests as it wants to"}
 	limiter := s.rest.GetRateLimiter()
 	if limiter == nil {
 		return f
@@ -100,7 +101,7 @@ func (s *Store) inspectLimit() store.Finding {
 	qps := limiter.QPS()
 	f.Detail = fmt.Sprintf("the client lets %g requests a second through", qps)
 	if qps < fewRequests {
-		f.Status = store.StatusWarn
+		f.Status = driver.StatusWarn
 		f.Advice = fmt.Sprintf("set QPS in its rest.Config to -1, or above %d: requests that queue up make renewals late", fewRequests)
 	}
 	return f
@@ -110,10 +111,10 @@ func (s *Store) inspectLimit() store.Finding {
 type probe struct {
 	store *Store
 	rec   store.Record
-	found []store.Finding
+	found []driver.Finding
 }
 
-func (s *Store) inspectLeases(ctx context.Context) []store.Finding {
+func (s *Store) inspectLeases(ctx context.Context) []driver.Finding {
 	p := &probe{store: s, rec: store.Record{Key: "leasehold-probe-" + strings.ToLower(rand.Text())}}
 	begun := s.clock.Wall()
 	rec, err := s.Put(ctx, p.rec)
@@ -133,9 +134,9 @@ func (s *Store) inspectLeases(ctx context.Context) []store.Finding {
 
 // note adds what came of trying something.
 func (p *probe) note(what string, err error) {
-	f := store.Finding{What: what, Status: store.StatusOK, Detail: "tried, and granted"}
+	f := driver.Finding{What: what, Status: driver.StatusOK, Detail: "tried, and granted"}
 	if err != nil {
-		f.Status, f.Detail = store.StatusFail, err.Error()
+		f.Status, f.Detail = driver.StatusFail, err.Error()
 		f.Advice = fmt.Sprintf("apply the Role that `leasehold init kubernetes` prints for namespace %s, and bind it to this account", p.store.namespace)
 		if !isForbidden(err) {
 			f.Advice = "the detail says what is wrong"
@@ -160,10 +161,10 @@ func (p *probe) clock(ctx context.Context, begun time.Time) {
 		return
 	}
 	created, ended := obj.CreationTimestamp.Time, p.store.clock.Wall()
-	f := store.Finding{What: "server clock", Status: store.StatusOK, Detail: "within a second of this machine's"}
+	f := driver.Finding{What: "server clock", Status: driver.StatusOK, Detail: "within a second of this machine's"}
 	switch off := max(begun.Sub(created)-time.Second, created.Sub(ended), 0); {
 	case off > farOff:
-		f.Status, f.Detail = store.StatusWarn, fmt.Sprintf("%v off this machine's", off.Round(time.Second))
+		f.Status, f.Detail = driver.StatusWarn, fmt.Sprintf("%v off this machine's", off.Round(time.Second))
 		f.Advice = "set the clocks: times in kubectl's output and the age of tokens rest on them, no lease does"
 	case off > 0:
 		f.Detail = fmt.Sprintf("%v off this machine's", off.Round(time.Second))
@@ -180,12 +181,12 @@ func (p *probe) conditions(ctx context.Context) {
 		return
 	}
 	p.rec = rec
-	f := store.Finding{What: "conditional writes", Status: store.StatusOK, Detail: "a write from an old version was refused"}
+	f := driver.Finding{What: "conditional writes", Status: driver.StatusOK, Detail: "a write from an old version was refused"}
 	if _, err := p.store.Put(ctx, old); err == nil {
-		f.Status, f.Detail = store.StatusFail, "a write from an old version was carried out"
+		f.Status, f.Detail = driver.StatusFail, "a write from an old version was carried out"
 		f.Advice = "what answers is no Kubernetes API server, or something before it changes requests: leases are not safe on it"
 	} else if !errors.Is(err, store.ErrConflict) {
-		f.Status, f.Detail, f.Advice = store.StatusFail, err.Error(), "the detail says what is wrong"
+		f.Status, f.Detail, f.Advice = driver.StatusFail, err.Error(), "the detail says what is wrong"
 	}
 	p.found = append(p.found, f)
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // Options of [New].
@@ -23,15 +24,18 @@ type Options struct {
 	Namespace string      // where the Lease objects are; required
 	Clock     clock.Clock // times renewals, for people, and requests of its own; clock.System() when nil
 
-	// Owner, if set, owns the Leases that this store makes: when it is deleted, Kubernetes' garbage collector deletes them, held or not.
-	// So it has to outlive each holder: a Deployment, say, whose pods alone use the names. A holder whose Lease is deleted ends its term
-	// within TTL/3; a successor that starts before that works beside it, told apart by its token alone. A deleted record forgets the
-	// token: the next one is the time of day. Leases that are there already keep the owners that they have.
+	// Owner, if set, owns the Leases that this store creates. When the owner is deleted,
+	// Kubernetes' garbage collector deletes them, held or not. So it has to outlive each holder: a
+	// Deployment, for instance, whose pods alone use the names.
+	//
+	// A holder whose Lease is deleted ends its term within TTL/3. A successor that starts before
+	// that works at the same time, and only the token tells the two apart. A deleted record forgets
+	// the token: the next one is the time of day. Existing Leases keep their owners.
 	Owner *metav1.OwnerReference
 }
 
 // Store is a store in one namespace of a cluster. It implements [store.Store], [store.Waiter], [store.Describer] and
-// [store.Inspector].
+// [driver.Inspector].
 type Store struct {
 	rest      rest.Interface
 	leases    coordination.LeaseInterface
@@ -45,19 +49,21 @@ type Store struct {
 }
 
 var (
-	_ store.Store     = (*Store)(nil)
-	_ store.Waiter    = (*Store)(nil)
-	_ store.Toucher   = (*Store)(nil)
-	_ store.Describer = (*Store)(nil)
-	_ store.Inspector = (*Store)(nil)
+	_ store.Store      = (*Store)(nil)
+	_ store.Waiter     = (*Store)(nil)
+	_ driver.Toucher   = (*Store)(nil)
+	_ store.Describer  = (*Store)(nil)
+	_ driver.Inspector = (*Store)(nil)
 )
 
-// New returns a store in a namespace, which has to exist. The client is that of [Client], or clientset.CoordinationV1(); it
-// stays the caller's. New makes no request: use Ping to learn whether the server can be reached.
+// New returns a store in a namespace, which has to exist. The client is that of [Client], or
+// clientset.CoordinationV1(). It stays the caller's. New makes no request: use Ping to learn
+// whether the server can be reached.
 //
-// Mind the limit on requests of another client: where its rest.Config sets no QPS, client-go lets 5 requests a second through,
-// which is enough to renew some twenty leases of 15 s. Set QPS: -1 to leave the matter to the server. And all its requests hang
-// on one connection: see "Connections" in the doc of the package.
+// Mind the limit on requests of another client. Where its rest.Config sets no QPS, client-go allows
+// 5 requests a second, which is enough to renew some twenty leases of 15 s. Set QPS: -1 to leave
+// the limit to the server. Also, all its requests depend on one connection: see "Connections" in
+// the doc of the package.
 func New(client coordination.CoordinationV1Interface, opts Options) (*Store, error) {
 	if opts.Namespace == "" {
 		return nil, fmt.Errorf(`namespace "": want the name of the namespace that is to keep the leases`)
@@ -85,8 +91,9 @@ func New(client coordination.CoordinationV1Interface, opts Options) (*Store, err
 	return s, nil
 }
 
-// Ping returns an error that says what to do when the server can't be reached or trusted, the namespace or the owner is missing, or
-// the account may not read Leases there. Whether it may write them only a write tells: see Inspect.
+// Ping returns an error when the server can't be reached or trusted, the namespace or the owner is
+// missing, or the account may not read Leases there. The error says what to do. Ping doesn't check
+// whether the account may write Leases: see Inspect.
 func (s *Store) Ping(ctx context.Context) error {
 	if err := s.ready(ctx); err != nil {
 		return err
@@ -129,7 +136,7 @@ func (s *Store) ready(ctx context.Context) error {
 	return nil
 }
 
-// Close implements [store.Store]. Requests under way go on; the client is left alone.
+// Close implements [store.Store]. Running requests continue, and the client stays open.
 func (s *Store) Close() error {
 	s.closeOnce.Do(func() { close(s.closing) })
 	s.hub.close()

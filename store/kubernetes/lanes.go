@@ -29,8 +29,9 @@ func Client(config *rest.Config) (*coordination.CoordinationV1Client, error) {
 	return coordination.NewForConfigAndClient(config, &http.Client{Transport: transport, Timeout: config.Timeout})
 }
 
-// TransportFor is [rest.TransportFor] for requests that must not hang on a connection that died in silence: it has up to four connections of
-// HTTP/2, of which a request takes one that answers. See "Connections" in the doc of the package. It does no network I/O.
+// TransportFor is [rest.TransportFor] for requests that must not hang on a connection that died in
+// silence. It has up to four connections of HTTP/2, and a request takes one that answers. See
+// "Connections" in the doc of the package. It does no network I/O.
 func TransportFor(config *rest.Config) (http.RoundTripper, error) {
 	l := &lanes{clock: clock.System()}
 	for range maxLanes {

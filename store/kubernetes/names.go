@@ -9,7 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // Kubernetes takes RFC 1123 subdomains as names of objects: lower case letters, digits, '-' and '.', at most 253 bytes. A key
@@ -108,7 +108,7 @@ func unescape(name string) (string, bool) {
 		}
 		key = append(append(key, c...), part[2:]...)
 	}
-	ok := len(parts) > 1 && store.CheckKey(string(key)) == nil && escapeKey(string(key)) == name && !plain(string(key))
+	ok := len(parts) > 1 && driver.CheckKey(string(key)) == nil && escapeKey(string(key)) == name && !plain(string(key))
 	return string(key), ok
 }
 

@@ -6,7 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 func TestObjectName(t *testing.T) {
@@ -85,7 +85,7 @@ func TestObjectNamesAreDistinct(t *testing.T) {
 	)
 	keys := rapid.Map(rapid.SliceOfN(piece, 1, 8), func(parts []string) string { return strings.Join(parts, "") })
 	rapid.Check(t, func(t *rapid.T) {
-		key := keys.Filter(func(k string) bool { return store.CheckKey(k) == nil }).Draw(t, "key")
+		key := keys.Filter(func(k string) bool { return driver.CheckKey(k) == nil }).Draw(t, "key")
 		name := objectName(key)
 		if !isSubdomain(name) {
 			t.Fatalf("objectName(%q) = %q: Kubernetes refuses it", key, name)

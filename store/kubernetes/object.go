@@ -19,6 +19,7 @@ import (
 
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // What the specification of a Lease has no field for is in annotations.
@@ -73,7 +74,7 @@ func signOf(spec coordinationv1.LeaseSpec) string {
 // foreignNonce is another one whenever client-go's elector has written the Lease, and the same when somebody has labelled it.
 func foreignNonce(spec coordinationv1.LeaseSpec) string {
 	sum := sha256.Sum256([]byte(signOf(spec)))
-	return store.ForeignNonce(hex.EncodeToString(sum[:8]))
+	return driver.ForeignNonce(hex.EncodeToString(sum[:8]))
 }
 
 func micro(t *metav1.MicroTime) int64 {
@@ -134,7 +135,7 @@ func deref[T any](p *T) (v T) {
 func read(key string, obj *coordinationv1.Lease) (store.Record, error) {
 	rec, ours, err := readBody(key, obj)
 	if err != nil {
-		return store.Record{}, store.Corrupt(key, fmt.Errorf("lease object %s/%s: %w", obj.Namespace, obj.Name, err))
+		return store.Record{}, driver.Corrupt(key, fmt.Errorf("lease object %s/%s: %w", obj.Namespace, obj.Name, err))
 	}
 	rec.Key, rec.Version = key, versionOf(obj, ours).String()
 	return rec, nil
@@ -150,7 +151,7 @@ func readBody(key string, obj *coordinationv1.Lease) (rec store.Record, ours boo
 		rec, err = foreign(key, obj.Spec, store.Record{}, 0)
 		return rec, false, err
 	}
-	if rec, err = store.Unmarshal([]byte(body)); err != nil {
+	if rec, err = driver.Unmarshal([]byte(body)); err != nil {
 		return store.Record{}, false, fmt.Errorf("annotation %s: %w", annotationRecord, err)
 	}
 	term, err := strconv.ParseInt(obj.Annotations[annotationTerm], 10, 32)
@@ -181,7 +182,7 @@ func keyOf(obj *coordinationv1.Lease) (string, error) {
 		}
 		return key, nil
 	}
-	if err := store.CheckKey(key); err != nil {
+	if err := driver.CheckKey(key); err != nil {
 		return "", fmt.Errorf("annotation %s: %w", annotationKey, err)
 	}
 	if name := objectName(key); name != obj.Name {
@@ -216,7 +217,7 @@ func foreign(key string, spec coordinationv1.LeaseSpec, last store.Record, term 
 		// client-go cuts the duration to whole seconds: its holder may count on up to a second more.
 		rec.TTL = min(time.Duration(max(deref(spec.LeaseDurationSeconds), 0))*time.Second+time.Second, store.MaxTTL)
 	}
-	if err := store.Check(rec); err != nil {
+	if err := driver.Check(rec); err != nil {
 		return store.Record{}, fmt.Errorf("what another program wrote: %w", err)
 	}
 	if last.Owner == "" {
@@ -227,7 +228,7 @@ func foreign(key string, spec coordinationv1.LeaseSpec, last store.Record, term 
 		Owner: last.Owner, Token: last.Token, From: last.Acquired, Until: since, Why: "taken by another program",
 	}}, last.Past...)
 	ended.Past = ended.Past[:min(len(ended.Past), store.MaxPast)]
-	if store.Check(ended) != nil { // too large: the end of a term is for people, the rest is not
+	if driver.Check(ended) != nil { // too large: the end of a term is for people, the rest is not
 		return rec, nil
 	}
 	return ended, nil

@@ -11,6 +11,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // specStore is what the mapping needs of a store.
@@ -19,7 +20,7 @@ func specStore(fake *clock.Fake) *Store { return &Store{clock: fake} }
 // object returns a Lease as the server gives it back after rec was written over prev.
 func object(s *Store, rec store.Record, prev version) *coordinationv1.Lease {
 	spec := s.spec(rec, prev)
-	body, err := store.Marshal(rec)
+	body, err := driver.Marshal(rec)
 	if err != nil {
 		panic(err)
 	}
@@ -184,7 +185,7 @@ func TestReadsWhatOthersWrote(t *testing.T) {
 		if rec.Owner != c.owner || uint64(rec.Token) != c.token || rec.TTL != c.ttl || nonce != c.nonce || len(rec.Past) != c.past {
 			t.Errorf("%s: %+v, want owner %q, token %d, TTL %v, nonce %q, %d terms", c.what, rec, c.owner, c.token, c.ttl, c.nonce, c.past)
 		}
-		if err := store.Check(rec); err != nil {
+		if err := driver.Check(rec); err != nil {
 			t.Errorf("%s: %v", c.what, err)
 		}
 		if _, ours := c.obj.Annotations[annotationRecord]; ours && string(rec.Data) != "state" {

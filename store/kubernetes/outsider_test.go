@@ -11,6 +11,7 @@ import (
 
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 	"github.com/leasehold/leasehold/store/storetest"
 )
 
@@ -92,7 +93,7 @@ func TestFinding_S18_EachFieldOfTheElectorsCounts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !before.Foreign() {
+		if !driver.Foreign(before.Nonce) {
 			t.Errorf("%s: nonce %q of a record that client-go wrote", name, before.Nonce)
 		}
 		annotate(t, s, name, patch)

@@ -12,11 +12,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // Get implements [store.Store]. The server answers it from a quorum of its etcd.
 func (s *Store) Get(ctx context.Context, key string) (store.Record, error) {
-	if err := store.CheckKey(key); err != nil {
+	if err := driver.CheckKey(key); err != nil {
 		return store.Record{}, err
 	}
 	if err := s.ready(ctx); err != nil {
@@ -50,7 +51,7 @@ func (s *Store) get(ctx context.Context, key string) (store.Record, *coordinatio
 		rec, err := read(key, obj)
 		return rec, obj, err
 	case isMissing(err):
-		return store.Record{}, nil, store.NotFound(key)
+		return store.Record{}, nil, driver.NotFound(key)
 	case ctx.Err() != nil:
 		err = errors.Join(context.Cause(ctx), err)
 	}
@@ -60,12 +61,13 @@ func (s *Store) get(ctx context.Context, key string) (store.Record, *coordinatio
 // page is how many objects List asks for at once.
 const page = 200
 
-// List implements [store.Store]. It reads the whole namespace, 200 objects at a time, as it was when the call began; Leases
-// that other programs keep there are records too. When it takes so long that the server has forgotten how it was (5 minutes as a
-// rule), the rest is as it is then.
+// List implements [store.Store]. It reads the whole namespace, 200 objects at a time, with the
+// state of the call's beginning. Leases of other programs there are records, too. A call may take
+// so long that the server has forgotten that state (5 minutes as a rule). Then the rest has the
+// state of that later moment.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
 	return func(yield func(store.Record, error) bool) {
-		if err := store.CheckPrefix(prefix); err != nil {
+		if err := driver.CheckPrefix(prefix); err != nil {
 			yield(store.Record{}, err)
 			return
 		}
@@ -119,7 +121,7 @@ func (s *Store) list(ctx context.Context, opts metav1.ListOptions) (*coordinatio
 func readListed(obj *coordinationv1.Lease, prefix string) (rec store.Record, err error, match bool) { //nolint:revive // rec and err are what is yielded
 	key, err := keyOf(obj)
 	if err != nil {
-		return store.Record{}, store.Corrupt("lease object "+obj.Namespace+"/"+obj.Name, err), prefix == ""
+		return store.Record{}, driver.Corrupt("lease object "+obj.Namespace+"/"+obj.Name, err), prefix == ""
 	}
 	if !strings.HasPrefix(key, prefix) {
 		return store.Record{}, nil, false

@@ -11,6 +11,7 @@ import (
 
 	"github.com/leasehold/leasehold/internal/proof/servers"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // TestRole binds the Role to an account that may do nothing else: everything works. Without any one of its verbs something
@@ -143,7 +144,7 @@ func TestInspect(t *testing.T) {
 		var bad []string
 		for _, f := range s.Inspect(t.Context()) {
 			t.Logf("%s: %s: %s; %s", f.What, f.Status, f.Detail, f.Advice)
-			if f.Status != store.StatusOK {
+			if f.Status != driver.StatusOK {
 				bad = append(bad, f.What)
 				if f.Advice == "" {
 					t.Errorf("%s: no advice", f.What)
@@ -165,7 +166,7 @@ func TestInspectWarnsOfTheClientsLimit(t *testing.T) {
 	c := config(t, srv, srv.Addr)
 	c.QPS = 0 // client-go's own choice
 	for _, f := range open(t, dial(t, c), newNamespace(t, srv)).Inspect(t.Context()) {
-		if f.What == "client limit" && f.Status == store.StatusWarn && strings.Contains(f.Advice, "QPS") && strings.Contains(f.Detail, " 5 ") {
+		if f.What == "client limit" && f.Status == driver.StatusWarn && strings.Contains(f.Advice, "QPS") && strings.Contains(f.Detail, " 5 ") {
 			return
 		}
 	}

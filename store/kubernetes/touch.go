@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // touchPatch is a merge patch that renews a Lease for readers of its specification, and leaves the record alone.
@@ -26,10 +27,11 @@ type touchPatch struct {
 	} `json:"spec"`
 }
 
-// Touch implements [store.Toucher]: renewTime is now, leaseDurationSeconds the record's own TTL, and holderIdentity its owner, should
-// an elector have taken that out. It is one request, two where it meets another version.
+// Touch implements [driver.Toucher]. It sets renewTime to now, leaseDurationSeconds to the record's
+// own TTL, and holderIdentity to its owner, in case an elector has removed that. It is one request,
+// two where it meets another version.
 func (s *Store) Touch(ctx context.Context, rec store.Record, nonce string) (store.Record, error) {
-	if err := store.Check(rec); err != nil {
+	if err := driver.Check(rec); err != nil {
 		return store.Record{}, err
 	}
 	if err := s.ready(ctx); err != nil {
@@ -48,7 +50,7 @@ func (s *Store) Touch(ctx context.Context, rec store.Record, nonce string) (stor
 	case err == nil:
 		return s.written(rec.Key, answer)
 	case isMissing(err):
-		return s.shown(rec.Key, store.Record{}, store.NotFound(rec.Key))
+		return s.shown(rec.Key, store.Record{}, driver.NotFound(rec.Key))
 	case isConflict(err):
 		return s.overtaken(ctx, rec, prev, nonce, err)
 	}

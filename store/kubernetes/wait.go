@@ -4,12 +4,14 @@ import (
 	"context"
 
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
-// Wait implements [store.Waiter]. It fails when the watch can't be begun. Once it has begun it goes on over lost
-// connections, restarts of the server and histories that were compacted, until the server refuses it.
+// Wait implements [store.Waiter]. It fails when the watch can't be started. After that it continues
+// over lost connections, restarts of the server and compacted histories, until the server refuses
+// it.
 func (s *Store) Wait(ctx context.Context, key, ver string) (store.Record, error) {
-	if err := store.CheckKey(key); err != nil {
+	if err := driver.CheckKey(key); err != nil {
 		return store.Record{}, err
 	}
 	if err := s.ready(ctx); err != nil {

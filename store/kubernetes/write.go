@@ -14,13 +14,15 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
-// Put implements [store.Store]. A new record is a POST; a change is a merge patch that bears the version, so that labels,
-// annotations and owners that others have put on the object stay. A conflict takes a second request, which reads what is
-// there instead; if that is the same record, and somebody has labelled the object, say, the change is sent again.
+// Put implements [store.Store]. A new record is a POST. A change is a merge patch with the version,
+// so that labels, annotations and owners of others on the object stay. A conflict takes a second
+// request, which reads the current record. If that is the same record, because another program has
+// labelled the object for instance, the change is sent again.
 func (s *Store) Put(ctx context.Context, rec store.Record) (store.Record, error) {
-	body, err := store.Marshal(rec)
+	body, err := driver.Marshal(rec)
 	if err != nil {
 		return store.Record{}, err
 	}
@@ -44,7 +46,7 @@ func (s *Store) Put(ctx context.Context, rec store.Record) (store.Record, error)
 		case err == nil:
 			return s.written(rec.Key, answer)
 		case known && isMissing(err):
-			return s.shown(rec.Key, store.Record{}, store.NotFound(rec.Key))
+			return s.shown(rec.Key, store.Record{}, driver.NotFound(rec.Key))
 		case !isConflict(err):
 			return store.Record{}, s.failed(ctx, rec.Key, verb, err)
 		case known:
@@ -81,11 +83,11 @@ func (s *Store) rebase(ctx context.Context, key, verb string, prev version, refu
 func (s *Store) written(key string, answer runtime.Object) (store.Record, error) {
 	obj, ok := answer.(*coordinationv1.Lease)
 	if !ok {
-		return store.Record{}, store.Unknown(key, fmt.Errorf("the server answered with a %T", answer))
+		return store.Record{}, driver.Unknown(key, fmt.Errorf("the server answered with a %T", answer))
 	}
 	rec, err := read(key, obj)
 	if err != nil {
-		return store.Record{}, store.Unknown(key, err)
+		return store.Record{}, driver.Unknown(key, err)
 	}
 	return s.shown(key, rec, nil)
 }
@@ -156,7 +158,7 @@ func (s *Store) send(ctx context.Context, r *rest.Request) (runtime.Object, erro
 // Delete implements [store.Store]. Its conditions are the uid and the resource version. Like a Put it is sent again when
 // something else than the record has changed.
 func (s *Store) Delete(ctx context.Context, key, ver string) error {
-	if err := store.CheckKey(key); err != nil {
+	if err := driver.CheckKey(key); err != nil {
 		return err
 	}
 	prev, known := parseVersion(ver)
@@ -170,13 +172,13 @@ func (s *Store) Delete(ctx context.Context, key, ver string) error {
 		answer, err := s.delete(ctx, key, prev)
 		switch obj, kept := answer.(*coordinationv1.Lease); {
 		case err == nil && kept && len(obj.Finalizers) > 0:
-			return store.Unknown(key, fmt.Errorf("lease object %s/%s is marked for deletion, and stays until its finalizers %v are taken off: have whoever set them do that", obj.Namespace, obj.Name, obj.Finalizers))
+			return driver.Unknown(key, fmt.Errorf("lease object %s/%s is marked for deletion, and stays until its finalizers %v are taken off: have whoever set them do that", obj.Namespace, obj.Name, obj.Finalizers))
 		case err == nil:
 			s.hub.show(key, "")
 			return nil
 		case isMissing(err):
 			s.hub.show(key, "")
-			return store.NotFound(key)
+			return driver.NotFound(key)
 		case !isConflict(err):
 			return s.failed(ctx, key, "delete", err)
 		}
@@ -221,7 +223,7 @@ func (s *Store) failed(ctx context.Context, key, verb string, err error) error {
 	if refused(err) || unsent(err) {
 		return fmt.Errorf("%s: %w", key, explained)
 	}
-	return store.Unknown(key, explained)
+	return driver.Unknown(key, explained)
 }
 
 // refused reports whether the server answered that it will not carry the request out. What it answers with 5xx it may have

@@ -1,11 +1,13 @@
-// Package memory keeps records in the memory of this process. It is the reference engine: what it does is what the
-// contract of package store means. It serves tests, and programs whose contenders are all goroutines of one process.
+// Package memory keeps records in the memory of this process. It is the reference engine: its
+// behaviour defines the contract of package store. It is for tests, and for programs whose
+// contenders are all goroutines of one process.
 //
-// A [DB] is the data, a [Store] one client's handle to it. The data live as long as the DB does, so a test can close a
-// store and open it anew, or give every node of a simulated cluster a handle of its own.
+// A [DB] is the data, and a [Store] is one client's handle to it. The data live as long as the DB
+// does. So a test can close a store and open it again, or give every node of a simulated cluster a
+// handle of its own.
 //
-// There is no goroutine in the package. Inside a [testing/synctest] bubble a blocked Wait is durably blocked, provided that
-// the store was opened in the bubble.
+// The package starts no goroutine. Inside a [testing/synctest] bubble a blocked Wait is durably
+// blocked, provided that the store was opened in the bubble.
 package memory
 
 import (
@@ -19,6 +21,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // Options of a [DB]. The zero value is ready for use.
@@ -77,7 +80,7 @@ func (db *DB) match(key, version string) error {
 	case r.rec.Version == version: // "" is that of a key that isn't stored
 		return nil
 	case !ok:
-		return store.NotFound(key)
+		return driver.NotFound(key)
 	}
 	return &store.ConflictError{Current: db.read(r, db.clock.Now())}
 }
@@ -137,7 +140,7 @@ func (s *Store) ready(ctx context.Context) error {
 
 // Get implements [store.Store].
 func (s *Store) Get(ctx context.Context, key string) (store.Record, error) {
-	if err := store.CheckKey(key); err != nil {
+	if err := driver.CheckKey(key); err != nil {
 		return store.Record{}, err
 	}
 	s.db.mu.RLock()
@@ -147,17 +150,17 @@ func (s *Store) Get(ctx context.Context, key string) (store.Record, error) {
 	}
 	r, ok := s.db.rows[key]
 	if !ok {
-		return store.Record{}, store.NotFound(key)
+		return store.Record{}, driver.NotFound(key)
 	}
 	return s.db.read(r, s.db.clock.Now()), nil
 }
 
 // Put implements [store.Store]. Its outcome is never unknown.
 func (s *Store) Put(ctx context.Context, rec store.Record) (store.Record, error) {
-	if err := store.Check(rec); err != nil {
+	if err := driver.Check(rec); err != nil {
 		return store.Record{}, err
 	}
-	kept, err := s.put(ctx, rec.Version, store.Canonical(rec))
+	kept, err := s.put(ctx, rec.Version, driver.Canonical(rec))
 	if err != nil {
 		return store.Record{}, err
 	}
@@ -183,7 +186,7 @@ func (s *Store) put(ctx context.Context, version string, rec store.Record) (stor
 
 // Delete implements [store.Store]. Its outcome is never unknown.
 func (s *Store) Delete(ctx context.Context, key, version string) error {
-	if err := store.CheckKey(key); err != nil {
+	if err := driver.CheckKey(key); err != nil {
 		return err
 	}
 	s.db.mu.Lock()
@@ -192,7 +195,7 @@ func (s *Store) Delete(ctx context.Context, key, version string) error {
 		return err
 	}
 	if _, ok := s.db.rows[key]; !ok {
-		return store.NotFound(key)
+		return driver.NotFound(key)
 	}
 	if err := s.db.match(key, version); err != nil {
 		return err
@@ -202,7 +205,8 @@ func (s *Store) Delete(ctx context.Context, key, version string) error {
 	return nil
 }
 
-// List implements [store.Store]. It yields what was stored when the iteration began, sorted by key.
+// List implements [store.Store]. It yields the records that were stored when the iteration began,
+// sorted by key.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
 	return func(yield func(store.Record, error) bool) {
 		rows, now, err := s.snapshot(ctx, prefix)
@@ -223,7 +227,7 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record,
 }
 
 func (s *Store) snapshot(ctx context.Context, prefix string) (map[string]row, clock.Instant, error) {
-	if err := store.CheckPrefix(prefix); err != nil {
+	if err := driver.CheckPrefix(prefix); err != nil {
 		return nil, 0, err
 	}
 	s.db.mu.RLock()
@@ -242,7 +246,7 @@ func (s *Store) snapshot(ctx context.Context, prefix string) (map[string]row, cl
 
 // Wait implements [store.Waiter]. A write wakes it; it doesn't poll.
 func (s *Store) Wait(ctx context.Context, key, version string) (store.Record, error) {
-	if err := store.CheckKey(key); err != nil {
+	if err := driver.CheckKey(key); err != nil {
 		return store.Record{}, err
 	}
 	for {
@@ -292,7 +296,7 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// Properties say what this engine promises.
+// Properties implements [store.Describer]. It returns what this engine guarantees.
 func (s *Store) Properties() store.Properties {
 	return store.Properties{
 		Engine: "memory", Consistency: "linearizable: one lock in this process", Fencing: store.FencingLinearizable,

@@ -5,7 +5,7 @@ import "maps"
 // Snapshot is what a [DB] had at one moment.
 type Snapshot struct{ rows map[string]row }
 
-// Snapshot returns what is stored now, for [DB.Restore].
+// Snapshot returns the records that are stored now, for [DB.Restore].
 func (db *DB) Snapshot() Snapshot {
 	db.mu.RLock()
 	defer db.mu.RUnlock()

@@ -15,6 +15,7 @@ import (
 
 	"github.com/leasehold/leasehold/internal/proof/servers"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // member is one server of a cluster.
@@ -108,7 +109,7 @@ func TestFinding_S8_TheBucketIsLookedAtAgain(t *testing.T) {
 	eventually(t, "another bucket", func() bool { _, err := js.CreateStream(t.Context(), config); return err == nil })
 	changed("a look at the persist mode", func(p store.Properties) bool { return p.Fencing == store.FencingPerPrimary })
 	for _, f := range s.Inspect(t.Context()) {
-		if f.What == "durability" && (f.Status != store.StatusWarn || !strings.Contains(f.Detail, "async")) {
+		if f.What == "durability" && (f.Status != driver.StatusWarn || !strings.Contains(f.Detail, "async")) {
 			t.Errorf("doctor: %+v", f)
 		}
 	}

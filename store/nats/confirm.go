@@ -12,6 +12,7 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/internal/enginekit/watcher"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // barrierKey is that of the messages of Confirm. They are deletions, so no record is there.
@@ -23,10 +24,13 @@ const confirmations = 100
 // errUnconfirmed says that the record changed each time before it could be confirmed.
 var errUnconfirmed = errors.New("the record changes faster than it can be confirmed, or the server is older than 2.11")
 
-// Confirm implements [store.Confirmer]: a read, and then a message under a key of the engine's own that the bucket takes only while
-// the record's last message is still the one that was read. A majority of the replicas has to agree to that, so a leader that was
-// cut off can't answer. It is two round trips, and needs servers of version 2.11 or later: with older ones it fails. While there is
-// no majority it fails after 5 s.
+// Confirm implements [store.Confirmer]. It reads, and then sends a message under a key of the
+// engine's own. The bucket takes that message only while the record's last message is still the one
+// that was read. A majority of the replicas has to agree, so a leader that was cut off can't
+// answer.
+//
+// It is two round trips, and needs servers of version 2.11 or later: with older ones it fails.
+// While there is no majority it fails after 5 s.
 func (s *Store) Confirm(ctx context.Context, key string) (store.Record, error) {
 	for range confirmations {
 		rec, sequence, err := s.load(ctx, key)
@@ -35,7 +39,7 @@ func (s *Store) Confirm(ctx context.Context, key string) (store.Record, error) {
 		}
 		switch refused := s.barrier(ctx, key, sequence); {
 		case refused == nil && err == nil && rec.Version == "":
-			return store.Record{}, store.NotFound(key)
+			return store.Record{}, driver.NotFound(key)
 		case refused == nil:
 			return rec, err
 		case !mismatch(refused):

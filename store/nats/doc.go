@@ -1,12 +1,13 @@
-// Package nats keeps records in a NATS JetStream key-value bucket. The servers have to be of version 2.10 or later.
+// Package nats keeps records in a NATS JetStream key-value bucket. The servers have to be of
+// version 2.10 or later.
 //
 //	nc, err := nats.Connect("nats://nats-1:4222,nats://nats-2:4222", nats.MaxReconnects(-1))
 //	js, err := jetstream.New(nc)
 //	st, err := leasehold.Open(ctx, js, "leases", leasehold.Options{})
 //
-// A record is one key of the bucket, with a value in JSON, so nats kv get leases billing shows who holds billing. A bucket's keys
-// have letters, digits, - _ / only; any other byte of a record's key is written as = and two hex digits: "a b.c" is
-// a=20b=2Ec. The bucket should have no other use.
+// A record is one key of the bucket, with a value in JSON, so nats kv get leases billing shows who
+// holds billing. A bucket's keys have letters, digits, - _ / only; any other byte of a record's key
+// is written as = and two hex digits: "a b.c" is a=20b=2Ec. The bucket should have no other use.
 //
 // # The bucket
 //
@@ -14,53 +15,67 @@
 //
 //	nats kv add leases --history=1 --replicas=3 --storage=file
 //
-// It must have no TTL, and may not mirror another bucket; [Open] refuses both. Deleting it and making it anew starts versions
-// from 1 again: don't while anything uses it.
+// It must have no TTL, and may not mirror another bucket: [Open] refuses both. Deleting the bucket
+// and creating it again restarts versions from 1. Don't do that while a program uses it.
 //
 // # What it relies on
 //
 //   - The sequence of the stream's messages, which only rises. It is the version of records.
-//   - The stream's leader, for reads: they are asked of it (STREAM.MSG.GET), never of any replica as the bucket's own Get does
-//     where direct gets are allowed. A leader that was cut off from the other replicas answers with the past until it notices,
-//     which takes 2 to 10 s; its writes fail. So with replicas, a plain read is stale while the network is torn. Leases don't mind,
-//     since taking one is a write. Guards do: [Store.Confirm] has a majority agree that what was read is still so, on servers of
-//     version 2.11 or later; on older ones guards fail. It leaves one message without data in the bucket.
-//   - The bucket's settings: Open and every 30 s of writes look at them, and Properties change with them.
+//   - The stream's leader, for reads. They are asked of it (STREAM.MSG.GET), never of any replica
+//     as the bucket's own Get does where direct gets are allowed.
+//   - The bucket's settings. Open and every 30 s of writes look at them, and Properties change with
+//     them.
+//
+// A leader that was cut off from the other replicas answers with the past until it notices, which
+// takes 2 to 10 s. Its writes fail. So with replicas, a plain read is stale while the network is
+// partitioned. That doesn't affect leases, since acquiring one is a write. It affects guards:
+// [Store.Confirm] has a majority agree that the record that was read is still current. It needs
+// servers of version 2.11 or later; on older ones guards fail. It leaves one message without data
+// in the bucket.
 //
 // # Compare-and-swap
 //
-// Each write is one message with the expected last sequence of its subject. A refusal doesn't bring the current record, so a
-// conflict takes a second round trip. Acquire, renew and release of a lease take one each; a name that is met for the first
-// time is read first, so that it takes two. A deletion leaves a message
-// without data, some 100 bytes, and the next creation of that key takes three round trips.
+// Each write is one message with the expected last sequence of its subject. A refusal doesn't bring
+// the current record, so a conflict takes a second round trip. Acquire, renew and release of a
+// lease take one each. A name that is met for the first time is read first, which makes two. A
+// deletion leaves a message without data, some 100 bytes. The next creation of that key takes three
+// round trips.
 //
-// What JetStream refused before it stored anything is not done, and so is what was never sent: the store sends nothing while the
-// connection is down, for the client would keep that and send it later. Everything else, a missing answer above all, is
-// unknown. A request is given up after 5 s.
+//	not done    what JetStream refused before it stored anything; what was never sent
+//	unknown     everything else, a missing answer above all
+//
+// The store sends nothing while the connection is down, because the client would keep that and send
+// it later. A request is given up after 5 s.
 //
 // # Waiting
 //
-// A consumer delivers the changes with the new records: one for each of the first 32 keys that a store waits for, and one of the whole
-// bucket for all others. It begins with what comes next, then the record is read, so nothing between the two is lost. A new
-// connection begins everything anew. A consumer whose server fails while the connection stands is missed after two heartbeats,
-// 10 s. With replicas, a Wait has the leader confirm what it was told: a replica may tell it before the leader shows it.
+// A consumer delivers the changes with the new records. There is one for each of the first 32 keys
+// that a store waits for, and one of the whole bucket for all others. It begins with what comes
+// next. Then the record is read, so nothing between the two is lost.
+//
+// A new connection restarts all consumers. A consumer whose server fails while the connection
+// stands is missed after two heartbeats, 10 s. With replicas, a Wait has the leader confirm the
+// change, because a replica may report it before the leader shows it.
 //
 // # Age
 //
 // None.
 //
-// # What it can't promise
+// # What it can't guarantee
 //
-// Durability, as servers come. JetStream acknowledges a write before it is synced to the disk; it syncs every two minutes. When
-// the machine of a server fails (not only the process), what it had acknowledged may be gone:
+// Durability, with the servers' default settings. JetStream acknowledges a write before it is
+// synced to the disk, and syncs every two minutes. When the machine of a server fails (not only the
+// process), acknowledged writes may be gone:
 //
-//   - 1 replica: acknowledged writes are lost, and with them leases and tokens: two may hold a name.
-//   - 3 replicas: they are lost when a majority fails together, as in a power failure, and may be lost when one machine fails
-//     and comes back with less than it had while another replica lags.
+//   - 1 replica: acknowledged writes are lost, and with them leases and tokens: two may hold a
+//     name.
+//   - 3 replicas: they are lost when a majority fails together, as in a power failure, and may be
+//     lost when one machine fails and comes back with less than it had while another replica lags.
 //
-// So [Store.Properties] says [store.FencingPerPrimary]. With sync_interval: always in the jetstream block of every server, and
-// [Options].SyncAlways, it says [store.FencingLinearizable]. Tokens rise over a loss all the same, as long as wall clocks are
-// roughly right, and a guarded resource refuses the older one.
+// So [Store.Properties] says [store.FencingPerPrimary]. With sync_interval: always in the jetstream
+// block of every server, and [Options].SyncAlways, it says [store.FencingLinearizable]. Tokens rise
+// even over a loss, as long as wall clocks are roughly right, and a guarded resource refuses the
+// older one.
 //
 // # Permissions
 //
@@ -70,5 +85,6 @@
 //	           $JS.API.CONSUMER.CREATE.KV_leases.>  $JS.API.CONSUMER.DELETE.KV_leases.>  $JS.FC.KV_leases.>
 //	subscribe: _INBOX.>
 //
-// Create needs $JS.API.INFO and $JS.API.STREAM.CREATE.KV_leases besides. What is forbidden isn't answered: it fails after 5 s.
+// Create needs $JS.API.INFO and $JS.API.STREAM.CREATE.KV_leases, too. The server doesn't answer a
+// forbidden request: it fails after 5 s.
 package nats

@@ -38,8 +38,8 @@ var advice = []struct{ says, do string }{
 	{"the connection is", "is the server up, and can it be reached?"},
 }
 
-// Explain adds to an error of the client what to do about it, where that is known: for those who dial. The store's own
-// errors are explained already.
+// Explain adds to an error of the client what to do about it, where that is known. It is for code
+// that dials. The store's own errors are explained already.
 func Explain(err error) error {
 	if err == nil {
 		return nil

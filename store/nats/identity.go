@@ -6,13 +6,13 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // inspectIdentity says as whom the server let us in. It doesn't ask the server, since that takes a permission that nothing else
 // needs, and a refusal would be taken for the cause of whatever fails next.
-func (s *Store) inspectIdentity() store.Finding {
-	f := store.Finding{What: "identity", Status: store.StatusOK}
+func (s *Store) inspectIdentity() driver.Finding {
+	f := driver.Finding{What: "identity", Status: driver.StatusOK}
 	// In the order in which the client chooses between them. The URL is that of the server at hand.
 	options := &s.conn.Opts
 	at, err := url.Parse(s.conn.ConnectedUrl())
@@ -26,7 +26,7 @@ func (s *Store) inspectIdentity() store.Finding {
 	case options.UserJWT != nil:
 		token, err := options.UserJWT()
 		if f.Detail = nameInJWT(token); err != nil {
-			f.Status, f.Detail, f.Advice = store.StatusWarn, err.Error(), "check the file of credentials: the next connection will fail"
+			f.Status, f.Detail, f.Advice = driver.StatusWarn, err.Error(), "check the file of credentials: the next connection will fail"
 		}
 	case at.User != nil && password:
 		f.Detail = "user " + at.User.Username()

@@ -9,7 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/leasehold/leasehold/internal/proof/servers"
-	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // TestInspectSaysWhoWeAre: by each of the ways to say so, and without a permission for it.
@@ -30,13 +30,13 @@ func TestInspectSaysWhoWeAre(t *testing.T) {
 		"token of a caller": {dial(t, token.Addr, natsgo.TokenHandler(func() string { return "right-secret" })), "whoever knows the token"},
 	} {
 		s := open(t, c.js, newBucket(t, c.js, 1))
-		var got store.Finding
+		var got driver.Finding
 		for _, f := range s.Inspect(t.Context()) {
 			if f.What == "identity" {
 				got = f
 			}
 		}
-		if got.Status != store.StatusOK || got.Detail != c.want {
+		if got.Status != driver.StatusOK || got.Detail != c.want {
 			t.Errorf("%s: %+v, want %q", what, got, c.want)
 		}
 	}

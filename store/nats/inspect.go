@@ -11,19 +11,20 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
-// Inspect implements [store.Inspector]. It looks at the connection and the bucket, and writes, reads, watches and deletes a key of
+// Inspect implements [driver.Inspector]. It looks at the connection and the bucket, and writes, reads, watches and deletes a key of
 // its own. A question that isn't answered takes 5 s.
-func (s *Store) Inspect(ctx context.Context) []store.Finding {
+func (s *Store) Inspect(ctx context.Context) []driver.Finding {
 	if err := s.ready(ctx); err != nil {
-		return []store.Finding{{What: "server", Status: store.StatusFail, Detail: err.Error()}}
+		return []driver.Finding{{What: "server", Status: driver.StatusFail, Detail: err.Error()}}
 	}
 	if err := s.connected(ctx); err != nil {
-		return []store.Finding{{What: "server", Status: store.StatusFail, Detail: err.Error(), Advice: "start the server, and check its URL"}}
+		return []driver.Finding{{What: "server", Status: driver.StatusFail, Detail: err.Error(), Advice: "start the server, and check its URL"}}
 	}
-	server := store.Finding{
-		What: "server", Status: store.StatusOK,
+	server := driver.Finding{
+		What: "server", Status: driver.StatusOK,
 		Detail: fmt.Sprintf("NATS %s at %s", s.conn.ConnectedServerVersion(), s.conn.ConnectedUrlRedacted()),
 	}
 	var info *jetstream.StreamInfo
@@ -32,66 +33,66 @@ func (s *Store) Inspect(ctx context.Context) []store.Finding {
 		return err
 	})
 	if err != nil {
-		bucket := store.Finding{What: "bucket", Status: store.StatusFail, Detail: Explain(err).Error(), Advice: "make the bucket, and allow $JS.API.STREAM.INFO." + s.name}
-		return []store.Finding{server, s.inspectIdentity(), bucket}
+		bucket := driver.Finding{What: "bucket", Status: driver.StatusFail, Detail: Explain(err).Error(), Advice: "make the bucket, and allow $JS.API.STREAM.INFO." + s.name}
+		return []driver.Finding{server, s.inspectIdentity(), bucket}
 	}
 	s.saw(info.Config)
-	findings := []store.Finding{server, s.inspectIdentity(), s.inspectBucket(info), s.inspectDurability(info)}
+	findings := []driver.Finding{server, s.inspectIdentity(), s.inspectBucket(info), s.inspectDurability(info)}
 	return append(findings, s.inspectKeys(ctx)...)
 }
 
-func (s *Store) inspectBucket(info *jetstream.StreamInfo) store.Finding {
+func (s *Store) inspectBucket(info *jetstream.StreamInfo) driver.Finding {
 	c := info.Config
-	f := store.Finding{
-		What: "bucket", Status: store.StatusOK,
+	f := driver.Finding{
+		What: "bucket", Status: driver.StatusOK,
 		Detail: fmt.Sprintf("%s: %d replicas, history %d, storage %s, %d messages", s.kv.Bucket(), c.Replicas, c.MaxMsgsPerSubject, c.Storage, info.State.Msgs),
 	}
 	switch err := checkConfig(c); {
 	case err != nil:
-		f.Status, f.Advice = store.StatusFail, err.Error()
+		f.Status, f.Advice = driver.StatusFail, err.Error()
 	case info.Cluster != nil && info.Cluster.Leader == "":
-		f.Status, f.Advice = store.StatusFail, "it has no leader: bring up a majority of its replicas"
+		f.Status, f.Advice = driver.StatusFail, "it has no leader: bring up a majority of its replicas"
 	case c.Storage != jetstream.FileStorage:
-		f.Status, f.Advice = store.StatusWarn, "records are gone when its servers stop: use file storage"
+		f.Status, f.Advice = driver.StatusWarn, "records are gone when its servers stop: use file storage"
 	case c.Replicas == 1:
-		f.Status, f.Advice = store.StatusWarn, "with 3 replicas it goes on when one server fails"
+		f.Status, f.Advice = driver.StatusWarn, "with 3 replicas it goes on when one server fails"
 	case c.MaxMsgsPerSubject > 1:
-		f.Status, f.Advice = store.StatusWarn, "nobody reads old versions: a history of 1 takes less space"
+		f.Status, f.Advice = driver.StatusWarn, "nobody reads old versions: a history of 1 takes less space"
 	}
 	return f
 }
 
-func (s *Store) inspectDurability(info *jetstream.StreamInfo) store.Finding {
-	f := store.Finding{What: "durability", Status: store.StatusOK, Detail: "the operator vouches for sync_interval: always"}
+func (s *Store) inspectDurability(info *jetstream.StreamInfo) driver.Finding {
+	f := driver.Finding{What: "durability", Status: driver.StatusOK, Detail: "the operator vouches for sync_interval: always"}
 	switch {
 	case s.opts.synced(info.Config):
 		return f
 	case s.opts.SyncAlways && info.Config.PersistMode != jetstream.DefaultPersistMode:
-		f.Status, f.Detail = store.StatusWarn, "the bucket's persist mode is async: a write is acknowledged before it is in a file, whatever sync_interval says"
+		f.Status, f.Detail = driver.StatusWarn, "the bucket's persist mode is async: a write is acknowledged before it is in a file, whatever sync_interval says"
 		f.Advice = "make a bucket with the default persist mode"
 		return f
 	}
-	f.Status, f.Detail = store.StatusWarn, "acknowledged writes may be lost when a server's machine fails: JetStream syncs every 2 minutes unless told otherwise, and doesn't tell clients"
+	f.Status, f.Detail = driver.StatusWarn, "acknowledged writes may be lost when a server's machine fails: JetStream syncs every 2 minutes unless told otherwise, and doesn't tell clients"
 	f.Advice = "set sync_interval: always in the jetstream block of every server, and then SyncAlways (sync=always in the URL)"
 	return f
 }
 
 // inspectKeys tries what the store does, on a key of its own.
-func (s *Store) inspectKeys(ctx context.Context) []store.Finding {
-	permissions := store.Finding{What: "permissions", Status: store.StatusOK, Detail: "keys can be read, written, confirmed, watched and deleted"}
-	conditions := store.Finding{What: "consistency", Status: store.StatusOK, Detail: "reads by the leader; a write under an old version is refused"}
+func (s *Store) inspectKeys(ctx context.Context) []driver.Finding {
+	permissions := driver.Finding{What: "permissions", Status: driver.StatusOK, Detail: "keys can be read, written, confirmed, watched and deleted"}
+	conditions := driver.Finding{What: "consistency", Status: driver.StatusOK, Detail: "reads by the leader; a write under an old version is refused"}
 	offset, err := s.tryKeys(ctx)
 	switch {
 	case errors.Is(err, errIgnored):
-		conditions.Status, conditions.Detail = store.StatusFail, err.Error()
+		conditions.Status, conditions.Detail = driver.StatusFail, err.Error()
 		conditions.Advice = "the server is too old, or isn't one of NATS: use 2.10 or later"
-		return []store.Finding{permissions, conditions}
+		return []driver.Finding{permissions, conditions}
 	case err != nil:
-		permissions.Status, permissions.Detail = store.StatusFail, err.Error()
+		permissions.Status, permissions.Detail = driver.StatusFail, err.Error()
 		permissions.Advice = fmt.Sprintf("allow the subjects that the documentation of store/nats lists, for %s", s.name)
-		return []store.Finding{permissions}
+		return []driver.Finding{permissions}
 	}
-	return []store.Finding{permissions, conditions, {What: "clock", Status: store.StatusOK, Detail: fmt.Sprintf("the leader's is %v from this machine's; nothing depends on it", offset.Round(time.Millisecond))}}
+	return []driver.Finding{permissions, conditions, {What: "clock", Status: driver.StatusOK, Detail: fmt.Sprintf("the leader's is %v from this machine's; nothing depends on it", offset.Round(time.Millisecond))}}
 }
 
 // errIgnored says that a condition was not heeded.

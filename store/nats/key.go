@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 const hex = "0123456789ABCDEF"
@@ -50,7 +50,7 @@ func decode(encoded string) (string, error) {
 		i += 2
 	}
 	key := b.String()
-	if err := store.CheckKey(key); err != nil {
+	if err := driver.CheckKey(key); err != nil {
 		return "", err
 	}
 	if encode(key) != encoded {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 func TestEncode(t *testing.T) {
@@ -39,8 +40,8 @@ func FuzzEncode(f *testing.F) {
 	}
 	allowed := regexp.MustCompile(`^[-/_=a-zA-Z0-9]+$`)
 	f.Fuzz(func(t *testing.T, key string) {
-		if store.CheckKey(key) != nil {
-			if got, err := decode(key); err == nil && store.CheckKey(got) != nil {
+		if driver.CheckKey(key) != nil {
+			if got, err := decode(key); err == nil && driver.CheckKey(got) != nil {
 				t.Errorf("%q was read as %q", key, got)
 			}
 			return

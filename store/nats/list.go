@@ -12,14 +12,16 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // atOnce is how many records List asks for at once.
 const atOnce = 64
 
-// List implements [store.Store]. It asks the stream's leader for the names of all subjects, then for the last message of each that
-// has the prefix, 64 at once: one request a record. A consumer would be quicker, but delivers what a replica has, and
-// skips a record that is written while it passes by.
+// List implements [store.Store]. It asks the stream's leader for the names of all subjects, and
+// then for the last message of each that has the prefix, 64 at once: one request a record. A
+// consumer would be quicker. But it delivers what a replica has, and skips a record that is written
+// while the consumer passes by.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
 	return func(yield func(store.Record, error) bool) {
 		keys, err := s.keys(ctx, prefix)
@@ -45,7 +47,7 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record,
 
 // keys returns all keys with the prefix, as the bucket has them, those that were deleted included.
 func (s *Store) keys(ctx context.Context, prefix string) ([]string, error) {
-	if err := store.CheckPrefix(prefix); err != nil {
+	if err := driver.CheckPrefix(prefix); err != nil {
 		return nil, err
 	}
 	if err := s.ready(ctx); err != nil {

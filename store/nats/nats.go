@@ -14,17 +14,19 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/internal/enginekit/watcher"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // Options of [Open]. The zero value is ready for use.
 type Options struct {
-	// SyncAlways says that every server of the bucket runs with sync_interval: always in its jetstream block, so that what is
-	// acknowledged is on a disk. No server tells a client. Only then, and in a bucket that is kept in files and whose persist mode isn't
-	// async, does the store claim [store.FencingLinearizable].
+	// SyncAlways says that every server of the bucket runs with sync_interval: always in its
+	// jetstream block, so that what is acknowledged is on a disk. Servers don't report that setting
+	// to a client. The store claims [store.FencingLinearizable] only then, and in a bucket that is
+	// kept in files and whose persist mode isn't async.
 	SyncAlways bool
 }
 
-// Store keeps records in a bucket. It implements [store.Store], [store.Waiter], [store.Describer] and [store.Inspector].
+// Store keeps records in a bucket. It implements [store.Store], [store.Waiter], [store.Describer] and [driver.Inspector].
 type Store struct {
 	conn   *natsgo.Conn
 	js     jetstream.JetStream
@@ -47,17 +49,19 @@ type Store struct {
 }
 
 var (
-	_ store.Store     = (*Store)(nil)
-	_ store.Waiter    = (*Store)(nil)
-	_ store.Describer = (*Store)(nil)
-	_ store.Inspector = (*Store)(nil)
+	_ store.Store      = (*Store)(nil)
+	_ store.Waiter     = (*Store)(nil)
+	_ store.Describer  = (*Store)(nil)
+	_ driver.Inspector = (*Store)(nil)
 )
 
-// Open returns a store on a bucket, through the caller's connection, which Close leaves open. It asks the server what the
-// bucket is like, and fails when there is none, or one that would lose records: see [Create] for one that fits. It blocks
-// until the server answered, for 5 s at most, or until ctx is done.
+// Open returns a store on a bucket, through the caller's connection, which Close leaves open. It
+// asks the server for the bucket's settings. It fails when there is no bucket, or one that would
+// lose records: see [Create] for one that fits. It blocks until the server has answered, for 5 s at
+// most, or until ctx is done.
 //
-// Give the connection MaxReconnects(-1): otherwise it gives up for good after two minutes without a server.
+// Give the connection MaxReconnects(-1): otherwise it gives up for good after two minutes without a
+// server.
 func Open(ctx context.Context, js jetstream.JetStream, bucket string, opts Options) (*Store, error) {
 	if js == nil {
 		return nil, errors.New("nats: the JetStream context is nil: want one from jetstream.New")
@@ -89,8 +93,9 @@ func Open(ctx context.Context, js jetstream.JetStream, bucket string, opts Optio
 	return s, nil
 }
 
-// Create makes a bucket for [Open], kept in files by that many servers, 1 to 5: with 3, one may fail. It does nothing when there
-// is one with the same settings, and fails when there is one with others. It blocks like Open.
+// Create creates a bucket for [Open], kept in files by that many servers, 1 to 5. With 3, one may
+// fail. It does nothing when there is a bucket with the same settings, and fails when there is one
+// with others. It blocks like Open.
 func Create(ctx context.Context, js jetstream.JetStream, bucket string, replicas int) error {
 	if replicas < 1 || replicas > 5 {
 		return fmt.Errorf("bucket %q: %d replicas: want 1 to 5, and an odd number", bucket, replicas)
@@ -176,8 +181,9 @@ func (o Options) synced(c jetstream.StreamConfig) bool {
 	return o.SyncAlways && c.Storage == jetstream.FileStorage && c.PersistMode == jetstream.DefaultPersistMode
 }
 
-// Properties implements [store.Describer]. What they depend on is looked at again every 30 s while the store is written, waited on or
-// asked for them. The answer to a look that they begin is in those after it.
+// Properties implements [store.Describer]. The store looks at what they depend on every 30 s while
+// it is written, waited on or Properties is called. A call that starts such a look doesn't wait for
+// it; later calls have its result.
 func (s *Store) Properties() store.Properties {
 	s.lookAgain()
 	p := store.Properties{
@@ -196,7 +202,8 @@ func (s *Store) Properties() store.Properties {
 	return p
 }
 
-// Close implements [store.Store]. The connection stays open. Calls under way other than Wait end as they would have.
+// Close implements [store.Store]. The connection stays open. Running calls other than Wait end as
+// they would have.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	if !s.closed {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/leasehold/leasehold/internal/proof/servers"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 	"github.com/leasehold/leasehold/store/storetest"
 )
 
@@ -126,7 +127,7 @@ func TestPermissions(t *testing.T) {
 		t.Errorf("%d records were listed; Delete: %v", n, err)
 	}
 	for _, f := range s.Inspect(t.Context()) {
-		if f.Status == store.StatusFail {
+		if f.Status == driver.StatusFail {
 			t.Errorf("Inspect found %+v", f)
 		}
 	}

@@ -13,13 +13,14 @@ import (
 
 	"github.com/leasehold/leasehold/internal/enginekit/watcher"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // Get implements [store.Store].
 func (s *Store) Get(ctx context.Context, key string) (store.Record, error) {
 	rec, _, err := s.load(ctx, key)
 	if err == nil && rec.Version == "" {
-		return store.Record{}, store.NotFound(key)
+		return store.Record{}, driver.NotFound(key)
 	}
 	return rec, err
 }
@@ -27,7 +28,7 @@ func (s *Store) Get(ctx context.Context, key string) (store.Record, error) {
 // load is [store.Load], and returns the sequence of the message that it found: that of a deletion where the key was deleted, 0
 // where there is none.
 func (s *Store) load(ctx context.Context, key string) (store.Record, uint64, error) {
-	if err := store.CheckKey(key); err != nil {
+	if err := driver.CheckKey(key); err != nil {
 		return store.Record{}, 0, err
 	}
 	if err := s.ready(ctx); err != nil {
@@ -147,11 +148,11 @@ func (m *message) gone() bool {
 func record(encoded string, sequence uint64, value []byte) (store.Record, error) {
 	key, err := decode(encoded)
 	if err != nil {
-		return store.Record{}, store.Corrupt(strings.ToValidUTF8(encoded, "?"), err)
+		return store.Record{}, driver.Corrupt(strings.ToValidUTF8(encoded, "?"), err)
 	}
-	rec, err := store.Unmarshal(value)
+	rec, err := driver.Unmarshal(value)
 	if err != nil {
-		return store.Record{}, store.Corrupt(key, err)
+		return store.Record{}, driver.Corrupt(key, err)
 	}
 	rec.Key, rec.Version = key, versionOf(sequence)
 	return rec, nil

@@ -11,6 +11,7 @@ import (
 
 	"github.com/leasehold/leasehold/internal/proof/servers"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 	"github.com/leasehold/leasehold/store/storetest"
 )
 
@@ -137,17 +138,17 @@ func TestInspect(t *testing.T) {
 	srv := servers.NATS(t, servers.Shared())
 	js := dial(t, srv.Addr)
 	s := open(t, js, newBucket(t, js, 1))
-	found := map[string]store.Finding{}
+	found := map[string]driver.Finding{}
 	for _, f := range s.Inspect(t.Context()) {
 		found[f.What] = f
 	}
-	for what, want := range map[string]store.Finding{
-		"server":      {Status: store.StatusOK, Detail: "NATS 2."},
-		"bucket":      {Status: store.StatusWarn, Detail: "1 replicas", Advice: "3 replicas"},
-		"durability":  {Status: store.StatusWarn, Detail: "may be lost", Advice: "sync_interval: always"},
-		"permissions": {Status: store.StatusOK, Detail: "read, written"},
-		"consistency": {Status: store.StatusOK, Detail: "leader"},
-		"clock":       {Status: store.StatusOK, Detail: "from this machine's"},
+	for what, want := range map[string]driver.Finding{
+		"server":      {Status: driver.StatusOK, Detail: "NATS 2."},
+		"bucket":      {Status: driver.StatusWarn, Detail: "1 replicas", Advice: "3 replicas"},
+		"durability":  {Status: driver.StatusWarn, Detail: "may be lost", Advice: "sync_interval: always"},
+		"permissions": {Status: driver.StatusOK, Detail: "read, written"},
+		"consistency": {Status: driver.StatusOK, Detail: "leader"},
+		"clock":       {Status: driver.StatusOK, Detail: "from this machine's"},
 	} {
 		if f := found[what]; f.Status != want.Status || !strings.Contains(f.Detail, want.Detail) || !strings.Contains(f.Advice, want.Advice) {
 			t.Errorf("%s: %+v, want %+v", what, f, want)

@@ -10,13 +10,15 @@ import (
 
 	"github.com/leasehold/leasehold/internal/enginekit/watcher"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
-// Wait implements [store.Waiter]. It is told of the change by a consumer, together with the new record: between the write and its
-// return there is no further round trip, or one read where the bucket has replicas. Beginning costs two round trips: one for
-// the consumer, unless there is one already, and one read; with replicas one more, to learn where the leader is.
+// Wait implements [store.Waiter]. A consumer reports the change, together with the new record. So
+// there is no further round trip between the write and its return, or one read where the bucket has
+// replicas. Beginning costs two round trips: one for the consumer, unless there is one already, and
+// one read. With replicas there is one more, to find the leader.
 func (s *Store) Wait(ctx context.Context, key, version string) (store.Record, error) {
-	if err := store.CheckKey(key); err != nil {
+	if err := driver.CheckKey(key); err != nil {
 		return store.Record{}, err
 	}
 	if err := s.ready(ctx); err != nil {

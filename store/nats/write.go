@@ -11,11 +11,12 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/internal/enginekit/watcher"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // Put implements [store.Store]. It is one round trip; a conflict takes two, and a key that was deleted, three.
 func (s *Store) Put(ctx context.Context, rec store.Record) (store.Record, error) {
-	value, err := store.Marshal(rec)
+	value, err := driver.Marshal(rec)
 	if err != nil {
 		return store.Record{}, err
 	}
@@ -27,7 +28,7 @@ func (s *Store) Put(ctx context.Context, rec store.Record) (store.Record, error)
 	if err != nil {
 		return store.Record{}, err
 	}
-	stored := store.Canonical(rec)
+	stored := driver.Canonical(rec)
 	stored.Version = versionOf(sequence)
 	return stored, nil
 }
@@ -35,7 +36,7 @@ func (s *Store) Put(ctx context.Context, rec store.Record) (store.Record, error)
 // Delete implements [store.Store]. It is one round trip; a conflict takes two. What remains is a message without data: its
 // sequence keeps versions from coming again.
 func (s *Store) Delete(ctx context.Context, key, version string) error {
-	if err := store.CheckKey(key); err != nil {
+	if err := driver.CheckKey(key); err != nil {
 		return err
 	}
 	if version == "" {
@@ -77,7 +78,7 @@ func (s *Store) write(ctx context.Context, key, version string, send func(ctx co
 		case version == "" && current.Version == "", version == current.Version:
 			last = sequence
 		case current.Version == "":
-			return store.NotFound(key)
+			return driver.NotFound(key)
 		default:
 			return &store.ConflictError{Current: current}
 		}
@@ -140,7 +141,7 @@ func outcome(key string, err error) error {
 	case refused(err):
 		return fmt.Errorf("%s: not written: %w", key, Explain(err))
 	}
-	return store.Unknown(key, Explain(err))
+	return driver.Unknown(key, Explain(err))
 }
 
 // refused reports whether err says that the write was not stored and will not be. Other errors of JetStream are not among them: a

@@ -8,7 +8,7 @@ import (
 
 // The page on stores tells of every scheme and every parameter.
 func TestPageIsComplete(t *testing.T) {
-	b, err := os.ReadFile("../../../../docs/stores.md")
+	b, err := os.ReadFile("../../docs/stores.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,9 +13,10 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Confirm implements [store.Confirmer]: the read, and in the same statement a message in the write-ahead log, whose commit waits
-// for the standbys that commits wait for. It is one round trip, and blocks while too few of them answer. On a primary that was
-// replaced it fails, or blocks, as long as that one's standby doesn't follow it any more.
+// Confirm implements [store.Confirmer]. One statement has the read, and a message in the
+// write-ahead log. Its commit waits for the same standbys as other commits. It is one round trip,
+// and blocks while too few standbys answer. On a primary that was replaced it fails, or blocks, as
+// long as that primary's standby doesn't follow it any more.
 func (s *Store) Confirm(ctx context.Context, key string) (store.Record, error) {
 	return s.stored(s.confirm(ctx, key))
 }
@@ -57,9 +58,10 @@ type warnings struct{ cancelled atomic.Bool }
 // warningsKey is where a connection has its warnings.
 const warningsKey = "leasehold.warnings"
 
-// HearWarnings has the connections of a pool tell the engine when the server gives up to wait for a synchronous standby: it then
-// reports success, with a warning. Call it before the pool is made. Without it, and with a synchronous standby, Properties
-// say fencing per primary. Handlers that the configuration has are called as before.
+// HearWarnings makes the connections of a pool report to the engine when the server gives up
+// waiting for a synchronous standby: the server then reports success, with a warning. Call it
+// before the pool is made. Without it, and with a synchronous standby, Properties say fencing per
+// primary. Existing handlers of the configuration are called as before.
 func HearWarnings(config *pgxpool.Config) {
 	conn := &config.ConnConfig.Config
 	connected, noticed := conn.AfterConnect, conn.OnNotice

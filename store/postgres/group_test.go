@@ -12,17 +12,18 @@ import (
 
 	"github.com/leasehold/leasehold/internal/proof/servers"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 	"github.com/leasehold/leasehold/store/storetest"
 )
 
 // putting returns the write of a record that is there.
 func putting(t testing.TB, s *Store, rec store.Record) *write {
 	t.Helper()
-	body, err := store.Marshal(rec)
+	body, err := driver.Marshal(rec)
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept := store.Canonical(rec)
+	kept := driver.Canonical(rec)
 	kept.Version = newVersion()
 	args := append(append([]any{rec.Key, kept.Version, string(body)}, s.topics.args(rec.Key)...), rec.Version)
 	return &write{statement: s.sql.update, args: args, body: string(body), change: change{rec.Key, rec.Version, rec.Nonce, kept}}

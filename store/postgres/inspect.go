@@ -9,34 +9,35 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
-// Inspect implements [store.Inspector]. It writes and deletes one record of its own.
-func (s *Store) Inspect(ctx context.Context) []store.Finding {
+// Inspect implements [driver.Inspector]. It writes and deletes one record of its own.
+func (s *Store) Inspect(ctx context.Context) []driver.Finding {
 	if err := s.ready(ctx); err != nil {
-		return []store.Finding{{What: "server", Status: store.StatusFail, Detail: err.Error()}}
+		return []driver.Finding{{What: "server", Status: driver.StatusFail, Detail: err.Error()}}
 	}
 	clk := clock.System()
 	asked, before := clk.Now(), clk.Wall()
 	l, err := s.look(ctx)
 	if err != nil {
-		return []store.Finding{{What: "server", Status: store.StatusFail, Detail: err.Error()}}
+		return []driver.Finding{{What: "server", Status: driver.StatusFail, Detail: err.Error()}}
 	}
 	s.watch.saw(l.replication)
 	trip := clk.Now().Sub(asked)
-	findings := []store.Finding{
-		{What: "server", Status: store.StatusOK, Detail: "PostgreSQL " + l.version},
-		{What: "identity", Status: store.StatusOK, Detail: fmt.Sprintf("role %s in database %s", l.role, l.database)},
+	findings := []driver.Finding{
+		{What: "server", Status: driver.StatusOK, Detail: "PostgreSQL " + l.version},
+		{What: "identity", Status: driver.StatusOK, Detail: fmt.Sprintf("role %s in database %s", l.role, l.database)},
 	}
 	for _, p := range l.problems(s.opts.Table) {
-		findings = append(findings, store.Finding{What: p.what, Status: store.StatusFail, Detail: p.detail, Advice: p.advice})
+		findings = append(findings, driver.Finding{What: p.what, Status: driver.StatusFail, Detail: p.detail, Advice: p.advice})
 	}
 	findings = append(findings, s.tryOut(ctx), l.durability(), s.replication(l.replication), s.connections(l))
 	return append(findings, s.clockFinding(l.clock.Sub(before.Add(trip/2)), trip))
 }
 
 // tryOut writes, reads and deletes.
-func (s *Store) tryOut(ctx context.Context) store.Finding {
+func (s *Store) tryOut(ctx context.Context) driver.Finding {
 	key := ".inspect/" + strings.ToLower(newVersion()[:12])
 	rec, err := s.Put(ctx, store.Record{Key: key, Nonce: newVersion()})
 	if err == nil {
@@ -52,27 +53,27 @@ func (s *Store) tryOut(ctx context.Context) store.Finding {
 		err = errors.Join(err, s.Delete(ctx, key, rec.Version))
 	}
 	if err != nil {
-		return store.Finding{What: "permissions", Status: store.StatusFail, Detail: err.Error()}
+		return driver.Finding{What: "permissions", Status: driver.StatusFail, Detail: err.Error()}
 	}
-	return store.Finding{What: "permissions", Status: store.StatusOK, Detail: "a record could be made, changed, read, confirmed and deleted"}
+	return driver.Finding{What: "permissions", Status: driver.StatusOK, Detail: "a record could be made, changed, read, confirmed and deleted"}
 }
 
-func (l look) durability() store.Finding {
+func (l look) durability() driver.Finding {
 	r := l.replication
-	f := store.Finding{What: "durability", Status: store.StatusOK, Detail: fmt.Sprintf("fsync=%s, full_page_writes=%s, synchronous_commit=%s", r.fsync, l.fullPages, r.commit)}
+	f := driver.Finding{What: "durability", Status: driver.StatusOK, Detail: fmt.Sprintf("fsync=%s, full_page_writes=%s, synchronous_commit=%s", r.fsync, l.fullPages, r.commit)}
 	switch {
 	case r.fsync != "on":
-		f.Status, f.Advice = store.StatusFail, "set fsync=on: a crash of the machine may lose or corrupt everything"
+		f.Status, f.Advice = driver.StatusFail, "set fsync=on: a crash of the machine may lose or corrupt everything"
 	case l.fullPages != "on":
-		f.Status, f.Advice = store.StatusWarn, "set full_page_writes=on, unless the file system can't tear pages"
+		f.Status, f.Advice = driver.StatusWarn, "set full_page_writes=on, unless the file system can't tear pages"
 	case r.commit == "off":
-		f.Status, f.Advice = store.StatusWarn, "set synchronous_commit=on for this role; the engine turns it on for its own writes"
+		f.Status, f.Advice = driver.StatusWarn, "set synchronous_commit=on for this role; the engine turns it on for its own writes"
 	}
 	return f
 }
 
-func (s *Store) replication(r replication) store.Finding {
-	f := store.Finding{What: "replication", Status: store.StatusOK}
+func (s *Store) replication(r replication) driver.Finding {
+	f := driver.Finding{What: "replication", Status: driver.StatusOK}
 	standbys := fmt.Sprintf("%d standbys replicate", r.followers)
 	if r.slots > 0 {
 		standbys += fmt.Sprintf(", %d slots of standbys are idle", r.slots)
@@ -81,11 +82,11 @@ func (s *Store) replication(r replication) store.Finding {
 	case r.followers+r.slots == 0 && !r.waits():
 		f.Detail = "no standby replicates, and none has a slot; a standby that is down and has no slot can't be seen"
 	case r.async():
-		f.Status = store.StatusWarn
+		f.Status = driver.StatusWarn
 		f.Detail = standbys + ", and commits don't wait for a standby: a failover may lose the last writes"
 		f.Advice = "name the standbys in synchronous_standby_names, or let what is guarded refuse older tokens"
 	case s.watch.deaf.Load():
-		f.Status = store.StatusWarn
+		f.Status = driver.StatusWarn
 		f.Detail = standbys + "; commits wait for " + r.synchronous + ", but a wait that the server cancels looks like success to this pool"
 		f.Advice = "call postgres.HearWarnings on the pool's configuration"
 	default:
@@ -94,10 +95,10 @@ func (s *Store) replication(r replication) store.Finding {
 	return f
 }
 
-func (s *Store) connections(l look) store.Finding {
-	f := store.Finding{What: "connections", Status: store.StatusOK, Detail: "straight to the server"}
+func (s *Store) connections(l look) driver.Finding {
+	f := driver.Finding{What: "connections", Status: driver.StatusOK, Detail: "straight to the server"}
 	if l.pooled {
-		f.Status, f.Detail = store.StatusWarn, "through a pooler: waiting polls, and statements aren't prepared"
+		f.Status, f.Detail = driver.StatusWarn, "through a pooler: waiting polls, and statements aren't prepared"
 		f.Advice = "for hand-overs at once, connect straight to the server"
 	}
 	return f
@@ -107,14 +108,14 @@ func (s *Store) connections(l look) store.Finding {
 const skewed = time.Second
 
 // clockFinding tells how the server's wall clock compares with the one here. Only Age depends on it.
-func (s *Store) clockFinding(offset, trip time.Duration) store.Finding {
-	f := store.Finding{What: "clock", Status: store.StatusOK}
+func (s *Store) clockFinding(offset, trip time.Duration) driver.Finding {
+	f := driver.Finding{What: "clock", Status: driver.StatusOK}
 	f.Detail = fmt.Sprintf("the server's is %v from the one here, give or take %v", offset.Round(time.Millisecond), trip.Round(time.Millisecond))
 	if s.opts.ClockStep > 0 {
 		f.Detail += fmt.Sprintf("; ages hold while it isn't set by more than %v", s.opts.ClockStep)
 	}
 	if offset.Abs() > skewed+trip {
-		f.Status, f.Advice = store.StatusWarn, "run a time daemon on both; no lease depends on it, but a restored store's tokens and the opt-in Age do"
+		f.Status, f.Advice = driver.StatusWarn, "run a time daemon on both; no lease depends on it, but a restored store's tokens and the opt-in Age do"
 	}
 	return f
 }

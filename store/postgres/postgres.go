@@ -15,15 +15,16 @@ import (
 	"github.com/leasehold/leasehold/internal/enginekit/notify"
 	"github.com/leasehold/leasehold/internal/enginekit/outcome"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // Options of [Open]. The zero value is ready for use.
 type Options struct {
 	Table string // NAME or SCHEMA.NAME; DefaultTable when ""
 
-	// ClockStep opts in to Age, when above 0: an upper bound on how far the wall clock of the server is ever set, and on how
-	// far those of the primary and of a standby that replaces it differ. Ages are that much too small; one that would be
-	// below 0 is 0.
+	// ClockStep enables Age, when above 0. It is an upper bound on how far the wall clock of the
+	// server is ever set, and on how far those of the primary and of a standby that replaces it
+	// differ. Ages are too small by that bound. One that would be below 0 is 0.
 	ClockStep time.Duration
 
 	// NoNotify leaves NOTIFY and advisory locks out of the writes of this handle, and LISTEN: its Waits poll. Waits of other handles learn of
@@ -31,7 +32,7 @@ type Options struct {
 	NoNotify bool
 }
 
-// Store is a store in a table. It implements [store.Store], [store.Waiter], [store.Describer] and [store.Inspector].
+// Store is a store in a table. It implements [store.Store], [store.Waiter], [store.Describer] and [driver.Inspector].
 type Store struct {
 	pool   *pgxpool.Pool
 	opts   Options
@@ -51,14 +52,15 @@ type Store struct {
 }
 
 var (
-	_ store.Store     = (*Store)(nil)
-	_ store.Waiter    = (*Store)(nil)
-	_ store.Describer = (*Store)(nil)
-	_ store.Inspector = (*Store)(nil)
+	_ store.Store      = (*Store)(nil)
+	_ store.Waiter     = (*Store)(nil)
+	_ store.Describer  = (*Store)(nil)
+	_ driver.Inspector = (*Store)(nil)
 )
 
-// Open returns a store in a table that is there, see [Create], and checks that it is one of Leasehold's, an ordinary one, and
-// on the primary. The pool stays the caller's: Close leaves it open. It blocks until the server answered or ctx is done.
+// Open returns a store in an existing table, see [Create]. It checks that the table is one of
+// Leasehold's, an ordinary one, and on the primary. The pool stays the caller's: Close leaves it
+// open. Open blocks until the server has answered or ctx is done.
 func Open(ctx context.Context, pool *pgxpool.Pool, opts Options) (*Store, error) {
 	t, err := ident(opts.Table)
 	if err != nil {
@@ -85,8 +87,9 @@ func Open(ctx context.Context, pool *pgxpool.Pool, opts Options) (*Store, error)
 	return s, nil
 }
 
-// Properties implements [store.Describer]. What they depend on is looked at again every 10 s while the handle writes or is asked for
-// them. The answer to a look that they begin is in those after it.
+// Properties implements [store.Describer]. The store looks at what they depend on every 10 s while
+// the handle writes or Properties is called. A call that starts such a look doesn't wait for it;
+// later calls have its result.
 func (s *Store) Properties() store.Properties {
 	s.lookAgain()
 	p := store.Properties{
@@ -144,9 +147,9 @@ func (s *Store) mode() pgx.QueryExecMode {
 	return pgx.QueryExecModeExec
 }
 
-// ShouldPing is for [pgxpool.Config]: it tells a broken connection by looking at it, without a round trip, so that each
-// operation takes only one. Where a network drops connections without a word, an operation on such a one has to time out
-// instead, as one does during an outage; renewals are tried again.
+// ShouldPing is for [pgxpool.Config]. It detects a broken connection without a round trip, so that
+// each operation takes only one. Where a network drops connections in silence, an operation on such
+// a connection has to time out instead, as during an outage. Renewals are retried.
 func ShouldPing(_ context.Context, p pgxpool.ShouldPingParams) bool {
 	return p.IdleDuration > time.Second && p.Conn.PgConn().CheckConn() != nil //nolint:staticcheck // Ping, its successor, is the round trip that this spares
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/leasehold/leasehold/internal/proof/servers"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 	"github.com/leasehold/leasehold/store/storetest"
 )
 
@@ -146,7 +147,7 @@ func TestTheRightsThatAreAsked(t *testing.T) {
 	dsn := with(t, srv.URL, func(u *url.URL, _ url.Values) { u.User = url.User("the app") })
 	s := mustOpen(t, dsn, Options{Table: "Ops.Leases"})
 	for _, f := range s.Inspect(t.Context()) {
-		if f.Status != store.StatusOK {
+		if f.Status != driver.StatusOK {
 			t.Errorf("%+v", f)
 		}
 	}
@@ -160,7 +161,7 @@ func TestTheRightsThatAreAsked(t *testing.T) {
 	}
 	failed := 0
 	for _, f := range s.Inspect(t.Context()) {
-		if f.Status == store.StatusFail && f.What == "permissions" {
+		if f.Status == driver.StatusFail && f.What == "permissions" {
 			failed++
 		}
 	}
@@ -179,19 +180,19 @@ func TestInspectWarns(t *testing.T) {
 	if s.Properties().Fencing != store.FencingPerPrimary {
 		t.Error("a server that syncs nothing is trusted")
 	}
-	got := map[string]store.Finding{}
+	got := map[string]driver.Finding{}
 	for _, f := range s.Inspect(t.Context()) {
 		got[f.What] = f
 	}
-	if f := got["durability"]; f.Status != store.StatusFail || !strings.Contains(f.Advice, "fsync=on") {
+	if f := got["durability"]; f.Status != driver.StatusFail || !strings.Contains(f.Advice, "fsync=on") {
 		t.Errorf("%+v", f)
 	}
-	if f := got["clock"]; f.Status != store.StatusOK || !strings.Contains(f.Detail, "3s") {
+	if f := got["clock"]; f.Status != driver.StatusOK || !strings.Contains(f.Detail, "3s") {
 		t.Errorf("%+v", f)
 	}
 	srv.Kill()
 	f := s.Inspect(t.Context())
-	if len(f) != 1 || f[0].Status != store.StatusFail || !strings.Contains(f[0].Detail, "is the server up") {
+	if len(f) != 1 || f[0].Status != driver.StatusFail || !strings.Contains(f[0].Detail, "is the server up") {
 		t.Errorf("with the server gone: %+v", f)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // row is a row of the table as the statements show it; its fields are nil where there is none.
@@ -20,12 +21,12 @@ type row struct {
 
 // record returns what callers see of the row, which is there.
 func (s *Store) record(key string, r row) (store.Record, error) {
-	if err := store.CheckKey(key); err != nil {
-		return store.Record{}, store.Corrupt(key, err)
+	if err := driver.CheckKey(key); err != nil {
+		return store.Record{}, driver.Corrupt(key, err)
 	}
-	rec, err := store.Unmarshal([]byte(*r.record))
+	rec, err := driver.Unmarshal([]byte(*r.record))
 	if err != nil {
-		return store.Record{}, store.Corrupt(key, err)
+		return store.Record{}, driver.Corrupt(key, err)
 	}
 	rec.Key, rec.Version = key, *r.version
 	if s.opts.ClockStep > 0 && r.age != nil {
@@ -56,14 +57,14 @@ func (s *Store) Get(ctx context.Context, key string) (store.Record, error) {
 // stored has a record that isn't there be an error.
 func (s *Store) stored(rec store.Record, err error) (store.Record, error) {
 	if err == nil && rec.Version == "" {
-		return store.Record{}, store.NotFound(rec.Key)
+		return store.Record{}, driver.NotFound(rec.Key)
 	}
 	return rec, err
 }
 
 // load is [store.Load] by that statement.
 func (s *Store) load(ctx context.Context, statement, key string) (store.Record, error) {
-	if err := store.CheckKey(key); err != nil {
+	if err := driver.CheckKey(key); err != nil {
 		return store.Record{}, err
 	}
 	var r row
@@ -99,7 +100,7 @@ const afterAll = "\U0010FFFF"
 // List implements [store.Store]. It yields by key, in the order of their bytes, and reads 256 records at a time.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
 	return func(yield func(store.Record, error) bool) {
-		if err := store.CheckPrefix(prefix); err != nil {
+		if err := driver.CheckPrefix(prefix); err != nil {
 			yield(store.Record{}, err)
 			return
 		}

@@ -6,15 +6,16 @@ import (
 
 	"github.com/leasehold/leasehold/internal/enginekit/outcome"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // Put implements [store.Store].
 func (s *Store) Put(ctx context.Context, rec store.Record) (store.Record, error) {
-	body, err := store.Marshal(rec)
+	body, err := driver.Marshal(rec)
 	if err != nil {
 		return store.Record{}, err
 	}
-	kept := store.Canonical(rec)
+	kept := driver.Canonical(rec)
 	kept.Version = newVersion()
 	statement, args := s.sql.create, append([]any{rec.Key, kept.Version, string(body)}, s.topics.args(rec.Key)...)
 	if rec.Version != "" {
@@ -28,7 +29,7 @@ func (s *Store) Put(ctx context.Context, rec store.Record) (store.Record, error)
 
 // Delete implements [store.Store].
 func (s *Store) Delete(ctx context.Context, key, version string) error {
-	if err := store.CheckKey(key); err != nil {
+	if err := driver.CheckKey(key); err != nil {
 		return err
 	}
 	if version == "" { // never a stored one, and a row could only be made to bear it by hand
@@ -66,7 +67,7 @@ func (s *Store) write(ctx context.Context, c write) error {
 		case err != nil && unknown:
 			s.doubts.Unknown(c.key, c.nonce)
 			s.waiters.Changed(c.key)
-			return store.Unknown(c.key, err)
+			return driver.Unknown(c.key, err)
 		case err != nil:
 			return err
 		case w.done:

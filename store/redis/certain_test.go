@@ -23,7 +23,7 @@ var errAny = errors.New("any")
 // What came of a write is unknown where the connection broke before an answer, or before an answer that the replicas have it.
 func TestWhichErrorsAreCertain(t *testing.T) {
 	s := &Store{}
-	there, err := store.MarshalApart(store.Record{Key: "n", Owner: "o", Token: 7, TTL: time.Minute})
+	there, err := marshalApart(store.Record{Key: "n", Owner: "o", Token: 7, TTL: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,21 +12,22 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
-// Inspect implements [store.Inspector]. It writes and deletes one record of its own. Of a cluster it sees one node.
-func (s *Store) Inspect(ctx context.Context) []store.Finding {
-	findings := []store.Finding{s.tryOut(ctx)}
+// Inspect implements [driver.Inspector]. It writes and deletes one record of its own. Of a cluster it sees one node.
+func (s *Store) Inspect(ctx context.Context) []driver.Finding {
+	findings := []driver.Finding{s.tryOut(ctx)}
 	info, err := s.info(ctx)
 	if err != nil {
-		return append(findings, store.Finding{
-			What: "server", Status: store.StatusWarn, Detail: "INFO: " + err.Error(),
+		return append(findings, driver.Finding{
+			What: "server", Status: driver.StatusWarn, Detail: "INFO: " + err.Error(),
 			Advice: "check by hand: maxmemory-policy (no allkeys-…), appendonly yes, appendfsync always",
 		})
 	}
 	findings = append(findings, server(info), role(info), eviction(info), s.persistence(ctx, info), s.replication(info))
 	if who, err := s.text(ctx, "acl", "whoami"); err == nil {
-		findings = append(findings, store.Finding{What: "identity", Status: store.StatusOK, Detail: "user " + who})
+		findings = append(findings, driver.Finding{What: "identity", Status: driver.StatusOK, Detail: "user " + who})
 	}
 	return append(findings, s.clock(ctx))
 }
@@ -59,7 +60,7 @@ func (s *Store) info(ctx context.Context) (map[string]string, error) {
 }
 
 // tryOut writes, reads and deletes.
-func (s *Store) tryOut(ctx context.Context) store.Finding {
+func (s *Store) tryOut(ctx context.Context) driver.Finding {
 	key := ".inspect/" + strings.ToLower(newVersion()[:12])
 	rec, err := s.Put(ctx, store.Record{Key: key, Nonce: newVersion()})
 	if err == nil {
@@ -77,13 +78,13 @@ func (s *Store) tryOut(ctx context.Context) store.Finding {
 		}
 	}
 	if err != nil {
-		return store.Finding{What: "permissions", Status: store.StatusFail, Detail: err.Error()}
+		return driver.Finding{What: "permissions", Status: driver.StatusFail, Detail: err.Error()}
 	}
-	return store.Finding{What: "permissions", Status: store.StatusOK, Detail: "a record could be made, changed, read and deleted"}
+	return driver.Finding{What: "permissions", Status: driver.StatusOK, Detail: "a record could be made, changed, read and deleted"}
 }
 
-func server(info map[string]string) store.Finding {
-	f := store.Finding{What: "server", Status: store.StatusOK, Detail: "Redis " + info["redis_version"]}
+func server(info map[string]string) driver.Finding {
+	f := driver.Finding{What: "server", Status: driver.StatusOK, Detail: "Redis " + info["redis_version"]}
 	if v := info["valkey_version"]; v != "" {
 		f.Detail = "Valkey " + v
 	}
@@ -92,34 +93,34 @@ func server(info map[string]string) store.Finding {
 	}
 	major, _, _ := strings.Cut(info["redis_version"], ".")
 	if n, err := strconv.Atoi(major); err == nil && n < 6 {
-		f.Status, f.Advice = store.StatusWarn, "it is tried with Redis 7 and Valkey 8, and made for 6 and later"
+		f.Status, f.Advice = driver.StatusWarn, "it is tried with Redis 7 and Valkey 8, and made for 6 and later"
 	}
 	return f
 }
 
-func role(info map[string]string) store.Finding {
-	f := store.Finding{What: "role", Status: store.StatusOK, Detail: info["role"]}
+func role(info map[string]string) driver.Finding {
+	f := driver.Finding{What: "role", Status: driver.StatusOK, Detail: info["role"]}
 	if info["role"] == "slave" {
-		f.Status, f.Detail, f.Advice = store.StatusFail, "a replica", "name the primary, or use a client for Sentinel or the cluster"
+		f.Status, f.Detail, f.Advice = driver.StatusFail, "a replica", "name the primary, or use a client for Sentinel or the cluster"
 	}
 	return f
 }
 
 // eviction: a server that may evict any key may evict one that says who holds a name.
-func eviction(info map[string]string) store.Finding {
+func eviction(info map[string]string) driver.Finding {
 	policy, limit := info["maxmemory_policy"], info["maxmemory"]
-	f := store.Finding{What: "eviction", Status: store.StatusOK, Detail: fmt.Sprintf("maxmemory-policy %s, maxmemory %s", policy, limit)}
+	f := driver.Finding{What: "eviction", Status: driver.StatusOK, Detail: fmt.Sprintf("maxmemory-policy %s, maxmemory %s", policy, limit)}
 	if strings.HasPrefix(policy, "allkeys-") {
-		f.Status, f.Advice = store.StatusFail, "set maxmemory-policy noeviction or volatile-…: a lease that is evicted is free while somebody holds it"
+		f.Status, f.Advice = driver.StatusFail, "set maxmemory-policy noeviction or volatile-…: a lease that is evicted is free while somebody holds it"
 		if limit == "0" {
-			f.Status = store.StatusWarn // it evicts nothing while there is no limit
+			f.Status = driver.StatusWarn // it evicts nothing while there is no limit
 		}
 	}
 	return f
 }
 
-func (s *Store) persistence(ctx context.Context, info map[string]string) store.Finding {
-	f := store.Finding{What: "durability", Status: store.StatusWarn}
+func (s *Store) persistence(ctx context.Context, info map[string]string) driver.Finding {
+	f := driver.Finding{What: "durability", Status: driver.StatusWarn}
 	if info["aof_enabled"] != "1" {
 		f.Detail, f.Advice = "no append-only file: a restart forgets what came after the last snapshot", "set appendonly yes and appendfsync always"
 		return f
@@ -133,7 +134,7 @@ func (s *Store) persistence(ctx context.Context, info map[string]string) store.F
 	case "":
 		f.Detail, f.Advice = fmt.Sprintf("an append-only file; how it is synced can't be seen: %v", err), "make sure of appendfsync always"
 	case "always":
-		f.Status, f.Detail = store.StatusOK, "an append-only file, synced before each answer"
+		f.Status, f.Detail = driver.StatusOK, "an append-only file, synced before each answer"
 	default:
 		f.Detail, f.Advice = "an append-only file with appendfsync "+policy+": a crash of the machine may lose the last writes", "set appendfsync always"
 	}
@@ -160,16 +161,16 @@ func last(cmd *goredis.Cmd, err error) string {
 	return ""
 }
 
-func (s *Store) replication(info map[string]string) store.Finding {
+func (s *Store) replication(info map[string]string) driver.Finding {
 	n := info["connected_slaves"]
-	f := store.Finding{What: "replication", Status: store.StatusOK, Detail: n + " replicas"}
+	f := driver.Finding{What: "replication", Status: driver.StatusOK, Detail: n + " replicas"}
 	if n != "" && n != "0" && s.opts.Replicas == 0 {
-		f.Status = store.StatusWarn
+		f.Status = driver.StatusWarn
 		f.Detail += ", and writes don't wait for them: a failover may lose the last ones"
 		f.Advice = "ask for acknowledgements of replicas (replicas=1), and let what is guarded refuse older tokens"
 	}
 	if want, err := strconv.Atoi(n); err == nil && want < s.opts.Replicas {
-		f.Status, f.Advice = store.StatusFail, fmt.Sprintf("%d have to acknowledge each write: attach more, or ask for fewer", s.opts.Replicas)
+		f.Status, f.Advice = driver.StatusFail, fmt.Sprintf("%d have to acknowledge each write: attach more, or ask for fewer", s.opts.Replicas)
 	}
 	return f
 }
@@ -178,8 +179,8 @@ func (s *Store) replication(info map[string]string) store.Finding {
 const skewed = time.Second
 
 // clock tells how the server's wall clock compares with the one here. Only Age depends on it.
-func (s *Store) clock(ctx context.Context) store.Finding {
-	f := store.Finding{What: "clock", Status: store.StatusWarn}
+func (s *Store) clock(ctx context.Context) driver.Finding {
+	f := driver.Finding{What: "clock", Status: driver.StatusWarn}
 	clk := clock.System()
 	asked, before := clk.Now(), clk.Wall()
 	cmd := goredis.NewTimeCmd(ctx, "time")
@@ -198,7 +199,7 @@ func (s *Store) clock(ctx context.Context) store.Finding {
 		f.Detail += fmt.Sprintf("; ages hold while it isn't set by more than %v", s.opts.ClockStep)
 	}
 	if offset.Abs() <= skewed+trip {
-		f.Status = store.StatusOK
+		f.Status = driver.StatusOK
 		return f
 	}
 	f.Advice = "run a time daemon on both; no lease depends on it, but tokens after a failover and the opt-in Age do"

@@ -11,15 +11,17 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // scanCount is how many keys the server looks at for one answer of a SCAN.
 const scanCount = 500
 
-// List implements [store.Store]. It scans all keys of the database, on each primary of a cluster, and reads what it finds.
+// List implements [store.Store]. It scans all keys of the database, on each primary of a cluster,
+// and reads the records that it finds.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
 	return func(yield func(store.Record, error) bool) {
-		if err := store.CheckPrefix(prefix); err != nil {
+		if err := driver.CheckPrefix(prefix); err != nil {
 			yield(store.Record{}, err)
 			return
 		}
@@ -153,7 +155,7 @@ func (s *Store) yieldAll(ctx context.Context, keys []string, yield func(store.Re
 			case err == nil:
 				rec, err = s.record(key, answer)
 			case wrongType(err):
-				err = store.Corrupt(key, err)
+				err = driver.Corrupt(key, err)
 			default:
 				return err
 			}

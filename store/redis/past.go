@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // shelf says which fields of a hash hold the terms of Past, and what they are. It is part of the version, so whoever writes
@@ -48,7 +49,7 @@ func shelve(old string, past []store.Term) (version string, fields []any) {
 		next.newest = next.terms - 1
 	}
 	for i, t := range missing {
-		fields = append(fields, next.field(i), store.MarshalTerm(t))
+		fields = append(fields, next.field(i), driver.MarshalTerm(t))
 	}
 	return newVersion() + next.String(), fields
 }
@@ -110,7 +111,7 @@ func terms(version string, fields []any) ([]string, error) {
 func blame(version string, terms []string, err error) error {
 	s, _ := shelfOf(version)
 	for age, text := range terms {
-		if _, err := store.UnmarshalApart([]byte(`{"v":1,"token":0}`), []string{text}); err != nil {
+		if _, err := unmarshalApart([]byte(`{"v":1,"token":0}`), []string{text}); err != nil {
 			return fmt.Errorf("%s: %w", s.field(age), err)
 		}
 	}

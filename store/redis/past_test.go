@@ -12,6 +12,7 @@ import (
 
 	"github.com/leasehold/leasehold/internal/proof/servers"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 	"github.com/leasehold/leasehold/store/storetest"
 )
 
@@ -48,7 +49,7 @@ func (h *hash) get(t rapid.TB) []store.Term {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rec, err := store.UnmarshalApart([]byte(`{"v":1,"token":0}`), texts)
+	rec, err := unmarshalApart([]byte(`{"v":1,"token":0}`), texts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +156,7 @@ func TestTermsInsideTheRecord(t *testing.T) {
 	s, client := mustOpen(t, srv, srv.Addr, Options{Prefix: newPrefix()}), raw(t, srv)
 	rec := held("k", 7)
 	rec.Past = []store.Term{term(3), term(2)}
-	body, err := store.Marshal(rec)
+	body, err := driver.Marshal(rec)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -224,7 +225,7 @@ func FuzzRecord(f *testing.F) {
 			}
 			return
 		}
-		if _, err := store.MarshalApart(rec); err != nil {
+		if _, err := marshalApart(rec); err != nil {
 			t.Fatalf("accepted, and can't be written: %v\n%+v", err, rec)
 		}
 	})

@@ -13,6 +13,7 @@ import (
 	"github.com/leasehold/leasehold/internal/enginekit/notify"
 	"github.com/leasehold/leasehold/internal/enginekit/outcome"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // Client is what the engine asks of a client. *redis.Client, *redis.ClusterClient and *redis.Ring of go-redis have it.
@@ -21,24 +22,24 @@ type Client interface {
 	Pipelined(ctx context.Context, fn func(goredis.Pipeliner) error) ([]goredis.Cmder, error)
 }
 
-// Subscriber is what the engine asks of a client that can tell of changes. Without it Waits poll.
+// Subscriber is the part of a client that reports changes. Without it Waits poll.
 type Subscriber interface {
 	Subscribe(ctx context.Context, channels ...string) *goredis.PubSub
 }
 
-// DefaultPrefix is that of [Options] with none.
+// DefaultPrefix is the prefix when [Options] have none.
 const DefaultPrefix = "leasehold:"
 
-// DefaultReplicaWait is that of [Options] with none.
+// DefaultReplicaWait is the wait when [Options] have none.
 const DefaultReplicaWait = time.Second
 
 // Options of [New]. The zero value is ready for use.
 type Options struct {
 	Prefix string // of keys and of channels; DefaultPrefix when ""
 
-	// ClockStep opts in to Age, when above 0: an upper bound on how far the wall clock of the server is ever set, and on how
-	// far those of a primary and of a replica that replaces it differ. Ages are that much too small; one that would be below
-	// 0 is 0.
+	// ClockStep enables Age, when above 0. It is an upper bound on how far the wall clock of the
+	// server is ever set, and on how far those of a primary and of a replica that replaces it
+	// differ. Ages are too small by that bound. One that would be below 0 is 0.
 	ClockStep time.Duration
 
 	// Replicas is how many replicas have to acknowledge a write before it counts as done, within ReplicaWait. When fewer do,
@@ -52,7 +53,7 @@ type Options struct {
 	NoNotify bool
 }
 
-// Store is a store in Redis. It implements [store.Store], [store.Waiter], [store.Describer] and [store.Inspector].
+// Store is a store in Redis. It implements [store.Store], [store.Waiter], [store.Describer] and [driver.Inspector].
 type Store struct {
 	client  Client
 	opts    Options
@@ -68,10 +69,10 @@ type Store struct {
 }
 
 var (
-	_ store.Store     = (*Store)(nil)
-	_ store.Waiter    = (*Store)(nil)
-	_ store.Describer = (*Store)(nil)
-	_ store.Inspector = (*Store)(nil)
+	_ store.Store      = (*Store)(nil)
+	_ store.Waiter     = (*Store)(nil)
+	_ store.Describer  = (*Store)(nil)
+	_ driver.Inspector = (*Store)(nil)
 )
 
 // New returns a store that uses the client, which stays the caller's. It does no I/O.
@@ -85,7 +86,7 @@ func New(client Client, opts Options) (*Store, error) {
 	switch {
 	case client == nil:
 		return nil, errors.New("client is nil: want a client of go-redis")
-	case store.CheckPrefix(opts.Prefix) != nil:
+	case driver.CheckPrefix(opts.Prefix) != nil:
 		return nil, fmt.Errorf("prefix %q: want at most %d bytes of printable UTF-8", opts.Prefix, store.MaxKey)
 	case opts.ClockStep < 0:
 		return nil, fmt.Errorf("ClockStep %v: want a bound above 0, or 0 for no Age", opts.ClockStep)

@@ -13,7 +13,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/leasehold/leasehold/internal/proof/servers"
-	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 	"github.com/leasehold/leasehold/store/storetest"
 )
 
@@ -144,11 +144,11 @@ func TestTheRightsThatAreAsked(t *testing.T) {
 	if err := <-waiting; err != nil {
 		t.Error(err)
 	}
-	what := map[string]store.Finding{}
+	what := map[string]driver.Finding{}
 	for _, f := range s.Inspect(t.Context()) {
 		what[f.What] = f
 	}
-	if what["permissions"].Status != store.StatusOK || what["server"].Status != store.StatusWarn || !strings.Contains(what["server"].Detail, "NOPERM") {
+	if what["permissions"].Status != driver.StatusOK || what["server"].Status != driver.StatusWarn || !strings.Contains(what["server"].Detail, "NOPERM") {
 		t.Errorf("%+v", what)
 	}
 	for _, without := range []string{"-hset", "-evalsha", "-publish", "resetchannels", "resetkeys", "-hdel"} {
@@ -182,10 +182,10 @@ func heard(t testing.TB, client *goredis.Client, channel string) {
 }
 
 func TestInspectWarns(t *testing.T) {
-	find := func(opts Options, change ...servers.Option) map[string]store.Finding {
+	find := func(opts Options, change ...servers.Option) map[string]driver.Finding {
 		srv := servers.Redis(t, change...)
 		s := mustOpen(t, srv, srv.Addr, opts)
-		got := map[string]store.Finding{}
+		got := map[string]driver.Finding{}
 		for _, f := range s.Inspect(t.Context()) {
 			got[f.What] = f
 		}
@@ -193,18 +193,18 @@ func TestInspectWarns(t *testing.T) {
 	}
 	got := find(Options{})
 	for _, what := range []string{"permissions", "server", "role", "eviction", "durability", "replication", "identity", "clock"} {
-		if got[what].Status != store.StatusOK {
+		if got[what].Status != driver.StatusOK {
 			t.Errorf("%s: %+v", what, got[what])
 		}
 	}
 	got = find(Options{Replicas: 2, ReplicaWait: time.Millisecond}, servers.Set("maxmemory", "100mb"), servers.Set("maxmemory-policy", "allkeys-lru"), servers.Set("appendfsync", "everysec"))
-	for what, want := range map[string]store.Status{"eviction": store.StatusFail, "durability": store.StatusWarn, "replication": store.StatusFail, "permissions": store.StatusFail} {
+	for what, want := range map[string]driver.Status{"eviction": driver.StatusFail, "durability": driver.StatusWarn, "replication": driver.StatusFail, "permissions": driver.StatusFail} {
 		if got[what].Status != want {
 			t.Errorf("%s: %+v", what, got[what])
 		}
 	}
 	got = find(Options{}, servers.Set("maxmemory-policy", "allkeys-lfu"), servers.Set("appendonly", "no"))
-	for what, want := range map[string]store.Status{"eviction": store.StatusWarn, "durability": store.StatusWarn} {
+	for what, want := range map[string]driver.Status{"eviction": driver.StatusWarn, "durability": driver.StatusWarn} {
 		if got[what].Status != want || got[what].Advice == "" {
 			t.Errorf("%s: %+v", what, got[what])
 		}

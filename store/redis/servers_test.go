@@ -14,6 +14,7 @@ import (
 
 	"github.com/leasehold/leasehold/internal/proof/servers"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 	"github.com/leasehold/leasehold/store/storetest"
 )
 
@@ -162,7 +163,7 @@ func TestAReplicaIsRefused(t *testing.T) {
 	}
 	failed := map[string]bool{}
 	for _, f := range s.Inspect(t.Context()) {
-		failed[f.What] = f.Status == store.StatusFail
+		failed[f.What] = f.Status == driver.StatusFail
 	}
 	if !failed["role"] || !failed["permissions"] {
 		t.Errorf("Inspect: %v", failed)

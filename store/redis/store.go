@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // Put implements [store.Store].
@@ -16,7 +17,7 @@ func (s *Store) Put(ctx context.Context, rec store.Record) (store.Record, error)
 	if err != nil {
 		return store.Record{}, err
 	}
-	kept := store.Canonical(rec)
+	kept := driver.Canonical(rec)
 	kept.Version = w.version
 	if err := s.write(ctx, w); err != nil {
 		return store.Record{}, err
@@ -26,7 +27,7 @@ func (s *Store) Put(ctx context.Context, rec store.Record) (store.Record, error)
 
 // Delete implements [store.Store].
 func (s *Store) Delete(ctx context.Context, key, version string) error {
-	if err := store.CheckKey(key); err != nil {
+	if err := driver.CheckKey(key); err != nil {
 		return err
 	}
 	return s.write(ctx, s.deleting(key, version))
@@ -50,7 +51,7 @@ func (s *Store) Confirm(ctx context.Context, key string) (store.Record, error) {
 // stored has a record that isn't there be an error.
 func stored(rec store.Record, err error) (store.Record, error) {
 	if err == nil && rec.Version == "" {
-		return store.Record{}, store.NotFound(rec.Key)
+		return store.Record{}, driver.NotFound(rec.Key)
 	}
 	return rec, err
 }
@@ -76,13 +77,13 @@ func (s *Store) sure(ctx context.Context, rec store.Record) (store.Record, error
 
 // load is [store.Load] by that script.
 func (s *Store) load(ctx context.Context, sc script, key string, replicas bool) (store.Record, error) {
-	if err := store.CheckKey(key); err != nil {
+	if err := driver.CheckKey(key); err != nil {
 		return store.Record{}, err
 	}
 	answer, _, err := s.run(ctx, sc, key, replicas)
 	switch {
 	case wrongType(err):
-		return store.Record{}, store.Corrupt(key, err)
+		return store.Record{}, driver.Corrupt(key, err)
 	case err != nil:
 		return store.Record{}, err
 	case first(answer) == answerMissing:
@@ -105,8 +106,8 @@ const (
 
 // record reads an answer that shows one.
 func (s *Store) record(key string, answer []any) (store.Record, error) {
-	if err := store.CheckKey(key); err != nil {
-		return store.Record{}, store.Corrupt(key, err)
+	if err := driver.CheckKey(key); err != nil {
+		return store.Record{}, driver.Corrupt(key, err)
 	}
 	if word := first(answer); word != answerFound || len(answer) != shown {
 		return store.Record{}, fmt.Errorf("%s: the script answered %q, and %d parts", key, word, len(answer))
@@ -114,15 +115,15 @@ func (s *Store) record(key string, answer []any) (store.Record, error) {
 	version, ok1 := answer[atVersion].(string)
 	body, ok2 := answer[atRecord].(string)
 	if !ok1 || !ok2 {
-		return store.Record{}, store.Corrupt(key, errors.New("its hash lacks version or record: it isn't a record of Leasehold's"))
+		return store.Record{}, driver.Corrupt(key, errors.New("its hash lacks version or record: it isn't a record of Leasehold's"))
 	}
 	past, err := terms(version, answer[atPast:])
 	if err != nil {
-		return store.Record{}, store.Corrupt(key, err)
+		return store.Record{}, driver.Corrupt(key, err)
 	}
-	rec, err := store.UnmarshalApart([]byte(body), past)
+	rec, err := unmarshalApart([]byte(body), past)
 	if err != nil {
-		return store.Record{}, store.Corrupt(key, blame(version, past, err))
+		return store.Record{}, driver.Corrupt(key, blame(version, past, err))
 	}
 	written, _ := answer[atWritten].(string) // without it there is no Age, and that is all
 	now, _ := answer[atNow].(string)

@@ -14,11 +14,12 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/internal/enginekit/notify"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // Wait implements [store.Waiter]. A read that fails for some 5 s ends it.
 func (s *Store) Wait(ctx context.Context, key, version string) (store.Record, error) {
-	if err := store.CheckKey(key); err != nil {
+	if err := driver.CheckKey(key); err != nil {
 		return store.Record{}, err
 	}
 	rec, err := s.waiters.Wait(ctx, notify.Want{Key: key, Version: version}, func(ctx context.Context) (store.Record, error) {
@@ -47,7 +48,7 @@ func (src source) Read(ctx context.Context, wants []notify.Want) ([]notify.Resul
 	for i, r := range read {
 		switch word := first(r.answer); {
 		case r.err != nil:
-			results[i].Err = store.Corrupt(keys[i], r.err)
+			results[i].Err = driver.Corrupt(keys[i], r.err)
 		case word == answerMissing:
 			results[i] = notify.Result{Changed: true, Rec: store.Record{Key: keys[i]}}
 		case word != answerSame:

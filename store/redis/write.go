@@ -9,6 +9,7 @@ import (
 
 	"github.com/leasehold/leasehold/internal/enginekit/outcome"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // write is a script that changes one record if it has the version that is demanded.
@@ -31,7 +32,7 @@ func (w *write) Size() int   { return w.size }
 
 // putting returns the write of a record.
 func (s *Store) putting(rec store.Record) (*write, error) {
-	body, err := store.MarshalApart(rec)
+	body, err := marshalApart(rec)
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +105,7 @@ func (s *Store) carryOut(ctx context.Context, w *write) error {
 	case err == nil:
 		return s.outcome(w)
 	case sent:
-		return store.Unknown(w.key, err)
+		return driver.Unknown(w.key, err)
 	}
 	return err
 }
@@ -158,15 +159,15 @@ func (s *Store) outcome(w *write) error {
 	word := first(w.answer)
 	switch {
 	case w.unknown && (word == "" || word == answerDone):
-		return store.Unknown(w.key, w.err)
+		return driver.Unknown(w.key, w.err)
 	case wrongType(w.err):
-		return store.Corrupt(w.key, w.err)
+		return driver.Corrupt(w.key, w.err)
 	case w.err != nil && word == "":
 		return w.err
 	case word == answerDone:
 		return nil
 	case word == answerMissing:
-		return store.NotFound(w.key)
+		return driver.NotFound(w.key)
 	}
 	rec, err := s.record(w.key, w.answer)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // acknowledged is the writes of several handles, so that it can be told whether a record comes after all that were acknowledged. The zero
@@ -120,7 +121,7 @@ func (w watched) Put(ctx context.Context, rec store.Record) (store.Record, error
 func (w watched) Confirm(ctx context.Context, key string) (store.Record, error) {
 	rec, err := w.answer(store.Confirm(ctx, w.Store, key))
 	if err == nil && rec.Version == "" {
-		err = store.NotFound(key)
+		err = driver.NotFound(key)
 	}
 	return rec, err
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 	"github.com/leasehold/leasehold/store/memory"
 )
 
@@ -68,7 +69,7 @@ func TestCrashesKnowsThatWritesCanBeLate(t *testing.T) {
 		if writes++; !ok && writes%100 == 0 {
 			under[rec.Key] = rec
 			mu.Unlock()
-			return store.Record{}, store.Unknown(rec.Key, errors.New("no answer"))
+			return store.Record{}, driver.Unknown(rec.Key, errors.New("no answer"))
 		}
 		mu.Unlock()
 		if ok {

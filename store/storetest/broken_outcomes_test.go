@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 	"github.com/leasehold/leasehold/store/faulty"
 	"github.com/leasehold/leasehold/store/memory"
 )
@@ -29,7 +30,7 @@ var brokenOutcomes = []breakage{
 	each("calls what it never sent unknown", func(e *engine) {
 		e.remove = func(ctx context.Context, key, version string) error {
 			if ctx.Err() != nil {
-				return store.Unknown(key, context.Cause(ctx))
+				return driver.Unknown(key, context.Cause(ctx))
 			}
 			return e.Store.Delete(ctx, key, version)
 		}

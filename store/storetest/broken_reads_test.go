@@ -96,7 +96,7 @@ var brokenReads = []breakage{
 	}, "ListCancel"),
 
 	spoilt("is a millisecond fast", func(r *store.Record) { r.Age += time.Millisecond }, "AgeIsLowerBound"),
-	spoilt("takes every writer for gone", func(r *store.Record) { r.Age = store.Forever }, "AgeIsLowerBound", "Reopen"),
+	spoilt("takes every writer for gone", func(r *store.Record) { r.Age = store.AgeGone }, "AgeIsLowerBound", "Reopen"),
 	spoilt("vouches for nothing", func(r *store.Record) { r.Age = 0 }, "AgeGrows"),
 	each("forgets ages now and then", func(e *engine) {
 		var n atomic.Int64

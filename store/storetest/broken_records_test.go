@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 	"github.com/leasehold/leasehold/store/memory"
 )
 
@@ -39,7 +40,7 @@ var brokenRecords = []breakage{
 	stored("forgets old terms beyond the limit", func(r *store.Record) { r.Past = r.Past[:min(len(r.Past), store.MaxPast)] }, "RecordLimits"),
 	each("takes 64 KiB less one", func(e *engine) {
 		e.put = func(ctx context.Context, rec store.Record) (store.Record, error) {
-			if b, err := store.Marshal(rec); err == nil && len(b) >= store.MaxRecord {
+			if b, err := driver.Marshal(rec); err == nil && len(b) >= store.MaxRecord {
 				return store.Record{}, &store.InvalidError{Field: "record"}
 			}
 			return e.Store.Put(ctx, rec)
@@ -49,8 +50,8 @@ var brokenRecords = []breakage{
 
 	each("does not check the key of a Get", func(e *engine) {
 		e.get = func(ctx context.Context, key string) (store.Record, error) {
-			if err := store.CheckKey(key); err != nil {
-				return store.Record{}, store.NotFound(key)
+			if err := driver.CheckKey(key); err != nil {
+				return store.Record{}, driver.NotFound(key)
 			}
 			return e.Store.Get(ctx, key)
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 	"github.com/leasehold/leasehold/store/faulty"
 	"github.com/leasehold/leasehold/store/memory"
 )
@@ -73,7 +74,7 @@ var brokenReplicas = []breakage{
 			if _, err := primary.Put(ctx, rec); errors.As(err, &conflict) {
 				return store.Record{}, err
 			}
-			return store.Record{}, store.Unknown(rec.Key, faulty.ErrLost)
+			return store.Record{}, driver.Unknown(rec.Key, faulty.ErrLost)
 		}
 	}, "Unreplicated"),
 	unkept("confirms by a plain read", func(c *careless, primary *memory.Store) { c.confirm = primary.Get }, "Unreplicated", "Failover"),

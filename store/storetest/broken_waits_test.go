@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 	"github.com/leasehold/leasehold/store/memory"
 )
 
@@ -42,7 +43,7 @@ var brokenWaits = []breakage{
 		e.wait = func(ctx context.Context, key, version string) (store.Record, error) {
 			rec, err := e.Store.Wait(ctx, key, version)
 			if err == nil && rec.Version == "" {
-				err = store.NotFound(key)
+				err = driver.NotFound(key)
 			}
 			return rec, err
 		}

@@ -6,6 +6,7 @@ import (
 	"iter"
 
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 	"github.com/leasehold/leasehold/store/memory"
 )
 
@@ -147,7 +148,7 @@ func doubtful(e *engine, unclear func() bool) {
 
 func doubted(key string, err error, unclear func() bool) error {
 	if errors.Is(err, store.ErrConflict) && unclear() {
-		return store.Unknown(key, errors.New("a fault inside the server"))
+		return driver.Unknown(key, errors.New("a fault inside the server"))
 	}
 	return err
 }

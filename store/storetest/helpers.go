@@ -11,6 +11,7 @@ import (
 
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // held returns a small record that somebody holds.
@@ -23,7 +24,7 @@ func full(key string) store.Record {
 	at := time.Date(2026, 11, 21, 10, 13, 16, 123456789, time.UTC)
 	return store.Record{
 		Key: key, Owner: "host/42/f00d", Token: fence.MaxToken - 7, TTL: 15*time.Second + 1, Session: "session/f00d",
-		Acquired: at, Mark: store.MarkBroken, Note: "by alice: \"maintenance\"", Kind: store.KindSemaphore,
+		Acquired: at, Intervention: store.InterventionBroken, Note: "by alice: \"maintenance\"", Kind: store.KindSemaphore,
 		Info: map[string]string{"host": "host", "": "empty key", "op": "line 1\nline 2\t<&>'\"\\", "empty": "", "ключ": "значение 🔒"},
 		Past: []store.Term{
 			{Owner: "b", Token: 12, From: at.Add(-time.Hour), Until: at.Add(-time.Minute), Why: "released"},
@@ -35,11 +36,11 @@ func full(key string) store.Record {
 
 // canonical returns rec as a store gives it back: what the codec of package store keeps of it.
 func canonical(rec store.Record) (store.Record, error) {
-	b, err := store.Marshal(rec)
+	b, err := driver.Marshal(rec)
 	if err != nil {
 		return store.Record{}, err
 	}
-	kept, err := store.Unmarshal(b)
+	kept, err := driver.Unmarshal(b)
 	kept.Key, kept.Version = rec.Key, rec.Version
 	return kept, err
 }

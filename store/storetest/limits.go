@@ -11,6 +11,7 @@ import (
 
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // keyLimits: a key of MaxKey bytes is taken; what isn't 1 to MaxKey bytes of printable UTF-8 is refused by every method.
@@ -74,7 +75,7 @@ func invalid(err error, field string) error {
 func sized(key string, n int) (store.Record, error) {
 	rec := held(key, 1)
 	rec.Info = map[string]string{"": ""}
-	b, err := store.Marshal(rec)
+	b, err := driver.Marshal(rec)
 	rec.Info[""] = strings.Repeat("x", max(n-len(b), 0))
 	return rec, err
 }
@@ -114,7 +115,7 @@ func recordLimits(ctx context.Context, e *env) error {
 		{"Nonce", func(r *store.Record) { r.Nonce = "\xff" }},
 		{"Note", func(r *store.Record) { r.Note = long }},
 		{"Kind", func(r *store.Record) { r.Kind = store.Kind(long) }},
-		{"Mark", func(r *store.Record) { r.Mark = "\x00" }},
+		{"Intervention", func(r *store.Record) { r.Intervention = "\x00" }},
 		{"Info", func(r *store.Record) { r.Info = map[string]string{"k": "\xff"} }},
 		{"Acquired", func(r *store.Record) { r.Acquired = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) }},
 	} {

@@ -90,7 +90,7 @@ type ledger struct {
 	replaced map[[2]string]bool // by key and version: a write replaced or deleted it
 	made     map[[2]string]bool // by key and version: a write made it
 
-	companions bool // see Instance
+	companions bool // the handles are of [companions]
 }
 
 // note records an acknowledged write and returns an error when it can't have been done after those of before.
@@ -120,7 +120,8 @@ func everythingAtOnce(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	l := &ledger{replaced: map[[2]string]bool{}, made: map[[2]string]bool{}, companions: e.Companions}
+	l := &ledger{replaced: map[[2]string]bool{}, made: map[[2]string]bool{}}
+	_, l.companions = handles[0].(companions)
 	err = together(ctx, workers, func(ctx context.Context, i int) error {
 		s := handles[i%len(handles)]
 		for range e.times(150, 10) {
@@ -191,7 +192,11 @@ func (l *ledger) step(ctx context.Context, s store.Store, key string) error {
 	return err
 }
 
-// overtaken says that the engine may not know of a write whether it counted: see [Instance.Companions]. Before it, the record was before.
+// companions is what handles are whose engine claims a record that nobody holds by two writes, as those on other programs' tables do. Of a
+// claim that others read and wrote over between the two, the engine may say that its outcome is unknown.
+type companions interface{ ClaimsInTwoWrites() }
+
+// overtaken says that the engine may not know of a write whether it counted: see [companions]. Before it, the record was before.
 func (l *ledger) overtaken(err error, before store.Record) bool {
 	return l.companions && before.Owner == "" && errors.Is(err, store.ErrUnknownOutcome)
 }

@@ -10,7 +10,9 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/leasehold/leasehold/internal/proof/records"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // roundTrip: every field comes back as it was, alone and with the others, when it is set and when it is cleared.
@@ -34,7 +36,7 @@ func roundTrip(ctx context.Context, e *env) error {
 		{Key: "acquired/zone", Acquired: all.Acquired.In(time.FixedZone("", 5*3600+1800))},
 		{Key: "acquired/old", Acquired: time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC)},
 		{Key: "acquired/far", Acquired: time.Date(9999, 12, 31, 23, 59, 59, 999999999, time.UTC)},
-		{Key: "mark", Mark: all.Mark},
+		{Key: "mark", Intervention: all.Intervention},
 		{Key: "note", Note: all.Note},
 		{Key: "kind", Kind: all.Kind},
 		{Key: "info", Info: all.Info},
@@ -77,9 +79,9 @@ func roundTripRandom(ctx context.Context, e *env) error {
 	return property(func(t *rapid.T) error {
 		n++ // a key of its own for each try
 		key := fmt.Sprintf("%d/", n)
-		rec := Records().Draw(t, "record")
+		rec := records.Any().Draw(t, "record")
 		rec.Key = key + rec.Key[:min(len(rec.Key), store.MaxKey-len(key))]
-		if store.CheckKey(rec.Key) != nil {
+		if driver.CheckKey(rec.Key) != nil {
 			rec.Key = key // the cut went through a character
 		}
 		stored, err := mustPut(ctx, s, rec)

@@ -41,10 +41,6 @@ type Instance struct {
 	Volatile bool // the data are gone when the last handle is closed
 	Slow     bool // a write takes milliseconds: checks repeat things less often
 
-	// Companions says that a record which nobody holds is claimed by two writes. Of a claim that others read and wrote over between
-	// them, the engine may say that its outcome is unknown.
-	Companions bool
-
 	// Cut makes the server unreachable for every handle that is open, so that requests hang or fail; Heal ends that. Both
 	// are nil, or neither is.
 	Cut, Heal func() error

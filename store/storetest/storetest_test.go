@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 	"github.com/leasehold/leasehold/store/faulty"
 	"github.com/leasehold/leasehold/store/memory"
 )
@@ -151,7 +152,7 @@ func TestBrokenEngines(t *testing.T) {
 func TestOddKeys(t *testing.T) {
 	seen := map[string]bool{}
 	for _, key := range odd {
-		if err := store.CheckKey(key); err != nil {
+		if err := driver.CheckKey(key); err != nil {
 			t.Error(err)
 		}
 		if seen[key] {

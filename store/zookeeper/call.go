@@ -11,6 +11,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // unsentError is why a request was never sent.
@@ -114,7 +115,7 @@ func (s *Store) outcome(key string, err error) error {
 	case errors.Is(err, zk.ErrNoServer), answered(err): // ErrNoServer: it was still queued in the client
 		return s.failed(s.node(key), err)
 	}
-	return store.Unknown(key, s.failed(s.node(key), err))
+	return driver.Unknown(key, s.failed(s.node(key), err))
 }
 
 // readError returns the error of a read of the znode at path.

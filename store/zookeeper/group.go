@@ -8,6 +8,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // write is a change of one record.
@@ -35,7 +36,7 @@ func (s *Store) write(ctx context.Context, w *write) error {
 	case err == nil:
 		return w.err
 	case sent:
-		return store.Unknown(w.key, err)
+		return driver.Unknown(w.key, err)
 	}
 	return err
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/leasehold/leasehold/internal/proof/servers"
-	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // TestInspectSaysWhoWeAre: as the server sees it, without a word of the password, and whatever new znodes get.
@@ -33,10 +33,10 @@ func TestInspectSaysWhoWeAre(t *testing.T) {
 			t.Fatal(err)
 		}
 		f := findings(s.Inspect(t.Context()))
-		if got := f["identity"]; got.Status != store.StatusOK || got.Detail != c.want {
+		if got := f["identity"]; got.Status != driver.StatusOK || got.Detail != c.want {
 			t.Errorf("%s: %+v, want %q", name, got, c.want)
 		}
-		if f["permissions"].Status != store.StatusOK {
+		if f["permissions"].Status != driver.StatusOK {
 			t.Errorf("%s: %+v", name, f["permissions"])
 		}
 		for rec, err := range s.List(t.Context(), "") {

@@ -14,18 +14,19 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
-// Inspect implements [store.Inspector]. It writes, reads and deletes a record of its own, whose key begins with ".doctor/".
-func (s *Store) Inspect(ctx context.Context) []store.Finding {
+// Inspect implements [driver.Inspector]. It writes, reads and deletes a record of its own, whose key begins with ".doctor/".
+func (s *Store) Inspect(ctx context.Context) []driver.Finding {
 	if err := s.session(ctx); err != nil {
-		return []store.Finding{{
-			What: "connection", Status: store.StatusFail, Detail: err.Error(),
+		return []driver.Finding{{
+			What: "connection", Status: driver.StatusFail, Detail: err.Error(),
 			Advice: "start ZooKeeper, or correct its address; an ensemble needs a majority of its servers",
 		}}
 	}
-	findings := []store.Finding{
-		{What: "connection", Status: store.StatusOK, Detail: fmt.Sprintf("%s, session %#x", s.conn.Server(), s.conn.SessionID())},
+	findings := []driver.Finding{
+		{What: "connection", Status: driver.StatusOK, Detail: fmt.Sprintf("%s, session %#x", s.conn.Server(), s.conn.SessionID())},
 		s.inspectServer(ctx),
 	}
 	findings = append(findings, s.inspectRoot(ctx))
@@ -33,17 +34,17 @@ func (s *Store) Inspect(ctx context.Context) []store.Finding {
 }
 
 // inspectServer says what the server says about itself, to whoever asks.
-func (s *Store) inspectServer(ctx context.Context) store.Finding {
+func (s *Store) inspectServer(ctx context.Context) driver.Finding {
 	facts, err := srvr(ctx, s.conn.Server())
 	if err != nil {
-		return store.Finding{
-			What: "server", Status: store.StatusOK, Detail: "it doesn't say its version and mode: " + err.Error(),
+		return driver.Finding{
+			What: "server", Status: driver.StatusOK, Detail: "it doesn't say its version and mode: " + err.Error(),
 			Advice: "to see them here, let the servers answer srvr on their plain port: 4lw.commands.whitelist=srvr",
 		}
 	}
-	f := store.Finding{What: "server", Status: store.StatusOK, Detail: fmt.Sprintf("version %s, %s", facts["Zookeeper version"], facts["Mode"])}
+	f := driver.Finding{What: "server", Status: driver.StatusOK, Detail: fmt.Sprintf("version %s, %s", facts["Zookeeper version"], facts["Mode"])}
 	if facts["Mode"] == "standalone" {
-		f.Status = store.StatusWarn
+		f.Status = driver.StatusWarn
 		f.Advice = "no lease can be renewed while this one server is down, and none is remembered beyond its disk: run three or five"
 	}
 	return f
@@ -80,8 +81,8 @@ func srvr(ctx context.Context, addr string) (map[string]string, error) {
 }
 
 // inspectRoot says who may use the root.
-func (s *Store) inspectRoot(ctx context.Context) store.Finding {
-	f := store.Finding{What: "root", Status: store.StatusOK}
+func (s *Store) inspectRoot(ctx context.Context) driver.Finding {
+	f := driver.Finding{What: "root", Status: driver.StatusOK}
 	acl, err := call(ctx, s, func(conn *zk.Conn) ([]zk.ACL, error) {
 		acl, _, err := conn.GetACL(s.root)
 		return acl, err
@@ -90,12 +91,12 @@ func (s *Store) inspectRoot(ctx context.Context) store.Finding {
 	case errors.Is(err, zk.ErrNoNode):
 		f.Detail = s.root + " isn't there yet: the first record makes it"
 	case err != nil:
-		f.Status, f.Detail = store.StatusWarn, s.readError(s.root, err).Error()
+		f.Status, f.Detail = driver.StatusWarn, s.readError(s.root, err).Error()
 	default:
 		f.Detail = s.root
 		for _, a := range acl {
 			if a.Scheme == "world" && a.Perms&(zk.PermCreate|zk.PermDelete|zk.PermWrite) != 0 {
-				f.Status = store.StatusWarn
+				f.Status = driver.StatusWarn
 				f.Detail += ": anybody who reaches the server may change its leases"
 				f.Advice = "use an account (auth=digest:USER:PASSWORD) with a root that was made by it"
 			}
@@ -105,10 +106,10 @@ func (s *Store) inspectRoot(ctx context.Context) store.Finding {
 }
 
 // inspectWrites tries what a lease does, and says who did it.
-func (s *Store) inspectWrites(ctx context.Context) []store.Finding {
-	fail := func(what string, err error) []store.Finding {
-		return []store.Finding{{
-			What: "permissions", Status: store.StatusFail, Detail: what + ": " + err.Error(),
+func (s *Store) inspectWrites(ctx context.Context) []driver.Finding {
+	fail := func(what string, err error) []driver.Finding {
+		return []driver.Finding{{
+			What: "permissions", Status: driver.StatusFail, Detail: what + ": " + err.Error(),
 			Advice: "give this account crwd on " + s.root + " and what is below",
 		}}
 	}
@@ -127,13 +128,13 @@ func (s *Store) inspectWrites(ctx context.Context) []store.Finding {
 	if err := s.Delete(ctx, rec.Key, rec.Version); err != nil {
 		return append(fail("delete it", err), identity)
 	}
-	return []store.Finding{identity, {What: "permissions", Status: store.StatusOK, Detail: "created, wrote, read and deleted a record"}}
+	return []driver.Finding{identity, {What: "permissions", Status: driver.StatusOK, Detail: "created, wrote, read and deleted a record"}}
 }
 
 // inspectIdentity says who the server takes us for: it replaces the scheme "auth" in a new znode's list of accounts by those
 // of the connection. The znode is below parent, and goes with the session at the latest.
-func (s *Store) inspectIdentity(ctx context.Context, parent string) store.Finding {
-	f := store.Finding{What: "identity", Status: store.StatusOK}
+func (s *Store) inspectIdentity(ctx context.Context, parent string) driver.Finding {
+	f := driver.Finding{What: "identity", Status: driver.StatusOK}
 	path := parent + "/" + rand.Text()
 	acl, err := call(ctx, s, func(conn *zk.Conn) ([]zk.ACL, error) {
 		if _, err := conn.Create(path, nil, zk.FlagEphemeral, zk.AuthACL(zk.PermAll)); err != nil {
@@ -153,7 +154,7 @@ func (s *Store) inspectIdentity(ctx context.Context, parent string) store.Findin
 	case errors.Is(err, zk.ErrInvalidACL):
 		f.Detail = "nobody in particular: the connection has no account"
 	case err != nil:
-		f.Status, f.Detail = store.StatusWarn, s.readError(path, err).Error()
+		f.Status, f.Detail = driver.StatusWarn, s.readError(path, err).Error()
 	default:
 		slices.Sort(names) // the server keeps no order
 		f.Detail = strings.Join(names, ", ")

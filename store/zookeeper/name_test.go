@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 func TestNodeName(t *testing.T) {
@@ -32,7 +32,7 @@ func TestNodeName(t *testing.T) {
 func TestNamesComeBackAndAreRefusedByNobody(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		key := rapid.String().Draw(t, "key")
-		if store.CheckKey(key) != nil {
+		if driver.CheckKey(key) != nil {
 			t.Skip()
 		}
 		name := nodeName(key)

@@ -11,6 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // barrier returns when the server at hand has applied every write that was acknowledged before barrier was called: it has a
@@ -76,13 +77,13 @@ func (s *Store) rowOf(key string, f found, err error) (row, error) {
 
 // Get implements [store.Store]. It takes two round trips.
 func (s *Store) Get(ctx context.Context, key string) (store.Record, error) {
-	if err := store.CheckKey(key); err != nil {
+	if err := driver.CheckKey(key); err != nil {
 		return store.Record{}, err
 	}
 	var session int64
 	r, err := s.load(ctx, key, &session)
 	if err == nil && r.rec.Version == "" {
-		return store.Record{}, store.NotFound(key)
+		return store.Record{}, driver.NotFound(key)
 	}
 	return r.rec, err
 }
@@ -90,11 +91,11 @@ func (s *Store) Get(ctx context.Context, key string) (store.Record, error) {
 // listBatch is how many records List reads at a time.
 const listBatch = 64
 
-// List implements [store.Store]. It yields sorted by key. It reads the names of all records first, also of those without
-// the prefix.
+// List implements [store.Store]. It yields sorted by key. It first reads the names of all records,
+// also of those without the prefix.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
 	return func(yield func(store.Record, error) bool) {
-		if err := store.CheckPrefix(prefix); err != nil {
+		if err := driver.CheckPrefix(prefix); err != nil {
 			yield(store.Record{}, err)
 			return
 		}
@@ -165,8 +166,8 @@ func (s *Store) yieldBatch(ctx context.Context, names []string, session *int64, 
 			return false
 		}
 		key, ok := keyOf(name)
-		if !ok || store.CheckKey(key) != nil {
-			if !yield(store.Record{}, store.Corrupt(name, errForeignName)) {
+		if !ok || driver.CheckKey(key) != nil {
+			if !yield(store.Record{}, driver.Corrupt(name, errForeignName)) {
 				return false
 			}
 			continue

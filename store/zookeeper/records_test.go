@@ -14,6 +14,7 @@ import (
 	"github.com/leasehold/leasehold/internal/proof/servers"
 	"github.com/leasehold/leasehold/internal/proof/stalltest"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 	"github.com/leasehold/leasehold/store/storetest"
 )
 
@@ -310,10 +311,10 @@ func TestPermissions(t *testing.T) {
 			t.Errorf("%s by another account: %v, want what to grant", call, err)
 		}
 	}
-	if f := findings(stranger.Inspect(t.Context()))["permissions"]; f.Status != store.StatusFail || f.Advice == "" {
+	if f := findings(stranger.Inspect(t.Context()))["permissions"]; f.Status != driver.StatusFail || f.Advice == "" {
 		t.Errorf("Inspect by another account: %+v", f)
 	}
-	if f := findings(s.Inspect(t.Context())); f["permissions"].Status != store.StatusOK || f["root"].Status != store.StatusOK {
+	if f := findings(s.Inspect(t.Context())); f["permissions"].Status != driver.StatusOK || f["root"].Status != driver.StatusOK {
 		t.Errorf("Inspect: %+v", f)
 	}
 	nobody, err := New(stranger.conn, Options{Root: aRoot(), ACL: zk.AuthACL(zk.PermAll)})
@@ -333,13 +334,13 @@ func inspects(t testing.TB) {
 	srv := servers.ZooKeeper(t, servers.Shared())
 	s, _ := open(t, srv.Addr, aRoot())
 	f := findings(s.Inspect(t.Context()))
-	if f["connection"].Status != store.StatusOK || f["permissions"].Status != store.StatusOK {
+	if f["connection"].Status != driver.StatusOK || f["permissions"].Status != driver.StatusOK {
 		t.Errorf("%+v", f)
 	}
-	if f["server"].Status != store.StatusWarn || !strings.Contains(f["server"].Detail, "standalone") {
+	if f["server"].Status != driver.StatusWarn || !strings.Contains(f["server"].Detail, "standalone") {
 		t.Errorf("a standalone server: %+v", f["server"])
 	}
-	if got := findings(s.Inspect(t.Context()))["root"]; got.Status != store.StatusWarn || !strings.Contains(got.Detail, "anybody") {
+	if got := findings(s.Inspect(t.Context()))["root"]; got.Status != driver.StatusWarn || !strings.Contains(got.Detail, "anybody") {
 		t.Errorf("an open root: %+v", got)
 	}
 	for rec, err := range s.List(t.Context(), "") {
@@ -347,13 +348,13 @@ func inspects(t testing.TB) {
 	}
 	lost, _ := open(t, "127.0.0.1:1", aRoot())
 	all := lost.Inspect(storetest.Within(t, 100*time.Millisecond))
-	if len(all) != 1 || all[0].Status != store.StatusFail || !strings.Contains(all[0].Detail, "127.0.0.1:1") || all[0].Advice == "" {
+	if len(all) != 1 || all[0].Status != driver.StatusFail || !strings.Contains(all[0].Detail, "127.0.0.1:1") || all[0].Advice == "" {
 		t.Errorf("an unreachable server: %+v", all)
 	}
 }
 
-func findings(all []store.Finding) map[string]store.Finding {
-	by := map[string]store.Finding{}
+func findings(all []driver.Finding) map[string]driver.Finding {
+	by := map[string]driver.Finding{}
 	for _, f := range all {
 		by[f.What] = f
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // birthLen is the length of a birth: 80 random bits in base 32.
@@ -53,11 +54,11 @@ type row struct {
 func decode(key string, data []byte, stat *zk.Stat) (row, error) {
 	birth, body, _ := bytes.Cut(data, []byte("\n"))
 	if !isBirth(string(birth)) {
-		return row{}, store.Corrupt(key, errors.New("its znode doesn't begin with a line that Leasehold writes: something else wrote it"))
+		return row{}, driver.Corrupt(key, errors.New("its znode doesn't begin with a line that Leasehold writes: something else wrote it"))
 	}
-	rec, err := store.Unmarshal(body)
+	rec, err := driver.Unmarshal(body)
 	if err != nil {
-		return row{}, store.Corrupt(key, fmt.Errorf("its znode: %w", err))
+		return row{}, driver.Corrupt(key, fmt.Errorf("its znode: %w", err))
 	}
 	rec.Key, rec.Version = key, version{string(birth), stat.Version}.String()
 	return row{rec, stat.Mzxid}, nil

@@ -11,6 +11,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // watch is one watch at the server, which all waiters for a key share, and the row that was read when it was set. A change of
@@ -131,10 +132,10 @@ const (
 	checkMax = 10 * time.Second
 )
 
-// Wait implements [store.Waiter]. The server tells it of a change. It goes on when the connection is lost or the session
-// expires, and ends with an error when the server refuses to let it read.
+// Wait implements [store.Waiter]. The server reports the change. Wait continues when the connection
+// is lost or the session expires, and ends with an error when the server refuses to let it read.
 func (s *Store) Wait(ctx context.Context, key, version string) (store.Record, error) {
-	if err := store.CheckKey(key); err != nil {
+	if err := driver.CheckKey(key); err != nil {
 		return store.Record{}, err
 	}
 	// A read under way, too, ends with Close.

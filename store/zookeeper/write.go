@@ -8,6 +8,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // Put implements [store.Store]. It takes one round trip, and one more to read the record that is in its way. The very first
@@ -28,7 +29,7 @@ func (s *Store) Put(ctx context.Context, rec store.Record) (store.Record, error)
 
 // putting returns the write of a record, and the record as it is stored then; nil for a version that no record ever had.
 func (s *Store) putting(rec store.Record) (*write, store.Record, error) {
-	body, err := store.Marshal(rec)
+	body, err := driver.Marshal(rec)
 	if err != nil {
 		return nil, store.Record{}, err
 	}
@@ -54,7 +55,7 @@ func (s *Store) putting(rec store.Record) (*write, store.Record, error) {
 			ops = append(deletion(path, v), s.creation(path, next.birth, body)...)
 		}
 	}
-	stored := store.Canonical(rec)
+	stored := driver.Canonical(rec)
 	stored.Version = next.String()
 	return &write{key: rec.Key, version: rec.Version, ops: ops, size: len(body)}, stored, nil
 }
@@ -75,7 +76,7 @@ func deletion(path string, v version) []any {
 
 // Delete implements [store.Store]. It takes one round trip, and one more to read the record that is in its way.
 func (s *Store) Delete(ctx context.Context, key, version string) error {
-	if err := store.CheckKey(key); err != nil {
+	if err := driver.CheckKey(key); err != nil {
 		return err
 	}
 	v, ok := parseVersion(version)
@@ -98,10 +99,10 @@ func (s *Store) explain(ctx context.Context, key, version string, session *int64
 	case err != nil:
 		return err
 	case r.rec.Version == "":
-		return store.NotFound(key)
+		return driver.NotFound(key)
 	case r.rec.Version == version:
 		v, _ := parseVersion(version)
-		return store.Corrupt(key, fmt.Errorf("its znode has no child %s: something else removed it: make it again", v.birth))
+		return driver.Corrupt(key, fmt.Errorf("its znode has no child %s: something else removed it: make it again", v.birth))
 	}
 	return &store.ConflictError{Current: r.rec}
 }

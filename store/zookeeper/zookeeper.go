@@ -13,6 +13,7 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/internal/enginekit/batch"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // DefaultRoot is the root of a store whose Options name none.
@@ -20,16 +21,17 @@ const DefaultRoot = "/leasehold"
 
 // Options of [New]. The zero value is ready for use.
 type Options struct {
-	// Root is the znode under which the records are, DefaultRoot when empty. It is made with the first record, and those
-	// above it too. Everybody who is to see the same records names the same root.
+	// Root is the znode above the records, DefaultRoot when empty. It is created with the first
+	// record, and its parents, too. All clients of the same records name the same root.
 	Root string
 
-	// ACL is what new znodes get. When nil, anybody who reaches the server may read and write them. For an account that
-	// conn.AddAuth was called with, zk.AuthACL(zk.PermAll) keeps all others out.
+	// ACL is the access control list of new znodes. When nil, any client that reaches the server
+	// may read and write them. For an account that conn.AddAuth was called with,
+	// zk.AuthACL(zk.PermAll) keeps all others out.
 	ACL []zk.ACL
 }
 
-// Store is a store in ZooKeeper. It implements [store.Store], [store.Waiter], [store.Describer] and [store.Inspector].
+// Store is a store in ZooKeeper. It implements [store.Store], [store.Waiter], [store.Describer] and [driver.Inspector].
 type Store struct {
 	conn  *zk.Conn
 	root  string
@@ -49,10 +51,10 @@ type Store struct {
 }
 
 var (
-	_ store.Store     = (*Store)(nil)
-	_ store.Waiter    = (*Store)(nil)
-	_ store.Describer = (*Store)(nil)
-	_ store.Inspector = (*Store)(nil)
+	_ store.Store      = (*Store)(nil)
+	_ store.Waiter     = (*Store)(nil)
+	_ store.Describer  = (*Store)(nil)
+	_ driver.Inspector = (*Store)(nil)
 )
 
 // New returns a store over conn, which stays the caller's: close it after the store. It does no I/O. It fails when the root
@@ -82,8 +84,9 @@ func New(conn *zk.Conn, opts Options) (*Store, error) {
 // closeWait is how long Close waits for requests that the server has not answered.
 const closeWait = 5 * time.Second
 
-// Close implements [store.Store]. It waits for the requests that are under way. When the server doesn't answer them within
-// 5 s it returns an error; they end when the connection breaks, or is closed by its owner.
+// Close implements [store.Store]. It blocks until running requests have ended. When the server
+// doesn't answer them within 5 s it returns an error. They end when the connection breaks, or is
+// closed by its owner.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	first := !s.closed

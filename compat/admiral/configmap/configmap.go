@@ -26,8 +26,9 @@ type Store struct {
 
 var _ admiral.Addresses = (*Store)(nil)
 
-// New returns the ConfigMap of that name (--se_address_configmap) in namespace (--sync_namespace), which may not be there
-// yet. server is the address of the API server: https://host:port. client authenticates and has a time limit. New does no I/O.
+// New returns the ConfigMap of that name (--se_address_configmap) in namespace (--sync_namespace),
+// which may not exist yet. server is the address of the API server: https://host:port. client
+// authenticates and has a time limit. New does no I/O.
 func New(client *http.Client, server, namespace, name string) (*Store, error) {
 	base, err := url.Parse(server)
 	switch {

@@ -39,7 +39,7 @@ func TestIDsInDatabases(t *testing.T) {
 func made[T flake.Value](t *testing.T, l flake.Layout) []T {
 	t.Helper()
 	now := time.Now()
-	g, err := flake.New[T](l, l.Nodes()-1, flake.Between(now.Add(-time.Hour), now.Add(time.Hour)), flake.Options{})
+	g, err := flake.New[T](l, l.Nodes()-1, flake.FixedWindow(now.Add(-time.Hour), now.Add(time.Hour)), flake.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -55,6 +55,10 @@ var Table = []Row{
 	},
 	{Dir: "store", Floor: F0, May: []string{"fence"}, Why: "a record carries a token"},
 	{
+		Dir: "store/driver", Floor: F0, Only: []string{"std", "fence", "store"}, May: []string{"fence", "store"},
+		Why: "what engines are written with, and what siblings ask of them; it brings nothing into the graph of an engine",
+	},
+	{
 		Dir: "flake", Floor: F0, Only: []string{"std"},
 		Why: "a program that only makes ids links nothing else; it is told the time, and its window, by whoever knows them",
 	},
@@ -76,12 +80,16 @@ var Table = []Row{
 		Why: "it has the writes of engines, below them, sent together",
 	},
 	{
-		Dir: "internal/enginekit/outcome", Floor: F0, May: []string{"store"},
+		Dir: "internal/enginekit/outcome", Floor: F0, May: []string{"store", "store/driver"},
 		Why: "engines, and the client of the lock server, keep their writes of unknown outcome in it",
 	},
 
 	{
-		Dir: "internal/kinds", Floor: F0, May: []string{"store"},
+		Dir: "internal/pools", Floor: F1,
+		Why: "the server, the client and a sweep name the leases of values as identity does",
+	},
+	{
+		Dir: "internal/kinds", Floor: F0, May: []string{"store", "store/driver"},
 		Why: "it tells who uses a name from its records, for the rules",
 	},
 
@@ -103,13 +111,14 @@ var Table = []Row{
 		Why: "what a failover loses it loses from memory",
 	},
 	{
-		Dir: "store/storetest", Floor: F1, Tests: true, Libs: []string{"pgregory.net/rapid"}, May: []string{"store/faulty", "lease"},
+		Dir: "store/storetest", Floor: F1, Tests: true, Libs: []string{"pgregory.net/rapid"}, May: []string{"store/faulty", "lease", "internal/proof/records"},
 		Why: "the conformance suite draws records at random, puts faults between itself and the engine, and has leases on what fails over",
 	},
 	{
 		Dir: "fence/...", Floor: F1, Only: []string{"std", "fence"},
 		Why: "a guarded resource links its own client and fence, no store and no lease",
 	},
+	{Dir: "fence/fencefile", Floor: F1, Only: []string{"std", "fence", "fence/filemarks"}, May: []string{"fence/filemarks"}, Why: "it keeps its mark as the guards without a store do"},
 	{Dir: "fence/fencehttp", Floor: F1, Only: []string{"std", "fence", "internal/httpwrite"}, Why: "its own client and fence, no store and no lease, and the rule of what writes"},
 	{Dir: "fence/fencedynamodb", Floor: F1, Only: []string{"std", "fence"}, Libs: []string{"github.com/aws/aws-sdk-go-v2"}, Why: "the AWS SDK, and no store"},
 	{Dir: "fence/fenceetcd", Floor: F1, Only: []string{"std", "fence"}, Libs: []string{"go.etcd.io/etcd"}, Why: "etcd's client, and no store"},
@@ -126,12 +135,12 @@ var Table = []Row{
 		Dir: "internal/protocol", Floor: Rules,
 		Only: []string{
 			"cmp", "encoding/binary", "errors", "fmt", "hash/fnv", "maps", "math", "math/bits", "slices", "strconv", "strings",
-			"time", "clock", "fence", "store", "internal/kinds",
+			"time", "clock", "fence", "store", "store/driver", "internal/kinds",
 		},
 		Never: []string{
 			"time.Now", "time.Since", "time.Until", "time.After", "time.AfterFunc", "time.NewTimer", "time.NewTicker",
 			"time.Tick", "time.Sleep", "clock.System", "clock.NewFake", "clock.NewTimer", "clock.Sleep", "clock.WithTimeout",
-			"store.Load", "store.Wait",
+			"store.Load", "store.Wait", "store/driver.WaitHolder",
 		},
 		Why: "decisions are pure: no clock, no chance, no lock, no I/O, so that a model check can exhaust them",
 	},
@@ -234,6 +243,10 @@ var Table = []Row{
 		Why: "it serves the tests of every module, so it must bring nothing into their graphs",
 	},
 	{
+		Dir: "internal/proof/records", Floor: F0, Tests: true, May: []string{"fence", "store"}, Libs: []string{"pgregory.net/rapid"},
+		Why: "the tests of the contract and those of engines draw the same records",
+	},
+	{
 		Dir: "internal/proof/seeded", Floor: F0, Tests: true, Only: []string{"std"},
 		Why: "mutated code of every package asks it which mutant is on; code that isn't mutated has none to ask for",
 	},
@@ -254,7 +267,7 @@ var Table = []Row{
 
 // forTests is what any test may import of ours, and testLibs of others.
 var (
-	forTests = []string{"store/memory", "store/faulty", "store/storetest", "fence/fencetest", "internal/proof/servers", "internal/proof/golden", "lease"}
+	forTests = []string{"store/memory", "store/faulty", "store/storetest", "fence/fencetest", "fence/filemarks", "internal/proof/servers", "internal/proof/golden", "internal/proof/records", "lease"}
 	testLibs = []string{
 		x, "go.uber.org/goleak", "pgregory.net/rapid", "github.com/anishathalye/porcupine", "github.com/rogpeppe/go-internal",
 	}

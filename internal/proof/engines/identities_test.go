@@ -98,7 +98,7 @@ func raceForValues(t *testing.T, start starter, rates faulty.Rates) {
 
 // ownValue has a name claim from process after process.
 func ownValue(t *testing.T, start starter) {
-	o := identity.Options{Values: identity.Values{Prefix: "10.1.0.0/16", Bits: 24}, As: "db-7"}
+	o := identity.Options{Values: identity.Values{Prefix: "10.1.0.0/16", Bits: 24}, Name: "db-7"}
 	value := ""
 	for range 3 {
 		p := start(t, calmTTL, nil)
@@ -120,12 +120,12 @@ func windowsFollow(t *testing.T, start starter) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	const window = deadTTL * 2 / 3 // long enough for a store that is busy, and over by the time that a dead holder's value is free
-	o := identity.Options{Values: identity.Values{Range: "7-7"}, As: "only", Window: window}
+	o := identity.Options{Values: identity.Values{Range: "7-7"}, Name: "only", Window: window}
 	seen := map[flake.ID]bool{}
 	claim := func(p holder) (*identity.Hold, *flake.Generator[flake.ID]) {
 		h, err := identity.Claim(ctx, p.Session, "one", o)
 		must(t, err)
-		g, err := flake.New[flake.ID](flake.Twitter(), h.Number(), h, flake.Options{MaxWait: 10 * time.Second})
+		g, err := flake.New[flake.ID](flake.Snowflake(), h.Number(), h, flake.Options{MaxWait: 10 * time.Second})
 		must(t, err)
 		ids, err := g.NextN(5000)
 		must(t, err)

@@ -69,7 +69,7 @@ func tryLocks(t *testing.T, open func(t testing.TB) store.Store) {
 				slices.Reverse(names)
 			}
 			return func(ctx context.Context) (*lock.Hold, error) {
-				set, err := lock.All(ctx, h.Session, names...)
+				set, err := lock.AcquireAll(ctx, h.Session, names...)
 				if err != nil {
 					return nil, err
 				}

@@ -43,10 +43,10 @@ func trySweep(t *testing.T, open func(t testing.TB) store.Store) {
 		}
 	}
 
-	found := map[string]sweep.Deed{}
-	_, err = sweep.Run(t.Context(), open(t), sweep.Options{Tell: func(f sweep.Finding) { found[f.Key] = f.Deed }})
+	found := map[string]sweep.Action{}
+	_, err = sweep.Run(t.Context(), open(t), sweep.Options{OnFinding: func(f sweep.Finding) { found[f.Key] = f.Action }})
 	must(t, err)
-	want := map[string]sweep.Deed{"old": sweep.Deleted, "dead/session": sweep.Freed, "dead/itself": sweep.Freed, session: sweep.Deleted}
+	want := map[string]sweep.Action{"old": sweep.Deleted, "dead/session": sweep.Freed, "dead/itself": sweep.Freed, session: sweep.Deleted}
 	if !maps.Equal(found, want) {
 		t.Errorf("found %v, want %v", found, want)
 	}

@@ -15,11 +15,12 @@ import (
 	"github.com/leasehold/leasehold/internal/proof/servers"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 	"github.com/leasehold/leasehold/store/file"
 	"github.com/leasehold/leasehold/store/memory"
 )
 
-var update = flag.Bool("update", false, "write docs/engines.md anew")
+var update = flag.Bool("update", false, "rewrite docs/engines.md")
 
 const page = "../../../docs/engines.md"
 
@@ -131,7 +132,7 @@ var (
 // version is what the server says that it is.
 func (k kind) version(t *testing.T, srv *servers.Server, st store.Store) string {
 	t.Helper()
-	for _, f := range st.(store.Inspector).Inspect(t.Context()) {
+	for _, f := range st.(driver.Inspector).Inspect(t.Context()) {
 		if f.What == "server" {
 			if v := number.FindString(address.ReplaceAllString(f.Detail, "")); v != "" {
 				return v
@@ -240,11 +241,15 @@ func handover(t *testing.T, one, other *lease.Manager) string {
 
 func render(rows []row) []byte {
 	var b bytes.Buffer
-	b.WriteString(`# Engines
+	b.WriteString(`# Choose an engine
 
-Written by ` + "`go test ./internal/proof/engines -run TestTable -update`" + `, which measures it on the real servers: don't edit. Each engine passes
-the whole conformance suite (store/storetest) and a run of faults of network and server (internal/proof/engines) against the
-version that is named. How to write its URL: [Stores](stores.md).
+The tables compare the engines. [Stores](stores.md) has the URL of each.
+
+Don't edit this page: ` + "`go test ./internal/proof/engines -run TestTable -update`" + ` writes it from measurements on the real servers. Each engine
+passes two suites against the version that the table names. One is the whole conformance suite (store/storetest). The other is a
+run of faults of network and server (internal/proof/engines).
+
+## The engines side by side
 
 | engine | tested | consistency | fencing | waiting | age | round trips | hand-over |
 |---|---|---|---|---|---|---|---|
@@ -260,20 +265,28 @@ version that is named. How to write its URL: [Stores](stores.md).
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s | %s |\n", r.engine, r.version, r.about.Consistency, r.about.Fencing, wait, age, r.trips, r.handover)
 	}
 	b.WriteString(`
-- **fencing**: linearizable, when no failure that the store survives loses a write that it acknowledged, so that no token is
-  given twice; per primary, when a failover may. lease.Options.Fencing demands the former. NATS is shown with sync_interval: always
-  on its servers and sync=always in its URL; without, it is per primary, and a machine that fails may take a lease with it.
-- **reads** of PostgreSQL, Redis and NATS are worth what the leader, or primary, has: one that was cut off shows the past until it
-  notices, 2 to 10 s on NATS. Guards, ` + "`check`" + ` and ` + "`verify`" + ` confirm such a read by a write, which costs one more round trip on NATS, and
-  a sync of the log on PostgreSQL. All others are durable. PostgreSQL, and Redis with replicas=N, settle a write of unknown outcome by a
-  second write that waits for standbys or replicas: without them no lease is taken or renewed.
-- **waiting**: push, when the server tells of a change; poll, when it has to be asked.
-- **age**: whether the engine vouches for how old a record is, so that a process that has just started takes an abandoned
-  name at once. PostgreSQL, Redis and DynamoDB can, if they are told how far their server's clock may step.
-- **round trips** to the server of: acquiring a name that is new / acquiring one whose last state is remembered / renewing /
-  releasing.
-- **hand-over**: the median time from before a release until another client, which was waiting, holds the name; on one machine,
-  server and clients together.
+### The columns
+
+| column | is |
+|---|---|
+| fencing | linearizable, when no failure that the store survives loses an acknowledged write, so no token is given twice; per primary, when a failover may lose one. ` + "`lease.Options.Fencing`" + ` demands the former |
+| waiting | push, when the server reports a change; poll, when the client has to ask |
+| age | whether the engine vouches for the age of a record. If so, a process that has just started takes an abandoned name at once |
+| round trips | to the server, for four operations: acquiring a new name / acquiring a name whose last state is remembered / renewing / releasing |
+| hand-over | the median time from before a release until another, waiting client holds the name; on one machine, server and clients together |
+
+### What the columns leave out
+
+- **Fencing on NATS.** The table shows it with ` + "`sync_interval: always`" + ` on its servers and ` + "`sync=always`" + ` in its URL. Without them it is per
+  primary, and a machine that fails may lose a lease.
+- **Reads of PostgreSQL, Redis and NATS** show what the leader, or primary, has. One that was cut off shows the past until it notices, 2
+  to 10 s on NATS. Guards, ` + "`check`" + ` and ` + "`verify`" + ` confirm such a read by a write. That costs one more round trip on NATS, and a sync of the
+  log on PostgreSQL. Reads of all other engines are durable.
+- **Writes of unknown outcome.** PostgreSQL, and Redis with ` + "`replicas=N`" + `, settle one by a second write that waits for standbys or
+  replicas. Without those, no lease is acquired or renewed.
+- **Age.** PostgreSQL, Redis and DynamoDB vouch for it if you tell them how far their server's clock may step.
+
+## What a lease on each is worth
 
 | engine | what a lease on it is worth |
 |---|---|

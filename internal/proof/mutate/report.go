@@ -78,11 +78,14 @@ func (j Judged) Report(results []Result, how string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `%s
 
-Written by `+"`make mutants`"+`: %s.
-A mutant is the code of one function with one change made by rote; of the tests of its package,
-and of those that drive it, those are run that reach the function. One that hangs them counts as killed. Text for people, and what
-another mutant implies, is not mutated. Survivors are judged in [judged.txt](../internal/proof/mutate/judged.txt), each with its reason.
-The seeded bugs above are such mutants, too, made by hand.
+`+"`make mutants`"+` writes this part. This one: %s.
+
+- A mutant is the code of one function with one change made by rote. Text for people is not mutated, and neither is what another
+  mutant implies.
+- The tests that run are those of its package, and of the packages that drive it, that reach the function. A mutant that hangs them
+  counts as killed.
+- Survivors are judged in [judged.txt](../internal/proof/mutate/judged.txt), each with its reason.
+- The seeded bugs above are such mutants, too, made by hand.
 
 | package | made | compile | tried | killed | hung | judged | not judged | killed of those not judged, %% |
 |---|---|---|---|---|---|---|---|---|
@@ -117,12 +120,13 @@ The seeded bugs above are such mutants, too, made by hand.
 	return b.String()
 }
 
-// inCI says what of it each change is checked by.
+// inCI says which part of it checks each change.
 const inCI = `
-CI tries 80 mutants of each package that scripts/mutants lists, and 40 of internal/drive, internal/lessor and lock, whose tests take longer. They
-are drawn by seed 1 and by each mutant's own text, so that a change draws new ones only where it is. CI fails when one survives that
-isn't judged.
-` + "`scripts/mutants -n 0 internal/drive` lists what survives of all mutants of a package." + `
+### In CI
+
+CI tries 80 mutants of each package that scripts/mutants lists, and 40 of internal/drive, internal/lessor and lock, whose tests take
+longer. It draws them by seed 1 and by each mutant's own text, so a change draws new ones only where it is. CI fails when a mutant
+survives that isn't judged. ` + "`scripts/mutants -n 0 internal/drive`" + ` lists the survivors of all mutants of a package.
 `
 
 // String says whose tests a suite's are, and which of them.

@@ -35,7 +35,7 @@ var Bugs = map[string][]Edit{
 	"session-made-once":     {{nextGo, "Hold.nextWaiting", `if h.once && h.rec.Rec.Version != "" {`, "if false {"}},
 	"conflict-is-loss":      {{attemptGo, "Hold.superseded", "case att.Op == OpRenew:\n", "case att.Op == OpRenew:\n\t\th.Term.Version = cur.Version\n\t\th.beginRenew(env)\n\tcase false:\n"}},
 	"restored-is-loss": {
-		{attemptGo, "Hold.superseded", `case att.Op == OpRenew && ours && cur.Mark != "":`, "case att.Op == OpRenew && ours:"},
+		{attemptGo, "Hold.superseded", `case att.Op == OpRenew && ours && cur.Intervention != "":`, "case att.Op == OpRenew && ours:"},
 		{attemptGo, "Hold.wrote", `if base == "" {`, "if false {"},
 		{namedGo, "Hold.same", "return cur.Token >= h.latest.Token", "return true"},
 		{namedGo, "Hold.same", "return !h.latest.after(cur)", "return true"},
@@ -52,10 +52,10 @@ var Bugs = map[string][]Edit{
 	"session-looked-at":      {{nextGo, "Hold.nextTaken", `case h.rec.Rec.Session == "":`, "case true:"}},
 	"mark-names-its-version": {{attemptGo, "Hold.wrote", "base := baseNonce(cur.Nonce)", "if true {\n\t\treturn cur.Owner == h.Claim.Owner && cur.Token == h.Term.Token\n\t}\n\tbase := baseNonce(cur.Nonce)"}},
 	"broken-not-renewed": {
-		{attemptGo, "Hold.marked", "case cur.Mark == store.MarkBroken:", "case false:"},
-		{namedGo, "Hold.take", "case cur.Mark == store.MarkBroken:", "case false:"},
+		{attemptGo, "Hold.marked", "case cur.Intervention == store.InterventionBroken:", "case false:"},
+		{namedGo, "Hold.take", "case cur.Intervention == store.InterventionBroken:", "case false:"},
 	},
-	"break-outlives-notice": {{recordsGo, "NeedsNotice", " && rec.Mark != store.MarkBroken", ""}},
+	"break-outlives-notice": {{recordsGo, "NeedsNotice", " && rec.Intervention != store.InterventionBroken", ""}},
 	"outsider-ends-term":    {{lookGo, "Ousted", `case rec.Version == "":`, "case true:\n\t\treturn NotLost, nil\n\tcase rec.Version == \"\":"}},
 	"notice-told-again":     {{namedGo, "Hold.take", "h.Notice = h.Left(cur.Data); h.Notice == nil", "h.Notice = h.Left(cur.Data); true"}},
 	"request-within-hold":   {{nextGo, "Hold.nextHeld", "act := h.pursue(env, h.Deadline)", "act := h.pursue(env, env.Now.Add(h.Timing.Answer()))"}},

@@ -28,6 +28,7 @@ var Targets = []Target{
 	},
 	{Dir: "internal/drive", Suites: []Suite{{Dir: "internal/drive"}, {"internal/proof/sim", simulated}, {Dir: "internal/lessor"}, {Dir: "lease"}}},
 	{Dir: "fence", Suites: []Suite{{Dir: "fence"}}},
+	{Dir: "fence/filemarks", Suites: []Suite{{Dir: "fence/filemarks"}}},
 	{Dir: "lease", Suites: []Suite{{Dir: "lease"}}},
 	{Dir: "lock", Suites: []Suite{{Dir: "lock"}}},
 	{Dir: "election", Suites: []Suite{{Dir: "election"}}},

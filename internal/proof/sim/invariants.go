@@ -180,7 +180,7 @@ func (k *checker) sessionStored(c *runner, rec store.Record) {
 
 // marked is told each mark that an operator put on a record.
 func (k *checker) marked(rec store.Record) {
-	if rec.Mark == store.MarkBroken {
+	if rec.Intervention == store.InterventionBroken {
 		k.broken[rec.Key+rec.Token.String()] = k.w.now + int64(float64(rec.TTL)*1.2)
 	}
 }
@@ -237,7 +237,7 @@ func (k *checker) told(c *client) {
 
 func (k *checker) lost(c *client, cause protocol.Cause) {
 	r, ok := k.w.server.rows[c.key]
-	if k.w.now >= k.excused && cause == protocol.CauseTaken && ok && r.rec.Owner == c.n.owner && r.writer == c.n.id && k.w.now >= c.n.exempt && r.rec.Mark == "" && r.rec.Token == c.token() {
+	if k.w.now >= k.excused && cause == protocol.CauseTaken && ok && r.rec.Owner == c.n.owner && r.writer == c.n.id && k.w.now >= c.n.exempt && r.rec.Intervention == "" && r.rec.Token == c.token() {
 		k.violated(NotSpurious, "%s", c)
 	}
 }

@@ -70,7 +70,7 @@ func (w *live) justified(x *term, e lease.Event) {
 		return
 	}
 	rec, err := store.Load(context.Background(), w.db.Open(), x.Key())
-	if err != nil || rec.Owner == x.Owner() && rec.Token == x.Token() && rec.Mark == "" {
+	if err != nil || rec.Owner == x.Owner() && rec.Token == x.Token() && rec.Intervention == "" {
 		w.violated("%v of %v was given up as taken, and is its own: %v", x, x.p, err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 var errRefused = errors.New("the store refused the request")
@@ -34,7 +35,7 @@ func (w *World) transmit(n *node, key string, isWrite bool, apply func() (store.
 			case w.chance(w.cfg.Chance.Reject, "rejected request"):
 				err := errRefused
 				if copies > 1 { // not done, but its twin may be: no engine may call that refused
-					err = store.Unknown(key, err)
+					err = driver.Unknown(key, err)
 				}
 				w.reply(n, store.Record{}, err, answer)
 				return
@@ -84,7 +85,7 @@ func (w *World) called(n *node, act protocol.Action) func(store.Record, error) {
 		if errors.As(err, &conflict) && conflict.Current.Nonce == act.Rec.Nonce {
 			// An earlier copy of it has landed: this process's own, or that of a clone, which says so itself.
 			read(conflict.Current, nil)
-			err = store.Unknown(act.Rec.Key, err)
+			err = driver.Unknown(act.Rec.Key, err)
 		}
 		end(rec, err)
 	}
@@ -102,7 +103,7 @@ func (w *World) apply(c *runner, act protocol.Action) (store.Record, error) {
 		w.logf("store: %s", describe(before.rec, rec))
 		w.check.stored(c, before, rec)
 		w.changed(rec.Key)
-		if rec.Mark == store.MarkHanded && w.rng.IntN(4) == 0 {
+		if rec.Intervention == store.InterventionHandedOver && w.rng.IntN(4) == 0 {
 			w.server.save() // the moments worth going back to
 		}
 	}

@@ -31,7 +31,7 @@ func (w *World) outsider() {
 		w.logf("an outsider deletes %q", key)
 	case 1:
 		w.count("outsider: frees a record")
-		rec.Owner, rec.Session, rec.Mark, rec.TTL, rec.Nonce = "", "", "", 0, "outsider"
+		rec.Owner, rec.Session, rec.Intervention, rec.TTL, rec.Nonce = "", "", "", 0, "outsider"
 		w.meddle(rec, row.writer)
 		w.logf("an outsider frees %q", key)
 	default: // no sign of life, and no end for what a session keeps; the renewal of another hold can't tell it from a restored copy

@@ -9,6 +9,7 @@ import (
 	"github.com/leasehold/leasehold/internal/drive"
 	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // runner runs a driver by events, as goroutines do in production: one thing at a time, each outcome told.
@@ -167,7 +168,7 @@ const brokenConnection = 0.2
 
 // timedOut: there is no answer to the request under way.
 func (r *runner) timedOut() {
-	r.outcome(store.Record{}, store.Unknown(r.asked.Key, errTimeout))
+	r.outcome(store.Record{}, driver.Unknown(r.asked.Key, errTimeout))
 	r.step()
 }
 
@@ -197,7 +198,7 @@ func (r *runner) sendCopy(act protocol.Action) {
 // hangUp takes down that nobody waits for the answer to the request under way any more.
 func (r *runner) hangUp() {
 	if r.busy {
-		r.answered(store.Record{}, store.Unknown(r.asked.Key, errTimeout))
+		r.answered(store.Record{}, driver.Unknown(r.asked.Key, errTimeout))
 		r.busy = false
 	}
 }
@@ -205,7 +206,7 @@ func (r *runner) hangUp() {
 // cut cuts a request short that is under way. Its outcome is taken for unknown.
 func (r *runner) cut() {
 	if r.busy {
-		r.outcome(store.Record{}, store.Unknown(r.key, errCancelled))
+		r.outcome(store.Record{}, driver.Unknown(r.key, errCancelled))
 	}
 	r.polling, r.following = "", false
 	r.op++ // no timer counts any more
@@ -225,7 +226,7 @@ func (r *runner) outcome(rec store.Record, err error) {
 	r.op++ // it isn't timed any more
 	r.show(rec, err)
 	if refused := errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrNotFound); refused && r.copies.Sent > 1 {
-		r.answered(rec, store.Unknown(r.asked.Key, err)) // another copy may have landed before
+		r.answered(rec, driver.Unknown(r.asked.Key, err)) // another copy may have landed before
 	} else {
 		r.answered(rec, err)
 	}

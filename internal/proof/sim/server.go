@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // server is the store: one copy, linearizable, each request applied at one instant.
@@ -43,7 +44,7 @@ func (s *server) put(rec store.Record, writer int, now int64, age bool) (store.R
 	old, ok := s.rows[rec.Key]
 	switch {
 	case !ok && rec.Version != "":
-		return store.Record{}, store.NotFound(rec.Key)
+		return store.Record{}, driver.NotFound(rec.Key)
 	case ok && rec.Version != old.rec.Version:
 		return store.Record{}, &store.ConflictError{Current: s.get(rec.Key, now, age)}
 	}

@@ -186,11 +186,11 @@ func (w *World) write(c *client) {
 
 func describe(before, now store.Record) string {
 	switch {
-	case now.Mark != "":
-		return fmt.Sprintf("%s is marked %s: %s, token %d", now.Key, now.Mark, now.Owner, now.Token)
+	case now.Intervention != "":
+		return fmt.Sprintf("%s is marked %s: %s, token %d", now.Key, now.Intervention, now.Owner, now.Token)
 	case now.Owner == "":
 		return fmt.Sprintf("%s is freed after token %d", now.Key, now.Token)
-	case now.Token == before.Token && now.Owner == before.Owner && before.Mark == "":
+	case now.Token == before.Token && now.Owner == before.Owner && before.Intervention == "":
 		return fmt.Sprintf("%s is renewed by %s, token %d", now.Key, now.Owner, now.Token)
 	}
 	return fmt.Sprintf("%s is taken by %s under token %d", now.Key, now.Owner, now.Token)

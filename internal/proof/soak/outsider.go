@@ -71,7 +71,7 @@ func (t *tormentor) useOtherwise(ctx context.Context, key string) {
 		t.count(&t.otherwise, false)
 		return
 	}
-	if err == nil || errors.Is(err, lock.ErrHeld) || errors.Is(err, store.ErrKind) {
+	if err == nil || errors.Is(err, lease.ErrHeld) || errors.Is(err, store.ErrKind) {
 		t.count(&t.otherwise, true)
 		if got {
 			t.count(&t.got, true)

@@ -59,7 +59,7 @@ func allStates(t *testing.T) *site {
 	s.put(t, store.Record{Key: "c/orphan", Owner: "app-4/x", Session: ".session/app-4/x/1"})
 	s.put(t, store.Record{Key: "b/expired", Owner: "app-3/x", TTL: time.Second})
 	s.broken(t, store.Record{Key: "d/broken", Owner: "app-5/x", Info: map[string]string{"host": "db-7"}})
-	s.put(t, store.Record{Key: "d/handed", Owner: "app-7/x", Mark: store.MarkHanded})
+	s.put(t, store.Record{Key: "d/handed", Owner: "app-7/x", Intervention: store.InterventionHandedOver})
 	s.put(t, store.Record{Key: "e/contended", Owner: "app-6/x"})
 	s.put(t, store.Record{Key: "f/free", Token: 17})
 	s.put(t, store.Record{Key: "g/paused", Token: 18})

@@ -55,7 +55,7 @@ func TestBreak(t *testing.T) {
 	p.do(chromedp.Click(chromedp.CSS(confirm)))
 	p.until("it is broken", `document.querySelector('.heading .badge').dataset.state === 'broken' && !document.querySelector('dialog[open]')`)
 	rec, err := s.st.Get(t.Context(), "deploy/production")
-	if err != nil || rec.Mark != store.MarkBroken || !strings.Contains(rec.Note, "runner is gone") {
+	if err != nil || rec.Intervention != store.InterventionBroken || !strings.Contains(rec.Note, "runner is gone") {
 		t.Errorf("%+v, %v", rec, err)
 	}
 	if e := <-events; e.Outcome != "ok" || e.Name != "deploy/production" {
@@ -82,7 +82,7 @@ func TestBreakOfAnotherTerm(t *testing.T) {
 	}
 	p.do(chromedp.Click(chromedp.CSS(confirm)))
 	p.until("it says so", `document.querySelector('dialog .problem').innerText.includes('Nothing was changed')`)
-	if rec, err := s.st.Get(t.Context(), rec.Key); err != nil || rec.Mark == store.MarkBroken {
+	if rec, err := s.st.Get(t.Context(), rec.Key); err != nil || rec.Intervention == store.InterventionBroken {
 		t.Errorf("%+v, %v", rec, err)
 	}
 }

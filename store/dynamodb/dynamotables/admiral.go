@@ -17,7 +17,7 @@ type AdmiralOptions struct {
 	Table     string        // "admiral-lease" by default, the only one that Admiral itself reads
 	Wait      time.Duration // Admiral's waitTimeInSeconds: required, in whole seconds
 	Threshold int           // Admiral's failureThreshold: required, at least 1
-	Skew      time.Duration // how far apart the wall clocks of neighbours and ours may be; 0 by default
+	Skew      time.Duration // greatest difference between the wall clocks of neighbours and ours; 0 by default
 	Access    Access
 }
 

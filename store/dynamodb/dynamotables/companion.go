@@ -8,6 +8,7 @@ import (
 
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 	"github.com/leasehold/leasehold/store/dynamodb/internal/table"
 )
 
@@ -52,7 +53,7 @@ func (s *Store) parseCompanion(key string, attrs table.Row) (companion, error) {
 	}
 	c, err := parseCompanion(attrs)
 	if err != nil {
-		return companion{}, store.Corrupt(key, fmt.Errorf("table %s, row %q: %w", s.table.Name, companionPrefix+key, err))
+		return companion{}, driver.Corrupt(key, fmt.Errorf("table %s, row %q: %w", s.table.Name, companionPrefix+key, err))
 	}
 	return c, nil
 }
@@ -86,7 +87,7 @@ func parseCompanion(attrs table.Row) (c companion, err error) {
 
 // raise has the companion know the token of rec, and returns the token that it has then: a higher one if it knew one.
 func (s *Store) raise(ctx context.Context, rec store.Record) (fence.Token, error) {
-	text, err := store.Marshal(rec)
+	text, err := driver.Marshal(rec)
 	if err != nil {
 		return 0, err
 	}

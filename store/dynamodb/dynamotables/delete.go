@@ -6,14 +6,14 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 	"github.com/leasehold/leasehold/store/dynamodb/internal/table"
 )
 
-// Delete implements [store.Store]. The companion is marked first, so that the record is gone with the row: with one of the
-// two alone nobody sees it any more. It takes a read and three writes.
+// Delete implements [store.Store]. It first marks the companion, so that the record is gone with
+// the row: one of the two alone shows no record any more. It takes a read and three writes.
 func (s *Store) Delete(ctx context.Context, key, version string) error {
-	if err := store.CheckKey(key); err != nil {
+	if err := driver.CheckKey(key); err != nil {
 		return err
 	}
 	st, ok := s.schema.parseStamp(version)
@@ -77,7 +77,7 @@ func (s *Store) deleteBoth(ctx context.Context, key string, st stamp, c companio
 	s.forget(key)
 	var refused *table.RefusedError
 	if err := s.drop(ctx, key, c); err != nil && !errors.As(err, &refused) {
-		return store.Unknown(key, err)
+		return driver.Unknown(key, err)
 	}
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 type DynamoDBLeaseOptions struct {
 	Table  string        // "leases" by default
 	TTL    time.Duration // the longest lease_ttl_seconds of any neighbour: 60 s by default, at least 2 s
-	Skew   time.Duration // how far apart the wall clocks of neighbours and ours may be; 0 by default
+	Skew   time.Duration // greatest difference between the wall clocks of neighbours and ours; 0 by default
 	Access Access
 }
 

@@ -7,20 +7,22 @@ import (
 
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 	"github.com/leasehold/leasehold/store/dynamodb/internal/table"
 )
 
-// Client is what is used of a *dynamodb.Client.
+// Client is the part of a *dynamodb.Client that the store uses.
 type Client = table.Client
 
 // Access says how requests are made. The zero value is ready for use.
 type Access = table.Options
 
-// Request is one request to the server, for those who count.
+// Request is one request to the server, for callers that count.
 type Request = table.Request
 
-// Store keeps records in a neighbour's table, beside the neighbour. It implements [store.Store], [store.Describer] and
-// [store.Inspector]; its Wait polls. Closing it leaves the client alone.
+// Store keeps records in a neighbour's table, while the neighbour uses it. It implements
+// [store.Store], [store.Describer] and [driver.Inspector]; its Wait polls. Close leaves the client
+// open.
 type Store struct {
 	schema schema
 	client Client
@@ -45,9 +47,9 @@ type sighted struct {
 }
 
 var (
-	_ store.Store     = (*Store)(nil)
-	_ store.Describer = (*Store)(nil)
-	_ store.Inspector = (*Store)(nil)
+	_ store.Store      = (*Store)(nil)
+	_ store.Describer  = (*Store)(nil)
+	_ driver.Inspector = (*Store)(nil)
 )
 
 // open returns a store for a schema whose options have been checked.

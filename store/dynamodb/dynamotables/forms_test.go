@@ -16,6 +16,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 	"github.com/leasehold/leasehold/store/dynamodb/internal/table"
 )
 
@@ -314,7 +315,7 @@ func TestInspect(t *testing.T) {
 			t.Error(err)
 		}
 		for _, f := range w.Inspect(t.Context()) {
-			if f.Status != store.StatusOK || f.Detail == "" || f.Advice != "" {
+			if f.Status != driver.StatusOK || f.Detail == "" || f.Advice != "" {
 				t.Errorf("%+v", f)
 			}
 		}
@@ -329,14 +330,14 @@ func TestInspect(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			found := map[string]store.Status{}
+			found := map[string]driver.Status{}
 			for _, f := range s.Inspect(t.Context()) {
 				found[f.What] = f.Status
 			}
 			if err := s.Check(t.Context()); err == nil || !strings.Contains(err.Error(), w.name) || !strings.Contains(err.Error(), "want the key "+k.key) {
 				t.Errorf("as %s: %v", k.name, err)
 			}
-			if found["key schema"] != store.StatusFail || found["permissions"] != store.StatusFail {
+			if found["key schema"] != driver.StatusFail || found["permissions"] != driver.StatusFail {
 				t.Errorf("as %s: %v", k.name, found)
 			}
 			if err := s.Close(); err != nil {
@@ -372,11 +373,11 @@ func TestCheckOfAGlobalTable(t *testing.T) {
 		}
 		found := s.Inspect(t.Context())
 		for _, f := range found {
-			if failed := f.Status == store.StatusFail; failed != (f.What == "consistency mode" && want != "") {
+			if failed := f.Status == driver.StatusFail; failed != (f.What == "consistency mode" && want != "") {
 				t.Errorf("home Region %q: %+v", home, f)
 			}
 		}
-		if !slices.ContainsFunc(found, func(f store.Finding) bool { return f.What == "identity" && f.Detail == "somebody" }) {
+		if !slices.ContainsFunc(found, func(f driver.Finding) bool { return f.What == "identity" && f.Detail == "somebody" }) {
 			t.Errorf("nobody's identity: %+v", found)
 		}
 		if err := s.Close(); err != nil {
@@ -388,7 +389,7 @@ func TestCheckOfAGlobalTable(t *testing.T) {
 // What DynamoDB's own expiry means for leases.
 func TestInspectTTL(t *testing.T) {
 	w := newWorld(t, kindOf(t, "dynamodb-lease"))
-	for attr, want := range map[string]store.Status{"lease_expiry": store.StatusOK, "": store.StatusWarn, "other": store.StatusFail} {
+	for attr, want := range map[string]driver.Status{"lease_expiry": driver.StatusOK, "": driver.StatusWarn, "other": driver.StatusFail} {
 		ttl := &types.TimeToLiveDescription{AttributeName: &attr, TimeToLiveStatus: types.TimeToLiveStatusEnabled}
 		if attr == "" {
 			ttl = nil

@@ -11,20 +11,21 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 	"github.com/leasehold/leasehold/store/dynamodb/internal/table"
 )
 
-// Inspect implements [store.Inspector]: the table and its key, whether conditions hold in it, DynamoDB's own expiry,
-// permissions by trying them on a record of its own, and this machine's clock against the server's. It takes about ten
-// requests.
-func (s *Store) Inspect(ctx context.Context) []store.Finding {
-	all := append([]store.Finding{{What: "neighbour", Status: store.StatusOK, Detail: s.schema.name + ": " + s.schema.guarantee}}, s.table.Who(ctx)...)
+// Inspect implements [driver.Inspector]. It checks the table and its key, whether conditions hold in
+// it, DynamoDB's own expiry, and this machine's clock against the server's. It tries the
+// permissions on a record of its own. It takes about ten requests.
+func (s *Store) Inspect(ctx context.Context) []driver.Finding {
+	all := append([]driver.Finding{{What: "neighbour", Status: driver.StatusOK, Detail: s.schema.name + ": " + s.schema.guarantee}}, s.table.Who(ctx)...)
 	all = append(all, s.inspectTable(ctx)...)
 	all = append(all, s.inspectWrites(ctx)...)
 	return append(all, s.inspectClock(ctx))
 }
 
-func (s *Store) inspectTable(ctx context.Context) []store.Finding {
+func (s *Store) inspectTable(ctx context.Context) []driver.Finding {
 	all, err := s.review(ctx)
 	if err != nil {
 		all = append(all, failed("table", err, "leases need that the table is looked at first"))
@@ -33,12 +34,12 @@ func (s *Store) inspectTable(ctx context.Context) []store.Finding {
 }
 
 // review says what the table's description means for leases, as far as it can be read. The error says what to do.
-func (s *Store) review(ctx context.Context) ([]store.Finding, error) {
+func (s *Store) review(ctx context.Context) ([]driver.Finding, error) {
 	out, err := s.table.Describe(ctx)
 	if err != nil {
 		return nil, err
 	}
-	all := []store.Finding{
+	all := []driver.Finding{
 		table.ReviewStatus(out.Table), s.inspectKey(out.Table), table.ReviewRegions(out.Table, table.RegionOf(s.client), s.home),
 	}
 	ttl, err := s.table.DescribeTTL(ctx)
@@ -48,12 +49,12 @@ func (s *Store) review(ctx context.Context) ([]store.Finding, error) {
 	return append(all, s.inspectTTL(ttl.TimeToLiveDescription)), nil
 }
 
-func failed(what string, err error, advice string) store.Finding {
-	return store.Finding{What: what, Status: store.StatusFail, Detail: err.Error(), Advice: advice}
+func failed(what string, err error, advice string) driver.Finding {
+	return driver.Finding{What: what, Status: driver.StatusFail, Detail: err.Error(), Advice: advice}
 }
 
 // inspectKey sees that the table has the neighbour's key.
-func (s *Store) inspectKey(t *types.TableDescription) store.Finding {
+func (s *Store) inspectKey(t *types.TableDescription) driver.Finding {
 	kinds := map[string]types.ScalarAttributeType{}
 	for _, a := range t.AttributeDefinitions {
 		kinds[aws.ToString(a.AttributeName)] = a.AttributeType
@@ -67,30 +68,35 @@ func (s *Store) inspectKey(t *types.TableDescription) store.Finding {
 	if s.schema.sort != "" {
 		want += ", " + s.schema.sort + " S RANGE"
 	}
-	f := store.Finding{What: "key schema", Status: store.StatusOK, Detail: strings.Join(found, ", ")}
+	f := driver.Finding{What: "key schema", Status: driver.StatusOK, Detail: strings.Join(found, ", ")}
 	if f.Detail != want {
-		f.Status, f.Advice = store.StatusFail, "this isn't the table of that neighbour as configured: want the key "+want
+		f.Status, f.Advice = driver.StatusFail, "this isn't the table of that neighbour as configured: want the key "+want
 	}
 	return f
 }
 
-// Check returns an error when leases in the table don't work or aren't safe: no such table, one that isn't ready, another key,
-// DynamoDB's own expiry by an attribute that isn't the neighbour's, or a global table of eventual consistency, unless
-// Access.HomeRegion is the Region that this client writes in: the one in which everybody does, neighbours included. The error
-// says what to do. It blocks until the server answered or ctx is done.
+// Check returns an error when leases in the table don't work or aren't safe. Such a table:
+//
+//   - doesn't exist or isn't ready;
+//   - has another key;
+//   - has DynamoDB's own expiry by an attribute that isn't the neighbour's;
+//   - is a global table of eventual consistency, unless Access.HomeRegion is the Region of this
+//     client. All clients have to write in that Region, neighbours included.
+//
+// The error says what to do. Check blocks until the server has answered or ctx is done.
 func (s *Store) Check(ctx context.Context) error {
 	all, err := s.review(ctx)
 	errs := []error{err}
 	for _, f := range all {
-		if f.Status == store.StatusFail {
+		if f.Status == driver.StatusFail {
 			errs = append(errs, fmt.Errorf("table %s: %s: %s: %s", s.table.Name, f.What, f.Detail, f.Advice))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-func (s *Store) inspectTTL(ttl *types.TimeToLiveDescription) store.Finding {
-	f := store.Finding{What: "time to live", Status: store.StatusOK, Detail: "off"}
+func (s *Store) inspectTTL(ttl *types.TimeToLiveDescription) driver.Finding {
+	f := driver.Finding{What: "time to live", Status: driver.StatusOK, Detail: "off"}
 	attr := ""
 	if ttl != nil && (ttl.TimeToLiveStatus == types.TimeToLiveStatusEnabled || ttl.TimeToLiveStatus == types.TimeToLiveStatusEnabling) {
 		attr = aws.ToString(ttl.AttributeName)
@@ -99,9 +105,9 @@ func (s *Store) inspectTTL(ttl *types.TimeToLiveDescription) store.Finding {
 	switch {
 	case attr == s.schema.ttl:
 	case attr == "":
-		f.Status, f.Advice = store.StatusWarn, fmt.Sprintf("turn it on by %s: this neighbour demands it", s.schema.ttl)
+		f.Status, f.Advice = driver.StatusWarn, fmt.Sprintf("turn it on by %s: this neighbour demands it", s.schema.ttl)
 	default:
-		f.Status, f.Advice = store.StatusFail, "turn it off: it may delete a lease that is held"
+		f.Status, f.Advice = driver.StatusFail, "turn it off: it may delete a lease that is held"
 	}
 	return f
 }
@@ -110,29 +116,29 @@ func (s *Store) inspectTTL(ttl *types.TimeToLiveDescription) store.Finding {
 const probePrefix = "leasehold-doctor/"
 
 // inspectWrites does what leases do, on a record of its own. Nobody holds it, so neighbours that see it leave it alone.
-func (s *Store) inspectWrites(ctx context.Context) []store.Finding {
+func (s *Store) inspectWrites(ctx context.Context) []driver.Finding {
 	const what = "permissions"
 	key := probePrefix + newID()
 	if _, err := s.Get(ctx, key); !errors.Is(err, store.ErrNotFound) {
-		return []store.Finding{failed(what, err, "give this identity dynamodb:GetItem")}
+		return []driver.Finding{failed(what, err, "give this identity dynamodb:GetItem")}
 	}
 	rec, err := s.Put(ctx, store.Record{Key: key, Token: 1})
 	if err != nil {
-		return []store.Finding{failed(what, err, "give this identity dynamodb:UpdateItem")}
+		return []driver.Finding{failed(what, err, "give this identity dynamodb:UpdateItem")}
 	}
 	stale := rec
 	if rec, err = s.Put(ctx, stale); err != nil {
-		return []store.Finding{failed(what, err, "give this identity dynamodb:UpdateItem")}
+		return []driver.Finding{failed(what, err, "give this identity dynamodb:UpdateItem")}
 	}
 	if _, err := s.Put(ctx, stale); !errors.Is(err, store.ErrConflict) {
-		return []store.Finding{failed("conditional writes", fmt.Errorf("a write at a stale version: %v, want a conflict", err), "don't keep leases behind this endpoint")}
+		return []driver.Finding{failed("conditional writes", fmt.Errorf("a write at a stale version: %v, want a conflict", err), "don't keep leases behind this endpoint")}
 	}
 	if err := s.Delete(ctx, key, rec.Version); err != nil {
-		return []store.Finding{failed(what, err, "give this identity dynamodb:DeleteItem, and delete "+key)}
+		return []driver.Finding{failed(what, err, "give this identity dynamodb:DeleteItem, and delete "+key)}
 	}
-	return []store.Finding{
-		{What: what, Status: store.StatusOK, Detail: "GetItem, UpdateItem and DeleteItem work"},
-		{What: "conditional writes", Status: store.StatusOK, Detail: "a write at a stale version is refused"},
+	return []driver.Finding{
+		{What: what, Status: driver.StatusOK, Detail: "GetItem, UpdateItem and DeleteItem work"},
+		{What: "conditional writes", Status: driver.StatusOK, Detail: "a write at a stale version is refused"},
 	}
 }
 
@@ -140,7 +146,7 @@ func (s *Store) inspectWrites(ctx context.Context) []store.Finding {
 // seconds.
 const clockApart = 2 * time.Second
 
-func (s *Store) inspectClock(ctx context.Context) store.Finding {
+func (s *Store) inspectClock(ctx context.Context) driver.Finding {
 	const what = "clock"
 	before := s.table.Clock().Wall()
 	read, err := s.table.Get(ctx, s.schema.keyRow(probePrefix+"clock"))
@@ -149,13 +155,13 @@ func (s *Store) inspectClock(ctx context.Context) store.Finding {
 	case err != nil:
 		return failed(what, err, "give this identity dynamodb:GetItem")
 	case read.Date.IsZero():
-		return store.Finding{What: what, Status: store.StatusOK, Detail: "the server doesn't tell its own"}
+		return driver.Finding{What: what, Status: driver.StatusOK, Detail: "the server doesn't tell its own"}
 	}
 	// The server's clock showed a time from read.Date on, for less than a second.
 	apart := max(read.Date.Sub(after), before.Sub(read.Date.Add(time.Second)), 0)
-	f := store.Finding{What: what, Status: store.StatusOK, Detail: fmt.Sprintf("at least %v from the server's", apart.Round(time.Millisecond))}
+	f := driver.Finding{What: what, Status: driver.StatusOK, Detail: fmt.Sprintf("at least %v from the server's", apart.Round(time.Millisecond))}
 	if s.schema.wall && apart > clockApart {
-		f.Status = store.StatusWarn
+		f.Status = driver.StatusWarn
 		f.Advice = "set this machine's clock right: this neighbour compares wall clocks, and Skew has to cover how far they are apart"
 	}
 	return f

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 	"github.com/leasehold/leasehold/store/dynamodb/internal/table"
 )
 
@@ -15,7 +16,7 @@ import (
 // no record can have are passed over.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
 	return func(yield func(store.Record, error) bool) {
-		if err := store.CheckPrefix(prefix); err != nil {
+		if err := driver.CheckPrefix(prefix); err != nil {
 			yield(store.Record{}, err)
 			return
 		}
@@ -71,7 +72,7 @@ func (l *listing) meet(ctx context.Context, attrs table.Row) error {
 	key, ok := l.store.schema.keyOf(attrs)
 	name, companion := strings.CutPrefix(key, companionPrefix)
 	switch {
-	case !ok || !strings.HasPrefix(name, l.prefix) || store.CheckKey(name) != nil:
+	case !ok || !strings.HasPrefix(name, l.prefix) || driver.CheckKey(name) != nil:
 		return nil
 	case companion:
 		l.alone = append(l.alone, name)

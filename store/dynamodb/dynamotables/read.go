@@ -8,12 +8,13 @@ import (
 
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 	"github.com/leasehold/leasehold/store/dynamodb/internal/table"
 )
 
 // Get implements [store.Store].
 func (s *Store) Get(ctx context.Context, key string) (store.Record, error) {
-	if err := store.CheckKey(key); err != nil {
+	if err := driver.CheckKey(key); err != nil {
 		return store.Record{}, err
 	}
 	return s.get(ctx, key)
@@ -67,7 +68,7 @@ func (s *Store) attempt(ctx context.Context, key string, found table.Row) (rec s
 func (s *Store) remembered(ctx context.Context, key string) (rec store.Record, ok bool, err error) {
 	c, err := s.companion(ctx, key)
 	if err != nil || c.rev == "" {
-		return store.Record{}, false, cmp.Or(err, store.NotFound(key))
+		return store.Record{}, false, cmp.Or(err, driver.NotFound(key))
 	}
 	read, err := s.table.Get(ctx, s.schema.keyRow(key))
 	switch {
@@ -76,7 +77,7 @@ func (s *Store) remembered(ctx context.Context, key string) (rec store.Record, o
 	case read.Row != nil:
 		return store.Record{}, false, nil
 	case c.ends:
-		return store.Record{}, false, store.NotFound(key)
+		return store.Record{}, false, driver.NotFound(key)
 	}
 	again, err := s.companion(ctx, key)
 	if err != nil || again.rev != c.rev {

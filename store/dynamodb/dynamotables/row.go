@@ -9,13 +9,14 @@ import (
 
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 	"github.com/leasehold/leasehold/store/dynamodb/internal/table"
 )
 
 // Our attributes of a neighbour's row. Its PutItem wipes them; its UpdateItem leaves them beside columns that they don't
 // belong to, which is what columnsAttr tells.
 var (
-	recordAttr  = column{name: "leasehold_record"}             // the record, as store.Marshal writes it
+	recordAttr  = column{name: "leasehold_record"}             // the record, as driver.Marshal writes it
 	versionAttr = column{name: "leasehold_version"}            // id of the write
 	columnsAttr = column{name: "leasehold_columns"}            // the neighbour's columns as that write left them
 	keptAttr    = column{name: "leasehold_kept", number: true} // a token that the companion is known to have
@@ -96,7 +97,7 @@ type row struct {
 func (s *Store) parse(key string, attrs table.Row) (row, error) {
 	r, err := s.schema.parse(attrs)
 	if err != nil {
-		return row{}, store.Corrupt(key, fmt.Errorf("table %s: %w", s.table.Name, err))
+		return row{}, driver.Corrupt(key, fmt.Errorf("table %s: %w", s.table.Name, err))
 	}
 	r.key = key
 	r.rec.Key, r.rec.Version = key, r.stamp.String()
@@ -135,7 +136,7 @@ func body(attrs table.Row) (store.Record, error) {
 	if text == nil {
 		return store.Record{}, missing(recordAttr.name)
 	}
-	rec, err := store.Unmarshal([]byte(*text))
+	rec, err := driver.Unmarshal([]byte(*text))
 	if err != nil {
 		return store.Record{}, &attributeError{recordAttr.name, err.Error()}
 	}

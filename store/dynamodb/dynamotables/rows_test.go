@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 	"github.com/leasehold/leasehold/store/dynamodb/internal/table"
 )
 
@@ -72,8 +73,8 @@ func TestTheirHolds(t *testing.T) {
 			if rec.Owner != c.owner || rec.TTL != c.ttl || rec.Key != "job" || rec.Version == "" || rec.Age != 0 {
 				t.Errorf("%+v, want owner %q and TTL %v", rec, c.owner, c.ttl)
 			}
-			if rec.Owner != "" && store.Check(rec) != nil {
-				t.Errorf("%+v: %v", rec, store.Check(rec))
+			if rec.Owner != "" && driver.Check(rec) != nil {
+				t.Errorf("%+v: %v", rec, driver.Check(rec))
 			}
 			if again := mustGet(t, w, "job"); !reflect.DeepEqual(again, rec) {
 				t.Errorf("read again: %+v, want %+v", again, rec)

@@ -8,15 +8,16 @@ import (
 
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 	"github.com/leasehold/leasehold/store/dynamodb/internal/table"
 )
 
 var errReplaced = errors.New("the row was written, and replaced before it was seen whether a neighbour had come in between")
 
-// Put implements [store.Store]. It is one conditional write to the row; a new token takes a second one, to the companion,
-// and a key without a row a read of the companion first.
+// Put implements [store.Store]. It is one conditional write to the row. A new token takes a second
+// write, to the companion, and a key without a row a read of the companion first.
 func (s *Store) Put(ctx context.Context, rec store.Record) (store.Record, error) {
-	if err := store.Check(rec); err != nil {
+	if err := driver.Check(rec); err != nil {
 		return store.Record{}, err
 	}
 	before, kept, err := s.before(ctx, rec.Key, rec.Version)
@@ -34,12 +35,12 @@ func (s *Store) Put(ctx context.Context, rec store.Record) (store.Record, error)
 	stands, err := s.settleNew(ctx, r)
 	switch {
 	case err != nil:
-		return store.Record{}, store.Unknown(rec.Key, err)
+		return store.Record{}, driver.Unknown(rec.Key, err)
 	case stands == retracted:
 		return store.Record{}, s.conflict(ctx, rec.Key)
 	case stands == replaced && (before == nil || before.ID == nil):
 		// A late claim that a reader has taken back, or a timely one that others have built on.
-		return store.Record{}, store.Unknown(rec.Key, errReplaced)
+		return store.Record{}, driver.Unknown(rec.Key, errReplaced)
 	}
 	// A write over a row of ours can't be late: no other term fits between the two rows.
 	return r.rec, nil
@@ -71,12 +72,12 @@ func (s *Store) before(ctx context.Context, key, version string) (*stamp, fence.
 // write writes rec over the row of that stamp, or makes the row for nil, and returns the row that it made. kept is a token
 // that the companion is known to have. The errors are those of [table.Table.Put].
 func (s *Store) write(ctx context.Context, rec store.Record, before *stamp, kept fence.Token) (row, error) {
-	text, err := store.Marshal(rec)
+	text, err := driver.Marshal(rec)
 	if err != nil {
 		return row{}, err
 	}
 	r := row{key: rec.Key, ours: true}
-	if r.rec, err = store.Unmarshal(text); err != nil { // as it will be read
+	if r.rec, err = driver.Unmarshal(text); err != nil { // as it will be read
 		return row{}, err
 	}
 	id, wall := newID(), s.table.Clock().Wall()

@@ -13,6 +13,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // Prefix begins the names of the records that an examination makes, and deletes again.
@@ -27,9 +28,9 @@ type Options struct {
 
 // Examine returns what it found, what the engine sees first. It makes one record of its own and deletes it. It blocks for
 // some 2·Samples round trips.
-func Examine(ctx context.Context, st store.Store, opts Options) []store.Finding {
+func Examine(ctx context.Context, st store.Store, opts Options) []driver.Finding {
 	findings := promises(store.Describe(st))
-	if i, ok := st.(store.Inspector); ok {
+	if i, ok := st.(driver.Inspector); ok {
 		findings = append(findings, i.Inspect(ctx)...)
 	}
 	e := &exam{st: st, key: Prefix + strings.ToLower(rand.Text()[:12]), opts: opts}
@@ -40,30 +41,30 @@ func Examine(ctx context.Context, st store.Store, opts Options) []store.Finding 
 	return append(findings, e.cleanUp(ctx)...)
 }
 
-func promises(p store.Properties) []store.Finding {
+func promises(p store.Properties) []driver.Finding {
 	if p.Engine == "" {
 		return nil
 	}
-	all := []store.Finding{{What: "consistency", Status: store.StatusOK, Detail: p.Consistency}}
-	fencing := store.Finding{What: "fencing", Status: store.StatusOK, Detail: string(p.Fencing)}
+	all := []driver.Finding{{What: "consistency", Status: driver.StatusOK, Detail: p.Consistency}}
+	fencing := driver.Finding{What: "fencing", Status: driver.StatusOK, Detail: p.Fencing.String()}
 	if p.Fencing == store.FencingPerPrimary {
-		fencing.Status = store.StatusWarn
+		fencing.Status = driver.StatusWarn
 		fencing.Detail += ": a failover may lose writes that were acknowledged"
 		fencing.Advice = "let what is guarded refuse older tokens itself, or use a store that loses nothing"
 	}
-	wait := store.Finding{What: "waiting", Status: store.StatusOK, Detail: "told by the server"}
+	wait := driver.Finding{What: "waiting", Status: driver.StatusOK, Detail: "told by the server"}
 	if !p.Push {
 		wait.Detail = "by polling"
 	}
 	all = append(all, fencing, wait)
-	if p.Read == "" {
+	if p.Read == store.ReadUnknown {
 		return all
 	}
-	reads := store.Finding{What: "reads", Status: store.StatusOK, Detail: string(p.Read)}
+	reads := driver.Finding{What: "reads", Status: driver.StatusOK, Detail: p.Read.String()}
 	if p.Read != store.ReadDurable {
 		reads.Detail += ": a server that was cut off shows the past until it notices; guards and check confirm what they read by a write"
 	}
-	return append(all, reads, store.Finding{What: "unknown outcomes", Status: store.StatusOK, Detail: "settled " + string(p.Settle)})
+	return append(all, reads, driver.Finding{What: "unknown outcomes", Status: driver.StatusOK, Detail: "settled " + p.Settle.String()})
 }
 
 // exam is one examination, with a record of its own.
@@ -76,8 +77,8 @@ type exam struct {
 }
 
 // conditions tries whether a write is done if, and only if, its condition holds. Everything rests on it.
-func (e *exam) conditions(ctx context.Context) store.Finding {
-	f := store.Finding{What: "conditional writes", Status: store.StatusFail}
+func (e *exam) conditions(ctx context.Context) driver.Finding {
+	f := driver.Finding{What: "conditional writes", Status: driver.StatusFail}
 	steps := []struct {
 		what string
 		try  func() error
@@ -110,7 +111,7 @@ func (e *exam) conditions(ctx context.Context) store.Finding {
 		}
 	}
 	e.works = true
-	f.Status, f.Detail = store.StatusOK, "honoured"
+	f.Status, f.Detail = driver.StatusOK, "honoured"
 	return f
 }
 
@@ -148,18 +149,18 @@ func (e *exam) refused(ctx context.Context, rec store.Record) error {
 }
 
 // times measures reads and writes, and says what TTL they bear.
-func (e *exam) times(ctx context.Context) []store.Finding {
+func (e *exam) times(ctx context.Context) []driver.Finding {
 	reads, err := e.sample(func() error { _, err := e.st.Get(ctx, e.key); return err })
 	if err != nil {
-		return []store.Finding{{What: "time of a read", Status: store.StatusFail, Detail: err.Error()}}
+		return []driver.Finding{{What: "time of a read", Status: driver.StatusFail, Detail: err.Error()}}
 	}
 	writes, err := e.sample(func() error { return e.put(ctx, changed(e.rec)) })
 	if err != nil {
-		return []store.Finding{{What: "time of a write", Status: store.StatusFail, Detail: err.Error()}}
+		return []driver.Finding{{What: "time of a write", Status: driver.StatusFail, Detail: err.Error()}}
 	}
-	return []store.Finding{
-		{What: "time of a read", Status: store.StatusOK, Detail: quantiles(reads)},
-		{What: "time of a write", Status: store.StatusOK, Detail: quantiles(writes)},
+	return []driver.Finding{
+		{What: "time of a read", Status: driver.StatusOK, Detail: quantiles(reads)},
+		{What: "time of a write", Status: driver.StatusOK, Detail: quantiles(writes)},
 		advise(e.opts.TTL, writes[len(writes)*99/100]),
 	}
 }
@@ -188,11 +189,11 @@ func quantiles(took []time.Duration) string {
 const perWrite = 30
 
 // advise compares a TTL with what writes take.
-func advise(ttl, slow time.Duration) store.Finding {
+func advise(ttl, slow time.Duration) driver.Finding {
 	least := max(time.Second, (perWrite*slow).Truncate(time.Second)+time.Second)
-	f := store.Finding{What: "TTL", Status: store.StatusOK, Detail: fmt.Sprintf("%v has room for this store; it bears %v", ttl, least)}
+	f := driver.Finding{What: "TTL", Status: driver.StatusOK, Detail: fmt.Sprintf("%v has room for this store; it bears %v", ttl, least)}
 	if ttl < least {
-		f.Status = store.StatusWarn
+		f.Status = driver.StatusWarn
 		f.Detail = fmt.Sprintf("%v is short for this store, whose slow writes take %v", ttl, slow.Round(time.Millisecond))
 		f.Advice = fmt.Sprintf("use %v or more (--ttl)", least)
 	}
@@ -200,7 +201,7 @@ func advise(ttl, slow time.Duration) store.Finding {
 }
 
 // cleanUp deletes the record, though ctx may have ended.
-func (e *exam) cleanUp(ctx context.Context) []store.Finding {
+func (e *exam) cleanUp(ctx context.Context) []driver.Finding {
 	ctx, cancel := clock.WithTimeout(context.WithoutCancel(ctx), e.opts.Clock, 5*time.Second)
 	defer cancel()
 	rec, err := store.Load(ctx, e.st, e.key)
@@ -209,12 +210,12 @@ func (e *exam) cleanUp(ctx context.Context) []store.Finding {
 	}
 	switch {
 	case err == nil && rec.Version != "":
-		return []store.Finding{{What: "deleting", Status: store.StatusOK, Detail: "the record of this examination is gone again"}}
+		return []driver.Finding{{What: "deleting", Status: driver.StatusOK, Detail: "the record of this examination is gone again"}}
 	case err == nil:
 		return nil
 	}
-	return []store.Finding{{
-		What: "deleting", Status: store.StatusFail, Detail: e.key + ": " + err.Error(),
+	return []driver.Finding{{
+		What: "deleting", Status: driver.StatusFail, Detail: e.key + ": " + err.Error(),
 		Advice: "grant the permission to delete, and delete that record",
 	}}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 	"github.com/leasehold/leasehold/store/memory"
 )
 
@@ -33,26 +34,26 @@ func (a around) Delete(ctx context.Context, key, version string) error {
 	return a.del(ctx, key, version)
 }
 
-func (a around) Inspect(context.Context) []store.Finding {
-	return []store.Finding{{What: "server", Status: store.StatusOK, Detail: "3.1"}}
+func (a around) Inspect(context.Context) []driver.Finding {
+	return []driver.Finding{{What: "server", Status: driver.StatusOK, Detail: "3.1"}}
 }
 
 func (a around) Properties() store.Properties {
 	return store.Properties{Engine: "around", Consistency: "one primary", Fencing: store.FencingPerPrimary}
 }
 
-func examine(t *testing.T, wrap func(*around)) map[string]store.Finding {
+func examine(t *testing.T, wrap func(*around)) map[string]driver.Finding {
 	t.Helper()
 	return examineBy(t, clock.NewFake(0), wrap) // on which no write is slow
 }
 
-func examineBy(t *testing.T, clk clock.Clock, wrap func(*around)) map[string]store.Finding {
+func examineBy(t *testing.T, clk clock.Clock, wrap func(*around)) map[string]driver.Finding {
 	t.Helper()
 	st := memory.New(memory.Options{})
 	defer st.Close()
 	a := &around{Store: st}
 	wrap(a)
-	found := map[string]store.Finding{}
+	found := map[string]driver.Finding{}
 	for _, f := range Examine(t.Context(), *a, Options{Clock: clk, TTL: 20 * time.Second, Samples: 10}) {
 		found[f.What] = f
 	}
@@ -75,11 +76,11 @@ func count(st store.Store) (n int, err error) {
 func TestGoodStore(t *testing.T) {
 	found := examine(t, func(*around) {})
 	for _, what := range []string{"server", "consistency", "conditional writes", "time of a read", "time of a write", "TTL", "deleting"} {
-		if found[what].Status != store.StatusOK {
+		if found[what].Status != driver.StatusOK {
 			t.Errorf("%s: %+v", what, found[what])
 		}
 	}
-	if f := found["fencing"]; f.Status != store.StatusWarn || f.Advice == "" {
+	if f := found["fencing"]; f.Status != driver.StatusWarn || f.Advice == "" {
 		t.Errorf("tokens that a failover loses are not warned of: %+v", f)
 	}
 }
@@ -107,7 +108,7 @@ func TestUnconditionalWritesAreFound(t *testing.T) {
 					return a.Store.Put(ctx, wrap(a, rec))
 				}
 			})["conditional writes"]
-			if f.Status != store.StatusFail || !strings.Contains(f.Advice, "worthless") {
+			if f.Status != driver.StatusFail || !strings.Contains(f.Advice, "worthless") {
 				t.Errorf("%+v", f)
 			}
 		})
@@ -120,13 +121,13 @@ func TestWhatFailsIsTold(t *testing.T) {
 			return store.Record{}, errors.New("no permission")
 		}
 	})
-	if f := found["conditional writes"]; f.Status != store.StatusFail || !strings.Contains(f.Detail, "create a record: no permission") {
+	if f := found["conditional writes"]; f.Status != driver.StatusFail || !strings.Contains(f.Detail, "create a record: no permission") {
 		t.Errorf("%+v", f)
 	}
 	found = examine(t, func(a *around) {
 		a.del = func(context.Context, string, string) error { return errors.New("no permission") }
 	})
-	if f := found["deleting"]; f.Status != store.StatusFail || f.Advice == "" {
+	if f := found["deleting"]; f.Status != driver.StatusFail || f.Advice == "" {
 		t.Errorf("%+v", f)
 	}
 }
@@ -139,7 +140,7 @@ func TestSlowStoreGetsALongerTTL(t *testing.T) {
 			return a.Store.Put(ctx, rec)
 		}
 	})
-	if f := found["TTL"]; f.Status != store.StatusWarn || !strings.Contains(f.Advice, "use 25s") {
+	if f := found["TTL"]; f.Status != driver.StatusWarn || !strings.Contains(f.Advice, "use 25s") {
 		t.Errorf("%+v", f)
 	}
 }

@@ -26,7 +26,7 @@ type Command struct {
 	// Guards, if set, is called when a guard process has ended, with what was done about that.
 	Guards func(error)
 
-	// Proof is the open files that prove to the store that this process lives: see [store.Witness]. The guards keep them open until all
+	// Proof is the open files that prove to the store that this process lives: see [driver.Witness]. The guards keep them open until all
 	// that the command started is gone: so that after the death of this process nobody else has the lease before.
 	Proof []*os.File
 

@@ -12,17 +12,17 @@ import (
 
 // Ids that the libraries make are taken apart by flake as by themselves, and the other way round.
 func TestLayoutsAreThoseOfTheLibraries(t *testing.T) {
-	window := flake.Between(time.Now().Add(-time.Hour), time.Now().Add(time.Hour))
+	window := flake.FixedWindow(time.Now().Add(-time.Hour), time.Now().Add(time.Hour))
 
 	snowflake.NodeBits, snowflake.StepBits = 10, 12
 	node, err := snowflake.NewNode(777)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ours := generator(t, flake.Twitter(), 777, window)
+	ours := generator(t, flake.Snowflake(), 777, window)
 	for range 1000 {
 		theirs := node.Generate()
-		p := decode(t, flake.Twitter(), flake.ID(theirs))
+		p := decode(t, flake.Snowflake(), flake.ID(theirs))
 		if p.Time.UnixMilli() != theirs.Time() || int64(p.Node) != theirs.Node() || int64(p.Sequence) != theirs.Step() {
 			t.Fatalf("%d: %+v", theirs, p)
 		}
@@ -30,7 +30,7 @@ func TestLayoutsAreThoseOfTheLibraries(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s, p := snowflake.ParseInt64(int64(id)), decode(t, flake.Twitter(), id); s.Time() != p.Time.UnixMilli() || s.Node() != 777 || s.Step() != int64(p.Sequence) {
+		if s, p := snowflake.ParseInt64(int64(id)), decode(t, flake.Snowflake(), id); s.Time() != p.Time.UnixMilli() || s.Node() != 777 || s.Step() != int64(p.Sequence) {
 			t.Fatalf("%d: %+v", id, p)
 		}
 	}

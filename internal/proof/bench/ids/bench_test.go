@@ -24,7 +24,7 @@ type maker struct {
 }
 
 var makers = []maker{
-	{"leasehold twitter", func(b *testing.B) func() error { return next[flake.ID](b, flake.Twitter()) }},
+	{"leasehold twitter", func(b *testing.B) func() error { return next[flake.ID](b, flake.Snowflake()) }},
 	{"leasehold twitter, 22 bits of sequence", func(b *testing.B) func() error { return next[flake.ID](b, roomy(b)) }},
 	{"leasehold scatter, 22 bits of sequence", func(b *testing.B) func() error { return next[flake.ID96](b, roomyScatter(b)) }},
 	{"leasehold scatter with metadata, 22 bits of sequence", func(b *testing.B) func() error {
@@ -53,7 +53,7 @@ func next[T flake.Value](b *testing.B, l flake.Layout) func() error {
 
 // waiting is a generator with the default options, but that it waits for as long as it has to, as the others do.
 func waiting[T flake.Value](b *testing.B, l flake.Layout) *flake.Generator[T] {
-	g, err := flake.New[T](l, 0, flake.Between(time.Now(), time.Now().Add(time.Hour)), flake.Options{MaxWait: time.Hour})
+	g, err := flake.New[T](l, 0, flake.FixedWindow(time.Now(), time.Now().Add(time.Hour)), flake.Options{MaxWait: time.Hour})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -21,7 +21,7 @@ const (
 func (p *process) window() flake.Window {
 	switch p.n.w.without {
 	case noWindow:
-		return flake.Between(p.n.w.layout.Spec().Epoch, p.n.w.layout.Exhausted())
+		return flake.FixedWindow(p.n.w.layout.Spec().Epoch, p.n.w.layout.Exhausted())
 	case storedLate:
 		return early{p}
 	case noFloor:

@@ -98,7 +98,7 @@ func (p *process) claim(ctx context.Context) bool {
 	}
 	o := identity.Options{Values: identity.Values{Range: p.n.w.values()}, Window: window}
 	if p.n.rng.IntN(2) == 0 || p.n.w.without == noFloor { // the floor of its own one is ahead most often
-		o.As = p.n.name
+		o.Name = p.n.name
 	}
 	limited, cancel := context.WithTimeout(ctx, time.Hour)
 	defer cancel()

@@ -26,7 +26,7 @@ const command = "go test ./internal/proof/sim/ids -run TestNoIDTwice -days 30 -i
 
 // fleet is a hundred nodes on 32 machine numbers.
 func fleet(seed uint64, length, calm time.Duration, ids uint64) plan {
-	p := plan{seed: seed, nodes: 100, values: 32, length: length, calm: calm, layout: flake.Twitter()}
+	p := plan{seed: seed, nodes: 100, values: 32, length: length, calm: calm, layout: flake.Snowflake()}
 	batches := float64(p.values) * length.Seconds() / meanRest.Seconds()
 	p.batch = 1 + int(2.5*float64(ids)/batches)
 	return p

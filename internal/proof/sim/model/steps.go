@@ -8,6 +8,7 @@ import (
 	"github.com/leasehold/leasehold/internal/drive"
 	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // step is one transition, as the story of a violation tells it.
@@ -108,7 +109,7 @@ func (w *world) look(c *check, i int) *world {
 		return nil
 	case p.asked != nil && w.due(p): // its time is over, or its connection broke
 		n, q := w.change(i)
-		n.outcome(c, q, store.Record{}, store.Unknown(q.asked.Key, errTimeout))
+		n.outcome(c, q, store.Record{}, driver.Unknown(q.asked.Key, errTimeout))
 		return n
 	case p.asked == nil && p.wait != "-" && w.get(p.key()).Version != p.wait:
 		return w.found(c, i, p.key())
@@ -240,7 +241,7 @@ func (w *world) put(c *check, writer int, rec store.Record) (store.Record, error
 	i := slices.IndexFunc(w.rows, func(r row) bool { return r.rec.Key == rec.Key })
 	switch {
 	case i < 0 && rec.Version != "":
-		return store.Record{}, store.NotFound(rec.Key)
+		return store.Record{}, driver.NotFound(rec.Key)
 	case i >= 0 && w.rows[i].rec.Version != rec.Version:
 		return store.Record{}, &store.ConflictError{Current: w.rows[i].rec}
 	}
@@ -252,7 +253,7 @@ func (w *world) put(c *check, writer int, rec store.Record) (store.Record, error
 		i = len(w.rows) - 1
 	}
 	c.stored(w, writer, w.rows[i], rec)
-	if rec.Mark != "" && rec.Mark != store.MarkHanded {
+	if rec.Intervention != "" && rec.Intervention != store.InterventionHandedOver {
 		writer = w.rows[i].writer
 	}
 	w.rows[i] = row{rec, writer}
@@ -313,7 +314,7 @@ type leaving struct {
 func (l *leaving) cut() {
 	if asked := l.p.asked; asked != nil {
 		l.p.asked = nil
-		l.p.d.Tell(l.w.env(l.p), *asked, store.Record{}, store.Unknown(asked.Key, errTimeout))
+		l.p.d.Tell(l.w.env(l.p), *asked, store.Record{}, driver.Unknown(asked.Key, errTimeout))
 		l.c.show(l.w, l.p)
 	}
 }
@@ -366,7 +367,7 @@ func (w *world) clone(i int) *world {
 // breaks lets an operator mark the hold, as lease.Break does. Under a session, the session is told first.
 func (w *world) breaks() *world {
 	rec := w.get(name)
-	if w.left.Breaks == 0 || w.left.Writes < 2 || rec.Owner == "" || rec.Mark != "" {
+	if w.left.Breaks == 0 || w.left.Writes < 2 || rec.Owner == "" || rec.Intervention != "" {
 		return nil
 	}
 	n := *w

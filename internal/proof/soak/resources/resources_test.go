@@ -19,16 +19,16 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // book is a source that knows the terms that it is told of.
 type book struct {
 	mu    sync.Mutex
-	terms map[string]fence.Current
+	terms map[string]fence.Holding
 }
 
 func (b *book) begin(s fence.Sequencer) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.terms[s.Name] = fence.Current{Holder: s.Holder, Token: s.Token}
+	b.terms[s.Name] = fence.Holding{Holder: s.Holder, Token: s.Token}
 }
 
-func (b *book) Current(_ context.Context, name string) (fence.Current, error) {
+func (b *book) Current(_ context.Context, name string) (fence.Holding, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.terms[name], nil
@@ -57,7 +57,7 @@ func start(t *testing.T, source fence.Source) *Host {
 
 // Each resource of the soak is guarded, and its log is in order. Without guards it takes anything.
 func TestEveryKind(t *testing.T) {
-	b := &book{terms: map[string]fence.Current{}}
+	b := &book{terms: map[string]fence.Holding{}}
 	h := start(t, b)
 	for kind, address := range h.Addresses {
 		t.Run(kind, func(t *testing.T) {

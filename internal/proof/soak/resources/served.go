@@ -20,6 +20,7 @@ import (
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/fence/fencegrpc"
 	"github.com/leasehold/leasehold/fence/fencehttp"
+	"github.com/leasehold/leasehold/fence/filemarks"
 )
 
 // ledger is a resource in the memory of the host, behind HTTP or gRPC.
@@ -58,8 +59,8 @@ func serve(ctx context.Context, kind, dir string, source fence.Source) (address 
 	case kind == "http-online":
 		guard, err = fence.NewOnline(source, fence.OnlineOptions{})
 	default:
-		var marks *fence.File
-		if marks, err = fence.OpenFile(filepath.Join(dir, "marks")); err == nil {
+		var marks *filemarks.Marks
+		if marks, err = filemarks.Open(filepath.Join(dir, "marks")); err == nil {
 			closing = marks.Close
 			guard, err = fence.NewOffline(marks)
 		}

@@ -19,7 +19,7 @@ import (
 	native "github.com/leasehold/leasehold/store/dynamodb"
 )
 
-var update = flag.Bool("update", false, "write docs/dynamodb.md anew")
+var update = flag.Bool("update", false, "rewrite docs/dynamodb.md")
 
 const page = "../../../../docs/dynamodb.md"
 
@@ -139,7 +139,7 @@ func ourBill(t testing.TB, who string, open func(t testing.TB) (*world, func(url
 	w, manager := open(t)
 	c := newCounter(t, w.url)
 	m, another := manager(c.url, never), manager(w.url, ttl)
-	b := bill{who: who, renew: "1 write every TTL/3, for all leases of a session together, which reads theirs every TTL/4: each of up to 16, or the table"}
+	b := bill{who: who, renew: "1 write every TTL/3, for all leases of a session together; the session reads its leases every TTL/4: each of up to 16, or the table"}
 	var l *lease.Lease
 	b.acquire = c.during(func() { l = acquire(t, m, "new") })
 	b.release = c.during(func() { release(t, l) })
@@ -200,13 +200,14 @@ func admiralBill(t testing.TB) bill {
 
 func render(rows []bill) []byte {
 	var b bytes.Buffer
-	b.WriteString(`# DynamoDB: what each operation costs
+	b.WriteString(`# Compare what each operation costs on DynamoDB
 
-Written by ` + "`go test ./store/dynamodb/dynamotables/interop -run TestRequests -update`" + `, which counts the requests on their way to DynamoDB
-Local: don't edit. With rows below 1 KB a write is one write unit, done or refused, and a strongly consistent read one read unit.
-` + "`leasehold cost`" + ` turns them into dollars a month.
+` + "```sh\ngo test ./store/dynamodb/dynamotables/interop -run TestRequests -update   # writes this page\n```" + `
 
-| | acquire a new name | one that another holds | keep | release |
+Don't edit this page. The test counts the requests on their way to DynamoDB Local. With rows below 1 KB, a write is one write unit,
+done or refused, and a strongly consistent read is one read unit. ` + "`leasehold cost`" + ` turns the units into dollars a month.
+
+| | acquire a new name | acquire a name that another holds | keep | release |
 |---|---|---|---|---|
 `)
 	for _, r := range rows {

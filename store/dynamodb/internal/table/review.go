@@ -11,12 +11,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // ReviewStatus says whether the table can be used.
-func ReviewStatus(t *types.TableDescription) store.Finding {
-	f := store.Finding{What: "table status", Status: store.StatusOK, Detail: string(t.TableStatus)}
+func ReviewStatus(t *types.TableDescription) driver.Finding {
+	f := driver.Finding{What: "table status", Status: driver.StatusOK, Detail: string(t.TableStatus)}
 	switch t.TableStatus {
 	case types.TableStatusActive, types.TableStatusUpdating:
 		return f
@@ -27,7 +27,7 @@ func ReviewStatus(t *types.TableDescription) store.Finding {
 	default:
 		f.Advice = "restore the table, or name another one"
 	}
-	f.Status, f.Detail = store.StatusFail, fmt.Sprintf("its status is %s, not ACTIVE", t.TableStatus)
+	f.Status, f.Detail = driver.StatusFail, fmt.Sprintf("its status is %s, not ACTIVE", t.TableStatus)
 	return f
 }
 
@@ -37,8 +37,8 @@ const AdviseHome = "leases of this table are safe only while all who take them w
 
 // ReviewRegions says whether strong reads and conditions hold for all who write to the table, for a client of that Region
 // ("" where it doesn't say) and with home as the one Region that all are said to write in, if any.
-func ReviewRegions(t *types.TableDescription, region, home string) store.Finding {
-	f := store.Finding{What: "consistency mode", Status: store.StatusOK}
+func ReviewRegions(t *types.TableDescription, region, home string) driver.Finding {
+	f := driver.Finding{What: "consistency mode", Status: driver.StatusOK}
 	region = cmp.Or(region, regionOfARN(aws.ToString(t.TableArn)))
 	var others []string
 	for _, r := range t.Replicas {
@@ -51,17 +51,17 @@ func ReviewRegions(t *types.TableDescription, region, home string) store.Finding
 	strong := t.MultiRegionConsistency == types.MultiRegionConsistencyStrong
 	switch {
 	case home != "" && region != "" && home != region:
-		f.Status, f.Detail, f.Advice = store.StatusFail, fmt.Sprintf("its home Region is %s, and this client is one of %s", home, region), AdviseHome
+		f.Status, f.Detail, f.Advice = driver.StatusFail, fmt.Sprintf("its home Region is %s, and this client is one of %s", home, region), AdviseHome
 	case len(others) == 0 && !legacy:
 		f.Detail = "one Region: strong reads and conditional writes hold"
 	case strong:
 		f.Detail = fmt.Sprintf("global table in strong mode (MRSC), with %s: reads and conditions hold in all Regions", strings.Join(others, ", "))
 	case home != "":
-		f.Status = store.StatusWarn
+		f.Status = driver.StatusWarn
 		f.Detail = fmt.Sprintf("global table in eventual mode (MREC), with %s; written in %s only, as home_region says", listed(others), home)
 		f.Advice = "see that every other program that takes these leases writes in " + home + ", too"
 	default:
-		f.Status = store.StatusFail
+		f.Status = driver.StatusFail
 		f.Detail = fmt.Sprintf("it is a global table in eventual mode (MREC), with %s: conditions are judged on each Region's copy, "+
 			"and the last writer wins, so two Regions could hold one lease", listed(others))
 		f.Advice = fmt.Sprintf("set home_region (HomeRegion in Go, homeRegion in a file of Admiral's) to the one Region in which all take their "+
@@ -95,16 +95,16 @@ func regionOfARN(arn string) string {
 }
 
 // Who is the finding of who the client is to AWS, by Options.Identity; nothing where that isn't set.
-func (t *Table) Who(ctx context.Context) []store.Finding {
+func (t *Table) Who(ctx context.Context) []driver.Finding {
 	if t.opts.Identity == nil {
 		return nil
 	}
 	who, err := t.opts.Identity(ctx)
 	if err != nil {
-		return []store.Finding{{
-			What: "identity", Status: store.StatusWarn, Detail: "can't be asked for: " + err.Error(),
+		return []driver.Finding{{
+			What: "identity", Status: driver.StatusWarn, Detail: "can't be asked for: " + err.Error(),
 			Advice: "check the credentials; asking needs no permission, but the way to STS",
 		}}
 	}
-	return []store.Finding{{What: "identity", Status: store.StatusOK, Detail: who}}
+	return []driver.Finding{{What: "identity", Status: driver.StatusOK, Detail: who}}
 }

@@ -127,20 +127,25 @@ func page(s, served, followed simulated, m searched, bugs []bug, picture uint64)
 	}
 	fmt.Fprintf(b, `# The proof
 
-Written by `+"`make proof`"+` on %s, %s, %d cores: don't edit. What the simulator and the model check run is internal/protocol, the code
-that decides in production, by internal/drive, the driver that package lease and the server run; see the package docs of internal/proof/sim and internal/proof/sim/model for how, and
-[the bugs that they found](bugs.md).
+`+"```sh\nmake proof   # runs all of it, and writes this page\n```"+`
+
+Don't edit this page: `+"`make proof`"+` wrote it on %s, %s, %d cores.
+
+The simulator and the model check run the code that package lease and the server run. internal/protocol decides, and internal/drive
+carries out. Their package docs (internal/proof/sim, internal/proof/sim/model) say how. [Bugs](bugs.md) lists what they found.
+
+## What was run
 
 | | |
 |---|---|
 | seeds simulated | %d |
 | virtual time | %.0f hours |
 | events | %d |
-| terms of ownership | %d, of which %d were lost, %d let go, %d handed over |
+| terms of ownership | %d, of which %d were lost, %d released, %d handed over |
 | writes to guarded resources | %d, of which %d were refused as stale |
 | **violations of an invariant** | **%d** |
-| beside: seeds with sessions at servers, half of them with outsiders | %d, terms %d, violations %d |
-| beside: seeds with followers, half of them with outsiders | %d, terms %d, violations %d |
+| separate runs: seeds with sessions at servers, half of them with outsiders | %d, terms %d, violations %d |
+| separate runs: seeds with followers, half of them with outsiders | %d, terms %d, violations %d |
 | states of the model check | %d, violations %d |
 | **seeded bugs caught** | **%d of %d** |
 
@@ -163,11 +168,11 @@ that decides in production, by internal/drive, the driver that package lease and
 		fmt.Fprintf(b, "| %s | %d | %d | %d | %s |\n", r.Scope.Name, r.States, r.Steps, r.Depth,
 			map[bool]string{true: "searched to the end", false: "cut off at the limit"}[r.Whole])
 	}
-	fmt.Fprintf(b, "\nTransitions that should have been taken and never were: %d. Never taken at all:\n\n", len(m.Missing))
+	fmt.Fprintf(b, "\nTransitions that should have been taken but never were: %d. Transitions that were never taken at all:\n\n", len(m.Missing))
 	for _, what := range m.Unmet {
 		fmt.Fprintf(b, "- %s\n", what)
 	}
-	b.WriteString("\n## Seeded bugs\n\nEach rule was taken out by itself, and this is what noticed first.\n\n| rule | noticed by | after | what it saw |\n|---|---|---|---|\n")
+	b.WriteString("\n## Seeded bugs\n\nEach rule was taken out by itself. The table shows what noticed first.\n\n| rule | noticed by | after | what it saw |\n|---|---|---|---|\n")
 	for _, x := range bugs {
 		where := "the model check, " + x.World
 		switch {
@@ -179,7 +184,7 @@ that decides in production, by internal/drive, the driver that package lease and
 		fmt.Fprintf(b, "| `%s` | %s | %.1f s | %s |\n", x.Rule, where, x.Seconds, strings.ReplaceAll(x.What, "|", "\\|"))
 	}
 	b.WriteString(elsewhere)
-	fmt.Fprintf(b, "\n## One run\n\n![Who held what, and what went wrong, in one run](proof.svg)\n\nSeed %d. Its story, event by event: `go run ./internal/proof/sim/cmd/sim -seed %d -trace`.\n", picture, picture)
+	fmt.Fprintf(b, "\n## One run\n\n![Who held what, and what went wrong, in one run](proof.svg)\n\nSeed %d. To see its story, event by event, run `go run ./internal/proof/sim/cmd/sim -seed %d -trace`.\n", picture, picture)
 	return b.String()
 }
 
@@ -187,29 +192,51 @@ that decides in production, by internal/drive, the driver that package lease and
 const elsewhere = `
 ## Looked at elsewhere
 
-- The goroutines that carry the rules out: ` + "`TestLive`" + ` in internal/proof/sim runs the lease package itself in virtual time, with faults, an oracle
-  and a linearizability check, but no exact replay.
-- The model check runs the drivers of holds and of sessions, and what programs rely on (` + "`drive.Term`" + `). Terms of holders elsewhere (` + "`drive.Named`" + `) are
-  left to the simulator: their renewals count in their nonces, so that no two states after another number of them are one, and no world would end.
-- Sessions at servers: these runs are beside the others. Programs have nothing but requests to the servers, which open, renew, close and look at
-  their sessions, by internal/drive; what of internal/lessor is goroutines, queues and quotas has its own tests, in virtual time.
-- Followers: these runs are beside the others, too. Programs wait for a name and for the session that keeps it at once, as on Kubernetes and etcd
-  (` + "`protocol.Hold.Follow`" + `). The store pushes changes of both late, out of order or not at all, and ` + "`watcher.Latest`" + `, which the engine for Kubernetes runs,
-  decides which of them is as good as a read. (etcd tells each change, in order; there ` + "`watcher.Watch`" + ` decides.) In the model check a follower finds the change of either key at any moment; what is pushed late is left to the simulator.
-- Locks: internal/proof/sim/locks checks what users of semaphores, read/write locks and mutexes saw, whatever went wrong; the rules by which
-  shares are granted can be switched off, too, and it notices each.
-- Ids: internal/proof/sim/ids counts ids that were made twice ([ids](ids.md)).
-- Going behind others is here and in the model check (patience). Who has priority is the election's to say, and its own tests'.
-- A sweep frees and closes what waiters free and close, by the same judgement and at the version that was judged. It deletes only what has been
-  of no use for an hour at least, which is longer than a run here; its own tests are in sweep.
-- What clients of real servers see is checked for linearizability as the simulator's histories are (internal/proof/engines), outcomes that were
-  never learned left open.
-- Real processes on real stores: the soak (` + "`" + `go run ./internal/proof/soak -procs 16 -engine ENGINE` + "`" + `), which kills and stops processes, breaks
-  holds, has an outsider delete, free, edit and restore records, and wants names as another kind. It kills and stops supervisors
-  (` + "`" + `leasehold run` + "`" + `) and their guards; what they run has children that forked, left the session and ignore SIGTERM. The member of etcd that
-  leads is killed, and comes back; PostgreSQL's primary is killed, its synchronous standby promoted. Guarded writes go to files, HTTP,
-  gRPC, SQLite, PostgreSQL, etcd, Redis, DynamoDB Local and Kubernetes; overlaps are of sections that ask Check and nothing else. Five minutes
-  on each engine on 2026-11-23, TTL 2 s (supervisors 4 s), on 2 cores that did much else (load 15 to 25):
+### Parts that the simulator leaves to others
+
+| part | checked by |
+|---|---|
+| the goroutines that carry out the rules | ` + "`" + `TestLive` + "`" + ` in internal/proof/sim runs the lease package itself in virtual time, with faults, an oracle and a linearizability check, but without exact replay |
+| terms of holders elsewhere (` + "`" + `drive.Named` + "`" + `) | the simulator. The model check leaves them out: their renewals count in their nonces, so no two states would be equal, and no world would end |
+| goroutines, queues and quotas of internal/lessor | its own tests, in virtual time |
+| locks | internal/proof/sim/locks checks what users of semaphores, read/write locks and mutexes saw, whatever went wrong. Each rule that grants shares can be switched off, too, and the check notices each |
+| ids | internal/proof/sim/ids counts ids that were made twice ([ids](ids.md)) |
+| waiting behind others | the simulator, and the model check (patience) |
+| priority | the election's own tests |
+| what clients of real servers see | internal/proof/engines checks it for linearizability, as it is done for the simulator's histories; outcomes that were never learned stay open |
+
+The model check runs the drivers of holds and of sessions, and what programs rely on (` + "`" + `drive.Term` + "`" + `).
+
+A sweep frees and closes what waiters free and close, by the same judgement and at the version that was judged. It deletes only what
+nobody has used for an hour at least, which is longer than a run here. Its own tests are in sweep.
+
+### Separate runs of the simulator
+
+**Sessions at servers.** Programs only send requests to the servers. The servers open, renew, close and watch the programs' sessions,
+by internal/drive.
+
+**Followers.** Programs wait at once for a name and for the session that keeps it, as on Kubernetes and etcd (` + "`" + `protocol.Hold.Follow` + "`" + `).
+The store pushes changes of both late, out of order or not at all. ` + "`" + `watcher.Latest` + "`" + `, which the engine for Kubernetes runs, decides
+which change is as good as a read. (etcd reports each change, in order; there ` + "`" + `watcher.Watch` + "`" + ` decides.) In the model check a follower
+finds the change of either key at any moment. Late pushes are left to the simulator.
+
+### Real processes on real stores
+
+` + "`" + `` + "`" + `` + "`" + `sh
+go run ./internal/proof/soak -procs 16 -engine ENGINE
+` + "`" + `` + "`" + `` + "`" + `
+
+The soak does this to real processes and stores:
+
+- It kills and stops processes, and breaks holds.
+- An outsider deletes, frees, edits and restores records, and wants names as another kind.
+- It kills and stops supervisors (` + "`" + `leasehold run` + "`" + `) and their guards. What they run has children that forked, left the session and
+  ignore SIGTERM.
+- It kills the leading member of etcd, which comes back. It kills PostgreSQL's primary and promotes its synchronous standby.
+
+Guarded writes go to files, HTTP, gRPC, SQLite, PostgreSQL, etcd, Redis, DynamoDB Local and Kubernetes. Overlaps are counted in
+sections that ask Check and nothing else. The figures are of five minutes on each engine on 2026-11-23, TTL 2 s (supervisors 4 s), on
+2 cores that did much else (load 15 to 25):
 
 | | file | etcd, 3 members | PostgreSQL, a pair |
 |---|---|---|---|
@@ -227,10 +254,18 @@ const elsewhere = `
 | other overlaps; of what supervisors run | 0; 0 | 0; 0 | 0; 0 |
 | orphans, processes left | 0 | 0 | 0 |
 
-- Outsiders beside client-go's elector on a real API server, 200 rounds each on 2026-11-23
-  (` + "`" + `LEASEHOLD_OUTSIDER_ROUNDS=200 go test -run 'S16_AnElector(ReleasesWhat|ComesBack)' ./store/kubernetes` + "`" + `, TTL 6 s): an elector that was partitioned and
-  healed released what it no longer had in 200 of 200, and two led for 542 ms at most; an elector released a Lease that a session
-  keeps, another took it in 158, and two led for 198 ms at most. The limit is TTL/3, 2 s.
+### Outsiders beside client-go's elector
+
+` + "`" + `` + "`" + `` + "`" + `sh
+LEASEHOLD_OUTSIDER_ROUNDS=200 go test -run 'S16_AnElector(ReleasesWhat|ComesBack)' ./store/kubernetes
+` + "`" + `` + "`" + `` + "`" + `
+
+On a real API server, 200 rounds each on 2026-11-23, TTL 6 s. The limit is TTL/3, 2 s:
+
+| what happened | in | two led for |
+|---|---|---|
+| an elector that was partitioned and healed released what it no longer had | 200 of 200 | 542 ms at most |
+| an elector released a Lease that a session keeps, and another took it | 158 of 200 | 198 ms at most |
 `
 
 func (m searched) violations() (n int) {

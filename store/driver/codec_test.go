@@ -1,4 +1,4 @@
-package store_test
+package driver_test
 
 import (
 	"bytes"
@@ -13,8 +13,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/proof/records"
 	"github.com/leasehold/leasehold/store"
-	"github.com/leasehold/leasehold/store/storetest"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -24,7 +25,7 @@ func full() store.Record {
 	at := time.Date(2026, 11, 21, 10, 13, 16, 123456789, time.UTC)
 	return store.Record{
 		Owner: "host/42/f00d", Token: fence.MaxToken, TTL: 15*time.Second + 900*time.Millisecond + 1, Session: "session/f00d",
-		Acquired: at.In(time.FixedZone("", 3600)), Mark: store.MarkBroken, Note: "alice: maintenance",
+		Acquired: at.In(time.FixedZone("", 3600)), Intervention: store.InterventionBroken, Note: "alice: maintenance",
 		Info: map[string]string{"host": "host", "pid": "42", "op": "a <b> & \"c\""},
 		Past: []store.Term{
 			{Owner: "old", Token: 1795252396123, From: at.Add(-time.Hour), Until: at.Add(-time.Minute), Why: "released"},
@@ -44,11 +45,11 @@ func TestWireFormat(t *testing.T) {
 			t.Fatal(err)
 		}
 		want = bytes.TrimSpace(want)
-		got, err := store.Marshal(rec)
+		got, err := driver.Marshal(rec)
 		if err != nil || !bytes.Equal(got, want) {
 			t.Errorf("%s is written as\n%s, %v, want\n%s", name, got, err, want)
 		}
-		read, err := store.Unmarshal(want)
+		read, err := driver.Unmarshal(want)
 		rec.Key = ""
 		if !rec.Acquired.IsZero() {
 			rec.Acquired = rec.Acquired.UTC()
@@ -67,7 +68,7 @@ func TestTermsAsObjects(t *testing.T) {
 		t.Fatal(err)
 	}
 	rec.Acquired = rec.Acquired.UTC()
-	if read, err := store.Unmarshal(want); err != nil || !reflect.DeepEqual(read, rec) {
+	if read, err := driver.Unmarshal(want); err != nil || !reflect.DeepEqual(read, rec) {
 		t.Errorf("read as\n%+v, %v, want\n%+v", read, err, rec)
 	}
 }
@@ -75,24 +76,24 @@ func TestTermsAsObjects(t *testing.T) {
 // The key, the version and the age are the engine's.
 func TestMarshalLeavesTheEnginesFieldsOut(t *testing.T) {
 	rec := store.Record{Key: "k"}
-	plain, err := store.Marshal(rec)
+	plain, err := driver.Marshal(rec)
 	if err != nil {
 		t.Fatal(err)
 	}
 	rec.Key, rec.Version, rec.Age = "other", "17", time.Hour
-	if b, err := store.Marshal(rec); err != nil || !bytes.Equal(b, plain) {
+	if b, err := driver.Marshal(rec); err != nil || !bytes.Equal(b, plain) {
 		t.Errorf("%s, %v, want %s", b, err, plain)
 	}
 }
 
 func TestRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		rec := storetest.Records().Draw(t, "record")
-		b, err := store.Marshal(rec)
+		rec := records.Any().Draw(t, "record")
+		b, err := driver.Marshal(rec)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := store.Unmarshal(b)
+		got, err := driver.Unmarshal(b)
 		if err != nil {
 			t.Fatalf("%v: %s", err, b)
 		}
@@ -132,7 +133,7 @@ func TestUnmarshalRefuses(t *testing.T) {
 		"more than MaxRecord": {`{"v":1,"token":0,"data":"` + strings.Repeat("AAAA", store.MaxRecord/4) + `"}`, "at most 65536"},
 		"more, when written":  {`{"v":1,"token":0,"info":{"k":"` + strings.Repeat("<", store.MaxRecord/5) + `"}}`, "at most 65536"},
 	} {
-		got, err := store.Unmarshal([]byte(tt.in))
+		got, err := driver.Unmarshal([]byte(tt.in))
 		if err == nil || !reflect.DeepEqual(got, store.Record{}) {
 			t.Errorf("%s: %+v, %v; want an error and no record", name, got, err)
 		} else if !strings.Contains(err.Error(), tt.says) {
@@ -143,7 +144,7 @@ func TestUnmarshalRefuses(t *testing.T) {
 
 // Fields of a later version are left out, not refused.
 func TestUnmarshalIgnoresUnknownFields(t *testing.T) {
-	got, err := store.Unmarshal([]byte(`{"v":1,"owner":"a","token":3,"ttl":"1s","colour":{"deep":["blue"]}}`))
+	got, err := driver.Unmarshal([]byte(`{"v":1,"owner":"a","token":3,"ttl":"1s","colour":{"deep":["blue"]}}`))
 	if want := (store.Record{Owner: "a", Token: 3, TTL: time.Second}); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -164,17 +165,17 @@ func FuzzUnmarshal(f *testing.F) {
 	f.Add([]byte(`{"v":1,"token":1e0,"ttl":"-0s","info":{"\ud800":"<"},"data":"AA\n=="}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		checkReaders(t, b)
-		rec, err := store.Unmarshal(b)
+		rec, err := driver.Unmarshal(b)
 		if err != nil {
 			return
 		}
 		checkWriters(t, rec)
 		rec.Key = "k"
-		written, err := store.Marshal(rec)
+		written, err := driver.Marshal(rec)
 		if err != nil {
 			t.Fatalf("accepted, and can't be written: %v\n%+v", err, rec)
 		}
-		again, err := store.Unmarshal(written)
+		again, err := driver.Unmarshal(written)
 		again.Key = "k"
 		if err != nil || !reflect.DeepEqual(again, readBackKey(rec)) {
 			t.Fatalf("read as\n%+v, and when written and read again as\n%+v, %v", rec, again, err)
@@ -186,28 +187,28 @@ func FuzzUnmarshal(f *testing.F) {
 func TestMarshalRefuses(t *testing.T) {
 	far := time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)
 	for field, spoil := range map[string]func(*store.Record){
-		"Key":      func(r *store.Record) { r.Key = "" },
-		"Owner":    func(r *store.Record) { r.Owner = strings.Repeat("x", store.MaxKey+1) },
-		"Token":    func(r *store.Record) { r.Token = fence.MaxToken + 1 },
-		"TTL":      func(r *store.Record) { r.TTL = -time.Second },
-		"Session":  func(r *store.Record) { r.Session = "\x7f" },
-		"Acquired": func(r *store.Record) { r.Acquired = far },
-		"Mark":     func(r *store.Record) { r.Mark = "\n" },
-		"Note":     func(r *store.Record) { r.Note = "\xff" },
-		"Info":     func(r *store.Record) { r.Info = map[string]string{"\xff": ""} },
-		"Past":     func(r *store.Record) { r.Past = []store.Term{{Until: far}} },
-		"Nonce":    func(r *store.Record) { r.Nonce = "\u200b" },
-		"record":   func(r *store.Record) { r.Data = make([]byte, store.MaxRecord) },
+		"Key":          func(r *store.Record) { r.Key = "" },
+		"Owner":        func(r *store.Record) { r.Owner = strings.Repeat("x", store.MaxKey+1) },
+		"Token":        func(r *store.Record) { r.Token = fence.MaxToken + 1 },
+		"TTL":          func(r *store.Record) { r.TTL = -time.Second },
+		"Session":      func(r *store.Record) { r.Session = "\x7f" },
+		"Acquired":     func(r *store.Record) { r.Acquired = far },
+		"Intervention": func(r *store.Record) { r.Intervention = "\n" },
+		"Note":         func(r *store.Record) { r.Note = "\xff" },
+		"Info":         func(r *store.Record) { r.Info = map[string]string{"\xff": ""} },
+		"Past":         func(r *store.Record) { r.Past = []store.Term{{Until: far}} },
+		"Nonce":        func(r *store.Record) { r.Nonce = "\u200b" },
+		"record":       func(r *store.Record) { r.Data = make([]byte, store.MaxRecord) },
 	} {
 		rec := full()
 		rec.Key = "k"
 		spoil(&rec)
-		b, err := store.Marshal(rec)
+		b, err := driver.Marshal(rec)
 		var inv *store.InvalidError
 		if b != nil || !errors.As(err, &inv) || !errors.Is(err, store.ErrInvalid) || inv.Field != field || inv.Want == "" || inv.Value == "" {
 			t.Errorf("%s: %v, want an *InvalidError about it", field, err)
 		}
-		if again := store.Check(rec); !reflect.DeepEqual(again, err) {
+		if again := driver.Check(rec); !reflect.DeepEqual(again, err) {
 			t.Errorf("%s: Check says %v, and Marshal %v", field, again, err)
 		}
 	}

@@ -1,4 +1,4 @@
-package store
+package driver
 
 import (
 	"encoding/base64"
@@ -7,11 +7,13 @@ import (
 	"strconv"
 	"time"
 	"unicode/utf8"
+
+	"github.com/leasehold/leasehold/store"
 )
 
 // sizeHint is about how many bytes a record takes in JSON, rather too many.
-func sizeHint(rec Record) int {
-	n := 256 + len(rec.Owner) + len(rec.Session) + len(rec.Mark) + len(rec.Note) + len(rec.Kind) + len(rec.Nonce)
+func sizeHint(rec store.Record) int {
+	n := 256 + len(rec.Owner) + len(rec.Session) + len(rec.Intervention) + len(rec.Note) + len(rec.Kind) + len(rec.Nonce)
 	for k, v := range rec.Info {
 		n += len(k) + len(v) + 6
 	}
@@ -22,7 +24,7 @@ func sizeHint(rec Record) int {
 }
 
 // appendRecord appends rec, which passed checkFields, as encoding/json writes a wire.
-func appendRecord(b []byte, rec Record) []byte {
+func appendRecord(b []byte, rec store.Record) []byte {
 	b = append(b, `{"v":1`...)
 	b = appendField(b, `,"owner":`, rec.Owner)
 	b = strconv.AppendUint(append(b, `,"token":`...), uint64(rec.Token), 10)
@@ -33,7 +35,7 @@ func appendRecord(b []byte, rec Record) []byte {
 	if !rec.Acquired.IsZero() {
 		b = appendTime(append(b, `,"acquired":`...), rec.Acquired)
 	}
-	b = appendField(b, `,"mark":`, string(rec.Mark))
+	b = appendField(b, `,"mark":`, string(rec.Intervention))
 	b = appendField(b, `,"note":`, rec.Note)
 	b = appendField(b, `,"kind":`, string(rec.Kind))
 	if len(rec.Info) > 0 {

@@ -1,8 +1,10 @@
-package store
+package driver
 
 import (
 	"encoding/json"
 	"time"
+
+	"github.com/leasehold/leasehold/store"
 )
 
 // ReadRecord and ReadAny are the two readers behind Unmarshal.
@@ -12,9 +14,9 @@ var (
 )
 
 // MarshalByReflection is what Marshal has to write, by encoding/json.
-func MarshalByReflection(rec Record) ([]byte, error) {
+func MarshalByReflection(rec store.Record) ([]byte, error) {
 	w := wire{
-		Format: format, Owner: rec.Owner, Token: rec.Token, Session: rec.Session, Mark: rec.Mark, Note: rec.Note, Kind: rec.Kind,
+		Format: format, Owner: rec.Owner, Token: rec.Token, Session: rec.Session, Mark: rec.Intervention, Note: rec.Note, Kind: rec.Kind,
 		Info: rec.Info, Past: rec.Past, Data: rec.Data, Nonce: rec.Nonce,
 	}
 	if rec.TTL != 0 {

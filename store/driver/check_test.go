@@ -1,4 +1,4 @@
-package store_test
+package driver_test
 
 import (
 	"strings"
@@ -7,15 +7,16 @@ import (
 
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 func TestCheckKey(t *testing.T) {
 	long := strings.Repeat("k", store.MaxKey)
 	for _, key := range []string{"k", " ", "a b", "/", "..", "%00", "日本語", "🔒", "e\u0301", "\uFFFD", long, strings.Repeat("é", store.MaxKey/2)} {
-		if err := store.CheckKey(key); err != nil {
+		if err := driver.CheckKey(key); err != nil {
 			t.Errorf("CheckKey(%q): %v", key, err)
 		}
-		if err := store.CheckPrefix(key); err != nil {
+		if err := driver.CheckPrefix(key); err != nil {
 			t.Errorf("CheckPrefix(%q): %v", key, err)
 		}
 	}
@@ -23,10 +24,10 @@ func TestCheckKey(t *testing.T) {
 		"": "at least one character", long + "k": "at most 255 bytes, not 256", "a\x00": `not '\x00'`, "a\n": `not '\n'`,
 		"\xff": "UTF-8", "a\u00a0b": `not '\u00a0'`, "\u202e": `not '\u202e'`, "\u200d": `not '\u200d'`, "\U0010FFFF": `not '\U0010ffff'`,
 	} {
-		if err := store.CheckKey(key); err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "Key") {
+		if err := driver.CheckKey(key); err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "Key") {
 			t.Errorf("CheckKey(%.20q): %v, want it to say %q", key, err, says)
 		}
-		if err := store.CheckPrefix(key); (err == nil) != (key == "") {
+		if err := driver.CheckPrefix(key); (err == nil) != (key == "") {
 			t.Errorf("CheckPrefix(%.20q): %v", key, err)
 		}
 	}
@@ -34,7 +35,7 @@ func TestCheckKey(t *testing.T) {
 
 // The error shows a part of what is long, and nothing that a terminal would act on.
 func TestInvalidErrorIsPlain(t *testing.T) {
-	err := store.CheckKey("\x1b[31m" + strings.Repeat("ключ", 100))
+	err := driver.CheckKey("\x1b[31m" + strings.Repeat("ключ", 100))
 	if err == nil || strings.ContainsAny(err.Error(), "\x1b") || len(err.Error()) > 300 {
 		t.Errorf("%v", err)
 	}
@@ -64,20 +65,8 @@ func TestCheck(t *testing.T) {
 		"an age":                    {store.Record{Age: -1, Version: "\x00"}, true}, // not the caller's to set
 	} {
 		tt.rec.Key = "k"
-		if err := store.Check(tt.rec); (err == nil) != tt.want {
+		if err := driver.Check(tt.rec); (err == nil) != tt.want {
 			t.Errorf("%s: %v", name, err)
 		}
-	}
-}
-
-func TestClone(t *testing.T) {
-	rec := full()
-	copied := rec.Clone()
-	copied.Info["host"], copied.Past[0].Owner, copied.Data[0] = "x", "x", 'x'
-	if rec.Info["host"] == "x" || rec.Past[0].Owner == "x" || rec.Data[0] == 'x' {
-		t.Errorf("a change of the copy shows in the record: %+v", rec)
-	}
-	if empty := (store.Record{}).Clone(); empty.Info != nil || empty.Past != nil || empty.Data != nil {
-		t.Errorf("a copy of nothing: %+v", empty)
 	}
 }

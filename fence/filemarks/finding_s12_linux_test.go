@@ -1,4 +1,4 @@
-package fence
+package filemarks
 
 import (
 	"context"
@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/leasehold/leasehold/fence"
 )
 
 // marksEnv names the file in which the test binary, started again, saves marks instead of testing.
@@ -26,12 +28,12 @@ func init() {
 }
 
 func saveMarks(path string) error {
-	m, err := OpenFile(path)
+	m, err := Open(path)
 	if err != nil {
 		return err
 	}
-	for i := range 300 { // of one resource, so that the next OpenFile rewrites the file
-		if err := m.Save(context.Background(), "n", Mark{Token(i + 1), "a"}); err != nil {
+	for i := range 300 { // of one resource, so that the next Open rewrites the file
+		if err := m.Save(context.Background(), "n", fence.Mark{Token: fence.Token(i + 1), Holder: "a"}); err != nil {
 			return err
 		}
 		fmt.Printf("saved %d\n", i+1)
@@ -39,7 +41,7 @@ func saveMarks(path string) error {
 	if err := m.Close(); err != nil {
 		return err
 	}
-	if m, err = OpenFile(path); err != nil {
+	if m, err = Open(path); err != nil {
 		return err
 	}
 	return m.Close()

@@ -1,4 +1,12 @@
-package fence
+// Package filemarks keeps the marks of a [fence.Offline] guard in a file, so that the guard remembers over restarts which tokens it
+// has seen.
+//
+//	marks, err := filemarks.Open("/var/lib/app/marks")
+//	guard, err := fence.NewOffline(marks)
+//
+// What is guarded can be anything that one process serves. Package fencefile is another thing: there the guarded resource itself is
+// a file, which any number of processes write.
+package filemarks
 
 import (
 	"bufio"
@@ -12,16 +20,19 @@ import (
 	"path/filepath"
 	"sync"
 	"unicode/utf8"
+
+	"github.com/leasehold/leasehold/fence"
 )
 
-// File keeps marks in a file: a line of JSON for each mark that was saved, the last one of a resource counts. One process at a
-// time has it open (on Unix by flock; elsewhere nothing stops a second one). All methods may be called from any goroutine.
-type File struct {
+// File keeps marks in a file, with a line of JSON for each saved mark. The last line of a resource
+// counts. One process at a time has it open (on Unix by flock; elsewhere nothing stops a second
+// one). All methods may be called from any goroutine.
+type Marks struct {
 	path string
 
 	mu    sync.Mutex
 	f     *os.File
-	marks map[string]Mark
+	marks map[string]fence.Mark
 	lines int
 	size  int64 // of what is known to be whole
 	err   error // of a write that left the file in doubt; nothing is written after it
@@ -30,24 +41,24 @@ type File struct {
 // line is one mark in the file.
 type line struct {
 	Resource string `json:"resource"`
-	Mark
+	fence.Mark
 }
 
-// OpenFile opens the file at path, or makes it. A last line that is cut off, as a crash leaves it, is dropped: it was not
+// Open opens the file at path, or makes it. A last line that is cut off, as a crash leaves it, is dropped: it was not
 // saved. Anything else that isn't a mark is an error that names the line, and the file is left as it is.
-func OpenFile(path string) (*File, error) {
+func Open(path string) (*Marks, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("fence marks: %w", err)
 	}
-	m := &File{path: path, f: f, marks: map[string]Mark{}}
+	m := &Marks{path: path, f: f, marks: map[string]fence.Mark{}}
 	if err := m.open(); err != nil {
 		return nil, errors.Join(fmt.Errorf("fence marks: %s: %w", path, err), m.f.Close())
 	}
 	return m, nil
 }
 
-func (m *File) open() error {
+func (m *Marks) open() error {
 	if err := lockFile(m.f); err != nil {
 		return fmt.Errorf("another process has it open: %w", err)
 	}
@@ -71,7 +82,7 @@ func (m *File) open() error {
 // compactAt is how many lines a file may have for each resource before it is written anew, when it is opened.
 const compactAt = 8
 
-func (m *File) read() error {
+func (m *Marks) read() error {
 	in := bufio.NewReader(m.f)
 	for {
 		text, err := in.ReadBytes('\n')
@@ -82,7 +93,7 @@ func (m *File) read() error {
 			return err
 		}
 		var l line
-		if err := json.Unmarshal(text, &l); err != nil || l.Token == 0 || l.Token > MaxToken {
+		if err := json.Unmarshal(text, &l); err != nil || l.Token == 0 || l.Token > fence.MaxToken {
 			return fmt.Errorf("line %d is no mark: %.100q", m.lines+1, text)
 		}
 		m.marks[l.Resource] = l.Mark
@@ -91,25 +102,26 @@ func (m *File) read() error {
 	}
 }
 
-// Load is [Marks.Load]. It doesn't block.
-func (m *File) Load(_ context.Context, resource string) (Mark, error) {
+// Load is [fence.Marks.Load]. It doesn't block.
+func (m *Marks) Load(_ context.Context, resource string) (fence.Mark, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.marks[resource], nil
 }
 
-// Save is [Marks.Save]. It blocks until the mark is on disk, whatever ctx says. After a write that failed nothing more is
-// saved: whether that mark is in the file is known only when it is opened again. A mark that the file couldn't give back as it
-// was is refused: one whose token no term may bear, or with a resource or a holder that isn't UTF-8.
-func (m *File) Save(_ context.Context, resource string, mark Mark) error {
+// Save is [Marks.Save]. It blocks until the mark is on disk, whatever the state of ctx. After a
+// failed write it saves nothing more: whether that mark is in the file is known only when the file
+// is opened again. Save refuses a mark that it couldn't read back: one whose token no term may
+// have, or with a resource or a holder that isn't UTF-8.
+func (m *Marks) Save(_ context.Context, resource string, mark fence.Mark) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.err != nil {
 		return m.err
 	}
-	if mark.Token == 0 || mark.Token > MaxToken || !utf8.ValidString(resource) || !utf8.ValidString(mark.Holder) {
+	if mark.Token == 0 || mark.Token > fence.MaxToken || !utf8.ValidString(resource) || !utf8.ValidString(mark.Holder) {
 		return fmt.Errorf("fence marks: resource %.60q, token %d, holder %.60q: want UTF-8, and a token from 1 to %d",
-			resource, mark.Token, mark.Holder, MaxToken)
+			resource, mark.Token, mark.Holder, fence.MaxToken)
 	}
 	text, err := json.Marshal(line{resource, mark})
 	if err != nil {
@@ -129,7 +141,7 @@ func (m *File) Save(_ context.Context, resource string, mark Mark) error {
 }
 
 // rewrite replaces the file by one with a line for each resource.
-func (m *File) rewrite() error {
+func (m *Marks) rewrite() error {
 	var all bytes.Buffer
 	enc := json.NewEncoder(&all)
 	for resource, mark := range m.marks {
@@ -163,7 +175,7 @@ func (m *File) rewrite() error {
 }
 
 // Close gives the file free for another process. Saving fails after it.
-func (m *File) Close() error {
+func (m *Marks) Close() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.f == nil {

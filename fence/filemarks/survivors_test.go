@@ -1,16 +1,18 @@
-package fence
+package filemarks
 
 import (
 	"errors"
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/leasehold/leasehold/fence"
 )
 
 // opened opens a file of marks, and closes it after the test.
-func opened(t *testing.T, path string) *File {
+func opened(t *testing.T, path string) *Marks {
 	t.Helper()
-	m, err := OpenFile(path)
+	m, err := Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +30,7 @@ func TestMarksOutliveOpenings(t *testing.T) {
 	for i, resource := range []string{"a", "b", ""} {
 		m := opened(t, path)
 		if resource != "" {
-			if err := m.Save(t.Context(), resource, Mark{Token(i + 5), "me"}); err != nil {
+			if err := m.Save(t.Context(), resource, fence.Mark{Token: fence.Token(i + 5), Holder: "me"}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -37,7 +39,7 @@ func TestMarksOutliveOpenings(t *testing.T) {
 		}
 	}
 	m := opened(t, path)
-	for resource, want := range map[string]Mark{"a": {5, "me"}, "b": {6, "me"}} {
+	for resource, want := range map[string]fence.Mark{"a": {Token: 5, Holder: "me"}, "b": {Token: 6, Holder: "me"}} {
 		if got, err := m.Load(t.Context(), resource); err != nil || got != want {
 			t.Errorf("%s: %+v, %v, want %+v", resource, got, err, want)
 		}
@@ -56,7 +58,7 @@ func TestMarksAreTheirOwnersAlone(t *testing.T) {
 	m := opened(t, path)
 	mode()
 	for i := range 300 {
-		if err := m.Save(t.Context(), "n", Mark{Token(i + 1), "a"}); err != nil {
+		if err := m.Save(t.Context(), "n", fence.Mark{Token: fence.Token(i + 1), Holder: "a"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -68,7 +70,7 @@ func TestMarksAreTheirOwnersAlone(t *testing.T) {
 	if i, err := os.Stat(path); err != nil || compacts && i.Size() > 1000 {
 		t.Fatalf("it wasn't rewritten: %d bytes, %v", i.Size(), err)
 	}
-	if other, err := OpenFile(path); compacts && err == nil {
+	if other, err := Open(path); compacts && err == nil {
 		t.Errorf("a second process opens it, too: %v", other.Close())
 	}
 	if mark, err := m.Load(t.Context(), "n"); err != nil || mark.Token != 300 {
@@ -86,7 +88,7 @@ func TestLinesThatAreNoMarks(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text+"\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if m, err := OpenFile(path); err == nil {
+		if m, err := Open(path); err == nil {
 			t.Errorf("%s is taken for a mark: %v", text, m.Close())
 		}
 	}
@@ -94,7 +96,7 @@ func TestLinesThatAreNoMarks(t *testing.T) {
 
 // What goes wrong at the file is an error, and no guard without its marks comes of it.
 func TestFailuresOfTheFile(t *testing.T) {
-	if m, err := OpenFile(filepath.Join(t.TempDir(), "none", "marks")); m != nil || !errors.Is(err, os.ErrNotExist) {
+	if m, err := Open(filepath.Join(t.TempDir(), "none", "marks")); m != nil || !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("in a folder that isn't there: %v, %v", m, err)
 	}
 
@@ -120,7 +122,7 @@ func TestFailuresOfTheFile(t *testing.T) {
 	if err := closed.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := (&File{f: closed, marks: map[string]Mark{}}).read(); !errors.Is(err, os.ErrClosed) {
+	if err := (&Marks{f: closed, marks: map[string]fence.Mark{}}).read(); !errors.Is(err, os.ErrClosed) {
 		t.Errorf("a file that can't be read: %v", err)
 	}
 	if err := syncDir(filepath.Join(t.TempDir(), "none")); compacts && err == nil {
@@ -142,7 +144,7 @@ func TestARewriteThatFails(t *testing.T) {
 		if err := prepare(path); err != nil {
 			t.Fatal(err)
 		}
-		if err := (&File{path: path, marks: map[string]Mark{"n": {5, "a"}}}).rewrite(); err == nil {
+		if err := (&Marks{path: path, marks: map[string]fence.Mark{"n": {Token: 5, Holder: "a"}}}).rewrite(); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
@@ -154,7 +156,23 @@ func TestCloseTwice(t *testing.T) {
 	if err := m.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := m.Save(t.Context(), "n", Mark{5, "a"}); !errors.Is(err, os.ErrClosed) {
+	if err := m.Save(t.Context(), "n", fence.Mark{Token: 5, Holder: "a"}); !errors.Is(err, os.ErrClosed) {
 		t.Errorf("saved after Close: %v", err)
+	}
+}
+
+// After a write that failed, and after Close, nothing is saved, however often it is asked again.
+func TestNothingIsSavedAfterAFailure(t *testing.T) {
+	m, err := Open(filepath.Join(t.TempDir(), "marks"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := m.Save(t.Context(), "n", fence.Mark{Token: 5, Holder: "a"}); err == nil {
+			t.Error("saved into a file that is closed")
+		}
 	}
 }

@@ -1,6 +1,6 @@
 //go:build unix && !solaris && !illumos && !aix
 
-package fence
+package filemarks
 
 import (
 	"path/filepath"
@@ -11,7 +11,7 @@ import (
 // A child that is being started has all files of its parent open, until its program runs: it keeps nobody from a file that was closed.
 func TestFileClosedWhileAChildIsForked(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "marks")
-	m, err := OpenFile(path)
+	m, err := Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,7 +23,7 @@ func TestFileClosedWhileAChildIsForked(t *testing.T) {
 	if err := m.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if m, err = OpenFile(path); err != nil {
+	if m, err = Open(path); err != nil {
 		t.Fatal(err)
 	}
 	if err := m.Close(); err != nil {

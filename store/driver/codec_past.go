@@ -1,4 +1,4 @@
-package store
+package driver
 
 import (
 	"encoding/json"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/store"
 )
 
 // Most of a busy name's record is its past, and each write carries it. So a term is
@@ -25,7 +26,7 @@ const near = 1 << 53
 // base is what from counts from.
 func base(token fence.Token) time.Time { return time.UnixMilli(int64(token)).UTC() }
 
-func appendPast(b []byte, past []Term) []byte {
+func appendPast(b []byte, past []store.Term) []byte {
 	separator := byte('[')
 	for i, t := range past {
 		b = appendTerm(append(b, separator), t, past[:i])
@@ -34,7 +35,13 @@ func appendPast(b []byte, past []Term) []byte {
 	return append(b, ']')
 }
 
-func appendTerm(b []byte, t Term, newer []Term) []byte {
+// MarshalTerm returns a term of a record that passed [Check], as JSON, for engines that keep terms apart from their record.
+func MarshalTerm(t store.Term) []byte {
+	const numbers = 64
+	return appendTerm(make([]byte, 0, numbers+len(t.Owner)+len(t.Why)), t, nil)
+}
+
+func appendTerm(b []byte, t store.Term, newer []store.Term) []byte {
 	b = append(b, '[')
 	owner, why := 0, 0
 	for owner < len(newer) && newer[owner].Owner != t.Owner {
@@ -69,8 +76,8 @@ func appendDate(b []byte, from, t time.Time) []byte {
 	return appendTime(b, t)
 }
 
-func (r *reader) past() []Term {
-	past := make([]Term, 0, MaxPast)
+func (r *reader) past() []store.Term {
+	past := make([]store.Term, 0, store.MaxPast)
 	for !r.failed {
 		past = append(past, r.term(past))
 		if !r.is(`,`) {
@@ -81,8 +88,8 @@ func (r *reader) past() []Term {
 	return past
 }
 
-func (r *reader) term(newer []Term) Term {
-	var t Term
+func (r *reader) term(newer []store.Term) store.Term {
+	var t store.Term
 	r.want(`[`)
 	if i, ok := r.index(len(newer)); ok {
 		t.Owner = newer[i].Owner
@@ -133,7 +140,7 @@ func (r *reader) date(from time.Time) time.Time {
 }
 
 // wirePast reads terms in any form that JSON allows.
-type wirePast []Term
+type wirePast []store.Term
 
 // UnmarshalJSON takes a list of terms.
 func (p *wirePast) UnmarshalJSON(b []byte) error {
@@ -152,7 +159,7 @@ func (p *wirePast) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-func readTerm(b []byte, newer []Term) (Term, error) {
+func readTerm(b []byte, newer []store.Term) (store.Term, error) {
 	var parts []json.RawMessage
 	if b[0] != '[' {
 		var t struct {
@@ -163,34 +170,34 @@ func readTerm(b []byte, newer []Term) (Term, error) {
 			Why   string      `json:"why"`
 		}
 		err := json.Unmarshal(b, &t)
-		return Term{t.Owner, t.Token, t.From.UTC(), t.Until.UTC(), t.Why}, err
+		return store.Term{Owner: t.Owner, Token: t.Token, From: t.From.UTC(), Until: t.Until.UTC(), Why: t.Why}, err
 	}
 	if err := json.Unmarshal(b, &parts); err != nil {
-		return Term{}, err
+		return store.Term{}, err
 	}
 	if len(parts) < 4 {
-		return Term{}, fmt.Errorf("%d values: want owner, token, from, until and why", len(parts))
+		return store.Term{}, fmt.Errorf("%d values: want owner, token, from, until and why", len(parts))
 	}
-	var t Term
+	var t store.Term
 	var wrong [4]error
-	t.Owner, wrong[0] = readShared(parts[0], newer, func(t Term) string { return t.Owner })
+	t.Owner, wrong[0] = readShared(parts[0], newer, func(t store.Term) string { return t.Owner })
 	if err := json.Unmarshal(parts[1], &t.Token); err != nil {
-		return Term{}, fmt.Errorf("token: %w", err)
+		return store.Term{}, fmt.Errorf("token: %w", err)
 	}
 	t.From, wrong[1] = readDate(parts[2], base(t.Token))
 	t.Until, wrong[2] = readDate(parts[3], t.From)
 	if len(parts) > 4 {
-		t.Why, wrong[3] = readShared(parts[4], newer, func(t Term) string { return t.Why })
+		t.Why, wrong[3] = readShared(parts[4], newer, func(t store.Term) string { return t.Why })
 	}
 	for i, name := range []string{"owner", "from", "until", "why"} {
 		if wrong[i] != nil {
-			return Term{}, fmt.Errorf("%s: %w", name, wrong[i])
+			return store.Term{}, fmt.Errorf("%s: %w", name, wrong[i])
 		}
 	}
 	return t, nil
 }
 
-func readShared(b []byte, newer []Term, of func(Term) string) (string, error) {
+func readShared(b []byte, newer []store.Term, of func(store.Term) string) (string, error) {
 	if b[0] == '"' {
 		var s string
 		err := json.Unmarshal(b, &s)

@@ -1,4 +1,5 @@
-package storetest
+// Package records draws records for the property tests of stores and of what keeps records.
+package records
 
 import (
 	"time"
@@ -9,8 +10,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Records generates records that a store takes, without a Version and an Age. For property tests.
-func Records() *rapid.Generator[store.Record] {
+// Any generates records that a store takes, without a Version and an Age.
+func Any() *rapid.Generator[store.Record] {
 	letter := rapid.RuneFrom([]rune("aZ09 /._-%*?'\"\\<&ßé\u0301日🔒"))
 	text := rapid.StringOfN(letter, -1, 40, store.MaxKey)
 	anyText := rapid.StringN(-1, 40, -1)
@@ -44,8 +45,8 @@ func Records() *rapid.Generator[store.Record] {
 			Owner: text.Draw(t, "owner"), Token: token.Draw(t, "token"),
 			TTL:     time.Duration(rapid.Int64Range(0, int64(store.MaxTTL)).Draw(t, "ttl")),
 			Session: text.Draw(t, "session"), Acquired: date.Draw(t, "acquired"),
-			Mark: rapid.SampledFrom([]store.Mark{"", store.MarkBroken, store.MarkHanded, store.MarkNotice}).Draw(t, "mark"),
-			Note: text.Draw(t, "note"), Kind: store.Kind(text.Draw(t, "kind")), Info: rapid.MapOfN(anyText, anyText, -1, 8).Draw(t, "info"),
+			Intervention: rapid.SampledFrom([]store.Intervention{"", store.InterventionBroken, store.InterventionHandedOver, store.InterventionNotice}).Draw(t, "mark"),
+			Note:         text.Draw(t, "note"), Kind: store.Kind(text.Draw(t, "kind")), Info: rapid.MapOfN(anyText, anyText, -1, 8).Draw(t, "info"),
 			Past: rapid.SliceOfN(rapid.OneOf(term, usual), -1, store.MaxPast).Draw(t, "past"), Data: rapid.SliceOfN(rapid.Byte(), -1, 500).Draw(t, "data"),
 			Nonce: text.Draw(t, "nonce"),
 		}

@@ -1,4 +1,4 @@
-package store_test
+package driver_test
 
 import (
 	"bytes"
@@ -10,14 +10,15 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/leasehold/leasehold/internal/proof/records"
 	"github.com/leasehold/leasehold/store"
-	"github.com/leasehold/leasehold/store/storetest"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // What writes and reads without reflection does as encoding/json does, byte for byte.
 func TestCodecIsThatOfEncodingJSON(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		rec := storetest.Records().Draw(t, "record")
+		rec := records.Any().Draw(t, "record")
 		b := checkWriters(t, rec)
 		checkReaders(t, b)
 		i := rapid.IntRange(0, len(b)-1).Draw(t, "spoilt at")
@@ -33,19 +34,19 @@ func checkWriters(t rapid.TB, rec store.Record) []byte {
 	if rec.Key == "" {
 		rec.Key = "k"
 	}
-	want, err := store.MarshalByReflection(rec)
+	want, err := driver.MarshalByReflection(rec)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := store.Marshal(rec); err != nil || !bytes.Equal(got, want) {
+	if got, err := driver.Marshal(rec); err != nil || !bytes.Equal(got, want) {
 		t.Fatalf("written as\n%s, %v, want\n%s", got, err, want)
 	}
-	read, err := store.Unmarshal(want)
+	read, err := driver.Unmarshal(want)
 	if err != nil {
 		t.Fatal(err)
 	}
 	read.Key = rec.Key
-	if got := store.Canonical(rec); !reflect.DeepEqual(got, read) {
+	if got := driver.Canonical(rec); !reflect.DeepEqual(got, read) {
 		t.Fatalf("canonical is\n%+v, and read is\n%+v", got, read)
 	}
 	return want
@@ -54,11 +55,11 @@ func checkWriters(t rapid.TB, rec store.Record) []byte {
 // checkReaders fails t unless what readRecord takes is what encoding/json reads.
 func checkReaders(t rapid.TB, b []byte) {
 	t.Helper()
-	got, ok := store.ReadRecord(b)
+	got, ok := driver.ReadRecord(b)
 	if !ok {
 		return
 	}
-	if want, err := store.ReadAny(b); err != nil || !reflect.DeepEqual(got, want) {
+	if want, err := driver.ReadAny(b); err != nil || !reflect.DeepEqual(got, want) {
 		t.Fatalf("%q is read as\n%+v, and by encoding/json as\n%+v, %v", b, got, want, err)
 	}
 }
@@ -90,11 +91,11 @@ func TestReadRecordTakesWhatIsWritten(t *testing.T) {
 		"an empty record": func() { rec = store.Record{Key: "k"} },
 	} {
 		change()
-		b, err := store.Marshal(rec)
+		b, err := driver.Marshal(rec)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, ok := store.ReadRecord(b); !ok {
+		if got, ok := driver.ReadRecord(b); !ok {
 			t.Errorf("%s: not taken: %s, after %+v", what, b, got)
 		}
 	}
@@ -117,13 +118,13 @@ func TestCanonicalTimes(t *testing.T) {
 // What Canonical returns can be written to.
 func TestCanonicalSharesNoMemory(t *testing.T) {
 	rec := long()
-	kept, want := store.Canonical(rec), store.Canonical(long())
+	kept, want := driver.Canonical(rec), driver.Canonical(long())
 	rec.Info["host"], rec.Past[0].Why, rec.Data[0] = "other", "other", 'x'
 	if !reflect.DeepEqual(kept, want) {
 		t.Errorf("%+v, want %+v", kept, want)
 	}
 	rec.Key, rec.Version, rec.Age = "other", "17", time.Hour
-	if got := store.Canonical(rec); got.Key != "other" || got.Version != "" || got.Age != 0 {
+	if got := driver.Canonical(rec); got.Key != "other" || got.Version != "" || got.Age != 0 {
 		t.Errorf("key %q, version %q, age %v", got.Key, got.Version, got.Age)
 	}
 }
@@ -170,7 +171,7 @@ func BenchmarkMarshal(b *testing.B) {
 	rec := long()
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := store.Marshal(rec); err != nil {
+		if _, err := driver.Marshal(rec); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -178,13 +179,13 @@ func BenchmarkMarshal(b *testing.B) {
 
 func BenchmarkUnmarshal(b *testing.B) {
 	rec := long()
-	data, err := store.Marshal(rec)
+	data, err := driver.Marshal(rec)
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := store.Unmarshal(data); err != nil {
+		if _, err := driver.Unmarshal(data); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -194,7 +195,7 @@ func BenchmarkCanonical(b *testing.B) {
 	rec := long()
 	b.ReportAllocs()
 	for b.Loop() {
-		if got := store.Canonical(rec); got.Key != "k" {
+		if got := driver.Canonical(rec); got.Key != "k" {
 			b.Fatal(got)
 		}
 	}

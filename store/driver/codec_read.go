@@ -1,4 +1,4 @@
-package store
+package driver
 
 import (
 	"encoding/base64"
@@ -7,13 +7,14 @@ import (
 	"unicode/utf8"
 
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/store"
 )
 
 // readRecord reads what appendRecord wrote. It reports false for every other form of JSON, for text with escapes, and for what
 // is wrong in any way: those are readAny's, which says what is.
-func readRecord(b []byte) (Record, bool) {
+func readRecord(b []byte) (store.Record, bool) {
 	r := reader{rest: b}
-	var rec Record
+	var rec store.Record
 	r.want(`{"v":1`)
 	if r.is(`,"owner":`) {
 		rec.Owner = r.text()
@@ -30,13 +31,13 @@ func readRecord(b []byte) (Record, bool) {
 		rec.Acquired = r.time()
 	}
 	if r.is(`,"mark":`) {
-		rec.Mark = Mark(r.text())
+		rec.Intervention = store.Intervention(r.text())
 	}
 	if r.is(`,"note":`) {
 		rec.Note = r.text()
 	}
 	if r.is(`,"kind":`) {
-		rec.Kind = Kind(r.text())
+		rec.Kind = store.Kind(r.text())
 	}
 	if r.is(`,"info":{`) {
 		rec.Info = r.info()

@@ -1,8 +1,8 @@
-package store
+package driver
 
 import "context"
 
-// Finding is one thing that an engine saw when it looked at the server, the account and the data that it is to work with.
+// Finding is one thing that an engine found when it inspected the server, the account and the data that it works with.
 type Finding struct {
 	What   string // "table status", "permissions", "clock"
 	Status Status
@@ -20,9 +20,10 @@ const (
 	StatusFail Status = "failed"  // leases don't work, or aren't safe
 )
 
-// Inspector is the optional extra of stores that can look at what they work with: identity, permissions, schema, consistency
-// mode, the server's clock. It changes no record of others. It blocks until it has looked or ctx is done, and reports what
-// it can't find out as a finding, too.
+// Inspector is the optional interface of stores that can inspect what they work with: identity, permissions, schema,
+// consistency mode, the server's clock.
 type Inspector interface {
+	// Inspect returns the findings. It blocks until it is done or ctx is, and changes no record of others. What it can't find
+	// out is a finding, too.
 	Inspect(ctx context.Context) []Finding
 }

@@ -1,4 +1,4 @@
-package fence
+package filemarks
 
 import (
 	"errors"
@@ -7,11 +7,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/leasehold/leasehold/fence"
 )
 
-func marks(t testing.TB) *File {
+func marks(t testing.TB) *Marks {
 	t.Helper()
-	m, err := OpenFile(filepath.Join(t.TempDir(), "marks"))
+	m, err := Open(filepath.Join(t.TempDir(), "marks"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,43 +24,43 @@ func marks(t testing.TB) *File {
 // What the file couldn't give back as it was is not saved, and doesn't get in the way of the other marks.
 func TestFileSavesWhatItCanRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "marks")
-	m, err := OpenFile(path)
+	m, err := Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := m.Save(t.Context(), "n", Mark{5, "a"}); err != nil {
+	if err := m.Save(t.Context(), "n", fence.Mark{Token: 5, Holder: "a"}); err != nil {
 		t.Fatal(err)
 	}
-	for says, s := range map[string]Sequencer{
-		"token 9007199254740992": {"n", "b", MaxToken + 1},
-		"token 0":                {"n", "b", 0},
-		`resource "\xff"`:        {"\xff", "b", 6},
-		`holder "\xff"`:          {"n", "\xff", 6},
+	for says, s := range map[string]fence.Sequencer{
+		"token 9007199254740992": {Name: "n", Holder: "b", Token: fence.MaxToken + 1},
+		"token 0":                {Name: "n", Holder: "b", Token: 0},
+		`resource "\xff"`:        {Name: "\xff", Holder: "b", Token: 6},
+		`holder "\xff"`:          {Name: "n", Holder: "\xff", Token: 6},
 	} {
-		if err := m.Save(t.Context(), s.Name, Mark{s.Token, s.Holder}); err == nil || !strings.Contains(err.Error(), says) {
+		if err := m.Save(t.Context(), s.Name, fence.Mark{Token: s.Token, Holder: s.Holder}); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%+v: %v, want an error that says %s", s, err, says)
 		}
 	}
-	if err := m.Save(t.Context(), "n", Mark{MaxToken, "é"}); err != nil {
+	if err := m.Save(t.Context(), "n", fence.Mark{Token: fence.MaxToken, Holder: "é"}); err != nil {
 		t.Errorf("after refusals: %v", err)
 	}
 	if err := m.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if m, err = OpenFile(path); err != nil {
+	if m, err = Open(path); err != nil {
 		t.Fatal(err)
 	}
 	defer m.Close()
-	if got, _ := m.Load(t.Context(), "n"); got != (Mark{MaxToken, "é"}) {
+	if got, _ := m.Load(t.Context(), "n"); got != (fence.Mark{Token: fence.MaxToken, Holder: "é"}) {
 		t.Errorf("opened again: %+v", got)
 	}
 }
 
 func TestFileSurvivesCrashes(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "marks")
-	open := func() *File {
+	open := func() *Marks {
 		t.Helper()
-		m, err := OpenFile(path)
+		m, err := Open(path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,17 +68,17 @@ func TestFileSurvivesCrashes(t *testing.T) {
 	}
 	m := open()
 	for i := range 2000 {
-		if err := m.Save(t.Context(), fmt.Sprint(i%3), Mark{Token(i + 1), "a\nb"}); err != nil {
+		if err := m.Save(t.Context(), fmt.Sprint(i%3), fence.Mark{Token: fence.Token(i + 1), Holder: "a\nb"}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := OpenFile(path); err == nil || !strings.Contains(err.Error(), "another process") {
+	if _, err := Open(path); err == nil || !strings.Contains(err.Error(), "another process") {
 		t.Errorf("opened twice: %v", err)
 	}
 	if err := m.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := m.Save(t.Context(), "1", Mark{9999, "a"}); !errors.Is(err, os.ErrClosed) {
+	if err := m.Save(t.Context(), "1", fence.Mark{Token: 9999, Holder: "a"}); !errors.Is(err, os.ErrClosed) {
 		t.Errorf("saved after Close: %v", err)
 	}
 	whole, err := os.ReadFile(path)
@@ -90,12 +92,12 @@ func TestFileSurvivesCrashes(t *testing.T) {
 			t.Fatal(err)
 		}
 		m := open()
-		for resource, want := range map[string]Token{"0": 1999, "1": 1997, "2": 1998} {
+		for resource, want := range map[string]fence.Token{"0": 1999, "1": 1997, "2": 1998} {
 			if got, _ := m.Load(t.Context(), resource); got.Token != want || got.Holder != "a\nb" {
 				t.Errorf("cut at %d: %s is %+v", cut, resource, got)
 			}
 		}
-		if err := m.Save(t.Context(), "1", Mark{2000, "c"}); err != nil {
+		if err := m.Save(t.Context(), "1", fence.Mark{Token: 2000, Holder: "c"}); err != nil {
 			t.Fatal(err)
 		}
 		m.Close()
@@ -111,7 +113,7 @@ func TestFileSurvivesCrashes(t *testing.T) {
 	if err := os.WriteFile(path, []byte("{\"resource\":\"0\",\"token\":1,\"holder\":\"a\"}\nnonsense\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := OpenFile(path); err == nil || !strings.Contains(err.Error(), "line 2 is no mark") {
+	if _, err := Open(path); err == nil || !strings.Contains(err.Error(), "line 2 is no mark") {
 		t.Errorf("nonsense: %v", err)
 	}
 }
