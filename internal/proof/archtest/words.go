@@ -115,7 +115,9 @@ func (w *words) docs(f *file) {
 				w.comment(f, d.Doc)
 			}
 		case *ast.GenDecl:
-			w.comment(f, d.Doc)
+			if exported(d) {
+				w.comment(f, d.Doc)
+			}
 			for _, s := range d.Specs {
 				w.spec(f, s)
 			}
