@@ -16,7 +16,7 @@ const sizesMark = "<!-- sizes: written by go test ./internal/proof/archtest -run
 
 var (
 	sizesSection = regexp.MustCompile(`(?s)<!-- sizes: .*?<!-- end -->\n`)
-	sizesRow     = regexp.MustCompile("(?m)^\\| (.+?) \\|")
+	sizesRow     = regexp.MustCompile(`(?m)^\| (.+?) \|`)
 )
 
 // The table in CONTRIBUTING.md has each room. Its figures are those of the day on which it was written.
