@@ -13,14 +13,14 @@ import (
 
 	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/fence"
-	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/lease"
 )
 
 // Client makes plain calls to a lock server. It is safe for concurrent use.
 //
-// A call that gets no answer is sent again, on another connection. That continues for 10 s beyond
-// the time that it waits for, or until its context is done, and is safe for every call. When there
+// A call that gets no answer is sent again, on another connection. That continues for
+// [Retry.For] beyond the time that it waits for, or until its context is done, and is safe for every call. When there
 // still is no answer, the error of a call that changes something matches [store.ErrUnknownOutcome]:
 // it may have been done. After every other error it was not done.
 type Client struct {
@@ -61,13 +61,13 @@ type AcquireOptions struct {
 // operator ended the wait. After one that matches [store.ErrUnknownOutcome] the name may be held
 // for one TTL, without a holder that knows of it.
 func (c *Client) Acquire(ctx context.Context, name string, opts AcquireOptions) (Grant, error) {
-	q := request{method: http.MethodPost, path: leasePath(name), header: http.Header{wire.HeaderKey: {rand.Text()}}}
+	q := request{method: http.MethodPost, path: leasePath(name), header: http.Header{api.HeaderKey: {rand.Text()}}}
 	opts.Session.prove(q.header)
-	var w wire.Grant
+	var w api.Grant
 	sentAt := c.clk.Now()
 	err := c.answered(ctx, effort{what: name, wait: opts.Wait, write: true}, q, func(wait time.Duration) any {
 		sentAt = c.clk.Now() // the answer to this one is what counts
-		return wire.AcquireRequest{Holder: opts.Holder, TTL: seconds(opts.TTL), Wait: seconds(wait), Session: opts.Session.ID, Info: opts.Info}
+		return api.AcquireRequest{Holder: opts.Holder, TTL: seconds(opts.TTL), Wait: seconds(wait), Session: opts.Session.ID, Info: opts.Info}
 	}, &w)
 	if err != nil {
 		return Grant{}, err
@@ -90,11 +90,11 @@ func (c *Client) Acquire(ctx context.Context, name string, opts AcquireOptions) 
 // operator broke the term: then stop the guarded work, and release it. A lease that a session keeps
 // is renewed with the session.
 func (c *Client) Renew(ctx context.Context, g Grant, ttl time.Duration) (Grant, error) {
-	var w wire.Grant
+	var w api.Grant
 	sentAt := c.clk.Now()
 	err := c.answered(ctx, effort{what: g.Name, write: true}, c.ofTerm(http.MethodPut, g), func(time.Duration) any {
 		sentAt = c.clk.Now()
-		return wire.RenewRequest{TTL: seconds(ttl)}
+		return api.RenewRequest{TTL: seconds(ttl)}
 	}, &w)
 	if err != nil {
 		return Grant{}, err
@@ -104,7 +104,7 @@ func (c *Client) Renew(ctx context.Context, g Grant, ttl time.Duration) (Grant, 
 }
 
 // Release ends a term. It is sent even if ctx is done, because the next holder waits a TTL for a
-// release that doesn't arrive. It blocks for 10 s at most. The error is a *[lease.NotCurrentError]
+// release that doesn't arrive. It blocks for [Retry.For] at most. The error is a *[lease.NotCurrentError]
 // when the term was over already.
 func (c *Client) Release(ctx context.Context, g Grant) error {
 	c.kept.remove(g.Session, g.Name, g.Token)
@@ -116,7 +116,7 @@ func over(err error) bool { return errors.Is(err, lease.ErrNotCurrent) }
 
 // ofTerm is a request about a term.
 func (c *Client) ofTerm(method string, g Grant) request {
-	return request{method: method, path: leasePath(g.Name), header: http.Header{fence.Header: {g.Sequencer}, wire.HeaderSecret: {string(g.Secret)}}}
+	return request{method: method, path: leasePath(g.Name), header: http.Header{fence.Header: {g.Sequencer}, api.HeaderSecret: {string(g.Secret)}}}
 }
 
 // Eviction says which term [Client.Break] ends, and what it writes down about that.
@@ -133,7 +133,7 @@ type Eviction struct {
 // *[lease.NotCurrentError] when the term is over already.
 func (c *Client) Break(ctx context.Context, name string, e Eviction) (Lease, error) {
 	return c.order(ctx, effort{what: name, settled: over}, name, "break", func(time.Duration) any {
-		return wire.BreakRequest{Token: e.Token, Note: e.Note, Grace: seconds(e.Grace)}
+		return api.BreakRequest{Token: e.Token, Note: e.Note, Grace: seconds(e.Grace)}
 	})
 }
 
@@ -163,7 +163,7 @@ func (c *Client) HandOver(ctx context.Context, name string, h Handover) (Lease, 
 		}
 	}
 	return c.order(ctx, effort{what: name, wait: h.Wait, settled: over}, name, "handoff", func(wait time.Duration) any {
-		return wire.HandoffRequest{To: h.To, Any: h.To == "", Token: h.Token, Reason: h.Reason, Wait: seconds(wait)}
+		return api.HandoffRequest{To: h.To, Any: h.To == "", Token: h.Token, Reason: h.Reason, Wait: seconds(wait)}
 	})
 }
 
@@ -180,7 +180,7 @@ type PauseOptions struct {
 // liveness: see [election.Pause].
 func (c *Client) Pause(ctx context.Context, name string, o PauseOptions) (Lease, error) {
 	return c.order(ctx, effort{what: name, wait: o.Wait}, name, "pause", func(wait time.Duration) any {
-		return wire.PauseRequest{Reason: o.Reason, For: seconds(o.For), Wait: seconds(wait)}
+		return api.PauseRequest{Reason: o.Reason, For: seconds(o.For), Wait: seconds(wait)}
 	})
 }
 
@@ -188,12 +188,12 @@ func (c *Client) Pause(ctx context.Context, name string, o PauseOptions) (Lease,
 // [election.ErrNotPaused] when there is none, and [election.ErrPauses] when there are several and id is "".
 func (c *Client) Resume(ctx context.Context, name, id string) (Lease, error) {
 	e := effort{what: name, settled: func(err error) bool { return errors.Is(err, election.ErrNotPaused) }}
-	return c.order(ctx, e, name, "resume", func(time.Duration) any { return wire.ResumeRequest{ID: id} })
+	return c.order(ctx, e, name, "resume", func(time.Duration) any { return api.ResumeRequest{ID: id} })
 }
 
 // order sends what is posted under a name.
 func (c *Client) order(ctx context.Context, e effort, name, what string, body func(time.Duration) any) (Lease, error) {
-	var w wire.Lease
+	var w api.Lease
 	e.write = true
 	err := c.answered(ctx, e, request{method: http.MethodPost, path: leasePath(name) + "/" + what}, body, &w)
 	if err == nil && w.Name == "" { // it was carried out by the try before, whose answer was lost
@@ -204,29 +204,25 @@ func (c *Client) order(ctx context.Context, e effort, name, what string, body fu
 
 // Get returns the state of a name. A name that was never held is free, with token 0.
 func (c *Client) Get(ctx context.Context, name string) (Lease, error) {
-	var w wire.Lease
+	var w api.Lease
 	err := c.read(ctx, name, leasePath(name), nil, &w)
 	return leaseOf(w), err
 }
 
 // History returns the terms of a name, the present one first. The server remembers the last 8 that are over.
 func (c *Client) History(ctx context.Context, name string) ([]Term, error) {
-	var w wire.History
+	var w api.History
 	err := c.read(ctx, name, leasePath(name)+"/history", nil, &w)
 	var terms []Term
 	for _, t := range w.Terms {
-		term := Term{Holder: t.Holder, Token: t.Token, From: t.From, Ended: t.Ended}
-		if t.Until != nil {
-			term.Until = *t.Until
-		}
-		terms = append(terms, term)
+		terms = append(terms, Term{Holder: t.Holder, Token: t.Token, From: t.From, Until: t.Until, Ended: t.Ended})
 	}
 	return terms, err
 }
 
 // Waiters returns the waiters for a name at this server, in order.
 func (c *Client) Waiters(ctx context.Context, name string) ([]Waiter, error) {
-	var w wire.Waiters
+	var w api.Waiters
 	err := c.read(ctx, name, leasePath(name)+"/waiters", nil, &w)
 	var all []Waiter
 	for _, one := range w.Waiters {
@@ -244,7 +240,7 @@ func (c *Client) List(ctx context.Context, prefix string) iter.Seq2[Lease, error
 	return func(yield func(Lease, error) bool) {
 		query := url.Values{"prefix": {prefix}, "limit": {strconv.Itoa(listPage)}}
 		for {
-			var page wire.List
+			var page api.List
 			if err := c.read(ctx, "list "+prefix, "/v1/leases", query, &page); err != nil {
 				yield(Lease{}, err)
 				return
@@ -264,12 +260,12 @@ func (c *Client) List(ctx context.Context, prefix string) iter.Seq2[Lease, error
 
 // Verify asks whether a sequencer is of the current term of its name. A guard that sees every write itself doesn't need to ask: see
 // package fence.
-func (c *Client) Verify(ctx context.Context, sequencer string) (Verdict, error) {
-	var w wire.Verdict
+func (c *Client) Verify(ctx context.Context, sequencer string) (Verification, error) {
+	var w api.Verification
 	err := c.answered(ctx, effort{what: "verify"}, request{method: http.MethodPost, path: "/v1/verify"}, func(time.Duration) any {
-		return wire.VerifyRequest{Sequencer: sequencer}
+		return api.VerifyRequest{Sequencer: sequencer}
 	}, &w)
-	v := Verdict{Name: w.Name, Holder: w.Holder, Token: w.Token, Current: w.Current, Reason: w.Reason}
+	v := Verification{Name: w.Name, Holder: w.Holder, Token: w.Token, Current: w.Current, Reason: w.Reason}
 	if w.Now != nil {
 		now := leaseOf(*w.Now)
 		v.Now = &now

@@ -15,7 +15,7 @@ import (
 	"sync/atomic"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -26,6 +26,8 @@ type Options struct {
 	HTTP *http.Client
 	// Token, if set, is sent as a bearer token.
 	Token string
+	// Retry bounds how a call of a [Client] is sent again. A [Store] leaves that to its caller.
+	Retry Retry
 	// Clock measures the validity of grants: [clock.System] by default.
 	Clock clock.Clock
 }
@@ -36,6 +38,7 @@ type conn struct {
 	http  *http.Client
 	own   bool // http is this one's
 	token string
+	retry Retry
 	clk   clock.Clock
 
 	ctx  context.Context // done when it is closed
@@ -50,7 +53,11 @@ func newConn(base string, opts Options) (*conn, error) {
 		return nil, fmt.Errorf("lock server %q: want its URL, such as https://locks.example.com", base)
 	}
 	u.Path = strings.TrimSuffix(u.Path, "/")
-	c := &conn{base: u, http: opts.HTTP, token: opts.Token, clk: opts.Clock}
+	retry, err := opts.Retry.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	c := &conn{base: u, http: opts.HTTP, token: opts.Token, retry: retry, clk: opts.Clock}
 	if c.clk == nil {
 		c.clk = clock.System()
 	}
@@ -197,8 +204,8 @@ func (c *conn) ask(ctx context.Context, q request, v any) (int, error) {
 
 // problem is the error that an answer stands for. Only the server's own say that something was not done.
 func problem(resp *http.Response, text []byte) error {
-	var p wire.Problem
-	if resp.Header.Get("Content-Type") == wire.ContentProblem && json.Unmarshal(text, &p) == nil && p.Code != "" {
+	var p api.Problem
+	if resp.Header.Get("Content-Type") == api.ContentProblem && json.Unmarshal(text, &p) == nil && p.Code != "" {
 		return p.Err()
 	}
 	passing := resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == http.StatusRequestTimeout

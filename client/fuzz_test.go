@@ -17,7 +17,7 @@ func FuzzStream(f *testing.F) {
 		w := &watch{yield: func(e Event, err error) bool {
 			told++
 			kinds := 0
-			for _, is := range []bool{e.Reset, e.Lease != nil, e.Session != nil, e.Beat != nil} {
+			for _, is := range []bool{e.Reset, e.Lease != nil, e.Session != nil, e.Freshness != nil} {
 				if is {
 					kinds++
 				}

@@ -11,8 +11,8 @@ import (
 
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/identity"
+	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/internal/pools"
-	"github.com/leasehold/leasehold/internal/wire"
 	"github.com/leasehold/leasehold/lease"
 )
 
@@ -63,11 +63,11 @@ func (c *Client) Assign(ctx context.Context, pool string, o AssignOptions) (Iden
 	q := request{method: http.MethodPost, path: poolPath(pool), header: http.Header{}}
 	o.Session.prove(q.header)
 	if o.As == "" {
-		q.header.Set(wire.HeaderKey, rand.Text())
+		q.header.Set(api.HeaderKey, rand.Text())
 	}
-	var w wire.Assigned
+	var w api.Assigned
 	err := c.answered(ctx, effort{what: pool, write: true}, q, func(time.Duration) any {
-		return wire.IdentityRequest{
+		return api.IdentityRequest{
 			Range: o.Values.Range, Names: o.Values.Names, Prefix: o.Values.Prefix, Bits: o.Values.Bits,
 			Layout: o.Layout, As: o.As, Value: o.Value, TTL: seconds(o.TTL), Window: seconds(o.Window), Session: o.Session.ID, Info: o.Info,
 		}
@@ -86,14 +86,14 @@ func (c *Client) Assign(ctx context.Context, pool string, o AssignOptions) (Iden
 // lost. After one that matches [store.ErrUnknownOutcome] the pool may be wider. Widen may be
 // repeated.
 func (c *Client) Widen(ctx context.Context, pool string, values identity.Values) (identity.Declared, error) {
-	var w wire.DeclaredPool
+	var w api.DeclaredPool
 	err := c.answered(ctx, effort{what: pool, write: true}, request{method: http.MethodPut, path: poolPath(pool)}, func(time.Duration) any {
-		return wire.PoolRequest{Range: values.Range, Names: values.Names, Prefix: values.Prefix, Bits: values.Bits}
+		return api.PoolRequest{Range: values.Range, Names: values.Names, Prefix: values.Prefix, Bits: values.Bits}
 	}, &w)
 	return declaredOf(w), err
 }
 
-func declaredOf(w wire.DeclaredPool) identity.Declared {
+func declaredOf(w api.DeclaredPool) identity.Declared {
 	return identity.Declared{
 		Pool: w.Pool, Values: identity.Values{Range: w.Range, Names: w.Names, Prefix: w.Prefix, Bits: w.Bits}, Size: w.Size, Layout: w.Layout,
 	}
@@ -102,7 +102,7 @@ func declaredOf(w wire.DeclaredPool) identity.Declared {
 // Identities returns a pool, and its values that an instance has, in order. The error matches
 // [store.ErrNotFound] when there is no such pool.
 func (c *Client) Identities(ctx context.Context, pool string) (identity.Declared, []Identity, error) {
-	var w wire.Identities
+	var w api.Identities
 	err := c.read(ctx, pool, poolPath(pool), nil, &w)
 	var all []Identity
 	for _, id := range w.Identities {
@@ -141,14 +141,14 @@ func (c *Client) IDsWith(ctx context.Context, layout string, n int, metadata uin
 }
 
 func (c *Client) ids(ctx context.Context, layout string, query url.Values) ([]string, error) {
-	var w wire.IDs
+	var w api.IDs
 	err := c.read(ctx, layout, "/v1/ids/"+segment(layout), query, &w)
 	return w.IDs, err
 }
 
-func identityOf(w wire.Identity) Identity {
+func identityOf(w api.Identity) Identity {
 	id := Identity{
-		Pool: w.Pool, Value: w.Value, Number: w.Number, As: w.As, Standing: w.Kept == wire.KeptAssigned, Holder: w.Holder, Token: w.Token,
+		Pool: w.Pool, Value: w.Value, Number: w.Number, As: w.As, Standing: w.Kept == api.KeptAssigned, Holder: w.Holder, Token: w.Token,
 		Acquired: w.Acquired, Session: w.Session, Info: w.Info,
 	}
 	if w.TTL != nil {

@@ -10,20 +10,41 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/driver"
 )
 
-const (
-	// patience is for how long a call is tried again when it gets no answer, beyond what it waits for.
-	patience = 10 * time.Second
-	// promptly is how long one try may take beyond what the server waits for, before another connection is tried.
-	promptly = 3 * time.Second
-	// The pauses between two tries.
-	minPause = 20 * time.Millisecond
-	maxPause = time.Second
-)
+// Retry bounds how a call that gets no answer is sent again. A field that is 0 has its default.
+type Retry struct {
+	For time.Duration // how long a call is tried, beyond what it waits for: 10 s by default
+	Try time.Duration // how long one try may take beyond what the server waits for, before another connection is tried: 3 s by default
+	// MinPause is the pause after the first try, 20 ms by default. Each one that follows is twice as long, up to MaxPause, 1 s by default.
+	MinPause, MaxPause time.Duration
+}
+
+// withDefaults returns r with its defaults filled in. The error names a field that can't be used.
+func (r Retry) withDefaults() (Retry, error) {
+	for _, f := range []struct {
+		name     string
+		set      *time.Duration
+		fallback time.Duration
+	}{
+		{"For", &r.For, 10 * time.Second}, {"Try", &r.Try, 3 * time.Second},
+		{"MinPause", &r.MinPause, 20 * time.Millisecond}, {"MaxPause", &r.MaxPause, max(time.Second, r.MinPause)},
+	} {
+		if *f.set < 0 {
+			return r, fmt.Errorf("client: Retry.%s %v: want 0 for the default of %v, or more", f.name, *f.set, f.fallback)
+		}
+		if *f.set == 0 {
+			*f.set = f.fallback
+		}
+	}
+	if r.MaxPause < r.MinPause {
+		return r, fmt.Errorf("client: Retry.MaxPause %v: want at least MinPause, %v", r.MaxPause, r.MinPause)
+	}
+	return r, nil
+}
 
 // effort is a call that can be sent again until it is answered.
 type effort struct {
@@ -34,16 +55,16 @@ type effort struct {
 	settled func(error) bool
 }
 
-// insist calls try until it gets an answer: for as long as it waits, and [patience] more. ctx ends it early. try is told how much of
+// insist calls try until it gets an answer: for as long as it waits, and [Retry.For] more. ctx ends it early. try is told how much of
 // the wait is left.
 func (c *conn) insist(ctx context.Context, e effort, try func(ctx context.Context, wait time.Duration) error) error {
 	begun := c.clk.Now()
-	limited, cancel := clock.WithTimeout(ctx, c.clk, e.wait+patience)
+	limited, cancel := clock.WithTimeout(ctx, c.clk, e.wait+c.retry.For)
 	defer cancel()
 	lost := false // a try may have been carried out
-	for pause := minPause; ; pause = min(2*pause, maxPause) {
+	for pause := c.retry.MinPause; ; pause = min(2*pause, c.retry.MaxPause) {
 		wait := max(e.wait-c.clk.Now().Sub(begun), 0)
-		one, done := clock.WithTimeout(limited, c.clk, wait+promptly)
+		one, done := clock.WithTimeout(limited, c.clk, wait+c.retry.Try)
 		err := try(one, wait)
 		done()
 		switch {
@@ -51,7 +72,7 @@ func (c *conn) insist(ctx context.Context, e effort, try func(ctx context.Contex
 			return nil
 		case unanswered(err):
 			lost = true
-		case lost && errors.Is(err, wire.ErrReplaced): // by an earlier try of this very call, which the server has read only now
+		case lost && errors.Is(err, api.ErrReplaced): // by an earlier try of this very call, which the server has read only now
 		case !passing(err):
 			return err
 		}
@@ -86,8 +107,8 @@ func stray(err error) bool {
 
 // passing reports whether an error may be over at the next try: the server couldn't be reached, or can't answer for now.
 func passing(err error) bool {
-	switch wire.ProblemOf(err).Code {
-	case wire.CodeUnavailable, wire.CodeAuthUnavailable, wire.CodeClosing, wire.CodeTooMany, wire.CodeTooSlow: // what the network says is the first
+	switch api.ProblemOf(err).Code {
+	case api.CodeUnavailable, api.CodeAuthUnavailable, api.CodeClosing, api.CodeTooMany, api.CodeTooSlow: // what the network says is the first
 		return !errors.Is(err, store.ErrClosed)
 	}
 	return false

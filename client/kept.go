@@ -6,7 +6,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
-	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/internal/api"
 )
 
 // kept is what this client's sessions keep, as it knows that: a renewal names it, so that any server on the store looks at it.
@@ -65,7 +65,7 @@ func (k *kept) named(s Session) map[string]fence.Token {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	of := k.sessions[s.ID]
-	if !s.looks || of == nil || len(of.leases) == 0 || len(of.leases) > wire.MaxNamed {
+	if !s.looks || of == nil || len(of.leases) == 0 || len(of.leases) > api.MaxNamed {
 		return nil
 	}
 	return maps.Clone(of.leases)

@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/lease"
 )
 
@@ -22,7 +22,7 @@ type SessionOptions struct {
 func (c *Client) OpenSession(ctx context.Context, opts SessionOptions) (Session, error) {
 	q := request{method: http.MethodPost, path: "/v1/sessions"}
 	return c.session(ctx, effort{what: "open a session", write: true}, q, func(time.Duration) any {
-		return wire.SessionRequest{Holder: opts.Holder, TTL: seconds(opts.TTL), Info: opts.Info}
+		return api.SessionRequest{Holder: opts.Holder, TTL: seconds(opts.TTL), Info: opts.Info}
 	})
 }
 
@@ -36,7 +36,7 @@ func (c *Client) OpenSession(ctx context.Context, opts SessionOptions) (Session,
 // restored: see [Session.Check].
 func (c *Client) RenewSession(ctx context.Context, s Session, ttl time.Duration) (Session, error) {
 	renewed, err := c.session(ctx, effort{what: s.ID, write: true}, s.request(http.MethodPut), func(time.Duration) any {
-		return wire.SessionRenewal{TTL: seconds(ttl), Leases: c.kept.named(s)}
+		return api.SessionRenewal{TTL: seconds(ttl), Leases: c.kept.named(s)}
 	})
 	if errors.Is(err, lease.ErrNotCurrent) {
 		c.kept.over(s.ID)
@@ -46,7 +46,7 @@ func (c *Client) RenewSession(ctx context.Context, s Session, ttl time.Duration)
 }
 
 func (c *Client) session(ctx context.Context, e effort, q request, body func(time.Duration) any) (Session, error) {
-	var w wire.Session
+	var w api.Session
 	sentAt := c.clk.Now()
 	err := c.answered(ctx, e, q, func(wait time.Duration) any {
 		sentAt = c.clk.Now() // the answer to this one is what counts
@@ -60,7 +60,7 @@ func (c *Client) session(ctx context.Context, e effort, q request, body func(tim
 	return s, nil
 }
 
-// CloseSession ends a session, and frees all that it keeps. It is sent even if ctx is done; it blocks for 10 s at most. The error is
+// CloseSession ends a session, and frees all that it keeps. It is sent even if ctx is done; it blocks for [Retry.For] at most. The error is
 // a *[lease.NotCurrentError] when the session was over already.
 func (c *Client) CloseSession(ctx context.Context, s Session) error {
 	over := func(err error) bool { return errors.Is(err, lease.ErrNotCurrent) }
@@ -100,7 +100,7 @@ func (s Session) request(method string) request {
 // prove adds the secret of the session, if it is one, to a request that uses it.
 func (s Session) prove(h http.Header) {
 	if s.ID != "" {
-		h.Set(wire.HeaderSecret, string(s.Secret))
+		h.Set(api.HeaderSecret, string(s.Secret))
 	}
 }
 

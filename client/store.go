@@ -12,8 +12,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/internal/enginekit/outcome"
-	"github.com/leasehold/leasehold/internal/wire"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/driver"
 )
@@ -21,7 +21,7 @@ import (
 // Store is the store of a lock server. It implements [store.Store] and [store.Waiter], and is safe for concurrent use.
 type Store struct {
 	*conn
-	props  wire.Store
+	props  api.Store
 	doubts outcome.Writes // where a read doesn't settle them: the server that answers next may not be the one that wrote
 }
 
@@ -50,11 +50,11 @@ func Open(ctx context.Context, base string, opts Options) (*Store, error) {
 
 // advised adds what to do.
 func advised(err error) error {
-	var p *wire.Problem
-	if errors.As(err, &p) && p.Code == wire.CodeUnauthenticated {
+	var p *api.Problem
+	if errors.As(err, &p) && p.Code == api.CodeUnauthenticated {
 		return fmt.Errorf("%w: give the token of a caller that its policy knows", err)
 	}
-	if errors.As(err, &p) && p.Code == wire.CodeForbidden {
+	if errors.As(err, &p) && p.Code == api.CodeForbidden {
 		return fmt.Errorf(`%w: its policy has to allow the action "records" or "read"`, err)
 	}
 	return err
@@ -103,7 +103,7 @@ func (s *Store) get(ctx context.Context, key string, query url.Values) (store.Re
 	if err := driver.CheckKey(key); err != nil {
 		return store.Record{}, err
 	}
-	var line wire.RecordLine
+	var line api.RecordLine
 	if _, err := s.ask(ctx, request{method: http.MethodGet, path: path(key), query: query}, &line); err != nil {
 		return store.Record{}, named(key, err)
 	}
@@ -125,7 +125,7 @@ func (s *Store) Put(ctx context.Context, rec store.Record) (store.Record, error)
 		return store.Record{}, err
 	}
 	q := request{method: http.MethodPut, path: path(rec.Key), query: url.Values{"version": {rec.Version}}, body: text}
-	var line wire.RecordLine
+	var line api.RecordLine
 	if err := s.write(ctx, rec.Key, rec.Nonce, q, &line); err != nil {
 		return store.Record{}, err
 	}
@@ -194,7 +194,7 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record,
 // lines yields the records of a list, until its last line.
 func (s *Store) lines(ctx context.Context, d *json.Decoder, yield func(store.Record, error) bool) {
 	for {
-		var line wire.RecordLine
+		var line api.RecordLine
 		if err := d.Decode(&line); err != nil {
 			if errors.Is(err, io.EOF) {
 				err = io.ErrUnexpectedEOF // the last line is missing
@@ -224,7 +224,7 @@ func (s *Store) Wait(ctx context.Context, key, version string) (store.Record, er
 	}
 	query := url.Values{"version": {version}, "wait": {strconv.FormatFloat(waitStep.Seconds(), 'f', -1, 64)}}
 	for {
-		var line wire.RecordLine
+		var line api.RecordLine
 		status, err := s.ask(ctx, request{method: http.MethodGet, path: path(key), query: query}, &line)
 		switch {
 		case errors.Is(err, store.ErrNotFound):

@@ -4,8 +4,9 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/fence"
-	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
@@ -15,13 +16,13 @@ type State string
 
 // The states.
 const (
-	Free       State = wire.StateFree
-	Held       State = wire.StateHeld
-	Expired    State = wire.StateExpired // its holder has shown no sign of life for a whole TTL, or is known to be gone: anyone may take it
-	Broken     State = wire.StateBroken  // by an operator; its holder hasn't released it yet
-	HandedOver State = wire.StateHanded  // to a holder that hasn't confirmed it yet
-	Unreadable State = wire.StateBad     // its record can't be read: see Lease.Err
-	Declared   State = wire.StatePool    // a pool of identities: its name can't be held
+	Free       = State(api.StateFree)
+	Held       = State(api.StateHeld)
+	Expired    = State(api.StateExpired) // its holder has shown no sign of life for a whole TTL, or is known to be gone: anyone may take it
+	Broken     = State(api.StateBroken)  // by an operator; its holder hasn't let go yet
+	HandedOver = State(api.StateHanded)  // to a holder that hasn't taken it yet
+	Unreadable = State(api.StateBad)     // its record can't be read: see Lease.Err
+	Declared   = State(api.StatePool)    // a pool of identities: nobody can hold its name
 )
 
 // Lease is a name, as the server shows it.
@@ -40,38 +41,52 @@ type Lease struct {
 	Waiters   int    // at that server
 
 	Kind    store.Kind // what the name is; "" for a lease
-	Holders []string   // ids of the holders that share it; some may have died within the last TTL
+	Limit   int        // how many slots a semaphore has
+	Holders []Share    // who shares it; some may have died within the last TTL
 
-	Pause      *Pause      // the one that ends last; nil unless the election of that name is paused
-	Pauses     []Pause     // all, if there are several; lists and events have none
-	Candidates []Candidate // of the election; lists and events have none
-	Err        error       // why the record, or that of the election, can't be read; nil when it can
+	Pause      *election.Pause  // the one that ends last; nil unless the election of that name is paused
+	Pauses     []election.Pause // all, if there are several; lists and events have none
+	Candidates []Candidate      // who stands for election; lists and events have none
+	Err        error            // why the record, or that of the election, can't be read; nil when it can
 }
 
 // Pause says that nobody may lead the election of a name.
-type Pause struct {
-	ID         string // to end this one of several
-	By, Reason string
-	Since      time.Time // by the wall clock of the caller of the pause
-	Until      time.Time // by the same clock: when it ends by itself; zero: it lasts until it is resumed
+type Share struct {
+	Holder  string      // the id under which it is held
+	Token   fence.Token // of the share
+	Write   bool        // it is the writer's of a read/write lock
+	Slot    int         // of a semaphore, from 0 on; see [lock.Hold.Slot]
+	Weight  int         // how many slots of a semaphore it takes; 1 of every other share
+	Since   time.Time   // when the wait for it began, by the holder's wall clock; for people
+	Session string      // that keeps it
 }
 
-func pauseOf(w wire.Pause) Pause {
-	p := Pause{ID: w.ID, By: w.By, Reason: w.Reason, Since: w.Since}
-	if w.Until != nil {
-		p.Until = *w.Until
+func shareOf(w api.Share) Share {
+	s := Share{
+		Holder: w.Holder, Token: w.Token, Write: w.Mode == api.ModeWrite, Weight: max(w.Weight, 1), Since: w.Since, Session: w.Session,
 	}
-	return p
+	if w.Slot != nil {
+		s.Slot = *w.Slot
+	}
+	return s
 }
 
 // Candidate is a candidate of an election. It may have died within the last TTL.
 type Candidate struct {
 	Name       string
 	Holder     string // the id under which it holds the name when it leads
+	Leads      bool   // it held the name when the server answered
 	Priority   int
 	Zone       string
 	Ineligible bool
 	Since      time.Time // by its wall clock; for people
+}
+
+func candidateOf(w api.Candidate) Candidate {
+	return Candidate{
+		Name: w.Name, Holder: w.Holder, Leads: w.Role == api.RoleLeader, Priority: w.Priority, Zone: w.Zone, Ineligible: w.Ineligible,
+		Since: w.Since,
+	}
 }
 
 // Grant is a term that the server has granted, or renewed. It isn't renewed by itself: see the package's doc.
@@ -163,7 +178,7 @@ type Waiter struct {
 }
 
 // Verdict is the server's answer about a sequencer.
-type Verdict struct {
+type Verification struct {
 	Name    string
 	Holder  string
 	Token   fence.Token
@@ -172,24 +187,26 @@ type Verdict struct {
 	Reason  string // why it isn't
 }
 
-func leaseOf(w wire.Lease) Lease {
+func leaseOf(w api.Lease) Lease {
 	l := Lease{
 		Name: w.Name, State: State(w.State), Holder: w.Holder, Token: w.Token, TTL: value(w.TTL), Session: w.Session,
-		Info: w.Info, Note: w.Note, Waiters: w.Waiters, Kind: w.Kind, Holders: w.Holders, ExpiresIn: (*time.Duration)(w.ExpiresIn),
-		Silent: silent(w.Silent),
+		Info: w.Info, Note: w.Note, Waiters: w.Waiters, Kind: w.Kind, Limit: w.Limit, ExpiresIn: (*time.Duration)(w.ExpiresIn),
+		Silent: value(w.Silent),
 	}
 	if w.Acquired != nil {
 		l.Acquired = *w.Acquired
 	}
+	for _, s := range w.Holders {
+		l.Holders = append(l.Holders, shareOf(s))
+	}
 	if w.Paused != nil {
-		p := pauseOf(*w.Paused)
-		l.Pause = &p
+		l.Pause = new(election.Pause(*w.Paused))
 	}
 	for _, p := range w.Pauses {
-		l.Pauses = append(l.Pauses, pauseOf(p))
+		l.Pauses = append(l.Pauses, election.Pause(p))
 	}
 	for _, c := range w.Candidates {
-		l.Candidates = append(l.Candidates, Candidate(c))
+		l.Candidates = append(l.Candidates, candidateOf(c))
 	}
 	if w.Problem != nil {
 		l.Err = w.Problem.Err()
@@ -198,7 +215,7 @@ func leaseOf(w wire.Lease) Lease {
 }
 
 // grantOf returns a grant as the client's clock has it: sentAt is from before the request was sent.
-func (c *Client) grantOf(w wire.Grant, sentAt clock.Instant) Grant {
+func (c *Client) grantOf(w api.Grant, sentAt clock.Instant) Grant {
 	g := Grant{
 		Lease: leaseOf(w.Lease), Sequencer: w.Sequencer, Secret: Secret(w.Secret), ValidUntil: clock.Never, RenewEvery: value(w.RenewEvery),
 		Waited: value(w.Waited), clk: c.clk,
@@ -209,7 +226,7 @@ func (c *Client) grantOf(w wire.Grant, sentAt clock.Instant) Grant {
 	return g
 }
 
-func (c *Client) sessionOf(w wire.Session, sentAt clock.Instant) Session {
+func (c *Client) sessionOf(w api.Session, sentAt clock.Instant) Session {
 	s := Session{
 		ID: w.Session, Holder: w.Holder, Token: w.Token, TTL: time.Duration(w.TTL), RenewEvery: time.Duration(w.RenewEvery),
 		ValidUntil: sentAt.Add(time.Duration(w.ValidFor)), Broken: w.Broken, Secret: Secret(w.Secret), clk: c.clk,
@@ -225,7 +242,7 @@ func (c *Client) sessionOf(w wire.Session, sentAt clock.Instant) Session {
 }
 
 // value is a duration that may be left out, as 0.
-func value(s *wire.Seconds) time.Duration {
+func value(s *api.Seconds) time.Duration {
 	if s == nil {
 		return 0
 	}
@@ -233,17 +250,10 @@ func value(s *wire.Seconds) time.Duration {
 }
 
 // seconds is a duration that is left out when it is 0.
-func seconds(d time.Duration) *wire.Seconds {
+func seconds(d time.Duration) *api.Seconds {
 	if d == 0 {
 		return nil
 	}
-	s := wire.Seconds(d)
+	s := api.Seconds(d)
 	return &s
-}
-
-func silent(s *wire.Seconds) time.Duration {
-	if s == nil {
-		return 0
-	}
-	return time.Duration(*s)
 }

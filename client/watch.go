@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/internal/api"
 )
 
 const (
@@ -37,7 +37,7 @@ type Event struct {
 	// remaining time is that of each of its leases.
 	Session *SessionState
 	// Beat is the age of what the watch has reported; nil in other events.
-	Beat *Beat
+	Freshness *Freshness
 }
 
 // SessionState is how a session stands.
@@ -49,7 +49,7 @@ type SessionState struct {
 }
 
 // Beat is the age of what a watch has reported.
-type Beat struct {
+type Freshness struct {
 	Age time.Duration // at the most
 	Err string        // why the store couldn't be looked at; "" when it could
 }
@@ -65,7 +65,7 @@ func (c *Client) Watch(ctx context.Context, prefix string) iter.Seq2[Event, erro
 	return func(yield func(Event, error) bool) {
 		w := &watch{c: c, yield: yield}
 		q := request{method: http.MethodGet, path: "/v1/watch", query: url.Values{"prefix": {prefix}}, header: http.Header{}}
-		for pause := minPause; ; pause = min(2*pause, maxPause) {
+		for pause := c.retry.MinPause; ; pause = min(2*pause, c.retry.MaxPause) {
 			if w.last != "" {
 				q.header["Last-Event-Id"] = []string{w.last}
 			}
@@ -74,7 +74,7 @@ func (c *Client) Watch(ctx context.Context, prefix string) iter.Seq2[Event, erro
 			case w.left || ctx.Err() != nil:
 				return
 			case w.heard:
-				pause, w.heard = minPause, false
+				pause, w.heard = c.retry.MinPause, false
 			}
 			again := (unanswered(err) || passing(err)) && !stray(err) && c.ctx.Err() == nil
 			if !yield(Event{}, fmt.Errorf("watch %q: %w", prefix, err)) || !again || clock.Sleep(ctx, c.clk, pause) != nil {
@@ -163,18 +163,18 @@ func (w *watch) tell(m message) error {
 	case "reset":
 		e.Reset = true
 	case "lease":
-		var said wire.Event
+		var said api.Event
 		err = json.Unmarshal([]byte(m.data), &said)
 		l := leaseOf(said.Lease)
 		e.Lease, e.Gone = &l, said.Gone
 	case "session":
-		var said wire.SessionEvent
+		var said api.SessionEvent
 		err = json.Unmarshal([]byte(m.data), &said)
 		e.Session = &SessionState{ID: said.Session, TTL: time.Duration(said.TTL), ExpiresIn: (*time.Duration)(said.ExpiresIn), Gone: said.Gone}
 	case "beat":
-		var said wire.Beat
+		var said api.Freshness
 		err = json.Unmarshal([]byte(m.data), &said)
-		e.Beat = &Beat{Age: time.Duration(said.Age), Err: said.Error}
+		e.Freshness = &Freshness{Age: time.Duration(said.Age), Err: said.Error}
 	default:
 		return nil
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/election"
-	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
@@ -43,10 +43,10 @@ type board struct {
 	mu       sync.Mutex
 	names    map[string]*item
 	sessions map[string]*item
-	kept     map[string]int         // how many names each session keeps
-	pauses   map[string]*wire.Pause // of elections, by their names
-	seq      uint64                 // of the last change
-	past     []*item                // the changes since from, in order; one that another one has followed may be missing
+	kept     map[string]int        // how many names each session keeps
+	pauses   map[string]*api.Pause // of elections, by their names
+	seq      uint64                // of the last change
+	past     []*item               // the changes since from, in order; one that another one has followed may be missing
 	from     uint64
 	looked   bool // at all names
 	view     *view
@@ -76,7 +76,7 @@ func newBoard(s *Server) *board {
 
 // blank forgets everything: who has been told something before has to be told all again. b.mu is held.
 func (b *board) blank() {
-	b.names, b.sessions, b.kept, b.pauses = map[string]*item{}, map[string]*item{}, map[string]int{}, map[string]*wire.Pause{}
+	b.names, b.sessions, b.kept, b.pauses = map[string]*item{}, map[string]*item{}, map[string]int{}, map[string]*api.Pause{}
 	b.seq++ // 0 is that of a watcher who has been told nothing
 	b.past, b.from, b.looked, b.view, b.err, b.at = nil, b.seq, false, nil, nil, b.s.clk.Now()
 	b.publish()
@@ -321,7 +321,7 @@ func (b *board) change(rec store.Record, now clock.Instant) {
 	}
 	l.ExpiresIn = nil
 	b.encoded.Add(1)
-	as.encode(wire.Event{Lease: l, Gone: as.gone})
+	as.encode(api.Event{Lease: l, Gone: as.gone})
 	b.note(as, before)
 	if before == nil {
 		b.keep(as.keeper, "")
@@ -383,6 +383,6 @@ func (b *board) publish() {
 }
 
 // same reports whether two pauses are one.
-func same(a, b *wire.Pause) bool {
-	return a == b || a != nil && b != nil && a.By == b.By && a.Reason == b.Reason && a.Since.Equal(b.Since) && (a.Until == b.Until || a.Until != nil && b.Until != nil && a.Until.Equal(*b.Until))
+func same(a, b *api.Pause) bool {
+	return a == b || a != nil && b != nil && a.By == b.By && a.Reason == b.Reason && a.Since.Equal(b.Since) && a.Until.Equal(b.Until)
 }

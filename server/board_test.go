@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/election"
-	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/server"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/memory"
@@ -76,21 +76,21 @@ func TestWatchNeverGoesBack(t *testing.T) {
 	first := s.acquired(t, "old", "")
 	w := s.stream(t, "", "")
 	w.next()
-	w.lease("old", wire.StateHeld)
+	w.lease("old", api.StateHeld)
 	release := make(chan struct{})
 	st.hold.Store(&release)
 	<-st.read // a list that knows nothing of what follows
 	s.acquired(t, "new", "")
-	w.lease("new", wire.StateHeld)
+	w.lease("new", api.StateHeld)
 	want(t, s.ask(t, "DELETE", "/v1/leases/old", "", nil, "Leasehold-Sequencer", first.Sequencer, "Leasehold-Secret", first.Secret), http.StatusNoContent)
-	w.lease("old", wire.StateFree)
+	w.lease("old", api.StateFree)
 	close(release)
 	looks := st.done.Load()
 	for st.done.Load() < looks+3 { // the one that was held up, and at least one whole after it
 		time.Sleep(10 * time.Millisecond)
 	}
 	s.acquired(t, "last", "")
-	w.lease("last", wire.StateHeld) // nothing came between
+	w.lease("last", api.StateHeld) // nothing came between
 }
 
 // A look that fails says nothing about pauses.
@@ -101,14 +101,14 @@ func TestWatchPausedWhileTheStoreIsDown(t *testing.T) {
 	}
 	w := s.stream(t, "", "")
 	w.next()
-	w.lease("boss", wire.StateFree)
+	w.lease("boss", api.StateFree)
 	st.fail.Store(true)
 	looks := st.done.Load()
 	for st.done.Load() < looks+3 {
 		time.Sleep(10 * time.Millisecond)
 	}
 	s.acquired(t, "boss", "")
-	if l := w.lease("boss", wire.StateHeld); l.Paused == nil {
+	if l := w.lease("boss", api.StateHeld); l.Paused == nil {
 		t.Errorf("%+v", l)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/fence"
-	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -25,28 +25,28 @@ func (c *call) unread(err error) error {
 	)
 	switch {
 	case errors.As(err, &large):
-		return wire.NewProblem(wire.CodeTooLarge, "body: want at most %d bytes", large.Limit)
+		return api.NewProblem(api.CodeTooLarge, "body: want at most %d bytes", large.Limit)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		c.w.Header().Set("Connection", "close") // what comes late is no request
-		return wire.NewProblem(wire.CodeTooSlow, "body: it was not there within %v", bodyLimit)
+		return api.NewProblem(api.CodeTooSlow, "body: it was not there within %v", bodyLimit)
 	case errors.As(err, &typed):
 		return mistyped(typed)
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return wire.NewProblem(wire.CodeInvalid, "body: it ends too early: want one complete JSON object")
+		return api.NewProblem(api.CodeInvalid, "body: it ends too early: want one complete JSON object")
 	case errors.As(err, &syntax):
-		return wire.NewProblem(wire.CodeInvalid, "body: %v: want one JSON object", syntax)
+		return api.NewProblem(api.CodeInvalid, "body: %v: want one JSON object", syntax)
 	}
-	return wire.NewProblem(wire.CodeInvalid, "body: %s", strings.TrimPrefix(err.Error(), "json: "))
+	return api.NewProblem(api.CodeInvalid, "body: %s", strings.TrimPrefix(err.Error(), "json: "))
 }
 
 // mistyped is the problem of a field whose value is of another type than it has to be.
 func mistyped(err *json.UnmarshalTypeError) error {
 	if err.Field == "" {
-		return wire.NewProblem(wire.CodeInvalid, "body: %s: want one JSON object", err.Value)
+		return api.NewProblem(api.CodeInvalid, "body: %s: want one JSON object", err.Value)
 	}
 	var want string
 	switch kind := err.Type.Kind(); {
-	case err.Type == reflect.TypeFor[wire.Seconds]():
+	case err.Type == reflect.TypeFor[api.Seconds]():
 		want = fmt.Sprintf(`seconds, or a duration such as "1m30s", %v at most`, store.MaxTTL)
 	case err.Type == reflect.TypeFor[fence.Token]():
 		want = "a token: a whole number"
@@ -61,19 +61,19 @@ func mistyped(err *json.UnmarshalTypeError) error {
 	default:
 		want = "a whole number"
 	}
-	p := wire.Invalid(err.Field, err.Value, want)
+	p := api.Invalid(err.Field, err.Value, want)
 	p.Detail = fmt.Sprintf("body: %s: %.80s: want %s", err.Field, err.Value, want)
 	return p
 }
 
 // within reads a duration that a request may leave out.
-func within(field string, s *wire.Seconds, otherwise, least, most time.Duration) (time.Duration, error) {
+func within(field string, s *api.Seconds, otherwise, least, most time.Duration) (time.Duration, error) {
 	if s == nil {
 		return otherwise, nil
 	}
 	d := time.Duration(*s)
 	if d < least || d > most {
-		return 0, wire.Invalid(field, d.String(), least.String()+" to "+most.String())
+		return 0, api.Invalid(field, d.String(), least.String()+" to "+most.String())
 	}
 	return d, nil
 }

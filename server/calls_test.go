@@ -12,8 +12,8 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/internal/proof/servers"
-	"github.com/leasehold/leasehold/internal/wire"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/server"
 	"github.com/leasehold/leasehold/store"
@@ -193,17 +193,18 @@ func TestCallsOfOperators(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	s.stand(t, "east")
-	east := s.standing(t, func(l wire.Lease) bool { return l.Holder != "" && len(l.Candidates) == 1 })
+	east := s.standing(t, func(l api.Lease) bool { return l.Holder != "" && len(l.Candidates) == 1 })
 	if _, err := c.HandOver(ctx, "job", client.Handover{To: "west"}); !errors.Is(err, election.ErrNoCandidate) {
 		t.Errorf("%v", err)
 	}
 	s.stand(t, "west")
-	s.standing(t, func(l wire.Lease) bool { return len(l.Candidates) == 2 })
+	s.standing(t, func(l api.Lease) bool { return len(l.Candidates) == 2 })
 	if _, err := c.HandOver(ctx, "job", client.Handover{To: "west", Token: 1}); !errors.Is(err, lease.ErrNotCurrent) {
 		t.Errorf("%v", err)
 	}
 	l, err = c.HandOver(ctx, "job", client.Handover{To: "west", Token: east.Token, Wait: time.Minute})
-	if err != nil || !strings.HasPrefix(l.Holder, "west/") || len(l.Candidates) != 2 || l.Candidates[0].Name != "east" {
+	if err != nil || !strings.HasPrefix(l.Holder, "west/") || len(l.Candidates) != 2 || l.Candidates[0].Name != "east" ||
+		l.Candidates[0].Leads || !l.Candidates[1].Leads {
 		t.Errorf("%+v, %v", l, err)
 	}
 	l, err = c.Pause(ctx, "job", client.PauseOptions{Reason: "a move", Wait: time.Minute})
@@ -339,7 +340,7 @@ func TestCallsWatch(t *testing.T) {
 		for e, err := range c.Watch(ctx, "a") {
 			if err != nil {
 				broken <- err
-			} else if e.Beat == nil {
+			} else if e.Freshness == nil {
 				events <- e
 			}
 		}

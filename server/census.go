@@ -8,7 +8,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
-	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
@@ -33,7 +33,7 @@ type census struct {
 // count is what there was in the store at a time.
 type count struct {
 	at      clock.Instant
-	states  map[string]int // names, by state
+	states  map[api.State]int // names, by state
 	highest fence.Token
 	first   time.Duration // until the first hold ends that had not; negative when that is known of none
 	err     error         // why it could not be counted
@@ -92,7 +92,7 @@ func (c *census) begin() <-chan struct{} {
 func (c *census) count() *count {
 	n := &count{
 		at: c.s.clk.Now(), first: -1,
-		states: map[string]int{wire.StateHeld: 0, wire.StateBroken: 0, wire.StateHanded: 0, wire.StateFree: 0, wire.StateExpired: 0},
+		states: map[api.State]int{api.StateHeld: 0, api.StateBroken: 0, api.StateHanded: 0, api.StateFree: 0, api.StateExpired: 0},
 	}
 	p := c.s.newPatience(c.s.closing)
 	defer p.end()
@@ -122,7 +122,7 @@ func (n *count) add(rec store.Record, seen lease.Status) {
 	switch {
 	case rec.Owner == "" || rec.Session != "":
 	case seen.Standing == lease.NameExpired:
-		s = wire.StateExpired
+		s = api.StateExpired
 	case n.first < 0 || seen.ExpiresIn < n.first:
 		n.first = seen.ExpiresIn
 	}

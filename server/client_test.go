@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/leasehold/leasehold/client"
+	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/internal/proof/servers"
-	"github.com/leasehold/leasehold/internal/wire"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/server"
 	"github.com/leasehold/leasehold/store"
@@ -57,7 +57,7 @@ func TestLeaseOverHTTP(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var p wire.Problem
+	var p api.Problem
 	want(t, s.ask(t, "POST", "/v1/leases/job", "", &p), http.StatusConflict)
 	if p.Holder != m.Owner() || p.Token != l.Token() {
 		t.Errorf("%+v", p)

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/client"
+	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/internal/proof/servers"
-	"github.com/leasehold/leasehold/internal/wire"
 	"github.com/leasehold/leasehold/server"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/storetest"
@@ -87,9 +87,9 @@ func TestFinding_S5_CallsWhoseAnswersAreLost(t *testing.T) {
 	}
 
 	s.stand(t, "east")
-	east := s.standing(t, func(l wire.Lease) bool { return l.Holder != "" && len(l.Candidates) == 1 })
+	east := s.standing(t, func(l api.Lease) bool { return l.Holder != "" && len(l.Candidates) == 1 })
 	s.stand(t, "west")
-	s.standing(t, func(l wire.Lease) bool { return len(l.Candidates) == 2 })
+	s.standing(t, func(l api.Lease) bool { return len(l.Candidates) == 2 })
 	token := east.Token
 	for _, order := range []client.Handover{{To: "west"}, {}} { // and back, to whoever is next
 		order.Token, order.Wait = token, time.Minute

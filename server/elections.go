@@ -6,7 +6,7 @@ import (
 
 	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/fence"
-	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/driver"
 )
@@ -17,15 +17,15 @@ const observePoll = time.Second
 // handoff has whoever leads a name hand over. The order is written when it answers; with "wait" it has been carried out, or
 // the wait is over: what it answers is how the name stands then.
 func (s *Server) handoff(c *call) (any, error) {
-	var body wire.HandoffRequest
+	var body api.HandoffRequest
 	if err := c.read(&body); err != nil {
 		return nil, err
 	}
 	if (body.To == "") != body.Any {
-		return nil, wire.Invalid("to", body.To, `the candidate that is to lead, as GET lists it; or "any": true, for whoever is next`)
+		return nil, api.Invalid("to", body.To, `the candidate that is to lead, as GET lists it; or "any": true, for whoever is next`)
 	}
 	if body.Token > fence.MaxToken {
-		return nil, wire.Invalid("token", body.Token.String(), "the token of the term to end, or none for whoever leads")
+		return nil, api.Invalid("token", body.Token.String(), "the token of the term to end, or none for whoever leads")
 	}
 	wait, err := within("wait", body.Wait, 0, 0, s.opts.MaxWait)
 	if err != nil {
@@ -53,12 +53,12 @@ func (s *Server) handoff(c *call) (any, error) {
 
 // pause has nobody lead a name until it is resumed, or "for" is over. With "wait" it answers when nobody leads, or when the wait is over.
 func (s *Server) pause(c *call) (any, error) {
-	var body wire.PauseRequest
+	var body api.PauseRequest
 	if err := c.read(&body); err != nil {
 		return nil, err
 	}
 	if body.Reason == "" {
-		return nil, wire.Invalid("reason", "", "why, for whoever wonders that nobody leads")
+		return nil, api.Invalid("reason", "", "why, for whoever wonders that nobody leads")
 	}
 	length, err := within("for", body.For, 0, election.MinPause, election.MaxPause)
 	if err != nil {
@@ -95,7 +95,7 @@ func (s *Server) pause(c *call) (any, error) {
 
 // resume ends a pause, or all.
 func (s *Server) resume(c *call) (any, error) {
-	var body wire.ResumeRequest
+	var body api.ResumeRequest
 	if err := c.read(&body); err != nil {
 		return nil, err
 	}
@@ -126,7 +126,7 @@ func (s *Server) await(c *call, wait time.Duration, reached func(election.Leader
 }
 
 // standing returns how a name stands, with what is left of the session that keeps it, and its election.
-func (s *Server) standing(ctx context.Context, name string) (*wire.Lease, error) {
+func (s *Server) standing(ctx context.Context, name string) (*api.Lease, error) {
 	rec, err := store.Load(ctx, s.st, name)
 	if err != nil {
 		return nil, err
@@ -145,35 +145,8 @@ func (s *Server) standing(ctx context.Context, name string) (*wire.Lease, error)
 	if err != nil {
 		l.Problem = s.problem(err) // the hold can be told all the same
 	}
-	l.Paused = pauseOf(state)
-	if len(state.Pauses) > 1 {
-		for _, p := range state.Pauses {
-			l.Pauses = append(l.Pauses, *shownPause(p))
-		}
-	}
-	for _, candidate := range state.Candidates {
-		l.Candidates = append(l.Candidates, wire.Candidate{
-			Name: candidate.Name, Holder: candidate.Owner(), Priority: candidate.Priority, Zone: candidate.Zone,
-			Ineligible: candidate.Ineligible, Since: candidate.Since,
-		})
-	}
+	l.AddElection(state)
 	return &l, nil
-}
-
-// pauseOf returns the pause of an election as answers show it, or nil.
-func pauseOf(state election.State) *wire.Pause {
-	if state.Pause == nil {
-		return nil
-	}
-	return shownPause(*state.Pause)
-}
-
-func shownPause(p election.Pause) *wire.Pause {
-	shown := &wire.Pause{ID: p.ID, By: p.By, Reason: p.Reason, Since: p.Since}
-	if !p.Until.IsZero() {
-		shown.Until = &p.Until
-	}
-	return shown
 }
 
 // named is the problem of an order that can't be given, and who leads, if that is known.

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/leasehold/leasehold/election"
-	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/server"
 )
@@ -39,10 +39,10 @@ func (s *site) stand(t *testing.T, name string) {
 }
 
 // standing blocks until the name "job" is as ok wants it.
-func (s *site) standing(t *testing.T, ok func(wire.Lease) bool) wire.Lease {
+func (s *site) standing(t *testing.T, ok func(api.Lease) bool) api.Lease {
 	t.Helper()
 	for {
-		var l wire.Lease
+		var l api.Lease
 		want(t, s.ask(t, "GET", "/v1/leases/job", "", &l), http.StatusOK)
 		if ok(l) {
 			return l
@@ -61,26 +61,26 @@ func TestHandoff(t *testing.T) {
 		}
 	}})
 	s.stand(t, "east")
-	east := s.standing(t, func(l wire.Lease) bool { return l.Holder != "" && len(l.Candidates) == 1 })
+	east := s.standing(t, func(l api.Lease) bool { return l.Holder != "" && len(l.Candidates) == 1 })
 	s.stand(t, "west")
-	s.standing(t, func(l wire.Lease) bool { return len(l.Candidates) == 2 })
-	for body, code := range map[string]wire.Code{
-		`{}`:                         wire.CodeInvalid,
-		`{"to": "x", "any": true}`:   wire.CodeInvalid,
-		`{"to": "x"}`:                wire.CodeNoCandidate,
-		`{"to": "west", "token": 1}`: wire.CodeNotCurrent,
-		`{"to": "west", "reason": "` + strings.Repeat("x", 600) + `"}`: wire.CodeInvalid,
+	s.standing(t, func(l api.Lease) bool { return len(l.Candidates) == 2 })
+	for body, code := range map[string]api.Code{
+		`{}`:                         api.CodeInvalid,
+		`{"to": "x", "any": true}`:   api.CodeInvalid,
+		`{"to": "x"}`:                api.CodeNoCandidate,
+		`{"to": "west", "token": 1}`: api.CodeNotCurrent,
+		`{"to": "west", "reason": "` + strings.Repeat("x", 600) + `"}`: api.CodeInvalid,
 	} {
-		var p wire.Problem
+		var p api.Problem
 		want(t, s.ask(t, "POST", "/v1/leases/job/handoff", body, &p), code.Status())
-		if p.Code != code || code != wire.CodeInvalid && (p.Holder != east.Holder || p.Token != east.Token || p.Name != "job") {
+		if p.Code != code || code != api.CodeInvalid && (p.Holder != east.Holder || p.Token != east.Token || p.Name != "job") {
 			t.Errorf("%s: %+v", body, p)
 		}
 	}
 	for range 5 {
 		<-events
 	}
-	var l wire.Lease
+	var l api.Lease
 	order := `{"to": "west", "token": ` + east.Token.String() + `, "reason": "drill", "wait": 60}`
 	want(t, s.ask(t, "POST", "/v1/leases/job/handoff", order, &l), http.StatusOK)
 	if !strings.HasPrefix(l.Holder, "west/") || l.Token <= east.Token {
@@ -89,7 +89,7 @@ func TestHandoff(t *testing.T) {
 	if e := <-events; e.Holder != east.Holder || e.Token != east.Token || e.Note != "to west: drill" || e.Op != "hand over" || e.Outcome != "ok" {
 		t.Errorf("told %+v", e)
 	}
-	var again wire.Lease
+	var again api.Lease
 	want(t, s.ask(t, "POST", "/v1/leases/job/handoff", order, &again), http.StatusOK)
 	if again.Token != l.Token {
 		t.Errorf("sent again: %+v, before %+v", again, l)
@@ -107,14 +107,14 @@ func TestHandoff(t *testing.T) {
 func TestHandoffOfNoElection(t *testing.T) {
 	s := newSite(t, server.Options{})
 	g := s.acquired(t, "job", "")
-	var p wire.Problem
+	var p api.Problem
 	want(t, s.ask(t, "POST", "/v1/leases/job/handoff", `{"any": true}`, &p), http.StatusConflict)
-	if p.Code != wire.CodeNotElected || p.Holder != g.Holder || p.Token != g.Token {
+	if p.Code != api.CodeNotElected || p.Holder != g.Holder || p.Token != g.Token {
 		t.Errorf("%+v", p)
 	}
-	var none wire.Problem
+	var none api.Problem
 	want(t, s.ask(t, "POST", "/v1/leases/free/handoff", `{"any": true}`, &none), http.StatusConflict)
-	if none.Code != wire.CodeNoLeader || none.Name != "free" {
+	if none.Code != api.CodeNoLeader || none.Name != "free" {
 		t.Errorf("%+v", none)
 	}
 }
@@ -122,17 +122,17 @@ func TestHandoffOfNoElection(t *testing.T) {
 func TestPauseAndResume(t *testing.T) {
 	s := newSite(t, server.Options{Authenticate: func(*http.Request) (server.Caller, error) { return caller{"ops"}, nil }})
 	s.stand(t, "east")
-	s.standing(t, func(l wire.Lease) bool { return l.Holder != "" && len(l.Candidates) == 1 })
-	var p wire.Problem
+	s.standing(t, func(l api.Lease) bool { return l.Holder != "" && len(l.Candidates) == 1 })
+	var p api.Problem
 	want(t, s.ask(t, "POST", "/v1/leases/job/pause", `{}`, &p), http.StatusBadRequest)
 	if p.Field != "reason" {
 		t.Errorf("%+v", p)
 	}
 	want(t, s.ask(t, "POST", "/v1/leases/job/resume", ``, &p), http.StatusConflict)
-	if p.Code != wire.CodeNotPaused {
+	if p.Code != api.CodeNotPaused {
 		t.Errorf("%+v", p)
 	}
-	var l, again wire.Lease
+	var l, again api.Lease
 	want(t, s.ask(t, "POST", "/v1/leases/job/pause", `{"reason": "the database is being moved", "wait": 60}`, &l), http.StatusOK)
 	if l.Holder != "" || l.Paused == nil || l.Paused.By != "ops" || l.Paused.Reason != "the database is being moved" || l.Paused.Since.IsZero() {
 		t.Fatalf("%+v", l)
@@ -142,15 +142,15 @@ func TestPauseAndResume(t *testing.T) {
 		t.Errorf("asked for again: %+v, first %+v", again.Paused, l.Paused)
 	}
 	want(t, s.ask(t, "POST", "/v1/leases/job/handoff", `{"any": true}`, &p), http.StatusConflict)
-	if p.Code != wire.CodeNoLeader || !strings.Contains(p.Detail, "paused by ops") {
+	if p.Code != api.CodeNoLeader || !strings.Contains(p.Detail, "paused by ops") {
 		t.Errorf("%+v", p)
 	}
-	var resumed wire.Lease
+	var resumed api.Lease
 	want(t, s.ask(t, "POST", "/v1/leases/job/resume", ``, &resumed), http.StatusOK)
 	if resumed.Paused != nil {
 		t.Errorf("%+v", resumed)
 	}
-	s.standing(t, func(l wire.Lease) bool { return l.Holder != "" })
+	s.standing(t, func(l api.Lease) bool { return l.Holder != "" })
 	if text := s.scrape(t); !strings.Contains(text, `leasehold_transitions_total{reason="paused"} `) {
 		t.Errorf("%s", text)
 	}
@@ -166,7 +166,7 @@ func (caller) May(server.Action, string) bool { return true }
 func TestOrdersNeedPermission(t *testing.T) {
 	for path, action := range map[string]server.Action{"handoff": server.Handoff, "pause": server.Pause, "resume": server.Pause} {
 		s := newSite(t, server.Options{Authenticate: func(*http.Request) (server.Caller, error) { return allBut(action), nil }})
-		var p wire.Problem
+		var p api.Problem
 		want(t, s.ask(t, "POST", "/v1/leases/job/"+path, `{}`, &p), http.StatusForbidden)
 		if !strings.Contains(p.Detail, string(action)) {
 			t.Errorf("%+v", p)
@@ -185,15 +185,15 @@ func (a allBut) May(action server.Action, _ string) bool { return action != serv
 func TestPauseOfNoElection(t *testing.T) {
 	s := newSite(t, server.Options{})
 	g := s.acquired(t, "job", "")
-	answered := make(chan wire.Lease, 1)
+	answered := make(chan api.Lease, 1)
 	go func() {
-		var l wire.Lease
+		var l api.Lease
 		if a := s.ask(t, "POST", "/v1/leases/job/pause", `{"reason": "drill", "wait": 600}`, &l); a.status != http.StatusOK {
 			t.Errorf("%d", a.status)
 		}
 		answered <- l
 	}()
-	s.standing(t, func(l wire.Lease) bool { return l.Paused != nil })
+	s.standing(t, func(l api.Lease) bool { return l.Paused != nil })
 	if err := s.srv.Close(); err != nil {
 		t.Error(err)
 	}

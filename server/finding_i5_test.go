@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold/leasehold/client"
 	"github.com/leasehold/leasehold/flake"
 	"github.com/leasehold/leasehold/identity"
-	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/server"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/memory"
@@ -25,9 +25,9 @@ const specified = "epoch=2026-01-01,unit=10ms,time=38,node=9,sequence=16"
 func TestFinding_I5_APoolIsWidenedOverHTTP(t *testing.T) {
 	s := newSite(t, server.Options{})
 	a := s.assigned(t, "machines", `{"range": "1-1", "as": "web1", "layout": "twitter"}`, http.StatusCreated)
-	s.refused(t, "POST", "/v1/identities/machines", `{"as": "web2"}`, wire.CodeExhausted)
+	s.refused(t, "POST", "/v1/identities/machines", `{"as": "web2"}`, api.CodeExhausted)
 	for range 2 {
-		var p wire.DeclaredPool
+		var p api.DeclaredPool
 		want(t, s.ask(t, "PUT", "/v1/identities/machines", `{"range": "0-3"}`, &p), http.StatusOK)
 		if p.Pool != "machines" || p.Range != "0-3" || p.Size != 4 || p.Layout != "twitter" {
 			t.Errorf("%+v", p)
@@ -37,24 +37,24 @@ func TestFinding_I5_APoolIsWidenedOverHTTP(t *testing.T) {
 		t.Errorf("%+v, then %+v", a, again)
 	}
 	s.assigned(t, "machines", `{"as": "web2"}`, http.StatusCreated)
-	for body, code := range map[string]wire.Code{
-		`{}`:                                      wire.CodeInvalid,
-		``:                                        wire.CodeInvalid,
-		`{"range": "3-0"}`:                        wire.CodeInvalid,
-		`{"range": "0-4", "names": ["a"]}`:        wire.CodeInvalid,
-		`{"range": "0-4", "as": "web1"}`:          wire.CodeInvalid,
-		`{"range": "1-4"}`:                        wire.CodeMismatch,
-		`{"names": ["0", "1", "2", "3", "4"]}`:    wire.CodeMismatch,
-		`{"range": "0-1024"}`:                     wire.CodeMismatch,
-		`{"prefix": "10.0.0.0/16", "bits": 24}`:   wire.CodeMismatch,
-		`{"prefix": "10.0.0.0/16", "bits": "24"}`: wire.CodeInvalid,
+	for body, code := range map[string]api.Code{
+		`{}`:                                      api.CodeInvalid,
+		``:                                        api.CodeInvalid,
+		`{"range": "3-0"}`:                        api.CodeInvalid,
+		`{"range": "0-4", "names": ["a"]}`:        api.CodeInvalid,
+		`{"range": "0-4", "as": "web1"}`:          api.CodeInvalid,
+		`{"range": "1-4"}`:                        api.CodeMismatch,
+		`{"names": ["0", "1", "2", "3", "4"]}`:    api.CodeMismatch,
+		`{"range": "0-1024"}`:                     api.CodeMismatch,
+		`{"prefix": "10.0.0.0/16", "bits": 24}`:   api.CodeMismatch,
+		`{"prefix": "10.0.0.0/16", "bits": "24"}`: api.CodeInvalid,
 	} {
 		p := s.refused(t, "PUT", "/v1/identities/machines", body, code)
-		if code == wire.CodeMismatch && (p.Name != "machines" || !strings.Contains(p.Detail, "machines: its values are the range 0-3, and can't become ")) {
+		if code == api.CodeMismatch && (p.Name != "machines" || !strings.Contains(p.Detail, "machines: its values are the range 0-3, and can't become ")) {
 			t.Errorf("%s: %+v", body, p)
 		}
 	}
-	s.refused(t, "PUT", "/v1/identities/none", `{"range": "0-3"}`, wire.CodeNotFound)
+	s.refused(t, "PUT", "/v1/identities/none", `{"range": "0-3"}`, api.CodeNotFound)
 }
 
 // Who may assign values of a pool may widen it, and nobody else.
@@ -69,10 +69,10 @@ func TestFinding_I5_WhoMayWiden(t *testing.T) {
 	if last.Op != "widen pool" || last.Action != server.Assign || last.Name != "identity/machines/" || last.Caller != "ci" {
 		t.Errorf("told: %+v", last)
 	}
-	s.refused(t, "PUT", "/v1/identities/others", `{"range": "1-2"}`, wire.CodeForbidden)
+	s.refused(t, "PUT", "/v1/identities/others", `{"range": "1-2"}`, api.CodeForbidden)
 	for _, action := range []server.Action{server.Read, server.Acquire, server.Records} {
 		may = only{action, "*"}
-		s.refused(t, "PUT", "/v1/identities/machines", `{"range": "1-3"}`, wire.CodeForbidden)
+		s.refused(t, "PUT", "/v1/identities/machines", `{"range": "1-3"}`, api.CodeForbidden)
 	}
 }
 
@@ -139,12 +139,12 @@ func TestFinding_I5_IDsOfASpecification(t *testing.T) {
 		"epoch=2026-01-01,time=41,node=10,sequence=11":    "want 63, or bits=62",
 		"snowfall": "want one of twitter",
 	} {
-		if p := s.refused(t, "GET", "/v1/ids/"+text, "", wire.CodeInvalid); p.Field != "layout" || !strings.Contains(p.Detail, want) {
+		if p := s.refused(t, "GET", "/v1/ids/"+text, "", api.CodeInvalid); p.Field != "layout" || !strings.Contains(p.Detail, want) {
 			t.Errorf("%s: %+v", text, p)
 		}
 	}
 	may = only{server.Assign, "ids/tsid"}
-	s.refused(t, "GET", "/v1/ids/"+twitter, "", wire.CodeForbidden)
+	s.refused(t, "GET", "/v1/ids/"+twitter, "", api.CodeForbidden)
 	want(t, s.ask(t, "GET", "/v1/ids/epoch=2020-01-01,time=41,node=10,sequence=12", "", nil), http.StatusOK)
 }
 
@@ -157,7 +157,7 @@ func TestFinding_I5_AListedPoolShowsItsLayout(t *testing.T) {
 		"ids-twitter": {Pool: "ids-twitter", Values: identity.Values{Range: "0-1023"}, Size: 1024, Layout: "twitter"},
 		"machines":    {Pool: "machines", Values: identity.Values{Names: []string{"a", "b"}}, Size: 2},
 	} {
-		var got wire.Identities
+		var got api.Identities
 		if s.ask(t, "GET", "/v1/identities/"+pool, "", &got); got.Pool != pool || got.Layout != want.Layout || got.Size != want.Size || len(got.Identities) != 1 {
 			t.Errorf("%+v", got)
 		}
@@ -173,7 +173,7 @@ func TestFinding_I5_AServersPoolHasOneLayout(t *testing.T) {
 	s := newSite(t, server.Options{IDPools: map[string]string{"snowflake": "numbers", "tsid": "numbers"}})
 	s.assigned(t, "numbers", `{"range": "0-9", "as": "x"}`, http.StatusCreated)
 	s.made(t, "twitter")
-	if p := s.refused(t, "GET", "/v1/ids/tsid", "", wire.CodeInternal); !strings.Contains(p.Detail, "numbers is no pool for ids of the layout tsid") {
+	if p := s.refused(t, "GET", "/v1/ids/tsid", "", api.CodeInternal); !strings.Contains(p.Detail, "numbers is no pool for ids of the layout tsid") {
 		t.Errorf("%+v", p)
 	}
 	_, err := server.New(memory.New(memory.Options{}), server.Options{IDPools: map[string]string{"snowflake": "a", "twitter": "b"}})
@@ -189,7 +189,7 @@ func TestFinding_I5_DescribedLayoutsAreBounded(t *testing.T) {
 	for n := range 32 {
 		s.made(t, text(n))
 	}
-	if p := s.refused(t, "GET", "/v1/ids/"+text(32), "", wire.CodeTooMany); p.Field != "layout" {
+	if p := s.refused(t, "GET", "/v1/ids/"+text(32), "", api.CodeTooMany); p.Field != "layout" {
 		t.Errorf("%+v", p)
 	}
 	s.made(t, text(0))

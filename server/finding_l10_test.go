@@ -17,7 +17,7 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/compat/rdlm"
 	"github.com/leasehold/leasehold/election"
-	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/driver"
 	"github.com/leasehold/leasehold/store/faulty"
@@ -29,9 +29,9 @@ type hung struct {
 	*Server
 	net   *faulty.Store
 	left  atomic.Int64 // how many more are answered; negative for any number
-	held  wire.Grant
-	open  wire.Session
-	value wire.Assigned
+	held  api.Grant
+	open  api.Session
+	value api.Assigned
 	lock  string // path of a lock of RDLM's
 	rec   string // a record, as it is written
 	ver   string
@@ -51,7 +51,7 @@ func newHung(t *testing.T) *hung {
 	}
 	h.answered(t, "POST", "/v1/leases/held", `{"ttl": 86400}`, &h.held)
 	h.answered(t, "POST", "/v1/sessions", `{"ttl": 3600}`, &h.open)
-	h.answered(t, "POST", "/v1/leases/kept", `{"session": "`+h.open.Session+`"}`, nil, wire.HeaderSecret, h.open.Secret)
+	h.answered(t, "POST", "/v1/leases/kept", `{"session": "`+h.open.Session+`"}`, nil, api.HeaderSecret, h.open.Secret)
 	h.answered(t, "POST", "/v1/identities/pool", `{"range": "1-9", "as": "me"}`, &h.value)
 	w := h.do("POST", "/locks/lock", `{"title": "me", "wait": 0, "lifetime": 3600}`)
 	u, err := url.Parse(w.Header().Get("Location"))
@@ -122,11 +122,11 @@ type request struct {
 
 // requests has one for each route, by method and path.
 func (h *hung) requests() map[string]request {
-	term := []string{"Leasehold-Sequencer", h.held.Sequencer, wire.HeaderSecret, h.held.Secret}
-	secret := []string{wire.HeaderSecret, h.open.Secret}
+	term := []string{"Leasehold-Sequencer", h.held.Sequencer, api.HeaderSecret, h.held.Secret}
+	secret := []string{api.HeaderSecret, h.open.Secret}
 	session := "/v1/sessions/" + url.PathEscape(h.open.Session)
 	return map[string]request{
-		"POST /v1/leases/{name}":               {path: "/v1/leases/new", header: []string{wire.HeaderKey, "once"}},
+		"POST /v1/leases/{name}":               {path: "/v1/leases/new", header: []string{api.HeaderKey, "once"}},
 		"PUT /v1/leases/{name}":                {path: "/v1/leases/held", header: term},
 		"DELETE /v1/leases/{name}":             {path: "/v1/leases/held", header: term},
 		"GET /v1/leases/{name}":                {path: "/v1/leases/kept"},
@@ -221,7 +221,7 @@ func hangsAfter(t *testing.T, route string, answered int) bool {
 	if most := DefaultStoreTimeout + q.wait; took > most+time.Millisecond {
 		t.Errorf("the store hangs after %d operations: answered after %v with %d %s, want %v at most", answered, took, w.Code, w.Body, most)
 	}
-	var p wire.Problem
+	var p api.Problem
 	switch {
 	case h.left.Load() > 0 || w.Code/100 == 2:
 		return h.left.Load() > 0 || q.local
@@ -232,13 +232,13 @@ func hangsAfter(t *testing.T, route string, answered int) bool {
 		return false
 	case json.Unmarshal(w.Body.Bytes(), &p) != nil:
 		t.Errorf("after %d operations: %d %s", answered, w.Code, w.Body)
-	case p.Code == wire.CodeNotElected: // a hand-over of a lease that is no candidate's: it was answered
+	case p.Code == api.CodeNotElected: // a hand-over of a lease that is no candidate's: it was answered
 		return true
-	case p.Code != wire.CodeUnavailable && p.Code != wire.CodeUnknown || w.Header().Get("Retry-After") == "":
+	case p.Code != api.CodeUnavailable && p.Code != api.CodeUnknown || w.Header().Get("Retry-After") == "":
 		t.Errorf("after %d operations: %d %s", answered, w.Code, w.Body)
-	case p.Code == wire.CodeUnavailable && p.Detail != "the store has not answered within 5s" && p.Detail != "the store does not answer":
+	case p.Code == api.CodeUnavailable && p.Detail != "the store has not answered within 5s" && p.Detail != "the store does not answer":
 		t.Errorf("after %d operations: %s", answered, p.Detail)
-	case p.Code == wire.CodeUnknown && (!strings.HasPrefix(p.Detail, "the write may have happened: the store ") || strings.Contains(p.Detail, "context")):
+	case p.Code == api.CodeUnknown && (!strings.HasPrefix(p.Detail, "the write may have happened: the store ") || strings.Contains(p.Detail, "context")):
 		t.Errorf("after %d operations: %s", answered, p.Detail)
 	}
 	return false
@@ -273,7 +273,7 @@ func TestFinding_L10_WhoIsBehindOthersIsBounded(t *testing.T) {
 			go func() {
 				time.Sleep(time.Duration(i+1) * 100 * time.Millisecond)
 				begun := time.Now()
-				w := h.do("PUT", "/v1/leases/"+[]string{"held", "unknown"}[i%2]+"?holder="+h.held.Holder+"&token="+h.held.Token.String(), "", wire.HeaderSecret, h.held.Secret)
+				w := h.do("PUT", "/v1/leases/"+[]string{"held", "unknown"}[i%2]+"?holder="+h.held.Holder+"&token="+h.held.Token.String(), "", api.HeaderSecret, h.held.Secret)
 				answers <- fmt.Sprint(w.Code, " ", time.Since(begun) <= DefaultStoreTimeout+time.Millisecond)
 			}()
 		}
@@ -330,7 +330,7 @@ func TestFinding_L10_AnUnknownOutcomeIsSaidPlainly(t *testing.T) {
 		fmt.Errorf("open a session: %w", driver.Unknown("job", driver.Unknown("job", errors.New("rpc error: code = Unavailable desc = no leader")))): "no leader",
 		driver.Unknown("job", context.DeadlineExceeded): "the store does not answer",
 	} {
-		if got := (&Server{}).failure(r, err); got.Code != wire.CodeUnknown || got.Detail != mayHave+want {
+		if got := (&Server{}).failure(r, err); got.Code != api.CodeUnknown || got.Detail != mayHave+want {
 			t.Errorf("%v: %s, %q", err, got.Code, got.Detail)
 		}
 	}

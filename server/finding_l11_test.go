@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/server"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/faulty"
@@ -29,11 +29,11 @@ func TestFinding_L11_TheServerRemembersSinceWhen(t *testing.T) {
 		s.Close()
 		_ = st.Close()
 	})
-	shown := func(name, state string, left, silent time.Duration) {
+	shown := func(name string, state api.State, left, silent time.Duration) {
 		t.Helper()
-		var l wire.Lease
+		var l api.Lease
 		want(t, s.ask(t, "GET", "/v1/leases/"+name, "", &l), http.StatusOK)
-		near := func(got *wire.Seconds, want time.Duration) bool {
+		near := func(got *api.Seconds, want time.Duration) bool {
 			if got == nil {
 				return want == 0
 			}
@@ -46,10 +46,10 @@ func TestFinding_L11_TheServerRemembersSinceWhen(t *testing.T) {
 	want(t, s.ask(t, "POST", "/v1/leases/granted", `{"holder": "a", "ttl": 36000}`, nil), http.StatusCreated)
 	s.put(t, store.Record{Key: "other", Owner: "b", Token: 1, TTL: 10 * time.Hour, Nonce: "n"})
 	clk.Jump(9 * time.Hour)
-	shown("granted", wire.StateHeld, time.Hour, 9*time.Hour)
-	shown("other", wire.StateHeld, 10*time.Hour, 0)
+	shown("granted", api.StateHeld, time.Hour, 9*time.Hour)
+	shown("other", api.StateHeld, 10*time.Hour, 0)
 	clk.Jump(2 * time.Hour)
-	shown("granted", wire.StateExpired, 0, 11*time.Hour)
+	shown("granted", api.StateExpired, 0, 11*time.Hour)
 	clk.Jump(8 * time.Hour)
-	shown("other", wire.StateExpired, 0, 10*time.Hour)
+	shown("other", api.StateExpired, 0, 10*time.Hour)
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/store/memory"
 )
 
@@ -33,7 +33,7 @@ func TestFinding_O4_UnknownQueryParameters(t *testing.T) {
 		for query, field := range queries {
 			w := httptest.NewRecorder()
 			s.ServeHTTP(w, httptest.NewRequest(rt.method, fill.Replace(rt.path)+"?"+query, nil))
-			var p wire.Problem
+			var p api.Problem
 			if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil || w.Code != http.StatusBadRequest || p.Field != field || strings.Contains(w.Body.String(), "secret") {
 				t.Errorf("%s %s?%s: %d %s %v", rt.method, rt.path, query, w.Code, w.Body, err)
 			}

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/leasehold/leasehold/compat/rdlm"
-	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/server"
 	"github.com/leasehold/leasehold/store"
 )
@@ -96,19 +96,19 @@ func sessionPath(id string) string { return "/v1/sessions/" + url.PathEscape(id)
 func TestFinding_S10_AnothersLease(t *testing.T) {
 	var told ledger
 	s := club(t, &told)
-	var g wire.Grant
+	var g api.Grant
 	want(t, s.as(t, "alice", "POST", "/v1/leases/job", `{"ttl": 3600}`, &g), http.StatusCreated)
 	if len(g.Secret) < 26 {
 		t.Fatalf("a secret of %d characters", len(g.Secret))
 	}
-	var seen wire.Lease
+	var seen api.Lease
 	want(t, s.as(t, "mallory", "GET", "/v1/leases/job", "", &seen), http.StatusOK)
 	term := "?holder=" + url.QueryEscape(seen.Holder) + "&token=" + seen.Token.String()
-	for _, header := range [][]string{nil, {wire.HeaderSecret, ""}, {wire.HeaderSecret, seen.Holder}, {wire.HeaderSecret, g.Secret[:25]}, {wire.HeaderSecret, g.Secret + "x"}} {
+	for _, header := range [][]string{nil, {api.HeaderSecret, ""}, {api.HeaderSecret, seen.Holder}, {api.HeaderSecret, g.Secret[:25]}, {api.HeaderSecret, g.Secret + "x"}} {
 		for _, who := range []string{"mallory", "alice"} {
-			var p wire.Problem
+			var p api.Problem
 			want(t, s.as(t, who, "PUT", "/v1/leases/job"+term, `{"ttl": 0.01}`, &p, header...), http.StatusForbidden)
-			if p.Code != wire.CodeSecret || p.Field != wire.HeaderSecret {
+			if p.Code != api.CodeSecret || p.Field != api.HeaderSecret {
 				t.Errorf("%+v", p)
 			}
 			want(t, s.as(t, who, "DELETE", "/v1/leases/job"+term, "", &p, header...), http.StatusForbidden)
@@ -118,28 +118,28 @@ func TestFinding_S10_AnothersLease(t *testing.T) {
 		}
 	}
 	want(t, s.as(t, "alice", "GET", "/v1/leases/job", "", &seen), http.StatusOK)
-	if seen.State != wire.StateHeld || seen.TTL == nil || *seen.TTL != *g.TTL {
+	if seen.State != api.StateHeld || seen.TTL == nil || *seen.TTL != *g.TTL {
 		t.Errorf("%+v", seen)
 	}
 	// Any server on the store knows the secret, and tells it to nobody.
 	other := s.again(t, server.Options{})
-	var renewed wire.Grant
-	want(t, other.ask(t, "PUT", "/v1/leases/job", "", &renewed, "Leasehold-Sequencer", g.Sequencer, wire.HeaderSecret, g.Secret), http.StatusOK)
+	var renewed api.Grant
+	want(t, other.ask(t, "PUT", "/v1/leases/job", "", &renewed, "Leasehold-Sequencer", g.Sequencer, api.HeaderSecret, g.Secret), http.StatusOK)
 	if renewed.Secret != "" {
 		t.Error("a renewal tells the secret")
 	}
-	want(t, s.as(t, "alice", "DELETE", "/v1/leases/job"+term, "", nil, wire.HeaderSecret, g.Secret), http.StatusNoContent)
+	want(t, s.as(t, "alice", "DELETE", "/v1/leases/job"+term, "", nil, api.HeaderSecret, g.Secret), http.StatusNoContent)
 }
 
 // A secret is in no other answer, and in nothing that a server tells of its requests.
 func TestFinding_S10_SecretsAreToldOnce(t *testing.T) {
 	var told ledger
 	s := club(t, &told)
-	var g wire.Grant
+	var g api.Grant
 	want(t, s.as(t, "alice", "POST", "/v1/leases/job", `{"ttl": 60, "info": {"why": "a test"}}`, &g, "Idempotency-Key", "a-key"), http.StatusCreated)
-	var ses wire.Session
+	var ses api.Session
 	want(t, s.as(t, "alice", "POST", "/v1/sessions", `{"ttl": 60}`, &ses), http.StatusCreated)
-	want(t, s.as(t, "alice", "POST", "/v1/leases/kept", `{"session": "`+ses.Session+`"}`, nil, wire.HeaderSecret, ses.Secret), http.StatusCreated)
+	want(t, s.as(t, "alice", "POST", "/v1/leases/kept", `{"session": "`+ses.Session+`"}`, nil, api.HeaderSecret, ses.Secret), http.StatusCreated)
 	done := make(chan answer, 1)
 	go func() {
 		done <- s.as(t, "bob", "POST", "/v1/leases/job", `{"wait": 60}`, nil, "Idempotency-Key", "b-key")
@@ -172,7 +172,7 @@ func TestFinding_S10_SecretsAreToldOnce(t *testing.T) {
 			t.Errorf("%s is shown", hidden)
 		}
 	}
-	want(t, s.as(t, "alice", "DELETE", "/v1/leases/job", "", nil, "Leasehold-Sequencer", g.Sequencer, wire.HeaderSecret, g.Secret), http.StatusNoContent)
+	want(t, s.as(t, "alice", "DELETE", "/v1/leases/job", "", nil, "Leasehold-Sequencer", g.Sequencer, api.HeaderSecret, g.Secret), http.StatusNoContent)
 	want(t, <-done, http.StatusCreated)
 }
 
@@ -197,38 +197,38 @@ func (s *site) text(t *testing.T, path string) string {
 // Who was waiting when the name was released has a secret of its own, and the one before is worth nothing then.
 func TestFinding_S10_AnHeirsSecret(t *testing.T) {
 	s := club(t, nil)
-	var first, second wire.Grant
+	var first, second api.Grant
 	want(t, s.as(t, "alice", "POST", "/v1/leases/job", `{"ttl": 60}`, &first), http.StatusCreated)
 	done := make(chan answer, 1)
 	go func() { done <- s.as(t, "bob", "POST", "/v1/leases/job", `{"wait": 60, "ttl": 60}`, &second) }()
 	for s.srv.Waiting() == 0 {
 		s.as(t, "bob", "GET", "/v1/leases/job", "", nil)
 	}
-	want(t, s.as(t, "alice", "DELETE", "/v1/leases/job", "", nil, "Leasehold-Sequencer", first.Sequencer, wire.HeaderSecret, first.Secret), http.StatusNoContent)
+	want(t, s.as(t, "alice", "DELETE", "/v1/leases/job", "", nil, "Leasehold-Sequencer", first.Sequencer, api.HeaderSecret, first.Secret), http.StatusNoContent)
 	want(t, <-done, http.StatusCreated)
 	if second.Secret == first.Secret || second.Secret == "" {
 		t.Fatalf("%+v", second)
 	}
-	want(t, s.as(t, "alice", "DELETE", "/v1/leases/job", "", nil, "Leasehold-Sequencer", second.Sequencer, wire.HeaderSecret, first.Secret), http.StatusForbidden)
-	want(t, s.as(t, "bob", "DELETE", "/v1/leases/job", "", nil, "Leasehold-Sequencer", second.Sequencer, wire.HeaderSecret, second.Secret), http.StatusNoContent)
+	want(t, s.as(t, "alice", "DELETE", "/v1/leases/job", "", nil, "Leasehold-Sequencer", second.Sequencer, api.HeaderSecret, first.Secret), http.StatusForbidden)
+	want(t, s.as(t, "bob", "DELETE", "/v1/leases/job", "", nil, "Leasehold-Sequencer", second.Sequencer, api.HeaderSecret, second.Secret), http.StatusNoContent)
 }
 
 // A session is used, renewed and closed by who has its secret.
 func TestFinding_S10_AnothersSession(t *testing.T) {
 	s := newSite(t, server.Options{})
-	var ses wire.Session
+	var ses api.Session
 	want(t, s.ask(t, "POST", "/v1/sessions", `{"ttl": 60}`, &ses), http.StatusCreated)
-	var g wire.Grant
-	want(t, s.ask(t, "POST", "/v1/leases/job", `{"session": "`+ses.Session+`"}`, &g, wire.HeaderSecret, ses.Secret), http.StatusCreated)
-	for _, header := range [][]string{nil, {wire.HeaderSecret, g.Secret}, {wire.HeaderSecret, "x"}} {
+	var g api.Grant
+	want(t, s.ask(t, "POST", "/v1/leases/job", `{"session": "`+ses.Session+`"}`, &g, api.HeaderSecret, ses.Secret), http.StatusCreated)
+	for _, header := range [][]string{nil, {api.HeaderSecret, g.Secret}, {api.HeaderSecret, "x"}} {
 		want(t, s.ask(t, "PUT", sessionPath(ses.Session), `{"ttl": 0.01}`, nil, header...), http.StatusForbidden)
 		want(t, s.ask(t, "DELETE", sessionPath(ses.Session), "", nil, header...), http.StatusForbidden)
 		want(t, s.ask(t, "POST", "/v1/leases/more", `{"session": "`+ses.Session+`"}`, nil, header...), http.StatusForbidden)
 		want(t, s.ask(t, "POST", "/v1/identities/pool", `{"range": "1-9", "session": "`+ses.Session+`"}`, nil, header...), http.StatusForbidden)
 	}
 	other := s.again(t, server.Options{})
-	want(t, other.ask(t, "PUT", sessionPath(ses.Session), "", nil, wire.HeaderSecret, ses.Secret), http.StatusOK)
-	want(t, s.ask(t, "DELETE", sessionPath(ses.Session), "", nil, wire.HeaderSecret, ses.Secret), http.StatusNoContent)
+	want(t, other.ask(t, "PUT", sessionPath(ses.Session), "", nil, api.HeaderSecret, ses.Secret), http.StatusOK)
+	want(t, s.ask(t, "DELETE", sessionPath(ses.Session), "", nil, api.HeaderSecret, ses.Secret), http.StatusNoContent)
 }
 
 // Who may only look opens no session.
@@ -245,7 +245,7 @@ func TestFinding_S10_AReaderOpensNoSession(t *testing.T) {
 // An idempotency key is its caller's: nobody takes another's grant by it, and what a request writes into info is not believed.
 func TestFinding_S10_AnothersIdempotencyKey(t *testing.T) {
 	s := club(t, nil)
-	var g, again wire.Grant
+	var g, again api.Grant
 	want(t, s.as(t, "alice", "POST", "/v1/leases/job", `{"ttl": 60}`, &g, "Idempotency-Key", "k1"), http.StatusCreated)
 	want(t, s.as(t, "bob", "POST", "/v1/leases/job", `{}`, nil, "Idempotency-Key", "k1"), http.StatusConflict)
 	want(t, s.as(t, "alice", "POST", "/v1/leases/job", `{"ttl": 60}`, &again, "Idempotency-Key", "k1"), http.StatusCreated)
@@ -287,10 +287,10 @@ func TestFinding_S10_ATermWithoutASecret(t *testing.T) {
 	if _, err := s.db.Open().Put(t.Context(), rec); err != nil {
 		t.Fatal(err)
 	}
-	var p wire.Problem
+	var p api.Problem
 	for _, method := range []string{"PUT", "DELETE"} {
-		want(t, s.ask(t, method, "/v1/leases/job?holder=old%2F1&token=7", "", &p, wire.HeaderSecret, "x"), http.StatusForbidden)
-		if p.Code != wire.CodeSecret || !strings.Contains(p.Detail, "earlier version") {
+		want(t, s.ask(t, method, "/v1/leases/job?holder=old%2F1&token=7", "", &p, api.HeaderSecret, "x"), http.StatusForbidden)
+		if p.Code != api.CodeSecret || !strings.Contains(p.Detail, "earlier version") {
 			t.Errorf("%+v", p)
 		}
 	}
@@ -305,7 +305,7 @@ func TestFinding_S10_RDLMsUIDs(t *testing.T) {
 	a := s.ask(t, "POST", "/locks/job", `{"title": "me", "wait": 0, "lifetime": 60}`, nil)
 	want(t, a, http.StatusCreated)
 	uid := a.header.Get("Location")[len(a.header.Get("Location"))-32:]
-	var l wire.Lease
+	var l api.Lease
 	want(t, s.ask(t, "GET", "/v1/leases/job", "", &l), http.StatusOK)
 	shown := s.text(t, "/v1/leases/job") + s.text(t, "/v1/leases") + s.text(t, "/v1/records/job") + s.text(t, "/v1/leases/job/history")
 	for _, e := range told.events {

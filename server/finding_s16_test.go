@@ -16,7 +16,7 @@ import (
 
 	"github.com/leasehold/leasehold/client"
 	"github.com/leasehold/leasehold/identity"
-	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/server"
 	"github.com/leasehold/leasehold/store"
@@ -216,10 +216,10 @@ func TestFinding_S16_AnotherServerLooks(t *testing.T) {
 func TestFinding_S16_WhatARenewalNames(t *testing.T) {
 	var told ledger
 	s := club(t, &told)
-	var ses wire.Session
+	var ses api.Session
 	want(t, s.as(t, "alice", "POST", "/v1/sessions", `{"ttl": 60}`, &ses), http.StatusCreated)
 	path, secret := "/v1/sessions/"+url.PathEscape(ses.Session), []string{"Leasehold-Secret", ses.Secret}
-	var g wire.Grant
+	var g api.Grant
 	want(t, s.as(t, "alice", "POST", "/v1/leases/job", `{"session": "`+ses.Session+`"}`, &g, secret...), http.StatusCreated)
 	want(t, s.as(t, "alice", "PUT", path, ``, &ses, secret...), http.StatusOK)
 	if ses.LookedAt == nil || *ses.LookedAt != 1 || ses.Lost != nil {
@@ -247,7 +247,7 @@ func TestFinding_S16_WhatARenewalNames(t *testing.T) {
 		`{"leases": {".session/x": 1}}`: "leases", `{"leases": {"": 1}}`: "leases", `{"leases": {"job": -1}}`: "", `{"leases": 1}`: "leases",
 		`{"leases": {` + many(1025) + `}}`: "leases",
 	} {
-		var p wire.Problem
+		var p api.Problem
 		want(t, s.as(t, "alice", "PUT", path, body, &p, secret...), http.StatusBadRequest)
 		if field != "" && p.Field != field {
 			t.Errorf("%.60s: %+v", body, p)

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/server"
 	"github.com/leasehold/leasehold/store"
 )
@@ -163,7 +163,7 @@ func TestFinding_V1_WhoHasGoneIsToldNothing(t *testing.T) {
 	close(release)
 	w := s.stream(t, "", "")
 	w.next()
-	w.lease("a", wire.StateHeld)
+	w.lease("a", api.StateHeld)
 	w.beat()
 	if n := s.figure(t, "leasehold_watch_resets_total"); n != 1 {
 		t.Errorf("%d were told everything, and one is there", n)
@@ -199,7 +199,7 @@ func TestFinding_V1_WhoReadsNothingKeepsNobodyWaiting(t *testing.T) {
 	w := s.stream(t, "", "")
 	w.beat()
 	s.acquired(t, "job", "")
-	w.lease("job", wire.StateHeld)
+	w.lease("job", api.StateHeld)
 }
 
 // A look at the store that finds nothing new reads no name again, nor encodes one.

@@ -7,14 +7,14 @@ import (
 	"net/url"
 	"testing"
 
-	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/server"
 )
 
 // Leasehold's own records are no leases, whatever is asked of them.
 func TestFinding_V2_ReservedNamesOfAllCalls(t *testing.T) {
 	s := newSite(t, server.Options{})
-	var ses wire.Session
+	var ses api.Session
 	want(t, s.ask(t, "POST", "/v1/sessions", `{"ttl": 60}`, &ses), http.StatusCreated)
 	path := "/v1/leases/" + url.PathEscape(ses.Session)
 	term := "?holder=" + url.QueryEscape(ses.Holder) + "&token=" + ses.Token.String()
@@ -24,12 +24,12 @@ func TestFinding_V2_ReservedNamesOfAllCalls(t *testing.T) {
 		{"POST", path + "/pause", `{"reason": "x"}`}, {"POST", path + "/resume", ``},
 		{"POST", "/v1/verify", `{"sequencer": "v1;1;.session/x;y"}`},
 	} {
-		var p wire.Problem
-		if a := s.ask(t, c.method, c.path, c.body, &p, wire.HeaderSecret, ses.Secret); a.status != http.StatusBadRequest || p.Field != "name" {
+		var p api.Problem
+		if a := s.ask(t, c.method, c.path, c.body, &p, api.HeaderSecret, ses.Secret); a.status != http.StatusBadRequest || p.Field != "name" {
 			t.Errorf("%s %s: %d %+v", c.method, c.path, a.status, p)
 		}
 	}
-	want(t, s.ask(t, "PUT", sessionPath(ses.Session), "", nil, wire.HeaderSecret, ses.Secret), http.StatusOK)
+	want(t, s.ask(t, "PUT", sessionPath(ses.Session), "", nil, api.HeaderSecret, ses.Secret), http.StatusOK)
 }
 
 // To make ids claims a number: no page of another site has a browser do that, though it is a GET. The refusal is told.

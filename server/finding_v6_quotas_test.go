@@ -10,7 +10,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/compat/rdlm"
-	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/server"
 )
 
@@ -45,7 +45,7 @@ func TestFinding_V6_RDLMCountsInQuotas(t *testing.T) {
 	a := locks("alice", "a", ask, http.StatusCreated)
 	want(t, s.as(t, "alice", "POST", "/v1/leases/b", `{"ttl": 60}`, nil), http.StatusCreated)
 	locks("alice", "c", ask, http.StatusTooManyRequests)
-	var p wire.Problem
+	var p api.Problem
 	s.tooMany(t, "names", s.as(t, "alice", "POST", "/v1/leases/c", `{}`, &p), p)
 	locks("bob", "c", ask, http.StatusCreated)
 	want(t, s.as(t, "alice", "PUT", a, "", nil), http.StatusOK)
@@ -69,7 +69,7 @@ func TestFinding_V6_IdentitiesCountInQuotas(t *testing.T) {
 	clk := clock.NewFake(0)
 	s := clubOf(t, &told, server.Options{MaxNames: 2, MaxBytes: 4096, Clock: clk})
 	const pool = "/v1/identities/machines"
-	has := func(who, body string, status int) (id wire.Assigned) {
+	has := func(who, body string, status int) (id api.Assigned) {
 		t.Helper()
 		want(t, s.as(t, who, "POST", pool, body, &id), status)
 		return id
@@ -78,7 +78,7 @@ func TestFinding_V6_IdentitiesCountInQuotas(t *testing.T) {
 	second := has("alice", `{"range": "1-9", "as": "web2", "ttl": 60}`, http.StatusCreated)
 	refused := func(body, field string) {
 		t.Helper()
-		var p wire.Problem
+		var p api.Problem
 		s.tooMany(t, field, s.as(t, "alice", "POST", pool, body, &p), p)
 		if told.outcome("alice", "assign") != "too_many_requests" {
 			t.Errorf("told of %s", told.outcome("alice", "assign"))
@@ -96,14 +96,14 @@ func TestFinding_V6_IdentitiesCountInQuotas(t *testing.T) {
 	refused(`{"range": "1-9", "ttl": 60, "info": {"x": "`+strings.Repeat("x", 5000)+`"}}`, "bytes")
 
 	// What a session keeps is over with it.
-	var ses wire.Session
+	var ses api.Session
 	want(t, s.as(t, "dave", "POST", "/v1/sessions", `{"ttl": 600}`, &ses), http.StatusCreated)
 	const kept = `{"range": "1-9", "session": "`
 	for range 2 {
-		want(t, s.as(t, "dave", "POST", pool, kept+ses.Session+`"}`, nil, wire.HeaderSecret, ses.Secret), http.StatusCreated)
+		want(t, s.as(t, "dave", "POST", pool, kept+ses.Session+`"}`, nil, api.HeaderSecret, ses.Secret), http.StatusCreated)
 	}
-	want(t, s.as(t, "dave", "POST", pool, kept+ses.Session+`"}`, nil, wire.HeaderSecret, ses.Secret), http.StatusTooManyRequests)
-	want(t, s.as(t, "dave", "DELETE", sessionPath(ses.Session), "", nil, wire.HeaderSecret, ses.Secret), http.StatusNoContent)
+	want(t, s.as(t, "dave", "POST", pool, kept+ses.Session+`"}`, nil, api.HeaderSecret, ses.Secret), http.StatusTooManyRequests)
+	want(t, s.as(t, "dave", "DELETE", sessionPath(ses.Session), "", nil, api.HeaderSecret, ses.Secret), http.StatusNoContent)
 	has("dave", `{"range": "1-9", "ttl": 60}`, http.StatusCreated)
 }
 
@@ -140,7 +140,7 @@ func TestFinding_V6_OrdersThatWaitCount(t *testing.T) {
 	for s.srv.Waiting() == 0 {
 		time.Sleep(time.Millisecond)
 	}
-	var p wire.Problem
+	var p api.Problem
 	s.tooMany(t, "wait", s.as(t, "ops", "POST", "/v1/leases/b/pause", `{"reason": "drill", "wait": 60}`, &p), p)
 	s.tooMany(t, "wait", s.as(t, "ops", "POST", "/v1/leases/a/handoff", `{"any": true, "wait": 60}`, &p), p)
 	want(t, s.as(t, "ops", "POST", "/v1/leases/b/resume", ``, nil), http.StatusConflict) // it was not paused

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/server"
 )
 
@@ -26,9 +26,9 @@ func clubOf(t *testing.T, told *ledger, opts server.Options) *site {
 	return newSite(t, opts)
 }
 
-func (s *site) tooMany(t *testing.T, field string, a answer, p wire.Problem) {
+func (s *site) tooMany(t *testing.T, field string, a answer, p api.Problem) {
 	t.Helper()
-	if a.status != http.StatusTooManyRequests || p.Code != wire.CodeTooMany || p.Field != field || a.header.Get("Retry-After") == "" {
+	if a.status != http.StatusTooManyRequests || p.Code != api.CodeTooMany || p.Field != field || a.header.Get("Retry-After") == "" {
 		t.Errorf("%s: %d %+v, want too many %s", a.asked, a.status, p, field)
 	}
 }
@@ -37,10 +37,10 @@ func (s *site) tooMany(t *testing.T, field string, a answer, p wire.Problem) {
 func TestFinding_V6_QuotasOfACaller(t *testing.T) {
 	var told ledger
 	s := clubOf(t, &told, server.Options{MaxNames: 2, MaxSessions: 2, MaxBytes: 4096, MaxSessionTTL: time.Hour})
-	var p wire.Problem
-	names := map[string]wire.Grant{}
+	var p api.Problem
+	names := map[string]api.Grant{}
 	for _, name := range []string{"a", "b"} {
-		var g wire.Grant
+		var g api.Grant
 		want(t, s.as(t, "alice", "POST", "/v1/leases/"+name, `{"ttl": 600}`, &g, "Idempotency-Key", name), http.StatusCreated)
 		names[name] = g
 	}
@@ -50,21 +50,21 @@ func TestFinding_V6_QuotasOfACaller(t *testing.T) {
 	}
 	want(t, s.as(t, "bob", "POST", "/v1/leases/c", `{"ttl": 600}`, nil), http.StatusCreated)
 	a := names["a"]
-	want(t, s.as(t, "alice", "PUT", "/v1/leases/a", "", nil, "Leasehold-Sequencer", a.Sequencer, wire.HeaderSecret, a.Secret), http.StatusOK)
-	want(t, s.as(t, "alice", "DELETE", "/v1/leases/a", "", nil, "Leasehold-Sequencer", a.Sequencer, wire.HeaderSecret, a.Secret), http.StatusNoContent)
+	want(t, s.as(t, "alice", "PUT", "/v1/leases/a", "", nil, "Leasehold-Sequencer", a.Sequencer, api.HeaderSecret, a.Secret), http.StatusOK)
+	want(t, s.as(t, "alice", "DELETE", "/v1/leases/a", "", nil, "Leasehold-Sequencer", a.Sequencer, api.HeaderSecret, a.Secret), http.StatusNoContent)
 	want(t, s.as(t, "alice", "POST", "/v1/leases/c2", `{"ttl": 600}`, nil), http.StatusCreated)
 
-	var ses [2]wire.Session
+	var ses [2]api.Session
 	for i := range ses {
 		want(t, s.as(t, "carol", "POST", "/v1/sessions", `{"ttl": 600}`, &ses[i]), http.StatusCreated)
 	}
 	s.tooMany(t, "sessions", s.as(t, "carol", "POST", "/v1/sessions", `{}`, &p), p)
-	want(t, s.as(t, "carol", "DELETE", sessionPath(ses[0].Session), "", nil, wire.HeaderSecret, ses[0].Secret), http.StatusNoContent)
+	want(t, s.as(t, "carol", "DELETE", sessionPath(ses[0].Session), "", nil, api.HeaderSecret, ses[0].Secret), http.StatusNoContent)
 	want(t, s.as(t, "carol", "POST", "/v1/sessions", `{}`, nil), http.StatusCreated)
 
 	s.tooMany(t, "bytes", s.as(t, "dave", "POST", "/v1/sessions", `{"info": {"x": "`+strings.Repeat("x", 60_000)+`"}}`, &p), p)
 	s.tooMany(t, "bytes", s.as(t, "dave", "POST", "/v1/leases/d", `{"info": {"x": "`+strings.Repeat("x", 5_000)+`"}}`, &p), p)
-	var long wire.Problem
+	var long api.Problem
 	if want(t, s.as(t, "erin", "POST", "/v1/sessions", `{"ttl": "8000h"}`, &long), http.StatusBadRequest); long.Field != "ttl" {
 		t.Errorf("%+v", long)
 	}
@@ -80,9 +80,9 @@ func TestFinding_V6_QuotasForgetWhatIsOver(t *testing.T) {
 	clk.Jump(61 * time.Second)
 	want(t, s.as(t, "alice", "POST", "/v1/leases/b", `{"ttl": 60}`, nil), http.StatusCreated)
 	clk.Jump(61 * time.Second)
-	var ses wire.Session
+	var ses api.Session
 	want(t, s.as(t, "alice", "POST", "/v1/sessions", `{"ttl": 60}`, &ses), http.StatusCreated)
-	want(t, s.as(t, "alice", "POST", "/v1/leases/c", `{"session": "`+ses.Session+`"}`, nil, wire.HeaderSecret, ses.Secret), http.StatusCreated)
+	want(t, s.as(t, "alice", "POST", "/v1/leases/c", `{"session": "`+ses.Session+`"}`, nil, api.HeaderSecret, ses.Secret), http.StatusCreated)
 	want(t, s.as(t, "alice", "POST", "/v1/leases/d", `{}`, nil), http.StatusTooManyRequests)
 	clk.Jump(61 * time.Second)
 	want(t, s.as(t, "alice", "POST", "/v1/leases/d", `{}`, nil), http.StatusCreated)
@@ -93,7 +93,7 @@ func TestFinding_V6_RateOfACaller(t *testing.T) {
 	var told ledger
 	clk := clock.NewFake(0)
 	s := clubOf(t, &told, server.Options{MaxRate: 0.01, Clock: clk})
-	var p wire.Problem
+	var p api.Problem
 	want(t, s.as(t, "alice", "GET", "/v1/leases/a", "", nil), http.StatusOK)
 	a := s.as(t, "alice", "GET", "/v1/leases/a", "", &p)
 	s.tooMany(t, "rate", a, p)
@@ -130,7 +130,7 @@ func TestFinding_V6_RefusedCallersAreCounted(t *testing.T) {
 func TestFinding_V6_HistogramsOfAcquireAndRelease(t *testing.T) {
 	s := newSite(t, server.Options{})
 	g := s.acquired(t, "a", `{}`)
-	want(t, s.ask(t, "DELETE", "/v1/leases/a?holder="+url.QueryEscape(g.Holder)+"&token="+g.Token.String(), "", nil, wire.HeaderSecret, g.Secret), http.StatusNoContent)
+	want(t, s.ask(t, "DELETE", "/v1/leases/a?holder="+url.QueryEscape(g.Holder)+"&token="+g.Token.String(), "", nil, api.HeaderSecret, g.Secret), http.StatusNoContent)
 	text := s.text(t, "/metrics")
 	for _, what := range []string{"acquire", "release"} {
 		if line := fmt.Sprintf("\nleasehold_%s_duration_seconds_count 1\n", what); !strings.Contains(text, line) {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/leasehold/leasehold/compat/rdlm"
 	"github.com/leasehold/leasehold/fence"
-	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/server"
 	"github.com/leasehold/leasehold/store/memory"
 )
@@ -47,7 +47,7 @@ func FuzzAPI(f *testing.F) {
 		for range 2 { // the second one meets what the first has left
 			r := &http.Request{
 				Method: method, URL: u, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Host: "x", RemoteAddr: "127.0.0.1:1",
-				Header:        http.Header{fence.Header: {sequencer}, wire.HeaderKey: {key}},
+				Header:        http.Header{fence.Header: {sequencer}, api.HeaderKey: {key}},
 				Body:          http.NoBody,
 				ContentLength: int64(len(body)),
 			}
@@ -66,9 +66,9 @@ func sound(t *testing.T, w *httptest.ResponseRecorder) {
 	t.Helper()
 	kind := w.Header().Get("Content-Type")
 	switch {
-	case kind == wire.ContentProblem:
-		var p wire.Problem
-		if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil || p.Status != w.Code || p.Code.Status() != w.Code || !slices.Contains(wire.Codes(), p.Code) {
+	case kind == api.ContentProblem:
+		var p api.Problem
+		if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil || p.Status != w.Code || p.Code.Status() != w.Code || !slices.Contains(api.Codes(), p.Code) {
 			t.Errorf("%d %s: %v", w.Code, w.Body, err)
 		}
 		if err := p.Err(); err == nil || w.Code == http.StatusInternalServerError {

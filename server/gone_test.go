@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 
 	"github.com/leasehold/leasehold/compat/rdlm"
-	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/server"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/driver"
@@ -91,10 +91,10 @@ func TestClientGone(t *testing.T) {
 			{"GET", "/locks/job/" + strings.Repeat("0", 32), ``},
 		} {
 			w := s.ask(gone, c.method, c.path, c.body)
-			if s.outcome() != string(wire.CodeGone) {
+			if s.outcome() != string(api.CodeGone) {
 				t.Errorf("%s %s: told of %+v", c.method, c.path, s.told[len(s.told)-1])
 			}
-			if !strings.HasPrefix(c.path, "/locks") && (w.Code != wire.CodeGone.Status() || w.Header().Get("Retry-After") != "") {
+			if !strings.HasPrefix(c.path, "/locks") && (w.Code != api.CodeGone.Status() || w.Header().Get("Retry-After") != "") {
 				t.Errorf("%s %s: %d %s", c.method, c.path, w.Code, w.Body)
 			}
 		}
@@ -122,25 +122,25 @@ func TestFinding_O4_ToLetGoNeedsNoClient(t *testing.T) {
 			}
 			return w.Code
 		}
-		var g wire.Grant
-		var open wire.Session
-		var id wire.Assigned
+		var g api.Grant
+		var open api.Session
+		var id api.Assigned
 		ask(t.Context(), &g, "POST", "/v1/leases/job", `{"ttl": "1h"}`)
 		ask(t.Context(), &open, "POST", "/v1/sessions", `{"ttl": "1h"}`)
 		ask(t.Context(), &id, "POST", "/v1/identities/pool", `{"range": "1-9", "as": "web1"}`)
 		gone, hangUp := context.WithCancel(t.Context())
 		hangUp()
 		for path, header := range map[string][]string{
-			"/v1/leases/job": {"Leasehold-Sequencer", g.Sequencer, wire.HeaderSecret, g.Secret},
-			"/v1/sessions/" + strings.ReplaceAll(open.Session, "/", "%2F"): {wire.HeaderSecret, open.Secret},
+			"/v1/leases/job": {"Leasehold-Sequencer", g.Sequencer, api.HeaderSecret, g.Secret},
+			"/v1/sessions/" + strings.ReplaceAll(open.Session, "/", "%2F"): {api.HeaderSecret, open.Secret},
 			"/v1/identities/pool/" + id.Value + "?as=web1":                 nil,
 		} {
 			if code := ask(gone, nil, "DELETE", path, "", header...); code != http.StatusNoContent || s.outcome() != "ok" {
 				t.Errorf("DELETE %s: %d, told of %+v", path, code, s.told[len(s.told)-1])
 			}
 		}
-		var l wire.Lease
-		if ask(t.Context(), &l, "GET", "/v1/leases/job", ""); l.State != wire.StateFree {
+		var l api.Lease
+		if ask(t.Context(), &l, "GET", "/v1/leases/job", ""); l.State != api.StateFree {
 			t.Errorf("%+v", l)
 		}
 	})
@@ -164,9 +164,9 @@ func TestClientGoneWhileItWaits(t *testing.T) {
 						s.ask(ctx, "POST", path, body)
 					}()
 					synctest.Wait()
-					expected := wire.CodeGone
+					expected := api.CodeGone
 					if closing {
-						expected = wire.CodeClosing
+						expected = api.CodeClosing
 						_ = s.srv.Close()
 					}
 					hangUp()
@@ -221,12 +221,12 @@ func TestStoreFailsWhileItsClientGoes(t *testing.T) {
 		err     error
 		gone    bool
 		closing bool
-		code    wire.Code
+		code    api.Code
 	}{
-		{errors.New("connection refused"), true, false, wire.CodeUnavailable},
-		{driver.Unknown("job", context.Canceled), true, false, wire.CodeUnknown},
-		{context.Canceled, false, false, wire.CodeUnavailable},
-		{context.Canceled, true, true, wire.CodeClosing},
+		{errors.New("connection refused"), true, false, api.CodeUnavailable},
+		{driver.Unknown("job", context.Canceled), true, false, api.CodeUnknown},
+		{context.Canceled, false, false, api.CodeUnavailable},
+		{context.Canceled, true, true, api.CodeClosing},
 	} {
 		t.Run(c.err.Error(), func(t *testing.T) {
 			var hangUp context.CancelFunc

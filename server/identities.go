@@ -11,9 +11,10 @@ import (
 
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/identity"
+	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/internal/lessor"
 	"github.com/leasehold/leasehold/internal/pools"
-	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/driver"
 )
@@ -65,7 +66,7 @@ func (s *Server) assign(c *call) (any, error) {
 		Value: a.Value, Number: a.Number, Name: a.Name, Assigned: o.Session == "", Floor: a.Floor, Ceiling: a.Ceiling, Record: a.Record,
 	}
 	e.Record.Age = 0 // it was written just now
-	answer := &wire.Assigned{Identity: shownIdentity(pool, e), Sequencer: a.Sequencer().String(), Renewed: a.Renewed}
+	answer := &api.Assigned{Identity: s.shownIdentity(pool, e), Sequencer: a.Sequencer().String(), Renewed: a.Renewed}
 	if answer.Sequencer, err = s.signed(a.Sequencer()); err != nil {
 		return nil, err
 	}
@@ -73,7 +74,7 @@ func (s *Server) assign(c *call) (any, error) {
 		c.status = http.StatusCreated
 	}
 	c.event.Name, c.event.Holder, c.event.Token = a.Record.Key, a.Record.Owner, a.Record.Token
-	c.w.Header().Set(wire.HeaderToken, a.Record.Token.String())
+	c.w.Header().Set(api.HeaderToken, a.Record.Token.String())
 	c.w.Header().Set(fence.Header, answer.Sequencer)
 	return answer, nil
 }
@@ -83,7 +84,7 @@ const requestName = "request:"
 
 // assignment reads what a caller wants.
 func (s *Server) assignment(c *call) (o identity.AssignOptions, err error) {
-	var body wire.IdentityRequest
+	var body api.IdentityRequest
 	if err := c.read(&body); err != nil {
 		return o, err
 	}
@@ -92,7 +93,7 @@ func (s *Server) assignment(c *call) (o identity.AssignOptions, err error) {
 		Value:   body.Value, Session: body.Session, Info: body.Info,
 	}
 	if err := o.Values.Check(); err != nil {
-		return o, wire.NewProblem(wire.CodeInvalid, "%v", err)
+		return o, api.NewProblem(api.CodeInvalid, "%v", err)
 	}
 	if body.Layout != "" {
 		if o.Layout, err = layoutOf(body.Layout); err != nil {
@@ -106,7 +107,7 @@ func (s *Server) assignment(c *call) (o identity.AssignOptions, err error) {
 		return o, err
 	}
 	if strings.HasPrefix(o.Name, requestName) {
-		return o, wire.Invalid("as", o.Name, "a name that does not begin with "+requestName+": those are of requests with an Idempotency-Key")
+		return o, api.Invalid("as", o.Name, "a name that does not begin with "+requestName+": those are of requests with an Idempotency-Key")
 	}
 	if id := c.requestID(); id != "" && o.Name == "" {
 		sum := sha256.Sum256([]byte(id)) // the name is shown, the key is its caller's
@@ -114,12 +115,12 @@ func (s *Server) assignment(c *call) (o identity.AssignOptions, err error) {
 	}
 	for key := range body.Info {
 		if lessor.OwnInfo(key) {
-			return o, wire.Invalid("info", key, "keys that do not begin with a dot: those are Leasehold's own")
+			return o, api.Invalid("info", key, "keys that do not begin with a dot: those are Leasehold's own")
 		}
 	}
 	if o.Name != "" {
 		if err := driver.CheckKey(o.Name); err != nil {
-			return o, wire.Invalid("as", o.Name, "at most 255 bytes of printable text")
+			return o, api.Invalid("as", o.Name, "at most 255 bytes of printable text")
 		}
 	}
 	if body.Session != "" {
@@ -131,18 +132,16 @@ func (s *Server) assignment(c *call) (o identity.AssignOptions, err error) {
 }
 
 // shownIdentity is a value that somebody has.
-func shownIdentity(pool string, e identity.Entry) wire.Identity {
+func (s *Server) shownIdentity(pool string, e identity.Entry) api.Identity {
 	rec := e.Record
-	id := wire.Identity{
-		Pool: pool, Value: e.Value, Number: e.Number, As: e.Name, Kept: wire.KeptRunning, Holder: rec.Owner, Token: rec.Token,
-		Acquired: rec.Acquired, Session: rec.Session, Info: lessor.Shown(rec.Info),
-	}
+	id := api.IdentityOf(pool, e)
+	id.State, id.Info = state(rec), lessor.Shown(rec.Info)
 	if e.Assigned {
-		ttl, left := wire.Seconds(rec.TTL), wire.Seconds(max(rec.TTL-rec.Age, 0))
-		id.Kept, id.TTL, id.ExpiresIn = wire.KeptAssigned, &ttl, &left
+		ttl, left := api.Seconds(rec.TTL), api.Seconds(max(rec.TTL-rec.Age, 0))
+		id.TTL, id.ExpiresIn = &ttl, &left
 	}
-	if !e.Ceiling.IsZero() {
-		id.Floor, id.Ceiling = &e.Floor, &e.Ceiling
+	if rec.Session == "" && s.obs.Saw(rec).Standing == lease.NameExpired {
+		id.State = api.StateExpired
 	}
 	return id
 }
@@ -156,9 +155,11 @@ func (s *Server) identities(c *call) (any, error) {
 	if err != nil {
 		return nil, missingPool(pool, err)
 	}
-	answer := wire.Identities{DeclaredPool: shownPool(of), Identities: make([]wire.Identity, len(entries))}
+	answer := api.Identities{DeclaredPool: api.PoolOf(of), Identities: make([]api.Identity, len(entries))}
+	held := len(entries)
+	answer.Held = &held
 	for i, e := range entries {
-		answer.Identities[i] = shownIdentity(pool, e)
+		answer.Identities[i] = s.shownIdentity(pool, e)
 	}
 	return answer, nil
 }
@@ -166,7 +167,7 @@ func (s *Server) identities(c *call) (any, error) {
 // missingPool is the problem of a pool that is only looked at.
 func missingPool(pool string, err error) error {
 	if errors.Is(err, identity.ErrUndeclared) {
-		return wire.NewProblem(wire.CodeNotFound, "there is no pool %s: the first POST that says what its values are makes it", pool)
+		return api.NewProblem(api.CodeNotFound, "there is no pool %s: the first POST that says what its values are makes it", pool)
 	}
 	return err
 }
@@ -177,7 +178,7 @@ func (s *Server) widen(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var body wire.PoolRequest
+	var body api.PoolRequest
 	if err := c.read(&body); err != nil {
 		return nil, err
 	}
@@ -188,7 +189,7 @@ func (s *Server) widen(c *call) (any, error) {
 		err = values.Check()
 	}
 	if err != nil {
-		return nil, wire.NewProblem(wire.CodeInvalid, "%v", err)
+		return nil, api.NewProblem(api.CodeInvalid, "%v", err)
 	}
 	got, err := inTime(c, pool, func(ctx context.Context) (identity.Declared, error) {
 		return identity.Widen(ctx, s.st, pool, values)
@@ -199,12 +200,7 @@ func (s *Server) widen(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return shownPool(got), nil
-}
-
-func shownPool(p identity.Declared) wire.DeclaredPool {
-	v := p.Values
-	return wire.DeclaredPool{Pool: p.Pool, Range: v.Range, Names: v.Names, Prefix: v.Prefix, Bits: v.Bits, Size: p.Size, Layout: p.Layout}
+	return api.PoolOf(got), nil
 }
 
 // unassign gives a value back. It is named by its term, as any lease is, or by the name that has it.
@@ -227,7 +223,7 @@ func (s *Server) unassign(c *call) (any, error) {
 	}
 	if text := q.Get("used"); text != "" {
 		if o.Used, err = time.Parse(time.RFC3339Nano, text); err != nil {
-			return nil, wire.Invalid("used", text, "a time such as 2026-01-02T15:04:05Z")
+			return nil, api.Invalid("used", text, "a time such as 2026-01-02T15:04:05Z")
 		}
 	}
 	if _, err = identity.Release(c.r.Context(), s.st, pool, o); err == nil {
@@ -239,8 +235,8 @@ func (s *Server) unassign(c *call) (any, error) {
 
 // orAs adds, to the problem of a term that is missing, that a name will do.
 func orAs(err error) error {
-	if p := wire.ProblemOf(err); p.Field == "holder" {
-		return wire.Invalid("as", "", "the name that has the value, or the term: the header "+fence.Header)
+	if p := api.ProblemOf(err); p.Field == "holder" {
+		return api.Invalid("as", "", "the name that has the value, or the term: the header "+fence.Header)
 	}
 	return err
 }

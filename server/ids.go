@@ -10,9 +10,9 @@ import (
 
 	"github.com/leasehold/leasehold/flake"
 	"github.com/leasehold/leasehold/identity"
+	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/internal/lessor"
 	"github.com/leasehold/leasehold/internal/pools"
-	"github.com/leasehold/leasehold/internal/wire"
 	"github.com/leasehold/leasehold/lease"
 )
 
@@ -103,7 +103,7 @@ func (m *mint) ready(ctx context.Context, l flake.Layout, instead *press) (*pres
 		return p, nil // somebody else has claimed it meanwhile
 	}
 	if instead == nil && m.full(l) {
-		p := wire.NewProblem(wire.CodeTooMany, "this server makes ids of %d layouts that have no name already: ask for one of those, or another server", maxSpecified)
+		p := api.NewProblem(api.CodeTooMany, "this server makes ids of %d layouts that have no name already: ask for one of those, or another server", maxSpecified)
 		p.Field = "layout"
 		return nil, p
 	}
@@ -249,9 +249,9 @@ func (s *Server) ids(c *call) (any, error) {
 	if err := c.may(Assign, c.event.Name); err != nil {
 		return nil, err
 	}
-	made, err := inTime(c, c.event.Name, func(ctx context.Context) (wire.IDs, error) {
+	made, err := inTime(c, c.event.Name, func(ctx context.Context) (api.IDs, error) {
 		ids, node, err := s.mint.make(ctx, o)
-		return wire.IDs{Layout: o.layout.Name(), Node: node, IDs: ids}, err
+		return api.IDs{Layout: o.layout.Name(), Node: node, IDs: ids}, err
 	})
 	if err != nil {
 		return nil, noIDs(err)
@@ -268,9 +268,9 @@ func noIDs(err error) error {
 	case errors.Is(err, flake.ErrStopped):
 		return lessor.ErrClosed
 	case errors.As(err, &window), errors.As(err, &ahead), errors.As(err, &exhausted), errors.Is(err, identity.ErrExhausted), errors.Is(err, identity.ErrAhead):
-		return wire.NewProblem(wire.CodeNoIDs, "%v", err)
+		return api.NewProblem(api.CodeNoIDs, "%v", err)
 	case errors.Is(err, identity.ErrUndeclared), errors.Is(err, identity.ErrMismatch), errors.As(err, new(*flake.OverflowError)):
-		return wire.NewProblem(wire.CodeInternal, "the server's pool of numbers: %v", err)
+		return api.NewProblem(api.CodeInternal, "the server's pool of numbers: %v", err)
 	}
 	return err
 }
@@ -279,7 +279,7 @@ func noIDs(err error) error {
 func layoutOf(text string) (flake.Layout, error) {
 	l, err := flake.ParseLayout(text)
 	if err != nil {
-		p := wire.Invalid("layout", text, "a layout")
+		p := api.Invalid("layout", text, "a layout")
 		p.Detail = err.Error()
 		return flake.Layout{}, p
 	}
@@ -296,7 +296,7 @@ func (s *Server) order(c *call) (order, error) {
 	o := order{layout: l, n: 1}
 	if text := q.Get("n"); text != "" {
 		if o.n, err = strconv.Atoi(text); err != nil || o.n < 1 || o.n > maxIDs {
-			return o, wire.Invalid("n", text, "a number from 1 to "+strconv.Itoa(maxIDs))
+			return o, api.Invalid("n", text, "a number from 1 to "+strconv.Itoa(maxIDs))
 		}
 	}
 	if text := q.Get("metadata"); text != "" {
@@ -304,9 +304,9 @@ func (s *Server) order(c *call) (order, error) {
 		o.metadata, err = strconv.ParseUint(text, 0, 64)
 		switch {
 		case width == 0:
-			return o, wire.Invalid("metadata", text, "none: the layout "+name+" has no bits for it")
+			return o, api.Invalid("metadata", text, "none: the layout "+name+" has no bits for it")
 		case err != nil || o.metadata>>width != 0:
-			return o, wire.Invalid("metadata", text, "a number of at most "+strconv.Itoa(width)+" bits")
+			return o, api.Invalid("metadata", text, "a number of at most "+strconv.Itoa(width)+" bits")
 		}
 		o.with = true
 	}

@@ -10,13 +10,13 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/flake"
-	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/server"
 )
 
-func (s *site) made(t *testing.T, path string) wire.IDs {
+func (s *site) made(t *testing.T, path string) api.IDs {
 	t.Helper()
-	var ids wire.IDs
+	var ids api.IDs
 	want(t, s.ask(t, "GET", "/v1/ids/"+path, "", &ids), http.StatusOK)
 	return ids
 }
@@ -59,7 +59,7 @@ func TestIDs(t *testing.T) {
 		"snowfall": "layout", "twitter?n=0": "n", "twitter?n=10001": "n", "twitter?n=x": "n", "twitter?metadata=1": "metadata",
 		"scatter?metadata=0x100000000": "metadata", "scatter?metadata=x": "metadata",
 	} {
-		if p := s.refused(t, "GET", "/v1/ids/"+path, "", wire.CodeInvalid); p.Field != field {
+		if p := s.refused(t, "GET", "/v1/ids/"+path, "", api.CodeInvalid); p.Field != field {
 			t.Errorf("%s: %+v", path, p)
 		}
 	}
@@ -120,11 +120,11 @@ func TestServerGivesItsNumberBack(t *testing.T) {
 		if err := srv.Close(); err != nil {
 			t.Error(err)
 		}
-		s.refused(t, "GET", "/v1/ids/twitter", "", wire.CodeClosing)
+		s.refused(t, "GET", "/v1/ids/twitter", "", api.CodeClosing)
 		hs.Close()
 	}
 	s := newSite(t, server.Options{IDPools: map[string]string{"twitter": "none"}})
-	s.refused(t, "GET", "/v1/ids/twitter", "", wire.CodeInternal)
+	s.refused(t, "GET", "/v1/ids/twitter", "", api.CodeInternal)
 	if _, err := server.New(first.db.Open(), server.Options{IDPools: map[string]string{"x": "y"}}); err == nil || !strings.Contains(err.Error(), "IDPools") {
 		t.Error(fmt.Sprint("a layout that there isn't: ", err))
 	}

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
@@ -14,17 +14,17 @@ import (
 // that keep a name, and tells each renewal once, however many names it is for.
 
 // sessionEvent tells of a session as its record says. One that isn't stored, or has no owner, is over for good.
-func (s *Server) sessionEvent(rec store.Record) (*wire.SessionEvent, lease.Status) {
-	e, seen := &wire.SessionEvent{Session: rec.Key, Gone: rec.Owner == ""}, s.obs.Saw(rec)
+func (s *Server) sessionEvent(rec store.Record) (*api.SessionEvent, lease.Status) {
+	e, seen := &api.SessionEvent{Session: rec.Key, Gone: rec.Owner == ""}, s.obs.Saw(rec)
 	if !e.Gone {
-		left := wire.Seconds(seen.ExpiresIn)
-		e.TTL, e.ExpiresIn = wire.Seconds(rec.TTL), &left
+		left := api.Seconds(seen.ExpiresIn)
+		e.TTL, e.ExpiresIn = api.Seconds(rec.TTL), &left
 	}
 	return e, seen
 }
 
 // withSession has a lease say what is left of the session that keeps it, if one does.
-func (s *Server) withSession(ctx context.Context, l *wire.Lease) error {
+func (s *Server) withSession(ctx context.Context, l *api.Lease) error {
 	if l.Session == "" {
 		return nil
 	}
@@ -36,7 +36,7 @@ func (s *Server) withSession(ctx context.Context, l *wire.Lease) error {
 	l.TTL = &e.TTL
 	observe(l, seen)
 	if e.Gone {
-		l.TTL, l.State = nil, wire.StateExpired
+		l.TTL, l.State = nil, api.StateExpired
 	}
 	return nil
 }
@@ -120,10 +120,10 @@ func (b *board) forget(sessions map[string]store.Record) {
 }
 
 // left is how much there is at a time of what was left at another.
-func left(then *wire.Seconds, passed time.Duration) *wire.Seconds {
+func left(then *api.Seconds, passed time.Duration) *api.Seconds {
 	if then == nil {
 		return nil
 	}
-	now := wire.Seconds(max(time.Duration(*then)-passed, 0))
+	now := api.Seconds(max(time.Duration(*then)-passed, 0))
 	return &now
 }

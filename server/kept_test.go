@@ -9,16 +9,16 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/election"
-	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/server"
 	"github.com/leasehold/leasehold/store"
 )
 
 // session returns the next event, which must be one of that session.
-func (s *sse) session(id string) wire.SessionEvent {
+func (s *sse) session(id string) api.SessionEvent {
 	s.t.Helper()
 	kind, _ := s.next()
-	var e wire.SessionEvent
+	var e api.SessionEvent
 	if err := json.Unmarshal(s.data, &e); err != nil || kind != "session" || e.Session != id {
 		s.t.Fatalf("event %s: %s, %v; want one of the session %s", kind, s.data, err, id)
 	}
@@ -26,9 +26,9 @@ func (s *sse) session(id string) wire.SessionEvent {
 }
 
 // kept opens a session, and has it keep names.
-func (s *site) kept(t *testing.T, names ...string) wire.Session {
+func (s *site) kept(t *testing.T, names ...string) api.Session {
 	t.Helper()
-	var open wire.Session
+	var open api.Session
 	want(t, s.ask(t, "POST", "/v1/sessions", `{"holder": "worker", "ttl": 60}`, &open), http.StatusCreated)
 	for _, name := range names {
 		want(t, s.ask(t, "POST", "/v1/leases/"+url.PathEscape(name), `{"session": "`+open.Session+`"}`, nil, "Leasehold-Secret", open.Secret), http.StatusCreated)
@@ -67,7 +67,7 @@ func TestWatchSessions(t *testing.T) {
 		t.Errorf("closed: %+v", over)
 	}
 	s.acquired(t, "c", "")
-	other.lease("c", wire.StateHeld) // nothing came before it
+	other.lease("c", api.StateHeld) // nothing came before it
 
 	// A stream that begins now is told that the session is over, whose record may be gone by then.
 	late := s.stream(t, "?prefix=a/", "")
@@ -84,9 +84,9 @@ func TestWatchSessionOfAnotherPrefix(t *testing.T) {
 	s.acquired(t, "b", "")
 	w := s.stream(t, "?prefix=b", "")
 	w.next()
-	w.lease("b", wire.StateHeld)
+	w.lease("b", api.StateHeld)
 	want(t, s.ask(t, "POST", "/v1/leases/bb", `{"session": "`+open.Session+`"}`, nil, "Leasehold-Secret", open.Secret), http.StatusCreated)
-	w.lease("bb", wire.StateHeld)
+	w.lease("bb", api.StateHeld)
 	w.session(open.Session)
 }
 
@@ -104,7 +104,7 @@ func TestWatchLostSession(t *testing.T) {
 	if over := w.session(gone); !over.Gone {
 		t.Errorf("%+v", over)
 	}
-	w.lease("job", wire.StateHeld)
+	w.lease("job", api.StateHeld)
 }
 
 // An election that was paused before anybody led is on the board, until it is resumed.
@@ -117,7 +117,7 @@ func TestWatchPausedBeforeAnybodyLed(t *testing.T) {
 	}
 	w := s.stream(t, "", "")
 	w.next()
-	if l := w.lease("boss", wire.StateFree); l.Paused == nil || l.Paused.By != "ops" {
+	if l := w.lease("boss", api.StateFree); l.Paused == nil || l.Paused.By != "ops" {
 		t.Errorf("%+v", l)
 	}
 	if err := election.Resume(t.Context(), st, "boss", ""); err != nil {
@@ -132,21 +132,21 @@ func TestWatchPausedBeforeAnybodyLed(t *testing.T) {
 func TestWatchPauseThatEnds(t *testing.T) {
 	clk := clock.NewFake(0)
 	s := newSite(t, server.Options{Clock: clk})
-	var l wire.Lease
+	var l api.Lease
 	want(t, s.ask(t, "POST", "/v1/leases/boss/pause", `{"reason": "drill", "for": "1h"}`, &l), http.StatusOK)
-	if l.Paused == nil || l.Paused.Until == nil || l.Paused.Until.Sub(l.Paused.Since) != time.Hour {
+	if l.Paused == nil || l.Paused.Until.IsZero() || l.Paused.Until.Sub(l.Paused.Since) != time.Hour {
 		t.Fatalf("%+v", l.Paused)
 	}
 	w := s.stream(t, "", "")
 	w.next()
-	if l := w.lease("boss", wire.StateFree); l.Paused == nil || l.Paused.Until == nil {
+	if l := w.lease("boss", api.StateFree); l.Paused == nil || l.Paused.Until.IsZero() {
 		t.Errorf("%+v", l)
 	}
 	clk.StepWall(time.Hour)
 	if kind, e := w.next(); kind != "lease" || !e.Gone || e.Lease.Name != "boss" {
 		t.Errorf("%s %+v", kind, e)
 	}
-	l = wire.Lease{}
+	l = api.Lease{}
 	want(t, s.ask(t, "GET", "/v1/leases/boss", "", &l), http.StatusOK)
 	if l.Paused != nil {
 		t.Errorf("%+v", l)

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/leasehold/leasehold/compat/rdlm"
-	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/lock"
 	"github.com/leasehold/leasehold/server"
@@ -36,21 +36,39 @@ func TestFinding_S1_TheServerKnowsKinds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var p wire.Problem
+	var p api.Problem
 	want(t, s.ask(t, "POST", "/v1/leases/yy", `{"holder": "a"}`, &p), http.StatusConflict)
-	if p.Code != wire.CodeOtherKind || p.Name != "yy" || p.Kind != store.KindRW || p.Want != string(store.KindLease) {
+	if p.Code != api.CodeOtherKind || p.Name != "yy" || p.Kind != store.KindRW || p.Want != string(store.KindLease) {
 		t.Errorf("%+v", p)
 	}
 	want(t, s.ask(t, "POST", "/locks/yy", `{"title": "me", "lifetime": 60, "wait": 0}`, nil), http.StatusConflict)
-	var l wire.Lease
+	var l api.Lease
 	want(t, s.ask(t, "GET", "/v1/leases/yy", "", &l), http.StatusOK)
-	if l.State != wire.StateHeld || l.Kind != store.KindRW || len(l.Holders) != 1 || l.Holders[0] != m.Owner() {
-		t.Errorf("%+v", l)
+	if l.State != api.StateHeld || l.Kind != store.KindRW || len(l.Holders) != 1 {
+		t.Fatalf("%+v", l)
+	}
+	if share := l.Holders[0]; share.Holder != m.Owner() || share.State != api.ShareHeld || share.Mode != api.ModeRead || share.Token != h.Token() {
+		t.Errorf("%+v", share)
+	}
+	semaphore, err := lock.NewSemaphore(session, "slots", lock.SemaphoreOptions{Limit: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slots, err := semaphore.TryAcquire(t.Context(), 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen, err := s.client(t, s.URL).Get(t.Context(), "slots")
+	if err != nil || seen.Limit != 5 || len(seen.Holders) != 1 {
+		t.Fatalf("%+v, %v", seen, err)
+	}
+	if share := seen.Holders[0]; share.Holder != m.Owner() || share.Weight != 2 || share.Slot != slots.Slot() || share.Token != slots.Token() || share.Write {
+		t.Errorf("%+v", share)
 	}
 	if err := h.Release(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	var g wire.Grant
+	var g api.Grant
 	want(t, s.ask(t, "POST", "/v1/leases/yy", `{"holder": "a"}`, &g), http.StatusCreated)
 	if g.Token <= h.Token() {
 		t.Errorf("token %d after a reader's %d", g.Token, h.Token())
@@ -64,21 +82,21 @@ func TestFinding_S1_TheServerKnowsKinds(t *testing.T) {
 // A pool's name is neither granted nor free, and a name that the server granted becomes no pool.
 func TestFinding_S1_TheServerKnowsPools(t *testing.T) {
 	s := newSite(t, server.Options{RDLM: &rdlm.Options{}})
-	var p wire.Problem
+	var p api.Problem
 	want(t, s.ask(t, "POST", "/v1/leases/job", `{"holder": "a"}`, nil), http.StatusCreated)
 	want(t, s.ask(t, "POST", "/v1/identities/job", `{"as": "web1", "range": "1-3"}`, &p), http.StatusConflict)
-	if p.Code != wire.CodeOtherKind || p.Name != "job" || p.Kind != store.KindLease || p.Want != string(store.KindPool) {
+	if p.Code != api.CodeOtherKind || p.Name != "job" || p.Kind != store.KindLease || p.Want != string(store.KindPool) {
 		t.Errorf("%+v", p)
 	}
 	want(t, s.ask(t, "POST", "/v1/identities/machines", `{"as": "web1", "range": "1-3"}`, nil), http.StatusCreated)
 	want(t, s.ask(t, "POST", "/v1/leases/machines", `{"holder": "a"}`, &p), http.StatusConflict)
-	if p.Code != wire.CodeOtherKind || p.Kind != store.KindPool || p.Want != string(store.KindLease) {
+	if p.Code != api.CodeOtherKind || p.Kind != store.KindPool || p.Want != string(store.KindLease) {
 		t.Errorf("%+v", p)
 	}
 	want(t, s.ask(t, "POST", "/locks/machines", `{"title": "me", "lifetime": 60, "wait": 0}`, nil), http.StatusConflict)
-	var l wire.Lease
+	var l api.Lease
 	want(t, s.ask(t, "GET", "/v1/leases/machines", "", &l), http.StatusOK)
-	if l.State != wire.StatePool || l.Kind != store.KindPool || l.Holder != "" {
+	if l.State != api.StatePool || l.Kind != store.KindPool || l.Holder != "" {
 		t.Errorf("%+v", l)
 	}
 }

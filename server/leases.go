@@ -10,8 +10,8 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/internal/lessor"
-	"github.com/leasehold/leasehold/internal/wire"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/lock"
 	"github.com/leasehold/leasehold/store"
@@ -49,15 +49,15 @@ func (s *Server) acquire(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	waited := wire.Seconds(c.event.Waited)
+	waited := api.Seconds(c.event.Waited)
 	answer.Waited, answer.Secret = &waited, g.Secret
-	c.w.Header().Set(wire.HeaderSecret, g.Secret)
+	c.w.Header().Set(api.HeaderSecret, g.Secret)
 	return answer, nil
 }
 
 // request reads what a caller wants.
 func (s *Server) request(c *call) (lessor.Request, error) {
-	var body wire.AcquireRequest
+	var body api.AcquireRequest
 	if err := c.read(&body); err != nil {
 		return lessor.Request{}, err
 	}
@@ -84,7 +84,7 @@ func (s *Server) request(c *call) (lessor.Request, error) {
 // requestID is the same when the same caller sends a request with the same key again, and nobody else's; "" without a key. Callers
 // without a name are told apart by the key alone.
 func (c *call) requestID() string {
-	key := c.r.Header.Get(wire.HeaderKey)
+	key := c.r.Header.Get(api.HeaderKey)
 	if key == "" {
 		return ""
 	}
@@ -100,20 +100,20 @@ func (s *Server) called(c *call, holder string) string {
 	return strings.TrimSuffix(holder, "/")
 }
 
-func (s *Server) grant(c *call, g lessor.Grant) (*wire.Grant, error) {
+func (s *Server) grant(c *call, g lessor.Grant) (*api.Grant, error) {
 	rec := g.Record
 	seq := fence.Sequencer{Name: rec.Key, Holder: rec.Owner, Token: rec.Token}
 	text, err := s.signed(seq)
 	if err != nil {
 		return nil, err
 	}
-	answer := &wire.Grant{Lease: s.lease(rec), Sequencer: text}
+	answer := &api.Grant{Lease: s.lease(rec), Sequencer: text}
 	if g.ValidUntil != clock.Never {
-		valid, every := wire.Seconds(s.left(g)), wire.Seconds(rec.TTL/renewals)
+		valid, every := api.Seconds(s.left(g)), api.Seconds(rec.TTL/renewals)
 		answer.ValidFor, answer.RenewEvery = &valid, &every
 	}
 	c.event.Holder, c.event.Token = rec.Owner, rec.Token
-	c.w.Header().Set(wire.HeaderToken, rec.Token.String())
+	c.w.Header().Set(api.HeaderToken, rec.Token.String())
 	c.w.Header().Set(fence.Header, answer.Sequencer)
 	return answer, nil
 }
@@ -150,7 +150,7 @@ func (s *Server) renew(c *call) (any, error) {
 
 // renewal reads the TTL that a renewal asks for; 0 for the one that there is.
 func (s *Server) renewal(c *call) (time.Duration, error) {
-	var body wire.RenewRequest
+	var body api.RenewRequest
 	if err := c.read(&body); err != nil {
 		return 0, err
 	}
@@ -183,14 +183,11 @@ func (s *Server) history(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	terms := []wire.Term{}
+	terms := []api.Term{}
 	if rec.Owner != "" {
-		terms = append(terms, wire.Term{Holder: rec.Owner, Token: rec.Token, From: rec.Acquired})
+		terms = append(terms, api.Term{Holder: rec.Owner, Token: rec.Token, From: rec.Acquired})
 	}
-	for _, t := range rec.Past {
-		terms = append(terms, wire.Term{Holder: t.Owner, Token: t.Token, From: t.From, Until: &t.Until, Ended: t.Why})
-	}
-	return wire.History{Name: rec.Key, Terms: terms}, nil
+	return api.History{Name: rec.Key, Terms: append(terms, api.PastOf(rec)...)}, nil
 }
 
 func (s *Server) waiters(c *call) (any, error) {
@@ -199,20 +196,20 @@ func (s *Server) waiters(c *call) (any, error) {
 		return nil, err
 	}
 	now := s.clk.Now()
-	all := []wire.Waiter{}
+	all := []api.Waiter{}
 	for _, w := range s.reg.Waiting(name) {
-		all = append(all, wire.Waiter{Holder: w.Owner, Waited: wire.Seconds(now.Sub(w.Since)), Left: wire.Seconds(max(w.Until.Sub(now), 0)), Info: lessor.Shown(w.Info)})
+		all = append(all, api.Waiter{Holder: w.Owner, Waited: api.Seconds(now.Sub(w.Since)), Left: api.Seconds(max(w.Until.Sub(now), 0)), Info: lessor.Shown(w.Info)})
 	}
-	return wire.Waiters{Name: name, Waiters: all}, nil
+	return api.Waiters{Name: name, Waiters: all}, nil
 }
 
 func (s *Server) breakHold(c *call) (any, error) {
-	var body wire.BreakRequest
+	var body api.BreakRequest
 	if err := c.read(&body); err != nil {
 		return nil, err
 	}
 	if body.Token == 0 || body.Token > fence.MaxToken {
-		return nil, wire.Invalid("token", body.Token.String(), "the token of the term to end, as GET says it: no other term is touched")
+		return nil, api.Invalid("token", body.Token.String(), "the token of the term to end, as GET says it: no other term is touched")
 	}
 	grace, err := within("grace", body.Grace, 0, 0, store.MaxTTL)
 	if err != nil {
@@ -239,7 +236,7 @@ func (s *Server) list(c *call) (any, error) {
 		var err error
 		text := q.Get("limit")
 		if limit, err = strconv.Atoi(text); err != nil || limit < 1 || limit > maxPage {
-			return nil, wire.Invalid("limit", text, "a number from 1 to "+strconv.Itoa(maxPage))
+			return nil, api.Invalid("limit", text, "a number from 1 to "+strconv.Itoa(maxPage))
 		}
 	}
 	if err := c.may(Read, prefix+"*"); err != nil {
@@ -253,7 +250,7 @@ func (s *Server) list(c *call) (any, error) {
 		return nil, err
 	}
 	names := found.after(after)
-	answer := wire.List{Leases: []wire.Lease{}}
+	answer := api.List{Leases: []api.Lease{}}
 	if len(names) > limit {
 		names = names[:limit]
 		answer.Next = names[limit-1]
@@ -265,9 +262,9 @@ func (s *Server) list(c *call) (any, error) {
 }
 
 // listed shows a name that was found.
-func (s *Server) listed(found sight, name string) wire.Lease {
+func (s *Server) listed(found sight, name string) api.Lease {
 	if err := found.corrupt[name]; err != nil {
-		return wire.Lease{Name: name, State: wire.StateBad, Problem: s.problem(err), Waiters: s.reg.Queued(name)}
+		return api.Lease{Name: name, State: api.StateBad, Problem: s.problem(err), Waiters: s.reg.Queued(name)}
 	}
 	l := s.lease(found.names[name])
 	l.Paused = found.pauses[name]
@@ -275,7 +272,7 @@ func (s *Server) listed(found sight, name string) wire.Lease {
 }
 
 func (s *Server) verify(c *call) (any, error) {
-	var body wire.VerifyRequest
+	var body api.VerifyRequest
 	if err := c.read(&body); err != nil {
 		return nil, err
 	}
@@ -298,7 +295,7 @@ func (s *Server) verify(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := wire.Verdict{Name: seq.Name, Holder: seq.Holder, Token: seq.Token, Current: true}
+	v := api.Verification{Name: seq.Name, Holder: seq.Holder, Token: seq.Token, Current: true}
 	if stale := current.Check(seq); stale != nil {
 		c.event.stale, v.Current = true, false
 		v.Reason = stale.Error()

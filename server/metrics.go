@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/internal/api"
 )
 
 // metrics are what Prometheus reads at /metrics. No label grows with the names: there is one series for all of them.
@@ -78,7 +78,7 @@ func (m *metrics) note(e Event) {
 	switch {
 	case (e.Op == "renew" || e.Op == "renew session") && done:
 		m.renewals.Observe(e.Duration.Seconds())
-	case (e.Op == "renew" || e.Op == "renew session") && (e.Outcome == string(wire.CodeNotCurrent) || e.Outcome == string(wire.CodeBroken)):
+	case (e.Op == "renew" || e.Op == "renew session") && (e.Outcome == string(api.CodeNotCurrent) || e.Outcome == string(api.CodeBroken)):
 		m.lost.Inc()
 	case e.Op == "verify" && e.stale:
 		m.stale.Inc()
@@ -120,7 +120,7 @@ func (m *metrics) Collect(c chan<- prometheus.Metric) {
 	}
 	gauge(descUp, 1)
 	for s, many := range n.states {
-		gauge(descHeld, float64(many), strings.ReplaceAll(s, " ", "_"))
+		gauge(descHeld, float64(many), strings.ReplaceAll(string(s), " ", "_"))
 	}
 	gauge(descToken, float64(n.highest))
 	age := m.s.clk.Now().Sub(n.at)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/flake"
-	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store/faulty"
 	"github.com/leasehold/leasehold/store/memory"
@@ -66,8 +66,8 @@ func TestIDsEndWithTheirWindow(t *testing.T) {
 		if at := clk.Wall(); at.Before(ceiling) || at.After(ceiling.Add(time.Minute)) {
 			t.Errorf("they ended at %v, the window did at %v", at, ceiling)
 		}
-		var p *wire.Problem
-		if !errors.As(noIDs(err), &p) || p.Code != wire.CodeNoIDs {
+		var p *api.Problem
+		if !errors.As(noIDs(err), &p) || p.Code != api.CodeNoIDs {
 			t.Errorf("then there is %v", noIDs(err))
 		}
 		for id := range seen {

@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/internal/api"
 )
 
 // news are what there is to tell at a time. They don't change, so all watchers read the same ones, and lock nothing.
@@ -92,10 +92,10 @@ type item struct {
 	session bool // it is one
 	gone    bool // the record of the name, or the session for good
 	waiters int
-	paused  *wire.Pause
-	keeper  string        // the session that keeps the name; "" for none
-	left    *wire.Seconds // of the hold, at that time; nil when it isn't known
-	body    []byte        // the JSON, but for what opening has and for what is left
+	paused  *api.Pause
+	keeper  string       // the session that keeps the name; "" for none
+	left    *api.Seconds // of the hold, at that time; nil when it isn't known
+	body    []byte       // the JSON, but for what opening has and for what is left
 }
 
 // The events begin with what isn't encoded once: the number of the change, and what is left.
@@ -104,7 +104,7 @@ const (
 	sessionOpening = `{"seq":0,`
 )
 
-// encode encodes the event that tells of it: a [wire.Event] or a [wire.SessionEvent] that says nothing of what is left.
+// encode encodes the event that tells of it: a [api.Event] or a [api.SessionEvent] that says nothing of what is left.
 func (i *item) encode(event any) {
 	text, err := json.Marshal(event)
 	if err != nil { // strings and numbers only, and dates: of a year beyond 9999, perhaps

@@ -9,28 +9,15 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
-
-	"github.com/leasehold/leasehold/internal/wire"
 )
 
 type description struct {
 	Tags       []struct{ Name string }   `yaml:"tags"`
 	Paths      map[string]map[string]any `yaml:"paths"`
 	Components struct {
-		Schemas    map[string]schema         `yaml:"schemas"`
+		Schemas    map[string]map[string]any `yaml:"schemas"`
 		Parameters map[string]map[string]any `yaml:"parameters"`
 	} `yaml:"components"`
-}
-
-type schema struct {
-	Properties map[string]struct {
-		Enum  []any `yaml:"enum"`
-		Items struct {
-			Enum []string `yaml:"enum"`
-		} `yaml:"items"`
-	} `yaml:"properties"`
-	AllOf []schema `yaml:"allOf"`
-	Ref   string   `yaml:"$ref"`
 }
 
 func describe(t *testing.T) description {
@@ -144,89 +131,4 @@ func TestFinding_O4_DescribedQueries(t *testing.T) {
 			t.Errorf("%s %s: described %v, known %v", rt.method, rt.path, described, known)
 		}
 	}
-}
-
-// The schemas have the fields of what is sent.
-func TestDescribedFields(t *testing.T) {
-	d := describe(t)
-	for _, v := range []any{
-		wire.AcquireRequest{},
-		wire.Assigned{},
-		wire.BreakRequest{},
-		wire.Candidate{},
-		wire.DeclaredPool{},
-		wire.Grant{},
-		wire.HandoffRequest{},
-		wire.History{},
-		wire.IDs{},
-		wire.Identities{},
-		wire.Identity{},
-		wire.IdentityRequest{},
-		wire.Lease{},
-		wire.List{},
-		wire.Pause{},
-		wire.PoolRequest{},
-		wire.PauseRequest{},
-		wire.Problem{},
-		wire.RecordLine{},
-		wire.RenewRequest{},
-		wire.ResumeRequest{},
-		wire.Session{},
-		wire.SessionRequest{},
-		wire.Store{},
-		wire.Term{},
-		wire.Verdict{},
-		wire.Waiter{},
-		wire.Waiters{},
-		wire.Whoami{},
-	} {
-		name := reflect.TypeOf(v).Name()
-		want, got := fields(reflect.TypeOf(v)), d.fields(d.Components.Schemas[name])
-		slices.Sort(want)
-		slices.Sort(got)
-		if !slices.Equal(got, want) {
-			t.Errorf("%s: described %v, want %v", name, got, want)
-		}
-	}
-	var actions []string
-	for _, a := range Actions() {
-		actions = append(actions, string(a))
-	}
-	if may := d.Components.Schemas["Whoami"].Properties["may"].Items.Enum; !slices.Equal(may, actions) {
-		t.Errorf("the actions %v are described, there are %v", may, actions)
-	}
-	codes := d.Components.Schemas["Problem"].Properties["code"].Enum
-	for _, c := range wire.Codes() {
-		if !slices.Contains(codes, any(string(c))) {
-			t.Errorf("the code %s is not described", c)
-		}
-	}
-	if len(codes) != len(wire.Codes()) {
-		t.Errorf("%d codes are described, there are %d", len(codes), len(wire.Codes()))
-	}
-}
-
-func (d description) fields(s schema) (names []string) {
-	if name, ok := strings.CutPrefix(s.Ref, "#/components/schemas/"); ok {
-		return d.fields(d.Components.Schemas[name])
-	}
-	for name := range s.Properties {
-		names = append(names, name)
-	}
-	for _, part := range s.AllOf {
-		names = append(names, d.fields(part)...)
-	}
-	return names
-}
-
-func fields(t reflect.Type) (names []string) {
-	for f := range t.Fields() {
-		if f.Anonymous {
-			names = append(names, fields(f.Type)...)
-			continue
-		}
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		names = append(names, name)
-	}
-	return names
 }

@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/internal/api"
 )
 
 // foreign refuses what a browser was made to send by a page of somebody else's. A browser adds its certificate to such a request, and a
@@ -13,13 +13,13 @@ import (
 var foreign = http.NewCrossOriginProtection()
 
 // checkOrigin returns the problem of a request that a page of another site has a browser send.
-func (s *Server) checkOrigin(r *http.Request) *wire.Problem {
+func (s *Server) checkOrigin(r *http.Request) *api.Problem {
 	if s.opts.LocalNames && !localName(r.Host) {
-		return wire.NewProblem(wire.CodeForbidden, "Host %.80q: this server asks nobody who he is, so it answers to addresses and localhost only: "+
+		return api.NewProblem(api.CodeForbidden, "Host %.80q: this server asks nobody who he is, so it answers to addresses and localhost only: "+
 			"a page of that name could be anybody's. Ask it by its address, or start it with --policy, or with --allow-anybody", r.Host)
 	}
 	if err := foreign.Check(changing(r)); err != nil {
-		return wire.NewProblem(wire.CodeForbidden, "%s %s: a page of another site asks for it (Origin %.80q): only this server's own page may change something; "+
+		return api.NewProblem(api.CodeForbidden, "%s %s: a page of another site asks for it (Origin %.80q): only this server's own page may change something; "+
 			"a proxy in between has to pass the Host header on, which is %.80q here", r.Method, r.URL.EscapedPath(), r.Header.Get("Origin"), r.Host)
 	}
 	return nil

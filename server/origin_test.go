@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/leasehold/leasehold/compat/rdlm"
-	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/server"
 )
 
@@ -28,15 +28,15 @@ func TestForeignPages(t *testing.T) {
 		{"POST", "/v1/leases/old-browser", `{}`, []string{"Origin", s.URL}, true},
 		{"POST", "/v1/leases/program", `{}`, nil, true},
 	} {
-		var p wire.Problem
+		var p api.Problem
 		if c.ok {
 			want(t, s.ask(t, c.method, c.path, c.body, nil, c.header...), http.StatusCreated)
-		} else if a := s.ask(t, c.method, c.path, c.body, &p, c.header...); a.status != http.StatusForbidden || p.Code != wire.CodeForbidden {
+		} else if a := s.ask(t, c.method, c.path, c.body, &p, c.header...); a.status != http.StatusForbidden || p.Code != api.CodeForbidden {
 			t.Errorf("%s %s %v: %d %+v", c.method, c.path, c.header, a.status, p)
 		}
 	}
 	want(t, s.ask(t, "GET", "/v1/leases/a", "", nil, "Origin", "https://evil.example"), http.StatusOK)
-	var l wire.Lease
+	var l api.Lease
 	want(t, s.ask(t, "GET", "/v1/leases/a", "", &l), http.StatusOK)
 	if l.Holder != "" {
 		t.Errorf("%+v", l)

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/internal/api"
 )
 
 // termQuery are the query parameters that name a term, where no sequencer does.
@@ -33,12 +33,12 @@ func checkQuery(rt route, raw string) error {
 		default:
 			continue
 		}
-		p := wire.NewProblem(wire.CodeInvalid, "query parameter %.80q %s: %s %s takes %s", name, wrong, rt.method, rt.path, want)
+		p := api.NewProblem(api.CodeInvalid, "query parameter %.80q %s: %s %s takes %s", name, wrong, rt.method, rt.path, want)
 		p.Field, p.Want = name, want
 		return p
 	}
 	if err != nil {
-		p := wire.NewProblem(wire.CodeInvalid, "the query can't be read: want name=value, percent-encoded, with & between: %s %s takes %s", rt.method, rt.path, want)
+		p := api.NewProblem(api.CodeInvalid, "the query can't be read: want name=value, percent-encoded, with & between: %s %s takes %s", rt.method, rt.path, want)
 		p.Field, p.Want = "query", want
 		return p
 	}

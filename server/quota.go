@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/internal/api"
 )
 
 // quota bounds how many requests of each caller wait, or watch, at a time.
@@ -23,7 +23,7 @@ func (q *quota) enter(who string) (leave func(), err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.of[who] >= q.most {
-		p := wire.NewProblem(wire.CodeTooMany, "%s has %d requests that wait or watch: want one of them to end first", who, q.most)
+		p := api.NewProblem(api.CodeTooMany, "%s has %d requests that wait or watch: want one of them to end first", who, q.most)
 		p.Field = "wait"
 		return nil, p
 	}

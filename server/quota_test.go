@@ -13,7 +13,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/compat/rdlm"
-	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/server"
 )
 
@@ -70,10 +70,10 @@ func TestWaitingPerCaller(t *testing.T) {
 	for _, c := range []struct{ method, path, body string }{
 		{"POST", "/v1/leases/a", `{"wait": 1}`}, {"GET", watch, ""},
 	} {
-		var p wire.Problem
+		var p api.Problem
 		got := s.ask(t, c.method, c.path, c.body, &p, "Who", "ci")
 		want(t, got, http.StatusTooManyRequests)
-		if p.Code != wire.CodeTooMany || p.Field != "wait" || got.header.Get("Retry-After") == "" || !strings.Contains(p.Detail, "caller ci has 2") {
+		if p.Code != api.CodeTooMany || p.Field != "wait" || got.header.Get("Retry-After") == "" || !strings.Contains(p.Detail, "caller ci has 2") {
 			t.Errorf("%s: %+v", c.path, p)
 		}
 	}
@@ -148,7 +148,7 @@ func TestDrain(t *testing.T) {
 			t.Errorf("%s: it doesn't say when to come again", got.asked)
 		}
 	}
-	var kept wire.Lease
+	var kept api.Lease
 	if want(t, s.ask(t, "GET", "/v1/leases/a", "", &kept), http.StatusOK); kept.Holder != g.Holder || kept.Token != g.Token {
 		t.Errorf("what was held is now %+v", kept)
 	}

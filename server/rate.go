@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/internal/api"
 )
 
 // bucket is what may be done yet, as of a time. It fills at a rate, up to a bound.
@@ -53,8 +53,8 @@ func (l *rates) take(who string) error {
 	b := l.of[who].refill(now, l.perSecond, l.burst)
 	if b.left < 1 {
 		after := seconds((1 - b.left) / l.perSecond)
-		p := wire.NewProblem(wire.CodeTooMany, "%s sends more than %g requests a second: come again in %v", who, l.perSecond, after.Round(time.Millisecond))
-		p.Field, p.ExpiresIn = "rate", (*wire.Seconds)(&after)
+		p := api.NewProblem(api.CodeTooMany, "%s sends more than %g requests a second: come again in %v", who, l.perSecond, after.Round(time.Millisecond))
+		p.Field, p.ExpiresIn = "rate", (*api.Seconds)(&after)
 		return p
 	}
 	if len(l.of) >= manyBuckets {
@@ -106,8 +106,8 @@ func (p *pace) take(ctx context.Context, n int) error {
 func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
 
 // retryAfter is the header of that name: whole seconds, 1 at least.
-func retryAfter(p *wire.Problem) string {
-	if p.Code != wire.CodeTooMany || p.ExpiresIn == nil {
+func retryAfter(p *api.Problem) string {
+	if p.Code != api.CodeTooMany || p.ExpiresIn == nil {
 		return "1"
 	}
 	return strconv.Itoa(max(1, int(math.Ceil(time.Duration(*p.ExpiresIn).Seconds()))))

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/leasehold/leasehold/compat/rdlm"
-	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/server"
 )
 
@@ -24,7 +24,7 @@ func TestRDLMIsTold(t *testing.T) {
 	w.next()
 	lock := s.ask(t, "POST", "/locks/job", `{"title": "me", "wait": 0, "lifetime": 60}`, nil)
 	want(t, lock, http.StatusCreated)
-	held := w.lease("job", wire.StateHeld)
+	held := w.lease("job", api.StateHeld)
 	path := strings.TrimPrefix(lock.header.Get("Location"), s.URL)
 	for _, c := range []struct {
 		method, path, body string
@@ -42,9 +42,9 @@ func TestRDLMIsTold(t *testing.T) {
 		want(t, s.ask(t, c.method, c.path, c.body, nil), c.status)
 		switch c.method + strconv.Itoa(c.status) {
 		case "PUT200":
-			w.lease("job", wire.StateHeld) // renewed
+			w.lease("job", api.StateHeld) // renewed
 		case "DELETE204":
-			w.lease("job", wire.StateFree)
+			w.lease("job", api.StateFree)
 		}
 	}
 	for _, is := range []string{

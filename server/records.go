@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/driver"
 )
@@ -51,9 +51,9 @@ func (s *Server) getRecord(c *call) (any, error) {
 		}
 		return nil, sendRecord(c, rec)
 	}
-	wait, err := wire.ParseSeconds(q.Get("wait"))
+	wait, err := api.ParseSeconds(q.Get("wait"))
 	if err != nil || wait < 0 || time.Duration(wait) > s.opts.MaxWait {
-		return nil, wire.Invalid("wait", q.Get("wait"), "how many seconds to wait, "+s.opts.MaxWait.String()+" at most")
+		return nil, api.Invalid("wait", q.Get("wait"), "how many seconds to wait, "+s.opts.MaxWait.String()+" at most")
 	}
 	c.patience.extend(time.Duration(wait))
 	ctx, cancel := s.until(c.r.Context(), time.Duration(wait))
@@ -90,7 +90,7 @@ func (s *Server) putRecord(c *call) (any, error) {
 	}
 	rec, err := driver.Unmarshal(text)
 	if err != nil {
-		return nil, wire.NewProblem(wire.CodeInvalid, "body: %v", err)
+		return nil, api.NewProblem(api.CodeInvalid, "body: %v", err)
 	}
 	rec.Key, rec.Version = key, c.r.URL.Query().Get("version")
 	if rec, err = s.st.Put(c.r.Context(), rec); err != nil {
@@ -123,12 +123,12 @@ func (s *Server) listRecords(c *call) (any, error) {
 		if err != nil && sent == 0 && !errors.Is(err, store.ErrCorrupt) {
 			return nil, err
 		}
-		var line wire.RecordLine
+		var line api.RecordLine
 		if err == nil {
-			line, err = wire.NewRecordLine(rec)
+			line, err = api.NewRecordLine(rec)
 		}
 		if err != nil {
-			line = wire.RecordLine{Problem: s.problem(err)}
+			line = api.RecordLine{Problem: s.problem(err)}
 		}
 		c.w.Header().Set("Content-Type", contentLines)
 		if out.Encode(line) != nil || err != nil && !errors.Is(err, store.ErrCorrupt) {
@@ -142,20 +142,20 @@ func (s *Server) listRecords(c *call) (any, error) {
 		}
 	}
 	c.w.Header().Set("Content-Type", contentLines)
-	_ = out.Encode(wire.RecordLine{End: true})
+	_ = out.Encode(api.RecordLine{End: true})
 	return nil, errAnswered
 }
 
 // describe says what the store promises.
 func (s *Server) describe(*call) (any, error) {
 	p := store.Describe(s.st)
-	return wire.Store{
+	return api.Store{
 		Engine: p.Engine, Consistency: p.Consistency, Fencing: p.Fencing, Read: p.Read, Settle: p.Settle, Age: p.Age, Guarantee: p.Guarantee,
 	}, nil
 }
 
 func sendRecord(c *call, rec store.Record) error {
-	line, err := wire.NewRecordLine(rec)
+	line, err := api.NewRecordLine(rec)
 	if err != nil {
 		return err
 	}

@@ -12,8 +12,8 @@ import (
 
 	"github.com/leasehold/leasehold/compat/rdlm"
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/internal/lessor"
-	"github.com/leasehold/leasehold/internal/wire"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/server/web"
 )
@@ -99,12 +99,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if allow == nil {
-		fail(w, wire.NewProblem(wire.CodeNoRoute, "%s: there is nothing at this path; a slash within a name is written %%2F", r.URL.EscapedPath()))
+		fail(w, api.NewProblem(api.CodeNoRoute, "%s: there is nothing at this path; a slash within a name is written %%2F", r.URL.EscapedPath()))
 		return
 	}
 	methods := strings.Join(allow, ", ")
 	w.Header().Set("Allow", methods)
-	fail(w, wire.NewProblem(wire.CodeMethod, "%s %s: this path takes %s", r.Method, r.URL.EscapedPath(), methods))
+	fail(w, api.NewProblem(api.CodeMethod, "%s %s: this path takes %s", r.Method, r.URL.EscapedPath(), methods))
 }
 
 // patterns are the segments of the routes' paths.
@@ -173,7 +173,7 @@ func (s *Server) handle(rt route, w http.ResponseWriter, r *http.Request) {
 	case errors.Is(err, errAnswered):
 	case err != nil:
 		p := s.failure(c.r, err)
-		if p.Code != wire.CodeGone || !c.ordered {
+		if p.Code != api.CodeGone || !c.ordered {
 			c.event.Outcome = string(p.Code)
 		}
 		if c.event.Token == 0 {
@@ -211,9 +211,9 @@ func (s *Server) admit(rt route, c *call) error {
 	}
 	switch {
 	case errors.Is(err, ErrAuthUnavailable):
-		return wire.NewProblem(wire.CodeAuthUnavailable, "%v", err)
+		return api.NewProblem(api.CodeAuthUnavailable, "%v", err)
 	case err != nil:
-		return wire.NewProblem(wire.CodeUnauthenticated, "%v", err)
+		return api.NewProblem(api.CodeUnauthenticated, "%v", err)
 	}
 	c.caller, c.event.Caller = caller, caller.Name()
 	if err := s.rates.take(s.payer(caller, c.r)); err != nil {
@@ -230,7 +230,7 @@ func (s *Server) admit(rt route, c *call) error {
 
 // reserved is the problem of a name that is none.
 func reserved(name string) error {
-	return wire.Invalid("name", name, "a name that does not begin with a dot: those are Leasehold's own")
+	return api.Invalid("name", name, "a name that does not begin with a dot: those are Leasehold's own")
 }
 
 func (c *call) may(action Action, name string) error {
@@ -241,34 +241,34 @@ func (c *call) may(action Action, name string) error {
 	if who == "" {
 		who = "an unknown caller"
 	}
-	return wire.NewProblem(wire.CodeForbidden, "%s may not %s %s", who, action, name)
+	return api.NewProblem(api.CodeForbidden, "%s may not %s %s", who, action, name)
 }
 
-func (s *Server) problem(err error) *wire.Problem {
+func (s *Server) problem(err error) *api.Problem {
 	switch {
 	case errors.Is(err, lessor.ErrClosed):
-		return wire.NewProblem(wire.CodeClosing, "the server is closing: ask another one, or again later")
+		return api.NewProblem(api.CodeClosing, "the server is closing: ask another one, or again later")
 	case errors.Is(err, lessor.ErrReplaced):
-		return wire.NewProblem(wire.CodeReplaced, "%v", err)
+		return api.NewProblem(api.CodeReplaced, "%v", err)
 	case errors.Is(err, lessor.ErrRemoved):
-		return wire.NewProblem(wire.CodeRemoved, "%v", err)
+		return api.NewProblem(api.CodeRemoved, "%v", err)
 	case errors.Is(err, lessor.ErrSecret), errors.Is(err, lessor.ErrNoSecret):
-		p := wire.NewProblem(wire.CodeSecret, "%v", err)
-		p.Field = wire.HeaderSecret
+		p := api.NewProblem(api.CodeSecret, "%v", err)
+		p.Field = api.HeaderSecret
 		return p
 	}
-	return wire.ProblemOf(err)
+	return api.ProblemOf(err)
 }
 
 // failure is the problem of a request that was not done. A store does not fail that gives up since whoever asked has hung up, or was cut
 // off by a server that ends.
-func (s *Server) failure(r *http.Request, err error) *wire.Problem {
+func (s *Server) failure(r *http.Request, err error) *api.Problem {
 	p := s.problem(err)
 	switch {
-	case p.Code == wire.CodeUnknown:
+	case p.Code == api.CodeUnknown:
 		p.Detail = mayHave + unanswered(r, err)
 		return p
-	case p.Code != wire.CodeUnavailable:
+	case p.Code != api.CodeUnavailable:
 		return p
 	case late(r.Context()) != nil:
 		p.Detail = late(r.Context()).Error()
@@ -279,7 +279,7 @@ func (s *Server) failure(r *http.Request, err error) *wire.Problem {
 	case s.closing.Err() != nil:
 		return s.problem(lessor.ErrClosed)
 	}
-	return wire.NewProblem(wire.CodeGone, "the client closed its connection, or its side of it, before there was an answer")
+	return api.NewProblem(api.CodeGone, "the client closed its connection, or its side of it, before there was an answer")
 }
 
 // read reads the JSON body of a request into v, which stays as it is when there is no body.
@@ -292,14 +292,14 @@ func (c *call) read(v any) error {
 		return nil
 	}
 	if err == nil && v == nil {
-		return wire.NewProblem(wire.CodeInvalid, "body: null: want one JSON object")
+		return api.NewProblem(api.CodeInvalid, "body: null: want one JSON object")
 	}
 	if err == nil {
 		if _, err = d.Token(); errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err == nil || errors.As(err, new(*json.SyntaxError)) {
-			return wire.NewProblem(wire.CodeInvalid, "body: want one JSON object and nothing behind it")
+			return api.NewProblem(api.CodeInvalid, "body: want one JSON object and nothing behind it")
 		}
 	}
 	return c.unread(err)
@@ -313,27 +313,27 @@ func (s *Server) term(c *call) (holder string, token fence.Token, err error) {
 			return "", 0, err
 		}
 		if err := seq.Of(c.r.PathValue("name")); err != nil {
-			return "", 0, wire.Invalid(fence.Header, text, "the sequencer of "+c.r.PathValue("name"))
+			return "", 0, api.Invalid(fence.Header, text, "the sequencer of "+c.r.PathValue("name"))
 		}
 		c.event.Holder, c.event.Token = seq.Holder, seq.Token
 		return seq.Holder, seq.Token, nil
 	}
 	if s.opts.Keys != nil { // who holds a name under which token is no secret
-		return "", 0, wire.Invalid(fence.Header, "", "the signed sequencer that came with the grant")
+		return "", 0, api.Invalid(fence.Header, "", "the signed sequencer that came with the grant")
 	}
 	q := c.r.URL.Query()
 	if holder = q.Get("holder"); holder == "" {
-		return "", 0, wire.Invalid("holder", "", "the term: the header "+fence.Header+", or the parameters holder and token, as the grant said them")
+		return "", 0, api.Invalid("holder", "", "the term: the header "+fence.Header+", or the parameters holder and token, as the grant said them")
 	}
 	if token, err = fence.ParseToken(q.Get("token")); err != nil {
-		return "", 0, wire.Invalid("token", q.Get("token"), "the token that the grant said")
+		return "", 0, api.Invalid("token", q.Get("token"), "the token that the grant said")
 	}
 	c.event.Holder, c.event.Token = holder, token
 	return holder, token, nil
 }
 
 // proof is what a request proves by its secret.
-func (c *call) proof() lessor.Proof { return lessor.Secret(c.r.Header.Get(wire.HeaderSecret)) }
+func (c *call) proof() lessor.Proof { return lessor.Secret(c.r.Header.Get(api.HeaderSecret)) }
 
 func (s *Server) sequencer(text string) (seq fence.Sequencer, err error) {
 	if s.opts.Keys != nil {
@@ -342,7 +342,7 @@ func (s *Server) sequencer(text string) (seq fence.Sequencer, err error) {
 		seq, err = fence.ParseSequencer(text)
 	}
 	if err != nil {
-		p := wire.Invalid(fence.Header, text, "a sequencer of this server's")
+		p := api.Invalid(fence.Header, text, "a sequencer of this server's")
 		p.Detail = err.Error()
 		return seq, p
 	}
@@ -358,7 +358,7 @@ func reply(w http.ResponseWriter, status int, body any) {
 	}
 	text, err := marshal(body)
 	if err != nil {
-		fail(w, wire.NewProblem(wire.CodeInternal, "%v", err))
+		fail(w, api.NewProblem(api.CodeInternal, "%v", err))
 		return
 	}
 	h.Set("Content-Type", "application/json")
@@ -367,25 +367,25 @@ func reply(w http.ResponseWriter, status int, body any) {
 }
 
 func marshal(body any) ([]byte, error) {
-	if g, ok := body.(*wire.Grant); ok { // the most frequent one
+	if g, ok := body.(*api.Grant); ok { // the most frequent one
 		return g.Append(make([]byte, 0, 512))
 	}
 	return json.Marshal(body)
 }
 
-func fail(w http.ResponseWriter, p *wire.Problem) {
+func fail(w http.ResponseWriter, p *api.Problem) {
 	text, err := json.Marshal(p)
 	if err != nil { // strings and numbers only
 		text = nil
 	}
 	h := w.Header()
-	h.Set("Content-Type", wire.ContentProblem)
+	h.Set("Content-Type", api.ContentProblem)
 	h.Set("Cache-Control", "no-store")
 	switch p.Status {
 	case http.StatusServiceUnavailable, http.StatusGatewayTimeout, http.StatusTooManyRequests:
 		h.Set("Retry-After", retryAfter(p))
 	}
-	if p.Code == wire.CodeUnauthenticated {
+	if p.Code == api.CodeUnauthenticated {
 		h.Set("WWW-Authenticate", "Bearer")
 	}
 	w.WriteHeader(p.Status)

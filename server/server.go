@@ -17,8 +17,8 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/compat/rdlm"
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/internal/lessor"
-	"github.com/leasehold/leasehold/internal/wire"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/lock"
 	"github.com/leasehold/leasehold/store"
@@ -319,8 +319,8 @@ func owner(name string) string {
 }
 
 // lease shows a record.
-func (s *Server) lease(rec store.Record) wire.Lease {
-	l := wire.Lease{Name: rec.Key, State: state(rec), Holder: rec.Owner, Token: rec.Token, Waiters: s.reg.Queued(rec.Key)}
+func (s *Server) lease(rec store.Record) api.Lease {
+	l := api.Lease{Name: rec.Key, State: state(rec), Holder: rec.Owner, Token: rec.Token, Waiters: s.reg.Queued(rec.Key)}
 	if rec.Kind != store.KindLease {
 		l.Kind = rec.Kind
 	}
@@ -330,7 +330,7 @@ func (s *Server) lease(rec store.Record) wire.Lease {
 	if rec.Owner == "" {
 		return l
 	}
-	ttl, acquired := wire.Seconds(rec.TTL), rec.Acquired
+	ttl, acquired := api.Seconds(rec.TTL), rec.Acquired
 	l.TTL, l.Acquired, l.Session, l.Info, l.Note = &ttl, &acquired, rec.Session, lessor.Shown(rec.Info), rec.Note
 	if rec.Session == "" {
 		observe(&l, s.obs.Saw(rec))
@@ -339,39 +339,42 @@ func (s *Server) lease(rec store.Record) wire.Lease {
 }
 
 // observe has a lease say how long it lasts, and since when there is no sign of life.
-func observe(l *wire.Lease, seen lease.Status) {
-	left := wire.Seconds(seen.ExpiresIn)
+func observe(l *api.Lease, seen lease.Status) {
+	left := api.Seconds(seen.ExpiresIn)
 	l.ExpiresIn = &left
-	if silent := wire.Seconds(seen.SilentFor()); silent > 0 {
+	if silent := api.Seconds(seen.SilentFor()); silent > 0 {
 		l.Silent = &silent
 	}
 	if seen.Standing == lease.NameExpired {
-		l.State = wire.StateExpired
+		l.State = api.StateExpired
 	}
 }
 
 // shareOut shows who shares a name.
-func shareOut(l *wire.Lease, rec store.Record) {
+func shareOut(l *api.Lease, rec store.Record) {
 	shared, err := lock.StateOf(rec)
 	if err != nil {
-		l.State, l.Problem = wire.StateBad, wire.ProblemOf(err)
+		l.State, l.Problem = api.StateBad, api.ProblemOf(err)
 		return
 	}
+	if shared.Kind == lock.KindSemaphore {
+		l.Limit = shared.Limit
+	}
 	for _, h := range shared.Held {
-		l.State, l.Holders = wire.StateHeld, append(l.Holders, h.Owner)
+		l.State, l.Holders = api.StateHeld, append(l.Holders, api.ShareOf(shared, h))
 	}
 }
 
-func state(rec store.Record) string {
+func state(rec store.Record) api.State {
 	switch {
 	case rec.Kind == store.KindPool:
-		return wire.StatePool
+		return api.StatePool
 	case rec.Owner == "":
-		return wire.StateFree
+		return api.StateFree
 	case rec.Intervention == store.InterventionBroken:
-		return wire.StateBroken
+		return api.StateBroken
 	case rec.Intervention == store.InterventionHandedOver:
-		return wire.StateHanded
+		return api.StateHanded
 	}
-	return wire.StateHeld
+	return api.StateHeld
 }

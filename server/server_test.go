@@ -14,7 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/leasehold/leasehold/compat/rdlm"
-	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/server"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/memory"
@@ -96,9 +96,9 @@ func want(t *testing.T, got answer, status int) {
 	}
 }
 
-func (s *site) acquired(t *testing.T, name, body string) wire.Grant {
+func (s *site) acquired(t *testing.T, name, body string) api.Grant {
 	t.Helper()
-	var g wire.Grant
+	var g api.Grant
 	want(t, s.ask(t, "POST", "/v1/leases/"+name, body, &g), http.StatusCreated)
 	return g
 }
@@ -106,30 +106,30 @@ func (s *site) acquired(t *testing.T, name, body string) wire.Grant {
 func TestTerm(t *testing.T) {
 	s := newSite(t, server.Options{})
 	g := s.acquired(t, "billing%2Feu", `{"holder": "ci-42", "ttl": "30s", "info": {"op": "close the books"}}`)
-	if g.Name != "billing/eu" || !strings.HasPrefix(g.Holder, "ci-42/") || g.Token == 0 || g.State != wire.StateHeld ||
+	if g.Name != "billing/eu" || !strings.HasPrefix(g.Holder, "ci-42/") || g.Token == 0 || g.State != api.StateHeld ||
 		time.Duration(*g.ValidFor) > 24*time.Second || time.Duration(*g.ValidFor) < 23*time.Second || time.Duration(*g.RenewEvery) != 10*time.Second {
 		t.Fatalf("%+v", g)
 	}
-	var p wire.Problem
+	var p api.Problem
 	want(t, s.ask(t, "POST", "/v1/leases/billing%2Feu", `{"holder": "ci-43"}`, &p), http.StatusConflict)
-	if p.Code != wire.CodeHeld || p.Holder != g.Holder || p.Token != g.Token || p.ExpiresIn == nil {
+	if p.Code != api.CodeHeld || p.Holder != g.Holder || p.Token != g.Token || p.ExpiresIn == nil {
 		t.Errorf("%+v", p)
 	}
-	var again wire.Grant
+	var again api.Grant
 	resp := s.ask(t, "PUT", "/v1/leases/billing%2Feu", "", &again, "Leasehold-Sequencer", g.Sequencer, "Leasehold-Secret", g.Secret)
 	want(t, resp, http.StatusOK)
 	if again.Token != g.Token || resp.header.Get("Leasehold-Token") != g.Token.String() {
 		t.Errorf("renewed: %+v", again)
 	}
-	var v wire.Verdict
+	var v api.Verification
 	want(t, s.ask(t, "POST", "/v1/verify", `{"sequencer": "`+g.Sequencer+`"}`, &v), http.StatusOK)
 	if !v.Current {
 		t.Errorf("%+v", v)
 	}
 	want(t, s.ask(t, "DELETE", "/v1/leases/billing%2Feu?holder="+g.Holder+"&token="+g.Token.String(), "", nil, "Leasehold-Secret", g.Secret), http.StatusNoContent)
-	var l wire.Lease
+	var l api.Lease
 	want(t, s.ask(t, "GET", "/v1/leases/billing%2Feu", "", &l), http.StatusOK)
-	if l.State != wire.StateFree || l.Token != g.Token {
+	if l.State != api.StateFree || l.Token != g.Token {
 		t.Errorf("%+v", l)
 	}
 	want(t, s.ask(t, "POST", "/v1/verify", `{"sequencer": "`+g.Sequencer+`"}`, &v), http.StatusOK)
@@ -138,7 +138,7 @@ func TestTerm(t *testing.T) {
 	}
 	for _, method := range []string{"PUT", "DELETE"} {
 		want(t, s.ask(t, method, "/v1/leases/billing%2Feu", "", &p, "Leasehold-Sequencer", g.Sequencer, "Leasehold-Secret", g.Secret), http.StatusConflict)
-		if p.Code != wire.CodeNotCurrent {
+		if p.Code != api.CodeNotCurrent {
 			t.Errorf("%s: %+v", method, p)
 		}
 	}
@@ -162,10 +162,10 @@ func TestWait(t *testing.T) {
 		}
 	}()
 	s.waiting(t, "job", 1)
-	granted := make(chan wire.Grant)
+	granted := make(chan api.Grant)
 	go func() {
 		defer close(granted)
-		var g wire.Grant
+		var g api.Grant
 		if resp := s.ask(t, "POST", "/v1/leases/job", `{"holder": "second", "wait": 60}`, &g); resp.status == http.StatusCreated {
 			granted <- g
 		}
@@ -188,7 +188,7 @@ func (s *site) waiting(t *testing.T, name string, n int) {
 	for {
 		var got struct {
 			Name    string
-			Waiters []wire.Waiter
+			Waiters []api.Waiter
 		}
 		want(t, s.ask(t, "GET", "/v1/leases/"+name+"/waiters", "", &got), http.StatusOK)
 		if len(got.Waiters) == n {
@@ -202,7 +202,7 @@ func (s *site) waiting(t *testing.T, name string, n int) {
 
 func TestIdempotencyKey(t *testing.T) {
 	s := newSite(t, server.Options{})
-	var first, again wire.Grant
+	var first, again api.Grant
 	want(t, s.ask(t, "POST", "/v1/leases/job", `{"holder": "a"}`, &first, "Idempotency-Key", "k1"), http.StatusCreated)
 	want(t, s.ask(t, "POST", "/v1/leases/job", `{"holder": "a"}`, &again, "Idempotency-Key", "k1"), http.StatusCreated)
 	if again.Token != first.Token || again.Holder != first.Holder || first.Secret == "" || again.Secret != first.Secret {
@@ -213,11 +213,11 @@ func TestIdempotencyKey(t *testing.T) {
 
 func TestSession(t *testing.T) {
 	s := newSite(t, server.Options{})
-	var ses wire.Session
+	var ses api.Session
 	want(t, s.ask(t, "POST", "/v1/sessions", `{"holder": "worker"}`, &ses), http.StatusCreated)
 	path := "/v1/sessions/" + strings.ReplaceAll(ses.Session, "/", "%2F")
 	secret := ses.Secret
-	var a wire.Grant
+	var a api.Grant
 	want(t, s.ask(t, "POST", "/v1/leases/shard-1", `{"session": "`+ses.Session+`"}`, &a, "Leasehold-Secret", secret), http.StatusCreated)
 	if a.Holder != ses.Holder || a.ValidFor != nil {
 		t.Errorf("%+v", a)
@@ -246,7 +246,7 @@ func TestSessionIsItsOpeners(t *testing.T) {
 	s := newSite(t, server.Options{Authenticate: func(r *http.Request) (server.Caller, error) {
 		return known(r.Header.Get("Authorization")), nil
 	}})
-	var ses wire.Session
+	var ses api.Session
 	want(t, s.ask(t, "POST", "/v1/sessions", `{"info": {"caller": "b"}}`, &ses, "Authorization", "a"), http.StatusCreated)
 	path := "/v1/sessions/" + strings.ReplaceAll(ses.Session, "/", "%2F")
 	for _, other := range []string{"b", ""} {
@@ -266,7 +266,7 @@ func TestListAndHistory(t *testing.T) {
 		s.acquired(t, name, "")
 	}
 	var page struct {
-		Leases []wire.Lease
+		Leases []api.Lease
 		Next   string
 	}
 	var names []string
@@ -285,10 +285,10 @@ func TestListAndHistory(t *testing.T) {
 	}
 	var h struct {
 		Name  string
-		Terms []wire.Term
+		Terms []api.Term
 	}
 	want(t, s.ask(t, "GET", "/v1/leases/b/history", "", &h), http.StatusOK)
-	if len(h.Terms) != 1 || h.Terms[0].Until != nil {
+	if len(h.Terms) != 1 || !h.Terms[0].Until.IsZero() {
 		t.Errorf("%+v", h)
 	}
 }
@@ -299,34 +299,34 @@ func TestBadRequests(t *testing.T) {
 	for _, c := range []struct {
 		method, path, body string
 		status             int
-		code               wire.Code
+		code               api.Code
 		field              string
 	}{
-		{"POST", "/v1/leases/job", `{"ttl": 0.001}`, 400, wire.CodeInvalid, "ttl"},
-		{"POST", "/v1/leases/job", `{"wait": "2h"}`, 400, wire.CodeInvalid, "wait"},
-		{"POST", "/v1/leases/job", `{"tll": 5}`, 400, wire.CodeInvalid, ""},
-		{"POST", "/v1/leases/job", `{} {}`, 400, wire.CodeInvalid, ""},
-		{"POST", "/v1/leases/job", `[]`, 400, wire.CodeInvalid, ""},
-		{"POST", "/v1/leases/job", `{"holder": "` + strings.Repeat("x", 2000) + `"}`, 413, wire.CodeTooLarge, ""},
-		{"POST", "/v1/leases/job", `{"holder": "` + strings.Repeat("x", 300) + `"}`, 400, wire.CodeInvalid, "holder"},
-		{"POST", "/v1/leases/.session%2Fx", `{}`, 400, wire.CodeInvalid, "name"},
-		{"GET", "/v1/leases/.session%2Fx", ``, 400, wire.CodeInvalid, "name"},
-		{"POST", "/v1/leases/job", `{"session": "x"}`, 400, wire.CodeInvalid, "session"},
-		{"PUT", "/v1/leases/job", ``, 400, wire.CodeInvalid, "holder"},
-		{"PUT", "/v1/leases/job?holder=a&token=x", ``, 400, wire.CodeInvalid, "token"},
-		{"PUT", "/v1/leases/job?holder=a&token=5", ``, 409, wire.CodeNotCurrent, ""},
-		{"POST", "/v1/leases/job/break", `{}`, 400, wire.CodeInvalid, "token"},
-		{"POST", "/v1/verify", `{"sequencer": "x"}`, 400, wire.CodeInvalid, "Leasehold-Sequencer"},
-		{"GET", "/v1/leases?limit=0", ``, 400, wire.CodeInvalid, "limit"},
-		{"GET", "/v1/records/job?wait=x", ``, 400, wire.CodeInvalid, "wait"},
-		{"GET", "/v1/records/job", ``, 404, wire.CodeNotFound, ""},
-		{"PUT", "/v1/records/job", `{"owner": 5}`, 400, wire.CodeInvalid, ""},
-		{"GET", "/v1/nothing", ``, 404, wire.CodeNoRoute, ""},
-		{"PATCH", "/v1/leases/job", ``, 405, wire.CodeMethod, ""},
+		{"POST", "/v1/leases/job", `{"ttl": 0.001}`, 400, api.CodeInvalid, "ttl"},
+		{"POST", "/v1/leases/job", `{"wait": "2h"}`, 400, api.CodeInvalid, "wait"},
+		{"POST", "/v1/leases/job", `{"tll": 5}`, 400, api.CodeInvalid, ""},
+		{"POST", "/v1/leases/job", `{} {}`, 400, api.CodeInvalid, ""},
+		{"POST", "/v1/leases/job", `[]`, 400, api.CodeInvalid, ""},
+		{"POST", "/v1/leases/job", `{"holder": "` + strings.Repeat("x", 2000) + `"}`, 413, api.CodeTooLarge, ""},
+		{"POST", "/v1/leases/job", `{"holder": "` + strings.Repeat("x", 300) + `"}`, 400, api.CodeInvalid, "holder"},
+		{"POST", "/v1/leases/.session%2Fx", `{}`, 400, api.CodeInvalid, "name"},
+		{"GET", "/v1/leases/.session%2Fx", ``, 400, api.CodeInvalid, "name"},
+		{"POST", "/v1/leases/job", `{"session": "x"}`, 400, api.CodeInvalid, "session"},
+		{"PUT", "/v1/leases/job", ``, 400, api.CodeInvalid, "holder"},
+		{"PUT", "/v1/leases/job?holder=a&token=x", ``, 400, api.CodeInvalid, "token"},
+		{"PUT", "/v1/leases/job?holder=a&token=5", ``, 409, api.CodeNotCurrent, ""},
+		{"POST", "/v1/leases/job/break", `{}`, 400, api.CodeInvalid, "token"},
+		{"POST", "/v1/verify", `{"sequencer": "x"}`, 400, api.CodeInvalid, "Leasehold-Sequencer"},
+		{"GET", "/v1/leases?limit=0", ``, 400, api.CodeInvalid, "limit"},
+		{"GET", "/v1/records/job?wait=x", ``, 400, api.CodeInvalid, "wait"},
+		{"GET", "/v1/records/job", ``, 404, api.CodeNotFound, ""},
+		{"PUT", "/v1/records/job", `{"owner": 5}`, 400, api.CodeInvalid, ""},
+		{"GET", "/v1/nothing", ``, 404, api.CodeNoRoute, ""},
+		{"PATCH", "/v1/leases/job", ``, 405, api.CodeMethod, ""},
 	} {
-		var p wire.Problem
+		var p api.Problem
 		resp := s.ask(t, c.method, c.path, c.body, &p)
-		if resp.status != c.status || p.Code != c.code || p.Field != c.field || p.Detail == "" || resp.header.Get("Content-Type") != wire.ContentProblem {
+		if resp.status != c.status || p.Code != c.code || p.Field != c.field || p.Detail == "" || resp.header.Get("Content-Type") != api.ContentProblem {
 			t.Errorf("%s %s %.60s: %d %s: %+v", c.method, c.path, c.body, resp.status, resp.header.Get("Content-Type"), p)
 		}
 	}
@@ -362,7 +362,7 @@ func TestClose(t *testing.T) {
 func TestRDLM(t *testing.T) {
 	s := newSite(t, server.Options{RDLM: &rdlm.Options{}})
 	want(t, s.ask(t, "POST", "/locks/job", `{"title": "me", "wait": 0, "lifetime": 60}`, nil), http.StatusCreated)
-	var p wire.Problem
+	var p api.Problem
 	want(t, s.ask(t, "POST", "/v1/leases/job", "", &p), http.StatusConflict)
 	if !strings.HasPrefix(p.Holder, "rdlm/") {
 		t.Errorf("%+v", p)

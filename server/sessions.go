@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/internal/drive"
 	"github.com/leasehold/leasehold/internal/lessor"
-	"github.com/leasehold/leasehold/internal/wire"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/driver"
@@ -28,15 +28,15 @@ func (c *call) mayUse(opener string) error {
 	case who == "":
 		return c.may(Acquire, "*")
 	case who != opener:
-		return wire.NewProblem(wire.CodeForbidden, "%s may not use a session that it has not opened", who)
+		return api.NewProblem(api.CodeForbidden, "%s may not use a session that it has not opened", who)
 	case !c.caller.May(Acquire, "") && !c.caller.May(Assign, ""):
-		return wire.NewProblem(wire.CodeForbidden, "%s may not use a session: there is nothing that it may acquire or assign", who)
+		return api.NewProblem(api.CodeForbidden, "%s may not use a session: there is nothing that it may acquire or assign", who)
 	}
 	return nil
 }
 
 func (s *Server) openSession(c *call) (any, error) {
-	var body wire.SessionRequest
+	var body api.SessionRequest
 	if err := c.read(&body); err != nil {
 		return nil, err
 	}
@@ -68,25 +68,25 @@ func (s *Server) openSession(c *call) (any, error) {
 	answer, err := s.session(c, g)
 	if err == nil {
 		answer.Secret = g.Secret
-		c.w.Header().Set(wire.HeaderSecret, g.Secret)
+		c.w.Header().Set(api.HeaderSecret, g.Secret)
 	}
 	return answer, err
 }
 
-func (s *Server) session(c *call, g lessor.Grant) (*wire.Session, error) {
+func (s *Server) session(c *call, g lessor.Grant) (*api.Session, error) {
 	rec := g.Record
-	answer := &wire.Session{
-		Session: rec.Key, Holder: rec.Owner, Token: rec.Token, TTL: wire.Seconds(rec.TTL),
-		ValidFor: wire.Seconds(s.left(g)), RenewEvery: wire.Seconds(rec.TTL / renewals),
+	answer := &api.Session{
+		Session: rec.Key, Holder: rec.Owner, Token: rec.Token, TTL: api.Seconds(rec.TTL),
+		ValidFor: api.Seconds(s.left(g)), RenewEvery: api.Seconds(rec.TTL / renewals),
 	}
 	c.event.Name, c.event.Holder, c.event.Token = rec.Key, rec.Owner, rec.Token
 	answer.LookedAt = &g.LookedAt
 	for _, name := range slices.Sorted(maps.Keys(g.Lost)) {
 		loss := g.Lost[name]
 		if answer.Lost == nil {
-			answer.Lost = map[string]wire.Loss{}
+			answer.Lost = map[string]api.Loss{}
 		}
-		answer.Lost[name] = wire.Loss{Token: loss.Token, Cause: string(loss.Cause), Reason: loss.Err.Error()}
+		answer.Lost[name] = api.Loss{Token: loss.Token, Cause: api.Cause(loss.Cause), Reason: loss.Err.Error()}
 		if len(c.event.Note) < maxNote {
 			c.event.Note += fmt.Sprintf("%s (token %d) is lost: %v; ", name, loss.Token, loss.Err)
 		}
@@ -108,19 +108,19 @@ const maxNote = 1024
 // sessionRenewal reads what a renewal asks for: a TTL, 0 for the one that there is, and what its session keeps. A caller names what it may acquire or
 // be assigned.
 func (s *Server) sessionRenewal(c *call) (ttl time.Duration, leases map[string]fence.Token, err error) {
-	var body wire.SessionRenewal
+	var body api.SessionRenewal
 	if err := c.read(&body); err != nil {
 		return 0, nil, err
 	}
 	if ttl, err = within("ttl", body.TTL, 0, store.MinTTL, s.opts.MaxSessionTTL); err != nil {
 		return 0, nil, err
 	}
-	if n := len(body.Leases); n > wire.MaxNamed {
-		return 0, nil, wire.Invalid("leases", strconv.Itoa(n), fmt.Sprintf("at most %d names", wire.MaxNamed))
+	if n := len(body.Leases); n > api.MaxNamed {
+		return 0, nil, api.Invalid("leases", strconv.Itoa(n), fmt.Sprintf("at most %d names", api.MaxNamed))
 	}
 	for name := range body.Leases {
 		if lease.Reserved(name) || driver.CheckKey(name) != nil {
-			return 0, nil, wire.Invalid("leases", name, "names that this session has acquired")
+			return 0, nil, api.Invalid("leases", name, "names that this session has acquired")
 		}
 		if err := c.may(Acquire, name); err != nil && c.may(Assign, name) != nil {
 			return 0, nil, err
@@ -156,7 +156,7 @@ func (s *Server) ownerOf(c *call, id string) (string, error) {
 
 func (s *Server) sessionRecord(c *call, id string) (store.Record, error) {
 	if lease.OwnerOf(id) == "" {
-		return store.Record{}, wire.Invalid("session", id, "the id of a session, as POST /v1/sessions gave it")
+		return store.Record{}, api.Invalid("session", id, "the id of a session, as POST /v1/sessions gave it")
 	}
 	rec, err := store.Load(c.r.Context(), s.st, id)
 	if err == nil && rec.Owner == "" {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/election"
-	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/driver"
@@ -19,8 +19,8 @@ import (
 type sight struct {
 	names    map[string]store.Record
 	sessions map[string]store.Record
-	pauses   map[string]*wire.Pause // of elections, by their names; nil for one that isn't paused
-	corrupt  map[string]error       // the names whose records can't be read
+	pauses   map[string]*api.Pause // of elections, by their names; nil for one that isn't paused
+	corrupt  map[string]error      // the names whose records can't be read
 }
 
 // Who reads all records for nobody in particular rests for listRest after so many.
@@ -34,7 +34,7 @@ const (
 //
 // A survey that rests does so now and then, so that it doesn't take a core while requests want one.
 func (s *Server) survey(ctx context.Context, prefix string, rests bool) (found sight, err error) {
-	found = sight{map[string]store.Record{}, map[string]store.Record{}, map[string]*wire.Pause{}, map[string]error{}}
+	found = sight{map[string]store.Record{}, map[string]store.Record{}, map[string]*api.Pause{}, map[string]error{}}
 	prefixes := []string{prefix}
 	if beside := election.KeyPrefix + prefix; prefix != "" && !lease.Reserved(prefix) && driver.CheckPrefix(beside) == nil {
 		prefixes = append(prefixes, beside) // else they come with the rest
@@ -105,13 +105,13 @@ func (f sight) after(name string) []string {
 }
 
 // readElection returns the name of an election, and its pause if there is one now, if rec is the record of one.
-func readElection(rec store.Record, now time.Time) (name string, p *wire.Pause, ok bool) {
+func readElection(rec store.Record, now time.Time) (name string, p *api.Pause, ok bool) {
 	name, ok = strings.CutPrefix(rec.Key, election.KeyPrefix)
 	if !ok {
 		return "", nil, false
 	}
-	if state, err := election.StateOf(rec, now); err == nil {
-		p = pauseOf(state)
+	if state, err := election.StateOf(rec, now); err == nil && state.Pause != nil {
+		p = new(api.Pause(*state.Pause))
 	}
 	return name, p, true
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/leasehold/leasehold/client"
 	"github.com/leasehold/leasehold/election"
-	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/lock"
 	"github.com/leasehold/leasehold/server"
@@ -74,16 +74,16 @@ func TestListWithARecordThatCannotBeRead(t *testing.T) {
 	for _, key := range []string{"a", "b", "c", ".session/x"} {
 		s.put(t, store.Record{Key: key, Owner: "x", Token: 1, TTL: time.Minute})
 	}
-	var list wire.List
+	var list api.List
 	want(t, s.ask(t, "GET", "/v1/leases", "", &list), http.StatusOK)
-	if len(list.Leases) != 3 || list.Leases[0].State != wire.StateHeld || list.Leases[2].Holder != "x" {
+	if len(list.Leases) != 3 || list.Leases[0].State != api.StateHeld || list.Leases[2].Holder != "x" {
 		t.Fatalf("%+v", list)
 	}
 	b := list.Leases[1]
-	if b.Name != "b" || b.State != wire.StateBad || b.Problem == nil || b.Problem.Code != wire.CodeCorrupt || !strings.Contains(b.Problem.Detail, "no JSON") {
+	if b.Name != "b" || b.State != api.StateBad || b.Problem == nil || b.Problem.Code != api.CodeCorrupt || !strings.Contains(b.Problem.Detail, "no JSON") {
 		t.Errorf("%+v", b)
 	}
-	list = wire.List{}
+	list = api.List{}
 	want(t, s.ask(t, "GET", "/v1/leases?limit=1&after=a", "", &list), http.StatusOK)
 	if len(list.Leases) != 1 || list.Leases[0].Name != "b" || list.Next != "b" {
 		t.Errorf("the page of it: %+v", list)
@@ -123,7 +123,7 @@ func TestListPaused(t *testing.T) {
 		}
 	}
 	for query, names := range map[string]string{"": "a1 a2! a3! b!", "?prefix=a": "a1 a2! a3!", "?prefix=.election": "", "?prefix=" + strings.Repeat("x", 250): ""} {
-		var list wire.List
+		var list api.List
 		want(t, s.ask(t, "GET", "/v1/leases"+query, "", &list), http.StatusOK)
 		var got []string
 		for _, l := range list.Leases {
@@ -143,9 +143,9 @@ func TestShowWithAnElectionThatCannotBeRead(t *testing.T) {
 	s := newSite(t, server.Options{})
 	g := s.acquired(t, "a", "")
 	s.put(t, store.Record{Key: election.KeyPrefix + "a", Data: []byte("{")})
-	var l wire.Lease
+	var l api.Lease
 	want(t, s.ask(t, "GET", "/v1/leases/a", "", &l), http.StatusOK)
-	if l.Holder != g.Holder || l.Problem == nil || l.Problem.Code != wire.CodeCorrupt {
+	if l.Holder != g.Holder || l.Problem == nil || l.Problem.Code != api.CodeCorrupt {
 		t.Errorf("%+v", l)
 	}
 }
@@ -155,7 +155,7 @@ func TestVerifyReadsOnce(t *testing.T) {
 	s, gets := newRotten(t, "")
 	g := s.acquired(t, "a", "")
 	before := gets.Load()
-	var v wire.Verdict
+	var v api.Verification
 	want(t, s.ask(t, "POST", "/v1/verify", `{"sequencer": "`+g.Sequencer+`"}`, &v), http.StatusOK)
 	if n := gets.Load() - before; n != 1 || !v.Current {
 		t.Errorf("current: %d reads, %+v", n, v)
@@ -163,7 +163,7 @@ func TestVerifyReadsOnce(t *testing.T) {
 	want(t, s.ask(t, "DELETE", "/v1/leases/a", "", nil, "Leasehold-Sequencer", g.Sequencer, "Leasehold-Secret", g.Secret), http.StatusNoContent)
 	before = gets.Load()
 	want(t, s.ask(t, "POST", "/v1/verify", `{"sequencer": "`+g.Sequencer+`"}`, &v), http.StatusOK)
-	if n := gets.Load() - before; n != 1 || v.Current || v.Now == nil || v.Now.Name != "a" || v.Now.State != wire.StateFree || v.Now.Token != g.Token {
+	if n := gets.Load() - before; n != 1 || v.Current || v.Now == nil || v.Now.Name != "a" || v.Now.State != api.StateFree || v.Now.Token != g.Token {
 		t.Errorf("stale: %d reads, %+v", n, v)
 	}
 }
@@ -189,7 +189,7 @@ func TestVerifyAShare(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, held := range []bool{true, false} {
-		var v wire.Verdict
+		var v api.Verification
 		want(t, s.ask(t, "POST", "/v1/verify", `{"sequencer": "`+h.Sequencer().String()+`"}`, &v), http.StatusOK)
 		if v.Current != held || v.Name != "licences#0" || held == (v.Now != nil) {
 			t.Errorf("%+v, want current: %t", v, held)

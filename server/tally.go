@@ -6,8 +6,8 @@ import (
 	"sync"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/internal/lessor"
-	"github.com/leasehold/leasehold/internal/wire"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -102,7 +102,7 @@ func (t *tally) room(who string, what usage) error {
 		{"names", next.names, what.names, t.most.names}, {"sessions", next.sessions, what.sessions, t.most.sessions}, {"bytes", next.bytes, what.bytes, t.most.bytes},
 	} {
 		if b.want > 0 && b.have > b.most {
-			p := wire.NewProblem(wire.CodeTooMany, "%s would have %d %s: want at most %d at a time: release some first", who, b.have, b.field, b.most)
+			p := api.NewProblem(api.CodeTooMany, "%s would have %d %s: want at most %d at a time: release some first", who, b.have, b.field, b.most)
 			p.Field, p.Want = b.field, fmt.Sprint(b.most)
 			return p
 		}

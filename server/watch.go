@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/internal/api"
 )
 
 const (
@@ -276,7 +276,7 @@ func (s *stream) appendID(seq uint64) {
 
 // beat sends what there is, and that what was told is all there is to tell.
 func (s *stream) beat(n *news) error {
-	at := wire.Beat{Age: wire.Seconds(s.board.s.clk.Now().Sub(n.at))}
+	at := api.Freshness{Age: api.Seconds(s.board.s.clk.Now().Sub(n.at))}
 	if n.err != nil {
 		at.Error = plainly(n.err)
 	}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/election"
-	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/server"
 	"github.com/leasehold/leasehold/store"
 )
@@ -46,7 +46,7 @@ func (s *site) stream(t *testing.T, query, last string) *sse {
 }
 
 // next returns the next event, beats left out.
-func (s *sse) next() (kind string, e wire.Event) {
+func (s *sse) next() (kind string, e api.Event) {
 	s.t.Helper()
 	for s.lines.Scan() {
 		field, value, _ := strings.Cut(s.lines.Text(), ": ")
@@ -85,7 +85,7 @@ func (s *sse) beat() {
 	s.t.Fatal("the stream ended")
 }
 
-func (s *sse) lease(name, state string) wire.Lease {
+func (s *sse) lease(name string, state api.State) api.Lease {
 	s.t.Helper()
 	kind, e := s.next()
 	if kind != "lease" || e.Lease.Name != name || e.Lease.State != state {
@@ -102,20 +102,20 @@ func TestWatch(t *testing.T) {
 	if kind, _ := w.next(); kind != "reset" {
 		t.Fatalf("the first event is %s", kind)
 	}
-	w.lease("a", wire.StateHeld)
+	w.lease("a", api.StateHeld)
 	// What this server does is seen at once; what others do to the store, at the next look.
 	want(t, s.ask(t, "DELETE", "/v1/leases/a", "", nil, "Leasehold-Sequencer", a.Sequencer, "Leasehold-Secret", a.Secret), http.StatusNoContent)
-	w.lease("a", wire.StateFree)
+	w.lease("a", api.StateFree)
 	missedFrom := w.id
 	st := s.db.Open()
 	defer func() { _ = st.Close() }()
 	if _, err := st.Put(t.Context(), store.Record{Key: "ab", Owner: "elsewhere", Token: 1, TTL: time.Minute, Nonce: "n"}); err != nil {
 		t.Fatal(err)
 	}
-	w.lease("ab", wire.StateHeld)
+	w.lease("ab", api.StateHeld)
 
 	again := s.stream(t, "?prefix=a", missedFrom)
-	again.lease("ab", wire.StateHeld)
+	again.lease("ab", api.StateHeld)
 	reset := s.stream(t, "?prefix=a", "another-server:5")
 	if kind, _ := reset.next(); kind != "reset" {
 		t.Errorf("after another server's events: %s", kind)
@@ -136,7 +136,7 @@ func TestWatchNothing(t *testing.T) {
 		t.Fatalf("the first event is %s", kind)
 	}
 	s.acquired(t, "a", "")
-	w.lease("a", wire.StateHeld)
+	w.lease("a", api.StateHeld)
 }
 
 // Who waits is on the board, too.
@@ -145,13 +145,13 @@ func TestWatchWaiters(t *testing.T) {
 	s.acquired(t, "job", "")
 	w := s.stream(t, "", "")
 	w.next()
-	w.lease("job", wire.StateHeld)
+	w.lease("job", api.StateHeld)
 	answered := make(chan struct{})
 	go func() {
 		defer close(answered)
 		s.ask(t, "POST", "/v1/leases/job", `{"wait": 60}`, nil)
 	}()
-	if l := w.lease("job", wire.StateHeld); l.Waiters != 1 {
+	if l := w.lease("job", api.StateHeld); l.Waiters != 1 {
 		t.Errorf("%+v", l)
 	}
 	if err := s.srv.Close(); err != nil {
@@ -166,16 +166,16 @@ func TestWatchResumedLater(t *testing.T) {
 	s.acquired(t, "first", "")
 	w := s.stream(t, "", "")
 	w.next()
-	w.lease("first", wire.StateHeld)
+	w.lease("first", api.StateHeld)
 	if w.id != "" {
 		t.Errorf("a client could go on after %s, in the midst of all names", w.id)
 	}
 	w.beat()
 	from := w.id
 	s.acquired(t, "a", `{"ttl": 60}`)
-	at := w.lease("a", wire.StateHeld)
+	at := w.lease("a", api.StateHeld)
 	time.Sleep(50 * time.Millisecond) // it is this time that must have been taken off
-	late := s.stream(t, "", from).lease("a", wire.StateHeld)
+	late := s.stream(t, "", from).lease("a", api.StateHeld)
 	if at.ExpiresIn == nil || late.ExpiresIn == nil || time.Duration(*at.ExpiresIn-*late.ExpiresIn) < 45*time.Millisecond {
 		t.Errorf("left: %v, and later %v", at.ExpiresIn, late.ExpiresIn)
 	}
@@ -187,7 +187,7 @@ func TestWatchPaused(t *testing.T) {
 	s.acquired(t, "boss", "")
 	w := s.stream(t, "", "")
 	w.next()
-	if l := w.lease("boss", wire.StateHeld); l.Paused != nil {
+	if l := w.lease("boss", api.StateHeld); l.Paused != nil {
 		t.Errorf("%+v", l)
 	}
 	st := s.db.Open()
@@ -195,13 +195,13 @@ func TestWatchPaused(t *testing.T) {
 	if err := election.SetPause(t.Context(), st, "boss", election.Pause{By: "ops", Reason: "failover drill", Since: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
-	if l := w.lease("boss", wire.StateHeld); l.Paused == nil || l.Paused.By != "ops" || l.Paused.Reason != "failover drill" || l.Paused.Since.IsZero() {
+	if l := w.lease("boss", api.StateHeld); l.Paused == nil || l.Paused.By != "ops" || l.Paused.Reason != "failover drill" || l.Paused.Since.IsZero() {
 		t.Errorf("%+v", l)
 	}
 	if err := election.Resume(t.Context(), st, "boss", ""); err != nil {
 		t.Fatal(err)
 	}
-	if l := w.lease("boss", wire.StateHeld); l.Paused != nil {
+	if l := w.lease("boss", api.StateHeld); l.Paused != nil {
 		t.Errorf("%+v", l)
 	}
 }

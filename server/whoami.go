@@ -1,7 +1,7 @@
 package server
 
 import (
-	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/internal/api"
 )
 
 // Actions returns every action that there is.
@@ -16,7 +16,7 @@ func (s *Server) whoami(c *call) (any, error) {
 	if name == "" {
 		name = "*"
 	}
-	me := wire.Whoami{Caller: c.caller.Name(), Name: name, May: []string{}}
+	me := api.Whoami{Caller: c.caller.Name(), Name: name, May: []string{}}
 	for _, action := range Actions() {
 		if c.caller.May(action, name) {
 			me.May = append(me.May, string(action))

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/server"
 )
 
@@ -37,7 +37,7 @@ func TestWhoami(t *testing.T) {
 		{"?name=ci%2F*", "ci/*", []string{"read", "break"}},
 		{"?name=other", "other", []string{"read"}},
 	} {
-		var me wire.Whoami
+		var me api.Whoami
 		want(t, s.ask(t, "GET", "/v1/whoami"+c.query, "", &me, "Authorization", "Bearer x"), http.StatusOK)
 		if me.Caller != "ops" || me.Name != c.name || !slices.Equal(me.May, c.may) {
 			t.Errorf("%s: %+v", c.query, me)
@@ -45,7 +45,7 @@ func TestWhoami(t *testing.T) {
 	}
 	want(t, s.ask(t, "GET", "/v1/whoami", "", nil), http.StatusUnauthorized)
 	anybody := newSite(t, server.Options{})
-	var me wire.Whoami
+	var me api.Whoami
 	want(t, anybody.ask(t, "GET", "/v1/whoami", "", &me), http.StatusOK)
 	if me.Caller != "" || len(me.May) != len(server.Actions()) {
 		t.Errorf("without a policy: %+v", me)
@@ -56,13 +56,13 @@ func TestWhoami(t *testing.T) {
 func TestShowKept(t *testing.T) {
 	s := newSite(t, server.Options{})
 	open := s.kept(t, "job")
-	var l wire.Lease
+	var l api.Lease
 	want(t, s.ask(t, "GET", "/v1/leases/job", "", &l), http.StatusOK)
 	if l.ExpiresIn == nil || time.Duration(*l.ExpiresIn) <= 50*time.Second || time.Duration(*l.TTL) != time.Minute {
 		t.Errorf("%+v", l)
 	}
 	want(t, s.ask(t, "DELETE", "/v1/sessions/"+url.PathEscape(open.Session), "", nil, "Leasehold-Secret", open.Secret), http.StatusNoContent)
-	l = wire.Lease{}
+	l = api.Lease{}
 	want(t, s.ask(t, "GET", "/v1/leases/job", "", &l), http.StatusOK)
 	if l.Holder != "" && (l.ExpiresIn == nil || *l.ExpiresIn != 0) {
 		t.Errorf("its session is over: %+v", l)

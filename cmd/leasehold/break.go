@@ -99,14 +99,14 @@ func (a *app) current(ctx context.Context, st store.Store, b breaking) (target, 
 // sayVictim says who is hit, and what that means.
 func (a *app) sayVictim(t target, b breaking) {
 	now, v := a.clk.Wall(), t.view
-	a.say("%s is %s by %s since %s (%s)", t.what(), v.State, v.Holder, at(*v.Since, now), ago(*v.Since, now))
+	a.say("%s is %s by %s since %s (%s)", t.what(), v.State, v.Holder, at(*v.since, now), ago(*v.since, now))
 	if info := v.infoLine(); info != "" {
 		a.say("  %s", info)
 	}
 	if t.key != v.Name {
 		a.say("  the session %s ends, with all that it keeps", t.key)
 	}
-	ttl := time.Duration(v.TTL * float64(time.Second))
+	ttl := v.ttl()
 	a.say("the holder learns of a break at its next renewal; until then, %v at most, it may still be running and believe that it holds %s", ttl, v.Name)
 	if b.grace > 0 && b.grace < ttl {
 		a.say("with --grace %v another may start before that: two may work at once", b.grace)

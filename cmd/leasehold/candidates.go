@@ -35,8 +35,8 @@ func (a *app) candidates(ctx context.Context, st store.Store, name string) error
 	if err != nil {
 		return err
 	}
-	if v.Pause != nil {
-		a.say("%s is %s (%s)", name, pauseText(*v.Pause, a.clk.Wall()), ago(v.Pause.Since, a.clk.Wall()))
+	if v.Paused != nil {
+		a.say("%s is %s (%s)", name, pauseText(*v.Paused, a.clk.Wall()), ago(v.Paused.Since, a.clk.Wall()))
 	}
 	switch {
 	case a.output() != outputTable:
@@ -59,7 +59,7 @@ func (a *app) candidateColumns(all []candidateView) []column {
 	zone, since, holder := column{title: "ZONE"}, column{title: "SINCE"}, column{title: "HOLDER", cut: true}
 	for _, c := range all {
 		name.cells = append(name.cells, plain(c.Name))
-		role.cells = append(role.cells, c.Role)
+		role.cells = append(role.cells, string(c.Role))
 		priority.cells = append(priority.cells, strconv.Itoa(c.Priority))
 		zone.cells = append(zone.cells, orDash(plain(c.Zone)))
 		since.cells = append(since.cells, fmt.Sprintf("%s (%s)", at(c.Since, now), ago(c.Since, now)))

@@ -7,18 +7,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/store"
 )
-
-// verdict is what check says in JSON.
-type verdict struct {
-	Name    string      `json:"name"`
-	Token   fence.Token `json:"token"`
-	Current bool        `json:"current"`
-	State   string      `json:"state"`
-	Newest  fence.Token `json:"newest_token"`
-	Holder  string      `json:"holder,omitempty"`
-}
 
 func (a *app) checkCommand() *cobra.Command {
 	var text string
@@ -68,7 +59,7 @@ func (a *app) checkCommand() *cobra.Command {
 
 // under reports whether it, or a share of it, is held under that token.
 func (v view) under(token fence.Token) bool {
-	return v.State == stateHeld && v.Holders == nil && v.Token == token || v.shareUnder(token).held()
+	return v.State == stateHeld && v.Holders == nil && v.Token == token || held(v.shareUnder(token))
 }
 
 // shareUnder returns the share with that token, or nil.
@@ -82,27 +73,35 @@ func (v view) shareUnder(token fence.Token) *shareView {
 }
 
 // held reports whether there is a share, and it is held.
-func (s *shareView) held() bool { return s != nil && s.State == stateHeld }
+func held(s *shareView) bool { return s != nil && s.State == api.ShareHeld }
 
 func (a *app) check(v view, token fence.Token) error {
-	current := v.under(token)
+	d := api.Verification{Name: v.Name, Token: token, Current: v.under(token)}
+	switch {
+	case d.Current:
+		d.Holder = v.Holder
+		if h := v.shareUnder(token); h != nil {
+			d.Holder = h.Holder
+		}
+	case v.Token == 0:
+		d.Reason = "nobody has ever held it"
+	case v.Token == token:
+		d.Reason = "that term is over or ending: " + string(v.State)
+	default:
+		d.Reason = fmt.Sprintf("the newest is %d", v.Token)
+	}
+	if !d.Current {
+		d.Now = &v.Lease
+	}
 	if a.output() != outputTable {
-		d := verdict{Name: v.Name, Token: token, Current: current, State: v.State, Newest: v.Token, Holder: v.Holder}
 		if err := writeJSON(a.out, d, a.output() == outputLines); err != nil {
 			return err
 		}
 	}
-	if current {
+	if d.Current {
 		return nil
 	}
-	why := fmt.Sprintf("the newest is %d", v.Token)
-	switch {
-	case v.Token == 0:
-		why = "nobody has ever held it"
-	case v.Token == token:
-		why = "that term is over or ending: " + v.State
-	}
-	a.say("%s: %d is not the current token: %s", v.Name, token, why)
+	a.say("%s: %d is not the current token: %s", v.Name, token, d.Reason)
 	return &exitError{code: exitNo}
 }
 

@@ -6,7 +6,7 @@ import (
 	"net/url"
 	"testing"
 
-	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/internal/api"
 )
 
 // A server has its number for ids of a layout that is described, as for those of one with a name, from the pool of --id-pool.
@@ -18,7 +18,7 @@ func TestFinding_I5_APoolForALayoutThatIsDescribed(t *testing.T) {
 	s := p.serve("--id-pool", layout+"=numbers", "--id-pool", "twitter=named")
 	for layout, from := range map[string]uint64{layout: 500, "twitter": 700} {
 		status, text := s.ask(http.MethodGet, "/v1/ids/"+url.PathEscape(layout), "", "")
-		var ids wire.IDs
+		var ids api.IDs
 		if err := json.Unmarshal([]byte(text), &ids); err != nil || status != http.StatusOK || ids.Node < from || ids.Node > from+100 {
 			t.Errorf("%s: %d %s, want ids of one of the pool's numbers, %d to %d", layout, status, text, from, from+100)
 		}

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/internal/proof/servers"
 	"github.com/leasehold/leasehold/internal/proof/stalltest"
-	"github.com/leasehold/leasehold/internal/wire"
 )
 
 // The real store is stopped under a server: every request is answered within its bound, /healthz at once, and /readyz says why in words. When
@@ -40,7 +40,7 @@ const boundOfTest, slackOfTest = 2 * time.Second, 500 * time.Millisecond
 
 func stoppedStore(t testing.TB, s *served, srv *servers.Server) {
 	t.Helper()
-	var g wire.Grant
+	var g api.Grant
 	status, text := s.ask(http.MethodPost, "/v1/leases/held", `{"ttl": 600}`, "")
 	if err := json.Unmarshal([]byte(text), &g); err != nil || status != http.StatusCreated {
 		t.Fatalf("%d %s", status, text)
@@ -58,7 +58,7 @@ func stoppedStore(t testing.TB, s *served, srv *servers.Server) {
 	} {
 		all.Go(func() {
 			begun := time.Now()
-			status, text, err := s.asks(q.method, q.path, q.body, "Leasehold-Sequencer", g.Sequencer, wire.HeaderSecret, g.Secret)
+			status, text, err := s.asks(q.method, q.path, q.body, "Leasehold-Sequencer", g.Sequencer, api.HeaderSecret, g.Secret)
 			if took := time.Since(begun); took > boundOfTest+slackOfTest {
 				stalltest.Over(t, took-boundOfTest-slackOfTest, "%s %s: answered after %v with %d", q.method, q.path, took, status)
 			}

@@ -227,7 +227,7 @@ type gateState struct {
 	Me       string      `json:"me"`
 	Holder   string      `json:"holder,omitempty"`
 	Token    fence.Token `json:"token,omitempty"`
-	Left     float64     `json:"left_seconds"`
+	Left     float64     `json:"left"`
 	InFlight int         `json:"writes_in_flight"`
 	Reads    uint64      `json:"reads"`
 	Writes   uint64      `json:"writes"`

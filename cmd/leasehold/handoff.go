@@ -103,8 +103,8 @@ func (v view) notOrdered(h handoff, err error) error {
 	switch {
 	case errors.Is(err, election.ErrNotElected), errors.Is(err, election.ErrNoLeader) && len(v.Holders) > 0:
 		err = v.noLeader(h)
-	case errors.Is(err, election.ErrNoLeader) && v.State == statePaused:
-		err = fmt.Errorf("nobody leads %s: it is %s; `leasehold resume %s` ends that", h.name, v.Note, h.name)
+	case errors.Is(err, election.ErrNoLeader) && v.pause != "":
+		err = fmt.Errorf("nobody leads %s: it is %s; `leasehold resume %s` ends that", h.name, v.pause, h.name)
 	case errors.Is(err, election.ErrNoLeader):
 		err = fmt.Errorf("nobody leads %s: it is %s%s", h.name, v.State, v.whoStands())
 	case !errors.Is(err, election.ErrNoCandidate) && !errors.Is(err, fence.ErrStale): // stale: another leads since just now
@@ -150,7 +150,7 @@ func (v view) whoStands() string {
 			text += " (" + c.Holder + ")"
 		}
 		if c.Role != roleCandidate {
-			text += ", " + c.Role
+			text += ", " + string(c.Role)
 		}
 		all = append(all, text)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/memory"
 )
@@ -20,7 +21,7 @@ func TestFinding_K6_AHandOverThatAnotherWonIsTriedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := &app{err: os.Stderr, clk: clock.System()}
-	h, before := handoff{name: "job", to: "second", wait: patienceOfTests}, view{Token: 7, Holder: "first/1"}
+	h, before := handoff{name: "job", to: "second", wait: patienceOfTests}, view{Lease: api.Lease{Token: 7, Holder: "first/1"}}
 	leads, err := a.awaitTerm(t.Context(), st, h, before, "second/1")
 	if exit := new(exitError); !errors.As(err, &exit) || exit.code != exitConflict || leads.Owner != won.Owner {
 		t.Errorf("%+v, %v", leads, err)

@@ -36,11 +36,11 @@ func historyColumns(terms []termView, now time.Time) []column {
 		from.cells = append(from.cells, fmt.Sprintf("%s (%s)", at(t.From, now), ago(t.From, now)))
 		from.short = append(from.short, at(t.From, now))
 		end := "-"
-		if t.Until != nil {
-			end = at(*t.Until, now)
+		if !t.Until.IsZero() {
+			end = at(t.Until, now)
 		}
 		until.cells = append(until.cells, end)
-		why.cells = append(why.cells, orDash(t.Why))
+		why.cells = append(why.cells, orDash(t.Ended))
 		holder.cells = append(holder.cells, t.Holder)
 	}
 	return []column{token, from, until, holder, why}

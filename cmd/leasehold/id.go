@@ -11,9 +11,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/identity"
-	"github.com/leasehold/leasehold/internal/lessor"
+	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/driver"
@@ -129,32 +128,12 @@ func (a *app) idError(err error) error {
 	return err
 }
 
-// idView is a value that somebody has, as it is in JSON. Fields are only ever added.
+// idView is a value that somebody has: in JSON an identity.
 type idView struct {
-	Pool      string            `json:"pool"`
-	Value     string            `json:"value"`
-	Name      string            `json:"name,omitempty"` // of the instance that has it
-	State     string            `json:"state"`          // as of any lease
-	Kept      string            `json:"kept"`           // assigned: until its TTL is over; or running: by a process or a session
-	Holder    string            `json:"holder"`
-	Token     fence.Token       `json:"token"`
-	Since     time.Time         `json:"since"`
-	TTL       float64           `json:"ttl_seconds"`
-	Expires   *float64          `json:"expires_in_seconds,omitempty"` // at most, unless it is renewed
-	Floor     *time.Time        `json:"floor,omitempty"`              // of its window: the times that ids made with it may have
-	Ceiling   *time.Time        `json:"ceiling,omitempty"`
-	Info      map[string]string `json:"info,omitempty"`
-	Renewed   bool              `json:"renewed,omitempty"`   // assign: the name had it before
-	Sequencer string            `json:"sequencer,omitempty"` // assign: what requests to what is guarded carry
+	api.Identity
 
 	expiresIn time.Duration
 }
-
-// How a value is kept.
-const (
-	keptAssigned = "assigned"
-	keptRunning  = "running"
-)
 
 // idView returns the view of an entry.
 func (a *app) idView(ctx context.Context, st store.Store, pool string, e identity.Entry) (idView, error) {
@@ -162,16 +141,8 @@ func (a *app) idView(ctx context.Context, st store.Store, pool string, e identit
 	if err != nil {
 		return idView{}, err
 	}
-	shown := idView{
-		Pool: pool, Value: e.Value, Name: e.Name, State: v.State, Kept: keptRunning, Holder: e.Record.Owner, Token: e.Record.Token,
-		Since: e.Record.Acquired, TTL: v.TTL, Expires: v.Expires, Info: lessor.Shown(e.Record.Info), expiresIn: v.expiresIn,
-	}
-	if e.Assigned {
-		shown.Kept = keptAssigned
-	}
-	if !e.Ceiling.IsZero() {
-		shown.Floor, shown.Ceiling = &e.Floor, &e.Ceiling
-	}
+	shown := idView{Identity: api.IdentityOf(pool, e), expiresIn: v.expiresIn}
+	shown.State, shown.TTL, shown.ExpiresIn, shown.Info = v.State, v.TTL, v.ExpiresIn, v.Info
 	return shown, nil
 }
 

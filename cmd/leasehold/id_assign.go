@@ -12,6 +12,7 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/flake"
 	"github.com/leasehold/leasehold/identity"
+	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/driver"
@@ -174,16 +175,16 @@ func (a *app) idAssign(ctx context.Context, o idAssign) error {
 			return nil
 		}
 		v, err := a.idView(ctx, m.Store(), o.pool, identity.Entry{
-			Value: got.Value, Name: got.Name, Assigned: true, Floor: got.Floor, Ceiling: got.Ceiling, Record: got.Record,
+			Value: got.Value, Number: got.Number, Name: got.Name, Assigned: true, Floor: got.Floor, Ceiling: got.Ceiling, Record: got.Record,
 		})
 		if err != nil {
 			return err
 		}
-		v.Renewed = got.Renewed
-		if v.Sequencer, err = sequencerText(keys, got.Sequencer()); err != nil {
+		answer := api.Assigned{Identity: v.Identity, Renewed: got.Renewed}
+		if answer.Sequencer, err = sequencerText(keys, got.Sequencer()); err != nil {
 			return err
 		}
-		return writeJSON(a.out, v, a.output() == outputLines)
+		return writeJSON(a.out, answer, a.output() == outputLines)
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/identity"
+	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
@@ -132,17 +133,14 @@ func (a *app) idDuplicatesCommand() *cobra.Command {
 }
 
 // duplicateView is a value that several have, as it is in JSON.
-type duplicateView struct {
-	Value string   `json:"value"`
-	Names []string `json:"names"`
-}
+type duplicateView = api.SharedValue
 
 // duplicates writes what was found.
 func (a *app) duplicates(all []identity.Duplicate) error {
 	views := make([]duplicateView, len(all))
 	value, names := column{title: "VALUE"}, column{title: "OF"}
 	for i, d := range all {
-		views[i] = duplicateView{d.Value, d.Holders}
+		views[i] = duplicateView{Value: d.Value, Names: d.Holders}
 		value.cells = append(value.cells, plain(d.Value))
 		names.cells = append(names.cells, plain(strings.Join(d.Holders, ", ")))
 	}

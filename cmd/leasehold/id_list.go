@@ -9,17 +9,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold/leasehold/identity"
+	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/store"
 )
 
 // poolView is a pool as it is in JSON.
-type poolView struct {
-	Pool   string          `json:"pool"`
-	Values identity.Values `json:"values"`
-	Layout string          `json:"layout,omitempty"` // of the ids that are made with them
-	Size   int             `json:"size"`
-	Held   int             `json:"held"`
-}
+type poolView = api.DeclaredPool
 
 func (a *app) idListCommand() *cobra.Command {
 	cmd := &cobra.Command{
@@ -30,7 +25,7 @@ func (a *app) idListCommand() *cobra.Command {
 			"value may be dated.",
 		Example: "  leasehold id list\n" +
 			"  leasehold id list machines\n" +
-			"  leasehold id list machines -o json | jq -r '.[] | select(.name == \"web1\") | .value'",
+			"  leasehold id list machines -o json | jq -r '.[] | select(.as == \"web1\") | .value'",
 		Args:              want("[POOL]"),
 		ValidArgsFunction: a.completePools,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -61,7 +56,8 @@ func (a *app) idPools(ctx context.Context, st store.Store) error {
 		if err != nil {
 			return err
 		}
-		views[i] = poolView{p.Pool, p.Values, p.Layout, p.Size, len(entries)}
+		views[i] = api.PoolOf(p)
+		views[i].Held = new(len(entries))
 	}
 	switch {
 	case a.output() != outputTable:
@@ -72,10 +68,10 @@ func (a *app) idPools(ctx context.Context, st store.Store) error {
 	}
 	name, values, held := column{title: "POOL", cut: true}, column{title: "VALUES", cut: true}, column{title: "HELD"}
 	layout := column{title: "LAYOUT", cut: true}
-	for _, v := range views {
+	for i, v := range views {
 		name.cells = append(name.cells, plain(v.Pool))
-		values.cells = append(values.cells, plain(strings.TrimPrefix(v.Values.String(), "the ")))
-		held.cells = append(held.cells, fmt.Sprintf("%d of %d", v.Held, v.Size))
+		values.cells = append(values.cells, plain(strings.TrimPrefix(pools[i].Values.String(), "the ")))
+		held.cells = append(held.cells, fmt.Sprintf("%d of %d", *v.Held, v.Size))
 		layout.cells = append(layout.cells, plain(orDash(v.Layout)))
 	}
 	return writeTable(a.out, []column{name, held, values, layout}, width(a.out), nil)
@@ -109,13 +105,13 @@ func idColumns(views []idView, now time.Time) []column {
 	window, holder := column{title: "WINDOW"}, column{title: "HOLDER", cut: true}
 	for _, v := range views {
 		value.cells = append(value.cells, plain(v.Value))
-		name.cells = append(name.cells, plain(orDash(v.Name)))
-		state.cells = append(state.cells, v.State)
-		kept.cells = append(kept.cells, v.Kept)
-		since.cells = append(since.cells, fmt.Sprintf("%s (%s)", at(v.Since, now), ago(v.Since, now)))
-		since.short = append(since.short, ago(v.Since, now))
+		name.cells = append(name.cells, plain(orDash(v.As)))
+		state.cells = append(state.cells, string(v.State))
+		kept.cells = append(kept.cells, string(v.Kept))
+		since.cells = append(since.cells, fmt.Sprintf("%s (%s)", at(v.Acquired, now), ago(v.Acquired, now)))
+		since.short = append(since.short, ago(v.Acquired, now))
 		in, up := "-", "-"
-		if v.Expires != nil {
+		if v.ExpiresIn != nil {
 			in = "in " + roughly(v.expiresIn)
 		}
 		if v.Ceiling != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/identity"
+	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -116,10 +117,7 @@ func (a *app) idPruneCommand() *cobra.Command {
 }
 
 // prunedView is a value that was freed, as it is in JSON.
-type prunedView struct {
-	Value string `json:"value"`
-	Name  string `json:"name"` // who had it
-}
+type prunedView = api.FreedValue
 
 func (a *app) idPrune(ctx context.Context, st store.Store, pool string, o identity.PruneOptions) error {
 	o.Clock = a.clk
@@ -130,7 +128,7 @@ func (a *app) idPrune(ctx context.Context, st store.Store, pool string, o identi
 	views := make([]prunedView, len(ended))
 	value, name := column{title: "VALUE"}, column{title: "NAME"}
 	for i, e := range ended {
-		views[i] = prunedView{e.Value, e.Name}
+		views[i] = prunedView{Value: e.Value, As: e.Name}
 		value.cells, name.cells = append(value.cells, plain(e.Value)), append(name.cells, plain(e.Name))
 	}
 	var err error

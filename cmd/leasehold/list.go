@@ -12,6 +12,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/election"
+	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/lock"
 	"github.com/leasehold/leasehold/store"
@@ -86,7 +87,7 @@ func (a *app) views(ctx context.Context, st store.Store, prefix string, all bool
 			continue
 		}
 		if r.bad != nil {
-			views = append(views, view{Name: r.rec.Key, State: stateUnreadable, Note: oneLine(r.bad)})
+			views = append(views, view{Lease: api.Lease{Name: r.rec.Key, State: stateUnreadable, Problem: api.ProblemOf(r.bad)}})
 			continue
 		}
 		look := a.look
@@ -150,13 +151,13 @@ func listColumns(views []view, now time.Time) []column {
 	token, since, expires := column{title: "TOKEN"}, column{title: "SINCE"}, column{title: "EXPIRES"}
 	for _, v := range views {
 		name.cells = append(name.cells, v.Name)
-		state.cells = append(state.cells, v.State)
+		state.cells = append(state.cells, v.shown())
 		holder.cells = append(holder.cells, v.holders())
 		token.cells = append(token.cells, v.Token.String())
 		long, short := "-", "-"
-		if v.Since != nil {
-			short = ago(*v.Since, now)
-			long = fmt.Sprintf("%s (%s)", at(*v.Since, now), short)
+		if v.since != nil {
+			short = ago(*v.since, now)
+			long = fmt.Sprintf("%s (%s)", at(*v.since, now), short)
 		}
 		since.cells, since.short = append(since.cells, long), append(since.short, short)
 		in := "-"
@@ -165,7 +166,7 @@ func listColumns(views []view, now time.Time) []column {
 			in = "silent " + roughly(v.silent)
 		case v.silent > 0:
 			in = "in " + roughly(v.expiresIn) + ", silent " + roughly(v.silent)
-		case v.Expires != nil:
+		case v.ExpiresIn != nil:
 			in = "in " + roughly(v.expiresIn)
 		}
 		expires.cells, expires.short = append(expires.cells, in), append(expires.short, strings.TrimPrefix(in, "in "))

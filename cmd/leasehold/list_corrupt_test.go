@@ -46,7 +46,7 @@ func TestListOfARecordThatCannotBeRead(t *testing.T) {
 		views, err := a.views(t.Context(), unreadable{st, "b"}, prefix, false)
 		var got string
 		for _, v := range views {
-			got += v.Name + " " + v.State + " "
+			got += v.Name + " " + string(v.State) + " "
 		}
 		if got != states || errors.Is(err, store.ErrCorrupt) != (prefix != "c") {
 			t.Errorf("%q: %s, %v", prefix, got, err)

@@ -9,22 +9,12 @@ import (
 
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
 	"github.com/leasehold/leasehold/election"
-	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/store"
 )
 
 // observation is a line of observe in JSON.
-type observation struct {
-	Time   time.Time   `json:"time"` // when it was noticed
-	Name   string      `json:"name"`
-	Leader string      `json:"leader,omitempty"` // missing when nobody leads
-	Token  fence.Token `json:"token"`
-	Since  *time.Time  `json:"since,omitempty"`
-	Age    *float64    `json:"age_seconds,omitempty"` // how long ago the store said so; missing when it never has
-	Pause  *pauseView  `json:"pause,omitempty"`       // why nobody leads
-	Stale  bool        `json:"stale,omitempty"`       // the store can't be read: this is what was known last
-	Error  string      `json:"error,omitempty"`
-}
+type observation = api.LeaderState
 
 func (a *app) observeCommand() *cobra.Command {
 	var once bool
@@ -69,7 +59,7 @@ func (a *app) observe(ctx context.Context, st store.Store, name string, once boo
 		o := observationOf(l, err)
 		o.Time = a.clk.Wall()
 		if err == nil && l.Owner == "" {
-			o.Pause = a.pauseOf(ctx, st, name)
+			o.Paused = a.pauseOf(ctx, st, name)
 		}
 		if err := a.writeObservation(o); err != nil {
 			return err
@@ -88,11 +78,10 @@ func (a *app) observe(ctx context.Context, st store.Store, name string, once boo
 func observationOf(l election.Leader, failure error) observation {
 	o := observation{Name: l.Name, Leader: l.Owner, Token: l.Token, Stale: failure != nil}
 	if failure == nil || l.Token != 0 {
-		age := l.Age.Round(time.Millisecond).Seconds()
-		o.Age = &age
+		o.Age = new(api.Seconds(l.Age.Round(time.Millisecond)))
 	}
 	if l.Owner != "" {
-		o.Since = &l.Since
+		o.Acquired = &l.Since
 	}
 	if failure != nil {
 		o.Error = oneLine(failure)
@@ -117,13 +106,13 @@ func (a *app) writeObservation(o observation) error {
 	who := "nobody leads"
 	switch {
 	case o.Leader != "":
-		who = fmt.Sprintf("%s leads (token %d) since %s", o.Leader, o.Token, at(*o.Since, o.Time))
-	case o.Pause != nil:
-		who += ": " + pauseText(*o.Pause, o.Time)
+		who = fmt.Sprintf("%s leads (token %d) since %s", o.Leader, o.Token, at(*o.Acquired, o.Time))
+	case o.Paused != nil:
+		who += ": " + pauseText(*o.Paused, o.Time)
 	}
 	var age time.Duration
 	if o.Age != nil {
-		age = time.Duration(*o.Age * float64(time.Second))
+		age = time.Duration(*o.Age)
 	}
 	switch {
 	case o.Stale && o.Age == nil:

@@ -25,11 +25,11 @@ func TestObservationsSayHowOldTheyAre(t *testing.T) {
 		err        error
 		text, json string
 	}{
-		{leader, nil, `job east/h/1/x leads \(token 7\) since [0-9:]+; as of now`, `"leader":"east/h/1/x","token":7,"since":"[^"]*","age_seconds":0}`},
-		{old, nil, `leads .*; as of 90s ago`, `"age_seconds":90}`},
-		{old, down, `job nothing is known now: no; answer; 90s ago: east/h/1/x leads`, `"age_seconds":90,"stale":true,"error":"no; answer"}`},
+		{leader, nil, `job east/h/1/x leads \(token 7\) since [0-9:]+; as of now`, `"leader":"east/h/1/x","token":7,"acquired":"[^"]*","age":0}`},
+		{old, nil, `leads .*; as of 90s ago`, `"age":90}`},
+		{old, down, `job nothing is known now: no; answer; 90s ago: east/h/1/x leads`, `"age":90,"stale":true,"error":"no; answer"}`},
 		{election.Leader{Name: "job", Age: time.Hour}, down, `job nothing is known: no; answer$`, `"name":"job","token":0,"stale":true,"error":"no; answer"}`},
-		{election.Leader{Name: "job", Token: 7}, nil, `job nobody leads; as of now`, `"name":"job","token":7,"age_seconds":0}`},
+		{election.Leader{Name: "job", Token: 7}, nil, `job nobody leads; as of now`, `"name":"job","token":7,"age":0}`},
 	} {
 		for form, want := range map[string]string{outputTable: c.text, outputLines: c.json} {
 			out, err := os.Create(filepath.Join(t.TempDir(), "out"))

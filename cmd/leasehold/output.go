@@ -172,7 +172,9 @@ func plain(s string) string {
 }
 
 // stateColours are SGR codes.
-var stateColours = map[string]string{stateHeld: "32", stateExpired: "33", stateBroken: "31", stateHanded: "36", statePaused: "33", stateFree: "2"}
+var stateColours = map[string]string{
+	string(stateHeld): "32", string(stateExpired): "33", string(stateBroken): "31", string(stateHanded): "36", statePaused: "33", string(stateFree): "2",
+}
 
 // painter colours states, if out is to have colours.
 func painter(out *os.File) func(title, cell, padded string) string {

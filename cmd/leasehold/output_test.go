@@ -8,16 +8,23 @@ import (
 	"unicode/utf8"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
 
 func TestTableFitsTheTerminal(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.Local)
-	since, expires := now.Add(-3*time.Minute), 16.0
+	since, expires := now.Add(-3*time.Minute), api.Seconds(16*time.Second)
 	views := []view{
-		{Name: "backup/nightly", State: stateHeld, Holder: "blue/some-long-host-name.example.org/12345/abcdefghijklm", Token: 1795257194000, Since: &since, Expires: &expires, expiresIn: 16 * time.Second},
-		{Name: "x", State: stateFree, Token: 1},
+		{
+			Lease: api.Lease{
+				Name: "backup/nightly", State: stateHeld, Holder: "blue/some-long-host-name.example.org/12345/abcdefghijklm",
+				Token: 1795257194000, ExpiresIn: &expires,
+			},
+			since: &since, expiresIn: 16 * time.Second,
+		},
+		{Lease: api.Lease{Name: "x", State: stateFree, Token: 1}},
 	}
 	for _, width := range []int{0, 200, 120, 100, 80, 70} {
 		var out strings.Builder
@@ -89,7 +96,7 @@ func TestStates(t *testing.T) {
 		what    string
 		rec     store.Record
 		session store.Record
-		want    string
+		want    api.State
 		left    time.Duration
 	}{
 		{"free", with(held, func(r *store.Record) { r.Owner = "" }), store.Record{}, stateFree, 0},
@@ -109,7 +116,7 @@ func TestStates(t *testing.T) {
 				o.Saw(c.session)
 			}
 			v := newView(o.Saw(c.rec))
-			if v.State != c.want || v.expiresIn != c.left || (v.Expires != nil) != (c.left > 0) {
+			if v.State != c.want || v.expiresIn != c.left || (v.ExpiresIn != nil) != (c.left > 0) {
 				t.Errorf("%s: %s, expires in %v; want %s, %v", c.what, v.State, v.expiresIn, c.want, c.left)
 			}
 		})

@@ -133,8 +133,8 @@ func orNobody(holder string) string {
 
 // pauses returns all there are.
 func (v view) pauses() []pauseView {
-	if v.Pause != nil && len(v.Pauses) == 0 {
-		return []pauseView{*v.Pause}
+	if v.Paused != nil && len(v.Pauses) == 0 {
+		return []pauseView{*v.Paused}
 	}
 	return v.Pauses
 }

@@ -10,10 +10,10 @@ import (
 // planView is what plan says in JSON.
 type planView struct {
 	Input    planInput `json:"input"`
-	Validity float64   `json:"validity_seconds"`
-	Renew    float64   `json:"renewal_seconds"`
-	Stops    float64   `json:"stop_seconds"` // after the last renewal
-	Survives float64   `json:"survives_outage_seconds"`
+	Validity float64   `json:"validity"`
+	Renew    float64   `json:"renewal"`
+	Stops    float64   `json:"stop"` // after the last renewal
+	Survives float64   `json:"survives_outage"`
 	Takeover planRange `json:"takeover"`
 	Handover planRange `json:"handover"`
 	One      planSide  `json:"one"`
@@ -23,34 +23,34 @@ type planView struct {
 
 type planInput struct {
 	Crashes       string  `json:"crashes"`
-	Restart       float64 `json:"restart_seconds"`
+	Restart       float64 `json:"restart"`
 	Machines      string  `json:"machine_failures"`
-	Detect        float64 `json:"detect_seconds"`
+	Detect        float64 `json:"detect"`
 	Deploys       string  `json:"deployments"`
-	Deploy        float64 `json:"deployment_seconds"`
+	Deploy        float64 `json:"deployment"`
 	Outages       string  `json:"outages"`
-	Outage        float64 `json:"outage_seconds"`
+	Outage        float64 `json:"outage"`
 	Replicas      int     `json:"replicas"`
-	TTL           float64 `json:"ttl_seconds"`
-	Poll          float64 `json:"poll_seconds"`
-	WarmUp        float64 `json:"warm_up_seconds"`
+	TTL           float64 `json:"ttl"`
+	Poll          float64 `json:"poll"`
+	WarmUp        float64 `json:"warm_up"`
 	CrashReleases bool    `json:"crash_releases"`
 	Under         string  `json:"under"` // what keeps the lease: run, elect or library
 }
 
 type planRange struct {
-	Least float64 `json:"least_seconds"`
-	Mean  float64 `json:"mean_seconds"`
-	Most  float64 `json:"most_seconds"`
+	Least float64 `json:"least"`
+	Mean  float64 `json:"mean"`
+	Most  float64 `json:"most"`
 }
 
 type planSide struct {
-	Crashes      float64  `json:"crashes_seconds"`
-	Machines     float64  `json:"machine_failures_seconds"`
-	Deploys      float64  `json:"deployments_seconds"`
-	Outages      float64  `json:"outages_seconds"`
-	NoneUp       float64  `json:"none_up_seconds"`
-	Down         float64  `json:"down_seconds_a_year"`
+	Crashes      float64  `json:"crashes"`
+	Machines     float64  `json:"machine_failures"`
+	Deploys      float64  `json:"deployments"`
+	Outages      float64  `json:"outages"`
+	NoneUp       float64  `json:"none_up"`
+	Down         float64  `json:"down_a_year"`
 	Availability float64  `json:"availability"`
 	Nines        *int     `json:"nines,omitempty"` // absent when it is never down
 	Writes       float64  `json:"writes_a_day"`

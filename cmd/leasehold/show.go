@@ -91,21 +91,21 @@ func (a *app) withView(ctx context.Context, name string, f func(view) error) err
 func (a *app) showTable(v view) error {
 	now := a.clk.Wall()
 	since := "-"
-	if v.Since != nil {
-		since = fmt.Sprintf("%s (%s)", at(*v.Since, now), ago(*v.Since, now))
+	if v.since != nil {
+		since = fmt.Sprintf("%s (%s)", at(*v.since, now), ago(*v.since, now))
 	}
-	rows := [][2]string{{"name", v.Name}, {"state", v.State}, {"holder", v.holders()}, {"token", v.Token.String()}, {"since", since}}
+	rows := [][2]string{{"name", v.Name}, {"state", v.shown()}, {"holder", v.holders()}, {"token", v.Token.String()}, {"since", since}}
 	if v.Holder != "" && v.Holders == nil {
-		rows = append(rows, [2]string{"ttl", time.Duration(v.TTL * float64(time.Second)).String()})
+		rows = append(rows, [2]string{"ttl", v.ttl().String()})
 	}
 	if v.silent > 0 {
 		rows = append(rows, [2]string{"renewed", "no sign of life for " + roughly(v.silent)})
 	}
-	if v.Expires != nil {
+	if v.ExpiresIn != nil {
 		rows = append(rows, [2]string{"expires", "in " + roughly(v.expiresIn) + " at most, unless it is renewed"})
 	}
-	if v.Note != "" {
-		rows = append(rows, [2]string{"note", v.Note})
+	if text := v.remark(); text != "" {
+		rows = append(rows, [2]string{"note", text})
 	}
 	if v.Session != "" {
 		rows = append(rows, [2]string{"session", v.Session})

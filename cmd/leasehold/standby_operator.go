@@ -70,7 +70,7 @@ func (a *app) standbyStatus(ctx context.Context, op admiral.Operator, wait time.
 	if err != nil {
 		return err
 	}
-	s := standing{Lease: op.Config.LeaseName, Owner: rec.Owner, Token: rec.Token, Note: rec.Note, State: stateFree}
+	s := standing{Lease: op.Config.LeaseName, Owner: rec.Owner, Token: rec.Token, Note: rec.Note, State: string(stateFree)}
 	if wait > 0 {
 		if s.Instances, err = op.RollCall(ctx, wait); err != nil {
 			return err
@@ -80,7 +80,7 @@ func (a *app) standbyStatus(ctx context.Context, op admiral.Operator, wait time.
 	if err != nil {
 		return err
 	}
-	s.Since = v.Since
+	s.Since = v.since
 	s.Pod, s.Region = admiral.HolderOf(rec)
 	switch {
 	case rec.Owner == admiral.SkipOwner:
@@ -90,7 +90,7 @@ func (a *app) standbyStatus(ctx context.Context, op admiral.Operator, wait time.
 	case v.State == stateHeld:
 		s.State = "active"
 	case rec.Owner != "":
-		s.State = v.State
+		s.State = string(v.State)
 	}
 	if err := a.showStanding(s); err != nil {
 		return err

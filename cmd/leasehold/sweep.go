@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/driver"
@@ -17,12 +18,7 @@ import (
 )
 
 // swept is what became of a record, as it is in JSON.
-type swept struct {
-	Key    string       `json:"key"`
-	Deed   sweep.Action `json:"deed"` // deleted, freed, closed, pruned or kept
-	Why    string       `json:"why"`
-	DryRun bool         `json:"dry_run,omitempty"` // nothing was changed
-}
+type swept = api.SweepFinding
 
 func (a *app) sweepCommand() *cobra.Command {
 	var o sweep.Options
@@ -81,7 +77,7 @@ func (a *app) sweep(ctx context.Context, st store.Store, o sweep.Options) error 
 	var failed error
 	o.Clock = a.clk
 	o.OnFinding = func(f sweep.Finding) {
-		v := swept{f.Key, f.Action, f.Why, o.DryRun}
+		v := swept{Key: f.Key, Action: string(f.Action), Reason: f.Why, DryRun: o.DryRun}
 		if a.output() == outputLines { // as it happens
 			failed = errors.Join(failed, writeJSON(a.out, v, true))
 			return
@@ -100,14 +96,14 @@ func (a *app) sweep(ctx context.Context, st store.Store, o sweep.Options) error 
 }
 
 func sweepColumns(all []swept, dry bool) []column {
-	name, deed, why := column{title: "NAME", cut: true}, column{title: "DEED"}, column{title: "WHY", cut: true}
+	name, deed, why := column{title: "NAME", cut: true}, column{title: "ACTION"}, column{title: "WHY", cut: true}
 	if dry {
 		deed.title = "WOULD BE"
 	}
 	for _, v := range all {
 		name.cells = append(name.cells, v.Key)
-		deed.cells = append(deed.cells, string(v.Deed))
-		why.cells = append(why.cells, v.Why)
+		deed.cells = append(deed.cells, v.Action)
+		why.cells = append(why.cells, v.Reason)
 	}
 	return []column{deed, name, why}
 }

@@ -8,20 +8,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/lock"
 	"github.com/leasehold/leasehold/store"
 )
-
-// verified is what verify says in JSON.
-type verified struct {
-	Name         string      `json:"name"`
-	Holder       string      `json:"holder"`
-	Token        fence.Token `json:"token"`
-	Current      bool        `json:"current"`
-	NewestToken  fence.Token `json:"newest_token"`
-	NewestHolder string      `json:"newest_holder,omitempty"`
-	Reason       string      `json:"reason,omitempty"` // why it can't be trusted, if it can't
-}
 
 func (a *app) verifyCommand() *cobra.Command {
 	cmd := &cobra.Command{
@@ -47,13 +37,13 @@ func (a *app) verifyCommand() *cobra.Command {
 					return err
 				}
 				if err := guard.Check(cmd.Context(), s); err != nil {
-					return a.verdict(s, err)
+					return a.verdict(cmd.Context(), st, s, err)
 				}
 				dead, err := a.silent(cmd.Context(), st, s)
 				if err != nil {
 					return err
 				}
-				return a.verdict(s, dead)
+				return a.verdict(cmd.Context(), st, s, dead)
 			})
 		},
 	}
@@ -65,29 +55,35 @@ func (a *app) verifyCommand() *cobra.Command {
 // silent returns a *fence.StaleError if the term of a sequencer, which nobody has followed, is one of a holder that has shown no sign of
 // life for its TTL.
 func (a *app) silent(ctx context.Context, st store.Store, s fence.Sequencer) (dead, err error) {
-	rec, err := store.Load(ctx, st, s.Name)
-	if i := strings.LastIndexByte(s.Name, '#'); err == nil && rec.Version == "" && i > 0 { // a slot's
-		rec, err = store.Load(ctx, st, s.Name[:i])
-	}
-	if err != nil {
-		return nil, err
-	}
-	v, err := a.look(ctx, st, rec)
-	if err == nil && v.Token != s.Token {
-		err = a.addShares(ctx, st, &v, rec)
-	}
+	v, err := a.standing(ctx, st, s)
 	if err != nil {
 		return nil, err
 	}
 	a.keepBook()
 	expired := v.State == stateExpired && v.Token == s.Token
 	if h := v.shareUnder(s.Token); h != nil {
-		expired = h.State == stateExpired
+		expired = h.State == api.ShareExpired
 	}
 	if !expired {
 		return nil, nil
 	}
 	return &fence.StaleError{Name: s.Name, Got: s.Token, Current: s.Token}, nil
+}
+
+// standing returns how the name of a sequencer stands.
+func (a *app) standing(ctx context.Context, st store.Store, s fence.Sequencer) (view, error) {
+	rec, err := store.Load(ctx, st, s.Name)
+	if i := strings.LastIndexByte(s.Name, '#'); err == nil && rec.Version == "" && i > 0 { // a slot's
+		rec, err = store.Load(ctx, st, s.Name[:i])
+	}
+	if err != nil {
+		return view{}, err
+	}
+	v, err := a.look(ctx, st, rec)
+	if err == nil && v.Token != s.Token {
+		err = a.addShares(ctx, st, &v, rec)
+	}
+	return v, err
 }
 
 // readSequencer reads a sequencer, which has to be signed by one of the keys if there are any.
@@ -115,7 +111,7 @@ func (a *app) readSequencer(text string) (s fence.Sequencer, err error) {
 // forged says that a sequencer is not signed as it should be.
 func (a *app) forged(err error) error {
 	if a.output() != outputTable {
-		if err := writeJSON(a.out, verified{Reason: oneLine(err)}, a.output() == outputLines); err != nil {
+		if err := writeJSON(a.out, api.Verification{Reason: oneLine(err)}, a.output() == outputLines); err != nil {
 			return err
 		}
 	}
@@ -123,16 +119,20 @@ func (a *app) forged(err error) error {
 	return &exitError{code: exitNo}
 }
 
-func (a *app) verdict(s fence.Sequencer, err error) error {
+func (a *app) verdict(ctx context.Context, st store.Store, s fence.Sequencer, err error) error {
 	var stale *fence.StaleError
 	if err != nil && !errors.As(err, &stale) {
 		return err
 	}
-	v := verified{Name: s.Name, Holder: s.Holder, Token: s.Token, Current: err == nil, NewestToken: s.Token, NewestHolder: s.Holder}
-	if stale != nil {
-		v.NewestToken, v.NewestHolder = stale.Current, stale.Holder
-	}
 	if a.output() != outputTable {
+		v := api.Verification{Name: s.Name, Holder: s.Holder, Token: s.Token, Current: stale == nil}
+		if stale != nil {
+			now, err := a.standing(ctx, st, s)
+			if err != nil {
+				return err
+			}
+			v.Now, v.Reason = &now.Lease, oneLine(stale)
+		}
 		if err := writeJSON(a.out, v, a.output() == outputLines); err != nil {
 			return err
 		}

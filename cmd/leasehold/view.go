@@ -1,10 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"time"
 
-	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/internal/lessor"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
@@ -12,52 +13,34 @@ import (
 
 // The states in which a name is shown.
 const (
-	stateFree       = string(lease.NameFree)
-	stateHeld       = string(lease.NameHeld)
-	stateExpired    = string(lease.NameExpired)
-	stateBroken     = string(lease.NameBroken)
-	stateHanded     = string(lease.NameHanded)
-	stateUnreadable = "unreadable" // its record can't be read
-	statePaused     = "paused"     // an election in which nobody may lead, and nobody does
-	stateDeclared   = "declared"   // a pool of identities, whose name nobody can hold
+	stateFree       = api.StateFree
+	stateHeld       = api.StateHeld
+	stateExpired    = api.StateExpired
+	stateBroken     = api.StateBroken
+	stateHanded     = api.StateHanded
+	stateUnreadable = api.StateBad
+	stateDeclared   = api.StatePool
+
+	statePaused = "paused" // in tables: an election in which nobody may lead, and nobody does
 )
 
-// view is a name as it is shown, and as it is in JSON. Fields are only ever added.
+// states are those that an observer sees.
+var states = map[lease.Standing]api.State{
+	lease.NameFree: stateFree, lease.NameHeld: stateHeld, lease.NameExpired: stateExpired, lease.NameBroken: stateBroken, lease.NameHanded: stateHanded,
+}
+
+// view is a name as it is shown: in JSON a lease.
 type view struct {
-	Name    string            `json:"name"`
-	State   string            `json:"state"`
-	Holder  string            `json:"holder,omitempty"`
-	Token   fence.Token       `json:"token"`
-	Since   *time.Time        `json:"since,omitempty"`              // acquired, or freed; by the holder's wall clock
-	TTL     float64           `json:"ttl_seconds,omitempty"`        // how long it lasts past its last renewal
-	Expires *float64          `json:"expires_in_seconds,omitempty"` // at most, unless it is renewed
-	Silent  *float64          `json:"silent_seconds,omitempty"`     // since when at least there is no sign of life
-	Session string            `json:"session,omitempty"`
-	Note    string            `json:"note,omitempty"` // who broke it or handed it over, and why
-	Info    map[string]string `json:"info,omitempty"`
-	Past    []termView        `json:"past,omitempty"`
+	api.Lease
 
-	Kind       string          `json:"kind,omitempty"`    // rw, semaphore, fair, election or pool
-	Limit      int             `json:"limit,omitempty"`   // slots of a semaphore
-	Holders    []shareView     `json:"holders,omitempty"` // of shares
-	Waiting    []shareView     `json:"waiting,omitempty"` // in the order in which they are served
-	Pause      *pauseView      `json:"pause,omitempty"`
-	Pauses     []pauseView     `json:"pauses,omitempty"` // all, if there are several
-	Candidates []candidateView `json:"candidates,omitempty"`
-
+	since     *time.Time // when it was acquired or freed, by the holder's wall clock
 	expiresIn time.Duration
 	silent    time.Duration // if that is out of the ordinary
+	pause     string        // by whom the election is paused, and why, if nobody leads
 }
 
 // termView is a term of ownership as it is in JSON.
-type termView struct {
-	Name   string      `json:"name,omitempty"`
-	Holder string      `json:"holder"`
-	Token  fence.Token `json:"token"`
-	From   time.Time   `json:"from"`
-	Until  *time.Time  `json:"until,omitempty"` // missing in the present term
-	Why    string      `json:"why,omitempty"`   // why it ended
-}
+type termView = api.Term
 
 // observer returns who says how names in st stand. It remembers what this command saw, and what others saw before.
 func (a *app) observer(st store.Store) *lease.Observer {
@@ -79,40 +62,54 @@ func (a *app) look(ctx context.Context, st store.Store, rec store.Record) (view,
 
 func newView(s lease.Status) view {
 	rec := s.Record
-	v := view{
-		Name: s.Name, State: string(s.Standing), Holder: s.Holder, Token: s.Token, TTL: s.TTL.Seconds(),
-		Session: rec.Session, Note: s.Note, Info: lessor.Shown(rec.Info), silent: s.SilentFor(),
-	}
-	for _, t := range rec.Past {
-		v.Past = append(v.Past, termView{Holder: t.Owner, Token: t.Token, From: t.From, Until: &t.Until, Why: t.Why})
-	}
+	v := view{silent: s.SilentFor(), Lease: api.Lease{
+		Name: s.Name, State: states[s.Standing], Holder: s.Holder, Token: s.Token,
+		Session: rec.Session, Note: s.Note, Info: lessor.Shown(rec.Info), Past: api.PastOf(rec),
+	}}
 	switch {
 	case rec.Kind == store.KindPool:
-		v.Kind, v.State, v.Holder, v.TTL = kindPool, stateDeclared, "", 0
+		v.Kind, v.State, v.Holder = kindPool, stateDeclared, ""
 		return v
 	case s.Standing == lease.NameFree:
 		if len(rec.Past) > 0 {
-			v.Since = &rec.Past[0].Until
+			v.since = &rec.Past[0].Until
 		}
 		return v
 	case s.Standing != lease.NameExpired:
 		v.expiresIn = s.ExpiresIn
-		left := s.ExpiresIn.Round(time.Millisecond).Seconds()
-		v.Expires = &left
+		v.ExpiresIn = new(api.Seconds(s.ExpiresIn))
 	}
-	if s.Silent > 0 {
-		silent := s.Silent.Round(time.Millisecond).Seconds()
-		v.Silent = &silent
+	if v.silent > 0 {
+		v.Silent = new(api.Seconds(v.silent))
 	}
-	v.Since = &s.Since
+	v.TTL, v.Acquired, v.since = new(api.Seconds(s.TTL)), &s.Since, &s.Since
 	return v
+}
+
+// shown is how it stands, for people.
+func (v view) shown() string {
+	if v.pause != "" {
+		return statePaused
+	}
+	return string(v.State)
+}
+
+// remark is what is to be said about how it stands.
+func (v view) remark() string { return cmp.Or(v.pause, v.Note) }
+
+// ttl is how long the hold lasts past its last renewal; 0 if nobody holds it.
+func (v view) ttl() time.Duration {
+	if v.TTL == nil {
+		return 0
+	}
+	return time.Duration(*v.TTL)
 }
 
 // terms returns the terms of a name, the present one first.
 func (v view) terms() []termView {
 	var all []termView
 	if v.Holder != "" && v.State != stateHanded {
-		all = append(all, termView{Holder: v.Holder, Token: v.Token, From: *v.Since})
+		all = append(all, termView{Holder: v.Holder, Token: v.Token, From: *v.Acquired})
 	}
 	all = append(all, v.Past...)
 	for i := range all {
@@ -123,5 +120,5 @@ func (v view) terms() []termView {
 
 // changed reports whether v tells people anything that before didn't.
 func (v view) changed(before view) bool {
-	return v.State != before.State || v.Holder != before.Holder || v.Token != before.Token || v.Note != before.Note || v.holders() != before.holders()
+	return v.shown() != before.shown() || v.Holder != before.Holder || v.Token != before.Token || v.remark() != before.remark() || v.holders() != before.holders()
 }

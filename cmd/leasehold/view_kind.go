@@ -10,6 +10,7 @@ import (
 
 	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/lock"
 	"github.com/leasehold/leasehold/store"
@@ -25,49 +26,23 @@ const (
 	kindPool      = "pool" // run --id, id assign
 )
 
-// shareView is a hold of a share, or a wait for one, as it is in JSON.
-type shareView struct {
-	Holder  string      `json:"holder"`
-	State   string      `json:"state"`          // held, expired or broken; of one who waits: waiting
-	Mode    string      `json:"mode,omitempty"` // of a read/write lock: read or write
-	Slot    *int        `json:"slot,omitempty"`
-	Weight  int         `json:"weight,omitempty"` // of a semaphore's, where it is more than 1: how many slots it takes
-	Token   fence.Token `json:"token,omitempty"`
-	Since   time.Time   `json:"since"` // when it began to wait
-	Session string      `json:"session"`
-}
-
-// pauseView says who paused an election, as it is in JSON.
-type pauseView struct {
-	ID     string    `json:"id,omitempty"` // for resume --id
-	By     string    `json:"by"`
-	Reason string    `json:"reason,omitempty"`
-	Since  time.Time `json:"since"`
-	Until  time.Time `json:"until,omitzero"` // when it ends by itself, if it does
-}
-
-// candidateView is a candidate as it is in JSON.
-type candidateView struct {
-	Name     string    `json:"name"`
-	Holder   string    `json:"holder"`
-	Role     string    `json:"role"` // leader, candidate or ineligible
-	Priority int       `json:"priority"`
-	Zone     string    `json:"zone,omitempty"`
-	Since    time.Time `json:"since"`
-}
+type (
+	shareView     = api.Share     // a hold of a share, or a wait for one, as it is in JSON
+	pauseView     = api.Pause     // who paused an election, as it is in JSON
+	candidateView = api.Candidate // a candidate as it is in JSON
+)
 
 // The roles of candidates.
 const (
-	roleLeader     = "leader"
-	roleCandidate  = "candidate"
-	roleIneligible = "ineligible"
+	roleLeader    = api.RoleLeader
+	roleCandidate = api.RoleCandidate
 )
 
 // stateWaiting is that of one who waits for a share.
-const stateWaiting = "waiting"
+const stateWaiting = api.ShareWaiting
 
 // sessionState returns how a session stands: held, broken, expired, or free when it is closed.
-func (a *app) sessionState(ctx context.Context, st store.Store, key string) (string, error) {
+func (a *app) sessionState(ctx context.Context, st store.Store, key string) (api.State, error) {
 	rec, err := store.Load(ctx, st, key)
 	if err != nil {
 		return "", err
@@ -110,9 +85,10 @@ func (a *app) addShares(ctx context.Context, st store.Store, v *view, rec store.
 				v.Waiting = slices.Insert(v.Waiting, 0, turn)
 			}
 		}
+		v.Waiters = len(v.Waiting)
 		return nil
 	}
-	v.Kind, v.Waiting = kindShared, waiting
+	v.Kind, v.Waiting, v.Waiters = kindShared, waiting, len(waiting)
 	if state.Kind == lock.KindSemaphore {
 		v.Kind, v.Limit = kindSemaphore, state.Limit
 	}
@@ -125,13 +101,14 @@ func (a *app) addShares(ctx context.Context, st store.Store, v *view, rec store.
 
 // share has v tell who holds shares of it.
 func (v *view) share(newest fence.Token, held []shareView) {
-	v.State, v.Token, v.Holder, v.Since, v.Holders = stateFree, max(v.Token, newest), "", nil, held
+	v.State, v.Token, v.Holder, v.Holders = stateFree, max(v.Token, newest), "", held
+	v.TTL, v.Acquired, v.since, v.Silent = nil, nil, nil, nil
 	for _, h := range held {
 		if v.State != stateHeld {
-			v.State = h.State
+			v.State = api.State(h.State)
 		}
-		if v.Since == nil || h.Since.Before(*v.Since) {
-			v.Since = &h.Since
+		if v.since == nil || h.Since.Before(*v.since) {
+			v.since = &h.Since
 		}
 	}
 	if len(held) == 1 {
@@ -150,20 +127,9 @@ func (a *app) shares(ctx context.Context, st store.Store, of lock.State, all []l
 		if state == stateFree {
 			continue
 		}
-		v := shareView{Holder: s.Owner, State: state, Token: s.Token, Since: s.Since, Session: s.Session}
-		if s.Token == 0 && state == stateHeld {
-			v.State = stateWaiting
-		}
-		if of.Kind == lock.KindSemaphore && s.Weight > 1 {
-			v.Weight = s.Weight
-		}
-		switch {
-		case of.Kind == lock.KindRW && s.Weight == of.Limit:
-			v.Mode = "write"
-		case of.Kind == lock.KindRW:
-			v.Mode = "read"
-		case of.Kind == lock.KindSemaphore && s.Token != 0:
-			v.Slot = &s.Slot
+		v := api.ShareOf(of, s)
+		if state != stateHeld {
+			v.State = api.ShareState(state)
 		}
 		views = append(views, v)
 	}
@@ -180,34 +146,20 @@ func (a *app) addElection(ctx context.Context, st store.Store, v *view) error {
 		return unlessInvalid(err)
 	}
 	v.Kind = kindElection
-	if p := state.Pause; p != nil {
-		pause := pauseView(*p)
-		v.Pause = &pause
-		if v.State == stateFree || v.State == stateExpired {
-			v.State, v.Note = statePaused, pauseText(pause, a.clk.Wall())
-		}
-	}
-	if len(state.Pauses) > 1 {
-		for _, p := range state.Pauses {
-			v.Pauses = append(v.Pauses, pauseView(p))
-		}
-	}
-	for _, c := range state.Candidates {
+	all := state.Candidates
+	state.Candidates = nil
+	for _, c := range all {
 		session, err := a.sessionState(ctx, st, c.Session)
 		if err != nil {
 			return err
 		}
-		if session == stateFree || session == stateExpired {
-			continue
+		if session != stateFree && session != stateExpired {
+			state.Candidates = append(state.Candidates, c)
 		}
-		role := roleCandidate
-		switch {
-		case c.Owner() == v.Holder && v.State == stateHeld:
-			role = roleLeader
-		case c.Ineligible:
-			role = roleIneligible
-		}
-		v.Candidates = append(v.Candidates, candidateView{Name: c.Name, Holder: c.Owner(), Role: role, Priority: c.Priority, Zone: c.Zone, Since: c.Since})
+	}
+	v.AddElection(state)
+	if v.Paused != nil && (v.State == stateFree || v.State == stateExpired) {
+		v.pause = pauseText(*v.Paused, a.clk.Wall())
 	}
 	return nil
 }
@@ -252,7 +204,7 @@ func (v view) holders() string {
 	case n > 1:
 		parts = append(parts, fmt.Sprintf("%d readers", n))
 	case n == 1:
-		parts = append(parts, v.Holders[0].Mode+" by "+v.Holder)
+		parts = append(parts, string(v.Holders[0].Mode)+" by "+v.Holder)
 	case v.Holder != "" || len(v.Waiting)+v.standingBy() == 0:
 		parts = append(parts, orDash(v.Holder))
 	}
@@ -279,16 +231,16 @@ func (v view) standingBy() (n int) {
 func (v view) kindRows(now time.Time) [][2]string {
 	var rows [][2]string
 	if v.Kind != "" {
-		rows = append(rows, [2]string{"kind", v.Kind})
+		rows = append(rows, [2]string{"kind", string(v.Kind)})
 	}
-	if v.Pause != nil && v.State != statePaused {
-		rows = append(rows, [2]string{"pause", pauseText(*v.Pause, now) + ": it is about to take effect"})
+	if v.Paused != nil && v.pause == "" {
+		rows = append(rows, [2]string{"pause", pauseText(*v.Paused, now) + ": it is about to take effect"})
 	}
 	for _, p := range v.Pauses {
 		rows = append(rows, [2]string{"pause " + p.ID, pauseText(p, now)})
 	}
 	for _, h := range v.Holders {
-		what := h.Mode
+		what := string(h.Mode)
 		if h.Slot != nil {
 			what = fmt.Sprintf("slot %d", *h.Slot)
 			if h.Weight > 1 {
@@ -300,15 +252,15 @@ func (v view) kindRows(now time.Time) [][2]string {
 	for i, w := range v.Waiting {
 		text := fmt.Sprintf("%s, since %s (%s)", w.Holder, at(w.Since, now), ago(w.Since, now))
 		if w.Mode != "" {
-			text = "to " + w.Mode + ": " + text
+			text = "to " + string(w.Mode) + ": " + text
 		}
 		if w.State != stateWaiting {
-			text += ", " + w.State
+			text += ", " + string(w.State)
 		}
 		rows = append(rows, [2]string{fmt.Sprintf("waiting %d", i+1), text})
 	}
 	for _, c := range v.Candidates {
-		text := c.Role
+		text := string(c.Role)
 		if c.Priority != 0 {
 			text += fmt.Sprintf(", priority %d", c.Priority)
 		}

@@ -8,14 +8,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/store"
 )
-
-// change is a line of watch in JSON.
-type change struct {
-	Time time.Time `json:"time"` // when it was noticed
-	view
-}
 
 func (a *app) watchCommand() *cobra.Command {
 	var all bool
@@ -94,7 +89,7 @@ func (a *app) awaitNews(ctx context.Context, st store.Store, rec store.Record, v
 // awaitChange blocks until the record has another version, or the hold may have expired, which no write tells.
 func (a *app) awaitChange(ctx context.Context, st store.Store, rec store.Record, v view) error {
 	wait, cancel := context.WithCancel(ctx)
-	if v.Expires != nil {
+	if v.ExpiresIn != nil {
 		wait, cancel = clock.WithTimeout(ctx, a.clk, v.expiresIn)
 	}
 	defer cancel()
@@ -128,7 +123,7 @@ func (a *app) watchAll(ctx context.Context, st store.Store, all bool, every time
 				continue
 			}
 			delete(before, name)
-			if err := a.writeChange(view{Name: name, State: stateFree}); err != nil { // swept
+			if err := a.writeChange(view{Lease: api.Lease{Name: name, State: stateFree}}); err != nil { // swept
 				return err
 			}
 		}
@@ -141,9 +136,9 @@ func (a *app) watchAll(ctx context.Context, st store.Store, all bool, every time
 func (a *app) writeChange(v view) error {
 	now := a.clk.Wall()
 	if a.output() != outputTable {
-		return writeJSON(a.out, change{now, v}, true)
+		return writeJSON(a.out, api.Change{Time: now, Lease: v.Lease}, true)
 	}
-	state := v.State
+	state := v.shown()
 	if paint := painter(a.out); paint != nil {
 		state = paint("STATE", state, state)
 	}
@@ -154,8 +149,8 @@ func (a *app) writeChange(v view) error {
 	case v.Holder != "":
 		line += fmt.Sprintf(" by %s (token %d)", v.holders(), v.Token)
 	}
-	if v.Note != "" {
-		line += ": " + v.Note
+	if text := v.remark(); text != "" {
+		line += ": " + text
 	}
 	_, err := fmt.Fprintln(a.out, line)
 	return err

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/driver"
@@ -58,7 +58,7 @@ func (a Admin) admit(x *exchange) bool {
 	case a.open:
 		return true
 	case a.users == nil:
-		x.done.Err = wire.NewProblem(wire.CodeForbidden, "nobody may do this here: admin_userpass_file says who may")
+		x.done.Err = api.NewProblem(api.CodeForbidden, "nobody may do this here: admin_userpass_file says who may")
 		say(w, http.StatusForbidden, "Forbidden")
 		return false
 	}
@@ -68,7 +68,7 @@ func (a Admin) admit(x *exchange) bool {
 	if same := subtle.ConstantTimeCompare(want[:], got[:]) == 1; known && same {
 		return true
 	}
-	x.done.Err = wire.NewProblem(wire.CodeUnauthenticated, "want a user and a password that admin_userpass_file knows")
+	x.done.Err = api.NewProblem(api.CodeUnauthenticated, "want a user and a password that admin_userpass_file knows")
 	w.Header().Set("WWW-Authenticate", "Basic realm=Restricted")
 	w.Header().Set("Content-Length", "0")
 	w.WriteHeader(http.StatusUnauthorized)

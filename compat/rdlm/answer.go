@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/internal/lessor"
-	"github.com/leasehold/leasehold/internal/wire"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -30,7 +30,7 @@ func none(w http.ResponseWriter) { w.WriteHeader(http.StatusNoContent) }
 
 // tell adds what RDLM doesn't have: the token.
 func tell(w http.ResponseWriter, rec store.Record) {
-	w.Header().Set(wire.HeaderToken, rec.Token.String())
+	w.Header().Set(api.HeaderToken, rec.Token.String())
 }
 
 type link struct {

@@ -13,7 +13,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -47,7 +47,7 @@ func (h *Handler) invalid(x *exchange, err error) {
 	if bad == errConfused && !h.opts.Strict {
 		bad = errJSON
 	}
-	x.done.Err = wire.NewProblem(wire.CodeInvalid, "%s", bad.msg)
+	x.done.Err = api.NewProblem(api.CodeInvalid, "%s", bad.msg)
 	say(x.w, bad.status, bad.msg)
 }
 

@@ -11,16 +11,6 @@ import (
 	"github.com/leasehold/leasehold/fence"
 )
 
-func marks(t testing.TB) *Marks {
-	t.Helper()
-	m, err := Open(filepath.Join(t.TempDir(), "marks"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { m.Close() })
-	return m
-}
-
 // What the file couldn't give back as it was is not saved, and doesn't get in the way of the other marks.
 func TestFileSavesWhatItCanRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "marks")

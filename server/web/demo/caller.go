@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/leasehold/leasehold/fence"
-	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/internal/api"
 )
 
 // caller asks a server.
@@ -31,7 +31,7 @@ func path(name string) string { return "/v1/leases/" + url.PathEscape(name) }
 // proofOf is what a request proves a term by, or a session, which has no sequencer.
 func proofOf(sequencer, secret string) http.Header {
 	h := http.Header{}
-	h.Set(wire.HeaderSecret, secret)
+	h.Set(api.HeaderSecret, secret)
 	if sequencer != "" {
 		h.Set(fence.Header, sequencer)
 	}
@@ -60,7 +60,7 @@ func (c *caller) do(ctx context.Context, method, path string, body, v any, proof
 	d := json.NewDecoder(resp.Body)
 	switch {
 	case resp.StatusCode >= http.StatusBadRequest:
-		p := &wire.Problem{}
+		p := &api.Problem{}
 		if err := d.Decode(p); err != nil {
 			return err
 		}

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/internal/wire"
+	"github.com/leasehold/leasehold/internal/api"
 )
 
 // habit is how an actor treats what it holds.
@@ -92,10 +92,10 @@ func (s *stage) sleep(ctx context.Context, d time.Duration) bool {
 // act plays a role over and over. What goes wrong is part of the play: the actor rests, and tries again.
 func (s *stage) act(ctx context.Context, r role) {
 	for scene := 1; ctx.Err() == nil; scene++ {
-		wait := wire.Seconds(10 * time.Minute)
-		ttl := wire.Seconds(r.ttl)
-		var g wire.Grant
-		err := s.caller.do(ctx, http.MethodPost, path(r.name), wire.AcquireRequest{
+		wait := api.Seconds(10 * time.Minute)
+		ttl := api.Seconds(r.ttl)
+		var g api.Grant
+		err := s.caller.do(ctx, http.MethodPost, path(r.name), api.AcquireRequest{
 			Holder: r.holder, TTL: &ttl, Wait: &wait, Info: map[string]string{"doing": r.doing, "scene": strconv.Itoa(scene)},
 		}, &g, nil)
 		if err == nil {
@@ -108,7 +108,7 @@ func (s *stage) act(ctx context.Context, r role) {
 }
 
 // held plays the time with the name.
-func (s *stage) held(ctx context.Context, r role, g wire.Grant) {
+func (s *stage) held(ctx context.Context, r role, g api.Grant) {
 	begun := s.clk.Now()
 	for n := 1; s.clk.Now().Sub(begun) < r.hold; n++ {
 		every := r.ttl / 3
@@ -122,7 +122,7 @@ func (s *stage) held(ctx context.Context, r role, g wire.Grant) {
 	switch r.habit {
 	case crash: // without a word
 	case hangs:
-		_ = s.caller.do(ctx, http.MethodPost, path(r.name)+"/break", wire.BreakRequest{Token: g.Token, Note: "it hangs"}, nil, nil)
+		_ = s.caller.do(ctx, http.MethodPost, path(r.name)+"/break", api.BreakRequest{Token: g.Token, Note: "it hangs"}, nil, nil)
 	default:
 		_ = s.caller.do(ctx, http.MethodDelete, path(r.name), nil, nil, proofOf(g.Sequencer, g.Secret)) // one that isn't its own any more is not to be released
 	}
@@ -130,12 +130,12 @@ func (s *stage) held(ctx context.Context, r role, g wire.Grant) {
 
 // consume plays a program that keeps several names by one session.
 func (s *stage) consume(ctx context.Context) {
-	ttl := wire.Seconds(12 * time.Second)
+	ttl := api.Seconds(12 * time.Second)
 	for ctx.Err() == nil {
-		var session wire.Session
-		err := s.caller.do(ctx, http.MethodPost, "/v1/sessions", wire.SessionRequest{Holder: "consumer-0", TTL: &ttl}, &session, nil)
+		var session api.Session
+		err := s.caller.do(ctx, http.MethodPost, "/v1/sessions", api.SessionRequest{Holder: "consumer-0", TTL: &ttl}, &session, nil)
 		for i := 0; err == nil && i < shards; i++ {
-			err = s.caller.do(ctx, http.MethodPost, path(fmt.Sprintf("orders/shard-%d", i)), wire.AcquireRequest{Session: session.Session}, nil, proofOf("", session.Secret))
+			err = s.caller.do(ctx, http.MethodPost, path(fmt.Sprintf("orders/shard-%d", i)), api.AcquireRequest{Session: session.Session}, nil, proofOf("", session.Secret))
 		}
 		for err == nil && s.sleep(ctx, time.Duration(session.RenewEvery)) {
 			err = s.caller.do(ctx, http.MethodPut, "/v1/sessions/"+url.PathEscape(session.Session), nil, nil, proofOf("", session.Secret))

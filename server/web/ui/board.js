@@ -67,7 +67,7 @@ class View {
  * @param {string[]} words in small letters
  */
 function fits(l, words) {
-  const text = `${l.name} ${l.holder || ''} ${(l.holders || []).join(' ')} ${kindText(l)}`.toLowerCase();
+  const text = `${l.name} ${l.holder || ''} ${(l.holders || []).map((s) => s.holder).join(' ')} ${kindText(l)}`.toLowerCase();
   return words.every((word) => text.includes(word));
 }
 

@@ -189,7 +189,7 @@ export class Detail {
     /** @type {[string, string][]} */
     const all = [['Holder', soleHolder(l) || (l.holders?.length ? `${l.holders.length} share it` : 'nobody')]];
     if (l.kind) all.push(['Kind', kindText(l)]);
-    if (l.holders && l.holders.length > 1) l.holders.forEach((id, i) => all.push([`Holder ${i + 1}`, id]));
+    if (l.holders && l.holders.length > 1) l.holders.forEach((s, i) => all.push([`Holder ${i + 1}`, s.holder]));
     if (l.holder) all.push(['Held for', Number.isNaN(held) ? '–' : duration(held)], ['Since', l.acquired ? moment(l.acquired) : '–']);
     if (l.token) all.push([l.holder ? 'Token' : 'Token, the last', String(l.token)]);
     if (ttl > 0) all.push(['TTL', duration(ttl)]);

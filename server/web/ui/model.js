@@ -16,9 +16,13 @@ import { moment } from './dom.js';
  * @property {string} [note]
  * @property {number} waiters
  * @property {string} [kind]  what the name is; a lease has none
- * @property {string[]} [holders]  who shares it
+ * @property {Share[]} [holders]  who shares it
  * @property {Pause} [paused]  the election of that name
  * @property {Candidate[]} [candidates]  of that election; not on the stream
+ *
+ * @typedef {object} Share
+ * @property {string} holder
+ * @property {number} [token]
  *
  * @typedef {object} Pause
  * @property {string} by
@@ -29,7 +33,8 @@ import { moment } from './dom.js';
  * @typedef {object} Candidate
  * @property {string} name
  * @property {string} holder
- * @property {number} [priority]
+ * @property {string} role  leader, candidate or ineligible
+ * @property {number} priority
  * @property {string} [zone]
  * @property {boolean} [ineligible]
  * @property {string} since
@@ -76,7 +81,7 @@ export function holdersText(l) {
  * @param {Lease} l
  */
 export function soleHolder(l) {
-  return l.holder || (l.holders?.length === 1 ? l.holders[0] : '');
+  return l.holder || (l.holders?.length === 1 ? l.holders[0].holder : '');
 }
 
 /**

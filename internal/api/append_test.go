@@ -1,4 +1,4 @@
-package wire
+package api
 
 import (
 	"encoding/json"
@@ -34,8 +34,10 @@ func fullGrant(text string, n uint64, ns int64) *Grant {
 	s, at := Seconds(ns), time.Unix(0, ns).UTC()
 	return &Grant{
 		Lease: Lease{
-			Name: text, State: text, Holder: text, Token: fence.Token(n), TTL: &s, Session: text, Acquired: &at, ExpiresIn: &s, Silent: &s,
-			Info: map[string]string{text: text, "b": ""}, Note: text, Waiters: int(ns), Kind: store.Kind(text), Holders: []string{text}, Paused: &Pause{By: text}, Pauses: []Pause{{ID: text}}, Candidates: []Candidate{{Name: text}},
+			Name: text, State: State(text), Holder: text, Token: fence.Token(n), TTL: &s, Session: text, Acquired: &at, ExpiresIn: &s, Silent: &s,
+			Info: map[string]string{text: text, "b": ""}, Note: text, Waiters: int(ns), Kind: store.Kind(text), Limit: int(ns),
+			Holders: []Share{{Holder: text}}, Waiting: []Share{{Holder: text}}, Paused: &Pause{By: text}, Pauses: []Pause{{ID: text}},
+			Candidates: []Candidate{{Name: text}}, Past: []Term{{Holder: text}},
 			Problem: &Problem{Code: CodeHeld, Detail: text},
 		},
 		ValidFor: &s, RenewEvery: &s, Sequencer: text, Secret: text, Waited: &s,
@@ -58,7 +60,8 @@ func FuzzAppend(f *testing.F) {
 	f.Add("", uint64(0), int64(1<<62), uint(0x2a))
 	f.Fuzz(func(t *testing.T, text string, n uint64, ns int64, without uint) {
 		g := fullGrant(text, n, ns)
-		g.Kind, g.Holders, g.Info, g.Paused, g.Candidates, g.Problem = "", nil, nil, nil, nil, nil // those are written by encoding/json
+		g.Kind, g.Limit, g.Info, g.Holders, g.Waiting = "", 0, nil, nil, nil // those are written by encoding/json
+		g.Paused, g.Pauses, g.Candidates, g.Past, g.Problem = nil, nil, nil, nil, nil
 		for i, p := range []**Seconds{&g.TTL, &g.ExpiresIn, &g.ValidFor, &g.RenewEvery, &g.Waited} {
 			if without>>i&1 != 0 {
 				*p = nil

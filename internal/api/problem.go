@@ -1,4 +1,4 @@
-package wire
+package api
 
 import (
 	"cmp"
@@ -130,26 +130,26 @@ func (c Code) Status() int { return cmp.Or(kinds[c].Status, http.StatusInternalS
 
 // Problem is the body of an answer that says why something was not done (RFC 9457). It is an error.
 type Problem struct { //nolint:errname // the RFC calls it so
-	Type   string `json:"type"` // "about:blank#CODE": codes are the stable part
-	Title  string `json:"title"`
-	Status int    `json:"status"`
-	Code   Code   `json:"code"`
-	Detail string `json:"detail"`
+	Type   string `json:"type"`   // about:blank#CODE
+	Title  string `json:"title"`  // what the code means
+	Status int    `json:"status"` // the HTTP status
+	Code   Code   `json:"code"`   // what went wrong: codes stay the same
+	Detail string `json:"detail"` // what went wrong, in a sentence
 
-	Field string `json:"field,omitempty"` // of the request: what is wrong
-	Value string `json:"value,omitempty"`
-	Want  string `json:"want,omitempty"`
+	Field string `json:"field,omitempty"` // the field of the request that is wrong
+	Value string `json:"value,omitempty"` // its value
+	Want  string `json:"want,omitempty"`  // what the field should be; of other_kind: what the name was wanted as
 
-	Name      string          `json:"name,omitempty"`
-	Holder    string          `json:"holder,omitempty"` // who holds the name now
-	Token     fence.Token     `json:"token,omitempty"`  // of the current term
-	Got       fence.Token     `json:"got,omitempty"`    // the token that was sent
-	Since     *time.Time      `json:"since,omitempty"`
-	ExpiresIn *Seconds        `json:"expires_in,omitempty"` // unless it is renewed
-	Note      string          `json:"note,omitempty"`
-	Kind      store.Kind      `json:"kind,omitempty"`    // what the name is; Want is what it was wanted as
-	Record    json.RawMessage `json:"record,omitempty"`  // as it is stored: [driver.Marshal]
-	Version   string          `json:"version,omitempty"` // its version
+	Name      string          `json:"name,omitempty"`       // the name that the request was about
+	Holder    string          `json:"holder,omitempty"`     // who holds the name now
+	Token     fence.Token     `json:"token,omitempty"`      // the token of the current term
+	Got       fence.Token     `json:"got,omitempty"`        // the token that was sent
+	Since     *time.Time      `json:"since,omitempty"`      // when the current term began
+	ExpiresIn *Seconds        `json:"expires_in,omitempty"` // how long the current hold lasts, unless it is renewed
+	Note      string          `json:"note,omitempty"`       // who broke the hold or handed it over, and why
+	Kind      store.Kind      `json:"kind,omitempty"`       // of other_kind: what the name is
+	Record    json.RawMessage `json:"record,omitempty"`     // of version_conflict: the record, as it is stored
+	Version   string          `json:"version,omitempty"`    // of version_conflict: the version of the record
 }
 
 func (p *Problem) Error() string { return p.Detail }

@@ -1,4 +1,4 @@
-package wire
+package api
 
 import (
 	"encoding/json"
@@ -10,12 +10,12 @@ import (
 
 // RecordLine is a record of the store, as GET and PUT /v1/records send it, and a line of their list.
 type RecordLine struct {
-	Key     string          `json:"key,omitempty"`
-	Version string          `json:"version,omitempty"`
-	Age     time.Duration   `json:"age,omitempty"` // nanoseconds, when it was sent: see [store.Record.Age]
-	Record  json.RawMessage `json:"record,omitempty"`
-	Problem *Problem        `json:"problem,omitempty"` // a list broke off
-	End     bool            `json:"end,omitempty"`     // a list is complete
+	Key     string          `json:"key,omitempty"`     // the key of the record
+	Version string          `json:"version,omitempty"` // what tells it from every other state of the key
+	Age     time.Duration   `json:"age,omitempty"`     // how old the record was when it was sent, in nanoseconds; absent when the store can't tell
+	Record  json.RawMessage `json:"record,omitempty"`  // the record, as it is stored
+	Problem *Problem        `json:"problem,omitempty"` // why the list broke off
+	End     bool            `json:"end,omitempty"`     // true in the last line of a list that is complete
 }
 
 // NewRecordLine returns the line of a record.

@@ -1,0 +1,48 @@
+package api
+
+import (
+	"time"
+
+	"github.com/leasehold/leasehold/fence"
+)
+
+// What only the command says.
+
+// Change is a line of "leasehold watch": a name that has changed, as a lease with the time.
+type Change struct {
+	Time time.Time `json:"time"` // when the change was noticed
+	Lease
+}
+
+// LeaderState is a line of "leasehold observe": who leads.
+type LeaderState struct {
+	Time     time.Time   `json:"time"`               // when it was noticed
+	Name     string      `json:"name"`               // the name of the election
+	Leader   string      `json:"leader,omitempty"`   // the id under which the leader holds the name; absent when nobody leads
+	Token    fence.Token `json:"token"`              // the fencing token of the term, or of the last one
+	Acquired *time.Time  `json:"acquired,omitempty"` // when the term began, by the leader's wall clock
+	Age      *Seconds    `json:"age,omitempty"`      // how long ago the store said so; absent when it never has
+	Paused   *Pause      `json:"paused,omitempty"`   // why nobody leads
+	Stale    bool        `json:"stale,omitempty"`    // true while the store can't be read: this is what was known last
+	Error    string      `json:"error,omitempty"`    // why the store can't be read
+}
+
+// SweepFinding is a line of "leasehold sweep": what became of a record.
+type SweepFinding struct {
+	Key    string `json:"key"`               // the key of the record: a name, or one of Leasehold's own
+	Action string `json:"action"`            // deleted, freed, closed, pruned or kept
+	Reason string `json:"reason"`            // why
+	DryRun bool   `json:"dry_run,omitempty"` // true if nothing was changed
+}
+
+// FreedValue is a line of "leasehold id prune": a value that was freed.
+type FreedValue struct {
+	Value string `json:"value"` // the value
+	As    string `json:"as"`    // the name that had it
+}
+
+// SharedValue is a line of "leasehold id duplicates": a value that several have.
+type SharedValue struct {
+	Value string   `json:"value"` // the value
+	Names []string `json:"names"` // the names that have it
+}

@@ -1,0 +1,137 @@
+package api
+
+import (
+	"time"
+
+	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/store"
+)
+
+// State is how a name, or a share of one, stands.
+type State string
+
+// The states of a lease.
+const (
+	StateFree    State = "free"
+	StateHeld    State = "held"
+	StateExpired State = "expired"     // the holder has shown no sign of life for a whole TTL, or is known to be gone: anyone may take the name
+	StateBroken  State = "broken"      // by an operator; the holder hasn't let go yet
+	StateHanded  State = "handed over" // to a holder that hasn't taken it yet
+	StateBad     State = "unreadable"  // the record can't be read: nobody can hold the name
+	StatePool    State = "declared"    // a pool of identities: nobody can hold its name
+)
+
+// ShareState is how a share of a name stands.
+type ShareState string
+
+// The states of a share.
+const (
+	ShareHeld    ShareState = "held"
+	ShareExpired ShareState = "expired"
+	ShareBroken  ShareState = "broken"
+	ShareWaiting ShareState = "waiting"
+)
+
+// Lease is a name, and who holds it.
+type Lease struct {
+	Name  string `json:"name"`  // the name
+	State State  `json:"state"` // how the name stands
+	// Holder is the id under which the name is held; of an expired hold, who held it. It is absent when nobody holds the name.
+	Holder string      `json:"holder,omitempty"`
+	Token  fence.Token `json:"token"`         // the fencing token of the term, or of the last one
+	TTL    *Seconds    `json:"ttl,omitempty"` // how long the hold lasts past its last renewal
+	// Session is the id of the session that keeps the lease. It is absent when the lease is renewed by itself.
+	Session  string     `json:"session,omitempty"`
+	Acquired *time.Time `json:"acquired,omitempty"` // when the term began, by the wall clock of who granted it
+	// ExpiresIn is how long the hold lasts at most, unless it is renewed. Of a lease that a session keeps it is what is left of the session,
+	// which lists don't say over HTTP.
+	ExpiresIn *Seconds `json:"expires_in,omitempty"`
+	// Silent is for how long at least the holder has shown no sign of life. It is absent up to half of the TTL.
+	Silent  *Seconds          `json:"silent_for,omitempty"`
+	Info    map[string]string `json:"info,omitempty"`  // what the holder says of itself, for people
+	Note    string            `json:"note,omitempty"`  // who broke the hold or handed it over, and why
+	Waiters int               `json:"waiters"`         // how many wait: over HTTP at this server, from the command in the store
+	Kind    store.Kind        `json:"kind,omitempty"`  // what the name is; absent for a lease
+	Limit   int               `json:"limit,omitempty"` // how many slots a semaphore has
+
+	Holders []Share `json:"holders,omitempty"`              // who shares the name; some may have died within the last TTL
+	Waiting []Share `json:"waiting,omitempty" on:"command"` // who waits for a share or for a turn, in the order in which they are served
+	Paused  *Pause  `json:"paused,omitempty"`               // the pause of the name's election that ends last
+	Pauses  []Pause `json:"pauses,omitempty"`               // all pauses, if there are several; of one name only, not in lists
+	// Candidates are those who stand for election, in the order in which they came; over HTTP of one name only, not in lists.
+	Candidates []Candidate `json:"candidates,omitempty"`
+	Past       []Term      `json:"past,omitempty" on:"command"` // the terms that are over, newest first: the last 8
+	Problem    *Problem    `json:"problem,omitempty"`           // why the record, or that of the name's election, can't be read
+}
+
+// Mode is how a share of a read/write lock is held.
+type Mode string
+
+// The modes.
+const (
+	ModeRead  Mode = "read"
+	ModeWrite Mode = "write"
+)
+
+// Share is a hold of a name that several share, or a wait for one.
+type Share struct {
+	Holder string      `json:"holder"`           // the id of the holder, or of the waiter
+	State  ShareState  `json:"state"`            // how the share stands; HTTP doesn't look at the session, and says held or waiting
+	Mode   Mode        `json:"mode,omitempty"`   // how a share of a read/write lock is held
+	Slot   *int        `json:"slot,omitempty"`   // the number of the slot of a semaphore, from 0 on
+	Weight int         `json:"weight,omitempty"` // how many slots of a semaphore it takes, if more than 1
+	Token  fence.Token `json:"token,omitempty"`  // the fencing token of the share; absent while it waits
+	Since  time.Time   `json:"since"`            // when the wait for it began, by the holder's wall clock
+	// Session is the id of the session that keeps it.
+	Session string `json:"session"`
+}
+
+// Pause says that nobody may lead the election of a name.
+type Pause struct {
+	ID     string    `json:"id,omitempty"`     // what names this pause when several are to be told apart
+	By     string    `json:"by"`               // who paused the election
+	Reason string    `json:"reason,omitempty"` // why, for people
+	Since  time.Time `json:"since"`            // when it was paused, by the wall clock of who paused it
+	Until  time.Time `json:"until,omitzero"`   // when the pause ends by itself, by the same clock; absent: it lasts until it is resumed
+}
+
+// Role is what a candidate does.
+type Role string
+
+// The roles.
+const (
+	RoleLeader     Role = "leader"
+	RoleCandidate  Role = "candidate"
+	RoleIneligible Role = "ineligible"
+)
+
+// Candidate is one that stands for election. It may have died within the last TTL.
+type Candidate struct {
+	Name       string    `json:"name"`                 // what the candidate calls itself
+	Holder     string    `json:"holder"`               // the id under which it holds the name when it leads
+	Role       Role      `json:"role"`                 // what it does: it leads, it may lead, or it may not
+	Priority   int       `json:"priority"`             // the highest leads first
+	Zone       string    `json:"zone,omitempty"`       // where it runs
+	Ineligible bool      `json:"ineligible,omitempty"` // true while it may not lead; a leader may be so, too
+	Since      time.Time `json:"since"`                // when it came, by its wall clock
+}
+
+// Term is a term of a name: the present one, or one that is over.
+type Term struct {
+	Name   string      `json:"name,omitempty" on:"command"` // the name; absent within a lease
+	Holder string      `json:"holder"`                      // the id under which the name was held
+	Token  fence.Token `json:"token"`                       // the fencing token of the term
+	From   time.Time   `json:"from"`                        // when the term began, by the holder's wall clock
+	Until  time.Time   `json:"until,omitzero"`              // when it ended, by the wall clock of who wrote that; absent in the present term
+	Ended  string      `json:"ended,omitempty"`             // why it ended
+}
+
+// Verification is what is known of a sequencer, or of a token.
+type Verification struct {
+	Name    string      `json:"name"`             // the name that the term is of
+	Holder  string      `json:"holder,omitempty"` // the holder that the sequencer names; of a bare token that is current, who holds the name
+	Token   fence.Token `json:"token"`            // the token that was asked about
+	Current bool        `json:"current"`          // true if the term is the present one
+	Now     *Lease      `json:"now,omitempty"`    // how the name stands instead; absent when the term is current
+	Reason  string      `json:"reason,omitempty"` // why the term isn't current, or the sequencer can't be trusted
+}

@@ -1,0 +1,132 @@
+package api
+
+import (
+	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/store"
+)
+
+// The headers beside [fence.Header], which names a term wherever one is to be named.
+const (
+	HeaderKey    = "Idempotency-Key"  // of a POST that may be sent again
+	HeaderToken  = "Leasehold-Token"  // of the term that an answer is about
+	HeaderSecret = "Leasehold-Secret" // that came with the grant of a term or of a session, of a request in the name of its holder
+)
+
+// List is the answer to GET /v1/leases.
+type List struct {
+	Leases []Lease `json:"leases"`         // in the order of their names
+	Next   string  `json:"next,omitempty"` // the parameter "after" of the next page, if there is one
+}
+
+// History is the answer to GET /v1/leases/{name}/history.
+type History struct {
+	Name  string `json:"name"`  // the name
+	Terms []Term `json:"terms"` // the present term first, then the last 8
+}
+
+// Waiters is the answer to GET /v1/leases/{name}/waiters.
+type Waiters struct {
+	Name    string   `json:"name"`    // the name
+	Waiters []Waiter `json:"waiters"` // who waits at this server, in order
+}
+
+// Waiter is a place in the queue of a server.
+type Waiter struct {
+	Holder string            `json:"holder"`         // the id under which it will hold the name
+	Waited Seconds           `json:"waited"`         // how long it has waited
+	Left   Seconds           `json:"left"`           // in what time it gives up
+	Info   map[string]string `json:"info,omitempty"` // what it says of itself, for people
+}
+
+// Grant is the answer to POST and PUT /v1/leases/{name}: a lease, with what its holder needs.
+type Grant struct {
+	Lease
+	// ValidFor is how long the holder may rely on the lease, counted from before it sent the request that this answers, however long
+	// the answer took. A holder that has waited longer than it can spare renews first. It is absent when a session keeps the lease.
+	ValidFor *Seconds `json:"valid_for,omitempty"`
+	// RenewEvery is how often to renew the lease. It is absent when a session keeps the lease.
+	RenewEvery *Seconds `json:"renew_every,omitempty"`
+	Sequencer  string   `json:"sequencer"` // what requests to the guarded resource carry
+	// Secret is what proves the term to the server: the header Leasehold-Secret of each renewal, and of the release. Only the answer
+	// to the POST has it.
+	Secret string   `json:"secret,omitempty"`
+	Waited *Seconds `json:"waited,omitempty"` // how long the request waited at the server
+}
+
+// Session is the answer to POST /v1/sessions and PUT /v1/sessions/{id}: one heartbeat for many leases.
+type Session struct {
+	Session    string      `json:"session"`     // the id of the session
+	Holder     string      `json:"holder"`      // the id under which its leases are held
+	Token      fence.Token `json:"token"`       // the token of the session itself
+	TTL        Seconds     `json:"ttl"`         // how long the session, and all that it keeps, lasts past its last renewal
+	ValidFor   Seconds     `json:"valid_for"`   // how long the holder may rely on its leases, counted from before the request was sent
+	RenewEvery Seconds     `json:"renew_every"` // how often to renew the session
+	// Broken are the leases of the session that an operator broke, with their tokens: stop what they guard, and release them. Each
+	// renewal says so until that is done.
+	Broken map[string]fence.Token `json:"broken,omitempty"`
+	// Lost are the leases of the session whose records an outsider deleted, edited or restored: stop what they guard. Each renewal says so
+	// until they are released or acquired again.
+	Lost map[string]Loss `json:"lost,omitempty"`
+	// LookedAt is how many leases the server looked at for that; 0 if the store was too slow.
+	LookedAt *int `json:"looked_at,omitempty"`
+	// Secret is what proves the session to the server: the header Leasehold-Secret of each request that renews, uses or closes it. Only
+	// the answer to the POST has it.
+	Secret string `json:"secret,omitempty"`
+}
+
+// Cause is why a lease of a session is over.
+type Cause string
+
+// The causes, as package lease has them.
+const (
+	CauseTaken  Cause = "taken"
+	CauseBroken Cause = "broken"
+)
+
+// Loss says why a lease of a session is over.
+type Loss struct {
+	Token  fence.Token `json:"token"`  // the token of the term that is over
+	Cause  Cause       `json:"cause"`  // what ended it
+	Reason string      `json:"reason"` // what the record says instead
+}
+
+// Whoami is the answer to GET /v1/whoami.
+type Whoami struct {
+	Caller string   `json:"caller"` // whom the server takes the caller for; empty for an unknown caller
+	Name   string   `json:"name"`   // the name that was asked about; a * behind it stands for all names that begin so
+	May    []string `json:"may"`    // the actions that the caller may take, as a policy calls them
+}
+
+// Store is the answer to GET /v1/store: what the store behind the server promises.
+type Store struct {
+	Engine      string          `json:"engine"`           // the kind of store
+	Consistency string          `json:"consistency"`      // what its reads and writes promise
+	Fencing     store.Fencing   `json:"fencing"`          // how it refuses stale writers
+	Read        store.ReadWorth `json:"read,omitempty"`   // what a read shows: durable, leader or local
+	Settle      store.Settling  `json:"settle,omitempty"` // how a write of unknown outcome is settled
+	Age         bool            `json:"age"`              // true if the store knows how old a record is
+	Guarantee   string          `json:"guarantee"`        // what holds on it, in a sentence
+}
+
+// Event is the data of an event "lease" of GET /v1/watch: a name has changed.
+type Event struct {
+	Seq   uint64 `json:"seq"`            // the number of the change
+	Lease Lease  `json:"lease"`          // how the name stands now
+	Gone  bool   `json:"gone,omitempty"` // true if the name has no record any more
+}
+
+// SessionEvent is the data of an event "session" of GET /v1/watch: a session that keeps names has been renewed, or is over. What is
+// left of the session is what is left of each of its leases.
+type SessionEvent struct {
+	Seq       uint64   `json:"seq"`                  // the number of the change
+	Session   string   `json:"session"`              // the id of the session, as leases name it
+	TTL       Seconds  `json:"ttl"`                  // how long the session lasts past its last renewal
+	ExpiresIn *Seconds `json:"expires_in,omitempty"` // how long it lasts unless it is renewed; absent when the store can't tell
+	Gone      bool     `json:"gone,omitempty"`       // true if the session is over for good, with all that it keeps
+}
+
+// Freshness is the data of an event "beat" of GET /v1/watch: the stream lives.
+type Freshness struct {
+	Age   Seconds `json:"age"`             // how old what the stream has told is, at most
+	Error string  `json:"error,omitempty"` // why the store couldn't be looked at
+}
