@@ -1,6 +1,6 @@
 # The targets below are what is typed here day by day. CI runs .ci/run, which does all of it.
 .DEFAULT_GOAL := help
-.PHONY: help build test race fmt lint fuzz soak proof mutants bench bench-engines bench-server bench-ids bench-availability engines engines-down examples tidy ci clean
+.PHONY: help build test race fmt lint api fuzz soak proof mutants bench bench-engines bench-server bench-ids bench-availability engines engines-down examples tidy ci clean
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -20,6 +20,9 @@ fmt: ## format every file
 
 lint: ## lint every module (installs the pinned golangci-lint outside the checkout)
 	scripts/lint
+
+api: ## write what the public packages export into api/; scripts/api check compares
+	scripts/api
 
 fuzz: ## fuzz every target for a minute
 	scripts/fuzz 1m

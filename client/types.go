@@ -50,7 +50,7 @@ type Lease struct {
 	Err        error            // why the record, or that of the election, can't be read; nil when it can
 }
 
-// Pause says that nobody may lead the election of a name.
+// Share is a hold of a name that several may hold, or a wait for one.
 type Share struct {
 	Holder  string      // the id under which it is held
 	Token   fence.Token // of the share
@@ -177,7 +177,7 @@ type Waiter struct {
 	Info   map[string]string
 }
 
-// Verdict is the server's answer about a sequencer.
+// Verification is the server's answer about a sequencer.
 type Verification struct {
 	Name    string
 	Holder  string

@@ -36,7 +36,7 @@ type Event struct {
 	// Session is the state of a session that keeps some of the names; nil in other events. Its
 	// remaining time is that of each of its leases.
 	Session *SessionState
-	// Beat is the age of what the watch has reported; nil in other events.
+	// Freshness is the age of what the watch has reported; nil in other events.
 	Freshness *Freshness
 }
 
@@ -48,7 +48,7 @@ type SessionState struct {
 	Gone      bool           // it is over for good, and so are its holds
 }
 
-// Beat is the age of what a watch has reported.
+// Freshness is the age of what a watch has reported.
 type Freshness struct {
 	Age time.Duration // at the most
 	Err string        // why the store couldn't be looked at; "" when it could

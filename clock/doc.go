@@ -1,6 +1,6 @@
 // Package clock is where time comes from.
 //
-// Deadlines need a clock that no one sets and that goes on while the machine sleeps. [time.Now] is not that clock: its
+// Deadlines need a clock that no one sets and that counts while the machine sleeps. [time.Now] is not that clock: its
 // monotonic reading stops during suspension on Linux and macOS, so a holder that was suspended past the end of its lease
 // would find time left on it. [System] reads instead
 //

@@ -18,26 +18,24 @@ type Handover struct {
 	AlreadyLeads bool   // To leads already: there was nothing to order
 }
 
-// HandOver has the leader hand over to the candidate to: its name, its owner id, or the beginning
-// of one up to a slash. When to is "", the next candidate in order is the successor. A token other
-// than 0 names the term that is to end, and no other term is affected. Without a token, HandOver
-// restarts when the term ends before the order is written.
+// HandOverOptions say which term ends, and who is next.
 type HandOverOptions struct {
-	// Token is that of the term that is to end: no other is touched. 0 is whichever there is.
+	// Token names the term that is to end; no other term is affected. 0 is the current term.
 	Token fence.Token
-	// To is the successor, by its name, its owner id, or the beginning of one up to a slash; "" is whoever is next.
+	// To is the successor: its name, its owner id, or the beginning of one up to a slash. "" is the
+	// next candidate in order.
 	To string
-	// By is who orders it and why, for people.
+	// By says who orders it and why, for people.
 	By string
 }
 
-// HandOver has the leader of an election hand over to another candidate: it stops, and then hands the name to the successor in one write; or
-// releases it, where none is named. HandOver returns when the order is written; [Watch] shows when it is carried out. A term that
-// ends by itself meanwhile takes the order with it. Told again, it says that the successor leads, or writes nothing new. Without a token it
-// begins again when the term ends before the order is written.
+// HandOver has the leader of an election stop, and then hand the name to the successor in one
+// write. Where no successor is named, the leader releases the name. Without a token, HandOver
+// restarts when the term ends before the order is written.
 //
-// It returns when the order is written, as [StepDown] does. Called again, it reports that To leads,
-// or writes nothing new.
+// It returns when the order is written; [Watch] shows when the leader carries it out. A term that
+// ends by itself meanwhile ends the order, too. Called again, HandOver reports that the successor
+// leads, or writes nothing new.
 //
 // The error matches:
 //

@@ -77,21 +77,18 @@ func Current(ctx context.Context, st store.Store, name string) (Leader, error) {
 	return o.leader(), nil
 }
 
-// Observe yields the leader whenever it changes. When the store can't be read, it yields an error,
-// with the last known Leader and its age. When the store can be read again, it yields the leader,
-// changed or not. The sequence ends when ctx is done.
-//
-// poll bounds how long the end of a dead leader goes unnoticed beyond its TTL. A third of the TTL
-// is a good value.
+// WatchOptions of [Watch]. The zero value is ready for use.
 type WatchOptions struct {
-	// Clock is where time comes from; [clock.System] by default.
+	// Clock measures time: [clock.System] by default.
 	Clock clock.Clock
-	// Poll bounds how long the end of a leader that has died goes unnoticed beyond its TTL: 5 s by default. A third of the TTL is a good one.
+	// Poll bounds how long the end of a dead leader goes unnoticed beyond its TTL: 5 s by default.
+	// A third of the TTL is a good value.
 	Poll time.Duration
 }
 
-// Watch yields who leads, whenever that changes, and with an error whenever the store can't be read: then the Leader is what was
-// known last, with its age. When the store can be read again, Watch yields who leads, changed or not. The sequence ends when ctx is done.
+// Watch yields the leader whenever it changes. When the store can't be read, it yields an error,
+// with the last known Leader and its age. When the store can be read again, it yields the leader,
+// changed or not. The sequence ends when ctx is done.
 func Watch(ctx context.Context, st store.Store, name string, o WatchOptions) iter.Seq2[Leader, error] {
 	if o.Clock == nil {
 		o.Clock = clock.System()

@@ -29,7 +29,7 @@ type State struct {
 }
 
 // StateOf returns the state of an election at a time of day, from a record whose key begins with
-// [KeyPrefix]. It has all but the leader, which the record of the name itself has. A record that
+// .election/. It has all but the leader, which the record of the name itself has. A record that
 // isn't stored gives an empty state. The error matches [store.ErrCorrupt] when the record can't be
 // read.
 func StateOf(rec store.Record, now time.Time) (State, error) {

@@ -20,7 +20,7 @@ const (
 )
 
 // Sequencer travels with each request to a guarded resource. It names the lease, the holder and the
-// term. [Sequencer.String] returns its text. [Sequencer.Sign] returns a text that nobody else can
+// term. [Sequencer.String] returns its text. [Keys.Sign] returns a text that nobody else can
 // make.
 type Sequencer struct {
 	Name   string // of the lease

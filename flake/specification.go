@@ -17,8 +17,8 @@ const usualBits = 63
 // example is a specification.
 const example = "epoch=2026-01-01,unit=1ms,time=41,node=10,sequence=12"
 
-// ParseLayout returns the layout that a text names or describes. The text is one of [Names]
-// (snowflake is twitter, too), or a specification, such as
+// ParseLayout returns the layout that a text names or describes. The text is the name of one of
+// [Layouts] (snowflake is twitter, too), or a specification, such as
 //
 //	epoch=2026-01-01,unit=1ms,time=41,node=10,sequence=12
 //

@@ -21,7 +21,7 @@ type Clock interface {
 	Now() time.Time
 }
 
-// Between returns a window that never moves. It is for a node's number that one process has for
+// FixedWindow returns a window that never moves. It is for a node's number that one process has for
 // good, or until the number is assigned to another. The floor of each process has to be later than
 // all times that the process before it used. A process that ends abruptly may have been
 // [Options.MaxAhead] ahead of its clock.

@@ -49,10 +49,8 @@ type Options struct {
 	// "GET /jobs/*/run". GET covers HEAD, too. Writes take precedence over Reads.
 	Writes []string
 
-	// Kubernetes says that the upstream is a Kubernetes API server. Then creating an access, token
-	// or rules review is a read, and exec, attach, portforward and proxy are writes. Its clients
-	// can read the refusals. The gate removes the headers by which an authenticating proxy names a
-	// user to the API server.
+	// Preset is what the gate knows of the upstream beside Reads and Writes: nothing by default, or
+	// [Kubernetes].
 	Preset Preset
 
 	// MinLeft is the least remaining time of the term at which a write is forwarded. The default is

@@ -60,8 +60,8 @@ func (rw *RWMutex) TryRLock(ctx context.Context) (*Hold, error) {
 }
 
 // Downgrade turns a hold for writing into a hold for reading, under a token of its own. The hold
-// has to be from Lock or TryLock of this lock's session. Nobody writes between the two, whoever
-// waits. Others may read from then on. The hold for writing ends first, as by [Hold.Release], so
+// has to be from Lock or TryLock of this lock's session. No waiter writes between the
+// two. Others may read from then on. The hold for writing ends first, as by [Hold.Release], so
 // stop the writes under it before.
 //
 // Downgrade blocks until the store has answered, ctx is done or the session ends, and continues

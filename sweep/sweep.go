@@ -58,7 +58,7 @@ const (
 	Deleted Action = "deleted"
 	Freed   Action = "freed"  // an abandoned hold
 	Closed  Action = "closed" // an abandoned session
-	Pruned  Action = "pruned" // of those who are gone, or noted as unused
+	Pruned  Action = "pruned" // of members that are gone, or noted as unused
 	Kept    Action = "kept"   // it looks like garbage, and isn't
 )
 

@@ -36,8 +36,8 @@
 //
 // # An operator's hold
 //
-// A row whose owner is [SkipOwner] keeps every instance passive and doesn't expire. [Hold] writes
-// it and [Resume] removes it. The active instance meets the row at its next renewal. [Resume]
+// A row whose owner is [SkipOwner] keeps every instance passive and doesn't expire. [Operator.Hold] writes
+// it and [Operator.Resume] removes it. The active instance meets the row at its next renewal. Resume
 // leaves it the time for that.
 //
 // # Warm-up

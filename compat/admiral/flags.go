@@ -21,7 +21,7 @@ func AddFlags(fs *flag.FlagSet) *Flags {
 	fs.StringVar(&f.CheckerName, "admiral_state_checker_name", NoOP, "the state checker: who may write is found out by it")
 	fs.StringVar(&f.ConfigPath, "dr_state_store_config_path", "", "the state checker's configuration file")
 	fs.StringVar(&f.Prefix, "se_ip_prefix", DefaultPrefix, "first two octets of the service addresses that this deployment hands out; auto picks free ones")
-	fs.DurationVar(&f.SyncPeriod, "sync_period", 5*time.Minute, "the warm-up: for so long after its start an instance is not active")
+	fs.DurationVar(&f.SyncPeriod, "sync_period", 5*time.Minute, "the warm-up: how long an instance is not active after its start")
 	fs.StringVar(&f.ConfigMap, "se_address_configmap", "se-address-configmap", "the ConfigMap that keeps the service addresses")
 	fs.StringVar(&f.Namespace, "sync_namespace", "admiral-sync", "the namespace of that ConfigMap")
 	return f

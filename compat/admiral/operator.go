@@ -159,6 +159,6 @@ func (o Operator) resumed(rec store.Record) (store.Record, time.Duration) {
 		return next, 0
 	}
 	next.Owner, next.TTL, next.Acquired = "RESUMED", o.endedTTL(rec), o.clk().Wall()
-	next.Note = noted(o.By, "the hold is over; the TTL of whoever was active before it has to pass")
+	next.Note = noted(o.By, "the hold is over; the TTL of the instance that was active before it has to pass")
 	return next, next.TTL
 }

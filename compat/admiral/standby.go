@@ -17,7 +17,7 @@ import (
 	"github.com/leasehold/leasehold/store/driver"
 )
 
-// SkipOwner is the owner of a row by which an operator holds every instance passive; see [Hold].
+// SkipOwner is the owner of a row by which an operator holds every instance passive; see [Operator.Hold].
 const SkipOwner = "SKIP-LEASE-POD"
 
 // Options of a checker. The zero value is right for a program that asks [State.Guard] before each write.

@@ -12,8 +12,8 @@
 // a new token writes it; the others compare it only. A transaction of an earlier term, or of another holder of the same term, is
 // not applied, and Commit returns a *[fence.StaleError] out of the same round trip.
 //
-// What writes to the caller's keys without this package is not guarded. Whoever may write needs to be allowed to read and to
-// write the mark as well, and nobody must delete it or put back an old one.
+// What writes to the caller's keys without this package is not guarded. A writer needs permission to read and to write the mark
+// as well, and nobody must delete it or put back an old one.
 package fenceetcd
 
 import (

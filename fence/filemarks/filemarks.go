@@ -24,7 +24,7 @@ import (
 	"github.com/leasehold/leasehold/fence"
 )
 
-// File keeps marks in a file, with a line of JSON for each saved mark. The last line of a resource
+// Marks keep marks in a file, with a line of JSON for each saved mark. The last line of a resource
 // counts. One process at a time has it open (on Unix by flock; elsewhere nothing stops a second
 // one). All methods may be called from any goroutine.
 type Marks struct {

@@ -36,7 +36,7 @@ type kept struct {
 	loss atomic.Pointer[Loss]
 }
 
-// Key implements [drive.Member].
+// Name implements [drive.Member].
 func (k *kept) Name() string { return k.term.Key }
 
 // Token implements [drive.Member].

@@ -108,7 +108,7 @@ func reviewProtection(t *types.TableDescription) driver.Finding {
 	f := driver.Finding{What: "deletion protection", Status: driver.StatusOK, Detail: "on"}
 	if !aws.ToBool(t.DeletionProtectionEnabled) {
 		f.Status, f.Detail = driver.StatusWarn, "off"
-		f.Advice = "turn it on: a table that is deleted and made anew has forgotten who holds what"
+		f.Advice = "turn it on: a table that is deleted and made again has forgotten who holds what"
 	}
 	return f
 }

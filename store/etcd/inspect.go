@@ -104,7 +104,7 @@ func (s *Store) inspectMembers(ctx context.Context) driver.Finding {
 	f.Detail = fmt.Sprintf("%d with a vote, cluster %x", voters, resp.Header.ClusterId)
 	switch {
 	case voters == 1:
-		f.Status, f.Advice = driver.StatusWarn, "a cluster of 3 goes on when one fails; while this one is down no lease can be renewed"
+		f.Status, f.Advice = driver.StatusWarn, "a cluster of 3 continues when one fails; while this one is down no lease can be renewed"
 	case voters%2 == 0:
 		f.Status, f.Advice = driver.StatusWarn, "make it an odd number: an even one tolerates no more failures than one less"
 	}
@@ -118,7 +118,7 @@ func (s *Store) inspectUser(ctx context.Context) driver.Finding {
 	auth, err := s.client.AuthStatus(within)
 	switch {
 	case err == nil && !auth.Enabled:
-		f.Detail = "authentication is off: whoever reaches the server may change every lease"
+		f.Detail = "authentication is off: everybody who reaches the server may change every lease"
 	case s.client.Username != "":
 		f.Detail = "user " + s.client.Username
 	default:

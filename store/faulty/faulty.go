@@ -53,7 +53,7 @@ type Fault struct {
 	Err  error // the request is refused: not done, with this error
 	Drop bool  // the request never arrives; the caller learns that only by the end of its context
 
-	// Restored is for a Drop of a Wait or a Push: once it is closed the connection is back and the wait goes on, as those
+	// Restored is for a Drop of a Wait or a Push: once it is closed the connection is back and the wait resumes, as those
 	// of engines that reconnect do.
 	Restored <-chan struct{}
 

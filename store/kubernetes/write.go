@@ -172,7 +172,7 @@ func (s *Store) Delete(ctx context.Context, key, ver string) error {
 		answer, err := s.delete(ctx, key, prev)
 		switch obj, kept := answer.(*coordinationv1.Lease); {
 		case err == nil && kept && len(obj.Finalizers) > 0:
-			return driver.Unknown(key, fmt.Errorf("lease object %s/%s is marked for deletion, and stays until its finalizers %v are taken off: have whoever set them do that", obj.Namespace, obj.Name, obj.Finalizers))
+			return driver.Unknown(key, fmt.Errorf("lease object %s/%s is marked for deletion, and stays until its finalizers %v are taken off: ask their owner to take them off", obj.Namespace, obj.Name, obj.Finalizers))
 		case err == nil:
 			s.hub.show(key, "")
 			return nil

@@ -22,7 +22,7 @@ func (s *Store) inspectIdentity() driver.Finding {
 	_, password := at.User.Password()
 	switch {
 	case !s.conn.AuthRequired():
-		f.Detail = "authentication is off: whoever reaches the server may change every lease"
+		f.Detail = "authentication is off: everybody who reaches the server may change every lease"
 	case options.UserJWT != nil:
 		token, err := options.UserJWT()
 		if f.Detail = nameInJWT(token); err != nil {
@@ -31,13 +31,13 @@ func (s *Store) inspectIdentity() driver.Finding {
 	case at.User != nil && password:
 		f.Detail = "user " + at.User.Username()
 	case at.User != nil:
-		f.Detail = "whoever knows the token"
+		f.Detail = "everybody who knows the token"
 	case options.Nkey != "":
 		f.Detail = "the user with the key " + options.Nkey
 	case options.User != "":
 		f.Detail = "user " + options.User
 	case options.Token != "" || options.TokenHandler != nil:
-		f.Detail = "whoever knows the token"
+		f.Detail = "everybody who knows the token"
 	default:
 		f.Detail = "as the client's certificate or its callbacks say"
 	}

@@ -21,13 +21,13 @@ func TestInspectSaysWhoWeAre(t *testing.T) {
 		js   jetstream.JetStream
 		want string
 	}{
-		"nobody":            {dial(t, plain.Addr), "authentication is off: whoever reaches the server may change every lease"},
-		"needless":          {dial(t, plain.Addr, natsgo.UserInfo("ada", "p")), "authentication is off: whoever reaches the server may change every lease"},
+		"nobody":            {dial(t, plain.Addr), "authentication is off: everybody who reaches the server may change every lease"},
+		"needless":          {dial(t, plain.Addr, natsgo.UserInfo("ada", "p")), "authentication is off: everybody who reaches the server may change every lease"},
 		"user":              {dial(t, users.Addr, natsgo.UserInfo("leasehold", "right-secret")), "user leasehold"},
 		"user in the URL":   {dial(t, "leasehold:right-secret@"+users.Addr), "user leasehold"},
-		"token":             {dial(t, token.Addr, natsgo.Token("right-secret")), "whoever knows the token"},
-		"token in the URL":  {dial(t, "right-secret@"+token.Addr), "whoever knows the token"},
-		"token of a caller": {dial(t, token.Addr, natsgo.TokenHandler(func() string { return "right-secret" })), "whoever knows the token"},
+		"token":             {dial(t, token.Addr, natsgo.Token("right-secret")), "everybody who knows the token"},
+		"token in the URL":  {dial(t, "right-secret@"+token.Addr), "everybody who knows the token"},
+		"token of a caller": {dial(t, token.Addr, natsgo.TokenHandler(func() string { return "right-secret" })), "everybody who knows the token"},
 	} {
 		s := open(t, c.js, newBucket(t, c.js, 1))
 		var got driver.Finding

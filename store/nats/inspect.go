@@ -55,7 +55,7 @@ func (s *Store) inspectBucket(info *jetstream.StreamInfo) driver.Finding {
 	case c.Storage != jetstream.FileStorage:
 		f.Status, f.Advice = driver.StatusWarn, "records are gone when its servers stop: use file storage"
 	case c.Replicas == 1:
-		f.Status, f.Advice = driver.StatusWarn, "with 3 replicas it goes on when one server fails"
+		f.Status, f.Advice = driver.StatusWarn, "with 3 replicas it continues when one server fails"
 	case c.MaxMsgsPerSubject > 1:
 		f.Status, f.Advice = driver.StatusWarn, "nobody reads old versions: a history of 1 takes less space"
 	}

@@ -29,7 +29,7 @@ func present(paths ...string) []string {
 	return all
 }
 
-// tlsFiles is [server.tlsConfig] for files that may be replaced: each connection takes what is in them when it begins. It returns nil without TLS.
+// tlsFiles is tlsConfig for files that may be replaced: each connection takes what is in them when it begins. It returns nil without TLS.
 // adapt, if set, completes what was read.
 func (s server) tlsFiles(log *slog.Logger, on bool, env certificates, adapt func(*tls.Config) error) (*tlsfiles.File[tls.Config], error) {
 	config, err := s.tlsConfig(on, env)

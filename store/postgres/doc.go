@@ -68,7 +68,7 @@
 //	channel of a key   leasehold_ and h[0:8] in hex, then _ and k in hex, of 8 digits; the payload is the key
 //	lock of a key      (h[8:12], k): held shared while somebody listens to the channel, taken by a write until its commit
 //	channel of all     leasehold_ and h[0:8] in hex, then _all
-//	lock of all        (h[12:16], 0): held by one of those who wait for more than 32 keys, taken shared by a write
+//	lock of all        (h[12:16], 0): held by one of the waiters for more than 32 keys, taken shared by a write
 //
 // A waiter listens, takes the lock, and reads, in this order. Writes only try the locks, and notify
 // where they can't have them. So the waiter's read shows what was written before it had the lock,

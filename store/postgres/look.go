@@ -107,7 +107,7 @@ func (l look) problems(table string) (all []problem) {
 	}
 	want := []string{"key text", "record json", "version text", "written timestamp with time zone"}
 	if l.kind != "r" || !slices.Equal(l.columns, want) || !l.unique {
-		add("table", "name another table, or drop this one if nobody needs it, and make it anew", "%s is not a table of Leasehold's: it has %s, not %s and a unique key",
+		add("table", "name another table, or drop this one if nobody needs it, and make it again", "%s is not a table of Leasehold's: it has %s, not %s and a unique key",
 			table, strings.Join(l.columns, ", "), strings.Join(want, ", "))
 	}
 	switch l.persistence {

@@ -171,7 +171,7 @@ func listBreak(ctx context.Context, e *env) error {
 		n++
 	}
 	if n != len(stored) {
-		return fmt.Errorf("the sequence yielded %d records when iterated anew, want %d", n, len(stored))
+		return fmt.Errorf("the sequence yielded %d records when iterated again, want %d", n, len(stored))
 	}
 	_, err = increment(ctx, s, "k/00000")
 	return err

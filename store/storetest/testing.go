@@ -68,7 +68,7 @@ func (w Waiting) Closed(t testing.TB) {
 			t.Errorf("Wait: %v, want ErrClosed", err)
 		}
 	case <-time.After(patience):
-		t.Fatal("a waiter goes on though its store was closed")
+		t.Fatal("a waiter continues though its store was closed")
 	}
 }
 

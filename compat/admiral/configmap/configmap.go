@@ -1,5 +1,5 @@
 // Package configmap keeps service addresses in a ConfigMap of Kubernetes, as Admiral does, through plain HTTP: it brings no
-// Kubernetes client into a program. Whoever has one passes its authenticated http.Client (client-go: rest.HTTPClientFor).
+// Kubernetes client into a program. A program that has one passes its authenticated http.Client (client-go: rest.HTTPClientFor).
 package configmap
 
 import (

@@ -3,8 +3,10 @@ package archtest_test
 import (
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/leasehold/leasehold/internal/proof/archtest"
 )
@@ -55,4 +57,35 @@ func withHold(t *testing.T, dir, by string) []archtest.Problem {
 	delete(files, dir+"/lease.go")
 	files[dir+"/made.go"] = source(archtest.Module+"/internal/protocol") + "\nvar h = protocol." + by + "()\n"
 	return check(t, files)
+}
+
+func TestEachPublicPackageHasAnExample(t *testing.T) {
+	missing, err := archtest.WithoutExample(os.DirFS(root))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range missing {
+		t.Errorf("%s has no Example: write one of at most 30 lines, which a user would type, in example_test.go", dir)
+	}
+}
+
+func TestWithoutExample(t *testing.T) {
+	files := fstest.MapFS{}
+	for name, text := range map[string]string{
+		"lease/lease.go":        doc + "package lease\n\nfunc New() {}\n",
+		"lease/lease_test.go":   "package lease\n\nfunc TestNew() {}\n",
+		"lock/lock.go":          doc + "package lock\n\ntype Lock int\n",
+		"lock/lock_test.go":     "package lock_test\n\nfunc ExampleLock() {}\n",
+		"clock/clock.go":        doc + "package clock\n\nconst a, B = 1, 2\n",
+		"doc.go":                doc + "package leasehold\n",
+		"internal/drive/a.go":   doc + "package drive\n\nfunc New() {}\n",
+		"examples/shop/shop.go": doc + "package shop\n\nfunc New() {}\n",
+		"store/empty/a.go":      doc + "package empty\n\nfunc hidden() {}\n\nfunc (h kept) Shown() {}\n",
+		"cmd/tool/main.go":      doc + "package main\n\nvar Version int\n",
+	} {
+		files[name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	if missing, err := archtest.WithoutExample(files); err != nil || !slices.Equal(missing, []string{"clock", "lease"}) {
+		t.Errorf("%v, %v; want clock and lease", missing, err)
+	}
 }

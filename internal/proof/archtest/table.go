@@ -43,6 +43,7 @@ var holds = []string{"internal/protocol.New", "internal/protocol.NewSession", "i
 
 // Table is the house.
 var Table = []Row{
+	{Dir: ".", Floor: Outer, Only: []string{}, Why: "it is a map of the packages, without code"},
 	{Dir: "clock", Floor: F0, Libs: []string{x}, Why: "CLOCK_BOOTTIME comes through x/sys"},
 	{Dir: "clock/clocktest", Floor: F0, Tests: true, May: []string{"clock"}, Only: []string{"std", "clock"}, Why: "the clock of a node in a test"},
 	{
@@ -266,7 +267,7 @@ var Table = []Row{
 	{Dir: "internal/proof/engines/...", Floor: Outer, Libs: []string{"*"}, Why: "it runs every engine beside its own client's recipes"},
 	{Dir: "internal/proof/archtest/...", Floor: Outer, Only: []string{"std"}, Why: "what judges the house stands outside it"},
 	{Dir: "internal/proof/testreport", Floor: Outer, Only: []string{"std"}, Why: "what judges the house stands outside it: it runs go test when the rest does not compile, too"},
-	{Dir: "internal/proof/testreport", Floor: Outer, Only: []string{"std"}, Why: "what judges the house stands outside it: it runs go test when the rest does not compile, too"},
+	{Dir: "internal/proof/apilist", Floor: Outer, Only: []string{"std"}, Why: "what judges the house stands outside it"},
 	{Dir: "internal/proof/mutate/...", Floor: Outer, Only: []string{"std", "clock", "internal/proof/mutate"}, Why: "what mutates the sources stands outside them, and compiles when they don't"},
 	{Dir: "internal/proof/soak/...", Floor: Outer, Libs: []string{"*"}, Why: "file locks and signals, and the clients of all that it guards"},
 	{Dir: "internal/proof/bench/availability", Floor: Outer, Libs: []string{"*"}, Why: "it measures elections beside those of other libraries"},

@@ -7,8 +7,8 @@
 //	func (t Timing) validity(resolution time.Duration) time.Duration { switch seeded.On("Timing.validity") { case "holder-margin": return t.validity__holder_margin(resolution) }; …
 //
 // Mutants come from two places. [Bugs] are seeded bugs, each the removal of one safety rule; where they are is described here, in package
-// mutate, and nowhere in the code that they mutate. [Generate] makes mutants of a package by rote: it negates conditions, moves boundaries,
-// drops statements, and so on.
+// mutate, and nowhere in the code that they mutate. Campaigns make mutants of a package by rote: they negate conditions, move boundaries,
+// drop statements, and so on.
 //
 //	go run ./internal/proof/mutate/cmd/seeded COMMAND…   runs a command of the go tool in which seeded bugs can be switched on
 //	go run ./internal/proof/mutate/cmd/mutants           makes mutants by rote, and lists those that tests don't notice

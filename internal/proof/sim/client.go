@@ -43,7 +43,7 @@ type lease struct {
 	kept  store.Record // of one that a session keeps
 }
 
-// Key implements drive.Member.
+// Name implements drive.Member.
 func (l *lease) Name() string { return l.c.key }
 
 // Token implements drive.Member.
