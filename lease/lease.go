@@ -196,7 +196,7 @@ func (l *Lease) event(s State, left time.Duration, err error) Event {
 // at rest before. The context is cancelled first, then renewal stops, then this very term is freed, and no other: if the
 // name was lost and taken meanwhile, nothing is written.
 //
-// Release goes on when ctx is done, for a bounded time: a third of the TTL, or a second if that is longer. It returns nil
+// Release continues when ctx is done, for a bounded time: a third of the TTL, or a second if that is longer. It returns nil
 // when the name is free, or known not to be this term's any more. An error that matches [store.ErrUnknownOutcome] means
 // that the store did not confirm it; the name is free within the TTL at the latest. Releasing twice is no error.
 func (l *Lease) Release(ctx context.Context) error {

@@ -23,10 +23,10 @@ func (s *Server) handoff(c *call) (any, error) {
 		return nil, err
 	}
 	if (body.To == "") != body.Any {
-		return nil, api.Invalid("to", body.To, `the candidate that is to lead, as GET lists it; or "any": true, for whoever is next`)
+		return nil, api.Invalid("to", body.To, `the candidate that is to lead, as GET lists it; or "any": true, for the next in order`)
 	}
 	if body.Token > fence.MaxToken {
-		return nil, api.Invalid("token", body.Token.String(), "the token of the term to end, or none for whoever leads")
+		return nil, api.Invalid("token", body.Token.String(), "the token of the term to end, or none for any leader")
 	}
 	wait, err := within("wait", body.Wait, 0, 0, s.opts.MaxWait)
 	if err != nil {
@@ -59,7 +59,7 @@ func (s *Server) pause(c *call) (any, error) {
 		return nil, err
 	}
 	if body.Reason == "" {
-		return nil, api.Invalid("reason", "", "why, for whoever wonders that nobody leads")
+		return nil, api.Invalid("reason", "", "why, for people who wonder that nobody leads")
 	}
 	length, err := within("for", body.For, 0, election.MinPause, election.MaxPause)
 	if err != nil {

@@ -31,7 +31,7 @@
 // # Versions
 //
 // Every stored version of a record has a Version that its key never has again, not even after the record was deleted and
-// made anew. So a compare-and-swap that arrives late finds another version and does nothing.
+// made again. So a compare-and-swap that arrives late finds another version and does nothing.
 //
 // # Time
 //

@@ -30,7 +30,7 @@ type Record struct {
 
 	// Age is a lower bound, which the engine vouches for whatever wall clocks do, on the time since the write that made
 	// this version was sent, from when a holder counts its validity. It is 0 when the engine can't tell, and [AgeGone] when
-	// it knows that whoever wrote it is gone. It holds for the moment at which the record was read; it is not stored, and
+	// it knows that the writer is gone. It holds for the moment at which the record was read; it is not stored, and
 	// ignored in a Put.
 	Age time.Duration
 }
@@ -90,7 +90,7 @@ type Store interface {
 	// List yields the records whose keys begin with prefix, in no promised order. A record that is there throughout is
 	// yielded once, as it was at some moment of the call; one that comes or goes meanwhile may be missed. After an error
 	// the sequence ends. A row that can't be read is yielded as an error that matches [ErrCorrupt] and names its key,
-	// and the sequence goes on.
+	// and the sequence continues.
 	List(ctx context.Context, prefix string) iter.Seq2[Record, error]
 
 	// Close frees what the store holds. Waits under way return [ErrClosed]. Closing twice is no error.

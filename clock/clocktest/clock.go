@@ -55,8 +55,8 @@ func (f *Clock) Jump(d time.Duration) {
 	f.rearm()
 }
 
-// Pause stops what runs on this clock as SIGSTOP, a long garbage collection or a suspension does: the clock itself goes
-// on, but no timer fires until [Clock.Resume], when all that are overdue do.
+// Pause stops what runs on this clock as SIGSTOP, a long garbage collection or a suspension does. The
+// clock itself continues, but no timer fires until [Clock.Resume], when all overdue timers do.
 func (f *Clock) Pause() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

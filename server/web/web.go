@@ -1,7 +1,7 @@
 // Package web is the page of the lock server: a board of all names, live, and each name's present, past and queue.
 //
 // It is plain HTML, CSS and JavaScript modules, embedded, with nothing from elsewhere. The page is the same for everybody and needs no
-// permission; what it shows comes from the server's API, as whoever looks at it: by the certificate of the browser, or with a
+// permission; what it shows comes from the server's API, as the person who looks at it: by the certificate of the browser, or with a
 // bearer token that the page asks for.
 //
 // # What it takes for true
@@ -67,7 +67,7 @@ func load() (all map[string][]byte, digest string) {
 	return at, digest
 }
 
-// Serves reports whether a request is for the page or a part of it: GET / of whoever takes HTML, and /ui/.
+// Serves reports whether a request is for the page or a part of it: GET / of a client that takes HTML, and /ui/.
 func Serves(r *http.Request) bool {
 	if r.URL.Path == "/" {
 		return (r.Method == http.MethodGet || r.Method == http.MethodHead) && strings.Contains(r.Header.Get("Accept"), "text/html")

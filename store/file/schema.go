@@ -124,7 +124,7 @@ func inspect(path string, c *conn) error {
 		return explain(path, err)
 	}
 	if found != "ok" {
-		return fmt.Errorf("%s: the file is damaged (%v): put back a copy, or move it away with its -wal and -shm files to begin anew", path, found)
+		return fmt.Errorf("%s: the file is damaged (%v): put back a copy, or move it away with its -wal and -shm files to begin again", path, found)
 	}
 	return nil
 }

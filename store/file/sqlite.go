@@ -155,7 +155,7 @@ func explain(path string, err error) error {
 	case sqlite3.SQLITE_NOTADB:
 		why = "not an SQLite database, or one whose beginning was overwritten: name another file, put back a copy, or move this one away"
 	case sqlite3.SQLITE_CORRUPT:
-		why = "the file is damaged: put back a copy, or move it away with its -wal and -shm files to begin anew"
+		why = "the file is damaged: put back a copy, or move it away with its -wal and -shm files to begin again"
 	case sqlite3.SQLITE_IOERR:
 		why = "the operating system reported an I/O error: look into the kernel's log, check disk and free space"
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL:

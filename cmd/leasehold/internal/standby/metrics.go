@@ -20,7 +20,7 @@ var (
 	descActive = prometheus.NewDesc("leasehold_standby_active", "1 while this instance is active, 0 while it is passive.", labels, nil)
 	descKnown  = prometheus.NewDesc("leasehold_standby_initialized", "1 while it is known who may write.", labels, nil)
 	descStore  = prometheus.NewDesc("leasehold_standby_store_up", "0 since the store last failed to answer, until it answers again.", labels, nil)
-	descToken  = prometheus.NewDesc("leasehold_standby_term", "Fencing token of the lease's present term, whoever holds it; 0 when nobody does.", labels, nil)
+	descToken  = prometheus.NewDesc("leasehold_standby_term", "Fencing token of the lease's present term, of any holder; 0 when nobody holds it.", labels, nil)
 	descLeft   = prometheus.NewDesc("leasehold_standby_expires_in_seconds", "For how long the present term lasts unless it is renewed.", labels, nil)
 	descTurns  = prometheus.NewDesc("leasehold_standby_changes_total", "How often this instance has become active, or passive.", append(labels, "to"), nil)
 )

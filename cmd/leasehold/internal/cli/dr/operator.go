@@ -193,7 +193,7 @@ func (a *app) holdCommand() *cobra.Command {
 		Use:   "hold --config FILE",
 		Short: "Hold every instance passive until resume",
 		Long: "Write the owner " + admiral.SkipOwner + " into the lease's row: no instance becomes active, and the one that is becomes passive\n" +
-			"at its next renewal. It doesn't expire. This waits for the TTL, after which whoever was active has stopped for certain.",
+			"at its next renewal. It doesn't expire. This waits for the TTL: then the instance that was active has stopped for certain.",
 		Example: "  leasehold standby hold --reason 'the database is being moved' --config dr.yaml",
 		Args:    cli.Want(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -202,7 +202,7 @@ func (a *app) holdCommand() *cobra.Command {
 	}
 	o.add(cmd)
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for the instances and the history")
-	cmd.Flags().BoolVarP(&noWait, "no-wait", "n", false, "don't wait until whoever was active has stopped for certain")
+	cmd.Flags().BoolVarP(&noWait, "no-wait", "n", false, "don't wait until the instance that was active has stopped for certain")
 	return cmd
 }
 
@@ -212,14 +212,14 @@ func (a *app) hold(ctx context.Context, op admiral.Operator, reason string, noWa
 		return err
 	}
 	if noWait {
-		a.Say("%s is held: whoever was active becomes passive at its next renewal, within %v", op.Config.LeaseName, op.Config.TTL())
+		a.Say("%s is held: the active instance becomes passive at its next renewal, within %v", op.Config.LeaseName, op.Config.TTL())
 		return nil
 	}
 	if op.Settled(held) {
 		a.Say("%s is held, and nobody is active", op.Config.LeaseName)
 		return nil
 	}
-	a.Say("%s is held; waiting %v until whoever was active has stopped for certain", op.Config.LeaseName, op.Config.TTL())
+	a.Say("%s is held; waiting %v until the instance that was active has stopped for certain", op.Config.LeaseName, op.Config.TTL())
 	if err := op.Settle(ctx, held); err != nil {
 		return err
 	}
@@ -232,8 +232,8 @@ func (a *app) resumeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "resume --config FILE",
 		Short: "End a hold",
-		Long: "End a hold, so that an instance becomes active: at once, or after the TTL if the hold was not known to have stopped whoever\n" +
-			"was active. The exit code is 1 when there is no hold.",
+		Long: "End a hold, so that an instance becomes active: at once, or after the TTL if the hold was not known to have stopped the\n" +
+			"instance that was active. The exit code is 1 when there is no hold.",
 		Example: "  leasehold standby resume --config dr.yaml",
 		Args:    cli.Want(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -252,7 +252,7 @@ func (a *app) resume(ctx context.Context, op admiral.Operator) error {
 	case err != nil:
 		return err
 	case left > 0:
-		a.Say("%s is free in %v: whoever was active before the hold may not have noticed it yet", op.Config.LeaseName, left)
+		a.Say("%s is free in %v: the instance that was active before the hold may not have noticed the hold yet", op.Config.LeaseName, left)
 	default:
 		a.Say("%s is free", op.Config.LeaseName)
 	}

@@ -68,7 +68,7 @@ func (a *app) standbyCommand() *cobra.Command {
 	o.leaseOptions.add(cmd)
 	f := cmd.Flags()
 	f.StringVar(&o.prefix, "se_ip_prefix", "", "claim this prefix of service addresses for the deployment; auto picks a free one (default: none)")
-	f.DurationVar(&o.warmUp, "sync_period", 0, "the warm-up: for so long after the start this instance is not active (default 0s)")
+	f.DurationVar(&o.warmUp, "sync_period", 0, "the warm-up: how long after its start this instance is not active (default 0s)")
 	f.StringVar(&o.listen, "listen", "127.0.0.1:8080", "address to serve the state on; off for none")
 	f.StringVar(&o.mode, "mode", modeProcess, "process: CMD runs while this instance is active; notify: CMD runs always and is told")
 	f.StringVar(&o.roleFile, "notify-file", "", "file to write the role to")

@@ -89,7 +89,7 @@ func (s *standIn) work(term admiral.Term) error {
 
 // suspended says what a stop from the terminal does. This process stops next, so it waits for the line.
 func (s *standIn) suspended() {
-	s.a.SayBelow("stopped; unless it goes on before, %s is killed when the lease ends, in %v at most", s.argv[0], s.lease.cfg.TTL())
+	s.a.SayBelow("stopped; unless it continues before, %s is killed when the lease ends, in %v at most", s.argv[0], s.lease.cfg.TTL())
 }
 
 // environ is the environment of CMD, and of hooks. Without a term it is that of a CMD that runs in every one.

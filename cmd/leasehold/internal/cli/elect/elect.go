@@ -90,7 +90,7 @@ func (a *app) electCommand() *cobra.Command {
 	f.StringVar(&o.failBack, "fail-back", o.failBack, "give way to a candidate that is preferred: once it has been there for a duration, when-idle (see --idle-if), or never")
 	f.StringVar(&o.idleIf, "idle-if", "", "command for the shell that exits with 0 while the active one may be stopped; asked while a candidate is preferred")
 	f.StringVar(&o.eligibleIf, "eligible-if", "", "command for the shell that exits with 0 while this candidate may lead; asked every third of the TTL (default: it always may)")
-	f.DurationVar(&o.minHold, "min-hold", 0, "lead for so long at least before giving way to a candidate that is preferred")
+	f.DurationVar(&o.minHold, "min-hold", 0, "how long to lead at least before giving way to a candidate that is preferred")
 	f.DurationVar(&o.drain, "drain", o.drain, "how long a command has from SIGTERM to SIGKILL when there is no hurry")
 	f.StringVar(&o.onExit, "on-exit", o.onExit, "when the active command ends by itself: rejoin after a pause, or exit with its code")
 	f.StringArrayVar(&o.info, "info", nil, "KEY=VALUE for people to see; may be repeated")

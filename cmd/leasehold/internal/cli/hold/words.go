@@ -301,5 +301,5 @@ func before(left time.Duration) string {
 
 // Suspended says what a stop from the terminal does to the lease. This process stops next, so it waits for the line.
 func (w *Words) Suspended(left time.Duration) {
-	w.a.SayBelow("stopped; unless it goes on before, %s is killed in %v, when the lease ends", w.name, left.Round(time.Second))
+	w.a.SayBelow("stopped; unless it continues before, %s is killed in %v, when the lease ends", w.name, left.Round(time.Second))
 }

@@ -39,7 +39,7 @@ func (a *app) idAssignCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "assign POOL [flags] [-- CMD [ARG...]]",
 		Short: "Assign a value of a pool, for good or while a command runs",
-		Long: "Print a value of POOL that nobody else has. The first one who uses POOL says what its values are (--range, --names or\n" +
+		Long: "Print a value of POOL that nobody else has. The first use of POOL says what its values are (--range, --names or\n" +
 			"--prefixes); after that it has to be the same, or may be left out.\n\n" +
 			"With --as the value is NAME's: who says the same NAME again is given the same value. It stays NAME's until it is released\n" +
 			"(`leasehold id release`), or until nobody has assigned it for --ttl, a year if that isn't given.\n\n" +
@@ -47,7 +47,7 @@ func (a *app) idAssignCommand() *cobra.Command {
 			"unless another one has got it meanwhile. It takes over what was assigned to NAME before. While all values are held it waits.\n" +
 			"CMD finds the value in LEASEHOLD_ID, and LEASEHOLD_NAME, LEASEHOLD_TOKEN, LEASEHOLD_HOLDER, LEASEHOLD_SEQUENCER and\n" +
 			"LEASEHOLD_STORE as under `run`. Ids that are made with the value may have times from LEASEHOLD_ID_FLOOR up to LEASEHOLD_ID_CEILING,\n" +
-			"in ms since 1970, and no others: that is what keeps them apart from those of whoever had the value before, or gets it next. While CMD\n" +
+			"in ms since 1970, and no others: that is what keeps them apart from those of the value's holders before and after. While CMD\n" +
 			"runs the ceiling rises: the file $LEASEHOLD_ID_WINDOW always has both. If CMD, as the last thing it does, writes a time that is later than\n" +
 			"those of all its ids to the file $LEASEHOLD_ID_USED, the value's next ids may follow there at once; else they begin at the ceiling.\n" +
 			"With --layout POOL is for ids of that layout, for good: another one is refused, since ids of two layouts can be alike. CMD finds its\n" +
@@ -84,7 +84,7 @@ func (a *app) idAssignCommand() *cobra.Command {
 	_ = cmd.RegisterFlagCompletionFunc("layout", completeLayouts)
 	f.DurationVar(&o.window, "window", 0, "how far ahead of now ids that are made with the value may be (default: with CMD its --ttl, else 2m0s)")
 	f.BoolVarP(&o.NoWait, "no-wait", "n", false, "don't wait for a value (with CMD)")
-	f.DurationVarP(&o.Wait, "wait", "w", 0, "wait for a value for so long at most (with CMD; default: until one is free)")
+	f.DurationVarP(&o.Wait, "wait", "w", 0, "how long to wait for a value at most (with CMD; default: until one is free)")
 	f.StringArrayVar(&o.Info, "info", nil, "KEY=VALUE for people to see; may be repeated")
 	f.BoolVar(&o.Restart, "restart", false, "after a loss, claim a value again and run CMD again")
 	for _, name := range []string{"ttl", "kill-after", "contain", "conflict-exit-code", "keys", "output"} {

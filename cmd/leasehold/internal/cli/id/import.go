@@ -70,7 +70,7 @@ func (a *app) idImport(ctx context.Context, m *lease.Manager, pool string, data 
 		if err == nil {
 			a.Say("%d of %d are new in %s", len(made), len(data), pool)
 		} else if len(made) > 0 {
-			a.Say("%d were adopted before that; the same command goes on where it was", len(made))
+			a.Say("%d were adopted before that; the same command continues where it was", len(made))
 		}
 		return a.idError(err)
 	}

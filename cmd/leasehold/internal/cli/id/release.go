@@ -21,7 +21,7 @@ func (a *app) idReleaseCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "release POOL (VALUE | --as NAME)",
 		Short: "Give an assigned value back",
-		Long: "Free VALUE of POOL, or the value that NAME has, which was assigned without CMD. Whoever does that vouches that nobody uses it any\n" +
+		Long: "Free VALUE of POOL, or the value that NAME has, which was assigned without CMD. The caller vouches that nobody uses it any\n" +
 			"more. With both, VALUE has to be NAME's. What a running process keeps is free when that has ended; with --token, as `leasehold id list -o\n" +
 			"json` shows it, it is freed at once, and the process loses it.\n\n" +
 			"Ids that are made with the value from now on are later than its window's end, unless --used says from when on its user has made none. The exit code\n" +

@@ -36,7 +36,7 @@ func (a *app) handoffCommand() *cobra.Command {
 		Short: "Have the leader hand over to another candidate",
 		Long: "Have the leader of NAME stop what it does, and hand over to HOLDER with one write: no TTL passes in between. HOLDER is the\n" +
 			"name of a candidate (--as) or its holder's id, or the beginning of one, up to a slash; `leasehold candidates` lists them.\n" +
-			"With --any the leader lets go, and whoever is quick is next.\n\n" +
+			"With --any the leader lets go, and the first candidate to take the name is next.\n\n" +
 			"It waits until the successor leads (--wait), and says how long nobody led. The exit code is 1 if nobody leads, or HOLDER is\n" +
 			"no candidate: nothing is done then; and 75 if it takes longer than --wait, or another candidate leads then.",
 		Example:           "  leasehold handoff scheduler --to west --reason 'east is drained'",
@@ -64,7 +64,7 @@ func (a *app) handoffCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&h.to, "to", "", "the candidate that is to lead")
-	f.BoolVar(&h.anyone, "any", false, "let whoever is quick lead")
+	f.BoolVar(&h.anyone, "any", false, "let the first candidate to take the name lead")
 	f.StringVar(&h.reason, "reason", "", "why, for the leader's words")
 	f.DurationVarP(&h.wait, "wait", "w", h.wait, "how long it may take")
 	f.BoolVarP(&noWait, "no-wait", "n", false, "don't wait for it")
@@ -127,7 +127,7 @@ func noLeader(v view.View, h handoff) error {
 	if len(v.Holders) == 1 {
 		token = v.Holders[0].Token
 	}
-	next := "whoever is quick is next"
+	next := "the first candidate to take the name is next"
 	switch {
 	case v.Kind == view.KindFair && len(v.Waiting) > 0:
 		next = v.Waiting[0].Holder + " is next in the queue"

@@ -26,7 +26,7 @@ func (a *app) pauseCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pause NAME --reason TEXT",
 		Short: "Let nobody lead until resume, or for a while",
-		Long: "Have whoever leads NAME step down, and let no candidate lead until `leasehold resume`, or until --for is over. It waits (--wait)\n" +
+		Long: "Have the leader of NAME step down, and let no candidate lead until `leasehold resume`, or until --for is over. It waits (--wait)\n" +
 			"until nobody leads: a leader that has died counts as one until its TTL is over. A pause stands\n" +
 			"beside others, and nobody leads until all are over; it replaces one of the same user for the same reason, or the one of --replace.\n" +
 			"`leasehold run` is no candidate, and takes no notice. The exit code is 75 if somebody still leads after --wait; the pause stands.\n" +
@@ -39,7 +39,7 @@ func (a *app) pauseCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case p.Reason == "":
-				return cli.Usage("--reason is missing: say why, for whoever wonders at night that nobody leads")
+				return cli.Usage("--reason is missing: say why, for people who wonder at night that nobody leads")
 			case length != 0 && (length < election.MinPause || length > election.MaxPause) || length == 0 && cmd.Flags().Changed("for"):
 				return cli.Usage("--for %v: want a duration of %v to %v, or none: then it lasts until `leasehold resume`", length, election.MinPause, output.Roughly(election.MaxPause))
 			case wait <= 0:

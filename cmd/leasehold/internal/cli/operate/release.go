@@ -20,7 +20,7 @@ func (a *app) releaseCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "release NAME --token N",
 		Short: "Free a name in its holder's stead, at once",
-		Long: "Free NAME if it is held under token N. Whoever does that vouches that the holder's work has stopped: the next one\n" +
+		Long: "Free NAME if it is held under token N. The caller vouches that the holder's work has stopped: the next one\n" +
 			"starts at once. To end a hold whose holder may be at work, use `leasehold break`.",
 		Example:           "  leasehold release billing --token 1795257194000",
 		Args:              cli.Want("NAME"),

@@ -28,13 +28,13 @@ func (a *app) sweepCommand() *cobra.Command {
 	o.Observe = sweep.DefaultObserve
 	cmd := &cobra.Command{
 		Use:   "sweep",
-		Short: "Delete what is of no use any more",
+		Short: "Delete records that nobody uses any more",
 		Long: "Delete the records of names that have been free for --older-than, of sessions that are over, and of locks and elections that\n" +
-			"nobody has used for so long. What somebody who is gone has held is freed, and goes with a later sweep. A record that is in\n" +
+			"nobody has used for that time. What a dead holder held is freed, and goes with a later sweep. A record that is in\n" +
 			"use stays, and so do values of identity pools, pauses that are not over, and what other programs wrote.\n\n" +
 			"To see who is gone, it watches what is held for its TTL, --observe at most. A record is deleted only as it was when it was\n" +
-			"judged. With it a name forgets its token: the next one is the time of day, so --older-than has to be more than any clock\n" +
-			"is ever behind. Once a week, from cron, is often enough; nothing depends on it.",
+			"judged. Deleting a record also deletes the name's last token: the next one is the time of day. So --older-than has to be\n" +
+			"more than any clock is ever behind. Once a week, from cron, is often enough; nothing depends on it.",
 		Example: "  leasehold sweep --dry-run\n" +
 			"  leasehold sweep --older-than 90d --prefix build/",
 		Args: cli.Want(),
@@ -58,7 +58,7 @@ func (a *app) sweepCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&older, "older-than", older, "for how long a name has to have been free: 30d, 12h; an hour at least")
 	f.StringVar(&o.Prefix, "prefix", "", "only names that begin with this, and no sessions")
-	f.DurationVar(&o.Observe, "observe", o.Observe, "watch what is held for so long at most, to see who is gone")
+	f.DurationVar(&o.Observe, "observe", o.Observe, "how long to watch what is held at most, to see who is gone")
 	f.BoolVarP(&o.DryRun, "dry-run", "n", false, "change nothing, and say what would be done")
 	a.Flag(f, "output")
 	return cmd

@@ -67,7 +67,7 @@ func (a *app) runCommand() *cobra.Command {
 		Use:   "run NAME [flags] -- CMD [ARG...]",
 		Short: "Run a command while holding a name",
 		Long: "Acquire NAME, run CMD, and release NAME when CMD and all that it started are gone. While somebody else holds NAME, wait.\n\n" +
-			"Whoever runs with --shared runs beside others who do, and never beside one who doesn't; with --slots N up to N run at a\n" +
+			"Runs with --shared run side by side, and never beside one without; with --slots N up to N run at a\n" +
 			"time; with --fair they are served in the order in which they came. All who use a name have to say the same.\n\n" +
 			"If the lease can't be renewed, CMD gets SIGTERM, and SIGKILL --kill-after later, both before the lease ends. With the\n" +
 			"defaults an outage of the store of 5 s does nothing to CMD. CMD also dies when this program does, however that happens.\n\n" +
@@ -93,7 +93,7 @@ func (a *app) runCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.BoolVarP(&o.NoWait, "no-wait", "n", false, "don't wait for NAME")
-	f.DurationVarP(&o.Wait, "wait", "w", 0, "wait for NAME for so long at most (default: until it is free)")
+	f.DurationVarP(&o.Wait, "wait", "w", 0, "how long to wait for NAME at most (default: until it is free)")
 	f.StringArrayVar(&o.Info, "info", nil, "KEY=VALUE for people to see; may be repeated")
 	f.BoolVar(&o.Restart, "restart", false, "after a loss, wait for NAME again and run CMD again")
 	o.sharing.add(f)

@@ -124,7 +124,7 @@ func (s *lockServer) announce(addr net.Addr) (what, url string) {
 	switch {
 	case s.o.Demo || s.o.known():
 	case s.o.Anybody:
-		s.log.Warn(fmt.Sprintf("whoever reaches %s may take and end any lease: nobody has to say who they are", addr))
+		s.log.Warn(fmt.Sprintf("everybody who reaches %s may take and end any lease: nobody has to say who they are", addr))
 	default:
 		s.log.Info("only this machine is served, since nobody has to say who they are: see --policy and --client-ca")
 	}
@@ -207,7 +207,7 @@ func (s *lockServer) reload() {
 			read("certificate", "read again", s.tls.Reload)
 		}
 		if s.audit.reopens() {
-			read("audit log", "opened anew", s.audit.reopen)
+			read("audit log", "opened again", s.audit.reopen)
 		}
 		if !did {
 			s.log.Info("there is nothing to read again")

@@ -67,10 +67,10 @@ func (a *app) serveCommand() *cobra.Command {
 		Long: "Serve the leases of the store that is set over HTTP: JSON under /v1 (its description is package server's), and RDLM's protocol\n" +
 			"at /locks and /resources. What is held is in the store: the server may be killed and started at any moment, and with any\n" +
 			"store but a file several may serve the same. Other commands use it by --store http://HOST:PORT.\n\n" +
-			"Without a policy, and without certificates of clients to check, whoever reaches the port may take any lease: so it listens on\n" +
+			"Without a policy, and without certificates of clients to check, everybody who reaches the port may take any lease: so it listens on\n" +
 			"this machine only, unless --allow-anybody says otherwise.\n\n" +
-			"SIGTERM ends it: who waits is told, what is under way is finished, what is held stays held. SIGHUP has it read the policy and the\n" +
-			"certificates again, and open the audit log anew; what is wrong is reported, and what was read before stays in force. Under a\n" +
+			"SIGTERM ends it: waiters get an error, running requests finish, leases stay held. SIGHUP has it read the policy and the\n" +
+			"certificates again, and open the audit log again; what is wrong is reported, and what was read before stays in force. Under a\n" +
 			"service manager it says how it fares by sd_notify: `leasehold init systemd` writes a unit.",
 		Example: "  leasehold serve &\n" +
 			"  curl -X POST http://127.0.0.1:7070/v1/leases/nightly -d '{\"ttl\": \"1m\", \"wait\": \"30s\"}'\n" +
@@ -88,7 +88,7 @@ func (a *app) serveCommand() *cobra.Command {
 func Flags(f *pflag.FlagSet, o *Options) {
 	f.StringVar(&o.Listen, "listen", "127.0.0.1:7070", "address to listen on")
 	f.BoolVar(&o.Anybody, "allow-anybody", false, "listen beyond this machine, and answer to any name, though callers need not say who they are")
-	f.StringVar(&o.Admin, "admin", "", "address to serve /healthz, /readyz and /metrics on, too, to whoever asks and without TLS (default: none)")
+	f.StringVar(&o.Admin, "admin", "", "address to serve /healthz, /readyz and /metrics on, too, to everybody and without TLS (default: none)")
 	f.StringVar(&o.Cert, "tls-cert", "", "file with the server's certificate: HTTPS; it is read again when it changes")
 	f.StringVar(&o.Key, "tls-key", "", "file with its key")
 	f.StringVar(&o.ClientCA, "client-ca", "", "file with the authorities that sign clients' certificates: every client needs one")
@@ -228,7 +228,7 @@ func (o Options) validateReach(host string) error {
 	case o.Policy != "" && o.Cert == "":
 		return cli.Usage("--listen %s: tokens would travel in the clear: add --tls-cert and --tls-key, or --allow-anybody if a proxy in front does that", o.Listen)
 	case !o.known() && !o.Check:
-		return cli.Usage("--listen %s: whoever reaches that address could take any lease: add --policy or --client-ca, or --allow-anybody if the network keeps others out", o.Listen)
+		return cli.Usage("--listen %s: everybody who reaches that address could take any lease: add --policy or --client-ca, or --allow-anybody if the network keeps others out", o.Listen)
 	}
 	return nil
 }

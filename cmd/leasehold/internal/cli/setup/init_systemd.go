@@ -35,7 +35,7 @@ func (a *app) initSystemdCommand() *cobra.Command {
 		Use:   "systemd [flags] [-- FLAG...]",
 		Short: "Print a systemd unit for the server",
 		Long: "Write a unit that runs `leasehold serve` with these flags, as a user of its own that may write to its own folders and to nothing\n" +
-			"else. systemd is told when it is ready and that it lives, and starts it anew when it fails. It does nothing else.\n\n" +
+			"else. systemd is told when it is ready and that it lives, and restarts it when it fails. It does nothing else.\n\n" +
 			"Without --store leases are kept in " + stateDir + "/leases.db, where only the server reaches them: other programs on the\n" +
 			"machine use --store http://127.0.0.1:7070. A store whose URL has a password belongs into /etc/leasehold/env, which only\n" +
 			"root has to be able to read: LEASEHOLD_STORE=URL.",
