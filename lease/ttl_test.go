@@ -174,7 +174,7 @@ func TestSessionLeft(t *testing.T) {
 		if s.Left() != 1 || s.Check() != nil {
 			t.Errorf("%v left, %v", s.Left(), s.Check())
 		}
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		if s.Left() != 0 || !errors.Is(s.Check(), lease.ErrLost) || l.Left() != 0 {
 			t.Errorf("%v left after the end, %v left of its lease", s.Left(), l.Left())
 		}

@@ -8,8 +8,9 @@ import (
 	"github.com/leasehold/leasehold/lease"
 )
 
-// The errors to test for with [errors.Is], besides those of packages lease and store. A name in use
-// as another kind is a *[store.KindError].
+// ErrMismatch is matched, by [errors.Is], by a *[MismatchError]. The other errors are those of
+// packages lease and store. A lock that others hold is a *[HeldError], which matches
+// [lease.ErrHeld]. A name in use as another kind is a *[store.KindError].
 var ErrMismatch = errors.New("semaphore has another limit")
 
 // HeldError names the holders of a lock that was wanted. It matches [lease.ErrHeld].

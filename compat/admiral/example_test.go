@@ -37,7 +37,9 @@ func ExampleNew() {
 	}
 	fmt.Println("active")
 	cancel()
-	<-ended
+	if err := <-ended; err != nil {
+		log.Fatal(err)
+	}
 	// Output:
 	// read-only until the lease is held
 	// active

@@ -27,11 +27,13 @@ const (
 	kindPool      = "pool" // run --id, id assign
 )
 
-// What a name has beside its lease, as it is in JSON.
 type (
-	Share     = api.Share     // a hold of a share, or a wait for one
-	Pause     = api.Pause     // who paused an election
-	Candidate = api.Candidate // a candidate
+	// Share is a hold of a share, or a wait for one, as it is in JSON.
+	Share = api.Share
+	// Pause says who paused an election, as it is in JSON.
+	Pause = api.Pause
+	// Candidate is a candidate as it is in JSON.
+	Candidate = api.Candidate
 )
 
 // The roles of candidates.
