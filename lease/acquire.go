@@ -201,7 +201,8 @@ func (m *Manager) pursue(ctx context.Context, d *drive.Driver, s *Session, patie
 	}
 }
 
-// retrying tells the program why an acquisition has to try again, when that is news, and returns what was told last.
+// retrying calls OnRetry when the reason for which an acquisition retries has changed. It returns
+// the reason that was told last.
 func (m *Manager) retrying(ctx context.Context, h *protocol.Hold, told string) string {
 	if h.Err == nil || h.Phase != protocol.Waiting || ctx.Err() != nil {
 		return ""
@@ -213,7 +214,7 @@ func (m *Manager) retrying(ctx context.Context, h *protocol.Hold, told string) s
 	return news
 }
 
-// waiting tells the program whom it waits for, when that is news.
+// waiting calls OnWait when the holder whom the acquisition waits for has changed.
 func (m *Manager) waiting(before, now *HeldError) *HeldError {
 	if (before == nil || before.Token != now.Token || before.Holder != now.Holder) && m.opts.OnWait != nil {
 		m.opts.OnWait(now)
@@ -242,7 +243,7 @@ func linked(ctx context.Context, f func()) (stop func() bool) {
 	return context.AfterFunc(ctx, f)
 }
 
-// settle goes on in the background with a hold that is being let go, if anything is left to be done.
+// settle continues in the background to free a hold, if anything is left to be done.
 func (m *Manager) settle(d *drive.Driver, s *Session) {
 	m.remember(&d.Hold)
 	if !d.Hold.Unsettled() || !d.Settle(m.run.Env(), s.alive()) {

@@ -28,7 +28,7 @@ type Lease struct {
 	mu       sync.Mutex
 	lost     *LostError         // why it ended; nil before
 	trouble  error              // why the last renewal failed; nil when it didn't
-	ctx      context.Context    // nil until somebody asks for it
+	ctx      context.Context    // nil until Context is called
 	cancel   context.CancelFunc // of ctx
 	events   stream
 	kept     store.Record  // of a lease that a session keeps

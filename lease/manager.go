@@ -29,7 +29,7 @@ type Manager struct {
 	wg   sync.WaitGroup
 
 	suppose bool            // a name that isn't known is supposed to be new
-	follows bool            // whoever waits for a name follows the session that keeps it
+	follows bool            // a waiter for a name follows the session that keeps it
 	memory  *drive.Memory   // of names that aren't held here
 	watch   *sessions.Watch // of those who are members of names of other kinds
 

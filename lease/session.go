@@ -27,7 +27,7 @@ type Session struct {
 // blocks until the store has answered or ctx is done.
 func (m *Manager) OpenSession(ctx context.Context) (*Session, error) {
 	d, err := m.makeSession(ctx)
-	for errors.Is(err, store.ErrConflict) { // the record was made too slowly to be of use, and is not made twice
+	for errors.Is(err, store.ErrConflict) { // the record was made too slowly to count, and is not made twice
 		d, err = m.makeSession(ctx)
 	}
 	if err != nil {

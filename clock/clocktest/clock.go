@@ -121,7 +121,7 @@ type fakeTimer struct {
 	timer *time.Timer
 }
 
-// arm sets the true timer anew. The clock's lock is held.
+// arm sets the true timer again. The clock's lock is held.
 func (t *fakeTimer) arm() {
 	if t.timer != nil {
 		t.timer.Stop()

@@ -83,7 +83,7 @@ func Unmarshal(b []byte) (store.Record, error) {
 	if err := checkFields(rec); err != nil {
 		return store.Record{}, err
 	}
-	// Bytes that somebody else wrote may grow when Marshal writes them: a < sixfold, eight empty terms to 30 bytes each.
+	// Bytes that another program wrote may grow when Marshal writes them: a < sixfold, eight empty terms to 30 bytes each.
 	if len(b) > store.MaxRecord/8 {
 		if _, err := Marshal(rec); err != nil {
 			return store.Record{}, err

@@ -73,7 +73,7 @@ func Crashes(ctx context.Context, s, other store.Store, crash func()) error {
 // lastNote marks the last write to a key.
 const lastNote = "last"
 
-// crashWriter is the only one who writes its key, so it can tell what each of its writes must have done.
+// crashWriter is the only writer of its key, so it can tell what each of its writes must have done.
 type crashWriter struct {
 	key     string
 	rec     store.Record    // the last state that is certain
