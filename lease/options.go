@@ -57,7 +57,7 @@ type Options struct {
 	// A store may come to be worth less while it is open, when its server's settings change. The
 	// store notices some seconds later. From then on the manager takes, renews and hands over
 	// nothing. An Acquire retries until ctx is done, and a lease is in jeopardy until it has
-	// expired. A release succeeds.
+	// expired. The manager still releases.
 	Fencing store.Fencing
 
 	// Outlived says that work under a lease may outlive this process: work that it started
