@@ -8,17 +8,19 @@ import (
 	"time"
 )
 
-// Instant is a reading of a [Clock]: nanoseconds since an origin of that clock's own, the boot of the machine for
-// [System]. Readings of different clocks can't be compared, nor can an Instant be turned into a date.
+// Instant is a reading of a [Clock]: nanoseconds since an origin of that clock's own. The origin of
+// [System] is the boot of the machine. Readings of different clocks can't be compared, nor can an
+// Instant be turned into a date.
 type Instant int64
 
 // The earliest and the latest instants. Arithmetic stops there instead of wrapping round.
 const (
-	NoDeadline Instant = math.MaxInt64 // after every other instant: what has this deadline ends by other means
+	NoDeadline Instant = math.MaxInt64 // after every other instant; its work ends by other means
 	Ended      Instant = math.MinInt64 // before every other instant: the deadline of what has ended
 )
 
-// Add returns the instant d after t, or [NoDeadline] or [Ended] where that can't be represented.
+// Add returns the instant d after t. It returns [NoDeadline] or [Ended] where that instant can't be
+// represented.
 func (t Instant) Add(d time.Duration) Instant {
 	sum := t + Instant(d)
 	switch {
@@ -30,7 +32,8 @@ func (t Instant) Add(d time.Duration) Instant {
 	return sum
 }
 
-// Sub returns how long after u the instant t is, or the largest or smallest duration where that can't be represented.
+// Sub returns how long after u the instant t is. It returns the largest or smallest duration where
+// that can't be represented.
 func (t Instant) Sub(u Instant) time.Duration {
 	d := t - u
 	switch {
@@ -42,23 +45,28 @@ func (t Instant) Sub(u Instant) time.Duration {
 	return time.Duration(d)
 }
 
-// Clock tells the time on one machine. All methods may be called from any goroutine, and none blocks.
+// Clock tells the time on one machine. All methods may be called from any goroutine, and none
+// blocks.
 type Clock interface {
-	// Now reads a clock that no one sets. It decides.
+	// Now returns the reading of a monotonic clock, which no one sets. This clock decides.
 	Now() Instant
-	// Wall reads the time of day, which anyone may set. It is for people, and for minting tokens; it never decides
-	// whether a lease is valid. It has no monotonic reading, so that a difference of two shows that the clock was set between them.
+	// Wall returns the time of day by the wall clock, which anyone may set. It is for people to
+	// read, and for minting tokens. It never decides whether a lease is valid. It has no monotonic
+	// reading, so that a difference of two shows that the clock was set between them.
 	Wall() time.Time
-	// AfterFunc calls f, in a goroutine of its own, once at least d has passed. The stop function it returns prevents
-	// that and reports whether it did: false means that f has been called, or stopped before.
+	// AfterFunc calls f, in a goroutine of its own, once at least d has passed. The returned stop
+	// function prevents the call and reports whether it did. False means that f has been called, or
+	// stopped before.
 	AfterFunc(d time.Duration, f func()) (stop func() bool)
 }
 
-// At calls f, in a goroutine of its own, once t has come on c. Between the moment at which t was worked out and the call of At
-// any time may pass, which isn't so of [Clock.AfterFunc]. The stop function is that of AfterFunc.
+// At calls f, in a goroutine of its own, once t has come on c. Any time may pass between the moment
+// at which t was worked out and the call of At. With [Clock.AfterFunc] that is not so. The stop
+// function is that of AfterFunc.
 func At(c Clock, t Instant, f func()) (stop func() bool) { return AtFrom(c, c.Now(), t, f) }
 
-// AtFrom is At for who has read the clock at now, just before: reading it takes longer than the rest. f is called later by as much as has passed since.
+// AtFrom is At for a caller who has just read the clock, at now. It saves a reading of the clock,
+// which takes longer than the rest. f is called later by the time that has passed since now.
 func AtFrom(c Clock, now, t Instant, f func()) (stop func() bool) {
 	if _, ok := c.(system); ok {
 		return start(t, t.Sub(now), f)
@@ -66,13 +74,14 @@ func AtFrom(c Clock, now, t Instant, f func()) (stop func() bool) {
 	return c.AfterFunc(t.Sub(now), f)
 }
 
-// Timer fires once. Its channel is closed when it does.
+// Timer fires once. Its channel is closed when it fires.
 type Timer struct {
 	C    <-chan struct{}
 	stop func() bool
 }
 
-// NewTimer returns a timer that fires once at least d has passed on c. Stop it when it isn't needed any more.
+// NewTimer returns a timer that fires once at least d has passed on c. The caller stops the timer
+// when it isn't needed any more.
 func NewTimer(c Clock, d time.Duration) *Timer {
 	fired := make(chan struct{})
 	return &Timer{C: fired, stop: c.AfterFunc(d, func() { close(fired) })}
@@ -81,7 +90,8 @@ func NewTimer(c Clock, d time.Duration) *Timer {
 // Stop keeps the timer from firing, and reports whether it did. A nil timer can be stopped.
 func (t *Timer) Stop() bool { return t != nil && t.stop() }
 
-// Sleep blocks until d has passed on c, and returns nil, or until ctx is done, and returns its cause.
+// Sleep blocks until d has passed on c, or until ctx is done. It returns nil in the first case, and
+// the cause of ctx in the second.
 func Sleep(ctx context.Context, c Clock, d time.Duration) error {
 	t := NewTimer(c, d)
 	defer t.Stop()
@@ -93,9 +103,10 @@ func Sleep(ctx context.Context, c Clock, d time.Duration) error {
 	}
 }
 
-// WithTimeout is [context.WithTimeout] on the clock c: suspension counts, and a fake clock decides in tests. After the
-// time-out the context's Err and its [context.Cause] are [context.DeadlineExceeded]; a context derived from it has that
-// cause, and [context.Canceled] for its Err. It has no Deadline of its own, which would be one of another clock.
+// WithTimeout is [context.WithTimeout] on the clock c: suspension counts, and a fake clock decides
+// in tests. After the time-out the context's Err and its [context.Cause] are
+// [context.DeadlineExceeded]. A context derived from it has that cause, and [context.Canceled] for
+// its Err. The context has no Deadline, which would be one of another clock.
 func WithTimeout(parent context.Context, c Clock, d time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(parent)
 	stop := c.AfterFunc(d, func() { cancel(context.DeadlineExceeded) })
@@ -109,15 +120,17 @@ func WithDeadline(parent context.Context, c Clock, t Instant) (context.Context, 
 	return timeoutCtx{ctx}, func() { stop(); cancel(context.Canceled) }
 }
 
-// WithLateDeadline is WithDeadline, except that nothing looks at the clock before the context's Arm is called. It is for what is over long
-// before its deadline as a rule, and is looked after meanwhile: that saves a timer.
+// WithLateDeadline is WithDeadline with one difference: nothing looks at the clock before the
+// context's Arm is called. It is for work that as a rule is over long before its deadline, and that
+// the caller watches meanwhile. That saves a timer.
 func WithLateDeadline(parent context.Context, c Clock, t Instant) *LateDeadline {
 	l := &LateDeadline{clock: c, at: t}
 	l.Context, l.end = context.WithCancelCause(parent)
 	return l
 }
 
-// LateDeadline is the context that [WithLateDeadline] returns. Cancel it when what it is for is over.
+// LateDeadline is the context that [WithLateDeadline] returns. The caller cancels it when the work
+// is over.
 type LateDeadline struct {
 	context.Context
 
@@ -129,10 +142,10 @@ type LateDeadline struct {
 	stop func() bool // nil before it is armed
 }
 
-// Err implements [context.Context]: it is [context.DeadlineExceeded] after the deadline.
+// Err implements [context.Context]. It returns [context.DeadlineExceeded] after the deadline.
 func (l *LateDeadline) Err() error { return timeoutCtx{l.Context}.Err() }
 
-// Arm has the deadline count. A second call, or one after Cancel, does nothing.
+// Arm makes the deadline count. A second call, or a call after Cancel, does nothing.
 func (l *LateDeadline) Arm() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

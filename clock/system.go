@@ -5,12 +5,14 @@ import (
 	"time"
 )
 
-// Resolution is the most that a reading of [System] is late by: 16 ms on Windows, and 0, which stands for less than a microsecond,
-// elsewhere. A difference of two readings is off by as much, in either direction.
+// Resolution is the most that a reading of [System] is late by. It is 16 ms on Windows. Elsewhere
+// it is 0, which stands for less than a microsecond. A difference of two readings is off by as
+// much, in either direction.
 const Resolution time.Duration = resolution
 
-// System returns this machine's clock. Reading it takes a fraction of a microsecond and allocates nothing. A timer whose
-// time passes while the machine is suspended fires within five seconds of its waking up; more often would cost what idles.
+// System returns this machine's clock. Reading it takes a fraction of a microsecond and allocates
+// nothing. A timer may be due while the machine is suspended. It fires within five seconds of the
+// machine's waking up. A shorter interval would cost idle machines more.
 func System() Clock { return system{} }
 
 type system struct{}

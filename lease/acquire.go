@@ -13,27 +13,33 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Acquire takes a name and returns the lease on it. While somebody else holds it, Acquire waits, and when the store does not
-// answer it tries again, until ctx is done: then the error matches ctx's cause, and [ErrHeld] with a *[HeldError] if the
-// name was held. It takes the name as soon as it is released, or when its holder has shown no sign of life for its TTL.
+// Acquire takes a name and returns the lease on it. It blocks while another holder has the name,
+// and retries while the store does not answer, until ctx is done. The error then matches ctx's
+// cause. If the name was held, the error also matches [ErrHeld] and contains a *[HeldError].
+// Acquire takes the name as soon as its holder releases it, or when the holder has shown no sign of
+// life for its TTL.
 //
-// A name that is in use as another kind, such as a semaphore that somebody has a share of, is a *[store.KindError] at once.
+// If the name is in use as another kind, Acquire returns a *[store.KindError] at once. An example
+// is a semaphore of which a holder has a share.
 //
-// A claim that may have reached the store when ctx ended is withdrawn in the background, or left to expire.
+// When ctx ends, a claim may already have reached the store. The manager withdraws that claim in
+// the background, or leaves it to expire.
 func (m *Manager) Acquire(ctx context.Context, name string, opts ...AcquireOption) (*Lease, error) {
 	return m.acquire(ctx, want{key: name}, opts)
 }
 
-// TryAcquire is Acquire without waiting: a name that is held is a *[HeldError], a store that doesn't answer an error. It
-// remembers what it saw: when nothing proves that an abandoned holder is gone, a try that comes a TTL after the first one
-// takes the name. Tries of several processes share that by [Options.Sightings].
+// TryAcquire is Acquire without waiting. It returns a *[HeldError] if the name is held, and an
+// error if the store doesn't answer. TryAcquire remembers what it saw. If nothing proves that an
+// abandoned holder is gone, a try that comes a TTL after the first one takes the name. Tries of
+// several processes share what they saw by [Options.Sightings].
 func (m *Manager) TryAcquire(ctx context.Context, name string, opts ...AcquireOption) (*Lease, error) {
 	return m.acquire(ctx, want{key: name, try: true}, opts)
 }
 
-// Run holds a name while f runs: it acquires (and waits, as Acquire does), calls f, waits for it to return, and releases.
-// The context it gives f is done when ctx is, or when the lease ends, whose *[LostError] is then its cause; f has to stop
-// at once in that case. Run returns f's error, joined with the *[LostError] if the lease was lost.
+// Run holds a name while f runs. It acquires the name as Acquire does, which may block, calls f,
+// waits for f to return, and releases the lease. The context of f is done when ctx is, or when the
+// lease ends. In the second case its cause is a *[LostError], and f has to stop at once. Run
+// returns f's error, joined with the *[LostError] if the lease was lost.
 func (m *Manager) Run(ctx context.Context, name string, f func(context.Context, *Lease) error, opts ...AcquireOption) error {
 	l, err := m.Acquire(ctx, name, opts...)
 	if err != nil {
@@ -69,9 +75,10 @@ type want struct {
 // AcquireOption changes one acquisition; see [WithTTL].
 type AcquireOption func(*wanted.Options)
 
-// WithTTL gives one hold a TTL other than [Options.TTL], with the same limits. The other timings follow as [NewManager] works
-// them out: those that [Options] leave out are shares of this TTL. An acquisition whose timings are unsafe returns an error that
-// shows the arithmetic. 0 stands for the manager's TTL. A lease that a [Session] keeps takes no other TTL than the session's.
+// WithTTL gives one hold a TTL other than [Options.TTL], with the same limits. The other timings
+// follow as [NewManager] works them out: those that [Options] leave out are shares of this TTL. An
+// acquisition whose timings are unsafe returns an error that shows the arithmetic. 0 stands for the
+// manager's TTL. A lease that a [Session] keeps takes no other TTL than the session's.
 func WithTTL(ttl time.Duration) AcquireOption { return func(o *wanted.Options) { o.TTL = ttl } }
 
 // changed returns o as the options change it. It is apart from its caller, since its copy of o goes to the heap.
@@ -194,7 +201,8 @@ func (m *Manager) pursue(ctx context.Context, d *drive.Driver, s *Session, patie
 	}
 }
 
-// retrying tells the program why an acquisition has to try again, when that is news, and returns what was told last.
+// retrying calls OnRetry when the reason for which an acquisition retries has changed. It returns
+// the reason that was told last.
 func (m *Manager) retrying(ctx context.Context, h *protocol.Hold, told string) string {
 	if h.Err == nil || h.Phase != protocol.Waiting || ctx.Err() != nil {
 		return ""
@@ -206,7 +214,7 @@ func (m *Manager) retrying(ctx context.Context, h *protocol.Hold, told string) s
 	return news
 }
 
-// waiting tells the program whom it waits for, when that is news.
+// waiting calls OnWait when the holder whom the acquisition waits for has changed.
 func (m *Manager) waiting(before, now *HeldError) *HeldError {
 	if (before == nil || before.Token != now.Token || before.Holder != now.Holder) && m.opts.OnWait != nil {
 		m.opts.OnWait(now)
@@ -235,7 +243,7 @@ func linked(ctx context.Context, f func()) (stop func() bool) {
 	return context.AfterFunc(ctx, f)
 }
 
-// settle goes on in the background with a hold that is being let go, if anything is left to be done.
+// settle continues in the background to free a hold, if anything is left to be done.
 func (m *Manager) settle(d *drive.Driver, s *Session) {
 	m.remember(&d.Hold)
 	if !d.Hold.Unsettled() || !d.Settle(m.run.Env(), s.alive()) {

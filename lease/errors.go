@@ -16,15 +16,18 @@ var (
 	ErrClosed = errors.New("lease manager is closed")
 )
 
-// HeldError says who holds the name that was wanted. It matches [ErrHeld].
+// HeldError is the error for a wanted name that another holder has. It matches [ErrHeld].
 type HeldError struct {
 	Name      string
 	Holder    string
-	Since     time.Time // by the holder's wall clock; for people
+	Since     time.Time // when the term began, by the holder's wall clock; human-readable
 	Token     fence.Token
-	ExpiresIn time.Duration // unless it is renewed, as this process has observed it
-	Note      string        // who broke the hold or handed it over, and why, if somebody did
-	Err       error         // what a primitive made of leases adds: a *lock.HeldError, say, where several are in the way
+	ExpiresIn time.Duration // if the holder doesn't renew, as this process has observed it
+	Note      string        // who broke the hold or handed it over, and why; else empty
+
+	// Err is what a primitive made of leases adds. An example is a *lock.HeldError, where several
+	// holders are in the way.
+	Err error
 }
 
 // Unwrap returns Err.
@@ -37,25 +40,28 @@ func (e *HeldError) Error() string {
 // Is reports whether target is [ErrHeld].
 func (e *HeldError) Is(target error) bool { return target == ErrHeld }
 
-// Cause says why a lease ended.
+// Cause is why a lease ended.
 type Cause string
 
 // The causes.
 const (
-	CauseExpired  Cause = "expired"      // validity ran out although the store answered: this process was paused, or cut off
-	CauseTaken    Cause = "taken"        // somebody else has the name, or its record is gone
+	// CauseExpired means that validity ran out although the store answered: this process was paused,
+	// or cut off.
+	CauseExpired  Cause = "expired"
+	CauseTaken    Cause = "taken"        // another holder has the name, or its record is gone
 	CauseBroken   Cause = "broken"       // an operator broke the hold
 	CauseOutage   Cause = "store outage" // validity ran out while the store did not answer
-	CauseReleased Cause = "released"     // or handed over, by its holder
+	CauseReleased Cause = "released"     // the holder released the lease, or handed it over
 	CauseClosed   Cause = "closed"       // its manager was closed while it was held
 )
 
-// LostError says that a lease ended. It matches [ErrLost] unless the holder itself released the lease.
+// LostError is the error of a lease that ended. It matches [ErrLost] unless the holder itself
+// released the lease.
 type LostError struct {
 	Name  string
 	Token fence.Token
 	Cause Cause
-	Err   error // what the store said last, if that is why
+	Err   error // what the store said last, if that is the reason
 }
 
 func (e *LostError) Error() string {
@@ -72,7 +78,7 @@ func (e *LostError) Error() string {
 // Is reports whether target is [ErrLost].
 func (e *LostError) Is(target error) bool { return target == ErrLost && e.Cause != CauseReleased }
 
-// Unwrap returns what the store said last.
+// Unwrap returns Err: what the store said last.
 func (e *LostError) Unwrap() error { return e.Err }
 
 func causeOf(c protocol.Cause) Cause {

@@ -12,9 +12,9 @@ type State string
 // The states. The last two are final.
 const (
 	StateHeld     State = "held"
-	StateJeopardy State = "jeopardy" // a renewal failed; still valid, retrying fast
+	StateJeopardy State = "jeopardy" // a renewal failed; still valid, and retried fast
 	StateLost     State = "lost"
-	StateReleased State = "released" // released or handed over by its holder
+	StateReleased State = "released" // its holder released it or handed it over
 )
 
 // Event is a change of a lease's state.
@@ -22,8 +22,8 @@ type Event struct {
 	Name  string
 	Token fence.Token
 	State State
-	Left  time.Duration // how much validity was left then
-	Err   error         // jeopardy: what failed; lost: a *LostError
+	Left  time.Duration // the validity that was left then
+	Err   error         // in jeopardy, what failed; when lost, a *LostError
 }
 
 // eventBuffer is how many events a lease keeps for a reader that is slow. The last place is for the final event.

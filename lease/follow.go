@@ -64,7 +64,7 @@ func (k *looker) watch(ctx context.Context, l *Lease) {
 	}
 }
 
-// wake has who waits on c, which has room for one, go on.
+// wake wakes the goroutine that waits on c, which has room for one.
 func wake(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:

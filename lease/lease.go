@@ -15,7 +15,8 @@ import (
 	"github.com/leasehold/leasehold/store/driver"
 )
 
-// Lease is one term of holding a name, from its acquisition to its loss or release. It is safe for concurrent use.
+// Lease is one term of holding a name, from its acquisition to its loss or release. It is safe for
+// concurrent use.
 type Lease struct {
 	m     *Manager
 	s     *Session // that keeps it; nil when it keeps itself
@@ -27,7 +28,7 @@ type Lease struct {
 	mu       sync.Mutex
 	lost     *LostError         // why it ended; nil before
 	trouble  error              // why the last renewal failed; nil when it didn't
-	ctx      context.Context    // nil until somebody asks for it
+	ctx      context.Context    // nil until Context is called
 	cancel   context.CancelFunc // of ctx
 	events   stream
 	kept     store.Record  // of a lease that a session keeps
@@ -58,7 +59,8 @@ func (l *Lease) String() string { return fmt.Sprintf("%s (token %d)", l.key, l.t
 // Name returns the name that is held.
 func (l *Lease) Name() string { return l.key }
 
-// Token returns the fencing token of this term. Send it with every request to what the lease guards.
+// Token returns the fencing token of this term. Send the token with every request to what the lease
+// guards.
 func (l *Lease) Token() fence.Token { return l.token }
 
 // Holder returns the id of the holder, which is the manager's.
@@ -69,9 +71,10 @@ func (l *Lease) Sequencer() fence.Sequencer {
 	return fence.Sequencer{Name: l.key, Holder: l.m.owner, Token: l.token}
 }
 
-// Check returns nil while the lease is valid at this instant, and a *[LostError] for ever after. It looks at the clock at
-// each call, so a process that was stopped past the end of its lease learns of it here first. It does no I/O, takes well
-// under a microsecond and allocates nothing while the lease is valid.
+// Check returns nil while the lease is valid at this instant, and a *[LostError] at every call
+// after its end. Check looks at the clock at each call. So a process that was stopped past the end
+// of its lease learns of the end here first. Check does no I/O, takes well under a microsecond and
+// allocates nothing while the lease is valid.
 func (l *Lease) Check() error {
 	d := l.term.Until()
 	if l.m.clk.Now() < d {
@@ -80,12 +83,12 @@ func (l *Lease) Check() error {
 	return l.loss()
 }
 
-// ValidUntil returns the instant of the manager's clock at which the lease ends unless it is renewed; [clock.Ended] when
-// it has ended.
+// ValidUntil returns the instant of the manager's clock at which the lease ends if the holder
+// doesn't renew. It returns [clock.Ended] when the lease has ended.
 func (l *Lease) ValidUntil() clock.Instant { return l.term.Until() }
 
-// Left returns for how long the lease is still valid if no renewal succeeds; 0 when it has ended. It does no I/O, takes well
-// under a microsecond and allocates nothing.
+// Left returns the time for which the lease is still valid if no renewal succeeds. It returns 0
+// when the lease has ended. Left does no I/O, takes well under a microsecond and allocates nothing.
 func (l *Lease) Left() time.Duration {
 	d := l.term.Until()
 	if d == clock.Ended {
@@ -94,8 +97,8 @@ func (l *Lease) Left() time.Duration {
 	return max(d.Sub(l.m.clk.Now()), 0)
 }
 
-// Context returns a context that is cancelled when the lease ends, before anything else is done about that. Its cause is
-// then a *[LostError].
+// Context returns a context that is cancelled when the lease ends, before anything else is done
+// about the end. Its cause is then a *[LostError].
 func (l *Lease) Context() context.Context {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -109,8 +112,9 @@ func (l *Lease) Context() context.Context {
 	return l.ctx
 }
 
-// Events returns the lease's events in order, from when Events was first called; the present state comes first. The
-// channel is closed after the final one, which is always sent; a reader that falls 15 behind misses some in between.
+// Events returns the lease's events in order, from when Events was first called. The present state
+// comes first. The channel is closed after the final event, which is always sent. A reader that
+// falls 15 events behind misses some in between.
 func (l *Lease) Events() <-chan Event {
 	left := l.Left()
 	l.mu.Lock()
@@ -192,21 +196,25 @@ func (l *Lease) event(s State, left time.Duration, err error) Event {
 	return Event{Name: l.key, Token: l.token, State: s, Left: left, Err: err}
 }
 
-// Release ends the hold and frees the name, so that others need not wait for it to expire. What the lease guards has to be
-// at rest before. The context is cancelled first, then renewal stops, then this very term is freed, and no other: if the
-// name was lost and taken meanwhile, nothing is written.
+// Release ends the hold and frees the name, so that others need not wait until it expires. The work
+// that the lease guards has to have stopped before. Release cancels the context first, then stops
+// renewal, then frees this very term and no other. If the name was lost and taken meanwhile,
+// Release writes nothing.
 //
-// Release continues when ctx is done, for a bounded time: a third of the TTL, or a second if that is longer. It returns nil
-// when the name is free, or known not to be this term's any more. An error that matches [store.ErrUnknownOutcome] means
-// that the store did not confirm it; the name is free within the TTL at the latest. Releasing twice is no error.
+// Release blocks until the store has answered. It continues when ctx is done, for a bounded time: a
+// third of the TTL, or a second if that is longer. It returns nil when the name is free, or known
+// not to be this term's any more. An unknown outcome, an error that matches
+// [store.ErrUnknownOutcome], means that the store did not confirm the release. The name is then
+// free within the TTL at the latest. Releasing twice is no error.
 func (l *Lease) Release(ctx context.Context) error {
 	return l.leave(ctx, protocol.Exit{Why: protocol.WhyReleased})
 }
 
-// HandOver passes the name to another holder in one write, with a new token for it. Its id is what [Manager.Holder] returns
-// there; it has to be waiting in Acquire for the same name, and holds it after one write of its own. If it never comes, the
-// name is free for others after the TTL. The rest is as with Release, except that it is an error that matches [ErrLost]
-// when this term was over already.
+// HandOver hands the name over to another holder in one write, with a new token for it. The other
+// holder's id is what [Manager.Holder] returns there. That holder has to wait in Acquire for the
+// same name. It holds the name after one write of its own. If it never comes, the name is free for
+// others after the TTL. The rest is as with Release, with one exception: HandOver returns an error
+// that matches [ErrLost] if this term was over already.
 func (l *Lease) HandOver(ctx context.Context, to string) error {
 	if driver.CheckKey(to) != nil || to == l.m.owner { // an owner id keeps to the limits of a key
 		return fmt.Errorf("hand over %s to %q: want the owner id of another holder, as its Manager.Holder returns it", l.key, to)

@@ -13,7 +13,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Manager acquires leases in one store, in the name of one owner: this process. It is safe for concurrent use.
+// Manager acquires leases in one store, in the name of one owner: this process. It is safe for
+// concurrent use.
 type Manager struct {
 	run    drive.Runner
 	opts   Options
@@ -28,7 +29,7 @@ type Manager struct {
 	wg   sync.WaitGroup
 
 	suppose bool            // a name that isn't known is supposed to be new
-	follows bool            // whoever waits for a name follows the session that keeps it
+	follows bool            // a waiter for a name follows the session that keeps it
 	memory  *drive.Memory   // of names that aren't held here
 	watch   *sessions.Watch // of those who are members of names of other kinds
 
@@ -37,8 +38,9 @@ type Manager struct {
 	asleep map[*keeper]struct{} // whose leases Close has to end
 }
 
-// NewManager returns a manager of leases in st, which it doesn't own. It returns an error that shows the arithmetic when
-// the options' timings are unsafe. It does no I/O. Close it when it is done with.
+// NewManager returns a manager of leases in st, which the manager doesn't own. If the options'
+// timings are unsafe, it returns an error that shows the arithmetic. NewManager does no I/O. The
+// caller closes the manager after use.
 func NewManager(st store.Store, opts Options) (*Manager, error) {
 	if st == nil {
 		return nil, errors.New("lease: NewManager needs a store")
@@ -72,10 +74,13 @@ func NewManager(st store.Store, opts Options) (*Manager, error) {
 // Holder returns the id under which this manager holds names: [name/]host/pid/random.
 func (m *Manager) Holder() string { return m.owner }
 
-// Close ends every lease that is still held: its context is cancelled and it is not renewed any more. It is not released
-// either, since work under it may still be running; release first what is to be free at once. Close waits for the
-// manager's goroutines, and until [Options.OnEvent] has been called for the end of each lease and has returned; after that it is
-// not called. Closing twice is no error.
+// Close ends every lease that is still held: it cancels the lease's context, and the manager renews
+// no more. Close doesn't release the leases, since work under them may still be running. To free
+// names at once, release them before.
+//
+// Close blocks until the manager's goroutines have ended, and until [Options.OnEvent] has been
+// called for the end of each lease and has returned. After that OnEvent is not called. Closing
+// twice is no error.
 func (m *Manager) Close() error {
 	m.mu.Lock()
 	m.closed = true

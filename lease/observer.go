@@ -12,17 +12,22 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// MaxObserved bounds of how many records an [Observer] remembers what it saw. One that is forgotten costs a wait of one more TTL.
+// MaxObserved is the number of records of which an [Observer] remembers what it saw. A record that
+// the observer forgets costs a wait of one more TTL.
 const MaxObserved = 1 << 16
 
-// ObserverOptions tells an [Observer] how to look. The zero value is right for most programs.
+// ObserverOptions are the settings of an [Observer]. The zero value is right for most programs.
 type ObserverOptions struct {
-	Clock     clock.Clock     // where time comes from; [clock.System] by default
-	Sightings *sightings.Book // what earlier processes saw; see [Options.Sightings]. The observer notes there what it sees, and doesn't save it
+	Clock clock.Clock // the source of time; [clock.System] by default
+
+	// Sightings is what earlier processes saw; see [Options.Sightings]. The observer notes there
+	// what it sees, and doesn't save it.
+	Sightings *sightings.Book
 }
 
-// Observer says how names stand, by the rules by which a holder is taken to be dead. It remembers what it saw: where the store vouches for
-// no age, a hold that has not changed for its TTL since the observer first saw it is expired, so ask the same observer again. It writes
+// Observer tells how names stand, by the rules by which a holder is taken to be dead. It remembers
+// what it saw, so ask the same observer again. Where the store vouches for no age, a hold is
+// expired when it has not changed for its TTL since the observer first saw it. An Observer writes
 // nothing. It is safe for concurrent use.
 type Observer struct {
 	st   store.Store
@@ -33,7 +38,8 @@ type Observer struct {
 	seen map[string]protocol.Seen
 }
 
-// NewObserver returns one that has seen nothing of st, which it doesn't own. It does no I/O.
+// NewObserver returns an observer that has seen nothing of st, which the observer doesn't own. It
+// does no I/O.
 func NewObserver(st store.Store, opts ObserverOptions) *Observer {
 	if opts.Clock == nil {
 		opts.Clock = clock.System()
@@ -44,8 +50,9 @@ func NewObserver(st store.Store, opts ObserverOptions) *Observer {
 	return &Observer{st: st, clk: opts.Clock, book: opts.Sightings, seen: map[string]protocol.Seen{}}
 }
 
-// Status reads the record of a name, and that of the session that keeps it, and returns how the name stands. A name that nobody ever
-// held is free, without an error. It blocks until the store has answered or ctx is done.
+// Status reads the record of a name, and the record of the session that keeps the name. It returns
+// how the name stands. A name that nobody ever held is free, without an error. Status blocks until
+// the store has answered or ctx is done.
 func (o *Observer) Status(ctx context.Context, name string) (Status, error) {
 	rec, err := store.Load(ctx, o.st, name)
 	if err != nil {
@@ -54,7 +61,8 @@ func (o *Observer) Status(ctx context.Context, name string) (Status, error) {
 	return o.Of(ctx, rec)
 }
 
-// Of is [Observer.Status] of a name whose record has just been read. It reads that of the session that keeps it, if one does.
+// Of is [Observer.Status] of a name whose record has just been read. If a session keeps the name,
+// Of reads the session's record.
 func (o *Observer) Of(ctx context.Context, rec store.Record) (Status, error) {
 	o.note(rec)
 	if rec.Owner != "" && rec.Session != "" {
@@ -67,15 +75,16 @@ func (o *Observer) Of(ctx context.Context, rec store.Record) (Status, error) {
 	return o.statusOf(rec), nil
 }
 
-// Saw is [Observer.Of] without I/O: of a session that keeps the name it knows what it has seen before. A session of which nothing is known
-// counts as one that lives.
+// Saw is [Observer.Of] without I/O. Of a session that keeps the name, Saw knows what the observer
+// has seen before. A session of which nothing is known counts as alive.
 func (o *Observer) Saw(rec store.Record) Status {
 	o.note(rec)
 	return o.statusOf(rec)
 }
 
-// Known returns how a name stands now, by what was read of it before: without I/O, so what has been written since isn't in it, and
-// without the record's Data, Past and Info. Of a name that was never looked at only Name is set.
+// Known returns how a name stands now, by what the observer read of it before. Known does no I/O,
+// so it misses what has been written since. The record lacks Data, Past and Info. Of a name that
+// the observer never looked at, only Name is set.
 func (o *Observer) Known(name string) Status {
 	o.mu.Lock()
 	seen := o.seen[name]
@@ -154,8 +163,8 @@ func statusOf(seen, session protocol.Seen, now clock.Instant) Status {
 	return s
 }
 
-// SilentFor returns how long the holder has been silent if that is out of the ordinary, or else 0: more than half of the TTL, where renewals
-// come every third of it.
+// SilentFor returns how long the holder has been silent if that is out of the ordinary, or else 0.
+// Out of the ordinary is more than half of the TTL, where renewals come every third of it.
 func (s Status) SilentFor() time.Duration {
 	if s.Silent <= s.TTL/2 {
 		return 0

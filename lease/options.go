@@ -16,64 +16,78 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Options tells a [Manager] how to hold. The zero value is right for most programs.
+// Options are the settings by which a [Manager] holds names. The zero value is right for most
+// programs.
 type Options struct {
-	// TTL is how long a name stays taken after its holder's last sign of life. 15 s by default, 10 ms at least. A holder
-	// counts on TTL·(1−Margin) of it. [WithTTL] gives one hold another one.
+	// TTL is how long a name stays taken after its holder's last sign of life: 15 s by default, 10
+	// ms at least. A holder counts on TTL·(1−Margin) of it. [WithTTL] gives one hold another TTL.
 	TTL time.Duration
 
-	// Margin is the share of the TTL that the holder leaves unused, so that it stops before others start: 0.2 by default.
-	// It has to be at least 2·Drift/(1+Drift).
+	// Margin is the share of the TTL that the holder leaves unused, so that it stops before others
+	// start: 0.2 by default. It has to be at least 2·Drift/(1+Drift).
 	Margin float64
 
-	// Drift bounds the error of any involved clock's rate: 0.11 (11 %) by default. Time daemons slew clocks by up to 8 %.
+	// Drift is the bound of the error of any involved clock's rate: 0.11 (11 %) by default. Time
+	// daemons slew clocks by up to 8 %.
 	Drift float64
 
-	// Renew is the time from one renewal to the next, TTL/3 by default. Renewals come up to a fifth earlier, at random.
+	// Renew is the time from one renewal to the next: TTL/3 by default. Renewals come up to a fifth
+	// earlier, at random.
 	Renew time.Duration
 
-	// Attempt is after how long without an answer a renewal is late: TTL/20 by default. Then the lease is in jeopardy, and the request is
-	// sent once more, and again each 2·Attempt, so that a store which hangs and comes back is found soon. The first two are awaited for as
-	// long as the lease lasts: a store that is slow keeps its leases. At most three are under way at once.
+	// Attempt is the time without an answer after which a renewal is late: TTL/20 by default. Then
+	// the lease is in jeopardy. The manager sends the request once more, and again each 2·Attempt,
+	// so that a store which hangs and comes back is found soon. The manager awaits the first two
+	// requests as long as the lease lasts: a store that is slow keeps its leases. At most three
+	// requests run at once.
 	Attempt time.Duration
 
-	// Name is a given name that becomes part of the owner id, for people. Two managers of one name are two holders.
+	// Name is a given name that becomes part of the owner id, human-readable. Two managers with the
+	// same name are two holders.
 	Name string
 
-	// Info is written into every record that the manager takes, for people: operation, version. Host and pid are there
-	// by themselves. At most 8 KiB as JSON.
+	// Info is written into every record that the manager takes, human-readable: operation, version.
+	// The manager adds host and pid by itself. Info has at most 8 KiB as JSON.
 	Info map[string]string
 
-	// Fencing, if set, is what the tokens have to be worth: with [store.FencingLinearizable] NewManager refuses a store that
-	// may lose acknowledged writes, or doesn't say that it can't. 0 takes any store. A store may come to be worth less while it is
-	// open, as its server's settings change, and notices some seconds later. From then on nothing is taken, renewed or handed over: an
-	// Acquire tries again until ctx is done, and a lease is in jeopardy until it has expired. A release goes through.
+	// Fencing, if set, is what the tokens have to be worth. With [store.FencingLinearizable]
+	// NewManager refuses a store that may lose acknowledged writes, or doesn't say that it can't. 0
+	// takes any store.
+	//
+	// A store may come to be worth less while it is open, when its server's settings change. The
+	// store notices some seconds later. From then on the manager takes, renews and hands over
+	// nothing. An Acquire retries until ctx is done, and a lease is in jeopardy until it has
+	// expired. The manager still releases.
 	Fencing store.Fencing
 
-	// Outlived says that work under a lease may outlive this process: what it started elsewhere, say. Then a name stays taken
-	// for its TTL after the process has ended. Otherwise a store that can prove the end ([driver.Witness]) gives the name to the
-	// next one at once.
+	// Outlived says that work under a lease may outlive this process: work that it started
+	// elsewhere, say. Then a name stays taken for its TTL after the process has ended. Otherwise a
+	// store that can prove the end ([driver.Witness]) gives the name to the next holder at once.
 	Outlived bool
 
-	// Sightings, if set, keeps what this manager sees of names that others hold, for the next process on this machine. On a store that
-	// vouches for no age ([store.Properties]) a process that tries once and ends never takes a dead holder's name without. The caller
-	// saves it, before it ends; see [sightings.Book.Save]. It needs the system's clock.
+	// Sightings, if set, keeps what this manager sees of names that others hold, for the next
+	// process on this machine. It matters on a store that vouches for no age ([store.Properties]).
+	// There a process that tries once and ends never takes a dead holder's name without Sightings.
+	// The caller saves the book before the process ends; see [sightings.Book.Save]. Sightings needs
+	// the system's clock.
 	Sightings *sightings.Book
 
-	// Clock is where time comes from; [clock.System] by default.
+	// Clock is the source of time; [clock.System] by default.
 	Clock clock.Clock
 
-	// OnWait, if set, is called when an Acquire, or a lock of package lock, starts to wait, and when the holder changes. It must not block.
+	// OnWait, if set, is called when an Acquire, or a lock of package lock, starts to wait, and when
+	// the holder changes. It must not block.
 	OnWait func(*HeldError)
 
-	// OnRetry, if set, is called when an Acquire, or a lock of package lock, retries because the store did not answer, or refused: once for
-	// each reason. It must not block.
+	// OnRetry, if set, is called when an Acquire, or a lock of package lock, retries because the
+	// store did not answer, or refused. It is called once for each reason. It must not block.
 	OnRetry func(name string, err error)
 
-	// OnEvent, if set, is called for every event of every lease and session: one call at a time, in each lease's order, soon
-	// after what it tells of. It runs in a goroutine of its own, so it may block, and may call any method of the manager, its
-	// leases and its sessions, with one exception: the manager's Close waits for it. An OnEvent that never returns keeps all
-	// later events in memory.
+	// OnEvent, if set, is called for every event of every lease and session, soon after the event.
+	// The calls come one at a time, in each lease's order. OnEvent runs in a goroutine of its own,
+	// so it may block. It may call any method of the manager, its leases and its sessions, with one
+	// exception: the manager's Close waits for it. An OnEvent that never returns keeps all later
+	// events in memory.
 	OnEvent func(Event)
 }
 

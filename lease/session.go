@@ -13,8 +13,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Session keeps any number of leases alive with one heartbeat. They are valid while the session is, and end with it. It is
-// safe for concurrent use.
+// Session keeps any number of leases alive with one heartbeat. The leases are valid while the
+// session is, and end with it. A Session is safe for concurrent use.
 type Session struct {
 	hold   *Lease // on the session's own record
 	roster drive.Roster[*Lease]
@@ -23,11 +23,11 @@ type Session struct {
 	enlisted chan struct{} // one, which may have to be touched and followed
 }
 
-// OpenSession starts a session: one write now, and one every TTL/3 while it is open. It blocks until the store has answered
-// or ctx is done.
+// OpenSession starts a session: one write now, and one every TTL/3 while the session is open. It
+// blocks until the store has answered or ctx is done.
 func (m *Manager) OpenSession(ctx context.Context) (*Session, error) {
 	d, err := m.makeSession(ctx)
-	for errors.Is(err, store.ErrConflict) { // the record was made too slowly to be of use, and is not made twice
+	for errors.Is(err, store.ErrConflict) { // the record was made too slowly to count, and is not made twice
 		d, err = m.makeSession(ctx)
 	}
 	if err != nil {
@@ -49,20 +49,22 @@ func (m *Manager) makeSession(ctx context.Context) (*drive.Driver, error) {
 	return &d, m.pursue(ctx, &d, nil, nil)
 }
 
-// Acquire is [Manager.Acquire] for a lease that the session keeps. It fails with the session's *[LostError] when the
-// session ends meanwhile. The lease has the session's TTL: [WithTTL] is an error.
+// Acquire is [Manager.Acquire] for a lease that the session keeps. It returns the session's
+// *[LostError] if the session ends meanwhile. The lease has the session's TTL: [WithTTL] is an
+// error.
 func (s *Session) Acquire(ctx context.Context, name string, opts ...AcquireOption) (*Lease, error) {
 	return s.hold.m.acquire(ctx, want{key: name, session: s}, opts)
 }
 
-// TryAcquire is [Manager.TryAcquire] for a lease that the session keeps. [WithTTL] is an error, as with [Session.Acquire].
+// TryAcquire is [Manager.TryAcquire] for a lease that the session keeps. [WithTTL] is an error, as
+// with [Session.Acquire].
 func (s *Session) TryAcquire(ctx context.Context, name string, opts ...AcquireOption) (*Lease, error) {
 	return s.hold.m.acquire(ctx, want{key: name, session: s, try: true}, opts)
 }
 
-// Run is [Manager.Run] for a lease that the session keeps: it acquires name as [Session.Acquire] does, calls f, waits for f to
-// return, and releases the lease. The session stays open. The context of f is done when ctx is, or when the lease ends, with the
-// session or by itself.
+// Run is [Manager.Run] for a lease that the session keeps. It acquires name as [Session.Acquire]
+// does, calls f, waits for f to return, and releases the lease. The session stays open. The context
+// of f is done when ctx is, or when the lease ends, with the session or by itself.
 func (s *Session) Run(ctx context.Context, name string, f func(context.Context, *Lease) error, opts ...AcquireOption) error {
 	l, err := s.Acquire(ctx, name, opts...)
 	if err != nil {
@@ -71,14 +73,17 @@ func (s *Session) Run(ctx context.Context, name string, f func(context.Context, 
 	return l.run(ctx, f)
 }
 
-// Check returns nil while the session is valid at this instant, and a *[LostError] for ever after; see [Lease.Check].
+// Check returns nil while the session is valid at this instant, and a *[LostError] at every call
+// after its end; see [Lease.Check].
 func (s *Session) Check() error { return s.hold.Check() }
 
-// ValidUntil returns the instant of the manager's clock at which the session ends unless it is renewed; see [Lease.ValidUntil].
+// ValidUntil returns the instant of the manager's clock at which the session ends if it is not
+// renewed; see [Lease.ValidUntil].
 func (s *Session) ValidUntil() clock.Instant { return s.hold.ValidUntil() }
 
-// Left returns for how long the session, and so the leases that it keeps, is still valid if no renewal succeeds; 0 when the
-// session has ended. It does no I/O, takes well under a microsecond and allocates nothing.
+// Left returns the time for which the session, and so its leases, is still valid if no renewal
+// succeeds. It returns 0 when the session has ended. Left does no I/O, takes well under a
+// microsecond and allocates nothing.
 func (s *Session) Left() time.Duration { return s.hold.Left() }
 
 // Context returns a context that is cancelled when the session ends.
@@ -90,8 +95,8 @@ func (s *Session) Events() <-chan Event { return s.hold.Events() }
 // Key returns the key of the session's record.
 func (s *Session) Key() string { return s.hold.key }
 
-// Close ends the session and all its leases, and frees them for others with a single write. What they guard has to be at
-// rest before. The rest is as with [Lease.Release].
+// Close ends the session and all its leases, and frees them for others with a single write. The
+// work that they guard has to have stopped before. The rest is as with [Lease.Release].
 func (s *Session) Close(ctx context.Context) error {
 	return s.hold.Release(ctx)
 }

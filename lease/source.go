@@ -7,12 +7,13 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Source returns what a [fence.Online] guard asks: who holds each name, according to the store. Shares of locks it doesn't know:
-// [github.com/leasehold/leasehold/lock.Source] does. It knows of no validity: a
-// holder that has not renewed in time counts until somebody else has the name, or an operator has broken the hold.
+// Source returns what a [fence.Online] guard asks: who holds each name, according to the store. It
+// doesn't know the shares of locks; [github.com/leasehold/leasehold/lock.Source] does. Source knows
+// of no validity. A holder that has not renewed in time counts until another holder has the name,
+// or an operator has broken the hold.
 //
-// It reads durably, see [store.Confirm]: where a plain read isn't, each answer costs a write, and while the store can't make that
-// there is none.
+// Source reads durably, see [store.Confirm]. Where a plain read isn't durable, each answer costs a
+// write. While the store can't make that write, there is no answer.
 func Source(st store.Store) fence.Source { return source{store.Confirmed(st)} }
 
 type source struct{ st store.Store }
@@ -26,7 +27,8 @@ func (s source) Current(ctx context.Context, name string) (fence.Holding, error)
 	return CurrentOf(ctx, s.st, rec)
 }
 
-// CurrentOf is what [Source] says of the name whose record has just been read. It reads the session that keeps the name, if one does.
+// CurrentOf returns what [Source] says of the name whose record has just been read. If a session
+// keeps the name, CurrentOf reads the session.
 func CurrentOf(ctx context.Context, st store.Store, rec store.Record) (fence.Holding, error) {
 	c := fence.Holding{Holder: rec.Owner, Token: rec.Token}
 	switch {

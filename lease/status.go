@@ -15,32 +15,46 @@ type Standing string
 
 // The standings.
 const (
-	NameFree    Standing = "free"
-	NameHeld    Standing = "held"
-	NameExpired Standing = "expired" // its holder has shown no sign of life for a whole TTL, or is known to be gone: anyone may take the name
-	NameBroken  Standing = "broken"  // an operator has ended the hold; its holder hasn't let go yet
-	NameHanded  Standing = "handed"  // to a successor whose term has not begun yet
+	NameFree Standing = "free"
+	NameHeld Standing = "held"
+	// NameExpired means that the holder has shown no sign of life for a whole TTL, or is known to be
+	// gone. Anyone may take the name.
+	NameExpired Standing = "expired"
+	NameBroken  Standing = "broken" // an operator ended the hold; its holder hasn't freed the name
+	NameHanded  Standing = "handed" // handed over to a successor whose term has not begun yet
 )
 
-// Status is who holds a name, and how that stands, as an [Observer] saw it. Nobody but the holder itself knows whether it holds the name
-// at this instant: ask a guard ([fence.Online]) before what must not be done twice.
+// Status is who holds a name, and how the name stands, as an [Observer] saw it. Only the holder
+// itself knows whether it holds the name at this instant. Ask a guard ([fence.Online]) before a
+// step that must not be done twice.
 type Status struct {
 	Name     string
 	Standing Standing
-	Holder   string      // owner id; "" when nobody holds the name. Of an expired hold, who held it
-	Token    fence.Token // of the term, or of the last one
-	Since    time.Time   // when the term began, by the holder's wall clock; zero when nobody holds the name. For people
-	TTL      time.Duration
-	Session  string // key of the session that keeps the name; then TTL, Silent and ExpiresIn are the session's
-	Note     string // who broke the hold or handed it over, and why
 
-	// Silent is for how long at least the holder has shown no sign of life: since the observer first read what the holder wrote last, or
-	// for longer where the store vouches for the age. A holder that lives stays below its interval of renewal, TTL/3 by default. It is 0 when
+	// Holder is the owner id, and "" when nobody holds the name. Of an expired hold, it is the last
+	// holder.
+	Holder string
+	Token  fence.Token // of the term, or of the last term
+
+	// Since is when the term began, by the holder's wall clock, human-readable. It is zero when
+	// nobody holds the name.
+	Since time.Time
+	TTL   time.Duration
+
+	// Session is the key of the session that keeps the name. If it is set, TTL, Silent and ExpiresIn
+	// are the session's.
+	Session string
+	Note    string // who broke the hold or handed it over, and why
+
+	// Silent is for how long at least the holder has shown no sign of life. It counts since the
+	// observer first read what the holder wrote last, or longer where the store vouches for the age.
+	// A holder that lives stays below its interval of renewal, TTL/3 by default. Silent is 0 when
 	// nobody holds the name, and when the store knows at once that the holder is gone.
 	Silent time.Duration
 
-	// ExpiresIn is how long the hold lasts unless a sign of life is read: at most so long, and 0 unless the name is held, broken or handed
-	// over. Where the store vouches for no age an observer that has just begun to look sees a whole TTL.
+	// ExpiresIn is how long the hold lasts at most unless the observer reads a sign of life. It is 0
+	// unless the name is held, broken or handed over. Where the store vouches for no age, an
+	// observer that has just begun to look sees a whole TTL.
 	ExpiresIn time.Duration
 
 	// Record is the record as it was read, for what Status doesn't say.
@@ -55,9 +69,11 @@ func (s Status) changed(before Status) bool {
 // watchPause is how long a [Watch] rests after a read that failed.
 const watchPause = time.Second
 
-// Watch yields how a name stands, and again whenever that changes: also when a hold expires, which no write tells. On a store that vouches
-// for no age that takes a whole TTL without a sign of life. Renewals are no changes. While the store can't be read it yields the error with
-// what was known last, and tries again a second later. The sequence ends when ctx is done. It may be ranged over once.
+// Watch yields how a name stands, and again whenever that changes: also when a hold expires, which
+// no write tells. On a store that vouches for no age, noticing that takes a whole TTL without a
+// sign of life. Renewals are no changes. While the store can't be read, Watch yields the error with
+// what was known last, and retries a second later. The sequence ends when ctx is done. It may be
+// ranged over once.
 func Watch(ctx context.Context, st store.Store, name string, opts ObserverOptions) iter.Seq2[Status, error] {
 	return func(yield func(Status, error) bool) {
 		o := NewObserver(st, opts)

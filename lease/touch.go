@@ -26,7 +26,7 @@ func (k *looker) touch(ctx context.Context, until clock.Instant, leases []*Lease
 	}
 	wg.Wait()
 	for _, l := range leases {
-		_ = l.Check() // one whose last touch is too long ago ends
+		_ = l.Check() // a lease whose last touch is too long ago ends
 	}
 	return errors.Join(errs...)
 }

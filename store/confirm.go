@@ -8,15 +8,17 @@ import (
 
 // Confirmer is the optional interface of stores whose Get isn't durable. Use [Confirm].
 type Confirmer interface {
-	// Confirm is Get, and durable: it sees every write that was acknowledged to anyone before it was called, also by a leader that
-	// has replaced the one at hand, and what it shows is lost by no failure that the store survives. It may write, but changes
-	// no record. An error that doesn't match [ErrNotFound] says nothing of the record.
+	// Confirm is Get, and durable. It sees every write that was acknowledged to anyone before
+	// Confirm was called, also by a leader that has replaced the one at hand. What it shows is lost
+	// by no failure that the store survives. Confirm may write, but changes no record. An error that
+	// doesn't match [ErrNotFound] says nothing of the record.
 	Confirm(ctx context.Context, key string) (Record, error)
 }
 
-// Confirm returns the record under key for a caller who relies on it without a write of its own, as a guard does. A key that is
-// not stored is Record{Key: key}, as for [Load]. It is a Get where that is durable, or where the store doesn't say, and
-// otherwise costs a write. A store whose reads aren't durable, and that can't confirm them, is an error. It blocks as Get does.
+// Confirm returns the record under key for a caller who relies on it without a write of its own, as
+// a guard does. A key that is not stored is Record{Key: key}, as for [Load]. Confirm is a Get where
+// Get is durable, or where the store doesn't say. Otherwise it costs a write. It returns an error
+// for a store whose reads aren't durable, and that can't confirm them. Confirm blocks as Get does.
 func Confirm(ctx context.Context, s Store, key string) (Record, error) {
 	p := Describe(s)
 	if p.Read == ReadDurable || p.Read == ReadUnknown {
@@ -33,7 +35,8 @@ func Confirm(ctx context.Context, s Store, key string) (Record, error) {
 	return rec, err
 }
 
-// Confirmed returns s with a Get that is durable: see [Confirm]. Other methods are those of s, and so is what List shows.
+// Confirmed returns s with a Get that is durable: see [Confirm]. The other methods are those of s,
+// and so is what List shows.
 func Confirmed(s Store) Store { return confirmed{s} }
 
 type confirmed struct{ Store }

@@ -15,7 +15,8 @@ var (
 	ErrClosed         = errors.New("store is closed")
 )
 
-// ConflictError says that a write was not done because the record had another version. It matches [ErrConflict].
+// ConflictError is the error of a write that was not done because the record had another version.
+// It matches [ErrConflict].
 type ConflictError struct {
 	Current Record // what was there instead
 }
@@ -30,10 +31,10 @@ func (e *ConflictError) Error() string {
 // Is reports whether target is [ErrConflict].
 func (e *ConflictError) Is(target error) bool { return target == ErrConflict }
 
-// InvalidError says which part of a record no store would take, and what it should be. It matches [ErrInvalid]; nothing
-// was written.
+// InvalidError says which part of a record no store would take, and what it should be. It matches
+// [ErrInvalid]. Nothing was written.
 type InvalidError struct {
-	Field string // as the field is called in Record: "Key", "TTL"
+	Field string // the field's name in Record: "Key", "TTL"
 	Value string // as given, shortened where it is long
 	Want  string // what it should be
 }
@@ -47,11 +48,11 @@ func (e *InvalidError) Is(target error) bool { return target == ErrInvalid }
 
 // CorruptError says which row can't be read, and why. It matches [ErrCorrupt] and its cause.
 type CorruptError struct {
-	Key string // as far as it can be told
+	Key string // as far as the engine can tell
 	Err error
 }
 
 func (e *CorruptError) Error() string { return fmt.Sprintf("%s: %v: %v", e.Key, ErrCorrupt, e.Err) }
 
-// Unwrap returns what the error matches.
+// Unwrap returns what the error matches: [ErrCorrupt] and the cause.
 func (e *CorruptError) Unwrap() []error { return []error{ErrCorrupt, e.Err} }

@@ -5,20 +5,23 @@ import (
 	"fmt"
 )
 
-// Kind is what a name is. The first use of a name says so, in the name's own record; a name that nobody holds, and that nobody is a
-// member of, may become another kind by its next use. Only a pool stays one.
+// Kind is what a name is. The first use of a name writes the kind into the name's own record. When
+// nobody holds a name and nobody is a member of it, its next use may make it another kind. Only a
+// pool stays a pool.
 type Kind string
 
-// The kinds. "" is that of a record which no use has said it of: one that another program wrote, or a Leasehold that knew no kinds.
+// The kinds. A record that no use has given a kind has "": another program wrote it, or a Leasehold
+// that knew no kinds.
 const (
-	KindLease     Kind = "lease" // held by one at a time; a mutex is one, too
+	KindLease     Kind = "lease" // held by one at a time; a mutex is a lease, too
 	KindRW        Kind = "rw"    // a read/write lock
 	KindSemaphore Kind = "semaphore"
 	KindElection  Kind = "election"
-	KindPool      Kind = "pool" // of identities: it has to remember its values when nobody holds one
+	KindPool      Kind = "pool" // of identities: it remembers its values when nobody holds one
 )
 
-// Shared reports whether several may hold a name of that kind at a time. Then Data lists who does, and Owner is "".
+// Shared reports whether several may hold a name of that kind at a time. Then Data lists the
+// holders, and Owner is "".
 func (k Kind) Shared() bool { return k == KindRW || k == KindSemaphore }
 
 // phrase is a kind in a sentence.
@@ -36,17 +39,19 @@ func (k Kind) phrase() string {
 	return "a " + string(k)
 }
 
-// ErrKind is what every *[KindError] matches.
+// ErrKind is the error that every *[KindError] matches.
 var ErrKind = errors.New("name is of another kind")
 
-// KindError says that a name is in use as another kind than was wanted. It matches [ErrKind]; nothing was written.
+// KindError is the error for a name that is in use as another kind than the wanted one. It matches
+// [ErrKind]. Nothing was written.
 type KindError struct {
 	Name   string
-	Kind   Kind // what it is
+	Kind   Kind // what the name is
 	Wanted Kind
-	Holder string // owner id of who holds it alone; "" when nobody does
+	Holder string // owner id of the holder who has the name alone; "" when nobody has
 
-	// Members are the keys of the sessions that share it, wait for a share, or are candidates. Some of them may be gone.
+	// Members are the keys of the sessions that share the name, wait for a share, or are candidates.
+	// Some of them may be gone.
 	Members []string
 }
 

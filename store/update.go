@@ -7,16 +7,19 @@ import (
 	"slices"
 )
 
-// Update reads the record under key, lets f change it, and writes it, again until no other write has come in between. A key
-// that is not stored is Record{Key: key}. f returns false when there is nothing to write, and an error to give up with.
-// Update sets Nonce; what f does to Key and Version doesn't count.
+// Update reads the record under key, lets f change it, and writes it. It retries until no other
+// write has come in between. A key that is not stored is Record{Key: key}. f returns false when
+// there is nothing to write, and an error to give up with. Update sets Nonce. What f does to Key
+// and Version doesn't count.
 //
-// f is called again after a conflict, and after a write of unknown outcome that the record doesn't show. Such a write may
-// have landed and been replaced by another one, so f has to tell from the record whether its change is still needed.
+// f is called again after a conflict, and after a write of unknown outcome that the record doesn't
+// show. Such a write may have landed and been replaced by another one. So f has to tell from the
+// record whether its change is still needed.
 //
-// Update blocks until the store has answered or ctx is done; its error then matches the [context.Cause]. An error that
-// matches [ErrUnknownOutcome], which may be one of f's joined with it, means that a write may have landed, or may yet land.
-// After any other one no write is on its way; at most, one landed and has been replaced since.
+// Update blocks until the store has answered or ctx is done; in the second case its error matches
+// the [context.Cause]. An unknown outcome is an error that matches [ErrUnknownOutcome], which may
+// be joined with one of f's. Then a write may have landed, or may yet land. After any other error
+// no write is on its way. At most, one landed and has been replaced since.
 func Update(ctx context.Context, s Store, key string, f func(*Record) (write bool, err error)) error {
 	rec, err := Load(ctx, s, key)
 	if err != nil {

@@ -13,9 +13,10 @@ const (
 	pollMax = time.Second
 )
 
-// Wait returns the record under key once its stored version is another than version, as [Waiter] says. It uses the
-// store's own Wait, or else polls: every 20 ms at first, then ever more slowly, once a second at the slowest, with jitter.
-// It blocks until the record changes, ctx is done or a read fails.
+// Wait blocks until the stored version under key is another than version, as [Waiter] says, and
+// returns the record. It uses the store's own Wait, or else polls. It polls every 20 ms at first,
+// then ever more slowly, once a second at the slowest, with jitter. Wait blocks until the record
+// changes, ctx is done or a read fails.
 func Wait(ctx context.Context, s Store, key, version string) (Record, error) {
 	if w, ok := s.(Waiter); ok {
 		return w.Wait(ctx, key, version)

@@ -8,9 +8,10 @@ import (
 	"github.com/leasehold/leasehold/clock"
 )
 
-// Clock is the clock of one node in a test. It follows the time package, so inside a [testing/synctest] bubble it is wholly
-// virtual; several clocks in one bubble are several machines. Its rate can be wrong, its time of day can be set, and it can
-// be paused as a stopped process is. It is safe for concurrent use.
+// Clock is the clock of one node in a test. It follows the time package, so inside a
+// [testing/synctest] bubble it is wholly virtual. Several clocks in one bubble are several
+// machines. A test can make its rate wrong, set its wall clock, and pause it as a process is
+// stopped. It is safe for concurrent use.
 type Clock struct {
 	mu         sync.Mutex
 	rate       float64       // seconds of this clock in one true second
@@ -26,8 +27,8 @@ func New(origin clock.Instant) *Clock {
 	return &Clock{rate: 1, trueAnchor: time.Now(), anchor: origin, timers: map[*fakeTimer]struct{}{}}
 }
 
-// SetRate makes the clock run at rate from now on: 1.1 is 10 % fast, 0.5 half as fast, 0 stands still. The reading
-// itself does not jump. The time of day runs at the same rate.
+// SetRate makes the clock run at rate from now on: 1.1 is 10 % fast, 0.5 half as fast, 0 stands
+// still. The reading itself does not jump. The wall clock runs at the same rate.
 func (f *Clock) SetRate(rate float64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -38,15 +39,16 @@ func (f *Clock) SetRate(rate float64) {
 	f.rearm()
 }
 
-// StepWall sets the time of day forward by d, or back when d is negative. [clock.Clock.Now] does not change.
+// StepWall sets the wall clock forward by d, or back when d is negative. [clock.Clock.Now] does not
+// change.
 func (f *Clock) StepWall(d time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.wallOffset += d
 }
 
-// Jump moves the reading of [clock.Clock.Now] forward by d, and the time of day with it, as the clock of a suspended virtual
-// machine does when its host tells it how long it slept.
+// Jump moves the reading of [clock.Clock.Now] forward by d, and the wall clock with it. The clock
+// of a suspended virtual machine does so when its host tells it how long it slept.
 func (f *Clock) Jump(d time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -55,8 +57,9 @@ func (f *Clock) Jump(d time.Duration) {
 	f.rearm()
 }
 
-// Pause stops what runs on this clock as SIGSTOP, a long garbage collection or a suspension does. The
-// clock itself continues, but no timer fires until [Clock.Resume], when all overdue timers do.
+// Pause stops what runs on this clock as SIGSTOP, a long garbage collection or a suspension does.
+// The clock itself continues, but no timer fires until [Clock.Resume]. Then all overdue timers
+// fire.
 func (f *Clock) Pause() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -118,7 +121,7 @@ type fakeTimer struct {
 	timer *time.Timer
 }
 
-// arm sets the true timer anew. The clock's lock is held.
+// arm sets the true timer again. The clock's lock is held.
 func (t *fakeTimer) arm() {
 	if t.timer != nil {
 		t.timer.Stop()

@@ -1,5 +1,6 @@
-// Package kinds tells who uses a name that several may use at a time, from the records that say so: what package rules has to know
-// before it takes a name that was of another kind.
+// Package kinds tells who uses a name that several may use at a time, from the records that list
+// the users. Package protocol has to know the users before it takes a name that was of another
+// kind.
 package kinds
 
 import (

@@ -1,5 +1,5 @@
-// Package pools names the pools of identities and their values as the records do: what the packages around identity need to know of
-// them, and no user does.
+// Package pools names the pools of identities and their values as the records do. The packages
+// around identity need these names, and no user does.
 package pools
 
 import (

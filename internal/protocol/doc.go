@@ -1,10 +1,14 @@
-// Package protocol decides. It holds every decision of the lease protocol as functions and one state machine, [Hold], that
-// know no clock, no store and no goroutine: what is read and written, when, and what may be believed afterwards. The lease
-// package carries the decisions out on real stores; the simulator and the model check drive the very same code through
-// every fault they can think of.
+// Package protocol decides. It holds every decision of the lease protocol as functions and one
+// state machine, [Hold], that know no clock, no store and no goroutine. They decide what is read
+// and written, when, and what may be believed afterwards. The lease package carries the decisions
+// out on real stores. The simulator and the model check drive the very same code through every
+// fault they can produce.
 //
-// Three kinds of fact are never mixed: what a record says ([store.Record]), what this process has observed and when on its
-// own clock ([Seen]), and what it may therefore do ([Hold]).
+// The package never mixes three kinds of fact:
+//
+//   - what a record says ([store.Record]);
+//   - what this process has observed, and when on its own clock ([Seen]);
+//   - what this process may therefore do ([Hold]).
 //
 // # States
 //
@@ -26,24 +30,33 @@
 //
 // # The trust rule
 //
-// A hold is valid from the moment its claim is known to have landed until Sent + TTL·(1−δ), where Sent was read off the
-// holder's clock before the first request of the write that landed last. A taker waits the whole TTL, counted on its own
-// clock from when it had first seen the version that is there. The write that made the version was sent before anyone saw
-// it, so with clock rates within the bound for δ the holder has stopped before the taker starts.
+// A hold is valid from the moment its claim is known to have landed until Sent + TTL·(1−δ). The
+// holder read Sent off its clock before the first request of the write that landed last. A taker
+// waits the whole TTL, counted on its own clock from when it first saw the version that is there.
+// The write that made the version was sent before anyone saw it. So with clock rates within the
+// bound for δ, the holder has stopped before the taker starts.
 //
 // # Failure cases
 //
-//   - A write's outcome is unknown: the record is read. The attempt's own nonce in it, or in a conflict, means that it
-//     landed, counted from its first send. The old version still there means that it has not landed yet: the same attempt,
-//     with the same nonce, is sent again; at most one of the two can land. Any other version means that it never will.
-//   - A claim is given up while its outcome is unknown: the record is freed as it was to be taken, so that the claim can't
-//     land any more; or the conflict shows that it has, and then that is freed. What a session keeps has to be let go for
-//     certain, since it doesn't expire as long as the session lives: it is tried until the session is over.
-//   - A term of one's own from before (a release whose outcome is unknown, a claim that was given up): it is known by its
-//     nonces, taken again at once under a new token, and never adopted, since its release may be on its way.
-//   - One that goes behind others (Patience) leaves a free name to them for a while. What is abandoned it frees first, at the version
-//     that it found dead, since nothing else tells them: then all see it free, and none of them has to have seen it die.
-//   - A term that a server renews in its holder's stead ([Named]) is known by its owner and its token, since several servers may do
-//     that in turn. A version of it that is older than one that was seen came back with a restored store, and is not renewed.
-//   - The same owner with a nonce that this process did not write is another holder: a clone of this process, perhaps.
+//   - A write's outcome is unknown: the attempt reads the record. The attempt's own nonce in it, or
+//     in a conflict, means that the write landed, counted from its first send. The old version
+//     still there means that the write has not landed yet. The attempt then sends the same write
+//     again, with the same nonce; at most one of the two can land. Any other version means that the
+//     write never will land.
+//   - A claim is given up while its outcome is unknown. The attempt frees the record as it was to
+//     be taken, so that the claim can't land any more. If a conflict shows that the claim has
+//     landed, the attempt frees that. What a session keeps has to be freed for certain, since it
+//     doesn't expire as long as the session lives. The attempt retries until the session is over.
+//   - A term of the holder's own from before: a release whose outcome is unknown, or a claim that
+//     was given up. The holder knows the term by its nonces, and takes the name again at once under
+//     a new token. It never adopts the term, since the term's release may be on its way.
+//   - An attempt that lets others go first (Patience) leaves a free name to them for a while. It
+//     frees an abandoned name first, at the version that it found dead, since nothing else tells
+//     the others. Then all of them see the name free, and none of them has to have seen its holder
+//     die.
+//   - A server renews a term in its holder's stead ([Named]). The server knows the term by its
+//     owner and its token, since several servers may renew it in turn. A version of the term that
+//     is older than one that was seen came back with a restored store, and is not renewed.
+//   - The same owner with a nonce that this process did not write is another holder: a clone of
+//     this process, perhaps.
 package protocol

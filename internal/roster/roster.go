@@ -1,5 +1,6 @@
-// Package roster is the record of a lock that several may hold at a time, or that is served in order: who holds what, and who waits. Package
-// lock writes it; the server, the command and a sweep read it.
+// Package roster is the record of a lock that several may hold at a time, or that is served in
+// order. The record lists who holds what, and who waits. Package lock writes it; the server, the
+// command and a sweep read it.
 package roster
 
 import (

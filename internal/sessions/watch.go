@@ -1,4 +1,5 @@
-// Package sessions observes the sessions of others, for primitives whose records list several of them.
+// Package sessions observes the sessions of others, for primitives whose records list several of
+// them.
 package sessions
 
 import (

@@ -1,5 +1,6 @@
-// Package wanted says how a name is to be acquired. Its values are options of the calls of package lease that acquire: a program has
-// those that package lease makes, and the primitives that are made of leases have these, too.
+// Package wanted says how a caller wants to acquire a name. Its values are options of the calls of
+// package lease that acquire. A program has the options that package lease makes. The primitives
+// that are made of leases have these, too.
 package wanted
 
 import (

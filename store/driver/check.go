@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// CheckKey returns an *[store.InvalidError] unless key is 1 to [store.MaxKey] bytes of printable UTF-8. Engines call it first
-// in Get, Delete and Wait.
+// CheckKey returns an *[store.InvalidError] unless key is 1 to [store.MaxKey] bytes of printable
+// UTF-8. Engines call it first in Get, Delete and Wait.
 func CheckKey(key string) error {
 	if key == "" {
 		return &store.InvalidError{Field: "Key", Value: `""`, Want: "a name of at least one character"}
@@ -23,8 +23,9 @@ func CheckKey(key string) error {
 // CheckPrefix is [CheckKey] for the prefix of a List, which may be empty.
 func CheckPrefix(prefix string) error { return checkText("Key", prefix) }
 
-// Check returns an *[store.InvalidError] for a record that no engine may take: a field breaks a limit of package store, or the
-// whole is larger than [store.MaxRecord] as JSON. Engines call it first in Put, unless they call [Marshal], which checks the same.
+// Check returns an *[store.InvalidError] for a record that no engine may take. In such a record a
+// field breaks a limit of package store, or the whole is larger than [store.MaxRecord] as JSON.
+// Engines call Check first in Put, unless they call [Marshal], which checks the same.
 func Check(rec store.Record) error {
 	const growth = 6 // at most: < is written as \u003c
 	if growth*sizeHint(rec) <= store.MaxRecord {

@@ -32,8 +32,8 @@ type wire struct {
 
 const format = 1
 
-// Marshal returns rec as JSON, without Key, Version and Age, which the engine keeps in its own way. A record that [Check]
-// refuses is an *[store.InvalidError].
+// Marshal returns rec as JSON, without Key, Version and Age, which the engine keeps in its own way.
+// It returns an *[store.InvalidError] for a record that [Check] refuses.
 func Marshal(rec store.Record) ([]byte, error) {
 	if err := checkFields(rec); err != nil {
 		return nil, err
@@ -45,9 +45,10 @@ func Marshal(rec store.Record) ([]byte, error) {
 	return b, nil
 }
 
-// Canonical returns rec, which passed [Check], as Unmarshal will read it: times in UTC, nil for what is empty. It keeps Key,
-// clears Version and Age, and shares no memory with rec that can be written to. With Canonical, a Put returns what a Get
-// will, without reading the record.
+// Canonical returns rec, which passed [Check], as Unmarshal will read it: times in UTC, nil for
+// what is empty. It keeps Key, and clears Version and Age. The result shares no memory with rec
+// that can be written to. With Canonical, a Put returns what a Get will, without reading the
+// record.
 func Canonical(rec store.Record) store.Record {
 	rec.Version, rec.Age = "", 0
 	rec.Acquired = rec.Acquired.UTC()
@@ -68,8 +69,8 @@ func Canonical(rec store.Record) store.Record {
 	return rec
 }
 
-// Unmarshal reads what [Marshal] wrote. The caller sets Key, Version and Age. Whatever the bytes are, Unmarshal returns a
-// record that Marshal takes, or an error.
+// Unmarshal reads what [Marshal] wrote. The caller sets Key, Version and Age. Whatever the bytes
+// are, Unmarshal returns a record that Marshal takes, or an error.
 func Unmarshal(b []byte) (store.Record, error) {
 	rec, ok := readRecord(b)
 	if !ok {
@@ -82,7 +83,7 @@ func Unmarshal(b []byte) (store.Record, error) {
 	if err := checkFields(rec); err != nil {
 		return store.Record{}, err
 	}
-	// Bytes that somebody else wrote may grow when Marshal writes them: a < sixfold, eight empty terms to 30 bytes each.
+	// Bytes that another program wrote may grow when Marshal writes them: a < sixfold, eight empty terms to 30 bytes each.
 	if len(b) > store.MaxRecord/8 {
 		if _, err := Marshal(rec); err != nil {
 			return store.Record{}, err

@@ -35,7 +35,8 @@ func appendPast(b []byte, past []store.Term) []byte {
 	return append(b, ']')
 }
 
-// MarshalTerm returns a term of a record that passed [Check], as JSON, for engines that keep terms apart from their record.
+// MarshalTerm returns a term of a record that passed [Check], as JSON. It is for engines that keep
+// terms apart from their record.
 func MarshalTerm(t store.Term) []byte {
 	const numbers = 64
 	return appendTerm(make([]byte, 0, numbers+len(t.Owner)+len(t.Why)), t, nil)

@@ -8,8 +8,9 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Ageless returns inner without the Age of its records, as engines are that can't vouch for one. It pushes, whether the inner
-// store does or has to be polled. It owns inner: closing it closes inner.
+// Ageless returns inner without the Age of its records, like an engine that can't vouch for an age.
+// It pushes, whether the inner store does or has to be polled. It owns inner: closing it closes
+// inner.
 func Ageless(inner store.Store) store.Store { return ageless{inner} }
 
 type ageless struct{ store.Store }

@@ -1,14 +1,16 @@
 // Package faulty puts a bad network between a test and a store.
 //
-// [Wrap] returns a store whose every operation first asks a [Plan] what happens to it: a delay on the way there or back, a
-// request that never arrives, a reply that is lost, a write that arrives long after its caller gave up, or twice. The
-// outcome of a write that goes wrong is reported as the contract demands: unknown, unless the request was refused.
+// [Wrap] returns a store whose every operation first asks a [Plan] what happens to it. The plan may
+// delay it on the way there or back, drop the request, or lose the reply. It may also let a write
+// arrive long after the caller gave up, or twice. The store reports the outcome of a write that
+// goes wrong as the contract demands: unknown, unless the request was refused.
 //
-// [NewPair] makes a store that fails over: what its primary applied, and showed to reads, is lost when that dies before its replica
-// heard of it.
+// [NewPair] returns a store that fails over. When the primary dies before its replica heard of a
+// write, that write is lost, although the primary applied it and showed it to reads.
 //
-// Delays are the network's, so they pass in true time, as the time package has it: virtual time inside a
-// [testing/synctest] bubble, and never the time of one node's clock, which may be wrong or paused.
+// Delays are the network's, so they pass in true time, as package time measures it. In a
+// [testing/synctest] bubble that is virtual time. It is never the time of one node's clock, which
+// may be wrong or paused.
 package faulty
 
 import (
@@ -25,7 +27,8 @@ import (
 // Kind is the kind of an operation.
 type Kind string
 
-// The kinds. A Wait is two of them: the request, and the push that answers it, which gets its own [Op] when it is there.
+// The kinds. A Wait is two operations: the request, and the push that answers it. The push gets its
+// own [Op] when it is there.
 const (
 	Get    Kind = "get"
 	Put    Kind = "put"
@@ -35,51 +38,57 @@ const (
 	Push   Kind = "push"
 )
 
-// Op is an operation that is about to be sent or, of a [Push], answered.
+// Op is an operation that is about to be sent or, if it is a [Push], answered.
 type Op struct {
-	Seq    int          // 1 for the first operation of the wrapper
-	Nth    int          // 1 for the first one of its Kind
-	Kind   Kind         // what is about to be done
-	Key    string       // or the prefix of a List
-	Record store.Record // what a Put writes and a Push reports; of the others, Key and Version only
+	Seq  int    // 1 for the first operation of the wrapper
+	Nth  int    // 1 for the first operation of its Kind
+	Kind Kind   // what is about to be done
+	Key  string // or the prefix of a List
+
+	// Record is what a Put writes and a Push reports. Of the other kinds it has Key and Version
+	// only.
+	Record store.Record
 }
 
-// Fault is what happens to one operation. The zero Fault is none. Fields may be combined; Err and Drop come before the
-// others, and only Delay comes before them.
+// Fault is what happens to one operation. The zero Fault is none. Fields may be combined. Err and
+// Drop come before the others, and only Delay comes before them.
 type Fault struct {
 	Delay      time.Duration // before the request arrives
 	ReplyDelay time.Duration // between the store's answer and the caller's reading it
 
 	Err  error // the request is refused: not done, with this error
-	Drop bool  // the request never arrives; the caller learns that only by the end of its context
+	Drop bool  // the request never arrives; the caller learns that only when its context ends
 
-	// Restored is for a Drop of a Wait or a Push: once it is closed the connection is back and the wait resumes, as those
-	// of engines that reconnect do.
+	// Restored is for a Drop of a Wait or a Push. Once the channel is closed, the connection is back
+	// and the wait resumes, like the waits of engines that reconnect.
 	Restored <-chan struct{}
 
-	LoseReply bool // the store does it, and the caller gets no answer
+	LoseReply bool // the store carries out the request, and the caller gets no answer
 
-	// ApplyLate, when above 0, is how long after Delay the request of a write arrives, of whose outcome the caller learns
-	// nothing. With ApplyTwice it is how long after the first copy the second one arrives. On a read it is LoseReply.
+	// ApplyLate, when above 0, is how long after Delay the request of a write arrives. The caller
+	// learns nothing of its outcome. With ApplyTwice it is how long after the first copy the second
+	// one arrives. On a read it is LoseReply.
 	ApplyLate  time.Duration
 	ApplyTwice bool // a write reaches the store twice; the caller gets the answer to the first copy
 
-	// Silent makes a caller that gets no answer hang until its context ends, as with a connection that died quietly.
-	// Without it the call fails as soon as the request was carried out (LoseReply) or sent (ApplyLate), as with a reset.
+	// Silent makes a caller that gets no answer hang until its context ends, as with a connection
+	// that died quietly. Without Silent, as with a reset, the call fails as soon as the request was
+	// carried out (LoseReply) or sent (ApplyLate).
 	Silent bool
 }
 
-// Plan decides on the fault of each operation. It is called by many goroutines at a time. A nil Plan has no faults.
+// Plan decides on the fault of each operation. It is called for each operation, by many goroutines
+// at a time. A nil Plan has no faults.
 type Plan func(Op) Fault
 
-// ErrLost is the cause that is reported when the connection broke before the answer came.
+// ErrLost is the cause that a call reports when the connection broke before the answer came.
 var ErrLost = errors.New("connection lost")
 
 // lateLimit bounds a delivery whose caller is gone, so that Close ends on a store that has stopped answering.
 const lateLimit = time.Minute
 
-// Store is a store behind a bad network. It implements [store.Store] and [store.Waiter], whether the inner store pushes
-// or has to be polled.
+// Store is a store behind a bad network. It implements [store.Store] and [store.Waiter], whether
+// the inner store pushes or has to be polled.
 type Store struct {
 	inner store.Store
 	life  context.Context // ended by Close
@@ -98,7 +107,8 @@ var (
 	_ store.Waiter = (*Store)(nil)
 )
 
-// Wrap returns inner behind a network that does what plan says. The wrapper owns inner: closing it closes inner.
+// Wrap returns inner behind a network that does what plan says. The wrapper owns inner: closing it
+// closes inner.
 func Wrap(inner store.Store, plan Plan) *Store {
 	life, end := context.WithCancelCause(context.Background())
 	return &Store{inner: inner, life: life, end: end, plan: plan, count: map[Kind]int{}}
@@ -111,16 +121,16 @@ func (s *Store) SetPlan(plan Plan) {
 	s.plan = plan
 }
 
-// Count returns how many operations of that kind the wrapper was asked for, whatever became of them. Those whose context
-// was done before they began are not counted.
+// Count returns how many operations of that kind callers have asked the wrapper for, whatever
+// became of them. It doesn't count operations whose context was done before they began.
 func (s *Store) Count(kind Kind) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.count[kind]
 }
 
-// Close waits for the writes that are still on their way, however late the plan wants them, and closes the inner store.
-// Callers that hang are released first.
+// Close blocks until the writes that are still on their way have arrived, however late the plan
+// wants them. Then it closes the inner store. It first releases callers that hang.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	if s.done {
@@ -225,7 +235,8 @@ func (s *Store) Get(ctx context.Context, key string) (store.Record, error) {
 	return rec, err
 }
 
-// Confirm implements [store.Confirmer] by [store.Confirm] on the inner store, with the faults of a Get.
+// Confirm implements [store.Confirmer] by [store.Confirm] on the inner store, with the faults of a
+// Get.
 func (s *Store) Confirm(ctx context.Context, key string) (store.Record, error) {
 	f, err := s.begin(ctx, Get, store.Record{Key: key})
 	if err == nil {
@@ -266,7 +277,8 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record,
 	}
 }
 
-// Wait implements [store.Waiter] by [store.Wait] on the inner store. It may outlast an outage: see Fault.Restored.
+// Wait implements [store.Waiter] by [store.Wait] on the inner store. It may outlast an outage: see
+// Fault.Restored.
 func (s *Store) Wait(ctx context.Context, key, version string) (store.Record, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -313,5 +325,5 @@ func (s *Store) waitFault(ctx context.Context, f Fault) error {
 	return s.reply(ctx, f)
 }
 
-// Properties are those of the store beneath.
+// Properties returns the properties of the inner store.
 func (s *Store) Properties() store.Properties { return store.Describe(s.inner) }

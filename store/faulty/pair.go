@@ -11,9 +11,9 @@ import (
 	"github.com/leasehold/leasehold/store/memory"
 )
 
-// Pair is a primary, and a replica that replaces it when it dies. While they are apart, a write is applied by the primary, which
-// shows it to plain reads, and waits for the replica. If the primary dies then, the write is lost. All methods may be called from
-// any goroutine.
+// Pair is a primary, and a replica that replaces it when it dies. While they are apart, the primary
+// applies a write, shows it to plain reads, and waits for the replica. If the primary dies then,
+// the write is lost. All methods may be called from any goroutine.
 type Pair struct {
 	primary, replica *memory.DB
 
@@ -22,13 +22,13 @@ type Pair struct {
 	failovers int
 }
 
-// NewPair returns a pair without records, the replica following.
+// NewPair returns a pair without records. The replica follows the primary.
 func NewPair(c clock.Clock) *Pair {
 	opts := memory.Options{Clock: c}
 	return &Pair{primary: memory.NewDB(opts), replica: memory.NewDB(opts)}
 }
 
-// Detach has the replica hear of nothing more.
+// Detach cuts the replica off: it hears of no further write.
 func (p *Pair) Detach() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -38,15 +38,17 @@ func (p *Pair) Detach() {
 	}
 }
 
-// Attach has the replica follow again, with all that it missed. Writes that wait for it are done.
+// Attach makes the replica follow again. It gets all that it missed. Writes that wait for the
+// replica are done.
 func (p *Pair) Attach() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.join()
 }
 
-// FailOver has the primary die and the replica take its place: what the replica missed is lost, and the outcome of writes that wait for
-// it stays unknown. Without a Detach before nothing is lost.
+// FailOver makes the primary die and the replica take its place. What the replica missed is lost.
+// The outcome of writes that wait for the replica stays unknown. Without a Detach before, nothing
+// is lost.
 func (p *Pair) FailOver() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -92,16 +94,18 @@ func (p *Pair) replicated() func(context.Context) error {
 	}
 }
 
-// Primary returns a handle that knows of no replica: its writes are acknowledged by the primary alone, and its reads show what that has.
+// Primary returns a handle that knows of no replica. The primary alone acknowledges its writes, and
+// its reads show what the primary has.
 func (p *Pair) Primary() *memory.Store { return p.primary.Open() }
 
-// Open returns a handle whose reads are worth that, and which keeps what its Properties promise: a write is acknowledged when the
-// replica has it, and an unknown outcome is settled by nothing less.
+// Open returns a handle whose reads have that worth, and which keeps what its Properties promise. A
+// write is acknowledged when the replica has it, and nothing less settles an unknown outcome.
 func (p *Pair) Open(worth store.ReadWorth) *Replicated {
 	return &Replicated{pair: p, worth: worth, primary: p.primary.Open(), replica: p.replica.Open()}
 }
 
-// Replicated is a handle to a [Pair]. It implements [store.Store], [store.Waiter] and [store.Confirmer].
+// Replicated is a handle to a [Pair]. It implements [store.Store], [store.Waiter] and
+// [store.Confirmer].
 type Replicated struct {
 	pair             *Pair
 	worth            store.ReadWorth

@@ -6,16 +6,17 @@ import (
 	"time"
 )
 
-// Outage is a connection that can be cut and restored. The zero Outage is connected. One Outage may serve several stores.
-// All methods may be called from any goroutine.
+// Outage is a connection that can be cut and restored. The zero Outage is connected. One Outage may
+// serve several stores. All methods may be called from any goroutine.
 type Outage struct {
 	mu       sync.Mutex
 	restored chan struct{} // not nil during an outage; closed at its end
 	refusal  error
 }
 
-// Start cuts the connection: requests are lost, and their callers hang until their contexts end. Waits under way get no
-// push; they go on when the outage ends. What has reached the store before is not undone.
+// Start cuts the connection. Requests are lost, and their callers hang until their contexts end.
+// Waits that have begun get no push; they resume when the outage ends. What has reached the store
+// before is not undone.
 func (o *Outage) Start() { o.start(nil) }
 
 // StartRefusing cuts the connection so that every request is refused at once with err, pushes too.
@@ -40,7 +41,8 @@ func (o *Outage) End() {
 	}
 }
 
-// Plan returns a plan that has the outage's faults while it lasts, and those of otherwise when it doesn't.
+// Plan returns a plan that has the outage's faults during the outage. At other times it has the
+// faults of the plan in otherwise.
 func (o *Outage) Plan(otherwise Plan) Plan {
 	return func(op Op) Fault {
 		o.mu.Lock()
@@ -58,22 +60,27 @@ func (o *Outage) Plan(otherwise Plan) Plan {
 	}
 }
 
-// Rates of a [Random] plan. Each is the probability, from 0 to 1, that an operation has that fault.
+// Rates are the settings of a [Random] plan. Each is the probability, from 0 to 1, that an
+// operation has that fault.
 type Rates struct {
 	Delay      float64 // before the request arrives, up to MaxDelay
 	ReplyDelay float64 // before the answer arrives, up to MaxDelay
-	Refuse     float64 // with ErrLost
+	Refuse     float64 // the request is refused, with ErrLost
 	Drop       float64
 	LoseReply  float64
-	ApplyLate  float64 // by up to MaxDelay
+	ApplyLate  float64 // a write arrives later, by up to MaxDelay
 	ApplyTwice float64 // the second copy up to MaxDelay after the first
-	Silent     float64 // of the faults that lose the answer, how many hang instead of failing at once
+
+	// Silent is the share of the faults that lose the answer in which the caller hangs instead of
+	// failing at once.
+	Silent float64
 
 	MaxDelay time.Duration // 1 s when 0
 }
 
-// Random returns a plan that draws faults with those rates. The faults of an operation follow from seed and its number
-// alone, so a run that makes the same operations in the same order meets the same faults.
+// Random returns a plan that draws faults with those rates. The faults of an operation follow from
+// seed and the operation's number alone. So a run that makes the same operations in the same order
+// meets the same faults.
 func Random(seed uint64, rates Rates) Plan {
 	if rates.MaxDelay <= 0 {
 		rates.MaxDelay = time.Second

@@ -19,9 +19,10 @@ import (
 	"github.com/leasehold/leasehold/clock"
 )
 
-// LoadAWS returns the configuration that the AWS CLI would have, with the HTTP client in it, whose connections can be closed.
-// The SDK keeps silent under it: what matters is in the errors, and its lines fit no --log-format. Credentials that AWS refuses are looked for
-// again where they came from, and the request is sent once more.
+// LoadAWS returns the configuration that the AWS CLI would have, with the HTTP client in it, whose
+// connections can be closed. The SDK logs nothing under this configuration. Its errors say what
+// matters, and its log lines fit no --log-format. When AWS refuses credentials, the client looks
+// for new ones where the old ones came from, and sends the request once more.
 func LoadAWS(ctx context.Context, opts ...func(*config.LoadOptions) error) (aws.Config, *http.Client, error) {
 	opts = append(opts, config.WithLogger(logging.Nop{}))
 	cfg, err := config.LoadDefaultConfig(ctx, opts...)

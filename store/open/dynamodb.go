@@ -83,8 +83,8 @@ func parseDynamoDB(rest string) (dynamoDBURL, error) {
 	return u, err
 }
 
-// DynamoDBTable returns the name of the table that u is about. It fails when u is about something else, a table of another lock
-// library too.
+// DynamoDBTable returns the name of the table that u names. It returns an error if u names
+// something else, such as a table of another lock library.
 func (u URL) DynamoDBTable() (string, error) {
 	if u.Scheme.Name != dynamoDBScheme.Name {
 		return "", fmt.Errorf("%q: want dynamodb://TABLE", Redact(u.String()))
@@ -109,7 +109,8 @@ type DynamoDB struct {
 // Close closes the client's connections.
 func (d *DynamoDB) Close() { d.http.CloseIdleConnections() }
 
-// DynamoDB returns the table that u is about and a client for it. It fails when u is about something else.
+// DynamoDB returns the table that u names, and a client for it. It returns an error if u names
+// something else.
 func (u URL) DynamoDB(ctx context.Context) (*DynamoDB, error) {
 	if _, err := u.DynamoDBTable(); err != nil {
 		return nil, err

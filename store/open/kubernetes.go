@@ -45,7 +45,8 @@ type kubernetesURL struct {
 	server
 }
 
-// KubernetesNamespace returns the namespace that the URL names, or otherwise when it leaves that to the context, without I/O.
+// KubernetesNamespace returns the namespace that the URL names. It returns otherwise when the URL
+// leaves the namespace to the context. It does no I/O.
 func (u URL) KubernetesNamespace(otherwise string) (string, error) {
 	if u.Scheme.Name != kubernetesScheme.Name {
 		return "", fmt.Errorf("%s: is not a Kubernetes URL: want k8s://NAMESPACE", Redact(u.String()))

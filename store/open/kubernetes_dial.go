@@ -24,8 +24,9 @@ func (u kubernetesURL) client(log *slog.Logger) (*coordination.CoordinationV1Cli
 	return client, hc, namespace, err
 }
 
-// DialCluster returns what clients of a cluster are made of: the one of the context, or of the current one if that is "", in the
-// kubeconfig, or where kubectl finds one if that is "", or in the pod's account. It does no network I/O.
+// DialCluster returns what clients of a cluster are made of. The settings are those of the named
+// context in the kubeconfig, or of the current context if context is "". If kubeconfig is "",
+// DialCluster looks where kubectl finds one, or uses the pod's account. It does no network I/O.
 func DialCluster(kubeconfig, context string) (*rest.Config, *http.Client, error) {
 	u := kubernetesURL{server: server{params: map[string]string{}}}
 	for name, value := range map[string]string{paramKubeconfig: kubeconfig, paramContext: context} {

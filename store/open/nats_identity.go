@@ -97,7 +97,7 @@ func (n *freshNkey) Dial(network, address string) (net.Conn, error) {
 	if err == nil {
 		err = opt(&now)
 	}
-	if conn := n.conn.Load(); conn != nil && err == nil { // else it goes on with the one before
+	if conn := n.conn.Load(); conn != nil && err == nil { // else it continues with the one before
 		conn.Opts.Nkey = now.Nkey
 	}
 	const limit = 5 * time.Second

@@ -1,4 +1,4 @@
-// Package open opens a store by its URL. It alone knows all engines.
+// Package open opens a store by its URL. Only this package knows all engines.
 package open
 
 import (
@@ -20,8 +20,8 @@ import (
 // Scheme is one kind of store.
 type Scheme struct {
 	Name string // before the colon
-	Form string // for people: what a URL of it looks like
-	Doc  string // in a few words
+	Form string // what a URL of this scheme looks like; human-readable
+	Doc  string // the store in a few words
 
 	parse func(rest string) (string, error) // what follows the colon, made complete
 	open  func(ctx context.Context, rest string, opts Options) (store.Store, error)
@@ -59,10 +59,12 @@ type URL struct {
 	Rest   string // after the colon
 }
 
-// String returns the URL with all that is in it, a password too, for programs. For people there is [Redact].
+// String returns the whole URL, with its passwords, for programs. [Redact] returns a URL for
+// people.
 func (u URL) String() string { return u.Scheme.Name + ":" + u.Rest }
 
-// Parse reads a store's URL. It does no I/O. Its errors say what is wrong and list the known schemes.
+// Parse reads a store's URL. It does no I/O. Its errors say what is wrong and list the known
+// schemes.
 func Parse(url string) (URL, error) {
 	name, rest, ok := strings.Cut(url, ":")
 	if !ok || len(name) < 2 || strings.ContainsAny(name, `/\`) { // C:\… is a path, too
@@ -96,12 +98,13 @@ func forms() string {
 	return strings.Join(list, ", ")
 }
 
-// Options of [URL.Open].
+// Options are the settings of [URL.Open].
 type Options struct {
 	CreateDir bool // make the folder of a file where it is missing
-	MustExist bool // a store that isn't there is an error; otherwise it is made
+	MustExist bool // a store that doesn't exist is an error; otherwise Open creates it
 
-	// Log gets a line for each file with a certificate or a secret that was replaced and can't be read. It may be nil.
+	// Log is the logger for files with a certificate or a secret. The store logs a line for each
+	// such file that was replaced and can't be read. Log may be nil.
 	Log *slog.Logger
 }
 
@@ -121,7 +124,7 @@ func (u URL) Open(ctx context.Context, opts Options) (store.Store, error) {
 	return st, nil
 }
 
-// Dir returns the folder of a store that is in one, or "".
+// Dir returns the folder of a store that keeps its data in one, or "".
 func (u URL) Dir() string {
 	if u.Scheme.Name != "file" {
 		return ""
@@ -167,10 +170,12 @@ func openFile(ctx context.Context, path string, opts Options) (store.Store, erro
 	return st, nil
 }
 
-// StateDir returns Leasehold's folder in the user's state directory. It fails when there is no home directory.
+// StateDir returns Leasehold's folder in the user's state directory. It returns an error if there
+// is no home directory.
 func StateDir() (string, error) { return stateDir(runtime.GOOS) }
 
-// Default returns the URL of the store in the user's state directory. It fails when there is no home directory.
+// Default returns the URL of the store in the user's state directory. It returns an error if there
+// is no home directory.
 func Default() (string, error) {
 	dir, err := StateDir()
 	if err != nil {

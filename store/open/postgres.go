@@ -166,7 +166,7 @@ type PostgresTarget struct {
 // Close closes the pool.
 func (t PostgresTarget) Close() { t.Pool.Close() }
 
-// PostgresTable returns the table that the URL names, without I/O.
+// PostgresTable returns the table that the URL names. It does no I/O.
 func (u URL) PostgresTable() (string, error) {
 	if u.Scheme.Name != postgresName && u.Scheme.Name != postgresqlName {
 		return "", fmt.Errorf("%s: is not a PostgreSQL URL: want postgres://HOST/DATABASE", Redact(u.String()))
@@ -178,8 +178,8 @@ func (u URL) PostgresTable() (string, error) {
 	return p.opts.Table, err
 }
 
-// Postgres returns the table that the URL names, and a pool for it, for what a store has no method for. It connects to
-// nothing yet.
+// Postgres returns the table that the URL names, and a pool for it. It is for work that a store has
+// no method for. It does not connect yet.
 func (u URL) Postgres(ctx context.Context) (PostgresTarget, error) { return u.postgres(ctx, Options{}) }
 
 func (u URL) postgres(ctx context.Context, opts Options) (PostgresTarget, error) {

@@ -141,7 +141,7 @@ func (u redisURL) fromEnv() (_ redisURL, secure bool, err error) {
 	return u, scheme == redissName, nil
 }
 
-// redisTimeouts bound a call whose context has no deadline. Nothing is sent again: whoever calls knows better whether it is
+// redisTimeouts bound a call whose context has no deadline. Nothing is sent again: the caller knows better whether it is
 // in time.
 const (
 	redisDial = 5 * time.Second

@@ -15,8 +15,9 @@ import (
 // starting are PostgreSQL's codes for a server that starts, ends or recovers just now.
 var starting = []string{"57P01", "57P02", "57P03"}
 
-// Unreachable reports whether an error of [URL.Open] says that nobody answers there now: what waiting may mend. A certificate or a password
-// that is refused, a bucket or a table that isn't there, and a URL that is wrong are none of that.
+// Unreachable reports whether an error of [URL.Open] says that nobody answers there now. Waiting
+// may mend that. Waiting mends no certificate or password that is refused, no bucket or table that
+// doesn't exist, and no wrong URL. For these Unreachable returns false.
 func Unreachable(err error) bool {
 	var (
 		certificate *tls.CertificateVerificationError

@@ -102,7 +102,7 @@ func ageGrows(ctx context.Context, e *env) error {
 	return nil
 }
 
-// ageStartsAnew: each write starts the Age anew, a write that changes nothing and one after a deletion too.
+// ageStartsAnew: each write starts the Age again, a write that changes nothing and one after a deletion too.
 func ageStartsAnew(ctx context.Context, e *env) error {
 	s, err := e.open(ctx)
 	if err != nil {

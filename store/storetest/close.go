@@ -23,7 +23,7 @@ func reopening(ctx context.Context, e *env, keepOne bool) error {
 			return err
 		}
 	}
-	var versions []string // of "again", which is deleted and made anew each time
+	var versions []string // of "again", which is deleted and made again each time
 	var kept store.Record
 	sent := clock.System().Now()
 	for life := range 4 {
@@ -72,7 +72,7 @@ func reopening(ctx context.Context, e *env, keepOne bool) error {
 	return nil
 }
 
-// closed: after Close every method returns ErrClosed and does nothing, Close apart; other handles go on.
+// closed: after Close every method returns ErrClosed and does nothing, Close apart; other handles continue.
 func closed(ctx context.Context, e *env) error {
 	handles, err := e.openAll(ctx, 2)
 	if err != nil {

@@ -17,9 +17,10 @@ const (
 	crashPatience = time.Minute            // how long until all have noticed that it is up again
 )
 
-// Crashes has some write to a store and others wait, on two handles, while crash kills its server and starts it again, several
-// times. It returns an error when a write that was acknowledged is lost, one that was reported as not done is done, or a
-// waiter isn't woken for the last write. It is for engines whose server a test can kill; [Run] doesn't call it.
+// Crashes runs writers and waiters on two handles of a store, while crash kills its server and
+// starts it again, several times. It returns an error when an acknowledged write is lost, or when a
+// write that was reported as not done is done. It also returns an error when a waiter isn't woken
+// for the last write. It is for engines whose server a test can kill; [Run] doesn't call it.
 func Crashes(ctx context.Context, s, other store.Store, crash func()) error {
 	writing, stop := context.WithCancel(ctx)
 	defer stop()
@@ -72,7 +73,7 @@ func Crashes(ctx context.Context, s, other store.Store, crash func()) error {
 // lastNote marks the last write to a key.
 const lastNote = "last"
 
-// crashWriter is the only one who writes its key, so it can tell what each of its writes must have done.
+// crashWriter is the only writer of its key, so it can tell what each of its writes must have done.
 type crashWriter struct {
 	key     string
 	rec     store.Record    // the last state that is certain

@@ -16,9 +16,10 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// RunFailovers checks an engine that is replicated: what only its primary has, and what leases on it are worth when that dies. The
-// instances have Detach, Attach and FailOver. LEASEHOLD_FAILOVERS is how many primaries die, 2 by default; each takes some 20 s with a
-// real server.
+// RunFailovers checks an engine that is replicated. It checks what only the primary has, and what
+// leases on the engine are worth when the primary dies. The instances have Detach, Attach and
+// FailOver. LEASEHOLD_FAILOVERS is how many primaries die, 2 by default. Each failover takes some
+// 20 s with a real server.
 func RunFailovers(t *testing.T, factory Factory) {
 	rounds := 2
 	if text := os.Getenv("LEASEHOLD_FAILOVERS"); text != "" {

@@ -125,7 +125,7 @@ func lateRequest(ctx context.Context, e *env) error {
 	if err := slow.Delete(ctx, "k", first.Version); !errors.Is(err, store.ErrUnknownOutcome) {
 		return fmt.Errorf("delete that arrives late: %v, want an unknown outcome", err)
 	}
-	// Whether one of them comes before this or not, none can touch what is made anew.
+	// Whether one of them comes before this or not, none can touch what is made again.
 	current, err := store.Load(ctx, s, "k")
 	for ; err == nil && current.Version != ""; current, err = store.Load(ctx, s, "k") {
 		err := s.Delete(ctx, "k", current.Version)
@@ -167,7 +167,7 @@ func (e *env) connection(ctx context.Context) (handles []store.Store, cut, heal 
 }
 
 // cutAndHeal: without a connection every call ends with an error when its context ends, at the latest, and no write is
-// wrongly reported as not done. When the connection is back, everything works again, Waits that are under way included.
+// wrongly reported as not done. When the connection is back, everything works again, Waits that have begun included.
 func cutAndHeal(ctx context.Context, e *env) error {
 	handles, cut, heal, err := e.connection(ctx)
 	if err != nil {
@@ -197,7 +197,7 @@ func cutAndHeal(ctx context.Context, e *env) error {
 	if err != nil {
 		return fmt.Errorf("after the connection was restored: %w", err)
 	}
-	// A Wait may end with an error because of the cut; if it goes on, it must not miss the write.
+	// A Wait may end with an error because of the cut; if it continues, it must not miss the write.
 	if w, err := soon(ctx, "a Wait that was under way when the connection was cut, after it was restored", waiting); err != nil {
 		return err
 	} else if w.err == nil && w.rec.Version != written.Version {

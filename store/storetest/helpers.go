@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold/leasehold/store/driver"
 )
 
-// held returns a small record that somebody holds.
+// held returns a small record that has a holder.
 func held(key string, token fence.Token) store.Record {
 	return store.Record{Key: key, Owner: "host/1/abc", Token: token, TTL: 15 * time.Second, Nonce: fmt.Sprintf("n%d", token)}
 }

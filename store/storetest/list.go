@@ -141,7 +141,7 @@ func flicker(ctx context.Context, s store.Store, done *atomic.Bool) error {
 	return nil
 }
 
-// listBreak: an iteration that is left early frees what it held; a sequence can be iterated anew.
+// listBreak: an iteration that is left early frees what it held; a sequence can be iterated again.
 func listBreak(ctx context.Context, e *env) error {
 	s, err := e.open(ctx)
 	if err != nil {

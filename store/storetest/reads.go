@@ -42,7 +42,7 @@ func readsAreLinearizable(ctx context.Context, e *env) error {
 	return nil
 }
 
-// readsUnderWrites: that holds while writes go on as well: a Get sees all that was acknowledged before it was called, and
+// readsUnderWrites: that holds while writes continue as well: a Get sees all that was acknowledged before it was called, and
 // nothing older than what a Get before it saw.
 func readsUnderWrites(ctx context.Context, e *env) error {
 	const readers = 4

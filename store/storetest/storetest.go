@@ -1,4 +1,5 @@
-// Package storetest is the whole truth about a store: an engine is right when [Run] passes on it, against the real server.
+// Package storetest is the whole truth about a store. An engine is right when [Run] passes on it,
+// against the real server.
 //
 //	func TestConformance(t *testing.T) {
 //		storetest.Run(t, func(t testing.TB) storetest.Instance {
@@ -10,8 +11,9 @@
 //		})
 //	}
 //
-// What a network does to requests is tried through store/faulty. An engine that talks to a server also gives the hooks Cut
-// and Heal, which do it to its real connections. One that is replicated is tried by [RunFailovers], too.
+// The suite does through store/faulty what a network does to requests. An engine that talks to a
+// server also gives the hooks Cut and Heal, which do it to the engine's real connections.
+// [RunFailovers] checks an engine that is replicated, too.
 package storetest
 
 import (
@@ -26,14 +28,15 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Factory returns an instance with no records in it, whose data nobody else uses. It is called once for each check. What it
-// starts it ends by t.Cleanup, which runs after every handle was closed.
+// Factory returns an instance with no records in it, whose data nobody else uses. It is called once
+// for each check. What it starts it ends by t.Cleanup, which runs after every handle was closed.
 type Factory func(t testing.TB) Instance
 
 // Instance is an engine over data of its own.
 type Instance struct {
-	// Open returns a new handle, with connections of its own if the engine makes any. It is called several times: all
-	// handles see the same data, and one that is opened after the others were closed sees them again.
+	// Open returns a new handle, with connections of its own if the engine makes any. It is called
+	// several times. All handles see the same data. A handle that is opened after the others were
+	// closed sees the data again.
 	Open func(ctx context.Context) (store.Store, error)
 
 	Pushes   bool // handles implement store.Waiter
@@ -41,20 +44,22 @@ type Instance struct {
 	Volatile bool // the data are gone when the last handle is closed
 	Slow     bool // a write takes milliseconds: checks repeat things less often
 
-	// Cut makes the server unreachable for every handle that is open, so that requests hang or fail; Heal ends that. Both
-	// are nil, or neither is.
+	// Cut makes the server unreachable for every handle that is open, so that requests hang or fail.
+	// Heal ends that. Both are nil, or neither is.
 	Cut, Heal func() error
 
-	// Detach cuts off what would replace the primary, or the leader, when it dies. What is written from then on reaches the primary alone.
-	// Attach ends that, and nothing is lost. FailOver, after a Detach, has the primary die and the other take its place, for every
-	// handle. All are nil unless the engine is replicated.
+	// Detach cuts off the servers that would replace the primary, or the leader, when it dies.
+	// Writes from then on reach the primary alone. Attach ends that, and nothing is lost. FailOver,
+	// after a Detach, makes the primary die and the other server take its place, for every handle.
+	// All three are nil unless the engine is replicated.
 	Detach, Attach, FailOver func() error
 
-	// Majority says that Detach cuts off the leader, with every second handle beginning with the first, from a majority that elects
-	// another one by itself. FailOver is then the end of that.
+	// Majority says that Detach cuts off the leader from a majority that elects another leader by
+	// itself. Every second handle, beginning with the first, is cut off with the old leader.
+	// FailOver then ends the cut.
 	Majority bool
 
-	// Clock is that of the managers that checks have on the engine; [clock.System] when nil.
+	// Clock is the clock of the managers that checks have on the engine; [clock.System] when nil.
 	Clock clock.Clock
 }
 
@@ -65,7 +70,8 @@ const (
 	patience = 30 * time.Second
 )
 
-// Run checks the engine, each property in a subtest of its own. It takes a few seconds with an engine that is quick.
+// Run checks the engine, each property in a subtest of its own. It takes a few seconds with a fast
+// engine.
 func Run(t *testing.T, factory Factory) {
 	for _, c := range checks {
 		t.Run(c.name, func(t *testing.T) {

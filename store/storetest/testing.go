@@ -12,7 +12,7 @@ import (
 
 // What the engines' own tests share.
 
-// MustPut writes rec and returns it as it is stored.
+// MustPut writes rec and returns it as the store keeps it. It fails the test when the write fails.
 func MustPut(t testing.TB, s store.Store, rec store.Record) store.Record {
 	t.Helper()
 	got, err := s.Put(t.Context(), rec)
@@ -30,7 +30,7 @@ func Within(t testing.TB, d time.Duration) context.Context {
 	return ctx
 }
 
-// Eventually tries until there is no error. It fails the test after 30 s.
+// Eventually retries until there is no error. It fails the test after 30 s.
 func Eventually(t testing.TB, try func() error) {
 	t.Helper()
 	var err error
@@ -42,10 +42,10 @@ func Eventually(t testing.TB, try func() error) {
 	t.Fatal(err)
 }
 
-// Waiting is a Wait under way.
+// Waiting is a Wait that has been started.
 type Waiting <-chan error
 
-// StartWait starts a Wait for another version than that of rec.
+// StartWait starts a Wait for another version than that of rec. It doesn't block.
 func StartWait(t testing.TB, s store.Store, rec store.Record) Waiting {
 	t.Helper()
 	ended := make(chan error, 1)
@@ -59,7 +59,8 @@ func StartWait(t testing.TB, s store.Store, rec store.Record) Waiting {
 	return ended
 }
 
-// Closed returns when the Wait has ended because its store was closed. It fails the test after 30 s, and when the Wait ended otherwise.
+// Closed blocks until the Wait has ended because its store was closed. It fails the test after 30
+// s, and when the Wait ended otherwise.
 func (w Waiting) Closed(t testing.TB) {
 	t.Helper()
 	select {
@@ -72,7 +73,7 @@ func (w Waiting) Closed(t testing.TB) {
 	}
 }
 
-// End returns when the Wait has been woken. It fails the test after 30 s, and when the Wait failed.
+// End blocks until the Wait has been woken. It fails the test after 30 s, and when the Wait failed.
 func (w Waiting) End(t testing.TB) {
 	t.Helper()
 	select {

@@ -156,7 +156,7 @@ func (e *env) doubtful(ctx context.Context, s, other store.Store, renewal, gone 
 		case err != nil && !errors.Is(err, store.ErrNotFound):
 			return nil // it says nothing
 		}
-		if got.Version != q.of.Version { // the past says nothing of what is under way
+		if got.Version != q.of.Version { // the past says nothing of a write without an answer
 			mu.Lock()
 			defer mu.Unlock()
 			claims[q.of.Key] = append(claims[q.of.Key], claim{q.how, got.Nonce})

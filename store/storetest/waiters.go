@@ -94,7 +94,7 @@ func waitOtherKeys(ctx context.Context, e *env) error {
 	return same(got.rec, rec)
 }
 
-// waitCancel: a Wait whose context ends returns the cause, and those beside it go on.
+// waitCancel: a Wait whose context ends returns the cause, and those beside it continue.
 func waitCancel(ctx context.Context, e *env) error {
 	handles, err := e.openAll(ctx, 2)
 	if err != nil {

@@ -1,8 +1,10 @@
-// Package batch has writes to a server sent together when many are asked for at once, as databases commit them in groups.
+// Package batch sends writes to a server together when callers ask for many at once, as databases
+// commit writes in groups.
 //
-// A write that finds none under way, or few, is sent at once, alone, by its caller. Those that are asked for meanwhile are sent
-// together when one of these is answered, or after a millisecond, if that comes first. So both sides handle one request instead of
-// many, and nobody waits long for that.
+// If no write, or few, are being sent, the caller sends a new one at once, alone. The writes that
+// callers ask for meanwhile are sent together, when one of those is answered, or after a
+// millisecond if that comes first. So both sides handle one request instead of many, and no caller
+// waits long.
 package batch
 
 import (

@@ -1,10 +1,11 @@
-// Package notify serves the Waits of an engine whose server tells of changes, but not reliably, or not always.
+// Package notify serves the Waits of an engine whose server tells of changes, but not reliably, or
+// not always.
 //
-// All Waits of a handle share one subscription and one reader. What the subscription tells only says where to look; what
-// a Wait returns was read. A read of everything that is waited for follows each time that the subscription begins, a read of one
-// key when the subscription to that key does, and a read of everything
-// comes at intervals anyway: seldom while the subscription stands, often while it doesn't. So a notification that is lost
-// delays a Wait, and never more than that.
+// All Waits of a handle share one subscription and one reader. What the subscription tells only
+// says where to look. What a Wait returns was read. Each time the subscription begins, the reader
+// reads everything that is waited for. When the subscription to one key begins, the reader reads
+// that key. The reader also reads everything at intervals: seldom while the subscription stands,
+// often while it doesn't. So a notification that is lost delays a Wait, and does no other harm.
 package notify
 
 import (

@@ -1,5 +1,6 @@
-// Package outcome remembers the writes of a store handle whose outcome is unknown, for engines whose reads may show a write that a
-// failover takes away. Such an engine confirms a record that shows one of them before a caller sees that record.
+// Package outcome remembers the writes of a store handle whose outcome is unknown. It is for
+// engines whose reads may show a write that a failover takes away. Such an engine confirms a record
+// that shows one of these writes before a caller sees the record.
 package outcome
 
 import (

@@ -1,10 +1,12 @@
-// Package watcher serves the Waits of an engine whose server tells every change together with the new record, in order, as
-// long as the engine's watch stands.
+// Package watcher serves the Waits of an engine whose server tells every change together with the
+// new record. The server tells them in order, as long as the engine's watch stands.
 //
-// All Waits of a store for one key share a [Watch], which the engine tells what its server tells it. A Wait reads when the
-// server's watch has begun, so nothing between the two is lost, and each time that it ended or was begun anew. From
-// then on what the watch is told is as good as a read: a Wait returns it without a further round trip. Where reads are linearizable, a
-// Wait that begins with the version that the watch knows doesn't read at all: see [Reader.Linearizable].
+// All Waits of a store for one key share a [Watch]. The engine tells the Watch what its server
+// tells the engine. A Wait reads when the server's watch has begun, so nothing between the two is
+// lost. It also reads each time that the watch ended or was begun again. From then on, what the
+// watch is told is as good as a read. A Wait returns it without a further round trip. Where reads
+// are linearizable, a Wait that begins with the version that the watch knows doesn't read at all:
+// see [Reader.Linearizable].
 package watcher
 
 import (
