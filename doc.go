@@ -1,6 +1,7 @@
-// Package leasehold has no code: it is the map of the packages. Leasehold keeps names that one process holds at a time: leases,
-// locks, elections, numbers. A holder renews its name, and loses it when it dies. Each change of holder raises the name's token,
-// by which a guarded resource refuses a late write of an earlier holder.
+// Package leasehold has no code: it is the map of the packages. Leasehold keeps names that one
+// process holds at a time: leases, locks, elections, numbers. A holder renews its name, and loses
+// it when it dies. Each change of holder raises the name's token, by which a guarded resource
+// refuses a late write of an earlier holder.
 //
 // # The packages
 //
@@ -58,5 +59,6 @@
 //		return ctx.Err()
 //	})
 //
-// The folder examples has whole programs; docs/concepts.md says what a lease promises, and what it can't.
+// The folder examples has whole programs; docs/concepts.md says what a lease promises, and what it
+// can't.
 package leasehold

@@ -18,10 +18,10 @@ import (
 
 // Client makes plain calls to a lock server. It is safe for concurrent use.
 //
-// A call that gets no answer is sent again, on another connection. That continues for
-// [Retry.For] beyond the time that it waits for, or until its context is done, and is safe for every call. When there
-// still is no answer, the error of a call that changes something matches [store.ErrUnknownOutcome]:
-// it may have been done. After every other error it was not done.
+// A call that gets no answer is sent again, on another connection. That continues for [Retry.For]
+// beyond the time that it waits for, or until its context is done, and is safe for every call. When
+// there still is no answer, the error of a call that changes something matches
+// [store.ErrUnknownOutcome]: it may have been done. After every other error it was not done.
 type Client struct {
 	*conn
 	kept kept
@@ -110,7 +110,8 @@ func (c *Client) Release(ctx context.Context, g Grant) error {
 	return c.answered(context.WithoutCancel(ctx), effort{what: g.Name, write: true, settled: over}, c.ofTerm(http.MethodDelete, g), nil, nil)
 }
 
-// over reports whether an error says that a term is over: after a try to end it whose answer was lost, that it was ended.
+// over reports whether an error says that a term is over: after a try to end it whose answer was
+// lost, that it was ended.
 func over(err error) bool { return errors.Is(err, fence.ErrStale) }
 
 // ofTerm is a request about a term.
@@ -183,8 +184,9 @@ func (c *Client) Pause(ctx context.Context, name string, o PauseOptions) (Lease,
 	})
 }
 
-// Resume ends the pause of that id, or all with [election.AllPauses]; with "" the one that there is. The error matches
-// [election.ErrNotPaused] when there is none, and [election.ErrPauses] when there are several and id is "".
+// Resume ends the pause of that id, or all with [election.AllPauses]; with "" the one that there
+// is. The error matches [election.ErrNotPaused] when there is none, and [election.ErrPauses] when
+// there are several and id is "".
 func (c *Client) Resume(ctx context.Context, name, id string) (Lease, error) {
 	e := effort{what: name, settled: func(err error) bool { return errors.Is(err, election.ErrNotPaused) }}
 	return c.order(ctx, e, name, "resume", func(time.Duration) any { return api.ResumeRequest{ID: id} })
@@ -208,7 +210,8 @@ func (c *Client) Get(ctx context.Context, name string) (Lease, error) {
 	return leaseOf(w), err
 }
 
-// History returns the terms of a name, the present one first. The server remembers the last 8 that are over.
+// History returns the terms of a name, the present one first. The server remembers the last 8 that
+// are over.
 func (c *Client) History(ctx context.Context, name string) ([]Term, error) {
 	var w api.History
 	err := c.read(ctx, name, leasePath(name)+"/history", nil, &w)
@@ -257,8 +260,8 @@ func (c *Client) List(ctx context.Context, prefix string) iter.Seq2[Lease, error
 	}
 }
 
-// Verify asks whether a sequencer is of the current term of its name. A guard that sees every write itself doesn't need to ask: see
-// package fence.
+// Verify asks whether a sequencer is of the current term of its name. A guard that sees every write
+// itself doesn't need to ask: see package fence.
 func (c *Client) Verify(ctx context.Context, sequencer string) (Verification, error) {
 	var w api.Verification
 	err := c.answered(ctx, effort{what: "verify"}, request{method: http.MethodPost, path: "/v1/verify"}, func(time.Duration) any {

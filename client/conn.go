@@ -21,8 +21,8 @@ import (
 
 // Options of [Open] and [New].
 type Options struct {
-	// HTTP sends the requests; its Transport has the TLS configuration. A client of its own by default. It must have no Timeout:
-	// a wait may take as long as its caller likes.
+	// HTTP sends the requests; its Transport has the TLS configuration. A client of its own by
+	// default. It must have no Timeout: a wait may take as long as its caller likes.
 	HTTP *http.Client
 	// Token, if set, is sent as a bearer token.
 	Token string
@@ -160,7 +160,8 @@ func (c *conn) do(ctx context.Context, q request) (resp *http.Response, done fun
 	return nil, nil, err
 }
 
-// why returns the reason of a failure: the closing, the end of the caller's context, or what the network said.
+// why returns the reason of a failure: the closing, the end of the caller's context, or what the
+// network said.
 func (c *conn) why(ctx context.Context, err error) error {
 	switch {
 	case c.ctx.Err() != nil:
@@ -202,7 +203,8 @@ func (c *conn) ask(ctx context.Context, q request, v any) (int, error) {
 	return resp.StatusCode, nil
 }
 
-// problem is the error that an answer stands for. Only the server's own say that something was not done.
+// problem is the error that an answer stands for. Only the server's own say that something was not
+// done.
 func problem(resp *http.Response, text []byte) error {
 	var p api.Problem
 	if resp.Header.Get("Content-Type") == api.ContentProblem && json.Unmarshal(text, &p) == nil && p.Code != "" {
@@ -212,7 +214,8 @@ func problem(resp *http.Response, text []byte) error {
 	return sent{fmt.Errorf("%s, and no answer of a lock server: %.100q", resp.Status, text), !passing}
 }
 
-// segment writes a name as one segment of a path. Dots that a proxy might take for a step up are written otherwise.
+// segment writes a name as one segment of a path. Dots that a proxy might take for a step up are
+// written otherwise.
 func segment(name string) string {
 	if strings.Trim(name, ".") == "" {
 		return strings.ReplaceAll(name, ".", "%2E")

@@ -44,7 +44,8 @@ type Identity struct {
 	Ceiling   time.Time // up to here, and no others
 	Info      map[string]string
 
-	// Sequencer is what requests to a guarded resource carry, and what proves the term to the server. Lists have none.
+	// Sequencer is what requests to a guarded resource carry, and what proves the term to the
+	// server. Lists have none.
 	Sequencer string
 	Renewed   bool // the name had it already
 }

@@ -19,7 +19,8 @@ import (
 type Retry struct {
 	For time.Duration // how long a call is tried, beyond what it waits for: 10 s by default
 	Try time.Duration // how long one try may take beyond what the server waits for, before another connection is tried: 3 s by default
-	// MinPause is the pause after the first try, 20 ms by default. Each one that follows is twice as long, up to MaxPause, 1 s by default.
+	// MinPause is the pause after the first try, 20 ms by default. Each one that follows is twice
+	// as long, up to MaxPause, 1 s by default.
 	MinPause, MaxPause time.Duration
 }
 
@@ -51,12 +52,13 @@ type effort struct {
 	what  string        // it is about: a name
 	wait  time.Duration // that the server is asked for
 	write bool          // what isn't answered may have been done
-	// settled, if set, reports whether an error, after a try that may have been carried out, says that it was.
+	// settled, if set, reports whether an error, after a try that may have been carried out, says
+	// that it was.
 	settled func(error) bool
 }
 
-// insist calls try until it gets an answer: for as long as it waits, and [Retry.For] more. ctx ends it early. try is told how much of
-// the wait is left.
+// insist calls try until it gets an answer: for as long as it waits, and [Retry.For] more. ctx ends
+// it early. try is told how much of the wait is left.
 func (c *conn) insist(ctx context.Context, e effort, try func(ctx context.Context, wait time.Duration) error) error {
 	begun := c.clk.Now()
 	limited, cancel := clock.WithTimeout(ctx, c.clk, e.wait+c.retry.For)
@@ -105,7 +107,8 @@ func stray(err error) bool {
 	return errors.As(err, &s) && s.stray
 }
 
-// passing reports whether an error may be over at the next try: the server couldn't be reached, or can't answer for now.
+// passing reports whether an error may be over at the next try: the server couldn't be reached, or
+// can't answer for now.
 func passing(err error) bool {
 	switch api.ProblemOf(err).Code {
 	case api.CodeUnavailable, api.CodeAuthUnavailable, api.CodeClosing, api.CodeTooMany, api.CodeTooSlow: // what the network says is the first

@@ -9,7 +9,8 @@ import (
 	"github.com/leasehold/leasehold/internal/api"
 )
 
-// kept is what this client's sessions keep, as it knows that: a renewal names it, so that any server on the store looks at it.
+// kept is what this client's sessions keep, as it knows that: a renewal names it, so that any
+// server on the store looks at it.
 type kept struct {
 	mu       sync.Mutex
 	sessions map[string]*keeping // by id
@@ -60,7 +61,8 @@ func (k *kept) remove(session, name string, token fence.Token) {
 	}
 }
 
-// named returns what a renewal of the session names; nil to leave that to the server, which looks at what it has granted then.
+// named returns what a renewal of the session names; nil to leave that to the server, which looks
+// at what it has granted then.
 func (k *kept) named(s Session) map[string]fence.Token {
 	k.mu.Lock()
 	defer k.mu.Unlock()

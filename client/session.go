@@ -61,8 +61,9 @@ func (c *Client) session(ctx context.Context, e effort, q request, body func(tim
 	return s, nil
 }
 
-// CloseSession ends a session, and frees all that it keeps. It is sent even if ctx is done; it blocks for [Retry.For] at most. The error is
-// a *[fence.StaleError] when the session was over already.
+// CloseSession ends a session, and frees all that it keeps. It is sent even if ctx is done; it
+// blocks for [Retry.For] at most. The error is a *[fence.StaleError] when the session was over
+// already.
 func (c *Client) CloseSession(ctx context.Context, s Session) error {
 	over := func(err error) bool { return errors.Is(err, fence.ErrStale) }
 	e := effort{what: s.ID, write: true, settled: over}

@@ -18,7 +18,8 @@ import (
 	"github.com/leasehold/leasehold/store/driver"
 )
 
-// Store is the store of a lock server. It implements [store.Store] and [store.Waiter], and is safe for concurrent use.
+// Store is the store of a lock server. It implements [store.Store] and [store.Waiter], and is safe
+// for concurrent use.
 type Store struct {
 	*conn
 	props  api.Store
@@ -91,7 +92,8 @@ func (s *Store) Confirm(ctx context.Context, key string) (store.Record, error) {
 	return rec, err
 }
 
-// sure returns what a read brought, or what the server confirms where that shows a write whose outcome is unknown.
+// sure returns what a read brought, or what the server confirms where that shows a write whose
+// outcome is unknown.
 func (s *Store) sure(ctx context.Context, key string, rec store.Record, err error) (store.Record, error) {
 	if (err == nil || errors.Is(err, store.ErrNotFound)) && s.props.Settle == store.SettledByWrite && s.doubts.Shows(key, rec.Nonce) {
 		return s.Confirm(ctx, key)

@@ -89,15 +89,17 @@ func candidateOf(w api.Candidate) Candidate {
 	}
 }
 
-// Grant is a term that the server has granted, or renewed. It isn't renewed by itself: see the package's doc.
+// Grant is a term that the server has granted, or renewed. It isn't renewed by itself: see the
+// package's doc.
 type Grant struct {
 	Lease
 	// Sequencer is what requests to the guarded resource carry, in the header [fence.Header].
 	Sequencer string
 	// Secret proves the term to the server: Renew and Release send it. No other answer has it.
 	Secret Secret
-	// ValidUntil is until when the holder may rely on it, by the client's clock, counted from before the request was sent. It is
-	// [clock.NoDeadline] when a session keeps it: then the session's counts.
+	// ValidUntil is until when the holder may rely on it, by the client's clock, counted from
+	// before the request was sent. It is [clock.NoDeadline] when a session keeps it: then the
+	// session's counts.
 	ValidUntil clock.Instant
 	RenewEvery time.Duration // how often to renew it; 0 when a session keeps it
 	Waited     time.Duration // for the name, at the server
@@ -150,7 +152,8 @@ type Loss struct {
 	Reason string      // what the lease's record has instead
 }
 
-// Left returns for how long the holder may go on relying on what the session keeps; 0 when that is over.
+// Left returns for how long the holder may go on relying on what the session keeps; 0 when that is
+// over.
 func (s Session) Left() time.Duration { return left(s.clk, s.ValidUntil) }
 
 func left(clk clock.Clock, until clock.Instant) time.Duration {

@@ -18,7 +18,8 @@ import (
 )
 
 const (
-	// silence is after how long without a word a stream is taken for dead: the server says something every 5 s.
+	// silence is after how long without a word a stream is taken for dead: the server says
+	// something every 5 s.
 	silence = 15 * time.Second
 	// maxLine bounds a line of a stream, in bytes.
 	maxLine = 1 << 20

@@ -8,7 +8,8 @@ import (
 
 const resolution = 0 // a fraction of a microsecond
 
-// now is unix.ClockGettime without telling the scheduler of a call that never blocks, which takes as long as that itself.
+// now is unix.ClockGettime without telling the scheduler of a call that never blocks, which takes
+// as long as that itself.
 func now() Instant {
 	var ts unix.Timespec
 	// The call can't fail: the clock exists since Linux 2.6.39, and the address is valid.

@@ -6,7 +6,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// resolution is that of GetTickCount64: one tick of 1/64 s, which is 15.625 ms, in whole milliseconds.
+// resolution is that of GetTickCount64: one tick of 1/64 s, which is 15.625 ms, in whole
+// milliseconds.
 const resolution = 16 * time.Millisecond
 
 func now() Instant { return Instant(windows.DurationSinceBoot()) }

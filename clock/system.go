@@ -19,7 +19,8 @@ type system struct{}
 
 func (system) Now() Instant { return now() }
 
-// Wall strips the monotonic reading: time.Time subtracts those where it can, and they don't show that the clock was set.
+// Wall strips the monotonic reading: time.Time subtracts those where it can, and they don't show
+// that the clock was set.
 func (system) Wall() time.Time { return time.Now().Round(0) }
 
 // slice is the longest that one runtime timer is trusted to run: those stop during suspension.

@@ -11,7 +11,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// attend keeps the candidate on the list, as it is now, asks whether it is eligible, and takes off those that are gone.
+// attend keeps the candidate on the list, as it is now, asks whether it is eligible, and takes off
+// those that are gone.
 func (c *candidate) attend(ctx context.Context) {
 	watch := sessions.NewWatch(c.m, c.m.Options().Sightings)
 	if c.follows {
@@ -40,7 +41,8 @@ func (c *candidate) attend(ctx context.Context) {
 	}
 }
 
-// awaitRelist blocks for a third of the TTL, or until the list is to say something else of the candidate.
+// awaitRelist blocks for a third of the TTL, or until the list is to say something else of the
+// candidate.
 func (c *candidate) awaitRelist(ctx context.Context) {
 	timer := clock.NewTimer(c.clk, c.m.TTL()/3)
 	defer timer.Stop()
@@ -51,9 +53,10 @@ func (c *candidate) awaitRelist(ctx context.Context) {
 	}
 }
 
-// list puts me on the list, and takes off those whose sessions are over. Each candidate looks at the one before it on the list, the first at
-// the last. Where it follows both the list and the one before it, it asks the store only if there is something to do. The error matches
-// [ErrUnlisted] when the list is full.
+// list puts me on the list, and takes off those whose sessions are over. Each candidate looks at
+// the one before it on the list, the first at the last. Where it follows both the list and the one
+// before it, it asks the store only if there is something to do. The error matches [ErrUnlisted]
+// when the list is full.
 func (c *candidate) list(ctx context.Context, watch *sessions.Watch, me Candidate) error {
 	known := c.look()
 	before := known.around(me.Session)
@@ -102,7 +105,8 @@ func (c *candidate) unlisted(listed bool) error {
 	return fmt.Errorf("%s: %w: %d are on it", c.name, ErrUnlisted, maxCandidates)
 }
 
-// asWanted reports whether the list says of me what it is to say, as far as there is room, and names none of those whose sessions are over.
+// asWanted reports whether the list says of me what it is to say, as far as there is room, and
+// names none of those whose sessions are over.
 func (c control) asWanted(me Candidate, over map[string]bool) bool {
 	for _, o := range c.Candidates {
 		if over[o.Session] || o.Session == me.Session && o.Ineligible != me.Ineligible {
@@ -112,7 +116,8 @@ func (c control) asWanted(me Candidate, over map[string]bool) bool {
 	return c.find(me.Session) >= 0 || len(c.Candidates) >= maxCandidates
 }
 
-// shadow follows the session of the candidate before this one on the list, and tells watch of its renewals.
+// shadow follows the session of the candidate before this one on the list, and tells watch of its
+// renewals.
 func (c *candidate) shadow(ctx context.Context, watch *sessions.Watch) {
 	last := store.Record{}
 	for ctx.Err() == nil {
@@ -133,7 +138,8 @@ func (c *candidate) shadow(ctx context.Context, watch *sessions.Watch) {
 	}
 }
 
-// waitUntil is [store.Wait] for another version than last, or, without a key, for nothing, until changed is closed.
+// waitUntil is [store.Wait] for another version than last, or, without a key, for nothing, until
+// changed is closed.
 func (c *candidate) waitUntil(ctx context.Context, changed <-chan struct{}, last store.Record) (store.Record, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup

@@ -55,7 +55,8 @@ type heardPause struct {
 // mayLead reports whether nothing speaks against it.
 func (o outlook) mayLead() bool { return o.known && o.eligible && o.Pause == nil }
 
-// stand is a candidate for as long as a session lives. An error says that the name is in use as another kind.
+// stand is a candidate for as long as a session lives. An error says that the name is in use as
+// another kind.
 func (c *candidate) stand(ctx context.Context, s *lease.Session) (err error) {
 	eligible := c.ask()
 	c.set(func() { c.session, c.now = s, outlook{eligible: eligible} })
@@ -137,12 +138,14 @@ func (c *candidate) follow(ctx context.Context) {
 	}
 }
 
-// followedFor is for how many TTLs what a Wait has brought is relied on without a read, where Waits are cheap.
+// followedFor is for how many TTLs what a Wait has brought is relied on without a read, where Waits
+// are cheap.
 const followedFor = 4
 
-// next reads the control record or, once one is known, waits for another than that of version. It blocks for a TTL at most, or four where the
-// store notices by itself that a connection is dead, and reads again then: an answer, or news, may have been lost with the connection that
-// was to bring it. since is for heard.
+// next reads the control record or, once one is known, waits for another than that of version. It
+// blocks for a TTL at most, or four where the store notices by itself that a connection is dead,
+// and reads again then: an answer, or news, may have been lost with the connection that was to
+// bring it. since is for heard.
 func (c *candidate) next(ctx context.Context, version string, known bool) (rec store.Record, since int, err error) {
 	if known {
 		since = c.readings()
@@ -190,8 +193,9 @@ func (c *candidate) readings() int {
 	return c.heardOf
 }
 
-// heard takes note of the control record, which was asked for when there had been since readings. If there was one meanwhile, either
-// may be the older: then it takes no note of this one, and the caller has to read again.
+// heard takes note of the control record, which was asked for when there had been since readings.
+// If there was one meanwhile, either may be the older: then it takes no note of this one, and the
+// caller has to read again.
 func (c *candidate) heard(rec store.Record, since int) (noted bool, err error) {
 	k, err := readControl(rec)
 	if err != nil {
@@ -218,8 +222,9 @@ func (c *candidate) heard(rec store.Record, since int) (noted bool, err error) {
 	return noted, nil
 }
 
-// endOf returns when a pause that is news is over by itself. A candidate that was there when it was set counts its length from now, so
-// that no wall clock shortens it. One that has come later can't tell but by the time of day. c.mu is held.
+// endOf returns when a pause that is news is over by itself. A candidate that was there when it was
+// set counts its length from now, so that no wall clock shortens it. One that has come later can't
+// tell but by the time of day. c.mu is held.
 func (c *candidate) endOf(p Pause) clock.Instant {
 	if p.Until.IsZero() {
 		return clock.NoDeadline
@@ -231,7 +236,8 @@ func (c *candidate) endOf(p Pause) clock.Instant {
 	return c.clk.Now().Add(left)
 }
 
-// failed tells the program why the candidate doesn't hear what is wanted of it, when that is news, and returns what was told.
+// failed tells the program why the candidate doesn't hear what is wanted of it, when that is news,
+// and returns what was told.
 func (c *candidate) failed(err error, told string) string {
 	news := err.Error()
 	if c.cb.OnError != nil && news != told {
@@ -240,8 +246,8 @@ func (c *candidate) failed(err error, told string) string {
 	return news
 }
 
-// patience is how long the candidate leaves a free name to those who are preferred to it: a thirtieth of the TTL for each, a tenth
-// at most.
+// patience is how long the candidate leaves a free name to those who are preferred to it: a
+// thirtieth of the TTL for each, a tenth at most.
 func (c *candidate) patience() time.Duration {
 	ahead := c.opts.ahead(c.look().control, c.session.Key())
 	return time.Duration(min(ahead, 3)) * c.m.TTL() / 30
@@ -260,7 +266,8 @@ func (c *candidate) sitOut(ctx context.Context, o outlook) {
 	}
 }
 
-// campaign waits until the candidate may lead, and leads. An error says that the name is in use as another kind.
+// campaign waits until the candidate may lead, and leads. An error says that the name is in use as
+// another kind.
 func (c *candidate) campaign(ctx context.Context) error {
 	if o := c.look(); !o.mayLead() {
 		c.sitOut(ctx, o)

@@ -94,8 +94,8 @@ func (c control) others(session string) bool {
 	return slices.ContainsFunc(c.Candidates, func(o Candidate) bool { return o.Session != session && !o.Ineligible })
 }
 
-// successor returns the owner id of the candidate that is called to, by its name or its owner id. The error matches
-// [ErrNoCandidate] when there is none that may lead.
+// successor returns the owner id of the candidate that is called to, by its name or its owner id.
+// The error matches [ErrNoCandidate] when there is none that may lead.
 func (c control) successor(name, to string) (owner string, err error) {
 	i := slices.IndexFunc(c.Candidates, func(o Candidate) bool { return (o.Name == to || o.Owner() == to) && !o.Ineligible })
 	if i < 0 {
@@ -104,7 +104,8 @@ func (c control) successor(name, to string) (owner string, err error) {
 	return c.Candidates[i].Owner(), nil
 }
 
-// change lets f change what the control record says, as [store.Update] does. The record is in use then.
+// change lets f change what the control record says, as [store.Update] does. The record is in use
+// then.
 func change(ctx context.Context, st store.Store, name string, f func(*control) (bool, error)) error {
 	return edit(ctx, st, name, func(c *control) (bool, error) {
 		c.Unused = time.Time{}
@@ -142,7 +143,8 @@ func (o Options) prefers(a, b Candidate) bool {
 	return cmp.Or(cmp.Compare(x[0], y[0]), cmp.Compare(x[1], y[1])) < 0
 }
 
-// preferred returns the best of the other candidates that may lead, if it is better than the one of session.
+// preferred returns the best of the other candidates that may lead, if it is better than the one of
+// session.
 func (o Options) preferred(c control, session string) (best Candidate, better bool) {
 	best = Candidate{Session: session, Zone: o.Zone, Priority: o.Priority}
 	for _, other := range c.Candidates {
@@ -164,7 +166,8 @@ func (o Options) ahead(c control, session string) (n int) {
 	return n
 }
 
-// around returns the sessions of the other candidates, beginning with the one before session on the list and going up, from the first to the last.
+// around returns the sessions of the other candidates, beginning with the one before session on the
+// list and going up, from the first to the last.
 func (c control) around(session string) []string {
 	i := max(c.find(session), 0)
 	var keys []string

@@ -30,14 +30,17 @@ type Callbacks struct {
 	// released.
 	OnStoppedLeading func()
 
-	// OnNewLeader is called when another leader is seen, this candidate included. It must not block.
+	// OnNewLeader is called when another leader is seen, this candidate included. It must not
+	// block.
 	OnNewLeader func(Leader)
 
-	// OnStopping is called when OnStartedLeading's context has ended, with its cause. It must not block.
+	// OnStopping is called when OnStartedLeading's context has ended, with its cause. It must not
+	// block.
 	OnStopping func(term Term, cause error)
 
-	// OnStopTimeout is called when OnStartedLeading has not returned in time: see the package's doc. It may end the process, and
-	// has to when the leader can't be stopped in another way. It must not block.
+	// OnStopTimeout is called when OnStartedLeading has not returned in time: see the package's
+	// doc. It may end the process, and has to when the leader can't be stopped in another way. It
+	// must not block.
 	OnStopTimeout func(term Term, cause error)
 
 	// OnError is called when the candidate can't learn whether it may lead, and when the reason
@@ -68,12 +71,12 @@ type Options struct {
 	// MinHold is how long a leader leads before it gives way, against flapping.
 	MinHold time.Duration
 
-	// StopMargin is how long before the end of validity the leader's context ends: a tenth of the TTL by default, a third
-	// at most.
+	// StopMargin is how long before the end of validity the leader's context ends: a tenth of the
+	// TTL by default, a third at most.
 	StopMargin time.Duration
 
-	// StopWithin is how long OnStartedLeading may take to return when the leader steps down, before OnStopTimeout is called: half
-	// of the TTL by default.
+	// StopWithin is how long OnStartedLeading may take to return when the leader steps down, before
+	// OnStopTimeout is called: half of the TTL by default.
 	StopWithin time.Duration
 }
 
@@ -96,7 +99,8 @@ type Term struct {
 // Check returns nil while the term is valid at this instant; see [lease.Lease.Check].
 func (t Term) Check() error { return t.lease.Check() }
 
-// ValidUntil returns the instant of the manager's clock at which the term ends unless it is renewed; see [lease.Lease.ValidUntil].
+// ValidUntil returns the instant of the manager's clock at which the term ends unless it is
+// renewed; see [lease.Lease.ValidUntil].
 func (t Term) ValidUntil() clock.Instant { return t.lease.ValidUntil() }
 
 // Sequencer returns what a request to a guarded resource carries.

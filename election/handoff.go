@@ -89,7 +89,8 @@ func handOver(ctx context.Context, st store.Store, name string, o HandOverOption
 	return h, stepDown(ctx, st, name, h.From.Token, h.To, o.By)
 }
 
-// stands reports whether a candidate has that owner id. On a list that is full, one may be missing that leads.
+// stands reports whether a candidate has that owner id. On a list that is full, one may be missing
+// that leads.
 func (s State) stands(owner string) bool {
 	return len(s.Candidates) >= maxCandidates || slices.ContainsFunc(s.Candidates, func(c Candidate) bool { return c.Owner() == owner })
 }
@@ -119,7 +120,8 @@ func list(candidates []Candidate, called func(Candidate) string) string {
 	return strings.Join(all, ", ")
 }
 
-// successor returns the owner id of the one candidate that is called to, lives as far as its session's record says, and may lead.
+// successor returns the owner id of the one candidate that is called to, lives as far as its
+// session's record says, and may lead.
 func (s State) successor(ctx context.Context, st store.Store, name, to string) (string, error) {
 	var found []Candidate
 	for _, c := range s.meant(to) {

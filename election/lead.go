@@ -29,7 +29,8 @@ type leadership struct {
 	stuck  bool          // OnStopTimeout was called
 }
 
-// lead leads for one term: it calls OnStartedLeading, has it stop when it must, and lets the name go when it has returned.
+// lead leads for one term: it calls OnStartedLeading, has it stop when it must, and lets the name
+// go when it has returned.
 func (c *candidate) lead(ctx context.Context, l *lease.Lease) {
 	if !c.confirm(ctx, l) {
 		c.letGo(ctx, l, "")
@@ -60,8 +61,8 @@ func (c *candidate) lead(ctx context.Context, l *lease.Lease) {
 	}
 }
 
-// rest blocks after a short term that ended by itself: who crashes as soon as it leads would otherwise be leader again and again, and be
-// preferred to candidates that can lead.
+// rest blocks after a short term that ended by itself: who crashes as soon as it leads would
+// otherwise be leader again and again, and be preferred to candidates that can lead.
 func (c *candidate) rest(ctx context.Context) {
 	c.lastRest = min(max(2*c.lastRest, c.m.TTL()/100), 4*c.m.TTL())
 	change := func(resting bool) {
@@ -78,9 +79,10 @@ func (c *candidate) rest(ctx context.Context) {
 	c.set(func() { c.now.eligible = eligible })
 }
 
-// confirm reads the control record again, for what was written to it before the name was taken: whoever has paused the
-// election and seen that nobody leads can rely on that. And it waits for a renewal when the validity is about to end: there is
-// no point in a term that ends as it begins, and then in the next. It blocks until that is so, or the lease has ended.
+// confirm reads the control record again, for what was written to it before the name was taken:
+// whoever has paused the election and seen that nobody leads can rely on that. And it waits for a
+// renewal when the validity is about to end: there is no point in a term that ends as it begins,
+// and then in the next. It blocks until that is so, or the lease has ended.
 func (c *candidate) confirm(ctx context.Context, l *lease.Lease) bool {
 	held := l.Context()
 	ctx, cancel := context.WithCancel(ctx)
@@ -101,8 +103,9 @@ func (c *candidate) confirm(ctx context.Context, l *lease.Lease) bool {
 	return false
 }
 
-// oversee blocks until OnStartedLeading has returned, however long that takes: what it does may still be going on. It cancels
-// its context when it has to stop, and calls OnStopTimeout when it doesn't.
+// oversee blocks until OnStartedLeading has returned, however long that takes: what it does may
+// still be going on. It cancels its context when it has to stop, and calls OnStopTimeout when it
+// doesn't.
 func (s *leadership) oversee(ctx context.Context, returned <-chan struct{}) {
 	for {
 		o, now := s.c.look(), s.c.clk.Now()
@@ -116,7 +119,8 @@ func (s *leadership) oversee(ctx context.Context, returned <-chan struct{}) {
 	}
 }
 
-// stopIfNeeded tells OnStartedLeading to stop if there is a cause to. It returns when to look again at the latest.
+// stopIfNeeded tells OnStartedLeading to stop if there is a cause to. It returns when to look again
+// at the latest.
 func (s *leadership) stopIfNeeded(ctx context.Context, o outlook, now clock.Instant) clock.Instant {
 	expiring := s.term.lease.ValidUntil().Add(-s.c.opts.StopMargin)
 	next := min(now.Add(s.c.m.TTL()/3), expiring)
@@ -173,8 +177,8 @@ func (s *leadership) escalate(now clock.Instant) clock.Instant {
 	return clock.NoDeadline
 }
 
-// await waits until something happens, or until next. It returns false when OnStartedLeading has returned. Once it was told to
-// stop, only the time counts, and that it returns.
+// await waits until something happens, or until next. It returns false when OnStartedLeading has
+// returned. Once it was told to stop, only the time counts, and that it returns.
 func (s *leadership) await(returned, changed, done <-chan struct{}, next clock.Instant) bool {
 	ended, wishes := s.ctx.Done(), s.wishes
 	if s.told {
@@ -223,7 +227,8 @@ func (s *leadership) givesWay(k control, now clock.Instant) (to string, due cloc
 	return "", due
 }
 
-// letGo releases the name, or hands it over, in a bounded time whatever ctx says. A hand-over that fails is a release.
+// letGo releases the name, or hands it over, in a bounded time whatever ctx says. A hand-over that
+// fails is a release.
 func (c *candidate) letGo(ctx context.Context, l *lease.Lease, to string) {
 	ctx, cancel := clock.WithTimeout(context.WithoutCancel(ctx), c.clk, c.m.TTL()/3)
 	defer cancel()
@@ -235,8 +240,8 @@ func (c *candidate) letGo(ctx context.Context, l *lease.Lease, to string) {
 	_ = l.Release(ctx) // otherwise the session's end frees it
 }
 
-// yield lets another candidate take the name first, if there is one that may: it waits until somebody has, since the term of
-// token, for a third of the TTL at most.
+// yield lets another candidate take the name first, if there is one that may: it waits until
+// somebody has, since the term of token, for a third of the TTL at most.
 func (c *candidate) yield(ctx context.Context, token fence.Token) {
 	ctx, cancel := clock.WithTimeout(ctx, c.clk, c.m.TTL()/3)
 	defer cancel()

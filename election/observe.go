@@ -67,8 +67,8 @@ func (o *observed) look(ctx context.Context) error {
 	return nil
 }
 
-// Current returns the leader, by a read of the store. It shows an abandoned term as one that continues.
-// To tell them apart takes the TTL, as [Watch] does.
+// Current returns the leader, by a read of the store. It shows an abandoned term as one that
+// continues. To tell them apart takes the TTL, as [Watch] does.
 func Current(ctx context.Context, st store.Store, name string) (Leader, error) {
 	o := newObserved(st, clock.System(), name)
 	if err := o.look(ctx); err != nil {
@@ -122,8 +122,9 @@ func (o *observed) leaders(ctx context.Context, poll time.Duration) iter.Seq2[Le
 	}
 }
 
-// next reads at first, and then waits for a change, for poll at most, before it reads again: nobody knows how long ago what
-// a wait returns was said. Who follows reads again only when the leader seems to have changed, or nobody seems to lead.
+// next reads at first, and then waits for a change, for poll at most, before it reads again: nobody
+// knows how long ago what a wait returns was said. Who follows reads again only when the leader
+// seems to have changed, or nobody seems to lead.
 func (o *observed) next(ctx context.Context, poll time.Duration) error {
 	if o.read {
 		limited, cancel := clock.WithTimeout(ctx, o.clk, poll)

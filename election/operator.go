@@ -38,7 +38,8 @@ func StateOf(rec store.Record, now time.Time) (State, error) {
 	return State{Pause: lastToEnd(pauses), Pauses: pauses, Candidates: k.Candidates, Unused: k.Unused}, err
 }
 
-// ReadState returns the state of an election, by this machine's time of day. It blocks until the store has answered or ctx is done.
+// ReadState returns the state of an election, by this machine's time of day. It blocks until the
+// store has answered or ctx is done.
 func ReadState(ctx context.Context, st store.Store, name string) (State, error) {
 	if err := checkName(name); err != nil {
 		return State{}, err

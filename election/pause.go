@@ -83,7 +83,8 @@ func (p Pause) check() error {
 	return nil
 }
 
-// pauses returns all of them. Where a version that knows one only has set or ended that, the others are gone.
+// pauses returns all of them. Where a version that knows one only has set or ended that, the others
+// are gone.
 func (c control) pauses() []Pause {
 	switch {
 	case c.Pause == nil:
@@ -168,7 +169,8 @@ func SetPause(ctx context.Context, st store.Store, name string, p Pause) error {
 	})
 }
 
-// forgotten reports whether the pause has been over for as long as it lasted, so that no candidate counts it any more.
+// forgotten reports whether the pause has been over for as long as it lasted, so that no candidate
+// counts it any more.
 func (p Pause) forgotten(now time.Time) bool {
 	return !p.Until.IsZero() && p.Over(now.Add(-p.Until.Sub(p.Since)))
 }

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Left returns for how long the term is still valid without a renewal; 0 when it has ended. See [lease.Lease.Left].
+// Left returns for how long the term is still valid without a renewal; 0 when it has ended. See
+// [lease.Lease.Left].
 func (t Term) Left() time.Duration { return t.lease.Left() }
 
 // Context returns a context that is cancelled when the term ends, with the [lease.LostError] as its

@@ -5,11 +5,12 @@ import (
 	"fmt"
 )
 
-// ErrStale is what every refusal of a token that is not the current one matches with [errors.Is]. The error itself is a *[StaleError].
+// ErrStale is what every refusal of a token that is not the current one matches with [errors.Is].
+// The error itself is a *[StaleError].
 var ErrStale = errors.New("stale fencing token")
 
-// StaleError reports which token was refused, and which one is known to be newer: at a guarded resource, or of the current term, when a
-// call names the term to renew, to end or to hand over.
+// StaleError reports which token was refused, and which one is known to be newer: at a guarded
+// resource, or of the current term, when a call names the term to renew, to end or to hand over.
 type StaleError struct {
 	Name    string // of the lease, or of the resource
 	Got     Token  // the token that was refused

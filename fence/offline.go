@@ -7,7 +7,8 @@ import (
 	"sync"
 )
 
-// Marks keep the high-water mark of each resource where it survives whatever the resource survives. Those of package filemarks are in a file.
+// Marks keep the high-water mark of each resource where it survives whatever the resource survives.
+// Those of package filemarks are in a file.
 type Marks interface {
 	// Load returns the mark of a resource; for an unknown one, the zero Mark.
 	Load(ctx context.Context, resource string) (Mark, error)
@@ -60,7 +61,8 @@ func NewOffline(marks Marks) (*Offline, error) {
 	return &Offline{marks: marks, resources: map[string]*resource{}, most: remembered}, nil
 }
 
-// Check is [Guard.Check]. The resource is the lease's name. What can't be a sequencer is an error that matches [ErrMalformed].
+// Check is [Guard.Check]. The resource is the lease's name. What can't be a sequencer is an error
+// that matches [ErrMalformed].
 func (o *Offline) Check(ctx context.Context, s Sequencer) error {
 	return o.enter(ctx, s, nil)
 }
@@ -117,7 +119,8 @@ func (o *Offline) enter(ctx context.Context, s Sequencer, u *user) error {
 	}
 }
 
-// take lets a new term in: when the requests of the one before have returned, and the mark is durable.
+// take lets a new term in: when the requests of the one before have returned, and the mark is
+// durable.
 func (o *Offline) take(ctx context.Context, r *resource, s Sequencer, u *user, idle chan struct{}) (err error) {
 	mark, known := r.mark, r.known // nobody else changes them while taking is set
 	defer func() {
@@ -148,7 +151,8 @@ func (o *Offline) take(ctx context.Context, r *resource, s Sequencer, u *user, i
 			return unsettled(s, context.Cause(ctx))
 		}
 	}
-	// If this fails, the mark may be stored all the same. Then it is refused what is admitted now, after a restart: no harm.
+	// If this fails, the mark may be stored all the same. Then it is refused what is admitted now,
+	// after a restart: no harm.
 	if err := o.marks.Save(ctx, s.Name, next); err != nil {
 		return fmt.Errorf("%s: the mark of token %d can't be stored: %w", s.Name, s.Token, err)
 	}

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Source knows the current term of each name: a store of leases, or a lock server. It must see every term that began before it
-// was asked.
+// Source knows the current term of each name: a store of leases, or a lock server. It must see
+// every term that began before it was asked.
 type Source interface {
 	Current(ctx context.Context, name string) (Holding, error)
 }
@@ -78,7 +78,8 @@ func NewOnline(source Source, opts OnlineOptions) (*Online, error) {
 	return &Online{source: source, opts: opts, now: now}, nil
 }
 
-// Check is [Guard.Check]. It asks unless an answer that is young enough, or a refusal that can't become wrong, is known.
+// Check is [Guard.Check]. It asks unless an answer that is young enough, or a refusal that can't
+// become wrong, is known.
 func (o *Online) Check(ctx context.Context, s Sequencer) error {
 	t := o.topic(s.Name)
 	arrived := o.now()
@@ -100,9 +101,10 @@ func (o *Online) Check(ctx context.Context, s Sequencer) error {
 				return unsettled(s, context.Cause(ctx))
 			}
 		}
-		// A question of others may have been sent too long before this request arrived, or have failed for their reasons. One's
-		// own, and any that followed one that was waited for, was sent after the arrival, whatever a clock that was set says:
-		// then its failure is as good as one's own, and not everybody waits for a source that is down in turn.
+		// A question of others may have been sent too long before this request arrived, or have
+		// failed for their reasons. One's own, and any that followed one that was waited for, was
+		// sent after the arrival, whatever a clock that was set says: then its failure is as good
+		// as one's own, and not everybody waits for a source that is down in turn.
 		switch {
 		case q.err == nil && (fresh || age(q.asked, arrived) <= o.opts.MaxAge):
 			return t.answer.Load().current.Check(s)
@@ -142,11 +144,12 @@ func (o *Online) ask(ctx context.Context, t *topic, q *question, name string) {
 	current, err = o.source.Current(ctx, name)
 }
 
-// errPanicked is what those get who wait for a source that panics: whoever asked may survive it, as HTTP servers let them.
+// errPanicked is what those get who wait for a source that panics: whoever asked may survive it, as
+// HTTP servers let them.
 var errPanicked = errors.New("the source of the guard panicked")
 
-// instant is a moment on both clocks. The monotonic one stands still while the machine is suspended, and the time of day may be
-// set.
+// instant is a moment on both clocks. The monotonic one stands still while the machine is
+// suspended, and the time of day may be set.
 type instant struct{ mono, wall time.Duration }
 
 var origin = time.Now()

@@ -38,8 +38,9 @@ func (s Sequencer) String() string {
 	return sequencerV1 + ";" + s.Token.String() + ";" + escape(s.Name) + ";" + escape(s.Holder)
 }
 
-// ParseSequencer reads what [Sequencer.String] wrote. It refuses a signed text, which only [Keys.Verify] may read, and
-// everything that is not the one text of a sequencer. Its errors match [ErrMalformed].
+// ParseSequencer reads what [Sequencer.String] wrote. It refuses a signed text, which only
+// [Keys.Verify] may read, and everything that is not the one text of a sequencer. Its errors match
+// [ErrMalformed].
 func ParseSequencer(text string) (Sequencer, error) {
 	s, mac, err := split(text)
 	if err == nil && mac != "" {

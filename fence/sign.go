@@ -9,7 +9,8 @@ import (
 	"fmt"
 )
 
-// Errors of texts that are no sequencer, of signatures that don't hold, and of sequencers that are for something else.
+// Errors of texts that are no sequencer, of signatures that don't hold, and of sequencers that are
+// for something else.
 var (
 	ErrMalformed = errors.New("malformed sequencer")
 	ErrForged    = errors.New("sequencer not signed by a known key")
@@ -24,11 +25,12 @@ const MinKeyBytes = 16
 // the new one as the last everywhere, then make it the first, then remove the old one. Holders of a
 // key can sign for any name.
 //
-// A key that is shorter than [MinKeyBytes] neither signs nor verifies. So Keys that are empty, or have
-// only such keys, refuse every text. Only nil Keys mean that nothing is signed.
+// A key that is shorter than [MinKeyBytes] neither signs nor verifies. So Keys that are empty, or
+// have only such keys, refuse every text. Only nil Keys mean that nothing is signed.
 type Keys struct{ keys [][]byte }
 
-// NewKeys returns keys, or an error when there is none, or one that is too short to be secret: less than [MinKeyBytes].
+// NewKeys returns keys, or an error when there is none, or one that is too short to be secret: less
+// than [MinKeyBytes].
 func NewKeys(keys ...[]byte) (*Keys, error) {
 	if len(keys) == 0 {
 		return nil, errors.New("keys: want at least one")

@@ -10,14 +10,15 @@ import (
 // name again. The zero Token is that of a name that was never held; no term has it.
 type Token uint64
 
-// MaxToken is the largest token: 2^53 - 1, the largest integer that every JSON parser reads exactly.
+// MaxToken is the largest token: 2^53 - 1, the largest integer that every JSON parser reads
+// exactly.
 const MaxToken Token = 1<<53 - 1
 
 // String returns the token in decimal.
 func (t Token) String() string { return strconv.FormatUint(uint64(t), 10) }
 
-// ParseToken reads a token in decimal: an integer between 1 and [MaxToken], without a sign. Anything else is an error
-// that names the value.
+// ParseToken reads a token in decimal: an integer between 1 and [MaxToken], without a sign.
+// Anything else is an error that names the value.
 func ParseToken(s string) (Token, error) {
 	n, err := strconv.ParseUint(s, 10, 64)
 	if err != nil || n == 0 || Token(n) > MaxToken {

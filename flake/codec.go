@@ -62,8 +62,8 @@ func Decode[T Value](l Layout, id T) (Parts, error) {
 	return p, nil
 }
 
-// Encode returns the id that is made of p, whose time is rounded down to a unit. Parts that don't fit are an [OverflowError], and so
-// is a time before the epoch or after the end of the layout.
+// Encode returns the id that is made of p, whose time is rounded down to a unit. Parts that don't
+// fit are an [OverflowError], and so is a time before the epoch or after the end of the layout.
 func Encode[T Value](l Layout, p Parts) (T, error) {
 	var none T
 	if err := fits[T](l); err != nil {

@@ -6,14 +6,15 @@ import (
 	"time"
 )
 
-// Generator makes ids of one layout for one node. Its methods may be called from any goroutine. A call that waits keeps no other
-// from going on.
+// Generator makes ids of one layout for one node. Its methods may be called from any goroutine. A
+// call that waits keeps no other from going on.
 type Generator[T Value] struct {
 	state *state
 }
 
-// New returns a generator for a node of a layout, which stamps times within a window. No two generators whose windows overlap may
-// have the same node. T is [ID] for a layout of up to 64 bits, else [ID96].
+// New returns a generator for a node of a layout, which stamps times within a window. No two
+// generators whose windows overlap may have the same node. T is [ID] for a layout of up to 64 bits,
+// else [ID96].
 func New[T Value](l Layout, node uint64, w Window, o Options) (*Generator[T], error) {
 	if err := fits[T](l); err != nil {
 		return nil, err
@@ -30,8 +31,8 @@ func New[T Value](l Layout, node uint64, w Window, o Options) (*Generator[T], er
 	return &Generator[T]{newState(l, node, w, o)}, nil
 }
 
-// Next returns an id that no other call has returned, or will. It blocks for [Options.MaxWait] at most. Its errors are a
-// [WindowError], an [AheadError], an [ExhaustedError], or [ErrStopped].
+// Next returns an id that no other call has returned, or will. It blocks for [Options.MaxWait] at
+// most. Its errors are a [WindowError], an [AheadError], an [ExhaustedError], or [ErrStopped].
 func (g *Generator[T]) Next() (id T, err error) {
 	s := g.state
 	n, ok := s.step()
@@ -100,7 +101,8 @@ func (g *Generator[T]) NextN(n int) ([]T, error) {
 	return ids, nil
 }
 
-// Ahead returns how far the newest id is ahead of the clock; 0 if it isn't, or if there is none yet.
+// Ahead returns how far the newest id is ahead of the clock; 0 if it isn't, or if there is none
+// yet.
 func (g *Generator[T]) Ahead() time.Duration {
 	s := g.state
 	n := s.issued()
@@ -114,7 +116,8 @@ func (g *Generator[T]) Ahead() time.Duration {
 // far. That is the end of the newest id's unit of time, or the floor.
 func (g *Generator[T]) Used() time.Time { return g.state.used() }
 
-// Stop makes every call from now on fail, and returns what Used does: for good. What releases a node's number stores it.
+// Stop makes every call from now on fail, and returns what Used does: for good. What releases a
+// node's number stores it.
 func (g *Generator[T]) Stop() time.Time {
 	g.state.stop()
 	return g.state.used()

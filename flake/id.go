@@ -22,7 +22,8 @@ func (id ID) Compare(other ID) int { return cmp.Compare(id, other) }
 // String is decimal.
 func (id ID) String() string { return strconv.FormatInt(int64(id), 10) }
 
-// Base32 is 13 characters in Crockford's base 32, as TSID writes them. The order of texts is the order of ids.
+// Base32 is 13 characters in Crockford's base 32, as TSID writes them. The order of texts is the
+// order of ids.
 func (id ID) Base32() string { return crockford.format(wordOf(id), crockford.narrow) }
 
 // Base62 is 11 characters of 0-9A-Za-z. The order of texts is the order of ids.
@@ -55,7 +56,8 @@ func (id *ID) UnmarshalText(text []byte) error {
 	return err
 }
 
-// UnmarshalJSON reads a string of decimal digits, or a number without fraction and exponent. It leaves id alone at null.
+// UnmarshalJSON reads a string of decimal digits, or a number without fraction and exponent. It
+// leaves id alone at null.
 func (id *ID) UnmarshalJSON(b []byte) error {
 	text := string(b)
 	if text == "null" {
@@ -72,7 +74,8 @@ func (id *ID) UnmarshalJSON(b []byte) error {
 // Value gives an int64 to a database.
 func (id ID) Value() (driver.Value, error) { return int64(id), nil }
 
-// Scan reads an int64, or decimal digits, from a database. A NULL is an error: scan into a sql.Null[ID] where there may be one.
+// Scan reads an int64, or decimal digits, from a database. A NULL is an error: scan into a
+// sql.Null[ID] where there may be one.
 func (id *ID) Scan(src any) error {
 	switch v := src.(type) {
 	case int64:

@@ -44,7 +44,8 @@ type Spec struct {
 // maxBits is how long an id can be.
 const maxBits = 96
 
-// maxState bounds time and sequence together, which a generator keeps in one word with a bit to spare.
+// maxState bounds time and sequence together, which a generator keeps in one word with a bit to
+// spare.
 const maxState = 62
 
 // Layout is a checked [Spec]. The zero value is none: nothing can be done with it.

@@ -4,7 +4,8 @@ import "time"
 
 var epoch2020 = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// Snowflake returns the layout of Snowflake, whose name is "twitter": 41 bits of milliseconds since 2010-11-04 01:42:54.657, 10 of node, 12 of sequence.
+// Snowflake returns the layout of Snowflake, whose name is "twitter": 41 bits of milliseconds since
+// 2010-11-04 01:42:54.657, 10 of node, 12 of sequence.
 func Snowflake() Layout {
 	return known(Spec{
 		Name: "twitter", Epoch: time.UnixMilli(1288834974657).UTC(), Unit: time.Millisecond,
@@ -12,7 +13,8 @@ func Snowflake() Layout {
 	})
 }
 
-// Sonyflake returns the layout of Sonyflake: 39 bits of 10 ms since 2014-09-01, 8 of sequence, 16 of node.
+// Sonyflake returns the layout of Sonyflake: 39 bits of 10 ms since 2014-09-01, 8 of sequence, 16
+// of node.
 func Sonyflake() Layout {
 	return known(Spec{
 		Name: "sonyflake", Epoch: time.Date(2014, 9, 1, 0, 0, 0, 0, time.UTC), Unit: 10 * time.Millisecond,
@@ -20,8 +22,9 @@ func Sonyflake() Layout {
 	})
 }
 
-// TSID returns the layout of tsid-creator with its usual 1,024 nodes: 42 bits of milliseconds since 2020, 10 of node, 12 of
-// sequence. The 42nd bit is the sign of an int64, so that ids end when it would be set.
+// TSID returns the layout of tsid-creator with its usual 1,024 nodes: 42 bits of milliseconds since
+// 2020, 10 of node, 12 of sequence. The 42nd bit is the sign of an int64, so that ids end when it
+// would be set.
 func TSID() Layout {
 	return known(Spec{
 		Name: "tsid", Epoch: epoch2020, Unit: time.Millisecond,
@@ -29,8 +32,9 @@ func TSID() Layout {
 	})
 }
 
-// Instagram returns the layout of Instagram's ids: 41 bits of milliseconds since 2011-08-24 21:07:01.721, 13 of node, which were logical
-// shards there, 10 of sequence. The first bit of time is the sign of an int64, so that ids end when it would be set.
+// Instagram returns the layout of Instagram's ids: 41 bits of milliseconds since 2011-08-24
+// 21:07:01.721, 13 of node, which were logical shards there, 10 of sequence. The first bit of time
+// is the sign of an int64, so that ids end when it would be set.
 func Instagram() Layout {
 	return known(Spec{
 		Name: "instagram", Epoch: time.UnixMilli(1314220021721).UTC(), Unit: time.Millisecond,
@@ -48,8 +52,8 @@ func ObjectID() Layout {
 	})
 }
 
-// JavaScript returns a layout whose ids are numbers in JavaScript, exactly: 53 bits, of which 41 are milliseconds since 2020, 5
-// node, 7 sequence.
+// JavaScript returns a layout whose ids are numbers in JavaScript, exactly: 53 bits, of which 41
+// are milliseconds since 2020, 5 node, 7 sequence.
 func JavaScript() Layout {
 	return known(Spec{
 		Name: "js53", Epoch: epoch2020, Unit: time.Millisecond,

@@ -7,7 +7,8 @@ import (
 
 // Options of a [Generator], about time. The zero value is right for most programs.
 type Options struct {
-	// Now is where the time comes from: by default the window, if it is a [Clock], else time.Now. It is called from any goroutine.
+	// Now is where the time comes from: by default the window, if it is a [Clock], else time.Now.
+	// It is called from any goroutine.
 	Now func() time.Time
 
 	// MaxAhead is how far an id's time may be ahead of the clock, in whole units of the layout. The
@@ -20,8 +21,9 @@ type Options struct {
 	// returns.
 	MaxWait time.Duration
 
-	// Lag is how long the time that was read last serves for further ids: one unit of the layout by default, 10 ms at most. Below 0
-	// the clock is read for each id, which costs ten times as much: for tests, and for clocks that are cheap.
+	// Lag is how long the time that was read last serves for further ids: one unit of the layout by
+	// default, 10 ms at most. Below 0 the clock is read for each id, which costs ten times as much:
+	// for tests, and for clocks that are cheap.
 	Lag time.Duration
 }
 

@@ -11,7 +11,8 @@ import (
 // maxText bounds what ParseLayout reads.
 const maxText = 400
 
-// usualBits is how long the ids of a specification are that doesn't say so: an int64 that is never negative.
+// usualBits is how long the ids of a specification are that doesn't say so: an int64 that is never
+// negative.
 const usualBits = 63
 
 // example is a specification.
@@ -170,7 +171,8 @@ var knownSpecs = sync.OnceValue(func() map[string]Layout {
 	return all
 })
 
-// usual returns the layout with such ids that has the usual form, or the one of Layouts that has such ids.
+// usual returns the layout with such ids that has the usual form, or the one of Layouts that has
+// such ids.
 func (l Layout) usual() Layout {
 	s := l.usualSpec()
 	s.Name = s.String()
@@ -184,7 +186,8 @@ func (l Layout) usual() Layout {
 	return same
 }
 
-// usualSpec returns what a layout is made from, and no more: ids of other specifications can be the same.
+// usualSpec returns what a layout is made from, and no more: ids of other specifications can be the
+// same.
 func (l Layout) usualSpec() Spec {
 	s := l.Spec()
 	var fields []Field

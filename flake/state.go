@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// state is time and sequence in one number that only rises: time<<seqBits | sequence. Each number that is taken is an id.
+// state is time and sequence in one number that only rises: time<<seqBits | sequence. Each number
+// that is taken is an id.
 type state struct {
 	simple    bool // an id has up to 64 bits, and time and sequence aren't reversed
 	leading   bool // a long id begins with sequence and time, both reversed: with a number in reverse, in its first 64 bits
@@ -33,8 +34,8 @@ type state struct {
 
 	ceiling atomic.Uint64 // numbers below it are in the window, as far as it is known
 
-	// What every call touches. One is written by all, the other only read, so they are on cache lines of their own, and not on
-	// neighbours, which processors fetch together.
+	// What every call touches. One is written by all, the other only read, so they are on cache
+	// lines of their own, and not on neighbours, which processors fetch together.
 	_     [128]byte
 	next  atomic.Uint64 // the number to be taken next; with the bit halted once it is stopped
 	_     [120]byte
@@ -45,7 +46,8 @@ type state struct {
 // halted is a bit above every number that a layout has.
 const halted = 1 << 63
 
-// refresh is how many ids are made at most before the clock is read again, should the timer be late.
+// refresh is how many ids are made at most before the clock is read again, should the timer be
+// late.
 const refresh = 1 << 14
 
 func newState(l Layout, node uint64, w Window, o Options) *state {
@@ -87,13 +89,14 @@ func (s *state) pack(n uint64) word {
 	return timed.put(n >> s.seqBits).or(sequence.put(n & s.mask)).or(s.node)
 }
 
-// packSimple is pack where the layout is simple. The shifts are below 64, which the compiler can't know.
+// packSimple is pack where the layout is simple. The shifts are below 64, which the compiler can't
+// know.
 func (s *state) packSimple(n uint64) word {
 	return word{0, n>>(s.seqBits&63)<<(s.timeShift&63) | n&s.mask<<(s.seqShift&63) | s.node.lo}
 }
 
-// leadingID is pack where the layout is leading. It reverses the bits in each byte only: the order in which they are written does the
-// rest of it.
+// leadingID is pack where the layout is leading. It reverses the bits in each byte only: the order
+// in which they are written does the rest of it.
 func (s *state) leadingID(id *ID96, n uint64) {
 	n <<= s.spare & 63
 	n = n>>1&0x5555555555555555 | n&0x5555555555555555<<1
@@ -113,8 +116,9 @@ func (s *state) trailingID(id *ID96, n, metadata uint64) {
 // noNumber is none.
 const noNumber = 1<<64 - 1
 
-// step takes a number without a look at the clock, if that was read lately; ok says that it can be used. One that can't be used yet is
-// the caller's all the same: take waits for its time. It is noNumber if the clock has to be read first.
+// step takes a number without a look at the clock, if that was read lately; ok says that it can be
+// used. One that can't be used yet is the caller's all the same: take waits for its time. It is
+// noNumber if the clock has to be read first.
 func (s *state) step() (n uint64, ok bool) {
 	limit := s.limit.Load()
 	if limit == 0 {
@@ -124,9 +128,9 @@ func (s *state) step() (n uint64, ok bool) {
 	return n - 1, n <= limit
 }
 
-// take takes up to n numbers, one at least, and returns the first and how many: mine, if the caller has one whose time isn't over,
-// else what is next, after it has pushed the state up to the clock. Where the state is too far ahead, it waits, without a hold on
-// anything.
+// take takes up to n numbers, one at least, and returns the first and how many: mine, if the caller
+// has one whose time isn't over, else what is next, after it has pushed the state up to the clock.
+// Where the state is too far ahead, it waits, without a hold on anything.
 func (s *state) take(n, mine uint64) (first, count uint64, err error) {
 	for waited := time.Duration(0); ; {
 		now := s.opts.Now()
@@ -172,8 +176,8 @@ func (s *state) pushed(next uint64, now time.Time) uint64 {
 	return first
 }
 
-// room returns the number before which one has to be to be taken now. If the reason is the window, or the end of the layout, it is
-// that error for first.
+// room returns the number before which one has to be to be taken now. If the reason is the window,
+// or the end of the layout, it is that error for first.
 func (s *state) room(first uint64, now time.Time) (limit uint64, err error) {
 	end := s.layout.ticks << s.seqBits
 	if first >= end {

@@ -5,7 +5,8 @@ import (
 	"math/bits"
 )
 
-// alphabet is digits in ascending order of ASCII, so that texts of one length are ordered as their numbers are.
+// alphabet is digits in ascending order of ASCII, so that texts of one length are ordered as their
+// numbers are.
 type alphabet struct {
 	name         string
 	digits       string
@@ -78,7 +79,8 @@ func (a *alphabet) parse(s string, size int) (w word, err error) {
 	return word{}, fmt.Errorf("id %.40q: want %d characters of %s, for %d bits", s, width, a.name, size)
 }
 
-// ParseBase32 reads what Base32 writes, in any case of letters, and with Crockford's readings of I, L and O.
+// ParseBase32 reads what Base32 writes, in any case of letters, and with Crockford's readings of I,
+// L and O.
 func ParseBase32[T Value](s string) (T, error) { return parse[T](crockford, s) }
 
 // ParseBase62 reads what Base62 writes.

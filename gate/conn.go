@@ -9,9 +9,10 @@ import (
 	"syscall"
 )
 
-// conn is a connection to the upstream. An upstream may answer before it has read the whole request, and end the connection. Sending the
-// rest fails then, for which net/http throws the answer away. So a failure after a part of a request was sent is not returned: the answer
-// is read, or reading fails, too. What follows an upgrade is written by another goroutine than the request.
+// conn is a connection to the upstream. An upstream may answer before it has read the whole
+// request, and end the connection. Sending the rest fails then, for which net/http throws the
+// answer away. So a failure after a part of a request was sent is not returned: the answer is read,
+// or reading fails, too. What follows an upgrade is written by another goroutine than the request.
 type conn struct {
 	net.Conn
 	mu    sync.Mutex
@@ -20,7 +21,8 @@ type conn struct {
 	err   error // why nothing can be sent any more
 }
 
-// begin is called before a request is sent on c, which is a connection of an [http.Transport], by HTTP/1.
+// begin is called before a request is sent on c, which is a connection of an [http.Transport], by
+// HTTP/1.
 func begin(c net.Conn) {
 	if secure, ok := c.(*tls.Conn); ok {
 		c = secure.NetConn()

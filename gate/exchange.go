@@ -97,8 +97,9 @@ func (x *exchange) deadline(set func(time.Time) error, t time.Time) {
 	}
 }
 
-// alone reports whether a request must be the last on its connection: a program that doesn't read its body runs that as the next
-// request. Of writes that isn't asked where a body is expected, as it would cost a connection for each.
+// alone reports whether a request must be the last on its connection: a program that doesn't read
+// its body runs that as the next request. Of writes that isn't asked where a body is expected, as
+// it would cost a connection for each.
 func (x *exchange) alone(method string) bool {
 	switch method {
 	case http.MethodPost, http.MethodPut, http.MethodPatch:
@@ -107,8 +108,9 @@ func (x *exchange) alone(method string) bool {
 	return x.body
 }
 
-// connected is called with the connection that a request is about to be sent on, and keeps it from being sent if it must not be. A
-// request that has to be the last there and isn't marked so is shared.
+// connected is called with the connection that a request is about to be sent on, and keeps it from
+// being sent if it must not be. A request that has to be the last there and isn't marked so is
+// shared.
 func (x *exchange) connected(info httptrace.GotConnInfo, shared bool) {
 	http2 := x.g.opts.Upstream.Scheme == schemeH2C && !x.upgrade
 	if secure, ok := info.Conn.(*tls.Conn); ok {

@@ -20,9 +20,10 @@ import (
 // Preset is a kind of upstream whose requests and answers the gate knows.
 type Preset string
 
-// Kubernetes is the preset for a Kubernetes API server. Creating an access, token or rules review is a read; exec, attach,
-// portforward and proxy are writes; refusals can be read by its clients; and the headers by which an authenticating proxy names a
-// user to the API server are taken out of requests.
+// Kubernetes is the preset for a Kubernetes API server. Creating an access, token or rules review
+// is a read; exec, attach, portforward and proxy are writes; refusals can be read by its clients;
+// and the headers by which an authenticating proxy names a user to the API server are taken out of
+// requests.
 const Kubernetes Preset = "kubernetes"
 
 // Options of a [Gate]. Upstream is required.
@@ -31,7 +32,8 @@ type Options struct {
 	// without TLS. A path in it is put before those of requests.
 	Upstream *url.URL
 
-	// TLS is for an upstream with https: whom to trust, and a certificate of one's own, if the upstream wants one.
+	// TLS is for an upstream with https: whom to trust, and a certificate of one's own, if the
+	// upstream wants one.
 	TLS *tls.Config
 
 	// Dial, if set, connects to the upstream, to a Unix socket for instance.
@@ -58,12 +60,12 @@ type Options struct {
 	// before each renewal. By the defaults of package lease that is a little under half of the TTL.
 	MinLeft time.Duration
 
-	// CutBefore is how long before the end of validity writes in flight are cut: a quarter of MinLeft by default, and less
-	// than MinLeft.
+	// CutBefore is how long before the end of validity writes in flight are cut: a quarter of
+	// MinLeft by default, and less than MinLeft.
 	CutBefore time.Duration
 
-	// Drain is how long writes in flight may go on when the gate closes before its validity ends: 5 s by default. Upgraded
-	// connections don't, since they don't end by themselves.
+	// Drain is how long writes in flight may go on when the gate closes before its validity ends: 5
+	// s by default. Upgraded connections don't, since they don't end by themselves.
 	Drain time.Duration
 
 	// Stall is how long a client may block the gate by not sending the next part of a request's
@@ -76,7 +78,8 @@ type Options struct {
 	// Holder, if set, returns the holder of the lease, for refusals. It must not block.
 	Holder func() Holder
 
-	// Clock is where time comes from; [clock.System] by default. Terms have to be measured by the same.
+	// Clock is where time comes from; [clock.System] by default. Terms have to be measured by the
+	// same.
 	Clock clock.Clock
 
 	// Log gets a line for each write that is cut, and for each failure in the middle of an answer.
@@ -113,8 +116,8 @@ type Gate struct {
 	reads, writes, refused, cut atomic.Uint64
 }
 
-// New returns a gate that is closed for writes. It does no I/O. The error names the option that is wrong. Close the gate when it is
-// done with.
+// New returns a gate that is closed for writes. It does no I/O. The error names the option that is
+// wrong. Close the gate when it is done with.
 func New(opts Options) (*Gate, error) {
 	if err := opts.complete(); err != nil {
 		return nil, err
@@ -129,7 +132,8 @@ func New(opts Options) (*Gate, error) {
 	return g, nil
 }
 
-// Close closes the connections to the upstream that are idle. It doesn't end requests: shut down the server first.
+// Close closes the connections to the upstream that are idle. It doesn't end requests: shut down
+// the server first.
 func (g *Gate) Close() { g.up.close() }
 
 // complete checks the options and fills in the defaults.

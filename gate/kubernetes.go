@@ -11,8 +11,8 @@ type kubernetesPath struct {
 	legacyProxy                  bool // /api/v1/proxy/…, of old
 }
 
-// parseKubernetes reads /api/VERSION/… or /apis/GROUP/VERSION/…, each with namespaces/NAMESPACE or without. Any other path is
-// the zero one.
+// parseKubernetes reads /api/VERSION/… or /apis/GROUP/VERSION/…, each with namespaces/NAMESPACE or
+// without. Any other path is the zero one.
 func parseKubernetes(path string) (k kubernetesPath) {
 	s := strings.Split(strings.Trim(path, "/"), "/")
 	switch {
@@ -42,7 +42,8 @@ func parseKubernetes(path string) (k kubernetesPath) {
 	return k
 }
 
-// connects reports whether a request does something in a pod, or behind the API server, whatever its method.
+// connects reports whether a request does something in a pod, or behind the API server, whatever
+// its method.
 func (k kubernetesPath) connects() bool {
 	switch k.subresource {
 	case "exec", "attach", "portforward", "proxy":
@@ -51,7 +52,8 @@ func (k kubernetesPath) connects() bool {
 	return k.legacyProxy
 }
 
-// reviews reports whether what is created is a question, which isn't kept. Other groups may keep what they call a review.
+// reviews reports whether what is created is a question, which isn't kept. Other groups may keep
+// what they call a review.
 func (k kubernetesPath) reviews() bool {
 	return (k.group == "authorization.k8s.io" || k.group == "authentication.k8s.io") && k.subresource == "" &&
 		strings.HasSuffix(k.resource, "reviews")

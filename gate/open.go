@@ -13,8 +13,8 @@ import (
 
 // Term is one term of holding a lease: a *lease.Lease is one, and an election.Term.
 type Term interface {
-	// Left returns for how long the term is still valid without a renewal; 0 when it has ended. It looks at the clock at
-	// each call.
+	// Left returns for how long the term is still valid without a renewal; 0 when it has ended. It
+	// looks at the clock at each call.
 	Left() time.Duration
 
 	// Context returns a context that is cancelled when the term ends.
@@ -83,7 +83,8 @@ func (g *Gate) Open(ctx context.Context, term Term) error {
 	return context.Cause(ctx)
 }
 
-// sleep returns when done is closed, when the time limit is reached, and when writes have to be cut.
+// sleep returns when done is closed, when the time limit is reached, and when writes have to be
+// cut.
 func (g *Gate) sleep(o *opening, done <-chan struct{}, limit clock.Instant) {
 	for {
 		now := g.clk.Now()
@@ -144,7 +145,8 @@ func (g *Gate) enter(x *exchange) *refusal {
 	return nil
 }
 
-// tooLate is the refusal of a write for which the term is too short. The next renewal mends it, or another holder is next.
+// tooLate is the refusal of a write for which the term is too short. The next renewal mends it, or
+// another holder is next.
 func (g *Gate) tooLate(o *opening) *refusal {
 	no := o.refusal("ending", "this instance holds %s, but has not renewed it in time to forward a write")
 	no.retry = time.Second

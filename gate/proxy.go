@@ -124,7 +124,8 @@ func (g *Gate) rewrite(p *httputil.ProxyRequest) {
 	}
 }
 
-// forwarded adds this hop to what was known of the client's request, as if the gate weren't there to be noticed.
+// forwarded adds this hop to what was known of the client's request, as if the gate weren't there
+// to be noticed.
 func forwarded(p *httputil.ProxyRequest) {
 	const by, host, proto = "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"
 	for _, name := range []string{"Forwarded", by} {
@@ -143,7 +144,8 @@ func forwarded(p *httputil.ProxyRequest) {
 // framing are headers that say where a request ends.
 var framing = []string{"Content-Length", "Transfer-Encoding"}
 
-// strip takes out what a client must not say. Some frameworks take an underscore for a hyphen, so the gate does as well.
+// strip takes out what a client must not say. Some frameworks take an underscore for a hyphen, so
+// the gate does as well.
 func (g *Gate) strip(h http.Header) {
 	for name := range h {
 		hyphened := name

@@ -80,13 +80,14 @@ func (p pattern) match(method string, segments []string) bool {
 	return true
 }
 
-// matchWrite is match for what makes a write of a request: GET stands for HEAD too, which frameworks answer by the same code.
+// matchWrite is match for what makes a write of a request: GET stands for HEAD too, which
+// frameworks answer by the same code.
 func (p pattern) matchWrite(method string, segments []string) bool {
 	return p.match(method, segments) || method == http.MethodHead && p.match(http.MethodGet, segments)
 }
 
-// write reports whether a request writes. What makes a read of it has to fit exactly; what makes a write of it fits an upstream
-// that ignores case and a slash at the end, too.
+// write reports whether a request writes. What makes a read of it has to fit exactly; what makes a
+// write of it fits an upstream that ignores case and a slash at the end, too.
 func (r rules) write(req *http.Request) bool {
 	switch {
 	case httpwrite.Disguised(req):

@@ -25,13 +25,14 @@ type AssignOptions struct {
 
 	// Value is the one to assign; "" for any.
 	Value string
-	// TTL is how long the assignment lasts past the last Assign of that name: [store.MaxTTL], a year, by default.
+	// TTL is how long the assignment lasts past the last Assign of that name: [store.MaxTTL], a
+	// year, by default.
 	TTL time.Duration
 	// Holder is the id under which the value is held. It must be unique for good. By default it is
 	// made of As and a random part.
 	Holder string
-	// Session, if set, is the key of an open session's record, whose renewals keep the value instead of the TTL. The holder is the
-	// session's then.
+	// Session, if set, is the key of an open session's record, whose renewals keep the value
+	// instead of the TTL. The holder is the session's then.
 	Session string
 	// Info is for people.
 	Info map[string]string
@@ -175,7 +176,8 @@ func (a *assigning) again(ctx context.Context) (got Assignment, found bool, err 
 	return got, true, err
 }
 
-// extend counts the TTL of a lease anew, if it is held under that token in the way that mine wants. Else it is errTaken.
+// extend counts the TTL of a lease anew, if it is held under that token in the way that mine wants.
+// Else it is errTaken.
 func (a *assigning) extend(ctx context.Context, value string, token fence.Token, mine func(store.Record) bool) (store.Record, error) {
 	return a.rewrite(ctx, value, func(rec store.Record) (store.Record, bool, error) {
 		if rec.Owner == "" || rec.Token != token || rec.Intervention != "" || !mine(rec) {
@@ -204,7 +206,8 @@ func (a *assigning) claimOf(owner string) protocol.Claim {
 	return protocol.Claim{Owner: owner, TTL: a.m.TTL(), Session: a.opts.Session, Info: a.opts.Info}
 }
 
-// settle makes an assignment of what was handed over to owner. The long TTL comes last: what fails before that ends soon.
+// settle makes an assignment of what was handed over to owner. The long TTL comes last: what fails
+// before that ends soon.
 func (a *assigning) settle(ctx context.Context, owner string, place int) (Assignment, error) {
 	value := a.set.value(place)
 	taken := false
@@ -236,7 +239,8 @@ func (a *assigning) assignment(rec store.Record, place int, w window) Assignment
 	}
 }
 
-// relieve has the claim's manager be the successor of a standing assignment under that token, so that the next try takes the lease.
+// relieve has the claim's manager be the successor of a standing assignment under that token, so
+// that the next try takes the lease.
 func (c *claim) relieve(ctx context.Context, value string, token fence.Token) error {
 	return store.Update(ctx, c.st, pools.Key(c.name, value), func(rec *store.Record) (bool, error) {
 		if rec.Token != token || rec.Owner == "" || rec.Session != "" || rec.Intervention != "" {
@@ -265,7 +269,8 @@ func (c *claim) mayMove(ctx context.Context, value string) error {
 type ReleaseOptions struct {
 	// Value is the one to end the assignment of; "" is that which Name has.
 	Value string
-	// Token of the term to end. It has to be there if a process or a session keeps the value; else 0 is whichever there is.
+	// Token of the term to end. It has to be there if a process or a session keeps the value; else
+	// 0 is whichever there is.
 	Token fence.Token
 	// As is the name that the value has to belong to; "" for any name.
 	Name string
@@ -278,7 +283,8 @@ type ReleaseOptions struct {
 	Clock clock.Clock
 }
 
-// NotAssignedError says that a value is not an assignment: a process or a session keeps it. It matches [ErrNotAssigned].
+// NotAssignedError says that a value is not an assignment: a process or a session keeps it. It
+// matches [ErrNotAssigned].
 type NotAssignedError struct {
 	Pool, Value string
 	Record      store.Record // of the lease

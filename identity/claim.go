@@ -81,8 +81,9 @@ type claim struct {
 	ahead map[int]time.Time // places that are free, and when their windows begin, which is too late
 }
 
-// probes is how many candidates of each kind are tried before all values are looked at; inOrder, how many of the released ones are
-// taken by their order, and slack, how many candidates that are taken are worth a write of the index.
+// probes is how many candidates of each kind are tried before all values are looked at; inOrder,
+// how many of the released ones are taken by their order, and slack, how many candidates that are
+// taken are worth a write of the index.
 const (
 	probes  = 16
 	inOrder = 8
@@ -192,8 +193,9 @@ func (c *claim) draw(ctx context.Context) (l *lease.Lease, place int, err error)
 	return l, place, err
 }
 
-// any takes a free value. Who loses a race for one steps back, for longer each time: many who race for few values would else write
-// more often in vain than not. The index is read before that, so that those who come back look in different places.
+// any takes a free value. Who loses a race for one steps back, for longer each time: many who race
+// for few values would else write more often in vain than not. The index is read before that, so
+// that those who come back look in different places.
 func (c *claim) any(ctx context.Context) (l *lease.Lease, place int, err error) {
 	for round := 0; ; round++ {
 		c.raced = c.raced || c.lately(c.pool.Before, c.m.TTL()/50)
@@ -224,8 +226,8 @@ func (c *claim) any(ctx context.Context) (l *lease.Lease, place int, err error) 
 // stepBack is the part of the TTL that the first step back takes at most.
 const stepBack = 250
 
-// unused takes a value that was never held. All of them are equally long unused, so any of them will do, and those who come at the same
-// time seldom want the same.
+// unused takes a value that was never held. All of them are equally long unused, so any of them
+// will do, and those who come at the same time seldom want the same.
 func (c *claim) unused(ctx context.Context) (*lease.Lease, int, error) {
 	for _, i := range c.drawn(c.pool.unused(c.set.size)) {
 		rec, err := c.read(ctx, i)
@@ -242,7 +244,8 @@ func (c *claim) unused(ctx context.Context) (*lease.Lease, int, error) {
 	return nil, 0, nil
 }
 
-// released takes a value that was released: the first that is still free, or any if others are about.
+// released takes a value that was released: the first that is still free, or any if others are
+// about.
 func (c *claim) released(ctx context.Context) (*lease.Lease, int, error) {
 	known := slices.DeleteFunc(slices.Clone(c.pool.Free), c.isLate)
 	var order []int
@@ -291,7 +294,8 @@ func (c *claim) free(ctx context.Context, i int) (bool, error) {
 	return session.Owner != rec.Owner, err
 }
 
-// acquire takes the lease of a value that was held before, as a rule: so it doesn't begin with the write for a new one.
+// acquire takes the lease of a value that was held before, as a rule: so it doesn't begin with the
+// write for a new one.
 func (c *claim) acquire(ctx context.Context, i int) (*lease.Lease, error) {
 	rec, err := c.read(ctx, i)
 	if err != nil {

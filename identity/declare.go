@@ -13,8 +13,9 @@ import (
 	"github.com/leasehold/leasehold/store/driver"
 )
 
-// declare is declared for claims and assignments: it writes the record if there is none yet and values are given. Before that, the pool's
-// name becomes that of a pool: one that is in use as another kind is a *[store.KindError].
+// declare is declared for claims and assignments: it writes the record if there is none yet and
+// values are given. Before that, the pool's name becomes that of a pool: one that is in use as
+// another kind is a *[store.KindError].
 func declare(ctx context.Context, m *lease.Manager, st store.Store, name string, o Options) (store.Record, pool, set, error) {
 	fail := func(err error) (store.Record, pool, set, error) { return store.Record{}, pool{}, set{}, err }
 	var asked set
@@ -78,8 +79,9 @@ func found(ctx context.Context, m *lease.Manager, st store.Store, name string, a
 	return st.Get(ctx, poolKey(name))
 }
 
-// adopt has a pool that a version without kinds declared take its name. One whose name is in use as another kind remains a pool beside
-// that, as it was, until the name is free: an upgrade takes nobody's values away.
+// adopt has a pool that a version without kinds declared take its name. One whose name is in use as
+// another kind remains a pool beside that, as it was, until the name is free: an upgrade takes
+// nobody's values away.
 func adopt(ctx context.Context, m *lease.Manager, st store.Store, name string, rec store.Record) (store.Record, error) {
 	if err := occupy(ctx, m, st, name); errors.Is(err, store.ErrKind) {
 		return rec, nil
@@ -97,7 +99,8 @@ func adopt(ctx context.Context, m *lease.Manager, st store.Store, name string, r
 	return st.Get(ctx, poolKey(name)) // another write was first
 }
 
-// occupy makes a pool's name that of a pool. Nobody can use a name that is none for a lease, so there is nothing to be made of it.
+// occupy makes a pool's name that of a pool. Nobody can use a name that is none for a lease, so
+// there is nothing to be made of it.
 func occupy(ctx context.Context, m *lease.Manager, st store.Store, name string) error {
 	if keyspace.Reserved(name) || driver.CheckKey(name) != nil {
 		return nil

@@ -13,7 +13,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Hold is a value that is held. It is a window as package flake wants it. It is safe for concurrent use.
+// Hold is a value that is held. It is a window as package flake wants it. It is safe for concurrent
+// use.
 type Hold struct {
 	l      *lease.Lease
 	st     store.Store
@@ -51,10 +52,12 @@ func (h *Hold) Token() fence.Token { return h.l.Token() }
 // Sequencer returns what a request to a guarded resource carries.
 func (h *Hold) Sequencer() fence.Sequencer { return h.l.Sequencer() }
 
-// Check returns nil while the hold is valid at this instant; see [lease.Lease.Check]. Ids need no Check: they have the window.
+// Check returns nil while the hold is valid at this instant; see [lease.Lease.Check]. Ids need no
+// Check: they have the window.
 func (h *Hold) Check() error { return h.l.Check() }
 
-// ValidUntil returns the instant of the manager's clock at which the hold ends unless it is renewed; see [lease.Lease.ValidUntil].
+// ValidUntil returns the instant of the manager's clock at which the hold ends unless it is
+// renewed; see [lease.Lease.ValidUntil].
 func (h *Hold) ValidUntil() clock.Instant { return h.l.ValidUntil() }
 
 // Context returns a context that is cancelled when the hold ends; see [lease.Lease.Context].
@@ -64,8 +67,9 @@ func (h *Hold) Context() context.Context { return h.l.Context() }
 // before. It never changes.
 func (h *Hold) Floor() time.Time { return h.floor }
 
-// Ceiling returns the time up to which this holder may stamp, which is stored. It rises in the background while the value is held, and
-// never falls; after a loss or a release it stays. It doesn't block.
+// Ceiling returns the time up to which this holder may stamp, which is stored. It rises in the
+// background while the value is held, and never falls; after a loss or a release it stays. It
+// doesn't block.
 func (h *Hold) Ceiling() time.Time {
 	ceiling := *h.ceiling.Load()
 	_, wanted := h.times.look(ceiling)
@@ -97,7 +101,8 @@ func (h *Hold) want(ceiling, at time.Time) {
 	}
 }
 
-// keep raises the ceiling until ctx is done. Its clock may be set, so it looks at it several times in a window.
+// keep raises the ceiling until ctx is done. Its clock may be set, so it looks at it several times
+// in a window.
 func (h *Hold) keep(ctx context.Context) {
 	defer close(h.done)
 	for ctx.Err() == nil {
@@ -151,8 +156,8 @@ func (h *Hold) Release(ctx context.Context, used time.Time) error {
 	return h.err
 }
 
-// offer puts a value into the index of free ones. Many may do so at a time, so it tries a few times, and leaves it then: values
-// that nobody knows to be free are found when all are looked at.
+// offer puts a value into the index of free ones. Many may do so at a time, so it tries a few
+// times, and leaves it then: values that nobody knows to be free are found when all are looked at.
 func offer(ctx context.Context, st store.Store, clk clock.Clock, pool, value string, pause time.Duration) {
 	for n := range 4 {
 		rec, p, s, err := declared(ctx, st, pool, Values{})

@@ -9,11 +9,12 @@ import (
 	"github.com/leasehold/leasehold/lease"
 )
 
-// soon is how far from now a window may begin that ids can be made in now: flake's generators may be that much ahead of their clock.
+// soon is how far from now a window may begin that ids can be made in now: flake's generators may
+// be that much ahead of their clock.
 const soon = time.Second
 
-// begins returns when the next window of a value begins, the zero time for one that only has to be assigned. One that begins too late
-// for who wants to make ids with the value is kept in mind.
+// begins returns when the next window of a value begins, the zero time for one that only has to be
+// assigned. One that begins too late for who wants to make ids with the value is kept in mind.
 func (c *claim) begins(ctx context.Context, place int) (time.Time, error) {
 	if !c.near {
 		return time.Time{}, nil
@@ -39,8 +40,8 @@ func (c *claim) unlessLate(ctx context.Context, l *lease.Lease, place int) (*lea
 	return nil, errors.Join(err, l.Release(ctx))
 }
 
-// sooner returns the lease of the value that the name had, which was taken; or that of another one, if no ids can be made with the name's
-// own for long, and with the other one they can.
+// sooner returns the lease of the value that the name had, which was taken; or that of another one,
+// if no ids can be made with the name's own for long, and with the other one they can.
 func (c *claim) sooner(ctx context.Context, own *lease.Lease, place int) (*lease.Lease, int, error) {
 	_, err := c.begins(ctx, place)
 	if err == nil && !c.isLate(place) {

@@ -15,7 +15,8 @@ type layoutOf struct {
 	layout flake.Layout
 }
 
-// check returns a *LayoutError if the pool is of another layout, or has numbers that the layout has no bits for.
+// check returns a *LayoutError if the pool is of another layout, or has numbers that the layout has
+// no bits for.
 func (l layoutOf) check(kept string, s *set) error {
 	why := ""
 	switch text := l.layout.String(); {

@@ -42,8 +42,8 @@ func (c *claim) named(ctx context.Context, name string) (named, error) {
 	return readNamed(rec)
 }
 
-// own takes the value that the name had, and returns it; the lease is nil if there is none that can be had, or if another one was asked
-// for. A standing assignment of that name is taken over.
+// own takes the value that the name had, and returns it; the lease is nil if there is none that can
+// be had, or if another one was asked for. A standing assignment of that name is taken over.
 func (c *claim) own(ctx context.Context) (had string, l *lease.Lease, place int, err error) {
 	if c.opts.Name == "" {
 		return "", nil, 0, nil

@@ -11,7 +11,8 @@ import (
 
 // Options of a claim. The zero value claims any value of a pool that is declared.
 type Options struct {
-	// Values of the pool. The first claim declares them; after that they have to be the same, or none.
+	// Values of the pool. The first claim declares them; after that they have to be the same, or
+	// none.
 	Values Values
 
 	// Layout is the layout of the ids that are made with the values. The zero Layout names none.
@@ -24,7 +25,8 @@ type Options struct {
 	// has got that meanwhile. "" is an instance without a name.
 	Name string
 
-	// NoWait has a claim fail with a *[lease.HeldError], at once, while the value that the name had is held under that same name.
+	// NoWait has a claim fail with a *[lease.HeldError], at once, while the value that the name had
+	// is held under that same name.
 	NoWait bool
 
 	// Window is how far the ceiling is ahead of the clock when it is stored, from 1 s to 30 days.

@@ -9,8 +9,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// patient is a store with bounded requests, which gives a read a second, longer chance: a store that is busy is slow, and a read can
-// be repeated.
+// patient is a store with bounded requests, which gives a read a second, longer chance: a store
+// that is busy is slow, and a read can be repeated.
 type patient struct {
 	store.Store
 	m *lease.Manager

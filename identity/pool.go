@@ -33,7 +33,8 @@ type pool struct {
 	Free   []int  `json:"free,omitempty"`   // places of released values, the one released first before the others
 	Full   *full  `json:"full,omitempty"`   // what a look at all values showed, if none was free
 
-	// When values were released last, and before that, by those clocks: a hint at how many are about.
+	// When values were released last, and before that, by those clocks: a hint at how many are
+	// about.
 	Last   time.Time `json:"last,omitzero"`
 	Before time.Time `json:"before,omitzero"`
 
@@ -49,7 +50,8 @@ type full struct {
 	Expires time.Duration `json:"expires"` // and when, from At on
 }
 
-// maxFree bounds the released values in the index. Those that have no room are found when all are looked at.
+// maxFree bounds the released values in the index. Those that have no room are found when all are
+// looked at.
 const maxFree = 1024
 
 func newPool(s *set) pool {
@@ -113,7 +115,8 @@ func (p *pool) add(i int) {
 	}
 }
 
-// declared returns the record of a pool that there is; values, if any are given, have to be its values.
+// declared returns the record of a pool that there is; values, if any are given, have to be its
+// values.
 func declared(ctx context.Context, st store.Store, name string, values Values) (store.Record, pool, set, error) {
 	rec, err := store.Load(ctx, st, poolKey(name))
 	if err == nil && rec.Version == "" {
@@ -140,7 +143,8 @@ func matching(name string, rec store.Record, values Values) (store.Record, pool,
 	return rec, p, s, nil
 }
 
-// put tries once to store the index. Another write in between, or a failure, leaves it as it is: it is a hint.
+// put tries once to store the index. Another write in between, or a failure, leaves it as it is: it
+// is a hint.
 func put(ctx context.Context, st store.Store, rec store.Record, p pool) (store.Record, bool) {
 	var err error
 	if rec.Data, err = json.Marshal(p); err != nil {

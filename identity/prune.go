@@ -60,8 +60,8 @@ func Prune(ctx context.Context, st store.Store, pool string, o PruneOptions) ([]
 	return gone, nil
 }
 
-// assigned is when a value was assigned last, at the latest: an Assign raises the ceiling to a window ahead of then, and each is a window of minWindow
-// at least.
+// assigned is when a value was assigned last, at the latest: an Assign raises the ceiling to a
+// window ahead of then, and each is a window of minWindow at least.
 func (e Entry) assigned() time.Time {
 	at := e.Ceiling.Add(-minWindow)
 	if e.Record.Acquired.After(at) {

@@ -18,8 +18,9 @@ import (
 
 const maxHolders = 8
 
-// search is for when the index shows nothing that is free. It looks at all values, unless somebody does so now, or has done so lately.
-// It returns a lease if a dead holder had it; nothing if the index is worth another try; or an *ExhaustedError.
+// search is for when the index shows nothing that is free. It looks at all values, unless somebody
+// does so now, or has done so lately. It returns a lease if a dead holder had it; nothing if the
+// index is worth another try; or an *ExhaustedError.
 func (c *claim) search(ctx context.Context) (*lease.Lease, int, error) {
 	if c.pool.Full != nil && c.lately(c.pool.Full.At, c.m.TTL()/3) {
 		return c.exhausted(ctx)
@@ -213,9 +214,10 @@ func released(rec store.Record) time.Time {
 // lookers is how many sessions are looked at side by side.
 const lookers = 16
 
-// reclaim looks at each session that keeps a value, and takes a value of one that is over. What else that kept is free, too. If
-// none is over, found says so. One that can't be looked at keeps no other from being; it is an error if none is over. A store that fails again
-// and again ends the look.
+// reclaim looks at each session that keeps a value, and takes a value of one that is over. What
+// else that kept is free, too. If none is over, found says so. One that can't be looked at keeps no
+// other from being; it is an error if none is over. A store that fails again and again ends the
+// look.
 func (c *claim) reclaim(ctx context.Context, v view, found *pool) (l *lease.Lease, place int, err error) {
 	f := &full{At: c.m.Clock().Wall(), Held: v.held, Expires: -1}
 	keepers := slices.Collect(maps.Values(v.kept))

@@ -9,10 +9,11 @@ import (
 
 // timeline is the time that ids of a hold have. It is the wall clock's until that is set.
 //
-// A clock that is set back, and remains so, would stop ids for as long: their times never fall. So the timeline continues where it was,
-// a part slower than the clock that no one sets, until the wall clock has caught up. A clock that is set forward beyond the ceiling would stop them
-// until a higher ceiling is stored: the timeline continues as if nothing had happened until that is done. Neither can make an id twice: which times a
-// hold may stamp, its window says.
+// A clock that is set back, and remains so, would stop ids for as long: their times never fall. So
+// the timeline continues where it was, a part slower than the clock that no one sets, until the
+// wall clock has caught up. A clock that is set forward beyond the ceiling would stop them until a
+// higher ceiling is stored: the timeline continues as if nothing had happened until that is done.
+// Neither can make an id twice: which times a hold may stamp, its window says.
 type timeline struct {
 	clk clock.Clock
 
@@ -22,10 +23,11 @@ type timeline struct {
 }
 
 const (
-	// slower is which part of the time the timeline loses while it is ahead of the wall clock: an hour is made up for in eight.
+	// slower is which part of the time the timeline loses while it is ahead of the wall clock: an
+	// hour is made up for in eight.
 	slower = 8
-	// maxAstray is how far the timeline may be ahead of the wall clock. A clock that is set back by more was so wrong that no more ids
-	// with such times are wanted.
+	// maxAstray is how far the timeline may be ahead of the wall clock. A clock that is set back by
+	// more was so wrong that no more ids with such times are wanted.
 	maxAstray = 24 * time.Hour
 )
 

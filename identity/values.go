@@ -41,7 +41,8 @@ func (v Values) isZero() bool {
 	return v.Range == "" && v.Prefix == "" && v.Bits == 0 && len(v.Names) == 0
 }
 
-// equal reports whether both have the same values. Names may be in another order: a pool has its own.
+// equal reports whether both have the same values. Names may be in another order: a pool has its
+// own.
 func (v Values) equal(o Values) bool {
 	return v.Range == o.Range && v.Prefix == o.Prefix && v.Bits == o.Bits && slices.Equal(slices.Sorted(slices.Values(v.Names)), slices.Sorted(slices.Values(o.Names)))
 }

@@ -75,7 +75,8 @@ func widen(ctx context.Context, st store.Store, name string, values Values) (got
 	return got, err
 }
 
-// widened returns a set of those values in which each value of s is shift places later; or why that can't be.
+// widened returns a set of those values in which each value of s is shift places later; or why that
+// can't be.
 func (s *set) widened(o set) (wide set, shift int, why string) {
 	const lacks = "it would lack values that it has; give all of them, and more"
 	switch {
@@ -118,7 +119,8 @@ func covers(large, small netip.Prefix) bool {
 	return large.Bits() <= small.Bits() && large.Contains(small.Addr())
 }
 
-// widened returns the index of a wider set, in which the values that there were are shift places later.
+// widened returns the index of a wider set, in which the values that there were are shift places
+// later.
 func (p *pool) widened(wide *set, size, shift int) pool {
 	next := newPool(wide)
 	next.Layout = p.Layout

@@ -38,8 +38,9 @@ func readWindow(rec store.Record) (window, error) {
 	return w, nil
 }
 
-// grantWindow stores the window of a new term, whose token and name term has, and returns it, and whose the value was before. It begins
-// where all the windows before it ended, and ends there or length after now, whichever is later.
+// grantWindow stores the window of a new term, whose token and name term has, and returns it, and
+// whose the value was before. It begins where all the windows before it ended, and ends there or
+// length after now, whichever is later.
 func grantWindow(ctx context.Context, st store.Store, key string, term window, now time.Time, length time.Duration) (w window, before string, err error) {
 	token := term.Token
 	err = changeWindow(ctx, st, key, func(old *window) (bool, error) {
@@ -81,8 +82,8 @@ func raise(ctx context.Context, st store.Store, key string, token fence.Token, c
 	})
 }
 
-// closeWindow ends the windows of a term: no ceiling of it counts any more, and the next window begins at used if that is earlier
-// than the ceiling. A zero used leaves the ceiling.
+// closeWindow ends the windows of a term: no ceiling of it counts any more, and the next window
+// begins at used if that is earlier than the ceiling. A zero used leaves the ceiling.
 func closeWindow(ctx context.Context, st store.Store, key string, token fence.Token, used time.Time) error {
 	return changeWindow(ctx, st, key, func(w *window) (bool, error) {
 		if w.Token != token || !w.Open {

@@ -81,7 +81,8 @@ type AcquireOption func(*wanted.Options)
 // manager's TTL. A lease that a [Session] keeps takes no other TTL than the session's.
 func WithTTL(ttl time.Duration) AcquireOption { return func(o *wanted.Options) { o.TTL = ttl } }
 
-// changed returns o as the options change it. It is apart from its caller, since its copy of o goes to the heap.
+// changed returns o as the options change it. It is apart from its caller, since its copy of o goes
+// to the heap.
 func changed(o wanted.Options, opts []AcquireOption) wanted.Options {
 	for _, f := range opts {
 		f(&o)
@@ -131,7 +132,8 @@ func (m *Manager) acquire(ctx context.Context, w want, opts []AcquireOption) (*L
 	return m.begin(d, w.session)
 }
 
-// pursueWanted is pursue for what is wanted. Members of a name of another kind whose sessions are gone don't count.
+// pursueWanted is pursue for what is wanted. Members of a name of another kind whose sessions are
+// gone don't count.
 func (m *Manager) pursueWanted(ctx context.Context, w want, timing protocol.Timing, gone map[string]bool) (*drive.Driver, error) {
 	claim := m.claim(w.session)
 	claim.Kind, claim.TTL = w.Kind, timing.TTL
@@ -166,8 +168,8 @@ func (m *Manager) claim(s *Session) protocol.Claim {
 	return c
 }
 
-// pursue runs d until the name is held or that has come to nothing, which is an error. patience, which may be nil, says for how long
-// the name is left to others.
+// pursue runs d until the name is held or that has come to nothing, which is an error. patience,
+// which may be nil, says for how long the name is left to others.
 func (m *Manager) pursue(ctx context.Context, d *drive.Driver, s *Session, patience func() time.Duration) error {
 	ctx, cancel := m.joined(ctx, s)
 	defer cancel(nil)
@@ -222,7 +224,8 @@ func (m *Manager) waiting(before, now *HeldError) *HeldError {
 	return now
 }
 
-// joined returns a context that ends with ctx, with the manager, and with the session if there is one.
+// joined returns a context that ends with ctx, with the manager, and with the session if there is
+// one.
 func (m *Manager) joined(ctx context.Context, s *Session) (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	unlink := linked(m.ctx, func() { cancel(ErrClosed) })

@@ -2,8 +2,9 @@ package lease
 
 import "sync"
 
-// dispatcher calls [Options.OnEvent], one event after the other, in a goroutine of its own while there are any. Nobody waits for that
-// goroutine but [Manager.Close]: events are caused under the locks of leases, and by what keeps them.
+// dispatcher calls [Options.OnEvent], one event after the other, in a goroutine of its own while
+// there are any. Nobody waits for that goroutine but [Manager.Close]: events are caused under the
+// locks of leases, and by what keeps them.
 type dispatcher struct {
 	call func(Event)
 
@@ -25,7 +26,8 @@ func newDispatcher(f func(Event)) *dispatcher {
 	return d
 }
 
-// admit reports whether the events of a lease that begins are to be passed on: all of them, up to the final one, or none.
+// admit reports whether the events of a lease that begins are to be passed on: all of them, up to
+// the final one, or none.
 func (d *dispatcher) admit() bool {
 	if d == nil {
 		return false
@@ -74,7 +76,8 @@ func (d *dispatcher) take() []Event {
 	return events
 }
 
-// close waits until the end of every lease has been told, and ends the dispatcher. Each lease has ended, or is about to.
+// close waits until the end of every lease has been told, and ends the dispatcher. Each lease has
+// ended, or is about to.
 func (d *dispatcher) close() {
 	if d == nil {
 		return

@@ -45,8 +45,8 @@ type Cause string
 
 // The causes.
 const (
-	// CauseExpired means that validity ran out although the store answered: this process was paused,
-	// or cut off.
+	// CauseExpired means that validity ran out although the store answered: this process was
+	// paused, or cut off.
 	CauseExpired  Cause = "expired"
 	CauseTaken    Cause = "taken"        // another holder has the name, or its record is gone
 	CauseBroken   Cause = "broken"       // an operator broke the hold

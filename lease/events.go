@@ -26,7 +26,8 @@ type Event struct {
 	Err   error         // in jeopardy, what failed; when lost, a *LostError
 }
 
-// eventBuffer is how many events a lease keeps for a reader that is slow. The last place is for the final event.
+// eventBuffer is how many events a lease keeps for a reader that is slow. The last place is for the
+// final event.
 const eventBuffer = 16
 
 // stream is the ordered path of one lease's events. It is used by one goroutine at a time.
@@ -36,7 +37,8 @@ type stream struct {
 	passes bool // the dispatcher takes the events, too
 }
 
-// emit passes e on if it is news. An event is left out when the reader is far behind; the final one never is.
+// emit passes e on if it is news. An event is left out when the reader is far behind; the final one
+// never is.
 func (s *stream) emit(e Event, d *dispatcher) {
 	if e.State == s.state {
 		return

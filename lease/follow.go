@@ -8,9 +8,10 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Where the store pushes changes, a session hears of those of its first leases at once, and looks without delay. The looks in between
-// remain, since a push may be lost. Each lease that is followed costs a goroutine and what the store's Wait costs, so they are few, and
-// a lease that is let go at once is not followed.
+// Where the store pushes changes, a session hears of those of its first leases at once, and looks
+// without delay. The looks in between remain, since a push may be lost. Each lease that is followed
+// costs a goroutine and what the store's Wait costs, so they are few, and a lease that is let go at
+// once is not followed.
 const followed = 8
 
 // wait is what a looker waits for.
@@ -45,7 +46,8 @@ func (k *looker) follow(ctx context.Context) {
 	}
 }
 
-// watch has the session look at once when the store pushes that a lease is not the session's any more. It blocks until the lease is over.
+// watch has the session look at once when the store pushes that a lease is not the session's any
+// more. It blocks until the lease is over.
 func (k *looker) watch(ctx context.Context, l *Lease) {
 	m := k.s.hold.m
 	ctx, cancel := context.WithCancel(ctx)

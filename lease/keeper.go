@@ -9,9 +9,10 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// keeper runs the driver of one hold. It sleeps until that is due, and has a goroutine from then on, which alone touches the hold until it has
-// retired; then the goroutine that made it retire does. So renewals and the release of a term can't overtake one another, and a
-// lease that is released soon costs a timer.
+// keeper runs the driver of one hold. It sleeps until that is due, and has a goroutine from then
+// on, which alone touches the hold until it has retired; then the goroutine that made it retire
+// does. So renewals and the release of a term can't overtake one another, and a lease that is
+// released soon costs a timer.
 type keeper struct {
 	l      *Lease
 	d      *drive.Driver
@@ -48,7 +49,8 @@ func (l *Lease) keep(d *drive.Driver, notice func([]byte)) error {
 	return nil
 }
 
-// rest has Close end the lease while the keeper sleeps. It reports false when the manager is closed.
+// rest has Close end the lease while the keeper sleeps. It reports false when the manager is
+// closed.
 func (m *Manager) rest(k *keeper) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -89,8 +91,8 @@ func (k *keeper) retire() *drive.Driver {
 	return k.d
 }
 
-// run keeps the hold until it is lost or the keeper is told to retire. A request that has no answer then is cut short and
-// its outcome taken note of, for the release that follows.
+// run keeps the hold until it is lost or the keeper is told to retire. A request that has no answer
+// then is cut short and its outcome taken note of, for the release that follows.
 func (k *keeper) run() {
 	defer close(k.done)
 	defer k.stop()
@@ -120,8 +122,8 @@ func (k *keeper) run() {
 	}
 }
 
-// wait blocks until the answer comes, the time of act has come, validity ends, or the keeper is to retire. It returns the
-// channel of the request that still has no answer.
+// wait blocks until the answer comes, the time of act has come, validity ends, or the keeper is to
+// retire. It returns the channel of the request that still has no answer.
 func (k *keeper) wait(act protocol.Action, pending chan answer) chan answer {
 	m := k.l.m
 	until := k.d.Hold.Deadline
@@ -155,7 +157,8 @@ func (k *keeper) wait(act protocol.Action, pending chan answer) chan answer {
 	return pending
 }
 
-// send carries out a request in a goroutine of its own, so that the end of validity is noticed before the answer comes.
+// send carries out a request in a goroutine of its own, so that the end of validity is noticed
+// before the answer comes.
 func (k *keeper) send(act protocol.Action) chan answer {
 	c := make(chan answer, 2) // late, and what came of it
 	go func() {               // ends with k.ctx, and run waits for its answer

@@ -129,7 +129,8 @@ func (l *Lease) Events() <-chan Event {
 	return l.events.c
 }
 
-// loss returns why the lease ended. When the keeper has not noticed yet that validity is over, it is over all the same.
+// loss returns why the lease ended. When the keeper has not noticed yet that validity is over, it
+// is over all the same.
 func (l *Lease) loss() error {
 	over := l.term.Over(l.m.clk.Now())
 	switch {
@@ -156,7 +157,8 @@ func (l *Lease) overdue() (Cause, error) {
 	return CauseExpired, nil
 }
 
-// end ends the hold for this process, once: first nobody may rely on it any more, then the context, then the events.
+// end ends the hold for this process, once: first nobody may rely on it any more, then the context,
+// then the events.
 func (l *Lease) end(cause Cause, err error) {
 	if l.markEnded(cause, err) && l.onEnd != nil {
 		l.onEnd()

@@ -12,9 +12,11 @@ import (
 	"github.com/leasehold/leasehold/store/driver"
 )
 
-// A session's renewals say nothing of the records of its leases, and an outsider may delete, edit or restore one: kubectl, etcdctl,
-// another program that shares the record. So a session looks at them, and ends the terms that the store knows nothing of any more. A
-// look begins TTL/4 after the one before, or when that ends: if it ends within TTL/12, what was done is noticed TTL/3 later at the latest.
+// A session's renewals say nothing of the records of its leases, and an outsider may delete, edit
+// or restore one: kubectl, etcdctl, another program that shares the record. So a session looks at
+// them, and ends the terms that the store knows nothing of any more. A look begins TTL/4 after the
+// one before, or when that ends: if it ends within TTL/12, what was done is noticed TTL/3 later at
+// the latest.
 const looksPerTTL = 4
 
 // looker is what a session looks at its leases with. It is used by one goroutine.

@@ -97,7 +97,8 @@ func (m *Manager) Close() error {
 	return nil
 }
 
-// start runs f in a goroutine that Close waits for. It reports false, and doesn't, when the manager is closed.
+// start runs f in a goroutine that Close waits for. It reports false, and doesn't, when the manager
+// is closed.
 func (m *Manager) start(f func()) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -75,8 +75,8 @@ type Options struct {
 	// Clock is the source of time; [clock.System] by default.
 	Clock clock.Clock
 
-	// OnWait, if set, is called when an Acquire, or a lock of package lock, starts to wait, and when
-	// the holder changes. It must not block.
+	// OnWait, if set, is called when an Acquire, or a lock of package lock, starts to wait, and
+	// when the holder changes. It must not block.
 	OnWait func(*HeldError)
 
 	// OnRetry, if set, is called when an Acquire, or a lock of package lock, retries because the
@@ -91,7 +91,8 @@ type Options struct {
 	OnEvent func(Event)
 }
 
-// maxInfo bounds Info, so that a record with its history and a primitive's data stays within store.MaxRecord.
+// maxInfo bounds Info, so that a record with its history and a primitive's data stays within
+// store.MaxRecord.
 const maxInfo = 8 << 10
 
 // maxName bounds a given name, so that an owner id and a session's key made from it fit a record.
@@ -134,8 +135,9 @@ func (o Options) checkFencing(p store.Properties) error {
 	return fmt.Errorf("fencing %q is demanded, and the tokens of %s are good %s: a failover may lose acknowledged writes; use a store that loses none", o.Fencing, p.Engine, p.Fencing)
 }
 
-// newOwner returns an owner id that no other process has: the given name, host, pid, and 65 random bits. Containers often
-// have one host name and pid 1 in common, so the random part is what tells holders apart.
+// newOwner returns an owner id that no other process has: the given name, host, pid, and 65 random
+// bits. Containers often have one host name and pid 1 in common, so the random part is what tells
+// holders apart.
 func newOwner(name string) (owner string, info map[string]string) {
 	host := hostPart(os.Hostname())
 	pid := fmt.Sprint(os.Getpid())
@@ -146,7 +148,8 @@ func newOwner(name string) (owner string, info map[string]string) {
 	return owner, map[string]string{"host": host, "pid": pid}
 }
 
-// hostPart returns a host's name as it may stand in an owner id: [os.Hostname] says it, or that it has none.
+// hostPart returns a host's name as it may stand in an owner id: [os.Hostname] says it, or that it
+// has none.
 func hostPart(host string, err error) string {
 	if err != nil || host == "" {
 		return "unknown-host"

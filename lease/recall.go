@@ -8,8 +8,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// sightings returns what keeps this manager's observations for other processes; nil when nothing does. Where the store vouches for ages
-// nothing has to.
+// sightings returns what keeps this manager's observations for other processes; nil when nothing
+// does. Where the store vouches for ages nothing has to.
 func (m *Manager) sightings() *sightings.Book {
 	if m.opts.Sightings == nil || store.Describe(m.run.Store).Age {
 		return nil
@@ -32,7 +32,8 @@ func (m *Manager) recall(key string) drive.Recollection {
 	return drive.Observed(rec, recalled(book, rec.Rec.Session, now))
 }
 
-// recalled returns a sighting. Its record has no version: it is read before anything is done about it.
+// recalled returns a sighting. Its record has no version: it is read before anything is done about
+// it.
 func recalled(book *sightings.Book, key string, now clock.Instant) protocol.Seen {
 	rec, since, known := book.Recall(key, now)
 	return protocol.Seen{Rec: rec, Since: since, Known: known}

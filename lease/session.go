@@ -42,8 +42,8 @@ func (m *Manager) OpenSession(ctx context.Context) (*Session, error) {
 	return s, nil
 }
 
-// makeSession writes the record of a new session. Its key comes from the kernel, as a nonce does: no clone of this process
-// makes another one under it.
+// makeSession writes the record of a new session. Its key comes from the kernel, as a nonce does:
+// no clone of this process makes another one under it.
 func (m *Manager) makeSession(ctx context.Context) (*drive.Driver, error) {
 	d := drive.Open(keyspace.SessionKey(m.owner, drive.Nonce()), m.claim(nil), m.timing)
 	return &d, m.pursue(ctx, &d, nil, nil)
@@ -130,7 +130,8 @@ func (s *Session) why() (Cause, error) {
 	return s.hold.lost.Cause, s.hold.lost.Err
 }
 
-// enlist adds a lease that was just acquired. If the session ended meanwhile, the lease ends at once.
+// enlist adds a lease that was just acquired. If the session ended meanwhile, the lease ends at
+// once.
 func (s *Session) enlist(l *Lease) error {
 	e := s.roster.Enlist(l)
 	if e.Another {
@@ -148,7 +149,8 @@ func (s *Session) enlist(l *Lease) error {
 	return nil
 }
 
-// told ends the leases that a notice names. Where it can't be read, any of them may have been broken: all end, with the session.
+// told ends the leases that a notice names. Where it can't be read, any of them may have been
+// broken: all end, with the session.
 func (s *Session) told(data []byte) {
 	broken, err := s.roster.Told(data)
 	if err != nil {

@@ -17,8 +17,8 @@ type Standing string
 const (
 	NameFree Standing = "free"
 	NameHeld Standing = "held"
-	// NameExpired means that the holder has shown no sign of life for a whole TTL, or is known to be
-	// gone. Anyone may take the name.
+	// NameExpired means that the holder has shown no sign of life for a whole TTL, or is known to
+	// be gone. Anyone may take the name.
 	NameExpired Standing = "expired"
 	NameBroken  Standing = "broken" // an operator ended the hold; its holder hasn't freed the name
 	NameHanded  Standing = "handed" // handed over to a successor whose term has not begun yet
@@ -41,19 +41,19 @@ type Status struct {
 	Since time.Time
 	TTL   time.Duration
 
-	// Session is the key of the session that keeps the name. If it is set, TTL, Silent and ExpiresIn
-	// are the session's.
+	// Session is the key of the session that keeps the name. If it is set, TTL, Silent and
+	// ExpiresIn are the session's.
 	Session string
 	Note    string // who broke the hold or handed it over, and why
 
 	// Silent is for how long at least the holder has shown no sign of life. It counts since the
-	// observer first read what the holder wrote last, or longer where the store vouches for the age.
-	// A holder that lives stays below its interval of renewal, TTL/3 by default. Silent is 0 when
-	// nobody holds the name, and when the store knows at once that the holder is gone.
+	// observer first read what the holder wrote last, or longer where the store vouches for the
+	// age. A holder that lives stays below its interval of renewal, TTL/3 by default. Silent is 0
+	// when nobody holds the name, and when the store knows at once that the holder is gone.
 	Silent time.Duration
 
-	// ExpiresIn is how long the hold lasts at most unless the observer reads a sign of life. It is 0
-	// unless the name is held, broken or handed over. Where the store vouches for no age, an
+	// ExpiresIn is how long the hold lasts at most unless the observer reads a sign of life. It is
+	// 0 unless the name is held, broken or handed over. Where the store vouches for no age, an
 	// observer that has just begun to look sees a whole TTL.
 	ExpiresIn time.Duration
 
@@ -101,7 +101,8 @@ func Watch(ctx context.Context, st store.Store, name string, opts ObserverOption
 	}
 }
 
-// await blocks until the record has another version, or the hold may have expired. A failure is met again by the read that follows.
+// await blocks until the record has another version, or the hold may have expired. A failure is met
+// again by the read that follows.
 func (o *Observer) await(ctx context.Context, s Status) {
 	limit := s.ExpiresIn
 	if s.Session != "" && s.Standing != NameExpired { // its renewals wake nobody who waits for the name

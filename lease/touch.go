@@ -11,12 +11,15 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Where other programs share the records of a session's leases (client-go's elector, on Kubernetes), the session renews those for their
-// eyes: up to drive.LookSingly of them, each from its first look on. These programs count the record's own TTL from the last such renewal, and
-// not the session's; so a lease that was touched once is valid for no longer than the last touch allows, whatever its session does.
+// Where other programs share the records of a session's leases (client-go's elector, on
+// Kubernetes), the session renews those for their eyes: up to drive.LookSingly of them, each from
+// its first look on. These programs count the record's own TTL from the last such renewal, and not
+// the session's; so a lease that was touched once is valid for no longer than the last touch
+// allows, whatever its session does.
 
-// touch renews those leases, all at a time, until then at the latest, and ends those that others have ended. It returns their errors. Like a
-// renewal, a touch that has no answer is sent again. Once one copy is answered, the others come to their own ends: ctx is the session's.
+// touch renews those leases, all at a time, until then at the latest, and ends those that others
+// have ended. It returns their errors. Like a renewal, a touch that has no answer is sent again.
+// Once one copy is answered, the others come to their own ends: ctx is the session's.
 func (k *looker) touch(ctx context.Context, until clock.Instant, leases []*Lease) error {
 	var wg sync.WaitGroup
 	errs := make([]error, len(leases)) // at most drive.LookSingly
@@ -31,7 +34,8 @@ func (k *looker) touch(ctx context.Context, until clock.Instant, leases []*Lease
 	return errors.Join(errs...)
 }
 
-// choose returns the leases to touch, and the others. With fresh it returns only those that were never touched.
+// choose returns the leases to touch, and the others. With fresh it returns only those that were
+// never touched.
 func (k *looker) choose(leases []*Lease, fresh bool) (touch, others []*Lease) {
 	members := make(map[*Lease]bool, len(k.touched))
 	for _, l := range leases {

@@ -13,7 +13,8 @@ type Holding interface {
 	Context() context.Context
 }
 
-// exitLost is the exit code of a process that a watchdog ends; that of leasehold run for a lease that was lost.
+// exitLost is the exit code of a process that a watchdog ends; that of leasehold run for a lease
+// that was lost.
 const exitLost = 79
 
 // Watchdog watches h until h ends. onLost is called, with the *[LostError], if h is lost: if its

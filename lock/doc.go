@@ -24,7 +24,8 @@
 // A waiter also looks at the sessions before it, every third of the TTL. A session that is gone, or
 // was not renewed for its TTL, is first closed, so that its process can't renew it any more. Then
 // it is taken off the roster. That is the rule by which a lease is taken. Where the store proves
-// that a process has ended ([driver.Witness]), the waiters behind it learn of that and look at once.
+// that a process has ended ([driver.Witness]), the waiters behind it learn of that and look at
+// once.
 //
 // A share is valid as long as its session is: [Hold.Check] checks the session. A share is written
 // under an id that was never used before. So a write of unknown outcome is recognised when the

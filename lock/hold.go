@@ -41,16 +41,18 @@ type Hold struct {
 // Token returns the fencing token of this hold.
 func (h *Hold) Token() fence.Token { return h.token }
 
-// Slot returns which of a semaphore's slots this share has, from 0 on: the least that was free when it was granted. No two
-// shares that are held have the same one. It is 0 for other locks.
+// Slot returns which of a semaphore's slots this share has, from 0 on: the least that was free when
+// it was granted. No two shares that are held have the same one. It is 0 for other locks.
 func (h *Hold) Slot() int { return h.slot }
 
-// Sequencer returns what a request to a guarded resource carries. Each slot of a semaphore is a name of its own: NAME#SLOT.
+// Sequencer returns what a request to a guarded resource carries. Each slot of a semaphore is a
+// name of its own: NAME#SLOT.
 func (h *Hold) Sequencer() fence.Sequencer {
 	return fence.Sequencer{Name: h.name, Holder: h.holder, Token: h.token}
 }
 
-// Check returns nil while the hold is valid at this instant, and the reason why not for ever after. It does no I/O.
+// Check returns nil while the hold is valid at this instant, and the reason why not for ever after.
+// It does no I/O.
 func (h *Hold) Check() error {
 	if h.released.Load() {
 		return fmt.Errorf("%s: %w", h.name, ErrReleased)
@@ -58,8 +60,8 @@ func (h *Hold) Check() error {
 	return h.check()
 }
 
-// ValidUntil returns the instant of the manager's clock at which the hold ends unless it is renewed; [clock.Ended] when it has
-// ended.
+// ValidUntil returns the instant of the manager's clock at which the hold ends unless it is
+// renewed; [clock.Ended] when it has ended.
 func (h *Hold) ValidUntil() clock.Instant {
 	if h.released.Load() {
 		return clock.Ended
@@ -67,8 +69,8 @@ func (h *Hold) ValidUntil() clock.Instant {
 	return h.until()
 }
 
-// Context returns a context that is cancelled when the hold ends: with [ErrReleased], or with the *[lease.LostError] of
-// what kept it.
+// Context returns a context that is cancelled when the hold ends: with [ErrReleased], or with the *[lease.LostError]
+// of what kept it.
 func (h *Hold) Context() context.Context { return h.ctx }
 
 // Release gives up the hold. Stop the guarded work first. It blocks until the store has answered,
@@ -80,7 +82,8 @@ func (h *Hold) Release(ctx context.Context) error {
 	return h.err
 }
 
-// finish ends the hold, and lets free have what the store still shows of it. It reports false, and doesn't call it, when the hold was ended before.
+// finish ends the hold, and lets free have what the store still shows of it. It reports false, and
+// doesn't call it, when the hold was ended before.
 func (h *Hold) finish(free func() error) (first bool) {
 	h.once.Do(func() {
 		first = true

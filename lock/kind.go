@@ -12,7 +12,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// key returns the key of the record with the roster: the name's own. That of a fair mutex, which only says whose turn it is, is beside it.
+// key returns the key of the record with the roster: the name's own. That of a fair mutex, which
+// only says whose turn it is, is beside it.
 func (l *shared) key() string {
 	if l.kind == roster.Mutex {
 		return roster.Prefix + l.name
@@ -28,9 +29,9 @@ type found struct {
 	due    clock.Instant // when to look at that holder again
 }
 
-// find reads a record as the roster of the lock. over are sessions that are known to be over; it adds to them. A name that nobody uses
-// any more becomes what it is wanted as. One that is in use as another kind is a *[store.KindError]; with joins, who holds it alone
-// is waited for instead.
+// find reads a record as the roster of the lock. over are sessions that are known to be over; it
+// adds to them. A name that nobody uses any more becomes what it is wanted as. One that is in use
+// as another kind is a *[store.KindError]; with joins, who holds it alone is waited for instead.
 func (l *shared) find(ctx context.Context, rec store.Record, over map[string]bool) (found, error) {
 	if rec.Owner != "" && l.kind != roster.Mutex {
 		due, ended, err := l.holds(ctx, rec)
@@ -70,7 +71,8 @@ func (l *shared) find(ctx context.Context, rec store.Record, over map[string]boo
 	return found{rec: rec, roster: r}, nil
 }
 
-// take returns the roster in a record if it is one of this lock, and else, if nobody is on it, an empty one.
+// take returns the roster in a record if it is one of this lock, and else, if nobody is on it, an
+// empty one.
 func (l *shared) take(ctx context.Context, list store.Record, over map[string]bool) (roster.Roster, error) {
 	fresh := roster.Roster{Format: roster.Format, Kind: l.kind, Limit: l.limit}
 	if list.Key == l.name && !list.Kind.Shared() { // its data are no roster
@@ -120,7 +122,8 @@ func (l *shared) otherwise(kind store.Kind, holder string, members []string) err
 	return &store.KindError{Name: l.name, Kind: kind, Wanted: wanted, Holder: holder, Members: members}
 }
 
-// holds looks at who holds a name alone, and reports whether that is over; or else when to look again.
+// holds looks at who holds a name alone, and reports whether that is over; or else when to look
+// again.
 func (l *shared) holds(ctx context.Context, rec store.Record) (due clock.Instant, ended bool, err error) {
 	if rec.Session != "" {
 		over, next, err := l.watch.Over(ctx, []string{rec.Session})

@@ -46,8 +46,8 @@ func NewMutex(s *lease.Session, name string, opts MutexOptions) (*Mutex, error) 
 // continues while the store fails.
 func (m *Mutex) Lock(ctx context.Context) (*Hold, error) { return m.lock(ctx, false) }
 
-// TryLock is Lock if it can be had at once, and otherwise an error that matches [lease.ErrHeld]. The rest is as with
-// [Semaphore.TryAcquire].
+// TryLock is Lock if it can be had at once, and otherwise an error that matches [lease.ErrHeld].
+// The rest is as with [Semaphore.TryAcquire].
 func (m *Mutex) TryLock(ctx context.Context) (*Hold, error) { return m.lock(ctx, true) }
 
 func (m *Mutex) lock(ctx context.Context, try bool) (*Hold, error) {
@@ -124,8 +124,8 @@ func ofLeases(name string, all []*lease.Lease, turn *Hold) *Hold {
 // MaxNames is how many names [AcquireAll] and [TryAcquireAll] take at once.
 const MaxNames = 1000
 
-// MultiHold is several names that are held together. Its Token and Sequencer are those of the first name,
-// in order. A resource that another of the names guards has to see the sequencer of its
+// MultiHold is several names that are held together. Its Token and Sequencer are those of the first
+// name, in order. A resource that another of the names guards has to see the sequencer of its
 // [MultiHold.Lease].
 type MultiHold struct {
 	*Hold
@@ -135,8 +135,8 @@ type MultiHold struct {
 // Lease returns the lease of one of the names, with its own token, or nil.
 func (s *MultiHold) Lease(name string) *lease.Lease { return s.leases[name] }
 
-// AcquireAll acquires all of the names, or none. It always acquires them in the same order. So two callers
-// that want some of the same names never wait for each other.
+// AcquireAll acquires all of the names, or none. It always acquires them in the same order. So two
+// callers that want some of the same names never wait for each other.
 //
 // It blocks until all are held, ctx is done or the session ends. What it holds already is kept
 // meanwhile, and released when AcquireAll fails. A name that is listed twice is acquired once.
@@ -144,10 +144,10 @@ func AcquireAll(ctx context.Context, s *lease.Session, names ...string) (*MultiH
 	return all(ctx, s, names, (*lease.Session).Acquire)
 }
 
-// TryAcquireAll is AcquireAll if all of the names are free at once. Otherwise it releases what it has acquired
-// and returns an error. For a held name the error matches [lease.ErrHeld] and names the name. TryAcquireAll
-// acquires one name after the other, so two callers at the same time may both fail. A store that
-// doesn't answer is an error. The rest is as with [Semaphore.TryAcquire].
+// TryAcquireAll is AcquireAll if all of the names are free at once. Otherwise it releases what it
+// has acquired and returns an error. For a held name the error matches [lease.ErrHeld] and names
+// the name. TryAcquireAll acquires one name after the other, so two callers at the same time may
+// both fail. A store that doesn't answer is an error. The rest is as with [Semaphore.TryAcquire].
 func TryAcquireAll(ctx context.Context, s *lease.Session, names ...string) (*MultiHold, error) {
 	return all(ctx, s, names, (*lease.Session).TryAcquire)
 }

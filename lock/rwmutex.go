@@ -43,18 +43,20 @@ func (rw *RWMutex) Lock(ctx context.Context) (*Hold, error) {
 	return rw.shared.acquire(ctx, MaxShares, false)
 }
 
-// TryLock is Lock if it can be had at once, and otherwise a *[HeldError]. The rest is as with [Semaphore.TryAcquire].
+// TryLock is Lock if it can be had at once, and otherwise a *[HeldError]. The rest is as with
+// [Semaphore.TryAcquire].
 func (rw *RWMutex) TryLock(ctx context.Context) (*Hold, error) {
 	return rw.shared.acquire(ctx, MaxShares, true)
 }
 
-// RLock takes the lock for reading. It blocks until no writer holds it or waits before, ctx is done or the session ends. The
-// rest is as with [Semaphore.Acquire].
+// RLock takes the lock for reading. It blocks until no writer holds it or waits before, ctx is done
+// or the session ends. The rest is as with [Semaphore.Acquire].
 func (rw *RWMutex) RLock(ctx context.Context) (*Hold, error) {
 	return rw.shared.acquire(ctx, 1, false)
 }
 
-// TryRLock is RLock if it can be had at once, and otherwise a *[HeldError]. The rest is as with [Semaphore.TryAcquire].
+// TryRLock is RLock if it can be had at once, and otherwise a *[HeldError]. The rest is as with
+// [Semaphore.TryAcquire].
 func (rw *RWMutex) TryRLock(ctx context.Context) (*Hold, error) {
 	return rw.shared.acquire(ctx, 1, true)
 }
@@ -99,7 +101,8 @@ func (rw *RWMutex) Downgrade(ctx context.Context, h *Hold) (*Hold, error) {
 	return l.hold(reader), nil
 }
 
-// replace makes a holder of e in place of the one of that id, in one write, and sets e's token. It tries again for as long as the store fails.
+// replace makes a holder of e in place of the one of that id, in one write, and sets e's token. It
+// tries again for as long as the store fails.
 func (l *shared) replace(ctx context.Context, id string, e *roster.Entry) error {
 	joined, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -9,7 +9,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// MaxShares is how many may hold a semaphore or a read/write lock, or wait for it, at a time, and the highest limit of a semaphore.
+// MaxShares is how many may hold a semaphore or a read/write lock, or wait for it, at a time, and
+// the highest limit of a semaphore.
 const MaxShares = roster.MaxShares
 
 // SemaphoreOptions describe a semaphore. All callers of one name have to give the same options,

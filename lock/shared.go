@@ -158,11 +158,13 @@ func (a *attempt) pursue(ctx context.Context) (roster.Entry, error) {
 	}
 }
 
-// inLine reports whether the attempt is one that waits in line. Where nobody does, a heavy share may find too little free at every instant at
-// which light ones are given back. So who has waited for a TTL takes a place, whatever its weight: else the light would starve behind the heavy.
+// inLine reports whether the attempt is one that waits in line. Where nobody does, a heavy share
+// may find too little free at every instant at which light ones are given back. So who has waited
+// for a TTL takes a place, whatever its weight: else the light would starve behind the heavy.
 func (a *attempt) inLine() bool { return a.m.Clock().Now() >= a.aged }
 
-// crowded reports whether there is no room on the roster for who isn't on it yet. The last place is no reader's: a writer has it to wait in.
+// crowded reports whether there is no room on the roster for who isn't on it yet. The last place is
+// no reader's: a writer has it to wait in.
 func (a *attempt) crowded(r roster.Roster) bool {
 	room := MaxShares
 	if a.kind == roster.RW && a.mine.Weight < a.limit {
@@ -171,9 +173,10 @@ func (a *attempt) crowded(r roster.Roster) bool {
 	return roster.Find(r.Queue, a.mine.ID) < 0 && len(r.Held)+len(r.Queue) >= room
 }
 
-// look looks at the sessions of those before this attempt, if it is time to: in a line, at that of who is next before it. A renewal changes
-// no roster, so that is every third of the TTL, or when one may have died. Nobody is looked at when nobody is in the way. A roster with
-// another limit is an error, unless that was set for all.
+// look looks at the sessions of those before this attempt, if it is time to: in a line, at that of
+// who is next before it. A renewal changes no roster, so that is every third of the TTL, or when
+// one may have died. Nobody is looked at when nobody is in the way. A roster with another limit is
+// an error, unless that was set for all.
 func (a *attempt) look(ctx context.Context, r roster.Roster) error {
 	if r.Limit != a.limit && (!r.Set || a.mine.Weight > r.Limit) {
 		return &MismatchError{Name: a.name, Stored: r.Limit, Asked: a.limit}
@@ -234,7 +237,8 @@ func (a *attempt) waitsFor(holder *lease.HeldError) {
 	a.waits = holder
 }
 
-// wait blocks until the roster changes, or the sessions of those before this one have to be looked at.
+// wait blocks until the roster changes, or the sessions of those before this one have to be looked
+// at.
 func (a *attempt) wait(ctx context.Context, rec store.Record, holder *lease.HeldError) (store.Record, error) {
 	a.waitsFor(holder)
 	pause := a.due.Sub(a.m.Clock().Now())
@@ -318,7 +322,8 @@ func (l *shared) pause(ctx context.Context, n int, failure error) error {
 	return nil
 }
 
-// write replaces the record by one with r. It returns the record as it is now, whether that is the one or another.
+// write replaces the record by one with r. It returns the record as it is now, whether that is the
+// one or another.
 func (a *attempt) write(ctx context.Context, rec store.Record, r roster.Roster) (store.Record, error) {
 	if err := r.Write(&rec); err != nil {
 		return store.Record{}, err
@@ -352,9 +357,10 @@ func (a *attempt) withdraw() {
 	a.s.Background(func(ctx context.Context) { _ = a.remove(ctx, a.mine.ID, &a.base) })
 }
 
-// remove takes an entry off the roster. It blocks until that is known to be done, or ctx is done. When the entry isn't there,
-// the record is written all the same: only then no write that shows it can land any more. A name that has become another kind
-// has no such entry; then it is enough that it has another version than base, which that write was to replace, if there may be one.
+// remove takes an entry off the roster. It blocks until that is known to be done, or ctx is done.
+// When the entry isn't there, the record is written all the same: only then no write that shows it
+// can land any more. A name that has become another kind has no such entry; then it is enough that
+// it has another version than base, which that write was to replace, if there may be one.
 func (l *shared) remove(ctx context.Context, id string, base *string) error {
 	for n := 0; ; n++ {
 		err := store.Update(ctx, l.st, l.key(), func(rec *store.Record) (bool, error) {

@@ -55,7 +55,8 @@ func slotOf(name string) (of string, slot int, ok bool) {
 	return name[:i], slot, err == nil && strconv.Itoa(slot) == name[i+1:]
 }
 
-// state reads a name's record, and the roster that is beside it where the record doesn't say what the name is.
+// state reads a name's record, and the roster that is beside it where the record doesn't say what
+// the name is.
 func (s source) state(ctx context.Context, name string) (store.Record, roster.State, error) {
 	rec, err := store.Load(ctx, s.st, name)
 	if err != nil || rec.Kind != "" && !rec.Kind.Shared() {

@@ -16,7 +16,8 @@ type background struct {
 	wg     sync.WaitGroup
 }
 
-// start runs f in a goroutine that close waits for. It reports false, and doesn't, when it is closed.
+// start runs f in a goroutine that close waits for. It reports false, and doesn't, when it is
+// closed.
 func (b *background) start(f func()) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -34,11 +35,12 @@ func (b *background) close() {
 	b.wg.Wait()
 }
 
-// lettingGo is the share of a call's patience in which it lets go of what it has taken, when the store doesn't answer before.
+// lettingGo is the share of a call's patience in which it lets go of what it has taken, when the
+// store doesn't answer before.
 const lettingGo = 10
 
-// inTime calls do, which may have to let go of what it has taken after the store has not answered. That goes on in the background when the
-// call has to be answered: then its outcome is unknown.
+// inTime calls do, which may have to let go of what it has taken after the store has not answered.
+// That goes on in the background when the call has to be answered: then its outcome is unknown.
 func inTime[T any](c *call, what string, do func(context.Context) (T, error)) (T, error) {
 	type outcome struct {
 		v   T

@@ -14,20 +14,23 @@ import (
 )
 
 const (
-	// The store is looked at every boardPoll while anybody watches; what this server itself changes is seen at once.
+	// The store is looked at every boardPoll while anybody watches; what this server itself changes
+	// is seen at once.
 	boardPoll = time.Second
-	// boardLinger is how long the board looks on when the last watcher has left: who reconnects then costs no look of its own.
+	// boardLinger is how long the board looks on when the last watcher has left: who reconnects
+	// then costs no look of its own.
 	boardLinger = 10 * time.Second
-	// boardRest is how long the board lets changes gather once it has told some, and boardRestEach how long a watcher does, for each that there
-	// is: each telling costs a write to a connection.
+	// boardRest is how long the board lets changes gather once it has told some, and boardRestEach
+	// how long a watcher does, for each that there is: each telling costs a write to a connection.
 	boardRest     = 10 * time.Millisecond
 	boardRestEach = time.Millisecond
 	// boardReads is how many names that this server has changed are read at a time.
 	boardReads = 8
 )
 
-// board knows the state of every name and tells watchers its changes, while there are watchers. Requests never wait for it: they leave
-// the name that they have changed with the bell, and watchers read the news, which don't change.
+// board knows the state of every name and tells watchers its changes, while there are watchers.
+// Requests never wait for it: they leave the name that they have changed with the bell, and
+// watchers read the news, which don't change.
 type board struct {
 	s    *Server
 	bell bell
@@ -74,7 +77,8 @@ func newBoard(s *Server) *board {
 	return b
 }
 
-// blank forgets everything: who has been told something before has to be told all again. b.mu is held.
+// blank forgets everything: who has been told something before has to be told all again. b.mu is
+// held.
 func (b *board) blank() {
 	b.names, b.sessions, b.kept, b.pauses = map[string]*item{}, map[string]*item{}, map[string]int{}, map[string]*api.Pause{}
 	b.seq++ // 0 is that of a watcher who has been told nothing
@@ -240,8 +244,8 @@ func (b *board) read(ctx context.Context, key string) {
 	}
 }
 
-// apply notes what was read of a name or session of which before was known. It reports false when a look has seen it meanwhile: before that
-// read, or after it.
+// apply notes what was read of a name or session of which before was known. It reports false when a
+// look has seen it meanwhile: before that read, or after it.
 func (b *board) apply(ctx context.Context, key string, before *item, rec, control store.Record, now clock.Instant) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -351,7 +355,8 @@ func (b *board) note(as, before *item) {
 	b.past = append(b.past, as)
 }
 
-// forgetPast drops the changes that others have followed, and the oldest ones if these are still too many. b.mu is held.
+// forgetPast drops the changes that others have followed, and the oldest ones if these are still
+// too many. b.mu is held.
 func (b *board) forgetPast() {
 	past := make([]*item, 0, len(b.past)) // watchers read the other one
 	for _, i := range b.past {
@@ -366,7 +371,8 @@ func (b *board) forgetPast() {
 	b.past = past
 }
 
-// memory is how many changes are remembered: who has missed no more is told these, and not everything again.
+// memory is how many changes are remembered: who has missed no more is told these, and not
+// everything again.
 func (b *board) memory() int { return max(boardMemory, 2*len(b.names)) }
 
 const boardMemory = 4096

@@ -17,11 +17,13 @@ import (
 const (
 	// censusRest is for how long what was counted is said again, at least.
 	censusRest = time.Second
-	// censusShare is how many times as long as it took to count that is: who asks, to count takes a twentieth of the time.
+	// censusShare is how many times as long as it took to count that is: who asks, to count takes a
+	// twentieth of the time.
 	censusShare = 20
 )
 
-// census counts the names of the store, when somebody asks and the last count is old: one at a time, for all who ask.
+// census counts the names of the store, when somebody asks and the last count is old: one at a
+// time, for all who ask.
 type census struct {
 	s *Server
 
@@ -40,7 +42,8 @@ type count struct {
 	err     error         // why it could not be counted
 }
 
-// take returns the last count that is young enough. It waits for one that is under way for 2 s at most; nil is none.
+// take returns the last count that is young enough. It waits for one that is under way for 2 s at
+// most; nil is none.
 func (c *census) take() *count {
 	running := c.begin()
 	if running == nil {
@@ -62,7 +65,8 @@ func (c *census) latest() *count {
 	return c.last
 }
 
-// begin returns what is closed when the count that is under way is over; it begins one if it is time for that, and returns nil if not.
+// begin returns what is closed when the count that is under way is over; it begins one if it is
+// time for that, and returns nil if not.
 func (c *census) begin() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -15,8 +15,8 @@ import (
 // observePoll bounds how long the end of a leader that has died goes unnoticed beyond its TTL.
 const observePoll = time.Second
 
-// handoff has whoever leads a name hand over. The order is written when it answers; with "wait" it has been carried out, or
-// the wait is over: what it answers is how the name stands then.
+// handoff has whoever leads a name hand over. The order is written when it answers; with "wait" it
+// has been carried out, or the wait is over: what it answers is how the name stands then.
 func (s *Server) handoff(c *call) (any, error) {
 	var body api.HandoffRequest
 	if err := c.read(&body); err != nil {
@@ -52,7 +52,8 @@ func (s *Server) handoff(c *call) (any, error) {
 	return s.await(c, wait, func(l election.Leader) bool { return l.Owner != "" && l.Token > h.From.Token })
 }
 
-// pause has nobody lead a name until it is resumed, or "for" is over. With "wait" it answers when nobody leads, or when the wait is over.
+// pause has nobody lead a name until it is resumed, or "for" is over. With "wait" it answers when
+// nobody leads, or when the wait is over.
 func (s *Server) pause(c *call) (any, error) {
 	var body api.PauseRequest
 	if err := c.read(&body); err != nil {
@@ -108,7 +109,8 @@ func (s *Server) resume(c *call) (any, error) {
 	return s.standing(c.r.Context(), name)
 }
 
-// await returns how the name in the path stands once reached says so of its leader, or when the wait is over.
+// await returns how the name in the path stands once reached says so of its leader, or when the
+// wait is over.
 func (s *Server) await(c *call, wait time.Duration, reached func(election.Leader) bool) (any, error) {
 	name := c.r.PathValue("name")
 	if wait > 0 {
@@ -126,7 +128,8 @@ func (s *Server) await(c *call, wait time.Duration, reached func(election.Leader
 	return s.standing(c.r.Context(), name)
 }
 
-// standing returns how a name stands, with what is left of the session that keeps it, and its election.
+// standing returns how a name stands, with what is left of the session that keeps it, and its
+// election.
 func (s *Server) standing(ctx context.Context, name string) (*api.Lease, error) {
 	rec, err := store.Load(ctx, s.st, name)
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 // readyLimit is how long the store has to answer a look at whether the server is ready.
 const readyLimit = 2 * time.Second
 
-// health answers /healthz, whether this process works, which asks nobody, and /readyz, whether it can serve: nobody needs to be known for either.
+// health answers /healthz, whether this process works, which asks nobody, and /readyz, whether it
+// can serve: nobody needs to be known for either.
 func (s *Server) health(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")

@@ -79,7 +79,8 @@ func (s *Server) assign(c *call) (any, error) {
 	return answer, nil
 }
 
-// requestName begins the names of those who have a value by a request with an Idempotency-Key, and no name of their own.
+// requestName begins the names of those who have a value by a request with an Idempotency-Key, and
+// no name of their own.
 const requestName = "request:"
 
 // assignment reads what a caller wants.
@@ -172,7 +173,8 @@ func missingPool(pool string, err error) error {
 	return err
 }
 
-// widen adds values to a pool. Who may assign values of it may do so, as such a caller says what its values are when it is new.
+// widen adds values to a pool. Who may assign values of it may do so, as such a caller says what
+// its values are when it is new.
 func (s *Server) widen(c *call) (any, error) {
 	pool, err := s.inPool(c, Assign)
 	if err != nil {
@@ -203,7 +205,8 @@ func (s *Server) widen(c *call) (any, error) {
 	return api.PoolOf(got), nil
 }
 
-// unassign gives a value back. It is named by its term, as any lease is, or by the name that has it.
+// unassign gives a value back. It is named by its term, as any lease is, or by the name that has
+// it.
 func (s *Server) unassign(c *call) (any, error) {
 	pool, err := s.inPool(c, Assign)
 	if err != nil {

@@ -19,10 +19,12 @@ import (
 // maxIDs bounds how many ids one answer has.
 const maxIDs = 10_000
 
-// maxSpecified bounds of how many layouts a server makes ids that callers have described. Each is a pool, and a number that is kept.
+// maxSpecified bounds of how many layouts a server makes ids that callers have described. Each is a
+// pool, and a number that is kept.
 const maxSpecified = 32
 
-// mint makes ids, with a number of the server's own for each layout, which it claims when it is first asked for.
+// mint makes ids, with a number of the server's own for each layout, which it claims when it is
+// first asked for.
 type mint struct {
 	m     *lease.Manager
 	pools map[string]string // by layout
@@ -53,7 +55,8 @@ func newMint(m *lease.Manager, pools map[string]string) *mint {
 	return &mint{m: m, pools: pools, turn: make(chan struct{}, 1), presses: map[string]*press{}}
 }
 
-// pool returns the name of the pool that the server's number of a layout is from, and its values, if they are known.
+// pool returns the name of the pool that the server's number of a layout is from, and its values,
+// if they are known.
 func (m *mint) pool(l flake.Layout) (string, identity.Values) {
 	if pool := m.pools[l.Name()]; pool != "" {
 		return pool, identity.Values{}
@@ -61,7 +64,8 @@ func (m *mint) pool(l flake.Layout) (string, identity.Values) {
 	return pools.OfLayout(l.Name()), identity.Values{Range: pools.Numbers(l)}
 }
 
-// full reports whether the server has numbers for so many layouts that it claims none for this one. Those with names always have room.
+// full reports whether the server has numbers for so many layouts that it claims none for this one.
+// Those with names always have room.
 func (m *mint) full(l flake.Layout) bool {
 	if named(l.Name()) {
 		return false
@@ -88,7 +92,8 @@ func (m *mint) known(layout string) *press {
 	return m.presses[layout]
 }
 
-// ready returns what makes ids of a layout. instead is one whose hold is lost and whose window is over, or nil.
+// ready returns what makes ids of a layout. instead is one whose hold is lost and whose window is
+// over, or nil.
 func (m *mint) ready(ctx context.Context, l flake.Layout, instead *press) (*press, error) {
 	if p := m.known(l.Name()); p != instead {
 		return p, nil
@@ -196,7 +201,8 @@ func texts[T flake.Value](ids []T) []string {
 	return all
 }
 
-// make makes ids. A hold that is lost is as good as any until its window is over; then there is another number.
+// make makes ids. A hold that is lost is as good as any until its window is over; then there is
+// another number.
 func (m *mint) make(ctx context.Context, o order) (ids []string, node uint64, err error) {
 	var over *press
 	var window *flake.WindowError

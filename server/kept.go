@@ -11,10 +11,12 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// A lease that a session keeps isn't renewed itself: what is left of it is what is left of its session. The board follows the sessions
-// that keep a name, and tells each renewal once, however many names it is for.
+// A lease that a session keeps isn't renewed itself: what is left of it is what is left of its
+// session. The board follows the sessions that keep a name, and tells each renewal once, however
+// many names it is for.
 
-// sessionEvent tells of a session as its record says. One that isn't stored, or has no owner, is over for good.
+// sessionEvent tells of a session as its record says. One that isn't stored, or has no owner, is
+// over for good.
 func (s *Server) sessionEvent(rec store.Record) (*api.SessionEvent, lease.Status) {
 	e, seen := &api.SessionEvent{Session: rec.Key, Gone: rec.Owner == ""}, s.obs.Saw(rec)
 	if !e.Gone {
@@ -80,8 +82,8 @@ func (b *board) changeSession(rec store.Record, now clock.Instant) {
 	}
 }
 
-// missing returns the sessions that keep one of the records and are not among those that were found: they are over, or younger than
-// the list of sessions.
+// missing returns the sessions that keep one of the records and are not among those that were
+// found: they are over, or younger than the list of sessions.
 func (b *board) missing(found sight) map[string]bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

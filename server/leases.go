@@ -83,8 +83,8 @@ func (s *Server) request(c *call) (lessor.Request, error) {
 	return req, nil
 }
 
-// requestID is the same when the same caller sends a request with the same key again, and nobody else's; "" without a key. Callers
-// without a name are told apart by the key alone.
+// requestID is the same when the same caller sends a request with the same key again, and nobody
+// else's; "" without a key. Callers without a name are told apart by the key alone.
 func (c *call) requestID() string {
 	key := c.r.Header.Get(api.HeaderKey)
 	if key == "" {
@@ -307,7 +307,8 @@ func (s *Server) verify(c *call) (any, error) {
 	return v, nil
 }
 
-// witness is a store that remembers what it said of one key: what is shown of a name is then what it was judged by.
+// witness is a store that remembers what it said of one key: what is shown of a name is then what
+// it was judged by.
 type witness struct {
 	store.Store
 	key string

@@ -2,8 +2,9 @@ package server
 
 import "sync"
 
-// line lets one watcher at a time come in, or send what takes more than a piece, in the order in which they came: a crowd that comes at once is told
-// everything one after the other, so that requests never run beside hundreds of writers.
+// line lets one watcher at a time come in, or send what takes more than a piece, in the order in
+// which they came: a crowd that comes at once is told everything one after the other, so that
+// requests never run beside hundreds of writers.
 type line struct {
 	mu      sync.Mutex
 	taken   bool    // somebody has a turn

@@ -11,7 +11,8 @@ import (
 	"github.com/leasehold/leasehold/internal/api"
 )
 
-// metrics are what Prometheus reads at /metrics. No label grows with the names: there is one series for all of them.
+// metrics are what Prometheus reads at /metrics. No label grows with the names: there is one series
+// for all of them.
 type metrics struct {
 	s       *Server
 	handler http.Handler

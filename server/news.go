@@ -14,7 +14,8 @@ import (
 	"github.com/leasehold/leasehold/internal/api"
 )
 
-// news are what there is to tell at a time. They don't change, so all watchers read the same ones, and lock nothing.
+// news are what there is to tell at a time. They don't change, so all watchers read the same ones,
+// and lock nothing.
 type news struct {
 	seq  uint64  // of the last change
 	past []*item // the changes since from, in order; one that another one has followed may be missing
@@ -63,7 +64,8 @@ func (n *news) after(seq uint64) ([]*item, bool) {
 	return n.past[i:], true
 }
 
-// old reports whether another change of the same name or session has followed that one, so that only this is told.
+// old reports whether another change of the same name or session has followed that one, so that
+// only this is told.
 func (n *news) old(i *item) bool {
 	next := i.next.Load()
 	return next != 0 && next <= n.seq
@@ -82,7 +84,8 @@ func (n *news) keepers(prefix string) map[string]bool {
 	return all
 }
 
-// item is the state of a name or a session at a time, encoded once for all who are told of it. Once it is noted, only next changes.
+// item is the state of a name or a session at a time, encoded once for all who are told of it. Once
+// it is noted, only next changes.
 type item struct {
 	key     string
 	version string
@@ -104,7 +107,8 @@ const (
 	sessionOpening = `{"seq":0,`
 )
 
-// encode encodes the event that tells of it: a [api.Event] or a [api.SessionEvent] that says nothing of what is left.
+// encode encodes the event that tells of it: a [api.Event] or a [api.SessionEvent] that says
+// nothing of what is left.
 func (i *item) encode(event any) {
 	text, err := json.Marshal(event)
 	if err != nil { // strings and numbers only, and dates: of a year beyond 9999, perhaps

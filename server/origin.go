@@ -8,8 +8,9 @@ import (
 	"github.com/leasehold/leasehold/internal/api"
 )
 
-// foreign refuses what a browser was made to send by a page of somebody else's. A browser adds its certificate to such a request, and a
-// server that asks nobody who he is has nothing else to tell it by. Whoever is no browser says nothing of an origin, and is let by.
+// foreign refuses what a browser was made to send by a page of somebody else's. A browser adds its
+// certificate to such a request, and a server that asks nobody who he is has nothing else to tell
+// it by. Whoever is no browser says nothing of an origin, and is let by.
 var foreign = http.NewCrossOriginProtection()
 
 // checkOrigin returns the problem of a request that a page of another site has a browser send.
@@ -25,7 +26,8 @@ func (s *Server) checkOrigin(r *http.Request) *api.Problem {
 	return nil
 }
 
-// changing returns a request as one that changes something, which the check of origins lets by if it is a GET: to make ids claims a number.
+// changing returns a request as one that changes something, which the check of origins lets by if
+// it is a GET: to make ids claims a number.
 func changing(r *http.Request) *http.Request {
 	if !strings.HasPrefix(r.URL.Path, "/v1/ids/") {
 		return r
@@ -35,8 +37,8 @@ func changing(r *http.Request) *http.Request {
 	return &post
 }
 
-// localName reports whether the host of a request, with its port if there is one, is an address, or a name that no name server makes
-// lead here.
+// localName reports whether the host of a request, with its port if there is one, is an address, or
+// a name that no name server makes lead here.
 func localName(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name

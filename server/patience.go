@@ -21,7 +21,8 @@ func (e *lateError) Error() string {
 // Is makes it an end of time for all who give up since their context is done.
 func (e *lateError) Is(target error) bool { return target == context.DeadlineExceeded }
 
-// patience is for how long a call waits for the store. It may be extended while the call waits for something else, or hears from the store.
+// patience is for how long a call waits for the store. It may be extended while the call waits for
+// something else, or hears from the store.
 type patience struct {
 	ctx    context.Context //nolint:containedctx // that of the call: done when it is to give up
 	cancel context.CancelCauseFunc
@@ -35,7 +36,8 @@ type patience struct {
 // patienceKey is of the patience in a context.
 type patienceKey struct{}
 
-// newPatience returns one that ends with ctx, or when the store has not answered within the server's limit.
+// newPatience returns one that ends with ctx, or when the store has not answered within the
+// server's limit.
 func (s *Server) newPatience(ctx context.Context) *patience {
 	p := &patience{clk: s.clk, limit: s.opts.StoreTimeout, stop: func() bool { return true }}
 	ctx, p.cancel = context.WithCancelCause(ctx)
@@ -74,8 +76,8 @@ func heard(ctx context.Context) {
 // many is how many records of a list count as one answer of the store.
 const many = 64
 
-// carriedOut reports whether a request is carried out though its client has gone: to let go, and a write whose outcome is to be as certain
-// as can be.
+// carriedOut reports whether a request is carried out though its client has gone: to let go, and a
+// write whose outcome is to be as certain as can be.
 func carriedOut(rt route) bool { return rt.method == http.MethodDelete || rt.op == "write record" }
 
 // patienceOf returns the patience of a request.

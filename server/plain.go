@@ -13,7 +13,8 @@ var (
 	remote  = regexp.MustCompile(`rpc error: code = \w+ desc = |connection error: desc = |transport: `)
 )
 
-// plainly says why the store can't be used in words for an operator: without those of the library that asked it.
+// plainly says why the store can't be used in words for an operator: without those of the library
+// that asked it.
 func plainly(err error) string {
 	text := err.Error()
 	if m := dialled.FindStringSubmatch(text); m != nil {

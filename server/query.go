@@ -12,8 +12,9 @@ import (
 // termQuery are the query parameters that name a term, where no sequencer does.
 var termQuery = []string{"holder", "token"}
 
-// checkQuery returns the problem of a request with query parameters that its route does not know, or of which it can't be told what they
-// say: to ignore them would be to do something else than was asked for. Their values may be secret, and are not told.
+// checkQuery returns the problem of a request with query parameters that its route does not know,
+// or of which it can't be told what they say: to ignore them would be to do something else than was
+// asked for. Their values may be secret, and are not told.
 func checkQuery(rt route, raw string) error {
 	if raw == "" {
 		return nil

@@ -18,7 +18,8 @@ type quota struct {
 
 func newQuota(most int) *quota { return &quota{most: most, of: map[string]int{}} }
 
-// enter counts a request of who, until leave is called. It returns a problem when there are as many as there may be.
+// enter counts a request of who, until leave is called. It returns a problem when there are as many
+// as there may be.
 func (q *quota) enter(who string) (leave func(), err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

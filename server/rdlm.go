@@ -10,7 +10,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// newRDLM returns what speaks RDLM's protocol, on the same queues, and tells of its requests as of the others.
+// newRDLM returns what speaks RDLM's protocol, on the same queues, and tells of its requests as of
+// the others.
 func (s *Server) newRDLM(opts rdlm.Options) *rdlm.Handler {
 	opts.Quotas = rdlmQuotas{s}
 	opts.OnDone = s.rdlmDone
@@ -71,7 +72,8 @@ func passedOf(r *http.Request) passed {
 	return passed{caller: Anybody}
 }
 
-// rdlmAction is what a request of RDLM's is about to do, and to what; name ends in "*" when that is to all.
+// rdlmAction is what a request of RDLM's is about to do, and to what; name ends in "*" when that is
+// to all.
 func rdlmAction(r *http.Request) (action Action, name string) {
 	if locked, ok := strings.CutPrefix(r.URL.Path, "/locks/"); ok {
 		name, _, _ = strings.Cut(locked, "/")
@@ -87,8 +89,8 @@ func rdlmAction(r *http.Request) (action Action, name string) {
 	return Read, name
 }
 
-// speakRDLM passes a request on if its caller may do that. RDLM's clients can't say who they are but by a certificate, or a bearer token
-// that a proxy adds.
+// speakRDLM passes a request on if its caller may do that. RDLM's clients can't say who they are
+// but by a certificate, or a bearer token that a proxy adds.
 func (s *Server) speakRDLM(w http.ResponseWriter, r *http.Request) {
 	begun := s.clk.Wall()
 	p := s.patienceOf(route{method: r.Method}, r)

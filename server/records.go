@@ -14,8 +14,8 @@ import (
 	"github.com/leasehold/leasehold/store/driver"
 )
 
-// Records are the store itself, over HTTP: what package client makes a store of. A record's version is its ETag, and what a write
-// has to match.
+// Records are the store itself, over HTTP: what package client makes a store of. A record's version
+// is its ETag, and what a write has to match.
 
 // contentLines is the content type of a list of records.
 const contentLines = "application/x-ndjson"
@@ -32,8 +32,9 @@ func (s *Server) key(c *call) (string, error) {
 	return key, driver.CheckKey(key)
 }
 
-// getRecord reads a record. With the parameters version and wait it waits until the record has another version, for so long
-// at most, and then answers 304. With the parameter confirm the read is durable.
+// getRecord reads a record. With the parameters version and wait it waits until the record has
+// another version, for so long at most, and then answers 304. With the parameter confirm the read
+// is durable.
 func (s *Server) getRecord(c *call) (any, error) {
 	key, err := s.key(c)
 	if err != nil {
@@ -107,8 +108,8 @@ func (s *Server) deleteRecord(c *call) (any, error) {
 	return nil, s.st.Delete(c.r.Context(), key, c.r.URL.Query().Get("version"))
 }
 
-// listRecords sends all records of a prefix, one JSON object a line, and at last {"end":true}: without it the list is not
-// complete.
+// listRecords sends all records of a prefix, one JSON object a line, and at last {"end":true}:
+// without it the list is not complete.
 func (s *Server) listRecords(c *call) (any, error) {
 	prefix := c.r.URL.Query().Get("prefix")
 	if err := c.may(Records, prefix+"*"); err != nil {

@@ -8,11 +8,12 @@ import (
 	"strings"
 )
 
-// forwarded is the header in which each proxy writes down, behind what is there, whom it was asked by.
+// forwarded is the header in which each proxy writes down, behind what is there, whom it was asked
+// by.
 const forwarded = "X-Forwarded-For"
 
-// remote is the address that a request comes from: of the hops that trusted proxies tell of, the last one that is no trusted proxy. What
-// stands before that is what the client says of itself.
+// remote is the address that a request comes from: of the hops that trusted proxies tell of, the
+// last one that is no trusted proxy. What stands before that is what the client says of itself.
 func (s *Server) remote(r *http.Request) string {
 	peer := r.RemoteAddr
 	if host, _, err := net.SplitHostPort(peer); err == nil {

@@ -189,8 +189,9 @@ func (s *Server) handle(rt route, w http.ResponseWriter, r *http.Request) {
 	s.told(c.event, r, begun)
 }
 
-// told tells whoever listens of a request that was answered. How long it took is for people only: the time of day, whose reading costs
-// an eighth of the other clock's and tells differences without its steps, is good enough for that.
+// told tells whoever listens of a request that was answered. How long it took is for people only:
+// the time of day, whose reading costs an eighth of the other clock's and tells differences without
+// its steps, is good enough for that.
 func (s *Server) told(e Event, r *http.Request, begun time.Time) {
 	e.Time, e.Remote = s.clk.Wall(), s.remote(r)
 	e.Duration = e.Time.Sub(begun)
@@ -200,8 +201,8 @@ func (s *Server) told(e Event, r *http.Request, begun time.Time) {
 	}
 }
 
-// admit finds out who calls, and whether it may do that. Handlers of what isn't named by the path ask [call.may] themselves; who uses a
-// session has to be allowed to take something.
+// admit finds out who calls, and whether it may do that. Handlers of what isn't named by the path
+// ask [call.may] themselves; who uses a session has to be allowed to take something.
 func (s *Server) admit(rt route, c *call) error {
 	caller, err := s.opts.Authenticate(c.r)
 	if err != nil { // it is nobody's request, so it is its address's
@@ -260,8 +261,8 @@ func (s *Server) problem(err error) *api.Problem {
 	return api.ProblemOf(err)
 }
 
-// failure is the problem of a request that was not done. A store does not fail that gives up since whoever asked has hung up, or was cut
-// off by a server that ends.
+// failure is the problem of a request that was not done. A store does not fail that gives up since
+// whoever asked has hung up, or was cut off by a server that ends.
 func (s *Server) failure(r *http.Request, err error) *api.Problem {
 	p := s.problem(err)
 	switch {

@@ -115,8 +115,9 @@ type Options struct {
 	// end, and this time after it. The store may still carry out what was cancelled.
 	StoreTimeout time.Duration
 
-	// MaxWaiting is how many requests of one caller may wait or watch at a time: 50,000 by default. One more is answered with 429.
-	// A caller without a name is the address that it comes from, so everybody behind a proxy is one.
+	// MaxWaiting is how many requests of one caller may wait or watch at a time: 50,000 by default.
+	// One more is answered with 429. A caller without a name is the address that it comes from, so
+	// everybody behind a proxy is one.
 	MaxWaiting int
 
 	// MaxNames, MaxSessions and MaxBytes bound what one caller may have by this server at a time:
@@ -126,16 +127,19 @@ type Options struct {
 	// renewal.
 	MaxNames, MaxSessions, MaxBytes int
 	MaxSessionTTL                   time.Duration // the longest TTL of a session: 24 h by default, and MaxTTL at most
-	// MaxRate is how many requests a second of one caller are served, with a burst of twice as many; 0 for any number.
+	// MaxRate is how many requests a second of one caller are served, with a burst of twice as
+	// many; 0 for any number.
 	MaxRate float64
 
 	// Keys, if set, sign the sequencers that the server returns, and verify those that come back.
 	Keys *fence.Keys
 
-	// RDLM, if set, has the server speak RDLM's protocol, too, at /locks, /resources and /: see package compat/rdlm.
+	// RDLM, if set, has the server speak RDLM's protocol, too, at /locks, /resources and /: see
+	// package compat/rdlm.
 	RDLM *rdlm.Options
 
-	// IDPools are the pools that the server's own numbers in ids come from, by their layout, as [flake.ParseLayout] reads it: otherwise "ids-" and the layout.
+	// IDPools are the pools that the server's own numbers in ids come from, by their layout, as
+	// [flake.ParseLayout] reads it: otherwise "ids-" and the layout.
 	IDPools map[string]string
 
 	// Authenticate returns the sender of a request. An error is answered with 401, and one that
@@ -183,8 +187,8 @@ type Server struct {
 	stop    context.CancelFunc
 }
 
-// New returns a server over st, which it doesn't own. It does no I/O. Its errors name the option that is wrong. Close it when it
-// is done with.
+// New returns a server over st, which it doesn't own. It does no I/O. Its errors name the option
+// that is wrong. Close it when it is done with.
 func New(st store.Store, opts Options) (*Server, error) {
 	if st == nil {
 		return nil, errors.New("server: New needs a store")
@@ -310,7 +314,8 @@ func (s *Server) Close() error {
 	return errors.Join(s.mint.close(), s.reg.Close())
 }
 
-// owner returns the id under which a holder of that name holds. Two that call themselves the same are two.
+// owner returns the id under which a holder of that name holds. Two that call themselves the same
+// are two.
 func owner(name string) string {
 	if name == "" {
 		name = "http"

@@ -22,8 +22,8 @@ import (
 // infoCaller is the key of a session's info that says who opened it. Its id is no secret.
 const infoCaller = "caller"
 
-// mayUse reports whether the caller may use a session that opener opened: its own, if there is anything that it may keep with it; or
-// without a name, who may acquire everything.
+// mayUse reports whether the caller may use a session that opener opened: its own, if there is
+// anything that it may keep with it; or without a name, who may acquire everything.
 func (c *call) mayUse(opener string) error {
 	switch who := c.caller.Name(); {
 	case who == "":
@@ -106,8 +106,8 @@ func (s *Server) session(c *call, g lessor.Grant) (*api.Session, error) {
 // maxNote is from how many bytes on an event tells of no more losses.
 const maxNote = 1024
 
-// sessionRenewal reads what a renewal asks for: a TTL, 0 for the one that there is, and what its session keeps. A caller names what it may acquire or
-// be assigned.
+// sessionRenewal reads what a renewal asks for: a TTL, 0 for the one that there is, and what its
+// session keeps. A caller names what it may acquire or be assigned.
 func (s *Server) sessionRenewal(c *call) (ttl time.Duration, leases map[string]fence.Token, err error) {
 	var body api.SessionRenewal
 	if err := c.read(&body); err != nil {
@@ -130,8 +130,8 @@ func (s *Server) sessionRenewal(c *call) (ttl time.Duration, leases map[string]f
 	return ttl, body.Leases, nil
 }
 
-// unreleased returns what is left of a notice: the leases that the session still holds. It is told of each until it has let go, for an
-// answer may be lost.
+// unreleased returns what is left of a notice: the leases that the session still holds. It is told
+// of each until it has let go, for an answer may be lost.
 func (s *Server) unreleased(ctx context.Context, owner string, text []byte) []byte {
 	broken, err := drive.ReadNotice(text)
 	if err != nil {
@@ -146,7 +146,8 @@ func (s *Server) unreleased(ctx context.Context, owner string, text []byte) []by
 	return drive.WriteNotice(broken)
 }
 
-// ownerOf returns the owner of a session that lives, as far as its record says, and that the request has the secret of.
+// ownerOf returns the owner of a session that lives, as far as its record says, and that the
+// request has the secret of.
 func (s *Server) ownerOf(c *call, id string) (string, error) {
 	rec, err := s.sessionRecord(c, id)
 	if err != nil {

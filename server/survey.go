@@ -30,8 +30,9 @@ const (
 	listRest  = 5 * time.Millisecond
 )
 
-// survey reads the names that begin with prefix, and what there is of their elections; of sessions it sees those that the prefix
-// covers. What it has read before an error is true all the same. A record that can't be read is no error of the others.
+// survey reads the names that begin with prefix, and what there is of their elections; of sessions
+// it sees those that the prefix covers. What it has read before an error is true all the same. A
+// record that can't be read is no error of the others.
 //
 // A survey that rests does so now and then, so that it doesn't take a core while requests want one.
 func (s *Server) survey(ctx context.Context, prefix string, rests bool) (found sight, err error) {
@@ -105,7 +106,8 @@ func (f sight) after(name string) []string {
 	return names[i:]
 }
 
-// readElection returns the name of an election, and its pause if there is one now, if rec is the record of one.
+// readElection returns the name of an election, and its pause if there is one now, if rec is the
+// record of one.
 func readElection(rec store.Record, now time.Time) (name string, p *api.Pause, ok bool) {
 	name, ok = strings.CutPrefix(rec.Key, kinds.Elections)
 	if !ok {

@@ -11,8 +11,9 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// tally counts what each caller holds by this server: names and sessions, and the bytes that their records are about. It is for bounds, not
-// for safety: it lives in memory, and after a restart it learns of a hold when that is renewed.
+// tally counts what each caller holds by this server: names and sessions, and the bytes that their
+// records are about. It is for bounds, not for safety: it lives in memory, and after a restart it
+// learns of a hold when that is renewed.
 type tally struct {
 	clk  clock.Clock
 	most usage
@@ -70,7 +71,8 @@ type claim struct {
 	reserved bool   // it is counted; what the caller has anyway is not counted twice
 }
 
-// reserve counts what a caller asks for: a key, or what it has a name of its own for. It returns a problem when that is more than it may have.
+// reserve counts what a caller asks for: a key, or what it has a name of its own for. It returns a
+// problem when that is more than it may have.
 func (t *tally) reserve(who, key, alias string, what usage) (claim, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -15,18 +15,22 @@ import (
 )
 
 const (
-	// watchBytes is how many bytes a second all watchers together are sent of whole states, and as many of changes: a crowd of them is told
-	// everything one after the other, while leases are granted and renewed as ever.
+	// watchBytes is how many bytes a second all watchers together are sent of whole states, and as
+	// many of changes: a crowd of them is told everything one after the other, while leases are
+	// granted and renewed as ever.
 	watchBytes = 32 << 20
-	// doorRest is how long after a watcher the next one is let in: to begin the streams of a crowd that comes at once takes a core for a while.
+	// doorRest is how long after a watcher the next one is let in: to begin the streams of a crowd
+	// that comes at once takes a core for a while.
 	doorRest = time.Millisecond
 	// beat is how often a stream says that it lives, and how old what it says is.
 	beat = 5 * time.Second
 	// pieceSize is how much of a stream is sent at a time.
 	pieceSize = 64 << 10
-	// tellSize is what a telling of changes counts for at least: to wake a watcher and to write to its connection costs as much.
+	// tellSize is what a telling of changes counts for at least: to wake a watcher and to write to
+	// its connection costs as much.
 	tellSize = 16 << 10
-	// turnLimit is how long a client may take to accept a piece without losing its turn: it is behind all others in the line then.
+	// turnLimit is how long a client may take to accept a piece without losing its turn: it is
+	// behind all others in the line then.
 	turnLimit = 20 * time.Millisecond
 	// pieceLimit is how long it may take at all: one that reads nothing is cut off.
 	pieceLimit = 30 * time.Second
@@ -35,8 +39,9 @@ const (
 // pieces are buffers for what is about to be sent.
 var pieces = sync.Pool{New: func() any { b := make([]byte, 0, pieceSize+4<<10); return &b }}
 
-// watch sends server-sent events: "reset" and the state of every name and of the sessions that keep names, then each change as it
-// comes, and every 5 s a "beat" with the age of what is known. A client that comes back with Last-Event-ID gets what it has missed.
+// watch sends server-sent events: "reset" and the state of every name and of the sessions that keep
+// names, then each change as it comes, and every 5 s a "beat" with the age of what is known. A
+// client that comes back with Last-Event-ID gets what it has missed.
 func (s *Server) watch(c *call) (any, error) {
 	prefix := c.r.URL.Query().Get("prefix")
 	if err := c.may(Read, prefix+"*"); err != nil {
@@ -68,8 +73,8 @@ func (s *Server) watch(c *call) (any, error) {
 	return nil, errAnswered
 }
 
-// enter blocks until the watcher may come in: for a beat at most, since by then it is to hear something. Those who have gone before their turn
-// keep nobody waiting.
+// enter blocks until the watcher may come in: for a beat at most, since by then it is to hear
+// something. Those who have gone before their turn keep nobody waiting.
 func (b *board) enter(ctx context.Context) error {
 	turn := b.door.join()
 	timer := clock.NewTimer(b.s.clk, beat)
@@ -143,13 +148,14 @@ func (s *stream) run() {
 	}
 }
 
-// rest lets changes gather once some have been told. Each watcher does that in its own time: while there are changes all the time, they are
-// not all woken at once.
+// rest lets changes gather once some have been told. Each watcher does that in its own time: while
+// there are changes all the time, they are not all woken at once.
 func (s *stream) rest() error {
 	return clock.Sleep(s.ctx, s.board.s.clk, min(time.Duration(s.board.watched())*boardRestEach, boardPoll))
 }
 
-// tell sends what is new, and a beat, when it is this watcher's turn: what has come until then is told, too. It returns what was told.
+// tell sends what is new, and a beat, when it is this watcher's turn: what has come until then is
+// told, too. It returns what was told.
 func (s *stream) tell() (n *news, err error) {
 	defer s.yield()
 	n = s.board.news.Load()
@@ -206,7 +212,8 @@ func (s *stream) told(n *news) (err error) {
 	return err
 }
 
-// all tells everything: the names, and the sessions that keep them. It has no ids: who has heard a part of it has to hear all of it again.
+// all tells everything: the names, and the sessions that keep them. It has no ids: who has heard a
+// part of it has to hear all of it again.
 func (s *stream) all(n *news) (err error) {
 	since, _ := n.after(n.view.seq)
 	sessions, told := map[string]*item{}, map[string]bool{} // those that have changed since the view; those that were told
@@ -252,7 +259,8 @@ func (s *stream) concerns(i *item) bool {
 	return strings.HasPrefix(i.key, s.prefix)
 }
 
-// event adds an event to the piece, with an id or without, and sends the piece when it is large enough.
+// event adds an event to the piece, with an id or without, and sends the piece when it is large
+// enough.
 func (s *stream) event(i *item, id bool) error {
 	if err := s.begin(); err != nil {
 		return err
@@ -333,7 +341,8 @@ func (s *stream) send() error {
 	return err
 }
 
-// await blocks until it is this watcher's turn to be told what takes more than a piece. Now and then it says that the stream lives.
+// await blocks until it is this watcher's turn to be told what takes more than a piece. Now and
+// then it says that the stream lives.
 func (s *stream) await() error {
 	if s.turn == nil {
 		s.turn = s.board.line.join()

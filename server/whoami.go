@@ -9,8 +9,9 @@ func Actions() []Action {
 	return []Action{Read, Acquire, Break, Handoff, Pause, Assign, Metrics, Records}
 }
 
-// whoami tells a caller whom it is taken for, and what it may do to a name, or to all names of a prefix: so that a page need not
-// offer what is refused. Nothing is allowed by it: each request is judged by itself.
+// whoami tells a caller whom it is taken for, and what it may do to a name, or to all names of a
+// prefix: so that a page need not offer what is refused. Nothing is allowed by it: each request is
+// judged by itself.
 func (s *Server) whoami(c *call) (any, error) {
 	name := c.r.URL.Query().Get("name")
 	if name == "" {

@@ -10,8 +10,8 @@ import (
 type Confirmer interface {
 	// Confirm is Get, and durable. It sees every write that was acknowledged to anyone before
 	// Confirm was called, also by a leader that has replaced the one at hand. What it shows is lost
-	// by no failure that the store survives. Confirm may write, but changes no record. An error that
-	// doesn't match [ErrNotFound] says nothing of the record.
+	// by no failure that the store survives. Confirm may write, but changes no record. An error
+	// that doesn't match [ErrNotFound] says nothing of the record.
 	Confirm(ctx context.Context, key string) (Record, error)
 }
 

@@ -50,8 +50,8 @@ type KindError struct {
 	Wanted Kind
 	Holder string // owner id of the holder who has the name alone; "" when nobody has
 
-	// Members are the keys of the sessions that share the name, wait for a share, or are candidates.
-	// Some of them may be gone.
+	// Members are the keys of the sessions that share the name, wait for a share, or are
+	// candidates. Some of them may be gone.
 	Members []string
 }
 

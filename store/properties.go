@@ -12,11 +12,11 @@ const (
 	FencingUnknown Fencing = iota
 	// FencingPerPrimary means that a failover may lose writes that were acknowledged. Tokens rise
 	// while one primary lives. After a failover they rise as long as wall clocks are roughly right.
-	// Two holders may then both believe in their tokens until the guarded resource refuses the stale
-	// one.
+	// Two holders may then both believe in their tokens until the guarded resource refuses the
+	// stale one.
 	FencingPerPrimary
-	// FencingLinearizable means that no failure that the store survives loses an acknowledged write.
-	// So no token is given out twice.
+	// FencingLinearizable means that no failure that the store survives loses an acknowledged
+	// write. So no token is given out twice.
 	FencingLinearizable
 )
 
@@ -77,10 +77,10 @@ const (
 	SettledUnknown Settling = iota
 	// SettledByRead means that what a Get shows can't be lost, so the nonce in it is proof.
 	SettledByRead
-	// SettledByWrite means that a Get may show a write that a failover takes away. A record may show
-	// a write of this handle whose outcome is unknown. Get, Wait and a conflict return such a record
-	// only after a second write, which waits for all that the store waits for. While that second
-	// write can't be done, they fail.
+	// SettledByWrite means that a Get may show a write that a failover takes away. A record may
+	// show a write of this handle whose outcome is unknown. Get, Wait and a conflict return such a
+	// record only after a second write, which waits for all that the store waits for. While that
+	// second write can't be done, they fail.
 	SettledByWrite
 )
 

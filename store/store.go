@@ -18,8 +18,8 @@ type Record struct {
 	Token fence.Token   // raised at every change of ownership, never lowered
 	TTL   time.Duration // how long the hold lasts past its last renewal
 
-	// Session is the key of the record whose renewals keep this one alive. It is "" when this record
-	// keeps itself alive.
+	// Session is the key of the record whose renewals keep this one alive. It is "" when this
+	// record keeps itself alive.
 	Session      string
 	Acquired     time.Time         // wall clock, human-readable; never decides anything
 	Intervention Intervention      // what was done to this hold from outside; "" as a rule
@@ -33,10 +33,10 @@ type Record struct {
 	// Version is the store's compare-and-swap value. It is "" when the record is not stored yet.
 	Version string
 
-	// Age is a lower bound on the time since the write that made this version was sent. From then on
-	// a holder counts its validity. The engine vouches for the bound whatever wall clocks do. Age is
-	// 0 when the engine can't tell, and [AgeGone] when it knows that the writer is gone. Age holds
-	// for the moment at which the record was read. It is not stored, and ignored in a Put.
+	// Age is a lower bound on the time since the write that made this version was sent. From then
+	// on a holder counts its validity. The engine vouches for the bound whatever wall clocks do.
+	// Age is 0 when the engine can't tell, and [AgeGone] when it knows that the writer is gone. Age
+	// holds for the moment at which the record was read. It is not stored, and ignored in a Put.
 	Age time.Duration
 }
 
@@ -91,20 +91,20 @@ type Store interface {
 	// *[InvalidError]. See the package's doc for outcomes.
 	Put(ctx context.Context, rec Record) (Record, error)
 
-	// Delete removes the record if version is still the stored one, with the errors of Put. Deleting
-	// a record also deletes the name's last token. So only a sweep deletes records, and only those
-	// that have long been free.
+	// Delete removes the record if version is still the stored one, with the errors of Put.
+	// Deleting a record also deletes the name's last token. So only a sweep deletes records, and
+	// only those that have long been free.
 	Delete(ctx context.Context, key, version string) error
 
 	// List yields the records whose keys begin with prefix, in no promised order. A record that is
-	// there throughout is yielded once, as it was at some moment of the call. A record that comes or
-	// goes meanwhile may be missed. After an error the sequence ends, with one exception. A row that
-	// can't be read is yielded as an error that matches [ErrCorrupt] and names its key, and the
-	// sequence continues.
+	// there throughout is yielded once, as it was at some moment of the call. A record that comes
+	// or goes meanwhile may be missed. After an error the sequence ends, with one exception. A row
+	// that can't be read is yielded as an error that matches [ErrCorrupt] and names its key, and
+	// the sequence continues.
 	List(ctx context.Context, prefix string) iter.Seq2[Record, error]
 
-	// Close frees what the store holds. Waits that have not returned yet return [ErrClosed]. Closing
-	// twice is no error.
+	// Close frees what the store holds. Waits that have not returned yet return [ErrClosed].
+	// Closing twice is no error.
 	Close() error
 }
 

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// The bounds of the pause between two reads of a Wait that polls, and between two writes of an Update whose outcomes are
-// unknown.
+// The bounds of the pause between two reads of a Wait that polls, and between two writes of an
+// Update whose outcomes are unknown.
 const (
 	pollMin = 20 * time.Millisecond
 	pollMax = time.Second
@@ -34,7 +34,8 @@ func Wait(ctx context.Context, s Store, key, version string) (Record, error) {
 	}
 }
 
-// sleep blocks for d, less up to a quarter at random, and returns nil, or until ctx is done, and returns its cause.
+// sleep blocks for d, less up to a quarter at random, and returns nil, or until ctx is done, and
+// returns its cause.
 func sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d - rand.N(d/4))
 	defer timer.Stop()

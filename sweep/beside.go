@@ -51,7 +51,8 @@ func (s *sweeper) sessionsOn(ctx context.Context, key string) ([]string, error) 
 	return b.sessions, err
 }
 
-// tidy takes those who are gone off rosters and lists of candidates, and deletes what nobody has used for long enough.
+// tidy takes those who are gone off rosters and lists of candidates, and deletes what nobody has
+// used for long enough.
 func (s *sweeper) tidy(ctx context.Context) {
 	for _, key := range s.beside {
 		if ctx.Err() != nil {

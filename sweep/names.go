@@ -37,7 +37,8 @@ func (s *sweeper) judgeFree(rec store.Record) {
 	}
 }
 
-// mayForget reports whether whoever takes the name next gets a higher token, though it isn't known any more.
+// mayForget reports whether whoever takes the name next gets a higher token, though it isn't known
+// any more.
 func (s *sweeper) mayForget(rec store.Record) bool {
 	return time.UnixMilli(int64(rec.Token)).Before(s.cutoff())
 }
@@ -59,7 +60,8 @@ func (s *sweeper) delete(ctx context.Context, r stale) {
 	}
 }
 
-// free ends the hold that rec tells of. It returns the record as it is then, and whether that was, or would be, carried out.
+// free ends the hold that rec tells of. It returns the record as it is then, and whether that was,
+// or would be, carried out.
 func (s *sweeper) free(ctx context.Context, rec store.Record, why string) (store.Record, bool) {
 	if s.opts.DryRun {
 		return rec, true

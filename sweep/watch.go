@@ -35,8 +35,8 @@ func small(rec store.Record) store.Record {
 	}
 }
 
-// meetSessions looks at the sessions that were named and not listed. They are read after what names them, so one that isn't there any
-// more is over for good.
+// meetSessions looks at the sessions that were named and not listed. They are read after what names
+// them, so one that isn't there any more is over for good.
 func (s *sweeper) meetSessions(ctx context.Context) {
 	keys := slices.Collect(maps.Keys(s.keeps))
 	for _, key := range s.beside {
@@ -141,8 +141,8 @@ func (s *sweeper) vacateName(ctx context.Context, name, session string) bool {
 	return true
 }
 
-// forgetSessions deletes the sessions that are over and not named any more. Their keys are never used again, and one that isn't there
-// counts as one that is closed.
+// forgetSessions deletes the sessions that are over and not named any more. Their keys are never
+// used again, and one that isn't there counts as one that is closed.
 func (s *sweeper) forgetSessions(ctx context.Context) {
 	for _, key := range slices.Sorted(maps.Keys(s.sights)) {
 		v := s.sights[key]

@@ -130,7 +130,8 @@ func (t *fakeTimer) arm() {
 		return
 	}
 	left := float64(t.due.Sub(t.clock.now())) / t.clock.rate
-	// One nanosecond more than the quotient, which may have been rounded down: a timer must not fire early.
+	// One nanosecond more than the quotient, which may have been rounded down: a timer must not
+	// fire early.
 	t.timer = time.AfterFunc(time.Duration(min(max(left, 0), 1<<62))+1, t.fire)
 }
 

@@ -1,4 +1,5 @@
-// Leasehold says who owns what, and proves it: it runs commands under leases, and shows and ends them.
+// Leasehold says who owns what, and proves it: it runs commands under leases, and shows and ends
+// them.
 package main
 
 import (

@@ -16,8 +16,8 @@ type Addresses interface {
 	// Load returns the text and its version. A text that isn't stored is "", with a version that
 	// creates it.
 	Load(ctx context.Context) (text, version string, err error)
-	// Save replaces the text if version is still the stored one; if not, its error matches [ErrChanged] and nothing was
-	// changed.
+	// Save replaces the text if version is still the stored one; if not, its error matches
+	// [ErrChanged] and nothing was changed.
 	Save(ctx context.Context, text, version string) error
 }
 
@@ -47,14 +47,15 @@ type addressStore struct {
 	Addresses []string          `yaml:"addresses,omitempty"`
 }
 
-// Allocator hands out service addresses with one prefix, one for each name, and never one twice. It is safe for concurrent
-// use, by any number of instances on the same [Addresses].
+// Allocator hands out service addresses with one prefix, one for each name, and never one twice. It
+// is safe for concurrent use, by any number of instances on the same [Addresses].
 type Allocator struct {
 	store  Addresses
 	prefix string
 }
 
-// NewAllocator returns an allocator of addresses with that prefix, which has to be the deployment's own; see [ClaimPrefix].
+// NewAllocator returns an allocator of addresses with that prefix, which has to be the deployment's
+// own; see [ClaimPrefix].
 func NewAllocator(st Addresses, prefix string) (*Allocator, error) {
 	if st == nil {
 		return nil, errors.New("admiral: NewAllocator needs a place to keep the addresses")
@@ -160,8 +161,8 @@ func (s addressStore) text() (string, error) {
 	return b.String(), err
 }
 
-// free returns the address at the place that follows from how many there are, or the next one that is not taken. From the
-// last it goes on with the first.
+// free returns the address at the place that follows from how many there are, or the next one that
+// is not taken. From the last it goes on with the first.
 func (s addressStore) free(prefix string) (string, error) {
 	taken := make(map[string]bool, len(s.Addresses))
 	for _, address := range s.Addresses {

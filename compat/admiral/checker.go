@@ -13,8 +13,8 @@ import (
 
 // StateChecker finds out whether this instance may write, and sets the state accordingly.
 type StateChecker interface {
-	// Run keeps s up to date until ctx is done; then s is read-only and Run returns nil. An error means that it can't go on:
-	// s is read-only then, too. It blocks. Run it once.
+	// Run keeps s up to date until ctx is done; then s is read-only and Run returns nil. An error
+	// means that it can't go on: s is read-only then, too. It blocks. Run it once.
 	Run(ctx context.Context, s *State) error
 }
 
@@ -23,9 +23,11 @@ type Params struct {
 	Config  Config // of the configuration file; the zero Config when none was given
 	Options Options
 
-	// Table opens the table that Config names, in Admiral's schema and under Config's role; for [DynamoDB].
+	// Table opens the table that Config names, in Admiral's schema and under Config's role; for
+	// [DynamoDB].
 	Table func(context.Context, Config) (store.Store, error)
-	// Store opens the store that Config.Store names, or a default one when that is ""; for [Leasehold].
+	// Store opens the store that Config.Store names, or a default one when that is ""; for
+	// [Leasehold].
 	Store func(context.Context, Config) (store.Store, error)
 }
 

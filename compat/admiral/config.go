@@ -72,9 +72,9 @@ func LoadConfig(path string) (Config, error) {
 	return c, nil
 }
 
-// ParseConfig reads YAML: the keys under dynamoDB, as Admiral has them, or at the top level, as a widely copied sample has
-// them. An error names the key, and for a contradiction both places. Whether all that is needed is there is checked by the
-// checker that uses it.
+// ParseConfig reads YAML: the keys under dynamoDB, as Admiral has them, or at the top level, as a
+// widely copied sample has them. An error names the key, and for a contradiction both places.
+// Whether all that is needed is there is checked by the checker that uses it.
 func ParseConfig(b []byte) (Config, error) {
 	values, err := readKeys(b)
 	if err != nil {

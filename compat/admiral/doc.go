@@ -36,9 +36,9 @@
 //
 // # An operator's hold
 //
-// A row whose owner is [SkipOwner] keeps every instance passive and doesn't expire. [Operator.Hold] writes
-// it and [Operator.Resume] removes it. The active instance meets the row at its next renewal. Resume
-// leaves it the time for that.
+// A row whose owner is [SkipOwner] keeps every instance passive and doesn't expire. [Operator.Hold]
+// writes it and [Operator.Resume] removes it. The active instance meets the row at its next
+// renewal. Resume leaves it the time for that.
 //
 // # Warm-up
 //

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Flags are the flags of Admiral that concern the state checker and the addresses that it hands out.
+// Flags are the flags of Admiral that concern the state checker and the addresses that it hands
+// out.
 type Flags struct {
 	CheckerName string        // --admiral_state_checker_name
 	ConfigPath  string        // --dr_state_store_config_path
@@ -15,7 +16,8 @@ type Flags struct {
 	Namespace   string        // --sync_namespace
 }
 
-// AddFlags defines the flags in fs, with Admiral's names and defaults, and returns where their values are after fs.Parse.
+// AddFlags defines the flags in fs, with Admiral's names and defaults, and returns where their
+// values are after fs.Parse.
 func AddFlags(fs *flag.FlagSet) *Flags {
 	f := new(Flags)
 	fs.StringVar(&f.CheckerName, "admiral_state_checker_name", NoOP, "the state checker: who may write is found out by it")

@@ -10,8 +10,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// observed is a store that tells a run what every answer says of its lease, and shows an operator's hold as one that does
-// not expire.
+// observed is a store that tells a run what every answer says of its lease, and shows an operator's
+// hold as one that does not expire.
 type observed struct {
 	store.Store
 	r    *run
@@ -65,8 +65,8 @@ func (o *observed) answer(ctx context.Context, key string, rec store.Record, err
 	return rec, err
 }
 
-// saw publishes what a row says of who may write, while this instance may not. mine is the reason for that if the row is its
-// own.
+// saw publishes what a row says of who may write, while this instance may not. mine is the reason
+// for that if the row is its own.
 func (s *State) saw(row lease.Status, me, mine string) {
 	rec := row.Record
 	s.mu.Lock()
@@ -97,7 +97,8 @@ func (s *State) saw(row lease.Status, me, mine string) {
 	})
 }
 
-// trouble publishes that the store can't be asked. Of an active instance it says nothing: the events of its lease do.
+// trouble publishes that the store can't be asked. Of an active instance it says nothing: the
+// events of its lease do.
 func (s *State) trouble(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -34,8 +34,8 @@ func (o Operator) Record(ctx context.Context) (store.Record, error) {
 	return store.Load(ctx, o.Store, o.Config.LeaseName)
 }
 
-// HolderOf returns the pod and the Region that rec names for its holder. They are "" where it names none, as a row that
-// Admiral itself wrote.
+// HolderOf returns the pod and the Region that rec names for its holder. They are "" where it names
+// none, as a row that Admiral itself wrote.
 func HolderOf(rec store.Record) (pod, region string) { return rec.Info[infoPod], rec.Info[infoRegion] }
 
 // What the Info of an operator's hold says.
@@ -78,7 +78,8 @@ func (o Operator) Hold(ctx context.Context, note string) (store.Record, error) {
 	return rec, err
 }
 
-// put writes next, and returns what is there instead, without an error, when the row was changed meanwhile.
+// put writes next, and returns what is there instead, without an error, when the row was changed
+// meanwhile.
 func (o Operator) put(ctx context.Context, next store.Record) (store.Record, error) {
 	rec, err := o.Store.Put(ctx, next)
 	var conflict *store.ConflictError
@@ -151,8 +152,8 @@ func (o Operator) Resume(ctx context.Context) (rec store.Record, wait time.Durat
 	return rec, 0, err
 }
 
-// resumed returns the row without the hold. One that is not settled gets an owner that nobody is: it counts as abandoned when
-// an instance has seen it unchanged for the TTL.
+// resumed returns the row without the hold. One that is not settled gets an owner that nobody is:
+// it counts as abandoned when an instance has seen it unchanged for the TTL.
 func (o Operator) resumed(rec store.Record) (store.Record, time.Duration) {
 	next := protocol.Freed(rec, "resumed by "+o.By, o.clk().Wall(), rand.Text())
 	if o.Settled(rec) {

@@ -30,7 +30,8 @@ type Instance struct {
 	Status string `json:"status"` // active, passive or warming up
 }
 
-// call is what an operator asks all instances, and their answers. It is the data of the control record.
+// call is what an operator asks all instances, and their answers. It is the data of the control
+// record.
 type call struct {
 	ID      string      `json:"id,omitempty"`
 	To      string      `json:"to,omitempty"`    // of a switchover: the pod that is to be active; only it answers
@@ -121,8 +122,8 @@ func (r *run) instance() Instance {
 	return Instance{Pod: r.c.cfg.PodIdentifier, Region: r.c.cfg.runsIn(), Owner: r.m.Holder(), Status: r.status}
 }
 
-// obey hands over if this instance is active under the very term that is to end, and the successor has answered: a call that
-// was left behind matches no later term.
+// obey hands over if this instance is active under the very term that is to end, and the successor
+// has answered: a call that was left behind matches no later term.
 func (r *run) obey(ctx context.Context, c call) {
 	successor, ready := c.answer(c.To)
 	if c.To == "" || !ready {

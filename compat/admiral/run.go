@@ -44,8 +44,8 @@ func (r *run) role(status, mine string) {
 	r.status, r.mine = status, mine
 }
 
-// keepOut waits for the end of the warm-up, less one TTL. A lease that nobody has ever held is left to nobody else: there is
-// no instance to snatch it from.
+// keepOut waits for the end of the warm-up, less one TTL. A lease that nobody has ever held is left
+// to nobody else: there is no instance to snatch it from.
 func (r *run) keepOut(ctx context.Context) error {
 	until := r.warm.Add(-r.c.cfg.TTL())
 	if r.clk.Now() >= until {
@@ -55,7 +55,8 @@ func (r *run) keepOut(ctx context.Context) error {
 	return r.await(ctx, func(rec store.Record) bool { return rec.Owner == "" && rec.Token == 0 }, until)
 }
 
-// await looks at the row until ok says so, or until the time is over. It fails only when ctx is done.
+// await looks at the row until ok says so, or until the time is over. It fails only when ctx is
+// done.
 func (r *run) await(ctx context.Context, ok func(store.Record) bool, until clock.Instant) error {
 	limited, cancel := clock.WithTimeout(ctx, r.clk, until.Sub(r.clk.Now()))
 	defer cancel()
@@ -178,7 +179,8 @@ func (r *run) warmUp(ctx context.Context, l *lease.Lease) ending {
 	}
 }
 
-// work starts what runs while this instance is active. The channel is told what it returned; it is nil without work.
+// work starts what runs while this instance is active. The channel is told what it returned; it is
+// nil without work.
 func (r *run) work(t *term) <-chan error {
 	if r.c.opts.Work == nil {
 		return nil
@@ -232,9 +234,9 @@ func (r *run) event(e lease.Event) {
 	}
 }
 
-// drain waits until nothing that the term covered is under way, and returns what Work returned, if that was still to come.
-// What doesn't end within a TTL ends Run with errBusy: the lease is then left to expire, since another holder must not begin
-// while work of this one goes on.
+// drain waits until nothing that the term covered is under way, and returns what Work returned, if
+// that was still to come. What doesn't end within a TTL ends Run with errBusy: the lease is then
+// left to expire, since another holder must not begin while work of this one goes on.
 func (r *run) drain(t *term, over <-chan error) (err error) {
 	limit := clock.NewTimer(r.clk, r.c.cfg.TTL())
 	defer limit.Stop()

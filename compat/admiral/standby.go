@@ -17,16 +17,19 @@ import (
 	"github.com/leasehold/leasehold/store/driver"
 )
 
-// SkipOwner is the owner of a row by which an operator holds every instance passive; see [Operator.Hold].
+// SkipOwner is the owner of a row by which an operator holds every instance passive; see
+// [Operator.Hold].
 const SkipOwner = "SKIP-LEASE-POD"
 
-// Options of a checker. The zero value is right for a program that asks [State.Guard] before each write.
+// Options of a checker. The zero value is right for a program that asks [State.Guard] before each
+// write.
 type Options struct {
-	// WarmUp is for how long after its start an instance is not active, though it may hold the lease, which it renews.
+	// WarmUp is for how long after its start an instance is not active, though it may hold the
+	// lease, which it renews.
 	WarmUp time.Duration
 
-	// Early is how long before the end of the lease's validity the state turns read-only, for what needs time to stop:
-	// 0 by default. It has to leave time for a renewal and one retry.
+	// Early is how long before the end of the lease's validity the state turns read-only, for what
+	// needs time to stop: 0 by default. It has to leave time for a renewal and one retry.
 	Early time.Duration
 
 	// Renew is the time from one renewal to the next: [Config.Renew] by default.
@@ -49,9 +52,10 @@ type Checker struct {
 	opts Options
 }
 
-// New returns a checker on the store that open opens; Run closes it. An error of open does not end Run: the state is
-// read-only with that reason, and the store is opened again after WaitTime. New does no I/O. Its errors name the key or field
-// of cfg or opts that is wrong, and show the arithmetic of times that don't fit.
+// New returns a checker on the store that open opens; Run closes it. An error of open does not end
+// Run: the state is read-only with that reason, and the store is opened again after WaitTime. New
+// does no I/O. Its errors name the key or field of cfg or opts that is wrong, and show the
+// arithmetic of times that don't fit.
 func New(open func(context.Context) (store.Store, error), cfg Config, opts Options) (*Checker, error) {
 	if open == nil {
 		return nil, errors.New("admiral: New needs a function that opens the store")

@@ -107,8 +107,8 @@ func (s *State) now() Status {
 	return st
 }
 
-// Changed blocks until the state has changed since the snapshot with that Seq, and returns the present one. It returns the
-// cause of ctx when that is done first.
+// Changed blocks until the state has changed since the snapshot with that Seq, and returns the
+// present one. It returns the cause of ctx when that is done first.
 func (s *State) Changed(ctx context.Context, seq uint64) (Status, error) {
 	for {
 		s.mu.Lock()
@@ -125,8 +125,9 @@ func (s *State) Changed(ctx context.Context, seq uint64) (Status, error) {
 	}
 }
 
-// Guard returns the term under which this instance may write now, or a *[ReadOnlyError]. Ask it before every write, and bind
-// the write to the term with [Term.Bind]. It does no I/O and does not block.
+// Guard returns the term under which this instance may write now, or a *[ReadOnlyError]. Ask it
+// before every write, and bind the write to the term with [Term.Bind]. It does no I/O and does not
+// block.
 func (s *State) Guard(ctx context.Context) (Term, error) {
 	if ctx.Err() != nil {
 		return Term{}, context.Cause(ctx)
@@ -170,7 +171,8 @@ func sameStatus(a, b Status) bool {
 	return a == b
 }
 
-// promote begins a term on l, which may be nil: then the term is without a lease and ends with demote only.
+// promote begins a term on l, which may be nil: then the term is without a lease and ends with
+// demote only.
 func (s *State) promote(l *lease.Lease, early time.Duration, f func(*Status)) *term {
 	t := newTerm(l, early, s.clk)
 	s.mu.Lock()

@@ -28,8 +28,8 @@ func (o Operator) RollCall(ctx context.Context, wait time.Duration) ([]Instance,
 
 var errNoAnswer = errors.New("no answer")
 
-// ask writes a call and looks at the answers until enough says that they are, or for wait at most; then it takes the call away
-// again.
+// ask writes a call and looks at the answers until enough says that they are, or for wait at most;
+// then it takes the call away again.
 func (o Operator) ask(ctx context.Context, c call, wait time.Duration, enough func(call) bool) error {
 	c.ID, c.By = rand.Text(), o.By
 	key := controlPrefix + o.Config.LeaseName

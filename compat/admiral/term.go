@@ -13,8 +13,8 @@ import (
 // Term is one time of being active, from [State.Guard]. It is safe for concurrent use.
 type Term struct{ t *term }
 
-// Token returns the fencing token of the term: send it with every write to what can check it. It is 0 with a checker that has
-// no lease.
+// Token returns the fencing token of the term: send it with every write to what can check it. It is
+// 0 with a checker that has no lease.
 func (t Term) Token() fence.Token {
 	if t.t.lease == nil {
 		return 0
@@ -30,14 +30,15 @@ func (t Term) Owner() string {
 	return t.t.lease.Holder()
 }
 
-// Check returns nil while the term lasts, and a *[ReadOnlyError] or a *[lease.LostError] after it. It looks at the clock at
-// each call.
+// Check returns nil while the term lasts, and a *[ReadOnlyError] or a *[lease.LostError] after it.
+// It looks at the clock at each call.
 func (t Term) Check() error { return t.t.check() }
 
 // Context returns a context that is cancelled when the term ends.
 func (t Term) Context() context.Context { return t.t.ctx }
 
-// ValidUntil returns the instant at which the term ends unless the lease is renewed; [clock.Ended] when it has ended.
+// ValidUntil returns the instant at which the term ends unless the lease is renewed; [clock.Ended]
+// when it has ended.
 func (t Term) ValidUntil() clock.Instant { return t.t.until() }
 
 // Bind returns a context for one write: it ends with ctx, or when the term does. Call done when the
@@ -133,7 +134,8 @@ func (t *term) finished() {
 	}
 }
 
-// quiet returns a channel that is closed when no write is under way. A term that has ended begins no other.
+// quiet returns a channel that is closed when no write is under way. A term that has ended begins
+// no other.
 func (t *term) quiet() <-chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -61,8 +61,8 @@ func (e *cutError) Error() string {
 // Unwrap returns both causes.
 func (e *cutError) Unwrap() []error { return []error{e.term, e.request} }
 
-// bound returns body, which ends the write when it is closed or has been read to its end. One that can be written to, of a
-// connection that was upgraded, still can.
+// bound returns body, which ends the write when it is closed or has been read to its end. One that
+// can be written to, of a connection that was upgraded, still can.
 func bound(body io.ReadCloser, done func()) io.ReadCloser {
 	b := &boundBody{ReadCloser: body, done: sync.OnceFunc(done)}
 	if w, ok := body.(io.Writer); ok {

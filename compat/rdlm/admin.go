@@ -160,7 +160,8 @@ func (h *Handler) resource(x *exchange) {
 	h.hal(w, r, one)
 }
 
-// clear frees a name and its queue, and reports whether there was anything. What was taken by other means than RDLM's is left.
+// clear frees a name and its queue, and reports whether there was anything. What was taken by other
+// means than RDLM's is left.
 func (h *Handler) clear(x *exchange, name string) (bool, error) {
 	ctx := x.r.Context()
 	waiters := h.reg.Remove(name, "")

@@ -82,7 +82,8 @@ func (h *Handler) active(rec store.Record, uid string, alone bool) lock {
 	return l
 }
 
-// expires is when a lock's lifetime is over: the same time whenever it is asked, lest a tag that a client has is never good again.
+// expires is when a lock's lifetime is over: the same time whenever it is asked, lest a tag that a
+// client has is never good again.
 func (h *Handler) expires(rec store.Record) time.Time {
 	end := h.clk.Wall().Add(h.obs.Saw(rec).ExpiresIn)
 	if first := rec.Acquired.Add(rec.TTL); first.Sub(end).Abs() < time.Second { // not renewed

@@ -24,7 +24,8 @@ type ask struct {
 	uid            string
 }
 
-// requestError is an answer to a request that isn't valid. Status is what RDLM answers, which may be 500.
+// requestError is an answer to a request that isn't valid. Status is what RDLM answers, which may
+// be 500.
 type requestError struct {
 	status int
 	msg    string
@@ -102,7 +103,8 @@ func parseFields(fields map[string]json.RawMessage) (a ask, err error) {
 // mostSeconds is what RDLM can add to a date.
 const mostSeconds = 86_400 * 999_999_999
 
-// whole reads a number as Python's int() does: a fraction is cut off, a string may have a sign and spaces around it.
+// whole reads a number as Python's int() does: a fraction is cut off, a string may have a sign and
+// spaces around it.
 func whole(text json.RawMessage) (int64, error) {
 	var word string
 	if json.Unmarshal(text, &word) == nil && bytes.HasPrefix(bytes.TrimSpace(text), []byte{'"'}) {

@@ -215,8 +215,8 @@ func (h *Handler) holds(rec store.Record, uid string) bool {
 	return rec.Owner == owner(uid) && lessor.Secret(uid)(rec) == nil && rec.Intervention == "" && !h.expired(rec)
 }
 
-// expired reports whether a lock's lifetime is over: of one that this server granted by its own clock, else as far as the store knows
-// its age, or a lifetime after this server first saw it.
+// expired reports whether a lock's lifetime is over: of one that this server granted by its own
+// clock, else as far as the store knows its age, or a lifetime after this server first saw it.
 func (h *Handler) expired(rec store.Record) bool {
 	return rec.Session == "" && h.obs.Saw(rec).Standing == lease.NameExpired
 }
@@ -302,7 +302,8 @@ func (h *Handler) failed(x *exchange, err error) {
 	say(w, http.StatusServiceUnavailable, "Service Unavailable")
 }
 
-// owner is under which a lock is held. Who knows a uid may release its lock, so others are shown its digest.
+// owner is under which a lock is held. Who knows a uid may release its lock, so others are shown
+// its digest.
 func owner(uid string) string {
 	sum := sha256.Sum256([]byte("rdlm uid " + uid))
 	return ownerPrefix + hex.EncodeToString(sum[:16])

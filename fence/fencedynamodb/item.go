@@ -68,8 +68,8 @@ func and(callers *string) *string {
 	return aws.String("(" + *callers + ") AND " + admits)
 }
 
-// setClause finds the SET of an update expression, of which there is one at most. It is a reserved word, so that no attribute is
-// named so, but by a # name.
+// setClause finds the SET of an update expression, of which there is one at most. It is a reserved
+// word, so that no attribute is named so, but by a # name.
 var setClause = regexp.MustCompile(`(?i)(^|[\s)\]])SET\b`)
 
 // set returns the caller's update expression with ours.

@@ -16,14 +16,16 @@ const (
 	HolderAttribute = "fence_holder"
 )
 
-// What stands for the attributes and for the sequencer in expressions, along with what the caller's stand for.
+// What stands for the attributes and for the sequencer in expressions, along with what the caller's
+// stand for.
 const (
 	tokenName, holderName   = "#leasehold_token", "#leasehold_holder"
 	tokenValue, holderValue = ":leasehold_token", ":leasehold_holder"
 	leastValue              = ":leasehold_least" // the lowest token that there is
 )
 
-// The conditions on an item with a mark, and what makes it that of the sequencer. A number below all tokens is no mark, and is not lower.
+// The conditions on an item with a mark, and what makes it that of the sequencer. A number below
+// all tokens is no mark, and is not lower.
 const (
 	isMine  = tokenName + " = " + tokenValue + " AND " + holderName + " = " + holderValue
 	isLower = "attribute_not_exists(" + tokenName + ") OR (" + tokenName + " >= " + leastValue + " AND " + tokenName + " < " + tokenValue + ")"
@@ -61,8 +63,9 @@ func mine(s fence.Sequencer) item {
 	return all
 }
 
-// judge returns why an item, as it was when a condition on it failed, refuses s: a *[fence.StaleError], or an error about a
-// mark that is none. It returns nil when the mark is not the reason; same is then whether it is that of s already.
+// judge returns why an item, as it was when a condition on it failed, refuses s: a *[fence.StaleError],
+// or an error about a mark that is none. It returns nil when the mark is not the reason; same is
+// then whether it is that of s already.
 func judge(s fence.Sequencer, old item) (same bool, err error) {
 	mark, err := read(old)
 	if err != nil {

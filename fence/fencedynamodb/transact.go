@@ -20,8 +20,8 @@ type Client interface {
 	TransactWriteItems(context.Context, *dynamodb.TransactWriteItemsInput, ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error)
 }
 
-// Guard keeps the mark of each lease name in an item of its own. It keeps nothing in memory, so any number of processes may have
-// one on the same marks. All methods may be called from any goroutine.
+// Guard keeps the mark of each lease name in an item of its own. It keeps nothing in memory, so any
+// number of processes may have one on the same marks. All methods may be called from any goroutine.
 type Guard struct {
 	client Client
 	table  string
@@ -30,8 +30,9 @@ type Guard struct {
 
 var _ fence.Guard = (*Guard)(nil)
 
-// New returns a guard that keeps marks in that table: key returns the whole primary key of the mark for a lease's name. The table
-// may be the one that is guarded, but not one that leases are kept in. New does no I/O.
+// New returns a guard that keeps marks in that table: key returns the whole primary key of the mark
+// for a lease's name. The table may be the one that is guarded, but not one that leases are kept
+// in. New does no I/O.
 func New(client Client, table string, key func(name string) map[string]types.AttributeValue) (*Guard, error) {
 	switch {
 	case client == nil:
@@ -74,7 +75,8 @@ func (g *Guard) Transact(ctx context.Context, s fence.Sequencer, in *dynamodb.Tr
 	return out, err
 }
 
-// try does the transaction if the mark is that of s. Otherwise it returns the item of the mark, which is empty when there is none.
+// try does the transaction if the mark is that of s. Otherwise it returns the item of the mark,
+// which is empty when there is none.
 func (g *Guard) try(ctx context.Context, s fence.Sequencer, in *dynamodb.TransactWriteItemsInput) (*dynamodb.TransactWriteItemsOutput, *item, error) {
 	guarded := *in
 	guarded.TransactItems = append(slices.Clone(in.TransactItems), types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
@@ -92,7 +94,8 @@ func (g *Guard) try(ctx context.Context, s fence.Sequencer, in *dynamodb.Transac
 	return out, nil, err
 }
 
-// raise makes the mark that of s, if the one that was read, and then the one that is there, admits it.
+// raise makes the mark that of s, if the one that was read, and then the one that is there, admits
+// it.
 func (g *Guard) raise(ctx context.Context, s fence.Sequencer, old item) error {
 	if same, err := judge(s, old); same || err != nil {
 		return err

@@ -1,5 +1,5 @@
-// Package fenceetcd guards what is kept in etcd: the check of the fencing token is a part of the caller's own transaction, so
-// that nothing can come between check and write.
+// Package fenceetcd guards what is kept in etcd: the check of the fencing token is a part of the
+// caller's own transaction, so that nothing can come between check and write.
 //
 //	guard, err := fenceetcd.New(client, fenceetcd.Options{})
 //	…
@@ -8,12 +8,13 @@
 //		Then(clientv3.OpPut("orders/17", "paid")).
 //		Commit()
 //
-// The highest token that was admitted, and whose it was, is kept in a key for each lease name, the mark. The first transaction of
-// a new token writes it; the others compare it only. A transaction of an earlier term, or of another holder of the same term, is
-// not applied, and Commit returns a *[fence.StaleError] out of the same round trip.
+// The highest token that was admitted, and whose it was, is kept in a key for each lease name, the
+// mark. The first transaction of a new token writes it; the others compare it only. A transaction
+// of an earlier term, or of another holder of the same term, is not applied, and Commit returns a *[fence.StaleError]
+// out of the same round trip.
 //
-// What writes to the caller's keys without this package is not guarded. A writer needs permission to read and to write the mark
-// as well, and nobody must delete it or put back an old one.
+// What writes to the caller's keys without this package is not guarded. A writer needs permission
+// to read and to write the mark as well, and nobody must delete it or put back an old one.
 package fenceetcd
 
 import (
@@ -38,8 +39,8 @@ type Options struct {
 	Prefix string
 }
 
-// Guard puts checks into transactions. It keeps nothing in memory, so any number of processes may have one on the same marks.
-// All methods may be called from any goroutine.
+// Guard puts checks into transactions. It keeps nothing in memory, so any number of processes may
+// have one on the same marks. All methods may be called from any goroutine.
 type Guard struct {
 	kv     clientv3.KV
 	prefix string
@@ -59,9 +60,10 @@ func New(kv clientv3.KV, opts Options) (*Guard, error) {
 	return &Guard{kv, opts.Prefix}, nil
 }
 
-// Check is [fence.Guard.Check], for resources elsewhere that are reached through several processes: all of them share the mark.
-// It is one round trip. A resource in etcd itself is better guarded by [Guard.Txn]. A sequencer that came from outside has to be of
-// the lease that guards the resource: ask [fence.Sequencer.Of] first.
+// Check is [fence.Guard.Check], for resources elsewhere that are reached through several processes:
+// all of them share the mark. It is one round trip. A resource in etcd itself is better guarded by
+// [Guard.Txn]. A sequencer that came from outside has to be of the lease that guards the resource:
+// ask [fence.Sequencer.Of] first.
 func (g *Guard) Check(ctx context.Context, s fence.Sequencer) error {
 	_, err := g.Txn(ctx, s).Commit()
 	return err
@@ -106,8 +108,9 @@ func (t *txn) Else(ops ...clientv3.Op) clientv3.Txn {
 	return t
 }
 
-// Commit sends one transaction. Comparisons can be joined by "and" only, so it asks for what refuses s, and the caller's
-// transaction is in the other branch: there, the mark is missing, lower, or that of s.
+// Commit sends one transaction. Comparisons can be joined by "and" only, so it asks for what
+// refuses s, and the caller's transaction is in the other branch: there, the mark is missing,
+// lower, or that of s.
 func (t *txn) Commit() (*clientv3.TxnResponse, error) {
 	if err := t.s.Valid(); err != nil {
 		return nil, err
@@ -124,7 +127,8 @@ func (t *txn) Commit() (*clientv3.TxnResponse, error) {
 			[]clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(key), ">", 0), clientv3.Compare(clientv3.Value(key), "<", digits(1))},
 			[]clientv3.Op{clientv3.OpGet(key)}, // lower than every mark: it is none
 			[]clientv3.Op{
-				// In this order: the server compares what is put with the deletions that come before.
+				// In this order: the server compares what is put with the deletions that come
+				// before.
 				clientv3.OpTxn(t.ifs, t.thens, t.elses),
 				clientv3.OpTxn([]clientv3.Cmp{clientv3.Compare(clientv3.Value(key), "=", mine)}, nil, []clientv3.Op{clientv3.OpPut(key, mine)}),
 			},
@@ -161,10 +165,12 @@ func (t *txn) refusal(key string, read *etcdserverpb.ResponseOp) error {
 		t.s.Name, key, kvs[0].Value)
 }
 
-// digits is a token as text whose order, byte by byte, is that of tokens: the largest one has 16 digits.
+// digits is a token as text whose order, byte by byte, is that of tokens: the largest one has 16
+// digits.
 func digits(t fence.Token) string { return fmt.Sprintf("%016d", uint64(t)) }
 
-// encode returns the value of a mark. It is greater than its digits alone, and than every mark of a lower token.
+// encode returns the value of a mark. It is greater than its digits alone, and than every mark of a
+// lower token.
 func encode(m fence.Mark) string { return digits(m.Token) + " " + m.Holder }
 
 func decode(value string) (fence.Mark, error) {

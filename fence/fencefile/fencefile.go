@@ -1,19 +1,22 @@
-// Package fencefile guards a file: it is appended to, or replaced, by the current holder of a lease only. Any number of processes
-// of one machine may try; a request of an earlier term, or of another holder of the same term, is refused.
+// Package fencefile guards a file: it is appended to, or replaced, by the current holder of a lease
+// only. Any number of processes of one machine may try; a request of an earlier term, or of another
+// holder of the same term, is refused.
 //
 //	f := fencefile.New("/var/lib/app/ledger.log", "ledger")
 //	err := f.Append(ctx, l.Sequencer(), []byte("…\n"))
 //
-// The mark is kept beside the file, in PATH.fence, and is on disk before the first write of its term. Checking and writing are
-// done under a lock, PATH.lock, so no other request comes in between. PATH is the file's own: symbolic links are followed first, so
-// that a file has one mark by whatever link it is reached. A file with hard links is refused, since each would have a mark of its own.
-// Who moves the file has to move its mark along. A single file that is mounted elsewhere, as into a container, must not be guarded
-// there: mount its folder.
+// The mark is kept beside the file, in PATH.fence, and is on disk before the first write of its
+// term. Checking and writing are done under a lock, PATH.lock, so no other request comes in
+// between. PATH is the file's own: symbolic links are followed first, so that a file has one mark
+// by whatever link it is reached. A file with hard links is refused, since each would have a mark
+// of its own. Who moves the file has to move its mark along. A single file that is mounted
+// elsewhere, as into a container, must not be guarded there: mount its folder.
 //
-// The file is the resource here. To keep the marks of a guard of anything else in a file, see package filemarks.
+// The file is the resource here. To keep the marks of a guard of anything else in a file, see
+// package filemarks.
 //
-// What writes to the file without this package is not guarded. It needs a local file system, and flock: on Windows and a few
-// others every call fails.
+// What writes to the file without this package is not guarded. It needs a local file system, and
+// flock: on Windows and a few others every call fails.
 package fencefile
 
 import (
@@ -27,17 +30,18 @@ import (
 	"github.com/leasehold/leasehold/fence/filemarks"
 )
 
-// File is a guarded file. It holds nothing open between calls, and its methods may be called from any goroutine.
+// File is a guarded file. It holds nothing open between calls, and its methods may be called from
+// any goroutine.
 type File struct{ path, name string }
 
-// New returns the guard of the file at path, which only holders of the lease of that name may write. It does no I/O; the file
-// is made by the first write.
+// New returns the guard of the file at path, which only holders of the lease of that name may
+// write. It does no I/O; the file is made by the first write.
 func New(path, name string) *File { return &File{path, name} }
 
-// Append adds data to the end of the file, and returns when it is on disk. The error matches [fence.ErrStale] when the request is
-// refused, and [fence.ErrOtherName] when it is of another lease; then the file is as it was. After another error a part of data
-// may be there. It blocks while others write; ctx
-// is looked at before the lock is waited for, and after.
+// Append adds data to the end of the file, and returns when it is on disk. The error matches
+// [fence.ErrStale] when the request is refused, and [fence.ErrOtherName] when it is of another
+// lease; then the file is as it was. After another error a part of data may be there. It blocks
+// while others write; ctx is looked at before the lock is waited for, and after.
 func (f *File) Append(ctx context.Context, s fence.Sequencer, data []byte) error {
 	return f.guarded(ctx, s, func(path string, _ os.FileInfo) error {
 		out, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND|noFollow, 0o600)
@@ -77,8 +81,8 @@ func (f *File) Replace(ctx context.Context, s fence.Sequencer, data []byte) erro
 	})
 }
 
-// inherit gives a file the owner and the mode of the one that it replaces, if there is one. The owner comes first, since a change
-// of it takes bits from the mode.
+// inherit gives a file the owner and the mode of the one that it replaces, if there is one. The
+// owner comes first, since a change of it takes bits from the mode.
 func inherit(out *os.File, old os.FileInfo) error {
 	if old == nil {
 		return nil
@@ -98,7 +102,8 @@ func written(out *os.File, data []byte) error {
 	return errors.Join(err, out.Close())
 }
 
-// guarded calls write under the lock, if the mark admits s, with the file's own path and what is there, or nil.
+// guarded calls write under the lock, if the mark admits s, with the file's own path and what is
+// there, or nil.
 func (f *File) guarded(ctx context.Context, s fence.Sequencer, write func(path string, old os.FileInfo) error) (err error) {
 	if err := errors.Join(s.Of(f.name), context.Cause(ctx)); err != nil {
 		return err

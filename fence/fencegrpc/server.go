@@ -13,7 +13,8 @@ import (
 
 // Options of the server's interceptors. A method is given in full: /package.Service/Method.
 type Options struct {
-	// Keys, unless nil, verify sequencers: one without a signature of theirs is refused. Keys that are empty refuse all.
+	// Keys, unless nil, verify sequencers: one without a signature of theirs is refused. Keys that
+	// are empty refuse all.
 	Keys *fence.Keys
 
 	// Name returns the name of the lease that guards the resource of a call. A sequencer of another

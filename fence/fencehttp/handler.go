@@ -12,7 +12,8 @@ import (
 
 // Options of a [Handler].
 type Options struct {
-	// Keys, unless nil, verify sequencers: one without a signature of theirs is refused. Keys that are empty refuse all.
+	// Keys, unless nil, verify sequencers: one without a signature of theirs is refused. Keys that
+	// are empty refuse all.
 	Keys *fence.Keys
 
 	// Name returns the name of the lease that guards the resource of a request. A sequencer of
@@ -94,7 +95,8 @@ func Handler(guard fence.Guard, next http.Handler, opts Options) http.Handler {
 	})
 }
 
-// plain returns a request without the offer to continue in HTTP/2: the requests after it would not pass here.
+// plain returns a request without the offer to continue in HTTP/2: the requests after it would not
+// pass here.
 func plain(r *http.Request) *http.Request {
 	if !httpwrite.OffersH2C(r) {
 		return r

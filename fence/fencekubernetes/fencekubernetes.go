@@ -53,7 +53,8 @@ func encode(s fence.Sequencer) string {
 	return string(text)
 }
 
-// judge returns why the mark on obj refuses s, or nil, and whether the mark is that of s already, to the letter.
+// judge returns why the mark on obj refuses s, or nil, and whether the mark is that of s already,
+// to the letter.
 func judge(obj metav1.Object, s fence.Sequencer) (mine bool, err error) {
 	if err := s.Valid(); err != nil {
 		return false, err
@@ -70,8 +71,8 @@ func judge(obj metav1.Object, s fence.Sequencer) (mine bool, err error) {
 	return text == encode(s), err
 }
 
-// Client is what [Update] uses of a client-go client for objects of one kind in one namespace, such as
-// clientset.CoreV1().ConfigMaps("shop").
+// Client is what [Update] uses of a client-go client for objects of one kind in one namespace, such
+// as clientset.CoreV1().ConfigMaps("shop").
 type Client[T metav1.Object] interface {
 	Get(ctx context.Context, name string, opts metav1.GetOptions) (T, error)
 	Update(ctx context.Context, obj T, opts metav1.UpdateOptions) (T, error)

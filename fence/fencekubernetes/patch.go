@@ -13,8 +13,8 @@ import (
 	"github.com/leasehold/leasehold/fence"
 )
 
-// Patcher is what [Patch] uses of a client-go client for objects of one kind in one namespace, such as
-// clientset.AppsV1().Deployments("shop").
+// Patcher is what [Patch] uses of a client-go client for objects of one kind in one namespace, such
+// as clientset.AppsV1().Deployments("shop").
 type Patcher[T metav1.Object] interface {
 	Get(ctx context.Context, name string, opts metav1.GetOptions) (T, error)
 	Patch(ctx context.Context, name string, kind types.PatchType, patch []byte, opts metav1.PatchOptions, subresources ...string) (T, error)
@@ -27,7 +27,8 @@ type operation struct {
 	Value string `json:"value"`
 }
 
-// test is what the server tests before the caller's operations, and after them: they mustn't take the mark away.
+// test is what the server tests before the caller's operations, and after them: they mustn't take
+// the mark away.
 func test(s fence.Sequencer) (json.RawMessage, error) {
 	return json.Marshal(operation{"test", "/metadata/annotations/leasehold.dev~1fence", encode(s)})
 }
@@ -80,8 +81,8 @@ func guarded(s fence.Sequencer, operations []byte) ([]byte, error) {
 	return json.Marshal(slices.Concat([]json.RawMessage{ours}, list, []json.RawMessage{ours}))
 }
 
-// raise makes the mark of the object that of s, if it admits s. It reports whether the mark is that of s now: not when somebody else
-// wrote meanwhile.
+// raise makes the mark of the object that of s, if it admits s. It reports whether the mark is that
+// of s now: not when somebody else wrote meanwhile.
 func raise[T metav1.Object](ctx context.Context, client Patcher[T], s fence.Sequencer, name string) (mine bool, err error) {
 	obj, err := client.Get(ctx, name, metav1.GetOptions{})
 	if err != nil {

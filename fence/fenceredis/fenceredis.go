@@ -23,8 +23,8 @@ type Options struct {
 	Prefix string
 }
 
-// Guard puts checks before scripts. It keeps nothing in memory, so any number of processes may have one on the same marks. All
-// methods may be called from any goroutine.
+// Guard puts checks before scripts. It keeps nothing in memory, so any number of processes may have
+// one on the same marks. All methods may be called from any goroutine.
 type Guard struct {
 	client redis.Scripter
 	prefix string
@@ -32,8 +32,8 @@ type Guard struct {
 
 var _ fence.Guard = (*Guard)(nil)
 
-// New returns a guard whose scripts are run through client: a *[redis.Client], a *[redis.ClusterClient] or what else can run
-// scripts. It does no I/O.
+// New returns a guard whose scripts are run through client: a *[redis.Client], a *[redis.ClusterClient]
+// or what else can run scripts. It does no I/O.
 func New(client redis.Scripter, opts Options) (*Guard, error) {
 	if client == nil {
 		return nil, errors.New("redis guard: client is nil: want one from redis.NewClient")
@@ -44,7 +44,8 @@ func New(client redis.Scripter, opts Options) (*Guard, error) {
 	return &Guard{client, opts.Prefix}, nil
 }
 
-// Script is a Lua script behind the check. It may be used by any number of guards, from any goroutine.
+// Script is a Lua script behind the check. It may be used by any number of guards, from any
+// goroutine.
 type Script struct{ guarded *redis.Script }
 
 // NewScript returns the script of that text. In it, KEYS and ARGV are the caller's, as in any
@@ -88,14 +89,15 @@ func (g *Guard) Check(ctx context.Context, s fence.Sequencer) error {
 	return g.Run(ctx, s, nothing, nil).Err()
 }
 
-// What a script answers when the mark refuses it: one word, then the token and the holder in hexadecimal; and when the mark is none.
+// What a script answers when the mark refuses it: one word, then the token and the holder in
+// hexadecimal; and when the mark is none.
 const (
 	stale   = "FENCESTALE"
 	corrupt = "FENCECORRUPT"
 )
 
-// before is the check. Numbers in Lua are exact up to 2^53, which no token reaches. What can fail comes before the first write. The
-// caller's text is in a function, so that it may return anywhere.
+// before is the check. Numbers in Lua are exact up to 2^53, which no token reaches. What can fail
+// comes before the first write. The caller's text is in a function, so that it may return anywhere.
 const before = `
 local mark = redis.call('HMGET', KEYS[1], 'token', 'holder')
 local token, holder, known, new = mark[1], mark[2], 0, tonumber(ARGV[1])
@@ -122,7 +124,8 @@ for i = 3, #ARGV do args[i - 2] = ARGV[i] end
 return guarded(keys, args)
 `
 
-// refusal returns the error that stands for an answer of the check, or nil if err is another error, or none.
+// refusal returns the error that stands for an answer of the check, or nil if err is another error,
+// or none.
 func refusal(s fence.Sequencer, err error) error {
 	var answer redis.Error
 	if !errors.As(err, &answer) {

@@ -39,7 +39,8 @@ func NewColumns(d Dialect, table string) (*Columns, error) {
 	return &Columns{d, table}, nil
 }
 
-// Schema returns the statements that add the columns to the table. They fail if there are such columns.
+// Schema returns the statements that add the columns to the table. They fail if there are such
+// columns.
 func (c *Columns) Schema() string {
 	return fmt.Sprintf("ALTER TABLE %s ADD COLUMN %s bigint NOT NULL DEFAULT 0; ALTER TABLE %s ADD COLUMN %s text NOT NULL DEFAULT ''",
 		c.table, tokenColumn, c.table, holderColumn)
@@ -52,8 +53,9 @@ type Fragment struct {
 	Args  []any  // the two arguments, which both use
 }
 
-// Fragment returns what admits an UPDATE under s, and makes s the mark of the row. The first of its two arguments is the statement's
-// argument of that number, from 1. It returns an error that matches [fence.ErrMalformed] when s can't be a sequencer.
+// Fragment returns what admits an UPDATE under s, and makes s the mark of the row. The first of its
+// two arguments is the statement's argument of that number, from 1. It returns an error that
+// matches [fence.ErrMalformed] when s can't be a sequencer.
 func (c *Columns) Fragment(s fence.Sequencer, first int) (Fragment, error) {
 	if err := s.Valid(); err != nil {
 		return Fragment{}, err
@@ -65,7 +67,8 @@ func (c *Columns) Fragment(s fence.Sequencer, first int) (Fragment, error) {
 	return Fragment{Set: assigns(token, holder), Where: c.admits(token, token, holder), Args: []any{int64(s.Token), s.Holder}}, nil
 }
 
-// Plain is a [Fragment] with a ? for each argument, in order, as query builders want it: gorm, sqlx.Rebind.
+// Plain is a [Fragment] with a ? for each argument, in order, as query builders want it: gorm,
+// sqlx.Rebind.
 type Plain struct {
 	Set       string         // assignments for SET
 	SetArgs   []any          // its two arguments
@@ -74,7 +77,8 @@ type Plain struct {
 	WhereArgs []any          // its three arguments
 }
 
-// Plain returns what [Columns.Fragment] returns, for a statement whose placeholders are question marks without numbers.
+// Plain returns what [Columns.Fragment] returns, for a statement whose placeholders are question
+// marks without numbers.
 func (c *Columns) Plain(s fence.Sequencer) (Plain, error) {
 	if err := s.Valid(); err != nil {
 		return Plain{}, err
@@ -90,7 +94,8 @@ func assigns(token, holder string) string {
 	return fmt.Sprintf("%s = %s, %s = %s", tokenColumn, token, holderColumn, holder)
 }
 
-// admits is the condition that a row's mark is lower than a token, or that token and of that holder.
+// admits is the condition that a row's mark is lower than a token, or that token and of that
+// holder.
 func (c *Columns) admits(lower, same, holder string) string {
 	return fmt.Sprintf("(%[1]s.%[2]s >= 0 AND (%[1]s.%[2]s < %[4]s OR %[1]s.%[2]s = %[5]s AND %[1]s.%[3]s = %[6]s))",
 		c.table, tokenColumn, holderColumn, lower, same, holder)
@@ -122,7 +127,8 @@ func (c *Columns) AdmittedRows(ctx context.Context, q Querier, n int64, s fence.
 	return c.admitted(ctx, sqlReader{q}, n, s, rows, where, args...)
 }
 
-// AdmittedOn is [Columns.Admitted] for a transaction that is not of database/sql, and an UPDATE that wrote n rows.
+// AdmittedOn is [Columns.Admitted] for a transaction that is not of database/sql, and an UPDATE
+// that wrote n rows.
 func (c *Columns) AdmittedOn(ctx context.Context, conn Conn, n int64, s fence.Sequencer, rows int64, where string, args ...any) error {
 	return c.admitted(ctx, conn, n, s, rows, where, args...)
 }

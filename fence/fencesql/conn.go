@@ -19,7 +19,8 @@ type Tx interface {
 	Rollback() error
 }
 
-// Conn is a transaction of a driver that doesn't go through database/sql. Package fencepgx has that of pgx.
+// Conn is a transaction of a driver that doesn't go through database/sql. Package fencepgx has that
+// of pgx.
 type Conn interface {
 	// Exec runs a statement, and returns how many rows it has written.
 	Exec(ctx context.Context, query string, args ...any) (rows int64, err error)

@@ -8,9 +8,9 @@ import (
 	"github.com/leasehold/leasehold/fence"
 )
 
-// Table is a table of marks: for each name of a lease the highest token that was admitted, and whose it was. It belongs into the
-// database that it guards, so that both are lost, and restored, together. Its rows must not be deleted. All methods may be
-// called from any goroutine.
+// Table is a table of marks: for each name of a lease the highest token that was admitted, and
+// whose it was. It belongs into the database that it guards, so that both are lost, and restored,
+// together. Its rows must not be deleted. All methods may be called from any goroutine.
 type Table struct {
 	dialect Dialect
 	name    string
@@ -33,8 +33,9 @@ func NewTable(d Dialect, name string) (*Table, error) {
 	insert := "INSERT INTO " + name + " AS mark (name, token, holder) "
 	where := fmt.Sprintf(refuses, d.param(1), d.param(2))
 	if d == PostgreSQL {
-		// Locks on rows have no queue: those who share one pass by who waits to raise the mark. Advisory locks have one. The token in
-		// the key, which adds nothing, has the row found before the lock is taken: two that shared it couldn't both raise the mark.
+		// Locks on rows have no queue: those who share one pass by who waits to raise the mark.
+		// Advisory locks have one. The token in the key, which adds nothing, has the row found
+		// before the lock is taken: two that shared it couldn't both raise the mark.
 		t.look = "SELECT mark.token, mark.holder FROM " + name + " AS mark, LATERAL (SELECT pg_advisory_xact_lock_shared($3 + 0 * mark.token)::text) AS queue" +
 			where + " FOR SHARE OF mark"
 		t.raise = insert + "SELECT $1::text, $2::bigint, $3::text FROM (SELECT pg_advisory_xact_lock($4)::text) AS queue" + conflict
@@ -76,7 +77,8 @@ func (t *Table) AdmitOn(ctx context.Context, c Conn, s fence.Sequencer) error {
 	}
 	raise := []any{s.Name, int64(s.Token), s.Holder}
 	if t.dialect == PostgreSQL {
-		// A mark that has to be raised isn't locked here: two transactions that share the lock couldn't both raise it.
+		// A mark that has to be raised isn't locked here: two transactions that share the lock
+		// couldn't both raise it.
 		if found, err := t.judge(ctx, c, s); found || err != nil {
 			return err
 		}
@@ -96,7 +98,8 @@ func (t *Table) AdmitOn(ctx context.Context, c Conn, s fence.Sequencer) error {
 	return err
 }
 
-// judge judges s by its mark, if that is not lower, and locks it. Found says whether there is such a mark.
+// judge judges s by its mark, if that is not lower, and locks it. Found says whether there is such
+// a mark.
 func (t *Table) judge(ctx context.Context, c Conn, s fence.Sequencer) (found bool, err error) {
 	args := []any{s.Name, int64(s.Token)}
 	if t.dialect == PostgreSQL {
@@ -113,8 +116,8 @@ func (t *Table) judge(ctx context.Context, c Conn, s fence.Sequencer) (found boo
 	return true, err
 }
 
-// queue returns the key of the advisory lock that those wait for who write under a lease. Two leases of one key would only wait
-// for each other.
+// queue returns the key of the advisory lock that those wait for who write under a lease. Two
+// leases of one key would only wait for each other.
 func (t *Table) queue(lease string) int64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte("leasehold fence\x00" + t.name + "\x00" + lease)) // never fails

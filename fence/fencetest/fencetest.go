@@ -1,4 +1,5 @@
-// Package fencetest is the test that every guard has to pass: the story that fencing tokens are for, told to a real resource.
+// Package fencetest is the test that every guard has to pass: the story that fencing tokens are
+// for, told to a real resource.
 //
 //	func TestStory(t *testing.T) {
 //		fencetest.Story(t, func(ctx context.Context, s fence.Sequencer) error {
@@ -6,8 +7,9 @@
 //		}, fencetest.Options{})
 //	}
 //
-// R1 is sent in the first term of A and delayed. A loses the lease, B takes it and does R2, and loses it back to A. Then R1
-// arrives: from the very holder of the lease, and yet it must be refused.
+// R1 is sent in the first term of A and delayed. A loses the lease, B takes it and does R2, and
+// loses it back to A. Then R1 arrives: from the very holder of the lease, and yet it must be
+// refused.
 package fencetest
 
 import (
@@ -35,7 +37,8 @@ type Options struct {
 	// there. Write then uses the new guard.
 	Reopen func()
 
-	// Written returns the tokens of all writes that the resource has done in this test, oldest first.
+	// Written returns the tokens of all writes that the resource has done in this test, oldest
+	// first.
 	Written func() []fence.Token
 }
 
@@ -45,8 +48,9 @@ const (
 	holderB = "web-2/9/ж\n:@,="
 )
 
-// starts are the first tokens of the stories that are told one after the other, each over three terms: of new names, where text
-// and numbers are in different orders, of this age, and the largest that there are.
+// starts are the first tokens of the stories that are told one after the other, each over three
+// terms: of new names, where text and numbers are in different orders, of this age, and the largest
+// that there are.
 var starts = []fence.Token{1, 9, 99, 1<<31 - 1, 1767226111909, fence.MaxToken - 2}
 
 // Story plays the story to a guard, several times, and fails t where the guard does anything else

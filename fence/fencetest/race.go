@@ -43,7 +43,8 @@ type race struct {
 	err  error
 }
 
-// The writers of a race, and the writes of each. A term has perTerm writes; one in lateness of them is late by some terms.
+// The writers of a race, and the writes of each. A term has perTerm writes; one in lateness of them
+// is late by some terms.
 const (
 	writers, each     = 8, 25
 	perTerm, lateness = 3, 4

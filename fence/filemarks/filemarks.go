@@ -1,11 +1,11 @@
-// Package filemarks keeps the marks of a [fence.Offline] guard in a file, so that the guard remembers over restarts which tokens it
-// has seen.
+// Package filemarks keeps the marks of a [fence.Offline] guard in a file, so that the guard
+// remembers over restarts which tokens it has seen.
 //
 //	marks, err := filemarks.Open("/var/lib/app/marks")
 //	guard, err := fence.NewOffline(marks)
 //
-// What is guarded can be anything that one process serves. Package fencefile is another thing: there the guarded resource itself is
-// a file, which any number of processes write.
+// What is guarded can be anything that one process serves. Package fencefile is another thing:
+// there the guarded resource itself is a file, which any number of processes write.
 package filemarks
 
 import (
@@ -44,8 +44,9 @@ type line struct {
 	fence.Mark
 }
 
-// Open opens the file at path, or makes it. A last line that is cut off, as a crash leaves it, is dropped: it was not
-// saved. Anything else that isn't a mark is an error that names the line, and the file is left as it is.
+// Open opens the file at path, or makes it. A last line that is cut off, as a crash leaves it, is
+// dropped: it was not saved. Anything else that isn't a mark is an error that names the line, and
+// the file is left as it is.
 func Open(path string) (*Marks, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -79,7 +80,8 @@ func (m *Marks) open() error {
 	return syncDir(filepath.Dir(m.path))
 }
 
-// compactAt is how many lines a file may have for each resource before it is written anew, when it is opened.
+// compactAt is how many lines a file may have for each resource before it is written anew, when it
+// is opened.
 const compactAt = 8
 
 func (m *Marks) read() error {

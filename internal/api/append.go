@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// Answers to what is asked most often are written without reflection, as encoding/json writes them by the tags of the types: a field that is
-// added to [Grant] or [Lease] without being added here fails TestAppendWritesEveryField.
+// Answers to what is asked most often are written without reflection, as encoding/json writes them
+// by the tags of the types: a field that is added to [Grant] or [Lease] without being added here
+// fails TestAppendWritesEveryField.
 
 // Append appends g as JSON to b. It fails where encoding/json does.
 func (g *Grant) Append(b []byte) ([]byte, error) {
@@ -36,7 +37,8 @@ func (g *Grant) Append(b []byte) ([]byte, error) {
 	return append(b, '}'), nil
 }
 
-// plain reports whether a grant has nothing but what most have: no fields with a form of their own, and a date in UTC that can be written.
+// plain reports whether a grant has nothing but what most have: no fields with a form of their own,
+// and a date in UTC that can be written.
 func (g *Grant) plain() bool {
 	if g.Acquired != nil {
 		if year := g.Acquired.Year(); year < 0 || year > 9999 || g.Acquired.Location() != time.UTC {

@@ -62,7 +62,8 @@ func PastOf(rec store.Record) []Term {
 	return all
 }
 
-// IdentityOf returns a value of a pool that somebody has. The caller adds how it stands and for how long, and its info.
+// IdentityOf returns a value of a pool that somebody has. The caller adds how it stands and for how
+// long, and its info.
 func IdentityOf(pool string, e identity.Entry) Identity {
 	rec := e.Record
 	id := Identity{

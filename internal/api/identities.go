@@ -36,7 +36,8 @@ type Identity struct {
 	Info      map[string]string `json:"info,omitempty"`       // what the holder says of itself, for people
 }
 
-// Assigned is the answer to POST /v1/identities/{pool}, and what "leasehold id assign" says: an identity, with what its holder needs.
+// Assigned is the answer to POST /v1/identities/{pool}, and what "leasehold id assign" says: an
+// identity, with what its holder needs.
 type Assigned struct {
 	Identity
 	Sequencer string `json:"sequencer"`         // what requests to the guarded resource carry
@@ -49,7 +50,8 @@ type Identities struct {
 	Identities []Identity `json:"identities"` // the values that somebody has, in order
 }
 
-// DeclaredPool is a pool, and the answer to PUT /v1/identities/{pool}. It has one of "range", "names", and "prefix" with "bits".
+// DeclaredPool is a pool, and the answer to PUT /v1/identities/{pool}. It has one of "range",
+// "names", and "prefix" with "bits".
 type DeclaredPool struct {
 	Pool   string   `json:"pool"`             // the name of the pool
 	Range  string   `json:"range,omitempty"`  // what its values are: integers, both ends included, as in 1-254

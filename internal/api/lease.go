@@ -36,17 +36,20 @@ const (
 type Lease struct {
 	Name  string `json:"name"`  // the name
 	State State  `json:"state"` // how the name stands
-	// Holder is the id under which the name is held; of an expired hold, who held it. It is absent when nobody holds the name.
+	// Holder is the id under which the name is held; of an expired hold, who held it. It is absent
+	// when nobody holds the name.
 	Holder string      `json:"holder,omitempty"`
 	Token  fence.Token `json:"token"`         // the fencing token of the term, or of the last one
 	TTL    *Seconds    `json:"ttl,omitempty"` // how long the hold lasts past its last renewal
-	// Session is the id of the session that keeps the lease. It is absent when the lease is renewed by itself.
+	// Session is the id of the session that keeps the lease. It is absent when the lease is renewed
+	// by itself.
 	Session  string     `json:"session,omitempty"`
 	Acquired *time.Time `json:"acquired,omitempty"` // when the term began, by the wall clock of who granted it
-	// ExpiresIn is how long the hold lasts at most, unless it is renewed. Of a lease that a session keeps it is what is left of the session,
-	// which lists don't say over HTTP.
+	// ExpiresIn is how long the hold lasts at most, unless it is renewed. Of a lease that a session
+	// keeps it is what is left of the session, which lists don't say over HTTP.
 	ExpiresIn *Seconds `json:"expires_in,omitempty"`
-	// Silent is for how long at least the holder has shown no sign of life. It is absent up to half of the TTL.
+	// Silent is for how long at least the holder has shown no sign of life. It is absent up to half
+	// of the TTL.
 	Silent  *Seconds          `json:"silent_for,omitempty"`
 	Info    map[string]string `json:"info,omitempty"`  // what the holder says of itself, for people
 	Note    string            `json:"note,omitempty"`  // who broke the hold or handed it over, and why
@@ -58,7 +61,8 @@ type Lease struct {
 	Waiting []Share `json:"waiting,omitempty" on:"command"` // who waits for a share or for a turn, in the order in which they are served
 	Paused  *Pause  `json:"paused,omitempty"`               // the pause of the name's election that ends last
 	Pauses  []Pause `json:"pauses,omitempty"`               // all pauses, if there are several; of one name only, not in lists
-	// Candidates are those who stand for election, in the order in which they came; over HTTP of one name only, not in lists.
+	// Candidates are those who stand for election, in the order in which they came; over HTTP of
+	// one name only, not in lists.
 	Candidates []Candidate `json:"candidates,omitempty"`
 	Past       []Term      `json:"past,omitempty" on:"command"` // the terms that are over, newest first: the last 8
 	Problem    *Problem    `json:"problem,omitempty"`           // why the record, or that of the name's election, can't be read

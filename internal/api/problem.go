@@ -74,7 +74,8 @@ var (
 // statusGone is what servers call a request whose client has hung up: HTTP has no status for it.
 const statusGone = 499
 
-// kinds is the table of problems: the status and the title of each code, and the error that it is to a program, if there is one.
+// kinds is the table of problems: the status and the title of each code, and the error that it is
+// to a program, if there is one.
 var kinds = map[Code]struct {
 	Status int
 	Title  string
@@ -170,7 +171,8 @@ func Invalid(field, value, want string) *Problem {
 	return p
 }
 
-// The fields of a record as [store.InvalidError] calls them, and as requests do. Others have one name.
+// The fields of a record as [store.InvalidError] calls them, and as requests do. Others have one
+// name.
 var (
 	inRequests = map[string]string{"Key": "name", "Owner": "holder"}
 	inRecords  = map[string]string{"name": "Key", "holder": "Owner"}
@@ -237,7 +239,8 @@ func codeOf(err error) Code {
 	return CodeUnavailable
 }
 
-// plain are the codes of errors that have no type of their own. What isn't known goes before all that is.
+// plain are the codes of errors that have no type of their own. What isn't known goes before all
+// that is.
 var plain = []Code{CodeUnknown, CodeNotFound, CodeCorrupt, CodeNoLeader, CodeNotElected, CodeNoCandidate, CodeNotPaused, CodePauses, CodeTooManyPauses}
 
 func (p *Problem) setRecord(rec store.Record) {
@@ -247,7 +250,8 @@ func (p *Problem) setRecord(rec store.Record) {
 	}
 }
 
-// Err returns the error that [ProblemOf] made the problem of, as far as it can be told; else the problem itself.
+// Err returns the error that [ProblemOf] made the problem of, as far as it can be told; else the
+// problem itself.
 func (p *Problem) Err() error {
 	switch p.Code {
 	case CodeHeld:

@@ -8,7 +8,8 @@ import (
 	"github.com/leasehold/leasehold/store/driver"
 )
 
-// RecordLine is a record of the store, as GET and PUT /v1/records send it, and a line of their list.
+// RecordLine is a record of the store, as GET and PUT /v1/records send it, and a line of their
+// list.
 type RecordLine struct {
 	Key     string          `json:"key,omitempty"`     // the key of the record
 	Version string          `json:"version,omitempty"` // what tells it from every other state of the key

@@ -39,7 +39,8 @@ type PauseRequest struct {
 	Wait   *Seconds `json:"wait,omitempty"` // how long to wait until nobody leads
 }
 
-// ResumeRequest is the body of POST /v1/leases/{name}/resume, which may be empty where there is one pause.
+// ResumeRequest is the body of POST /v1/leases/{name}/resume, which may be empty where there is one
+// pause.
 type ResumeRequest struct {
 	ID string `json:"id,omitempty"` // the id of the pause to end; "*" for all
 }
@@ -57,8 +58,8 @@ const MaxNamed = 1024
 // SessionRenewal is the body of PUT /v1/sessions/{id}, which may be empty.
 type SessionRenewal struct {
 	TTL *Seconds `json:"ttl,omitempty"` // another TTL from now on
-	// Leases are what the session keeps, as its holder knows it, with their tokens: the server looks at these. Without them it looks at
-	// what it has granted.
+	// Leases are what the session keeps, as its holder knows it, with their tokens: the server
+	// looks at these. Without them it looks at what it has granted.
 	Leases map[string]fence.Token `json:"leases,omitempty"`
 }
 
@@ -67,7 +68,8 @@ type VerifyRequest struct {
 	Sequencer string `json:"sequencer"` // the sequencer to verify
 }
 
-// IdentityRequest is the body of POST /v1/identities/{pool}. At most one of "range", "names", and "prefix" with "bits" is there.
+// IdentityRequest is the body of POST /v1/identities/{pool}. At most one of "range", "names", and
+// "prefix" with "bits" is there.
 type IdentityRequest struct {
 	Range   string            `json:"range,omitempty"`   // what the values of the pool are: integers, both ends included, as in 1-254
 	Names   []string          `json:"names,omitempty"`   // or names
@@ -82,8 +84,8 @@ type IdentityRequest struct {
 	Info    map[string]string `json:"info,omitempty"`    // what the holder says of itself, for people
 }
 
-// PoolRequest is the body of PUT /v1/identities/{pool}: all values that the pool is to have. It has one of "range", "names", and "prefix"
-// with "bits".
+// PoolRequest is the body of PUT /v1/identities/{pool}: all values that the pool is to have. It has
+// one of "range", "names", and "prefix" with "bits".
 type PoolRequest struct {
 	Range  string   `json:"range,omitempty"`  // integers, both ends included, as in 1-500
 	Names  []string `json:"names,omitempty"`  // names

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// Seconds is a duration as it is written in JSON: a number of seconds. A string such as "1m30s" is read, too.
+// Seconds is a duration as it is written in JSON: a number of seconds. A string such as "1m30s" is
+// read, too.
 type Seconds time.Duration
 
 // MarshalJSON writes a number of seconds, to the millisecond, rounded up.
@@ -22,7 +23,8 @@ func (s Seconds) Append(b []byte) []byte {
 	return strconv.AppendFloat(b, ms/1000, 'f', -1, 64)
 }
 
-// UnmarshalJSON reads a number of seconds, or a string with units. The error is of the kind to which package json adds the field.
+// UnmarshalJSON reads a number of seconds, or a string with units. The error is of the kind to
+// which package json adds the field.
 func (s *Seconds) UnmarshalJSON(text []byte) error {
 	var word string
 	var err error

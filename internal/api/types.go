@@ -41,19 +41,21 @@ type Waiter struct {
 // Grant is the answer to POST and PUT /v1/leases/{name}: a lease, with what its holder needs.
 type Grant struct {
 	Lease
-	// ValidFor is how long the holder may rely on the lease, counted from before it sent the request that this answers, however long
-	// the answer took. A holder that has waited longer than it can spare renews first. It is absent when a session keeps the lease.
+	// ValidFor is how long the holder may rely on the lease, counted from before it sent the
+	// request that this answers, however long the answer took. A holder that has waited longer than
+	// it can spare renews first. It is absent when a session keeps the lease.
 	ValidFor *Seconds `json:"valid_for,omitempty"`
 	// RenewEvery is how often to renew the lease. It is absent when a session keeps the lease.
 	RenewEvery *Seconds `json:"renew_every,omitempty"`
 	Sequencer  string   `json:"sequencer"` // what requests to the guarded resource carry
-	// Secret is what proves the term to the server: the header Leasehold-Secret of each renewal, and of the release. Only the answer
-	// to the POST has it.
+	// Secret is what proves the term to the server: the header Leasehold-Secret of each renewal,
+	// and of the release. Only the answer to the POST has it.
 	Secret string   `json:"secret,omitempty"`
 	Waited *Seconds `json:"waited,omitempty"` // how long the request waited at the server
 }
 
-// Session is the answer to POST /v1/sessions and PUT /v1/sessions/{id}: one heartbeat for many leases.
+// Session is the answer to POST /v1/sessions and PUT /v1/sessions/{id}: one heartbeat for many
+// leases.
 type Session struct {
 	Session    string      `json:"session"`     // the id of the session
 	Holder     string      `json:"holder"`      // the id under which its leases are held
@@ -61,16 +63,16 @@ type Session struct {
 	TTL        Seconds     `json:"ttl"`         // how long the session, and all that it keeps, lasts past its last renewal
 	ValidFor   Seconds     `json:"valid_for"`   // how long the holder may rely on its leases, counted from before the request was sent
 	RenewEvery Seconds     `json:"renew_every"` // how often to renew the session
-	// Broken are the leases of the session that an operator broke, with their tokens: stop what they guard, and release them. Each
-	// renewal says so until that is done.
+	// Broken are the leases of the session that an operator broke, with their tokens: stop what
+	// they guard, and release them. Each renewal says so until that is done.
 	Broken map[string]fence.Token `json:"broken,omitempty"`
-	// Lost are the leases of the session whose records an outsider deleted, edited or restored: stop what they guard. Each renewal says so
-	// until they are released or acquired again.
+	// Lost are the leases of the session whose records an outsider deleted, edited or restored:
+	// stop what they guard. Each renewal says so until they are released or acquired again.
 	Lost map[string]Loss `json:"lost,omitempty"`
 	// LookedAt is how many leases the server looked at for that; 0 if the store was too slow.
 	LookedAt *int `json:"looked_at,omitempty"`
-	// Secret is what proves the session to the server: the header Leasehold-Secret of each request that renews, uses or closes it. Only
-	// the answer to the POST has it.
+	// Secret is what proves the session to the server: the header Leasehold-Secret of each request
+	// that renews, uses or closes it. Only the answer to the POST has it.
 	Secret string `json:"secret,omitempty"`
 }
 
@@ -115,8 +117,8 @@ type Event struct {
 	Gone  bool   `json:"gone,omitempty"` // true if the name has no record any more
 }
 
-// SessionEvent is the data of an event "session" of GET /v1/watch: a session that keeps names has been renewed, or is over. What is
-// left of the session is what is left of each of its leases.
+// SessionEvent is the data of an event "session" of GET /v1/watch: a session that keeps names has
+// been renewed, or is over. What is left of the session is what is left of each of its leases.
 type SessionEvent struct {
 	Seq       uint64   `json:"seq"`                  // the number of the change
 	Session   string   `json:"session"`              // the id of the session, as leases name it

@@ -8,8 +8,9 @@ import (
 	"github.com/leasehold/leasehold/store/driver"
 )
 
-// Await blocks until one of the two keys of a Wait has another version, or the holder of the first is known to be gone, and returns the
-// record of that key. Without a second one it waits for the first alone.
+// Await blocks until one of the two keys of a Wait has another version, or the holder of the first
+// is known to be gone, and returns the record of that key. Without a second one it waits for the
+// first alone.
 func Await(ctx context.Context, st store.Store, act protocol.Action) (store.Record, error) {
 	if act.Also == "" {
 		return driver.WaitHolder(ctx, st, act.Key, act.Version)

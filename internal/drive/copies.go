@@ -11,15 +11,18 @@ import (
 	"github.com/leasehold/leasehold/store/driver"
 )
 
-// A store that is slow is not dead. So a request that has had no answer for a while is not given up: it is sent once more, and the first
-// answer counts. All copies carry one nonce and one version: at most one of them lands, and a conflict with its record is its success.
-// Their validity counts from before the first was sent, whichever lands.
+// A store that is slow is not dead. So a request that has had no answer for a while is not given
+// up: it is sent once more, and the first answer counts. All copies carry one nonce and one
+// version: at most one of them lands, and a conflict with its record is its success. Their validity
+// counts from before the first was sent, whichever lands.
 
-// patientCopies is how many copies are awaited until an answer is of no use any more. A third one is replaced again and again, so that a store which
-// lost what it was sent is found again soon: with it there are three under way at most.
+// patientCopies is how many copies are awaited until an answer is of no use any more. A third one
+// is replaced again and again, so that a store which lost what it was sent is found again soon:
+// with it there are three under way at most.
 const patientCopies = 2
 
-// Copies is what is known of the copies of one request. Its zero value is that of a request that was not sent.
+// Copies is what is known of the copies of one request. Its zero value is that of a request that
+// was not sent.
 type Copies struct {
 	Sent     int   // so far
 	underWay int   // of these
@@ -28,7 +31,8 @@ type Copies struct {
 	err      error // what came of those that are not under way
 }
 
-// Send takes note that one more copy is sent, and returns the number of that which is given up for it, or 0.
+// Send takes note that one more copy is sent, and returns the number of that which is given up for
+// it, or 0.
 func (c *Copies) Send() (given int) {
 	if c.Sent > patientCopies && !c.ended {
 		given, c.gaveUp = c.Sent, true
@@ -40,7 +44,8 @@ func (c *Copies) Send() (given int) {
 	return given
 }
 
-// AppendState appends all that decides what will have come of the request; see [protocol.Hold.AppendState].
+// AppendState appends all that decides what will have come of the request; see
+// [protocol.Hold.AppendState].
 func (c *Copies) AppendState(b []byte) []byte {
 	var flags byte
 	for i, f := range []bool{c.ended, c.gaveUp, c.err != nil, errors.Is(c.err, store.ErrUnknownOutcome)} {
@@ -51,14 +56,15 @@ func (c *Copies) AppendState(b []byte) []byte {
 	return append(b, byte(c.Sent), byte(c.underWay), flags)
 }
 
-// NextCopy returns when to send one more copy of a request of which one is sent now, beside the first: when twice the time has passed that
-// the first was waited for alone.
+// NextCopy returns when to send one more copy of a request of which one is sent now, beside the
+// first: when twice the time has passed that the first was waited for alone.
 func NextCopy(act protocol.Action, now clock.Instant) clock.Instant {
 	return now.Add(2 * act.Again.Sub(act.Asked))
 }
 
-// Answered takes note of what came of the copy of that number, and reports whether that is what came of the request. A refusal of one copy
-// says nothing of the others: only when all have come to nothing the request has, and its outcome is unknown if that of any copy is.
+// Answered takes note of what came of the copy of that number, and reports whether that is what
+// came of the request. A refusal of one copy says nothing of the others: only when all have come to
+// nothing the request has, and its outcome is unknown if that of any copy is.
 func (c *Copies) Answered(number int, act protocol.Action, err error) (over bool, outcome error) {
 	if settles(act, err) {
 		return true, err
@@ -79,8 +85,8 @@ func (c *Copies) Answered(number int, act protocol.Action, err error) (over bool
 	return true, c.err
 }
 
-// settles reports whether what came of one copy is what came of the request: the version that it names is replaced, or gone, for ever, or
-// a read was answered.
+// settles reports whether what came of one copy is what came of the request: the version that it
+// names is replaced, or gone, for ever, or a read was answered.
 func settles(act protocol.Action, err error) bool {
 	conflict, refused := errors.AsType[*store.ConflictError](err)
 	switch {
@@ -92,7 +98,8 @@ func settles(act protocol.Action, err error) bool {
 	return errors.Is(err, store.ErrNotFound) // by a write or a touch: a read is answered with an empty record then
 }
 
-// repeated is a request of which several copies may be under way. The first is carried out by the asker.
+// repeated is a request of which several copies may be under way. The first is carried out by the
+// asker.
 type repeated struct {
 	r    *Runner
 	ctx  context.Context
@@ -191,8 +198,9 @@ func (p *repeated) useless() bool {
 	return p.over || p.ctx.Err() != nil || p.r.Clock.Now() >= p.act.Until
 }
 
-// answered takes note of what came of a copy, and reports whether that is what came of the request. Once it is, copies that are still under
-// way are left to come to their own ends: some clients close the connection of a request that is cut short.
+// answered takes note of what came of a copy, and reports whether that is what came of the request.
+// Once it is, copies that are still under way are left to come to their own ends: some clients
+// close the connection of a request that is cut short.
 func (p *repeated) answered(number int, err error) (over bool, outcome error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

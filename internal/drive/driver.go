@@ -8,7 +8,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Driver drives one hold. It is used by one goroutine at a time, and may be copied: a copy is a world of its own.
+// Driver drives one hold. It is used by one goroutine at a time, and may be copied: a copy is a
+// world of its own.
 type Driver struct {
 	Hold protocol.Hold
 
@@ -26,8 +27,8 @@ const (
 	finally            // for a last TTL
 )
 
-// Want returns the driver of a hold that wants key. past is what is remembered of the name. With try it doesn't wait for a name that
-// is taken.
+// Want returns the driver of a hold that wants key. past is what is remembered of the name. With
+// try it doesn't wait for a name that is taken.
 func Want(key string, c protocol.Claim, t protocol.Timing, try bool, past Recollection) Driver {
 	d := Driver{Hold: protocol.New(key, c, t, try, past.Seen, past.mine), wanted: true}
 	d.Hold.RecallSession(past.session)
@@ -44,9 +45,10 @@ func Resume(term store.Record, c protocol.Claim, t protocol.Timing) Driver {
 	return Driver{Hold: protocol.Resume(term, c, t)}
 }
 
-// Next returns what to do now; nothing is to be done while a request is under way. wanted says whether the program still waits for the
-// name, and the session that is to keep it still lives. A claim that nobody wants any more is given up: what may have reached the
-// store is to be settled then.
+// Next returns what to do now; nothing is to be done while a request is under way. wanted says
+// whether the program still waits for the name, and the session that is to keep it still lives. A
+// claim that nobody wants any more is given up: what may have reached the store is to be settled
+// then.
 func (d *Driver) Next(env protocol.Env, wanted bool) protocol.Action {
 	h := &d.Hold
 	act := h.Next(env)
@@ -67,7 +69,8 @@ func (d *Driver) GiveUp(env protocol.Env) {
 	d.Hold.Stop(env, protocol.Exit{Why: protocol.WhyGivenUp, By: env.Now.Add(d.Hold.Timing.TTL)})
 }
 
-// Tell tells what came of an action: of a request, of a rest, or of a wait, which may end without a change.
+// Tell tells what came of an action: of a request, of a rest, or of a wait, which may end without a
+// change.
 func (d *Driver) Tell(env protocol.Env, act protocol.Action, rec store.Record, err error) {
 	h := &d.Hold
 	switch {
@@ -82,8 +85,9 @@ func (d *Driver) Tell(env protocol.Env, act protocol.Action, rec store.Record, e
 	}
 }
 
-// Show makes the deadline of a hold that keeps itself that of its term. A term that was declared over, because its program looked at
-// the clock before the driver did, or let it go, stays over: no renewal that lands late brings it back.
+// Show makes the deadline of a hold that keeps itself that of its term. A term that was declared
+// over, because its program looked at the clock before the driver did, or let it go, stays over: no
+// renewal that lands late brings it back.
 func (d *Driver) Show(t *Term) {
 	h := &d.Hold
 	if h.Phase != protocol.Held {
@@ -111,8 +115,9 @@ type Program interface {
 	Env() protocol.Env
 }
 
-// Leave begins to let go of a term: the program has stopped before its renewals end, and these before the name is freed, so that
-// neither acts under a term that is another's. What is left to be done is in the driver that it returns, beside how the world was then.
+// Leave begins to let go of a term: the program has stopped before its renewals end, and these
+// before the name is freed, so that neither acts under a term that is another's. What is left to be
+// done is in the driver that it returns, beside how the world was then.
 func Leave(p Program, e protocol.Exit) (*Driver, protocol.Env) {
 	p.Stop()
 	d := p.Retire()
@@ -122,12 +127,15 @@ func Leave(p Program, e protocol.Exit) (*Driver, protocol.Env) {
 	return d, env
 }
 
-// Patience is for how long a release is waited for: a third of the TTL, or a second if that is longer.
+// Patience is for how long a release is waited for: a third of the TTL, or a second if that is
+// longer.
 func Patience(t protocol.Timing) time.Duration { return max(t.TTL/3, time.Second) }
 
-// Settle has a hold that was let go of without that being certain tried on, and reports whether it is to be: in the background, by
-// Next and Tell until it has ended, or until the session is over; and then Settle is asked again. A name that keeps itself expires if
-// that fails. One that a session keeps doesn't, so that is tried for as long as the session lives, and then for a last TTL.
+// Settle has a hold that was let go of without that being certain tried on, and reports whether it
+// is to be: in the background, by Next and Tell until it has ended, or until the session is over;
+// and then Settle is asked again. A name that keeps itself expires if that fails. One that a
+// session keeps doesn't, so that is tried for as long as the session lives, and then for a last
+// TTL.
 func (d *Driver) Settle(env protocol.Env, session bool) bool {
 	h := &d.Hold
 	kept := h.Claim.Session != ""

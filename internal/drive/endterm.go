@@ -28,7 +28,8 @@ func (e EndTerm) note() string {
 	return e.By + ": " + e.Reason
 }
 
-// Break ends a term against its holder's will, and returns the record as it is then; see lease.Manager.Break.
+// Break ends a term against its holder's will, and returns the record as it is then; see
+// lease.Manager.Break.
 func Break(ctx context.Context, st store.Store, key string, e EndTerm) (store.Record, error) {
 	return endTerm(ctx, st, key, e.Token, func(rec store.Record) (store.Record, error) {
 		grace, err := tellSession(ctx, st, rec, e)
@@ -42,7 +43,8 @@ func Break(ctx context.Context, st store.Store, key string, e EndTerm) (store.Re
 	})
 }
 
-// Free frees a name in its holder's stead, and returns the record as it is then; see lease.Manager.Free.
+// Free frees a name in its holder's stead, and returns the record as it is then; see
+// lease.Manager.Free.
 func Free(ctx context.Context, st store.Store, clk clock.Clock, key string, e EndTerm) (store.Record, error) {
 	return endTerm(ctx, st, key, e.Token, func(rec store.Record) (store.Record, error) {
 		if _, err := tellSession(ctx, st, rec, e); err != nil {
@@ -76,8 +78,8 @@ func endTerm(ctx context.Context, st store.Store, key string, token fence.Token,
 	return rec, err
 }
 
-// tellSession puts a notice on the record of the session that keeps rec, if one does, so that its next renewal meets it.
-// It returns the TTL that the holder counts on.
+// tellSession puts a notice on the record of the session that keeps rec, if one does, so that its
+// next renewal meets it. It returns the TTL that the holder counts on.
 func tellSession(ctx context.Context, st store.Store, rec store.Record, e EndTerm) (time.Duration, error) {
 	if rec.Session == "" {
 		return rec.TTL, nil

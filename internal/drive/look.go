@@ -11,17 +11,17 @@ import (
 )
 
 const (
-	// LookSingly is up to how many records are read one by one, all at a time. More are listed: by what their names have in common, in
-	// one List.
+	// LookSingly is up to how many records are read one by one, all at a time. More are listed: by
+	// what their names have in common, in one List.
 	LookSingly = 16
-	// A List that yields more than so many records for one of the session's is not repeated where it is no more than readCrowded
-	// of them.
+	// A List that yields more than so many records for one of the session's is not repeated where
+	// it is no more than readCrowded of them.
 	crowd       = 16
 	readCrowded = 1024
 )
 
-// Looks looks at the records of what one session keeps: its renewals say nothing of them, and an outsider may delete, edit or restore
-// one. It is used by one goroutine at a time.
+// Looks looks at the records of what one session keeps: its renewals say nothing of them, and an
+// outsider may delete, edit or restore one. It is used by one goroutine at a time.
 type Looks[L Member] struct {
 	Store   store.Store
 	Term    func(L) store.Record           // the term, by its owner, token and session
@@ -30,8 +30,9 @@ type Looks[L Member] struct {
 	crowded bool                           // a List yields others' records for the most part
 }
 
-// Look looks once. A List only raises doubts, which a read settles. A record that can't be read ends nothing: nobody takes it either. It
-// blocks until all are looked at, or the first read fails, whose error it returns.
+// Look looks once. A List only raises doubts, which a read settles. A record that can't be read
+// ends nothing: nobody takes it either. It blocks until all are looked at, or the first read fails,
+// whose error it returns.
 func (k *Looks[L]) Look(ctx context.Context, leases []L) error {
 	if n := len(leases); n > LookSingly && (!k.crowded || n > readCrowded) {
 		doubtful, err := k.sift(ctx, leases)
@@ -43,7 +44,8 @@ func (k *Looks[L]) Look(ctx context.Context, leases []L) error {
 	return k.settle(ctx, leases)
 }
 
-// sift lists the records of leases, and returns those of which the List shows anything else than that the session has them.
+// sift lists the records of leases, and returns those of which the List shows anything else than
+// that the session has them.
 func (k *Looks[L]) sift(ctx context.Context, leases []L) (doubtful []L, err error) {
 	left := make(map[string]L, len(leases))
 	prefix := leases[0].Name()
@@ -79,7 +81,8 @@ func common(a, b string) string {
 	return strings.ToValidUTF8(a[:n], "")
 }
 
-// settle reads the records of leases, some at a time, and ends those that others have ended. It returns a read's error.
+// settle reads the records of leases, some at a time, and ends those that others have ended. It
+// returns a read's error.
 func (k *Looks[L]) settle(ctx context.Context, leases []L) error {
 	var wg sync.WaitGroup
 	errs := make([]error, min(len(leases), LookSingly))

@@ -9,8 +9,9 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Recollection is what outlives one attempt at a name: the observation, so that an abandoned lease is noticed by callers who
-// each try only once, and the nonces of terms that were given up, which the record may still show.
+// Recollection is what outlives one attempt at a name: the observation, so that an abandoned lease
+// is noticed by callers who each try only once, and the nonces of terms that were given up, which
+// the record may still show.
 type Recollection struct {
 	Seen    protocol.Seen
 	session protocol.Seen // of the record that keeps the name's record alive
@@ -19,7 +20,8 @@ type Recollection struct {
 	latest protocol.Latest // the newest version that is known, for terms of holders elsewhere
 }
 
-// Observed returns the recollection of a name of which only that is known: its record as it was seen, and that of the session which keeps it.
+// Observed returns the recollection of a name of which only that is known: its record as it was
+// seen, and that of the session which keeps it.
 func Observed(rec, session protocol.Seen) Recollection {
 	return Recollection{Seen: rec, session: session}
 }
@@ -33,7 +35,8 @@ func After(h *protocol.Hold) Recollection {
 	return Recollection{Seen: h.Seen(), session: h.SeenSession(), mine: mine[max(0, len(mine)-maxOrphans):]}
 }
 
-// AppendState appends all that decides of what it is remembered for; see [protocol.Hold.AppendState].
+// AppendState appends all that decides of what it is remembered for; see
+// [protocol.Hold.AppendState].
 func (r *Recollection) AppendState(b []byte, names func([]byte, string) []byte) []byte {
 	for _, nonce := range r.mine {
 		b = names(b, nonce)
@@ -41,10 +44,12 @@ func (r *Recollection) AppendState(b []byte, names func([]byte, string) []byte) 
 	return b
 }
 
-// MaxNames bounds the names of one [Memory]. One that is forgotten costs a read, or a wait of one TTL, not safety.
+// MaxNames bounds the names of one [Memory]. One that is forgotten costs a read, or a wait of one
+// TTL, not safety.
 const MaxNames = 4096
 
-// Memory is what is remembered of names that aren't held. Its zero value is empty. It is safe for concurrent use.
+// Memory is what is remembered of names that aren't held. Its zero value is empty. It is safe for
+// concurrent use.
 type Memory struct {
 	mu    sync.Mutex
 	names map[string]Recollection

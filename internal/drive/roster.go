@@ -19,8 +19,8 @@ type Member interface {
 	Token() fence.Token
 }
 
-// Roster is what one session keeps, and hears of it. Its zero value is that of a session that keeps nothing yet. It is safe for
-// concurrent use.
+// Roster is what one session keeps, and hears of it. Its zero value is that of a session that keeps
+// nothing yet. It is safe for concurrent use.
 type Roster[L Member] struct {
 	mu      sync.Mutex
 	members map[string]L
@@ -94,13 +94,15 @@ func (r *Roster[L]) Close() (ended []L) {
 	return ended
 }
 
-// notice is what an operator tells a session: leases of it that were broken, by key, with their tokens.
+// notice is what an operator tells a session: leases of it that were broken, by key, with their
+// tokens.
 type notice struct {
 	Broken map[string]fence.Token `json:"broken"`
 }
 
-// ReadNotice returns the leases that a notice on a session's record says were broken, with their tokens. A notice that can't be read, or
-// that names none, is an error: any lease of the session may have been broken.
+// ReadNotice returns the leases that a notice on a session's record says were broken, with their
+// tokens. A notice that can't be read, or that names none, is an error: any lease of the session
+// may have been broken.
 func ReadNotice(data []byte) (map[string]fence.Token, error) {
 	var n notice
 	if err := json.Unmarshal(data, &n); err != nil {
@@ -121,8 +123,9 @@ func WriteNotice(broken map[string]fence.Token) []byte {
 	return data
 }
 
-// Told returns the leases that a notice says were broken, which are over. It remembers those whose claims are still on their way.
-// Where the notice can't be read, which it says by an error, any lease of the session may have been broken.
+// Told returns the leases that a notice says were broken, which are over. It remembers those whose
+// claims are still on their way. Where the notice can't be read, which it says by an error, any
+// lease of the session may have been broken.
 func (r *Roster[L]) Told(data []byte) (broken []L, err error) {
 	told, err := ReadNotice(data)
 	if err != nil {
@@ -157,8 +160,9 @@ func (r *Roster[L]) Clone(twin func(L) L) *Roster[L] {
 	return c
 }
 
-// Notify returns the record of a session with a notice that rec, which it keeps, was broken: it is written before rec is. It reports
-// false when the session need not be told. What the session was told before, and has not met yet, stays.
+// Notify returns the record of a session with a notice that rec, which it keeps, was broken: it is
+// written before rec is. It reports false when the session need not be told. What the session was
+// told before, and has not met yet, stays.
 func Notify(session, rec store.Record, note, nonce string) (store.Record, bool) {
 	if !protocol.NeedsNotice(session, rec.Owner) {
 		return store.Record{}, false

@@ -20,15 +20,18 @@ type Runner struct {
 	HTTP  bool   // the store's [store.Properties] say OverHTTP
 	Own   string // the owner whose work ends with this process, at the latest: see [driver.Witness]; "" for none
 
-	// Worth, if set, returns why a write that takes or renews a name would be worth too little now. Then it isn't sent.
+	// Worth, if set, returns why a write that takes or renews a name would be worth too little now.
+	// Then it isn't sent.
 	Worth func() error
 
-	// Go runs f in a goroutine that the owner of the runner waits for, and ends before the store is closed; it reports false, and doesn't,
-	// when that is over. Without it no request is sent more than once at a time.
+	// Go runs f in a goroutine that the owner of the runner waits for, and ends before the store is
+	// closed; it reports false, and doesn't, when that is over. Without it no request is sent more
+	// than once at a time.
 	Go func(f func()) bool
 }
 
-// Nonce returns one that no other process can have: it comes from the kernel, so that a clone of this process makes others.
+// Nonce returns one that no other process can have: it comes from the kernel, so that a clone of
+// this process makes others.
 func Nonce() string { return rand.Text()[:20] }
 
 // Env returns what a hold knows of the world.
@@ -45,8 +48,9 @@ func (r *Runner) EnvIn(session *Term) protocol.Env {
 	return env
 }
 
-// Request carries out a read, a write, a touch or a wait. It blocks until it is answered, its time is over or ctx is done. late, if it isn't nil, is
-// called when there is no answer by the time at which it is sent again: in another goroutine, and before Request returns. It must not block.
+// Request carries out a read, a write, a touch or a wait. It blocks until it is answered, its time
+// is over or ctx is done. late, if it isn't nil, is called when there is no answer by the time at
+// which it is sent again: in another goroutine, and before Request returns. It must not block.
 func (r *Runner) Request(ctx context.Context, act protocol.Action, late func()) (store.Record, error) {
 	if act.Again != 0 && act.Again < act.Until && r.Go != nil {
 		return r.repeat(ctx, act, late)
@@ -81,7 +85,8 @@ func (r *Runner) once(ctx context.Context, act protocol.Action) (store.Record, e
 	}
 }
 
-// Do carries out one action of d, tells d what came of it, and returns how the world was then. It blocks; ctx ends it.
+// Do carries out one action of d, tells d what came of it, and returns how the world was then. It
+// blocks; ctx ends it.
 func (r *Runner) Do(ctx context.Context, d *Driver, session *Term, act protocol.Action) protocol.Env {
 	var rec store.Record
 	var err error
@@ -98,8 +103,8 @@ func (r *Runner) Do(ctx context.Context, d *Driver, session *Term, act protocol.
 	return env
 }
 
-// Finish drives a hold that is being let go until it has ended; the world is as env says. It blocks. When ctx ends it, the outcome is
-// unknown.
+// Finish drives a hold that is being let go until it has ended; the world is as env says. It
+// blocks. When ctx ends it, the outcome is unknown.
 func (r *Runner) Finish(ctx context.Context, d *Driver, env protocol.Env) error {
 	for {
 		act := d.Next(env, true)

@@ -7,17 +7,18 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Term is what a program relies on while it holds a name. It is safe for concurrent use: the program looks at the clock for itself, and
-// the first who notices that the term is over ends it.
+// Term is what a program relies on while it holds a name. It is safe for concurrent use: the
+// program looks at the clock for itself, and the first who notices that the term is over ends it.
 type Term struct {
-	// until is until when it is valid by itself; one of a session is valid while the session is, too. It is clock.Ended once the
-	// term is over.
+	// until is until when it is valid by itself; one of a session is valid while the session is,
+	// too. It is clock.Ended once the term is over.
 	until   atomic.Int64
 	ended   atomic.Bool // its program was told
 	session *Term       // that keeps it; nil when it keeps itself
 }
 
-// Begin begins the term of a hold that was just acquired. session is the term of the session that keeps it, or nil.
+// Begin begins the term of a hold that was just acquired. session is the term of the session that
+// keeps it, or nil.
 func (d *Driver) Begin(t, session *Term) {
 	d.shown = d.Hold.Deadline
 	if session != nil { // from here on only the session's validity counts
@@ -42,8 +43,8 @@ func (t *Term) extend(from, to clock.Instant) bool {
 	return t.until.CompareAndSwap(int64(from), int64(to))
 }
 
-// Limit bounds a term that a session keeps by a deadline of its own, which counts besides the session's. It reports false when the term
-// is over.
+// Limit bounds a term that a session keeps by a deadline of its own, which counts besides the
+// session's. It reports false when the term is over.
 func (t *Term) Limit(to clock.Instant) bool {
 	for {
 		from := t.own()
@@ -59,14 +60,16 @@ func (t *Term) Limited() (clock.Instant, bool) {
 	return d, d != clock.NoDeadline && d != clock.Ended
 }
 
-// Extend moves the deadline of a term that a server renewed for its program, unless the term is over.
+// Extend moves the deadline of a term that a server renewed for its program, unless the term is
+// over.
 func (t *Term) Extend(to clock.Instant) bool {
 	d := t.own()
 	return d != clock.Ended && t.extend(d, to)
 }
 
-// Over declares the term over if it is at now, by its own deadline or by that of the session that keeps it, and returns the one whose
-// deadline that is; nil if it was renewed meanwhile. The deadline is taken away, so that no renewal that lands late brings it back.
+// Over declares the term over if it is at now, by its own deadline or by that of the session that
+// keeps it, and returns the one whose deadline that is; nil if it was renewed meanwhile. The
+// deadline is taken away, so that no renewal that lands late brings it back.
 func (t *Term) Over(now clock.Instant) *Term {
 	self := t
 	if t.session != nil && now < t.own() {
@@ -79,19 +82,22 @@ func (t *Term) Over(now clock.Instant) *Term {
 	return self
 }
 
-// End ends the term for its program, and reports whether the program is to be told: it is told once, whatever comes after.
+// End ends the term for its program, and reports whether the program is to be told: it is told
+// once, whatever comes after.
 func (t *Term) End() bool {
 	t.until.Store(int64(clock.Ended))
 	return !t.ended.Swap(true)
 }
 
-// A term that a session keeps is kept in little memory: of its record no more than so many past terms and bytes of data.
+// A term that a session keeps is kept in little memory: of its record no more than so many past
+// terms and bytes of data.
 const (
 	keptPast = 2
 	keptData = 128
 )
 
-// Kept returns what is kept of the record of a term that a session keeps, so that it can be resumed.
+// Kept returns what is kept of the record of a term that a session keeps, so that it can be
+// resumed.
 func Kept(rec store.Record) store.Record {
 	rec.Info = nil // a session may have very many leases, and nothing needs it
 	if len(rec.Past) > keptPast || len(rec.Data) > keptData {

@@ -6,9 +6,10 @@ import (
 	"sync"
 )
 
-// unsent are those copies of a request that wait for a connection of an HTTP client. They are given up when the first byte of an answer to
-// another copy has come. Else they would take the connection that this answer leaves, which the next request needs: a new connection takes
-// several round trips. No connection is closed by that. The zero value is ready for use.
+// unsent are those copies of a request that wait for a connection of an HTTP client. They are given
+// up when the first byte of an answer to another copy has come. Else they would take the connection
+// that this answer leaves, which the next request needs: a new connection takes several round
+// trips. No connection is closed by that. The zero value is ready for use.
 type unsent struct {
 	mu      sync.Mutex
 	waiting map[*context.CancelFunc]struct{}

@@ -26,13 +26,15 @@ func CheckName(key string) error {
 	return driver.CheckKey(key)
 }
 
-// SessionKey returns the key for the record of a session of that owner; nonce was never used before. The nonce is written in lower case:
-// where names of objects are that, as on Kubernetes, each upper-case letter takes four.
+// SessionKey returns the key for the record of a session of that owner; nonce was never used
+// before. The nonce is written in lower case: where names of objects are that, as on Kubernetes,
+// each upper-case letter takes four.
 func SessionKey(owner, nonce string) string {
 	return sessionPrefix + owner + "/" + strings.ToLower(nonce)
 }
 
-// OwnerOf returns the owner id of the manager that opened the session of that key, or "" if it is no session's key.
+// OwnerOf returns the owner id of the manager that opened the session of that key, or "" if it is
+// no session's key.
 func OwnerOf(sessionKey string) string {
 	owner, ok := strings.CutPrefix(sessionKey, sessionPrefix)
 	if i := strings.LastIndex(owner, "/"); ok && i >= 0 {

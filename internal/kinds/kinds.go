@@ -22,11 +22,12 @@ const (
 // Values begins the names of the values of pools (pools.KeyPrefix). No version had them shared.
 const Values = "identity/"
 
-// mutex is the kind of the record beside a name that says who waits for its lease in order: that keeps nobody out.
+// mutex is the kind of the record beside a name that says who waits for its lease in order: that
+// keeps nobody out.
 const mutex = "mutex"
 
-// Beside returns the key of the record that has to be read to know who uses the name of rec as what it is, beside rec itself: "" when
-// there is none. wanted is what the name is wanted as.
+// Beside returns the key of the record that has to be read to know who uses the name of rec as what
+// it is, beside rec itself: "" when there is none. wanted is what the name is wanted as.
 func Beside(rec store.Record, wanted store.Kind) string {
 	prefix := ""
 	switch {
@@ -58,8 +59,9 @@ type member struct {
 	Session string `json:"session"`
 }
 
-// Members returns the keys of the sessions that a lock's or an election's record names, each once, and which kind it is; for a record
-// that names none, whatever its data are, nothing. The error matches [store.ErrCorrupt].
+// Members returns the keys of the sessions that a lock's or an election's record names, each once,
+// and which kind it is; for a record that names none, whatever its data are, nothing. The error
+// matches [store.ErrCorrupt].
 func Members(rec store.Record) (sessions []string, kind store.Kind, err error) {
 	if len(rec.Data) == 0 {
 		return nil, "", nil

@@ -37,7 +37,8 @@ func (n *name) again() bool {
 	return true
 }
 
-// granted returns the term that w was granted before: renewed, unless a session keeps it, whose renewals count for it.
+// granted returns the term that w was granted before: renewed, unless a session keeps it, whose
+// renewals count for it.
 func (n *name) granted(w *waiter, rec store.Record) (Grant, error) {
 	if rec.Session == "" {
 		return n.renew(n.r.ctx, rec.Owner, rec.Token, w.req.TTL, nil, untouched)
@@ -48,8 +49,9 @@ func (n *name) granted(w *waiter, rec store.Record) (Grant, error) {
 	return n.adopt(rec)
 }
 
-// adopt writes a term that a session keeps once more. What was read may be a claim that a failover takes away; or the server that made it,
-// for a client which has not heard of that, is about to let go of it. Under a nonce from here it is neither.
+// adopt writes a term that a session keeps once more. What was read may be a claim that a failover
+// takes away; or the server that made it, for a client which has not heard of that, is about to let
+// go of it. Under a nonce from here it is neither.
 func (n *name) adopt(rec store.Record) (Grant, error) {
 	n.unwatch() // what it waits for is about to come from here
 	rec.Nonce = drive.Nonce()

@@ -22,7 +22,8 @@ const attempt = patience / 3
 
 var errRestored = errors.New("its record came back with a restored store, older than it was: acquire the name again")
 
-// renew writes the term once more. left returns what is left to be told of a notice; nil when nothing is.
+// renew writes the term once more. left returns what is left to be told of a notice; nil when
+// nothing is.
 func (n *name) renew(ctx context.Context, owner string, token fence.Token, ttl time.Duration, by Proof, left func(notice []byte) []byte) (Grant, error) {
 	d := n.named(owner, token, ttl, by)
 	d.Hold.Left = left
@@ -87,7 +88,8 @@ func (n *name) named(owner string, token fence.Token, ttl time.Duration, by Proo
 	return d
 }
 
-// carry drives the change of a term, and takes note of the record as it is then, and tells who waits for it.
+// carry drives the change of a term, and takes note of the record as it is then, and tells who
+// waits for it.
 func (n *name) carry(ctx context.Context, d *drive.Driver) error {
 	ctx, cancel := clock.WithTimeout(ctx, n.r.clk, patience)
 	defer cancel()

@@ -15,9 +15,11 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// A session's renewals say nothing of the records of what it keeps. So each renewal of one looks at these, too, as package lease does for
-// its own sessions, and its answer names what was lost. What is looked at is what the holder elsewhere names, and else what was granted
-// for the session here since this registry opened or first renewed it: that lives in memory, and what is forgotten is not looked at.
+// A session's renewals say nothing of the records of what it keeps. So each renewal of one looks at
+// these, too, as package lease does for its own sessions, and its answer names what was lost. What
+// is looked at is what the holder elsewhere names, and else what was granted for the session here
+// since this registry opened or first renewed it: that lives in memory, and what is forgotten is
+// not looked at.
 
 // Loss is a lease of a session that is over though the session lives.
 type Loss struct {
@@ -26,8 +28,8 @@ type Loss struct {
 	Err   error       // what its record says
 }
 
-// patienceOfLooks is the share of the TTL that the answer to a renewal waits for its look. A look that takes longer continues, and its
-// findings are in the next answer.
+// patienceOfLooks is the share of the TTL that the answer to a renewal waits for its look. A look
+// that takes longer continues, and its findings are in the next answer.
 const patienceOfLooks = 12
 
 // kept is a lease that a session keeps.
@@ -139,7 +141,8 @@ func (ks *keepers) letGo(key string) {
 	}
 }
 
-// enlist adds a lease. One of that name that was lost makes room, whatever its token: a record that was deleted may begin with a lower one.
+// enlist adds a lease. One of that name that was lost makes room, whatever its token: a record that
+// was deleted may begin with a lower one.
 func (k *keeper) enlist(key, owner, session string, token fence.Token) {
 	if l, ok := k.roster.Member(key); ok && l.loss.Load() != nil {
 		k.roster.Forget(l)
@@ -173,8 +176,8 @@ type glance struct {
 	whole bool // all was looked at; set before over is closed
 }
 
-// look looks at what a session keeps, and adds to the answer of its renewal what was lost. A look that began before that, and is under way,
-// is waited for first.
+// look looks at what a session keeps, and adds to the answer of its renewal what was lost. A look
+// that began before that, and is under way, is waited for first.
 func (r *Registry) look(ctx context.Context, k *keeper, g *Grant) {
 	ctx, cancel := clock.WithTimeout(ctx, r.clk, g.Record.TTL/patienceOfLooks)
 	defer cancel()
@@ -203,7 +206,8 @@ func (r *Registry) look(ctx context.Context, k *keeper, g *Grant) {
 	}
 }
 
-// glance returns the look that is under way, or begins one, and reports whether it did; nil when the registry is closed.
+// glance returns the look that is under way, or begins one, and reports whether it did; nil when
+// the registry is closed.
 func (r *Registry) glance(k *keeper, ttl time.Duration) (l *glance, begun bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -16,8 +16,9 @@ import (
 	"github.com/leasehold/leasehold/store/driver"
 )
 
-// name is one name, with what is asked about it. Its goroutine runs while anything is; one change that is asked of an idle name is
-// made by whoever asks, and so are the first steps of who asks for an idle name.
+// name is one name, with what is asked about it. Its goroutine runs while anything is; one change
+// that is asked of an idle name is made by whoever asks, and so are the first steps of who asks for
+// an idle name.
 type name struct {
 	r   *Registry
 	key string
@@ -30,7 +31,8 @@ type name struct {
 	tries   int           // how many in the queue don't wait
 	wake    chan struct{} // of capacity 1
 
-	// What follows is the goroutine's own, but for past and trouble, which are written with mu held.
+	// What follows is the goroutine's own, but for past and trouble, which are written with mu
+	// held.
 	past      drive.Recollection // of the record, and of claims that were given up
 	noted     clock.Instant      // when the record was last read or written here, but by the hold
 	trouble   error              // why the hold's last request failed
@@ -99,8 +101,8 @@ func (n *name) take() (todo []func(), idle bool) {
 // idle reports whether nothing is asked. n.mu is held.
 func (n *name) idle() bool { return len(n.todo) == 0 && n.queue.Len() == 0 && n.d == nil }
 
-// turn does what has been asked of a name that was idle in the goroutine of whoever asks, who waits for it anyhow. If more has
-// been asked meanwhile, the name's own goroutine does that.
+// turn does what has been asked of a name that was idle in the goroutine of whoever asks, who waits
+// for it anyhow. If more has been asked meanwhile, the name's own goroutine does that.
 func (n *name) turn() {
 	defer n.r.wg.Done()
 	todo, _ := n.take()
@@ -207,9 +209,10 @@ func (n *name) hear(act protocol.Action, rec store.Record, err error) {
 	n.look()
 }
 
-// calm is how long a version has to last before the store is asked to tell of the next one, and for how long what was read or written
-// here is taken for the present record by those who wait. While a name goes from one of the queue to the next within a moment, to
-// ask would cost more than the hand-over; and a change by somebody else is noticed that much later.
+// calm is how long a version has to last before the store is asked to tell of the next one, and for
+// how long what was read or written here is taken for the present record by those who wait. While a
+// name goes from one of the queue to the next within a moment, to ask would cost more than the
+// hand-over; and a change by somebody else is noticed that much later.
 const calm = 2 * time.Millisecond
 
 // await waits for the record to change, for the time that act allows, or for something to be asked.
@@ -291,8 +294,8 @@ func (n *name) over() bool {
 	return false
 }
 
-// vacated reports whether err says that the name is in use as another kind, of which all members' sessions are over: then the next hold
-// takes it.
+// vacated reports whether err says that the name is in use as another kind, of which all members'
+// sessions are over: then the next hold takes it.
 func (n *name) vacated(err error) bool {
 	other, ok := errors.AsType[*store.KindError](err)
 	if !ok || len(other.Members) == 0 {

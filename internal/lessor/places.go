@@ -17,17 +17,19 @@ import (
 const placesKey = ".places"
 
 const (
-	// returning is for how long a registry that has just begun gives those who waited at the one before their places back.
+	// returning is for how long a registry that has just begun gives those who waited at the one
+	// before their places back.
 	returning = 30 * time.Second
 	// placesLimit bounds the requests of one look at that record, or of writing it.
 	placesLimit = 2 * time.Second
-	// Bounds of the record: of one queue the first 200 are kept, and in all what fits. The others queue anew.
+	// Bounds of the record: of one queue the first 200 are kept, and in all what fits. The others
+	// queue anew.
 	mostPlaces      = 200
 	mostPlacesBytes = 40 << 10
 )
 
-// places are the places in the queues of the registry before this one. They only order who comes back: nobody is held off for
-// somebody who doesn't, and who never comes back is forgotten.
+// places are the places in the queues of the registry before this one. They only order who comes
+// back: nobody is held off for somebody who doesn't, and who never comes back is forgotten.
 type places struct {
 	turn chan struct{} // of capacity 1: full while somebody looks at what follows, or at the record
 
@@ -37,7 +39,8 @@ type places struct {
 	ranks map[string]map[string]uint64
 }
 
-// savedPlaces is the data of the record: the ids of those who waited, as digests, by name and in order.
+// savedPlaces is the data of the record: the ids of those who waited, as digests, by name and in
+// order.
 type savedPlaces struct {
 	Queues map[string][]string `json:"queues"`
 }
@@ -47,8 +50,8 @@ func digest(id string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// rank returns the place that a request had at the registry before, from 1, or 0 if it had none. It blocks while the record is read, until
-// ctx is done.
+// rank returns the place that a request had at the registry before, from 1, or 0 if it had none. It
+// blocks while the record is read, until ctx is done.
 func (r *Registry) rank(ctx context.Context, req Request) uint64 {
 	p := &r.places
 	if req.ID == "" {
@@ -73,7 +76,8 @@ func (r *Registry) rank(ctx context.Context, req Request) uint64 {
 	return p.ranks[req.Key][digest(req.ID)]
 }
 
-// recall reads the record and deletes it. It reports false if the store has not answered: then it is to be asked again.
+// recall reads the record and deletes it. It reports false if the store has not answered: then it
+// is to be asked again.
 func (r *Registry) recall(ctx context.Context) (bool, map[string]map[string]uint64) {
 	ctx, cancel := clock.WithTimeout(ctx, r.clk, placesLimit)
 	defer cancel()
@@ -96,7 +100,8 @@ func (r *Registry) recall(ctx context.Context) (bool, map[string]map[string]uint
 	return true, ranks
 }
 
-// queues returns who waits, as far as they can be known again and it fits into a record. r.mu is held.
+// queues returns who waits, as far as they can be known again and it fits into a record. r.mu is
+// held.
 func (r *Registry) queues() (saved savedPlaces) {
 	size := 0
 	for key, n := range r.names {

@@ -114,7 +114,8 @@ func (n *name) find(id string) *waiter {
 	return n.byID[id]
 }
 
-// drop takes w out of the queue and answers it. It is called with n.mu held, and reports false when w had been answered.
+// drop takes w out of the queue and answers it. It is called with n.mu held, and reports false when
+// w had been answered.
 func (n *name) drop(w *waiter, a answer) bool {
 	if w.place == nil {
 		return false
@@ -139,7 +140,8 @@ func (n *name) changed() {
 	}
 }
 
-// leave gives up a place because of err, and returns the request's answer, which may have been given before.
+// leave gives up a place because of err, and returns the request's answer, which may have been
+// given before.
 func (n *name) leave(w *waiter, err error) answer {
 	n.mu.Lock()
 	n.drop(w, answer{err: err})
@@ -169,7 +171,8 @@ func (n *name) front() *waiter {
 	return nil
 }
 
-// refuse answers those who don't wait, but for the first of the queue, when somebody holds the name.
+// refuse answers those who don't wait, but for the first of the queue, when somebody holds the
+// name.
 func (n *name) refuse() {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -35,23 +35,26 @@ type Request struct {
 	Info    map[string]string // for people
 	Wait    time.Duration     // how long to wait for the name at most; 0 for not at all
 
-	// ID is the same when the request is sent again, and no other's. A request that is sent again takes the place of the
-	// first one in the queue, and if that has been granted, it is granted the same term and told the same secret. "" for one that
-	// never is. It begins with who the caller is, so that nobody else sends it. It is neither stored nor shown.
+	// ID is the same when the request is sent again, and no other's. A request that is sent again
+	// takes the place of the first one in the queue, and if that has been granted, it is granted
+	// the same term and told the same secret. "" for one that never is. It begins with who the
+	// caller is, so that nobody else sends it. It is neither stored nor shown.
 	ID string
 
-	// Secret, if set, is the secret of the grant: 128 bits or more that nobody can guess. Otherwise the registry makes one.
+	// Secret, if set, is the secret of the grant: 128 bits or more that nobody can guess. Otherwise
+	// the registry makes one.
 	Secret string
 }
 
 // Grant is a name that is held.
 type Grant struct {
 	Record store.Record
-	// ValidUntil is until when the holder may rely on it, by the registry's clock; [clock.NoDeadline] if a session keeps it.
+	// ValidUntil is until when the holder may rely on it, by the registry's clock;
+	// [clock.NoDeadline] if a session keeps it.
 	ValidUntil clock.Instant
 	Notice     []byte // on a session's record: what the session is told; see package lease
-	// Lost are the leases of a session that is renewed which are over though it lives, by name; LookedAt is how many were looked at for
-	// this answer.
+	// Lost are the leases of a session that is renewed which are over though it lives, by name;
+	// LookedAt is how many were looked at for this answer.
 	Lost     map[string]Loss
 	LookedAt int
 	Secret   string // of a new grant: what proves it from now on. Nobody else sees it, and it is stored nowhere
@@ -69,10 +72,11 @@ type Waiter struct {
 // Options of a [Registry].
 type Options struct {
 	Clock clock.Clock // [clock.System] by default
-	// Names bounds how many names without a request under way are remembered: 10,000 by default. What is forgotten costs a
-	// read, or on a store without Age a wait of one TTL, not safety.
+	// Names bounds how many names without a request under way are remembered: 10,000 by default.
+	// What is forgotten costs a read, or on a store without Age a wait of one TTL, not safety.
 	Names int
-	// OnQueue, if set, is told when a queue has become longer or shorter. It must not block, nor call the registry.
+	// OnQueue, if set, is told when a queue has become longer or shorter. It must not block, nor
+	// call the registry.
 	OnQueue func(key string, waiting int)
 }
 
@@ -100,7 +104,8 @@ type Registry struct {
 	keepers keepers
 }
 
-// New returns a registry on st, which it doesn't own. It does no I/O. Close it when it is done with.
+// New returns a registry on st, which it doesn't own. It does no I/O. Close it when it is done
+// with.
 func New(st store.Store, opts Options) *Registry {
 	if opts.Clock == nil {
 		opts.Clock = clock.System()
@@ -130,9 +135,9 @@ func (l look) Store() store.Store { return l.st }
 func (l look) Clock() clock.Clock { return l.clk }
 func (l look) TTL() time.Duration { return patience }
 
-// Close ends all requests with [ErrClosed] and waits for what is under way. What is granted stays granted. Requests with an ID
-// that are sent again to the next registry on the store, within 30 s of its beginning, have their places in its queues. Closing
-// twice is no error.
+// Close ends all requests with [ErrClosed] and waits for what is under way. What is granted stays
+// granted. Requests with an ID that are sent again to the next registry on the store, within 30 s
+// of its beginning, have their places in its queues. Closing twice is no error.
 func (r *Registry) Close() error {
 	r.mu.Lock()
 	var waited savedPlaces
@@ -211,8 +216,9 @@ func (r *Registry) Release(ctx context.Context, key, owner string, token fence.T
 	return g.Record, err
 }
 
-// change has the goroutine of a name do something. It is not begun once ctx is done. A change that was begun goes on when ctx is
-// cancelled, and is given up, with an outcome that may be unknown, when the time of ctx is over.
+// change has the goroutine of a name do something. It is not begun once ctx is done. A change that
+// was begun goes on when ctx is cancelled, and is given up, with an outcome that may be unknown,
+// when the time of ctx is over.
 func (r *Registry) change(ctx context.Context, key string, do func(context.Context, *name) (Grant, error)) (Grant, error) {
 	done := make(chan answer, 1)
 	var settled atomic.Bool // it was begun, or given up before
@@ -254,8 +260,8 @@ func (r *Registry) change(ctx context.Context, key string, do func(context.Conte
 	return a.grant, a.err
 }
 
-// Remove takes the request of that ID out of the queue of a name, or all for "", and returns how many it found. Their error is
-// then [ErrRemoved].
+// Remove takes the request of that ID out of the queue of a name, or all for "", and returns how
+// many it found. Their error is then [ErrRemoved].
 func (r *Registry) Remove(key, id string) int {
 	r.mu.Lock()
 	n := r.names[key]
@@ -279,7 +285,8 @@ func (r *Registry) Queued(key string) int {
 	return n.queue.Len()
 }
 
-// QueuedInAll returns how many wait for any name here. It takes no lock: whoever reads metrics keeps no request waiting.
+// QueuedInAll returns how many wait for any name here. It takes no lock: whoever reads metrics
+// keeps no request waiting.
 func (r *Registry) QueuedInAll() int { return int(r.queued.Load()) }
 
 // Waiting returns who waits for a name here, in order.
@@ -293,7 +300,8 @@ func (r *Registry) Waiting(key string) []Waiter {
 	return n.waiting()
 }
 
-// start runs f in a goroutine that Close waits for. It reports false, and doesn't, when the registry is closed.
+// start runs f in a goroutine that Close waits for. It reports false, and doesn't, when the
+// registry is closed.
 func (r *Registry) start(f func()) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -303,7 +311,8 @@ func (r *Registry) start(f func()) bool {
 	return !r.closed
 }
 
-// ask puts something to the goroutine of a name. If the name was idle, there is none: the caller has to call start or turn.
+// ask puts something to the goroutine of a name. If the name was idle, there is none: the caller
+// has to call start or turn.
 func (r *Registry) ask(key string, put func(*name)) (n *name, idle bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -327,7 +336,8 @@ func (r *Registry) ask(key string, put func(*name)) (n *name, idle bool, err err
 	return n, idle, nil
 }
 
-// evict makes room for one more name, if there are too many of which nothing is asked. It looks at a few only.
+// evict makes room for one more name, if there are too many of which nothing is asked. It looks at
+// a few only.
 func (r *Registry) evict() {
 	looked := 0
 	for key, n := range r.names {

@@ -25,7 +25,8 @@ const (
 	secretInfo  = ".secret"  // what remains of the secret: see newSecret
 )
 
-// OwnInfo reports whether a key of a record's info is Leasehold's own: no request sets it, and no answer shows it.
+// OwnInfo reports whether a key of a record's info is Leasehold's own: no request sets it, and no
+// answer shows it.
 func OwnInfo(key string) bool { return strings.HasPrefix(key, ".") }
 
 // Shown returns the info of a record without what is Leasehold's own; nil if nothing is left.
@@ -43,11 +44,12 @@ func Shown(info map[string]string) map[string]string {
 	return shown
 }
 
-// Proof returns nil if a request may change the term that a record shows in the name of its holder. A nil Proof allows it: that is for
-// the server itself, and for operators.
+// Proof returns nil if a request may change the term that a record shows in the name of its holder.
+// A nil Proof allows it: that is for the server itself, and for operators.
 type Proof func(rec store.Record) error
 
-// Secret returns the [Proof] of a request that carries that secret. Its errors match [ErrSecret] or [ErrNoSecret].
+// Secret returns the [Proof] of a request that carries that secret. Its errors match [ErrSecret] or
+// [ErrNoSecret].
 func Secret(secret string) Proof {
 	return func(rec store.Record) error {
 		kept := rec.Info[secretInfo]
@@ -61,9 +63,11 @@ func Secret(secret string) Proof {
 	}
 }
 
-// newSecret returns a secret of 128 bits or more, and what the record keeps of it: its hash, by which it is known again, and a salt. If
-// the request has an ID the secret is the HMAC of that under the salt. So any registry on the store tells it again to who sends the
-// request again. Who has the record but not the ID has nothing, and neither has who guesses the ID but has not the record.
+// newSecret returns a secret of 128 bits or more, and what the record keeps of it: its hash, by
+// which it is known again, and a salt. If the request has an ID the secret is the HMAC of that
+// under the salt. So any registry on the store tells it again to who sends the request again. Who
+// has the record but not the ID has nothing, and neither has who guesses the ID but has not the
+// record.
 func newSecret(id string) (secret, kept string) {
 	var salt [16]byte
 	rand.Read(salt[:]) // never fails
@@ -106,8 +110,8 @@ func idDigest(id string) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:16])
 }
 
-// secretOf returns the secret of a term that w is granted, and whether w may know it: the term was claimed for w, or for the same
-// request sent before.
+// secretOf returns the secret of a term that w is granted, and whether w may know it: the term was
+// claimed for w, or for the same request sent before.
 func (w *waiter) secretOf(rec store.Record) (string, bool) {
 	salt, sum, ok := readSecret(rec.Info[secretInfo])
 	if !ok {

@@ -16,13 +16,14 @@ import (
 	"github.com/leasehold/leasehold/store/driver"
 )
 
-// RenewSession is [Registry.Renew] of a session. left is given the notice on its record, if there is one, and returns what is left of it,
-// which is what the grant says and the record keeps: nobody knows whether what was told before was heard. It may be called more
-// than once.
+// RenewSession is [Registry.Renew] of a session. left is given the notice on its record, if there
+// is one, and returns what is left of it, which is what the grant says and the record keeps: nobody
+// knows whether what was told before was heard. It may be called more than once.
 //
-// Then it looks at the records of what the session keeps, for up to a twelfth of its TTL: the grant names what was lost, each time until
-// it is released or granted again. leases, if it isn't nil, is what the holder says that the session keeps; otherwise it is what was
-// granted for the session by this registry, while that has known it.
+// Then it looks at the records of what the session keeps, for up to a twelfth of its TTL: the grant
+// names what was lost, each time until it is released or granted again. leases, if it isn't nil, is
+// what the holder says that the session keeps; otherwise it is what was granted for the session by
+// this registry, while that has known it.
 func (r *Registry) RenewSession(
 	ctx context.Context, key, owner string, token fence.Token, ttl time.Duration, by Proof, left func(notice []byte) []byte,
 	leases map[string]fence.Token,
@@ -49,10 +50,11 @@ func (r *Registry) Keep(rec store.Record) { r.keepers.enlist(rec) }
 // LetGo has it know that nobody has that name any more.
 func (r *Registry) LetGo(key string) { r.keepers.letGo(key) }
 
-// OpenSession starts a session for a holder elsewhere: a record that keeps what is acquired under its key as long as it is
-// renewed, with [Registry.RenewSession]; [Registry.Release] ends it, and frees all that it kept with that one write. It blocks until the
-// store has answered, for 10 s at most. After an error that matches [store.ErrUnknownOutcome] it can be called again: what may have been
-// opened is closed in the background, or expires.
+// OpenSession starts a session for a holder elsewhere: a record that keeps what is acquired under
+// its key as long as it is renewed, with [Registry.RenewSession]; [Registry.Release] ends it, and
+// frees all that it kept with that one write. It blocks until the store has answered, for 10 s at
+// most. After an error that matches [store.ErrUnknownOutcome] it can be called again: what may have
+// been opened is closed in the background, or expires.
 func (r *Registry) OpenSession(ctx context.Context, owner string, ttl time.Duration, about map[string]string) (Grant, error) {
 	if ttl < store.MinTTL || ttl > store.MaxTTL {
 		return Grant{}, badTTL(ttl)

@@ -8,9 +8,11 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// try takes the first steps for who asks for a name that was idle, in its own goroutine, up to what has to be waited for: most who ask
-// for a name have it then. Its requests to the store end when it does: when ctx is done, when it has waited for as long as it may, and
-// when the registry is closed. What is left, such as a write whose outcome isn't known then, is for the name's own goroutine.
+// try takes the first steps for who asks for a name that was idle, in its own goroutine, up to what
+// has to be waited for: most who ask for a name have it then. Its requests to the store end when it
+// does: when ctx is done, when it has waited for as long as it may, and when the registry is
+// closed. What is left, such as a write whose outcome isn't known then, is for the name's own
+// goroutine.
 func (n *name) try(ctx context.Context, w *waiter) {
 	defer n.r.wg.Done()
 	defer n.rest()

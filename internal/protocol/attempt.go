@@ -22,14 +22,15 @@ const (
 	OpLeave     // free the name, or hand it over
 )
 
-// Attempt is one write that is to happen once. It may take several requests; all carry one nonce and one version, so that
-// at most one of them lands, and it counts from before the first.
+// Attempt is one write that is to happen once. It may take several requests; all carry one nonce
+// and one version, so that at most one of them lands, and it counts from before the first.
 type Attempt struct {
 	Op   Op
 	Rec  store.Record  // what is to be written
 	Sent clock.Instant // before the first request was sent
 	Tied bool          // Sent is set
-	// Doubt: a request of it may have landed, or may land yet. Ask: whether it did has to be read before the next request.
+	// Doubt: a request of it may have landed, or may land yet. Ask: whether it did has to be read
+	// before the next request.
 	Doubt, Ask bool
 }
 
@@ -47,8 +48,9 @@ func (h *Hold) begin(op Op, rec store.Record) { h.att = Attempt{Op: op, Rec: rec
 // beginClaim starts the write that takes the record as it was last seen.
 func (h *Hold) beginClaim(env Env, s Standing) {
 	prev := h.rec.Rec
-	// Also what is offered is taken under a new token: an offer may come back with a store that was restored.
-	// Tokens rise over all kinds: what was granted of the name as another kind may stand in the record beside it.
+	// Also what is offered is taken under a new token: an offer may come back with a store that was
+	// restored. Tokens rise over all kinds: what was granted of the name as another kind may stand
+	// in the record beside it.
 	last := prev.Token
 	if h.beside != nil {
 		last = max(last, h.beside.Token)
@@ -104,9 +106,10 @@ func (h *Hold) beginLeave(env Env) {
 	h.begin(OpLeave, rec)
 }
 
-// withdraw starts the write that settles a claim which is given up while its outcome is unknown: it frees the record as it
-// was to be taken. Then the claim can't land any more; or it has, and the conflict says so. To read the record would not
-// settle it: the claim may land after that, and nobody would know of a lease that a session goes on keeping.
+// withdraw starts the write that settles a claim which is given up while its outcome is unknown: it
+// frees the record as it was to be taken. Then the claim can't land any more; or it has, and the
+// conflict says so. To read the record would not settle it: the claim may land after that, and
+// nobody would know of a lease that a session goes on keeping.
 func (h *Hold) withdraw(env Env) {
 	h.Phase, h.leave.To, h.pending = Leaving, "", h.att.Rec.Nonce
 	h.begin(OpLeave, Freed(h.rec.Rec, h.leave.Why, env.Wall, env.Nonce()))
@@ -141,8 +144,8 @@ func (h *Hold) refused(env Env, err error) {
 	}
 }
 
-// fenced takes note of the session's record after an attempt to close it. Whoever closed it, closed is closed; when the
-// outcome is unknown, the session is read again.
+// fenced takes note of the session's record after an attempt to close it. Whoever closed it, closed
+// is closed; when the outcome is unknown, the session is read again.
 func (h *Hold) fenced(env Env, rec store.Record, err error) {
 	key := h.att.Rec.Key
 	h.att = Attempt{}
@@ -160,8 +163,8 @@ func (h *Hold) fenced(env Env, rec store.Record, err error) {
 	}
 }
 
-// Read tells the outcome of the read of key that Next asked for, or of a wait for its change. A key that is not stored is
-// Record{Key: key}, without an error.
+// Read tells the outcome of the read of key that Next asked for, or of a wait for its change. A key
+// that is not stored is Record{Key: key}, without an error.
 func (h *Hold) Read(env Env, key string, rec store.Record, err error) {
 	h.Expire(env)
 	switch {
@@ -181,8 +184,8 @@ func (h *Hold) readSession(env Env, rec store.Record) {
 	h.session, h.sessionRead = h.session.Note(rec, env.Now), true
 }
 
-// Woke tells that a pause or a wait that Next asked for is over and nothing was heard. What a session keeps can only have
-// changed without notice by the session's end.
+// Woke tells that a pause or a wait that Next asked for is over and nothing was heard. What a
+// session keeps can only have changed without notice by the session's end.
 func (h *Hold) Woke() {
 	h.recFresh = h.recFresh && h.rec.Rec.Session != ""
 	h.sessionRead = false
@@ -204,7 +207,8 @@ func (h *Hold) met(env Env, cur store.Record) {
 	}
 }
 
-// superseded: the version that the attempt was to replace is gone for ever, and the attempt with it.
+// superseded: the version that the attempt was to replace is gone for ever, and the attempt with
+// it.
 func (h *Hold) superseded(env Env, cur store.Record) {
 	att := h.att
 	h.att = Attempt{}
@@ -229,7 +233,8 @@ func (h *Hold) superseded(env Env, cur store.Record) {
 	}
 }
 
-// overtaken: the record is another version than the one that was to be let go; ours says whether it is this term all the same.
+// overtaken: the record is another version than the one that was to be let go; ours says whether it
+// is this term all the same.
 func (h *Hold) overtaken(env Env, cur store.Record, ours bool) {
 	switch {
 	case h.leave.To != "" && handedOn(cur, h.Term.Token):
@@ -244,9 +249,10 @@ func (h *Hold) overtaken(env Env, cur store.Record, ours bool) {
 	}
 }
 
-// wrote reports whether cur is still this term: a renewal that landed after all, or a mark that was put on a version of one's
-// own. A mark names the version it was put on by its nonce. A version of one's own that came back with a restored store is
-// this term, too: it may be let go, but not renewed, since what a session keeps need not have come back with it.
+// wrote reports whether cur is still this term: a renewal that landed after all, or a mark that was
+// put on a version of one's own. A mark names the version it was put on by its nonce. A version of
+// one's own that came back with a restored store is this term, too: it may be let go, but not
+// renewed, since what a session keeps need not have come back with it.
 func (h *Hold) wrote(cur store.Record, att Attempt) bool {
 	if h.named {
 		return h.same(cur, att.Op)
@@ -297,8 +303,8 @@ func (h *Hold) landed(env Env, rec store.Record) {
 	}
 }
 
-// claimed: the name is ours if there is time left on it. A claim that took too long is a term given up at once, to be taken
-// again under a new token.
+// claimed: the name is ours if there is time left on it. A claim that took too long is a term given
+// up at once, to be taken again under a new token.
 func (h *Hold) claimed(env Env, rec store.Record, sent clock.Instant) {
 	h.Term = rec
 	if h.Claim.Session != "" {

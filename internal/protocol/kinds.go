@@ -8,8 +8,9 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// fit sees that the name may be taken as what the hold wants it as, and ends the hold if it may not: in use, a name stays what it is. It
-// returns the key of a record that has to be read before that is known, or "".
+// fit sees that the name may be taken as what the hold wants it as, and ends the hold if it may
+// not: in use, a name stays what it is. It returns the key of a record that has to be read before
+// that is known, or "".
 func (h *Hold) fit(s Standing) string {
 	rec, wanted := h.rec.Rec, h.Claim.Kind
 	switch {
@@ -52,7 +53,8 @@ func (h *Hold) keepOut(rec store.Record) {
 	}
 }
 
-// readBeside takes note of the record beside the name's own. A store that has no room for its key has none.
+// readBeside takes note of the record beside the name's own. A store that has no room for its key
+// has none.
 func (h *Hold) readBeside(env Env, key string, rec store.Record, err error) {
 	if err != nil && !errors.Is(err, store.ErrInvalid) {
 		h.failed(env, err)

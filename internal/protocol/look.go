@@ -7,9 +7,10 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Ousted judges a term that a session keeps by its record, rec, which was read while the term lasted: whether it is over though the
-// session lives, and why. The record has to name the term's owner, token and session. Only another writer, or who deleted it, can
-// make it say anything else: the holder writes nothing after its claim until it lets go.
+// Ousted judges a term that a session keeps by its record, rec, which was read while the term
+// lasted: whether it is over though the session lives, and why. The record has to name the term's
+// owner, token and session. Only another writer, or who deleted it, can make it say anything else:
+// the holder writes nothing after its claim until it lets go.
 func Ousted(rec, term store.Record) (Cause, error) {
 	same := rec.Owner == term.Owner && rec.Token == term.Token
 	switch {

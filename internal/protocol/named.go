@@ -9,9 +9,10 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// A term that is renewed in its holder's stead may be renewed by several servers in turn, who don't know each other's nonces. Each of
-// these renewals counts in its nonce, so that a version which came back with a restored store is known by what its reader has seen
-// of later ones. A nonce without a count is of a server that doesn't count yet, and says nothing.
+// A term that is renewed in its holder's stead may be renewed by several servers in turn, who don't
+// know each other's nonces. Each of these renewals counts in its nonce, so that a version which
+// came back with a restored store is known by what its reader has seen of later ones. A nonce
+// without a count is of a server that doesn't count yet, and says nothing.
 const countSep = "~"
 
 func countNonce(nonce string, n int) string { return nonce + countSep + strconv.Itoa(n) }
@@ -23,7 +24,8 @@ func renewals(nonce string) (n int, counted bool) {
 	return max(n, 0), found && err == nil
 }
 
-// Latest is the newest version of a name's record that is known here, by its token and how often that term had been renewed.
+// Latest is the newest version of a name's record that is known here, by its token and how often
+// that term had been renewed.
 type Latest struct {
 	Token    fence.Token
 	Renewals int
@@ -43,16 +45,18 @@ func (l Latest) Note(rec store.Record) Latest {
 	return l
 }
 
-// after reports whether rec is older than the newest version that is known: it came back with a restored store.
+// after reports whether rec is older than the newest version that is known: it came back with a
+// restored store.
 func (l Latest) after(rec store.Record) bool {
 	n, counted := renewals(rec.Nonce)
 	return rec.Token < l.Token || rec.Token == l.Token && counted && n < l.Renewals
 }
 
-// Named returns the hold of a term of which only the owner and the token are known, as a server knows those of holders elsewhere. By
-// Next it is renewed once, with another TTL if ttl isn't 0; by Stop it is let go. seen is what was last seen of the record: it is read
-// if that doesn't show the term, and what others wrote of the term meanwhile is no loss, unless it is older than latest. A request is
-// sent once more after t.Attempt, and given up after three times that.
+// Named returns the hold of a term of which only the owner and the token are known, as a server
+// knows those of holders elsewhere. By Next it is renewed once, with another TTL if ttl isn't 0; by
+// Stop it is let go. seen is what was last seen of the record: it is read if that doesn't show the
+// term, and what others wrote of the term meanwhile is no loss, unless it is older than latest. A
+// request is sent once more after t.Attempt, and given up after three times that.
 func Named(key, owner string, token fence.Token, t Timing, seen Seen, latest Latest) Hold {
 	return Hold{
 		Key: key, Claim: Claim{Owner: owner, TTL: t.TTL}, Timing: t, Phase: Held, Deadline: clock.NoDeadline, renewAt: clock.Ended,
@@ -63,19 +67,22 @@ func Named(key, owner string, token fence.Token, t Timing, seen Seen, latest Lat
 // namedAttempts is for how many attempts' time a renewal that a server makes is waited for.
 const namedAttempts = 3
 
-// Renewed reports whether a hold that [Named] returned was renewed: then it is valid until its Deadline.
+// Renewed reports whether a hold that [Named] returned was renewed: then it is valid until its
+// Deadline.
 func (h *Hold) Renewed() bool { return h.named && h.Phase == Held && h.Deadline != clock.NoDeadline }
 
 // InDoubt reports whether a write of the attempt under way may have landed, or may land yet.
 func (h *Hold) InDoubt() bool { return h.att.Doubt }
 
-// Restored reports whether a hold that [Named] returned was lost though the record shows its term: it came back from a backup.
+// Restored reports whether a hold that [Named] returned was lost though the record shows its term:
+// it came back from a backup.
 func (h *Hold) Restored() bool {
 	return h.named && h.Phase == Lost && h.rec.Rec.Owner == h.Claim.Owner && h.rec.Rec.Token == h.Term.Token
 }
 
-// same reports whether cur is the term of a hold that [Named] returned, as it may be renewed, or let go. What came back with a restored
-// store may be let go, if no later term is known, but not renewed: what its session kept need not have come back with it.
+// same reports whether cur is the term of a hold that [Named] returned, as it may be renewed, or
+// let go. What came back with a restored store may be let go, if no later term is known, but not
+// renewed: what its session kept need not have come back with it.
 func (h *Hold) same(cur store.Record, op Op) bool {
 	switch {
 	case cur.Owner == "" || cur.Owner != h.Claim.Owner || cur.Token != h.Term.Token:
@@ -86,7 +93,8 @@ func (h *Hold) same(cur store.Record, op Op) bool {
 	return !h.latest.after(cur)
 }
 
-// find takes the term of a hold that [Named] returned from what was last seen of the record, or has that read.
+// find takes the term of a hold that [Named] returned from what was last seen of the record, or has
+// that read.
 func (h *Hold) find(env Env) {
 	if h.rec.Known && h.same(h.rec.Rec, OpRenew) {
 		h.take(env, h.rec.Rec)

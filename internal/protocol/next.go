@@ -30,15 +30,17 @@ type Action struct {
 	Version string
 	Rec     store.Record
 
-	// Also, of a Wait, is another key, whose change from AlsoVersion ends the wait as well; then tell Read of that key. "" is none.
+	// Also, of a Wait, is another key, whose change from AlsoVersion ends the wait as well; then
+	// tell Read of that key. "" is none.
 	Also, AlsoVersion string
 
 	Nonce string // of a Touch
 
 	Until clock.Instant // Read, Write and Touch: when to give the request up
 
-	// Again, of a Read, a Write or a Touch, is when to send it once more beside the first, which is still awaited: then tell [Hold.Late]. 0 is for
-	// never. To repeat a write is safe: all copies carry one nonce and one version, so that at most one of them lands.
+	// Again, of a Read, a Write or a Touch, is when to send it once more beside the first, which is
+	// still awaited: then tell [Hold.Late]. 0 is for never. To repeat a write is safe: all copies
+	// carry one nonce and one version, so that at most one of them lands.
 	Again clock.Instant
 	Asked clock.Instant // when it was asked for, if Again isn't 0
 }
@@ -97,8 +99,8 @@ func (h *Hold) nextWaiting(env Env) Action {
 	return h.ask(env)
 }
 
-// ask returns the next request of a claim that is under way. A read or a write that waits for the name is sent once more after the time
-// between two renewals.
+// ask returns the next request of a claim that is under way. A read or a write that waits for the
+// name is sent once more after the time between two renewals.
 func (h *Hold) ask(env Env) Action {
 	return h.pursue(env, env.Now.Add(h.Timing.Answer())).Repeated(env.Now, h.Timing.Renew)
 }
@@ -114,7 +116,8 @@ func (h *Hold) nextTaken(env Env, until clock.Instant) Action {
 		return Action{Kind: Refuse, Until: until}
 	}
 	if h.rec.Rec.Age == store.AgeGone {
-		// Kept by a session whose end isn't known: a wait for the end of its holder would be over at once, again and again.
+		// Kept by a session whose end isn't known: a wait for the end of its holder would be over
+		// at once, again and again.
 		return Action{Kind: Sleep, Until: min(until, env.Now.Add(h.Timing.Renew))}
 	}
 	act := Action{Kind: Wait, Key: h.Key, Version: h.rec.Rec.Version, Until: until}
@@ -123,14 +126,16 @@ func (h *Hold) nextTaken(env Env, until clock.Instant) Action {
 	case h.Follow:
 		act.Also, act.AlsoVersion = h.rec.Rec.Session, h.session.Rec.Version
 	default:
-		// A session's renewals wake nobody who waits for one of its leases. To be looked at only when it may be dead,
-		// and found renewed since, would be to notice its end up to a TTL late.
+		// A session's renewals wake nobody who waits for one of its leases. To be looked at only
+		// when it may be dead, and found renewed since, would be to notice its end up to a TTL
+		// late.
 		act.Until = min(until, env.Now.Add(h.Timing.Renew))
 	}
 	return act
 }
 
-// before returns what is to be read before s is acted on, and whether anything is, or the name is in use as another kind.
+// before returns what is to be read before s is acted on, and whether anything is, or the name is
+// in use as another kind.
 func (h *Hold) before(env Env, s Standing) (Action, bool) {
 	key := h.stale(s)
 	if key == "" {
@@ -142,8 +147,8 @@ func (h *Hold) before(env Env, s Standing) (Action, bool) {
 	return h.read(env, key), true
 }
 
-// letOthers leaves a name that may be taken to those who go before this hold, for as long as its patience lasts. It reports false
-// when there is nothing to wait for, or a write has begun.
+// letOthers leaves a name that may be taken to those who go before this hold, for as long as its
+// patience lasts. It reports false when there is nothing to wait for, or a write has begun.
 func (h *Hold) letOthers(env Env, s Standing) (Action, bool) {
 	switch version := h.rec.Rec.Version; {
 	case h.Patience <= 0 || h.Try || s == Mine || s == Offered:
@@ -160,7 +165,8 @@ func (h *Hold) letOthers(env Env, s Standing) (Action, bool) {
 	return Action{Kind: Wait, Key: h.Key, Version: h.left, Until: h.claimAt}, true
 }
 
-// drop gives up a claim whose outcome stayed unknown until it would be of no use. It is settled: a session might keep it.
+// drop gives up a claim whose outcome stayed unknown until it would be of no use. It is settled: a
+// session might keep it.
 func (h *Hold) drop(env Env) Action {
 	err, by := h.Err, env.Now.Add(h.Timing.TTL)
 	if h.Claim.Session != "" {
@@ -171,8 +177,8 @@ func (h *Hold) drop(env Env) Action {
 	return h.Next(env)
 }
 
-// stale returns the key that has to be read before s is acted on, or "". What time alone says of a record holds for the
-// record as it was; is it still that one?
+// stale returns the key that has to be read before s is acted on, or "". What time alone says of a
+// record holds for the record as it was; is it still that one?
 func (h *Hold) stale(s Standing) string {
 	session := h.rec.Rec.Session
 	switch s {
@@ -192,7 +198,8 @@ func (h *Hold) stale(s Standing) string {
 // Hasten makes the next renewal of a hold that is held due at once.
 func (h *Hold) Hasten(now clock.Instant) { h.renewAt = min(h.renewAt, now) }
 
-// Due returns when a hold that was just acquired needs to be looked after: by Next, as often as that says from then on.
+// Due returns when a hold that was just acquired needs to be looked after: by Next, as often as
+// that says from then on.
 func (h *Hold) Due() clock.Instant { return min(h.renewAt, h.Deadline) }
 
 func (h *Hold) nextHeld(env Env) Action {
@@ -222,7 +229,8 @@ func (h *Hold) nextHeld(env Env) Action {
 	return act.Repeated(env.Now, h.Timing.Attempt)
 }
 
-// Repeated has a request that is asked for now repeated after that time, if it isn't given up before.
+// Repeated has a request that is asked for now repeated after that time, if it isn't given up
+// before.
 func (act Action) Repeated(now clock.Instant, after time.Duration) Action {
 	if t := now.Add(after); t < act.Until {
 		act.Asked, act.Again = now, t
@@ -230,8 +238,8 @@ func (act Action) Repeated(now clock.Instant, after time.Duration) Action {
 	return act
 }
 
-// Late tells that the request that Next asked for has had no answer yet, and is sent once more. A hold that is held is in jeopardy from
-// then on: the answer may come in time, or not.
+// Late tells that the request that Next asked for has had no answer yet, and is sent once more. A
+// hold that is held is in jeopardy from then on: the answer may come in time, or not.
 func (h *Hold) Late(env Env) {
 	if h.Expire(env) || h.Phase != Held {
 		return

@@ -21,8 +21,9 @@ const (
 	WhySession  = "session ended" // and with it all that it kept
 )
 
-// NextToken returns the token that follows prev: the larger of prev+1 and the time in milliseconds. The first makes it
-// rise; the second lifts it over a store that was wiped or restored from a backup.
+// NextToken returns the token that follows prev: the larger of prev+1 and the time in milliseconds.
+// The first makes it rise; the second lifts it over a store that was wiped or restored from a
+// backup.
 func NextToken(prev fence.Token, wall time.Time) (fence.Token, error) {
 	if prev >= fence.MaxToken {
 		return 0, fmt.Errorf("token %d is the last: delete the record once nothing guarded remembers it", prev)
@@ -31,7 +32,8 @@ func NextToken(prev fence.Token, wall time.Time) (fence.Token, error) {
 	return min(next, fence.MaxToken), nil
 }
 
-// Claimed returns the record by which a claimant takes prev under token; why says how the term in prev, if any, ended.
+// Claimed returns the record by which a claimant takes prev under token; why says how the term in
+// prev, if any, ended.
 func Claimed(prev store.Record, c Claim, token fence.Token, why string, wall time.Time, nonce string) store.Record {
 	rec := store.Record{
 		Key: prev.Key, Version: prev.Version, Kind: prev.Kind, Data: prev.Data, Past: prev.Past,
@@ -87,28 +89,32 @@ func HandedOver(rec store.Record, to string, ttl time.Duration, wall time.Time, 
 	}, nil
 }
 
-// Broken returns rec with an operator's mark: its holder can't renew it any more, and grace is how long others leave it
-// the holder that does not let go. A grace below the TTL that the holder counts on lets two work at once.
+// Broken returns rec with an operator's mark: its holder can't renew it any more, and grace is how
+// long others leave it the holder that does not let go. A grace below the TTL that the holder
+// counts on lets two work at once.
 func Broken(rec store.Record, note string, grace time.Duration, nonce string) store.Record {
 	rec.Intervention, rec.Note, rec.TTL, rec.Session = store.InterventionBroken, clip(note), grace, ""
 	rec.Nonce = markNonce(rec.Nonce, nonce)
 	return rec
 }
 
-// NeedsNotice reports whether the session in rec has to be told of a break of a lease that it keeps for owner. One that is over
-// needn't be, nor one that was broken itself: it ends with all that it keeps, unless a notice takes the place of that mark.
+// NeedsNotice reports whether the session in rec has to be told of a break of a lease that it keeps
+// for owner. One that is over needn't be, nor one that was broken itself: it ends with all that it
+// keeps, unless a notice takes the place of that mark.
 func NeedsNotice(rec store.Record, owner string) bool {
 	return rec.Owner == owner && rec.Intervention != store.InterventionBroken
 }
 
-// Noticed returns a session's record with a notice on it; data is what the session is to be told. See [NeedsNotice].
+// Noticed returns a session's record with a notice on it; data is what the session is to be told.
+// See [NeedsNotice].
 func Noticed(rec store.Record, note string, data []byte, nonce string) store.Record {
 	rec.Intervention, rec.Note, rec.Data = store.InterventionNotice, clip(note), data
 	rec.Nonce = markNonce(rec.Nonce, nonce)
 	return rec
 }
 
-// A mark keeps the nonce of the version that it was put on, so that the holder, and no clone of it, knows it for its own.
+// A mark keeps the nonce of the version that it was put on, so that the holder, and no clone of it,
+// knows it for its own.
 const markSep = "+"
 
 func markNonce(prev, nonce string) string {
@@ -156,7 +162,8 @@ func clip(s string) string {
 	return s[:cut]
 }
 
-// Stale returns the error about a token that is not the one of the current term, of the record as it is.
+// Stale returns the error about a token that is not the one of the current term, of the record as
+// it is.
 func Stale(rec store.Record, got fence.Token) error {
 	return &fence.StaleError{Name: rec.Key, Got: got, Current: rec.Token, Holder: rec.Owner}
 }

@@ -9,10 +9,11 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// AppendState appends all that decides what h does next, so that a model check can tell two states apart. Instants are
-// written relative to now, in steps of the quantum: how long ago a deadline was doesn't count, nor how long ago beyond the
-// TTL something was seen. How many retries there were doesn't either, when the pause between two is below the quantum.
-// Names writes a nonce or a version, of which nothing counts but which are equal.
+// AppendState appends all that decides what h does next, so that a model check can tell two states
+// apart. Instants are written relative to now, in steps of the quantum: how long ago a deadline was
+// doesn't count, nor how long ago beyond the TTL something was seen. How many retries there were
+// doesn't either, when the pause between two is below the quantum. Names writes a nonce or a
+// version, of which nothing counts but which are equal.
 func (h *Hold) AppendState(b []byte, now clock.Instant, quantum time.Duration, names func([]byte, string) []byte) []byte {
 	due := func(t clock.Instant) {
 		b = AppendDue(b, t, now, quantum)

@@ -9,8 +9,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// The defaults. A TTL of 15 s and a renewal every third of it are client-go's proportions; the margin covers clocks whose
-// rates are each off by 11 % (time daemons slew by up to 8.33 %).
+// The defaults. A TTL of 15 s and a renewal every third of it are client-go's proportions; the
+// margin covers clocks whose rates are each off by 11 % (time daemons slew by up to 8.33 %).
 const (
 	DefaultTTL    = 15 * time.Second
 	DefaultMargin = 0.2
@@ -46,31 +46,37 @@ func (t Timing) WithDefaults() Timing {
 	return t
 }
 
-// Validity is how long a hold is valid from before its last renewal was sent: TTL·(1−δ), less the resolution of the clock.
+// Validity is how long a hold is valid from before its last renewal was sent: TTL·(1−δ), less the
+// resolution of the clock.
 func (t Timing) Validity() time.Duration { return t.validity(clock.Resolution) }
 
-// Answer is how long a request that takes a name may take. It is more than half of the validity: a store that always answers later than
-// that can't be renewed in time, since each renewal needs the answer to the one before.
+// Answer is how long a request that takes a name may take. It is more than half of the validity: a
+// store that always answers later than that can't be renewed in time, since each renewal needs the
+// answer to the one before.
 func (t Timing) Answer() time.Duration { return max(t.Renew, t.Validity()/2+t.Attempt) }
 
-// Survives is the longest outage of the store, whenever it begins, after which a renewal still comes within that time of the one before, if a
-// request takes no time. At worst the outage begins with a renewal, and ends just after a request was sent that gets no answer: then come
-// the longest pause between two retries (half as long again as an attempt), and the next request.
+// Survives is the longest outage of the store, whenever it begins, after which a renewal still
+// comes within that time of the one before, if a request takes no time. At worst the outage begins
+// with a renewal, and ends just after a request was sent that gets no answer: then come the longest
+// pause between two retries (half as long again as an attempt), and the next request.
 func (t Timing) Survives(within time.Duration) time.Duration {
 	return within - t.Renew - t.Attempt - t.Attempt*3/2
 }
 
-// validity subtracts what a reading may be late by: the holder compares a reading with one from before, which was not late.
+// validity subtracts what a reading may be late by: the holder compares a reading with one from
+// before, which was not late.
 func (t Timing) validity(resolution time.Duration) time.Duration {
 	return t.TTL - time.Duration(math.Ceil(float64(t.TTL)*t.Margin)) - resolution // rounded down: never a nanosecond more
 }
 
-// LeastMargin returns the least share of the TTL that a holder has to leave unused when the rates of the clocks involved are
-// each off by at most rho (0.01 is 1 %): 2ρ/(1+ρ). It follows from holder and taker at their worst: the holder's clock slow,
-// so that TTL·(1−δ) takes TTL·(1−δ)/(1−ρ) of true time, the taker's fast, so that TTL takes TTL/(1+ρ).
+// LeastMargin returns the least share of the TTL that a holder has to leave unused when the rates
+// of the clocks involved are each off by at most rho (0.01 is 1 %): 2ρ/(1+ρ). It follows from
+// holder and taker at their worst: the holder's clock slow, so that TTL·(1−δ) takes TTL·(1−δ)/(1−ρ)
+// of true time, the taker's fast, so that TTL takes TTL/(1+ρ).
 func LeastMargin(rho float64) float64 { return 2 * rho / (1 + rho) }
 
-// Check returns an error that shows the arithmetic when a hold with these timings would be unsafe, or could not be kept.
+// Check returns an error that shows the arithmetic when a hold with these timings would be unsafe,
+// or could not be kept.
 func (t Timing) Check() error {
 	if t.TTL < store.MinTTL || t.TTL > store.MaxTTL {
 		return fmt.Errorf("TTL %v: want %v to %v", t.TTL, store.MinTTL, store.MaxTTL)
@@ -98,8 +104,8 @@ func (t Timing) Check() error {
 	return nil
 }
 
-// retry returns the pause before the n-th retry in a row: from TTL/150 doubling to Attempt, so that a store that comes
-// back is found at once.
+// retry returns the pause before the n-th retry in a row: from TTL/150 doubling to Attempt, so that
+// a store that comes back is found at once.
 func (t Timing) retry(n int) time.Duration {
 	return min(max(t.TTL/150, time.Millisecond)<<min(n, 10), max(t.Attempt, time.Millisecond))
 }

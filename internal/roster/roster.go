@@ -14,8 +14,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Prefix begins the keys of rosters that are beside the record of their name, which follows: those of fair mutexes, and those of all
-// locks that were written before names had kinds.
+// Prefix begins the keys of rosters that are beside the record of their name, which follows: those
+// of fair mutexes, and those of all locks that were written before names had kinds.
 const Prefix = kinds.Locks
 
 // MaxShares is how many holders and waiters a roster has room for.
@@ -46,7 +46,8 @@ type Entry struct {
 // Format is that of a [Roster].
 const Format = 1
 
-// The kinds of lock that have a roster. A mutex has one only if somebody wanted it to be fair; a record has no such kind.
+// The kinds of lock that have a roster. A mutex has one only if somebody wanted it to be fair; a
+// record has no such kind.
 const (
 	Mutex     store.Kind = "mutex"
 	RW                   = store.KindRW
@@ -97,8 +98,8 @@ func Find(list []Entry, id string) int {
 	return slices.IndexFunc(list, func(e Entry) bool { return e.ID == id })
 }
 
-// Before returns the entries that id has to wait for: all holders, and who is before it in the queue, or the whole queue if it
-// isn't in it.
+// Before returns the entries that id has to wait for: all holders, and who is before it in the
+// queue, or the whole queue if it isn't in it.
 func (r Roster) Before(id string) []Entry {
 	queue := r.Queue
 	if i := Find(queue, id); i >= 0 {
@@ -107,7 +108,8 @@ func (r Roster) Before(id string) []Entry {
 	return slices.Concat(r.Held, queue)
 }
 
-// Line returns who is before id in the queue, the nearest first: all of the queue if id isn't in it.
+// Line returns who is before id in the queue, the nearest first: all of the queue if id isn't in
+// it.
 func (r Roster) Line(id string) []Entry {
 	line := slices.Clone(r.Queue)
 	if i := Find(line, id); i >= 0 {

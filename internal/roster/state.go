@@ -33,7 +33,8 @@ type Share struct {
 	Since   time.Time // by its wall clock: when it began to wait
 }
 
-// Load returns the state of the lock of that name. It blocks until the store has answered or ctx is done.
+// Load returns the state of the lock of that name. It blocks until the store has answered or ctx is
+// done.
 func Load(ctx context.Context, st store.Store, name string) (State, error) {
 	rec, err := store.Load(ctx, st, name)
 	if err != nil {

@@ -15,9 +15,9 @@ type Manager interface {
 	TTL() time.Duration
 }
 
-// Bounded returns the manager's store with a limit on each Get and each Put, so that one that gets no answer isn't all that a
-// caller does: a tenth of the manager's TTL. A Put that it ends has an unknown outcome. It doesn't push: wait on the
-// manager's own store.
+// Bounded returns the manager's store with a limit on each Get and each Put, so that one that gets
+// no answer isn't all that a caller does: a tenth of the manager's TTL. A Put that it ends has an
+// unknown outcome. It doesn't push: wait on the manager's own store.
 func Bounded(m Manager) store.Store { return bounded{m.Store(), m} }
 
 type bounded struct {

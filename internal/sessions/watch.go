@@ -16,12 +16,14 @@ import (
 	"github.com/leasehold/leasehold/store/driver"
 )
 
-// maxSeen bounds what is remembered. A session that is forgotten costs a wait of one more TTL, not safety.
+// maxSeen bounds what is remembered. A session that is forgotten costs a wait of one more TTL, not
+// safety.
 const maxSeen = 1024
 
-// Watch is what one process has observed of sessions. It remembers from one call to the next, so that callers who each look
-// only once notice an end, too. It is safe for concurrent use. It is no lease.Observer, since package lease uses it, and since it closes what has
-// died and knows an end for good.
+// Watch is what one process has observed of sessions. It remembers from one call to the next, so
+// that callers who each look only once notice an end, too. It is safe for concurrent use. It is no
+// lease.Observer, since package lease uses it, and since it closes what has died and knows an end
+// for good.
 type Watch struct {
 	st   store.Store
 	push store.Store // the same, without a bound on its requests
@@ -39,14 +41,16 @@ type sight struct {
 	over   bool          // for good: keys of sessions are not used again
 }
 
-// NewWatch returns one that has seen nothing, on the store and by the clock of m. book, which may be nil, is what is kept of sightings.
+// NewWatch returns one that has seen nothing, on the store and by the clock of m. book, which may
+// be nil, is what is kept of sightings.
 func NewWatch(m Manager, book *sightings.Book) *Watch {
 	return &Watch{st: Bounded(m), push: m.Store(), clk: m.Clock(), book: book, seen: map[string]sight{}}
 }
 
-// Over looks at sessions, by their keys, and returns those that are over. One that has not been renewed for its TTL is closed
-// first: from then on its process can't rely on it, nor revive it. next is when another of them may have died. It blocks for
-// a read of each, and a write of each that died, each bounded as [Bounded] has it; one that fails is Over's error.
+// Over looks at sessions, by their keys, and returns those that are over. One that has not been
+// renewed for its TTL is closed first: from then on its process can't rely on it, nor revive it.
+// next is when another of them may have died. It blocks for a read of each, and a write of each
+// that died, each bounded as [Bounded] has it; one that fails is Over's error.
 func (w *Watch) Over(ctx context.Context, keys []string) (over map[string]bool, next clock.Instant, err error) {
 	over, next = map[string]bool{}, clock.NoDeadline
 	for _, key := range keys {
@@ -65,10 +69,11 @@ func (w *Watch) Over(ctx context.Context, keys []string) (over map[string]bool, 
 	return over, next, nil
 }
 
-// Behind is Over for those behind whom one waits in line, the nearest first. As long as the nearest is renewed, it looks at that one alone: behind
-// each of the others somebody else waits, who looks. So what a line costs doesn't grow with the square of its length. Once the nearest has not been
-// renewed for 2/5 of its TTL, or is over, it looks at all of them: several may have died at once, and each counts as over a TTL after it was
-// first looked at.
+// Behind is Over for those behind whom one waits in line, the nearest first. As long as the nearest
+// is renewed, it looks at that one alone: behind each of the others somebody else waits, who looks.
+// So what a line costs doesn't grow with the square of its length. Once the nearest has not been
+// renewed for 2/5 of its TTL, or is over, it looks at all of them: several may have died at once,
+// and each counts as over a TTL after it was first looked at.
 func (w *Watch) Behind(ctx context.Context, keys []string) (over map[string]bool, next clock.Instant, err error) {
 	if len(keys) < 2 {
 		return w.Over(ctx, keys)
@@ -83,7 +88,8 @@ func (w *Watch) Behind(ctx context.Context, keys []string) (over map[string]bool
 	return w.Over(ctx, keys)
 }
 
-// late returns when a session that was looked at counts as late with its renewal, of which there is one every third of the TTL.
+// late returns when a session that was looked at counts as late with its renewal, of which there is
+// one every third of the TTL.
 func (w *Watch) late(key string) clock.Instant {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -91,9 +97,10 @@ func (w *Watch) late(key string) clock.Instant {
 	return s.Since.Add(s.Rec.TTL * 2 / 5)
 }
 
-// Mourn calls died once the store proves that the process of one of these sessions has ended ([driver.Witness]), or one was closed: a look
-// finds it over then. Where the store can't prove that, it does nothing. It returns what reports whether died was called, after it has
-// waited for the end of what looks, which ends with ctx.
+// Mourn calls died once the store proves that the process of one of these sessions has ended
+// ([driver.Witness]), or one was closed: a look finds it over then. Where the store can't prove
+// that, it does nothing. It returns what reports whether died was called, after it has waited for
+// the end of what looks, which ends with ctx.
 func (w *Watch) Mourn(ctx context.Context, keys []string, died func()) (ended func() bool) {
 	var found atomic.Bool
 	var looking sync.WaitGroup
@@ -128,8 +135,8 @@ func (w *Watch) Mourn(ctx context.Context, keys []string, died func()) (ended fu
 // Heard takes note of a session's record that a Wait has brought.
 func (w *Watch) Heard(rec store.Record) { w.note(rec.Key, rec) }
 
-// Renews reports whether a session was seen or heard to be renewed within 2/5 of its TTL, so that [Watch.Behind] would look at it alone. It
-// doesn't read.
+// Renews reports whether a session was seen or heard to be renewed within 2/5 of its TTL, so that
+// [Watch.Behind] would look at it alone. It doesn't read.
 func (w *Watch) Renews(key string) bool {
 	w.mu.Lock()
 	s := w.seen[key]
@@ -148,7 +155,8 @@ func (w *Watch) Gone(ctx context.Context, keys []string) (map[string]bool, error
 	return over, err
 }
 
-// look reads a session's record, and says whether the session is over, or else until when it isn't at the least.
+// look reads a session's record, and says whether the session is over, or else until when it isn't
+// at the least.
 func (w *Watch) look(ctx context.Context, key string) (due clock.Instant, over bool, err error) {
 	rec, err := store.Load(ctx, w.st, key)
 	if err != nil {
@@ -171,8 +179,8 @@ func (w *Watch) look(ctx context.Context, key string) (due clock.Instant, over b
 	return 0, false, err // nothing is known: look again
 }
 
-// note takes down what a read, which has just come back, showed of a session: that it is over, or from when it counts as
-// abandoned unless it changes.
+// note takes down what a read, which has just come back, showed of a session: that it is over, or
+// from when it counts as abandoned unless it changes.
 func (w *Watch) note(key string, rec store.Record) (due clock.Instant, over bool) {
 	if rec.Owner == "" {
 		w.end(key)
@@ -194,7 +202,8 @@ func (w *Watch) note(key string, rec store.Record) (due clock.Instant, over bool
 	return w.seen[key].Dead(), false
 }
 
-// end remembers that a session is over, lest a read from before its end, which comes back late, begins a wait of one more TTL.
+// end remembers that a session is over, lest a read from before its end, which comes back late,
+// begins a wait of one more TTL.
 func (w *Watch) end(key string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -202,8 +211,8 @@ func (w *Watch) end(key string) {
 	w.book.Forget(key)
 }
 
-// keep remembers s, and for that forgets one that is over, or else the one that was not looked at for the longest time, when
-// there are too many. w.mu is held.
+// keep remembers s, and for that forgets one that is over, or else the one that was not looked at
+// for the longest time, when there are too many. w.mu is held.
 func (w *Watch) keep(key string, s sight) {
 	if _, known := w.seen[key]; !known && len(w.seen) >= maxSeen {
 		oldest, at := "", sight{looked: clock.NoDeadline}

@@ -1,5 +1,6 @@
-// Package tlsfiles keeps certificates, and other credentials, that stand in files as they are there: a file that was replaced
-// counts for the next connection, without a restart, and one that is wrong does not: what was read before stays in force.
+// Package tlsfiles keeps certificates, and other credentials, that stand in files as they are
+// there: a file that was replaced counts for the next connection, without a restart, and one that
+// is wrong does not: what was read before stays in force.
 package tlsfiles
 
 import (
@@ -31,8 +32,8 @@ func Open[T any](log *slog.Logger, read func() (*T, error), paths ...string) (*F
 	return f, f.Reload()
 }
 
-// Get returns what is in the files. One that can't be read, or not yet, since another one has not been replaced yet, is told the
-// log, once; what was read before is returned.
+// Get returns what is in the files. One that can't be read, or not yet, since another one has not
+// been replaced yet, is told the log, once; what was read before is returned.
 func (f *File[T]) Get() *T {
 	if seen := f.look(); f.stale(seen) {
 		if err := f.Reload(); err != nil {
@@ -48,15 +49,17 @@ func (f *File[T]) stale(seen string) bool {
 	return seen != f.seen
 }
 
-// Reload reads the files whether they have changed or not. After an error what was read before stays in force.
+// Reload reads the files whether they have changed or not. After an error what was read before
+// stays in force.
 func (f *File[T]) Reload() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.reload()
 }
 
-// Renew reads the files and reports whether there was anything else in them than when they were last read. It is for a credential that was
-// refused. Files that can't be read are as if they had not changed.
+// Renew reads the files and reports whether there was anything else in them than when they were
+// last read. It is for a credential that was refused. Files that can't be read are as if they had
+// not changed.
 func (f *File[T]) Renew() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -105,8 +108,9 @@ func Pair(log *slog.Logger, cert, key string) (*File[tls.Certificate], error) {
 	}, cert, key)
 }
 
-// Server is the configuration of a server: base, with a certificate and its key, and the authorities that sign the certificates
-// of clients if ca is not "". What is sent to a connection that is there stays as it was.
+// Server is the configuration of a server: base, with a certificate and its key, and the
+// authorities that sign the certificates of clients if ca is not "". What is sent to a connection
+// that is there stays as it was.
 func Server(log *slog.Logger, base *tls.Config, cert, key, ca string) (*File[tls.Config], error) {
 	paths := []string{cert, key}
 	if ca != "" {
@@ -130,8 +134,8 @@ func Server(log *slog.Logger, base *tls.Config, cert, key, ca string) (*File[tls
 	}, paths...)
 }
 
-// Trust has a client's configuration believe a server whose certificate bears the name, or the address, and is signed by an authority in
-// the PEM file ca, as that is when the connection begins.
+// Trust has a client's configuration believe a server whose certificate bears the name, or the
+// address, and is signed by an authority in the PEM file ca, as that is when the connection begins.
 func Trust(log *slog.Logger, config *tls.Config, ca, name string) error {
 	authorities, err := Open(log, func() (*x509.CertPool, error) { return Authorities(ca) }, ca)
 	if err != nil {

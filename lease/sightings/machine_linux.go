@@ -12,7 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// boot returns what tells this boot of this machine, and the time namespace, from others: where CLOCK_BOOTTIME is one clock.
+// boot returns what tells this boot of this machine, and the time namespace, from others: where
+// CLOCK_BOOTTIME is one clock.
 func boot() (string, error) {
 	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
@@ -36,7 +37,8 @@ func boot() (string, error) {
 	return hash(append(parts, namespace)...), nil
 }
 
-// local are the file systems that one machine has for itself. A list of those that several share would never be complete.
+// local are the file systems that one machine has for itself. A list of those that several share
+// would never be complete.
 var local = map[int64]bool{
 	unix.EXT4_SUPER_MAGIC: true, unix.XFS_SUPER_MAGIC: true, unix.BTRFS_SUPER_MAGIC: true, unix.TMPFS_MAGIC: true,
 	unix.OVERLAYFS_SUPER_MAGIC: true, unix.F2FS_SUPER_MAGIC: true, unix.RAMFS_MAGIC: true, unix.NILFS_SUPER_MAGIC: true,

@@ -24,11 +24,12 @@ const (
 	suffix   = ".json"
 )
 
-// MaxKept bounds how many sightings a folder, and a [Book], keeps. The one that was written longest ago gives way.
+// MaxKept bounds how many sightings a folder, and a [Book], keeps. The one that was written longest
+// ago gives way.
 const MaxKept = 1024
 
-// Book is the sightings of one store, in one folder. A nil *Book knows nothing and keeps nothing. It is safe for concurrent use, and
-// so is a folder by several processes.
+// Book is the sightings of one store, in one folder. A nil *Book knows nothing and keeps nothing.
+// It is safe for concurrent use, and so is a folder by several processes.
 type Book struct {
 	dir, store string
 
@@ -202,7 +203,8 @@ func (b *Book) write(key string, s *sighting) error {
 	return replace(path, text)
 }
 
-// replace writes a file of mode 0600 in one step. It isn't synced: a loss of power makes every sighting worthless.
+// replace writes a file of mode 0600 in one step. It isn't synced: a loss of power makes every
+// sighting worthless.
 func replace(path string, text []byte) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "new-*")
 	if err != nil {
@@ -222,7 +224,8 @@ func replace(path string, text []byte) (err error) {
 	return os.Rename(f.Name(), path)
 }
 
-// makeRoom removes the oldest files where there are too many: sightings, and what a process that was killed left half written.
+// makeRoom removes the oldest files where there are too many: sightings, and what a process that
+// was killed left half written.
 func (b *Book) makeRoom() error {
 	entries, err := os.ReadDir(b.dir)
 	if err != nil || len(entries) < MaxKept {

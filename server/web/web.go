@@ -1,14 +1,17 @@
-// Package web is the page of the lock server: a board of all names, live, and each name's present, past and queue.
+// Package web is the page of the lock server: a board of all names, live, and each name's present,
+// past and queue.
 //
-// It is plain HTML, CSS and JavaScript modules, embedded, with nothing from elsewhere. The page is the same for everybody and needs no
-// permission; what it shows comes from the server's API, as the person who looks at it: by the certificate of the browser, or with a
-// bearer token that the page asks for.
+// It is plain HTML, CSS and JavaScript modules, embedded, with nothing from elsewhere. The page is
+// the same for everybody and needs no permission; what it shows comes from the server's API, as the
+// person who looks at it: by the certificate of the browser, or with a bearer token that the page
+// asks for.
 //
 // # What it takes for true
 //
-// How much of a lease is left is the server's word, expires_in, and counted on from there by the browser's monotonic clock: the
-// time of day of the two is never compared. A state is judged as of the server's last look at its store, and none is shown
-// when that was more than 10 s ago, or the store didn't answer: then there is only what was, greyed, and how old it is.
+// How much of a lease is left is the server's word, expires_in, and counted on from there by the
+// browser's monotonic clock: the time of day of the two is never compared. A state is judged as of
+// the server's last look at its store, and none is shown when that was more than 10 s ago, or the
+// store didn't answer: then there is only what was, greyed, and how old it is.
 package web
 
 import (
@@ -26,7 +29,8 @@ import (
 //go:embed ui
 var files embed.FS
 
-// folder is where the parts of the page are; below it comes their digest, so that a browser may keep them for ever.
+// folder is where the parts of the page are; below it comes their digest, so that a browser may
+// keep them for ever.
 const folder = "/ui/"
 
 // policy lets the page use its own parts and nothing else, and lets nobody frame it.
@@ -67,7 +71,8 @@ func load() (all map[string][]byte, digest string) {
 	return at, digest
 }
 
-// Serves reports whether a request is for the page or a part of it: GET / of a client that takes HTML, and /ui/.
+// Serves reports whether a request is for the page or a part of it: GET / of a client that takes
+// HTML, and /ui/.
 func Serves(r *http.Request) bool {
 	if r.URL.Path == "/" {
 		return (r.Method == http.MethodGet || r.Method == http.MethodHead) && strings.Contains(r.Header.Get("Accept"), "text/html")

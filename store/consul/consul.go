@@ -34,7 +34,8 @@ type Options struct {
 	MaxQueries int
 }
 
-// Store is a store in Consul. It implements [store.Store], [store.Waiter], [store.Describer] and [driver.Inspector].
+// Store is a store in Consul. It implements [store.Store], [store.Waiter], [store.Describer] and
+// [driver.Inspector].
 type Store struct {
 	client *api.Client
 	opts   Options
@@ -59,7 +60,8 @@ var (
 	_ driver.Inspector = (*Store)(nil)
 )
 
-// New returns a store over client, which stays the caller's. It does no I/O. It fails when the prefix can't be one.
+// New returns a store over client, which stays the caller's. It does no I/O. It fails when the
+// prefix can't be one.
 func New(client *api.Client, opts Options) (*Store, error) {
 	if client == nil {
 		return nil, errors.New("consul: client is nil: want what api.NewClient returned")
@@ -124,7 +126,8 @@ func (s *Store) Properties() store.Properties {
 		Settle:      store.SettledByRead,
 		Push:        true,
 		WaitLingers: true, // a blocking query keeps its connection, of which each client has 200
-		// A refusal is a write and a read, where a Get is a read. But a name that isn't known is new as a rule.
+		// A refusal is a write and a read, where a Get is a read. But a name that isn't known is
+		// new as a rule.
 		CheapRefusal: true,
 		OverHTTP:     true,
 		Guarantee:    "one holder in one datacenter, as long as a majority of its servers keeps its disks; no server's clock matters",

@@ -16,8 +16,8 @@ import (
 	"github.com/leasehold/leasehold/store/driver"
 )
 
-// errStranger says that an answer has no index, which every one of Consul's to a read has: another server's, or a proxy's, that
-// there is no such page would be taken for a key that isn't stored.
+// errStranger says that an answer has no index, which every one of Consul's to a read has: another
+// server's, or a proxy's, that there is no such page would be taken for a key that isn't stored.
 var errStranger = errors.New("the answer has no X-Consul-Index")
 
 // strangerAdvice is for an answer that Consul doesn't give.
@@ -31,8 +31,8 @@ func leaderless(err error) bool {
 	return errors.As(err, &status) && strings.Contains(status.Body, noLeader)
 }
 
-// statusClientClosed is what a proxy, or Consul, says of a request whose client it takes for gone. As with 408, the server may have
-// been given it.
+// statusClientClosed is what a proxy, or Consul, says of a request whose client it takes for gone.
+// As with 408, the server may have been given it.
 const statusClientClosed = 499
 
 // refused reports whether the error of a request means that the server did not and will not do it.
@@ -41,11 +41,13 @@ func refused(err error) bool {
 	if !errors.As(err, &status) {
 		return false
 	}
-	// Consul says itself that it is always safe to try again where there is no leader: nothing was given to Raft.
+	// Consul says itself that it is always safe to try again where there is no leader: nothing was
+	// given to Raft.
 	return status.Code/100 == 4 && status.Code != http.StatusRequestTimeout && status.Code != statusClientClosed || leaderless(err)
 }
 
-// failed returns the error of a request, for people: what to do about it. It matches the cause of ctx when that has ended.
+// failed returns the error of a request, for people: what to do about it. It matches the cause of
+// ctx when that has ended.
 func (s *Store) failed(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("consul did not answer in time: %w", context.Cause(ctx))
@@ -108,7 +110,8 @@ func (s *Store) statusAdvice(status api.StatusError) string {
 	return ""
 }
 
-// outcome returns the error of a write to key that was not acknowledged. sent is whether the request got a connection.
+// outcome returns the error of a write to key that was not acknowledged. sent is whether the
+// request got a connection.
 func (s *Store) outcome(ctx context.Context, key string, sent bool, err error) error {
 	told := fmt.Errorf("%s: %w", key, s.failed(ctx, err))
 	if !sent || refused(err) {

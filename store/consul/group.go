@@ -38,11 +38,12 @@ func (s *Store) write(ctx context.Context, w *write) error {
 	return err
 }
 
-// mostTogether is how many bytes of writes go in one transaction: about what the largest record takes alone. So a server whose
-// limits let all records through lets all transactions through.
+// mostTogether is how many bytes of writes go in one transaction: about what the largest record
+// takes alone. So a server whose limits let all records through lets all transactions through.
 const mostTogether = store.MaxRecord
 
-// together sends writes of different keys in as few transactions as they fit in, at the same time. It returns when all are answered.
+// together sends writes of different keys in as few transactions as they fit in, at the same time.
+// It returns when all are answered.
 func (s *Store) together(ctx context.Context, group []*write) {
 	var others sync.WaitGroup
 	defer others.Wait()
@@ -57,8 +58,8 @@ func (s *Store) together(ctx context.Context, group []*write) {
 	s.transaction(ctx, group[first:])
 }
 
-// transaction has the server do all of the writes or none. When it refuses that, each is sent by itself: one of them is in
-// conflict, or not permitted, and the others are not.
+// transaction has the server do all of the writes or none. When it refuses that, each is sent by
+// itself: one of them is in conflict, or not permitted, and the others are not.
 func (s *Store) transaction(ctx context.Context, group []*write) {
 	if len(group) == 1 {
 		s.alone(ctx, group[0])
@@ -87,8 +88,8 @@ func (s *Store) transaction(ctx context.Context, group []*write) {
 	}
 }
 
-// refusedWhole reports whether an error of a transaction says that nothing of it was done because of what it consists of. That there are too
-// many requests is no reason to send more.
+// refusedWhole reports whether an error of a transaction says that nothing of it was done because
+// of what it consists of. That there are too many requests is no reason to send more.
 func refusedWhole(err error) bool {
 	var status api.StatusError
 	return errors.As(err, &status) && status.Code/100 == 4 && status.Code != http.StatusTooManyRequests && refused(err)

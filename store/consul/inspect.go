@@ -10,7 +10,8 @@ import (
 	"github.com/leasehold/leasehold/store/driver"
 )
 
-// Inspect implements [driver.Inspector]. It writes, reads and deletes a record of its own, whose key begins with ".doctor/".
+// Inspect implements [driver.Inspector]. It writes, reads and deletes a record of its own, whose
+// key begins with ".doctor/".
 func (s *Store) Inspect(ctx context.Context) []driver.Finding {
 	servers := s.inspectServers(ctx)
 	if servers.Status == driver.StatusFail {

@@ -14,8 +14,9 @@ var errForeignName = errors.New("no record has this key: something else wrote it
 // ordinary reports whether a part of a path stays one when the path is tidied.
 func ordinary(part string) bool { return part != "" && part != "." && part != ".." }
 
-// encode returns what Consul's key of a record has after the prefix. Consul refuses or tidies away some paths, and undoes
-// URL escapes to see whether one is hidden in them: hence an escape of our own.
+// encode returns what Consul's key of a record has after the prefix. Consul refuses or tidies away
+// some paths, and undoes URL escapes to see whether one is hidden in them: hence an escape of our
+// own.
 func encode(key string) string {
 	parts := strings.Split(key, "/")
 	var b strings.Builder
@@ -60,7 +61,8 @@ func decode(name string) (string, bool) {
 	return key, encode(key) == name
 }
 
-// common returns what the encoded form of every key with that prefix begins with: as much as is certain whatever follows.
+// common returns what the encoded form of every key with that prefix begins with: as much as is
+// certain whatever follows.
 func common(prefix string) string {
 	for {
 		i := strings.LastIndexByte(prefix, '/')

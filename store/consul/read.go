@@ -39,8 +39,8 @@ func rowOf(key string, pair *api.KVPair) row {
 	return row{rec: rec, index: pair.ModifyIndex}
 }
 
-// read returns what is stored under key. With an index it blocks until that is something else than it was at that index, or
-// may be, or wait is over. last is the index to go on from.
+// read returns what is stored under key. With an index it blocks until that is something else than
+// it was at that index, or may be, or wait is over. last is the index to go on from.
 func (s *Store) read(ctx context.Context, key string, index uint64, wait time.Duration) (r row, last uint64, err error) {
 	pair, meta, err := s.client.KV().Get(s.prefix+encode(key), s.query(ctx, index, wait))
 	if err != nil {

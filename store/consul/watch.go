@@ -26,13 +26,14 @@ type sight struct {
 	refused error
 }
 
-// follows reports whether r can be what became of an earlier row, or is it still. Otherwise indexes began anew.
+// follows reports whether r can be what became of an earlier row, or is it still. Otherwise indexes
+// began anew.
 func (r row) follows(earlier row) bool {
 	return r.err == nil && earlier.index != 0 && r.index >= earlier.index
 }
 
-// linger is how long queries go on without a waiter: one that comes again soon, as they do, finds them under way, and a
-// query that is cut off costs its connection.
+// linger is how long queries go on without a waiter: one that comes again soon, as they do, finds
+// them under way, and a query that is cut off costs its connection.
 const linger = 5 * time.Second
 
 // join returns the watch on key, for one waiter more, or nil after Close.
@@ -118,8 +119,8 @@ func (s *Store) follow(ctx context.Context, key string, w *watch) {
 			s.show(w, seen)
 		case err != nil:
 		case seen.refused == nil && r.follows(seen.row) && r.rec.Version == seen.row.rec.Version:
-			// A server that is put back to a copy answers so as well, and then waits for an index that is far away. So the
-			// next query doesn't wait.
+			// A server that is put back to a copy answers so as well, and then waits for an index
+			// that is far away. So the next query doesn't wait.
 			if seen.row = r; index == 0 {
 				index = last
 			} else {

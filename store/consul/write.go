@@ -16,8 +16,8 @@ import (
 	"github.com/leasehold/leasehold/store/driver"
 )
 
-// Put implements [store.Store]. It takes one round trip, which many at the same time share, and one more to read the record that is in
-// its way.
+// Put implements [store.Store]. It takes one round trip, which many at the same time share, and one
+// more to read the record that is in its way.
 func (s *Store) Put(ctx context.Context, rec store.Record) (store.Record, error) {
 	body, err := driver.Marshal(rec)
 	if err != nil {
@@ -40,7 +40,8 @@ func (s *Store) Put(ctx context.Context, rec store.Record) (store.Record, error)
 	return stored, nil
 }
 
-// Delete implements [store.Store]. It takes one round trip, and one more to read the record that is in its way.
+// Delete implements [store.Store]. It takes one round trip, and one more to read the record that is
+// in its way.
 func (s *Store) Delete(ctx context.Context, key, version string) error {
 	if err := driver.CheckKey(key); err != nil {
 		return err
@@ -57,7 +58,8 @@ func (s *Store) Delete(ctx context.Context, key, version string) error {
 	return err
 }
 
-// change has Consul do all of ops, which are for a write to key at that version, or nothing. It returns the index that the first one left.
+// change has Consul do all of ops, which are for a write to key at that version, or nothing. It
+// returns the index that the first one left.
 func (s *Store) change(ctx context.Context, key, version string, ops ...api.KVTxnOp) (uint64, error) {
 	for i := range ops {
 		s.address(&ops[i], key)
@@ -92,7 +94,8 @@ func (s *Store) txn(ctx context.Context, ops []api.KVTxnOp) (results api.TxnResu
 	return answer.Results, got.Load(), err
 }
 
-// written returns the index that a transaction says its operation number i gave the record key, which Consul calls name.
+// written returns the index that a transaction says its operation number i gave the record key,
+// which Consul calls name.
 func written(key, name string, results api.TxnResults, i int) (uint64, error) {
 	if i >= len(results) || results[i].KV == nil || results[i].KV.Key != name || results[i].KV.ModifyIndex == 0 {
 		return 0, driver.Unknown(key, errors.New("what answered is no Consul server: it did not say what it wrote"))
@@ -117,10 +120,12 @@ func (s *Store) rolledBack(ctx context.Context, key, version string, status api.
 	return err
 }
 
-// errVanished says that what was in the way of a creation was deleted before it could be read: it can be tried again.
+// errVanished says that what was in the way of a creation was deleted before it could be read: it
+// can be tried again.
 var errVanished = errors.New("what was stored has been deleted since")
 
-// inTheWay returns why a write at a version was refused: because of what is stored instead, as a rule.
+// inTheWay returns why a write at a version was refused: because of what is stored instead, as a
+// rule.
 func (s *Store) inTheWay(ctx context.Context, key, version string, why error) error {
 	r, err := s.load(ctx, key)
 	switch {

@@ -12,8 +12,9 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// wire is a record as engines that store bytes keep it. Fields are only ever added; readers ignore those they don't know.
-// appendRecord writes it, and readRecord reads what that wrote, both without reflection: each write of a lease passes here.
+// wire is a record as engines that store bytes keep it. Fields are only ever added; readers ignore
+// those they don't know. appendRecord writes it, and readRecord reads what that wrote, both without
+// reflection: each write of a lease passes here.
 type wire struct {
 	Format   int                `json:"v"`
 	Owner    string             `json:"owner,omitempty"`
@@ -83,7 +84,8 @@ func Unmarshal(b []byte) (store.Record, error) {
 	if err := checkFields(rec); err != nil {
 		return store.Record{}, err
 	}
-	// Bytes that another program wrote may grow when Marshal writes them: a < sixfold, eight empty terms to 30 bytes each.
+	// Bytes that another program wrote may grow when Marshal writes them: a < sixfold, eight empty
+	// terms to 30 bytes each.
 	if len(b) > store.MaxRecord/8 {
 		if _, err := Marshal(rec); err != nil {
 			return store.Record{}, err

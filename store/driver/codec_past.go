@@ -15,9 +15,10 @@ import (
 //
 //	["owner",token,from,until,"why"]
 //
-// where from counts nanoseconds from the token, read as Unix time in milliseconds, which it nearly is; until counts nanoseconds
-// from from; a number for owner or why means the same as in the term of that index, a newer one; and an empty why is left out. A
-// date that is too far away for a number is written as RFC 3339. Readers take a term as an object, too: {"owner":…,"token":…,
+// where from counts nanoseconds from the token, read as Unix time in milliseconds, which it nearly
+// is; until counts nanoseconds from from; a number for owner or why means the same as in the term
+// of that index, a newer one; and an empty why is left out. A date that is too far away for a
+// number is written as RFC 3339. Readers take a term as an object, too: {"owner":…,"token":…,
 // "from":…,"until":…,"why":…}.
 
 // near is what a number of nanoseconds is below, 104 days: every reader of JSON has it exactly.

@@ -10,8 +10,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// readRecord reads what appendRecord wrote. It reports false for every other form of JSON, for text with escapes, and for what
-// is wrong in any way: those are readAny's, which says what is.
+// readRecord reads what appendRecord wrote. It reports false for every other form of JSON, for text
+// with escapes, and for what is wrong in any way: those are readAny's, which says what is.
 func readRecord(b []byte) (store.Record, bool) {
 	r := reader{rest: b}
 	var rec store.Record

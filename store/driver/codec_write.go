@@ -73,8 +73,8 @@ func appendInfo(b []byte, info map[string]string) []byte {
 	return append(b, '}')
 }
 
-// appendTime appends t, which passed checkDate, as a string in the form of time.RFC3339Nano, in UTC: a record holds up to 17 times,
-// and the time package takes thrice as long.
+// appendTime appends t, which passed checkDate, as a string in the form of time.RFC3339Nano, in
+// UTC: a record holds up to 17 times, and the time package takes thrice as long.
 func appendTime(b []byte, t time.Time) []byte {
 	t = t.UTC()
 	year, month, day := t.Date()
@@ -101,7 +101,8 @@ func appendTime(b []byte, t time.Time) []byte {
 // appendTwo appends the two digits of n.
 func appendTwo(b []byte, n int) []byte { return append(b, byte('0'+n/10), byte('0'+n%10)) }
 
-// appendText appends s, which is valid UTF-8, as a string of JSON that HTML and JavaScript may hold, too.
+// appendText appends s, which is valid UTF-8, as a string of JSON that HTML and JavaScript may
+// hold, too.
 func appendText(b []byte, s string) []byte {
 	const hex = "0123456789abcdef"
 	b = append(b, '"')

@@ -24,7 +24,7 @@ const (
 // Inspector is the optional interface of stores that can inspect what they work with: identity,
 // permissions, schema, consistency mode, the server's clock.
 type Inspector interface {
-	// Inspect returns the findings. It blocks until the inspection is done or ctx is, and changes no
-	// record of others. What Inspect can't find out is a finding, too.
+	// Inspect returns the findings. It blocks until the inspection is done or ctx is, and changes
+	// no record of others. What Inspect can't find out is a finding, too.
 	Inspect(ctx context.Context) []Finding
 }

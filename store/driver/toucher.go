@@ -15,8 +15,9 @@ type Toucher interface {
 	// the record but its Version. It blocks as Put does.
 	//
 	// A caller may send a touch several times at once, with one nonce, which no other touch has. A
-	// copy that meets the version which another copy left returns that record, without an error. The
-	// other errors are those of Put in [store.Store], with one difference: any other version than
-	// rec's is a *[store.ConflictError]. So no late copy touches the record after later touches.
+	// copy that meets the version which another copy left returns that record, without an error.
+	// The other errors are those of Put in [store.Store], with one difference: any other version
+	// than rec's is a *[store.ConflictError]. So no late copy touches the record after later
+	// touches.
 	Touch(ctx context.Context, rec store.Record, nonce string) (store.Record, error)
 }

@@ -21,8 +21,8 @@ type Witness interface {
 	// the Owner is gone already. The version may be the same then, and the Age is [store.AgeGone].
 	WaitHolder(ctx context.Context, key, version string) (store.Record, error)
 
-	// Proof returns the open files that prove that this process lives. It returns nil if nothing can
-	// prove that here. A child process may inherit the files, and work under a record of this
+	// Proof returns the open files that prove that this process lives. It returns nil if nothing
+	// can prove that here. A child process may inherit the files, and work under a record of this
 	// process. Then the record's Owner stays alive until the child has ended, too. The files belong
 	// to the store: don't close them.
 	Proof() []*os.File

@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// The prices of on-demand capacity in us-east-1, in US dollars a million units, since 1 November 2024. A replicated write
-// costs the same in each Region of a global table. See https://aws.amazon.com/dynamodb/pricing/on-demand/.
+// The prices of on-demand capacity in us-east-1, in US dollars a million units, since 1 November 2024.
+// A replicated write costs the same in each Region of a global table. See
+// https://aws.amazon.com/dynamodb/pricing/on-demand/.
 const (
 	WritePrice = 0.625
 	ReadPrice  = 0.125
@@ -102,8 +103,9 @@ type Line struct {
 	Dollars float64
 }
 
-// How package lease looks at the records of what a session keeps. They are read one by one up to lookSingly of them, and up to lookAlone
-// where a list yields more than lookCrowd records for one of the session's. A list reads the whole table.
+// How package lease looks at the records of what a session keeps. They are read one by one up to
+// lookSingly of them, and up to lookAlone where a list yields more than lookCrowd records for one
+// of the session's. A list reads the whole table.
 const (
 	looksPerTTL = 4
 	lookSingly  = 16
@@ -111,8 +113,8 @@ const (
 	lookAlone   = 1024
 )
 
-// looks returns the read units of one look of each session; read is what one record takes. The names are taken to have a beginning
-// in common.
+// looks returns the read units of one look of each session; read is what one record takes. The
+// names are taken to have a beginning in common.
 func (s Setup) looks(read float64) float64 {
 	if s.Sessions == 0 {
 		return 0
@@ -124,8 +126,8 @@ func (s Setup) looks(read float64) float64 {
 	return float64(s.Sessions) * math.Ceil(float64(s.Leases)*float64(s.RowBytes)/(4*freeRow))
 }
 
-// Cost estimates the units and the price of a month. Storage, which for leases is next to nothing, and the transfer of
-// replicated writes between Regions aren't in it.
+// Cost estimates the units and the price of a month. Storage, which for leases is next to nothing,
+// and the transfer of replicated writes between Regions aren't in it.
 func Cost(setup Setup) (Estimate, error) {
 	s := setup.withDefaults()
 	if err := s.check(); err != nil {

@@ -40,8 +40,8 @@ type Options struct {
 	// waiter costs a read unit each time, and learns of a release that late. See [Store.Wait].
 	PollMax time.Duration
 
-	// Unchecked opens the table without a look at it, for identities that may not describe it. The caller then vouches for
-	// its key schema and its mode: see [Open].
+	// Unchecked opens the table without a look at it, for identities that may not describe it. The
+	// caller then vouches for its key schema and its mode: see [Open].
 	Unchecked bool
 
 	// OnRequest, if set, is called after each request. It must not block.
@@ -84,7 +84,8 @@ func (o Options) check() error {
 	return nil
 }
 
-// Store keeps records in one table. It implements [store.Store], [store.Waiter], [store.Describer] and [driver.Inspector].
+// Store keeps records in one table. It implements [store.Store], [store.Waiter], [store.Describer]
+// and [driver.Inspector].
 type Store struct {
 	table   *table.Table
 	client  Client

@@ -44,7 +44,8 @@ func (s *Store) inspectTable(ctx context.Context) []driver.Finding {
 	return append(all, review(desc.Table, ttl.TimeToLiveDescription, table.RegionOf(s.client), s.opts.HomeRegion)...)
 }
 
-// blind is the finding that something can't be looked at: a failure, unless the caller vouches for the table.
+// blind is the finding that something can't be looked at: a failure, unless the caller vouches for
+// the table.
 func (s *Store) blind(what, permission string, err error) driver.Finding {
 	f := driver.Finding{What: what, Status: driver.StatusFail, Detail: err.Error(), Advice: "give this identity " + permission}
 	if s.opts.Unchecked {
@@ -89,8 +90,8 @@ func (s *Store) inspectPermissions(ctx context.Context) (all []driver.Finding) {
 	return append(all, driver.Finding{What: "permission to list", Status: driver.StatusOK, Detail: "Scan works"})
 }
 
-// inspectClock compares this machine's time of day with the server's. Tokens come from it, so that they rise over a table
-// that was wiped; and AWS refuses signatures that are 5 min off.
+// inspectClock compares this machine's time of day with the server's. Tokens come from it, so that
+// they rise over a table that was wiped; and AWS refuses signatures that are 5 min off.
 func (s *Store) inspectClock(ctx context.Context) driver.Finding {
 	f := driver.Finding{What: "clock", Status: driver.StatusOK}
 	read, err := s.table.Get(ctx, rowKey(probePrefix))

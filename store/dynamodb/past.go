@@ -19,9 +19,10 @@ import (
 // freeRow is the size up to which a row is written for one unit.
 const freeRow = 1 << 10
 
-// encodePast returns the ended terms as lines of text for people: token, beginning, how long, why, owner, with tabs between,
-// which no owner or reason contains. Where that would bring the row, of rest bytes without it, over what one write unit pays
-// for, it is deflated: with lines that are so much alike, eight terms then take some 350 bytes.
+// encodePast returns the ended terms as lines of text for people: token, beginning, how long, why,
+// owner, with tabs between, which no owner or reason contains. Where that would bring the row, of
+// rest bytes without it, over what one write unit pays for, it is deflated: with lines that are so
+// much alike, eight terms then take some 350 bytes.
 func encodePast(past []store.Term, rest int) types.AttributeValue {
 	var lines strings.Builder
 	for i, t := range past {

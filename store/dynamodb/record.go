@@ -117,8 +117,8 @@ const versionBytes = 16
 
 func newVersion() string { return rand.Text()[:versionBytes] }
 
-// versionIs is the condition that version is the stored one. One that no record of this engine can have doesn't reach the
-// server, which might refuse it in its own way.
+// versionIs is the condition that version is the stored one. One that no record of this engine can
+// have doesn't reach the server, which might refuse it in its own way.
 func versionIs(version string) table.Cond {
 	if version == "" || len(version) > store.MaxKey || !utf8.ValidString(version) {
 		version = "-"

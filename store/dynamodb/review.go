@@ -68,8 +68,9 @@ func reviewSchema(t *types.TableDescription) driver.Finding {
 	return f
 }
 
-// reviewTTL: DynamoDB deletes rows whose TTL attribute is a number of seconds in the past. Of a row's attributes two are
-// numbers: no reading of them as seconds lies in the near past today, and nobody should have to rely on that.
+// reviewTTL: DynamoDB deletes rows whose TTL attribute is a number of seconds in the past. Of a
+// row's attributes two are numbers: no reading of them as seconds lies in the near past today, and
+// nobody should have to rely on that.
 func reviewTTL(ttl *types.TimeToLiveDescription) driver.Finding {
 	f := driver.Finding{What: "time to live", Status: driver.StatusOK, Detail: "off: nothing deletes records"}
 	if ttl == nil || ttl.TimeToLiveStatus != types.TimeToLiveStatusEnabled && ttl.TimeToLiveStatus != types.TimeToLiveStatusEnabling {

@@ -83,8 +83,8 @@ func (s *Store) encode(rec store.Record) table.Row {
 
 func timeText(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
-// decode returns the record in a row that was read. Whatever the row holds, it is a record that driver.Check passes, or an
-// error that names table, key and attribute.
+// decode returns the record in a row that was read. Whatever the row holds, it is a record that
+// driver.Check passes, or an error that names table, key and attribute.
 func (s *Store) decode(key string, read table.Read) (store.Record, error) {
 	rec, err := decodeRow(read.Row)
 	if err != nil {

@@ -70,8 +70,8 @@ func (s *Store) rest(ctx context.Context, d time.Duration, news <-chan struct{})
 	}
 }
 
-// watches are the keys that somebody waits for, or waited for lately: a waiter that comes back after a renewal doesn't have
-// to read at once what it has just been given.
+// watches are the keys that somebody waits for, or waited for lately: a waiter that comes back
+// after a renewal doesn't have to read at once what it has just been given.
 type watches struct {
 	mu    sync.Mutex
 	byKey map[string]*watch
@@ -127,9 +127,10 @@ func (ws *watches) leave(key string, w *watch) {
 	}
 }
 
-// look returns the record if a read tells one who waits for another version than that what it is, and otherwise when the
-// next read is due, and the news that come before. A read that began before the waiter came, one of the first reads, tells only
-// that its version was stored then: the waiter may have written another one since.
+// look returns the record if a read tells one who waits for another version than that what it is,
+// and otherwise when the next read is due, and the news that come before. A read that began before
+// the waiter came, one of the first reads, tells only that its version was stored then: the waiter
+// may have written another one since.
 func (w *watch) look(before int, version string, most time.Duration) (seen *store.Record, due clock.Instant, news <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -160,8 +161,8 @@ func (w *watch) due(most time.Duration) clock.Instant {
 	return at
 }
 
-// read reads the record for all who wait, unless another does so now, or has done so since the look that gave news. It returns nil
-// when there is something new to look at.
+// read reads the record for all who wait, unless another does so now, or has done so since the look
+// that gave news. It returns nil when there is something new to look at.
 func (w *watch) read(ctx context.Context, s *Store, key string, news <-chan struct{}) error {
 	select {
 	case w.turn <- struct{}{}:

@@ -33,7 +33,8 @@ type Options struct {
 	Prefix string
 }
 
-// Store keeps records in etcd. It implements [store.Store], [store.Waiter], [store.Describer] and [driver.Inspector].
+// Store keeps records in etcd. It implements [store.Store], [store.Waiter], [store.Describer] and
+// [driver.Inspector].
 type Store struct {
 	client  *clientv3.Client
 	prefix  string
@@ -90,7 +91,8 @@ func New(client *clientv3.Client, opts Options) (*Store, error) {
 		watches: map[string]*watch{}, notices: noticesSilence(client),
 	}
 	s.writes = batch.New(1, s.together)
-	// Without a leader a member can't tell what happens elsewhere: it ends such a watch instead of leaving it silent.
+	// Without a leader a member can't tell what happens elsewhere: it ends such a watch instead of
+	// leaving it silent.
 	s.watching, s.stop = context.WithCancel(clientv3.WithRequireLeader(context.Background()))
 	return s, nil
 }
@@ -129,8 +131,9 @@ func (s *Store) Properties() store.Properties {
 	}
 }
 
-// noticesSilence reports whether the client gives up a connection that died in silence within a minute. The client shows its configuration to
-// nobody; where the fields aren't found, the answer is no.
+// noticesSilence reports whether the client gives up a connection that died in silence within a
+// minute. The client shows its configuration to nobody; where the fields aren't found, the answer
+// is no.
 func noticesSilence(client *clientv3.Client) bool {
 	const grpcTimeout = 20 * time.Second // for a DialKeepAliveTimeout of 0
 	cfg := reflect.Indirect(reflect.Indirect(reflect.ValueOf(client)).FieldByName("cfg"))

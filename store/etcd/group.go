@@ -30,9 +30,10 @@ func (w *write) Size() int   { return w.size + 2*len(w.key) }
 // alone sends one write.
 func (s *Store) alone(ctx context.Context, w *write) { s.together(ctx, []*write{w}) }
 
-// together sends writes of different keys in one transaction, which does all of them or none. When some of them are in conflict,
-// the others are sent again without those. So are writes that a member refuses together, each by itself: one may
-// be refused that alone is too large, or not permitted.
+// together sends writes of different keys in one transaction, which does all of them or none. When
+// some of them are in conflict, the others are sent again without those. So are writes that a
+// member refuses together, each by itself: one may be refused that alone is too large, or not
+// permitted.
 func (s *Store) together(ctx context.Context, group []*write) {
 	tries := &attempts{}
 	resp, err := s.transaction(context.WithValue(ctx, attemptsKey{}, tries), group)
@@ -61,7 +62,8 @@ func (s *Store) together(ctx context.Context, group []*write) {
 	}
 }
 
-// transaction does what the writes ask for if all find the revisions that they demand, and else reads what is there.
+// transaction does what the writes ask for if all find the revisions that they demand, and else
+// reads what is there.
 func (s *Store) transaction(ctx context.Context, group []*write) (*clientv3.TxnResponse, error) {
 	conditions, changes, reads := make([]clientv3.Cmp, len(group)), make([]clientv3.Op, len(group)), make([]clientv3.Op, len(group))
 	for i, w := range group {
@@ -71,8 +73,8 @@ func (s *Store) transaction(ctx context.Context, group []*write) (*clientv3.TxnR
 	return s.kv.Txn(ctx).If(conditions...).Then(changes...).Else(reads...).Commit()
 }
 
-// refute tells the writes of a transaction that did nothing which of them are in conflict, and returns the others, which are
-// fewer: none, for a server that shows no conflict.
+// refute tells the writes of a transaction that did nothing which of them are in conflict, and
+// returns the others, which are fewer: none, for a server that shows no conflict.
 func (s *Store) refute(group []*write, resp *clientv3.TxnResponse) (rest []*write) {
 	found := make([]*mvccpb.KeyValue, len(group)) // nil for what isn't stored
 	for i, w := range group {
@@ -97,7 +99,8 @@ func (s *Store) refute(group []*write, resp *clientv3.TxnResponse) (rest []*writ
 	return rest
 }
 
-// inTheWay returns why a write isn't done: what was found instead of the record that it demands, nil if that is no record.
+// inTheWay returns why a write isn't done: what was found instead of the record that it demands,
+// nil if that is no record.
 func (s *Store) inTheWay(key string, found *mvccpb.KeyValue) error {
 	if found == nil {
 		return driver.NotFound(key)

@@ -19,8 +19,9 @@ import (
 // inspectWithin bounds each question that Inspect asks.
 const inspectWithin = 5 * time.Second
 
-// Inspect implements [driver.Inspector]. It asks every endpoint for its status, and writes, reads, watches and deletes a key of its
-// own under the store's prefix. It blocks for 5 s for each endpoint that doesn't answer, at the most.
+// Inspect implements [driver.Inspector]. It asks every endpoint for its status, and writes, reads,
+// watches and deletes a key of its own under the store's prefix. It blocks for 5 s for each
+// endpoint that doesn't answer, at the most.
 func (s *Store) Inspect(ctx context.Context) []driver.Finding {
 	if err := s.ready(ctx); err != nil {
 		return []driver.Finding{{What: "server", Status: driver.StatusFail, Detail: err.Error()}}

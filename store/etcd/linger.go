@@ -10,13 +10,15 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// A watch outlives its last Wait: a caller that follows a record waits again at once, and finds the watch unbroken.
+// A watch outlives its last Wait: a caller that follows a record waits again at once, and finds the
+// watch unbroken.
 const (
 	linger  = 10 * time.Second
 	maxIdle = 1024 // watches that nobody waits on; beyond, the one that was left first ends
 )
 
-// watch is one watch in etcd, which all Waits of one store for a key share. The store's mu guards what is below cancel.
+// watch is one watch in etcd, which all Waits of one store for a key share. The store's mu guards
+// what is below cancel.
 type watch struct {
 	*watcher.Watch
 	key    string
@@ -82,7 +84,8 @@ func (s *Store) retire() {
 	}
 }
 
-// endIdle ends the watches that have been idle for long, and returns when to look again: 0 for never, none is idle.
+// endIdle ends the watches that have been idle for long, and returns when to look again: 0 for
+// never, none is idle.
 func (s *Store) endIdle() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,7 +100,8 @@ func (s *Store) endIdle() time.Duration {
 	return 0
 }
 
-// show tells the watch for key, if there is one, that the store shows a caller the record as of that revision: see [watcher.Watch.Show].
+// show tells the watch for key, if there is one, that the store shows a caller the record as of
+// that revision: see [watcher.Watch.Show].
 func (s *Store) show(key string, revision int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

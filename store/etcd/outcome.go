@@ -16,9 +16,10 @@ import (
 	"github.com/leasehold/leasehold/store/driver"
 )
 
-// attempts is how often one request was sent, and how each time ended. The client repeats a write by itself when its token has
-// expired, and when the answer is that the request was cancelled while the caller's context goes on. In the second case the
-// first copy may have been applied; then the answer to the second is about a record that the first one made.
+// attempts is how often one request was sent, and how each time ended. The client repeats a write
+// by itself when its token has expired, and when the answer is that the request was cancelled while
+// the caller's context goes on. In the second case the first copy may have been applied; then the
+// answer to the second is about a record that the first one made.
 type attempts struct {
 	mu   sync.Mutex
 	errs []error   // in order; nil for one that was answered
@@ -51,8 +52,9 @@ func (a *attempts) add(err error) {
 	a.errs = append(a.errs, err)
 }
 
-// certain reports whether what the last attempt brought, an answer or a refusal, is the whole truth: all attempts before it were
-// refused. So is the failure of a write for which no attempt ever had a connection to be sent over.
+// certain reports whether what the last attempt brought, an answer or a refusal, is the whole
+// truth: all attempts before it were refused. So is the failure of a write for which no attempt
+// ever had a connection to be sent over.
 func (a *attempts) certain() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -91,8 +93,9 @@ func (a *attempts) refused() bool {
 
 // refused reports whether err says that a server did not, and will not, apply the write.
 //
-// A full database is not among them: the member that finds it full while it applies a write has applied it. Nor is anything
-// that is Unavailable: a request that timed out, or lost its leader, can still be committed.
+// A full database is not among them: the member that finds it full while it applies a write has
+// applied it. Nor is anything that is Unavailable: a request that timed out, or lost its leader,
+// can still be committed.
 func refused(err error) bool {
 	if err == nil {
 		return false

@@ -40,7 +40,8 @@ func (s *Store) load(ctx context.Context, key string) (store.Record, uint64, err
 	return rec, uint64(resp.Header.Revision), err
 }
 
-// Ping asks the server for the store's prefix, as any read would: nil means that it can be reached and read.
+// Ping asks the server for the store's prefix, as any read would: nil means that it can be reached
+// and read.
 func (s *Store) Ping(ctx context.Context) error {
 	_, err := s.get(ctx, s.prefix, clientv3.WithCountOnly())
 	return err
@@ -76,8 +77,9 @@ func (s *Store) record(kv *mvccpb.KeyValue) (store.Record, error) {
 // page is how many records List reads at once: 16 MiB if all are of the largest size.
 const page = 256
 
-// List implements [store.Store]. It yields by key, in the order of their bytes, and reads 256 records at a time, each page
-// linearizably. No page asks for a revision of the past, so a compaction meanwhile changes nothing.
+// List implements [store.Store]. It yields by key, in the order of their bytes, and reads 256
+// records at a time, each page linearizably. No page asks for a revision of the past, so a
+// compaction meanwhile changes nothing.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
 	return func(yield func(store.Record, error) bool) {
 		if err := driver.CheckPrefix(prefix); err != nil {

@@ -39,10 +39,11 @@ func (s *Store) Wait(ctx context.Context, key, version string) (store.Record, er
 
 // serve keeps up the watch until ctx ends.
 //
-// It always begins at the present, never at the revision of a read: etcd tells a watch that begins in the past, by one
-// revision of any key, nothing before its next round for such watches, which comes every 100 ms. The client resumes after a
-// lost connection by itself, without a gap. The watch ends when the revision to resume from has been compacted, and when the
-// member has lost its leader; then it begins at the present again, and whoever waits reads.
+// It always begins at the present, never at the revision of a read: etcd tells a watch that begins
+// in the past, by one revision of any key, nothing before its next round for such watches, which
+// comes every 100 ms. The client resumes after a lost connection by itself, without a gap. The
+// watch ends when the revision to resume from has been compacted, and when the member has lost its
+// leader; then it begins at the present again, and whoever waits reads.
 func (s *Store) serve(ctx context.Context, w *watch) {
 	for pause := watcher.RetryMin; ; pause = min(2*pause, watcher.RetryMax) {
 		for resp := range s.watcher.Watch(ctx, s.prefix+w.key, clientv3.WithCreatedNotify()) {

@@ -49,8 +49,8 @@ func (s *Store) Delete(ctx context.Context, key, version string) error {
 	return err
 }
 
-// write does op, which sends about so many bytes, if the key's mod revision is that one; 0 is that of a key that isn't stored.
-// It returns the revision that it made.
+// write does op, which sends about so many bytes, if the key's mod revision is that one; 0 is that
+// of a key that isn't stored. It returns the revision that it made.
 func (s *Store) write(ctx context.Context, key string, revision int64, op clientv3.Op, size int) (int64, error) {
 	if err := s.ready(ctx); err != nil {
 		return 0, err
@@ -80,7 +80,8 @@ func (s *Store) mismatch(ctx context.Context, key string) error {
 
 func versionOf(revision int64) string { return strconv.FormatInt(revision, 10) }
 
-// revisionOf returns the mod revision that a version stands for, 0 for "". It reports false for what no version looks like.
+// revisionOf returns the mod revision that a version stands for, 0 for "". It reports false for
+// what no version looks like.
 func revisionOf(version string) (int64, bool) {
 	if version == "" {
 		return 0, true

@@ -59,8 +59,8 @@ type Fault struct {
 	Err  error // the request is refused: not done, with this error
 	Drop bool  // the request never arrives; the caller learns that only when its context ends
 
-	// Restored is for a Drop of a Wait or a Push. Once the channel is closed, the connection is back
-	// and the wait resumes, like the waits of engines that reconnect.
+	// Restored is for a Drop of a Wait or a Push. Once the channel is closed, the connection is
+	// back and the wait resumes, like the waits of engines that reconnect.
 	Restored <-chan struct{}
 
 	LoseReply bool // the store carries out the request, and the caller gets no answer
@@ -84,7 +84,8 @@ type Plan func(Op) Fault
 // ErrLost is the cause that a call reports when the connection broke before the answer came.
 var ErrLost = errors.New("connection lost")
 
-// lateLimit bounds a delivery whose caller is gone, so that Close ends on a store that has stopped answering.
+// lateLimit bounds a delivery whose caller is gone, so that Close ends on a store that has stopped
+// answering.
 const lateLimit = time.Minute
 
 // Store is a store behind a bad network. It implements [store.Store] and [store.Waiter], whether
@@ -208,7 +209,8 @@ func (s *Store) request(ctx context.Context, f Fault) error {
 	return nil
 }
 
-// reply passes what comes between the store's answer and its reader. An error says why the answer doesn't arrive.
+// reply passes what comes between the store's answer and its reader. An error says why the answer
+// doesn't arrive.
 func (s *Store) reply(ctx context.Context, f Fault) error {
 	switch {
 	case (f.LoseReply || f.ApplyLate > 0 && !f.ApplyTwice) && f.Silent:

@@ -69,7 +69,8 @@ func (p *Pair) join() {
 // errDied says that the primary is gone, and what it was asked with it.
 var errDied = errors.New("the primary died")
 
-// replicated returns what waits until the replica has all that the primary has by then. It is called before the primary is asked.
+// replicated returns what waits until the replica has all that the primary has by then. It is
+// called before the primary is asked.
 func (p *Pair) replicated() func(context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

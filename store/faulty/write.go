@@ -66,8 +66,9 @@ func (s *Store) write(ctx context.Context, kind Kind, rec store.Record, do func(
 	}
 }
 
-// send has the request delivered, by a goroutine that Close waits for: what was sent arrives, whether its caller still
-// waits or not. The first answer goes to answers. It reports false when the wrapper was closed.
+// send has the request delivered, by a goroutine that Close waits for: what was sent arrives,
+// whether its caller still waits or not. The first answer goes to answers. It reports false when
+// the wrapper was closed.
 func (s *Store) send(ctx context.Context, f Fault, do func(context.Context) (store.Record, error), answers chan<- answer) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

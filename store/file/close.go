@@ -39,7 +39,8 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// end ends the store for a reason that only opening it again mends, and returns the error of all calls from then on.
+// end ends the store for a reason that only opening it again mends, and returns the error of all
+// calls from then on.
 func (s *Store) end(fault error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -77,8 +78,8 @@ func (s *Store) reason() error {
 	return store.ErrClosed
 }
 
-// refusal is the error of a write that came too late. Where the files are gone, so is the record that was to be replaced: its
-// holder need not try again until its validity ends.
+// refusal is the error of a write that came too late. Where the files are gone, so is the record
+// that was to be replaced: its holder need not try again until its validity ends.
 func (s *Store) refusal(r *request) error {
 	err := s.reason()
 	if s.fault != nil && r.version != "" {
@@ -101,7 +102,8 @@ func (s *Store) why() error {
 	return s.reason()
 }
 
-// start runs f in a goroutine that Close waits for. It reports false, and doesn't, when the store is closed.
+// start runs f in a goroutine that Close waits for. It reports false, and doesn't, when the store
+// is closed.
 func (s *Store) start(f func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,7 +114,8 @@ func (s *Store) start(f func()) bool {
 	return true
 }
 
-// waitForEnd returns true when all is released, and false when another process has been waited for, during the call, for closeWait.
+// waitForEnd returns true when all is released, and false when another process has been waited for,
+// during the call, for closeWait.
 func (s *Store) waitForEnd() bool {
 	for begun := s.clock.Now(); ; {
 		left := closeWait
@@ -132,7 +135,8 @@ func (s *Store) waitForEnd() bool {
 	}
 }
 
-// waitsSince returns the instant since when something of the store waits for other processes, 0 if nothing does.
+// waitsSince returns the instant since when something of the store waits for other processes, 0 if
+// nothing does.
 func (s *Store) waitsSince() (first clock.Instant) {
 	for _, since := range []clock.Instant{
 		clock.Instant(s.terms.since.Load()), clock.Instant(s.takings.since.Load()), clock.Instant(s.awaited.Load()),
@@ -144,7 +148,8 @@ func (s *Store) waitsSince() (first clock.Instant) {
 	return first
 }
 
-// delayed adds to the error of a write that didn't come to an end what other process is in the way, if one is.
+// delayed adds to the error of a write that didn't come to an end what other process is in the way,
+// if one is.
 func (s *Store) delayed(cause error) error {
 	since := s.waitsSince()
 	waited := s.clock.Now().Sub(since)
@@ -158,8 +163,8 @@ func (s *Store) delayed(cause error) error {
 // longWait is from when on a wait for other processes is worth a word.
 const longWait = 500 * time.Millisecond
 
-// release waits for the goroutines and frees what the store holds. The file lock keeps SQLite's closing checkpoint of one
-// process and the opening of another apart.
+// release waits for the goroutines and frees what the store holds. The file lock keeps SQLite's
+// closing checkpoint of one process and the opening of another apart.
 func (s *Store) release() {
 	defer close(s.ended)
 	s.running.Wait()

@@ -53,16 +53,16 @@ func (s *Store) Delete(ctx context.Context, key, version string) error {
 	return s.submit(ctx, &request{key: key, version: version, lane: &s.takings})
 }
 
-// serveBatch takes the file lock and does what is queued then, of both lanes. Nothing but the transaction happens under the
-// lock.
+// serveBatch takes the file lock and does what is queued then, of both lanes. Nothing but the
+// transaction happens under the lock.
 func (s *Store) serveBatch(l *lane) {
 	l.since.Store(int64(s.clock.Now()))
 	leave := l.gate.enter(s.clock)
 	s.waiters.ring(s.inTurn(l, leave))
 }
 
-// inTurn returns the keys that were changed. The callers are answered before the next batch has its turn, which gathers what they want
-// then.
+// inTurn returns the keys that were changed. The callers are answered before the next batch has its
+// turn, which gathers what they want then.
 func (s *Store) inTurn(l *lane, leave func()) (changed []string) {
 	s.turn.Lock()
 	defer s.turn.Unlock()
@@ -82,7 +82,8 @@ func (s *Store) inTurn(l *lane, leave func()) (changed []string) {
 	return changed
 }
 
-// writeLocked leaves the gate as soon as it has the file lock: then the next one gets in line for that.
+// writeLocked leaves the gate as soon as it has the file lock: then the next one gets in line for
+// that.
 func (s *Store) writeLocked(l *lane, leave func()) (batch []*request, outcome func(*request) error) {
 	err := s.main.lock()
 	l.since.Store(0)
@@ -102,7 +103,8 @@ func notDone(cause error) func(*request) error {
 	return func(r *request) error { return fmt.Errorf("%s: not done: %w", r.key, cause) }
 }
 
-// write does the batch in one transaction. It returns the function that tells the outcome of each of its requests.
+// write does the batch in one transaction. It returns the function that tells the outcome of each
+// of its requests.
 func (s *Store) write(batch []*request) (outcome func(*request) error) {
 	// Who opens the path now gets other files: what is written to these nobody else can see.
 	if err := s.place.moved(); err != nil {
@@ -118,8 +120,8 @@ func (s *Store) write(batch []*request) (outcome func(*request) error) {
 	}
 	cause := explain(s.path, err)
 	if commit, ok := errors.AsType[*commitError](err); ok {
-		// The connection stays: its next transaction writes over what this one has left in the log, whereas a new one
-		// could find it there and build on pages that never reached the disk.
+		// The connection stays: its next transaction writes over what this one has left in the log,
+		// whereas a new one could find it there and build on pages that never reached the disk.
 		return commit.outcome(cause)
 	}
 	if s.writer != nil {
@@ -135,8 +137,9 @@ type commitError struct{ err error }
 func (e *commitError) Error() string { return e.err.Error() }
 func (e *commitError) Unwrap() error { return e.err }
 
-// outcome tells what became of the requests. A log whose last frame couldn't be written has no commit. After any other
-// failure, of the sync above all, it may have one, which counts when the log is read after a crash.
+// outcome tells what became of the requests. A log whose last frame couldn't be written has no
+// commit. After any other failure, of the sync above all, it may have one, which counts when the
+// log is read after a crash.
 func (e *commitError) outcome(cause error) func(*request) error {
 	if primary, _ := code(e.err); primary == sqlite3.SQLITE_FULL || primary == sqlite3.SQLITE_READONLY {
 		return notDone(cause)
@@ -149,7 +152,8 @@ func (e *commitError) outcome(cause error) func(*request) error {
 	}
 }
 
-// transact does the batch. An error is that of the whole transaction; the result of one request goes into it.
+// transact does the batch. An error is that of the whole transaction; the result of one request
+// goes into it.
 func (s *Store) transact(batch []*request) error {
 	if s.writer == nil {
 		w, err := dialWriter(s.path)
@@ -176,7 +180,8 @@ func (s *Store) transact(batch []*request) error {
 	return nil
 }
 
-// do does one write inside the transaction. result is why the write is not done; err ends the transaction.
+// do does one write inside the transaction. result is why the write is not done; err ends the
+// transaction.
 func (s *Store) do(w *conn, r *request, now clock.Instant) (result, err error) {
 	var n int64
 	switch {

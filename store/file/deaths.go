@@ -18,7 +18,8 @@ type death struct {
 	stop  chan struct{} // closed when nobody waits any more
 }
 
-// watch returns the death of the life of that name. It is nil if there is nothing to wait for; then so is its channel.
+// watch returns the death of the life of that name. It is nil if there is nothing to wait for; then
+// so is its channel.
 func (d *deaths) watch(name string) *death {
 	if name == "" {
 		return nil
@@ -57,8 +58,8 @@ func (x *death) ended() <-chan struct{} {
 	return x.gone
 }
 
-// attend waits for the end. The FIFO tells when to look; where there is none, and while another process keeps the life that was
-// given to it, attend polls.
+// attend waits for the end. The FIFO tells when to look; where there is none, and while another
+// process keeps the life that was given to it, attend polls.
 func (d *deaths) attend(x *death) {
 	s := d.store
 	for s.standing(x.name) == alive {

@@ -59,7 +59,8 @@ var (
 	_ driver.Witness = (*Store)(nil)
 )
 
-// locate returns the one name of the file by which its side files are found, and sees that there is a folder for it.
+// locate returns the one name of the file by which its side files are found, and sees that there is
+// a folder for it.
 func locate(path string, opts Options) (string, error) {
 	if path == "" {
 		return "", errors.New(`path "": want the name of a file`)

@@ -7,8 +7,9 @@ import (
 	"github.com/leasehold/leasehold/clock"
 )
 
-// folder keeps what was found in a folder until a name in it comes, goes or leads to another file: each of these changes the time of
-// the folder. So what is asked at each commit costs one system call.
+// folder keeps what was found in a folder until a name in it comes, goes or leads to another file:
+// each of these changes the time of the folder. So what is asked at each commit costs one system
+// call.
 type folder[T any] struct {
 	path string
 	last atomic.Pointer[found[T]]
@@ -41,8 +42,8 @@ type stamp struct {
 	csec, cnsec int64 // of the last change of any kind
 }
 
-// The times of a folder have the granularity of a timer of the kernel, 10 ms at most, or of the file system's dates, 2 s at most. Those
-// without a fraction may be of such a file system.
+// The times of a folder have the granularity of a timer of the kernel, 10 ms at most, or of the
+// file system's dates, 2 s at most. Those without a fraction may be of such a file system.
 const (
 	fineTimes  = 100 * time.Millisecond
 	wholeTimes = 5 * time.Second

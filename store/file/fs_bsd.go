@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// checkFS refuses a folder on a file system that isn't of this machine alone, by the kernel's word and name for it. It reports
-// false: nothing here proves that a process lives.
+// checkFS refuses a folder on a file system that isn't of this machine alone, by the kernel's word
+// and name for it. It reports false: nothing here proves that a process lives.
 func checkFS(dir string, allowFUSE bool) (vouch bool, err error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {

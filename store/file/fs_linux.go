@@ -8,8 +8,8 @@ import (
 
 const fuseMagic = 0x65735546
 
-// remote names the file systems that other machines may see too. Their locks hold on one machine only, or by a protocol
-// whose failures look like success.
+// remote names the file systems that other machines may see too. Their locks hold on one machine
+// only, or by a protocol whose failures look like success.
 var remote = map[int64]string{
 	0x6969: "NFS", 0x517b: "SMB", 0xff534d42: "CIFS", 0xfe534d42: "SMB2", 0x01021997: "9p", 0x00c36400: "Ceph",
 	0x5346414f: "AFS", 0x6b414653: "AFS", 0x0bd00bd0: "Lustre", 0x47504653: "GPFS", 0x7461636f: "OCFS2",
@@ -17,8 +17,9 @@ var remote = map[int64]string{
 	0xbacbacbc: "VMware shared folder", 0xaad7aaea: "PanFS", 0x20030528: "OrangeFS",
 }
 
-// checkFS refuses a folder on a file system where the store's locks don't hold between all who see it. It reports whether
-// those locks prove that a process lives: with FUSE another mount of the same files may have locks of its own.
+// checkFS refuses a folder on a file system where the store's locks don't hold between all who see
+// it. It reports whether those locks prove that a process lives: with FUSE another mount of the
+// same files may have locks of its own.
 func checkFS(dir string, allowFUSE bool) (vouch bool, err error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {

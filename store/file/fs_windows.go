@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// checkFS refuses a folder on a volume that isn't known to be this machine's alone. It reports false: nothing here proves that a
-// process lives.
+// checkFS refuses a folder on a volume that isn't known to be this machine's alone. It reports
+// false: nothing here proves that a process lives.
 func checkFS(dir string, _ bool) (vouch bool, err error) {
 	path, err := windows.UTF16PtrFromString(dir)
 	if err != nil {
@@ -24,7 +24,8 @@ func checkFS(dir string, _ bool) (vouch bool, err error) {
 	return false, judgeVolume(dir, windows.UTF16ToString(root[:]), windows.UTF16ToString(system[:]), windows.GetDriveType(&root[0]))
 }
 
-// local are the file systems on which LockFileEx and FlushFileBuffers are known to do what they say.
+// local are the file systems on which LockFileEx and FlushFileBuffers are known to do what they
+// say.
 var local = []string{"NTFS", "ReFS"}
 
 func judgeVolume(dir, root, system string, kind uint32) error {

@@ -11,18 +11,21 @@ import (
 	"github.com/leasehold/leasehold/clock"
 )
 
-// gate lets one process through at a time, in the order in which they came. It keeps order, not safety: where there can't
-// be one, and when the process in front doesn't move, writes go straight to the file lock.
+// gate lets one process through at a time, in the order in which they came. It keeps order, not
+// safety: where there can't be one, and when the process in front doesn't move, writes go straight
+// to the file lock.
 //
-// A plain lock wouldn't keep order. One who asks between a release and the waking of the first in line gets it, and the
-// line forms anew behind; with 64 processes on few cores that happens again and again, and some wait for a second.
+// A plain lock wouldn't keep order. One who asks between a release and the waking of the first in
+// line gets it, and the line forms anew behind; with 64 processes on few cores that happens again
+// and again, and some wait for a second.
 //
-// So each draws a number from a counter in the file, locks the byte of that number and waits for the lock on the byte of
-// the number before. No one else waits for that one. The locks are of open file descriptions, and the kernel drops those of
-// a process that dies.
+// So each draws a number from a counter in the file, locks the byte of that number and waits for
+// the lock on the byte of the number before. No one else waits for that one. The locks are of open
+// file descriptions, and the kernel drops those of a process that dies.
 //
-// Who drew the last number doesn't draw another one while nobody else does: whoever comes then finds the gate open, and its number
-// is seen at the next turn. So a process that is on its own pays one read for a turn.
+// Who drew the last number doesn't draw another one while nobody else does: whoever comes then
+// finds the gate open, and its number is seen at the next turn. So a process that is on its own
+// pays one read for a turn.
 type gate struct {
 	f     *os.File      // nil where there can't be a gate
 	stuck chan struct{} // of a wait that was given up: closed when it ends
@@ -35,8 +38,8 @@ const (
 	numbers     = 1 << 62 // where the counter begins anew
 )
 
-// gatePatience is how long the one in front may take. It is long against a line of 64 that moves (measured: 0.1 s), and
-// short against a TTL: one in line may be stopped.
+// gatePatience is how long the one in front may take. It is long against a line of 64 that moves
+// (measured: 0.1 s), and short against a TTL: one in line may be stopped.
 const gatePatience = 500 * time.Millisecond
 
 func openGate(path string) *gate {
@@ -47,7 +50,8 @@ func openGate(path string) *gate {
 	return &gate{f: f}
 }
 
-// close doesn't wait for a wait that was given up: its system call ends when the process in front goes on or dies.
+// close doesn't wait for a wait that was given up: its system call ends when the process in front
+// goes on or dies.
 func (g *gate) close() error {
 	if g.f == nil {
 		return nil
@@ -62,7 +66,8 @@ func (g *gate) close() error {
 	return g.f.Close()
 }
 
-// enter waits its turn, and returns the function that lets the next one in. A store has one goroutine for each gate.
+// enter waits its turn, and returns the function that lets the next one in. A store has one
+// goroutine for each gate.
 func (g *gate) enter(c clock.Clock) (leave func()) {
 	if g.stuck != nil {
 		select {
@@ -87,8 +92,8 @@ func (g *gate) enter(c clock.Clock) (leave func()) {
 	return leave
 }
 
-// take waits for the lock on one byte, for as long as patience lasts. The system call can't be ended: one that was given up is
-// left to itself, and gives back what it gets.
+// take waits for the lock on one byte, for as long as patience lasts. The system call can't be
+// ended: one that was given up is left to itself, and gives back what it gets.
 func (g *gate) take(c clock.Clock, at int64) error {
 	if err := g.set(unix.F_OFD_SETLK, unix.F_WRLCK, at); !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EACCES) {
 		return err

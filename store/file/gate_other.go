@@ -4,8 +4,8 @@ package file
 
 import "github.com/leasehold/leasehold/clock"
 
-// gate lets one process through at a time. It keeps order, as well as a file lock does here, not safety: where there can't
-// be one, writes go straight to the file lock.
+// gate lets one process through at a time. It keeps order, as well as a file lock does here, not
+// safety: where there can't be one, writes go straight to the file lock.
 type gate struct{ l *lockFile }
 
 func openGate(path string) *gate {

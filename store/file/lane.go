@@ -13,9 +13,10 @@ import (
 	"github.com/leasehold/leasehold/store/driver"
 )
 
-// lane is the way of one kind of write to the file lock. Of all processes only one of each lane stands in line for that
-// lock; the others stand in line at the lane's gate. So a renewal has one taking before it at most, however many there are,
-// and a process that has just been served gets in line behind all others of its lane.
+// lane is the way of one kind of write to the file lock. Of all processes only one of each lane
+// stands in line for that lock; the others stand in line at the lane's gate. So a renewal has one
+// taking before it at most, however many there are, and a process that has just been served gets in
+// line behind all others of its lane.
 type lane struct {
 	gate  *gate
 	since atomic.Int64  // the instant since when the lane waits for its turn and the file lock; 0 when it doesn't
@@ -60,8 +61,8 @@ func (r *request) answer(err error) {
 	close(r.done)
 }
 
-// patience is how long a caller whose ctx is done waits for the answer to a write that is being done: it is near as a rule,
-// and better than an unknown outcome.
+// patience is how long a caller whose ctx is done waits for the answer to a write that is being
+// done: it is near as a rule, and better than an unknown outcome.
 const patience = 20 * time.Millisecond
 
 // submit queues a write and waits for its outcome.
@@ -123,8 +124,9 @@ const (
 	maxBatchBytes = 1 << 20
 )
 
-// gather lets callers that were just answered queue what they want next, as long as more comes of it: so one transaction, and its sync,
-// serve more of them. It returns how many there are. Without others that run it takes less than a microsecond.
+// gather lets callers that were just answered queue what they want next, as long as more comes of
+// it: so one transaction, and its sync, serve more of them. It returns how many there are. Without
+// others that run it takes less than a microsecond.
 func (s *Store) gather() int {
 	for before := -1; ; {
 		now := s.queued()

@@ -21,11 +21,12 @@ const (
 	gone // for good: no process ever has the name again
 )
 
-// mark is what a row says of two processes: the one that its holder lives in, "" if the record doesn't say, and the one that
-// wrote it. They are the same as a rule. An operator's break, a notice and a server's write leave the holder as it is.
+// mark is what a row says of two processes: the one that its holder lives in, "" if the record
+// doesn't say, and the one that wrote it. They are the same as a rule. An operator's break, a
+// notice and a server's write leave the holder as it is.
 //
-// It is kept in the column boot, where versions before this one write the name of a boot and a slash. They take a text without
-// a slash for one that they know nothing of.
+// It is kept in the column boot, where versions before this one write the name of a boot and a
+// slash. They take a text without a slash for one that they know nothing of.
 type mark struct {
 	holder string // name of a life
 	term   string // which term of the record the holder is of: see termOf
@@ -61,7 +62,8 @@ func parseMark(text string) (m mark) {
 	return m
 }
 
-// termOf names a term, so that a mark isn't taken for one of a later term, in which somebody else holds the name.
+// termOf names a term, so that a mark isn't taken for one of a later term, in which somebody else
+// holds the name.
 func termOf(rec store.Record) string {
 	var room [128]byte
 	return strconv.FormatUint(hash(strconv.AppendUint(append(append(room[:0], rec.Owner...), ' '), uint64(rec.Token), 10)), 36)
@@ -87,10 +89,12 @@ func (m mark) holderOf(rec store.Record) string {
 	return m.holder
 }
 
-// age returns how long ago, at least, the row was written that holds rec. While the writer lives, that is the difference of two
-// readings of one clock. After its end the boot may be another one. A clock that began again shows less than has passed, so that
-// difference is still a lower bound, unless the row is read on another machine, or in a time namespace that was given the number of the writer's. The wall
-// clock bounds it then. It alone would count a step of the wall clock; of the two, the smaller one counts.
+// age returns how long ago, at least, the row was written that holds rec. While the writer lives,
+// that is the difference of two readings of one clock. After its end the boot may be another one. A
+// clock that began again shows less than has passed, so that difference is still a lower bound,
+// unless the row is read on another machine, or in a time namespace that was given the number of
+// the writer's. The wall clock bounds it then. It alone would count a step of the wall clock; of
+// the two, the smaller one counts.
 func (s *Store) age(r row, rec store.Record) time.Duration {
 	m := parseMark(r.mark)
 	writer := s.standing(m.writer)
@@ -120,8 +124,8 @@ func (m mark) since(now int64) time.Duration {
 	return time.Duration(min(now-written, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
 }
 
-// standing tells how the process stands that has a life of that name. What is read before the call and names the process as its
-// holder is abandoned if it is gone.
+// standing tells how the process stands that has a life of that name. What is read before the call
+// and names the process as its holder is abandoned if it is gone.
 func (s *Store) standing(name string) standing {
 	switch {
 	case s.life == nil:

@@ -13,13 +13,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// life is the kernel's proof that this process lives: a lock on one byte of path.lock, which no other process ever locks. It is
-// of an open file description, so that the kernel drops it when the last process that has that open has ended, and not
-// before. It is no boot id, which containers have of their own, nor a process id, which comes again. Locks are the inode's: they
-// hold between mount, PID and time namespaces.
+// life is the kernel's proof that this process lives: a lock on one byte of path.lock, which no
+// other process ever locks. It is of an open file description, so that the kernel drops it when the
+// last process that has that open has ended, and not before. It is no boot id, which containers
+// have of their own, nor a process id, which comes again. Locks are the inode's: they hold between
+// mount, PID and time namespaces.
 //
-// A process has one life for each file, however often it opens the store. Once a record has named it, it lasts to the end of
-// the process: a holder may count on its term after the store was closed.
+// A process has one life for each file, however often it opens the store. Once a record has named
+// it, it lasts to the end of the process: a holder may count on its term after the store was
+// closed.
 type life struct {
 	name  string
 	file  *os.File // its description holds the lock; it is closed on exec
@@ -35,8 +37,9 @@ var lives = struct {
 	byFile map[string]*life
 }{byFile: map[string]*life{}}
 
-// family is the lives in one file, as one store sees them. Its name is that of the inode, by number and by time of
-// birth: a file that was put in its place, or a copy, proves nothing of those who locked the one before.
+// family is the lives in one file, as one store sees them. Its name is that of the inode, by number
+// and by time of birth: a file that was put in its place, or a copy, proves nothing of those who
+// locked the one before.
 type family struct {
 	name string
 	lock *os.File // of the store; its description holds no life
@@ -48,8 +51,8 @@ const (
 	lastLife  = 1 << 60
 )
 
-// familyIn returns the family of a lock file, and a key that no other file of this machine has. It is nil where the file system
-// keeps no time of birth.
+// familyIn returns the family of a lock file, and a key that no other file of this machine has. It
+// is nil where the file system keeps no time of birth.
 func familyIn(f *os.File) (fam *family, key string) {
 	var st unix.Statx_t
 	const want = unix.STATX_INO | unix.STATX_BTIME
@@ -62,7 +65,8 @@ func familyIn(f *os.File) (fam *family, key string) {
 	return &family{name: name, lock: f}, fmt.Sprintf("%d.%d.%s", st.Dev_major, st.Dev_minor, name)
 }
 
-// bear returns the family in the lock file of a store, and this process's life there; nil where the kernel doesn't vouch for it.
+// bear returns the family in the lock file of a store, and this process's life there; nil where the
+// kernel doesn't vouch for it.
 func bear(lock *lockFile) (*family, *life) {
 	fam, key := familyIn(lock.f)
 	if fam == nil {
@@ -116,8 +120,8 @@ func (l *life) own(dir string) {
 	}
 }
 
-// announce opens the FIFO by which others hear of the end of this life without polling: whoever reads it then meets its end. It is a
-// hint; the lock is the proof.
+// announce opens the FIFO by which others hear of the end of this life without polling: whoever
+// reads it then meets its end. It is a hint; the lock is the proof.
 func (l *life) announce(dir string) *os.File {
 	_ = os.Mkdir(dir, 0o700)
 	l.sweep(dir)
@@ -178,8 +182,8 @@ func setLock(f *os.File, cmd int, kind int16, at, n int64) error {
 	return withFD(f, func(fd uintptr) error { return unix.FcntlFlock(fd, cmd, &lock) })
 }
 
-// getLock returns the first lock in the way of one on n bytes, which is of another description. Its type is F_UNLCK if there is
-// none.
+// getLock returns the first lock in the way of one on n bytes, which is of another description. Its
+// type is F_UNLCK if there is none.
 func getLock(f *os.File, at, n int64) (unix.Flock_t, error) {
 	lock := unix.Flock_t{Type: unix.F_WRLCK, Start: at, Len: n}
 	err := withFD(f, func(fd uintptr) error { return unix.FcntlFlock(fd, unix.F_OFD_GETLK, &lock) })
@@ -188,8 +192,8 @@ func getLock(f *os.File, at, n int64) (unix.Flock_t, error) {
 
 const nsfsMagic = 0x6e736673
 
-// clockSpace names the clock of this process among those of one boot, by the time namespace, whose number no other has while one
-// process is in it. It is "" where the kernel doesn't say.
+// clockSpace names the clock of this process among those of one boot, by the time namespace, whose
+// number no other has while one process is in it. It is "" where the kernel doesn't say.
 func clockSpace() string {
 	const path = "/proc/self/ns/time"
 	var fs unix.Statfs_t
@@ -200,8 +204,8 @@ func clockSpace() string {
 	return strconv.FormatUint(st.Ino, 36)
 }
 
-// awaitEnd blocks until no process has the FIFO of a life open any more, as when there is none, or until stop is closed: then it
-// returns false.
+// awaitEnd blocks until no process has the FIFO of a life open any more, as when there is none, or
+// until stop is closed: then it returns false.
 func awaitEnd(dir, name string, stop <-chan struct{}) bool {
 	f, err := os.OpenFile(lifeFIFO(dir, name), os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {

@@ -4,7 +4,8 @@ package file
 
 import "os"
 
-// life would prove that this process lives. Here no system call that this package relies on does, so nothing is said.
+// life would prove that this process lives. Here no system call that this package relies on does,
+// so nothing is said.
 type life struct{ name string }
 
 type family struct{}

@@ -7,9 +7,9 @@ import (
 	"os"
 )
 
-// A flock excludes every other open file description, of this process too, and goes with its process. Waiting for it can't
-// be interrupted. Whoever waited longest gets it, but for one who asks in the moment between the release and the waking of
-// the first in line.
+// A flock excludes every other open file description, of this process too, and goes with its
+// process. Waiting for it can't be interrupted. Whoever waited longest gets it, but for one who
+// asks in the moment between the release and the waking of the first in line.
 //
 // lockFile is one open file description of a side file, which holds nothing but locks.
 type lockFile struct {
@@ -47,8 +47,9 @@ func (l *lockFile) close() error { return l.f.Close() }
 // errHeld says that tryFlock met a lock.
 var errHeld = errors.New("locked")
 
-// lockWithin takes the lock, or closes the file and gives up when ctx is done. The goroutine that is stuck in the system
-// call then ends, and with it the lock, when the call returns; no one can make it return earlier.
+// lockWithin takes the lock, or closes the file and gives up when ctx is done. The goroutine that
+// is stuck in the system call then ends, and with it the lock, when the call returns; no one can
+// make it return earlier.
 func (l *lockFile) lockWithin(ctx context.Context) error {
 	switch err := l.try(); {
 	case err == nil:
@@ -70,7 +71,8 @@ func (l *lockFile) lockWithin(ctx context.Context) error {
 	}
 }
 
-// probe returns an error where the file system doesn't keep two holders of one lock apart. l is held.
+// probe returns an error where the file system doesn't keep two holders of one lock apart. l is
+// held.
 func (l *lockFile) probe() error {
 	second, err := openLock(l.f.Name())
 	if err != nil {

@@ -9,8 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// withFD calls do with f's descriptor, again while a signal interrupts it. Until do returns, the number stands for f: when f is closed
-// meanwhile, no other file gets it, whose locks would be taken for those of f.
+// withFD calls do with f's descriptor, again while a signal interrupts it. Until do returns, the
+// number stands for f: when f is closed meanwhile, no other file gets it, whose locks would be
+// taken for those of f.
 func withFD(f *os.File, do func(fd uintptr) error) error {
 	conn, err := f.SyscallConn()
 	if err != nil {

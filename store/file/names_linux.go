@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// checkNames refuses a file that others may reach by another name: then they have another log and another lock. A file that isn't
-// there yet has no other name.
+// checkNames refuses a file that others may reach by another name: then they have another log and
+// another lock. A file that isn't there yet has no other name.
 func checkNames(path string) error {
 	var file, dir unix.Statx_t
 	const want = unix.STATX_NLINK | unix.STATX_MNT_ID

@@ -6,7 +6,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// checkNames refuses a file that has another name, under which others would have another log and another lock.
+// checkNames refuses a file that has another name, under which others would have another log and
+// another lock.
 func checkNames(path string) error {
 	f, err := os.Open(path)
 	if err != nil {

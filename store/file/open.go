@@ -62,8 +62,9 @@ func Open(ctx context.Context, path string, opts Options) (*Store, error) {
 	return s, nil
 }
 
-// enter opens the database for writing, or makes it, under the file lock. While another process keeps that, a database that is
-// ready is entered without a connection: the first write makes it. After an error it has closed main.
+// enter opens the database for writing, or makes it, under the file lock. While another process
+// keeps that, a database that is ready is entered without a connection: the first write makes it.
+// After an error it has closed main.
 func enter(ctx context.Context, path string, main *lockFile) (writer *conn, err error) {
 	err = main.lockSoon(ctx)
 	if errors.Is(err, errHeld) {
@@ -87,7 +88,8 @@ func enter(ctx context.Context, path string, main *lockFile) (writer *conn, err 
 	return writer, nil
 }
 
-// lockPatience is how long Open waits for a process that writes before it enters without the lock. Transactions are far shorter.
+// lockPatience is how long Open waits for a process that writes before it enters without the lock.
+// Transactions are far shorter.
 const lockPatience = 200 * time.Millisecond
 
 // lockSoon takes the lock, or returns errHeld when that takes too long.
@@ -101,7 +103,8 @@ func (l *lockFile) lockSoon(ctx context.Context) error {
 	}
 }
 
-// isReady reports whether there is a database at path that can be used as it is. Reading waits for no writer.
+// isReady reports whether there is a database at path that can be used as it is. Reading waits for
+// no writer.
 func isReady(path string) bool {
 	c, err := dialReader(path)
 	if err != nil {
@@ -121,7 +124,8 @@ func openLocked(path string, main *lockFile) (*conn, error) {
 	if err := main.probe(); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	// Never a second description of a database that is open: closing it would take SQLite's locks from this process.
+	// Never a second description of a database that is open: closing it would take SQLite's locks
+	// from this process.
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err == nil {
 		err = f.Close()

@@ -7,15 +7,17 @@ import (
 	"path/filepath"
 )
 
-// place is what the names of a store's files led to when it was opened. A process that opens the store later uses what the names
-// lead to then: if that is something else, the two exclude each other no more.
+// place is what the names of a store's files led to when it was opened. A process that opens the
+// store later uses what the names lead to then: if that is something else, the two exclude each
+// other no more.
 type place struct {
 	path   string
 	files  []os.FileInfo // by suffix
 	folder folder[struct{}]
 }
 
-// suffixes of the files that all who use a store have to have in common. Without path.lock only the order of writers is lost.
+// suffixes of the files that all who use a store have to have in common. Without path.lock only the
+// order of writers is lost.
 var suffixes = []string{"", "-wal", "-shm"}
 
 // placeOf looks at the files of a database that is open.

@@ -12,8 +12,8 @@ import (
 	"github.com/leasehold/leasehold/store/driver"
 )
 
-// Get implements [store.Store]. It never waits for writers. It is linearizable because SQLite shows a transaction to others
-// only when its log has been synced.
+// Get implements [store.Store]. It never waits for writers. It is linearizable because SQLite shows
+// a transaction to others only when its log has been synced.
 func (s *Store) Get(ctx context.Context, key string) (store.Record, error) {
 	if err := driver.CheckKey(key); err != nil {
 		return store.Record{}, err
@@ -28,7 +28,8 @@ func (s *Store) Get(ctx context.Context, key string) (store.Record, error) {
 	return s.record(found[0])
 }
 
-// look is Get that also returns the name of the life of the holder. A key that is not stored is a record.
+// look is Get that also returns the name of the life of the holder. A key that is not stored is a
+// record.
 func (s *Store) look(ctx context.Context, key string) (rec store.Record, holder string, err error) {
 	found, err := s.read(ctx, selectRow, key)
 	if err != nil || len(found) == 0 {
@@ -63,7 +64,8 @@ const placeEvery = 100 * time.Millisecond
 // page is how many rows List reads at once. A long read would keep the log from being used anew.
 const page = 256
 
-// List implements [store.Store]. It yields by key, in the order of their bytes, and reads 256 records at a time.
+// List implements [store.Store]. It yields by key, in the order of their bytes, and reads 256
+// records at a time.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
 	return func(yield func(store.Record, error) bool) {
 		if err := driver.CheckPrefix(prefix); err != nil {
@@ -110,7 +112,8 @@ func newPool(path string, closing <-chan struct{}, ended func() error) *pool {
 	return p
 }
 
-// use calls do with a connection, which is closed where do fails: whatever was wrong with it is not met again.
+// use calls do with a connection, which is closed where do fails: whatever was wrong with it is not
+// met again.
 func (p *pool) use(ctx context.Context, do func(*conn) error) error {
 	select {
 	case <-p.closing:
@@ -144,7 +147,8 @@ func (p *pool) use(ctx context.Context, do func(*conn) error) error {
 	return err
 }
 
-// close waits for reads under way and closes the connections. The store is closing, so no more are taken.
+// close waits for reads under way and closes the connections. The store is closing, so no more are
+// taken.
 func (p *pool) close() error {
 	var errs []error
 	for range readers {

@@ -10,7 +10,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// The statements. Each finds its row by the key; the version in the condition is the compare of compare-and-swap.
+// The statements. Each finds its row by the key; the version in the condition is the compare of
+// compare-and-swap.
 const (
 	selectRow   = "SELECT key, version, boot, written, body FROM records WHERE key = ?1"
 	selectFrom  = "SELECT key, version, boot, written, body FROM records WHERE key >= ?1 ORDER BY key LIMIT ?2"
@@ -67,16 +68,16 @@ func (c *conn) rows(read reading, query string, args ...any) (found []row, err e
 	return found, err
 }
 
-// keepsTerm reports whether a write of rec renews or releases the term that it replaces: the version, which names the
-// token of the record that bears it, says so without a read.
+// keepsTerm reports whether a write of rec renews or releases the term that it replaces: the
+// version, which names the token of the record that bears it, says so without a read.
 func keepsTerm(rec store.Record) bool {
 	token, _, ok := strings.Cut(rec.Version, ".")
 	var own [20]byte
 	return ok && token == string(strconv.AppendUint(own[:0], uint64(rec.Token), 10))
 }
 
-// newVersion returns a version for a record of that token. It holds an id of this Open and a count, so that no record ever
-// has it again, and the token, for keepsTerm.
+// newVersion returns a version for a record of that token. It holds an id of this Open and a count,
+// so that no record ever has it again, and the token, for keepsTerm.
 func (s *Store) newVersion(rec store.Record) string {
 	var room [64]byte
 	b := append(strconv.AppendUint(room[:0], uint64(rec.Token), 10), '.')

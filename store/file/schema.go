@@ -9,9 +9,10 @@ const (
 	applicationID = 0x4c534831 // "LSH1"; tells the file from other programs' databases
 	schemaVersion = 1
 
-	// The rows are in a tree of their own, beside the index of the keys: a renewal writes one page of it. In a table WITHOUT ROWID
-	// a row of more than 1,000 bytes, which a record with its past is, goes on in pages that each search reads, of every row that it
-	// passes. Files from before have such a table; the statements are the same.
+	// The rows are in a tree of their own, beside the index of the keys: a renewal writes one page
+	// of it. In a table WITHOUT ROWID a row of more than 1,000 bytes, which a record with its past
+	// is, goes on in pages that each search reads, of every row that it passes. Files from before
+	// have such a table; the statements are the same.
 	schema = `CREATE TABLE records (
 		key     TEXT NOT NULL PRIMARY KEY,
 		version TEXT NOT NULL,
@@ -28,8 +29,8 @@ func (c *conn) number(pragma string) (int64, error) {
 	return n, err
 }
 
-// establish sees that the database behind w is a writable one of Leasehold's, and makes it one when it is empty. The file
-// lock is held.
+// establish sees that the database behind w is a writable one of Leasehold's, and makes it one when
+// it is empty. The file lock is held.
 func establish(path string, w *conn) error {
 	if err := recognise(path, w); err != nil {
 		return err
@@ -69,7 +70,8 @@ func recognise(path string, w *conn) error {
 	return nil
 }
 
-// upgrade brings the schema to this version, inside a transaction, and reports whether anything is to be committed.
+// upgrade brings the schema to this version, inside a transaction, and reports whether anything is
+// to be committed.
 func upgrade(path string, w *conn) (changed bool, err error) {
 	version, err := w.number("user_version")
 	if err != nil {
@@ -93,8 +95,9 @@ func upgrade(path string, w *conn) (changed bool, err error) {
 	return true, nil
 }
 
-// prove sees that the table is there and can be written, inside a transaction that is rolled back. A file that is read-only
-// opens without an error, even for BEGIN IMMEDIATE, and shows only when something is changed.
+// prove sees that the table is there and can be written, inside a transaction that is rolled back.
+// A file that is read-only opens without an error, even for BEGIN IMMEDIATE, and shows only when
+// something is changed.
 func prove(path string, w *conn) error {
 	if _, err := w.prepare(selectRow); err != nil {
 		return explain(path, err)
@@ -103,7 +106,8 @@ func prove(path string, w *conn) error {
 	return explain(path, err)
 }
 
-// checkedBytes is how large a file may be to be read through at each Open: that takes a few milliseconds.
+// checkedBytes is how large a file may be to be read through at each Open: that takes a few
+// milliseconds.
 const checkedBytes = 1 << 20
 
 // inspect looks a small database over for damage. SQLite reports damage elsewhere when it meets it.

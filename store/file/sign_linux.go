@@ -10,8 +10,8 @@ import (
 	"github.com/leasehold/leasehold/clock"
 )
 
-// The holder of the file lock signs it with a second lock, which says since when by where it begins, and who by its length. That
-// costs no write, and goes with the process.
+// The holder of the file lock signs it with a second lock, which says since when by where it
+// begins, and who by its length. That costs no write, and goes with the process.
 const (
 	signatures = 1 << 61 // and as many milliseconds since 1970 on
 	signatory  = 1 << 50

@@ -14,18 +14,19 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// conn is one connection to the database, for one goroutine at a time. It stands on the driver itself: the pool of
-// database/sql costs a third of a short read, and what has to happen on one connection under one lock is plainer so.
+// conn is one connection to the database, for one goroutine at a time. It stands on the driver
+// itself: the pool of database/sql costs a third of a short read, and what has to happen on one
+// connection under one lock is plainer so.
 type conn struct {
 	raw   driver.Conn
 	stmts map[string]driver.Stmt
 	args  []driver.NamedValue // of the statement that is carried out
 }
 
-// Every connection is set up so. The checkpoint at 1000 pages is SQLite's default; the limit only shrinks a log that a
-// long-lived reader of another program had made grow. busyTimeout is a safety net: what Leasehold does is ordered by the
-// file lock, so a connection meets SQLite's own locks only while another one recovers the log after a crash, and where
-// another program uses the file.
+// Every connection is set up so. The checkpoint at 1000 pages is SQLite's default; the limit only
+// shrinks a log that a long-lived reader of another program had made grow. busyTimeout is a safety
+// net: what Leasehold does is ordered by the file lock, so a connection meets SQLite's own locks
+// only while another one recovers the log after a crash, and where another program uses the file.
 const (
 	busyTimeout = "2000" // ms
 	settings    = "_pragma=busy_timeout(" + busyTimeout + ")&_pragma=synchronous(FULL)&_pragma=journal_size_limit(33554432)" +
@@ -43,7 +44,8 @@ func dial(path string, extra string) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Without this the last connection to close would delete the log, and the next writer would pay for growing it anew.
+	// Without this the last connection to close would delete the log, and the next writer would pay
+	// for growing it anew.
 	if fc, ok := raw.(sqlite.FileControl); ok {
 		if _, err := fc.FileControlPersistWAL("main", 1); err != nil {
 			return nil, errors.Join(err, raw.Close())

@@ -10,12 +10,14 @@ import (
 	"github.com/leasehold/leasehold/store/driver"
 )
 
-// Wait implements [store.Waiter]. A write of this process wakes it directly, one of another process through the bell.
+// Wait implements [store.Waiter]. A write of this process wakes it directly, one of another process
+// through the bell.
 func (s *Store) Wait(ctx context.Context, key, version string) (store.Record, error) {
 	return s.wait(ctx, key, version, false)
 }
 
-// WaitHolder implements [driver.Witness]. The end of the holder's process wakes it, too, without polling.
+// WaitHolder implements [driver.Witness]. The end of the holder's process wakes it, too, without
+// polling.
 func (s *Store) WaitHolder(ctx context.Context, key, version string) (store.Record, error) {
 	return s.wait(ctx, key, version, true)
 }
@@ -150,8 +152,9 @@ func (ws *waiters) ring(keys []string) {
 	ws.bell.ring(hashes)
 }
 
-// The pauses between two looks at whether anything in the file has changed. With a bell they are a safety net, for a
-// process that was killed after its commit and before it rang. Without one they are how a change is noticed.
+// The pauses between two looks at whether anything in the file has changed. With a bell they are a
+// safety net, for a process that was killed after its commit and before it rang. Without one they
+// are how a change is noticed.
 const (
 	netMin  = 5 * time.Second
 	netMax  = 2 * netMin
@@ -185,7 +188,8 @@ func (ws *waiters) watch() {
 	}
 }
 
-// somebody blocks until there is a waiter, or a name in the wake folder to take away. It returns false when the store is closing.
+// somebody blocks until there is a waiter, or a name in the wake folder to take away. It returns
+// false when the store is closing.
 func (ws *waiters) somebody() bool {
 	for {
 		ws.mu.Lock()
@@ -202,8 +206,9 @@ func (ws *waiters) somebody() bool {
 	}
 }
 
-// sleep returns false when the store is closing. No deadline hangs on it, so a plain timer does: one of package clock looks
-// once a second whether the machine was suspended, and 100 processes with nothing to do would use 2 % of a core on that.
+// sleep returns false when the store is closing. No deadline hangs on it, so a plain timer does:
+// one of package clock looks once a second whether the machine was suspended, and 100 processes
+// with nothing to do would use 2 % of a core on that.
 func (ws *waiters) sleep(d time.Duration) bool {
 	timer := time.NewTimer(d) //nolint:forbidigo // as said above
 	defer timer.Stop()
@@ -222,8 +227,8 @@ type looker struct {
 	last int64
 }
 
-// changed reports whether anything may have changed since the last call: also at the first one, and where it can't tell,
-// so that whoever waits reads, and reports the error.
+// changed reports whether anything may have changed since the last call: also at the first one, and
+// where it can't tell, so that whoever waits reads, and reports the error.
 func (l *looker) changed() bool {
 	if l.c == nil {
 		c, err := dialReader(l.path)

@@ -24,14 +24,17 @@ const shards = 64
 
 func shardOf(h uint64) int { return int(h % shards) }
 
-// bell carries wake-ups between processes. A store that waits has a FIFO of its own in the wake folder, named
-// fifo-<id>, and a hard link to it, named <id>, in the folder of each shard in which it waits for a key. After a commit,
-// the writer sends the hashes of the keys that it changed to the FIFOs in the folders of their shards. Nothing polls, and
-// a waiting process costs one descriptor. (Of inotify instances, the obvious way, a user has 128.)
+// bell carries wake-ups between processes. A store that waits has a FIFO of its own in the wake
+// folder, named fifo-<id>, and a hard link to it, named <id>, in the folder of each shard in which
+// it waits for a key. After a commit, the writer sends the hashes of the keys that it changed to
+// the FIFOs in the folders of their shards. Nothing polls, and a waiting process costs one
+// descriptor. (Of inotify instances, the obvious way, a user has 128.)
 //
-// A FIFO that nobody reads is a dead process's: whoever meets it removes it. One that is full has news enough.
+// A FIFO that nobody reads is a dead process's: whoever meets it removes it. One that is full has
+// news enough.
 //
-// The folder holds nothing that is needed for safety. It may be removed at any time; waiters make it anew.
+// The folder holds nothing that is needed for safety. It may be removed at any time; waiters make
+// it anew.
 type bell struct {
 	dir     string
 	id      string
@@ -71,8 +74,9 @@ func (b *bell) listen(hash uint64) {
 	}
 }
 
-// ignore undoes a listen. The name in the shard stays until the next renew: who waits again and again for one change after the
-// other would make and remove it each time, and each sync of the log would have the folder's changes to sync, too.
+// ignore undoes a listen. The name in the shard stays until the next renew: who waits again and
+// again for one change after the other would make and remove it each time, and each sync of the log
+// would have the folder's changes to sync, too.
 func (b *bell) ignore(hash uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -112,8 +116,8 @@ func (b *bell) renew() {
 	}
 }
 
-// enter sees that the FIFO is linked in a shard. Where that can't be, the bell is out of order until a renew mends it.
-// b.mu is held, as for the functions below.
+// enter sees that the FIFO is linked in a shard. Where that can't be, the bell is out of order
+// until a renew mends it. b.mu is held, as for the functions below.
 func (b *bell) enter(n int) {
 	for range 5 { // others remove empty folders meanwhile
 		if b.closed || (b.fifo == nil && b.open() != nil) {
@@ -139,7 +143,8 @@ func (b *bell) exit(n int) {
 	_ = os.Remove(b.shard(n)) // where it is empty
 }
 
-// open makes the FIFO. It gets its name when it has a reader, so that no one takes it for a dead one's.
+// open makes the FIFO. It gets its name when it has a reader, so that no one takes it for a dead
+// one's.
 func (b *bell) open() error {
 	if err := os.Mkdir(b.dir, 0o700); !isThere(err) {
 		return err
@@ -184,8 +189,8 @@ func (b *bell) close() {
 	b.hangUp()
 }
 
-// messageSize is that of one hash. A buffer of messages holds a whole number of them, and is smaller than any FIFO: so a
-// FIFO that was full fills it.
+// messageSize is that of one hash. A buffer of messages holds a whole number of them, and is
+// smaller than any FIFO: so a FIFO that was full fills it.
 const (
 	messageSize = 8
 	bufferSize  = 4096
@@ -248,7 +253,8 @@ func (b *bell) send(n int, id string, message []byte) {
 	}
 }
 
-// stale is the age from which a FIFO without its name is a dead process's: it gets that within microseconds.
+// stale is the age from which a FIFO without its name is a dead process's: it gets that within
+// microseconds.
 const stale = time.Minute
 
 // sweep removes the FIFOs of stores that ended without closing.
@@ -278,7 +284,8 @@ func names(dir string) []string {
 	return found
 }
 
-// readNames is part of a commit: os.ReadDir, which tries to poll the folder first, takes twice as long.
+// readNames is part of a commit: os.ReadDir, which tries to poll the folder first, takes twice as
+// long.
 func readNames(dir string) (found []string, err error) {
 	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {

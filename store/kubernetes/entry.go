@@ -15,9 +15,10 @@ import (
 
 // entry is a key that is waited for, or was a moment ago.
 //
-// latest is the record as it was last read from a quorum, or told by the watch after that. What the watch tells next is taken for
-// the record without a read as [watcher.Latest] says, by resource versions: numbers that rise. Where they are none, what the watch
-// tells is in doubt, and read. So is a deletion.
+// latest is the record as it was last read from a quorum, or told by the watch after that. What the
+// watch tells next is taken for the record without a read as [watcher.Latest] says, by resource
+// versions: numbers that rise. Where they are none, what the watch tells is in doubt, and read. So
+// is a deletion.
 type entry struct {
 	key     string
 	watch   *watch
@@ -40,7 +41,8 @@ func order(resource string) uint64 {
 	return n
 }
 
-// begun says that wt is connected. Where it doesn't go on from where it was, all that is waited for is read.
+// begun says that wt is connected. Where it doesn't go on from where it was, all that is waited for
+// is read.
 func (h *hub) begun(wt *watch, resumed bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -74,13 +76,15 @@ func (h *hub) told(wt *watch, obj *coordinationv1.Lease, gone bool) {
 	}
 }
 
-// isLatest reports whether that version is the latest that is known, and this handle has shown none after it. hub.mu is held.
+// isLatest reports whether that version is the latest that is known, and this handle has shown none
+// after it. hub.mu is held.
 func (e *entry) isLatest(ver string) bool {
 	v, _ := parseVersion(ver)
 	return e.Known && e.latest.Version == ver && (ver == "" || order(v.resource) >= e.Shown)
 }
 
-// take makes obj, which the watch told, the record, and hands it over. It reports false, and doesn't, when obj is in doubt. hub.mu is held.
+// take makes obj, which the watch told, the record, and hands it over. It reports false, and
+// doesn't, when obj is in doubt. hub.mu is held.
 func (e *entry) take(obj *coordinationv1.Lease) bool {
 	at, from := order(obj.ResourceVersion), make([]uint64, 0, len(e.waiters))
 	for w := range e.waiters {
@@ -112,7 +116,8 @@ func (e *entry) isKnown(resource string) bool {
 	return true
 }
 
-// show says that this handle shows the object of a key to a caller, at that resource version; "" that there is none.
+// show says that this handle shows the object of a key to a caller, at that resource version; ""
+// that there is none.
 func (h *hub) show(key, resource string) {
 	name, at := objectName(key), order(resource)
 	h.mu.Lock()

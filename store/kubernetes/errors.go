@@ -25,9 +25,9 @@ func (e *unsentError) Error() string {
 
 func (e *unsentError) Unwrap() error { return e.err }
 
-// unsent reports whether it is certain that the one request that was tried never reached a server. The standard library's
-// transport sends nothing before it has a connection and trusts its certificate, and never changes to another connection
-// once it has begun to send.
+// unsent reports whether it is certain that the one request that was tried never reached a server.
+// The standard library's transport sends nothing before it has a connection and trusts its
+// certificate, and never changes to another connection once it has begun to send.
 func unsent(err error) bool {
 	var own *unsentError
 	var op *net.OpError
@@ -56,7 +56,8 @@ func status(err error) metav1.Status {
 	return metav1.Status{}
 }
 
-// isMissing reports whether the server said that there is no such Lease, and not that it has no Leases or no such namespace.
+// isMissing reports whether the server said that there is no such Lease, and not that it has no
+// Leases or no such namespace.
 func isMissing(err error) bool {
 	s := status(err)
 	return s.Code == http.StatusNotFound && s.Details != nil && s.Details.Kind == "leases" && !unexpected(s)
@@ -69,7 +70,8 @@ func unexpected(s metav1.Status) bool {
 	})
 }
 
-// isConflict reports whether the server said that the object has another version, or that it exists.
+// isConflict reports whether the server said that the object has another version, or that it
+// exists.
 func isConflict(err error) bool { return statusCode(err) == http.StatusConflict }
 
 // explain says what to do about an error.

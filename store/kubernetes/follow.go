@@ -19,10 +19,11 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// A watch is asked for again, from where it was, when nothing was heard for silence, neither of it nor of another one of the store; or
-// nothing of it for longSilence, in which the server sends a bookmark at the least. So a connection that died without a word is noticed soon, even
-// if nothing but the watch uses it, and a watch that nobody needs any more ends by itself. Of what is renewed, which is most of what is waited
-// for, something is heard more often.
+// A watch is asked for again, from where it was, when nothing was heard for silence, neither of it
+// nor of another one of the store; or nothing of it for longSilence, in which the server sends a
+// bookmark at the least. So a connection that died without a word is noticed soon, even if nothing
+// but the watch uses it, and a watch that nobody needs any more ends by itself. Of what is renewed,
+// which is most of what is waited for, something is heard more often.
 const (
 	watchFor    = 10 * time.Minute
 	silence     = 20 * time.Second
@@ -65,8 +66,8 @@ func (wt *watch) what() string {
 	return "Lease " + wt.name
 }
 
-// mayPass reports whether what failed is worth trying again. It is not when the server refused, unless the place where a watch
-// was to begin is forgotten, or the server is busy.
+// mayPass reports whether what failed is worth trying again. It is not when the server refused,
+// unless the place where a watch was to begin is forgotten, or the server is busy.
 func mayPass(err error) bool {
 	code := statusCode(err)
 	return !errors.Is(err, store.ErrCorrupt) && (!refused(err) || code == http.StatusGone || code == http.StatusTooManyRequests)
@@ -78,7 +79,8 @@ var errShort = errors.New("the watch ended at once")
 // errNoAnswer is the error of a watch that the server doesn't begin.
 var errNoAnswer = fmt.Errorf("no answer for %v", watchBegin)
 
-// followOnce watches until the watch ends, and returns where to go on: "" for anew, with whatever is there.
+// followOnce watches until the watch ends, and returns where to go on: "" for anew, with whatever
+// is there.
 func (h *hub) followOnce(ctx context.Context, wt *watch, from string, connected *bool) (string, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -126,7 +128,8 @@ func (h *hub) followOnce(ctx context.Context, wt *watch, from string, connected 
 	}
 }
 
-// hear returns the next event of a watch, of which something was heard last at heard. It reports false when the watch has ended, or is silent.
+// hear returns the next event of a watch, of which something was heard last at heard. It reports
+// false when the watch has ended, or is silent.
 func (h *hub) hear(stream apiwatch.Interface, heard clock.Instant) (e apiwatch.Event, ok bool) {
 	for {
 		now := h.store.clock.Now()
@@ -144,8 +147,8 @@ func (h *hub) hear(stream apiwatch.Interface, heard clock.Instant) (e apiwatch.E
 	}
 }
 
-// watch returns when the server has begun to serve the watch. Asked from "", it begins with what some server of the cluster
-// knows, which may be old; all that came later follows.
+// watch returns when the server has begun to serve the watch. Asked from "", it begins with what
+// some server of the cluster knows, which may be old; all that came later follows.
 func (s *Store) watch(ctx context.Context, name, from string) (apiwatch.Interface, error) {
 	seconds := int64(watchFor / time.Second)
 	opts := metav1.ListOptions{Watch: true, AllowWatchBookmarks: true, ResourceVersion: from, TimeoutSeconds: &seconds}

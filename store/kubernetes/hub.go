@@ -9,12 +9,13 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// hub serves all Waits of a store with few watches: one for each name that is waited for, or, when they are many, one for the
-// whole namespace.
+// hub serves all Waits of a store with few watches: one for each name that is waited for, or, when
+// they are many, one for the whole namespace.
 //
-// A read that is begun after a Wait and after the watch is connected sees every change before; the watch tells of every change
-// after. So the first Wait for a name reads, and from then on what the watch tells is as good as a read if it comes after all that
-// this handle has shown of the object: see entry. In any doubt the watch only says that it is time to read.
+// A read that is begun after a Wait and after the watch is connected sees every change before; the
+// watch tells of every change after. So the first Wait for a name reads, and from then on what the
+// watch tells is as good as a read if it comes after all that this handle has shown of the object:
+// see entry. In any doubt the watch only says that it is time to read.
 type hub struct {
 	store   *Store
 	ctx     context.Context // ends with the store
@@ -28,7 +29,8 @@ type hub struct {
 	reads   uint64            // how many were begun: what orders reads and Waits
 }
 
-// maxNamed is how many names have a watch of their own. Those of more are watched together, with all Leases of the namespace.
+// maxNamed is how many names have a watch of their own. Those of more are watched together, with
+// all Leases of the namespace.
 const maxNamed = 8
 
 // watch is what several Waits share.
@@ -160,7 +162,8 @@ func (h *hub) retireOne() bool {
 	return false
 }
 
-// idle is for how long a name is watched after the last Wait for it: whoever follows it waits again at once.
+// idle is for how long a name is watched after the last Wait for it: whoever follows it waits again
+// at once.
 const idle = 10 * time.Second
 
 // retire ends wt if nobody has waited for a while.

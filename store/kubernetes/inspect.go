@@ -32,8 +32,8 @@ func (s *Store) Properties() store.Properties {
 	}
 }
 
-// Inspect looks at the server, and tries each permission on a Lease of its own, which it deletes again. It takes a dozen
-// requests.
+// Inspect looks at the server, and tries each permission on a Lease of its own, which it deletes
+// again. It takes a dozen requests.
 func (s *Store) Inspect(ctx context.Context) []driver.Finding {
 	found := []driver.Finding{s.inspectServer(ctx), s.inspectLimit()}
 	if found[0].Status == driver.StatusFail {
@@ -63,7 +63,8 @@ func (s *Store) inspectServer(ctx context.Context) driver.Finding {
 	return f
 }
 
-// inspectIdentity says who the server takes us for. Servers before 1.28, and some others, don't tell.
+// inspectIdentity says who the server takes us for. Servers before 1.28, and some others, don't
+// tell.
 func (s *Store) inspectIdentity(ctx context.Context) driver.Finding {
 	f := driver.Finding{What: "identity", Status: driver.StatusOK}
 	const path, question = "/apis/authentication.k8s.io/v1/selfsubjectreviews", `{"apiVersion":"authentication.k8s.io/v1","kind":"SelfSubjectReview"}`
@@ -150,7 +151,8 @@ func isForbidden(err error) bool { return statusCode(err) == http.StatusForbidde
 // farOff is a difference of clocks that people will notice.
 const farOff = 5 * time.Second
 
-// clock reads the probe and compares the server's time of its creation, in whole seconds, with ours.
+// clock reads the probe and compares the server's time of its creation, in whole seconds, with
+// ours.
 func (p *probe) clock(ctx context.Context, begun time.Time) {
 	obj, err := p.store.leases.Get(ctx, objectName(p.rec.Key), metav1.GetOptions{})
 	if err != nil {

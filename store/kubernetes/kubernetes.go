@@ -34,8 +34,8 @@ type Options struct {
 	Owner *metav1.OwnerReference
 }
 
-// Store is a store in one namespace of a cluster. It implements [store.Store], [store.Waiter], [store.Describer] and
-// [driver.Inspector].
+// Store is a store in one namespace of a cluster. It implements [store.Store], [store.Waiter],
+// [store.Describer] and [driver.Inspector].
 type Store struct {
 	rest      rest.Interface
 	leases    coordination.LeaseInterface

@@ -16,8 +16,9 @@ const (
 	managedBy = "leasehold"
 )
 
-// labels returns those that the write of a record puts on its Lease. A managed Lease has the first one, and keeps what others wrote there:
-// Helm, say, leaves a release alone that isn't managed by Helm any more.
+// labels returns those that the write of a record puts on its Lease. A managed Lease has the first
+// one, and keeps what others wrote there: Helm, say, leaves a release alone that isn't managed by
+// Helm any more.
 func labels(rec store.Record, managed bool) map[string]string {
 	all := map[string]string{}
 	if !managed {
@@ -29,8 +30,9 @@ func labels(rec store.Record, managed bool) map[string]string {
 	return all
 }
 
-// kindOf returns what the name of a record is, or, of Leasehold's own records beside names, what they are of: ".session/a" is a session.
-// The record beside an election, which has that kind, lists the candidates.
+// kindOf returns what the name of a record is, or, of Leasehold's own records beside names, what
+// they are of: ".session/a" is a session. The record beside an election, which has that kind, lists
+// the candidates.
 func kindOf(rec store.Record) string {
 	own, beside := strings.CutPrefix(rec.Key, ".")
 	if !beside {

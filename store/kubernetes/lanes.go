@@ -17,8 +17,8 @@ import (
 	"github.com/leasehold/leasehold/clock"
 )
 
-// Client returns a client for [New]: one without a limit on requests, over the connections of [TransportFor]. It does no network I/O. The
-// config stays as it is.
+// Client returns a client for [New]: one without a limit on requests, over the connections of
+// [TransportFor]. It does no network I/O. The config stays as it is.
 func Client(config *rest.Config) (*coordination.CoordinationV1Client, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
@@ -51,22 +51,25 @@ func TransportFor(config *rest.Config) (http.RoundTripper, error) {
 const (
 	maxLanes = 4
 
-	// overdue is how long a request waits for its answer until others avoid its connection, for as long as another one is better. A
-	// network that takes longer for each answer is given all connections.
+	// overdue is how long a request waits for its answer until others avoid its connection, for as
+	// long as another one is better. A network that takes longer for each answer is given all
+	// connections.
 	overdue = 500 * time.Millisecond
 
 	// opening is how long a new connection is waited for until another one is opened.
 	opening = 2 * time.Second
 
-	// suspicion is how long a connection is avoided on which a request ended that had no answer. After it, or when no other is better, one
-	// more request tries it: HTTP/2's own pings have ended by then what is dead, or will.
+	// suspicion is how long a connection is avoided on which a request ended that had no answer.
+	// After it, or when no other is better, one more request tries it: HTTP/2's own pings have
+	// ended by then what is dead, or will.
 	suspicion = 10 * time.Second
 
 	// beside is how long a connection may take to be opened beside a late one.
 	beside = 30 * time.Second
 )
 
-// lanes are connections to one server. Those in use come first: the next one is opened when no answer is to be expected soon on any of them.
+// lanes are connections to one server. Those in use come first: the next one is opened when no
+// answer is to be expected soon on any of them.
 type lanes struct {
 	clock clock.Clock
 
@@ -129,7 +132,8 @@ func (l *lanes) open(now clock.Instant) *lane {
 	return lane
 }
 
-// openBeside opens one more connection by a request of its own, to the server of req. Any answer will do.
+// openBeside opens one more connection by a request of its own, to the server of req. Any answer
+// will do.
 func (l *lanes) openBeside(req *http.Request, now clock.Instant) {
 	ctx, cancel := clock.WithTimeout(context.Background(), l.clock, beside)
 	hello, err := http.NewRequestWithContext(ctx, http.MethodGet, (&url.URL{Scheme: req.URL.Scheme, Host: req.URL.Host, Path: "/version"}).String(), nil)
@@ -199,7 +203,8 @@ func (l *lane) judge(now clock.Instant, well bool, since clock.Instant) {
 	}
 }
 
-// body is that of an answer. A watch that is given up after a silence says as little for its connection as a request without an answer.
+// body is that of an answer. A watch that is given up after a silence says as little for its
+// connection as a request without an answer.
 type body struct {
 	io.ReadCloser
 	lanes *lanes
@@ -237,7 +242,8 @@ func (b *body) note(well, ended bool) {
 	b.heard, b.ended = now, ended
 }
 
-// CloseIdleConnections closes the connections without requests, and gives up those that are being opened beside late ones.
+// CloseIdleConnections closes the connections without requests, and gives up those that are being
+// opened beside late ones.
 func (l *lanes) CloseIdleConnections() {
 	l.mu.Lock()
 	ends := l.ends

@@ -12,11 +12,12 @@ import (
 	"github.com/leasehold/leasehold/store/driver"
 )
 
-// Kubernetes takes RFC 1123 subdomains as names of objects: lower case letters, digits, '-' and '.', at most 253 bytes. A key
-// that is one keeps its name, so that "my-controller" is the Lease of that name, whoever else uses it. In any other key each
-// byte that doesn't fit is written as "--" and two hexadecimal digits: "shard/17" is shard--2f17. Since a name begins with a
-// letter or digit, a key whose first byte doesn't fit gets a '0' in front: "/a" is 0--2fa. What is too long then is cut and
-// gets a hash.
+// Kubernetes takes RFC 1123 subdomains as names of objects: lower case letters, digits, '-' and
+// '.', at most 253 bytes. A key that is one keeps its name, so that "my-controller" is the Lease of
+// that name, whoever else uses it. In any other key each byte that doesn't fit is written as "--"
+// and two hexadecimal digits: "shard/17" is shard--2f17. Since a name begins with a letter or
+// digit, a key whose first byte doesn't fit gets a '0' in front: "/a" is 0--2fa. What is too long
+// then is cut and gets a hash.
 const (
 	escape   = "--"
 	leader   = "0"
@@ -25,7 +26,8 @@ const (
 	hashed   = 20                       // bytes of the hash
 )
 
-// objectName returns the name of the Lease that keeps key. No two keys have one name, as long as SHA-256 is good.
+// objectName returns the name of the Lease that keeps key. No two keys have one name, as long as
+// SHA-256 is good.
 func objectName(key string) string {
 	if plain(key) {
 		return key
@@ -40,7 +42,8 @@ func objectName(key string) string {
 	return name
 }
 
-// plain reports whether key is its own name: Kubernetes takes it, and no other key is written like that.
+// plain reports whether key is its own name: Kubernetes takes it, and no other key is written like
+// that.
 func plain(key string) bool {
 	if !isSubdomain(key) || looksHashed(key) {
 		return false
@@ -49,8 +52,8 @@ func plain(key string) bool {
 	return !other
 }
 
-// keyOfName is the opposite of objectName. It reports false when the name was cut, so that the key has to be told, or is none
-// that objectName would return.
+// keyOfName is the opposite of objectName. It reports false when the name was cut, so that the key
+// has to be told, or is none that objectName would return.
 func keyOfName(name string) (string, bool) {
 	if looksHashed(name) {
 		return "", false
@@ -80,7 +83,8 @@ func escapeKey(key string) string {
 	return b.String()
 }
 
-// literal reports whether the byte at i stands for itself: a letter or digit, or a dash or dot between two of those.
+// literal reports whether the byte at i stands for itself: a letter or digit, or a dash or dot
+// between two of those.
 func literal(key string, i int) bool {
 	if alphanumeric(key[i]) {
 		return true

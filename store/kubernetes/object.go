@@ -31,8 +31,9 @@ const (
 	annotationTouch  = "leasehold.dev/touch"       // another one with each Touch; a write leaves it
 )
 
-// version is the compare-and-swap value of an object, with what the next write has to know of it, for a Put is one request that
-// reads nothing first. All of it comes from the object, so it is the same whoever read it.
+// version is the compare-and-swap value of an object, with what the next write has to know of it,
+// for a Put is one request that reads nothing first. All of it comes from the object, so it is the
+// same whoever read it.
 type version struct {
 	resource    string // metadata.resourceVersion: opaque, compared for equality by the server
 	uid         string // metadata.uid: another one after the object was deleted and made anew
@@ -43,7 +44,8 @@ type version struct {
 	unmanaged   bool   // it lacks the label managed-by
 }
 
-// versionOf returns the version of an object; ours says that the specification tells of the same term as the annotations.
+// versionOf returns the version of an object; ours says that the specification tells of the same
+// term as the annotations.
 func versionOf(obj *coordinationv1.Lease, ours bool) version {
 	v := version{
 		resource: obj.ResourceVersion, uid: string(obj.UID),
@@ -71,7 +73,8 @@ func signOf(spec coordinationv1.LeaseSpec) string {
 		deref(spec.LeaseDurationSeconds), micro(spec.AcquireTime), micro(spec.RenewTime))
 }
 
-// foreignNonce is another one whenever client-go's elector has written the Lease, and the same when somebody has labelled it.
+// foreignNonce is another one whenever client-go's elector has written the Lease, and the same when
+// somebody has labelled it.
 func foreignNonce(spec coordinationv1.LeaseSpec) string {
 	sum := sha256.Sum256([]byte(signOf(spec)))
 	return driver.ForeignNonce(hex.EncodeToString(sum[:8]))
@@ -84,8 +87,8 @@ func micro(t *metav1.MicroTime) int64 {
 	return t.UnixMicro()
 }
 
-// sameRecord reports whether the record is the same in both versions of an object, so that what changed between them is nothing
-// but labels, finalizers and the like.
+// sameRecord reports whether the record is the same in both versions of an object, so that what
+// changed between them is nothing but labels, finalizers and the like.
 func (v version) sameRecord(u version) bool { return v.uid == u.uid && v.write == u.write }
 
 const (
@@ -131,7 +134,8 @@ func deref[T any](p *T) (v T) {
 	return v
 }
 
-// read returns the record under key that obj keeps. Its error says what can't be read, and matches [store.ErrCorrupt].
+// read returns the record under key that obj keeps. Its error says what can't be read, and matches
+// [store.ErrCorrupt].
 func read(key string, obj *coordinationv1.Lease) (store.Record, error) {
 	rec, ours, err := readBody(key, obj)
 	if err != nil {
@@ -191,17 +195,17 @@ func keyOf(obj *coordinationv1.Lease) (string, error) {
 	return key, nil
 }
 
-// sameTerm reports whether the specification still tells of the term for which the annotations were written. Whoever else takes
-// the Lease sets another holder and, as client-go does, counts one transition more. One who only takes the holder out, without
-// having been it, ends nothing: client-go's elector does that to its successor when it stops after it was overtaken
-// unawares.
+// sameTerm reports whether the specification still tells of the term for which the annotations were
+// written. Whoever else takes the Lease sets another holder and, as client-go does, counts one
+// transition more. One who only takes the holder out, without having been it, ends nothing:
+// client-go's elector does that to its successor when it stops after it was overtaken unawares.
 func sameTerm(spec coordinationv1.LeaseSpec, owner string, term int32) bool {
 	holder := deref(spec.HolderIdentity)
 	return deref(spec.LeaseTransitions) == term && (holder == owner || holder == "")
 }
 
-// foreign returns the record of a Lease that somebody else wrote after the annotations, or without any. last is the record in
-// the annotations, of the term with that many transitions.
+// foreign returns the record of a Lease that somebody else wrote after the annotations, or without
+// any. last is the record in the annotations, of the term with that many transitions.
 func foreign(key string, spec coordinationv1.LeaseSpec, last store.Record, term int32) (store.Record, error) {
 	rec := store.Record{
 		Key: key, Owner: foreignOwner(deref(spec.HolderIdentity)), Kind: last.Kind, Data: last.Data, Past: last.Past, Nonce: foreignNonce(spec),
@@ -214,7 +218,8 @@ func foreign(key string, spec coordinationv1.LeaseSpec, last store.Record, term 
 	}
 	if rec.Owner != "" {
 		rec.Acquired = since
-		// client-go cuts the duration to whole seconds: its holder may count on up to a second more.
+		// client-go cuts the duration to whole seconds: its holder may count on up to a second
+		// more.
 		rec.TTL = min(time.Duration(max(deref(spec.LeaseDurationSeconds), 0))*time.Second+time.Second, store.MaxTTL)
 	}
 	if err := driver.Check(rec); err != nil {
@@ -234,8 +239,9 @@ func foreign(key string, spec coordinationv1.LeaseSpec, last store.Record, term 
 	return ended, nil
 }
 
-// foreignOwner returns the owner id for a holder that another program has named. One that no record can hold, since Kubernetes bounds neither
-// its length nor its characters, is quoted, cut, and told from others by a hash.
+// foreignOwner returns the owner id for a holder that another program has named. One that no record
+// can hold, since Kubernetes bounds neither its length nor its characters, is quoted, cut, and told
+// from others by a hash.
 func foreignOwner(holder string) string {
 	const whole, kept = store.MaxKey, 160
 	if len(holder) <= whole && utf8.ValidString(holder) && !strings.ContainsFunc(holder, func(r rune) bool { return !unicode.IsPrint(r) }) {
@@ -247,7 +253,8 @@ func foreignOwner(holder string) string {
 	return text[:min(len(text), kept)] + "#" + hex.EncodeToString(sum[:8])
 }
 
-// annotations returns those of an object that keeps rec, which body is. An empty one is to be taken off.
+// annotations returns those of an object that keeps rec, which body is. An empty one is to be taken
+// off.
 func annotations(key, body string, transitions int32) map[string]string {
 	a := map[string]string{
 		annotationRecord: body, annotationTerm: strconv.Itoa(int(transitions)), annotationWrite: rand.Text()[:16], annotationKey: "",
@@ -282,13 +289,15 @@ func (s *Store) spec(rec store.Record, prev version) coordinationv1.LeaseSpec {
 	return spec
 }
 
-// client-go's elector compares records with times cut to whole seconds. A renewal in the second of the one before would be none
-// to it, and it would take the Lease up to a second early. So each gets a second of its own. Where renewals come more than once
-// a second as a rule, which they may with a TTL below often, that would run away from the clock; there the Lease lasts a second
-// longer instead.
+// client-go's elector compares records with times cut to whole seconds. A renewal in the second of
+// the one before would be none to it, and it would take the Lease up to a second early. So each
+// gets a second of its own. Where renewals come more than once a second as a rule, which they may
+// with a TTL below often, that would run away from the clock; there the Lease lasts a second longer
+// instead.
 const often = 4 * time.Second
 
-// durationSeconds returns for how long client-go's elector has to leave the Lease alone after it saw it change.
+// durationSeconds returns for how long client-go's elector has to leave the Lease alone after it
+// saw it change.
 func durationSeconds(rec store.Record) int32 {
 	switch {
 	case rec.Session != "":
@@ -299,7 +308,8 @@ func durationSeconds(rec store.Record) int32 {
 	return wholeSeconds(rec.TTL)
 }
 
-// wholeSeconds returns for how long an elector has to leave a Lease alone that is renewed for that TTL.
+// wholeSeconds returns for how long an elector has to leave a Lease alone that is renewed for that
+// TTL.
 func wholeSeconds(ttl time.Duration) int32 {
 	seconds := int32((ttl + time.Second - 1) / time.Second)
 	if ttl < often {
@@ -308,7 +318,8 @@ func wholeSeconds(ttl time.Duration) int32 {
 	return seconds
 }
 
-// renewTime returns the time of a renewal now, after one in that Unix second: a little ahead of the clock if need be.
+// renewTime returns the time of a renewal now, after one in that Unix second: a little ahead of the
+// clock if need be.
 func renewTime(now time.Time, before int64) time.Time {
 	const ahead = 30 // a clock that was set back by more is no reason to go on ahead
 	if next := before + 1; now.Unix() < next && next <= now.Unix()+ahead {

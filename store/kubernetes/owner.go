@@ -34,8 +34,8 @@ func checkOwner(o metav1.OwnerReference) error {
 	return nil
 }
 
-// lookForOwner returns an error where the server says that there is no such owner: the garbage collector would delete its Leases within
-// seconds. Where the account may not look, nobody knows.
+// lookForOwner returns an error where the server says that there is no such owner: the garbage
+// collector would delete its Leases within seconds. Where the account may not look, nobody knows.
 func (s *Store) lookForOwner(ctx context.Context) error {
 	for _, o := range s.owners {
 		group, err := schema.ParseGroupVersion(o.APIVersion)

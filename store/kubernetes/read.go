@@ -94,7 +94,8 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record,
 	}
 }
 
-// list reads a page. Where the state that it belongs to is forgotten, it goes on from that place in the present one.
+// list reads a page. Where the state that it belongs to is forgotten, it goes on from that place in
+// the present one.
 func (s *Store) list(ctx context.Context, opts metav1.ListOptions) (*coordinationv1.LeaseList, error) {
 	for {
 		if err := s.ready(ctx); err != nil {
@@ -116,8 +117,8 @@ func (s *Store) list(ctx context.Context, opts metav1.ListOptions) (*coordinatio
 	}
 }
 
-// readListed reports whether the object belongs to the prefix, and what there is to yield of it. An object that doesn't tell its
-// key belongs to the empty prefix.
+// readListed reports whether the object belongs to the prefix, and what there is to yield of it. An
+// object that doesn't tell its key belongs to the empty prefix.
 func readListed(obj *coordinationv1.Lease, prefix string) (rec store.Record, err error, match bool) { //nolint:revive // rec and err are what is yielded
 	key, err := keyOf(obj)
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 	"github.com/leasehold/leasehold/store/driver"
 )
 
-// touchPatch is a merge patch that renews a Lease for readers of its specification, and leaves the record alone.
+// touchPatch is a merge patch that renews a Lease for readers of its specification, and leaves the
+// record alone.
 type touchPatch struct {
 	Metadata struct {
 		UID             string            `json:"uid"`
@@ -57,8 +58,9 @@ func (s *Store) Touch(ctx context.Context, rec store.Record, nonce string) (stor
 	return store.Record{}, s.failed(ctx, rec.Key, "patch", err)
 }
 
-// overtaken returns what came of a Touch that met another version than prev. It is done if a copy of it was, and no elector has written
-// since. It is not sent again by itself: a copy that comes late would leave a version that the next Touch doesn't know.
+// overtaken returns what came of a Touch that met another version than prev. It is done if a copy
+// of it was, and no elector has written since. It is not sent again by itself: a copy that comes
+// late would leave a version that the next Touch doesn't know.
 func (s *Store) overtaken(ctx context.Context, rec store.Record, prev version, nonce string, refusal error) (store.Record, error) {
 	current, obj, err := s.current(ctx, rec.Key)
 	if err != nil {

@@ -62,8 +62,8 @@ func (s *Store) Put(ctx context.Context, rec store.Record) (store.Record, error)
 	}
 }
 
-// rebase returns the version under which to send a write again that met another version than prev but the same record, or why
-// the write is not done.
+// rebase returns the version under which to send a write again that met another version than prev
+// but the same record, or why the write is not done.
 func (s *Store) rebase(ctx context.Context, key, verb string, prev version, refusal error) (version, error) {
 	current, _, err := s.current(ctx, key)
 	if err != nil {
@@ -106,7 +106,8 @@ func (s *Store) create(ctx context.Context, rec store.Record, body string) (runt
 	}))
 }
 
-// leasePatch is a merge patch (RFC 7386) of a Lease: null takes a field off, and one that is missing is left alone.
+// leasePatch is a merge patch (RFC 7386) of a Lease: null takes a field off, and one that is
+// missing is left alone.
 type leasePatch struct {
 	Metadata struct {
 		UID             string             `json:"uid"`
@@ -144,8 +145,9 @@ func (s *Store) patch(ctx context.Context, rec store.Record, body string, prev v
 	return s.send(ctx, s.rest.Patch(types.MergePatchType).Name(objectName(rec.Key)).Body(b))
 }
 
-// send carries out one write, once. client-go would repeat it when the server says to try again later (429 and 5xx with
-// Retry-After), and then the last answer doesn't tell what the first request did.
+// send carries out one write, once. client-go would repeat it when the server says to try again
+// later (429 and 5xx with Retry-After), and then the last answer doesn't tell what the first
+// request did.
 func (s *Store) send(ctx context.Context, r *rest.Request) (runtime.Object, error) {
 	if limiter := s.rest.GetRateLimiter(); limiter != nil {
 		if err := limiter.Wait(ctx); err != nil {
@@ -155,8 +157,8 @@ func (s *Store) send(ctx context.Context, r *rest.Request) (runtime.Object, erro
 	return r.Namespace(s.namespace).Resource("leases").MaxRetries(0).Throttle(nil).Do(ctx).Get()
 }
 
-// Delete implements [store.Store]. Its conditions are the uid and the resource version. Like a Put it is sent again when
-// something else than the record has changed.
+// Delete implements [store.Store]. Its conditions are the uid and the resource version. Like a Put
+// it is sent again when something else than the record has changed.
 func (s *Store) Delete(ctx context.Context, key, ver string) error {
 	if err := driver.CheckKey(key); err != nil {
 		return err
@@ -195,7 +197,8 @@ func (s *Store) delete(ctx context.Context, key string, prev version) (runtime.O
 	}))
 }
 
-// beaten returns why a write is not done that nothing but the absence of a record would have let through.
+// beaten returns why a write is not done that nothing but the absence of a record would have let
+// through.
 func (s *Store) beaten(ctx context.Context, key string) error {
 	current, _, err := s.current(ctx, key)
 	if err != nil {
@@ -213,8 +216,8 @@ func (s *Store) current(ctx context.Context, key string) (store.Record, *coordin
 	return rec, obj, err
 }
 
-// failed returns the error of a write that neither was done nor met another one: not done where that is certain, unknown
-// otherwise.
+// failed returns the error of a write that neither was done nor met another one: not done where
+// that is certain, unknown otherwise.
 func (s *Store) failed(ctx context.Context, key, verb string, err error) error {
 	explained := s.explain(verb, err)
 	if ctx.Err() != nil {
@@ -226,8 +229,8 @@ func (s *Store) failed(ctx context.Context, key, verb string, err error) error {
 	return driver.Unknown(key, explained)
 }
 
-// refused reports whether the server answered that it will not carry the request out. What it answers with 5xx it may have
-// carried out all the same.
+// refused reports whether the server answered that it will not carry the request out. What it
+// answers with 5xx it may have carried out all the same.
 func refused(err error) bool {
 	code := statusCode(err)
 	return code >= 400 && code < 500 && code != http.StatusRequestTimeout && code != statusClientClosed

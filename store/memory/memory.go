@@ -73,7 +73,8 @@ func (db *DB) read(r row, now clock.Instant) store.Record {
 	return rec
 }
 
-// match returns nil if version is the stored one of key, and otherwise why a write is not done. db.mu is held.
+// match returns nil if version is the stored one of key, and otherwise why a write is not done.
+// db.mu is held.
 func (db *DB) match(key, version string) error {
 	r, ok := db.rows[key]
 	switch {
@@ -266,8 +267,8 @@ func (s *Store) Wait(ctx context.Context, key, version string) (store.Record, er
 	}
 }
 
-// look returns what Wait has to return, or a watch that tells when to look again. A write is either seen here or closes the
-// watch, since both happen under one lock: no wake-up is lost.
+// look returns what Wait has to return, or a watch that tells when to look again. A write is either
+// seen here or closes the watch, since both happen under one lock: no wake-up is lost.
 func (s *Store) look(ctx context.Context, key, version string) (store.Record, *watch, error) {
 	s.db.mu.Lock()
 	defer s.db.mu.Unlock()

@@ -12,8 +12,9 @@ func (db *DB) Snapshot() Snapshot {
 	return Snapshot{maps.Clone(db.rows)}
 }
 
-// Restore brings back what a snapshot took, versions and all, as a failover to what has not heard of the rest does. The snapshot may
-// be of another DB. No version that came after it is given again. Waiters are woken.
+// Restore brings back what a snapshot took, versions and all, as a failover to what has not heard
+// of the rest does. The snapshot may be of another DB. No version that came after it is given
+// again. Waiters are woken.
 func (db *DB) Restore(s Snapshot) {
 	db.mu.Lock()
 	defer db.mu.Unlock()

@@ -10,9 +10,9 @@ import (
 	"github.com/leasehold/leasehold/internal/enginekit/watcher"
 )
 
-// feed is a consumer that tells watches what changes: one of its own for each of the first keys that somebody waits for, and one
-// of the whole bucket for all others. A consumer costs the server memory and heartbeats; one of the whole bucket gets every
-// renewal of every lease.
+// feed is a consumer that tells watches what changes: one of its own for each of the first keys
+// that somebody waits for, and one of the whole bucket for all others. A consumer costs the server
+// memory and heartbeats; one of the whole bucket gets every renewal of every lease.
 type feed struct {
 	filter string
 	cancel context.CancelFunc
@@ -41,9 +41,9 @@ func (s *Store) feedFor(key string) *feed {
 	return f
 }
 
-// serve keeps up the feed's consumer until ctx ends. The consumer delivers what comes after its beginning. It restarts itself when
-// a heartbeat is missing, which takes 10 s, and continues where it was. After the connection was lost it is begun anew
-// at once, and whoever waits reads.
+// serve keeps up the feed's consumer until ctx ends. The consumer delivers what comes after its
+// beginning. It restarts itself when a heartbeat is missing, which takes 10 s, and continues where
+// it was. After the connection was lost it is begun anew at once, and whoever waits reads.
 func (s *Store) serve(ctx context.Context, f *feed) {
 	reconnected := s.conn.StatusChanged(natsgo.CONNECTED)
 	defer s.conn.RemoveStatusListener(reconnected)
@@ -58,14 +58,15 @@ func (s *Store) serve(ctx context.Context, f *feed) {
 	}
 }
 
-// relay begins a consumer and passes on what it delivers, until it ends, the connection was lost, or ctx ends. It reports whether
-// the consumer began.
+// relay begins a consumer and passes on what it delivers, until it ends, the connection was lost,
+// or ctx ends. It reports whether the consumer began.
 func (s *Store) relay(ctx context.Context, f *feed, reconnected <-chan natsgo.Status) bool {
 	ctx, cancel := context.WithCancel(ctx)
 	opts := []jetstream.WatchOpt{jetstream.UpdatesOnly()}
 	if s.config.Load().Replicas > 1 {
-		// "From now on" is what the consumer's server says, which may be ahead of the leader: it has a message already that
-		// who reads from the leader next doesn't see. So it is said where the leader is.
+		// "From now on" is what the consumer's server says, which may be ahead of the leader: it
+		// has a message already that who reads from the leader next doesn't see. So it is said
+		// where the leader is.
 		last, err := s.lastSequence(ctx)
 		if err != nil {
 			cancel()
@@ -110,7 +111,8 @@ func (s *Store) again(f *feed) {
 	}
 }
 
-// updates begins a consumer, which lives until ctx ends. What it returns has to be drained after that, after an error too.
+// updates begins a consumer, which lives until ctx ends. What it returns has to be drained after
+// that, after an error too.
 func (s *Store) updates(ctx context.Context, filter string, opts ...jetstream.WatchOpt) (<-chan jetstream.KeyValueEntry, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	late := clock.System().AfterFunc(answerWithin, func() { cancel(errNoAnswer) })
@@ -126,7 +128,8 @@ func (s *Store) updates(ctx context.Context, filter string, opts ...jetstream.Wa
 	return watcher.Updates(), nil
 }
 
-// drain waits for the end of a consumer whose context has ended. The library's goroutine would otherwise wait for a reader.
+// drain waits for the end of a consumer whose context has ended. The library's goroutine would
+// otherwise wait for a reader.
 func drain(updates <-chan jetstream.KeyValueEntry) {
 	if updates == nil {
 		return

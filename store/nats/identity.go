@@ -9,8 +9,9 @@ import (
 	"github.com/leasehold/leasehold/store/driver"
 )
 
-// inspectIdentity says as whom the server let us in. It doesn't ask the server, since that takes a permission that nothing else
-// needs, and a refusal would be taken for the cause of whatever fails next.
+// inspectIdentity says as whom the server let us in. It doesn't ask the server, since that takes a
+// permission that nothing else needs, and a refusal would be taken for the cause of whatever fails
+// next.
 func (s *Store) inspectIdentity() driver.Finding {
 	f := driver.Finding{What: "identity", Status: driver.StatusOK}
 	// In the order in which the client chooses between them. The URL is that of the server at hand.

@@ -14,8 +14,8 @@ import (
 	"github.com/leasehold/leasehold/store/driver"
 )
 
-// Inspect implements [driver.Inspector]. It looks at the connection and the bucket, and writes, reads, watches and deletes a key of
-// its own. A question that isn't answered takes 5 s.
+// Inspect implements [driver.Inspector]. It looks at the connection and the bucket, and writes,
+// reads, watches and deletes a key of its own. A question that isn't answered takes 5 s.
 func (s *Store) Inspect(ctx context.Context) []driver.Finding {
 	if err := s.ready(ctx); err != nil {
 		return []driver.Finding{{What: "server", Status: driver.StatusFail, Detail: err.Error()}}

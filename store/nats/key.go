@@ -10,8 +10,9 @@ import (
 
 const hex = "0123456789ABCDEF"
 
-// encode returns key as the bucket keeps it: letters, digits, - _ and / as they are, every other byte as = and its two hex
-// digits. A bucket's key has no other characters; a dot is one with a meaning, and so is _kv at the beginning.
+// encode returns key as the bucket keeps it: letters, digits, - _ and / as they are, every other
+// byte as = and its two hex digits. A bucket's key has no other characters; a dot is one with a
+// meaning, and so is _kv at the beginning.
 func encode(key string) string {
 	var b strings.Builder
 	for i := range len(key) {
@@ -31,7 +32,8 @@ func plain(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '_' || c == '/'
 }
 
-// decode undoes encode. It fails for what encode doesn't write: a key that somebody else put into the bucket.
+// decode undoes encode. It fails for what encode doesn't write: a key that somebody else put into
+// the bucket.
 func decode(encoded string) (string, error) {
 	var b strings.Builder
 	for i := 0; i < len(encoded); i++ {

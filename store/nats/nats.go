@@ -26,7 +26,8 @@ type Options struct {
 	SyncAlways bool
 }
 
-// Store keeps records in a bucket. It implements [store.Store], [store.Waiter], [store.Describer] and [driver.Inspector].
+// Store keeps records in a bucket. It implements [store.Store], [store.Waiter], [store.Describer]
+// and [driver.Inspector].
 type Store struct {
 	conn   *natsgo.Conn
 	js     jetstream.JetStream
@@ -147,8 +148,8 @@ const answerWithin = 5 * time.Second
 // errNoAnswer is the error of a request that wasn't answered in time.
 var errNoAnswer = fmt.Errorf("no answer from the server within %v", answerWithin)
 
-// bounded calls do with a context that ends after answerWithin at the latest. It returns the cause of ctx where that ended, and
-// errNoAnswer where the time was over.
+// bounded calls do with a context that ends after answerWithin at the latest. It returns the cause
+// of ctx where that ended, and errNoAnswer where the time was over.
 func (s *Store) bounded(ctx context.Context, do func(context.Context) error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -25,8 +25,8 @@ func (s *Store) Get(ctx context.Context, key string) (store.Record, error) {
 	return rec, err
 }
 
-// load is [store.Load], and returns the sequence of the message that it found: that of a deletion where the key was deleted, 0
-// where there is none.
+// load is [store.Load], and returns the sequence of the message that it found: that of a deletion
+// where the key was deleted, 0 where there is none.
 func (s *Store) load(ctx context.Context, key string) (store.Record, uint64, error) {
 	if err := driver.CheckKey(key); err != nil {
 		return store.Record{}, 0, err
@@ -51,9 +51,10 @@ const (
 	lagging = 500
 )
 
-// loadFrom is load, from a leader that has the message with that sequence, if one of so high a sequence comes to exist. A
-// replica delivers a message to its consumers as soon as it is committed, perhaps before the leader itself has it; and a
-// leader that has been replaced lags until it notices. Nobody should see an older record after a newer one.
+// loadFrom is load, from a leader that has the message with that sequence, if one of so high a
+// sequence comes to exist. A replica delivers a message to its consumers as soon as it is
+// committed, perhaps before the leader itself has it; and a leader that has been replaced lags
+// until it notices. Nobody should see an older record after a newer one.
 func (s *Store) loadFrom(ctx context.Context, key string, floor uint64) (rec store.Record, sequence uint64, err error) {
 	for range lagging {
 		rec, sequence, err = s.load(ctx, key)
@@ -95,8 +96,8 @@ type message struct {
 	Time     time.Time `json:"time"`
 }
 
-// last asks the stream's leader for the last message of a subject, nil if there is none. The bucket's own Get would be answered
-// by any replica, which may lag behind.
+// last asks the stream's leader for the last message of a subject, nil if there is none. The
+// bucket's own Get would be answered by any replica, which may lag behind.
 func (s *Store) last(ctx context.Context, subject string) (*message, error) {
 	body, err := json.Marshal(map[string]string{"last_by_subj": subject})
 	if err != nil {
@@ -160,7 +161,8 @@ func record(encoded string, sequence uint64, value []byte) (store.Record, error)
 
 func versionOf(sequence uint64) string { return strconv.FormatUint(sequence, 10) }
 
-// sequenceOf returns the sequence that a version stands for, 0 for "". It reports false for what no version looks like.
+// sequenceOf returns the sequence that a version stands for, 0 for "". It reports false for what no
+// version looks like.
 func sequenceOf(version string) (uint64, bool) {
 	if version == "" {
 		return 0, true

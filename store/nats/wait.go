@@ -37,7 +37,8 @@ func (s *Store) Wait(ctx context.Context, key, version string) (store.Record, er
 	})
 }
 
-// passing reports whether an error says that there is no answer just now: none came, or the servers have no leader.
+// passing reports whether an error says that there is no answer just now: none came, or the servers
+// have no leader.
 func passing(err error) bool {
 	refusal := new(jetstream.APIError)
 	return errors.Is(err, errNoAnswer) || errors.Is(err, natsgo.ErrNoResponders) || errors.As(err, &refusal) && refusal.Code == http.StatusServiceUnavailable

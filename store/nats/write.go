@@ -14,7 +14,8 @@ import (
 	"github.com/leasehold/leasehold/store/driver"
 )
 
-// Put implements [store.Store]. It is one round trip; a conflict takes two, and a key that was deleted, three.
+// Put implements [store.Store]. It is one round trip; a conflict takes two, and a key that was
+// deleted, three.
 func (s *Store) Put(ctx context.Context, rec store.Record) (store.Record, error) {
 	value, err := driver.Marshal(rec)
 	if err != nil {
@@ -33,8 +34,8 @@ func (s *Store) Put(ctx context.Context, rec store.Record) (store.Record, error)
 	return stored, nil
 }
 
-// Delete implements [store.Store]. It is one round trip; a conflict takes two. What remains is a message without data: its
-// sequence keeps versions from coming again.
+// Delete implements [store.Store]. It is one round trip; a conflict takes two. What remains is a
+// message without data: its sequence keeps versions from coming again.
 func (s *Store) Delete(ctx context.Context, key, version string) error {
 	if err := driver.CheckKey(key); err != nil {
 		return err
@@ -50,9 +51,10 @@ func (s *Store) Delete(ctx context.Context, key, version string) error {
 // never is a version that no record has.
 const never = "-"
 
-// write calls send with the sequence that the key's last message must have, if version is the stored one. Otherwise it returns
-// what is there instead. A refusal is certain, so it may send again where the refusal was about a deletion that the
-// caller needn't know of, or about a write of somebody else that the leader had begun and then dropped.
+// write calls send with the sequence that the key's last message must have, if version is the
+// stored one. Otherwise it returns what is there instead. A refusal is certain, so it may send
+// again where the refusal was about a deletion that the caller needn't know of, or about a write of
+// somebody else that the leader had begun and then dropped.
 func (s *Store) write(ctx context.Context, key, version string, send func(ctx context.Context, last uint64) error) error {
 	last, possible := sequenceOf(version)
 	for tries := 0; ; tries++ {
@@ -90,8 +92,9 @@ func (s *Store) write(ctx context.Context, key, version string, send func(ctx co
 	}
 }
 
-// connected waits until there is a connection, for as long as a request may take. What is sent without one is kept by the client
-// and arrives when there is one, long after the caller has given up on it.
+// connected waits until there is a connection, for as long as a request may take. What is sent
+// without one is kept by the client and arrives when there is one, long after the caller has given
+// up on it.
 func (s *Store) connected(ctx context.Context) error {
 	if s.conn.IsConnected() {
 		return nil
@@ -126,7 +129,8 @@ func mismatch(err error) bool {
 	return api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant
 }
 
-// The codes of JetStream's errors that nats.go has no names for, and that are answered before anything is stored.
+// The codes of JetStream's errors that nats.go has no names for, and that are answered before
+// anything is stored.
 const (
 	codeAccountResources jetstream.ErrorCode = 10002
 	codeResources        jetstream.ErrorCode = 10023
@@ -144,8 +148,8 @@ func outcome(key string, err error) error {
 	return driver.Unknown(key, Explain(err))
 }
 
-// refused reports whether err says that the write was not stored and will not be. Other errors of JetStream are not among them: a
-// store that fails may have written.
+// refused reports whether err says that the write was not stored and will not be. Other errors of
+// JetStream are not among them: a store that fails may have written.
 func refused(err error) bool {
 	for _, certain := range []error{natsgo.ErrNoResponders, jetstream.ErrNoStreamResponse, natsgo.ErrMaxPayload, natsgo.ErrReconnectBufExceeded} {
 		if errors.Is(err, certain) {

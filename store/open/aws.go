@@ -38,7 +38,8 @@ func LoadAWS(ctx context.Context, opts ...func(*config.LoadOptions) error) (aws.
 	return cfg, client, nil
 }
 
-// closable returns the AWS SDK's client, with the settings that it has (AWS_CA_BUNDLE, …), as one whose connections can be closed.
+// closable returns the AWS SDK's client, with the settings that it has (AWS_CA_BUNDLE, …), as one
+// whose connections can be closed.
 func closable(client config.HTTPClient) *http.Client {
 	buildable, ok := client.(*awshttp.BuildableClient)
 	if !ok {
@@ -50,7 +51,8 @@ func closable(client config.HTTPClient) *http.Client {
 	}
 }
 
-// awsCredentials are found again when they are refused. The SDK by itself reads files once, and asks for a role's again when they end.
+// awsCredentials are found again when they are refused. The SDK by itself reads files once, and
+// asks for a role's again when they end.
 type awsCredentials struct {
 	load  []func(*config.LoadOptions) error
 	cache *aws.CredentialsCache // of what it retrieves
@@ -87,7 +89,8 @@ func (c *awsCredentials) install(stack *middleware.Stack) error {
 		}), middleware.Before)
 }
 
-// renew looks for the credentials again, once a second at most, and reports whether it found others.
+// renew looks for the credentials again, once a second at most, and reports whether it found
+// others.
 func (c *awsCredentials) renew(ctx context.Context) bool {
 	before, err := c.cache.Retrieve(ctx)
 	c.mu.Lock()

@@ -19,8 +19,8 @@ import (
 	"github.com/leasehold/leasehold/store/consul"
 )
 
-// The parameters of a Consul URL. What isn't there comes from where the consul command takes it: CONSUL_HTTP_ADDR,
-// CONSUL_HTTP_TOKEN and the like.
+// The parameters of a Consul URL. What isn't there comes from where the consul command takes it:
+// CONSUL_HTTP_ADDR, CONSUL_HTTP_TOKEN and the like.
 const (
 	paramDatacenter = "dc"
 	paramToken      = "token"
@@ -164,7 +164,8 @@ func (e consulEnv) complete(config *tls.Config) error {
 	return nil
 }
 
-// identify sets who asks, and what about. What the URL says beats the environment, which api has read.
+// identify sets who asks, and what about. What the URL says beats the environment, which api has
+// read.
 func (u consulURL) identify(cfg *api.Config) {
 	set := func(value *string, param string) {
 		if v := u.params[param]; v != "" {

@@ -19,8 +19,9 @@ import (
 	"github.com/leasehold/leasehold/store/dynamodb"
 )
 
-// The parameters of a table's URL. What isn't there comes from where the AWS CLI takes it: AWS_PROFILE, AWS_REGION,
-// AWS_ENDPOINT_URL_DYNAMODB, AWS_ACCESS_KEY_ID and the like, the files in ~/.aws, the machine's or the container's role.
+// The parameters of a table's URL. What isn't there comes from where the AWS CLI takes it:
+// AWS_PROFILE, AWS_REGION, AWS_ENDPOINT_URL_DYNAMODB, AWS_ACCESS_KEY_ID and the like, the files in
+// ~/.aws, the machine's or the container's role.
 const (
 	paramRegion      = "region"
 	paramEndpoint    = "endpoint"     // of DynamoDB Local, or a VPC endpoint
@@ -150,7 +151,8 @@ func dialDynamoDB(ctx context.Context, rest string) (*DynamoDB, error) {
 	return d, nil
 }
 
-// identity says who the client is to AWS. Behind an endpoint of its own, STS is not asked, unless it has one, too.
+// identity says who the client is to AWS. Behind an endpoint of its own, STS is not asked, unless
+// it has one, too.
 func identity(cfg aws.Config, client *awsdynamodb.Client) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
 		ctx, cancel := clock.WithTimeout(ctx, clock.System(), awsTimeout)

@@ -15,7 +15,8 @@ import (
 	"github.com/leasehold/leasehold/store/dynamodb/dynamotables"
 )
 
-// The parameters of a table that another lock library uses as well. Each belongs to the schemas that it is listed under.
+// The parameters of a table that another lock library uses as well. Each belongs to the schemas
+// that it is listed under.
 const (
 	paramSchema       = "schema"
 	paramWait         = "wait"      // Admiral's waitTimeInSeconds
@@ -46,8 +47,8 @@ func neighbourParams() []string {
 // opener makes a store over a neighbour's table. It does no I/O.
 type opener func(client dynamotables.Client, access dynamotables.Access) (*dynamotables.Store, error)
 
-// schema returns how to open the table if the URL says that a neighbour uses it, or nil. Options that the schema refuses are
-// an error here already.
+// schema returns how to open the table if the URL says that a neighbour uses it, or nil. Options
+// that the schema refuses are an error here already.
 func (u *dynamoDBURL) schema() (open opener, err error) {
 	name, ok := u.params[paramSchema]
 	mine, known := schemaParams[name]

@@ -34,9 +34,11 @@ var etcdScheme = Scheme{
 
 const etcdPort = "2379"
 
-// etcdConfig returns how to reach the servers. What the URL says beats the environment, whose variables are those of etcdctl.
+// etcdConfig returns how to reach the servers. What the URL says beats the environment, whose
+// variables are those of etcdctl.
 func etcdConfig(u server, log *slog.Logger) (clientv3.Config, error) {
-	// A connection that dies in silence is given up after the sum of the keep-alives; servers refuse more frequent ones.
+	// A connection that dies in silence is given up after the sum of the keep-alives; servers
+	// refuse more frequent ones.
 	cfg := clientv3.Config{
 		Endpoints: u.hosts, Username: u.user, Password: u.password,
 		DialTimeout: 5 * time.Second, DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: 5 * time.Second,
@@ -96,7 +98,8 @@ func trustAnyEtcd(config *tls.Config) (err error) {
 	return nil
 }
 
-// freshCredentials are those of a TLS client whose files may be replaced: each connection begins with what is in them then.
+// freshCredentials are those of a TLS client whose files may be replaced: each connection begins
+// with what is in them then.
 type freshCredentials struct {
 	credentials.TransportCredentials // of the files when the store was opened
 	file                             *tlsfiles.File[tls.Config]
@@ -112,8 +115,8 @@ func (c freshCredentials) Clone() credentials.TransportCredentials {
 	return freshCredentials{c.TransportCredentials.Clone(), c.file}
 }
 
-// logsInBy has the client log in with the password that is in the file then. It logs in again when the server has forgotten its token,
-// as it does when the password is changed.
+// logsInBy has the client log in with the password that is in the file then. It logs in again when
+// the server has forgotten its token, as it does when the password is changed.
 func logsInBy(password *tlsfiles.File[string]) grpc.UnaryClientInterceptor {
 	return func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 		if login, ok := req.(*etcdserverpb.AuthenticateRequest); ok {
@@ -123,7 +126,8 @@ func logsInBy(password *tlsfiles.File[string]) grpc.UnaryClientInterceptor {
 	}
 }
 
-// etcdEndpoints reads addresses as etcdctl does: HOST:PORT, or a URL of scheme http or https. It reports whether they want TLS.
+// etcdEndpoints reads addresses as etcdctl does: HOST:PORT, or a URL of scheme http or https. It
+// reports whether they want TLS.
 func etcdEndpoints(text string) (hosts []string, secure bool, err error) {
 	for i, endpoint := range strings.Split(text, ",") {
 		scheme, host, ok := strings.Cut(strings.TrimSpace(endpoint), "://")
@@ -185,8 +189,9 @@ func openEtcd(ctx context.Context, rest string, opts Options) (store.Store, erro
 	return s, nil
 }
 
-// handshake returns why a TLS connection to the first server fails, if it does, or else err. The client is often told only that
-// the connection broke: a server says what it thinks of a client's certificate after the handshake.
+// handshake returns why a TLS connection to the first server fails, if it does, or else err. The
+// client is often told only that the connection broke: a server says what it thinks of a client's
+// certificate after the handshake.
 func handshake(ctx context.Context, cfg clientv3.Config, err error) error {
 	if cfg.TLS == nil || ctx.Err() != nil {
 		return err

@@ -25,8 +25,8 @@ import (
 	"github.com/leasehold/leasehold/store/kubernetes"
 )
 
-// The parameters of a namespace's URL. What isn't there comes from where kubectl takes it: KUBECONFIG, ~/.kube/config, or the
-// service account of the pod.
+// The parameters of a namespace's URL. What isn't there comes from where kubectl takes it:
+// KUBECONFIG, ~/.kube/config, or the service account of the pod.
 const (
 	paramContext    = "context"    // of the kubeconfig; its current one otherwise
 	paramKubeconfig = "kubeconfig" // a file
@@ -145,7 +145,8 @@ func openKubernetes(ctx context.Context, rest string, opts Options) (store.Store
 	return s, nil
 }
 
-// silence keeps client-go from writing to standard error: what goes wrong is in the errors that it returns.
+// silence keeps client-go from writing to standard error: what goes wrong is in the errors that it
+// returns.
 var silence = sync.OnceFunc(func() {
 	klog.LogToStderr(false)
 	klog.SetOutput(io.Discard)

@@ -38,8 +38,9 @@ func DialCluster(kubeconfig, context string) (*rest.Config, *http.Client, error)
 	return cfg, hc, err
 }
 
-// dial returns how to reach the cluster, and the namespace. A token or a certificate that was replaced counts for the next request, and the
-// kubeconfig, its files and the pod's token are read again when the server says 401.
+// dial returns how to reach the cluster, and the namespace. A token or a certificate that was
+// replaced counts for the next request, and the kubeconfig, its files and the pod's token are read
+// again when the server says 401.
 func (u kubernetesURL) dial(log *slog.Logger) (*rest.Config, *http.Client, string, error) {
 	silence()
 	cfg, namespace, err := u.read()
@@ -64,8 +65,8 @@ func (u kubernetesURL) dial(log *slog.Logger) (*rest.Config, *http.Client, strin
 	return cfg, &http.Client{Transport: &rotating{file: file, refusal: []int{http.StatusUnauthorized}}, Timeout: cfg.Timeout}, namespace, nil
 }
 
-// kubernetesTransport returns a transport with what is in the files now. client-go by itself reads a token again after a minute, and a
-// certificate's authority after five.
+// kubernetesTransport returns a transport with what is in the files now. client-go by itself reads
+// a token again after a minute, and a certificate's authority after five.
 func kubernetesTransport(cfg *rest.Config) (http.RoundTripper, error) {
 	cfg = rest.CopyConfig(cfg)
 	if err := rest.LoadTLSFiles(cfg); err != nil {

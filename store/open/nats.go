@@ -19,7 +19,8 @@ import (
 	"github.com/leasehold/leasehold/store/nats"
 )
 
-// The parameters of a NATS URL. What isn't there comes from where the nats command takes it: NATS_URL, NATS_USER and the like.
+// The parameters of a NATS URL. What isn't there comes from where the nats command takes it:
+// NATS_URL, NATS_USER and the like.
 const (
 	paramCreds    = "creds"    // a file with a user's JWT and key
 	paramNkey     = "nkey"     // a file with a user's key

@@ -17,7 +17,8 @@ import (
 	"github.com/leasehold/leasehold/internal/tlsfiles"
 )
 
-// identity returns who connects. What the URL says beats the environment, as a whole. What is in files is read for each connection.
+// identity returns who connects. What the URL says beats the environment, as a whole. What is in
+// files is read for each connection.
 func (u natsURL) identity(log *slog.Logger, fresh *freshNkey) ([]natsgo.Option, error) {
 	user, password := u.user, u.password
 	creds, nkey, token, tokenFile := u.params[paramCreds], u.params[paramNkey], u.params[paramToken], u.params[paramTokenFile]
@@ -83,8 +84,8 @@ func freshTLS(file *tlsfiles.File[tls.Config]) natsgo.Option {
 	}
 }
 
-// freshNkey dials for a client whose key is in a file. The client signs by what is in the file then, but says whose key it is as the file was
-// when the client was made.
+// freshNkey dials for a client whose key is in a file. The client signs by what is in the file
+// then, but says whose key it is as the file was when the client was made.
 type freshNkey struct {
 	file string
 	conn atomic.Pointer[natsgo.Conn] // nil for the first connection

@@ -19,8 +19,8 @@ import (
 	"github.com/leasehold/leasehold/store/postgres"
 )
 
-// The parameters of a PostgreSQL URL that are Leasehold's own. The others are libpq's, and what isn't there comes from
-// PGHOST, PGPASSWORD, PGSSLMODE, PGSERVICE and the like, or ~/.pgpass.
+// The parameters of a PostgreSQL URL that are Leasehold's own. The others are libpq's, and what
+// isn't there comes from PGHOST, PGPASSWORD, PGSSLMODE, PGSERVICE and the like, or ~/.pgpass.
 const (
 	paramTable  = "table"
 	paramAge    = "age"    // opts in to Age: the bound on steps of the server's clock
@@ -56,7 +56,8 @@ type postgresURL struct {
 	set  map[string]bool // which of libpq's parameters are there
 }
 
-// parsePostgres takes Leasehold's own parameters out. What libpq knows is checked when the pool is made.
+// parsePostgres takes Leasehold's own parameters out. What libpq knows is checked when the pool is
+// made.
 func parsePostgres(rest string) (u postgresURL, err error) {
 	place, query, _ := strings.Cut(rest, "?")
 	if !strings.HasPrefix(place, "//") {
@@ -119,8 +120,8 @@ func (u postgresURL) config(log *slog.Logger) (*pgxpool.Config, error) {
 	return config, nil
 }
 
-// refresh has each connection begin with the credentials that are there then: the password file, the certificates, the service file. What
-// can't be read leaves what was read before in force.
+// refresh has each connection begin with the credentials that are there then: the password file,
+// the certificates, the service file. What can't be read leaves what was read before in force.
 func (u postgresURL) refresh(log *slog.Logger) func(context.Context, *pgx.ConnConfig) error {
 	var mu sync.Mutex
 	var last *pgx.ConnConfig
@@ -142,7 +143,8 @@ func (u postgresURL) refresh(log *slog.Logger) func(context.Context, *pgx.ConnCo
 	}
 }
 
-// hide takes what may be a password out of an error of the parser, which masks it only as well as it can.
+// hide takes what may be a password out of an error of the parser, which masks it only as well as
+// it can.
 func (u postgresURL) hide(err error) error {
 	text := err.Error()
 	authority, _, _ := strings.Cut(strings.TrimPrefix(u.dsn, "postgres://"), "/")

@@ -141,8 +141,8 @@ func (u redisURL) fromEnv() (_ redisURL, secure bool, err error) {
 	return u, scheme == redissName, nil
 }
 
-// redisTimeouts bound a call whose context has no deadline. Nothing is sent again: the caller knows better whether it is
-// in time.
+// redisTimeouts bound a call whose context has no deadline. Nothing is sent again: the caller knows
+// better whether it is in time.
 const (
 	redisDial = 5 * time.Second
 	redisIO   = 5 * time.Second

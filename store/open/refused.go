@@ -12,14 +12,15 @@ import (
 )
 
 const (
-	// refusedAfter is how long a client has for its first answer before it is looked at whether anybody is there at all.
+	// refusedAfter is how long a client has for its first answer before it is looked at whether
+	// anybody is there at all.
 	refusedAfter = 200 * time.Millisecond
 	// refusedLimit bounds that look.
 	refusedLimit = time.Second
 )
 
-// unlessRefused calls first, the first request of a client that tries again and again, and ends it when all addresses refuse connections: that
-// is known at once, and the error says so.
+// unlessRefused calls first, the first request of a client that tries again and again, and ends it
+// when all addresses refuse connections: that is known at once, and the error says so.
 func unlessRefused(ctx context.Context, addrs []string, first func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var look sync.WaitGroup
@@ -39,7 +40,8 @@ func unlessRefused(ctx context.Context, addrs []string, first func(context.Conte
 	return err
 }
 
-// refused returns the error of the first address if each of them refuses connections. It blocks for a second at most.
+// refused returns the error of the first address if each of them refuses connections. It blocks for
+// a second at most.
 func refused(ctx context.Context, addrs []string) error {
 	ctx, cancel := clock.WithTimeout(ctx, clock.System(), refusedLimit)
 	defer cancel()

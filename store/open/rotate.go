@@ -29,8 +29,8 @@ func present(paths ...string) []string {
 	return all
 }
 
-// tlsFiles is tlsConfig for files that may be replaced: each connection takes what is in them when it begins. It returns nil without TLS.
-// adapt, if set, completes what was read.
+// tlsFiles is tlsConfig for files that may be replaced: each connection takes what is in them when
+// it begins. It returns nil without TLS. adapt, if set, completes what was read.
 func (s server) tlsFiles(log *slog.Logger, on bool, env certificates, adapt func(*tls.Config) error) (*tlsfiles.File[tls.Config], error) {
 	config, err := s.tlsConfig(on, env)
 	if err != nil || config == nil {
@@ -54,7 +54,8 @@ func now[T any](f *tlsfiles.File[T]) *T {
 	return f.Get()
 }
 
-// secretFile keeps the secret in a file, which the parameter of that name names; the space around it is none of it.
+// secretFile keeps the secret in a file, which the parameter of that name names; the space around
+// it is none of it.
 func secretFile(log *slog.Logger, param, path string) (*tlsfiles.File[string], error) {
 	return tlsfiles.Open(log, func() (*string, error) {
 		secret, err := readSecret(param, path)
@@ -93,7 +94,8 @@ type sender struct {
 	credential string // for "Authorization" or another header; "" without
 }
 
-// rotating sends requests by the sender that the files make now. After a refusal it looks into the files again, and sends once more what can be.
+// rotating sends requests by the sender that the files make now. After a refusal it looks into the
+// files again, and sends once more what can be.
 type rotating struct {
 	file    *tlsfiles.File[sender]
 	header  string // that bears the credential; "" when the sender sets it

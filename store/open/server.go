@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// server is the URL of a store behind a server: //[user[:password]@]host[:port][,host[:port]…][/path][?param=value&…], after
-// the scheme and its colon.
+// server is the URL of a store behind a server: //[user[:password]@]host[:port][,host[:port]…][/path][?param=value&…],
+// after the scheme and its colon.
 type server struct {
 	user, password string
 	hosts          []string // host:port; none when the URL names none, and its scheme may leave that to the environment
@@ -34,8 +34,8 @@ const (
 
 var tlsParams = []string{paramTLS, paramCA, paramCert, paramKey, paramServerName}
 
-// parseServer reads what follows the colon of a server's URL. A host without a port gets the one given; known are the
-// parameters that it may have. The errors never show a password.
+// parseServer reads what follows the colon of a server's URL. A host without a port gets the one
+// given; known are the parameters that it may have. The errors never show a password.
 func parseServer(rest, port string, known ...string) (server, error) {
 	s, err := parseServerOrNone(rest, port, known...)
 	if err == nil && len(s.hosts) == 0 {
@@ -138,7 +138,8 @@ type certificates struct {
 	ca, cert, key, serverName string
 }
 
-// certificates returns the files that the URL names, and those of the environment where it names none.
+// certificates returns the files that the URL names, and those of the environment where it names
+// none.
 func (s server) certificates(env certificates) certificates {
 	pick := func(param, env string) string {
 		if v, ok := s.params[param]; ok {
@@ -152,8 +153,9 @@ func (s server) certificates(env certificates) certificates {
 	}
 }
 
-// tlsConfig returns the configuration that the URL and the environment ask for, or nil when they ask for none. on is whether
-// TLS is the rule; env are the files that the environment names, "" where it names none.
+// tlsConfig returns the configuration that the URL and the environment ask for, or nil when they
+// ask for none. on is whether TLS is the rule; env are the files that the environment names, ""
+// where it names none.
 func (s server) tlsConfig(on bool, env certificates) (*tls.Config, error) {
 	c := s.certificates(env)
 	on, err := s.boolean(paramTLS, on || c != certificates{})

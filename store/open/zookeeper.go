@@ -112,7 +112,8 @@ func (s zooKeeperStore) Close() error {
 	return err
 }
 
-// sessionLimit is how long to wait for a first session. The client tries for ever, and tells nobody why it fails.
+// sessionLimit is how long to wait for a first session. The client tries for ever, and tells nobody
+// why it fails.
 const sessionLimit = 10 * time.Second
 
 // dialZooKeeper returns a connection that has a session, and is authenticated.
@@ -209,8 +210,8 @@ func (d *zooKeeperDialer) explain(cause error) error {
 	return fmt.Errorf("no TLS with it: name its secureClientPort, or leave the TLS parameters out: %w", d.last)
 }
 
-// hastyConn is a connection on which a server gets no more than a session's time to answer. The client would wait for its
-// first answer for nearly seven.
+// hastyConn is a connection on which a server gets no more than a session's time to answer. The
+// client would wait for its first answer for nearly seven.
 type hastyConn struct {
 	net.Conn
 	timeout time.Duration
@@ -223,8 +224,8 @@ func (c hastyConn) SetReadDeadline(t time.Time) error {
 	return c.Conn.SetReadDeadline(t)
 }
 
-// hostNames gives the client the servers by their names, in turns. The client's own provider looks addresses up once, and so
-// never sees a server that moved, and leaves TLS without a name to check.
+// hostNames gives the client the servers by their names, in turns. The client's own provider looks
+// addresses up once, and so never sees a server that moved, and leaves TLS without a name to check.
 type hostNames struct {
 	mu      sync.Mutex
 	names   []string

@@ -21,7 +21,8 @@ const (
 	codeUnique        = "23505"
 	codeLockTimeout   = "55P03"
 
-	// Said by the server, or by a pooler, of a statement or a commit that may have been carried out.
+	// Said by the server, or by a pooler, of a statement or a commit that may have been carried
+	// out.
 	codeCompletionUnknown = "40003"
 	codeResolutionUnknown = "08007"
 
@@ -44,9 +45,10 @@ type question struct {
 	answered func()               // if set, called after success, before the connection is given back
 }
 
-// ask has the server run one statement and calls scan for each row. After an error, unknown is whether the statement may have
-// been carried out. It tries again where it certainly wasn't and the reason has gone: on another connection after one that is
-// read-only, unprepared behind a pooler, and after a serialization failure.
+// ask has the server run one statement and calls scan for each row. After an error, unknown is
+// whether the statement may have been carried out. It tries again where it certainly wasn't and the
+// reason has gone: on another connection after one that is read-only, unprepared behind a pooler,
+// and after a serialization failure.
 func (s *Store) ask(ctx context.Context, q question) (unknown bool, err error) {
 	stale := int(s.pool.Stat().IdleConns()) + 1 // connections that may be older than the server's role
 	for try := 0; ; try++ {
@@ -104,10 +106,12 @@ func (s *Store) answered(ctx context.Context, l *link, mode pgx.QueryExecMode, q
 	}
 }
 
-// connection returns one for a statement, and what gives it back: an idle one of the pool, or the one that listens, or else a new one of the
-// pool. So a process that does nothing but wait has one connection. The one with the crowd's lock writes nothing: others in the crowd rely on that
-// lock, and a session doesn't meet its own. When another copy of the change was done before there was one, the error is the conflict that this
-// one would meet: a late copy must not take the connection that the next change needs.
+// connection returns one for a statement, and what gives it back: an idle one of the pool, or the
+// one that listens, or else a new one of the pool. So a process that does nothing but wait has one
+// connection. The one with the crowd's lock writes nothing: others in the crowd rely on that lock,
+// and a session doesn't meet its own. When another copy of the change was done before there was
+// one, the error is the conflict that this one would meet: a late copy must not take the connection
+// that the next change needs.
 func (s *Store) connection(ctx context.Context, c change) (conn *pgx.Conn, release func(), err error) {
 	landing := context.Background()
 	if s.pool.Stat().IdleConns() == 0 {
@@ -139,8 +143,8 @@ func discard(conn *pgx.Conn) {
 	_ = conn.Close(ctx) // it is of no use either way
 }
 
-// refused reports whether the statement was certainly not carried out: it was never sent, or rolled back. A FATAL of a
-// server that shuts down may come after the commit.
+// refused reports whether the statement was certainly not carried out: it was never sent, or rolled
+// back. A FATAL of a server that shuts down may come after the commit.
 func refused(err error) bool {
 	var p *pgconn.PgError
 	if errors.As(err, &p) {
@@ -157,7 +161,8 @@ func sqlstate(err error) string {
 	return ""
 }
 
-// failed returns err for the caller: ErrClosed where that explains it, the cause of a context that ended, or what to do.
+// failed returns err for the caller: ErrClosed where that explains it, the cause of a context that
+// ended, or what to do.
 func (s *Store) failed(ctx context.Context, err error) error {
 	select {
 	case <-s.closed:

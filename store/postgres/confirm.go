@@ -40,8 +40,8 @@ func (s *Store) loadSure(ctx context.Context, key string) (store.Record, error) 
 	return s.sure(ctx, rec)
 }
 
-// sure returns what was read, or what is read behind a commit where that shows a write in doubt: the server may show a write that
-// no standby has.
+// sure returns what was read, or what is read behind a commit where that shows a write in doubt:
+// the server may show a write that no standby has.
 func (s *Store) sure(ctx context.Context, rec store.Record) (store.Record, error) {
 	if !s.doubts.Shows(rec.Key, rec.Nonce) {
 		return rec, nil

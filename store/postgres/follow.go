@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold/leasehold/internal/enginekit/notify"
 )
 
-// The pauses between two looks at what is waited for, unless there is news: from followMin to retryMax while a lock can't be had yet,
-// else followMax.
+// The pauses between two looks at what is waited for, unless there is news: from followMin to
+// retryMax while a lock can't be had yet, else followMax.
 const (
 	followMin = 20 * time.Millisecond
 	retryMax  = time.Second
@@ -58,7 +58,8 @@ func (f *follower) told(key string) {
 	}
 }
 
-// run follows what is waited for until that fails or ctx is done. It borrows the connection when there is something to do.
+// run follows what is waited for until that fails or ctx is done. It borrows the connection when
+// there is something to do.
 func (f *follower) run(ctx context.Context) error {
 	for pause := followMin; ; {
 		look := clock.NewTimer(clock.System(), pause)
@@ -100,7 +101,8 @@ func (f *follower) follow(ctx context.Context) (settled bool, err error) {
 	return f.attend(ctx, conn)
 }
 
-// attend does what is to be done, on the connection that listens. It ends within listenLimit, which a connection that is dead doesn't survive.
+// attend does what is to be done, on the connection that listens. It ends within listenLimit, which
+// a connection that is dead doesn't survive.
 func (f *follower) attend(ctx context.Context, conn *pgx.Conn) (settled bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, listenLimit)
 	defer cancel()
@@ -148,7 +150,8 @@ func (f *follower) settled() bool {
 	return (len(f.others) > 0) == (f.crowd != nobodys)
 }
 
-// listen begins to listen, and ends it, for numbers. Who is still heard after its lock was given back hears others' notifications for a moment.
+// listen begins to listen, and ends it, for numbers. Who is still heard after its lock was given
+// back hears others' notifications for a moment.
 func (f *follower) listen(ctx context.Context, conn *pgx.Conn) error {
 	var sql strings.Builder
 	var over, locked []int32
@@ -185,7 +188,8 @@ func (f *follower) listen(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// lock takes the locks that it can get. What was written before shows now, and what is written from now on is told.
+// lock takes the locks that it can get. What was written before shows now, and what is written from
+// now on is told.
 func (f *follower) lock(ctx context.Context, conn *pgx.Conn) error {
 	var want, got []int32
 	for n, t := range f.own {
@@ -214,7 +218,8 @@ func (f *follower) lock(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// join has the crowd's channel heard and its lock held, by whomever, while there are keys beyond one's own; else it gives them back.
+// join has the crowd's channel heard and its lock held, by whomever, while there are keys beyond
+// one's own; else it gives them back.
 func (f *follower) join(ctx context.Context, conn *pgx.Conn) error {
 	was := f.crowd
 	switch {

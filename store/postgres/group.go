@@ -24,8 +24,9 @@ type write struct {
 func (w *write) Key() string { return w.key }
 func (w *write) Size() int   { return len(w.body) + 2*len(w.key) }
 
-// joins reports whether w may be sent together with others: whether it changes a record that is there. A statement that inserts may have to
-// wait for somebody else's transaction, and one that waits while it has other rows locked may wait for ever.
+// joins reports whether w may be sent together with others: whether it changes a record that is
+// there. A statement that inserts may have to wait for somebody else's transaction, and one that
+// waits while it has other rows locked may wait for ever.
 func (w *write) joins() bool { return w.version != "" && w.body != "" && asText(w.version) != nil }
 
 // carryOut has w done, by itself or together with others that are asked for at the same time.
@@ -61,14 +62,16 @@ func (s *Store) landed(w *write) {
 	}
 }
 
-// How many writes are sent in one statement. It costs the server about as much as four that change one record, and 4 µs for each record; and
-// each takes a lock that says whether anybody waits, see [narrow].
+// How many writes are sent in one statement. It costs the server about as much as four that change
+// one record, and 4 µs for each record; and each takes a lock that says whether anybody waits, see
+// [narrow].
 const (
 	fewestTogether = 4
 	mostTogether   = narrow
 )
 
-// together sends writes of different keys in as few statements as they fit in, at the same time. It returns when all are answered.
+// together sends writes of different keys in as few statements as they fit in, at the same time. It
+// returns when all are answered.
 func (s *Store) together(ctx context.Context, group []*write) {
 	var others sync.WaitGroup
 	defer others.Wait()
@@ -82,8 +85,8 @@ func (s *Store) together(ctx context.Context, group []*write) {
 	s.part(ctx, group)
 }
 
-// part sends writes in one statement, unless they are few, and those that it didn't do each in one of its own: that waits for who has the record locked, and
-// shows what is there instead.
+// part sends writes in one statement, unless they are few, and those that it didn't do each in one
+// of its own: that waits for who has the record locked, and shows what is there instead.
 func (s *Store) part(ctx context.Context, group []*write) {
 	if len(group) >= fewestTogether {
 		if unknown, err := s.change(ctx, group); err != nil && unknown {

@@ -107,7 +107,8 @@ func (s *Store) connections(l look) driver.Finding {
 // skewed is a difference of clocks that is worth a look.
 const skewed = time.Second
 
-// clockFinding tells how the server's wall clock compares with the one here. Only Age depends on it.
+// clockFinding tells how the server's wall clock compares with the one here. Only Age depends on
+// it.
 func (s *Store) clockFinding(offset, trip time.Duration) driver.Finding {
 	f := driver.Finding{What: "clock", Status: driver.StatusOK}
 	f.Detail = fmt.Sprintf("the server's is %v from the one here, give or take %v", offset.Round(time.Millisecond), trip.Round(time.Millisecond))

@@ -57,8 +57,9 @@ func (l *line) borrow(ctx context.Context) (*pgx.Conn, func()) {
 	return nil, nil
 }
 
-// serve tells of the notifications that come on conn, and lends it. It blocks until the connection is dead or ctx is done, and a statement that
-// it is lent for has ended; or until closed, which ends that statement.
+// serve tells of the notifications that come on conn, and lends it. It blocks until the connection
+// is dead or ctx is done, and a statement that it is lent for has ended; or until closed, which
+// ends that statement.
 func (l *line) serve(ctx context.Context, conn *pgx.Conn, closed <-chan struct{}, changed func(key string)) error {
 	l.mu.Lock()
 	l.up = true
@@ -87,7 +88,8 @@ func (l *line) serve(ctx context.Context, conn *pgx.Conn, closed <-chan struct{}
 	}
 }
 
-// await says what interrupts the wait for a notification that begins. One that was asked for meanwhile interrupts it at once.
+// await says what interrupts the wait for a notification that begins. One that was asked for
+// meanwhile interrupts it at once.
 func (l *line) await(interrupt context.CancelFunc) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -96,8 +98,8 @@ func (l *line) await(interrupt context.CancelFunc) {
 	}
 }
 
-// lend gives the connection, in turn, to all who asked for it, and waits until it is back. It reports whether there was anybody. With last it
-// is the end, and nobody gets it.
+// lend gives the connection, in turn, to all who asked for it, and waits until it is back. It
+// reports whether there was anybody. With last it is the end, and nobody gets it.
 func (l *line) lend(conn *pgx.Conn, last bool, closed <-chan struct{}) (lent bool) {
 	for {
 		l.mu.Lock()

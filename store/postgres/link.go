@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold/leasehold/clock"
 )
 
-// link is what is known of a connection. A statement takes one round trip on it from its first use on, since a holder may have no time for
-// another: it is prepared after that, where that goes fast.
+// link is what is known of a connection. A statement takes one round trip on it from its first use
+// on, since a holder may have no time for another: it is prepared after that, where that goes fast.
 type link struct {
 	conn     *pgx.Conn
 	near     bool              // the last answer came soon

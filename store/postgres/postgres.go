@@ -27,12 +27,13 @@ type Options struct {
 	// differ. Ages are too small by that bound. One that would be below 0 is 0.
 	ClockStep time.Duration
 
-	// NoNotify leaves NOTIFY and advisory locks out of the writes of this handle, and LISTEN: its Waits poll. Waits of other handles learn of
-	// its writes by polling, too, within 10 s.
+	// NoNotify leaves NOTIFY and advisory locks out of the writes of this handle, and LISTEN: its
+	// Waits poll. Waits of other handles learn of its writes by polling, too, within 10 s.
 	NoNotify bool
 }
 
-// Store is a store in a table. It implements [store.Store], [store.Waiter], [store.Describer] and [driver.Inspector].
+// Store is a store in a table. It implements [store.Store], [store.Waiter], [store.Describer] and
+// [driver.Inspector].
 type Store struct {
 	pool   *pgxpool.Pool
 	opts   Options
@@ -138,7 +139,8 @@ func (s *Store) ready(ctx context.Context) error {
 	return nil
 }
 
-// mode is how statements are sent: in one round trip, and prepared only where a connection leads to one server process.
+// mode is how statements are sent: in one round trip, and prepared only where a connection leads to
+// one server process.
 func (s *Store) mode() pgx.QueryExecMode {
 	switch given := s.pool.Config().ConnConfig.DefaultQueryExecMode; {
 	case given == pgx.QueryExecModeSimpleProtocol, given == pgx.QueryExecModeCacheStatement && !s.plain.Load():

@@ -39,7 +39,8 @@ func (s *Store) record(key string, r row) (store.Record, error) {
 // newVersion returns one that no record ever had.
 func newVersion() string { return rand.Text() }
 
-// asText returns version for a statement: nil, which equals nothing, where PostgreSQL has no such text.
+// asText returns version for a statement: nil, which equals nothing, where PostgreSQL has no such
+// text.
 func asText(version string) any {
 	for _, c := range []byte(version) {
 		if c <= ' ' || c > '~' {
@@ -97,7 +98,8 @@ const page = 256
 // afterAll follows every printable character in the order of bytes.
 const afterAll = "\U0010FFFF"
 
-// List implements [store.Store]. It yields by key, in the order of their bytes, and reads 256 records at a time.
+// List implements [store.Store]. It yields by key, in the order of their bytes, and reads 256
+// records at a time.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
 	return func(yield func(store.Record, error) bool) {
 		if err := driver.CheckPrefix(prefix); err != nil {

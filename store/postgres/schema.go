@@ -30,8 +30,8 @@ func ident(table string) (string, error) {
 	return pgx.Identifier(parts).Sanitize(), nil
 }
 
-// Schema returns the SQL that makes the table, DefaultTable for "". It can be run again. A table's name may have a schema:
-// "ops.leases".
+// Schema returns the SQL that makes the table, DefaultTable for "". It can be run again. A table's
+// name may have a schema: "ops.leases".
 func Schema(table string) (string, error) {
 	t, err := ident(table)
 	if err != nil {
@@ -67,14 +67,15 @@ func Grants(table, role string) (string, error) {
 	return sql, nil
 }
 
-// Create makes the table unless it is there. It needs the permission to make tables in the schema, which must exist. Two may
-// call it at once.
+// Create makes the table unless it is there. It needs the permission to make tables in the schema,
+// which must exist. Two may call it at once.
 func Create(ctx context.Context, pool *pgxpool.Pool, table string) error {
 	sql, err := Schema(table)
 	if err != nil {
 		return err
 	}
-	// IF NOT EXISTS of two at once: the one that comes second meets the first one's rows of the catalogue.
+	// IF NOT EXISTS of two at once: the one that comes second meets the first one's rows of the
+	// catalogue.
 	met := []string{codeUnique, codeDuplicateTable, codeDuplicateObject}
 	for range 3 {
 		_, err = pool.Exec(ctx, sql, pgx.QueryExecModeSimpleProtocol)
@@ -102,25 +103,26 @@ type statements struct {
 	create, update, remove                       changeStatement
 }
 
-// changeStatement is a statement for a change, and the same one with replicationSQL, so that a look at the server's settings never keeps a
-// connection from the next change.
+// changeStatement is a statement for a change, and the same one with replicationSQL, so that a look
+// at the server's settings never keeps a connection from the next change.
 type changeStatement struct{ plain, looking string }
 
-// The pieces of the statements. age is in microseconds, and NULL where somebody wrote an infinite time.
+// The pieces of the statements. age is in microseconds, and NULL where somebody wrote an infinite
+// time.
 const (
 	readOnly = `current_setting('transaction_read_only') = 'on'`
 	columns  = `r.version, r.record::text, CASE WHEN isfinite(r.written) THEN (extract(epoch FROM clock_timestamp() - r.written) * 1000000)::bigint END`
 
 	// durable has the commit wait for the log where the session wouldn't.
 	durable = `CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', true) END`
-	// barrier is text that is never NULL on a primary. It has the transaction end in a commit, which waits for all that writes
-	// wait for; what its snapshot showed was committed before.
+	// barrier is text that is never NULL on a primary. It has the transaction end in a commit,
+	// which waits for all that writes wait for; what its snapshot showed was committed before.
 	barrier = `CASE WHEN NOT (` + readOnly + `) THEN pg_logical_emit_message(true, 'leasehold', '')::text || coalesce(` + durable + `, '') END`
 )
 
 func newStatements(t string) statements {
-	// write is a change, which returns a row if it was done, and the record that was there instead if not. Its arguments from telling
-	// on are those of tell.
+	// write is a change, which returns a row if it was done, and the record that was there instead
+	// if not. Its arguments from telling on are those of tell.
 	write := func(change string, telling int) changeStatement {
 		head := `WITH done AS (` + change + ` RETURNING true AS ok)
 SELECT d.ok IS NOT NULL, ` + columns + `,
@@ -157,9 +159,11 @@ LEFT JOIN (
 	}
 }
 
-// togetherSQL changes many records, each if it has its version, and returns a row for each: its number, and whether it was changed. Its arguments
-// are keys, versions, next versions, records, and those of tell, of which the last two are one for each. Records that somebody else has locked are
-// left alone: nobody waits for them but who wants them, and two that change the same ones don't wait for each other for ever.
+// togetherSQL changes many records, each if it has its version, and returns a row for each: its
+// number, and whether it was changed. Its arguments are keys, versions, next versions, records, and
+// those of tell, of which the last two are one for each. Records that somebody else has locked are
+// left alone: nobody waits for them but who wants them, and two that change the same ones don't
+// wait for each other for ever.
 func togetherSQL(t string) string {
 	return `WITH w AS MATERIALIZED (
   SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $8::int[], $9::text[]) WITH ORDINALITY AS w(key, version, next, record, number, channel, n)

@@ -11,7 +11,8 @@ import (
 	"github.com/leasehold/leasehold/clock"
 )
 
-// replication is what decides whether a failover may lose acknowledged writes, as far as the primary can see.
+// replication is what decides whether a failover may lose acknowledged writes, as far as the
+// primary can see.
 type replication struct {
 	fsync, commit string
 	synchronous   string // standbys that commits wait for
@@ -37,8 +38,8 @@ func (r *replication) columns() []any {
 	return []any{&r.fsync, &r.commit, &r.synchronous, &r.followers, &r.slots}
 }
 
-// How often a handle looks at the replication: with a write, or else by itself once lookLater has passed without one. And how long that
-// may take.
+// How often a handle looks at the replication: with a write, or else by itself once lookLater has
+// passed without one. And how long that may take.
 const (
 	lookEvery = 10 * time.Second
 	lookLater = time.Second
@@ -80,7 +81,8 @@ func (w *watch) begin() bool {
 	return true
 }
 
-// plan reports whether to look later if no write has done so by then, and counts that among what end waits for.
+// plan reports whether to look later if no write has done so by then, and counts that among what
+// end waits for.
 func (w *watch) plan() bool {
 	now := clock.System().Now()
 	w.mu.Lock()
@@ -115,8 +117,8 @@ func (w *watch) end() {
 	w.running.Wait()
 }
 
-// lookAgain looks at the replication if that is due and no write does so meanwhile: it may need the connection that a holder renews on. It
-// doesn't wait for the answer; Close does.
+// lookAgain looks at the replication if that is due and no write does so meanwhile: it may need the
+// connection that a holder renews on. It doesn't wait for the answer; Close does.
 func (s *Store) lookAgain() {
 	if !s.watch.plan() {
 		return

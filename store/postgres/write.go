@@ -46,7 +46,8 @@ func (s *Store) Delete(ctx context.Context, key, version string) error {
 // errIgnored says that the server did nothing though the condition held.
 var errIgnored = errors.New("the server reports neither success nor another version: is there a row-level security policy, a rule or a trigger on the table? Remove it")
 
-// change is what a write is to change: the record under key, if it has that version. nonce is of what it makes of that, which is kept.
+// change is what a write is to change: the record under key, if it has that version. nonce is of
+// what it makes of that, which is kept.
 type change struct {
 	key, version, nonce string
 	kept                store.Record

@@ -8,7 +8,8 @@ import (
 	"github.com/leasehold/leasehold/store/driver"
 )
 
-// marshalApart is [driver.Marshal] without Past: the terms have fields of their own. It checks all of rec, and the size of the whole.
+// marshalApart is [driver.Marshal] without Past: the terms have fields of their own. It checks all
+// of rec, and the size of the whole.
 func marshalApart(rec store.Record) ([]byte, error) {
 	if err := driver.Check(rec); err != nil {
 		return nil, err
@@ -17,8 +18,8 @@ func marshalApart(rec store.Record) ([]byte, error) {
 	return driver.Marshal(rec)
 }
 
-// unmarshalApart is [driver.Unmarshal] for what marshalApart wrote and the terms of Past, the newest first, each as
-// [driver.MarshalTerm] wrote it. Without terms, Past is what b has, if any.
+// unmarshalApart is [driver.Unmarshal] for what marshalApart wrote and the terms of Past, the
+// newest first, each as [driver.MarshalTerm] wrote it. Without terms, Past is what b has, if any.
 func unmarshalApart(b []byte, terms []string) (store.Record, error) {
 	rec, err := driver.Unmarshal(b)
 	if err != nil || len(terms) == 0 {

@@ -9,8 +9,8 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 )
 
-// command is one that the client sends at most once, redirections apart, which are refusals. What sent is told when the
-// client writes it to a connection.
+// command is one that the client sends at most once, redirections apart, which are refusals. What
+// sent is told when the client writes it to a connection.
 type command struct {
 	*goredis.Cmd
 	sent *ticket
@@ -46,8 +46,8 @@ func (t *ticket) String() string { return t.text }
 // tear reports whether the command was not sent, and never will be.
 func (t *ticket) tear() bool { return t.state.CompareAndSwap(unused, torn) || t.state.Load() == torn }
 
-// wait has f, which calls the client, run to its end, and waits for it as long as ctx lasts. It returns the cause of ctx
-// when that was over first; what f did is then its own.
+// wait has f, which calls the client, run to its end, and waits for it as long as ctx lasts. It
+// returns the cause of ctx when that was over first; what f did is then its own.
 func (s *Store) wait(ctx context.Context, f func()) error {
 	if err := s.begin(ctx); err != nil {
 		return err
@@ -66,8 +66,8 @@ func (s *Store) wait(ctx context.Context, f func()) error {
 	}
 }
 
-// run has the server run a script on a record's key and returns its answer. After an error, unknown is whether the script may
-// have run. replicas is whether those have to acknowledge it.
+// run has the server run a script on a record's key and returns its answer. After an error, unknown
+// is whether the script may have run. replicas is whether those have to acknowledge it.
 func (s *Store) run(ctx context.Context, sc script, key string, replicas bool, args ...any) (answer []any, unknown bool, err error) {
 	for _, name := range [][2]string{{"evalsha", sc.sha}, {"eval", sc.text}} {
 		t := &ticket{text: name[1]}

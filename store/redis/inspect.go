@@ -15,7 +15,8 @@ import (
 	"github.com/leasehold/leasehold/store/driver"
 )
 
-// Inspect implements [driver.Inspector]. It writes and deletes one record of its own. Of a cluster it sees one node.
+// Inspect implements [driver.Inspector]. It writes and deletes one record of its own. Of a cluster
+// it sees one node.
 func (s *Store) Inspect(ctx context.Context) []driver.Finding {
 	findings := []driver.Finding{s.tryOut(ctx)}
 	info, err := s.info(ctx)

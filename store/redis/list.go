@@ -25,7 +25,8 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record,
 			yield(store.Record{}, err)
 			return
 		}
-		// SCAN is answered by a replica, too, and what it doesn't show nobody can refuse. This read is.
+		// SCAN is answered by a replica, too, and what it doesn't show nobody can refuse. This read
+		// is.
 		if _, _, err := s.run(ctx, getScript, "-", false); err != nil && !wrongType(err) {
 			yield(store.Record{}, err)
 			return
@@ -138,7 +139,8 @@ func (s *Store) scan(ctx context.Context, node Client, cursor, prefix string) (n
 // readBatch is how many records are read in one round trip.
 const readBatch = 100
 
-// yieldAll reads the records under keys and yields them. It returns errStopped when the body of the loop did.
+// yieldAll reads the records under keys and yields them. It returns errStopped when the body of the
+// loop did.
 func (s *Store) yieldAll(ctx context.Context, keys []string, yield func(store.Record, error) bool) error {
 	for len(keys) > 0 {
 		n := min(len(keys), readBatch)

@@ -12,8 +12,9 @@ import (
 	"github.com/leasehold/leasehold/store/driver"
 )
 
-// shelf says which fields of a hash hold the terms of Past, and what they are. It is part of the version, so whoever writes
-// at that version knows without a read whether the terms that are there are those of its record, or those and a new one.
+// shelf says which fields of a hash hold the terms of Past, and what they are. It is part of the
+// version, so whoever writes at that version knows without a read whether the terms that are there
+// are those of its record, or those and a new one.
 type shelf struct {
 	newest, terms int    // the field of the newest term, and how many there are; before it comes the one that is older, around
 	kept, oldest  string // digests: of all that stay when a term is added, and of the one that goes then, "" before
@@ -28,8 +29,8 @@ const (
 // newVersion returns one that no record ever had, of a record without terms.
 func newVersion() string { return rand.Text() }
 
-// shelve returns a new version for a record of these terms that replaces the one of version old, and the fields of terms to
-// write: names and values in turn.
+// shelve returns a new version for a record of these terms that replaces the one of version old,
+// and the fields of terms to write: names and values in turn.
 func shelve(old string, past []store.Term) (version string, fields []any) {
 	if len(past) == 0 {
 		return newVersion(), nil
@@ -92,7 +93,8 @@ func digest(terms []store.Term) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:8])
 }
 
-// terms returns the terms that a version speaks of, the newest first, out of the fields past0 to past7.
+// terms returns the terms that a version speaks of, the newest first, out of the fields past0 to
+// past7.
 func terms(version string, fields []any) ([]string, error) {
 	s, ok := shelfOf(version)
 	if !ok {

@@ -16,7 +16,8 @@ type reading struct {
 	err    error
 }
 
-// readAll reads several records in one round trip to each server. With known, a record of that version isn't shown again.
+// readAll reads several records in one round trip to each server. With known, a record of that
+// version isn't shown again.
 func (s *Store) readAll(ctx context.Context, keys, known []string) ([]reading, error) {
 	cmds := make([]*goredis.Cmd, len(keys))
 	for i, key := range keys {

@@ -16,7 +16,8 @@ import (
 	"github.com/leasehold/leasehold/store/driver"
 )
 
-// Client is what the engine asks of a client. *redis.Client, *redis.ClusterClient and *redis.Ring of go-redis have it.
+// Client is what the engine asks of a client. *redis.Client, *redis.ClusterClient and *redis.Ring
+// of go-redis have it.
 type Client interface {
 	Process(ctx context.Context, cmd goredis.Cmder) error
 	Pipelined(ctx context.Context, fn func(goredis.Pipeliner) error) ([]goredis.Cmder, error)
@@ -42,10 +43,10 @@ type Options struct {
 	// differ. Ages are too small by that bound. One that would be below 0 is 0.
 	ClockStep time.Duration
 
-	// Replicas is how many replicas have to acknowledge a write before it counts as done, within ReplicaWait. When fewer do,
-	// its outcome is unknown: it is on the primary. So it stays for this handle, whatever a read shows, until as many replicas
-	// have acknowledged a later write. 0 asks none. ReplicaWait has to be shorter than the client's
-	// ReadTimeout.
+	// Replicas is how many replicas have to acknowledge a write before it counts as done, within
+	// ReplicaWait. When fewer do, its outcome is unknown: it is on the primary. So it stays for
+	// this handle, whatever a read shows, until as many replicas have acknowledged a later write. 0
+	// asks none. ReplicaWait has to be shorter than the client's ReadTimeout.
 	Replicas    int
 	ReplicaWait time.Duration // DefaultReplicaWait when 0
 
@@ -53,7 +54,8 @@ type Options struct {
 	NoNotify bool
 }
 
-// Store is a store in Redis. It implements [store.Store], [store.Waiter], [store.Describer] and [driver.Inspector].
+// Store is a store in Redis. It implements [store.Store], [store.Waiter], [store.Describer] and
+// [driver.Inspector].
 type Store struct {
 	client  Client
 	opts    Options
@@ -123,8 +125,8 @@ func (s *Store) Properties() store.Properties {
 	return p
 }
 
-// Close implements [store.Store]. It leaves the client open, and waits for calls that were left behind, at most for the
-// client's time-outs.
+// Close implements [store.Store]. It leaves the client open, and waits for calls that were left
+// behind, at most for the client's time-outs.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	if !s.isDone {

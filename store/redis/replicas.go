@@ -13,8 +13,9 @@ type masters interface {
 	ReloadState(ctx context.Context)
 }
 
-// replicated sends cmd, and on the same connection a WAIT, for which nothing else will do. It returns an error when too few
-// replicas have acknowledged what cmd wrote; what became of cmd is in cmd.
+// replicated sends cmd, and on the same connection a WAIT, for which nothing else will do. It
+// returns an error when too few replicas have acknowledged what cmd wrote; what became of cmd is in
+// cmd.
 func (s *Store) replicated(ctx context.Context, cmd command, key string) error {
 	node := s.client
 	if cluster, ok := node.(masters); ok {

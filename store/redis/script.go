@@ -16,7 +16,8 @@ func newScript(text string) script {
 // The fields of a record's hash. Those of terms are written when the term is new.
 const fields = `'version', 'record', 'written', 'past0', 'past1', 'past2', 'past3', 'past4', 'past5', 'past6', 'past7'`
 
-// The first word of an answer, and the only one as a rule. It is alone then, not in a table: that takes a fifth of a write's time.
+// The first word of an answer, and the only one as a rule. It is alone then, not in a table: that
+// takes a fifth of a write's time.
 const (
 	answerDone    = "done"
 	answerFound   = "found" // then the time now, and the fields
@@ -24,16 +25,18 @@ const (
 	answerSame    = "same"
 )
 
-// The parts of the scripts. They are spelled out where they are needed, for a function in Lua is made anew at each call: that
-// took a fifth of a write's time.
+// The parts of the scripts. They are spelled out where they are needed, for a function in Lua is
+// made anew at each call: that took a fifth of a write's time.
 const (
-	// matches: the version demanded, ARGV[1], is the stored one; empty demands that nothing is stored.
+	// matches: the version demanded, ARGV[1], is the stored one; empty demands that nothing is
+	// stored.
 	matches = `
 local version, matches = redis.call('HGET', KEYS[1], 'version'), false
 if version then matches = version == ARGV[1]
 else matches = ARGV[1] == '' and redis.call('EXISTS', KEYS[1]) == 0 end
 `
-	// refuse: changes nothing, and has a replica refuse the script: what it would show may be stale.
+	// refuse: changes nothing, and has a replica refuse the script: what it would show may be
+	// stale.
 	refuse = `
 redis.call('HDEL', KEYS[1], 'none')
 `
@@ -61,9 +64,9 @@ var confirmScript = newScript(`
 redis.call('HSET', KEYS[1], 'none', '')
 ` + refuse + show)
 
-// putScript: ARGV is the version demanded, the new one, the record, the channel, the key as callers know it, then names and
-// values of further fields. What can fail comes before the write: PUBLISH for a missing permission. Nobody hears of it before
-// the script has ended.
+// putScript: ARGV is the version demanded, the new one, the record, the channel, the key as callers
+// know it, then names and values of further fields. What can fail comes before the write: PUBLISH
+// for a missing permission. Nobody hears of it before the script has ended.
 var putScript = newScript(matches + `if not matches then ` + refuse + show + ` end
 if ARGV[4] ~= '' then redis.call('PUBLISH', ARGV[4], ARGV[5]) end
 ` + now + `

@@ -42,8 +42,9 @@ func (s *Store) Get(ctx context.Context, key string) (store.Record, error) {
 	return stored(rec, err)
 }
 
-// Confirm implements [store.Confirmer]: the read, by a script that writes and changes nothing, and with Replicas their acknowledgement
-// of it on the same connection. It is one round trip, and an error when too few acknowledge within ReplicaWait.
+// Confirm implements [store.Confirmer]: the read, by a script that writes and changes nothing, and
+// with Replicas their acknowledgement of it on the same connection. It is one round trip, and an
+// error when too few acknowledge within ReplicaWait.
 func (s *Store) Confirm(ctx context.Context, key string) (store.Record, error) {
 	return stored(s.confirm(ctx, key))
 }
@@ -66,8 +67,8 @@ func (s *Store) confirm(ctx context.Context, key string) (store.Record, error) {
 	return rec, nil
 }
 
-// sure returns what was read, or what is read behind an acknowledged write where that shows a write in doubt: the server shows what
-// no replica has.
+// sure returns what was read, or what is read behind an acknowledged write where that shows a write
+// in doubt: the server shows what no replica has.
 func (s *Store) sure(ctx context.Context, rec store.Record) (store.Record, error) {
 	if s.opts.Replicas == 0 || !s.doubts.Shows(rec.Key, rec.Nonce) {
 		return rec, nil
@@ -131,7 +132,8 @@ func (s *Store) record(key string, answer []any) (store.Record, error) {
 	return rec, nil
 }
 
-// age returns the lower bound on a record's age, from the server's clock in µs at the write and now.
+// age returns the lower bound on a record's age, from the server's clock in µs at the write and
+// now.
 func (s *Store) age(written, now string) time.Duration {
 	w, err1 := strconv.ParseInt(written, 10, 64)
 	n, err2 := strconv.ParseInt(now, 10, 64)

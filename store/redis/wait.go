@@ -62,7 +62,8 @@ func (src source) Read(ctx context.Context, wants []notify.Want) ([]notify.Resul
 // quiet is how long nothing comes before the connection is tried, and again before it is given up.
 const quiet = 5 * time.Second
 
-// topic is the channel that tells of a key. Older processes tell of all keys on the handle's channel itself.
+// topic is the channel that tells of a key. Older processes tell of all keys on the handle's
+// channel itself.
 func (s *Store) topic(key string) string {
 	if s.channel == "" {
 		return ""
@@ -91,7 +92,8 @@ func (src source) Listen(ctx context.Context, ear notify.Ear) error {
 	return src.hear(ctx, sub, ear)
 }
 
-// follow subscribes to what tells of the keys that the ear names, and unsubscribes from it, until that fails or ctx is done.
+// follow subscribes to what tells of the keys that the ear names, and unsubscribes from it, until
+// that fails or ctx is done.
 func (src source) follow(ctx context.Context, sub *goredis.PubSub, ear notify.Ear) error {
 	topics := func(keys []string) []string {
 		for i, key := range keys {

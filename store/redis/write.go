@@ -60,7 +60,8 @@ func (s *Store) newWrite(sc script, key string, args []any) *write {
 	return w
 }
 
-// write has w done. With Replicas, a write of unknown outcome stays in doubt until replicas have acknowledged a later one.
+// write has w done. With Replicas, a write of unknown outcome stays in doubt until replicas have
+// acknowledged a later one.
 func (s *Store) write(ctx context.Context, w *write) error {
 	if s.opts.Replicas == 0 {
 		return s.carryOut(ctx, w)
@@ -110,12 +111,12 @@ func (s *Store) carryOut(ctx context.Context, w *write) error {
 	return err
 }
 
-// mostRead is what a server reads from a connection at once, before it does what that asks for, syncs and answers: a pipeline of
-// twice as much would take twice as long.
+// mostRead is what a server reads from a connection at once, before it does what that asks for,
+// syncs and answers: a pipeline of twice as much would take twice as long.
 const mostRead = 16 << 10
 
-// together sends writes in as few pipelines as have the server read all of them at once, at the same time. It returns when all
-// are answered, at the latest after the client's own time-outs.
+// together sends writes in as few pipelines as have the server read all of them at once, at the
+// same time. It returns when all are answered, at the latest after the client's own time-outs.
 func (s *Store) together(ctx context.Context, group []*write) {
 	var others sync.WaitGroup
 	defer others.Wait()

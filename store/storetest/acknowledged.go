@@ -10,8 +10,8 @@ import (
 	"github.com/leasehold/leasehold/store/driver"
 )
 
-// acknowledged is the writes of several handles, so that it can be told whether a record comes after all that were acknowledged. The zero
-// value is ready for use.
+// acknowledged is the writes of several handles, so that it can be told whether a record comes
+// after all that were acknowledged. The zero value is ready for use.
 type acknowledged struct {
 	mu     sync.Mutex
 	over   map[[2]string]map[string]bool // by key and nonce: the versions that such a write demands
@@ -59,7 +59,8 @@ func (a *acknowledged) sent(rec store.Record) {
 	a.over[of][rec.Version] = true
 }
 
-// before returns how many writes of rec's key were acknowledged, all of which are rec or came before it, or else an error.
+// before returns how many writes of rec's key were acknowledged, all of which are rec or came
+// before it, or else an error.
 func (a *acknowledged) before(rec store.Record) (int, error) {
 	a.saw(rec, false)
 	a.mu.Lock()

@@ -18,8 +18,8 @@ func ageWithin(what string, rec store.Record, sent clock.Instant) error {
 	return nil
 }
 
-// ageIsLowerBound: Age is never more than the time since the write was sent, wherever the record comes from; it doesn't
-// fall while the record is left alone; it isn't stored.
+// ageIsLowerBound: Age is never more than the time since the write was sent, wherever the record
+// comes from; it doesn't fall while the record is left alone; it isn't stored.
 func ageIsLowerBound(ctx context.Context, e *env) error {
 	handles, err := e.openAll(ctx, 2)
 	if err != nil {
@@ -102,7 +102,8 @@ func ageGrows(ctx context.Context, e *env) error {
 	return nil
 }
 
-// ageStartsAnew: each write starts the Age again, a write that changes nothing and one after a deletion too.
+// ageStartsAnew: each write starts the Age again, a write that changes nothing and one after a
+// deletion too.
 func ageStartsAnew(ctx context.Context, e *env) error {
 	s, err := e.open(ctx)
 	if err != nil {

@@ -89,8 +89,8 @@ func (a *attempt) run(ctx context.Context, s store.Store) {
 	_, a.err = s.Put(ctx, rec)
 }
 
-// cancelledWrites: a write that is cancelled at any moment is done if it says so, and never happens if it says that it did
-// not.
+// cancelledWrites: a write that is cancelled at any moment is done if it says so, and never happens
+// if it says that it did not.
 func cancelledWrites(ctx context.Context, e *env) error {
 	handles, err := e.openAll(ctx, 2)
 	if err != nil {

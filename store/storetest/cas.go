@@ -181,8 +181,8 @@ func deleteChecksVersion(ctx context.Context, e *env) error {
 	return mustDelete(ctx, s, "k", second.Version)
 }
 
-// versionsAreNeverReused: no version of a key comes again, whatever is written, deleted and made again: A, B, A doesn't
-// look like A.
+// versionsAreNeverReused: no version of a key comes again, whatever is written, deleted and made
+// again: A, B, A doesn't look like A.
 func versionsAreNeverReused(ctx context.Context, e *env) error {
 	handles, err := e.openAll(ctx, 2)
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// reopen: a handle that is opened while others are there sees the same data, and so do they when it is closed.
+// reopen: a handle that is opened while others are there sees the same data, and so do they when it
+// is closed.
 func reopen(ctx context.Context, e *env) error { return reopening(ctx, e, true) }
 
 // reopenAll: the data outlive all handles.
@@ -72,7 +73,8 @@ func reopening(ctx context.Context, e *env, keepOne bool) error {
 	return nil
 }
 
-// closed: after Close every method returns ErrClosed and does nothing, Close apart; other handles continue.
+// closed: after Close every method returns ErrClosed and does nothing, Close apart; other handles
+// continue.
 func closed(ctx context.Context, e *env) error {
 	handles, err := e.openAll(ctx, 2)
 	if err != nil {
@@ -110,7 +112,8 @@ func closed(ctx context.Context, e *env) error {
 	return err
 }
 
-// closeUnderUse: calls that meet a Close end with ErrClosed or as if there had been none, and writes tell the truth.
+// closeUnderUse: calls that meet a Close end with ErrClosed or as if there had been none, and
+// writes tell the truth.
 func closeUnderUse(ctx context.Context, e *env) error {
 	const workers = 6
 	survivor, err := e.open(ctx)

@@ -115,7 +115,8 @@ func (w *crashWriter) write(ctx context.Context, s store.Store) error {
 	return err
 }
 
-// certain takes note of what is stored for certain. Of the writes that are pending, none lands once it has another version.
+// certain takes note of what is stored for certain. Of the writes that are pending, none lands once
+// it has another version.
 func (w *crashWriter) certain(rec store.Record) {
 	if rec.Version != w.rec.Version {
 		clear(w.pending)

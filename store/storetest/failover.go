@@ -44,9 +44,10 @@ func RunFailovers(t *testing.T, factory Factory) {
 // leaseTTL is that of the leases which a failover ends.
 const leaseTTL = 3 * time.Second
 
-// failover: two processes want two names again and again, while the replica of their store is cut off and then takes its primary's
-// place. There are never two holders of a name, no guard goes by a term that is over, and nothing that was acknowledged is lost.
-// While nothing is replicated, nobody is given a name, none is renewed, and no guard is answered.
+// failover: two processes want two names again and again, while the replica of their store is cut
+// off and then takes its primary's place. There are never two holders of a name, no guard goes by a
+// term that is over, and nothing that was acknowledged is lost. While nothing is replicated, nobody
+// is given a name, none is renewed, and no guard is answered.
 func failover(ctx context.Context, e *env) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	contest := &contest{env: e}
@@ -206,7 +207,8 @@ func (c *contest) admitted(ctx context.Context, term fence.Sequencer) error {
 	return c.processes[0].guard.Check(ctx, term)
 }
 
-// apart lets the lease of that term run out while nothing more is replicated, and the time pass in which another could be given.
+// apart lets the lease of that term run out while nothing more is replicated, and the time pass in
+// which another could be given.
 func (c *contest) apart(ctx context.Context, old fence.Sequencer) error {
 	free := func() bool { return c.holders("kept") == 0 }
 	if c.Majority {
@@ -234,7 +236,8 @@ func (c *contest) renewed(ctx context.Context) error {
 	return c.until(ctx, "", func() bool { return c.clock().Now().Sub(began) > leaseTTL })
 }
 
-// nothingIsLost checks that what is stored at the end comes after all that was acknowledged and announced.
+// nothingIsLost checks that what is stored at the end comes after all that was acknowledged and
+// announced.
 func (c *contest) nothingIsLost(ctx context.Context) error {
 	n := 0
 	for _, name := range []string{"kept", "claimed"} {

@@ -26,7 +26,8 @@ func (e *env) network(ctx context.Context, f faulty.Fault) (*faulty.Store, error
 	return w, nil
 }
 
-// lostReply: after a write whose reply was lost, a read tells what happened, and sending it again tells it too.
+// lostReply: after a write whose reply was lost, a read tells what happened, and sending it again
+// tells it too.
 func lostReply(ctx context.Context, e *env) error {
 	lossy, err := e.network(ctx, faulty.Fault{LoseReply: true})
 	if err != nil {
@@ -79,7 +80,8 @@ func repeatedRequest(ctx context.Context, e *env) error {
 		if err != nil {
 			return err
 		}
-		// The second copy of a creation has to come before the deletion: after it, a creation is as good as any other.
+		// The second copy of a creation has to come before the deletion: after it, a creation is as
+		// good as any other.
 		if err := errors.Join(doubling[0].Close(), mustGet(ctx, s, stored)); err != nil {
 			return fmt.Errorf("after a creation that arrived twice: %w", err)
 		}
@@ -149,7 +151,8 @@ func lateRequest(ctx context.Context, e *env) error {
 	return nil
 }
 
-// connection returns two handles and the means to cut them off: the instance's own, or else faulty's.
+// connection returns two handles and the means to cut them off: the instance's own, or else
+// faulty's.
 func (e *env) connection(ctx context.Context) (handles []store.Store, cut, heal func() error, err error) {
 	handles, err = e.openAll(ctx, 2)
 	if err != nil || e.Cut != nil {
@@ -166,8 +169,9 @@ func (e *env) connection(ctx context.Context) (handles []store.Store, cut, heal 
 	return handles, cut, heal, nil
 }
 
-// cutAndHeal: without a connection every call ends with an error when its context ends, at the latest, and no write is
-// wrongly reported as not done. When the connection is back, everything works again, Waits that have begun included.
+// cutAndHeal: without a connection every call ends with an error when its context ends, at the
+// latest, and no write is wrongly reported as not done. When the connection is back, everything
+// works again, Waits that have begun included.
 func cutAndHeal(ctx context.Context, e *env) error {
 	handles, cut, heal, err := e.connection(ctx)
 	if err != nil {

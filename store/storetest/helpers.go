@@ -45,7 +45,8 @@ func canonical(rec store.Record) (store.Record, error) {
 	return kept, err
 }
 
-// same returns an error that names the fields in which got isn't what was written, want. It leaves Age alone.
+// same returns an error that names the fields in which got isn't what was written, want. It leaves
+// Age alone.
 func same(got, want store.Record) error {
 	want, err := canonical(want)
 	if err != nil {
@@ -141,8 +142,9 @@ func del(ctx context.Context, s store.Store, key, version string) func() error {
 	return func() error { return s.Delete(ctx, key, version) }
 }
 
-// unknowns is how often in a row a write that can only be refused may have an unknown outcome: a server that is well may have a fault
-// of its own now and then, but an engine that never knows is wrong.
+// unknowns is how often in a row a write that can only be refused may have an unknown outcome: a
+// server that is well may have a fault of its own now and then, but an engine that never knows is
+// wrong.
 const unknowns = 2
 
 // refused returns the conflict by which write, which may be repeated, is refused.
@@ -159,7 +161,8 @@ func (e *env) refused(what string, write func() error) (*store.ConflictError, er
 	return c, nil
 }
 
-// conflict checks that write is refused by a conflict that carries current, and that current is what is stored.
+// conflict checks that write is refused by a conflict that carries current, and that current is
+// what is stored.
 func (e *env) conflict(ctx context.Context, s store.Store, what string, write func() error, current store.Record) error {
 	c, err := e.refused(what, write)
 	if err != nil {
@@ -186,8 +189,8 @@ func keysOf(ctx context.Context, s store.Store, prefix string) (map[string]int, 
 	return keys, nil
 }
 
-// together runs f for 0 to n-1, each in a goroutine of its own, and returns the first error when all have ended. It ends the
-// context of the others.
+// together runs f for 0 to n-1, each in a goroutine of its own, and returns the first error when
+// all have ended. It ends the context of the others.
 func together(ctx context.Context, n int, f func(ctx context.Context, i int) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -217,7 +220,8 @@ func pause(ctx context.Context) error {
 	}
 }
 
-// increment raises the token of key by one and tries again as long as others are first. It returns what it wrote.
+// increment raises the token of key by one and tries again as long as others are first. It returns
+// what it wrote.
 func increment(ctx context.Context, s store.Store, key string) (store.Record, error) {
 	rec, err := s.Get(ctx, key)
 	for err == nil {

@@ -9,7 +9,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// tracesReach: the trace in a caller's context reaches a client of net/http if, and only if, the engine says that it uses one.
+// tracesReach: the trace in a caller's context reaches a client of net/http if, and only if, the
+// engine says that it uses one.
 func tracesReach(ctx context.Context, e *env) error {
 	s, err := e.open(ctx)
 	if err != nil {

@@ -10,7 +10,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// odd are keys that some encoding, path, pattern or comparison mistakes for something else, or for one another.
+// odd are keys that some encoding, path, pattern or comparison mistakes for something else, or for
+// one another.
 var odd = []string{
 	"a", "A", "aa", "ab", "a b", "a  b", " a", "a ", " ", "  ",
 	"a/b", "/a", "a/", "/", "//", "a//b", "a/b/c", "/a/b", ".", "..", "...", "../a", "a/..", "a/../b", "./a", "a/./b", "a/.", ".a", "a.",

@@ -14,7 +14,8 @@ import (
 	"github.com/leasehold/leasehold/store/driver"
 )
 
-// keyLimits: a key of MaxKey bytes is taken; what isn't 1 to MaxKey bytes of printable UTF-8 is refused by every method.
+// keyLimits: a key of MaxKey bytes is taken; what isn't 1 to MaxKey bytes of printable UTF-8 is
+// refused by every method.
 func keyLimits(ctx context.Context, e *env) error {
 	s, err := e.open(ctx)
 	if err != nil {
@@ -80,7 +81,8 @@ func sized(key string, n int) (store.Record, error) {
 	return rec, err
 }
 
-// recordLimits: a record beyond a limit is refused with the name of the field, and what was there stays.
+// recordLimits: a record beyond a limit is refused with the name of the field, and what was there
+// stays.
 func recordLimits(ctx context.Context, e *env) error {
 	s, err := e.open(ctx)
 	if err != nil {

@@ -64,8 +64,8 @@ func listThousands(ctx context.Context, e *env) error {
 	return nil
 }
 
-// listUnderChange: while others come and go, a record that is there throughout is yielded exactly once, whether it is
-// written or left alone, and as it was at some moment of the call.
+// listUnderChange: while others come and go, a record that is there throughout is yielded exactly
+// once, whether it is written or left alone, and as it was at some moment of the call.
 func listUnderChange(ctx context.Context, e *env) error {
 	handles, err := e.openAll(ctx, 2)
 	if err != nil {
@@ -177,7 +177,8 @@ func listBreak(ctx context.Context, e *env) error {
 	return err
 }
 
-// listBodyUsesStore: the body of the loop may use the store, to write the records that it meets as well.
+// listBodyUsesStore: the body of the loop may use the store, to write the records that it meets as
+// well.
 func listBodyUsesStore(ctx context.Context, e *env) error {
 	s, err := e.open(ctx)
 	if err != nil {

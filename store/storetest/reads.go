@@ -12,7 +12,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// readsAreLinearizable: what was acknowledged on one handle is what the next Get on another one sees.
+// readsAreLinearizable: what was acknowledged on one handle is what the next Get on another one
+// sees.
 func readsAreLinearizable(ctx context.Context, e *env) error {
 	handles, err := e.openAll(ctx, 3)
 	if err != nil {
@@ -42,8 +43,8 @@ func readsAreLinearizable(ctx context.Context, e *env) error {
 	return nil
 }
 
-// readsUnderWrites: that holds while writes continue as well: a Get sees all that was acknowledged before it was called, and
-// nothing older than what a Get before it saw.
+// readsUnderWrites: that holds while writes continue as well: a Get sees all that was acknowledged
+// before it was called, and nothing older than what a Get before it saw.
 func readsUnderWrites(ctx context.Context, e *env) error {
 	const readers = 4
 	last := uint64(e.times(500, 50))
@@ -93,7 +94,8 @@ type ledger struct {
 	companions bool // the handles are of [companions]
 }
 
-// note records an acknowledged write and returns an error when it can't have been done after those of before.
+// note records an acknowledged write and returns an error when it can't have been done after those
+// of before.
 func (l *ledger) note(key, before, after string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -112,8 +114,8 @@ func (l *ledger) note(key, before, after string) error {
 	return nil
 }
 
-// everythingAtOnce: all methods at once, on several handles. Each version is made once and replaced at most once, and what
-// is left at the end is what was acknowledged last.
+// everythingAtOnce: all methods at once, on several handles. Each version is made once and replaced
+// at most once, and what is left at the end is what was acknowledged last.
 func everythingAtOnce(ctx context.Context, e *env) error {
 	const workers, keys = 8, 4
 	handles, err := e.openAll(ctx, 3)
@@ -192,11 +194,13 @@ func (l *ledger) step(ctx context.Context, s store.Store, key string) error {
 	return err
 }
 
-// companions is what handles are whose engine claims a record that nobody holds by two writes, as those on other programs' tables do. Of a
-// claim that others read and wrote over between the two, the engine may say that its outcome is unknown.
+// companions is what handles are whose engine claims a record that nobody holds by two writes, as
+// those on other programs' tables do. Of a claim that others read and wrote over between the two,
+// the engine may say that its outcome is unknown.
 type companions interface{ ClaimsInTwoWrites() }
 
-// overtaken says that the engine may not know of a write whether it counted: see [companions]. Before it, the record was before.
+// overtaken says that the engine may not know of a write whether it counted: see [companions].
+// Before it, the record was before.
 func (l *ledger) overtaken(err error, before store.Record) bool {
 	return l.companions && before.Owner == "" && errors.Is(err, store.ErrUnknownOutcome)
 }

@@ -15,7 +15,8 @@ import (
 	"github.com/leasehold/leasehold/store/driver"
 )
 
-// roundTrip: every field comes back as it was, alone and with the others, when it is set and when it is cleared.
+// roundTrip: every field comes back as it was, alone and with the others, when it is set and when
+// it is cleared.
 func roundTrip(ctx context.Context, e *env) error {
 	handles, err := e.openAll(ctx, 2)
 	if err != nil {
@@ -146,7 +147,8 @@ func ttlIsExact(ctx context.Context, e *env) error {
 	return nil
 }
 
-// noAliasing: what the caller does to its record later, and to records that it was given, changes nothing in the store.
+// noAliasing: what the caller does to its record later, and to records that it was given, changes
+// nothing in the store.
 func noAliasing(ctx context.Context, e *env) error {
 	s, err := e.open(ctx)
 	if err != nil {

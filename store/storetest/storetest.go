@@ -44,8 +44,8 @@ type Instance struct {
 	Volatile bool // the data are gone when the last handle is closed
 	Slow     bool // a write takes milliseconds: checks repeat things less often
 
-	// Cut makes the server unreachable for every handle that is open, so that requests hang or fail.
-	// Heal ends that. Both are nil, or neither is.
+	// Cut makes the server unreachable for every handle that is open, so that requests hang or
+	// fail. Heal ends that. Both are nil, or neither is.
 	Cut, Heal func() error
 
 	// Detach cuts off the servers that would replace the primary, or the leader, when it dies.
@@ -63,8 +63,9 @@ type Instance struct {
 	Clock clock.Clock
 }
 
-// limit is how long one check may take; patience how long an engine may take for what it should do at once. Both are there to end
-// what hangs, and long enough for a machine that is busy with other things.
+// limit is how long one check may take; patience how long an engine may take for what it should do
+// at once. Both are there to end what hangs, and long enough for a machine that is busy with other
+// things.
 const (
 	limit    = 5 * time.Minute
 	patience = 30 * time.Second
@@ -89,8 +90,8 @@ func Run(t *testing.T, factory Factory) {
 	}
 }
 
-// check is one property of an engine. It returns an error that says what is wrong, so that the suite can be tested on
-// engines that are wrong.
+// check is one property of an engine. It returns an error that says what is wrong, so that the
+// suite can be tested on engines that are wrong.
 type check struct {
 	name  string
 	needs func(Instance) string // why the check doesn't apply to an instance; "" when it does

@@ -16,8 +16,9 @@ type claim struct {
 	nonce string // "" where it said that there is none
 }
 
-// unreplicated: what only the primary has is of unknown outcome to its writer. What the writer's handle shows of that, and what any
-// handle confirms, is there after the primary has died, and so is all that was acknowledged.
+// unreplicated: what only the primary has is of unknown outcome to its writer. What the writer's
+// handle shows of that, and what any handle confirms, is there after the primary has died, and so
+// is all that was acknowledged.
 func unreplicated(ctx context.Context, e *env) error {
 	handles, err := e.openAll(ctx, 2)
 	if err != nil {
@@ -115,7 +116,8 @@ func (e *env) comesBack(ctx context.Context, s store.Store, rec store.Record) er
 	return mustMiss(ctx, s, "none")
 }
 
-// doubtful writes and deletes what only the primary will have, and returns by key what is then said of that.
+// doubtful writes and deletes what only the primary will have, and returns by key what is then said
+// of that.
 func (e *env) doubtful(ctx context.Context, s, other store.Store, renewal, gone store.Record) (map[string][]claim, error) {
 	put := func(ctx context.Context) (store.Record, error) { return s.Put(ctx, renewal) }
 	remove := func(ctx context.Context) (store.Record, error) {

@@ -29,8 +29,8 @@ func (e *env) startWait(ctx context.Context, s store.Store, key, version string)
 	return result
 }
 
-// settle gives the Waits that were begun on a handle the time to begin in earnest. What is checked holds either way, but a
-// Wait that only begins after the write that it waits for shows little.
+// settle gives the Waits that were begun on a handle the time to begin in earnest. What is checked
+// holds either way, but a Wait that only begins after the write that it waits for shows little.
 func settle(ctx context.Context, handles ...store.Store) error {
 	for _, s := range handles {
 		if _, err := store.Load(ctx, s, "settle"); err != nil {
@@ -125,7 +125,8 @@ func waitAtOnce(ctx context.Context, e *env) error {
 	return nil
 }
 
-// waitForChange: creation, update, deletion and re-creation end a Wait, on the handle of the write and on others.
+// waitForChange: creation, update, deletion and re-creation end a Wait, on the handle of the write
+// and on others.
 func waitForChange(ctx context.Context, e *env) error {
 	handles, err := e.openAll(ctx, 2)
 	if err != nil {
@@ -191,7 +192,8 @@ func waitPingPong(ctx context.Context, e *env) error {
 	})
 }
 
-// waitHammer: those who chase a writer that doesn't stop see its last write, each time that it rests.
+// waitHammer: those who chase a writer that doesn't stop see its last write, each time that it
+// rests.
 func waitHammer(ctx context.Context, e *env) error {
 	const chasers = 4
 	handles, err := e.openAll(ctx, 3)

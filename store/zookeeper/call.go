@@ -22,8 +22,8 @@ func (e unsentError) Unwrap() error { return e.error }
 // sessionPoll is how often to look whether there is a session. The client tells only its owner.
 const sessionPoll = 5 * time.Millisecond
 
-// session waits until the client has a session. So nothing is queued in the client while there is none, to be sent long
-// after the caller has gone. Its errors are unsentErrors.
+// session waits until the client has a session. So nothing is queued in the client while there is
+// none, to be sent long after the caller has gone. Its errors are unsentErrors.
 func (s *Store) session(ctx context.Context) error {
 	for waited := false; ; waited = true {
 		if s.life.Err() != nil {
@@ -43,8 +43,8 @@ func (s *Store) session(ctx context.Context) error {
 	}
 }
 
-// call has f ask the server, and waits for the answer until ctx is done. The client can't be told to stop: f then goes on
-// by itself, and Close waits for it.
+// call has f ask the server, and waits for the answer until ctx is done. The client can't be told
+// to stop: f then goes on by itself, and Close waits for it.
 func call[T any](ctx context.Context, s *Store, f func(*zk.Conn) (T, error)) (T, error) {
 	var none T
 	if err := s.session(ctx); err != nil {
@@ -69,7 +69,8 @@ func call[T any](ctx context.Context, s *Store, f func(*zk.Conn) (T, error)) (T,
 	}
 }
 
-// begin runs f in a goroutine that Close waits for. It reports false, and does nothing, after Close.
+// begin runs f in a goroutine that Close waits for. It reports false, and does nothing, after
+// Close.
 func (s *Store) begin(f func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,7 +92,8 @@ func answered(err error) bool {
 	return err == nil || slices.ContainsFunc(refusals, func(r error) bool { return errors.Is(err, r) })
 }
 
-// failed returns the error of a request that was to do something with the znode at path, for people: what to do about it.
+// failed returns the error of a request that was to do something with the znode at path, for
+// people: what to do about it.
 func (s *Store) failed(path string, err error) error {
 	switch {
 	case errors.Is(err, zk.ErrNoAuth):

@@ -27,7 +27,8 @@ func (w *write) Size() int   { return w.size + 4*(len(w.key)+birthLen) }
 
 // write has w done, by itself or together with others that are asked for at the same time.
 func (s *Store) write(ctx context.Context, w *write) error {
-	// Without a session nothing is sent, and it is known of no write that waits for one with others.
+	// Without a session nothing is sent, and it is known of no write that waits for one with
+	// others.
 	if err := s.session(ctx); err != nil {
 		return s.outcome(w.key, err)
 	}
@@ -41,11 +42,12 @@ func (s *Store) write(ctx context.Context, w *write) error {
 	return err
 }
 
-// mostTogether is how many bytes of writes go in one multi: about what the largest record takes alone. So a server whose
-// jute.maxbuffer lets all records through lets all multis through.
+// mostTogether is how many bytes of writes go in one multi: about what the largest record takes
+// alone. So a server whose jute.maxbuffer lets all records through lets all multis through.
 const mostTogether = store.MaxRecord
 
-// together sends writes of different keys in as few multis as they fit in, at the same time. It returns when all are answered.
+// together sends writes of different keys in as few multis as they fit in, at the same time. It
+// returns when all are answered.
 func (s *Store) together(ctx context.Context, group []*write) {
 	var others sync.WaitGroup
 	defer others.Wait()
@@ -60,8 +62,8 @@ func (s *Store) together(ctx context.Context, group []*write) {
 	s.multi(ctx, group[first:])
 }
 
-// multi has the server do all of the writes or none. When it refuses that, each is sent by itself: one of them is in conflict, or
-// not permitted, and the others are not.
+// multi has the server do all of the writes or none. When it refuses that, each is sent by itself:
+// one of them is in conflict, or not permitted, and the others are not.
 func (s *Store) multi(ctx context.Context, group []*write) {
 	if len(group) == 1 {
 		s.alone(ctx, group[0])

@@ -17,7 +17,8 @@ import (
 	"github.com/leasehold/leasehold/store/driver"
 )
 
-// Inspect implements [driver.Inspector]. It writes, reads and deletes a record of its own, whose key begins with ".doctor/".
+// Inspect implements [driver.Inspector]. It writes, reads and deletes a record of its own, whose
+// key begins with ".doctor/".
 func (s *Store) Inspect(ctx context.Context) []driver.Finding {
 	if err := s.session(ctx); err != nil {
 		return []driver.Finding{{
@@ -131,8 +132,9 @@ func (s *Store) inspectWrites(ctx context.Context) []driver.Finding {
 	return []driver.Finding{identity, {What: "permissions", Status: driver.StatusOK, Detail: "created, wrote, read and deleted a record"}}
 }
 
-// inspectIdentity says who the server takes us for: it replaces the scheme "auth" in a new znode's list of accounts by those
-// of the connection. The znode is below parent, and goes with the session at the latest.
+// inspectIdentity says who the server takes us for: it replaces the scheme "auth" in a new znode's
+// list of accounts by those of the connection. The znode is below parent, and goes with the session
+// at the latest.
 func (s *Store) inspectIdentity(ctx context.Context, parent string) driver.Finding {
 	f := driver.Finding{What: "identity", Status: driver.StatusOK}
 	path := parent + "/" + rand.Text()

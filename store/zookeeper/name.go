@@ -23,8 +23,8 @@ func nodeName(key string) string {
 	return b.String()
 }
 
-// plain reports whether a znode name may have r, and r doesn't begin an escape. ZooKeeper refuses control characters, and
-// what needs two units of UTF-16 or is beyond U+FFF0.
+// plain reports whether a znode name may have r, and r doesn't begin an escape. ZooKeeper refuses
+// control characters, and what needs two units of UTF-16 or is beyond U+FFF0.
 func plain(r rune) bool {
 	return r != '/' && r != '%' && r > 0x1f && (r < 0x7f || r > 0x9f) && (r < 0xd800 || r > 0xf8ff) && r < 0xfff0
 }

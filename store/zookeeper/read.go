@@ -14,8 +14,8 @@ import (
 	"github.com/leasehold/leasehold/store/driver"
 )
 
-// barrier returns when the server at hand has applied every write that was acknowledged before barrier was called: it has a
-// quorum agree on a multi that changes nothing.
+// barrier returns when the server at hand has applied every write that was acknowledged before
+// barrier was called: it has a quorum agree on a multi that changes nothing.
 func (s *Store) barrier(ctx context.Context) error {
 	_, err := call(ctx, s, func(conn *zk.Conn) ([]zk.MultiResponse, error) {
 		return conn.Multi(&zk.CheckVersionRequest{Path: s.root, Version: -1})
@@ -26,8 +26,9 @@ func (s *Store) barrier(ctx context.Context) error {
 	return err
 }
 
-// fresh has read ask a server that has applied every write that was acknowledged before. *session is the session in which
-// that is known to hold, 0 when it is not known of any. Errors come back as the client returned them.
+// fresh has read ask a server that has applied every write that was acknowledged before. *session
+// is the session in which that is known to hold, 0 when it is not known of any. Errors come back as
+// the client returned them.
 func fresh[T any](ctx context.Context, s *Store, session *int64, read func(*zk.Conn) (T, error)) (T, error) {
 	for {
 		if now := s.conn.SessionID(); *session == 0 || *session != now {
@@ -113,7 +114,8 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record,
 	}
 }
 
-// names returns the sorted names of the znodes of keys with that prefix. Those that no key has are among them.
+// names returns the sorted names of the znodes of keys with that prefix. Those that no key has are
+// among them.
 func (s *Store) names(ctx context.Context, prefix string, session *int64) ([]string, error) {
 	names, err := fresh(ctx, s, session, func(conn *zk.Conn) ([]string, error) {
 		names, _, err := conn.Children(s.root)
@@ -136,7 +138,8 @@ func (s *Store) names(ctx context.Context, prefix string, session *int64) ([]str
 	return names, nil
 }
 
-// yieldBatch reads the znodes with these names and yields what is in them. It reports whether to go on.
+// yieldBatch reads the znodes with these names and yields what is in them. It reports whether to go
+// on.
 func (s *Store) yieldBatch(ctx context.Context, names []string, session *int64, yield func(store.Record, error) bool) bool {
 	type read struct {
 		found

@@ -14,8 +14,9 @@ import (
 	"github.com/leasehold/leasehold/store/driver"
 )
 
-// watch is one watch at the server, which all waiters for a key share, and the row that was read when it was set. A change of
-// that row fires it. It can't be taken back, so it is kept until it fires even when nobody waits.
+// watch is one watch at the server, which all waiters for a key share, and the row that was read
+// when it was set. A change of that row fires it. It can't be taken back, so it is kept until it
+// fires even when nobody waits.
 type watch struct {
 	set chan struct{} // closed when the server has answered: then what follows is there
 
@@ -124,7 +125,8 @@ func (w *watch) follows(old *watch) bool {
 	return w.session != 0 && w.session == old.session // a session doesn't go back in time
 }
 
-// The pauses of waiters: between two tries to set a watch, and between two looks at a row whose watch is silent.
+// The pauses of waiters: between two tries to set a watch, and between two looks at a row whose
+// watch is silent.
 const (
 	retryMin = 20 * time.Millisecond
 	retryMax = time.Second
@@ -197,7 +199,8 @@ func (s *Store) await(ctx context.Context, done <-chan struct{}) error {
 	}
 }
 
-// retry returns nil after a pause when it makes sense to begin anew what was lost: to set a watch, or to read.
+// retry returns nil after a pause when it makes sense to begin anew what was lost: to set a watch,
+// or to read.
 func (s *Store) retry(ctx context.Context, key string, lost error, pause time.Duration) error {
 	var unsent unsentError
 	if errors.As(lost, &unsent) || answered(lost) {
@@ -208,7 +211,8 @@ func (s *Store) retry(ctx context.Context, key string, lost error, pause time.Du
 	return s.await(ctx, timer.C)
 }
 
-// silence waits until w is over. The client can miss a change while it reconnects, so the row is read now and then.
+// silence waits until w is over. The client can miss a change while it reconnects, so the row is
+// read now and then.
 func (s *Store) silence(ctx context.Context, key string, w *watch) error {
 	for {
 		timer := clock.NewTimer(s.clock, checkMin+rand.N(checkMax-checkMin))
@@ -232,7 +236,8 @@ func (s *Store) silence(ctx context.Context, key string, w *watch) error {
 	}
 }
 
-// check reads the row of w, unless another waiter did a moment ago, and ends w if it is another one.
+// check reads the row of w, unless another waiter did a moment ago, and ends w if it is another
+// one.
 func (s *Store) check(ctx context.Context, key string, w *watch) error {
 	now := s.clock.Now()
 	w.mu.Lock()

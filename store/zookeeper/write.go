@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold/leasehold/store/driver"
 )
 
-// Put implements [store.Store]. It takes one round trip, and one more to read the record that is in its way. The very first
-// record takes a few more, for the root.
+// Put implements [store.Store]. It takes one round trip, and one more to read the record that is in
+// its way. The very first record takes a few more, for the root.
 func (s *Store) Put(ctx context.Context, rec store.Record) (store.Record, error) {
 	w, stored, err := s.putting(rec)
 	switch {
@@ -27,7 +27,8 @@ func (s *Store) Put(ctx context.Context, rec store.Record) (store.Record, error)
 	return stored, nil
 }
 
-// putting returns the write of a record, and the record as it is stored then; nil for a version that no record ever had.
+// putting returns the write of a record, and the record as it is stored then; nil for a version
+// that no record ever had.
 func (s *Store) putting(rec store.Record) (*write, store.Record, error) {
 	body, err := driver.Marshal(rec)
 	if err != nil {
@@ -74,7 +75,8 @@ func deletion(path string, v version) []any {
 	}
 }
 
-// Delete implements [store.Store]. It takes one round trip, and one more to read the record that is in its way.
+// Delete implements [store.Store]. It takes one round trip, and one more to read the record that is
+// in its way.
 func (s *Store) Delete(ctx context.Context, key, version string) error {
 	if err := driver.CheckKey(key); err != nil {
 		return err
@@ -92,7 +94,8 @@ func (s *Store) mismatch(ctx context.Context, key, version string) error {
 	return s.explain(ctx, key, version, &session)
 }
 
-// explain returns why a write at a version was refused by a server whose session that is: because of what is stored instead.
+// explain returns why a write at a version was refused by a server whose session that is: because
+// of what is stored instead.
 func (s *Store) explain(ctx context.Context, key, version string, session *int64) error {
 	r, err := s.load(ctx, key, session)
 	switch {

@@ -31,7 +31,8 @@ type Options struct {
 	ACL []zk.ACL
 }
 
-// Store is a store in ZooKeeper. It implements [store.Store], [store.Waiter], [store.Describer] and [driver.Inspector].
+// Store is a store in ZooKeeper. It implements [store.Store], [store.Waiter], [store.Describer] and
+// [driver.Inspector].
 type Store struct {
 	conn  *zk.Conn
 	root  string
@@ -57,8 +58,8 @@ var (
 	_ driver.Inspector = (*Store)(nil)
 )
 
-// New returns a store over conn, which stays the caller's: close it after the store. It does no I/O. It fails when the root
-// is not the name of a znode.
+// New returns a store over conn, which stays the caller's: close it after the store. It does no
+// I/O. It fails when the root is not the name of a znode.
 func New(conn *zk.Conn, opts Options) (*Store, error) {
 	if conn == nil {
 		return nil, errors.New("zookeeper: conn is nil: want what zk.Connect returned")

@@ -1,5 +1,6 @@
-// Package configmap keeps service addresses in a ConfigMap of Kubernetes, as Admiral does, through plain HTTP: it brings no
-// Kubernetes client into a program. A program that has one passes its authenticated http.Client (client-go: rest.HTTPClientFor).
+// Package configmap keeps service addresses in a ConfigMap of Kubernetes, as Admiral does, through
+// plain HTTP: it brings no Kubernetes client into a program. A program that has one passes its
+// authenticated http.Client (client-go: rest.HTTPClientFor).
 package configmap
 
 import (
@@ -99,7 +100,8 @@ func dataOf(obj object) (map[string]string, error) {
 	return data, nil
 }
 
-// Save implements [admiral.Addresses]. Keys of the ConfigMap other than serviceEntryAddressStore stay as they are.
+// Save implements [admiral.Addresses]. Keys of the ConfigMap other than serviceEntryAddressStore
+// stay as they are.
 func (s *Store) Save(ctx context.Context, text, version string) error {
 	obj, current, err := s.get(ctx)
 	switch {
@@ -118,7 +120,8 @@ func (s *Store) Save(ctx context.Context, text, version string) error {
 	if obj["data"], err = json.Marshal(data); err != nil {
 		return err
 	}
-	// The metadata in obj bears the resource version: the server refuses the write when another one came first.
+	// The metadata in obj bears the resource version: the server refuses the write when another one
+	// came first.
 	return s.send(ctx, http.MethodPut, s.url+"/"+s.name, obj, http.StatusOK)
 }
 

@@ -28,8 +28,8 @@ const (
 	mostBytes = 512 << 10 // unless one write alone is larger
 )
 
-// patience is how long a write waits for those that are under way to be answered: about what a write takes where the server is
-// near, and little where it is far.
+// patience is how long a write waits for those that are under way to be answered: about what a
+// write takes where the server is near, and little where it is far.
 const patience = time.Millisecond
 
 // Groups sends writes. Its methods may be called from any goroutine.
@@ -60,9 +60,10 @@ type group struct {
 	cancel context.CancelFunc
 }
 
-// New returns groups of which width requests are under way before writes wait, 1 where more at once cost the server more than the
-// wait costs the caller. They call send, which blocks until the writes are answered, or soon after its context is done: that is
-// when no caller waits any more. What came of each write, send notes in it.
+// New returns groups of which width requests are under way before writes wait, 1 where more at once
+// cost the server more than the wait costs the caller. They call send, which blocks until the
+// writes are answered, or soon after its context is done: that is when no caller waits any more.
+// What came of each write, send notes in it.
 func New[W Write](width int, send func(ctx context.Context, group []W)) *Groups[W] {
 	g := &Groups[W]{send: send, width: width, keys: map[string]struct{}{}}
 	g.timer = time.AfterFunc(patience, g.overdue) //nolint:forbidigo // a suspension that prolongs a millisecond does no harm
@@ -70,9 +71,10 @@ func New[W Write](width int, send func(ctx context.Context, group []W)) *Groups[
 	return g
 }
 
-// Do has w sent: by a call of alone, or together with others. It blocks until that is done, or until ctx is when w is sent
-// together with others. Then it returns the cause, and whether w was sent; w must not be looked at any more. A write that
-// Close met before it was sent returns [store.ErrClosed].
+// Do has w sent: by a call of alone, or together with others. It blocks until that is done, or
+// until ctx is when w is sent together with others. Then it returns the cause, and whether w was
+// sent; w must not be looked at any more. A write that Close met before it was sent returns
+// [store.ErrClosed].
 func (g *Groups[W]) Do(ctx context.Context, w W, alone func()) (sent bool, err error) {
 	g.mu.Lock()
 	if g.closed {
@@ -126,8 +128,8 @@ func (g *Groups[W]) leave(ctx context.Context, p *place[W]) (sent bool, err erro
 	return false, context.Cause(ctx)
 }
 
-// overdue sends what waits, though nothing that is under way was answered. The answer to that will hold up nobody any more, and
-// release nobody.
+// overdue sends what waits, though nothing that is under way was answered. The answer to that will
+// hold up nobody any more, and release nobody.
 func (g *Groups[W]) overdue() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -193,8 +195,8 @@ func (g *Groups[W]) carry(ctx context.Context, places []*place[W]) {
 	}
 }
 
-// Close drops what was not sent yet, and waits until the rest of what was sent together is answered, or nobody waits for it
-// any more. It may be called twice.
+// Close drops what was not sent yet, and waits until the rest of what was sent together is
+// answered, or nobody waits for it any more. It may be called twice.
 func (g *Groups[W]) Close() {
 	g.mu.Lock()
 	g.closed = true

@@ -33,16 +33,17 @@ type Result struct {
 
 // Source is what an engine provides. Its methods are called by one goroutine each.
 type Source interface {
-	// Read looks at each of the wants, at most 500, and returns as many results, in their order. It returns soon after ctx
-	// is done.
+	// Read looks at each of the wants, at most 500, and returns as many results, in their order. It
+	// returns soon after ctx is done.
 	Read(ctx context.Context, wants []Want) ([]Result, error)
 
-	// Listen subscribes to changes of the keys that the ear names and blocks until that fails or ctx is done. It returns [ErrDeaf] when the
-	// server will never tell.
+	// Listen subscribes to changes of the keys that the ear names and blocks until that fails or
+	// ctx is done. It returns [ErrDeaf] when the server will never tell.
 	Listen(ctx context.Context, ear Ear) error
 }
 
-// Ear is what a [Source] tells what it hears. Its methods may be called from any goroutine, and don't block.
+// Ear is what a [Source] tells what it hears. Its methods may be called from any goroutine, and
+// don't block.
 type Ear struct {
 	w     *Waiters
 	began func()
@@ -54,14 +55,17 @@ func (e Ear) Up() {
 	e.w.setListening(true)
 }
 
-// Changed says that the key may have changed: the server told so, or from now on it tells of this key.
+// Changed says that the key may have changed: the server told so, or from now on it tells of this
+// key.
 func (e Ear) Changed(key string) { e.w.Changed(key) }
 
-// Next returns what has changed since the last call in which keys are to be listened to: those that somebody waits for, or did in the last
-// half minute. The first call of a Listen returns all of them.
+// Next returns what has changed since the last call in which keys are to be listened to: those that
+// somebody waits for, or did in the last half minute. The first call of a Listen returns all of
+// them.
 func (e Ear) Next() (begin, end []string) { return e.w.next() }
 
-// More returns the channel, of capacity 1, that tells when Next has keys to begin with. Those to end with aren't told: a Source asks every few seconds.
+// More returns the channel, of capacity 1, that tells when Next has keys to begin with. Those to
+// end with aren't told: a Source asks every few seconds.
 func (e Ear) More() <-chan struct{} { return e.w.more }
 
 // ErrDeaf is returned by a [Source] that can't listen. The Waits poll from then on.
@@ -121,14 +125,16 @@ func New(src Source) *Waiters {
 	}
 }
 
-// Wait implements [store.Waiter]. read is the engine's own look at one want: the first look, with the caller's context.
+// Wait implements [store.Waiter]. read is the engine's own look at one want: the first look, with
+// the caller's context.
 func (w *Waiters) Wait(ctx context.Context, want Want, read func(context.Context) (store.Record, error)) (store.Record, error) {
 	me := &waiter{want, make(chan Result, 1)}
 	if !w.join(me) {
 		return store.Record{}, store.ErrClosed
 	}
 	defer w.leave(me)
-	// What changes from here on is told, or met by the read that follows when the subscription to the key begins.
+	// What changes from here on is told, or met by the read that follows when the subscription to
+	// the key begins.
 	if rec, err := read(ctx); err != nil || rec.Version != want.Version {
 		return rec, err
 	}
@@ -240,8 +246,8 @@ func (w *Waiters) setListening(on bool) {
 	w.nudge()
 }
 
-// Changed has those who wait for the key look at it. An engine calls it for what its handle writes, too, where its server doesn't
-// tell a connection of its own writes.
+// Changed has those who wait for the key look at it. An engine calls it for what its handle writes,
+// too, where its server doesn't tell a connection of its own writes.
 func (w *Waiters) Changed(key string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -260,7 +266,8 @@ func (w *Waiters) Close() {
 	w.running.Wait()
 }
 
-// take returns those who are to be looked at, everybody or those whose keys the server told of, and which of the two.
+// take returns those who are to be looked at, everybody or those whose keys the server told of, and
+// which of the two.
 func (w *Waiters) take(everybody bool) (due map[Want][]*waiter, all bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -10,7 +10,8 @@ import (
 	"github.com/leasehold/leasehold/clock"
 )
 
-// serve is the goroutine that reads for the waiters, and has another one listen while there are any.
+// serve is the goroutine that reads for the waiters, and has another one listen while there are
+// any.
 func (w *Waiters) serve() {
 	var stop func()
 	defer func() {
@@ -93,8 +94,8 @@ func (w *Waiters) sleep(due clock.Instant, kick <-chan struct{}) bool {
 	return false
 }
 
-// look reads for those who are due and wakes whom it found something for. Nobody gets what was read before it came: those
-// who are due had come before.
+// look reads for those who are due and wakes whom it found something for. Nobody gets what was read
+// before it came: those who are due had come before.
 func (w *Waiters) look(due map[Want][]*waiter) (found bool, err error) {
 	wants := make([]Want, 0, min(len(due), batch))
 	flush := func() error {

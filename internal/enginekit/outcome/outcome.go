@@ -10,13 +10,15 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// The bounds on what is remembered. Beyond them every record is in doubt: that costs writes, and is never wrong.
+// The bounds on what is remembered. Beyond them every record is in doubt: that costs writes, and is
+// never wrong.
 const (
 	mostNonces = 32     // of one key
 	mostKeys   = 65_536 // of one handle
 )
 
-// Writes are the writes in doubt. The zero value is ready for use; all methods may be called from any goroutine.
+// Writes are the writes in doubt. The zero value is ready for use; all methods may be called from
+// any goroutine.
 type Writes struct {
 	mu   sync.Mutex
 	now  uint64
@@ -38,9 +40,11 @@ type copies struct {
 	tell    context.CancelCauseFunc // of landing
 }
 
-// Begin notes that a write that bears nonce and demands the version base is sent: until it is answered it is in doubt, for all who meet it
-// meanwhile. That may be another copy of the same write, whose refusal would show what no failover must take away. Call end once the answer is
-// there. A deletion has no nonce, and leaves nothing that bears it. Where nothing is said to have landed, base says nothing.
+// Begin notes that a write that bears nonce and demands the version base is sent: until it is
+// answered it is in doubt, for all who meet it meanwhile. That may be another copy of the same
+// write, whose refusal would show what no failover must take away. Call end once the answer is
+// there. A deletion has no nonce, and leaves nothing that bears it. Where nothing is said to have
+// landed, base says nothing.
 func (w *Writes) Begin(key, base, nonce string) (end func()) {
 	if nonce == "" {
 		return func() {}
@@ -71,8 +75,9 @@ func (w *Writes) Begin(key, base, nonce string) (end func()) {
 	}
 }
 
-// Landed notes that a copy of a write that is under way was acknowledged with the store's whole promise, and left rec: that write is in doubt
-// no more, and those of its copies that were not sent yet needn't be.
+// Landed notes that a copy of a write that is under way was acknowledged with the store's whole
+// promise, and left rec: that write is in doubt no more, and those of its copies that were not sent
+// yet needn't be.
 func (w *Writes) Landed(rec store.Record) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -85,8 +90,9 @@ func (w *Writes) Landed(rec store.Record) {
 	w.settle(rec.Key, rec.Nonce)
 }
 
-// Landing returns a context that ends when a copy of a write that is under way lands: its cause is the conflict that any other copy meets
-// then. For one that is not under way, as a deletion never is, it is the background.
+// Landing returns a context that ends when a copy of a write that is under way lands: its cause is
+// the conflict that any other copy meets then. For one that is not under way, as a deletion never
+// is, it is the background.
 func (w *Writes) Landing(key, nonce string) context.Context {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -117,7 +123,8 @@ func (w *Writes) Now() uint64 {
 	return w.now
 }
 
-// Unknown notes a write of unknown outcome that bears nonce; a deletion bears "". One of which another copy has landed is in no doubt.
+// Unknown notes a write of unknown outcome that bears nonce; a deletion bears "". One of which
+// another copy has landed is in no doubt.
 func (w *Writes) Unknown(key, nonce string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -146,8 +153,9 @@ func (w *Writes) Unknown(key, nonce string) {
 	}
 }
 
-// Done notes that a write to key, sent at since or later, was acknowledged with the store's whole promise. A write that was in
-// doubt before then has landed below it, or never will: the version that it demands is gone.
+// Done notes that a write to key, sent at since or later, was acknowledged with the store's whole
+// promise. A write that was in doubt before then has landed below it, or never will: the version
+// that it demands is gone.
 func (w *Writes) Done(key string, since uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -178,7 +186,8 @@ func (w *Writes) settle(key, nonce string) {
 	}
 }
 
-// Shows reports whether a record of key that bears nonce, "" where there is none, shows a write in doubt.
+// Shows reports whether a record of key that bears nonce, "" where there is none, shows a write in
+// doubt.
 func (w *Writes) Shows(key, nonce string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

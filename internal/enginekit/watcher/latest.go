@@ -1,9 +1,11 @@
 package watcher
 
-// Latest is what one handle knows of a record whose server gives each change a number that rises, and tells changes late, out of order,
-// or not at all. It decides which change that the server tells is as good as a read: one that comes after the latest that is known, after all
-// that the handle has shown to anyone, and after the versions of the Waits that it would end. All others are in doubt: what is told after
-// numbers that fell, since the server was put back from a backup, too. So no Wait returns an older record than its caller has seen.
+// Latest is what one handle knows of a record whose server gives each change a number that rises,
+// and tells changes late, out of order, or not at all. It decides which change that the server
+// tells is as good as a read: one that comes after the latest that is known, after all that the
+// handle has shown to anyone, and after the versions of the Waits that it would end. All others are
+// in doubt: what is told after numbers that fell, since the server was put back from a backup, too.
+// So no Wait returns an older record than its caller has seen.
 //
 // It is a value without a lock: the engine has one.
 type Latest struct {
@@ -13,15 +15,15 @@ type Latest struct {
 	since uint64 // how many reads had begun when that was
 }
 
-// Show says that the handle shows the version of that number to a caller, 0 for none. reads is how many reads of the handle's own,
-// those that Read is told of, have begun.
+// Show says that the handle shows the version of that number to a caller, 0 for none. reads is how
+// many reads of the handle's own, those that Read is told of, have begun.
 func (l *Latest) Show(at, reads uint64) {
 	l.Known = l.Known && at != 0
 	l.Shown, l.since = max(l.Shown, at), reads
 }
 
-// Counts reports whether a change that is told under that number is as good as a read, for Waits that began with versions of the
-// numbers from.
+// Counts reports whether a change that is told under that number is as good as a read, for Waits
+// that began with versions of the numbers from.
 func (l *Latest) Counts(at uint64, from ...uint64) bool {
 	if !l.Known || l.At == 0 || at < max(l.At, l.Shown) {
 		return false
@@ -34,7 +36,8 @@ func (l *Latest) Counts(at uint64, from ...uint64) bool {
 	return true
 }
 
-// Read says that a read, of which begun reads had begun when it did, itself among them, returned the version of that number.
+// Read says that a read, of which begun reads had begun when it did, itself among them, returned
+// the version of that number.
 func (l *Latest) Read(at, begun uint64) {
 	l.Known, l.At = true, at
 	if l.since < begun { // what was shown before came before

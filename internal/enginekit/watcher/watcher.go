@@ -20,13 +20,15 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// The bounds of the pause before a watch of the server's that ended is begun anew, and before a read that failed is repeated.
+// The bounds of the pause before a watch of the server's that ended is begun anew, and before a
+// read that failed is repeated.
 const (
 	RetryMin = 10 * time.Millisecond
 	RetryMax = time.Second
 )
 
-// Watch is what all Waits of a store for one key share. Its methods may be called from any goroutine.
+// Watch is what all Waits of a store for one key share. Its methods may be called from any
+// goroutine.
 type Watch struct {
 	key string
 
@@ -47,7 +49,8 @@ type state struct {
 	shown uint64 // the highest revision that the store has shown to a caller
 }
 
-// isLatest reports whether that version is the latest that is known, and the store has shown nothing later.
+// isLatest reports whether that version is the latest that is known, and the store has shown
+// nothing later.
 func (st state) isLatest(version string) bool {
 	return st.tries > 0 && st.at == st.tries && !st.ended && st.err == nil && st.rec.Version == version && st.shown <= st.revision
 }
@@ -58,7 +61,8 @@ func New(key string) *Watch { return &Watch{key: key, turn: make(chan struct{})}
 // Again says that the server's watch began, failed to begin, or ended: whoever waits reads.
 func (w *Watch) Again() { w.change(func(st *state) { st.tries++; st.ended = false }) }
 
-// Ended is Again for a watch that failed to begin, or ended: until the next Again all Waits begin with a read.
+// Ended is Again for a watch that failed to begin, or ended: until the next Again all Waits begin
+// with a read.
 func (w *Watch) Ended() { w.change(func(st *state) { st.tries++; st.ended = true }) }
 
 // Began reports whether Again was ever called.
@@ -68,8 +72,9 @@ func (w *Watch) Began() bool {
 	return w.state.tries > 0
 }
 
-// Tell passes a change on: the record, Record{Key: key} for a deletion, or why it can't be read, and its revision. Revisions
-// rise with each change of the key, and are never 0. A change that is told twice, or after a later one, does no harm.
+// Tell passes a change on: the record, Record{Key: key} for a deletion, or why it can't be read,
+// and its revision. Revisions rise with each change of the key, and are never 0. A change that is
+// told twice, or after a later one, does no harm.
 func (w *Watch) Tell(revision uint64, rec store.Record, err error) {
 	w.change(func(st *state) {
 		if revision > st.revision {
@@ -78,15 +83,16 @@ func (w *Watch) Tell(revision uint64, rec store.Record, err error) {
 	})
 }
 
-// Show says that the store shows the record to a caller, as of that revision. No Wait whose reads are linearizable returns an older one from
-// then on.
+// Show says that the store shows the record to a caller, as of that revision. No Wait whose reads
+// are linearizable returns an older one from then on.
 func (w *Watch) Show(revision uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.state.shown = max(w.state.shown, revision)
 }
 
-// learn takes note of a read that began when the server's watch had begun, failed or ended so many times.
+// learn takes note of a read that began when the server's watch had begun, failed or ended so many
+// times.
 func (w *Watch) learn(tries int, rec store.Record, revision uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -122,19 +128,20 @@ func (w *Watch) wake() {
 
 // Reader is how an engine reads for a Wait.
 type Reader struct {
-	// Read is [store.Load], and returns the revision up to which it saw all changes of the key. Where a server may lag, it tries
-	// to read from one that has seen floor.
+	// Read is [store.Load], and returns the revision up to which it saw all changes of the key.
+	// Where a server may lag, it tries to read from one that has seen floor.
 	Read func(ctx context.Context, key string, floor uint64) (rec store.Record, revision uint64, err error)
 	// Floor is the revision of the version that is waited to change, where it has one.
 	Floor uint64
-	// Passing reports whether an error of Read passes by itself. The first Read's errors are returned all the same, for
-	// then something may be set up wrongly.
+	// Passing reports whether an error of Read passes by itself. The first Read's errors are
+	// returned all the same, for then something may be set up wrongly.
 	Passing func(err error) bool
-	// Confirm: the server may tell a change before Read shows it. Then a Wait reads once more, so that no read after it
-	// shows less.
+	// Confirm: the server may tell a change before Read shows it. Then a Wait reads once more, so
+	// that no read after it shows less.
 	Confirm bool
-	// Linearizable: Read is. Then what it returned stands until the watch is told otherwise, or ends: a Wait that begins with that version,
-	// or the one that was told since, makes no read. The store says by [Watch.Show] what else it shows.
+	// Linearizable: Read is. Then what it returned stands until the watch is told otherwise, or
+	// ends: a Wait that begins with that version, or the one that was told since, makes no read.
+	// The store says by [Watch.Show] what else it shows.
 	Linearizable bool
 }
 
@@ -195,7 +202,8 @@ func (o *one) counts(st state) bool {
 	return !o.Confirm && (!o.Linearizable || st.shown <= st.revision)
 }
 
-// read reads as soon as the server's watch has begun, failed or ended once more. It reports true if the Wait is over, with that record.
+// read reads as soon as the server's watch has begun, failed or ended once more. It reports true if
+// the Wait is over, with that record.
 func (o *one) read(ctx context.Context, closing <-chan struct{}) (rec store.Record, over bool, err error) {
 	for {
 		st, err := o.after(ctx, closing, func(st state) bool { return st.tries > o.seen.tries })
@@ -240,7 +248,8 @@ func (w *Watch) after(ctx context.Context, closing <-chan struct{}, willDo func(
 	}
 }
 
-// Ready returns why no operation may begin: [store.ErrClosed] when closing is closed, the cause when ctx is done.
+// Ready returns why no operation may begin: [store.ErrClosed] when closing is closed, the cause
+// when ctx is done.
 func Ready(ctx context.Context, closing <-chan struct{}) error {
 	select {
 	case <-closing:
@@ -253,8 +262,8 @@ func Ready(ctx context.Context, closing <-chan struct{}) error {
 	return nil
 }
 
-// Pause blocks for d, less up to a half at random, so that a thousand watches don't come back at one moment. It returns the
-// cause when ctx ends, and [store.ErrClosed] when closing is closed.
+// Pause blocks for d, less up to a half at random, so that a thousand watches don't come back at
+// one moment. It returns the cause when ctx ends, and [store.ErrClosed] when closing is closed.
 func Pause(ctx context.Context, closing <-chan struct{}, d time.Duration) error {
 	timer := clock.NewTimer(clock.System(), d-rand.N(d/2))
 	defer timer.Stop()

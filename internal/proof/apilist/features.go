@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// features returns what a package exports, a line each, sorted: names of the package, fields of structs, methods. The names of
-// parameters are left out, since no caller depends on them.
+// features returns what a package exports, a line each, sorted: names of the package, fields of
+// structs, methods. The names of parameters are left out, since no caller depends on them.
 func features(pkg *types.Package) []string {
 	l := &lister{pkg: pkg}
 	scope := pkg.Scope()
@@ -112,8 +112,8 @@ func (l *lister) named(obj *types.TypeName) {
 	}
 }
 
-// iface names all methods in the line of the type, so that this line changes when a method comes: types of others that have
-// been one of these may then be none.
+// iface names all methods in the line of the type, so that this line changes when a method comes:
+// types of others that have been one of these may then be none.
 func (l *lister) iface(name, head string, t *types.Interface) {
 	if !t.IsMethodSet() {
 		l.add("type %s %s", head, l.text(t))

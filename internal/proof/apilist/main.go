@@ -1,12 +1,13 @@
-// Command apilist keeps the lists of what each public package exports, in api/: one file a package, one line a name, a field or a
-// method, sorted. A line that goes or changes breaks programs that use it; a line that comes does not.
+// Command apilist keeps the lists of what each public package exports, in api/: one file a package,
+// one line a name, a field or a method, sorted. A line that goes or changes breaks programs that
+// use it; a line that comes does not.
 //
 //	apilist          writes the lists
 //	apilist check    fails, and shows the difference, when the lists are not those of the code
 //	apilist count    prints how many names each package exports, and how many lines its list has
 //
-// Public is what others can import and use: not below an internal folder, no command, no example. The lists are read from what the
-// compiler exports, so the packages have to build.
+// Public is what others can import and use: not below an internal folder, no command, no example.
+// The lists are read from what the compiler exports, so the packages have to build.
 package main
 
 import (
@@ -60,7 +61,8 @@ func run(dir, verb string, out io.Writer) error {
 	return fmt.Errorf("%q: want check, count or nothing", verb)
 }
 
-// lists returns the list of each public package by its path from the root, a slash at its front left out.
+// lists returns the list of each public package by its path from the root, a slash at its front
+// left out.
 func lists(dir string) (map[string][]string, error) {
 	paths, err := public(dir)
 	if err != nil {

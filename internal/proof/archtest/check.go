@@ -21,8 +21,8 @@ func (p Problem) String() string {
 	return fmt.Sprintf("%s:%d: %s", p.Path, p.Line, p.Text)
 }
 
-// Check applies the rules to a source tree and returns what breaks them, sorted. It returns an error when the tree can't be
-// read or a Go file can't be parsed.
+// Check applies the rules to a source tree and returns what breaks them, sorted. It returns an
+// error when the tree can't be read or a Go file can't be parsed.
 func Check(fsys fs.FS, table []Row) ([]Problem, error) {
 	t, err := read(fsys)
 	if err != nil {

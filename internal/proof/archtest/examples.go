@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// WithoutExample returns the public packages that export something and have no Example to show how that is used.
+// WithoutExample returns the public packages that export something and have no Example to show how
+// that is used.
 func WithoutExample(fsys fs.FS) ([]string, error) {
 	t, err := read(fsys)
 	if err != nil {

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// row returns the row of the table that counts for a package, or nil: its own, or the longest that covers it.
+// row returns the row of the table that counts for a package, or nil: its own, or the longest that
+// covers it.
 func (j *judge) row(dir string) *Row {
 	var best *Row
 	for i := range j.table {

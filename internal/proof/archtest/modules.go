@@ -8,12 +8,14 @@ import (
 	"strings"
 )
 
-// goDirective is the Go version that go.mod files ask for. A later one would be forced on every importer.
+// goDirective is the Go version that go.mod files ask for. A later one would be forced on every
+// importer.
 const goDirective = "1.26.0"
 
 func trimModule(importPath string) string { return strings.TrimPrefix(importPath, Module+"/") }
 
-// modules sees that each go.mod asks of its importers no more than it has to, and that the workspace knows every module.
+// modules sees that each go.mod asks of its importers no more than it has to, and that the
+// workspace knows every module.
 func (j *judge) modules() {
 	used := map[string]bool{}
 	for _, d := range directives(j.tree.work) {
@@ -81,8 +83,8 @@ func directives(text []byte) []directive {
 	return all
 }
 
-// Forcing returns a problem for each required module whose own go directive is later than ours. Its input is what
-// `go list -m -f '{{.Path}} {{.Version}} {{.GoVersion}}' all` prints.
+// Forcing returns a problem for each required module whose own go directive is later than ours. Its
+// input is what `go list -m -f '{{.Path}} {{.Version}} {{.GoVersion}}' all` prints.
 func Forcing(listed string) []Problem {
 	var found []Problem
 	for line := range strings.Lines(listed) {
@@ -95,8 +97,8 @@ func Forcing(listed string) []Problem {
 	return found
 }
 
-// later reports whether Go version a is later than b, by their numbers; a missing one is 0, and a release candidate counts
-// as its release.
+// later reports whether Go version a is later than b, by their numbers; a missing one is 0, and a
+// release candidate counts as its release.
 func later(a, b string) bool {
 	as, bs := numbers(a), numbers(b)
 	for len(as) < len(bs) {

@@ -28,7 +28,8 @@ func (j *judge) size(f *file) {
 	}
 }
 
-// calls sees that a file uses nothing that its package must not: not by calling it, nor by passing it on.
+// calls sees that a file uses nothing that its package must not: not by calling it, nor by passing
+// it on.
 func (j *judge) calls(f *file) {
 	r := j.row(f.dir)
 	if r == nil || r.Never == nil || f.test {

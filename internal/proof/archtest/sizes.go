@@ -17,7 +17,8 @@ type Room struct {
 	Proof      int // tests, and what is made for them
 }
 
-// Sizes returns the rooms by their folders, sorted. A row of the table that is made for tests is proof.
+// Sizes returns the rooms by their folders, sorted. A row of the table that is made for tests is
+// proof.
 func Sizes(fsys fs.FS, table []Row) ([]Room, error) {
 	t, err := read(fsys)
 	if err != nil {
@@ -49,8 +50,8 @@ func Sizes(fsys fs.FS, table []Row) ([]Room, error) {
 	return all, nil
 }
 
-// room returns which room a folder belongs to: its first two names where rooms stand side by side in one folder, all of a group
-// of commands, else the first.
+// room returns which room a folder belongs to: its first two names where rooms stand side by side
+// in one folder, all of a group of commands, else the first.
 func room(dir string) string {
 	names := strings.Split(dir, "/")
 	n := 1

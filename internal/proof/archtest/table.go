@@ -23,7 +23,8 @@ func (f Floor) String() string {
 	return [...]string{"F0", "F1", "between F1 and F2", "between the rules and F2", "F2", "F3", "F4", "F5", "outside the floors"}[f]
 }
 
-// Row says where a package stands and what it may import beyond the standard library and the floors below it.
+// Row says where a package stands and what it may import beyond the standard library and the floors
+// below it.
 type Row struct {
 	Dir    string // from the root; "x/..." stands for x and all below it, unless a row says more precisely
 	Floor  Floor

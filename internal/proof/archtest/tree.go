@@ -35,8 +35,8 @@ type tree struct {
 	work  []byte            // go.work
 }
 
-// recipes are modules outside the workspace that build the servers which tests run against. Nobody imports them, and what
-// they require and replace is what the server was released with.
+// recipes are modules outside the workspace that build the servers which tests run against. Nobody
+// imports them, and what they require and replace is what the server was released with.
 const recipes = "internal/proof/servers/recipes"
 
 // read reads every Go file of the workspace, whatever it is built for, and its module files.

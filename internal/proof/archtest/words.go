@@ -10,12 +10,13 @@ import (
 	"strings"
 )
 
-// bannedList is where scripts/words has its list of banned phrases, which holds for the words of the code as well.
+// bannedList is where scripts/words has its list of banned phrases, which holds for the words of
+// the code as well.
 const bannedList = ".vale/styles/Leasehold/Banned.yml"
 
-// Words returns where the code that users see breaks the rules of language: doc comments of what public packages export, and
-// texts, which are help, errors and log lines. Each Problem's Text is the phrase with some words around it, by which a baseline
-// knows it wherever the code moves.
+// Words returns where the code that users see breaks the rules of language: doc comments of what
+// public packages export, and texts, which are help, errors and log lines. Each Problem's Text is
+// the phrase with some words around it, by which a baseline knows it wherever the code moves.
 func Words(fsys fs.FS) ([]Problem, error) {
 	list, err := fs.ReadFile(fsys, bannedList)
 	if err != nil {
@@ -43,7 +44,8 @@ func Words(fsys fs.FS) ([]Problem, error) {
 	return w.found, nil
 }
 
-// phrases returns an expression for the tokens of a vale rule, each with some words before and after.
+// phrases returns an expression for the tokens of a vale rule, each with some words before and
+// after.
 func phrases(rule string) (*regexp.Regexp, error) {
 	_, list, ok := strings.Cut(rule, "\ntokens:\n")
 	if !ok {

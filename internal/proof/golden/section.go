@@ -11,8 +11,8 @@ import (
 
 var figures = regexp.MustCompile(`[0-9]+(\.[0-9]+)?( (µs|ms|s))?`)
 
-// Check sees that the section of that name in file is text, apart from its figures, which differ from run to run; with update
-// it writes it there. In the page it stands between comments:
+// Check sees that the section of that name in file is text, apart from its figures, which differ
+// from run to run; with update it writes it there. In the page it stands between comments:
 //
 //	<!-- name: written by command -->
 //	<!-- end -->

@@ -7,14 +7,16 @@ import (
 	"strings"
 )
 
-// Edit changes one place: in that function of that file, what is Old becomes New. Old is there exactly once.
+// Edit changes one place: in that function of that file, what is Old becomes New. Old is there
+// exactly once.
 type Edit struct {
 	File, Func string
 	Old, New   string
 }
 
-// Seed writes an overlay into dir with which the go command builds all [Bugs] into what it builds, and returns its path. A bug whose place isn't
-// found as it is described is an error: the code has moved, and the bug has to follow it.
+// Seed writes an overlay into dir with which the go command builds all [Bugs] into what it builds,
+// and returns its path. A bug whose place isn't found as it is described is an error: the code has
+// moved, and the bug has to follow it.
 func Seed(root, dir string) (overlay string, err error) {
 	out, err := seed(root, Bugs)
 	if err != nil {
@@ -50,7 +52,8 @@ func seed(root string, bugs map[string][]Edit) (files, error) {
 	return out, nil
 }
 
-// merged returns variants with v, which becomes one with the same bug's other change of the same function.
+// merged returns variants with v, which becomes one with the same bug's other change of the same
+// function.
 func merged(variants []variant, v variant) []variant {
 	i := slices.IndexFunc(variants, func(o variant) bool { return o.mutant == v.mutant && o.fn == v.fn })
 	if i < 0 {

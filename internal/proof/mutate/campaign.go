@@ -79,8 +79,8 @@ func (c *Campaign) Try(t Target) (Result, error) {
 	return r, nil
 }
 
-// draw draws at most n of the mutants, and leaves them in their order. Each is drawn by its own key, so that a change of one function
-// draws no others of the rest.
+// draw draws at most n of the mutants, and leaves them in their order. Each is drawn by its own
+// key, so that a change of one function draws no others of the rest.
 func draw(mutants []Mutant, seed uint64, n int) []Mutant {
 	if n >= len(mutants) {
 		return mutants

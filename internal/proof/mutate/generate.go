@@ -27,10 +27,12 @@ var flips = map[token.Token][]string{
 	token.ADD: {"-"}, token.SUB: {"+"}, token.MUL: {"/"}, token.QUO: {"*"},
 }
 
-// spared are functions that aren't mutated: those that can't be replaced, and those that make text for people.
+// spared are functions that aren't mutated: those that can't be replaced, and those that make text
+// for people.
 var spared = map[string]bool{"init": true, "main": true, "_": true, "String": true, "GoString": true, "Error": true, "LogValue": true}
 
-// wording finds calls that make the text of an error or a line of a log. What is in them is not mutated.
+// wording finds calls that make the text of an error or a line of a log. What is in them is not
+// mutated.
 var wording = regexp.MustCompile(`^(fmt\.Errorf|errors\.New|(.*\.)?(log|Log|logger|slog)\.?(Debug|Info|Warn|Error|Log|With)?(Context|Attrs)?)$`)
 
 // generate returns the mutants of every function of a file.

@@ -54,7 +54,8 @@ func trace(function string) {
 )
 
 const (
-	// Env is the environment variable that switches a mutant on in a program that was built with some.
+	// Env is the environment variable that switches a mutant on in a program that was built with
+	// some.
 	Env = "LEASEHOLD_MUTANT"
 	// TraceEnv names a file that such a program adds each mutated function to that it runs.
 	TraceEnv = "LEASEHOLD_MUTANT_TRACE"
@@ -81,7 +82,8 @@ func Root(dir string) (string, error) {
 // files are the texts of mutated files, by their paths from the root.
 type files map[string]string
 
-// write writes the files into dir, and beside them the overlay that puts them in the place of root's. It returns the overlay's path.
+// write writes the files into dir, and beside them the overlay that puts them in the place of
+// root's. It returns the overlay's path.
 func (f files) write(root, dir string) (string, error) {
 	replace := map[string]string{}
 	all := files{seededFile: seededBuild}

@@ -22,7 +22,8 @@ func (m Mutant) Key() string { return m.place() + ": " + m.What }
 // place is the function that a mutant is of.
 func (m Mutant) place() string { return m.File + " " + m.Func }
 
-// ReadJudged reads the survivors that were judged: a line with the mutant, and a line that begins with a tab and says what it amounts to.
+// ReadJudged reads the survivors that were judged: a line with the mutant, and a line that begins
+// with a tab and says what it amounts to.
 func ReadJudged(root string) (Judged, error) {
 	text, err := os.ReadFile(filepath.Join(root, judgedFile))
 	if err != nil {

@@ -93,7 +93,8 @@ type span struct {
 	from, to int
 }
 
-// rewrite returns the file with the variants of its functions added. Lines of the file as it was keep their numbers.
+// rewrite returns the file with the variants of its functions added. Lines of the file as it was
+// keep their numbers.
 func (s *source) rewrite(variants []variant) (text string, spans []span) {
 	by := map[*ast.FuncDecl][]variant{}
 	for _, v := range variants {
@@ -129,7 +130,8 @@ func (s *source) rewrite(variants []variant) (text string, spans []span) {
 	return tail.String(), spans
 }
 
-// signature returns the changes that name each parameter of fn, and a function that returns the call of a mutant's copy of it.
+// signature returns the changes that name each parameter of fn, and a function that returns the
+// call of a mutant's copy of it.
 func (s *source) signature(fn *ast.FuncDecl) (named []change, call func(mutant string) string) {
 	unnamed := 0
 	fresh := func() string { unnamed++; return fmt.Sprint("p__", unnamed) }

@@ -18,7 +18,8 @@ const (
 	latestGo  = "internal/enginekit/watcher/latest.go"
 )
 
-// Bugs are the seeded bugs, by the names of the safety rules that they take out; see package seeded for what those say.
+// Bugs are the seeded bugs, by the names of the safety rules that they take out; see package seeded
+// for what those say.
 var Bugs = map[string][]Edit{
 	"deadline-from-sent":    {{attemptGo, "Hold.extend", "\th.Deadline = sent", "\tsent = env.Now\n\th.Deadline = sent"}},
 	"deadline-from-first":   {{nextGo, "Hold.pursue", "if !h.att.Tied {", "if true {"}},

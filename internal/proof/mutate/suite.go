@@ -42,7 +42,8 @@ func took(tests []test) (sum time.Duration) {
 	return sum
 }
 
-// prepare builds a suite, and runs each of its tests without a mutant. One that fails then, twice, is left out.
+// prepare builds a suite, and runs each of its tests without a mutant. One that fails then, twice,
+// is left out.
 func (c *Campaign) prepare(name, overlay string, s Suite) (prepared, error) {
 	p := prepared{binary: filepath.Join(c.Dir, name), dir: filepath.Join(c.Root, s.Dir)}
 	if text, err := c.run("", "go", "test", "-c", "-vet=off", "-trimpath", "-overlay="+overlay, "-o", p.binary, "./"+s.Dir); err != nil {
@@ -127,8 +128,9 @@ func (c *Campaign) test(p prepared, tests []test, limit time.Duration, env ...st
 	return string(out), err
 }
 
-// batches are the tests that reach a mutant, the quickest first, as they are run in one process each: its killer of last time, those that
-// take no time, those that take little, and the rest as far as longest allows.
+// batches are the tests that reach a mutant, the quickest first, as they are run in one process
+// each: its killer of last time, those that take no time, those that take little, and the rest as
+// far as longest allows.
 func (p prepared) batches(m Mutant, killer string, longest time.Duration) (all [][]test) {
 	var before, instant, quick, slow []test
 	sum := time.Duration(0)

@@ -61,5 +61,6 @@ var Targets = []Target{
 	{Dir: "store/zookeeper", Files: []string{"call.go"}, Funcs: []string{"answered", "Store.outcome", "Store.readError"}, Suites: []Suite{{"store/zookeeper", certain}}},
 }
 
-// certain is an engine's test of how errors are told apart: those after which a write was certainly not made. It needs no server.
+// certain is an engine's test of how errors are told apart: those after which a write was certainly
+// not made. It needs no server.
 const certain = "^TestWhichErrorsAreCertain$"

@@ -1,7 +1,8 @@
 package seeded
 
-// Rule names one safety rule of the protocol. Each is taken out by a seeded bug of its name (internal/proof/mutate), in builds for tests only,
-// so that the simulator and the model check can show that they notice.
+// Rule names one safety rule of the protocol. Each is taken out by a seeded bug of its name
+// (internal/proof/mutate), in builds for tests only, so that the simulator and the model check can
+// show that they notice.
 type Rule string
 
 // The rules.
@@ -63,7 +64,8 @@ var Rules = []Rule{
 	RuleFollowed, RuleFollowDead, RuleFollowBoth, RuleSecondKey, RulePushed, RuleGuard, RuleTwin, RuleReplica, RuleCAS,
 }
 
-// The rules by which package lock grants shares. They are taken out like the others; internal/proof/sim/locks notices.
+// The rules by which package lock grants shares. They are taken out like the others;
+// internal/proof/sim/locks notices.
 const (
 	RuleShareLimit  Rule = "shares-within-limit"     // the weights of all holders never add up to more than the limit
 	RuleShareWriter Rule = "writer-excludes-readers" // a writer has to wait for the readers

@@ -28,7 +28,8 @@ var consul = &engine{
 	},
 }
 
-// Consul starts a Consul server that is its own cluster. With [Password], requests without a token are refused.
+// Consul starts a Consul server that is its own cluster. With [Password], requests without a token
+// are refused.
 func Consul(t testing.TB, opts ...Option) *Server { t.Helper(); return start(t, consul, opts) }
 
 func planConsul(_ context.Context, s *Server, program string) (command, error) {
@@ -77,7 +78,8 @@ func planConsul(_ context.Context, s *Server, program string) (command, error) {
 	return command{args: []string{program, "agent", "-config-file=" + file}}, os.WriteFile(file, text, 0o600)
 }
 
-// consulReady wants a leader that answers consistent reads, and the node's own health check, which sessions need.
+// consulReady wants a leader that answers consistent reads, and the node's own health check, which
+// sessions need.
 func consulReady(ctx context.Context, s *Server) error {
 	token := []string{"X-Consul-Token", s.Extra["password"]}
 	status, text, err := s.get(ctx, s.URL+"/v1/kv/leasehold-ready?consistent", token...)

@@ -34,6 +34,7 @@ var dynalite = &engine{
 	adopt: dynamodb.adopt,
 }
 
-// Dynalite starts dynalite, an emulator of DynamoDB that doesn't return the item which a condition failed on, has no
-// transactions and no calls about TTL. It needs Node.js; where it is missing the test is skipped, even if all is required.
+// Dynalite starts dynalite, an emulator of DynamoDB that doesn't return the item which a condition
+// failed on, has no transactions and no calls about TTL. It needs Node.js; where it is missing the
+// test is skipped, even if all is required.
 func Dynalite(t testing.TB, opts ...Option) *Server { t.Helper(); return start(t, dynalite, opts) }

@@ -39,8 +39,8 @@ var dynamodb = &engine{
 	},
 }
 
-// DynamoDB starts DynamoDB Local. It keeps its tables over [Server.Restart], and serves any Region and any credentials, all from
-// the same tables.
+// DynamoDB starts DynamoDB Local. It keeps its tables over [Server.Restart], and serves any Region
+// and any credentials, all from the same tables.
 func DynamoDB(t testing.TB, opts ...Option) *Server { t.Helper(); return start(t, dynamodb, opts) }
 
 func (s *Server) reachDynamoDB(url string) {
@@ -50,7 +50,8 @@ func (s *Server) reachDynamoDB(url string) {
 	s.Env["AWS_ACCESS_KEY_ID"], s.Env["AWS_SECRET_ACCESS_KEY"] = "leasehold", "leasehold"
 }
 
-// dynamodbHeader is the header of a request that is signed, but not rightly: emulators don't check that.
+// dynamodbHeader is the header of a request that is signed, but not rightly: emulators don't check
+// that.
 func dynamodbHeader(operation string) []string {
 	return []string{
 		"X-Amz-Target", "DynamoDB_20120810." + operation, "Content-Type", "application/x-amz-json-1.0", "X-Amz-Date", "20200101T000000Z",

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// EtcdCluster starts an etcd of several members, each of which can be killed, paused and restarted by itself. Of the options it
-// knows [Set] only.
+// EtcdCluster starts an etcd of several members, each of which can be killed, paused and restarted
+// by itself. Of the options it knows [Set] only.
 func EtcdCluster(t testing.TB, members int, opts ...Option) []*Server {
 	t.Helper()
 	all, err := LaunchEtcdCluster(t.Context(), t.TempDir(), members, opts...)
@@ -23,8 +23,8 @@ func EtcdCluster(t testing.TB, members int, opts ...Option) []*Server {
 	return all
 }
 
-// LaunchEtcdCluster is [EtcdCluster] with its data below dir, as [Launch] starts servers. The caller stops its members, also those that it
-// returns with an error.
+// LaunchEtcdCluster is [EtcdCluster] with its data below dir, as [Launch] starts servers. The
+// caller stops its members, also those that it returns with an error.
 func LaunchEtcdCluster(ctx context.Context, dir string, members int, opts ...Option) (all []*Server, err error) {
 	c := configure(opts)
 	if c.tls || c.shared {

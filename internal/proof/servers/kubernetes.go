@@ -19,10 +19,11 @@ var kubernetes = &engine{
 	adopt: adoptKubernetes,
 }
 
-// Kubernetes starts kube-apiserver on an etcd of its own: no controllers, no nodes. Extra["kubeconfig"] is the file of an
-// administrator, whose token is Extra["token"]; Extra["user-kubeconfig"] and Extra["user-token"] are those of the user
-// leasehold, who may do nothing until a role is bound, and who may also show Extra["user-cert"] and Extra["user-key"]. Extra["etcd"] is the address of its etcd, which is not killed or paused
-// with it.
+// Kubernetes starts kube-apiserver on an etcd of its own: no controllers, no nodes.
+// Extra["kubeconfig"] is the file of an administrator, whose token is Extra["token"];
+// Extra["user-kubeconfig"] and Extra["user-token"] are those of the user leasehold, who may do
+// nothing until a role is bound, and who may also show Extra["user-cert"] and Extra["user-key"].
+// Extra["etcd"] is the address of its etcd, which is not killed or paused with it.
 func Kubernetes(t testing.TB, opts ...Option) *Server { t.Helper(); return start(t, kubernetes, opts) }
 
 // The tokens are good for a server on the loopback interface that exists for a test.
@@ -86,7 +87,8 @@ func (s *Server) writeKubeconfig(name, token string) error {
 	return os.WriteFile(s.Extra[name], append(text, '\n'), 0o600)
 }
 
-// kubernetesReady wants the server ready, and the namespace that things go into by default, which it makes after that.
+// kubernetesReady wants the server ready, and the namespace that things go into by default, which
+// it makes after that.
 func kubernetesReady(ctx context.Context, s *Server) error {
 	if s.Extra["ca"] == "" { // somebody else's
 		return dials(ctx, s.Addr)
@@ -98,7 +100,8 @@ func kubernetesReady(ctx context.Context, s *Server) error {
 	return wants(200, `"Active"`)(s.get(ctx, s.URL+"/api/v1/namespaces/default", token...))
 }
 
-// adoptKubernetes takes the path of an administrator's kubeconfig. The user leasehold's is beside it if its name begins with user-.
+// adoptKubernetes takes the path of an administrator's kubeconfig. The user leasehold's is beside
+// it if its name begins with user-.
 func adoptKubernetes(s *Server, file string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {

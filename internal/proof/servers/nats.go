@@ -32,8 +32,8 @@ var nats = &engine{
 	},
 }
 
-// NATS starts NATS with JetStream, which writes to the disk before it acknowledges. Extra["monitor"] is the URL of its
-// monitoring.
+// NATS starts NATS with JetStream, which writes to the disk before it acknowledges.
+// Extra["monitor"] is the URL of its monitoring.
 func NATS(t testing.TB, opts ...Option) *Server { t.Helper(); return start(t, nats, opts) }
 
 func planNATS(_ context.Context, s *Server, program string) (command, error) {

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// Ports are taken from below the range that Linux gives to outgoing connections, so that none of those gets in the way of a
-// server that is down for a while.
+// Ports are taken from below the range that Linux gives to outgoing connections, so that none of
+// those gets in the way of a server that is down for a while.
 const firstPort, lastPort = 20000, 31999
 
 // port is a port that other processes with this package leave alone until it is released.
@@ -50,8 +50,9 @@ func reserve() (port, error) {
 	return port{}, fmt.Errorf("no free port between %d and %d", firstPort, lastPort)
 }
 
-// refuses reports whether nobody listens at an address. It doesn't try to listen there itself: a child that is forked meanwhile would
-// have the listener, too, until its program runs, and keep the next one from the port.
+// refuses reports whether nobody listens at an address. It doesn't try to listen there itself: a
+// child that is forked meanwhile would have the listener, too, until its program runs, and keep the
+// next one from the port.
 func refuses(addr string) bool {
 	conn, err := net.Dial("tcp", addr)
 	if err != nil {
@@ -61,7 +62,8 @@ func refuses(addr string) bool {
 	return false
 }
 
-// hangUp closes a listener. When it returns nobody listens there any more, no child that was forked before either.
+// hangUp closes a listener. When it returns nobody listens there any more, no child that was forked
+// before either.
 func hangUp(l net.Listener) {
 	_ = l.Close()
 	for {
@@ -74,8 +76,8 @@ func hangUp(l net.Listener) {
 	}
 }
 
-// FreeAddr returns an address on loopback on which nobody listens, for a server that the test starts, or for none. Until the test ends
-// nobody who asks here gets the same.
+// FreeAddr returns an address on loopback on which nobody listens, for a server that the test
+// starts, or for none. Until the test ends nobody who asks here gets the same.
 func FreeAddr(t testing.TB) string {
 	t.Helper()
 	p, err := reserve()

@@ -47,7 +47,8 @@ var postgres = &engine{
 // Postgres starts PostgreSQL with the superuser postgres, who needs no password without [Password].
 func Postgres(t testing.TB, opts ...Option) *Server { t.Helper(); return start(t, postgres, opts) }
 
-// findPostgres finds the newest version that Debian has installed, which is not on the PATH, or else that on the PATH.
+// findPostgres finds the newest version that Debian has installed, which is not on the PATH, or
+// else that on the PATH.
 func findPostgres() (string, error) {
 	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/postgres")
 	if len(found) == 0 {
@@ -126,8 +127,9 @@ func (s *Server) populate(ctx context.Context, bin, data string, as *account) er
 	return nil
 }
 
-// Follow kills a PostgreSQL server and has it begin again as the standby of another one: with a copy of that one's data, on its own port. It
-// returns when it serves, which says nothing of how far it is behind.
+// Follow kills a PostgreSQL server and has it begin again as the standby of another one: with a
+// copy of that one's data, on its own port. It returns when it serves, which says nothing of how
+// far it is behind.
 func (s *Server) Follow(ctx context.Context, primary *Server) error {
 	s.process.kill()
 	sweepPostgres(s)
@@ -189,8 +191,8 @@ func (s *Server) configurePostgres(data string, as *account) error {
 	return s.writeFor(as, filepath.Join(data, "pg_hba.conf"), rules)
 }
 
-// serviceAccount is who the server runs as when this process is root, as which it refuses to run. That account can't reach
-// the folders of root's tests, so the server gets a folder of its own.
+// serviceAccount is who the server runs as when this process is root, as which it refuses to run.
+// That account can't reach the folders of root's tests, so the server gets a folder of its own.
 func (s *Server) serviceAccount() (*account, error) {
 	var u *user.User
 	var err error
@@ -227,8 +229,8 @@ func (s *Server) serviceAccount() (*account, error) {
 	return as, errors.Join(os.Remove(old), os.Chown(s.Dir, int(as.uid), int(as.gid)))
 }
 
-// sweepPostgres takes away the shared memory of a server that was killed: a few bytes, but the system has room for a few
-// thousand of them only.
+// sweepPostgres takes away the shared memory of a server that was killed: a few bytes, but the
+// system has room for a few thousand of them only.
 func sweepPostgres(s *Server) {
 	text, err := os.ReadFile(filepath.Join(s.Dir, "data", "postmaster.pid"))
 	if err != nil {

@@ -63,8 +63,8 @@ func (p *process) kill() {
 	}
 }
 
-// freeze stops the process and all that it started, and returns their pids. Parents are stopped before their children are
-// looked up, so that none is missed.
+// freeze stops the process and all that it started, and returns their pids. Parents are stopped
+// before their children are looked up, so that none is missed.
 func (p *process) freeze() []int {
 	if p.ended() {
 		return nil
@@ -77,9 +77,9 @@ func (p *process) freeze() []int {
 	return all
 }
 
-// rest stops the process and all that it started, and returns when none of them runs any more: a signal takes effect when one of a
-// process's threads gets to run, and until then the others serve. It waits for 10 s at most: a thread that waits for a child to start a
-// program stops only then.
+// rest stops the process and all that it started, and returns when none of them runs any more: a
+// signal takes effect when one of a process's threads gets to run, and until then the others serve.
+// It waits for 10 s at most: a thread that waits for a child to start a program stops only then.
 func (p *process) rest() {
 	for _, pid := range p.freeze() {
 		for range 1000 {

@@ -10,12 +10,14 @@ import (
 	"syscall"
 )
 
-// attributes has the program start in a process group of its own. There is no parent-death signal here.
+// attributes has the program start in a process group of its own. There is no parent-death signal
+// here.
 func attributes(_ syscall.Signal, as *account) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Credential: as.credential()}
 }
 
-// children returns the processes that pid started. Some servers give theirs process groups of their own.
+// children returns the processes that pid started. Some servers give theirs process groups of their
+// own.
 func children(pid int) []int {
 	out, err := exec.Command("pgrep", "-P", strconv.Itoa(pid)).Output()
 	if err != nil {

@@ -9,12 +9,14 @@ import (
 	"syscall"
 )
 
-// attributes has the program start in a process group of its own, and get a signal when this process dies.
+// attributes has the program start in a process group of its own, and get a signal when this
+// process dies.
 func attributes(death syscall.Signal, as *account) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: death, Credential: as.credential()}
 }
 
-// children returns the processes that pid started. Some servers give theirs process groups of their own.
+// children returns the processes that pid started. Some servers give theirs process groups of their
+// own.
 func children(pid int) []int {
 	var all []int
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
@@ -46,7 +48,8 @@ func stopped(pid int) bool {
 	return true
 }
 
-// status returns the state and the parent of a process out of its stat file, or nothing when it is gone.
+// status returns the state and the parent of a process out of its stat file, or nothing when it is
+// gone.
 func status(name string) (state string, parent int) {
 	text, err := os.ReadFile(name)
 	if err != nil {

@@ -18,8 +18,8 @@ const (
 // signalOne sends a signal. A process that is gone needs none.
 func signalOne(pid int, sig syscall.Signal) { _ = syscall.Kill(pid, sig) }
 
-// Lock opens a file and locks it until it is closed, or this process ends. It doesn't wait: it returns [ErrLocked] if the file
-// is locked.
+// Lock opens a file and locks it until it is closed, or this process ends. It doesn't wait: it
+// returns [ErrLocked] if the file is locked.
 func Lock(name string) (*os.File, error) {
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

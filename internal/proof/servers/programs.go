@@ -19,7 +19,8 @@ func Cache() (string, error) {
 	return filepath.Join(home, ".cache", "leasehold", "servers"), err
 }
 
-// Program returns the path of a file that scripts/engines installed for an engine: etcdctl of etcd, for instance.
+// Program returns the path of a file that scripts/engines installed for an engine: etcdctl of etcd,
+// for instance.
 func Program(engine, file string) (string, error) {
 	dir, err := Cache()
 	if err != nil {

@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// Network is a TCP proxy in front of a server: what goes wrong in a network goes wrong in it when it is told to. Faults add up,
-// and count for connections that are open already. All methods may be called by several goroutines at once.
+// Network is a TCP proxy in front of a server: what goes wrong in a network goes wrong in it when
+// it is told to. Faults add up, and count for connections that are open already. All methods may be
+// called by several goroutines at once.
 type Network struct {
 	Addr string // where clients connect to: the host and port of the proxy
 
@@ -44,8 +45,8 @@ func Proxy(t testing.TB, target string) *Network {
 	return n
 }
 
-// Cut lets nothing through any more, in either direction, and says nothing: connections stay open and hang, and so do new ones.
-// What was sent meanwhile arrives after [Network.Heal].
+// Cut lets nothing through any more, in either direction, and says nothing: connections stay open
+// and hang, and so do new ones. What was sent meanwhile arrives after [Network.Heal].
 func (n *Network) Cut() { n.change(func() { n.cut = true }) }
 
 // Refuse closes all connections and refuses new ones, as a machine does on which no server listens.
@@ -61,7 +62,8 @@ func (n *Network) Reset() {
 	n.change(func() { n.closeLinks(func(*link) bool { return true }) })
 }
 
-// Heal ends all faults. Connections from which something was thrown away are closed, for what follows would make no sense.
+// Heal ends all faults. Connections from which something was thrown away are closed, for what
+// follows would make no sense.
 func (n *Network) Heal() {
 	n.change(func() {
 		n.cut, n.drop, n.swallow, n.delay = false, false, false, 0
@@ -70,15 +72,16 @@ func (n *Network) Heal() {
 	})
 }
 
-// Delay has everything that is sent from now on arrive that much later, in each direction; 0 ends it.
+// Delay has everything that is sent from now on arrive that much later, in each direction; 0 ends
+// it.
 func (n *Network) Delay(d time.Duration) { n.change(func() { n.delay = d }) }
 
-// SwallowReplies throws away all that the server sends: requests are carried out, and nobody hears of it. Ending it closes the
-// connections from which something was thrown away.
+// SwallowReplies throws away all that the server sends: requests are carried out, and nobody hears
+// of it. Ending it closes the connections from which something was thrown away.
 func (n *Network) SwallowReplies(on bool) { n.throwAway(&n.swallow, on) }
 
-// DropRequests throws away all that clients send: nothing is carried out. Ending it closes the connections from which something
-// was thrown away.
+// DropRequests throws away all that clients send: nothing is carried out. Ending it closes the
+// connections from which something was thrown away.
 func (n *Network) DropRequests(on bool) { n.throwAway(&n.drop, on) }
 
 // Lost returns how often anything was thrown away so far.
@@ -97,7 +100,8 @@ func (n *Network) throwAway(what *bool, on bool) {
 	})
 }
 
-// Close ends the proxy and its connections, and waits for all its goroutines. [Proxy] has the test do it at its end.
+// Close ends the proxy and its connections, and waits for all its goroutines. [Proxy] has the test
+// do it at its end.
 func (n *Network) Close() {
 	n.change(func() {
 		if !n.closed {

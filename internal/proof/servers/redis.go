@@ -29,7 +29,8 @@ var redis = &engine{
 	},
 }
 
-// Redis starts Redis, or Valkey where that is installed instead. It writes to the disk before it answers.
+// Redis starts Redis, or Valkey where that is installed instead. It writes to the disk before it
+// answers.
 func Redis(t testing.TB, opts ...Option) *Server { t.Helper(); return start(t, redis, opts) }
 
 func planRedis(_ context.Context, s *Server, program string) (command, error) {
@@ -66,8 +67,8 @@ func planRedis(_ context.Context, s *Server, program string) (command, error) {
 	return command{args: []string{program, file}}, os.WriteFile(file, []byte(all.lines("%s %s")), 0o600)
 }
 
-// redisReady asks whether it has read its data, before which it refuses all but questions like this, what it is, and of a replica that
-// it is in step.
+// redisReady asks whether it has read its data, before which it refuses all but questions like
+// this, what it is, and of a replica that it is in step.
 func redisReady(ctx context.Context, s *Server) error {
 	script := "INFO persistence\r\nINFO replication\r\nQUIT\r\n"
 	if p := s.Extra["password"]; p != "" {

@@ -67,7 +67,8 @@ func (n *Network) serve(client net.Conn, listener net.Listener) {
 	both.Wait()
 }
 
-// dial connects to the server. A client whose server can't be reached is reset: it must not take it for the end of an answer.
+// dial connects to the server. A client whose server can't be reached is reset: it must not take it
+// for the end of an answer.
 func (n *Network) dial(l *link) bool {
 	server, err := (&net.Dialer{Timeout: 10 * time.Second}).DialContext(l.ctx, "tcp", n.target)
 	n.mu.Lock()
@@ -93,7 +94,8 @@ type chunk struct {
 	cancel context.CancelFunc
 }
 
-// relay passes on what one end sends to the other until either is closed. What is thrown away depends on *away.
+// relay passes on what one end sends to the other until either is closed. What is thrown away
+// depends on *away.
 func (n *Network) relay(l *link, to, from net.Conn, away *bool) {
 	const underWay = 256 // chunks, while they are delayed
 	queue := make(chan chunk, underWay)

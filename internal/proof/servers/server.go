@@ -46,7 +46,8 @@ type engine struct {
 
 	// find returns the program, or an error when it is not installed.
 	find func() (string, error)
-	// plan fills in the server's fields, writes what the program needs into Dir, and returns the program's command.
+	// plan fills in the server's fields, writes what the program needs into Dir, and returns the
+	// program's command.
 	plan func(ctx context.Context, s *Server, program string) (command, error)
 	// ready returns an error unless the server serves.
 	ready func(ctx context.Context, s *Server) error
@@ -73,8 +74,8 @@ func Names() []string {
 	return all
 }
 
-// Launch starts a server with its data below dir, which must not be in use, and returns when it serves. The caller stops it. It
-// returns [ErrMissing] when the server's program is not installed.
+// Launch starts a server with its data below dir, which must not be in use, and returns when it
+// serves. The caller stops it. It returns [ErrMissing] when the server's program is not installed.
 func Launch(ctx context.Context, name, dir string, opts ...Option) (*Server, error) {
 	for _, e := range engines {
 		if e.name == name {
@@ -103,8 +104,8 @@ func (e *engine) check(c config) error {
 	return nil
 }
 
-// attempts is how often a server is set up anew when it ends before it serves: somebody without this package may have taken
-// its port.
+// attempts is how often a server is set up anew when it ends before it serves: somebody without
+// this package may have taken its port.
 const attempts = 3
 
 func launch(ctx context.Context, e *engine, dir string, c config) (*Server, error) {
@@ -201,8 +202,8 @@ func (s *Server) serves(ctx context.Context) error {
 	return nil
 }
 
-// awaitReady waits until the server serves, the context ends, or ended is closed. Its error is the last that says what was
-// wrong with the server.
+// awaitReady waits until the server serves, the context ends, or ended is closed. Its error is the
+// last that says what was wrong with the server.
 func (s *Server) awaitReady(ctx context.Context, ended <-chan struct{}) error {
 	var last error
 	for {
@@ -250,7 +251,8 @@ func (s *Server) Stop() {
 	}
 }
 
-// end ends the process: by the signal that has it tidy up the system's resources, if there is one, else by force.
+// end ends the process: by the signal that has it tidy up the system's resources, if there is one,
+// else by force.
 func (s *Server) end() {
 	if s.engine.death != 0 {
 		s.process.thaw()

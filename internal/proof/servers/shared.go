@@ -26,8 +26,8 @@ type sharedServer struct {
 // M is what testing.M is to TestMain.
 type M interface{ Run() int }
 
-// Main returns m such that its Run stops the shared servers after the last test. TestMain uses it in place of m, so that a
-// check for leaks comes after that:
+// Main returns m such that its Run stops the shared servers after the last test. TestMain uses it
+// in place of m, so that a check for leaks comes after that:
 //
 //	func TestMain(m *testing.M) { goleak.VerifyTestMain(servers.Main(m)) }
 func Main(m M) M { return pooled{m} }

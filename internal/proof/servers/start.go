@@ -42,7 +42,8 @@ func (s *Server) belongTo(t testing.TB) {
 // variable is the environment variable with the URL of a server that is up.
 func variable(e *engine) string { return "LEASEHOLD_TEST_" + strings.ToUpper(e.name) + "_URL" }
 
-// Variable returns the environment variable by which tests find this server when it is up, and its value.
+// Variable returns the environment variable by which tests find this server when it is up, and its
+// value.
 func (s *Server) Variable() (name, value string) {
 	if s.engine == kubernetes {
 		return variable(s.engine), s.Extra["kubeconfig"]
@@ -50,7 +51,8 @@ func (s *Server) Variable() (name, value string) {
 	return variable(s.engine), s.URL
 }
 
-// fail ends a test for want of its server: by skipping it when the program is not installed, unless all is required.
+// fail ends a test for want of its server: by skipping it when the program is not installed, unless
+// all is required.
 func fail(t testing.TB, e *engine, err error) {
 	t.Helper()
 	if errors.Is(err, ErrMissing) && (e.extra || os.Getenv("LEASEHOLD_TEST_REQUIRE") != "all") {
@@ -80,7 +82,8 @@ func (s *Server) showLog(t testing.TB) {
 	}
 }
 
-// Kill ends the server, and all its processes, with SIGKILL. Nothing that it holds in memory is written.
+// Kill ends the server, and all its processes, with SIGKILL. Nothing that it holds in memory is
+// written.
 func (s *Server) Kill() {
 	s.tb.Helper()
 	s.mustBeOwn("killed")
@@ -90,7 +93,8 @@ func (s *Server) Kill() {
 // Crash is [Server.Kill] for what [Launch] has started, which is no test's.
 func (s *Server) Crash() { s.process.kill() }
 
-// Pause stops the server with SIGSTOP: its connections stay open, and nobody answers from the moment when it returns.
+// Pause stops the server with SIGSTOP: its connections stay open, and nobody answers from the
+// moment when it returns.
 func (s *Server) Pause() {
 	s.tb.Helper()
 	s.mustBeOwn("paused")
@@ -104,7 +108,8 @@ func (s *Server) Resume() {
 	s.process.thaw()
 }
 
-// Restart starts the server again, on the same data and ports, and returns when it serves. One that still runs is killed first.
+// Restart starts the server again, on the same data and ports, and returns when it serves. One that
+// still runs is killed first.
 func (s *Server) Restart() {
 	s.tb.Helper()
 	s.mustBeOwn("restarted")

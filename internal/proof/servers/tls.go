@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// certify makes a CA, a certificate for the server and one for a client. Their files are in Extra: "ca", "cert" and "key" for
-// clients, "server-cert" and "server-key" for the server.
+// certify makes a CA, a certificate for the server and one for a client. Their files are in Extra:
+// "ca", "cert" and "key" for clients, "server-cert" and "server-key" for the server.
 func (s *Server) certify() error {
 	ca, err := newAuthority()
 	if err != nil {
@@ -46,8 +46,8 @@ func (s *Server) certify() error {
 	return nil
 }
 
-// Recertify has another authority, and replaces the files of the certificates, at the same paths. The server shows the new one, and trusts it, when
-// it is restarted.
+// Recertify has another authority, and replaces the files of the certificates, at the same paths.
+// The server shows the new one, and trusts it, when it is restarted.
 func (s *Server) Recertify() {
 	s.tb.Helper()
 	if err := s.certify(); err != nil {
@@ -82,7 +82,8 @@ func newAuthority() (*authority, error) {
 	return &authority{certificate, key}, err
 }
 
-// issue makes a certificate that serves both ends on the loopback interface, and returns it and its key.
+// issue makes a certificate that serves both ends on the loopback interface, and returns it and its
+// key.
 func (a *authority) issue(name string) (cert, key []byte, err error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -107,7 +108,8 @@ func (a *authority) issue(name string) (cert, key []byte, err error) {
 	return cert, key, err
 }
 
-// loadTLS is the configuration of a client that trusts the CA and shows the certificate, if there is one.
+// loadTLS is the configuration of a client that trusts the CA and shows the certificate, if there
+// is one.
 func loadTLS(ca, cert, key string) (*tls.Config, error) {
 	text, err := os.ReadFile(ca)
 	if err != nil {
@@ -128,8 +130,8 @@ func loadTLS(ca, cert, key string) (*tls.Config, error) {
 	return config, nil
 }
 
-// TLSConfig is how a client reaches a server with TLS: it trusts its CA and shows the client's certificate. It ends the test
-// when the server has none.
+// TLSConfig is how a client reaches a server with TLS: it trusts its CA and shows the client's
+// certificate. It ends the test when the server has none.
 func (s *Server) TLSConfig() *tls.Config {
 	s.tb.Helper()
 	config, err := s.clientTLS()

@@ -41,7 +41,8 @@ var zookeeper = &engine{
 	},
 }
 
-// ZooKeeper starts ZooKeeper with sessions of 1 s to 60 s; the settings tickTime and maxSessionTimeout move these. Its URL is its connect string.
+// ZooKeeper starts ZooKeeper with sessions of 1 s to 60 s; the settings tickTime and
+// maxSessionTimeout move these. Its URL is its connect string.
 func ZooKeeper(t testing.TB, opts ...Option) *Server { t.Helper(); return start(t, zookeeper, opts) }
 
 func planZooKeeper(_ context.Context, s *Server, java string) (command, error) {

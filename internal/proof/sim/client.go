@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// client is one program that wants, holds and lets go of one name, again and again, as users of package lease do: what that does with
-// goroutines is done here by events, with the same driver.
+// client is one program that wants, holds and lets go of one name, again and again, as users of
+// package lease do: what that does with goroutines is done here by events, with the same driver.
 type client struct {
 	n            *node
 	key          string
@@ -159,7 +159,8 @@ func (c *client) begin(d drive.Driver) {
 	c.run.step()
 }
 
-// sessionOf returns the place of the session of the node's programs, or of those that a server serves.
+// sessionOf returns the place of the session of the node's programs, or of those that a server
+// serves.
 func (n *node) sessionOf(served bool) **client {
 	if served {
 		return &n.away
@@ -181,7 +182,8 @@ func (n *node) openSession(served bool) {
 	c.begin(drive.Open(key, c.claim(), n.w.timing))
 }
 
-// look takes over what has become of the hold, as Acquire, the keeper and Release do, and reports whether the runner is to go on.
+// look takes over what has become of the hold, as Acquire, the keeper and Release do, and reports
+// whether the runner is to go on.
 func (c *client) look(act protocol.Action) bool {
 	d := &c.run.d
 	h := &d.Hold
@@ -228,7 +230,8 @@ func (c *client) keep() bool {
 	return true
 }
 
-// notified ends the leases of a session that a notice names, and reports whether the session goes on.
+// notified ends the leases of a session that a notice names, and reports whether the session goes
+// on.
 func (c *client) notified(data []byte) bool {
 	broken, err := c.roster.Told(data)
 	if err != nil {
@@ -242,7 +245,8 @@ func (c *client) notified(data []byte) bool {
 	return true
 }
 
-// settle leaves to the background what is left to be done of a hold that has come to nothing, or was let go.
+// settle leaves to the background what is left to be done of a hold that has come to nothing, or
+// was let go.
 func (c *client) settle() {
 	c.run.cut()
 	if c.served {
@@ -257,7 +261,8 @@ func (c *client) settle() {
 	c.finish()
 }
 
-// lost: the program learns that its term is over. It stops its work, and frees what may be left; or never calls again.
+// lost: the program learns that its term is over. It stops its work, and frees what may be left; or
+// never calls again.
 func (c *client) lost(cause protocol.Cause) {
 	w := c.w()
 	if c.shown == protocol.Held {

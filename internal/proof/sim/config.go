@@ -8,8 +8,8 @@ import (
 	"github.com/leasehold/leasehold/internal/protocol"
 )
 
-// Config describes a run. Draw makes one from a seed; each seed has its own choice and strength of faults, since a run with
-// all of them at once never gets far enough for some.
+// Config describes a run. Draw makes one from a seed; each seed has its own choice and strength of
+// faults, since a run with all of them at once never gets far enough for some.
 type Config struct {
 	Seed     uint64
 	Nodes    int           // processes at the start
@@ -28,8 +28,8 @@ type Config struct {
 	Chance   Chances
 }
 
-// Chances are the probabilities of faults: of each message the first group, of each second of a node's or the store's life
-// the second.
+// Chances are the probabilities of faults: of each message the first group, of each second of a
+// node's or the store's life the second.
 type Chances struct {
 	DropRequest, DropReply, Duplicate, Late, Reject float64
 
@@ -64,7 +64,8 @@ func Draw(seed uint64) Config {
 		Outage: often(0.15 * perTTL), Restart: often(0.1 * perTTL), Wipe: often(0.06 * perTTL), Restore: often(0.1 * perTTL),
 		Break: often(0.2 * perTTL), OddCall: often(0.2 * perTTL), HandOver: often(0.5),
 	}
-	// A store that forgets and wall clocks that are wrong can't both be had: tokens rise over a wiped store by the time.
+	// A store that forgets and wall clocks that are wrong can't both be had: tokens rise over a
+	// wiped store by the time.
 	if c.WildWall {
 		c.Chance.Wipe, c.Chance.Restore = 0, 0
 	}
@@ -75,7 +76,8 @@ func Draw(seed uint64) Config {
 	return c
 }
 
-// Aim returns c with more of the faults without which it takes long to notice that a rule is switched off. Most need none.
+// Aim returns c with more of the faults without which it takes long to notice that a rule is
+// switched off. Most need none.
 func (c Config) Aim(off seeded.Rule) Config {
 	perTTL := 1 / c.TTL.Seconds()
 	switch off {

@@ -91,7 +91,8 @@ func (w *World) bury(n *node) {
 	w.remove(n)
 }
 
-// clone makes a second process out of the whole memory of the first: of its leases, its owner id, and its clock.
+// clone makes a second process out of the whole memory of the first: of its leases, its owner id,
+// and its clock.
 func (w *World) clone(n *node) {
 	cp := *n
 	cp.id, cp.inbox, cp.clients, cp.session, cp.settling = len(w.nodes), nil, nil, nil, nil
@@ -232,8 +233,8 @@ func (w *World) storeFaults() {
 	}
 }
 
-// operator breaks a lease, as drive.Break does: a session that keeps it is told first, then the record is marked, for long
-// enough that the holder has met the mark or its validity is over.
+// operator breaks a lease, as drive.Break does: a session that keeps it is told first, then the
+// record is marked, for long enough that the holder has met the mark or its validity is over.
 func (w *World) operator() {
 	if w.server.down || !w.chance(w.cfg.Chance.Break, "break") {
 		return
@@ -261,7 +262,8 @@ func (w *World) operator() {
 	w.after(w.between(0, w.cfg.TTL/10), func() { w.breakTerm(rec, grace) })
 }
 
-// breakTerm marks what is held, and once more what a session keeps and somebody has touched meanwhile: it has been told.
+// breakTerm marks what is held, and once more what a session keeps and somebody has touched
+// meanwhile: it has been told.
 func (w *World) breakTerm(rec store.Record, grace time.Duration) {
 	w.mark(protocol.Broken(rec, "operator", grace, w.nonce()))
 	now := w.server.rows[rec.Key].rec
@@ -314,7 +316,8 @@ func (w *World) calmDown() {
 	}
 	w.freeRevived()
 	w.check.calmDown()
-	// When what was under way has settled, one who holds something dies: that must not be noticed too late.
+	// When what was under way has settled, one who holds something dies: that must not be noticed
+	// too late.
 	w.after(lastCrash*w.cfg.TTL, func() {
 		for _, key := range w.keys {
 			if all := w.check.holders(key); len(all) > 0 && len(w.live) > 1 {
@@ -327,8 +330,9 @@ func (w *World) calmDown() {
 	})
 }
 
-// freeRevived has an operator free what a backup brought back under a session that lives, where nobody holds it: its holder let go of it after the
-// backup was made, and has forgotten it. That is a limit (docs/bugs.md).
+// freeRevived has an operator free what a backup brought back under a session that lives, where
+// nobody holds it: its holder let go of it after the backup was made, and has forgotten it. That is
+// a limit (docs/bugs.md).
 func (w *World) freeRevived() {
 	for _, key := range w.keys {
 		r := w.server.rows[key]

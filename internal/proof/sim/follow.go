@@ -8,13 +8,15 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// WithFollowers returns c with a store that pushes changes to programs which wait for a name and for the session that keeps it at once.
+// WithFollowers returns c with a store that pushes changes to programs which wait for a name and
+// for the session that keeps it at once.
 func (c Config) WithFollowers() Config {
 	c.Follow, c.Sessions = true, true
 	return c
 }
 
-// DrawFollowed returns the configuration of a seed in a world with followers, every other one with an outsider.
+// DrawFollowed returns the configuration of a seed in a world with followers, every other one with
+// an outsider.
 func DrawFollowed(seed uint64) Config {
 	c := Draw(seed).WithFollowers()
 	if seed%2 == 0 {
@@ -23,8 +25,8 @@ func DrawFollowed(seed uint64) Config {
 	return c
 }
 
-// watched is what a process knows of a key that its programs follow, as the handle of an engine does. What the store pushes
-// counts as a read, or is read: as [watcher.Latest] says.
+// watched is what a process knows of a key that its programs follow, as the handle of an engine
+// does. What the store pushes counts as a read, or is read: as [watcher.Latest] says.
 type watched struct {
 	key string
 	watcher.Latest
@@ -151,7 +153,8 @@ func (w *World) tell(n *node, e *watched, rec store.Record, stored bool) {
 	})
 }
 
-// silence has the process notice after a while that the connection which would have told it something is dead.
+// silence has the process notice after a while that the connection which would have told it
+// something is dead.
 func (w *World) silence(n *node, e *watched) {
 	w.after(w.between(0, 2*w.cfg.TTL), func() { n.deliver(func() { n.doubt(e) }) })
 }
@@ -239,8 +242,8 @@ func (n *node) catchUp(e *watched) {
 	w.after(pollEvery(w.cfg), func() { n.deliver(func() { end(store.Record{}, errTimeout) }) })
 }
 
-// hear hands a record over to those who wait for another version of it. One that was read is nothing to those who have begun to wait
-// since: what they know may be newer.
+// hear hands a record over to those who wait for another version of it. One that was read is
+// nothing to those who have begun to wait since: what they know may be newer.
 func (n *node) hear(all []*runner, e *watched, rec store.Record, begun uint64) {
 	for _, r := range all {
 		version, ok := r.awaits(e.key)

@@ -46,7 +46,8 @@ var Invariants = []string{
 	NotSpurious, BreakWorks, NothingOld, Served,
 }
 
-// checker holds a run against the invariants. It knows the true time and the whole world, as no process does.
+// checker holds a run against the invariants. It knows the true time and the whole world, as no
+// process does.
 type checker struct {
 	w        *World
 	found    []Violation
@@ -114,9 +115,10 @@ func (k *checker) afterEvent() {
 	}
 }
 
-// cloned reports whether what c relies on is shared with a clone. Both are what one process was, until its validity ends. A
-// lease that a session keeps has no heartbeat of its own: whichever clone keeps the session doesn't hear that the other one
-// let the lease go. That is a limit of the protocol; the token holds there too.
+// cloned reports whether what c relies on is shared with a clone. Both are what one process was,
+// until its validity ends. A lease that a session keeps has no heartbeat of its own: whichever
+// clone keeps the session doesn't hear that the other one let the lease go. That is a limit of the
+// protocol; the token holds there too.
 func (k *checker) cloned(c *client) bool {
 	return k.w.now < c.n.exempt || (c.session != nil && c.since <= c.n.clonedAt)
 }
@@ -152,7 +154,8 @@ func (k *checker) stored(c *runner, before row, rec store.Record) {
 	k.tokens[rec.Key] = max(k.tokens[rec.Key], rec.Token)
 }
 
-// relied reports whether anyone may rely on the term in rec. Who gives up a claim on an abandoned record frees it.
+// relied reports whether anyone may rely on the term in rec. Who gives up a claim on an abandoned
+// record frees it.
 func (k *checker) relied(rec store.Record) bool {
 	return k.ratesHold() && k.w.now >= k.excused && slices.ContainsFunc(k.holders(rec.Key), func(c *client) bool {
 		return c.token() == rec.Token && !k.cloned(c)
@@ -242,13 +245,15 @@ func (k *checker) lost(c *client, cause protocol.Cause) {
 	}
 }
 
-// forgotten reports whether a token is from before the store last forgot. A claim that was under way then, for a name that
-// nobody had held, finds the name as it expected, and lands. Its holder is refused at the guard: a limit, but a safe one.
+// forgotten reports whether a token is from before the store last forgot. A claim that was under
+// way then, for a name that nobody had held, finds the name as it expected, and lands. Its holder
+// is refused at the guard: a limit, but a safe one.
 func (k *checker) forgotten(t fence.Token) bool {
 	return t <= k.forgotAt && t+fence.Token((10*k.w.cfg.TTL).Milliseconds()) > k.forgotAt
 }
 
-// forgot: the store lost what it had; who still holds a name from before and who takes it now are both in the right.
+// forgot: the store lost what it had; who still holds a name from before and who takes it now are
+// both in the right.
 func (k *checker) forgot() {
 	k.excused = k.w.now + int64(k.w.cfg.TTL)*2
 	k.forgotAt = fence.Token(epoch.Add(duration(k.w.now)).UnixMilli())
@@ -282,8 +287,8 @@ func (k *checker) calmDown() {
 	}
 }
 
-// slack is what a program needs beyond the TTL to take a name that has become free: a poll, a pause between retries, and
-// the answers.
+// slack is what a program needs beyond the TTL to take a name that has become free: a poll, a pause
+// between retries, and the answers.
 func (k *checker) slack() time.Duration {
 	poll := pollEvery(k.w.cfg)
 	if k.w.cfg.Sessions { // which a waiter polls no more often than that
@@ -338,8 +343,9 @@ func (k *checker) done() bool {
 	return k.w.calm && k.w.now > k.calmAt+int64((lastCrash+3)*k.w.cfg.TTL)
 }
 
-// confused reports whether clones may share a session: see cloned. A lease that the one took under it before it lost the
-// session is unknown to the one that keeps it, so the name stays taken for as long as that lives.
+// confused reports whether clones may share a session: see cloned. A lease that the one took under
+// it before it lost the session is unknown to the one that keeps it, so the name stays taken for as
+// long as that lives.
 func (k *checker) confused() bool { return k.w.cfg.Sessions && k.w.Stats.Faults["clone"] > 0 }
 
 func (k *checker) atTheEnd() {

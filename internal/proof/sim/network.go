@@ -17,7 +17,8 @@ const (
 	lateRefused = "late write: came after a newer one"
 )
 
-// transmit takes a request to the store, and the answer back, as the network does: late, twice, or not at all.
+// transmit takes a request to the store, and the answer back, as the network does: late, twice, or
+// not at all.
 func (w *World) transmit(n *node, key string, isWrite bool, apply func() (store.Record, error), answer func(store.Record, error)) {
 	copies := 1
 	if isWrite && w.chance(w.cfg.Chance.Duplicate, "duplicated request") {
@@ -63,7 +64,8 @@ func (w *World) reply(n *node, rec store.Record, err error, answer func(store.Re
 	})
 }
 
-// delay is how long a message takes: little as a rule, and now and then longer than any lease lasts.
+// delay is how long a message takes: little as a rule, and now and then longer than any lease
+// lasts.
 func (w *World) delay() time.Duration {
 	if w.chance(w.cfg.Chance.Late, "late message") {
 		return w.between(0, 3*w.cfg.TTL)
@@ -83,7 +85,8 @@ func (w *World) called(n *node, act protocol.Action) func(store.Record, error) {
 	return func(rec store.Record, err error) {
 		var conflict *store.ConflictError
 		if errors.As(err, &conflict) && conflict.Current.Nonce == act.Rec.Nonce {
-			// An earlier copy of it has landed: this process's own, or that of a clone, which says so itself.
+			// An earlier copy of it has landed: this process's own, or that of a clone, which says
+			// so itself.
 			read(conflict.Current, nil)
 			err = driver.Unknown(act.Rec.Key, err)
 		}

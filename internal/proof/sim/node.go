@@ -73,7 +73,8 @@ const million = 1_000_000
 // scale returns d·num/den, rounded down, without an overflow on the way.
 func scale(d, num, den int64) int64 { return d/den*num + d%den*num/den }
 
-// wrote reports whether the process wrote r, or was about to when it was cloned, so that its clone may have.
+// wrote reports whether the process wrote r, or was about to when it was cloned, so that its clone
+// may have.
 func (n *node) wrote(r row) bool {
 	base, _, _ := strings.Cut(r.rec.Nonce, "+")
 	number, err := strconv.Atoi(strings.TrimPrefix(base, "w"))
@@ -109,10 +110,12 @@ func (n *node) deliver(f func()) {
 	}
 }
 
-// slice is how late a timer may be that was set before its machine was suspended: see [clock.System].
+// slice is how late a timer may be that was set before its machine was suspended: see
+// [clock.System].
 const slice = 5 * time.Second
 
-// timer calls f on the node at true time t, if the machine doesn't sleep: timers stand still then, though the clock goes on.
+// timer calls f on the node at true time t, if the machine doesn't sleep: timers stand still then,
+// though the clock goes on.
 func (n *node) timer(t int64, f func()) {
 	set := n.w.now
 	n.w.at(t, func() {
@@ -127,7 +130,8 @@ func (n *node) timer(t int64, f func()) {
 	})
 }
 
-// stop keeps the process from doing anything for d; or its whole machine, which then hears half of what it is sent.
+// stop keeps the process from doing anything for d; or its whole machine, which then hears half of
+// what it is sent.
 func (n *node) stop(d time.Duration, machine bool) {
 	what := map[bool]string{false: "paused", true: "suspended"}[machine]
 	n.paused, n.asleep = true, machine

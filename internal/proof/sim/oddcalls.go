@@ -2,8 +2,9 @@ package sim
 
 import "github.com/leasehold/leasehold/internal/protocol"
 
-// oddCall lets a program do what programs shouldn't, or seldom do: release what another part of it works under, give up while
-// its request is under way, release twice, or after a loss, and close a session under its leases.
+// oddCall lets a program do what programs shouldn't, or seldom do: release what another part of it
+// works under, give up while its request is under way, release twice, or after a loss, and close a
+// session under its leases.
 func (w *World) oddCall(n *node) {
 	if len(n.clients) == 0 || n.paused {
 		return

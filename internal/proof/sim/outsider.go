@@ -5,8 +5,9 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// WithOutsiders returns c with an outsider that deletes, edits and touches records, by no tool of Leasehold's. Sessions look at what they keep then.
-// A name whose record was deleted has its next token from the clock, so that has to be roughly right.
+// WithOutsiders returns c with an outsider that deletes, edits and touches records, by no tool of
+// Leasehold's. Sessions look at what they keep then. A name whose record was deleted has its next
+// token from the clock, so that has to be roughly right.
 func (c Config) WithOutsiders() Config {
 	c.WildWall = false
 	c.Chance.Outsider = 0.5 / c.TTL.Seconds()
@@ -54,7 +55,8 @@ func (w *World) meddle(rec store.Record, writer int) {
 	}
 }
 
-// lookOn has a session look at the records of its leases now and then, as lease.Session does, from now on.
+// lookOn has a session look at the records of its leases now and then, as lease.Session does, from
+// now on.
 func (c *client) lookOn() {
 	w, l := c.w(), c.lease
 	if w.cfg.Chance.Outsider == 0 {
@@ -73,7 +75,8 @@ func (c *client) lookOn() {
 	})
 }
 
-// look reads the record of a lease that a session keeps, and ends the lease if it doesn't name it any more.
+// look reads the record of a lease that a session keeps, and ends the lease if it doesn't name it
+// any more.
 func (l *lease) look() {
 	c := l.c
 	w, run := c.w(), c.run

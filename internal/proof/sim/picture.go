@@ -11,7 +11,8 @@ import (
 	"github.com/leasehold/leasehold/fence"
 )
 
-// Picture is what a run looked like: who held what, when, and what went wrong meanwhile. A nil Picture records nothing.
+// Picture is what a run looked like: who held what, when, and what went wrong meanwhile. A nil
+// Picture records nothing.
 type Picture struct {
 	cfg    Config
 	lanes  int
@@ -106,7 +107,8 @@ const (
 	topMargin = 64
 )
 
-// SVG draws the picture: a lane for each place that processes run at, the store's on top, time from left to right.
+// SVG draws the picture: a lane for each place that processes run at, the store's on top, time from
+// left to right.
 func (p *Picture) SVG(out io.Writer) error {
 	high := topMargin + (p.lanes+1)*laneHigh + 50
 	b := &strings.Builder{}

@@ -8,9 +8,10 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// WithFailovers returns c with a store whose replica is cut off now and then. Half of the times it takes the primary's place after that: what
-// was written meanwhile, and shown to reads, is lost. Clones, operators and servers' clients are left out: what they do to the store
-// needs no answer here.
+// WithFailovers returns c with a store whose replica is cut off now and then. Half of the times it
+// takes the primary's place after that: what was written meanwhile, and shown to reads, is lost.
+// Clones, operators and servers' clients are left out: what they do to the store needs no answer
+// here.
 func (c Config) WithFailovers() Config {
 	c.Chance.Detach = 0.5 / c.TTL.Seconds()
 	c.Chance.Clone, c.Chance.Break, c.Chance.Wipe, c.Chance.Restore, c.Served = 0, 0, 0, 0, false
@@ -46,8 +47,8 @@ func (w *World) replication() {
 	})
 }
 
-// withholds reports whether there is no answer to a request until the replica follows again: it was done by the primary alone, or the answer
-// would show that.
+// withholds reports whether there is no answer to a request until the replica follows again: it was
+// done by the primary alone, or the answer would show that.
 func (s *server) withholds(n *node, key string, isWrite bool, err error) bool {
 	switch {
 	case s.replica == nil:

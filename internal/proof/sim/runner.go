@@ -12,7 +12,8 @@ import (
 	"github.com/leasehold/leasehold/store/driver"
 )
 
-// runner runs a driver by events, as goroutines do in production: one thing at a time, each outcome told.
+// runner runs a driver by events, as goroutines do in production: one thing at a time, each outcome
+// told.
 type runner struct {
 	n         *node
 	c         *client // who waits for what comes of it; nil when it settles in the background what nobody waits for
@@ -246,8 +247,8 @@ func (r *runner) show(rec store.Record, err error) {
 	}
 }
 
-// poll reads the record now and then until it has another version than the one that is waited for to change. The reads that
-// would find no change are left out: they change nothing.
+// poll reads the record now and then until it has another version than the one that is waited for
+// to change. The reads that would find no change are left out: they change nothing.
 func (r *runner) poll() {
 	w, op, version := r.w(), r.op, r.polling
 	if version == "" || r.polls == op || w.server.rows[r.key].rec.Version == version {
@@ -309,7 +310,8 @@ func (r *runner) rearm() {
 	})
 }
 
-// revive lets the runner of a cloned program go on. The connection that its request was sent on is the original's.
+// revive lets the runner of a cloned program go on. The connection that its request was sent on is
+// the original's.
 func (r *runner) revive() {
 	if !r.busy {
 		if r.asked.Kind == protocol.Wait {

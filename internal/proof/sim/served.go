@@ -13,7 +13,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// registry is what a server on a node remembers of names, as internal/lessor does. Each node has one.
+// registry is what a server on a node remembers of names, as internal/lessor does. Each node has
+// one.
 type registry map[string]*drive.Recollection
 
 func (n *node) past(key string) *drive.Recollection {
@@ -23,7 +24,8 @@ func (n *node) past(key string) *drive.Recollection {
 	return n.registry[key]
 }
 
-// serve says that what the runner does is a change that a server makes for a holder elsewhere, and whom it answers.
+// serve says that what the runner does is a change that a server makes for a holder elsewhere, and
+// whom it answers.
 func (r *runner) serve(then func(*protocol.Hold)) *runner {
 	r.then = then
 	return r
@@ -43,7 +45,8 @@ func (r *runner) answers() bool {
 	return true
 }
 
-// granted: a server has taken the name for the program, which counts on that by the clock of its node, and renews by requests.
+// granted: a server has taken the name for the program, which counts on that by the clock of its
+// node, and renews by requests.
 func (c *client) granted() {
 	if c.isSession() {
 		c.w().count("served: a session was opened")
@@ -79,7 +82,8 @@ func (c *client) renewals(l *lease) {
 	})
 }
 
-// renew asks a server to renew the term: that of its own node, or another one. What it counts on begins before it asked.
+// renew asks a server to renew the term: that of its own node, or another one. What it counts on
+// begins before it asked.
 func (c *client) renew(l *lease) {
 	w, sent := c.w(), c.n.local()
 	at := c.n
@@ -162,8 +166,8 @@ func (c *client) members() []*lease {
 	return all
 }
 
-// lookFor has a server look at the records of what a session keeps, as its renewal names that, and then calls answer: when all was read, or
-// a twelfth of the TTL later.
+// lookFor has a server look at the records of what a session keeps, as its renewal names that, and
+// then calls answer: when all was read, or a twelfth of the TTL later.
 func (n *node) lookFor(r *runner, leases []*lease, a *renewal, answer func()) {
 	w, left, told := n.w, len(leases), false
 	tell := func() {
@@ -199,8 +203,8 @@ func (n *node) lookFor(r *runner, leases []*lease, a *renewal, answer func()) {
 	w.after(w.cfg.TTL/12, func() { n.deliver(tell) })
 }
 
-// unreleased is what is left to be told of a notice: the leases that it names and that are still held. The server's reads are
-// left out: they change nothing.
+// unreleased is what is left to be told of a notice: the leases that it names and that are still
+// held. The server's reads are left out: they change nothing.
 func (w *World) unreleased(notice []byte) []byte {
 	broken, err := drive.ReadNotice(notice)
 	if err != nil {
@@ -214,7 +218,8 @@ func (w *World) unreleased(notice []byte) []byte {
 	return drive.WriteNotice(broken)
 }
 
-// letGo has the server let go, until that is certain, of a lease that a session would keep, for as long as it lives.
+// letGo has the server let go, until that is certain, of a lease that a session would keep, for as
+// long as it lives.
 func (n *node) letGo(s *client, key, owner string, token fence.Token) {
 	w := n.w
 	w.after(w.timing.Renew, func() {
@@ -234,7 +239,8 @@ func (n *node) letGo(s *client, key, owner string, token fence.Token) {
 	})
 }
 
-// heir returns the program that waits for the name at the server of the node, and is next; nil if none is.
+// heir returns the program that waits for the name at the server of the node, and is next; nil if
+// none is.
 func (c *client) heir() *client {
 	for _, k := range c.n.clients {
 		if k.served && k != c && k.key == c.key && k.active && k.shown == protocol.Waiting && !k.run.d.Hold.Try {
@@ -277,7 +283,8 @@ func (c *client) release() {
 	}).step()
 }
 
-// waitAnew has the server begin anew to take the name for c, which may be nil: a write that may have landed may have given it the name.
+// waitAnew has the server begin anew to take the name for c, which may be nil: a write that may
+// have landed may have given it the name.
 func (c *client) waitAnew(session *client) {
 	if c == nil || !c.active || c.shown != protocol.Waiting || c.session != session {
 		return
@@ -325,7 +332,8 @@ func (c *client) owner() string {
 	return c.n.owner
 }
 
-// DrawServed returns the configuration of a seed in a world with sessions at servers, every other one with an outsider.
+// DrawServed returns the configuration of a seed in a world with sessions at servers, every other
+// one with an outsider.
 func DrawServed(seed uint64) Config {
 	c := Draw(seed).WithServedSessions()
 	if seed%2 == 0 {
@@ -334,8 +342,9 @@ func DrawServed(seed uint64) Config {
 	return c
 }
 
-// WithServedSessions returns c with programs whose leases are kept by sessions that servers open, renew and close for them. Such programs
-// aren't cloned: whoever has a server hold a name is elsewhere.
+// WithServedSessions returns c with programs whose leases are kept by sessions that servers open,
+// renew and close for them. Such programs aren't cloned: whoever has a server hold a name is
+// elsewhere.
 func (c Config) WithServedSessions() Config {
 	c.Served, c.Sessions, c.Away = true, true, true
 	c.Chance.Clone = 0

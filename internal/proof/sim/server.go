@@ -62,7 +62,8 @@ func (s *server) restart() { s.life++ }
 // restored is the writer of a row that came back with a backup, and wasn't written since.
 const restored = -1
 
-// restore brings the backup back. Its rows get versions that were never used, as the contract demands of an engine.
+// restore brings the backup back. Its rows get versions that were never used, as the contract
+// demands of an engine.
 func (s *server) restore(now int64) {
 	s.rows = map[string]row{}
 	for key, r := range s.backup {

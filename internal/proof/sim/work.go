@@ -9,7 +9,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// end tells the program that its term is over, as lease.Lease does, and reports whether it was told: once, whatever comes after.
+// end tells the program that its term is over, as lease.Lease does, and reports whether it was
+// told: once, whatever comes after.
 func (c *client) end(lost bool) bool {
 	w := c.w()
 	if c.lease == nil || !c.lease.term.End() {
@@ -111,7 +112,8 @@ func (c *client) enlisted() bool {
 	return e.Over || e.Broken
 }
 
-// work writes to the guarded resource now and then, while the lease is valid, and lets go in the end.
+// work writes to the guarded resource now and then, while the lease is valid, and lets go in the
+// end.
 func (c *client) work(tick, steps int) {
 	w := c.w()
 	w.after(w.between(w.cfg.TTL/100, w.cfg.TTL/4), func() {
@@ -134,7 +136,8 @@ func (c *client) work(tick, steps int) {
 	})
 }
 
-// check is lease.Lease.Check of a term whose deadline has passed: the program looks at the clock before the keeper does.
+// check is lease.Lease.Check of a term whose deadline has passed: the program looks at the clock
+// before the keeper does.
 func (c *client) check() {
 	switch over := c.lease.term.Over(c.n.local()); {
 	case over == nil:

@@ -127,7 +127,8 @@ func Run(cfg Config, opts Options) Result {
 	return Result{Seed: cfg.Seed, Stats: w.Stats, Violations: w.check.found, Picture: w.spans}
 }
 
-// loop runs the events up to the true time end, or to the first violation: what follows one proves nothing.
+// loop runs the events up to the true time end, or to the first violation: what follows one proves
+// nothing.
 func (w *World) loop(end int64) {
 	for w.queue.Len() > 0 && len(w.check.found) == 0 {
 		if w.queue.events[0].at > end {

@@ -7,7 +7,8 @@ import (
 	"github.com/leasehold/leasehold/internal/proof/seeded"
 )
 
-// switchOn switches a seeded bug on: one of the soak's own, or one of the code that it runs, in a build that has those.
+// switchOn switches a seeded bug on: one of the soak's own, or one of the code that it runs, in a
+// build that has those.
 func switchOn(bug string) error {
 	if slices.Contains(ownBugs, bug) {
 		return nil

@@ -22,14 +22,14 @@ import (
 
 // cluster is the servers of an engine, one of which leads.
 type cluster interface {
-	// failOver kills the one that leads. It calls serves when another one leads and serves, and returns when the one that was killed is
-	// back and has all.
+	// failOver kills the one that leads. It calls serves when another one leads and serves, and
+	// returns when the one that was killed is back and has all.
 	failOver(ctx context.Context, serves func()) error
 	stop()
 }
 
-// launch starts the servers of the run's engine, if that has some, and says where they are: in Store for clients, and as target for the
-// command. The cluster is nil where there is none.
+// launch starts the servers of the run's engine, if that has some, and says where they are: in
+// Store for clients, and as target for the command. The cluster is nil where there is none.
 func (c *config) launch(ctx context.Context, dir string) (all cluster, target string, err error) {
 	dir = filepath.Join(dir, c.Engine)
 	switch c.Engine {
@@ -158,8 +158,8 @@ func (p *pair) stop() {
 	}
 }
 
-// failOver kills the primary and promotes the standby. The old primary follows it then, with a copy of its data. Until that has all, no
-// commit waits for it, and nobody may promote it.
+// failOver kills the primary and promotes the standby. The old primary follows it then, with a copy
+// of its data. Until that has all, no commit waits for it, and nobody may promote it.
 func (p *pair) failOver(ctx context.Context, serves func()) error {
 	p.primary.Crash()
 	err := execute(ctx, p.standby, "ALTER SYSTEM SET synchronous_standby_names = ''", "SELECT pg_promote()", "SELECT pg_reload_conf()")

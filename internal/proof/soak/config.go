@@ -100,8 +100,8 @@ var ownBugs = []string{bugGuard, bugCheck, bugGroup, bugUnfenced}
 // perJob is how many supervisors want one name.
 const perJob = 2
 
-// familyTTL is the TTL of what families run under. It is longer than that of the workers: docs/command.md says what a busy machine does to a
-// short one.
+// familyTTL is the TTL of what families run under. It is longer than that of the workers:
+// docs/command.md says what a busy machine does to a short one.
 func (c config) familyTTL() time.Duration { return max(2*c.TTL, 2*time.Second) }
 
 func kindNames() (all []string) {

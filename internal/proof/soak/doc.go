@@ -1,8 +1,11 @@
-// Command soak runs many processes on one store (a file, three members of etcd, or PostgreSQL with a synchronous standby) for minutes, and
-// kills, stops and breaks them at random. Meanwhile an outsider deletes, frees and edits the records and puts earlier ones back, and somebody
-// wants the names as another kind. Beside them processes of `leasehold run` supervise commands whose children have forked, have left the
-// session and are deaf to SIGTERM: they and their guards are killed and stopped, but never all three at once. The server that leads is
-// killed: a member of etcd, which comes back; the primary of PostgreSQL, whose standby is promoted. What Leasehold promises has to hold:
+// Command soak runs many processes on one store (a file, three members of etcd, or PostgreSQL with
+// a synchronous standby) for minutes, and kills, stops and breaks them at random. Meanwhile an
+// outsider deletes, frees and edits the records and puts earlier ones back, and somebody wants the
+// names as another kind. Beside them processes of `leasehold run` supervise commands whose children
+// have forked, have left the session and are deaf to SIGTERM: they and their guards are killed and
+// stopped, but never all three at once. The server that leads is killed: a member of etcd, which
+// comes back; the primary of PostgreSQL, whose standby is promoted. What Leasehold promises has to
+// hold:
 //
 //   - A guarded file, which keeps a mark and refuses late tokens, never accepts tokens out of order, nor one token of two
 //     holders, and loses no write that it acknowledged.
@@ -18,16 +21,19 @@
 //   - When the faults are over, each name that somebody wants is taken again within its TTL and a second, and what the machine and its
 //     disk were late by meanwhile; and each process ends when told.
 //
-// The faults are drawn from the seed that is printed; what the processes are at when a fault strikes is not. Sections are
-// compared by CLOCK_BOOTTIME, which all processes of a machine read alike.
+// The faults are drawn from the seed that is printed; what the processes are at when a fault
+// strikes is not. Sections are compared by CLOCK_BOOTTIME, which all processes of a machine read
+// alike.
 //
 // Usage:
 //
 //	go run ./internal/proof/soak [-procs 50] [-commands 8] [-duration 5m] [-ttl 2s] [-names 5] [-seed N] [-engine file] [-store FILE] [-resources all] [-bug NAME]
 //
-// It builds the command, and starts the servers of the store and of the guarded resources, where they are installed (scripts/engines install). It prints what came of
-// it, with the attempts, refusals and accepted stale writes at each resource, and ends with exit code 1 when a promise was
-// broken. A seeded bug (guard: the guarded file does not look at tokens; unfenced: all requests to the other resources
-// bear the same token; check: holders don't call Check; group: supervisors end process groups only; in a build by internal/proof/mutate/cmd/seeded also any of seeded.Rules) shows that it
-// would be noticed.
+// It builds the command, and starts the servers of the store and of the guarded resources, where
+// they are installed (scripts/engines install). It prints what came of it, with the attempts,
+// refusals and accepted stale writes at each resource, and ends with exit code 1 when a promise was
+// broken. A seeded bug (guard: the guarded file does not look at tokens; unfenced: all requests to
+// the other resources bear the same token; check: holders don't call Check; group: supervisors end
+// process groups only; in a build by internal/proof/mutate/cmd/seeded also any of seeded.Rules)
+// shows that it would be noticed.
 package main

@@ -29,7 +29,8 @@ const (
 	failed   kind = "failed"   // something that should work did not: Text
 )
 
-// event is what a worker tells: one line of JSON on its standard output. Times are instants of clock.System.
+// event is what a worker tells: one line of JSON on its standard output. Times are instants of
+// clock.System.
 type event struct {
 	Kind     kind          `json:"k"`
 	Name     string        `json:"n,omitempty"`
@@ -48,7 +49,8 @@ type teller struct {
 	w  io.Writer
 }
 
-// tell writes one event. A parent that doesn't read any more is gone, and its workers end by another path.
+// tell writes one event. A parent that doesn't read any more is gone, and its workers end by
+// another path.
 func (t *teller) tell(e event) {
 	line, err := json.Marshal(e)
 	if err != nil {

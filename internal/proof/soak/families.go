@@ -14,7 +14,8 @@ import (
 	"github.com/leasehold/leasehold/fence"
 )
 
-// families is what the processes under `leasehold run` have told: when those of each term lived. It is not safe for concurrent use.
+// families is what the processes under `leasehold run` have told: when those of each term lived. It
+// is not safe for concurrent use.
 type families struct {
 	terms map[string]map[fence.Token]*life // by name
 	read  map[string]int64                 // by file: how much of it
@@ -89,7 +90,8 @@ func (b beside) String() string {
 	return fmt.Sprintf("%s: what ran under token %d lived on for %v beside token %d", b.name, b.old, b.to.Sub(b.from), b.token)
 }
 
-// overlaps returns the times in which processes of an earlier term lived beside those of a later one.
+// overlaps returns the times in which processes of an earlier term lived beside those of a later
+// one.
 func (f *families) overlaps() (all []beside) {
 	for name, terms := range f.terms {
 		var tokens []fence.Token
@@ -119,7 +121,8 @@ func (f *families) count() (n int) {
 	return n
 }
 
-// stalled returns for how long the machine stood still, as its witness saw it, in the time before an overlap in which it can have caused that.
+// stalled returns for how long the machine stood still, as its witness saw it, in the time before
+// an overlap in which it can have caused that.
 func stalled(stalls []window, b beside, ttl time.Duration) (sum time.Duration) {
 	for _, w := range stalls {
 		sum += max(min(w.to, b.to).Sub(max(w.from, b.from.Add(-ttl))), 0)

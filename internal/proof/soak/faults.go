@@ -37,7 +37,8 @@ type tormentor struct {
 	longestStop          time.Duration
 }
 
-// torment carries a plan out. It returns when ctx is done or the plan is over, and no process is stopped any more.
+// torment carries a plan out. It returns when ctx is done or the plan is over, and no process is
+// stopped any more.
 func (t *tormentor) torment(ctx context.Context, faults []fault) {
 	defer t.pending.Wait()
 	start := t.clk.Now()
@@ -101,8 +102,8 @@ func (t *tormentor) breakHold(ctx context.Context, key string) {
 	t.wrong(err)
 }
 
-// failOver kills the server that leads, unless the one before isn't back. It is carried out even when ctx ends meanwhile: whoever ends then
-// needs the store.
+// failOver kills the server that leads, unless the one before isn't back. It is carried out even
+// when ctx ends meanwhile: whoever ends then needs the store.
 func (t *tormentor) failOver(ctx context.Context) {
 	if !t.failing.TryLock() {
 		t.count(&t.failovers, false)

@@ -65,7 +65,8 @@ func (f *fleet) start(slot int) error {
 	p.cmd = exec.Command(exe)
 	p.cmd.Env = append(os.Environ(), workerEnv+"="+encoded)
 	p.cmd.Stderr = os.Stderr
-	// A process group of its own, so that Ctrl-C reaches the parent only; and no worker outlives it.
+	// A process group of its own, so that Ctrl-C reaches the parent only; and no worker outlives
+	// it.
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	out, err := p.cmd.StdoutPipe()
 	if err != nil {
@@ -180,7 +181,8 @@ func (f *fleet) resume(p *process) {
 	f.hist.resume(p.proc, f.clk.Now())
 }
 
-// finish tells every worker to end and waits for it. It returns how many had to be killed because they did not in time.
+// finish tells every worker to end and waits for it. It returns how many had to be killed because
+// they did not in time.
 func (f *fleet) finish(within time.Duration) (stuck int) {
 	f.mu.Lock()
 	f.ending = true

@@ -14,8 +14,8 @@ import (
 	"github.com/leasehold/leasehold/fence"
 )
 
-// guard is a guarded resource: a file to which one line is appended per write, "<token> <holder> <seq> <instant>". Its last
-// line is its mark, so mark and write are stored in one go.
+// guard is a guarded resource: a file to which one line is appended per write, "<token> <holder>
+// <seq> <instant>". Its last line is its mark, so mark and write are stored in one go.
 type guard struct {
 	name string
 	f    *os.File
@@ -28,8 +28,8 @@ func openGuard(path, name string, bug bool) (*guard, error) {
 	return &guard{name, f, bug}, err
 }
 
-// write appends a line if the mark admits it, and returns when it is on disk. A late token is an error that matches
-// fence.ErrStale. It blocks while another process is in here.
+// write appends a line if the mark admits it, and returns when it is on disk. A late token is an
+// error that matches fence.ErrStale. It blocks while another process is in here.
 func (g *guard) write(holder string, token fence.Token, seq int) (err error) {
 	fd := int(g.f.Fd())
 	for err = unix.EINTR; errors.Is(err, unix.EINTR); {
@@ -53,8 +53,8 @@ func (g *guard) write(holder string, token fence.Token, seq int) (err error) {
 	return unix.Fdatasync(fd)
 }
 
-// mark reads the last whole line, and returns where the next one goes: over what a killed process has left half written,
-// which was never acknowledged.
+// mark reads the last whole line, and returns where the next one goes: over what a killed process
+// has left half written, which was never acknowledged.
 func (g *guard) mark() (fence.Mark, int64, error) {
 	const longest = 1024 // line
 	info, err := g.f.Stat()

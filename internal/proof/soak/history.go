@@ -29,7 +29,8 @@ type section struct {
 	from, to clock.Instant // to is clock.NoDeadline while it is inside
 }
 
-// window is a stretch of time in which a process was stopped, from before SIGSTOP was sent until after SIGCONT.
+// window is a stretch of time in which a process was stopped, from before SIGSTOP was sent until
+// after SIGCONT.
 type window struct {
 	proc     int
 	from, to clock.Instant // to is clock.NoDeadline while it lasts
@@ -189,8 +190,8 @@ func (h *history) resume(proc int, at clock.Instant) {
 	}
 }
 
-// died says that a process has ended and all that it told was taken. It was still where it was just before it was killed;
-// at is that instant.
+// died says that a process has ended and all that it told was taken. It was still where it was just
+// before it was killed; at is that instant.
 func (h *history) died(proc int, at clock.Instant) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -238,7 +239,8 @@ func (h *history) longestOutage() (longest time.Duration) {
 	return longest
 }
 
-// excused reports whether what failed at an instant did so for want of a store that serves, or for what was under way then. The lock is held.
+// excused reports whether what failed at an instant did so for want of a store that serves, or for
+// what was under way then. The lock is held.
 func (h *history) excused(at clock.Instant) bool {
 	return slices.ContainsFunc(h.outages, func(w window) bool { return w.from <= at && at <= w.to.Add(recovery) })
 }
@@ -292,8 +294,8 @@ type writer struct {
 	name string
 }
 
-// tried reports whether a resource of each kind has acknowledged a write, and a late one, which can be told from its log, came to
-// one of them at least.
+// tried reports whether a resource of each kind has acknowledged a write, and a late one, which can
+// be told from its log, came to one of them at least.
 func (h *history) tried(kinds map[string]string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

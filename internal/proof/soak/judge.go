@@ -28,9 +28,11 @@ type overlap struct {
 	from, to clock.Instant
 }
 
-// judge says which promises were broken until now, when leases have that TTL. That a process left a section may be on its way still, while the
-// next one has told already that it is inside. It is told before the lease is released, and has arrived by the judgement after that: so a
-// section of which no end is known then lasted until the judgement before, at least. The history must not change meanwhile.
+// judge says which promises were broken until now, when leases have that TTL. That a process left a
+// section may be on its way still, while the next one has told already that it is inside. It is
+// told before the lease is released, and has arrived by the judgement after that: so a section of
+// which no end is known then lasted until the judgement before, at least. The history must not
+// change meanwhile.
 func (h *history) judge(ttl time.Duration, now clock.Instant) verdict {
 	var v verdict
 	sections := slices.Clone(h.sections)
@@ -50,7 +52,8 @@ func (v *verdict) violate(format string, args ...any) {
 	v.violations = append(v.violations, fmt.Sprintf(format, args...))
 }
 
-// tokens sees that no two terms of a name have one token, and that a term which began after another was held has a higher one.
+// tokens sees that no two terms of a name have one token, and that a term which began after another
+// was held has a higher one.
 func (v *verdict) tokens(terms []term) {
 	byName := map[string][]term{}
 	for _, t := range terms {
@@ -81,9 +84,10 @@ func (v *verdict) tokens(terms []term) {
 	}
 }
 
-// sections sees that sections of different processes overlap only where one of the two was stopped inside its own: by us, or by a
-// machine that was busy with others. A section begins before its Check, and nobody else holds the name before the margin has passed
-// since: so whatever the machine does, one that began earlier than that had no lease to begin under.
+// sections sees that sections of different processes overlap only where one of the two was stopped
+// inside its own: by us, or by a machine that was busy with others. A section begins before its
+// Check, and nobody else holds the name before the margin has passed since: so whatever the machine
+// does, one that began earlier than that had no lease to begin under.
 func (v *verdict) sections(sections []section, windows []window, meddled map[string][]window, timing protocol.Timing) {
 	margin := timing.TTL - timing.Validity()
 	stops := map[int][]window{}
@@ -106,11 +110,13 @@ func (v *verdict) sections(sections []section, windows []window, meddled map[str
 	}
 }
 
-// busy is how long a machine that is full may take to send and to wake, beyond what a holder takes to notice.
+// busy is how long a machine that is full may take to send and to wake, beyond what a holder takes
+// to notice.
 const busy = time.Second
 
-// meddled returns until when two may be at work under a name: from when an outsider has taken its record away, until the holder has to have
-// noticed. Where the store didn't serve meanwhile, its time to notice begins when it does.
+// meddled returns until when two may be at work under a name: from when an outsider has taken its
+// record away, until the holder has to have noticed. Where the store didn't serve meanwhile, its
+// time to notice begins when it does.
 func (h *history) meddled(noticed time.Duration) map[string][]window {
 	times := map[string][]window{}
 	for _, m := range h.meddlings {
@@ -128,8 +134,8 @@ func (h *history) meddled(noticed time.Duration) map[string][]window {
 func (v *verdict) judgeOverlap(o overlap, stops map[int][]window, meddled []window, margin time.Duration) {
 	for _, s := range []section{o.a, o.b} {
 		for _, w := range stops[s.proc] {
-			// The section was stopped before the other one began. What it still does once it goes on, before it looks again,
-			// is the tail.
+			// The section was stopped before the other one began. What it still does once it goes
+			// on, before it looks again, is the tail.
 			if w.from < s.to && w.to > s.from && w.from <= o.from {
 				v.overlaps = append(v.overlaps, o)
 				v.longestTail = max(v.longestTail, o.to.Sub(max(w.to, o.from)))
@@ -168,7 +174,8 @@ func (v *verdict) broken(sections []section, breaks []eviction, ttl time.Duratio
 	}
 }
 
-// guarded sees that what a guarded file has accepted is in order, and that no write is missing that was acknowledged.
+// guarded sees that what a guarded file has accepted is in order, and that no write is missing that
+// was acknowledged.
 func (v *verdict) guarded(name string, writes []write, acks []ack) {
 	var last write
 	done := map[ack]bool{}
@@ -201,7 +208,8 @@ func late(writes []write) (n int) {
 	return n
 }
 
-// newest sees that a log which is written anew by each write ends with the newest one that was acknowledged, or a later one.
+// newest sees that a log which is written anew by each write ends with the newest one that was
+// acknowledged, or a later one.
 func (v *verdict) newest(name string, writes []write, acknowledged fence.Token) {
 	if last := len(writes) - 1; acknowledged > 0 && (last < 0 || writes[last].token < acknowledged) {
 		v.violate("%s: a write of token %d was acknowledged, and an earlier term's came after it", name, acknowledged)

@@ -58,8 +58,8 @@ func newEtcdClient(ctx context.Context, at string) (*clientv3.Client, error) {
 	})
 }
 
-// closed closes the store, however long that takes: when all processes end at once and the disk is slow, it takes longer than Close
-// waits for the lock of the file.
+// closed closes the store, however long that takes: when all processes end at once and the disk is
+// slow, it takes longer than Close waits for the lock of the file.
 func closed(st store.Store) error {
 	err := st.Close()
 	for err != nil && strings.Contains(err.Error(), "another process holds its lock") {

@@ -13,8 +13,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// meddle deletes the record of a hold, frees it, puts another holder into it, or the record of an earlier term in its place, as an outsider
-// does with a tool of the store's.
+// meddle deletes the record of a hold, frees it, puts another holder into it, or the record of an
+// earlier term in its place, as an outsider does with a tool of the store's.
 func (t *tormentor) meddle(ctx context.Context, key string, how faultOf) {
 	rec, err := store.Load(ctx, t.st, key)
 	if err == nil && rec.Owner == "" {
@@ -50,8 +50,9 @@ func (t *tormentor) meddle(ctx context.Context, key string, how faultOf) {
 	t.wrong(err)
 }
 
-// earlier returns the last record of that name that an outsider has seen, and keeps this one for the next time, if no session keeps it: that
-// of a session which lives would be held for as long as that does.
+// earlier returns the last record of that name that an outsider has seen, and keeps this one for
+// the next time, if no session keeps it: that of a session which lives would be held for as long as
+// that does.
 func (t *tormentor) earlier(rec store.Record) store.Record {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -62,7 +63,8 @@ func (t *tormentor) earlier(rec store.Record) store.Record {
 	return before
 }
 
-// useOtherwise tries to take a name as a semaphore. If nobody has the name, that works, and what it holds is a section like others.
+// useOtherwise tries to take a name as a semaphore. If nobody has the name, that works, and what it
+// holds is a section like others.
 func (t *tormentor) useOtherwise(ctx context.Context, key string) {
 	ctx, cancel := clock.WithTimeout(ctx, t.clk, t.TTL)
 	defer cancel()

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// fault is something that is done to a worker, to a hold, to what supervises a family, or to the store.
+// fault is something that is done to a worker, to a hold, to what supervises a family, or to the
+// store.
 type fault struct {
 	at      time.Duration // from the start of the run
 	kind    faultOf
@@ -94,7 +95,8 @@ func (c config) planFamilies() (all []fault) {
 	return all
 }
 
-// planFailovers draws a failover for each 40 s, and one for what is left, where there is a server to fail.
+// planFailovers draws a failover for each 40 s, and one for what is left, where there is a server
+// to fail.
 func (c config) planFailovers() (all []fault) {
 	if c.Engine == onFile {
 		return nil

@@ -15,7 +15,8 @@ import (
 // guardName is what guards are called in lists of processes.
 const guardName = "lease-guard"
 
-// guardsOf returns the guards of a supervisor that run, sorted: none of them has ended or is stopped.
+// guardsOf returns the guards of a supervisor that run, sorted: none of them has ended or is
+// stopped.
 func guardsOf(pid int) (guards []int) {
 	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid)) // the pattern is right
 	for _, list := range lists {
@@ -37,14 +38,16 @@ func guardsOf(pid int) (guards []int) {
 	return guards
 }
 
-// runs reports whether a guard runs: it has not ended and is not stopped. One that was killed a moment ago may still run.
+// runs reports whether a guard runs: it has not ended and is not stopped. One that was killed a
+// moment ago may still run.
 func runs(guard int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", guard))
 	name, rest, found := strings.Cut(string(stat), ") ")
 	return err == nil && found && strings.HasSuffix(name, "("+guardName) && !strings.ContainsAny(rest[:1], "ZXTt")
 }
 
-// marked returns the processes that have a variable in their environment, with what they are called.
+// marked returns the processes that have a variable in their environment, with what they are
+// called.
 func marked(variable string) map[int]string {
 	found := map[int]string{}
 	environs, _ := filepath.Glob("/proc/[0-9]*/environ") // the pattern is right

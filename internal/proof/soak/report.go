@@ -77,7 +77,8 @@ func longest(overlaps []overlap) (longest time.Duration) {
 	return longest
 }
 
-// longestStall returns the slow requests to the store, but for those of processes that were stopped meanwhile.
+// longestStall returns the slow requests to the store, but for those of processes that were stopped
+// meanwhile.
 func (h *history) longestStall(now clock.Instant) (n int, longest time.Duration, what string) {
 	for _, s := range h.stalls {
 		own := func(w window) bool { return w.proc == s.proc && w.from < s.to && min(w.to, now) > s.from }

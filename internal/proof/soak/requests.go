@@ -45,7 +45,8 @@ func (r *requester) over(s fence.Sequencer) {
 	r.past[s.Name] = past[max(0, len(past)-pastTerms):]
 }
 
-// request sends one write of the present term, or one of an earlier term that was delayed until now, and tells what became of it.
+// request sends one write of the present term, or one of an earlier term that was delayed until
+// now, and tells what became of it.
 func (w *worker) request(ctx context.Context, now fence.Sequencer) {
 	r := w.requester
 	if len(r.kinds) == 0 {

@@ -20,14 +20,15 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// patience is how long what has to happen at the end may take, beyond a TTL: on a machine that is busy with others, everything takes
-// its time. How soon a name was taken again is in the report.
+// patience is how long what has to happen at the end may take, beyond a TTL: on a machine that is
+// busy with others, everything takes its time. How soon a name was taken again is in the report.
 const patience = 2 * time.Minute
 
 // poll is how late, past its TTL, a name may be taken again by a machine that is in time.
 const poll = time.Second
 
-// run is a whole run. It writes its report to out, and returns it. An error is about the run itself; the report may be nil then.
+// run is a whole run. It writes its report to out, and returns it. An error is about the run
+// itself; the report may be nil then.
 func run(ctx context.Context, c config, out io.Writer) (r *report, err error) {
 	dir, err := os.MkdirTemp(c.Dir, "leasehold-soak-")
 	if err != nil {
@@ -97,7 +98,8 @@ func startResources(ctx context.Context, c config, dir string, st store.Store) (
 	return resources.Start(ctx, dir, c.Kinds, source)
 }
 
-// watched torments the fleet and looks now and then at what has happened, so as to end at the first violation.
+// watched torments the fleet and looks now and then at what has happened, so as to end at the first
+// violation.
 func (t *tormentor) watched(ctx context.Context, out io.Writer) *report {
 	interval := min(max(t.Duration/30, time.Second), 10*time.Second)
 	ctx, cancel := context.WithCancel(ctx)
@@ -147,8 +149,8 @@ func (t *tormentor) look() (v verdict, writes int) {
 	return v, writes
 }
 
-// judgeFamilies sees that nothing of an earlier term lived beside a later one, unless the machine stood still for longer than what lies between
-// the end of the one and the begin of the other.
+// judgeFamilies sees that nothing of an earlier term lived beside a later one, unless the machine
+// stood still for longer than what lies between the end of the one and the begin of the other.
 func (t *tormentor) judgeFamilies(v *verdict) {
 	for slot := 0; slot < t.Commands; slot += perJob {
 		if err := t.families.follow(job(slot), filepath.Join(t.sups.ticks, job(slot))); err != nil {
@@ -165,9 +167,10 @@ func (t *tormentor) judgeFamilies(v *verdict) {
 	}
 }
 
-// settle waits until every name has been taken once more, now that no fault strikes any more, and until the guarded resources have
-// been tried: on a busy machine little happens in the time of a run. It returns the longest time that a name was free before though
-// somebody wanted it, which is more than allowed if that never happens, and by how much the machine was late meanwhile.
+// settle waits until every name has been taken once more, now that no fault strikes any more, and
+// until the guarded resources have been tried: on a busy machine little happens in the time of a
+// run. It returns the longest time that a name was free before though somebody wanted it, which is
+// more than allowed if that never happens, and by how much the machine was late meanwhile.
 func (f *fleet) settle(ctx context.Context) (longest, late time.Duration, err error) {
 	w, err := newWitness(f.clk, f.dir)
 	if err != nil {
@@ -198,8 +201,8 @@ func (f *fleet) settle(ctx context.Context) (longest, late time.Duration, err er
 	return longest, late, err
 }
 
-// freeFor returns how long a name was free though somebody wanted it, counted from start at the earliest, before it was taken for the
-// first time after start, and whether it was.
+// freeFor returns how long a name was free though somebody wanted it, counted from start at the
+// earliest, before it was taken for the first time after start, and whether it was.
 func (h *history) freeFor(name string, start clock.Instant) (time.Duration, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -9,7 +9,8 @@ import (
 	"github.com/leasehold/leasehold/clock"
 )
 
-// stalls are the times in which the machine stood still, or ran others. They are safe for concurrent use.
+// stalls are the times in which the machine stood still, or ran others. They are safe for
+// concurrent use.
 type stalls struct {
 	mu  sync.Mutex
 	all []window

@@ -18,14 +18,16 @@ import (
 	"github.com/leasehold/leasehold/clock"
 )
 
-// family is what `leasehold run` supervises here: a child in a session of its own, an orphan in another one, and one that stays, all deaf to
-// SIGTERM. The term ends with the one that stays, up to $1 after it began.
+// family is what `leasehold run` supervises here: a child in a session of its own, an orphan in
+// another one, and one that stays, all deaf to SIGTERM. The term ends with the one that stays, up
+// to $1 after it began.
 const family = `
 setsid "$0" a &
 (setsid sh -c '"$0" b & wait' "$0" &)
 "$0" c "$1"`
 
-// supervisors are processes of `leasehold run`, and what those supervise. They are safe for concurrent use.
+// supervisors are processes of `leasehold run`, and what those supervise. They are safe for
+// concurrent use.
 type supervisors struct {
 	config
 	ticks  string // the folder of the files in which families tell that they live
@@ -151,8 +153,9 @@ func (s *supervisors) start(slot int) (*supervisor, error) {
 // mark is what the environment of all that supervisors start has, and nothing else.
 func (s *supervisors) mark() string { return "LEASEHOLD_SOAK_TICKS=" + s.ticks }
 
-// strike has a fault strike a supervisor or its guards: the one of the fault's slot, or of the same job, that has a family, for which it waits
-// for a TTL at most. Of guards and supervisor one is left at least, as docs/command.md wants it. It reports whether there was one.
+// strike has a fault strike a supervisor or its guards: the one of the fault's slot, or of the same
+// job, that has a family, for which it waits for a TTL at most. Of guards and supervisor one is
+// left at least, as docs/command.md wants it. It reports whether there was one.
 func (s *supervisors) strike(ctx context.Context, f fault) bool {
 	limit := s.clk.Now().Add(s.familyTTL())
 	p, guards := s.supervising(f.slot)
@@ -198,7 +201,8 @@ func (s *supervisors) strike(ctx context.Context, f fault) bool {
 	return true
 }
 
-// supervising returns a supervisor of the slot's job that has a family and both guards, and locks it.
+// supervising returns a supervisor of the slot's job that has a family and both guards, and locks
+// it.
 func (s *supervisors) supervising(slot int) (*supervisor, []int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -238,8 +242,8 @@ func hit(sig syscall.Signal, pids ...int) {
 	}
 }
 
-// finish has all supervisors end. It returns how many had to be killed because they did not in time, and what lives on without one; that is
-// then killed.
+// finish has all supervisors end. It returns how many had to be killed because they did not in
+// time, and what lives on without one; that is then killed.
 func (s *supervisors) finish(within time.Duration) (stuck int, orphans []string) {
 	s.mu.Lock()
 	s.ending = true

@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold/leasehold/clock"
 )
 
-// witness sums up by how much the machine is late: at waking who sleeps, and at writing to the disk of the store. A renewal or a claim
-// waits for both.
+// witness sums up by how much the machine is late: at waking who sleeps, and at writing to the disk
+// of the store. A renewal or a claim waits for both.
 type witness struct {
 	clk  clock.Clock
 	f    *os.File

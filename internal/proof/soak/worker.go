@@ -19,7 +19,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// worker acquires names one after the other, and does under each lease what must not be done by two at once.
+// worker acquires names one after the other, and does under each lease what must not be done by two
+// at once.
 type worker struct {
 	workerConfig
 	teller
@@ -140,14 +141,16 @@ func (w *worker) acquire(ctx context.Context, key string) (*lease.Lease, error) 
 // patience is how long a worker waits for a name.
 func (w *worker) patience() time.Duration { return 5 * w.TTL }
 
-// hold works under a lease for a while, mostly a fraction of the TTL, and returns the loss that ended it before, if one did.
+// hold works under a lease for a while, mostly a fraction of the TTL, and returns the loss that
+// ended it before, if one did.
 func (w *worker) hold(ctx context.Context, i int, l *lease.Lease) error {
 	d := time.Duration(w.rng.Int64N(int64(w.TTL / 4)))
 	if w.rng.IntN(10) == 0 {
 		d = longHold(w.TTL) // so that renewals count
 	}
 	for until := w.clk.Now().Add(d); w.clk.Now() < until && ctx.Err() == nil; {
-		// The section begins before Check: it held the lease then, whatever happens to this process in between.
+		// The section begins before Check: it held the lease then, whatever happens to this process
+		// in between.
 		enter := w.clk.Now()
 		if err := l.Check(); err != nil && w.Bug != bugCheck {
 			return err
@@ -180,8 +183,8 @@ func (w *worker) pause(ctx context.Context, most time.Duration) {
 	_ = clock.Sleep(ctx, w.clk, time.Duration(w.rng.Int64N(int64(most))))
 }
 
-// fail tells that something did not work. Where the store was too slow, because a process was stopped while it held the
-// store's lock as a rule, that is no fault of it.
+// fail tells that something did not work. Where the store was too slow, because a process was
+// stopped while it held the store's lock as a rule, that is no fault of it.
 func (w *worker) fail(what string, err error) {
 	k := failed
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, store.ErrUnknownOutcome) {

@@ -25,7 +25,8 @@ func parseWrite(line string) (w write, err error) {
 	return w, nil
 }
 
-// readGuard returns all that a guarded file has accepted, in order. A last line that was cut off was not acknowledged.
+// readGuard returns all that a guarded file has accepted, in order. A last line that was cut off
+// was not acknowledged.
 func readGuard(path string) ([]write, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {

@@ -21,9 +21,9 @@ const (
 	patience = 3 * time.Minute // no attempt begins after that
 )
 
-// Run runs a test that wants a machine without stalls, again if it failed while there was one: 10 times at most, and for 3 minutes at
-// most before the last attempt. The test has to do all anew in each attempt, and use the t that it is given. It blocks until all is
-// cleaned up.
+// Run runs a test that wants a machine without stalls, again if it failed while there was one: 10
+// times at most, and for 3 minutes at most before the last attempt. The test has to do all anew in
+// each attempt, and use the t that it is given. It blocks until all is cleaned up.
 func Run(t *testing.T, test func(t testing.TB)) {
 	t.Helper()
 	write, done := disk()
@@ -37,8 +37,9 @@ func Run(t *testing.T, test func(t testing.TB)) {
 	}
 }
 
-// Over fails the attempt because something lasted that much longer than it may. The attempt is made again only if the machine stalled for so
-// long in it, all stalls together: one that is shorter explains nothing. Outside [Run] it is [testing.TB.Errorf].
+// Over fails the attempt because something lasted that much longer than it may. The attempt is made
+// again only if the machine stalled for so long in it, all stalls together: one that is shorter
+// explains nothing. Outside [Run] it is [testing.TB.Errorf].
 func Over(t testing.TB, by time.Duration, format string, args ...any) {
 	t.Helper()
 	if a, ok := t.(*try); ok {
@@ -49,8 +50,9 @@ func Over(t testing.TB, by time.Duration, format string, args ...any) {
 	t.Errorf(format, args...)
 }
 
-// Watch begins to watch the machine, for a measurement that no attempt can be judged by. The function that it returns ends that, and returns
-// the longest stall, and for how long it stalled in all. It has to be called, once.
+// Watch begins to watch the machine, for a measurement that no attempt can be judged by. The
+// function that it returns ends that, and returns the longest stall, and for how long it stalled in
+// all. It has to be called, once.
 func Watch() (stop func() (longest, all time.Duration)) {
 	write, done := disk()
 	w := watch(clock.System(), write)
@@ -147,7 +149,8 @@ func (w *witness) stop() (stall, sum time.Duration) {
 	return w.woken, w.asleep
 }
 
-// try is one attempt: what the test has for its testing.TB. Its failures are not yet those of the test.
+// try is one attempt: what the test has for its testing.TB. Its failures are not yet those of the
+// test.
 type try struct {
 	testing.TB
 	ctx    context.Context

@@ -1,7 +1,7 @@
-// Command testreport runs `go test -json` with the arguments it is given and reports what came of it: one line a package, the
-// whole output of what failed, every skipped test with its reason, the slowest tests, what failed once more (of each test up to
-// 200 lines), and the counts as its last line. Its exit code is 0 only when go test's is, at least one test passed, and none
-// failed.
+// Command testreport runs `go test -json` with the arguments it is given and reports what came of
+// it: one line a package, the whole output of what failed, every skipped test with its reason, the
+// slowest tests, what failed once more (of each test up to 200 lines), and the counts as its last
+// line. Its exit code is 0 only when go test's is, at least one test passed, and none failed.
 package main
 
 import (

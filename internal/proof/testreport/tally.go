@@ -40,7 +40,8 @@ type group struct {
 	output []string // of the package itself
 }
 
-// tally counts. A test with subtests counts only if it fails although they all passed: the others would count twice.
+// tally counts. A test with subtests counts only if it fails although they all passed: the others
+// would count twice.
 type tally struct {
 	out                     io.Writer
 	groups                  map[string]*group
@@ -55,8 +56,8 @@ func newTally(out io.Writer) *tally {
 	return &tally{out: out, groups: map[string]*group{}, builds: map[string][]string{}, shown: map[string]bool{}}
 }
 
-// read takes in a whole stream. A line that is no event is printed as it is. What is unfinished when the stream ends has
-// failed.
+// read takes in a whole stream. A line that is no event is printed as it is. What is unfinished
+// when the stream ends has failed.
 func (t *tally) read(stream io.Reader) error {
 	lines := bufio.NewReader(stream)
 	var err error
@@ -182,7 +183,8 @@ func (g *group) count(packageFailed bool) (passed, failed, skipped int) {
 	return passed, failed, skipped
 }
 
-// explain prints all that a failed package has said, but for the tests of it that passed, and keeps it for the end.
+// explain prints all that a failed package has said, but for the tests of it that passed, and keeps
+// it for the end.
 func (t *tally) explain(g *group, e event) {
 	story := "FAIL  " + e.Package + "\n"
 	tell := func(output ...string) {
@@ -209,7 +211,8 @@ func (t *tally) print(text string) {
 	}
 }
 
-// Of a long text the end of the report has this many lines of the beginning, where a panic says why, and of the end.
+// Of a long text the end of the report has this many lines of the beginning, where a panic says
+// why, and of the end.
 const firstLines, lastLines = 120, 80
 
 // shortened leaves out the middle of a long text.
@@ -235,7 +238,8 @@ func (tt *test) reason() string {
 	return cmp.Or(strings.Join(said, " "), "no reason given")
 }
 
-// summary prints the slowest tests, what failed once more, since of a long log it is the end that is kept, and, last, the counts.
+// summary prints the slowest tests, what failed once more, since of a long log it is the end that
+// is kept, and, last, the counts.
 func (t *tally) summary() {
 	const most = 10
 	slowest := slices.DeleteFunc(t.all, func(tt *test) bool { return strings.Contains(tt.name, "/") || tt.took < 0.1 })

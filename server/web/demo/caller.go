@@ -38,7 +38,8 @@ func proofOf(sequencer, secret string) http.Header {
 	return h
 }
 
-// do sends body, if it isn't nil, in the name of a holder if it has a proof, and reads the answer into v, if that isn't. An answer that is a problem is its error.
+// do sends body, if it isn't nil, in the name of a holder if it has a proof, and reads the answer
+// into v, if that isn't. An answer that is a problem is its error.
 func (c *caller) do(ctx context.Context, method, path string, body, v any, proof http.Header) error {
 	text := []byte{}
 	if body != nil {

@@ -1,5 +1,5 @@
-// Package demo peoples a lock server with actors: programs that hold, renew, contend, pause, crash, are broken and are elected, so that
-// there is something to look at and to test with.
+// Package demo peoples a lock server with actors: programs that hold, renew, contend, pause, crash,
+// are broken and are elected, so that there is something to look at and to test with.
 package demo
 
 import (
@@ -58,8 +58,8 @@ func cast() []role {
 	return all
 }
 
-// Play has the actors act at the server with that URL, which lets anybody do anything, until ctx is done. It blocks until then, and
-// returns when all have left.
+// Play has the actors act at the server with that URL, which lets anybody do anything, until ctx is
+// done. It blocks until then, and returns when all have left.
 func Play(ctx context.Context, base string, clk clock.Clock) {
 	s := &stage{base: base, caller: newCaller(base), clk: clk}
 	defer s.caller.close()
@@ -89,7 +89,8 @@ func (s *stage) sleep(ctx context.Context, d time.Duration) bool {
 	return clock.Sleep(ctx, s.clk, d) == nil
 }
 
-// act plays a role over and over. What goes wrong is part of the play: the actor rests, and tries again.
+// act plays a role over and over. What goes wrong is part of the play: the actor rests, and tries
+// again.
 func (s *stage) act(ctx context.Context, r role) {
 	for scene := 1; ctx.Err() == nil; scene++ {
 		wait := api.Seconds(10 * time.Minute)

@@ -31,8 +31,8 @@ func contests() []contest {
 	}
 }
 
-// elect plays an election: its candidates lead when they may, and do as they are told. They elect each other, on the store that
-// the server lends them.
+// elect plays an election: its candidates lead when they may, and do as they are told. They elect
+// each other, on the store that the server lends them.
 func (s *stage) elect(ctx context.Context, c contest) {
 	st, err := client.Open(ctx, s.base, client.Options{})
 	if err != nil {

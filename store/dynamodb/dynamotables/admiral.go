@@ -8,8 +8,8 @@ import (
 	"github.com/leasehold/leasehold/store/dynamodb/internal/table"
 )
 
-// HoldOwner as the owner of an Admiral lease is an operator's word that every instance is to stay passive. A hold of its
-// doesn't expire.
+// HoldOwner as the owner of an Admiral lease is an operator's word that every instance is to stay
+// passive. A hold of its doesn't expire.
 const HoldOwner = "SKIP-LEASE-POD"
 
 // AdmiralOptions of [Admiral].
@@ -21,8 +21,8 @@ type AdmiralOptions struct {
 	Access    Access
 }
 
-// Admiral returns a store over the table in which Admiral instances keep their disaster-recovery leases. It does no I/O.
-// Its errors name the option that is wrong.
+// Admiral returns a store over the table in which Admiral instances keep their disaster-recovery
+// leases. It does no I/O. Its errors name the option that is wrong.
 func Admiral(client Client, opts AdmiralOptions) (*Store, error) {
 	if opts.Table == "" {
 		opts.Table = "admiral-lease"
@@ -46,8 +46,8 @@ func checkSkew(schema string, skew time.Duration) error {
 	return nil
 }
 
-// admiralSchema: an instance takes a lease over when updatedTime < now - window, all in whole seconds by its wall clock, and
-// one that isn't there or has an empty owner at once.
+// admiralSchema: an instance takes a lease over when updatedTime < now - window, all in whole
+// seconds by its wall clock, and one that isn't there or has an empty owner at once.
 func admiralSchema(window, skew time.Duration) schema {
 	sc := schema{
 		name: "admiral", key: "leaseName", wall: true,

@@ -11,7 +11,8 @@ import (
 	"github.com/leasehold/leasehold/store/dynamodb/internal/table"
 )
 
-// DurationText is how a client writes the duration of its leases. Either kind is read; neither neighbour reads the other's.
+// DurationText is how a client writes the duration of its leases. Either kind is read; neither
+// neighbour reads the other's.
 type DurationText string
 
 // The texts.
@@ -30,8 +31,9 @@ type AWSLockClientOptions struct {
 	Access       Access
 }
 
-// AWSLockClient returns a store over the table of the AWS lock client for Java (com.amazonaws:dynamodb-lock-client) or of
-// dynamolock for Go. It does no I/O. Its errors name the option that is wrong.
+// AWSLockClient returns a store over the table of the AWS lock client for Java
+// (com.amazonaws:dynamodb-lock-client) or of dynamolock for Go. It does no I/O. Its errors name the
+// option that is wrong.
 func AWSLockClient(client Client, opts AWSLockClientOptions) (*Store, error) {
 	if opts.KeyAttribute == "" {
 		opts.KeyAttribute = "key"
@@ -58,8 +60,8 @@ func AWSLockClient(client Client, opts AWSLockClientOptions) (*Store, error) {
 // released is the value of isReleased in a row that is kept although nobody holds it.
 const released = "1"
 
-// awsLockSchema: a client takes a row that isn't there or is released at once, and any other when its recordVersionNumber
-// has not changed for its leaseDuration on the client's own clock.
+// awsLockSchema: a client takes a row that isn't there or is released at once, and any other when
+// its recordVersionNumber has not changed for its leaseDuration on the client's own clock.
 func awsLockSchema(text DurationText) schema {
 	sc := schema{
 		name:      "aws-lock-client",

@@ -22,7 +22,8 @@ var (
 	endsAttr  = column{name: "leasehold_ends"}                // id of a deletion under way: with the row, the key is gone
 )
 
-// companion is what outlives the neighbour's writes to a row. Its record is the one that bore the token when it was new.
+// companion is what outlives the neighbour's writes to a row. Its record is the one that bore the
+// token when it was new.
 type companion struct {
 	token fence.Token
 	rev   string // "" when there is no companion
@@ -85,7 +86,8 @@ func parseCompanion(attrs table.Row) (c companion, err error) {
 	return c, err
 }
 
-// raise has the companion know the token of rec, and returns the token that it has then: a higher one if it knew one.
+// raise has the companion know the token of rec, and returns the token that it has then: a higher
+// one if it knew one.
 func (s *Store) raise(ctx context.Context, rec store.Record) (fence.Token, error) {
 	text, err := driver.Marshal(rec)
 	if err != nil {
@@ -113,7 +115,8 @@ func (s *Store) raise(ctx context.Context, rec store.Record) (fence.Token, error
 	return c.token, err
 }
 
-// mark has a companion end with the row, if it is still as it was read, and returns it as it is then.
+// mark has a companion end with the row, if it is still as it was read, and returns it as it is
+// then.
 func (s *Store) mark(ctx context.Context, key string, c companion) (companion, error) {
 	if c.rev == "" {
 		return c, nil

@@ -48,7 +48,8 @@ func (s *Store) deleteAlone(ctx context.Context, key, version string, found tabl
 	return nil
 }
 
-// explainDrop turns the error of a write to a companion that is not there any more as it was read into the caller's.
+// explainDrop turns the error of a write to a companion that is not there any more as it was read
+// into the caller's.
 func (s *Store) explainDrop(ctx context.Context, key string, err error) error {
 	var refused *table.RefusedError
 	if errors.As(err, &refused) {

@@ -15,8 +15,8 @@ type DynamoDBLeaseOptions struct {
 	Access Access
 }
 
-// DynamoDBLease returns a store over the table of the Rust crate dynamodb-lease. It does no I/O. Its errors name the option
-// that is wrong.
+// DynamoDBLease returns a store over the table of the Rust crate dynamodb-lease. It does no I/O.
+// Its errors name the option that is wrong.
 func DynamoDBLease(client Client, opts DynamoDBLeaseOptions) (*Store, error) {
 	if opts.Table == "" {
 		opts.Table = "leases"
@@ -33,8 +33,9 @@ func DynamoDBLease(client Client, opts DynamoDBLeaseOptions) (*Store, error) {
 	return open(client, opts.Table, dynamodbLeaseSchema(opts.TTL, opts.Skew), opts.Access)
 }
 
-// dynamodbLeaseSchema: a client takes a row that has no lease_version, or whose lease_expiry < now in whole seconds by its
-// wall clock. So a free row of ours has neither, which also keeps DynamoDB's own expiry from it.
+// dynamodbLeaseSchema: a client takes a row that has no lease_version, or whose lease_expiry < now
+// in whole seconds by its wall clock. So a free row of ours has neither, which also keeps
+// DynamoDB's own expiry from it.
 func dynamodbLeaseSchema(ttl, skew time.Duration) schema {
 	sc := schema{
 		name: "dynamodb-lease", key: "key", ttl: "lease_expiry", wall: true,

@@ -9,7 +9,8 @@ import (
 	"github.com/leasehold/leasehold/store/dynamodb/internal/table"
 )
 
-// expr builds the expressions of one request: a condition and an update that share their names and values.
+// expr builds the expressions of one request: a condition and an update that share their names and
+// values.
 type expr struct {
 	names   map[string]string
 	values  table.Row

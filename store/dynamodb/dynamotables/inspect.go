@@ -15,8 +15,8 @@ import (
 	"github.com/leasehold/leasehold/store/dynamodb/internal/table"
 )
 
-// Inspect implements [driver.Inspector]. It checks the table and its key, whether conditions hold in
-// it, DynamoDB's own expiry, and this machine's clock against the server's. It tries the
+// Inspect implements [driver.Inspector]. It checks the table and its key, whether conditions hold
+// in it, DynamoDB's own expiry, and this machine's clock against the server's. It tries the
 // permissions on a record of its own. It takes about ten requests.
 func (s *Store) Inspect(ctx context.Context) []driver.Finding {
 	all := append([]driver.Finding{{What: "neighbour", Status: driver.StatusOK, Detail: s.schema.name + ": " + s.schema.guarantee}}, s.table.Who(ctx)...)
@@ -33,7 +33,8 @@ func (s *Store) inspectTable(ctx context.Context) []driver.Finding {
 	return all
 }
 
-// review says what the table's description means for leases, as far as it can be read. The error says what to do.
+// review says what the table's description means for leases, as far as it can be read. The error
+// says what to do.
 func (s *Store) review(ctx context.Context) ([]driver.Finding, error) {
 	out, err := s.table.Describe(ctx)
 	if err != nil {
@@ -115,7 +116,8 @@ func (s *Store) inspectTTL(ttl *types.TimeToLiveDescription) driver.Finding {
 // probePrefix begins the keys of the records that Inspect makes and deletes again.
 const probePrefix = "leasehold-doctor/"
 
-// inspectWrites does what leases do, on a record of its own. Nobody holds it, so neighbours that see it leave it alone.
+// inspectWrites does what leases do, on a record of its own. Nobody holds it, so neighbours that
+// see it leave it alone.
 func (s *Store) inspectWrites(ctx context.Context) []driver.Finding {
 	const what = "permissions"
 	key := probePrefix + newID()
@@ -142,8 +144,8 @@ func (s *Store) inspectWrites(ctx context.Context) []driver.Finding {
 	}
 }
 
-// clockApart is how far this machine's clock may be from the server's before it is worth a warning. The server tells whole
-// seconds.
+// clockApart is how far this machine's clock may be from the server's before it is worth a warning.
+// The server tells whole seconds.
 const clockApart = 2 * time.Second
 
 func (s *Store) inspectClock(ctx context.Context) driver.Finding {

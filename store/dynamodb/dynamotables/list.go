@@ -12,8 +12,8 @@ import (
 	"github.com/leasehold/leasehold/store/dynamodb/internal/table"
 )
 
-// List implements [store.Store]. It reads the whole table, and each row that a neighbour wrote once more. Rows whose keys
-// no record can have are passed over.
+// List implements [store.Store]. It reads the whole table, and each row that a neighbour wrote once
+// more. Rows whose keys no record can have are passed over.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
 	return func(yield func(store.Record, error) bool) {
 		if err := driver.CheckPrefix(prefix); err != nil {
@@ -106,7 +106,8 @@ func (l *listing) show(ctx context.Context, key string, found table.Row) error {
 	return nil
 }
 
-// keyOf returns the key of a row, or false when the row is under another sort key than this store's.
+// keyOf returns the key of a row, or false when the row is under another sort key than this
+// store's.
 func (sc *schema) keyOf(attrs table.Row) (string, bool) {
 	if sc.sort != "" {
 		if v, err := scalar(attrs, column{name: sc.sort}); err != nil || v == nil || *v != sc.sortValue {

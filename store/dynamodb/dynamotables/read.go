@@ -63,8 +63,9 @@ func (s *Store) attempt(ctx context.Context, key string, found table.Row) (rec s
 	return r.rec, stands == settled, nil
 }
 
-// remembered returns the record of a key that has no row: free, if a neighbour deleted the row. Row and companion can't be
-// read at once: the row must be missing between two reads of one version of the companion.
+// remembered returns the record of a key that has no row: free, if a neighbour deleted the row. Row
+// and companion can't be read at once: the row must be missing between two reads of one version of
+// the companion.
 func (s *Store) remembered(ctx context.Context, key string) (rec store.Record, ok bool, err error) {
 	c, err := s.companion(ctx, key)
 	if err != nil || c.rev == "" {
@@ -86,8 +87,8 @@ func (s *Store) remembered(ctx context.Context, key string) (rec store.Record, o
 	return store.Record{Key: key, Token: c.token, Past: c.rec.Past, Data: c.rec.Data, Version: c.version()}, true, nil
 }
 
-// theirs returns the record of a row that a neighbour wrote. A hold of its has no token of ours. It counts as a change of
-// ownership all the same, so that ours from before is no longer the highest.
+// theirs returns the record of a row that a neighbour wrote. A hold of its has no token of ours. It
+// counts as a change of ownership all the same, so that ours from before is no longer the highest.
 func (s *Store) theirs(ctx context.Context, r row) (store.Record, error) {
 	c, err := s.companion(ctx, r.key)
 	if err != nil {
@@ -103,9 +104,9 @@ func (s *Store) theirs(ctx context.Context, r row) (store.Record, error) {
 	return rec, nil
 }
 
-// ttl returns how long a neighbour's hold lasts past its last renewal, as those who observe it have to count it. Where the
-// neighbour's rule reads a wall clock, that is until the time in the row too, as it looked when this version was first seen:
-// from then on no wall clock is asked again.
+// ttl returns how long a neighbour's hold lasts past its last renewal, as those who observe it have
+// to count it. Where the neighbour's rule reads a wall clock, that is until the time in the row
+// too, as it looked when this version was first seen: from then on no wall clock is asked again.
 func (s *Store) ttl(key, version string, h hold) time.Duration {
 	if h.until.IsZero() {
 		return h.ttl

@@ -13,8 +13,8 @@ import (
 	"github.com/leasehold/leasehold/store/dynamodb/internal/table"
 )
 
-// Our attributes of a neighbour's row. Its PutItem wipes them; its UpdateItem leaves them beside columns that they don't
-// belong to, which is what columnsAttr tells.
+// Our attributes of a neighbour's row. Its PutItem wipes them; its UpdateItem leaves them beside
+// columns that they don't belong to, which is what columnsAttr tells.
 var (
 	recordAttr  = column{name: "leasehold_record"}             // the record, as driver.Marshal writes it
 	versionAttr = column{name: "leasehold_version"}            // id of the write
@@ -22,8 +22,8 @@ var (
 	keptAttr    = column{name: "leasehold_kept", number: true} // a token that the companion is known to have
 )
 
-// stamp is what tells a stored version of a row from all others: what it holds of the neighbour's columns and of ours. As
-// JSON it is the row's version.
+// stamp is what tells a stored version of a row from all others: what it holds of the neighbour's
+// columns and of ours. As JSON it is the row's version.
 type stamp struct {
 	Columns columns `json:"c"`
 	ID      *string `json:"v"`

@@ -24,7 +24,8 @@ type schema struct {
 	columns []column
 	// read says what they mean. It isn't called for a row of ours that nobody has touched.
 	read func(columns) (hold, error)
-	// write returns them as the neighbour is to find them while rec is stored, as version id, from wall on.
+	// write returns them as the neighbour is to find them while rec is stored, as version id, from
+	// wall on.
 	write func(rec store.Record, id string, wall time.Time) columns
 
 	born   func(wall time.Time) table.Row // further attributes that a row gets when it has none of that name
@@ -80,7 +81,8 @@ func (sc *schema) seconds(c columns, i int) (time.Time, error) {
 	return time.Unix(n, 0), nil
 }
 
-// maxSeconds keeps arithmetic with times from overflowing. What is later than that was meant in milliseconds.
+// maxSeconds keeps arithmetic with times from overflowing. What is later than that was meant in
+// milliseconds.
 const maxSeconds = 1 << 38
 
 // extract returns the neighbour's columns of a row.
@@ -147,8 +149,8 @@ func (col column) value(text string) types.AttributeValue {
 
 func str(text string) types.AttributeValue { return &types.AttributeValueMemberS{Value: text} }
 
-// lasting returns how long a neighbour has to leave rec its holder after it was written. What a session keeps isn't
-// renewed, and neighbours know no sessions: it has to last.
+// lasting returns how long a neighbour has to leave rec its holder after it was written. What a
+// session keeps isn't renewed, and neighbours know no sessions: it has to last.
 func lasting(rec store.Record) time.Duration {
 	if rec.Session != "" {
 		return store.MaxTTL

@@ -21,8 +21,8 @@ const (
 	replaced                  // it is not stored any more; a higher token is known
 )
 
-// settle sees that the companion has the token of a row of ours before anyone is told of it: if not now, the neighbour
-// might wipe the row, and the token be given out again.
+// settle sees that the companion has the token of a row of ours before anyone is told of it: if not
+// now, the neighbour might wipe the row, and the token be given out again.
 func (s *Store) settle(ctx context.Context, r row) (standing, error) {
 	if r.rec.Token <= r.stamp.kept() || r.rec.Token <= s.recall(r.key, r.stamp) {
 		return settled, nil
@@ -32,7 +32,8 @@ func (s *Store) settle(ctx context.Context, r row) (standing, error) {
 		return 0, err
 	}
 	if c.token < r.rec.Token {
-		// It was claimed a moment ago, or it has been deleted since it was read, and its companion with it, which must not be made again then.
+		// It was claimed a moment ago, or it has been deleted since it was read, and its companion
+		// with it, which must not be made again then.
 		read, err := s.table.Get(ctx, s.schema.keyRow(r.key))
 		if err != nil {
 			return 0, err
@@ -54,8 +55,9 @@ func (s *Store) settleNew(ctx context.Context, r row) (standing, error) {
 	return s.settleAt(ctx, r, highest)
 }
 
-// settleAt judges a row by the companion's token. A higher one while the row is stored means that it was claimed late:
-// meanwhile there was another term, of which the neighbour has wiped all but the token. Such a claim is taken back.
+// settleAt judges a row by the companion's token. A higher one while the row is stored means that
+// it was claimed late: meanwhile there was another term, of which the neighbour has wiped all but
+// the token. Such a claim is taken back.
 func (s *Store) settleAt(ctx context.Context, r row, highest fence.Token) (standing, error) {
 	if highest > r.rec.Token {
 		return s.retract(ctx, r, highest)
@@ -64,7 +66,8 @@ func (s *Store) settleAt(ctx context.Context, r row, highest fence.Token) (stand
 	return settled, nil
 }
 
-// retract frees a row that was claimed under a token that is not the highest, unless somebody else has written it meanwhile.
+// retract frees a row that was claimed under a token that is not the highest, unless somebody else
+// has written it meanwhile.
 func (s *Store) retract(ctx context.Context, r row, highest fence.Token) (standing, error) {
 	free := store.Record{Key: r.key, Token: highest, Past: r.rec.Past, Data: r.rec.Data, Nonce: "retract/" + newID()}
 	_, err := s.write(ctx, free, &r.stamp, highest)
@@ -85,7 +88,8 @@ func (s *Store) remember(key string, st stamp, token fence.Token) {
 	s.settled[key] = known{*st.ID, token}
 }
 
-// recall returns the token that the companion is remembered to have had when the row was that version.
+// recall returns the token that the companion is remembered to have had when the row was that
+// version.
 func (s *Store) recall(key string, st stamp) fence.Token {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -46,9 +46,10 @@ func (s *Store) Put(ctx context.Context, rec store.Record) (store.Record, error)
 	return r.rec, nil
 }
 
-// before returns the stamp of the row that a write at that version is to replace, nil where there is to be none, and a
-// token that the companion is known to have. The version of a key without a row is the companion's, and no write's
-// condition can compare that: it is read, and the write that comes too late for it is taken back by its token.
+// before returns the stamp of the row that a write at that version is to replace, nil where there
+// is to be none, and a token that the companion is known to have. The version of a key without a
+// row is the companion's, and no write's condition can compare that: it is read, and the write that
+// comes too late for it is taken back by its token.
 func (s *Store) before(ctx context.Context, key, version string) (*stamp, fence.Token, error) {
 	if st, ok := s.schema.parseStamp(version); ok {
 		return &st, max(st.kept(), s.recall(key, st)), nil
@@ -69,8 +70,9 @@ func (s *Store) before(ctx context.Context, key, version string) (*stamp, fence.
 	return nil, c.token, nil
 }
 
-// write writes rec over the row of that stamp, or makes the row for nil, and returns the row that it made. kept is a token
-// that the companion is known to have. The errors are those of [table.Table.Put].
+// write writes rec over the row of that stamp, or makes the row for nil, and returns the row that
+// it made. kept is a token that the companion is known to have. The errors are those of
+// [table.Table.Put].
 func (s *Store) write(ctx context.Context, rec store.Record, before *stamp, kept fence.Token) (row, error) {
 	text, err := driver.Marshal(rec)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package accept lets a server take so many connections and no more, of all clients and of each one, and keeps none whose client
-// doesn't read what it is sent.
+// Package accept lets a server take so many connections and no more, of all clients and of each
+// one, and keeps none whose client doesn't read what it is sent.
 package accept
 
 import (
@@ -22,7 +22,8 @@ type Options struct {
 	Clock clock.Clock
 	// Most is how many connections there may be at a time, 0 for any number.
 	Most int
-	// PerClient is how many of one client, 0 for any number. A client is an IPv4 address, or a /64 of IPv6.
+	// PerClient is how many of one client, 0 for any number. A client is an IPv4 address, or a /64
+	// of IPv6.
 	PerClient int
 	// Stall is how long a client may take for each 64 KiB that it is sent.
 	Stall time.Duration
@@ -36,8 +37,9 @@ const (
 	limitClient = "client"
 )
 
-// Listener accepts connections within limits. What is beyond them is closed at once, before a byte is read or sent: an answer, over
-// TLS above all, costs what the limit is to save. It is a [prometheus.Collector].
+// Listener accepts connections within limits. What is beyond them is closed at once, before a byte
+// is read or sent: an answer, over TLS above all, costs what the limit is to save. It is a
+// [prometheus.Collector].
 type Listener struct {
 	net.Listener
 	opts Options
@@ -85,9 +87,9 @@ const (
 	finish = time.Second           // that it takes at most
 )
 
-// Finish has the listener accept the connections that its clients have made already, and then be closed: Accept returns
-// [ErrFinished]. It blocks until that has happened, for 1 s at most, or until ctx is done. A client that connects at the very moment of the closing
-// may still be reset.
+// Finish has the listener accept the connections that its clients have made already, and then be
+// closed: Accept returns [ErrFinished]. It blocks until that has happened, for 1 s at most, or
+// until ctx is done. A client that connects at the very moment of the closing may still be reset.
 func (l *Listener) Finish(ctx context.Context) {
 	l.until.Store(l.opts.Clock.Wall().Add(finish).UnixNano())
 	l.finishing.Store(true)
@@ -152,7 +154,8 @@ func (l *Listener) leave(who netip.Prefix) {
 	}
 }
 
-// say tells the log of a connection that was refused, unless it was told of one within the last minute.
+// say tells the log of a connection that was refused, unless it was told of one within the last
+// minute.
 func (l *Listener) say(limit string, who netip.Prefix) {
 	l.mu.Lock()
 	now := l.opts.Clock.Now()
@@ -170,7 +173,8 @@ func (l *Listener) say(limit string, who netip.Prefix) {
 	}
 }
 
-// client is whom a connection is counted for. One that has no address, as over a Unix socket, is everybody's.
+// client is whom a connection is counted for. One that has no address, as over a Unix socket, is
+// everybody's.
 func client(addr net.Addr) netip.Prefix {
 	tcp, ok := addr.(*net.TCPAddr)
 	if !ok {
@@ -220,7 +224,8 @@ type conn struct {
 // piece is what a client has to take within [Options.Stall].
 const piece = 64 << 10
 
-// Write implements [net.Conn]. It fails when the client doesn't read, so that the connection is closed.
+// Write implements [net.Conn]. It fails when the client doesn't read, so that the connection is
+// closed.
 func (c *conn) Write(p []byte) (n int, err error) {
 	for {
 		part := p[n:min(n+piece, len(p))]
@@ -234,8 +239,8 @@ func (c *conn) Write(p []byte) (n int, err error) {
 	}
 }
 
-// CloseWrite is for net/http, which ends an answer by it before it closes what the client has not stopped sending on: otherwise the
-// answer would be lost.
+// CloseWrite is for net/http, which ends an answer by it before it closes what the client has not
+// stopped sending on: otherwise the answer would be lost.
 func (c *conn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()

@@ -33,7 +33,8 @@ func New(t *testing.T) Authority {
 	return Authority{c.Leaf, c.PrivateKey.(*ecdsa.PrivateKey)}
 }
 
-// Sign makes a certificate, which is good for an hour unless it says otherwise; without an authority, it signs itself.
+// Sign makes a certificate, which is good for an hour unless it says otherwise; without an
+// authority, it signs itself.
 func (s Authority) Sign(t *testing.T, template *x509.Certificate) tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

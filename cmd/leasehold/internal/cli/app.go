@@ -1,4 +1,5 @@
-// Package cli is what all commands share: one call of the program, its settings, its store, what it says and its exit codes.
+// Package cli is what all commands share: one call of the program, its settings, its store, what it
+// says and its exit codes.
 package cli
 
 import (
@@ -86,8 +87,8 @@ func (a *App) StoreURL() (url open.URL, standard bool, err error) {
 // OpenLimit is how long a process that stands in the way of opening the store is waited for.
 const OpenLimit = 10 * time.Second
 
-// Open opens the store that is set, within OpenLimit. One whose file isn't there is made if create says so, or if it is the
-// default one.
+// Open opens the store that is set, within OpenLimit. One whose file isn't there is made if create
+// says so, or if it is the default one.
 func (a *App) Open(ctx context.Context, create bool) (store.Store, error) {
 	ctx, cancel := clock.WithTimeout(ctx, a.Clock, OpenLimit)
 	defer cancel()
@@ -103,15 +104,17 @@ func (a *App) openFor(ctx context.Context, create bool) (store.Store, error) {
 	return url.Open(ctx, open.Options{CreateDir: standard, MustExist: !create && !standard, Log: a.LogTo(a.Err)})
 }
 
-// The pauses between two attempts to open a store that doesn't answer: from the first one on they double.
+// The pauses between two attempts to open a store that doesn't answer: from the first one on they
+// double.
 const (
 	openPauseMin = 250 * time.Millisecond
 	openPauseMax = 5 * time.Second
 )
 
-// OpenAgain opens the store, and retries while no server answers; say is called when the reason changes, and slow, once, if there is
-// none yet after patience. It blocks until ctx is done. One
-// attempt has no limit but that: a file's lock can't be given up by who waits for it, so each more would cost a thread and an open file.
+// OpenAgain opens the store, and retries while no server answers; say is called when the reason
+// changes, and slow, once, if there is none yet after patience. It blocks until ctx is done. One
+// attempt has no limit but that: a file's lock can't be given up by who waits for it, so each more
+// would cost a thread and an open file.
 func (a *App) OpenAgain(ctx context.Context, say func(format string, args ...any), slow func()) (store.Store, error) {
 	stop := a.Clock.AfterFunc(Patience, slow)
 	defer stop()
@@ -171,7 +174,8 @@ func (a *App) Say(format string, args ...any) {
 	a.LogTo(a.Err).Info(fmt.Sprintf(format, args...))
 }
 
-// SayBelow is Say after something on the terminal that has not ended its line: what the user typed, say.
+// SayBelow is Say after something on the terminal that has not ended its line: what the user typed,
+// say.
 func (a *App) SayBelow(format string, args ...any) {
 	if a.Plain() && !a.Quiet() {
 		fmt.Fprintln(a.Err)
@@ -204,7 +208,8 @@ func (a *App) Confirm(ctx context.Context, question, declined, instead string) e
 	}
 }
 
-// WithManager opens the store and calls f with a manager on it. What f takes for longer than that it has to hand on.
+// WithManager opens the store and calls f with a manager on it. What f takes for longer than that
+// it has to hand on.
 func (a *App) WithManager(ctx context.Context, create bool, f func(*lease.Manager) error) error {
 	return a.WithStore(ctx, create, func(st store.Store) error {
 		m, err := lease.NewManager(st, lease.Options{Clock: a.Clock})
@@ -228,7 +233,8 @@ func WhoAmI() string {
 	return name + "@" + host
 }
 
-// Patience is how long a wait is not worth a word when nobody is known to hold the name: the store just takes its time.
+// Patience is how long a wait is not worth a word when nobody is known to hold the name: the store
+// just takes its time.
 const Patience = time.Second
 
 // SlowStore is said when opening the store takes long and no reason is known yet.

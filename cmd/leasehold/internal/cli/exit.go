@@ -116,7 +116,8 @@ func OneLine(err error) string {
 	return strings.Join(parts, "; ")
 }
 
-// Want is for commands with a fixed number of arguments, whose names are given. One in brackets may be left out.
+// Want is for commands with a fixed number of arguments, whose names are given. One in brackets may
+// be left out.
 func Want(names ...string) cobra.PositionalArgs {
 	least := 0
 	for _, name := range names {

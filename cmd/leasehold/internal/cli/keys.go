@@ -7,8 +7,8 @@ import (
 	"github.com/leasehold/leasehold/fence"
 )
 
-// Keys returns the keys that sign sequencers, none if none are set. The file has one to a line; empty lines, and those that begin
-// with #, are left out.
+// Keys returns the keys that sign sequencers, none if none are set. The file has one to a line;
+// empty lines, and those that begin with #, are left out.
 func (a *App) Keys() (*fence.Keys, error) {
 	path := a.Values.Get("keys")
 	if path == "" {

@@ -34,7 +34,8 @@ func oneOf(v string, all []string) error {
 	return nil
 }
 
-// LogTo returns a log in the form and of the level that are set, whose lines go to w, each in one call of Write.
+// LogTo returns a log in the form and of the level that are set, whose lines go to w, each in one
+// call of Write.
 func (a *App) LogTo(w io.Writer) *slog.Logger {
 	level := slog.LevelInfo
 	if text := a.Values.Get("log-level"); text != "" {

@@ -17,7 +17,8 @@ import (
 	"github.com/leasehold/leasehold/store/open"
 )
 
-// Settings are what can be set by flag, environment and file. Each flag is offered by the commands that it concerns.
+// Settings are what can be set by flag, environment and file. Each flag is offered by the commands
+// that it concerns.
 func Settings() []config.Setting {
 	url, err := open.Default()
 	if err != nil {

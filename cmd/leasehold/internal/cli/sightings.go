@@ -9,7 +9,8 @@ import (
 	"github.com/leasehold/leasehold/store/open"
 )
 
-// Sightings returns what earlier runs of this program on this machine have seen of names in the store.
+// Sightings returns what earlier runs of this program on this machine have seen of names in the
+// store.
 func (a *App) Sightings() *sightings.Book {
 	url, _, err := a.StoreURL()
 	if err != nil {

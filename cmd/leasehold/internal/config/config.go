@@ -1,5 +1,5 @@
-// Package config finds out what each setting is and where that was said: a flag beats the environment, which beats the
-// configuration file, which beats the default.
+// Package config finds out what each setting is and where that was said: a flag beats the
+// environment, which beats the configuration file, which beats the default.
 package config
 
 import (
@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// Setting is one thing that can be set. Its flag is --Name, its variable LEASEHOLD_NAME, its key in the file Name.
+// Setting is one thing that can be set. Its flag is --Name, its variable LEASEHOLD_NAME, its key in
+// the file Name.
 type Setting struct {
 	Name    string
 	Default string
@@ -60,7 +61,8 @@ type Values []Value
 // Get returns the text of the setting called name, which has to be one.
 func (v Values) Get(name string) string { return v.Find(name).Text }
 
-// Find returns the value of the setting called name. One that isn't there is a Value without anything.
+// Find returns the value of the setting called name. One that isn't there is a Value without
+// anything.
 func (v Values) Find(name string) Value {
 	for _, value := range v {
 		if value.Setting.Name == name {
@@ -78,8 +80,8 @@ type Input struct {
 	Must  bool                             // the file has to be there
 }
 
-// Resolve returns the value of each setting. An error names the place where the bad value was said. An empty variable
-// counts as one that isn't set.
+// Resolve returns the value of each setting. An error names the place where the bad value was said.
+// An empty variable counts as one that isn't set.
 func Resolve(settings []Setting, in Input) (Values, error) {
 	lines, err := readFile(settings, in)
 	if err != nil {
@@ -115,8 +117,9 @@ func (v Value) place() string {
 	return v.Source.Where
 }
 
-// Path returns the configuration file to read, and whether it was named, so that it has to be there: $LEASEHOLD_CONFIG, or
-// leasehold/config.yaml in the user's configuration directory. It is "" when there is no such directory.
+// Path returns the configuration file to read, and whether it was named, so that it has to be
+// there: $LEASEHOLD_CONFIG, or leasehold/config.yaml in the user's configuration directory. It is
+// "" when there is no such directory.
 func Path(env func(string) (string, bool), userDir func() (string, error)) (path string, named bool) {
 	if path, ok := env(EnvPrefix + "CONFIG"); ok && path != "" {
 		return path, true

@@ -18,8 +18,8 @@ type line struct {
 	number int
 }
 
-// readFile reads the file: a mapping from the names of settings to plain values. Anything else is an error that names the
-// line, and for an unknown key the known ones.
+// readFile reads the file: a mapping from the names of settings to plain values. Anything else is
+// an error that names the line, and for an unknown key the known ones.
 func readFile(settings []Setting, in Input) (map[string]line, error) {
 	lines := map[string]line{}
 	if in.Path == "" {

@@ -1,5 +1,5 @@
-// Package doctor examines a store from the outside, whatever engine it is: does it keep the promises that leases rest on, how
-// long does it take, and what does the engine itself see?
+// Package doctor examines a store from the outside, whatever engine it is: does it keep the
+// promises that leases rest on, how long does it take, and what does the engine itself see?
 package doctor
 
 import (
@@ -26,8 +26,8 @@ type Options struct {
 	Samples int           // how many reads and writes are timed
 }
 
-// Examine returns what it found, what the engine sees first. It makes one record of its own and deletes it. It blocks for
-// some 2·Samples round trips.
+// Examine returns what it found, what the engine sees first. It makes one record of its own and
+// deletes it. It blocks for some 2·Samples round trips.
 func Examine(ctx context.Context, st store.Store, opts Options) []driver.Finding {
 	findings := promises(store.Describe(st))
 	if i, ok := st.(driver.Inspector); ok {
@@ -76,7 +76,8 @@ type exam struct {
 	works bool         // conditional writes are honoured
 }
 
-// conditions tries whether a write is done if, and only if, its condition holds. Everything rests on it.
+// conditions tries whether a write is done if, and only if, its condition holds. Everything rests
+// on it.
 func (e *exam) conditions(ctx context.Context) driver.Finding {
 	f := driver.Finding{What: "conditional writes", Status: driver.StatusFail}
 	steps := []struct {
@@ -184,8 +185,8 @@ func quantiles(took []time.Duration) string {
 	return fmt.Sprintf("p50 %v, p99 %v, worst %v of %d", round(took[len(took)/2]), round(took[len(took)*99/100]), round(took[len(took)-1]), len(took))
 }
 
-// perWrite is how many slow writes a TTL should have room for: a renewal begins every third of it, and ten slow attempts in
-// a third leave room for an outage and for steps of the network's latency.
+// perWrite is how many slow writes a TTL should have room for: a renewal begins every third of it,
+// and ten slow attempts in a third leave room for an outage and for steps of the network's latency.
 const perWrite = 30
 
 // advise compares a TTL with what writes take.

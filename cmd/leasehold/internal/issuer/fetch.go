@@ -35,7 +35,8 @@ func readClaims(payload []byte) (c claims, err error) {
 	return c, err
 }
 
-// start has the keys fetched, unless they are just now, and returns what is closed when that has ended. v.mu is held.
+// start has the keys fetched, unless they are just now, and returns what is closed when that has
+// ended. v.mu is held.
 func (v *Verifier) start() chan struct{} {
 	if v.running != nil {
 		return v.running
@@ -97,7 +98,8 @@ func (v *Verifier) fetch(ctx context.Context) ([]jose.JSONWebKey, error) {
 	return keys, nil
 }
 
-// usable returns the public keys that verify signatures. What isn't known of the others keeps nobody out.
+// usable returns the public keys that verify signatures. What isn't known of the others keeps
+// nobody out.
 func usable(all []json.RawMessage) (keys []jose.JSONWebKey) {
 	for _, text := range all {
 		var k jose.JSONWebKey
@@ -115,7 +117,8 @@ func usable(all []json.RawMessage) (keys []jose.JSONWebKey) {
 // maxAnswer bounds what is read of an answer, in bytes.
 const maxAnswer = 1 << 20
 
-// newClient returns a client that trusts the authorities in a file, or the system's, and isn't led away from TLS.
+// newClient returns a client that trusts the authorities in a file, or the system's, and isn't led
+// away from TLS.
 func newClient(ca string) (*http.Client, error) {
 	transport := &http.Transport{
 		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConns: 2, IdleConnTimeout: FetchLimit,

@@ -1,7 +1,9 @@
-// Package issuer verifies the tokens of an OpenID Connect issuer (JWT), by the keys that the issuer publishes.
+// Package issuer verifies the tokens of an OpenID Connect issuer (JWT), by the keys that the issuer
+// publishes.
 //
-// Keys are fetched when they are first needed, again when they are older than [RefreshAfter], while the old ones are used, and when a
-// token names one that isn't known. While the issuer doesn't answer, the last ones are good for [KeptFor].
+// Keys are fetched when they are first needed, again when they are older than [RefreshAfter], while
+// the old ones are used, and when a token names one that isn't known. While the issuer doesn't
+// answer, the last ones are good for [KeptFor].
 package issuer
 
 import (
@@ -36,7 +38,8 @@ const (
 // maxName bounds the name that a token gives its caller, in bytes.
 const maxName = 200
 
-// algorithms are those whose verifying key is public. None, and those with a shared secret, are not among them: a public key is no secret.
+// algorithms are those whose verifying key is public. None, and those with a shared secret, are not
+// among them: a public key is no secret.
 var algorithms = []jose.SignatureAlgorithm{
 	jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.PS384, jose.PS512, jose.ES256, jose.ES384, jose.ES512, jose.EdDSA,
 }
@@ -58,7 +61,8 @@ type Subject struct {
 	Roles []string
 }
 
-// Verifier verifies the tokens of one issuer. It is safe for concurrent use. Close it when it is done with.
+// Verifier verifies the tokens of one issuer. It is safe for concurrent use. Close it when it is
+// done with.
 type Verifier struct {
 	o      Options
 	client *http.Client
@@ -111,7 +115,8 @@ func (v *Verifier) Close() {
 	v.client.CloseIdleConnections()
 }
 
-// Claimed returns who a token says that it is from and until when it is good, unverified; ok is false if it isn't signed as a JWT is.
+// Claimed returns who a token says that it is from and until when it is good, unverified; ok is
+// false if it isn't signed as a JWT is.
 func Claimed(token string) (issuer string, expires time.Time, ok bool) {
 	jws, err := jose.ParseSignedCompact(token, algorithms)
 	if err != nil {
@@ -121,8 +126,9 @@ func Claimed(token string) (issuer string, expires time.Time, ok bool) {
 	return c.Issuer, c.Expires.Time(), err == nil
 }
 
-// Verify returns who a token speaks for. It blocks while the issuer is asked for keys, for [FetchLimit] at most. The error matches
-// [server.ErrAuthUnavailable] when the issuer would have to be asked and can't be; it never has the token in it.
+// Verify returns who a token speaks for. It blocks while the issuer is asked for keys, for
+// [FetchLimit] at most. The error matches [server.ErrAuthUnavailable] when the issuer would have to
+// be asked and can't be; it never has the token in it.
 func (v *Verifier) Verify(ctx context.Context, token string) (Subject, error) {
 	jws, err := jose.ParseSignedCompact(token, algorithms)
 	if err != nil {
@@ -217,7 +223,8 @@ func (v *Verifier) Check(ctx context.Context) (int, error) {
 	return len(v.keys), nil
 }
 
-// keysOf returns the keys that a token may be signed with, by its header. issued is when it says that it was made.
+// keysOf returns the keys that a token may be signed with, by its header. issued is when it says
+// that it was made.
 func (v *Verifier) keysOf(ctx context.Context, h jose.Header, issued time.Time) ([]jose.JSONWebKey, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -272,7 +279,8 @@ func (v *Verifier) unavailable(format string, args ...any) error {
 	return fmt.Errorf("%w: issuer %s: %.300s", server.ErrAuthUnavailable, v.o.URL, fmt.Sprintf(format, args...))
 }
 
-// matching returns the keys that a token may be signed with: that which it names, or any if it names none.
+// matching returns the keys that a token may be signed with: that which it names, or any if it
+// names none.
 func matching(keys []jose.JSONWebKey, h jose.Header) []jose.JSONWebKey {
 	return slices.DeleteFunc(slices.Clone(keys), func(k jose.JSONWebKey) bool {
 		return h.KeyID != "" && k.KeyID != h.KeyID || k.Algorithm != "" && k.Algorithm != h.Algorithm

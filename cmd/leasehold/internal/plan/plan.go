@@ -1,14 +1,17 @@
-// Package plan computes what one instance of a program and a group of elected replicas are down for in a year, and why. It
-// is arithmetic with means: every number is a sum of rates times gaps, and each formula stands beside its code.
+// Package plan computes what one instance of a program and a group of elected replicas are down for
+// in a year, and why. It is arithmetic with means: every number is a sum of rates times gaps, and
+// each formula stands beside its code.
 //
-// The letters, used all over: T is the TTL, R the time from one renewal to the next, S how long after its last renewal the leader stops,
-// A the longest store outage that ends no term, P the longest time until a waiter learns of a change, W the time from being
-// elected to working, N the number of replicas, Y a year. R, S and A are the caller's ([Timing]): a supervised command stops before a
-// program that has the library does.
+// The letters, used all over: T is the TTL, R the time from one renewal to the next, S how long
+// after its last renewal the leader stops, A the longest store outage that ends no term, P the
+// longest time until a waiter learns of a change, W the time from being elected to working, N the
+// number of replicas, Y a year. R, S and A are the caller's ([Timing]): a supervised command stops
+// before a program that has the library does.
 //
-// It assumes that failures come at random and apart from each other, so that downtimes add up; that at least one other
-// replica is up and waits when the leader goes (but for [Causes.NoneUp]); that a deployment replaces the replicas one by one
-// and the leader last, or hands over to one that has been replaced; and that a request to the store takes no time.
+// It assumes that failures come at random and apart from each other, so that downtimes add up; that
+// at least one other replica is up and waits when the leader goes (but for [Causes.NoneUp]); that a
+// deployment replaces the replicas one by one and the leader last, or hands over to one that has
+// been replaced; and that a request to the store takes no time.
 package plan
 
 import (
@@ -33,7 +36,8 @@ type Timing struct {
 	Survives time.Duration // A: the longest store outage that ends no term, whenever it begins: S − R at most
 }
 
-// Library is the timing of a program that has the library, with its default options. The TTL is 10 ms to 366 days.
+// Library is the timing of a program that has the library, with its default options. The TTL is 10
+// ms to 366 days.
 func Library(ttl time.Duration) (Timing, error) {
 	t := protocol.Timing{TTL: ttl}.WithDefaults()
 	t.TTL = ttl // 0 is a default elsewhere: here it would make takeovers take less than no time
@@ -141,8 +145,9 @@ func Compute(in Input) (Plan, error) {
 	return p, nil
 }
 
-// takeover: the leader's last renewal was sent between R and nothing before it went, so R/2 on average. Who waits sees that
-// renewal up to P later, counts T from there, takes the lease, and works after W.
+// takeover: the leader's last renewal was sent between R and nothing before it went, so R/2 on
+// average. Who waits sees that renewal up to P later, counts T from there, takes the lease, and
+// works after W.
 //
 //	least T − R + W        mean T − R/2 + P/2 + W        most T + P + W
 func takeover(in Input) Bounds {
@@ -157,7 +162,8 @@ func handover(in Input) Bounds {
 	return Bounds{in.WarmUp, in.Poll/2 + in.WarmUp, in.Poll + in.WarmUp}
 }
 
-// one: each cause is its rate times its length. It needs no store, so the store's outages are nothing to it.
+// one: each cause is its rate times its length. It needs no store, so the store's outages are
+// nothing to it.
 func one(in Input) Side {
 	return Side{Down: Causes{
 		Crashes:  in.Crashes.times(in.Restart),
@@ -166,11 +172,12 @@ func one(in Input) Side {
 	}}
 }
 
-// elected: only what happens to the leader stops the work. Its crashes and its machine's failures cost a mean takeover each
-// (a crash that releases the lease a mean hand-over), deployments a mean hand-over.
+// elected: only what happens to the leader stops the work. Its crashes and its machine's failures
+// cost a mean takeover each (a crash that releases the lease a mean hand-over), deployments a mean
+// hand-over.
 //
-// Nobody leads while all N are down: Y·uᴺ, where u = (crashes·restart + failures·detection)/Y is the share of the year that
-// one replica is down for.
+// Nobody leads while all N are down: Y·uᴺ, where u = (crashes·restart + failures·detection)/Y is
+// the share of the year that one replica is down for.
 func (p Plan) elected() Side {
 	in := p.Input
 	crash := p.Takeover.Mean
@@ -187,15 +194,16 @@ func (p Plan) elected() Side {
 	}}
 }
 
-// outage is the mean downtime of an outage of the store that lasts for O. When it begins, the leader's last renewal is U old,
-// anything from 0 to R, all equally likely; the leader stops S − U later. The term ends with that, and also when the outage is over before, but
-// too late for the next request: in the last S − R − A. Then nobody works until the store is back, a waiter or the old leader has
-// noticed (P/2), and works (W):
+// outage is the mean downtime of an outage of the store that lasts for O. When it begins, the
+// leader's last renewal is U old, anything from 0 to R, all equally likely; the leader stops S − U
+// later. The term ends with that, and also when the outage is over before, but too late for the
+// next request: in the last S − R − A. Then nobody works until the store is back, a waiter or the
+// old leader has noticed (P/2), and works (W):
 //
 //	E[max(0, O − (S − U))] + Prob[O > A + R − U]·(P/2 + W)
 //
-// The expectation is 0 up to S − R, (O−S+R)²/2R up to S, and O − S + R/2 beyond; the probability is 0 up to A, (O−A)/R up to
-// A + R, and 1 beyond.
+// The expectation is 0 up to S − R, (O−S+R)²/2R up to S, and O − S + R/2 beyond; the probability is
+// 0 up to A, (O−A)/R up to A + R, and 1 beyond.
 func (p Plan) outage() time.Duration {
 	t := p.Input.Timing
 	o, r, s := float64(p.Input.Outage), float64(t.Renew), float64(t.Stops)
@@ -209,8 +217,8 @@ func (p Plan) outage() time.Duration {
 	return time.Duration(o - s + r/2 + again)
 }
 
-// Changes is how often the lease changes hands in a year: at crashes, machine failures and deployments, and at every outage
-// that may end a term.
+// Changes is how often the lease changes hands in a year: at crashes, machine failures and
+// deployments, and at every outage that may end a term.
 func (p Plan) Changes() float64 {
 	n := p.Input.Crashes.PerYear() + p.Input.Machines.PerYear() + p.Input.Deploys.PerYear()
 	if p.Input.Outage > p.Input.Timing.Survives {
@@ -219,8 +227,8 @@ func (p Plan) Changes() float64 {
 	return n
 }
 
-// writes a day: every replica's session is renewed each R, whoever leads, and a change of hands takes two writes (release or
-// close the old session, and take).
+// writes a day: every replica's session is renewed each R, whoever leads, and a change of hands
+// takes two writes (release or close the old session, and take).
 //
 //	N·day/R + 2·changes/365
 func (p Plan) writes() float64 {

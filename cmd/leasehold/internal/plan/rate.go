@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Rate is how often something happens, as people write it: "1/day", "2/year", "1/36h"; "0" is never. Months are twelfths of
-// a year. It is a pflag.Value. The zero value is never.
+// Rate is how often something happens, as people write it: "1/day", "2/year", "1/36h"; "0" is
+// never. Months are twelfths of a year. It is a pflag.Value. The zero value is never.
 type Rate struct {
 	perYear float64
 	text    string

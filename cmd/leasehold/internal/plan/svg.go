@@ -19,7 +19,8 @@ const (
 	underHigh = 70
 )
 
-// marks are the lines across the drawing. Downtimes differ by orders of magnitude, so that the scale is logarithmic.
+// marks are the lines across the drawing. Downtimes differ by orders of magnitude, so that the
+// scale is logarithmic.
 var marks = []struct {
 	at    time.Duration
 	label string

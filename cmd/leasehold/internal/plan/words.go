@@ -26,8 +26,8 @@ func (p Plan) Causes() []Cause {
 	}
 }
 
-// Advice says which of the two, and why. Election has to take away half of the downtime at least to be worth a store, its
-// writes and the code that can stop in time.
+// Advice says which of the two, and why. Election has to take away half of the downtime at least to
+// be worth a store, its writes and the code that can stop in time.
 func (p Plan) Advice() string {
 	one, elected := p.One.Total, p.Elected.Total
 	switch {

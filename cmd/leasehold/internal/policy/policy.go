@@ -1,5 +1,6 @@
-// Package policy says who a lock server's callers are, and what each may do: a file of bearer tokens and certificates, of issuers whose
-// tokens name their callers (OpenID Connect, Kubernetes), and of the names that each caller may use.
+// Package policy says who a lock server's callers are, and what each may do: a file of bearer
+// tokens and certificates, of issuers whose tokens name their callers (OpenID Connect, Kubernetes),
+// and of the names that each caller may use.
 package policy
 
 import (
@@ -66,7 +67,8 @@ type Policy struct {
 	path string
 	now  atomic.Pointer[rules]
 
-	// OnReload, if set, is called when the file was read again because it had changed, with the error of that.
+	// OnReload, if set, is called when the file was read again because it had changed, with the
+	// error of that.
 	OnReload func(error)
 	// Wall tells whether a token has expired: the system's clock by default.
 	Wall func() time.Time
@@ -104,8 +106,9 @@ type rules struct {
 	trust     *trust
 }
 
-// Load reads a policy file. Its errors name the line or the caller that is wrong. It does no network I/O: whom the policy trusts is
-// asked when a token has to be judged. Close the policy when it is done with.
+// Load reads a policy file. Its errors name the line or the caller that is wrong. It does no
+// network I/O: whom the policy trusts is asked when a token has to be judged. Close the policy when
+// it is done with.
 func Load(path string) (*Policy, error) {
 	p := &Policy{path: path, Wall: clock.System().Wall}
 	return p, p.Reload()
@@ -284,7 +287,8 @@ func covers(pattern, name string) bool {
 	return strings.HasPrefix(strings.TrimSuffix(name, "*"), prefix)
 }
 
-// Authenticate is [server.Options.Authenticate]: a bearer token decides, then a client's certificate, then what strangers may do.
+// Authenticate is [server.Options.Authenticate]: a bearer token decides, then a client's
+// certificate, then what strangers may do.
 func (p *Policy) Authenticate(r *http.Request) (server.Caller, error) {
 	p.follow()
 	now := p.now.Load()
@@ -308,7 +312,8 @@ func (p *Policy) Authenticate(r *http.Request) (server.Caller, error) {
 	return nil, errors.New("want a bearer token in the header Authorization, or a client's certificate that the policy knows")
 }
 
-// byToken compares hashes with all that are known, so that the time it takes says nothing about them.
+// byToken compares hashes with all that are known, so that the time it takes says nothing about
+// them.
 func (r *rules) byToken(token string, now time.Time) (server.Caller, error) {
 	sum := sha256.Sum256([]byte(token))
 	var found known

@@ -70,7 +70,8 @@ func (f *file) checkTrust() error {
 	return nil
 }
 
-// checkNames sees that a caller's subjects and roles may come from somebody, and that its own name may not.
+// checkNames sees that a caller's subjects and roles may come from somebody, and that its own name
+// may not.
 func (c *caller) checkNames(prefixes map[string]string) error {
 	for prefix, of := range prefixes {
 		if len(c.Tokens)+len(c.Dated)+len(c.Certs) > 0 && strings.HasPrefix(c.Called, prefix) {
@@ -97,7 +98,8 @@ func (c *caller) checkNames(prefixes map[string]string) error {
 	return nil
 }
 
-// connect makes what asks those whom the file trusts: what is the same as before stays, with what it knows.
+// connect makes what asks those whom the file trusts: what is the same as before stays, with what
+// it knows.
 func (p *Policy) connect(f *file, before *trust) (_ *trust, err error) {
 	w := &trust{issuers: map[trusted]*issuer.Verifier{}}
 	defer func() {
@@ -206,7 +208,8 @@ type Trusted struct {
 	Err    error
 }
 
-// Check asks all whose tokens are trusted whether they can answer. It blocks until they have, or for 10 s for each of them.
+// Check asks all whose tokens are trusted whether they can answer. It blocks until they have, or
+// for 10 s for each of them.
 func (p *Policy) Check(ctx context.Context) (all []Trusted) {
 	w := p.now.Load().trust
 	for t, v := range w.issuers {

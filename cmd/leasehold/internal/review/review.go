@@ -49,7 +49,8 @@ type Account struct {
 	Groups []string
 }
 
-// Reviewer asks an API server about tokens. It is safe for concurrent use. Close it when it is done with.
+// Reviewer asks an API server about tokens. It is safe for concurrent use. Close it when it is done
+// with.
 type Reviewer struct {
 	o      Options
 	client client.TokenReviewInterface
@@ -89,8 +90,9 @@ func New(o Options) (*Reviewer, error) {
 // Close closes the connections that nothing is asked on.
 func (r *Reviewer) Close() { r.http.CloseIdleConnections() }
 
-// Review returns whose a token is. It blocks while the API server is asked, for twice [Limit] at most. The error matches
-// [server.ErrAuthUnavailable] when it can't be asked; it never has the token in it.
+// Review returns whose a token is. It blocks while the API server is asked, for twice [Limit] at
+// most. The error matches [server.ErrAuthUnavailable] when it can't be asked; it never has the
+// token in it.
 func (r *Reviewer) Review(ctx context.Context, token string) (Account, error) {
 	_, expires, ok := issuer.Claimed(token)
 	if !ok {
@@ -133,7 +135,8 @@ func (a *answer) over(now time.Time) bool {
 	}
 }
 
-// makeRoom forgets what is over when there are many answers, and all that are there if that makes no room. r.mu is held.
+// makeRoom forgets what is over when there are many answers, and all that are there if that makes
+// no room. r.mu is held.
 func (r *Reviewer) makeRoom() {
 	if len(r.answers) < mostAnswers {
 		return

@@ -26,8 +26,8 @@ type Server struct {
 	ended    chan struct{}
 }
 
-// Listen listens on addr, and serves the endpoints of [admiral.Handler] and /metrics from now on. Close the server when it
-// isn't needed any more.
+// Listen listens on addr, and serves the endpoints of [admiral.Handler] and /metrics from now on.
+// Close the server when it isn't needed any more.
 func Listen(ctx context.Context, addr string, s *admiral.State, m *Metrics) (*Server, error) {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", addr)

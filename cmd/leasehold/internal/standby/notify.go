@@ -19,7 +19,8 @@ const (
 	rolePassive = "passive"
 )
 
-// Notify tells a program, which runs all the time, what its role is. Those that are set are used, in this order.
+// Notify tells a program, which runs all the time, what its role is. Those that are set are used,
+// in this order.
 type Notify struct {
 	File   string                       // its first line is the role, the second one the token while active
 	Signal func(active bool)            // nil for none
@@ -29,8 +30,8 @@ type Notify struct {
 	Say    func(format string, args ...any)
 }
 
-// Start says that this instance is passive, as it is before it has ever been active. No signal is sent: the program may not
-// be ready for one yet.
+// Start says that this instance is passive, as it is before it has ever been active. No signal is
+// sent: the program may not be ready for one yet.
 func (n *Notify) Start(ctx context.Context) error {
 	if err := n.file(rolePassive, nil); err != nil {
 		return err
@@ -38,9 +39,10 @@ func (n *Notify) Start(ctx context.Context) error {
 	return n.hook(ctx, rolePassive, nil)
 }
 
-// Work is what the checker runs while this instance is active: it tells the program, waits for the end of the term, and tells
-// it again. The lease is released only after that. A hook that fails to make the program active is an error, by which the
-// lease goes to another instance; one that fails to make it passive is said.
+// Work is what the checker runs while this instance is active: it tells the program, waits for the
+// end of the term, and tells it again. The lease is released only after that. A hook that fails to
+// make the program active is an error, by which the lease goes to another instance; one that fails
+// to make it passive is said.
 func (n *Notify) Work(term admiral.Term) error {
 	err := n.tell(term.Context(), true, term)
 	if err == nil {

@@ -15,9 +15,9 @@ type Program struct {
 	err   error // set before ended is closed
 }
 
-// StartProgram starts the program at path, with this program's standard input, output and error. When ctx is done it gets
-// SIGTERM, and is killed killAfter later. On Linux it dies with this program, however that dies: nobody would tell it its role
-// any more.
+// StartProgram starts the program at path, with this program's standard input, output and error.
+// When ctx is done it gets SIGTERM, and is killed killAfter later. On Linux it dies with this
+// program, however that dies: nobody would tell it its role any more.
 func StartProgram(ctx context.Context, path string, argv, env []string, killAfter time.Duration) (*Program, error) {
 	cmd := exec.CommandContext(ctx, path)
 	cmd.Args, cmd.Env = argv, env

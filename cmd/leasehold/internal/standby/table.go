@@ -18,9 +18,10 @@ import (
 	"github.com/leasehold/leasehold/store/open"
 )
 
-// OpenTable opens the table that cfg names, in Admiral's schema, under cfg's role. Credentials come from where the AWS CLI
-// takes them; the role is assumed with them. It fails when there are none or the role is refused, rather than later, and when
-// the table is one in which leases don't work or aren't safe: see [dynamotables.Store.Check].
+// OpenTable opens the table that cfg names, in Admiral's schema, under cfg's role. Credentials come
+// from where the AWS CLI takes them; the role is assumed with them. It fails when there are none or
+// the role is refused, rather than later, and when the table is one in which leases don't work or
+// aren't safe: see [dynamotables.Store.Check].
 func OpenTable(ctx context.Context, cfg admiral.Config) (store.Store, error) {
 	loaded, client, err := open.LoadAWS(ctx, config.WithRegion(cfg.Region)) // "" is AWS_REGION
 	if err != nil {
@@ -70,7 +71,8 @@ func (t *table) Close() error {
 	return err
 }
 
-// sessionName makes a role session's name, for the audit trail, of a pod's: of 2 to 64 characters out of a small set.
+// sessionName makes a role session's name, for the audit trail, of a pod's: of 2 to 64 characters
+// out of a small set.
 func sessionName(pod string) string {
 	const most = 64
 	name := []byte("leasehold-")

@@ -21,7 +21,8 @@ type cgroup struct {
 	f   *os.File // the folder, for the kernel to start the command in it
 }
 
-// newCgroup makes one inside this process's own, whose limits hold for it, too. It fails where that isn't allowed.
+// newCgroup makes one inside this process's own, whose limits hold for it, too. It fails where that
+// isn't allowed.
 func newCgroup() (*cgroup, error) {
 	own, err := ownCgroup()
 	if err != nil {
@@ -66,7 +67,8 @@ func ownCgroup() (string, error) {
 	return underMount(string(mounts), path)
 }
 
-// underMount returns where path, of the cgroup hierarchy, is by a table of mounts as in /proc/self/mountinfo.
+// underMount returns where path, of the cgroup hierarchy, is by a table of mounts as in
+// /proc/self/mountinfo.
 func underMount(mounts, path string) (string, error) {
 	for line := range strings.Lines(mounts) {
 		before, after, _ := strings.Cut(line, " - ")
@@ -94,7 +96,8 @@ func (c *cgroup) kill() {
 	}
 }
 
-// killCgroup ends all that is in a control group and those inside it, and reports whether anything is left.
+// killCgroup ends all that is in a control group and those inside it, and reports whether anything
+// is left.
 func killCgroup(dir string) (left bool) {
 	if f, err := os.OpenFile(filepath.Join(dir, "cgroup.kill"), os.O_WRONLY, 0); err == nil {
 		_, _ = f.WriteString("1") // what it has not done shows in what is left

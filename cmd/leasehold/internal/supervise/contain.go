@@ -14,8 +14,8 @@ const (
 // Contains lists them.
 var Contains = []Contain{ContainAuto, ContainCgroup, ContainDescendants, ContainGroup}
 
-// EnvMark is the variable that marks what a command starts, so that a guard finds it wherever it went: the ids of the supervisors that
-// it runs under, the innermost last.
+// EnvMark is the variable that marks what a command starts, so that a guard finds it wherever it
+// went: the ids of the supervisors that it runs under, the innermost last.
 const EnvMark = "LEASEHOLD_RUN"
 
 // Words says it for people, after "is ended by".

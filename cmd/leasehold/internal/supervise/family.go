@@ -10,22 +10,26 @@ import (
 	"github.com/leasehold/leasehold/clock"
 )
 
-// family tells apart whose the children of this process are: those that descendants of the command left to it, and those that somebody
-// here started and waits for, as os/exec does, for a probe, or for the SDK of a store that runs a program to get credentials. To reap
-// one of those would be to steal its exit code, and to end it no business of the supervisor's.
+// family tells apart whose the children of this process are: those that descendants of the command
+// left to it, and those that somebody here started and waits for, as os/exec does, for a probe, or
+// for the SDK of a store that runs a program to get credentials. To reap one of those would be to
+// steal its exit code, and to end it no business of the supervisor's.
 type family struct {
 	clk    clock.Clock
 	guards map[int]bool // which are reaped elsewhere
 
-	// before are strangers that were there before the command: children of a shell that became this program by exec, say.
+	// before are strangers that were there before the command: children of a shell that became this
+	// program by exec, say.
 	before map[int]bool
 
-	// blind is whether the kernel is too old for os/exec to wait by file descriptor (before 5.4), so that its children can't be known.
+	// blind is whether the kernel is too old for os/exec to wait by file descriptor (before 5.4),
+	// so that its children can't be known.
 	blind bool
 	ended map[int]clock.Instant // strangers, when they were seen to have ended; only if it is blind
 }
 
-// unclaimed is after how long an ended child is nobody's where it can't be known whose it is: who waits for one reaps it at once.
+// unclaimed is after how long an ended child is nobody's where it can't be known whose it is: who
+// waits for one reaps it at once.
 const unclaimed = 10 * time.Second
 
 // newFamily is to be called before the command is started, and before the guards are released.
@@ -53,7 +57,8 @@ func (f *family) strangers() (pids []int) {
 	return pids
 }
 
-// orphans returns what the command's descendants left to this process. The command itself may be among them.
+// orphans returns what the command's descendants left to this process. The command itself may be
+// among them.
 func (f *family) orphans() (pids []int) {
 	for _, pid := range f.strangers() {
 		if !f.before[pid] && !(f.blind && hasEnded(pid)) {
@@ -63,7 +68,8 @@ func (f *family) orphans() (pids []int) {
 	return pids
 }
 
-// reap reaps the strangers that have ended, but not the command, whose status is of interest; it is 0 once that is known.
+// reap reaps the strangers that have ended, but not the command, whose status is of interest; it is
+// 0 once that is known.
 func (f *family) reap(command int) {
 	for _, pid := range f.strangers() {
 		if pid != command && f.claimable(pid) && reaped(pid) {

@@ -14,7 +14,8 @@ import (
 // GuardArg is the only argument of a process that is a guard; see [GuardMain].
 const GuardArg = "__guard"
 
-// GuardName is what a guard is called in lists of processes: what ends supervisors by their name doesn't end it, too.
+// GuardName is what a guard is called in lists of processes: what ends supervisors by their name
+// doesn't end it, too.
 const GuardName = "lease-guard"
 
 // guardDone is the supervisor's last line, when nothing is left to guard.
@@ -36,10 +37,11 @@ func guardLine(group int, t clock.Instant) string { return fmt.Sprintf("%d %d\n"
 // slowest is the longest pause between two looks at what can't be killed.
 const slowest = time.Second
 
-// watchOver ends what a supervisor has started in the supervisor's stead: at the time that it was told last, when the supervisor hangs
-// or is stopped; and at once when the supervisor dies, which ends in. end kills what there is of a scope, and reports whether
-// anything may be left: then it is called again. watchOver blocks until in has ended and nothing is left. The readings of clk have to
-// be those of the supervisor's clock, as they are of [clock.System] on one machine.
+// watchOver ends what a supervisor has started in the supervisor's stead: at the time that it was
+// told last, when the supervisor hangs or is stopped; and at once when the supervisor dies, which
+// ends in. end kills what there is of a scope, and reports whether anything may be left: then it is
+// called again. watchOver blocks until in has ended and nothing is left. The readings of clk have
+// to be those of the supervisor's clock, as they are of [clock.System] on one machine.
 func watchOver(in io.Reader, clk clock.Clock, end func(*scope) (left bool)) {
 	lines := make(chan string)
 	go func() { // ends with in, which is read to its end below

@@ -13,8 +13,8 @@ import (
 	"github.com/leasehold/leasehold/clock"
 )
 
-// GuardMain is the life of a guard process. It outlives what ends the rest of a process group or a terminal's session, and
-// ends with the supervisor.
+// GuardMain is the life of a guard process. It outlives what ends the rest of a process group or a
+// terminal's session, and ends with the supervisor.
 func GuardMain() {
 	signal.Ignore(unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2)
 	if runtime.GOOS == "linux" {
@@ -23,7 +23,8 @@ func GuardMain() {
 	watchOver(os.Stdin, clock.System(), (*scope).end)
 }
 
-// end kills all of the scope, and reports whether anything is left. A group that has gone is forgotten: its number may be another's.
+// end kills all of the scope, and reports whether anything is left. A group that has gone is
+// forgotten: its number may be another's.
 func (s *scope) end() (left bool) {
 	if s.group != 0 {
 		if unix.Kill(-s.group, unix.SIGKILL) == unix.ESRCH || !groupLives(s.group) {
@@ -46,15 +47,17 @@ func (s *scope) end() (left bool) {
 	return left
 }
 
-// guard is the supervisor's end of a guard. Its pipe is written without blocking: a guard that hangs must not hang the supervisor.
+// guard is the supervisor's end of a guard. Its pipe is written without blocking: a guard that
+// hangs must not hang the supervisor.
 type guard struct {
 	pid  int
 	proc *os.Process
 	pipe int
 }
 
-// startGuard starts this very program once more, as a guard, in a session of its own. The first line is in its pipe before it
-// starts: a supervisor that is killed at any moment leaves no guard that doesn't know what to end.
+// startGuard starts this very program once more, as a guard, in a session of its own. The first
+// line is in its pipe before it starts: a supervisor that is killed at any moment leaves no guard
+// that doesn't know what to end.
 func startGuard(first string, proof []*os.File) (*guard, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -99,7 +102,8 @@ func executable() (string, error) {
 // forget leaves it to the supervisor's reaper to wait for the guard.
 func (g *guard) forget() { _ = g.proc.Release() }
 
-// tell writes a line. If the pipe is full or broken, the other guard, and the supervisor's own timer, are what remains.
+// tell writes a line. If the pipe is full or broken, the other guard, and the supervisor's own
+// timer, are what remains.
 func (g *guard) tell(line string) { _, _ = unix.Write(g.pipe, []byte(line)) }
 
 func (g *guard) close() { _ = unix.Close(g.pipe) }

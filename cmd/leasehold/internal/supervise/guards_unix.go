@@ -16,10 +16,12 @@ import (
 	"github.com/leasehold/leasehold/clock"
 )
 
-// Of each supervisor there are two guards: one that is killed together with the supervisor leaves the other.
+// Of each supervisor there are two guards: one that is killed together with the supervisor leaves
+// the other.
 const twoGuards = 2
 
-// More guards than replacements in the time of one replacing have something against them: then there is no use in starting more.
+// More guards than replacements in the time of one replacing have something against them: then
+// there is no use in starting more.
 const (
 	replacements = 8
 	replacing    = 10 * time.Second
@@ -63,11 +65,13 @@ func (gs *guards) killBy(group int, t clock.Instant) {
 	}
 }
 
-// errUnguarded: the supervisor alone is left to end the command, and nothing ends it if the supervisor can't.
+// errUnguarded: the supervisor alone is left to end the command, and nothing ends it if the
+// supervisor can't.
 var errUnguarded = errors.New("no guard process is left, and none can be started")
 
-// look lets guards go on that were stopped, and replaces those that have ended. It returns what happened, for people; an error that
-// matches errUnguarded if no guard is left. own is called with the number of each new guard before it can be taken for an orphan.
+// look lets guards go on that were stopped, and replaces those that have ended. It returns what
+// happened, for people; an error that matches errUnguarded if no guard is left. own is called with
+// the number of each new guard before it can be taken for an orphan.
 func (gs *guards) look(own func(pid int)) error {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
@@ -128,7 +132,8 @@ func (gs *guards) replace(own func(pid int)) error {
 	return nil
 }
 
-// ended reaps a guard that has ended, and reports whether it had. One that was stopped can't do its work, and is let go on.
+// ended reaps a guard that has ended, and reports whether it had. One that was stopped can't do its
+// work, and is let go on.
 func (g *guard) ended() (over, stopped bool) {
 	for {
 		var ws unix.WaitStatus
@@ -160,8 +165,8 @@ func (gs *guards) forget() {
 	}
 }
 
-// close lets the guards go: nothing is left for them to kill. It waits a moment for their ends, so that a supervisor of this
-// program doesn't find them left behind.
+// close lets the guards go: nothing is left for them to kill. It waits a moment for their ends, so
+// that a supervisor of this program doesn't find them left behind.
 func (gs *guards) close() {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()

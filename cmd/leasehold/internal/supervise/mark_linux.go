@@ -12,9 +12,9 @@ import (
 // findsDescendants: orphans come to the supervisor, and marks can be read.
 const findsDescendants = true
 
-// endMarked kills what has the mark in its environment, and reports whether there was anything. It finds what has left group and
-// session, and whose parent has ended; not what was started with another environment, or runs as another user where this process may
-// not look at that.
+// endMarked kills what has the mark in its environment, and reports whether there was anything. It
+// finds what has left group and session, and whose parent has ended; not what was started with
+// another environment, or runs as another user where this process may not look at that.
 func endMarked(mark string) (left bool) {
 	for _, pid := range processes() {
 		if hasMark(pid, mark) {
@@ -25,7 +25,8 @@ func endMarked(mark string) (left bool) {
 	return left
 }
 
-// groupLives reports whether anything in a process group has not ended. What has, and waits to be reaped, doesn't count.
+// groupLives reports whether anything in a process group has not ended. What has, and waits to be
+// reaped, doesn't count.
 func groupLives(group int) bool {
 	for _, pid := range processes() {
 		stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
@@ -61,7 +62,8 @@ func hasMark(pid int, mark string) bool {
 	return err == nil && bytes.Contains(env, []byte(mark))
 }
 
-// signalIf sends a signal to a process that is, at the moment, one of those that are meant: a number may be another's by now.
+// signalIf sends a signal to a process that is, at the moment, one of those that are meant: a
+// number may be another's by now.
 func signalIf(pid int, sig unix.Signal, meant func() bool) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	switch {

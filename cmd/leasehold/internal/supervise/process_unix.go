@@ -42,8 +42,9 @@ type Process struct {
 // pollLeft is the pause between two looks at whether anything is left, where no signal tells.
 const pollLeft = 10 * time.Millisecond
 
-// Start runs c in a process group of its own, contained as it says, under two guards, and forwards to the group every signal that this process is
-// sent. When this process runs in the foreground of a terminal that is its standard input, the group gets the terminal.
+// Start runs c in a process group of its own, contained as it says, under two guards, and forwards
+// to the group every signal that this process is sent. When this process runs in the foreground of
+// a terminal that is its standard input, the group gets the terminal.
 //
 // One Process at a time: it reaps every child of this program that nobody else here waits for.
 func Start(c Command) (*Process, error) {
@@ -95,7 +96,8 @@ func start(c Command, in container) (*Process, error) {
 	return p, nil
 }
 
-// fork starts the command and keeps the thread that did until all is over: with its end the kernel would kill the command.
+// fork starts the command and keeps the thread that did until all is over: with its end the kernel
+// would kill the command.
 func (p *Process) fork(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -131,8 +133,8 @@ func (p *Process) exec(attr *unix.SysProcAttr) error {
 	return err
 }
 
-// settle is how long the rest of a command has to end with it, before it counts as left behind: the other parts of a
-// pipeline, say.
+// settle is how long the rest of a command has to end with it, before it counts as left behind: the
+// other parts of a pipeline, say.
 const settle = 50 * time.Millisecond
 
 // serve passes signals on and reaps, until nothing is left.
@@ -261,7 +263,8 @@ func (p *Process) signal(sig unix.Signal, orphans bool) {
 	}
 }
 
-// Terminate implements [Work]: SIGTERM, and SIGCONT, without which a stopped process would not notice.
+// Terminate implements [Work]: SIGTERM, and SIGCONT, without which a stopped process would not
+// notice.
 func (p *Process) Terminate() {
 	p.signal(unix.SIGTERM, true)
 	p.signal(unix.SIGCONT, true)

@@ -79,10 +79,11 @@ func (s *state) next(f facts) (order, clock.Instant) {
 	return order, min(by, last.Add(-s.killAfter))
 }
 
-// hurry returns when nothing may run any more, and whether what runs has to be told to end because of that. It takes note of a
-// lease that is lost.
+// hurry returns when nothing may run any more, and whether what runs has to be told to end because
+// of that. It takes note of a lease that is lost.
 func (s *state) hurry(f facts) (last clock.Instant, late bool) {
-	// The guard goes by what it was told last: a renewal that came after its time has spared nothing.
+	// The guard goes by what it was told last: a renewal that came after its time has spared
+	// nothing.
 	over := f.until == clock.Ended || s.guard != 0 && f.now >= s.guard
 	if f.until != clock.Ended {
 		s.until = f.until
@@ -98,8 +99,8 @@ func (s *state) hurry(f facts) (last clock.Instant, late bool) {
 	return last, late
 }
 
-// tellGuard returns a time that the guard doesn't know yet, at which it has to kill: between the supervisor's own kill and
-// the end of validity. A command that is lost is given no more time.
+// tellGuard returns a time that the guard doesn't know yet, at which it has to kill: between the
+// supervisor's own kill and the end of validity. A command that is lost is given no more time.
 func (s *state) tellGuard() (clock.Instant, bool) {
 	by := s.until.Add(-s.slack / 2)
 	if s.lost || by == s.guard {

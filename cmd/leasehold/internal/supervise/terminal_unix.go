@@ -28,9 +28,10 @@ func openTerminal() *terminal {
 	return t
 }
 
-// wanted reports whether the command is to begin in the foreground: this process is there, standard input is a terminal,
-// and standard output is no pipe. With a pipe there may be a pager at its end, in the group of this process, which needs
-// the terminal more; the command gets it as soon as it reads from it.
+// wanted reports whether the command is to begin in the foreground: this process is there, standard
+// input is a terminal, and standard output is no pipe. With a pipe there may be a pager at its end,
+// in the group of this process, which needs the terminal more; the command gets it as soon as it
+// reads from it.
 func (t *terminal) wanted() bool {
 	if t == nil || t.owner() != t.group || !term.IsTerminal(int(os.Stdin.Fd())) {
 		return false
@@ -51,15 +52,17 @@ func (t *terminal) owner() int {
 // give puts a process group into the foreground.
 func (t *terminal) give(group int) { _ = unix.IoctlSetPointerInt(t.fd, unix.TIOCSPGRP, group) }
 
-// hold keeps the terminal from stopping this process when it writes, or takes the terminal back, while the command is in the
-// foreground. It comes after the command has been started, which would ignore the signal too.
+// hold keeps the terminal from stopping this process when it writes, or takes the terminal back,
+// while the command is in the foreground. It comes after the command has been started, which would
+// ignore the signal too.
 func (t *terminal) hold() {
 	if t != nil {
 		signal.Ignore(unix.SIGTTOU)
 	}
 }
 
-// close takes the terminal back from the group of the command, and undoes what a killed command has left of its modes.
+// close takes the terminal back from the group of the command, and undoes what a killed command has
+// left of its modes.
 func (t *terminal) close(command int, killed bool) {
 	if t == nil {
 		return

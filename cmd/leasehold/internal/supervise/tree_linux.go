@@ -16,8 +16,9 @@ func dieWithParent(attr *unix.SysProcAttr) { attr.Pdeathsig = unix.SIGKILL }
 // adopt makes orphans among the descendants children of this process, wherever they went.
 func adopt() error { return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
 
-// children returns the processes whose parent is this one. It is empty where the kernel doesn't tell. A child that is reaped while the
-// kernel makes its list may hide another one, so there have to be two lists that are the same.
+// children returns the processes whose parent is this one. It is empty where the kernel doesn't
+// tell. A child that is reaped while the kernel makes its list may hide another one, so there have
+// to be two lists that are the same.
 func children() []int {
 	last := listChildren()
 	for {
@@ -49,8 +50,9 @@ func listChildren() []int {
 	return pids
 }
 
-// awaited returns the processes of which this one has a process file descriptor. That is what os/exec waits by, so those are somebody's
-// own. A child has one from before it runs until it has been waited for.
+// awaited returns the processes of which this one has a process file descriptor. That is what
+// os/exec waits by, so those are somebody's own. A child has one from before it runs until it has
+// been waited for.
 func awaited() map[int]bool {
 	all := map[int]bool{}
 	open, err := os.ReadDir("/proc/self/fd")

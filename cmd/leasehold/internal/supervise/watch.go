@@ -20,7 +20,8 @@ type Work interface {
 	Exited() <-chan struct{} // closed when the command itself has ended, and left something behind
 	Gone() <-chan struct{}   // closed when nothing of it is left
 
-	// Unguarded returns a channel that is closed when nothing would end w in time if this process didn't: w is asked to end then.
+	// Unguarded returns a channel that is closed when nothing would end w in time if this process
+	// didn't: w is asked to end then.
 	Unguarded() <-chan struct{}
 }
 
@@ -36,14 +37,15 @@ const (
 	NoGuard                  // all of it, because no guard process is left
 )
 
-// Watch keeps w from outliving l, whose validity is measured on clk. It blocks until nothing of w is left, and reports
-// whether the lease was lost before that. It calls tell, which must not block, with what it does.
+// Watch keeps w from outliving l, whose validity is measured on clk. It blocks until nothing of w
+// is left, and reports whether the lease was lost before that. It calls tell, which must not block,
+// with what it does.
 func Watch(l Lease, w Work, t Timing, clk clock.Clock, tell func(Notice)) (lost bool) {
 	return WatchUntil(nil, l, w, t, clk, tell)
 }
 
-// WatchUntil is Watch, and has w end in peace when asked is closed: it is killed if it has not ended when t.Drain is over, or
-// before, when the validity is about to be.
+// WatchUntil is Watch, and has w end in peace when asked is closed: it is killed if it has not
+// ended when t.Drain is over, or before, when the validity is about to be.
 func WatchUntil(asked <-chan struct{}, l Lease, w Work, t Timing, clk clock.Clock, tell func(Notice)) (lost bool) {
 	s := state{killAfter: t.KillAfter, drain: t.Drain, slack: t.Slack(), until: l.ValidUntil()}
 	held := l.Context().Done()

@@ -1,5 +1,5 @@
-// Package systemd tells the service manager that started this program how it fares, by the protocol of sd_notify(3). Other service
-// managers speak it, too.
+// Package systemd tells the service manager that started this program how it fares, by the protocol
+// of sd_notify(3). Other service managers speak it, too.
 package systemd
 
 import (
@@ -21,15 +21,17 @@ const (
 	envBeatPID = "WATCHDOG_PID"
 )
 
-// Manager is a service manager. A nil one is there for programs that were started otherwise: its methods do nothing.
+// Manager is a service manager. A nil one is there for programs that were started otherwise: its
+// methods do nothing.
 type Manager struct {
 	addr *net.UnixAddr
 	beat time.Duration
 	said string // the last status
 }
 
-// FromEnv returns the manager that wants to be told, or nil. It takes the variables out of the environment, so that no program that
-// this one starts speaks in its name. Errors name the variable.
+// FromEnv returns the manager that wants to be told, or nil. It takes the variables out of the
+// environment, so that no program that this one starts speaks in its name. Errors name the
+// variable.
 func FromEnv() (*Manager, error) {
 	path, usec, pid := os.Getenv(envSocket), os.Getenv(envBeat), os.Getenv(envBeatPID)
 	for _, name := range []string{envSocket, envBeat, envBeatPID} {
@@ -52,7 +54,8 @@ func FromEnv() (*Manager, error) {
 	return m, nil
 }
 
-// tell sends one message. An error is that of a manager that has gone: there is nobody to be told of it.
+// tell sends one message. An error is that of a manager that has gone: there is nobody to be told
+// of it.
 func (m *Manager) tell(lines ...string) {
 	if m == nil {
 		return
@@ -65,7 +68,8 @@ func (m *Manager) tell(lines ...string) {
 	_, _ = c.Write([]byte(strings.Join(lines, "\n")))
 }
 
-// Reloading has f called, which reads the program's configuration again, and says so before and after it.
+// Reloading has f called, which reads the program's configuration again, and says so before and
+// after it.
 func (m *Manager) Reloading(f func()) {
 	m.tell("RELOADING=1", "MONOTONIC_USEC="+strconv.FormatInt(monotonic(), 10))
 	f()
@@ -81,9 +85,10 @@ const (
 	lookSeldom = 10 * time.Second // with a watchdog: at most a third of its patience
 )
 
-// Report looks at how the program fares until ctx is done. It says that it is ready when look first returns no error, and from then on
-// that it lives whenever look has returned: what look says of others, such as a store that doesn't answer, is shown as the
-// status, since a restart of this program would not mend it. So look must return in time, as long as anything works: the context
+// Report looks at how the program fares until ctx is done. It says that it is ready when look first
+// returns no error, and from then on that it lives whenever look has returned: what look says of
+// others, such as a store that doesn't answer, is shown as the status, since a restart of this
+// program would not mend it. So look must return in time, as long as anything works: the context
 // that it is given ends after a third of the watchdog's patience.
 func (m *Manager) Report(ctx context.Context, clk clock.Clock, look func(context.Context) (status string, err error)) {
 	if m == nil {

@@ -20,8 +20,9 @@ func (h *History) Len() int {
 	return n
 }
 
-// Check returns an error when the history isn't linearizable, that says how far an order can be found, or one that matches
-// [ErrUnsettled] when a key took longer than limit. No operation may be under way. A history that was checked can go on.
+// Check returns an error when the history isn't linearizable, that says how far an order can be
+// found, or one that matches [ErrUnsettled] when a key took longer than limit. No operation may be
+// under way. A history that was checked can go on.
 func (h *History) Check(limit time.Duration) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -68,10 +69,11 @@ func (l *log) check(limit time.Duration) error {
 	return Search(model, l.settled(), limit)
 }
 
-// settled returns the operations for the search, without the doubts about Puts that their nonces settle. One whose nonce
-// nobody ever heard changed nothing that anybody saw: to replace its version, one has to have heard of it. Of several
-// requests of one Put, at most one lands, unless the record was deleted in between: one that is known to have, or else any
-// of those of unknown outcome, at some instant after the earliest.
+// settled returns the operations for the search, without the doubts about Puts that their nonces
+// settle. One whose nonce nobody ever heard changed nothing that anybody saw: to replace its
+// version, one has to have heard of it. Of several requests of one Put, at most one lands, unless
+// the record was deleted in between: one that is known to have, or else any of those of unknown
+// outcome, at some instant after the earliest.
 func (l *log) settled() []porcupine.Operation {
 	seen, reported := map[string]bool{}, map[string]bool{}
 	for _, nonce := range l.heard {
@@ -118,7 +120,8 @@ var model = porcupine.Model{
 	Step: func(s, in, _ any) (bool, any) { return in.(op).step(s.(state)) },
 }
 
-// step returns the state that follows s when o happens, or that o can't happen then. One that never happens comes last.
+// step returns the state that follows s when o happens, or that o can't happen then. One that never
+// happens comes last.
 func (o op) step(s state) (bool, any) {
 	after := state{stored: o.kind == put, nonce: o.nonce, version: o.version}
 	fits := s.is(o.over, o.before)
@@ -138,7 +141,8 @@ func (o op) step(s state) (bool, any) {
 	return o.outcome == unknown, s
 }
 
-// is reports whether s has that version; before is its nonce. The version "" is that of a key that is not stored.
+// is reports whether s has that version; before is its nonce. The version "" is that of a key that
+// is not stored.
 func (s state) is(version, before string) bool {
 	switch {
 	case !s.stored || version == "":

@@ -1,20 +1,22 @@
-// Package linear records what clients of a store see, and checks that it is linearizable: that there is an order of the
-// operations, each at an instant between its call and its return, in which a single copy of the store would have answered
-// so. A write whose outcome is unknown may have happened at any instant after its call, or never.
+// Package linear records what clients of a store see, and checks that it is linearizable: that
+// there is an order of the operations, each at an instant between its call and its return, in which
+// a single copy of the store would have answered so. A write whose outcome is unknown may have
+// happened at any instant after its call, or never.
 //
 //	var h linear.History
 //	a, b := h.Client(storeOfA), h.Client(storeOfB)
 //	… // use a and b, at the same time
 //	err := h.Check(time.Minute)
 //
-// A version is known by the nonce of the write that made it, so that what an unknown write did can be told from what others
-// read. Hence:
+// A version is known by the nonce of the write that made it, so that what an unknown write did can
+// be told from what others read. Hence:
 //
 //   - each Put bears a nonce of its own; the same Put sent again, over the same version, bears the same one;
 //   - the keys aren't stored at first, and nobody writes them past the history;
 //   - whatever a client knows of a version it knows through the history.
 //
-// The search for an order is anishathalye/porcupine's. Each key is checked by itself: linearizability is local.
+// The search for an order is anishathalye/porcupine's. Each key is checked by itself:
+// linearizability is local.
 package linear
 
 import (
@@ -27,8 +29,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// History is what the clients of one store saw, in the order in which this process made their calls and got their answers.
-// The zero History is empty and ready. It is safe for concurrent use.
+// History is what the clients of one store saw, in the order in which this process made their calls
+// and got their answers. The zero History is empty and ready. It is safe for concurrent use.
 type History struct {
 	mu      sync.Mutex
 	events  int64 // calls and returns so far: the clock of the history
@@ -76,8 +78,8 @@ type op struct {
 	called, returned int64
 }
 
-// Client returns st as one client sees it, so that what it sees is recorded. The client owns st: closing it closes st. It
-// may do several things at a time. It pushes if st does.
+// Client returns st as one client sees it, so that what it sees is recorded. The client owns st:
+// closing it closes st. It may do several things at a time. It pushes if st does.
 func (h *History) Client(st store.Store) store.Store {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -118,8 +120,9 @@ func (r *recorder) Delete(ctx context.Context, key, version string) error {
 	return err
 }
 
-// BeginGet takes down that a client, known by a number, calls for a read, for callers that don't block in a store. What it
-// returns takes down the answer; a key that isn't stored may be a record without a version.
+// BeginGet takes down that a client, known by a number, calls for a read, for callers that don't
+// block in a store. What it returns takes down the answer; a key that isn't stored may be a record
+// without a version.
 func (h *History) BeginGet(client int, key string) (end func(store.Record, error)) {
 	o := op{client: client, kind: get, called: h.tick()}
 	return func(rec store.Record, err error) {
@@ -145,7 +148,8 @@ func (h *History) BeginPut(client int, rec store.Record) (end func(store.Record,
 	}
 }
 
-// answered takes down the outcome of a write. It reports false for one that was not done and says nothing of the record.
+// answered takes down the outcome of a write. It reports false for one that was not done and says
+// nothing of the record.
 func (o *op) answered(got store.Record, err error) bool {
 	var other *store.ConflictError
 	switch {
@@ -177,8 +181,8 @@ func (r *recorder) List(ctx context.Context, prefix string) iter.Seq2[store.Reco
 	}
 }
 
-// waiter is a recorder of a store that pushes. A Wait may answer with a version that was replaced before it was called, so
-// that nothing is checked of it, but it tells versions.
+// waiter is a recorder of a store that pushes. A Wait may answer with a version that was replaced
+// before it was called, so that nothing is checked of it, but it tells versions.
 type waiter struct{ *recorder }
 
 func (w waiter) Wait(ctx context.Context, key, version string) (store.Record, error) {

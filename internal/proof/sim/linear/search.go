@@ -12,9 +12,10 @@ import (
 // ErrUnsettled is what the error of a check matches when the search took longer than was allowed.
 var ErrUnsettled = errors.New("not settled whether the history is linearizable")
 
-// Search looks for an order of ops in which model allows all of them, each at an instant between its call and its return. It
-// returns an error that says how far one can be found, or one that matches [ErrUnsettled] when that took longer than limit.
-// The Input of each operation is printed, and no two are alike.
+// Search looks for an order of ops in which model allows all of them, each at an instant between
+// its call and its return. It returns an error that says how far one can be found, or one that
+// matches [ErrUnsettled] when that took longer than limit. The Input of each operation is printed,
+// and no two are alike.
 func Search(model porcupine.Model, ops []porcupine.Operation, limit time.Duration) error {
 	switch porcupine.CheckOperationsTimeout(model, ops, limit) {
 	case porcupine.Ok:

@@ -9,8 +9,8 @@ import (
 	"github.com/leasehold/leasehold/internal/proof/sim/linear"
 )
 
-// Counts says what is in a history; Freed are the shares that are known to have been taken
-// back, Settled the given up ones that are known to be gone, Traded the writers that became readers.
+// Counts says what is in a history; Freed are the shares that are known to have been taken back,
+// Settled the given up ones that are known to be gone, Traded the writers that became readers.
 type Counts struct{ Granted, Refused, GivenUp, Freed, Settled, Traded int }
 
 // Counts returns what was recorded.
@@ -24,8 +24,9 @@ func (h *History) Counts() Counts {
 	return Counts{n[grant], n[refusal], n[givenUp], n[freed], n[settled], n[traded]}
 }
 
-// Check returns an error when what was seen can't have been a lock, that says how far an order can be found, or one that
-// matches [linear.ErrUnsettled] when the search took longer than limit. No call may be under way.
+// Check returns an error when what was seen can't have been a lock, that says how far an order can
+// be found, or one that matches [linear.ErrUnsettled] when the search took longer than limit. No
+// call may be under way.
 func (h *History) Check(limit time.Duration) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -42,8 +43,9 @@ func (h *History) Check(limit time.Duration) error {
 // maxSlots is more than lock.MaxShares.
 const maxSlots = 128
 
-// state is a lock. All but slots and last are weights. Of the shares that nobody relies on any more it knows only how much they
-// may still take: one that has to be gone, because another one was granted, can't be told from its like.
+// state is a lock. All but slots and last are weights. Of the shares that nobody relies on any more
+// it knows only how much they may still take: one that has to be gone, because another one was
+// granted, can't be told from its like.
 type state struct {
 	limit     int
 	used      int // by holders

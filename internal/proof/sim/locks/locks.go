@@ -1,6 +1,6 @@
-// Package locks records what programs see of a lock, and checks that it is one: that there is an order of what they saw, each
-// at an instant between its call and its return, in which a weighted semaphore or a read/write lock that knows everything at
-// once would have granted and refused so.
+// Package locks records what programs see of a lock, and checks that it is one: that there is an
+// order of what they saw, each at an instant between its call and its return, in which a weighted
+// semaphore or a read/write lock that knows everything at once would have granted and refused so.
 //
 //	h := locks.Semaphore(5)
 //	call := h.Call(client, weight)
@@ -12,10 +12,11 @@
 //	share.Freed() // when that is known to be done, or the session is known to be over
 //	err := h.Check(time.Minute)
 //
-// A share counts from its grant until its holder has stopped to rely on it. After that the lock may take it back at any
-// instant, until it is known to have: for a dead holder when its session is closed. An acquisition that was given up may have been
-// granted for a while, or never: it excuses refusals until it is settled, by the end of its session, too. After that
-// nobody may be refused for its sake. Tokens have to rise with every grant, and no two holders have one slot.
+// A share counts from its grant until its holder has stopped to rely on it. After that the lock may
+// take it back at any instant, until it is known to have: for a dead holder when its session is
+// closed. An acquisition that was given up may have been granted for a while, or never: it excuses
+// refusals until it is settled, by the end of its session, too. After that nobody may be refused
+// for its sake. Tokens have to rise with every grant, and no two holders have one slot.
 //
 // The search for an order is that of package linear.
 package locks
@@ -30,8 +31,8 @@ import (
 // Writer is the weight of a writer, who takes the whole of a read/write lock. A reader's is 1.
 const Writer = 1 << 30
 
-// History is what the users of one lock saw, in the order in which this process made their calls and got their answers. It is
-// safe for concurrent use.
+// History is what the users of one lock saw, in the order in which this process made their calls
+// and got their answers. It is safe for concurrent use.
 type History struct {
 	limit int // of the weights of all holders
 
@@ -58,7 +59,8 @@ const (
 	traded              // the writer, who held it until then, became a reader: nobody else held it in between
 )
 
-// op is one thing that was seen. It took from its call to its return; what happens at an instant has the two side by side.
+// op is one thing that was seen. It took from its call to its return; what happens at an instant
+// has the two side by side.
 type op struct {
 	kind   kind
 	id     int // of the acquisition: the instant of its call
@@ -129,7 +131,8 @@ func (c *Call) Granted(token fence.Token, slot int) *Share {
 	return &Share{h: c.h, o: c.o}
 }
 
-// Traded is Granted for a reader's share that the holder of a writer's, which has not ended before, got in its place.
+// Traded is Granted for a reader's share that the holder of a writer's, which has not ended before,
+// got in its place.
 func (c *Call) Traded(token fence.Token) *Share {
 	c.o.token = token
 	c.record(traded)
@@ -139,8 +142,9 @@ func (c *Call) Traded(token fence.Token) *Share {
 // Refused says that the share was not to be had, and that nobody waited for it before.
 func (c *Call) Refused() { c.record(refusal) }
 
-// RefusedInTurn is Refused for one that may have had its turn, as a fair mutex gives it before the mutex itself: while it asked, others
-// may have been refused for its sake, though nobody held the share.
+// RefusedInTurn is Refused for one that may have had its turn, as a fair mutex gives it before the
+// mutex itself: while it asked, others may have been refused for its sake, though nobody held the
+// share.
 func (c *Call) RefusedInTurn() {
 	c.o.inTurn = true
 	c.record(refusal)
@@ -159,7 +163,8 @@ type Doubt struct {
 	o op
 }
 
-// Settled says that nothing of it is left, and that nothing of it will come: its session is over. It is called once.
+// Settled says that nothing of it is left, and that nothing of it will come: its session is over.
+// It is called once.
 func (d *Doubt) Settled() {
 	d.h.mu.Lock()
 	defer d.h.mu.Unlock()

@@ -9,7 +9,8 @@ import (
 // late reports whether the request of p is to be sent once more.
 func (w *world) late(p *proc) bool { return p.asked != nil && p.again != 0 && w.now(p) >= p.again }
 
-// repeat lets a process send its request once more, beside the first. Which copy arrives first is open.
+// repeat lets a process send its request once more, beside the first. Which copy arrives first is
+// open.
 func (w *world) repeat(c *check, i int) *world {
 	if p := w.procs[i]; w.left.Copies == 0 || !w.late(p) || w.now(p) >= p.asked.Until {
 		return nil

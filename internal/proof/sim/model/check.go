@@ -150,7 +150,8 @@ func (c *check) stored(w *world, writer int, before row, rec store.Record) {
 	w.guard = max(w.guard, uint64(rec.Token))
 }
 
-// relied reports whether anyone may rely on the term in rec. Who gives up a claim on an abandoned record frees it.
+// relied reports whether anyone may rely on the term in rec. Who gives up a claim on an abandoned
+// record frees it.
 func (w *world) relied(rec store.Record) bool {
 	return slices.ContainsFunc(w.procs, func(p *proc) bool { return w.relies(p) && p.d.Hold.Term.Token == rec.Token })
 }

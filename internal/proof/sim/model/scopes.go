@@ -2,7 +2,8 @@ package model
 
 import "github.com/leasehold/leasehold/internal/protocol"
 
-// Scopes are the small worlds that are searched. Each leaves out what the others show, so that it reaches deep.
+// Scopes are the small worlds that are searched. Each leaves out what the others show, so that it
+// reaches deep.
 var Scopes = []Scope{
 	{Name: "pauses", Holders: 2, Writes: 2, Wants: 1, Stays: true},
 	{Name: "contention", Prompt: true, Holders: 2, Writes: 4, Wants: 2, Twice: 1},
@@ -22,8 +23,9 @@ var Scopes = []Scope{
 	{Name: "three", Prompt: true, Stays: true, Holders: 3, Writes: 3, Wants: 1},
 }
 
-// Expected are the transitions that the scopes have to take between them: what each outcome can do to a hold. One that is
-// never taken means that the check doesn't look where it says, or that the rules have changed.
+// Expected are the transitions that the scopes have to take between them: what each outcome can do
+// to a hold. One that is never taken means that the check doesn't look where it says, or that the
+// rules have changed.
 var Expected = []Transition{
 	{protocol.Waiting, protocol.OpNone, protocol.Read, "done", protocol.Waiting},
 	{protocol.Waiting, protocol.OpNone, protocol.Read, "unknown", protocol.Waiting},

@@ -19,7 +19,8 @@ type Report struct {
 	Story     []string // how it came about
 }
 
-// Search explores the scope breadth-first, until it is exhausted, a state breaks an invariant, or most states were seen.
+// Search explores the scope breadth-first, until it is exhausted, a state breaks an invariant, or
+// most states were seen.
 func Search(s Scope, most uint64, workers int) Report {
 	r := Report{Scope: s, Taken: map[Transition]uint64{}}
 	seen := newSet()
@@ -95,8 +96,8 @@ func Missing(want []Transition, taken map[Transition]uint64) []Transition {
 	return slices.DeleteFunc(slices.Clone(want), func(t Transition) bool { return taken[t] > 0 })
 }
 
-// Unmet returns what a hold can be told, of which it never was whatever phase followed, with the reason where the worlds leave it
-// out on purpose.
+// Unmet returns what a hold can be told, of which it never was whatever phase followed, with the
+// reason where the worlds leave it out on purpose.
 func Unmet(taken map[Transition]uint64) []string {
 	met := map[Transition]bool{}
 	for t := range taken {

@@ -130,7 +130,8 @@ func (w *world) look(c *check, i int) *world {
 	return nil
 }
 
-// glance lets a program look at the clock before whoever renews its term does: the term is over then, whatever lands late.
+// glance lets a program look at the clock before whoever renews its term does: the term is over
+// then, whatever lands late.
 func (w *world) glance(i int) *world {
 	p := w.procs[i]
 	if p.d.Hold.Phase != protocol.Held || p.validUntil() == clock.Ended || w.now(p) < p.validUntil() {
@@ -364,7 +365,8 @@ func (w *world) clone(i int) *world {
 	return n
 }
 
-// breaks lets an operator mark the hold, as drive.Break does. Under a session, the session is told first.
+// breaks lets an operator mark the hold, as drive.Break does. Under a session, the session is told
+// first.
 func (w *world) breaks() *world {
 	rec := w.get(name)
 	if w.left.Breaks == 0 || w.left.Writes < 2 || rec.Owner == "" || rec.Intervention != "" {

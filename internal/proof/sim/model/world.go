@@ -44,7 +44,8 @@ const (
 
 var timing = protocol.Timing{TTL: ttl, Margin: 0.25, Drift: 0.11, Renew: tick, Attempt: tick}
 
-// world is a state. It is never changed: a step makes another one, which shares what it leaves alone.
+// world is a state. It is never changed: a step makes another one, which shares what it leaves
+// alone.
 type world struct {
 	procs  []*proc
 	rows   []row
@@ -222,7 +223,8 @@ func (w *world) relies(p *proc) bool {
 	return !p.keeps && !p.dead && w.now(p) < p.validUntil()
 }
 
-// encoder writes states so that two that differ only in the names of versions and nonces come out the same.
+// encoder writes states so that two that differ only in the names of versions and nonces come out
+// the same.
 type encoder struct {
 	quantum time.Duration
 	b       []byte
@@ -339,8 +341,8 @@ func (e *encoder) wire(b []byte, m wire) []byte {
 	return protocol.AppendRecord(b, &m.act.Rec, e.name)
 }
 
-// tidy takes away the messages that nobody listens to and that change nothing: answers, reads, writes that name a version
-// that is gone for ever, and second copies of one write.
+// tidy takes away the messages that nobody listens to and that change nothing: answers, reads,
+// writes that name a version that is gone for ever, and second copies of one write.
 func (w *world) tidy() {
 	kept := make([]wire, 0, len(w.wires)+1)
 	for _, m := range w.wires {
@@ -360,8 +362,8 @@ func (w *world) tidy() {
 	w.wires = kept
 }
 
-// sameWrite reports whether it doesn't matter which of two writes that name one version lands: copies of one, or two that
-// close one session.
+// sameWrite reports whether it doesn't matter which of two writes that name one version lands:
+// copies of one, or two that close one session.
 func sameWrite(a, b store.Record) bool {
 	return a.Nonce == b.Nonce || (a.Key == sessionKey && b.Key == sessionKey && a.Owner == "" && b.Owner == "" && a.Version == b.Version)
 }

@@ -1,8 +1,9 @@
 //go:build unix
 
-// Command member is a process of what `leasehold run` supervises in a soak. For as long as it runs it says so: every 10 ms it appends a line
-// with the token of its term, the reading of the clock, its letter and the holder to the file of its name, in the folder LEASEHOLD_SOAK_TICKS.
-// It is deaf to every signal that can be ignored.
+// Command member is a process of what `leasehold run` supervises in a soak. For as long as it runs
+// it says so: every 10 ms it appends a line with the token of its term, the reading of the clock,
+// its letter and the holder to the file of its name, in the folder LEASEHOLD_SOAK_TICKS. It is deaf
+// to every signal that can be ignored.
 //
 //	member LETTER [DURATION]
 //

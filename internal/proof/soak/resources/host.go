@@ -17,7 +17,8 @@ import (
 type Host struct {
 	// Addresses are where the resources are, by the names of their kinds.
 	Addresses map[string]string
-	// Missing tells which kinds were asked for and are not here, for their servers are not installed.
+	// Missing tells which kinds were asked for and are not here, for their servers are not
+	// installed.
 	Missing []string
 
 	resources map[string]Resource
@@ -25,8 +26,8 @@ type Host struct {
 	stops     []func() error
 }
 
-// Start starts what the kinds of those names need, below dir. Online guards ask source; when that is nil, what the host serves
-// itself is not guarded.
+// Start starts what the kinds of those names need, below dir. Online guards ask source; when that
+// is nil, what the host serves itself is not guarded.
 func Start(ctx context.Context, dir string, names []string, source fence.Source) (_ *Host, err error) {
 	h := &Host{Addresses: map[string]string{}, resources: map[string]Resource{}}
 	defer func() {

@@ -1,5 +1,6 @@
-// Package resources is the guarded resources of the soak: one of every kind that Leasehold has a guard for, on real servers. Each
-// has a log for every lease name, to which a write adds a line, so that the order of what it accepted can be judged.
+// Package resources is the guarded resources of the soak: one of every kind that Leasehold has a
+// guard for, on real servers. Each has a log for every lease name, to which a write adds a line, so
+// that the order of what it accepted can be judged.
 package resources
 
 import (
@@ -11,7 +12,8 @@ import (
 
 // Resource is a guarded resource. Its methods are called by one goroutine at a time.
 type Resource interface {
-	// Write adds a line to the log of s.Name. It returns an error that matches [fence.ErrStale] when the guard refuses s.
+	// Write adds a line to the log of s.Name. It returns an error that matches [fence.ErrStale]
+	// when the guard refuses s.
 	Write(ctx context.Context, s fence.Sequencer, line string) error
 	// Log returns the lines of a name in the order in which they were accepted.
 	Log(ctx context.Context, name string) ([]string, error)
@@ -22,8 +24,8 @@ type Resource interface {
 type Kind struct {
 	Name   string
 	Engine string // the server that it needs, as package servers calls it; "" when it needs none
-	// Rewrites says that a write replaces the log by what it read before and its own line. So lines of two writes at a time may
-	// get lost.
+	// Rewrites says that a write replaces the log by what it read before and its own line. So lines
+	// of two writes at a time may get lost.
 	Rewrites bool
 
 	served bool // by the host itself

@@ -93,7 +93,8 @@ func serve(ctx context.Context, kind, dir string, source fence.Source) (address 
 	}, nil
 }
 
-// handler is the ledger over HTTP. An online guard knows nothing of what is on its way, so there check and write are in turn.
+// handler is the ledger over HTTP. An online guard knows nothing of what is on its way, so there
+// check and write are in turn.
 func (l *ledger) handler(guard fence.Guard, inTurn bool) http.Handler {
 	guarded := fencehttp.Handler(guard, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet {

@@ -46,8 +46,9 @@ type call struct {
 	send func(context.Context, func(*dynamodb.Options)) (answer, error)
 }
 
-// do makes the request until it is answered or refused, ctx is done or maxAttempts have failed. doubt is how the first attempt
-// ended that may have been carried out though it failed, if there was one: the last, too, or one before it.
+// do makes the request until it is answered or refused, ctx is done or maxAttempts have failed.
+// doubt is how the first attempt ended that may have been carried out though it failed, if there
+// was one: the last, too, or one before it.
 func (t *Table) do(ctx context.Context, c call) (a answer, doubt, err error) {
 	for n := 1; ; n++ {
 		var f fate
@@ -63,7 +64,8 @@ func (t *Table) do(ctx context.Context, c call) (a answer, doubt, err error) {
 		case n == maxAttempts:
 			return a, doubt, fmt.Errorf("%d attempts failed, the last by: %w", n, err)
 		}
-		// An attempt after the end of ctx, which may come just after the pause, would say nothing of the last one's answer.
+		// An attempt after the end of ctx, which may come just after the pause, would say nothing
+		// of the last one's answer.
 		if clock.Sleep(ctx, t.opts.Clock, pause(n, err)) != nil || ctx.Err() != nil {
 			return a, doubt, interrupted(ctx, err)
 		}
@@ -79,7 +81,8 @@ func interrupted(ctx context.Context, last error) error {
 	return fmt.Errorf("%w; until then: %w", cause, last)
 }
 
-// pause returns how long to wait after attempt n, at random between the half and the whole of a bound that doubles.
+// pause returns how long to wait after attempt n, at random between the half and the whole of a
+// bound that doubles.
 func pause(n int, err error) time.Duration {
 	least := pauseMin
 	if throttled(err) {
@@ -167,7 +170,8 @@ func (p *progress) unsent() bool {
 	return p.entered.Load() && !p.sending.Load() || p.wanted.Load() && !p.connected.Load()
 }
 
-// local reports whether it failed before there was a request to send: for want of credentials, as a rule.
+// local reports whether it failed before there was a request to send: for want of credentials, as a
+// rule.
 func (p *progress) local() bool { return p.entered.Load() && !p.sending.Load() }
 
 func (p *progress) trace(ctx context.Context) context.Context {

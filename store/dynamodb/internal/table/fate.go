@@ -36,8 +36,8 @@ const accessDenied = "AccessDeniedException"
 // Denied reports whether err is that this identity may not do something.
 func Denied(err error) bool { return code(err) == accessDenied }
 
-// replyError says in few words what the service replied, and the same whenever it replies the same: the client's own text has
-// the number of the request in it.
+// replyError says in few words what the service replied, and the same whenever it replies the same:
+// the client's own text has the number of the request in it.
 type replyError struct {
 	error
 	text string

@@ -5,9 +5,10 @@ import (
 	"time"
 )
 
-// patience is for how long an answer to a read is awaited before the read is made again: soon where the server answers soon, since a
-// connection may be dead, and longer where it is slow. A write is not cut short like that: who needs it in time sends it once more
-// beside, and a late answer still says what came of it. The zero value is ready for use.
+// patience is for how long an answer to a read is awaited before the read is made again: soon where
+// the server answers soon, since a connection may be dead, and longer where it is slow. A write is
+// not cut short like that: who needs it in time sends it once more beside, and a late answer still
+// says what came of it. The zero value is ready for use.
 type patience struct{ more atomic.Int32 } // how often the first limit was doubled
 
 // firstRead is for how long a read is awaited unless the server was slow.

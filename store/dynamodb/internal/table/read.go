@@ -42,7 +42,8 @@ func (t *Table) get(ctx context.Context, key Row) (Read, error) {
 	return Read{Row: present(a.row), Date: a.date}, nil
 }
 
-// present returns row, or nil for one without attributes, which some servers answer where there is none.
+// present returns row, or nil for one without attributes, which some servers answer where there is
+// none.
 func present(row Row) Row {
 	if len(row) == 0 {
 		return nil
@@ -50,8 +51,9 @@ func present(row Row) Row {
 	return row
 }
 
-// Page reads one page of the whole table strongly. from is nil for the first page, and the next that the page before
-// returned. A filter may be given; it saves no units. It is not for the hot path.
+// Page reads one page of the whole table strongly. from is nil for the first page, and the next
+// that the page before returned. A filter may be given; it saves no units. It is not for the hot
+// path.
 func (t *Table) Page(ctx context.Context, from Row, filter Cond) (rows []Row, date time.Time, next Row, err error) {
 	ctx, done, err := t.begin(ctx)
 	if err != nil {
@@ -78,8 +80,8 @@ func (t *Table) Page(ctx context.Context, from Row, filter Cond) (rows []Row, da
 
 func dateIn(out *dynamodb.ScanOutput) time.Time { return date(out.ResultMetadata) }
 
-// Describe returns the table's description, and its expiry by time to live. The latter is nil, with the reason, where it
-// can't be read.
+// Describe returns the table's description, and its expiry by time to live. The latter is nil, with
+// the reason, where it can't be read.
 func (t *Table) Describe(ctx context.Context) (*dynamodb.DescribeTableOutput, error) {
 	ctx, done, err := t.begin(ctx)
 	if err != nil {

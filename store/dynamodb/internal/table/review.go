@@ -35,8 +35,9 @@ func ReviewStatus(t *types.TableDescription) driver.Finding {
 const AdviseHome = "leases of this table are safe only while all who take them write in one Region: run in that Region, or make " +
 	"a table in strong mode (MRSC)"
 
-// ReviewRegions says whether strong reads and conditions hold for all who write to the table, for a client of that Region
-// ("" where it doesn't say) and with home as the one Region that all are said to write in, if any.
+// ReviewRegions says whether strong reads and conditions hold for all who write to the table, for a
+// client of that Region ("" where it doesn't say) and with home as the one Region that all are said
+// to write in, if any.
 func ReviewRegions(t *types.TableDescription, region, home string) driver.Finding {
 	f := driver.Finding{What: "consistency mode", Status: driver.StatusOK}
 	region = cmp.Or(region, regionOfARN(aws.ToString(t.TableArn)))
@@ -94,7 +95,8 @@ func regionOfARN(arn string) string {
 	return ""
 }
 
-// Who is the finding of who the client is to AWS, by Options.Identity; nothing where that isn't set.
+// Who is the finding of who the client is to AWS, by Options.Identity; nothing where that isn't
+// set.
 func (t *Table) Who(ctx context.Context) []driver.Finding {
 	if t.opts.Identity == nil {
 		return nil

@@ -24,9 +24,10 @@ func (t *Table) listen(date time.Time, sent clock.Instant) {
 	}
 }
 
-// Late returns a time that the clock of the server which answered last has not passed yet, unless it was set since, and
-// false before the first answer. The date was truncated to a second, and read after the request was sent; this machine's
-// clock may run slow, the server's fast, by a quarter between them.
+// Late returns a time that the clock of the server which answered last has not passed yet, unless
+// it was set since, and false before the first answer. The date was truncated to a second, and read
+// after the request was sent; this machine's clock may run slow, the server's fast, by a quarter
+// between them.
 func (t *Table) Late() (time.Time, bool) {
 	t.mu.Lock()
 	h := t.heard

@@ -16,7 +16,8 @@ const (
 // Units returns how many units of that many bytes a request over size bytes takes: one at least.
 func Units(size, unit int) float64 { return math.Ceil(float64(max(size, 1)) / float64(unit)) }
 
-// WriteUnits returns what a write of a row of size bytes takes, and ReadUnits what a strong read of it does.
+// WriteUnits returns what a write of a row of size bytes takes, and ReadUnits what a strong read of
+// it does.
 func WriteUnits(size int) float64 { return Units(size, writeUnit) }
 
 // ReadUnits returns what a strong read of a row of size bytes takes.

@@ -12,8 +12,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Client is what is used of a *dynamodb.Client. One that retries by itself although it is told not to must not report an
-// attempt as refused when an earlier one may have been carried out.
+// Client is what is used of a *dynamodb.Client. One that retries by itself although it is told not
+// to must not report an attempt as refused when an earlier one may have been carried out.
 type Client interface {
 	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
 	PutItem(context.Context, *dynamodb.PutItemInput, ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error)
@@ -33,7 +33,8 @@ type Options struct {
 	Clock     clock.Clock   // clock.System() by default
 	OnRequest func(Request) // told of each request that was made, retries included; it must not block
 
-	// HomeRegion is the one Region in which all, other libraries included, write to a global table in eventual mode.
+	// HomeRegion is the one Region in which all, other libraries included, write to a global table
+	// in eventual mode.
 	HomeRegion string
 	// Identity, if set, says who the client is to AWS, for those who examine the table.
 	Identity func(context.Context) (string, error)
@@ -51,8 +52,8 @@ type Request struct {
 // DefaultAttempt bounds a request unless the options say otherwise.
 const DefaultAttempt = 30 * time.Second
 
-// Table is one table. All methods may be called from any goroutine. They block until the server answered, ctx is done, the
-// table is closed or [maxAttempts] attempts have failed.
+// Table is one table. All methods may be called from any goroutine. They block until the server
+// answered, ctx is done, the table is closed or [maxAttempts] attempts have failed.
 type Table struct {
 	Name   string
 	Make   string // how to make it, for those who find none
@@ -98,7 +99,8 @@ func (t *Table) Close() {
 	t.running.Wait()
 }
 
-// begin joins the calls under way. The context that it returns ends with ctx and with the table; done has to be called.
+// begin joins the calls under way. The context that it returns ends with ctx and with the table;
+// done has to be called.
 func (t *Table) begin(ctx context.Context) (_ context.Context, done func(), err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

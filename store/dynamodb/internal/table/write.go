@@ -29,8 +29,8 @@ func (e *RefusedError) Error() string { return "the condition of the write didn'
 
 // Put writes the whole row if cond holds. mine recognises the row as this very write's.
 //
-// Its errors are those of every write here: *[RefusedError]; one that matches [store.ErrUnknownOutcome]; any other says that
-// the write was not done.
+// Its errors are those of every write here: *[RefusedError]; one that matches
+// [store.ErrUnknownOutcome]; any other says that the write was not done.
 func (t *Table) Put(ctx context.Context, key, row Row, cond Cond, mine func(Row) bool) error {
 	in := &dynamodb.PutItemInput{
 		TableName: &t.Name, Item: row, ConditionExpression: text(cond.Expr), ExpressionAttributeNames: cond.Names,
@@ -46,8 +46,9 @@ func (t *Table) Put(ctx context.Context, key, row Row, cond Cond, mine func(Row)
 	}})
 }
 
-// Update changes attributes of a row, by an update expression that uses the names and values of cond too, if cond holds.
-// Attributes that it doesn't name stay. mine recognises the row as this very write's.
+// Update changes attributes of a row, by an update expression that uses the names and values of
+// cond too, if cond holds. Attributes that it doesn't name stay. mine recognises the row as this
+// very write's.
 func (t *Table) Update(ctx context.Context, key Row, update string, cond Cond, mine func(Row) bool) error {
 	in := &dynamodb.UpdateItemInput{
 		TableName: &t.Name, Key: key, UpdateExpression: &update, ConditionExpression: text(cond.Expr),
@@ -63,8 +64,8 @@ func (t *Table) Update(ctx context.Context, key Row, update string, cond Cond, m
 	}})
 }
 
-// Delete removes the row if cond holds. Nothing is left to recognise: a deletion that had an unclear attempt and then finds
-// another row, or none, has an unknown outcome.
+// Delete removes the row if cond holds. Nothing is left to recognise: a deletion that had an
+// unclear attempt and then finds another row, or none, has an unknown outcome.
 func (t *Table) Delete(ctx context.Context, key Row, cond Cond) error {
 	in := &dynamodb.DeleteItemInput{
 		TableName: &t.Name, Key: key, ConditionExpression: text(cond.Expr), ExpressionAttributeNames: cond.Names,
@@ -99,8 +100,8 @@ func (t *Table) write(ctx context.Context, key Row, mine func(Row) bool, c call)
 	return t.explain(err, c.op)
 }
 
-// lost says what a condition that failed means. Where the answer has no row, there was none, or the server is one of those
-// that don't send it: a read tells.
+// lost says what a condition that failed means. Where the answer has no row, there was none, or the
+// server is one of those that don't send it: a read tells.
 func (t *Table) lost(ctx context.Context, key Row, mine func(Row) bool, doubt error, found Read) error {
 	var err error
 	if found.Row == nil {

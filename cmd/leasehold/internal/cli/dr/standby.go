@@ -282,7 +282,8 @@ func (s *standIn) tell(ctx context.Context) {
 	}
 }
 
-// alike reports whether two lines differ in numbers only: errors of one cause have ports in them, and times.
+// alike reports whether two lines differ in numbers only: errors of one cause have ports in them,
+// and times.
 func alike(a, b string) bool {
 	words := func(r rune) rune {
 		if r >= '0' && r <= '9' {

@@ -19,7 +19,8 @@ import (
 // envPrefix tells CMD the prefix of service addresses that was claimed for it.
 const envPrefix = "LEASEHOLD_SE_IP_PREFIX"
 
-// checker makes the state checker that was asked for, with what is to be done while this instance is active.
+// checker makes the state checker that was asked for, with what is to be done while this instance
+// is active.
 func (s *standIn) checker() (admiral.StateChecker, error) {
 	opts := admiral.Options{WarmUp: s.o.warmUp, Clock: s.a.Clock}
 	switch {
@@ -43,8 +44,8 @@ func (s *standIn) checker() (admiral.StateChecker, error) {
 
 type opener = func(context.Context, admiral.Config) (store.Store, error)
 
-// claiming is open, and then the claim of the prefix. A prefix that is another's, or none, ends the program; a store that
-// doesn't answer is asked again by the checker.
+// claiming is open, and then the claim of the prefix. A prefix that is another's, or none, ends the
+// program; a store that doesn't answer is asked again by the checker.
 func (s *standIn) claiming(open opener) opener {
 	return func(ctx context.Context, cfg admiral.Config) (store.Store, error) {
 		st, err := open(ctx, cfg)
@@ -71,8 +72,8 @@ func (s *standIn) early() time.Duration {
 	return min(2*time.Second, s.lease.cfg.TTL()/10)
 }
 
-// work runs CMD under a term: it is gone before the term ends. When it ends by itself, so does this program, with its exit
-// code, and the lease goes to another instance.
+// work runs CMD under a term: it is gone before the term ends. When it ends by itself, so does this
+// program, with its exit code, and the lease goes to another instance.
 func (s *standIn) work(term admiral.Term) error {
 	p, err := supervise.Start(supervise.Command{
 		Path: s.path, Args: s.argv, Env: s.environ(&term), Clock: s.a.Clock, Suspended: s.suspended,
@@ -87,12 +88,14 @@ func (s *standIn) work(term admiral.Term) error {
 	return hold.EndError(p.Status())
 }
 
-// suspended says what a stop from the terminal does. This process stops next, so it waits for the line.
+// suspended says what a stop from the terminal does. This process stops next, so it waits for the
+// line.
 func (s *standIn) suspended() {
 	s.a.SayBelow("stopped; unless it continues before, %s is killed when the lease ends, in %v at most", s.argv[0], s.lease.cfg.TTL())
 }
 
-// environ is the environment of CMD, and of hooks. Without a term it is that of a CMD that runs in every one.
+// environ is the environment of CMD, and of hooks. Without a term it is that of a CMD that runs in
+// every one.
 func (s *standIn) environ(term *admiral.Term) []string {
 	own := []string{hold.EnvName + "=" + s.lease.cfg.LeaseName}
 	if s.prefix != "" {
@@ -147,7 +150,8 @@ func (s *standIn) startNotified(ctx context.Context) error {
 	return nil
 }
 
-// stopProgram ends CMD, if it hasn't ended, and waits for it. It returns the error with its exit code if it had.
+// stopProgram ends CMD, if it hasn't ended, and waits for it. It returns the error with its exit
+// code if it had.
 func (s *standIn) stopProgram(first bool) error {
 	s.endProgram()
 	<-s.program.Ended()

@@ -294,8 +294,8 @@ const (
 
 func newBackoff() *backoff { return &backoff{} }
 
-// next returns how long to rest after a command that has lived for so long: twice as long as the last time, unless it was a
-// long life.
+// next returns how long to rest after a command that has lived for so long: twice as long as the
+// last time, unless it was a long life.
 func (b *backoff) next(lived time.Duration) time.Duration {
 	b.last = min(max(2*b.last, leastRest), mostRest)
 	if lived >= mostRest {

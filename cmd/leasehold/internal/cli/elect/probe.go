@@ -12,8 +12,9 @@ import (
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/hold"
 )
 
-// probe asks a command for the shell a question again and again: yes is the exit code 0. Whoever asks it doesn't wait, and gets the
-// latest answer, which is no if there is none from the last while.
+// probe asks a command for the shell a question again and again: yes is the exit code 0. Whoever
+// asks it doesn't wait, and gets the latest answer, which is no if there is none from the last
+// while.
 type probe struct {
 	clk     clock.Clock
 	command string
@@ -87,7 +88,8 @@ func (p *probe) once(ctx context.Context) error {
 	return cmd.Run()
 }
 
-// askEligible has --eligible-if decide whether this candidate may lead. It blocks until there is a first answer.
+// askEligible has --eligible-if decide whether this candidate may lead. It blocks until there is a
+// first answer.
 func (e *elector) askEligible(ctx context.Context) *probe {
 	p := e.probe(e.opts.eligibleIf, func(yes bool, why error) {
 		if yes {

@@ -133,8 +133,8 @@ func (e *elector) start(argv []string, role, leader string, term *election.Term)
 	return p, nil
 }
 
-// follower runs a command for the leader there is, one at a time, unless it is barred. Its methods are called by several
-// goroutines.
+// follower runs a command for the leader there is, one at a time, unless it is barred. Its methods
+// are called by several goroutines.
 type follower struct {
 	run func(ctx context.Context, leader string) // blocks until it has ended, which it does when ctx is done
 

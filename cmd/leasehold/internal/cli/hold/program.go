@@ -1,5 +1,5 @@
-// Package hold is what the commands share that hold a name while they run a program, or serve: what they say meanwhile, what the
-// program finds in its environment, and what its end means.
+// Package hold is what the commands share that hold a name while they run a program, or serve: what
+// they say meanwhile, what the program finds in its environment, and what its end means.
 package hold
 
 import (
@@ -74,7 +74,8 @@ func StartError(cmd string, err error) error {
 	return cli.Exit(cli.ExitCannot, fmt.Errorf("%s: can't be executed: %w", cmd, err))
 }
 
-// CloseSession ends a session, and deletes its record if that is confirmed: its key is never used again.
+// CloseSession ends a session, and deletes its record if that is confirmed: its key is never used
+// again.
 func CloseSession(ctx context.Context, s *lease.Session) error {
 	if err := s.Close(ctx); err != nil {
 		return err
@@ -83,7 +84,8 @@ func CloseSession(ctx context.Context, s *lease.Session) error {
 	return nil
 }
 
-// ForgetSession deletes the record of a session, if it is closed. One that is left is of no use, and does no harm.
+// ForgetSession deletes the record of a session, if it is closed. One that is left is of no use,
+// and does no harm.
 func ForgetSession(ctx context.Context, m *lease.Manager, key string) {
 	ctx, cancel := clock.WithTimeout(ctx, m.Clock(), m.TTL()/10)
 	defer cancel()

@@ -19,8 +19,9 @@ import (
 	"github.com/leasehold/leasehold/lock"
 )
 
-// Words writes what `run` has to say to standard error. None of its methods waits for the reader, who may have stopped the
-// terminal: what doesn't fit is dropped. On a terminal a line at the bottom shows whom it waits for.
+// Words writes what `run` has to say to standard error. None of its methods waits for the reader,
+// who may have stopped the terminal: what doesn't fit is dropped. On a terminal a line at the
+// bottom shows whom it waits for.
 type Words struct {
 	a    *cli.App
 	name string
@@ -82,7 +83,8 @@ func (w *Words) Say(format string, args ...any) { w.Log.Info(fmt.Sprintf(format,
 // Warn writes a line at the level of warnings.
 func (w *Words) Warn(format string, args ...any) { w.Log.Warn(fmt.Sprintf(format, args...)) }
 
-// Retry says why an acquisition tries again: the reason may be one that waiting doesn't mend, such as a full disk.
+// Retry says why an acquisition tries again: the reason may be one that waiting doesn't mend, such
+// as a full disk.
 func (w *Words) Retry(_ string, err error) {
 	w.Warn("can't take %s yet, trying again: %v", w.name, err)
 }
@@ -225,7 +227,8 @@ func (w *Words) WaitForAny(text string) {
 	}
 }
 
-// WaitForStore is called when opening the store takes long. On a terminal the line at the bottom says so.
+// WaitForStore is called when opening the store takes long. On a terminal the line at the bottom
+// says so.
 func (w *Words) WaitForStore() {
 	if !w.live {
 		w.Say(cli.SlowStore)
@@ -299,7 +302,8 @@ func before(left time.Duration) string {
 	return fmt.Sprintf(", %v before the lease ends", left.Round(100*time.Millisecond))
 }
 
-// Suspended says what a stop from the terminal does to the lease. This process stops next, so it waits for the line.
+// Suspended says what a stop from the terminal does to the lease. This process stops next, so it
+// waits for the line.
 func (w *Words) Suspended(left time.Duration) {
 	w.a.SayBelow("stopped; unless it continues before, %s is killed in %v, when the lease ends", w.name, left.Round(time.Second))
 }

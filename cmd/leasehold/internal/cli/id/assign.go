@@ -191,7 +191,8 @@ func (a *app) idAssign(ctx context.Context, o idAssign) error {
 	})
 }
 
-// idLimit bounds what a command does to a pool: a process that has just died in the middle of an assignment is waited for.
+// idLimit bounds what a command does to a pool: a process that has just died in the middle of an
+// assignment is waited for.
 const idLimit = time.Minute
 
 // idRun runs CMD while it has a value.

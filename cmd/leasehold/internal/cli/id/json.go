@@ -11,7 +11,8 @@ import (
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 )
 
-// readAssigned reads who has which value: {"node": value}, or the answer of a search of Chef's. Path may be - for standard input.
+// readAssigned reads who has which value: {"node": value}, or the answer of a search of Chef's.
+// Path may be - for standard input.
 func (a *app) readAssigned(path string) (map[string]string, error) {
 	text, err := a.readFile(path)
 	if err != nil {

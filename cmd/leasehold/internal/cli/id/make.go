@@ -163,8 +163,8 @@ func (a *app) idNext(ctx context.Context, m *lease.Manager, o idNext) (err error
 // idClaims is how many numbers are tried.
 const idClaims = 4
 
-// idClaim claims a number that ids can be made with now. Who had it before may have died, or not have said up to when it was used: then
-// its window begins later, and another number is tried.
+// idClaim claims a number that ids can be made with now. Who had it before may have died, or not
+// have said up to when it was used: then its window begins later, and another number is tried.
 func (a *app) idClaim(ctx context.Context, s *lease.Session, pool string, o identity.Options) (h *identity.Hold, err error) {
 	var late []*identity.Hold
 	defer func() {
@@ -189,7 +189,8 @@ func (a *app) idClaim(ctx context.Context, s *lease.Session, pool string, o iden
 	return nil, err
 }
 
-// nextWait is how long an id may wait for the clock: the one before may have had a clock that is ahead.
+// nextWait is how long an id may wait for the clock: the one before may have had a clock that is
+// ahead.
 const nextWait = 5 * time.Second
 
 // makeIDs makes ids, and returns from when on somebody else may use the number.

@@ -41,7 +41,8 @@ type idHold struct {
 	say   func(format string, args ...any)
 }
 
-// Release gives the value back, and ends the session. What CMD has not said it has not used is used: then the next holder begins at the ceiling.
+// Release gives the value back, and ends the session. What CMD has not said it has not used is
+// used: then the next holder begins at the ceiling.
 func (h *idHold) Release(ctx context.Context) error {
 	var used time.Time
 	if h.files != nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/leasehold/leasehold/identity"
 )
 
-// idFiles are two files that this program and CMD share: what times CMD's ids may have, kept up to date, and where CMD writes which
-// it has used.
+// idFiles are two files that this program and CMD share: what times CMD's ids may have, kept up to
+// date, and where CMD writes which it has used.
 type idFiles struct {
 	dir    string
 	window string // "FLOOR CEILING", in ms since 1970
@@ -55,7 +55,8 @@ func newIDFiles(h *identity.Hold, clk clock.Clock, every time.Duration, say func
 	return f, nil
 }
 
-// tell writes the window if its ceiling isn't the one that was told last. Who reads meanwhile reads the one or the other.
+// tell writes the window if its ceiling isn't the one that was told last. Who reads meanwhile reads
+// the one or the other.
 func (f *idFiles) tell(h *identity.Hold, last time.Time) (time.Time, error) {
 	ceiling := h.Ceiling()
 	if ceiling.Equal(last) {

@@ -44,7 +44,8 @@ func (a *app) listCommand() *cobra.Command {
 	return cmd
 }
 
-// mostKept is of how many names a list is kept for the next look: a file is written for each that was renewed, and the folder's are bounded.
+// mostKept is of how many names a list is kept for the next look: a file is written for each that
+// was renewed, and the folder's are bounded.
 const mostKept = 100
 
 // list writes what can be read; a record that can't be is reported after that.

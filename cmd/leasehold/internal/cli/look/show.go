@@ -42,7 +42,8 @@ func (a *app) showCommand() *cobra.Command {
 	return cmd
 }
 
-// sign blocks until the holder of a name gives a sign of life, or is known to be dead. It returns the record as it is then.
+// sign blocks until the holder of a name gives a sign of life, or is known to be dead. It returns
+// the record as it is then.
 func (a *app) sign(ctx context.Context, st store.Store, rec store.Record) (store.Record, error) {
 	o := a.Observer(st)
 	first, err := o.Of(ctx, rec)
@@ -62,7 +63,8 @@ func (a *app) sign(ctx context.Context, st store.Store, rec store.Record) (store
 // signPause is the shortest pause between two looks for a sign of life.
 const signPause = 50 * time.Millisecond
 
-// withView calls f with the view of a name that has been held at some time. observe waits for a sign of life.
+// withView calls f with the view of a name that has been held at some time. observe waits for a
+// sign of life.
 func (a *app) withView(ctx context.Context, name string, observe bool, f func(view.View) error) error {
 	if err := cli.NameArg(name); err != nil {
 		return err

@@ -55,8 +55,8 @@ func (a *app) verifyCommand() *cobra.Command {
 	return cmd
 }
 
-// silent returns a *fence.StaleError if the term of a sequencer, which nobody has followed, is one of a holder that has shown no sign of
-// life for its TTL.
+// silent returns a *fence.StaleError if the term of a sequencer, which nobody has followed, is one
+// of a holder that has shown no sign of life for its TTL.
 func (a *app) silent(ctx context.Context, st store.Store, s fence.Sequencer) (dead, err error) {
 	v, err := a.standing(ctx, st, s)
 	if err != nil {

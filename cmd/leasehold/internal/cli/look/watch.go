@@ -75,8 +75,8 @@ func (a *app) watchOne(ctx context.Context, st store.Store, name string) error {
 	}
 }
 
-// awaitNews blocks until the record has another version, or the hold may have expired; for what is kept in several records, or
-// may be, a second at most, as with all names.
+// awaitNews blocks until the record has another version, or the hold may have expired; for what is
+// kept in several records, or may be, a second at most, as with all names.
 func (a *app) awaitNews(ctx context.Context, st store.Store, rec store.Record, v view.View) error {
 	if v.Kind == "" && rec.Version != "" {
 		return a.awaitChange(ctx, st, rec, v)
@@ -89,7 +89,8 @@ func (a *app) awaitNews(ctx context.Context, st store.Store, rec store.Record, v
 	return nil
 }
 
-// awaitChange blocks until the record has another version, or the hold may have expired, which no write tells.
+// awaitChange blocks until the record has another version, or the hold may have expired, which no
+// write tells.
 func (a *app) awaitChange(ctx context.Context, st store.Store, rec store.Record, v view.View) error {
 	wait, cancel := context.WithCancel(ctx)
 	if v.ExpiresIn != nil {

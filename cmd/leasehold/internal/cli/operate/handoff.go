@@ -116,8 +116,8 @@ func notOrdered(v view.View, h handoff, err error) error {
 	return cli.Exit(cli.ExitNo, err)
 }
 
-// noLeader says what to do about a holder that is no candidate, as that of `leasehold run` isn't: what it runs would begin anew
-// elsewhere, so that is for somebody to decide.
+// noLeader says what to do about a holder that is no candidate, as that of `leasehold run` isn't:
+// what it runs would begin anew elsewhere, so that is for somebody to decide.
 func noLeader(v view.View, h handoff) error {
 	if len(v.Holders) > 1 {
 		return fmt.Errorf("%s is shared by %d, of whom none leads: `leasehold show %s` lists them, and `leasehold break %s --token N` ends the one under token N",
@@ -160,7 +160,8 @@ func whoStands(v view.View) string {
 	return "; candidates: " + strings.Join(all, "; ")
 }
 
-// awaitTerm blocks until a term after that of v has begun, and returns it. It is an error when it is not that of to.
+// awaitTerm blocks until a term after that of v has begun, and returns it. It is an error when it
+// is not that of to.
 func (a *app) awaitTerm(ctx context.Context, st store.Store, h handoff, v view.View, to string) (election.Leader, error) {
 	limited, cancel := clock.WithTimeout(ctx, a.Clock, h.wait)
 	defer cancel()
@@ -184,7 +185,8 @@ func (a *app) awaitTerm(ctx context.Context, st store.Store, h handoff, v view.V
 	return election.Leader{}, cli.Exit(cli.ExitConflict, fmt.Errorf("%s has not changed hands within %v: %s; the order stands while that term lasts", h.name, h.wait, last))
 }
 
-// gap says for how long nobody led between the term under token and next, as their clocks have it, if the record tells.
+// gap says for how long nobody led between the term under token and next, as their clocks have it,
+// if the record tells.
 func (a *app) gap(ctx context.Context, st store.Store, name string, token fence.Token, next election.Leader) string {
 	rec, err := store.Load(ctx, st, name)
 	if err != nil || rec.Token != next.Token {

@@ -66,8 +66,8 @@ func (t target) what() string {
 	return "that share of " + t.view.Name
 }
 
-// target returns the term of a name, or a share of it, that is held under that token. The error matches [fence.ErrStale] when
-// there is none.
+// target returns the term of a name, or a share of it, that is held under that token. The error
+// matches [fence.ErrStale] when there is none.
 func (a *app) target(ctx context.Context, st store.Store, name string, token fence.Token) (target, error) {
 	rec, err := store.Load(ctx, st, name)
 	if err != nil {

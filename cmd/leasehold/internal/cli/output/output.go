@@ -56,8 +56,9 @@ func WriteList[T any](w io.Writer, all []T, lines bool) error {
 	return nil
 }
 
-// Column is a column of a table. On a terminal that is too narrow, columns give way in the order of their shrink: first
-// those with a short form of their cells take it, then they are cut in the middle.
+// Column is a column of a table. On a terminal that is too narrow, columns give way in the order of
+// their shrink: first those with a short form of their cells take it, then they are cut in the
+// middle.
 type Column struct {
 	Title string
 	Cells []string
@@ -68,8 +69,8 @@ type Column struct {
 // LeastCut is how many characters are left of a cell that is cut.
 const LeastCut = 12
 
-// WriteTable writes columns with two spaces between them, at most as wide as the terminal, if width isn't 0. paint, which
-// may be nil, colours the cell of a column.
+// WriteTable writes columns with two spaces between them, at most as wide as the terminal, if width
+// isn't 0. paint, which may be nil, colours the cell of a column.
 func WriteTable(w io.Writer, columns []Column, width int, paint func(title, cell, padded string) string) error {
 	for i := len(columns) - 1; i >= 0 && width > 0 && tableWidth(columns) > width; i-- {
 		if columns[i].Short != nil {
@@ -125,7 +126,8 @@ func tableWidth(columns []Column) int {
 	return n
 }
 
-// CutMiddle shortens s to most characters. The end of an owner id tells it from others, the beginning says where it is.
+// CutMiddle shortens s to most characters. The end of an owner id tells it from others, the
+// beginning says where it is.
 func CutMiddle(s string, most int) string {
 	r := []rune(s)
 	if len(r) <= most {

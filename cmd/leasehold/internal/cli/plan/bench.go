@@ -110,7 +110,8 @@ func (a *app) benchSync(ctx context.Context, dir string, length time.Duration) (
 	})
 }
 
-// benchPairs measures acquiring and releasing, each caller a name of its own, and deletes the names.
+// benchPairs measures acquiring and releasing, each caller a name of its own, and deletes the
+// names.
 func (a *app) benchPairs(ctx context.Context, st store.Store, callers int, length time.Duration) (r result, err error) {
 	m, err := lease.NewManager(st, lease.Options{Clock: a.Clock, Name: "bench"})
 	if err != nil {
@@ -141,7 +142,8 @@ func deleteAll(ctx context.Context, st store.Store, prefix string) error {
 	return nil
 }
 
-// interruptWait is how long what is under way may take to end when the user interrupts: only what has an outcome can be cleaned up after.
+// interruptWait is how long what is under way may take to end when the user interrupts: only what
+// has an outcome can be cleaned up after.
 const interruptWait = 10 * time.Second
 
 // measure calls op again and again from callers goroutines, for that long.

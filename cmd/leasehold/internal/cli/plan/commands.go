@@ -1,4 +1,5 @@
-// Package plan computes and measures what helps to decide: how much a lease costs, and what it saves.
+// Package plan computes and measures what helps to decide: how much a lease costs, and what it
+// saves.
 package plan
 
 import (

@@ -151,8 +151,8 @@ func (a *app) plan(p plan.Plan, under, picture string) error {
 	return err
 }
 
-// electionDollars is what election takes a month, if the store that is set is in DynamoDB: a session for each replica, all
-// but one of which wait, and look at nothing.
+// electionDollars is what election takes a month, if the store that is set is in DynamoDB: a
+// session for each replica, all but one of which wait, and look at nothing.
 func (a *app) electionDollars(p plan.Plan) (dollars float64, priced bool, err error) {
 	url, _, err := a.StoreURL()
 	if err != nil || url.Scheme.Name != "dynamodb" {

@@ -95,8 +95,9 @@ func (h *share) Release(ctx context.Context) error {
 	return errors.Join(h.Hold.Release(ctx), hold.CloseSession(ctx, h.s))
 }
 
-// take takes the name in the way that was asked for, and waits for that unless it isn't to. Who wants a name as a whole takes its
-// lease; while the name is shared, the write lock of those who do.
+// take takes the name in the way that was asked for, and waits for that unless it isn't to. Who
+// wants a name as a whole takes its lease; while the name is shared, the write lock of those who
+// do.
 func (j *Job) take(ctx context.Context) (Hold, error) {
 	way := j.Opts.way()
 	for {

@@ -7,7 +7,8 @@ import (
 	"github.com/leasehold/leasehold/lease"
 )
 
-// keepSightings keeps for the next run what this one has seen of the name. err is what came of the acquisition.
+// keepSightings keeps for the next run what this one has seen of the name. err is what came of the
+// acquisition.
 func (j *Job) keepSightings(err error) {
 	if j.m == nil {
 		return

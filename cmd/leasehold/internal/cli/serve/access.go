@@ -10,8 +10,9 @@ import (
 	"github.com/leasehold/leasehold/server"
 )
 
-// access returns what has each request told to the log, at level debug, when it has ended. No query and no header is in it: tokens are;
-// and of a path of RDLM's no uid, which is the secret of its lock.
+// access returns what has each request told to the log, at level debug, when it has ended. No query
+// and no header is in it: tokens are; and of a path of RDLM's no uid, which is the secret of its
+// lock.
 func (s *lockServer) access() func(http.Handler) http.Handler {
 	if !s.log.Enabled(context.Background(), slog.LevelDebug) {
 		return func(h http.Handler) http.Handler { return h }

@@ -74,14 +74,16 @@ func (l *audit) close() {
 	}
 }
 
-// What has no line of its own when all went well: what only looks, and renewals, which change nobody's ownership.
+// What has no line of its own when all went well: what only looks, and renewals, which change
+// nobody's ownership.
 var (
 	looking  = []string{"read record", "list records"}
 	answered = []string{"ok", "not_found", "client_gone"} // of a look: that there is nothing is an answer, and a watcher's going is no failure
 	renewing = []string{"renew", "renew session"}
 )
 
-// note writes a line, but for renewals that went well and found nothing lost, and for what only looks unless that was refused, or failed.
+// note writes a line, but for renewals that went well and found nothing lost, and for what only
+// looks unless that was refused, or failed.
 func (l *audit) note(e server.Event) {
 	look := e.Action == server.Read || slices.Contains(looking, e.Op)
 	if look && slices.Contains(answered, e.Outcome) || e.Outcome == "ok" && e.Note == "" && slices.Contains(renewing, e.Op) {

@@ -47,7 +47,8 @@ func (s *Servers) Listen(ctx context.Context, flag, addr string, hs *http.Server
 	return scheme + "://" + l.Addr().String(), nil
 }
 
-// Shut takes no further connections, and gives the requests under way time to end. It blocks until then.
+// Shut takes no further connections, and gives the requests under way time to end. It blocks until
+// then.
 func (s *Servers) Shut() {
 	s.once.Do(func() {
 		ctx, cancel := clock.WithTimeout(context.Background(), s.Clock, s.Drain)

@@ -11,8 +11,9 @@ import (
 	"github.com/leasehold/leasehold/clock"
 )
 
-// lastRequests answers, when a server ends, the requests that its clients have sent, or are about to send on connections that are open:
-// net/http closes those at once on which nothing is asked at that moment, and a request that is on its way is answered by a reset.
+// lastRequests answers, when a server ends, the requests that its clients have sent, or are about
+// to send on connections that are open: net/http closes those at once on which nothing is asked at
+// that moment, and a request that is on its way is answered by a reset.
 type lastRequests struct {
 	ending atomic.Bool
 
@@ -21,7 +22,8 @@ type lastRequests struct {
 	none chan struct{} // closed when nothing is open; nil until that is waited for
 }
 
-// lastCall is how long, from the beginning of the end on, a connection is kept on which nothing is asked.
+// lastCall is how long, from the beginning of the end on, a connection is kept on which nothing is
+// asked.
 const lastCall = 500 * time.Millisecond
 
 // answer has each answer say that it is the last one of its connection, once the server ends.
@@ -31,7 +33,8 @@ func (l *lastRequests) answer(next http.Handler) http.Handler {
 	})
 }
 
-// lastAnswer looks whether the server ends when the answer begins: a request may have waited until then.
+// lastAnswer looks whether the server ends when the answer begins: a request may have waited until
+// then.
 type lastAnswer struct {
 	http.ResponseWriter
 	l    *lastRequests
@@ -94,7 +97,8 @@ func (l *lastRequests) ended() {
 // begin has all answers from now on be the last ones of their connections.
 func (l *lastRequests) begin() { l.ending.Store(true) }
 
-// wait lets clients have their last answers. It returns when all connections are closed, after [lastCall], or when ctx is done.
+// wait lets clients have their last answers. It returns when all connections are closed, after
+// [lastCall], or when ctx is done.
 func (l *lastRequests) wait(ctx context.Context, clk clock.Clock) {
 	none := make(chan struct{})
 	l.mu.Lock()

@@ -9,10 +9,12 @@ import (
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 )
 
-// layoutPools are the pools that numbers in ids come from, by layout, as a flag that may be repeated.
+// layoutPools are the pools that numbers in ids come from, by layout, as a flag that may be
+// repeated.
 type layoutPools map[string]string
 
-// Set implements [pflag.Value]. A layout's specification has "=" and "," in it, a pool's name has no "=" here.
+// Set implements [pflag.Value]. A layout's specification has "=" and "," in it, a pool's name has
+// no "=" here.
 func (p *layoutPools) Set(text string) error {
 	i := strings.LastIndexByte(text, '=')
 	if i <= 0 {

@@ -38,14 +38,15 @@ type lockServer struct {
 	manager *systemd.Manager           // nil for none
 }
 
-// spareHeap is memory that is never touched, and so never the machine's. The collector of garbage, which counts it as in use, lets as
-// much garbage lie before it begins, and runs a few times a second under load, not tens of times: without waiters the server's own heap
-// is next to nothing.
+// spareHeap is memory that is never touched, and so never the machine's. The collector of garbage,
+// which counts it as in use, lets as much garbage lie before it begins, and runs a few times a
+// second under load, not tens of times: without waiters the server's own heap is next to nothing.
 const spareHeap = 32 << 20
 
-// spareProcessor is one more than Go would take, for the file engine: its sync keeps one from everything else until the runtime
-// notices that it is blocked. On two cores, 512 clients get a fifth more done with it. It returns what takes it away again; GOMAXPROCS
-// in the environment decides alone.
+// spareProcessor is one more than Go would take, for the file engine: its sync keeps one from
+// everything else until the runtime notices that it is blocked. On two cores, 512 clients get a
+// fifth more done with it. It returns what takes it away again; GOMAXPROCS in the environment
+// decides alone.
 func spareProcessor(st store.Store) (undo func()) {
 	if os.Getenv("GOMAXPROCS") != "" || store.Describe(st).Engine != "file" {
 		return func() {}
@@ -131,7 +132,8 @@ func (s *lockServer) announce(addr net.Addr) (what, url string) {
 	return what, url
 }
 
-// checkTrust says who of those whose tokens the policy trusts can't answer yet: that keeps their callers out, and nobody else.
+// checkTrust says who of those whose tokens the policy trusts can't answer yet: that keeps their
+// callers out, and nobody else.
 func (s *lockServer) checkTrust(ctx context.Context) {
 	if s.policy == nil {
 		return
@@ -143,8 +145,8 @@ func (s *lockServer) checkTrust(ctx context.Context) {
 	}
 }
 
-// end finishes what is under way. New connections are refused, but for the time in which others are told not to come. Every request that was
-// accepted is answered.
+// end finishes what is under way. New connections are refused, but for the time in which others are
+// told not to come. Every request that was accepted is answered.
 func (s *lockServer) end(ctx context.Context, srv *server.Server, hs *http.Server, line *accept.Listener, last *lastRequests) {
 	why := context.Cause(ctx)
 	ctx = context.WithoutCancel(ctx)
@@ -169,8 +171,8 @@ func (s *lockServer) end(ctx context.Context, srv *server.Server, hs *http.Serve
 	}
 }
 
-// serveAdmin serves what says how the server fares on an address of its own, if there is to be one, until the function that it returns
-// is called.
+// serveAdmin serves what says how the server fares on an address of its own, if there is to be one,
+// until the function that it returns is called.
 func (s *lockServer) serveAdmin(ctx context.Context, srv *server.Server, fail context.CancelCauseFunc) (end func(), err error) {
 	if s.o.Admin == "" {
 		return func() {}, nil

@@ -51,7 +51,8 @@ type Options struct {
 	Drain, DrainDelay   time.Duration
 }
 
-// The bounds that a client meets before its request is read. What a request may take after that depends on what it waits for.
+// The bounds that a client meets before its request is read. What a request may take after that
+// depends on what it waits for.
 const (
 	HeaderLimit = 10 * time.Second
 	IdleLimit   = 2 * time.Minute
@@ -221,7 +222,8 @@ func (o Options) Validate() error {
 	return o.validateLimits()
 }
 
-// validateReach sees that nobody beyond this machine is served who need not say who they are, unless that was asked for.
+// validateReach sees that nobody beyond this machine is served who need not say who they are,
+// unless that was asked for.
 func (o Options) validateReach(host string) error {
 	switch {
 	case loopback(host) || o.Anybody:
@@ -266,7 +268,8 @@ func (o Options) validateLimits() error {
 // spare is how many files are for other things than connections.
 const spare = 256
 
-// limits are those of connections. Without one of its own no client takes the last tenth: others, and an operator, get in.
+// limits are those of connections. Without one of its own no client takes the last tenth: others,
+// and an operator, get in.
 func (o Options) limits() accept.Options {
 	most := o.connections
 	if files := accept.Files(); most == 0 && files > 0 {

@@ -145,8 +145,8 @@ func lowPort(o serve.Options) bool {
 	return false
 }
 
-// unitWord writes a word so that systemd reads it as it is: % begins a specifier, and words end at spaces. Only ${CREDENTIALS_DIRECTORY}
-// and the like are left for it to replace.
+// unitWord writes a word so that systemd reads it as it is: % begins a specifier, and words end at
+// spaces. Only ${CREDENTIALS_DIRECTORY} and the like are left for it to replace.
 func unitWord(word string) string {
 	word = strings.ReplaceAll(strings.ReplaceAll(word, "$", "$$"), "$${", "${")
 	word = strings.NewReplacer("%", "%%", `\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(word)

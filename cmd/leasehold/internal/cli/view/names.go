@@ -21,8 +21,8 @@ type Named struct {
 	Bad  error // why the record can't be read; nil when it can
 }
 
-// Records returns the names under prefix, those too of which there is nothing but what is beside them. It returns what can be read,
-// and the errors of what can't.
+// Records returns the names under prefix, those too of which there is nothing but what is beside
+// them. It returns what can be read, and the errors of what can't.
 func Records(ctx context.Context, st store.Store, prefix string) (map[string]Named, error) {
 	found := map[string]Named{}
 	var errs []error
@@ -71,7 +71,8 @@ func (a *Viewer) CompleteNames(cmd *cobra.Command, args []string, prefix string)
 	})
 }
 
-// unlessInvalid returns err unless a store has no room for what is asked about: then there is nothing.
+// unlessInvalid returns err unless a store has no room for what is asked about: then there is
+// nothing.
 func unlessInvalid(err error) error {
 	if errors.Is(err, store.ErrInvalid) {
 		return nil

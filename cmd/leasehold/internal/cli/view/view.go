@@ -61,7 +61,8 @@ type Viewer struct {
 // New returns the viewer of a call of the program.
 func New(a *cli.App) *Viewer { return &Viewer{App: a} }
 
-// Observer returns who says how names in st stand. It remembers what this command saw, and what others saw before.
+// Observer returns who says how names in st stand. It remembers what this command saw, and what
+// others saw before.
 func (a *Viewer) Observer(st store.Store) *lease.Observer {
 	if a.observes == nil {
 		a.book = a.Sightings()
@@ -70,7 +71,8 @@ func (a *Viewer) Observer(st store.Store) *lease.Observer {
 	return a.observes
 }
 
-// Look returns the view of rec, which was read just now. It reads the record of the session that keeps rec, if one does.
+// Look returns the view of rec, which was read just now. It reads the record of the session that
+// keeps rec, if one does.
 func (a *Viewer) Look(ctx context.Context, st store.Store, rec store.Record) (View, error) {
 	s, err := a.Observer(st).Of(ctx, rec)
 	if err != nil {
@@ -178,7 +180,8 @@ func (v View) InfoLine() string {
 	return strings.Join(parts, " ")
 }
 
-// KeepBook keeps what a command that only looks has seen. Where that can't be kept, the next look begins again: no reason to fail.
+// KeepBook keeps what a command that only looks has seen. Where that can't be kept, the next look
+// begins again: no reason to fail.
 func (a *Viewer) KeepBook() { _ = a.book.Save() }
 
 // stateColours are SGR codes.

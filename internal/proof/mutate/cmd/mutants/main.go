@@ -1,4 +1,5 @@
-// Mutants tries mutants of the packages that safety depends on, and lists those that no test notices; see package mutate.
+// Mutants tries mutants of the packages that safety depends on, and lists those that no test
+// notices; see package mutate.
 //
 //	go run ./internal/proof/mutate/cmd/mutants                      all packages, into docs/proof.md
 //	go run ./internal/proof/mutate/cmd/mutants -n 0 fence lease     every mutant of two, on standard output

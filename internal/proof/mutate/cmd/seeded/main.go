@@ -1,4 +1,5 @@
-// Seeded runs a command of the go tool with a source tree in which seeded bugs can be switched on; see package mutate.
+// Seeded runs a command of the go tool with a source tree in which seeded bugs can be switched on;
+// see package mutate.
 //
 //	go run ./internal/proof/mutate/cmd/seeded go test ./internal/proof/sim -run TestFoundBugs
 package main

@@ -15,8 +15,8 @@ import (
 	"github.com/leasehold/leasehold/internal/proof/servers"
 )
 
-// serve starts the servers and keeps them until it is told to end. Of those that nobody named it leaves out what is not
-// installed; anything else that fails ends all.
+// serve starts the servers and keeps them until it is told to end. Of those that nobody named it
+// leaves out what is not installed; anything else that fails ends all.
 func (s state) serve(names []string) (err error) {
 	lock, err := servers.Lock(s.file("lock"))
 	if err != nil {

@@ -1,4 +1,5 @@
-// Package main is etcd. Its own main package can't be installed by version, for its go.mod has replace lines.
+// Package main is etcd. Its own main package can't be installed by version, for its go.mod has
+// replace lines.
 package main
 
 import (

@@ -1,5 +1,6 @@
-// Bugs switches the safety rules off, one at a time, and looks for what notices: the simulator, seed by seed, or the model
-// check. It exits with 1 when a rule's removal goes unnoticed: that rule is needless, or untested.
+// Bugs switches the safety rules off, one at a time, and looks for what notices: the simulator,
+// seed by seed, or the model check. It exits with 1 when a rule's removal goes unnoticed: that rule
+// is needless, or untested.
 //
 //	go run ./internal/proof/mutate/cmd/seeded go run ./internal/proof/sim/cmd/bugs
 package main

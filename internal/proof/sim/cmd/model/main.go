@@ -1,5 +1,6 @@
-// Model searches the small worlds of the model check, and says what it found: states, depth, and the transitions that were
-// never taken. It exits with 1 when an invariant was broken, or when a transition that has to be taken never was.
+// Model searches the small worlds of the model check, and says what it found: states, depth, and
+// the transitions that were never taken. It exits with 1 when an invariant was broken, or when a
+// transition that has to be taken never was.
 package main
 
 import (
@@ -74,7 +75,8 @@ func main() {
 	}
 }
 
-// search shares the states out evenly; what a world that is searched to its end leaves goes to those that follow.
+// search shares the states out evenly; what a world that is searched to its end leaves goes to
+// those that follow.
 func (s *summary) search(scopes []model.Scope, states uint64, workers int) (wrong bool) {
 	for i, scope := range scopes {
 		began := clock.System().Now()

@@ -1,5 +1,5 @@
-// Report writes docs/proof.md and docs/proof.svg out of the summaries that the simulator, the model check and the search for
-// seeded bugs have written. Scripts/proof runs them all.
+// Report writes docs/proof.md and docs/proof.svg out of the summaries that the simulator, the model
+// check and the search for seeded bugs have written. Scripts/proof runs them all.
 package main
 
 import (
@@ -97,7 +97,8 @@ func run(in, out string) error {
 	return os.WriteFile(name, []byte(text), 0o644)
 }
 
-// mostEventful returns the seed of a short run with few processes in which the most different faults happened.
+// mostEventful returns the seed of a short run with few processes in which the most different
+// faults happened.
 func mostEventful(seeds uint64) (best uint64) {
 	most := -1
 	for seed := uint64(1); seed <= seeds; seed++ {
