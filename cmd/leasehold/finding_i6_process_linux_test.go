@@ -38,10 +38,10 @@ func TestFinding_I6_PlanHasTheTimingOfRun(t *testing.T) {
 
 // timingOfPlan is what `plan -o json` says of the timing, in seconds.
 type timingOfPlan struct {
-	Validity float64 `json:"validity_seconds"`
-	Renew    float64 `json:"renewal_seconds"`
-	Stops    float64 `json:"stop_seconds"`
-	Survives float64 `json:"survives_outage_seconds"`
+	Validity float64 `json:"validity"`
+	Renew    float64 `json:"renewal"`
+	Stops    float64 `json:"stop"`
+	Survives float64 `json:"survives_outage"`
 }
 
 func planned(t testing.TB, args ...string) (v timingOfPlan) {
