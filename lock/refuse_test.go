@@ -248,6 +248,8 @@ func TestSourceReadsAll(t *testing.T) {
 			t.Errorf("beside a lease: %+v", c)
 		}
 		unread("x", "x", ".lock/x", p.Key())
+		w.edit(t, "x", func(rec *store.Record) { rec.Session = ".session/old/1" }) // who has the name as a whole keeps it by a session
+		unread("x", ".session/old/1")
 		h, err := semaphore(t, p.Session, 1, false).TryAcquire(t.Context(), 1)
 		must(t, h, err)
 		unread("licences#0", "licences", p.Key())
