@@ -5,7 +5,10 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/leasehold/leasehold/clock/clocktest"
 )
 
 type unreachable struct{ tries int }
@@ -17,22 +20,25 @@ func (u *unreachable) RoundTrip(*http.Request) (*http.Response, error) {
 
 // A call is tried for as long as the options say, with their pauses, and no longer.
 func TestRetryBounds(t *testing.T) {
-	network := &unreachable{}
-	for _, hour := range []time.Duration{0, time.Hour} { // the pause is longer than the call may take
-		c, err := New("http://127.0.0.1:1", Options{HTTP: &http.Client{Transport: network}, Retry: Retry{For: time.Millisecond, MinPause: max(hour, time.Nanosecond), MaxPause: hour}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		network.tries = 0
-		if _, err := c.Get(t.Context(), "job"); err == nil || !strings.Contains(err.Error(), "refused") {
-			t.Errorf("MinPause %v: %v", hour, err)
-		}
-		if hour > 0 && network.tries != 1 || network.tries == 0 {
-			t.Errorf("MinPause %v: %d tries", hour, network.tries)
-		}
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
+	for minPause, most := range map[time.Duration]int{time.Nanosecond: 20, time.Hour: 1} { // the longer one ends after the call
+		synctest.Test(t, func(t *testing.T) {
+			network := &unreachable{}
+			c, err := New("http://127.0.0.1:1", Options{
+				HTTP: &http.Client{Transport: network}, Clock: clocktest.New(0), Retry: Retry{For: time.Millisecond, MinPause: minPause, MaxPause: time.Hour},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := c.Get(t.Context(), "job"); err == nil || !strings.Contains(err.Error(), "refused") {
+				t.Errorf("MinPause %v: %v", minPause, err)
+			}
+			if network.tries != most { // pauses of 1, 2, 4 … ns: 19 of them fit in a millisecond
+				t.Errorf("MinPause %v: %d tries, want %d", minPause, network.tries, most)
+			}
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
 
