@@ -43,6 +43,7 @@ const (
 type Listener struct {
 	net.Listener
 	opts Options
+	pace *pace
 
 	finishing atomic.Bool
 	done      chan struct{} // closed when it has finished
@@ -58,7 +59,7 @@ type Listener struct {
 
 // New returns a listener that accepts from l.
 func New(l net.Listener, opts Options) *Listener {
-	return &Listener{Listener: l, opts: opts, of: map[netip.Prefix]int{}, refused: map[string]float64{}, done: make(chan struct{})}
+	return &Listener{Listener: l, opts: opts, pace: newPace(opts.Clock), of: map[netip.Prefix]int{}, refused: map[string]float64{}, done: make(chan struct{})}
 }
 
 // Accept implements [net.Listener].
@@ -74,6 +75,9 @@ func (l *Listener) Accept() (net.Conn, error) {
 			_ = c.Close() // nobody is told
 			l.say(limit, who)
 			continue
+		}
+		if !l.finishing.Load() {
+			l.pace.take()
 		}
 		return &conn{Conn: c, l: l, leave: sync.OnceFunc(func() { l.leave(who) })}, nil
 	}
@@ -148,6 +152,7 @@ func (l *Listener) enter(who netip.Prefix) (limit string) {
 func (l *Listener) leave(who netip.Prefix) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.pace.give()
 	l.open--
 	if l.of[who]--; l.of[who] == 0 {
 		delete(l.of, who)

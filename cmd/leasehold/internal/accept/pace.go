@@ -1,0 +1,77 @@
+package accept
+
+import (
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/leasehold/leasehold/clock"
+)
+
+const (
+	// paceBurst is how many connections are taken at once. One costs about 0.1 ms of a core until its
+	// request is under way: a crowd that comes back at once would have requests wait for all of it.
+	paceBurst = 32
+	// paceEach is after how long, on one core, another one may be taken.
+	paceEach = time.Millisecond
+)
+
+// pace spreads the connections of a crowd over time. One that is closed gives its place to another
+// at once, so that clients with a connection for each request are not slowed.
+type pace struct {
+	clk   clock.Clock
+	each  time.Duration
+	freed chan struct{} // a place was given back
+
+	mu    sync.Mutex
+	free  int
+	since clock.Instant // up to when what time gives back is counted in free
+}
+
+func newPace(clk clock.Clock) *pace {
+	return &pace{clk: clk, each: paceEach / time.Duration(runtime.GOMAXPROCS(0)), freed: make(chan struct{}, 1), free: paceBurst, since: clk.Now()}
+}
+
+// take blocks until there is a place: for each at most.
+func (p *pace) take() {
+	for {
+		wait := p.try()
+		if wait == 0 {
+			return
+		}
+		timer := clock.NewTimer(p.clk, wait)
+		select {
+		case <-timer.C:
+		case <-p.freed:
+		}
+		timer.Stop()
+	}
+}
+
+// try takes a place, or returns how long it is until there is one.
+func (p *pace) try() (wait time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := p.clk.Now()
+	if come := int(now.Sub(p.since) / p.each); p.free+come >= paceBurst {
+		p.free, p.since = paceBurst, now
+	} else {
+		p.free, p.since = p.free+come, p.since.Add(time.Duration(come)*p.each)
+	}
+	if p.free == 0 {
+		return p.since.Add(p.each).Sub(now)
+	}
+	p.free--
+	return 0
+}
+
+// give gives the place of a connection that was closed to another one.
+func (p *pace) give() {
+	p.mu.Lock()
+	p.free = min(p.free+1, paceBurst)
+	p.mu.Unlock()
+	select {
+	case p.freed <- struct{}{}:
+	default:
+	}
+}

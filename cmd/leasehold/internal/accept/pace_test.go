@@ -1,0 +1,121 @@
+package accept
+
+import (
+	"context"
+	"net"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leasehold/leasehold/clock/clocktest"
+)
+
+// crowd is a listener on which somebody always waits to be accepted.
+type crowd struct{ net.Listener }
+
+func (crowd) Accept() (net.Conn, error) { return somebody{}, nil }
+
+func (crowd) Close() error { return nil }
+
+type somebody struct{ net.Conn }
+
+func (somebody) RemoteAddr() net.Addr { return nil }
+
+func (somebody) Close() error { return nil }
+
+// let has the listener accept for that long, and returns how many it has accepted.
+func let(t *testing.T, l *Listener, d time.Duration, each func(net.Conn)) (n int) {
+	t.Helper()
+	var over atomic.Bool
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for !over.Load() && n < 100_000 {
+			c, err := l.Accept()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			n++
+			each(c)
+		}
+	}()
+	time.Sleep(d)
+	synctest.Wait()
+	over.Store(true)
+	<-done
+	return n
+}
+
+// A crowd that comes at once is accepted over time: requests that are under way don't wait for all
+// of it. What the server did not use up of that time is a burst of the next crowd, and no more.
+func TestFinding_V1_ACrowdIsAcceptedOverTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := New(crowd{}, Options{Clock: clocktest.New(0)})
+		perSecond := int(time.Second/paceEach) * runtime.GOMAXPROCS(0)
+		for _, idle := range []time.Duration{0, time.Hour} {
+			time.Sleep(idle)
+			if n, want := let(t, l, time.Second, func(net.Conn) {}), paceBurst+perSecond; n < want || n > want+1 {
+				t.Errorf("after %v idle: %d connections in a second, want %d", idle, n, want)
+			}
+		}
+	})
+}
+
+// A client with a connection for each request is not slowed: one that is closed makes place.
+func TestFinding_V1_WhatIsClosedMakesPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := New(crowd{}, Options{Clock: clocktest.New(0)})
+		all, err := 0, error(nil)
+		for all < 100*paceBurst && err == nil {
+			var c net.Conn
+			if c, err = l.Accept(); err == nil {
+				err = c.Close()
+			}
+			all++
+		}
+		if now := l.opts.Clock.Now(); err != nil || now != 0 {
+			t.Errorf("%d connections, each closed before the next, took %v (%v), want no time", all, now, err)
+		}
+		kept := make(chan net.Conn, paceBurst+1)
+		go func() {
+			for range paceBurst + 1 {
+				if c, err := l.Accept(); err == nil {
+					kept <- c
+				}
+			}
+			close(kept)
+		}()
+		synctest.Wait()
+		if len(kept) != paceBurst {
+			t.Fatalf("%d were accepted at once, want %d", len(kept), paceBurst)
+		}
+		_ = (<-kept).Close()
+		synctest.Wait()
+		if now := l.opts.Clock.Now(); len(kept) != paceBurst || now != 0 {
+			t.Errorf("nobody was accepted for the one that was closed (at %v)", now)
+		}
+		for range kept { // until the goroutine has ended
+		}
+	})
+}
+
+// A listener that finishes takes all that have come, without a pause.
+func TestFinding_V1_WhoHasComeIsAcceptedAtTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := New(crowd{}, Options{Clock: clocktest.New(0)})
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		l.Finish(ctx)
+		for range 10 * paceBurst {
+			if _, err := l.Accept(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if now := l.opts.Clock.Now(); now != 0 {
+			t.Errorf("it took %v, want no time", now)
+		}
+	})
+}
