@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/store"
@@ -128,12 +129,15 @@ func closeUnderUse(ctx context.Context, e *env) error {
 		if err != nil {
 			return err
 		}
+		var over atomic.Bool
 		var warm sync.WaitGroup // everybody has worked for a while
 		warm.Add(workers)
 		err = together(ctx, workers+1, func(ctx context.Context, i int) error {
 			if i == workers {
 				warm.Wait()
-				return s.Close()
+				err := s.Close()
+				over.Store(true)
+				return err
 			}
 			ready := sync.OnceFunc(warm.Done)
 			defer ready()
@@ -141,6 +145,7 @@ func closeUnderUse(ctx context.Context, e *env) error {
 				if n == 3 {
 					ready()
 				}
+				late := over.Load()
 				a := attempt{what: "creating a key while the handle is closed", before: store.Record{Key: fmt.Sprintf("k/%d/%d/%d", round, i, n)}, nonce: "close"}
 				a.run(ctx, s)
 				_, getErr := s.Get(ctx, "k")
@@ -155,6 +160,9 @@ func closeUnderUse(ctx context.Context, e *env) error {
 				}
 				if a.err != nil || getErr != nil {
 					return nil
+				}
+				if late {
+					return fmt.Errorf("put and get of a handle that was closed: done, want ErrClosed")
 				}
 			}
 		})

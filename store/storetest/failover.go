@@ -30,7 +30,10 @@ func RunFailovers(t *testing.T, factory Factory) {
 	}
 	try := func(run func(context.Context, *env) error) func(*testing.T) {
 		return func(t *testing.T) {
-			if err := (check{run: run}).try(t.Context(), factory(t), t.Logf); err != nil {
+			inst := factory(t)
+			ctx, cancel := limited(t)
+			defer cancel()
+			if err := (check{run: run}).try(ctx, inst, t.Logf); err != nil {
 				t.Error(err)
 			}
 		}
