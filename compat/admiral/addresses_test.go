@@ -153,17 +153,17 @@ func filled(prefix string, n int) string {
 
 // TestAddressesAreBounded: the third octet doesn't overflow, what was freed is found, and full is an error.
 func TestAddressesAreBounded(t *testing.T) {
-	const prefix = "1.2" // short, so that all of them fit
+	const prefix = "241.2" // short, so that all of them fit
 	last := allocator(t, &addresses{text: filled(prefix, admiral.MaxAddresses-1)}, prefix)
-	if got, err := last.Address(t.Context(), "s"); err != nil || got != "1.2.255.255" {
+	if got, err := last.Address(t.Context(), "s"); err != nil || got != "241.2.255.255" {
 		t.Errorf("the last one: %s, %v", got, err)
 	}
 	all := filled(prefix, admiral.MaxAddresses)
 	if _, err := allocator(t, &addresses{text: all}, prefix).Address(t.Context(), "s"); !errors.Is(err, admiral.ErrFull) || !strings.Contains(err.Error(), "62730") {
 		t.Errorf("full: %v", err)
 	}
-	hole := strings.Replace(all, "- 1.2.10.7\n", "- 9.9.9.9\n", 1)
-	if got, err := allocator(t, &addresses{text: hole}, prefix).Address(t.Context(), "s"); err != nil || got != "1.2.10.7" {
+	hole := strings.Replace(all, "- 241.2.10.7\n", "- 9.9.9.9\n", 1)
+	if got, err := allocator(t, &addresses{text: hole}, prefix).Address(t.Context(), "s"); err != nil || got != "241.2.10.7" {
 		t.Errorf("with a hole: %s, %v", got, err)
 	}
 	if _, err := allocator(t, &addresses{}, "240.0").Address(t.Context(), strings.Repeat("s", 1<<20)); !errors.Is(err, admiral.ErrFull) || !strings.Contains(err.Error(), "bytes") {

@@ -77,13 +77,20 @@ func (r *Registry) Add(name string, m Maker) error {
 // Names returns the names of all checkers, in order.
 func (r *Registry) Names() []string { return slices.Sorted(maps.Values(r.names)) }
 
-// New makes the checker of that name. An unknown name is an error that lists the known ones.
-func (r *Registry) New(name string, p Params) (StateChecker, error) {
-	m := r.makers[strings.ToLower(name)]
-	if m == nil {
-		return nil, fmt.Errorf("admiral_state_checker_name %q: there is no such state checker: known are %s", name, strings.Join(r.Names(), ", "))
+// Check returns an error that lists the known checkers if none has that name.
+func (r *Registry) Check(name string) error {
+	if r.makers[strings.ToLower(name)] == nil {
+		return fmt.Errorf("admiral_state_checker_name %q: there is no such state checker: known are %s", name, strings.Join(r.Names(), ", "))
 	}
-	return m(p)
+	return nil
+}
+
+// New makes the checker of that name. An unknown name is the error of [Registry.Check].
+func (r *Registry) New(name string, p Params) (StateChecker, error) {
+	if err := r.Check(name); err != nil {
+		return nil, err
+	}
+	return r.makers[strings.ToLower(name)](p)
 }
 
 func always(Params) (StateChecker, error) { return noOP{}, nil }

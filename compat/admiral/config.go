@@ -31,6 +31,10 @@ type Config struct {
 	PodRegion  string // where this instance runs, for people; Region by default
 	Endpoint   string // of DynamoDB, when it isn't the Region's: a local one, for instance
 	Store      string // URL of a Leasehold store, in place of a table
+
+	// Others are the other sections of the file, which Admiral reads for other purposes and the
+	// state checker passes over: "ignoreIdentityList, database". For people; "" for none.
+	Others string
 }
 
 // The keys of the file. The last four are Leasehold's own.
@@ -73,17 +77,19 @@ func LoadConfig(path string) (Config, error) {
 }
 
 // ParseConfig reads YAML: the keys under dynamoDB, as Admiral has them, or at the top level, as a
-// widely copied sample has them. An error names the key, and for a contradiction both places.
-// Whether all that is needed is there is checked by the checker that uses it.
+// widely copied sample has them. Other sections of Admiral's file are passed over, and named in
+// [Config].Others; an unknown key beside ours, or under dynamoDB, is an error. An error names the
+// key, and for a contradiction both places. Whether all that is needed is there is checked by the
+// checker that uses it.
 func ParseConfig(b []byte) (Config, error) {
-	values, err := readKeys(b)
+	values, others, err := readKeys(b)
 	if err != nil {
 		return Config{}, err
 	}
 	c := Config{
 		LeaseName: values["leaseName"].text, PodIdentifier: values["podIdentifier"].text, TableName: values["tableName"].text,
 		Role: values["role"].text, Region: values["region"].text, HomeRegion: values["homeRegion"].text, PodRegion: values["podRegion"].text,
-		Endpoint: values["endpoint"].text, Store: values["store"].text,
+		Endpoint: values["endpoint"].text, Store: values["store"].text, Others: strings.Join(others, ", "),
 	}
 	if c.TableName == "" {
 		c.TableName = DefaultTable
@@ -105,64 +111,97 @@ type entry struct {
 	line int
 }
 
-func readKeys(b []byte) (map[string]entry, error) {
+// readKeys returns the values by key, and the names of the sections that are others'.
+func readKeys(b []byte) (values map[string]entry, others []string, err error) {
 	var doc yaml.Node
 	dec := yaml.NewDecoder(bytes.NewReader(b))
 	if err := dec.Decode(&doc); errors.Is(err, io.EOF) {
-		return nil, errEmpty
+		return nil, nil, errEmpty
 	} else if err != nil {
-		return nil, fmt.Errorf("not YAML: %w", err)
+		return nil, nil, fmt.Errorf("not YAML: %w", err)
 	}
 	if err := dec.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
-		return nil, errors.New("there is a second YAML document in the file: want one")
+		return nil, nil, errors.New("there is a second YAML document in the file: want one")
 	}
-	values := map[string]entry{}
-	if err := readMapping(doc.Content[0], values, true); err != nil {
-		return nil, err
+	f := file{values: map[string]entry{}}
+	switch err := f.readTop(doc.Content[0]); {
+	case err != nil:
+		return nil, nil, err
+	case len(f.values) == 0 && len(f.others) > 0:
+		return nil, nil, fmt.Errorf("%w; the file has %s, which are read by Admiral alone", errEmpty, strings.Join(f.others, ", "))
+	case len(f.values) == 0:
+		return nil, nil, errEmpty
 	}
-	if len(values) == 0 {
-		return nil, errEmpty
-	}
-	return values, nil
+	return f.values, f.others, nil
 }
 
 var errEmpty = errors.New("the configuration is empty: want dynamoDB: with leaseName, podIdentifier, waitTimeInSeconds and failureThreshold")
 
-func readMapping(m *yaml.Node, values map[string]entry, top bool) error {
-	if m.Kind != yaml.MappingNode {
-		if m.Tag == "!!null" {
-			return nil // the sample leaves dynamoDB: empty
-		}
-		return fmt.Errorf("line %d: want lines like `leaseName: prod`", m.Line)
-	}
-	var nested *yaml.Node
-	for i := 0; i+1 < len(m.Content); i += 2 {
-		key, value := m.Content[i], m.Content[i+1]
-		switch {
-		case top && key.Value == section && nested == nil:
-			nested = value
-		case key.Value == section:
-			return fmt.Errorf("line %d: %s: stands here a second time, or inside itself", key.Line, section)
-		default:
-			if err := readKey(key, value, values); err != nil {
-				return err
-			}
-		}
-	}
-	if nested == nil {
-		return nil
-	}
-	return readMapping(nested, values, false)
+// file is what was read of the file.
+type file struct {
+	values map[string]entry
+	others []string // sections that the state checker doesn't read
 }
 
-func readKey(key, value *yaml.Node, values map[string]entry) error {
+// readTop reads the keys that stand at the top, and then the section.
+func (f *file) readTop(m *yaml.Node) error {
+	var nested *yaml.Node
+	err := eachKey(m, func(key, value *yaml.Node) error {
+		switch {
+		case key.Value == section && nested == nil:
+			nested = value
+		case key.Value == section:
+			return fmt.Errorf("line %d: %s: stands here a second time", key.Line, section)
+		case strings.EqualFold(key.Value, section):
+			return fmt.Errorf("line %d: %s: Admiral writes %s, and reads no other spelling", key.Line, key.Value, section)
+		case resolved(value).Kind != yaml.ScalarNode && !slices.Contains(keys, key.Value):
+			f.others = append(f.others, key.Value)
+		default:
+			return f.readKey(key, value)
+		}
+		return nil
+	})
+	if err != nil || nested == nil {
+		return err
+	}
+	return eachKey(resolved(nested), func(key, value *yaml.Node) error {
+		if key.Value == section {
+			return fmt.Errorf("line %d: %s: stands here a second time, inside itself", key.Line, section)
+		}
+		return f.readKey(key, value)
+	})
+}
+
+// eachKey calls do for each key of a mapping. The sample leaves dynamoDB: empty, which is one
+// without keys.
+func eachKey(m *yaml.Node, do func(key, value *yaml.Node) error) error {
+	if m.Tag == "!!null" {
+		return nil
+	}
+	if m.Kind != yaml.MappingNode {
+		return fmt.Errorf("line %d: want lines like `leaseName: prod`", m.Line)
+	}
+	for i := 0; i+1 < len(m.Content); i += 2 {
+		if err := do(m.Content[i], m.Content[i+1]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// resolved is the node that an alias stands for.
+func resolved(n *yaml.Node) *yaml.Node {
+	if n.Kind == yaml.AliasNode {
+		return n.Alias
+	}
+	return n
+}
+
+func (f *file) readKey(key, value *yaml.Node) error {
 	if !slices.Contains(keys, key.Value) {
 		return fmt.Errorf("line %d: unknown key %q: known are %s, at the top level or under %s", key.Line, key.Value, strings.Join(keys, ", "), section)
 	}
-	if value.Kind == yaml.AliasNode {
-		value = value.Alias
-	}
-	if value.Kind != yaml.ScalarNode {
+	if value = resolved(value); value.Kind != yaml.ScalarNode {
 		return fmt.Errorf("line %d: %s: want one plain value", key.Line, key.Value)
 	}
 	text := value.Value
@@ -170,13 +209,13 @@ func readKey(key, value *yaml.Node, values map[string]entry) error {
 		text = ""
 	}
 	now := entry{text, key.Line}
-	if before, twice := values[key.Value]; twice && before.text != text {
+	if before, twice := f.values[key.Value]; twice && before.text != text {
 		if before.line > now.line { // the section is read last
 			before, now = now, before
 		}
 		return fmt.Errorf("%s: line %d says %q and line %d says %q: which one?", key.Value, before.line, before.text, now.line, now.text)
 	}
-	values[key.Value] = now
+	f.values[key.Value] = now
 	return nil
 }
 

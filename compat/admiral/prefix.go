@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/internal/drive"
 	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/driver"
@@ -43,10 +44,24 @@ func (e *PrefixTakenError) Error() string {
 		e.Prefix, e.By, e.Pod, AutoPrefix, prefixKeys+e.Prefix, e.Token)
 }
 
+// PrefixChangedError reports that the deployment has another prefix, whose addresses are in use.
+type PrefixChangedError struct {
+	Prefix     string // that was asked for
+	Deployment string
+	Has        string
+	Token      uint64 // of its hold
+}
+
+func (e *PrefixChangedError) Error() string {
+	return fmt.Sprintf("se_ip_prefix %s: the deployment %q has %s, and addresses made with it are in use: name that one, or %s. To change it, when no pod "+
+		"of the deployment runs: leasehold release %s --token %d", e.Prefix, e.Deployment, e.Has, AutoPrefix, prefixKeys+e.Has, e.Token)
+}
+
 // ClaimPrefix claims prefix for deployment, which all its pods have in common (the name of its
 // lease, for instance), and returns it. [AutoPrefix] keeps the prefix that the deployment has, or
 // picks the lowest free one. A claim doesn't expire, even when no pod runs, because the addresses
-// made with it stay in use. Another deployment's prefix is a *[PrefixTakenError].
+// made with it stay in use. Another deployment's prefix is a *[PrefixTakenError], and another one
+// than the deployment has a *[PrefixChangedError].
 //
 // ClaimPrefix blocks until the store has answered or ctx is done. After an unknown outcome it can
 // be called again.
@@ -64,11 +79,54 @@ func ClaimPrefix(ctx context.Context, st store.Store, prefix, deployment, pod st
 	if err != nil {
 		return "", fmt.Errorf("se_ip_prefix %s: %w", prefix, err)
 	}
-	return prefix, claimPrefix(ctx, st, rec, deployment, pod)
+	if rec.Owner != "" { // this deployment's, or another's
+		return prefix, claimPrefix(ctx, st, rec, deployment, pod)
+	}
+	// Before, so that a pod with a wrong flag changes nothing; and after, since another pod may have
+	// claimed another prefix meanwhile: whoever sees that gives its own back.
+	if _, err := onlyPrefix(ctx, st, prefix, deployment); err != nil {
+		return "", err
+	}
+	if err := claimPrefix(ctx, st, rec, deployment, pod); err != nil {
+		return "", err
+	}
+	if mine, err := onlyPrefix(ctx, st, prefix, deployment); err != nil {
+		return "", errors.Join(err, unclaim(ctx, st, mine, pod))
+	}
+	return prefix, nil
 }
 
-// CheckPrefix returns an error unless prefix is [AutoPrefix], or two octets in decimal without leading zeros: 240.0 and
-// 240.00 would be the same network.
+// onlyPrefix returns an error if the deployment has a prefix besides this one, and the record of
+// this one.
+func onlyPrefix(ctx context.Context, st store.Store, prefix, deployment string) (mine store.Record, err error) {
+	for rec, listErr := range st.List(ctx, prefixKeys) {
+		if listErr != nil {
+			return store.Record{}, fmt.Errorf("se_ip_prefix %s: %w", prefix, listErr)
+		}
+		switch has := strings.TrimPrefix(rec.Key, prefixKeys); {
+		case rec.Owner != deployment:
+		case has == prefix:
+			mine = rec
+		default:
+			err = &PrefixChangedError{Prefix: prefix, Deployment: deployment, Has: has, Token: uint64(rec.Token)}
+		}
+	}
+	return mine, err
+}
+
+// unclaim gives a prefix back that was claimed a moment ago.
+func unclaim(ctx context.Context, st store.Store, mine store.Record, pod string) error {
+	if mine.Owner == "" {
+		return nil
+	}
+	_, err := drive.Free(ctx, st, clock.System(), mine.Key, drive.EndTerm{Token: mine.Token, By: pod, Reason: "the deployment has another prefix"})
+	return err
+}
+
+// CheckPrefix returns an error unless prefix is [AutoPrefix], or two octets in decimal without leading
+// zeros, 240.0 to 255.255:
+// the addresses that RFC 1112 reserves, which no machine has. 240.0 and 240.00 would be the same
+// network.
 func CheckPrefix(prefix string) error {
 	if prefix == AutoPrefix {
 		return nil
@@ -76,6 +134,10 @@ func CheckPrefix(prefix string) error {
 	first, second, ok := strings.Cut(prefix, ".")
 	if !ok || !octet(first) || !octet(second) {
 		return fmt.Errorf("se_ip_prefix %q: want the first two octets of an address, such as %s, or %s", prefix, DefaultPrefix, AutoPrefix)
+	}
+	if n, err := strconv.Atoi(first); err != nil || n < firstOctet {
+		return fmt.Errorf("se_ip_prefix %s: machines may have such addresses, or listen to them: want %d.0 to %d.255, which are reserved, or %s",
+			prefix, firstOctet, lastOctet, AutoPrefix)
 	}
 	return nil
 }

@@ -28,7 +28,7 @@ func TestPrefix(t *testing.T) {
 		{"auto", "test", "east", "240.1"}, // the lowest that is free
 		{"auto", "demo", "east", "240.3"},
 		{"auto", "demo", "west", "240.3"},
-		{"10.5", "old", "east", "10.5"},
+		{"255.255", "old", "east", "255.255"},
 	} {
 		got, err := claim(c.prefix, c.deployment, c.pod)
 		if err != nil || got != c.want {
@@ -40,7 +40,7 @@ func TestPrefix(t *testing.T) {
 	if !errors.As(err, &taken) || taken.By != "prod" || taken.Pod != "east" || !strings.Contains(err.Error(), `"prod"`) {
 		t.Fatalf("%v", err)
 	}
-	for _, bad := range []string{"", "240", "240.0.0", "240.256", "240.-1", "240.00", "240.0 ", "x.y", "AUTO"} {
+	for _, bad := range []string{"10.0", "239.1", "127.0", "0.0", "", "240", "240.0.0", "240.256", "240.-1", "240.00", "240.0 ", "x.y", "AUTO"} {
 		if _, err := claim(bad, "prod", "east"); err == nil || !strings.Contains(err.Error(), "se_ip_prefix") {
 			t.Errorf("%q: %v", bad, err)
 		}

@@ -47,25 +47,30 @@ func checkSkew(schema string, skew time.Duration) error {
 }
 
 // admiralSchema: an instance takes a lease over when updatedTime < now - window, all in whole
-// seconds by its wall clock, and one that isn't there or has an empty owner at once.
+// seconds by its wall clock, and one that isn't there or has an empty owner at once. Admiral reads
+// an attribute that is missing as empty, or 0. People write rows by hand, in a console that makes
+// strings: a time may be one.
 func admiralSchema(window, skew time.Duration) schema {
 	sc := schema{
 		name: "admiral", key: "leaseName", wall: true,
-		columns:   []column{{name: "leaseOwner"}, {name: "updatedTime", number: true}},
+		columns:   []column{{name: "leaseOwner"}, {name: "updatedTime", number: true, typed: true}},
 		guarantee: "exclusive among Leasehold's; Admiral's own writes are unconditional, so one that was late may undo a take-over until the next renewal",
 	}
 	const owner, updated = 0, 1
 	sc.read = func(c columns) (hold, error) {
-		name, err := sc.text(c, owner)
-		if err != nil {
-			return hold{}, err
+		var name string
+		if c[owner] != nil {
+			name = *c[owner]
 		}
-		at, err := sc.seconds(c, updated)
-		switch {
-		case err != nil:
-			return hold{}, err
-		case name == HoldOwner:
+		if name == HoldOwner { // whatever its time
 			return hold{owner: name, ttl: store.MaxTTL}, nil
+		}
+		at := time.Unix(0, 0)
+		if c[updated] != nil {
+			var err error
+			if at, err = sc.seconds(c, updated); err != nil {
+				return hold{}, err
+			}
 		}
 		return hold{owner: name, ttl: window, until: at.Add(window + time.Second + skew)}, nil
 	}

@@ -55,7 +55,7 @@ func (sc *schema) parseStamp(version string) (stamp, bool) {
 		return stamp{}, false
 	}
 	for i, col := range sc.columns {
-		if v := st.Columns[i]; col.number && v != nil && !isNumber(*v) {
+		if v := st.Columns[i]; col.number && v != nil && !isNumber(*v) && !(col.typed && strings.HasPrefix(*v, quote)) {
 			return stamp{}, false
 		}
 	}

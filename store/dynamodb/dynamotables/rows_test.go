@@ -56,6 +56,11 @@ func TestTheirHolds(t *testing.T) {
 		"admiral":                             {"admiral", theirRow("admiral", now.Add(-testWait)), "pod-1", testWait * testThreshold},
 		"admiral, abandoned long ago":         {"admiral", theirRow("admiral", now.Add(-time.Hour)), "pod-1", testWait * testThreshold},
 		"admiral, held by an operator":        {"admiral", table.Row{"leaseOwner": str(HoldOwner), "updatedTime": number("1"), "notes": str("")}, HoldOwner, store.MaxTTL},
+		"admiral, held by hand":               {"admiral", table.Row{"leaseOwner": str(HoldOwner)}, HoldOwner, store.MaxTTL},
+		"admiral, held, odd time":             {"admiral", table.Row{"leaseOwner": str(HoldOwner), "updatedTime": str("now")}, HoldOwner, store.MaxTTL},
+		"admiral, a time as a string":         {"admiral", table.Row{"leaseOwner": str("pod-1"), "updatedTime": str("1700000000")}, "pod-1", testWait * testThreshold},
+		"admiral, no time":                    {"admiral", table.Row{"leaseOwner": str("pod-1")}, "pod-1", testWait * testThreshold},
+		"admiral, nothing but its name":       {"admiral", table.Row{}, "", 0},
 		"admiral, without an owner":           {"admiral", table.Row{"leaseOwner": str(""), "updatedTime": seconds(now)}, "", 0},
 		"dynamodb-lease":                      {"dynamodb-lease", theirRow("dynamodb-lease", now.Add(-time.Second)), "dynamodb-lease", testTTL},
 		"dynamodb-lease, expired long ago":    {"dynamodb-lease", theirRow("dynamodb-lease", now.Add(-time.Hour)), "dynamodb-lease", testTTL},
@@ -133,7 +138,7 @@ func TestMalformedRows(t *testing.T) {
 	flag := &types.AttributeValueMemberBOOL{Value: true}
 	columns := map[string][]bad{
 		"admiral": {
-			{"leaseOwner", nil}, {"leaseOwner", number("1")}, {"leaseOwner", flag}, {"updatedTime", nil}, {"updatedTime", str("1700000000")},
+			{"leaseOwner", number("1")}, {"leaseOwner", flag}, {"updatedTime", str("soon")}, {"updatedTime", flag},
 			{"updatedTime", number("1.5")}, {"updatedTime", number("1700000000000000")},
 		},
 		"dynamodb-lease": {

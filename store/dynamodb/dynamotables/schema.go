@@ -3,6 +3,7 @@ package dynamotables
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -38,7 +39,11 @@ type schema struct {
 type column struct {
 	name   string
 	number bool
+	typed  bool // a number that people write, perhaps as a string: its text begins with a quote then
 }
+
+// quote begins the text of a string where a number is expected, which never does.
+const quote = `"`
 
 // columns are values in the order of schema.columns; nil where a row has no such attribute.
 type columns []*string
@@ -74,6 +79,7 @@ func (sc *schema) seconds(c columns, i int) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, err
 	}
+	text = strings.TrimPrefix(text, quote)
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < -maxSeconds || n > maxSeconds {
 		return time.Time{}, &attributeError{sc.columns[i].name, fmt.Sprintf("%s: want a time in whole seconds since 1970", text)}
@@ -105,6 +111,9 @@ func scalar(row table.Row, col column) (text *string, err error) {
 	case *types.AttributeValueMemberS:
 		if !col.number {
 			return &v.Value, nil
+		}
+		if col.typed {
+			return ptr(quote + v.Value), nil
 		}
 	case *types.AttributeValueMemberN:
 		if col.number {
@@ -141,6 +150,9 @@ func typeName(v types.AttributeValue) string {
 
 // value returns the attribute's value in DynamoDB's form.
 func (col column) value(text string) types.AttributeValue {
+	if written, ok := strings.CutPrefix(text, quote); ok && col.typed {
+		return str(written)
+	}
 	if col.number {
 		return &types.AttributeValueMemberN{Value: text}
 	}

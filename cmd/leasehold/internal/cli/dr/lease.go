@@ -57,6 +57,9 @@ func (o leaseOptions) resolve(a *app) (checkedLease, error) {
 	case path == "":
 		path = o.dr
 	}
+	if err := admiral.Checkers().Check(o.checker); o.checker != "" && err != nil {
+		return l, cli.Exit(cli.ExitUsage, err)
+	}
 	if path == "" && !strings.EqualFold(o.checker, admiral.NoOP) {
 		return l, cli.Usage("--config is missing: the file with leaseName, podIdentifier, waitTimeInSeconds and failureThreshold")
 	}

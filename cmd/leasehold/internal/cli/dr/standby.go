@@ -72,7 +72,7 @@ func (a *app) standbyCommand() *cobra.Command {
 	f.StringVar(&o.listen, "listen", "127.0.0.1:8080", "address to serve the state on; off for none")
 	f.StringVar(&o.mode, "mode", modeProcess, "process: CMD runs while this instance is active; notify: CMD runs always and is told")
 	f.StringVar(&o.roleFile, "notify-file", "", "file to write the role to")
-	f.StringVar(&o.signals, "notify-signal", "", "signals to send to CMD when it becomes active and passive: USR1,USR2, or one for both")
+	f.StringVar(&o.signals, "notify-signal", "", "signals to send to CMD when it becomes active and passive: USR1,USR2, or one for both; they have no order, so let CMD read --notify-file")
 	f.StringVar(&o.hook, "notify-command", "", "executable to call with the role, active or passive, as its argument")
 	f.DurationVar(&o.early, "early", 0, "notify: how long before the lease ends to become passive (default 2s, or a tenth of the TTL)")
 	a.Flag(f, "kill-after")
@@ -123,6 +123,9 @@ func (a *app) standby(ctx context.Context, o standbyOptions, argv []string) (err
 	defer s.words.Close()
 	ctx, s.fail = context.WithCancelCause(ctx)
 	defer s.fail(nil)
+	if others := s.lease.cfg.Others; others != "" {
+		s.words.Say("%s: passed over: %s, which the state checker doesn't read", s.lease.path, others)
+	}
 	checker, err := s.checker()
 	if err != nil {
 		return cli.Exit(cli.ExitUsage, err)
