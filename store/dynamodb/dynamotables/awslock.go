@@ -1,10 +1,12 @@
 package dynamotables
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/leasehold/leasehold/store"
@@ -23,12 +25,15 @@ const (
 
 // AWSLockClientOptions of [AWSLockClient].
 type AWSLockClientOptions struct {
-	Table        string       // required
-	KeyAttribute string       // the partition key: "key" by default
-	SortKey      string       // the sort key's attribute, if the table has one
-	SortValue    string       // the one value of the sort key under which this store's locks are; "" only without a SortKey
-	Duration     DurationText // DurationJava by default
-	Access       Access
+	Table        string // required
+	KeyAttribute string // the partition key: "key" by default
+	SortKey      string // the sort key's attribute, if the table has one
+	SortValue    string // the one value of the sort key under which this store's locks are; "" only without a SortKey
+	// Duration is how durations are written. By default it is the text that the table's rows have: of
+	// the row that was read last, or of one of 25 that are looked at before the first write; and
+	// DurationJava in a table without rows, or where this identity may not scan.
+	Duration DurationText
+	Access   Access
 }
 
 // AWSLockClient returns a store over the table of the AWS lock client for Java
@@ -38,10 +43,7 @@ func AWSLockClient(client Client, opts AWSLockClientOptions) (*Store, error) {
 	if opts.KeyAttribute == "" {
 		opts.KeyAttribute = "key"
 	}
-	if opts.Duration == "" {
-		opts.Duration = DurationJava
-	}
-	if opts.Duration != DurationJava && opts.Duration != DurationDynamolock {
+	if opts.Duration != "" && opts.Duration != DurationJava && opts.Duration != DurationDynamolock {
 		return nil, fmt.Errorf("aws-lock-client: Duration %q: want %q or %q", opts.Duration, DurationJava, DurationDynamolock)
 	}
 	if (opts.SortKey == "") != (opts.SortValue == "") {
@@ -60,10 +62,63 @@ func AWSLockClient(client Client, opts AWSLockClientOptions) (*Store, error) {
 // released is the value of isReleased in a row that is kept although nobody holds it.
 const released = "1"
 
+// sampled is how many rows are looked at for the text of their durations.
+const sampled = 25
+
+// durations says how durations are written.
+type durations struct {
+	fixed DurationText // "" for what the table's rows have
+	seen  atomic.Pointer[DurationText]
+}
+
+// saw notes the text of a row, unless either client could have written it.
+func (d *durations) saw(text string) {
+	if strings.Trim(text, "0") == "" {
+		return
+	}
+	as := DurationDynamolock
+	if strings.Trim(text, "0123456789") == "" {
+		as = DurationJava
+	}
+	d.seen.Store(&as)
+}
+
+// text is how to write a duration.
+func (d *durations) text() DurationText {
+	switch seen := d.seen.Load(); {
+	case d.fixed != "":
+		return d.fixed
+	case seen != nil:
+		return *seen
+	}
+	return DurationJava
+}
+
+// learn looks at some rows, once, if that is needed. Where it fails, the default has to do: the
+// identity may not be allowed to scan.
+func (d *durations) learn(ctx context.Context, t *table.Table) {
+	if d.fixed != "" || d.seen.Load() != nil {
+		return
+	}
+	rows, err := t.Sample(ctx, sampled)
+	if err != nil && ctx.Err() != nil {
+		return // the caller's write will say so
+	}
+	for _, row := range rows {
+		if text, err := scalar(row, column{name: "leaseDuration"}); err == nil && text != nil {
+			d.saw(*text)
+		}
+	}
+	java := DurationJava
+	d.seen.CompareAndSwap(nil, &java)
+}
+
 // awsLockSchema: a client takes a row that isn't there or is released at once, and any other when
 // its recordVersionNumber has not changed for its leaseDuration on the client's own clock.
-func awsLockSchema(text DurationText) schema {
+func awsLockSchema(fixed DurationText) schema {
+	lengths := &durations{fixed: fixed}
 	sc := schema{
+		learn:     lengths.learn,
 		name:      "aws-lock-client",
 		guarantee: "exclusive: either side observes the other's heartbeats on its own clock",
 		columns:   []column{{name: "ownerName"}, {name: "leaseDuration"}, {name: "recordVersionNumber"}, {name: "isReleased"}},
@@ -82,6 +137,7 @@ func awsLockSchema(text DurationText) schema {
 		if err != nil {
 			return hold{}, &attributeError{sc.columns[duration].name, err.Error()}
 		}
+		lengths.saw(length)
 		if _, err = sc.text(c, version); err != nil {
 			return hold{}, err
 		}
@@ -96,7 +152,7 @@ func awsLockSchema(text DurationText) schema {
 		return hold{owner: name, ttl: min(max(ttl, store.MinTTL), store.MaxTTL)}, nil
 	}
 	sc.write = func(rec store.Record, id string, _ time.Time) columns {
-		cols := columns{&rec.Owner, formatDuration(lasting(rec), text), &id, nil}
+		cols := columns{&rec.Owner, formatDuration(lasting(rec), lengths.text()), &id, nil}
 		if rec.Owner == "" {
 			cols[owner], cols[free] = lastOwner(rec), ptr(released)
 		}

@@ -94,8 +94,8 @@
 //
 // aws-lock-client:
 //   - It has no token, and counts on its lease to the last millisecond: no margin on its side.
-//   - Java and Go clients can't read each other's leaseDuration. Rows of either are read. An option
-//     says which kind is written.
+//   - Java and Go clients can't read each other's leaseDuration. Rows of either are read. What is
+//     written is what the table's rows have, or what an option says.
 //   - Java's client deletes the row on release by default, with everything else that the row keeps.
 //
 // admiral:

@@ -1,6 +1,7 @@
 package dynamotables
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"strings"
@@ -28,6 +29,9 @@ type schema struct {
 	// write returns them as the neighbour is to find them while rec is stored, as version id, from
 	// wall on.
 	write func(rec store.Record, id string, wall time.Time) columns
+
+	// learn looks at the table before a write, if how rows are written depends on that; nil if not.
+	learn func(context.Context, *table.Table)
 
 	born   func(wall time.Time) table.Row // further attributes that a row gets when it has none of that name
 	beside func(id string) table.Row      // those of a companion row, so that neighbours who read the whole table can read it

@@ -82,6 +82,9 @@ func (s *Store) write(ctx context.Context, rec store.Record, before *stamp, kept
 	if r.rec, err = driver.Unmarshal(text); err != nil { // as it will be read
 		return row{}, err
 	}
+	if s.schema.learn != nil {
+		s.schema.learn(ctx, s.table)
+	}
 	id, wall := newID(), s.table.Clock().Wall()
 	r.stamp = stamp{Columns: s.schema.write(rec, id, wall), ID: &id, Kept: decimal(int64(kept))}
 	r.rec.Key, r.rec.Version = rec.Key, r.stamp.String()

@@ -55,15 +55,25 @@ func present(row Row) Row {
 // that the page before returned. A filter may be given; it saves no units. It is not for the hot
 // path.
 func (t *Table) Page(ctx context.Context, from Row, filter Cond) (rows []Row, date time.Time, next Row, err error) {
+	return t.scan(ctx, &dynamodb.ScanInput{
+		ConsistentRead: aws.Bool(true), ExclusiveStartKey: from, FilterExpression: text(filter.Expr),
+		ExpressionAttributeNames: filter.Names, ExpressionAttributeValues: filter.Values,
+	})
+}
+
+// Sample reads up to n rows, any of them.
+func (t *Table) Sample(ctx context.Context, n int32) ([]Row, error) {
+	rows, _, _, err := t.scan(ctx, &dynamodb.ScanInput{Limit: &n})
+	return rows, err
+}
+
+func (t *Table) scan(ctx context.Context, in *dynamodb.ScanInput) (rows []Row, date time.Time, next Row, err error) {
 	ctx, done, err := t.begin(ctx)
 	if err != nil {
 		return nil, time.Time{}, nil, err
 	}
 	defer done()
-	in := &dynamodb.ScanInput{
-		TableName: &t.Name, ConsistentRead: aws.Bool(true), ExclusiveStartKey: from, FilterExpression: text(filter.Expr),
-		ExpressionAttributeNames: filter.Names, ExpressionAttributeValues: filter.Values, ReturnConsumedCapacity: t.counted(),
-	}
+	in.TableName, in.ReturnConsumedCapacity = &t.Name, t.counted()
 	var out *dynamodb.ScanOutput
 	a, _, err := t.do(ctx, call{op: "Scan", read: true, send: func(ctx context.Context, opts func(*dynamodb.Options)) (answer, error) {
 		var err error
