@@ -58,12 +58,19 @@ func (st state) isLatest(version string) bool {
 // New returns a watch on key that was told nothing yet.
 func New(key string) *Watch { return &Watch{key: key, turn: make(chan struct{})} }
 
+// Begin is New, as the Begin of a [Kind].
+func Begin(_ context.Context, key string) *Watch { return New(key) }
+
 // Again says that the server's watch began, failed to begin, or ended: whoever waits reads.
 func (w *Watch) Again() { w.change(func(st *state) { st.tries++; st.ended = false }) }
 
 // Ended is Again for a watch that failed to begin, or ended: until the next Again all Waits begin
 // with a read.
 func (w *Watch) Ended() { w.change(func(st *state) { st.tries++; st.ended = true }) }
+
+// Reset is Again for a server whose revisions may be lower now than what the watch was told, as they
+// are after it was put back from a backup.
+func (w *Watch) Reset() { w.change(func(st *state) { *st = state{tries: st.tries + 1} }) }
 
 // Began reports whether Again was ever called.
 func (w *Watch) Began() bool {
@@ -147,10 +154,8 @@ type Reader struct {
 
 // Wait is [store.Waiter]'s. It returns [store.ErrClosed] when life, the store's, has ended.
 func (w *Watch) Wait(ctx, life context.Context, version string, r Reader) (store.Record, error) {
-	// A read under way, too, ends with it.
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(life, func() { cancel(store.ErrClosed) })()
+	ctx, cancel := Within(ctx, life)
+	defer cancel()
 	rec, err := w.wait(ctx, life.Done(), version, r)
 	if errors.Is(err, store.ErrClosed) {
 		return store.Record{}, store.ErrClosed

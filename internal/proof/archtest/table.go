@@ -70,7 +70,7 @@ var Table = []Row{
 		Why: "it serves the Waits of engines, below them, whose servers tell of changes unreliably",
 	},
 	{
-		Dir: "internal/enginekit/watcher", Floor: F0, May: []string{"store", "clock"},
+		Dir: "internal/enginekit/watcher", Floor: F0, May: []string{"store", "store/driver", "clock"},
 		Why: "it serves the Waits of engines, below them, whose servers tell every change with its record",
 	},
 	{
