@@ -225,11 +225,14 @@ func TestRevisionsBeginAgain(t *testing.T) {
 		wd.w.Again()
 		unmoved := wd.follow(t.Context(), "5")
 		wd.w.Show(60)
+		wd.w.Rewind(50)
+		if nothing(t, "the same revision", unmoved); wd.reads != 1 || wd.w.Knows("4") {
+			t.Errorf("%d reads, want 1", wd.reads)
+		}
 		wd.set("5", 7)
-		wd.w.Reset()
-		nothing(t, "the same version, of a lower revision", unmoved)
-		if wd.reads != 2 {
-			t.Errorf("%d reads, want 2", wd.reads)
+		wd.w.Rewind(7)
+		if nothing(t, "the same version, of a lower revision", unmoved); wd.reads != 2 || !wd.w.Knows("5") {
+			t.Errorf("%d reads, want 2; the version is known: %v", wd.reads, wd.w.Knows("5"))
 		}
 		wd.set("8", 8)
 		wd.w.Tell(8, version("8"), nil)
@@ -239,7 +242,29 @@ func TestRevisionsBeginAgain(t *testing.T) {
 		}
 		moved := wd.follow(t.Context(), "8")
 		wd.set("3", 3)
-		wd.w.Reset()
+		wd.w.Rewind(3)
 		returned(t, "another version", moved, "3", nil)
+	})
+}
+
+// What a Wait has read before the server was put back is no reason to keep from anybody what is told after.
+func TestRevisionsBeginAgainBelowARead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		wd := newWorld("1", 10)
+		defer wd.end()
+		wd.w.Again()
+		wd.w.Tell(10, version("1"), nil)
+		wd.set("5", 50) // of which the watch is never told
+		returned(t, "a Wait that reads", wd.follow(t.Context(), "1a"), "5", nil)
+		waiting := wd.follow(t.Context(), "5")
+		wd.set("2", 20)
+		wd.w.Rewind(20)
+		wd.w.Tell(20, version("2"), nil)
+		returned(t, "put back", waiting, "2", nil)
+		waiting = wd.follow(t.Context(), "2")
+		nothing(t, "nothing more", waiting)
+		wd.set("3", 21)
+		wd.w.Tell(21, version("3"), nil)
+		returned(t, "told more", waiting, "3", nil)
 	})
 }

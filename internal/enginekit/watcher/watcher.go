@@ -68,9 +68,23 @@ func (w *Watch) Again() { w.change(func(st *state) { st.tries++; st.ended = fals
 // with a read.
 func (w *Watch) Ended() { w.change(func(st *state) { st.tries++; st.ended = true }) }
 
-// Reset is Again for a server whose revisions may be lower now than what the watch was told, as they
-// are after it was put back from a backup.
-func (w *Watch) Reset() { w.change(func(st *state) { *st = state{tries: st.tries + 1} }) }
+// Rewind is for a server whose revisions may begin again lower, as they do when it is put back from
+// a backup: it is at that revision now. If the watch was told a later one, it forgets that, and
+// whoever waits reads.
+func (w *Watch) Rewind(revision uint64) {
+	w.change(func(st *state) {
+		if st.revision > revision {
+			*st = state{tries: st.tries + 1}
+		}
+	})
+}
+
+// Knows reports whether that version is the latest: a Wait for another one makes no read, where
+// reads are linearizable.
+func (w *Watch) Knows(version string) bool {
+	_, ok := w.latest(version)
+	return ok
+}
 
 // Began reports whether Again was ever called.
 func (w *Watch) Began() bool {
