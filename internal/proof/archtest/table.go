@@ -74,6 +74,10 @@ var Table = []Row{
 		Why: "it serves the Waits of engines, below them, whose servers tell every change with its record",
 	},
 	{
+		Dir: "internal/enginekit/inspect", Floor: F0, May: []string{"store", "store/driver", "clock"},
+		Why: "what the inspections of engines, below them, have in common",
+	},
+	{
 		Dir: "internal/tlsfiles", Floor: F0, Only: []string{"std"},
 		Why: "certificates that are read again when they change, for stores, the server and the gate",
 	},
