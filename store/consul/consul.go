@@ -10,6 +10,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/internal/enginekit/batch"
+	"github.com/leasehold/leasehold/internal/enginekit/watcher"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/driver"
 )
@@ -42,15 +43,12 @@ type Store struct {
 	prefix string // with a slash at its end
 	clock  clock.Clock
 
-	life    context.Context // ended by Close
-	end     context.CancelFunc
-	running sync.WaitGroup // the watches
-	slots   chan struct{}  // one for each query that is under way
+	watches *watcher.Set[*watcher.Watch]
+	slots   chan struct{} // one for each query that is under way
 	writes  *batch.Groups[*write]
 
-	mu      sync.Mutex // guards what follows
-	watches map[string]*watch
-	long    map[*watch]context.CancelFunc // of queries that may take long
+	mu   sync.Mutex                            // guards what follows
+	long map[*watcher.Watch]context.CancelFunc // of queries that may take long
 }
 
 var (
@@ -78,10 +76,12 @@ func New(client *api.Client, opts Options) (*Store, error) {
 	}
 	s := &Store{
 		client: client, opts: opts, prefix: prefix, clock: clock.System(),
-		slots: make(chan struct{}, opts.MaxQueries), watches: map[string]*watch{}, long: map[*watch]context.CancelFunc{},
+		slots: make(chan struct{}, opts.MaxQueries), long: map[*watcher.Watch]context.CancelFunc{},
 	}
 	s.writes = batch.New(2, s.together)
-	s.life, s.end = context.WithCancel(context.Background())
+	s.watches = watcher.NewSet(context.Background(), watcher.Kind[*watcher.Watch]{
+		Begin: begin, Serve: s.follow, Linger: linger, MaxIdle: maxIdle, Clock: s.clock,
+	})
 	return s, nil
 }
 
@@ -89,24 +89,14 @@ func New(client *api.Client, opts Options) (*Store, error) {
 // sent with others. It blocks until the queries have ended, at once as a rule. It also blocks until
 // the writes that were sent together are answered, or no caller waits for them.
 func (s *Store) Close() error {
-	s.mu.Lock()
-	s.end() // under the lock: no watch begins after it
-	s.mu.Unlock()
+	s.watches.End()
 	s.writes.Close()
-	s.running.Wait()
+	s.watches.Close()
 	return nil
 }
 
 // ready returns why no operation may begin.
-func (s *Store) ready(ctx context.Context) error {
-	if s.life.Err() != nil {
-		return store.ErrClosed
-	}
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return nil
-}
+func (s *Store) ready(ctx context.Context) error { return s.watches.Ready(ctx) }
 
 // query returns the options of a read.
 func (s *Store) query(ctx context.Context, index uint64, wait time.Duration) *api.QueryOptions {

@@ -20,14 +20,15 @@ import (
 	"github.com/leasehold/leasehold/store/storetest"
 )
 
-// asking waits until the handle has a query under way for the key.
-func asking(t testing.TB, s *Store, key string) {
+// asking waits until a query of the handle for the key was answered, and told it that version.
+func asking(t testing.TB, s *Store, rec store.Record) {
 	t.Helper()
 	storetest.Eventually(t, func() error {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if w := s.watches[key]; w == nil || w.seen.row.index == 0 {
+		if r, ok := opened.Load(s); ok && !r.(*requests).answered("/v1/kv/"+s.prefix+encode(rec.Key)) {
 			return errors.New("no query has been answered yet")
+		}
+		if w, ok := s.watches.Get(rec.Key); !ok || !w.Knows(rec.Version) {
+			return errors.New("it doesn't know the version")
 		}
 		return nil
 	})
@@ -37,7 +38,7 @@ func asking(t testing.TB, s *Store, key string) {
 // it, which had the query sent, doesn't matter.
 func waiting(t testing.TB, s *Store, rec store.Record) storetest.Waiting {
 	storetest.StartWait(t, s, rec)
-	asking(t, s, rec.Key)
+	asking(t, s, rec)
 	return storetest.StartWait(t, s, rec)
 }
 
@@ -242,7 +243,7 @@ func TestMoreKeysThanQueries(t *testing.T) {
 		recs, waits = append(recs, rec), append(waits, storetest.StartWait(t, s, rec))
 	}
 	for _, rec := range recs {
-		asking(t, s, rec.Key)
+		asking(t, s, rec)
 	}
 	// Each query takes a second, and one that told nothing new is followed by one that doesn't wait.
 	start := time.Now()
@@ -266,7 +267,7 @@ func TestWaitersShareAQuery(t *testing.T) {
 	if _, err := s.Wait(storetest.Within(t, 50*time.Millisecond), "k", rec.Version); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Wait: %v", err)
 	}
-	asking(t, s, "k")
+	asking(t, s, rec)
 	first := storetest.StartWait(t, s, rec) // which needs no read any more
 	sent := r.during(func() {
 		for range 50 {
@@ -291,9 +292,7 @@ func TestWaitersShareAQuery(t *testing.T) {
 		waits = append(waits, storetest.StartWait(t, s, rec))
 	}
 	storetest.Eventually(t, func() error {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if n := s.watches["k"].waiters; n < len(waits) {
+		if n := s.watches.Waiters("k"); n < len(waits) {
 			return fmt.Errorf("%d of %d wait", n, len(waits))
 		}
 		return nil
@@ -319,10 +318,8 @@ func TestQueriesEndSomeTimeAfterTheLastWaiter(t *testing.T) {
 		t.Error(err)
 	}
 	storetest.Eventually(t, func() error {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if len(s.watches) > 0 || len(s.slots) > 0 {
-			return fmt.Errorf("%d watches, %d queries", len(s.watches), len(s.slots))
+		if n := s.watches.Len(); n > 0 || len(s.slots) > 0 {
+			return fmt.Errorf("%d watches, %d queries", n, len(s.slots))
 		}
 		return nil
 	})
@@ -335,7 +332,7 @@ func TestWaitingForWhatIsNotThereIsNotBusy(t *testing.T) {
 	s, r := open(t, api.Config{Address: srv.Addr}, Options{Prefix: prefix})
 	other, _ := open(t, api.Config{Address: srv.Addr}, Options{Prefix: prefix})
 	w := storetest.StartWait(t, s, store.Record{Key: "none"})
-	asking(t, s, "none")
+	asking(t, s, store.Record{Key: "none"})
 	start := time.Now()
 	sent := r.during(func() {
 		var all sync.WaitGroup

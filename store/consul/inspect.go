@@ -2,22 +2,25 @@ package consul
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"strings"
+	"time"
 
-	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/internal/enginekit/inspect"
 	"github.com/leasehold/leasehold/store/driver"
 )
 
+// inspectWithin bounds the trial of what a lease does.
+const inspectWithin = 10 * time.Second
+
 // Inspect implements [driver.Inspector]. It writes, reads and deletes a record of its own, whose
-// key begins with ".doctor/".
+// key begins with ".inspect/".
 func (s *Store) Inspect(ctx context.Context) []driver.Finding {
 	servers := s.inspectServers(ctx)
 	if servers.Status == driver.StatusFail {
 		return []driver.Finding{servers}
 	}
-	return []driver.Finding{servers, s.inspectAgent(ctx), s.inspectToken(ctx), s.inspectWrites(ctx)}
+	return append([]driver.Finding{servers, s.inspectAgent(ctx), s.inspectToken(ctx)}, s.inspectWrites(ctx)...)
 }
 
 // inspectServers says how many servers there are, and whether one of them leads.
@@ -82,31 +85,9 @@ func (s *Store) inspectToken(ctx context.Context) driver.Finding {
 }
 
 // inspectWrites tries what a lease does.
-func (s *Store) inspectWrites(ctx context.Context) driver.Finding {
-	fail := func(what string, err error) driver.Finding {
-		return driver.Finding{
-			What: "permissions", Status: driver.StatusFail, Detail: what + ": " + err.Error(),
-			Advice: fmt.Sprintf("give the token a policy with key_prefix %q { policy = \"write\" }", s.prefix),
-		}
-	}
-	rec, err := s.Put(ctx, store.Record{Key: ".doctor/" + rand.Text()})
-	if err != nil {
-		return fail("create a record", err)
-	}
-	rec, err = s.Put(ctx, rec)
-	if err != nil {
-		return fail("write it", err)
-	}
-	if _, err := s.Get(ctx, rec.Key); err != nil {
-		return fail("read it", err)
-	}
-	for _, err := range s.List(ctx, rec.Key) {
-		if err != nil {
-			return fail("list it", err)
-		}
-	}
-	if err := s.Delete(ctx, rec.Key, rec.Version); err != nil {
-		return fail("delete it", err)
-	}
-	return driver.Finding{What: "permissions", Status: driver.StatusOK, Detail: "created, wrote, read, listed and deleted a record"}
+func (s *Store) inspectWrites(ctx context.Context) []driver.Finding {
+	return inspect.Trial{
+		Store: s, Within: inspectWithin, Reads: "reads of the consistent mode", List: true,
+		Advice: fmt.Sprintf("give the token a policy with key_prefix %q { policy = \"write\" }", s.prefix),
+	}.Run(ctx)
 }

@@ -23,6 +23,16 @@ type requests struct {
 	http.RoundTripper
 	mu   sync.Mutex
 	sent []string // method, path, and which reads are consistent
+
+	queries sync.Map // paths of blocking queries that were answered
+}
+
+// opened has the requests of each handle.
+var opened sync.Map
+
+func (r *requests) answered(path string) bool {
+	_, ok := r.queries.Load(path)
+	return ok
 }
 
 func (r *requests) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -33,7 +43,11 @@ func (r *requests) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	r.sent = append(r.sent, what)
 	r.mu.Unlock()
-	return r.RoundTripper.RoundTrip(req)
+	resp, err := r.RoundTripper.RoundTrip(req)
+	if err == nil && req.URL.Query().Has("wait") {
+		r.queries.Store(req.URL.Path, true)
+	}
+	return resp, err
 }
 
 // during returns what was sent while f ran.
@@ -72,6 +86,7 @@ func open(t testing.TB, config api.Config, opts Options) (*Store, *requests) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	opened.Store(s, r)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)

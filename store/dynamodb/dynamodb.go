@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/internal/enginekit/watcher"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/driver"
 	"github.com/leasehold/leasehold/store/dynamodb/internal/table"
@@ -90,7 +91,7 @@ type Store struct {
 	table   *table.Table
 	client  Client
 	opts    Options
-	watches watches
+	watches *watcher.Set[*watch]
 }
 
 var (
@@ -126,7 +127,7 @@ func Open(ctx context.Context, client Client, name string, opts Options) (*Store
 		table: table.New(client, name, table.Options{Attempt: opts.Attempt, Clock: opts.Clock, OnRequest: opts.OnRequest, Identity: opts.Identity}),
 	}
 	s.table.Make = "make it with `leasehold init dynamodb`"
-	s.watches.byKey = map[string]*watch{}
+	s.watches = watcher.NewSet(ctx, watcher.Kind[*watch]{Begin: newWatch, Linger: watcher.Forever, MaxIdle: maxWatches, Clock: opts.Clock})
 	if !opts.Unchecked {
 		if err := s.checkTable(ctx); err != nil {
 			s.table.Close()
@@ -147,6 +148,7 @@ func (s *Store) Properties() store.Properties {
 
 // Close implements [store.Store]. It ends running calls and waits for them. The client stays open.
 func (s *Store) Close() error {
+	s.watches.End()
 	s.table.Close()
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/internal/enginekit/watcher"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/driver"
 )
@@ -20,7 +21,8 @@ const (
 	lookMost   = 250 * time.Millisecond // or this much
 )
 
-// maxWatches is how many keys are remembered when nobody waits for them.
+// maxWatches is how many keys are remembered when nobody waits for them: a waiter that comes back
+// after a renewal doesn't have to read at once what it has just been given.
 const maxWatches = 1024
 
 // Wait implements [store.Waiter]. DynamoDB doesn't push, so it polls, once for all waiters for a
@@ -34,8 +36,13 @@ func (s *Store) Wait(ctx context.Context, key, version string) (store.Record, er
 	if err := driver.CheckKey(key); err != nil {
 		return store.Record{}, err
 	}
-	w := s.watches.join(key)
-	defer s.watches.leave(key, w)
+	w, leave, err := s.watches.Join(key)
+	if err != nil {
+		return store.Record{}, err
+	}
+	defer leave()
+	ctx, cancel := watcher.Within(ctx, s.watches.Life())
+	defer cancel()
 	before := w.begun()
 	for {
 		seen, due, news := w.look(before, version, s.opts.PollMax)
@@ -63,24 +70,13 @@ func (s *Store) rest(ctx context.Context, d time.Duration, news <-chan struct{})
 		return nil
 	case <-news:
 		return nil
-	case <-s.table.Done():
-		return store.ErrClosed
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 }
 
-// watches are the keys that somebody waits for, or waited for lately: a waiter that comes back
-// after a renewal doesn't have to read at once what it has just been given.
-type watches struct {
-	mu    sync.Mutex
-	byKey map[string]*watch
-}
-
 // watch is what those who wait for one key share. One of them reads at a time.
 type watch struct {
-	waiters int // under watches.mu
-
 	turn chan struct{} // of capacity 1: held by the one who reads
 
 	mu    sync.Mutex
@@ -94,37 +90,8 @@ type watch struct {
 	early float64       // the part of the pause that jitter takes off
 }
 
-func (ws *watches) join(key string) *watch {
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	w, ok := ws.byKey[key]
-	if !ok {
-		if len(ws.byKey) >= maxWatches {
-			ws.forget()
-		}
-		w = &watch{turn: make(chan struct{}, 1), news: make(chan struct{})}
-		ws.byKey[key] = w
-	}
-	w.waiters++
-	return w
-}
-
-// forget drops one key that nobody waits for. ws.mu is held.
-func (ws *watches) forget() {
-	for key, w := range ws.byKey {
-		if w.waiters == 0 {
-			delete(ws.byKey, key)
-			return
-		}
-	}
-}
-
-func (ws *watches) leave(key string, w *watch) {
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	if w.waiters--; w.waiters == 0 && len(ws.byKey) > maxWatches {
-		delete(ws.byKey, key)
-	}
+func newWatch(context.Context, string) *watch {
+	return &watch{turn: make(chan struct{}, 1), news: make(chan struct{})}
 }
 
 // look returns the record if a read tells one who waits for another version than that what it is,
@@ -168,8 +135,6 @@ func (w *watch) read(ctx context.Context, s *Store, key string, news <-chan stru
 	case w.turn <- struct{}{}:
 	case <-news:
 		return nil
-	case <-s.table.Done():
-		return store.ErrClosed
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}

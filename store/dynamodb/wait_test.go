@@ -63,8 +63,11 @@ func TestReadsAreShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := new(virtual)
 		s := testVirtual(t, v, Options{Clock: clocktest.New(0)})
-		w := s.watches.join("k")
-		defer s.watches.leave("k", w)
+		w, leave, err := s.watches.Join("k")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer leave()
 		for range 20 { // turn and news come at once
 			_, _, news := w.look(0, "", time.Second)
 			for range 2 {
@@ -216,7 +219,7 @@ func TestWatchesAreBounded(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if n := len(s.watches.byKey); n > maxWatches {
+		if n := s.watches.Len(); n > maxWatches {
 			t.Errorf("%d keys are remembered, want %d at most", n, maxWatches)
 		}
 	})

@@ -1,7 +1,6 @@
 package etcd
 
 import (
-	"container/list"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +12,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/internal/enginekit/batch"
 	"github.com/leasehold/leasehold/internal/enginekit/watcher"
 	"github.com/leasehold/leasehold/store"
@@ -36,23 +36,16 @@ type Options struct {
 // Store keeps records in etcd. It implements [store.Store], [store.Waiter], [store.Describer] and
 // [driver.Inspector].
 type Store struct {
-	client  *clientv3.Client
-	prefix  string
-	kv      clientv3.KV // tells how often a write was sent: see attempts
-	writes  *batch.Groups[*write]
-	watcher clientv3.Watcher // of its own: closing it leaves the caller's watches alone
+	client       *clientv3.Client
+	prefix       string
+	kv           clientv3.KV // tells how often a write was sent: see attempts
+	writes       *batch.Groups[*write]
+	watcher      clientv3.Watcher // of its own: closing it leaves the caller's watches alone
+	closeWatcher func() error     // once
 
 	notices bool // that a connection died in silence
 
-	mu       sync.Mutex // guards what is below, up to watching
-	closed   bool
-	watches  map[string]*watch // by key; of keys that somebody waits for, or did a moment ago
-	idle     list.List         // of those that nobody waits for, the one that was left first in front
-	retiring bool              // a goroutine ends those that have been idle for long
-
-	watching context.Context    // ends with closed
-	stop     context.CancelFunc // ends watching
-	running  sync.WaitGroup     // the goroutines of the watches
+	watches *watcher.Set[*watcher.Watch] // a watch in etcd for each key
 }
 
 var (
@@ -88,12 +81,15 @@ func New(client *clientv3.Client, opts Options) (*Store, error) {
 		client: client, prefix: prefix,
 		kv:      clientv3.NewKVFromKVClient(observed{clientv3.RetryKVClient(client)}, client),
 		watcher: clientv3.NewWatcher(client),
-		watches: map[string]*watch{}, notices: noticesSilence(client),
+		notices: noticesSilence(client),
 	}
+	s.closeWatcher = sync.OnceValue(s.watcher.Close)
 	s.writes = batch.New(1, s.together)
 	// Without a leader a member can't tell what happens elsewhere: it ends such a watch instead of
 	// leaving it silent.
-	s.watching, s.stop = context.WithCancel(clientv3.WithRequireLeader(context.Background()))
+	s.watches = watcher.NewSet(clientv3.WithRequireLeader(context.Background()), watcher.Kind[*watcher.Watch]{
+		Begin: watcher.Begin, Serve: s.serve, Linger: linger, MaxIdle: maxIdle, Clock: clock.System(),
+	})
 	return s, nil
 }
 
@@ -113,7 +109,7 @@ func checkPrefix(prefix string) error {
 }
 
 // ready returns why no operation may begin: the store was closed, or ctx is done.
-func (s *Store) ready(ctx context.Context) error { return watcher.Ready(ctx, s.watching.Done()) }
+func (s *Store) ready(ctx context.Context) error { return s.watches.Ready(ctx) }
 
 // Properties implements [store.Describer].
 func (s *Store) Properties() store.Properties {
@@ -154,18 +150,9 @@ func noticesSilence(client *clientv3.Client) bool {
 // Close implements [store.Store]. The client stays open. Running calls other than Wait end as they
 // would have.
 func (s *Store) Close() error {
-	s.mu.Lock()
-	first := !s.closed
-	if first {
-		s.closed = true
-		s.stop()
-	}
-	s.mu.Unlock()
-	var err error
-	if first {
-		err = s.watcher.Close()
-	}
+	s.watches.End()
+	err := s.closeWatcher()
 	s.writes.Close()
-	s.running.Wait()
+	s.watches.Close()
 	return err
 }

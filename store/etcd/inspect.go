@@ -2,8 +2,6 @@ package etcd
 
 import (
 	"context"
-	"crypto/rand"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,7 +10,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/internal/enginekit/inspect"
 	"github.com/leasehold/leasehold/store/driver"
 )
 
@@ -130,50 +128,8 @@ func (s *Store) inspectUser(ctx context.Context) driver.Finding {
 
 // inspectKeys tries what the store does, on a key of its own.
 func (s *Store) inspectKeys(ctx context.Context) []driver.Finding {
-	ctx, cancel := clock.WithTimeout(ctx, clock.System(), inspectWithin)
-	defer cancel()
-	permissions := driver.Finding{What: "permissions", Status: driver.StatusOK, Detail: fmt.Sprintf("keys under %q can be read, written, watched and deleted", s.prefix)}
-	conditions := driver.Finding{What: "consistency", Status: driver.StatusOK, Detail: "linearizable reads; a write under an old version is refused"}
-	err := s.tryKeys(ctx)
-	switch {
-	case errors.Is(err, errIgnored):
-		conditions.Status, conditions.Detail = driver.StatusFail, err.Error()
-		conditions.Advice = "what is between client and server? Connect to etcd itself"
-	case err != nil:
-		permissions.Status, permissions.Detail = driver.StatusFail, err.Error()
-		permissions.Advice = fmt.Sprintf("etcdctl role grant-permission ROLE --prefix=true readwrite %q", s.prefix)
-		return []driver.Finding{permissions}
-	}
-	return []driver.Finding{permissions, conditions}
-}
-
-// errIgnored says that a condition was not heeded.
-var errIgnored = errors.New("a write under another version was carried out")
-
-func (s *Store) tryKeys(ctx context.Context) (err error) {
-	key := ".inspect/" + rand.Text()
-	first, err := s.Put(ctx, store.Record{Key: key, Nonce: "1"})
-	if err != nil {
-		return err
-	}
-	last := first.Version
-	defer func() { err = errors.Join(err, s.Delete(ctx, key, last)) }()
-	told := make(chan error, 1)
-	go func() {
-		_, err := s.Wait(ctx, key, first.Version)
-		told <- err
-	}()
-	second, err := s.Put(ctx, store.Record{Key: key, Nonce: "2", Version: first.Version})
-	if err == nil {
-		last = second.Version
-	}
-	if err := errors.Join(err, <-told); err != nil {
-		return err
-	}
-	for _, version := range []string{"", first.Version} {
-		if _, err := s.Put(ctx, store.Record{Key: key, Nonce: "3", Version: version}); !errors.Is(err, store.ErrConflict) {
-			return errors.Join(errIgnored, err)
-		}
-	}
-	return nil
+	return inspect.Trial{
+		Store: s, Within: inspectWithin, Where: fmt.Sprintf(" under %q", s.prefix), Reads: "linearizable reads", Wait: true,
+		Advice: fmt.Sprintf("etcdctl role grant-permission ROLE --prefix=true readwrite %q", s.prefix),
+	}.Run(ctx)
 }

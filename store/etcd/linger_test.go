@@ -9,6 +9,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/leasehold/leasehold/internal/enginekit/watcher"
 	"github.com/leasehold/leasehold/internal/proof/servers"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/storetest"
@@ -18,10 +19,8 @@ import (
 func awaitJoined(t testing.TB, s *Store, key string, n int) {
 	t.Helper()
 	eventually(t, fmt.Sprint(n, " to wait for ", key), func() bool {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		w := s.watches[key]
-		return w != nil && w.waiters == n
+		_, ok := s.watches.Get(key)
+		return ok && s.watches.Waiters(key) == n
 	})
 }
 
@@ -200,39 +199,31 @@ func TestIdleWatchesEnd(t *testing.T) {
 	s := open(t, dial(t, srv.Addr), newPrefix(t))
 	begin := time.Now()
 	const keys = maxIdle + 10
-	for i := range keys {
-		w, err := s.join(fmt.Sprint("k", i))
+	join := func(i int) (*watcher.Watch, func()) {
+		w, leave, err := s.watches.Join(fmt.Sprint("k", i))
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.leave(w)
+		return w, leave
 	}
-	number := func() (watched, idle int) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return len(s.watches), s.idle.Len()
+	for i := range keys {
+		_, leave := join(i)
+		leave()
 	}
-	if watched, idle := number(); time.Since(begin) < linger && (watched != maxIdle || idle != maxIdle) {
-		t.Errorf("%d watches, %d of them idle, want %d", watched, idle, maxIdle)
+	if watched := s.watches.Len(); time.Since(begin) < linger && watched != maxIdle {
+		t.Errorf("%d watches, want %d", watched, maxIdle)
 	}
-	s.mu.Lock()
-	oldest, newest := s.watches["k0"], s.watches[fmt.Sprint("k", keys-1)]
-	s.mu.Unlock()
-	if oldest != nil || newest == nil {
-		t.Errorf("the watch that was left first: %v; the last one: %v", oldest, newest)
+	_, oldest := s.watches.Get("k0")
+	newest, ok := s.watches.Get(fmt.Sprint("k", keys-1))
+	if oldest || !ok {
+		t.Errorf("the watch that was left first: %v; the last one: %v", oldest, ok)
 	}
-	again, err := s.join(newest.key) // one that is waited for stays
-	if err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the idle watches to end", func() bool {
-		watched, idle := number()
-		return watched == 1 && idle == 0
-	})
+	again, leave := join(keys - 1) // one that is waited for stays
+	eventually(t, "the idle watches to end", func() bool { return s.watches.Len() == 1 })
 	if took := time.Since(begin); again != newest || took < linger {
 		t.Errorf("the idle watches ended after %v, want %v; the one that is waited for is %p, was %p", took, linger, again, newest)
 	}
-	s.leave(again)
+	leave()
 }
 
 // Waits are cheap, and said to be, where the client notices soon that a connection has died in silence.

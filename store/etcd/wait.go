@@ -2,13 +2,19 @@ package etcd
 
 import (
 	"context"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/codes"
 
 	"github.com/leasehold/leasehold/internal/enginekit/watcher"
 	"github.com/leasehold/leasehold/store"
-	"github.com/leasehold/leasehold/store/driver"
+)
+
+// A watch outlives its last Wait, since it costs two round trips to begin another one.
+const (
+	linger  = 10 * time.Second
+	maxIdle = 1024
 )
 
 // Wait implements [store.Waiter]. A watch reports the change, together with the new record, so
@@ -18,18 +24,7 @@ import (
 // It costs nothing if the watch is unbroken since the last Wait, and version is the latest that it
 // reported or that was read since it began.
 func (s *Store) Wait(ctx context.Context, key, version string) (store.Record, error) {
-	if err := driver.CheckKey(key); err != nil {
-		return store.Record{}, err
-	}
-	if err := s.ready(ctx); err != nil {
-		return store.Record{}, err
-	}
-	w, err := s.join(key)
-	if err != nil {
-		return store.Record{}, err
-	}
-	defer s.leave(w)
-	return w.Wait(ctx, s.watching, version, watcher.Reader{
+	return watcher.Wait(ctx, s.watches, key, version, watcher.Reader{
 		Read:    func(ctx context.Context, key string, _ uint64) (store.Record, uint64, error) { return s.load(ctx, key) },
 		Passing: func(err error) bool { return code(err) == codes.Unavailable },
 
@@ -44,31 +39,39 @@ func (s *Store) Wait(ctx context.Context, key, version string) (store.Record, er
 // comes every 100 ms. The client resumes after a lost connection by itself, without a gap. The
 // watch ends when the revision to resume from has been compacted, and when the member has lost its
 // leader; then it begins at the present again, and whoever waits reads.
-func (s *Store) serve(ctx context.Context, w *watch) {
+func (s *Store) serve(ctx context.Context, key string, w *watcher.Watch) {
 	for pause := watcher.RetryMin; ; pause = min(2*pause, watcher.RetryMax) {
-		for resp := range s.watcher.Watch(ctx, s.prefix+w.key, clientv3.WithCreatedNotify()) {
+		for resp := range s.watcher.Watch(ctx, s.prefix+key, clientv3.WithCreatedNotify()) {
 			if resp.Created && resp.Err() == nil {
 				pause = watcher.RetryMin
 				w.Again()
 			}
 			if n := len(resp.Events); n > 0 { // the latest change is enough
-				s.tell(w, resp.Events[n-1])
+				s.tell(key, w, resp.Events[n-1])
 			}
 		}
 		if ctx.Err() != nil {
 			return
 		}
 		w.Ended()
-		if watcher.Pause(ctx, s.watching.Done(), pause) != nil {
+		if watcher.Pause(ctx, s.watches.Life().Done(), pause) != nil {
 			return
 		}
 	}
 }
 
-func (s *Store) tell(w *watch, ev *clientv3.Event) {
-	rec, err := store.Record{Key: w.key}, error(nil)
+func (s *Store) tell(key string, w *watcher.Watch, ev *clientv3.Event) {
+	rec, err := store.Record{Key: key}, error(nil)
 	if ev.Type == clientv3.EventTypePut {
 		rec, err = s.record(ev.Kv)
 	}
 	w.Tell(uint64(ev.Kv.ModRevision), rec, err)
+}
+
+// show tells the watch for key, if there is one, that the store shows a caller the record as of
+// that revision: see [watcher.Watch.Show].
+func (s *Store) show(key string, revision int64) {
+	if w, ok := s.watches.Get(key); ok {
+		w.Show(uint64(revision))
+	}
 }

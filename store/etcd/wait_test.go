@@ -39,10 +39,8 @@ func startWait(t testing.TB, s *Store, key, version string) <-chan waited {
 		result <- waited{rec, err}
 	}()
 	eventually(t, "a watch for "+key, func() bool {
-		s.mu.Lock()
-		w := s.watches[key]
-		s.mu.Unlock()
-		return w != nil && w.Began()
+		w, ok := s.watches.Get(key)
+		return ok && w.Began()
 	})
 	return result
 }
@@ -120,9 +118,7 @@ func TestWaitsShareWatches(t *testing.T) {
 			waiting = append(waiting, startWait(t, s, stored[i].Key, stored[i].Version))
 		}
 		eventually(t, "all to wait", func() bool { // one that comes when the others have gone begins a watch
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			return s.watches[stored[i].Key].waiters == waiters
+			return s.watches.Waiters(stored[i].Key) == waiters
 		})
 	}
 	for i := range stored {

@@ -45,7 +45,7 @@ func (s *Store) Confirm(ctx context.Context, key string) (store.Record, error) {
 		case !mismatch(refused):
 			return store.Record{}, fmt.Errorf("%s: can't be confirmed: %w", key, Explain(refused))
 		}
-		if err := watcher.Pause(ctx, s.watching.Done(), catchUp); err != nil {
+		if err := watcher.Pause(ctx, s.feeds.Life().Done(), catchUp); err != nil {
 			return store.Record{}, err
 		}
 	}
@@ -80,12 +80,12 @@ func (s *Store) lookAgain() {
 	now := clock.System().Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || now < s.due {
+	if now < s.due {
 		return
 	}
 	s.due = now.Add(lookEvery)
-	s.running.Go(func() {
-		_ = s.bounded(s.watching, func(ctx context.Context) error { // what can't be seen is looked at later
+	s.feeds.Go(func() {
+		_ = s.bounded(s.feeds.Life(), func(ctx context.Context) error { // what can't be seen is looked at later
 			info, err := s.stream.Info(ctx)
 			if err == nil {
 				s.saw(info.Config)

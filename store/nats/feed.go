@@ -2,6 +2,7 @@ package nats
 
 import (
 	"context"
+	"sync/atomic"
 
 	natsgo "github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -14,45 +15,40 @@ import (
 // that somebody waits for, and one of the whole bucket for all others. A consumer costs the server
 // memory and heartbeats; one of the whole bucket gets every renewal of every lease.
 type feed struct {
-	filter string
-	cancel context.CancelFunc
-
-	// These are guarded by the store's mu.
-	watches map[string]*watch // by key, as the bucket has it
-	began   bool              // the consumer began, or failed to, at least once
+	began atomic.Bool // the consumer began, or failed to, at least once
 }
+
+func newFeed(context.Context, string) *feed { return new(feed) }
 
 // narrow is how many keys get a consumer of their own.
 const narrow = 32
 
-// feedFor returns the feed for a watch on that key. s.mu is held.
-func (s *Store) feedFor(key string) *feed {
-	filter := key
-	if len(s.feeds) >= narrow {
+// feedFor returns the feed for a watch on that key, until the watch leaves it. It is called by one
+// goroutine at a time.
+func (s *Store) feedFor(key string) (f *feed, leave func()) {
+	filter := encode(key)
+	if s.feeds.Len() >= narrow {
 		filter = jetstream.AllKeys
 	}
-	f, ok := s.feeds[filter]
-	if !ok {
-		ctx, cancel := context.WithCancel(s.watching)
-		f = &feed{filter: filter, cancel: cancel, watches: map[string]*watch{}}
-		s.feeds[filter] = f
-		s.running.Go(func() { s.serve(ctx, f) })
+	f, leave, err := s.feeds.Join(filter)
+	if err != nil { // the store is being closed, and the watch with it
+		return new(feed), func() {}
 	}
-	return f
+	return f, leave
 }
 
 // serve keeps up the feed's consumer until ctx ends. The consumer delivers what comes after its
 // beginning. It restarts itself when a heartbeat is missing, which takes 10 s, and continues where
 // it was. After the connection was lost it is begun anew at once, and whoever waits reads.
-func (s *Store) serve(ctx context.Context, f *feed) {
+func (s *Store) serve(ctx context.Context, filter string, f *feed) {
 	reconnected := s.conn.StatusChanged(natsgo.CONNECTED)
 	defer s.conn.RemoveStatusListener(reconnected)
 	for pause := watcher.RetryMin; ctx.Err() == nil; pause = min(2*pause, watcher.RetryMax) {
-		if s.relay(ctx, f, reconnected) {
+		if s.relay(ctx, filter, f, reconnected) {
 			pause = watcher.RetryMin
 		}
 		s.again(f)
-		if watcher.Pause(ctx, s.watching.Done(), pause) != nil {
+		if watcher.Pause(ctx, s.feeds.Life().Done(), pause) != nil {
 			return
 		}
 	}
@@ -60,7 +56,7 @@ func (s *Store) serve(ctx context.Context, f *feed) {
 
 // relay begins a consumer and passes on what it delivers, until it ends, the connection was lost,
 // or ctx ends. It reports whether the consumer began.
-func (s *Store) relay(ctx context.Context, f *feed, reconnected <-chan natsgo.Status) bool {
+func (s *Store) relay(ctx context.Context, filter string, f *feed, reconnected <-chan natsgo.Status) bool {
 	ctx, cancel := context.WithCancel(ctx)
 	opts := []jetstream.WatchOpt{jetstream.UpdatesOnly()}
 	if s.config.Load().Replicas > 1 {
@@ -74,7 +70,7 @@ func (s *Store) relay(ctx context.Context, f *feed, reconnected <-chan natsgo.St
 		}
 		opts = append(opts, jetstream.ResumeFromRevision(last+1))
 	}
-	updates, err := s.updates(ctx, f.filter, opts...)
+	updates, err := s.updates(ctx, filter, opts...)
 	defer drain(updates)
 	defer cancel()
 	if err != nil {
@@ -87,11 +83,9 @@ func (s *Store) relay(ctx context.Context, f *feed, reconnected <-chan natsgo.St
 			if !ok {
 				return true
 			}
-			s.mu.Lock()
-			w := f.watches[entry.Key()]
-			s.mu.Unlock()
-			if w != nil {
-				w.tell(entry)
+			key, err := decode(entry.Key())
+			if w, ok := s.watches.Get(key); ok && err == nil && w.feed == f {
+				w.tell(key, entry)
 			}
 		case <-reconnected:
 			return true
@@ -103,11 +97,11 @@ func (s *Store) relay(ctx context.Context, f *feed, reconnected <-chan natsgo.St
 
 // again has everybody read who waits at the feed.
 func (s *Store) again(f *feed) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	f.began = true
-	for _, w := range f.watches {
-		w.Again()
+	f.began.Store(true) // before: a watch that isn't among all yet finds it
+	for _, w := range s.watches.All() {
+		if w.feed == f {
+			w.Again()
+		}
 	}
 }
 

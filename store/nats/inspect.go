@@ -2,15 +2,13 @@ package nats
 
 import (
 	"context"
-	"crypto/rand"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/internal/enginekit/inspect"
 	"github.com/leasehold/leasehold/store/driver"
 )
 
@@ -77,64 +75,24 @@ func (s *Store) inspectDurability(info *jetstream.StreamInfo) driver.Finding {
 	return f
 }
 
-// inspectKeys tries what the store does, on a key of its own.
+// inspectKeys tries what the store does, on a key of its own, and tells how far the leader's clock
+// is from this machine's.
 func (s *Store) inspectKeys(ctx context.Context) []driver.Finding {
-	permissions := driver.Finding{What: "permissions", Status: driver.StatusOK, Detail: "keys can be read, written, confirmed, watched and deleted"}
-	conditions := driver.Finding{What: "consistency", Status: driver.StatusOK, Detail: "reads by the leader; a write under an old version is refused"}
-	offset, err := s.tryKeys(ctx)
-	switch {
-	case errors.Is(err, errIgnored):
-		conditions.Status, conditions.Detail = driver.StatusFail, err.Error()
-		conditions.Advice = "the server is too old, or isn't one of NATS: use 2.10 or later"
-		return []driver.Finding{permissions, conditions}
-	case err != nil:
-		permissions.Status, permissions.Detail = driver.StatusFail, err.Error()
-		permissions.Advice = fmt.Sprintf("allow the subjects that the documentation of store/nats lists, for %s", s.name)
-		return []driver.Finding{permissions}
+	offset, before := time.Duration(0), clock.System().Wall()
+	found := inspect.Trial{
+		Store: s, Within: 3 * answerWithin, Reads: "reads by the leader", Wait: true,
+		Advice: fmt.Sprintf("allow the subjects that the documentation of store/nats lists, for %s", s.name),
+		Stored: func(ctx context.Context, key string) error {
+			msg, err := s.last(ctx, s.subject(encode(key)))
+			if err == nil && msg != nil {
+				after := clock.System().Wall()
+				offset = msg.Time.Sub(before.Add(after.Sub(before) / 2))
+			}
+			return err
+		},
+	}.Run(ctx)
+	if found[0].Status == driver.StatusOK {
+		found = append(found, driver.Finding{What: "clock", Status: driver.StatusOK, Detail: fmt.Sprintf("the leader's is %v from this machine's; nothing depends on it", offset.Round(time.Millisecond))})
 	}
-	return []driver.Finding{permissions, conditions, {What: "clock", Status: driver.StatusOK, Detail: fmt.Sprintf("the leader's is %v from this machine's; nothing depends on it", offset.Round(time.Millisecond))}}
-}
-
-// errIgnored says that a condition was not heeded.
-var errIgnored = errors.New("a write under another version was carried out")
-
-// tryKeys returns how far the leader's clock is from this machine's.
-func (s *Store) tryKeys(ctx context.Context) (offset time.Duration, err error) {
-	key := ".inspect/" + rand.Text()
-	before := clock.System().Wall()
-	first, err := s.Put(ctx, store.Record{Key: key, Nonce: "1"})
-	if err != nil {
-		return 0, err
-	}
-	after := clock.System().Wall()
-	last := first.Version
-	defer func() { err = errors.Join(err, s.Delete(ctx, key, last)) }()
-	msg, err := s.last(ctx, s.subject(encode(key)))
-	if err != nil || msg == nil {
-		return 0, errors.Join(errors.New("a record can't be read"), err)
-	}
-	offset = msg.Time.Sub(before.Add(after.Sub(before) / 2))
-	if _, err := s.Confirm(ctx, key); err != nil {
-		return 0, err
-	}
-	told := make(chan error, 1)
-	waitCtx, cancel := clock.WithTimeout(ctx, clock.System(), answerWithin)
-	defer cancel()
-	go func() {
-		_, err := s.Wait(waitCtx, key, first.Version)
-		told <- err
-	}()
-	second, err := s.Put(ctx, store.Record{Key: key, Nonce: "2", Version: first.Version})
-	if err == nil {
-		last = second.Version
-	}
-	if err := errors.Join(err, <-told); err != nil {
-		return 0, err
-	}
-	for _, version := range []string{"", first.Version} {
-		if _, err := s.Put(ctx, store.Record{Key: key, Nonce: "3", Version: version}); !errors.Is(err, store.ErrConflict) {
-			return 0, errors.Join(errIgnored, err)
-		}
-	}
-	return offset, nil
+	return found
 }

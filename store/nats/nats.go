@@ -38,15 +38,11 @@ type Store struct {
 	api    string                                 // begins the subjects of JetStream's API
 	opts   Options
 
-	mu      sync.Mutex // guards what follows
-	closed  bool
-	watches map[string]*watch // by key; only of keys that somebody waits for
-	feeds   map[string]*feed  // by filter
+	watches *watcher.Set[*watch]
+	feeds   *watcher.Set[*feed] // by filter
 
-	watching context.Context    // ends with closed
-	stop     context.CancelFunc // ends watching
-	running  sync.WaitGroup     // the goroutines of the feeds, and a look at the bucket
-	due      clock.Instant      // when to look at the bucket again
+	mu  sync.Mutex    // guards what follows
+	due clock.Instant // when to look at the bucket again
 }
 
 var (
@@ -67,10 +63,7 @@ func Open(ctx context.Context, js jetstream.JetStream, bucket string, opts Optio
 	if js == nil {
 		return nil, errors.New("nats: the JetStream context is nil: want one from jetstream.New")
 	}
-	s := &Store{
-		conn: js.Conn(), js: js, api: apiPrefix(js.Options()), opts: opts,
-		watches: map[string]*watch{}, feeds: map[string]*feed{},
-	}
+	s := &Store{conn: js.Conn(), js: js, api: apiPrefix(js.Options()), opts: opts}
 	err := s.bounded(ctx, func(ctx context.Context) (err error) {
 		if s.kv, err = js.KeyValue(ctx, bucket); err != nil {
 			return err
@@ -90,7 +83,8 @@ func Open(ctx context.Context, js jetstream.JetStream, bucket string, opts Optio
 	}
 	s.name = config.Name
 	s.saw(config)
-	s.watching, s.stop = context.WithCancel(context.Background())
+	s.feeds = watcher.NewSet(context.Background(), watcher.Kind[*feed]{Begin: newFeed, Serve: s.serve, Clock: clock.System()})
+	s.watches = watcher.NewSet(context.Background(), watcher.Kind[*watch]{Begin: s.begin, End: func(w *watch) { w.leave() }, Clock: clock.System()})
 	return s, nil
 }
 
@@ -175,7 +169,7 @@ func (s *Store) bounded(ctx context.Context, do func(context.Context) error) err
 }
 
 // ready returns why no operation may begin: the store was closed, or ctx is done.
-func (s *Store) ready(ctx context.Context) error { return watcher.Ready(ctx, s.watching.Done()) }
+func (s *Store) ready(ctx context.Context) error { return s.feeds.Ready(ctx) }
 
 // synced reports whether what a bucket acknowledges is on a disk.
 func (o Options) synced(c jetstream.StreamConfig) bool {
@@ -206,12 +200,7 @@ func (s *Store) Properties() store.Properties {
 // Close implements [store.Store]. The connection stays open. Running calls other than Wait end as
 // they would have.
 func (s *Store) Close() error {
-	s.mu.Lock()
-	if !s.closed {
-		s.closed = true
-		s.stop()
-	}
-	s.mu.Unlock()
-	s.running.Wait()
+	s.watches.Close()
+	s.feeds.Close()
 	return nil
 }

@@ -190,9 +190,8 @@ func TestFinding_L12_AWaitOutlastsServersWithoutALeader(t *testing.T) {
 		api := new(jetstream.APIError)
 		return errors.As(err, &api) && api.Code == http.StatusServiceUnavailable
 	})
-	minority.mu.Lock()
-	minority.watches[encode("k")].Again() // as after a consumer began anew
-	minority.mu.Unlock()
+	w, _ := minority.watches.Get("k")
+	w.Again() // as after a consumer began anew
 	select {
 	case got := <-waiting:
 		t.Fatalf("Wait has ended: %v", got.err)

@@ -66,7 +66,7 @@ func (s *Store) loadFrom(ctx context.Context, key string, floor uint64) (rec sto
 				return rec, sequence, err
 			}
 		}
-		if err := watcher.Pause(ctx, s.watching.Done(), catchUp); err != nil {
+		if err := watcher.Pause(ctx, s.feeds.Life().Done(), catchUp); err != nil {
 			return store.Record{}, 0, err
 		}
 	}

@@ -146,7 +146,7 @@ func TestInspect(t *testing.T) {
 		"server":      {Status: driver.StatusOK, Detail: "NATS 2."},
 		"bucket":      {Status: driver.StatusWarn, Detail: "1 replicas", Advice: "3 replicas"},
 		"durability":  {Status: driver.StatusWarn, Detail: "may be lost", Advice: "sync_interval: always"},
-		"permissions": {Status: driver.StatusOK, Detail: "read, written"},
+		"permissions": {Status: driver.StatusOK, Detail: "read, confirmed"},
 		"consistency": {Status: driver.StatusOK, Detail: "leader"},
 		"clock":       {Status: driver.StatusOK, Detail: "from this machine's"},
 	} {

@@ -32,10 +32,8 @@ func startWait(t testing.TB, s *Store, key, version string) <-chan waited {
 		result <- waited{rec, err}
 	}()
 	eventually(t, "a consumer for "+key, func() bool {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		w := s.watches[encode(key)]
-		return w != nil && w.Began()
+		w, ok := s.watches.Get(key)
+		return ok && w.Began()
 	})
 	return result
 }

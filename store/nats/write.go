@@ -85,7 +85,7 @@ func (s *Store) write(ctx context.Context, key, version string, send func(ctx co
 			return &store.ConflictError{Current: current}
 		}
 		if tries > 0 {
-			if err := watcher.Pause(ctx, s.watching.Done(), watcher.RetryMin); err != nil {
+			if err := watcher.Pause(ctx, s.feeds.Life().Done(), watcher.RetryMin); err != nil {
 				return err
 			}
 		}
@@ -113,7 +113,7 @@ func (s *Store) connected(ctx context.Context) error {
 			return Explain(fmt.Errorf("the connection is %s", s.conn.Status()))
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-s.watching.Done():
+		case <-s.feeds.Life().Done():
 			return store.ErrClosed
 		}
 	}

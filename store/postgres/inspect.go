@@ -2,15 +2,16 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/internal/enginekit/inspect"
 	"github.com/leasehold/leasehold/store/driver"
 )
+
+// inspectWithin bounds the trial of what a lease does.
+const inspectWithin = 10 * time.Second
 
 // Inspect implements [driver.Inspector]. It writes and deletes one record of its own.
 func (s *Store) Inspect(ctx context.Context) []driver.Finding {
@@ -32,30 +33,13 @@ func (s *Store) Inspect(ctx context.Context) []driver.Finding {
 	for _, p := range l.problems(s.opts.Table) {
 		findings = append(findings, driver.Finding{What: p.what, Status: driver.StatusFail, Detail: p.detail, Advice: p.advice})
 	}
-	findings = append(findings, s.tryOut(ctx), l.durability(), s.replication(l.replication), s.connections(l))
-	return append(findings, s.clockFinding(l.clock.Sub(before.Add(trip/2)), trip))
+	findings = append(findings, s.tryOut(ctx)...)
+	return append(findings, l.durability(), s.replication(l.replication), s.connections(l), inspect.Clock(l.clock.Sub(before.Add(trip/2)), trip, s.opts.ClockStep))
 }
 
-// tryOut writes, reads and deletes.
-func (s *Store) tryOut(ctx context.Context) driver.Finding {
-	key := ".inspect/" + strings.ToLower(newVersion()[:12])
-	rec, err := s.Put(ctx, store.Record{Key: key, Nonce: newVersion()})
-	if err == nil {
-		rec, err = s.Put(ctx, rec)
-	}
-	if err == nil {
-		_, err = s.Get(ctx, key)
-	}
-	if err == nil {
-		_, err = s.Confirm(ctx, key)
-	}
-	if rec.Version != "" {
-		err = errors.Join(err, s.Delete(ctx, key, rec.Version))
-	}
-	if err != nil {
-		return driver.Finding{What: "permissions", Status: driver.StatusFail, Detail: err.Error()}
-	}
-	return driver.Finding{What: "permissions", Status: driver.StatusOK, Detail: "a record could be made, changed, read, confirmed and deleted"}
+// tryOut does what a lease does.
+func (s *Store) tryOut(ctx context.Context) []driver.Finding {
+	return inspect.Trial{Store: s, Within: inspectWithin, Reads: "reads by the primary"}.Run(ctx)
 }
 
 func (l look) durability() driver.Finding {
@@ -100,23 +84,6 @@ func (s *Store) connections(l look) driver.Finding {
 	if l.pooled {
 		f.Status, f.Detail = driver.StatusWarn, "through a pooler: waiting polls, and statements aren't prepared"
 		f.Advice = "for hand-overs at once, connect straight to the server"
-	}
-	return f
-}
-
-// skewed is a difference of clocks that is worth a look.
-const skewed = time.Second
-
-// clockFinding tells how the server's wall clock compares with the one here. Only Age depends on
-// it.
-func (s *Store) clockFinding(offset, trip time.Duration) driver.Finding {
-	f := driver.Finding{What: "clock", Status: driver.StatusOK}
-	f.Detail = fmt.Sprintf("the server's is %v from the one here, give or take %v", offset.Round(time.Millisecond), trip.Round(time.Millisecond))
-	if s.opts.ClockStep > 0 {
-		f.Detail += fmt.Sprintf("; ages hold while it isn't set by more than %v", s.opts.ClockStep)
-	}
-	if offset.Abs() > skewed+trip {
-		f.Status, f.Advice = driver.StatusWarn, "run a time daemon on both; no lease depends on it, but a restored store's tokens and the opt-in Age do"
 	}
 	return f
 }

@@ -2,7 +2,6 @@ package redis
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -11,14 +10,17 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/internal/enginekit/inspect"
 	"github.com/leasehold/leasehold/store/driver"
 )
+
+// inspectWithin bounds the trial of what a lease does.
+const inspectWithin = 10 * time.Second
 
 // Inspect implements [driver.Inspector]. It writes and deletes one record of its own. Of a cluster
 // it sees one node.
 func (s *Store) Inspect(ctx context.Context) []driver.Finding {
-	findings := []driver.Finding{s.tryOut(ctx)}
+	findings := s.tryOut(ctx)
 	info, err := s.info(ctx)
 	if err != nil {
 		return append(findings, driver.Finding{
@@ -60,28 +62,9 @@ func (s *Store) info(ctx context.Context) (map[string]string, error) {
 	return info, nil
 }
 
-// tryOut writes, reads and deletes.
-func (s *Store) tryOut(ctx context.Context) driver.Finding {
-	key := ".inspect/" + strings.ToLower(newVersion()[:12])
-	rec, err := s.Put(ctx, store.Record{Key: key, Nonce: newVersion()})
-	if err == nil {
-		rec, err = s.Put(ctx, rec)
-	}
-	if err == nil {
-		_, err = s.Get(ctx, key)
-	}
-	if rec.Version != "" {
-		err = errors.Join(err, s.Delete(ctx, key, rec.Version))
-	}
-	if err == nil {
-		for _, err = range s.List(ctx, key) {
-			break
-		}
-	}
-	if err != nil {
-		return driver.Finding{What: "permissions", Status: driver.StatusFail, Detail: err.Error()}
-	}
-	return driver.Finding{What: "permissions", Status: driver.StatusOK, Detail: "a record could be made, changed, read and deleted"}
+// tryOut does what a lease does.
+func (s *Store) tryOut(ctx context.Context) []driver.Finding {
+	return inspect.Trial{Store: s, Within: inspectWithin, Reads: "reads by the primary", List: true}.Run(ctx)
 }
 
 func server(info map[string]string) driver.Finding {
@@ -176,12 +159,8 @@ func (s *Store) replication(info map[string]string) driver.Finding {
 	return f
 }
 
-// skewed is a difference of clocks that is worth a look.
-const skewed = time.Second
-
 // clock tells how the server's wall clock compares with the one here. Only Age depends on it.
 func (s *Store) clock(ctx context.Context) driver.Finding {
-	f := driver.Finding{What: "clock", Status: driver.StatusWarn}
 	clk := clock.System()
 	asked, before := clk.Now(), clk.Wall()
 	cmd := goredis.NewTimeCmd(ctx, "time")
@@ -190,19 +169,9 @@ func (s *Store) clock(ctx context.Context) driver.Finding {
 		err = cmd.Err()
 	}
 	if err != nil {
-		f.Detail = err.Error()
-		return f
+		return driver.Finding{What: "clock", Status: driver.StatusWarn, Detail: err.Error()}
 	}
 	trip := clk.Now().Sub(asked)
 	offset := cmd.Val().Sub(before.Add(trip / 2))
-	f.Detail = fmt.Sprintf("the server's is %v from the one here, give or take %v", offset.Round(time.Millisecond), trip.Round(time.Millisecond))
-	if s.opts.ClockStep > 0 {
-		f.Detail += fmt.Sprintf("; ages hold while it isn't set by more than %v", s.opts.ClockStep)
-	}
-	if offset.Abs() <= skewed+trip {
-		f.Status = driver.StatusOK
-		return f
-	}
-	f.Advice = "run a time daemon on both; no lease depends on it, but tokens after a failover and the opt-in Age do"
-	return f
+	return inspect.Clock(offset, trip, s.opts.ClockStep)
 }

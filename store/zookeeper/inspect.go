@@ -13,12 +13,15 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/internal/enginekit/inspect"
 	"github.com/leasehold/leasehold/store/driver"
 )
 
+// inspectWithin bounds the trial of what a lease does.
+const inspectWithin = 10 * time.Second
+
 // Inspect implements [driver.Inspector]. It writes, reads and deletes a record of its own, whose
-// key begins with ".doctor/".
+// key begins with ".inspect/".
 func (s *Store) Inspect(ctx context.Context) []driver.Finding {
 	if err := s.session(ctx); err != nil {
 		return []driver.Finding{{
@@ -108,28 +111,16 @@ func (s *Store) inspectRoot(ctx context.Context) driver.Finding {
 
 // inspectWrites tries what a lease does, and says who did it.
 func (s *Store) inspectWrites(ctx context.Context) []driver.Finding {
-	fail := func(what string, err error) []driver.Finding {
-		return []driver.Finding{{
-			What: "permissions", Status: driver.StatusFail, Detail: what + ": " + err.Error(),
-			Advice: "give this account crwd on " + s.root + " and what is below",
-		}}
-	}
-	rec, err := s.Put(ctx, store.Record{Key: ".doctor/" + rand.Text()})
-	if err != nil {
-		return fail("create a record", err)
-	}
-	rec, err = s.Put(ctx, rec)
-	if err != nil {
-		return fail("write it", err)
-	}
-	if _, err := s.Get(ctx, rec.Key); err != nil {
-		return fail("read it", err)
-	}
-	identity := s.inspectIdentity(ctx, s.node(rec.Key))
-	if err := s.Delete(ctx, rec.Key, rec.Version); err != nil {
-		return append(fail("delete it", err), identity)
-	}
-	return []driver.Finding{identity, {What: "permissions", Status: driver.StatusOK, Detail: "created, wrote, read and deleted a record"}}
+	var identity []driver.Finding
+	found := inspect.Trial{
+		Store: s, Within: inspectWithin, Reads: "reads behind a round of the quorum",
+		Advice: "give this account crwd on " + s.root + " and what is below",
+		Stored: func(ctx context.Context, key string) error {
+			identity = append(identity, s.inspectIdentity(ctx, s.node(key)))
+			return nil
+		},
+	}.Run(ctx)
+	return append(identity, found...)
 }
 
 // inspectIdentity says who the server takes us for: it replaces the scheme "auth" in a new znode's

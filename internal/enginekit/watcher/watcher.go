@@ -58,12 +58,33 @@ func (st state) isLatest(version string) bool {
 // New returns a watch on key that was told nothing yet.
 func New(key string) *Watch { return &Watch{key: key, turn: make(chan struct{})} }
 
+// Begin is New, as the Begin of a [Kind].
+func Begin(_ context.Context, key string) *Watch { return New(key) }
+
 // Again says that the server's watch began, failed to begin, or ended: whoever waits reads.
 func (w *Watch) Again() { w.change(func(st *state) { st.tries++; st.ended = false }) }
 
 // Ended is Again for a watch that failed to begin, or ended: until the next Again all Waits begin
 // with a read.
 func (w *Watch) Ended() { w.change(func(st *state) { st.tries++; st.ended = true }) }
+
+// Rewind is for a server whose revisions may begin again lower, as they do when it is put back from
+// a backup: it is at that revision now. If the watch was told a later one, it forgets that, and
+// whoever waits reads.
+func (w *Watch) Rewind(revision uint64) {
+	w.change(func(st *state) {
+		if st.revision > revision {
+			*st = state{tries: st.tries + 1}
+		}
+	})
+}
+
+// Knows reports whether that version is the latest: a Wait for another one makes no read, where
+// reads are linearizable.
+func (w *Watch) Knows(version string) bool {
+	_, ok := w.latest(version)
+	return ok
+}
 
 // Began reports whether Again was ever called.
 func (w *Watch) Began() bool {
@@ -147,10 +168,8 @@ type Reader struct {
 
 // Wait is [store.Waiter]'s. It returns [store.ErrClosed] when life, the store's, has ended.
 func (w *Watch) Wait(ctx, life context.Context, version string, r Reader) (store.Record, error) {
-	// A read under way, too, ends with it.
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(life, func() { cancel(store.ErrClosed) })()
+	ctx, cancel := Within(ctx, life)
+	defer cancel()
 	rec, err := w.wait(ctx, life.Done(), version, r)
 	if errors.Is(err, store.ErrClosed) {
 		return store.Record{}, store.ErrClosed

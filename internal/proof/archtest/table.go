@@ -70,8 +70,12 @@ var Table = []Row{
 		Why: "it serves the Waits of engines, below them, whose servers tell of changes unreliably",
 	},
 	{
-		Dir: "internal/enginekit/watcher", Floor: F0, May: []string{"store", "clock"},
+		Dir: "internal/enginekit/watcher", Floor: F0, May: []string{"store", "store/driver", "clock"},
 		Why: "it serves the Waits of engines, below them, whose servers tell every change with its record",
+	},
+	{
+		Dir: "internal/enginekit/inspect", Floor: F0, May: []string{"store", "store/driver", "clock"},
+		Why: "what the inspections of engines, below them, have in common",
 	},
 	{
 		Dir: "internal/tlsfiles", Floor: F0, Only: []string{"std"},

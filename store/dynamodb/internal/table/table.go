@@ -87,9 +87,6 @@ func New(client Client, name string, opts Options) *Table {
 // Clock returns the clock of the table's options.
 func (t *Table) Clock() clock.Clock { return t.opts.Clock }
 
-// Done returns a channel that is closed when the table is.
-func (t *Table) Done() <-chan struct{} { return t.life.Done() }
-
 // Close ends the calls under way and waits for them. They and later ones return [store.ErrClosed].
 func (t *Table) Close() {
 	t.mu.Lock()
