@@ -28,6 +28,9 @@ func TestSticky(t *testing.T) {
 		if h = q.claim(named1("1-3", "a")); h.Value() != value {
 			t.Errorf("%s, then %s", value, h.Value())
 		}
+		if want := h.ValidUntil().Sub(q.clk.Now()); want <= 0 || h.Left() != want {
+			t.Errorf("%v left, want %v", h.Left(), want)
+		}
 		q.dead.Store(true)
 		start := time.Now()
 		if h = p.claim(named1("1-3", "a")); h.Value() != value {

@@ -390,8 +390,8 @@ func TestSetEndsWithAnyOfItsLeases(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(ttl)
-		if err := set.Check(); !errors.Is(err, lease.ErrLost) || !errors.Is(context.Cause(set.Context()), lease.ErrLost) || set.ValidUntil() != clock.Ended {
-			t.Errorf("%v, %v, valid until %v", err, context.Cause(set.Context()), set.ValidUntil())
+		if err := set.Check(); !errors.Is(err, lease.ErrLost) || !errors.Is(context.Cause(set.Context()), lease.ErrLost) || set.ValidUntil() != clock.Ended || set.Left() != 0 {
+			t.Errorf("%v, %v, valid until %v, %v left", err, context.Cause(set.Context()), set.ValidUntil(), set.Left())
 		}
 		if set.Lease("a").Check() != nil {
 			t.Error("a was lost, too")

@@ -59,8 +59,15 @@ func TestHoldsValidity(t *testing.T) {
 			if h.ValidUntil() != p.ValidUntil() || h.ValidUntil() <= p.clk.Now() {
 				t.Errorf("valid until %v, the session until %v", h.ValidUntil(), p.ValidUntil())
 			}
-			if err := h.Release(t.Context()); err != nil || h.ValidUntil() != clock.Ended {
-				t.Errorf("after the release: %v, %v", h.ValidUntil(), err)
+			time.Sleep(time.Second)
+			if want := h.ValidUntil().Sub(p.clk.Now()); h.Left() != want || h.Left() != p.Left() || want <= 0 {
+				t.Errorf("%v left of the hold, want %v; %v left of the session", h.Left(), want, p.Left())
+			}
+			if n := testing.AllocsPerRun(100, func() { h.Left() }); n != 0 {
+				t.Errorf("Left allocates %v times", n)
+			}
+			if err := h.Release(t.Context()); err != nil || h.ValidUntil() != clock.Ended || h.Left() != 0 || p.Left() <= 0 {
+				t.Errorf("after the release: %v, %v left, %v", h.ValidUntil(), h.Left(), err)
 			}
 		}
 	})
