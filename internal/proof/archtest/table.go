@@ -91,6 +91,10 @@ var Table = []Row{
 		Why: "lock writes it; the server, the command and a sweep read it",
 	},
 	{
+		Dir: "internal/ballot", Floor: F1,
+		Why: "election writes it; the server, the command and a sweep read it",
+	},
+	{
 		Dir: "internal/pools", Floor: F1,
 		Why: "the server, the client and a sweep name the leases of values as identity does",
 	},
