@@ -18,6 +18,19 @@ func Once(fault faulty.Fault, match func(faulty.Op) bool) faulty.Plan {
 	}
 }
 
+// InTurn returns a plan by which one operation at a time asks what happens to it; nil stays nil.
+func InTurn(plan faulty.Plan) faulty.Plan {
+	if plan == nil {
+		return nil
+	}
+	var mu sync.Mutex
+	return func(op faulty.Op) faulty.Fault {
+		mu.Lock()
+		defer mu.Unlock()
+		return plan(op)
+	}
+}
+
 // Kind picks the operations of a kind.
 func Kind(k faulty.Kind) func(faulty.Op) bool {
 	return func(op faulty.Op) bool { return op.Kind == k }
